@@ -1,0 +1,46 @@
+/** The layer rules of the source tree: which room may look into which. */
+module.exports = {
+  forbidden: [
+    {
+      name: "core-never-imports-modules",
+      comment: "The host knows bundled modules only as files that it loads.",
+      severity: "error",
+      from: { path: "^core/" },
+      to: { path: "^modules/" },
+    },
+    {
+      name: "modules-use-the-public-surface",
+      comment: "A bundled module has no private door: what it needs is exported for every module author.",
+      severity: "error",
+      from: { path: "^modules/" },
+      to: { path: "^core/", pathNot: "^core/(index|types|net/http|http/index|testing/index)\\.ts$" },
+    },
+    {
+      name: "modules-import-each-other-only-through-depends",
+      comment: "module.depends(name) is the way from one module to another.",
+      severity: "error",
+      from: { path: "^modules/([^/]+)/" },
+      to: { path: "^modules/", pathNot: "^modules/$1/" },
+    },
+    {
+      name: "protocol-and-config-do-not-know-the-module-layer",
+      comment: "Only host.ts and module/ join protocol code with modules.",
+      severity: "error",
+      from: { path: "^core/(http|net|tls|config)/" },
+      to: { path: "^core/(module|cli|testing)/|^core/host\\.ts$" },
+    },
+    {
+      name: "nothing-imports-the-command-line",
+      severity: "error",
+      from: { path: "^core/", pathNot: "^core/cli/" },
+      to: { path: "^core/cli/" },
+    },
+    { name: "no-cycles", severity: "error", from: {}, to: { circular: true, viaOnly: { dependencyTypesNot: ["type-only"] } } },
+  ],
+  options: {
+    doNotFollow: { path: "node_modules" },
+    tsPreCompilationDeps: true,
+    tsConfig: { fileName: "tsconfig.json" },
+    enhancedResolveOptions: { conditionNames: ["source", "import", "node", "default"], exportsFields: ["exports"] },
+  },
+};

@@ -1,0 +1,117 @@
+/**
+ * Every error that the host itself raises: one table of code, status and message, and the class that carries them.
+ * `docs/reference/errors.md` is checked against this table in both directions.
+ */
+
+interface ErrorEntry {
+  /** HTTP status when the error reaches a client; 500 where none is named. */
+  readonly status?: number;
+  /** May the client read the message? */
+  readonly expose?: boolean;
+  /** `{name}` is replaced by the detail of that name. */
+  readonly message: string;
+}
+
+export const errorTable = {
+  // Configuration
+  CONFIG_NOT_FOUND: { message: "There is no config file {path}: name an existing file with --config" },
+  CONFIG_UNREADABLE: { message: "The config file {path} cannot be read: {reason}" },
+  CONFIG_INVALID: { message: "The configuration does not hold:\n{problems}" },
+  // Modules
+  MODULE_NOT_FOUND: {
+    message: "No module {name} in {searched}: check the spelling, or add its folder to plugin_paths",
+  },
+  MODULE_NOT_LOADED: { message: "The module {name} is not loaded" },
+  MODULE_ALREADY_LOADED: { message: "The module {name} is already loaded" },
+  MODULE_INVALID: { message: "{file} is not a module: {reason}" },
+  MODULE_DISABLED: { message: "The module {name} is listed in modules_disabled, so nothing can depend on it" },
+  MODULE_CYCLE: {
+    message: "Modules depend on each other in a circle: {cycle}. Break it by moving what they share into a third",
+  },
+  MODULE_FAILED: { message: "The module {name} failed while {step}: {reason}" },
+  MODULE_DEPENDENCY: { message: "The module {name} needs {dependency}, which is not loaded: {reason}" },
+  MODULE_UNLOADED: { message: "The module {name} was unloaded; its module object can add nothing more" },
+  UNKNOWN_HOST: { message: "There is no host {host} in the option hosts" },
+  OPTION_INVALID: { message: "Option {name} is {value}, but {allowed}" },
+  // Routes
+  ROUTE_INVALID: { message: "App {app}: the route key {key} {reason}" },
+  // Listeners
+  PORT_TAKEN: {
+    message:
+      "Port {port} on {address} is taken by another program: stop it, or set the option {option} to another port",
+  },
+  PORT_FORBIDDEN: {
+    message: "Port {port} on {address} may not be opened by this user: set the option {option} to a port above 1023",
+  },
+  PORT_UNAVAILABLE: { message: "Port {port} on {address} cannot be opened ({reason}): check the option {option}" },
+  TLS_INVALID: { message: "The certificate for {host} cannot be used: {reason}" },
+  // Requests
+  HEADER_INVALID: { message: "The response header {name} cannot be sent: {reason}" },
+  BODY_TOO_LARGE: { status: 413, expose: true, message: "The request body is larger than the {limit} bytes allowed" },
+  BODY_ENCODED: {
+    status: 415,
+    expose: true,
+    message: "The content coding {coding} is not supported: send the body without Content-Encoding",
+  },
+  BODY_TIMEOUT: { status: 408, expose: true, message: "The request body did not arrive fast enough" },
+  BODY_ABORTED: { status: 400, message: "The client went away before its request body was complete" },
+  MULTIPART_INVALID: { status: 400, expose: true, message: "The multipart body cannot be read: {reason}" },
+} as const satisfies Record<string, ErrorEntry>;
+
+export type ErrorCode = keyof typeof errorTable;
+
+const brand = Symbol.for("modhost.error");
+
+/**
+ * An error of the host. `code` is stable and documented; `status` and `expose` say what an HTTP client gets to see;
+ * `details` holds the values named in the message.
+ */
+export class ModhostError extends Error {
+  readonly code: ErrorCode;
+  readonly status: number;
+  readonly expose: boolean;
+  readonly details: Readonly<Record<string, unknown>>;
+  readonly [brand] = true;
+
+  constructor(code: ErrorCode, details: Record<string, unknown> = {}, options?: ErrorOptions) {
+    const entry: ErrorEntry = errorTable[code];
+    super(
+      entry.message.replace(/\{(\w+)\}/g, (whole, key) => (key in details ? String(details[key]) : whole)),
+      options,
+    );
+    this.name = "ModhostError";
+    this.code = code;
+    this.status = entry.status ?? 500;
+    this.expose = entry.expose ?? false;
+    this.details = details;
+  }
+
+  /** True for an error made by any copy of this package in the process. */
+  static is(value: unknown): value is ModhostError {
+    return typeof value === "object" && value !== null && (value as Record<symbol, unknown>)[brand] === true;
+  }
+}
+
+/**
+ * Thrown or rejected by a handler to answer with a status of 400 to 599. With `expose` (the default below 500) the
+ * message is shown on the error page; otherwise it only reaches the log.
+ */
+export class HttpError extends Error {
+  readonly code: number;
+  readonly expose: boolean;
+
+  constructor(code: number, message = "", options: ErrorOptions & { expose?: boolean } = {}) {
+    if (!Number.isInteger(code) || code < 400 || code > 599) {
+      throw new RangeError(`HttpError takes a status from 400 to 599, not ${code}`);
+    }
+    super(message, options);
+    this.name = "HttpError";
+    this.code = code;
+    this.expose = options.expose ?? code < 500;
+  }
+}
+
+/** The message of anything that was thrown, for logs and error details. */
+export function reasonOf(thrown: unknown): string {
+  return thrown instanceof Error ? thrown.message : String(thrown);
+}

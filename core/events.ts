@@ -1,0 +1,51 @@
+/** A value given to the handlers of one event; handlers and firers agree on its fields. */
+export type EventHandler = (data: never) => unknown;
+
+/** The host name that stands for the whole server. */
+export const everyHost = "*";
+
+interface Hook {
+  readonly handler: (data: unknown) => unknown;
+  readonly priority: number;
+  readonly host: string;
+}
+
+/**
+ * Named hooks with priorities. `fire` runs them one after another, higher priority first, equal ones in the order
+ * they were added, until one returns something other than undefined or null: that is the result ("first answer wins").
+ *
+ * A hook belongs to a host name. It hears what is fired for its own host and for the whole server; a hook of the
+ * whole server hears everything.
+ */
+export class EventBus {
+  #hooks = new Map<string, readonly Hook[]>();
+
+  /** Adds a hook; the returned function takes it away again. A running `fire` still finishes its old list. */
+  add(event: string, handler: EventHandler, priority = 0, host: string = everyHost): () => void {
+    const hook: Hook = { handler: handler as (data: unknown) => unknown, priority, host };
+    const list = this.#hooks.get(event) ?? [];
+    const at = list.findIndex((other) => other.priority < priority);
+    this.#hooks.set(event, at < 0 ? [...list, hook] : [...list.slice(0, at), hook, ...list.slice(at)]);
+    return () => {
+      const rest = (this.#hooks.get(event) ?? []).filter((other) => other !== hook);
+      if (rest.length === 0) this.#hooks.delete(event);
+      else this.#hooks.set(event, rest);
+    };
+  }
+
+  /** True when at least one hook waits for the event: lets hot paths skip building its data. */
+  has(event: string): boolean {
+    return this.#hooks.has(event);
+  }
+
+  fire(event: string, data: unknown, host: string = everyHost): unknown {
+    const list = this.#hooks.get(event);
+    if (list === undefined) return undefined;
+    for (const hook of list) {
+      if (hook.host !== everyHost && host !== everyHost && hook.host !== host) continue;
+      const answer = hook.handler(data);
+      if (answer !== undefined && answer !== null) return answer;
+    }
+    return undefined;
+  }
+}
