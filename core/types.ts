@@ -397,8 +397,12 @@ export interface HttpErrorEvent {
 export interface DirectoryIndexEvent {
   /** Path of the request, ending in a slash. */
   readonly path: string;
-  /** The folder on disk. */
+  /** The folder on disk, links resolved. */
   readonly full_path: string;
+  /** The folder that the route serves: `full_path` is it or lies below, and nothing outside of it is shown. */
+  readonly root: string;
+  /** Show names that begin with a dot. */
+  readonly hidden: boolean;
   readonly request: HttpRequest;
   readonly response: HttpResponse;
 }
@@ -417,6 +421,29 @@ export interface HttpFinishedEvent {
   readonly complete: boolean;
   /** Name of the app whose handler answered. */
   readonly app: string | undefined;
+}
+
+// ------------------------------------------------------------------------------------------------------ static files
+
+/** What `module.depends<HttpFiles>("http_files")` gives. */
+export interface HttpFiles {
+  /** A handler for exact and wildcard routes of any method; conditions and ranges are those of GET and HEAD. Spec 4. */
+  serve(options: string | ServeOptions): Handler;
+}
+
+export interface ServeOptions {
+  /** Folder or file to serve. */
+  readonly path: string;
+  /** List folders without index file; the page comes from the event `directory-index`. Default false. */
+  readonly directory_index?: boolean;
+  /** Names tried as index of a folder. Default index.html, index.htm. */
+  readonly index_files?: readonly string[];
+  /** Serve and list names that begin with a dot. Default false. */
+  readonly hidden?: boolean;
+  /** Extension to Content-Type, before the common table. */
+  readonly mime_map?: Readonly<Record<string, string>>;
+  /** Seconds for which clients may keep files unasked; without it no Cache-Control is sent. */
+  readonly max_age?: number;
 }
 
 export type { SecureContext };

@@ -1,0 +1,249 @@
+import { basename } from "node:path";
+import { domainToASCII } from "node:url";
+import { isDeepStrictEqual } from "node:util";
+import { ModhostError } from "../errors.ts";
+import type { OptionDeclaration, OptionDeclarations } from "../types.ts";
+import { convert, convertInto, isObject, optionTypes, type Problem, show } from "./convert.ts";
+import { nearest } from "./nearest.ts";
+import { coreOptions } from "./options.ts";
+
+/** Where a configuration comes from; later sources win over earlier ones. */
+export interface ConfigSources {
+  /** What the config file holds. */
+  readonly written: Record<string, unknown>;
+  /** Option name to the text of its environment variable. */
+  readonly environment?: ReadonlyMap<string, string>;
+  /** Set by the caller. */
+  readonly values?: Record<string, unknown>;
+  readonly file?: string | undefined;
+  /** Relative paths count from here. */
+  readonly directory: string;
+}
+
+export interface UnknownName {
+  readonly path: string;
+  readonly nearest: string | undefined;
+}
+
+/** A value as written, and where: the path is for messages. */
+interface Found {
+  readonly path: string;
+  readonly value: unknown;
+}
+
+interface HostEntry {
+  /** As spelt in the file. */
+  readonly written: string;
+  readonly values: Record<string, unknown>;
+}
+
+const environmentPrefix = "MODHOST_";
+
+/**
+ * One configuration and the declarations of its options. Values are read through the declarations; a name that nobody
+ * declares is given as written. Options written as null are not set.
+ */
+export class Config {
+  readonly file: string | undefined;
+  /** Relative paths in the configuration count from here. */
+  readonly directory: string;
+  #server: Record<string, unknown>;
+  #environment: ReadonlyMap<string, string>;
+  #hosts = new Map<string, HostEntry>();
+  #declarations = new Map<string, OptionDeclaration & { owner: string }>();
+  #asked = new Set<string>();
+
+  constructor(sources: ConfigSources) {
+    const { written, environment = new Map(), values = {} } = sources;
+    this.file = sources.file;
+    this.directory = sources.directory;
+    this.#server = { ...written, ...values };
+    this.#environment = new Map([...environment].filter(([name]) => !Object.hasOwn(values, name)));
+    this.declare(coreOptions, "core");
+    const { value: hosts } = this.#find("hosts");
+    for (const [name, entry] of isObject(hosts) ? Object.entries(hosts) : []) {
+      const host = hostName(name);
+      if (host !== undefined) this.#hosts.set(host, { written: name, values: isObject(entry) ? entry : {} });
+    }
+  }
+
+  /**
+   * Adds the options of `owner`; its former declarations are replaced.
+   * @throws {ModhostError} MODULE_INVALID for an option that cannot be declared so, or that another owner declares otherwise
+   */
+  declare(declarations: OptionDeclarations, owner: string): void {
+    for (const [name, declaration] of Object.entries(declarations)) {
+      const known = this.#declarations.get(name);
+      const reason = faultOf(name, declaration) ?? clash(known, declaration, owner);
+      if (reason !== undefined) {
+        throw new ModhostError("MODULE_INVALID", { file: owner, reason: `its option ${name} ${reason}` });
+      }
+      if (known === undefined || known.owner === owner) this.#declarations.set(name, { ...declaration, owner });
+    }
+  }
+
+  declarations(): ReadonlyMap<string, OptionDeclaration & { owner: string }> {
+    return this.#declarations;
+  }
+
+  /**
+   * Reads every declared option, of the server and of each host.
+   * @throws {ModhostError} CONFIG_INVALID listing all that is wrong: path, value, what is allowed
+   */
+  check(): void {
+    const problems: Problem[] = [...this.#hostProblems()];
+    for (const [name, declaration] of this.#declarations) {
+      const { path, value } = this.#find(name);
+      if (value !== undefined) convertInto(problems, declaration, path, value, this.directory);
+    }
+    for (const { written, values } of this.#hosts.values()) {
+      for (const [name, value] of Object.entries(values)) {
+        const declaration = this.#declarations.get(name);
+        const path = `hosts.${written}.${name}`;
+        if (declaration === undefined || value === null || value === undefined) continue;
+        if (declaration.per_host === false) {
+          problems.push({ path, value, allowed: `${name} is an option of the whole server: move it out of hosts` });
+        } else convertInto(problems, declaration, path, value, this.directory);
+      }
+    }
+    if (problems.length === 0) return;
+    const where = this.file === undefined ? "" : `${basename(this.file)}: `;
+    const lines = problems.map(({ path, value, allowed }) => {
+      return `  ${path.startsWith(environmentPrefix) ? "" : where}${path} is ${show(value)}, but ${allowed}`;
+    });
+    throw new ModhostError("CONFIG_INVALID", { problems: lines.join("\n"), list: problems, file: this.file });
+  }
+
+  /**
+   * An option converted as declared: the host's own value, else the server's, else the default.
+   * @throws {ModhostError} OPTION_INVALID
+   */
+  value(name: string, host?: string): unknown {
+    const declaration = this.#declarations.get(name);
+    if (declaration === undefined) return this.raw(name, host);
+    const found = this.#find(name, host);
+    const value = found.value ?? declaration.default;
+    return value === undefined ? undefined : convert(declaration, found.path, value, this.directory);
+  }
+
+  /** An option as written, without default. The name counts as known from now on. */
+  raw(name: string, host?: string): unknown {
+    this.#asked.add(name);
+    return this.#find(name, host).value;
+  }
+
+  /** Names that are set although nobody declares them or has asked for them, each with the known name next to it. */
+  unknownNames(): UnknownName[] {
+    const known = new Set([...this.#declarations.keys(), ...this.#asked]);
+    const unknown = (names: Iterable<string>, path: (name: string) => string): UnknownName[] =>
+      [...names]
+        .filter((name) => !known.has(name) && !name.startsWith("$"))
+        .map((name) => ({ path: path(name), nearest: nearest(name, known) }));
+    return [
+      ...unknown(Object.keys(this.#server), (name) => name),
+      ...unknown(this.#environment.keys(), variableOf),
+      ...[...this.#hosts.values()].flatMap(({ written, values }) =>
+        unknown(Object.keys(values), (name) => `hosts.${written}.${name}`),
+      ),
+    ];
+  }
+
+  /** Names of the virtual hosts in their ASCII form, in the order of the file; none when any host is served. */
+  hosts(): string[] {
+    return [...this.#hosts.keys()];
+  }
+
+  #find(name: string, host?: string): Found {
+    const entry = host === undefined ? undefined : this.#hosts.get(host);
+    const own = entry === undefined ? undefined : ownValue(entry.values, name);
+    if (entry !== undefined && own !== undefined) return { path: `hosts.${entry.written}.${name}`, value: own };
+    const text = this.#environment.get(name);
+    if (text === undefined) return { path: name, value: ownValue(this.#server, name) };
+    return { path: variableOf(name), value: readVariable(text, this.#declarations.get(name)) };
+  }
+
+  *#hostProblems(): Generator<Problem> {
+    const { path, value: hosts } = this.#find("hosts");
+    const seen = new Set<string>();
+    for (const [name, entry] of isObject(hosts) ? Object.entries(hosts) : []) {
+      const at = `${path}.${name}`;
+      const host = hostName(name);
+      if (host === undefined) yield { path: at, value: entry, allowed: "its name must be a host name without port" };
+      else if (seen.has(host)) yield { path: at, value: entry, allowed: `the host ${host} is there already` };
+      else if (entry !== null && !isObject(entry)) {
+        yield { path: at, value: entry, allowed: "it must be an object with the options of this host" };
+      }
+      if (host !== undefined) seen.add(host);
+    }
+  }
+}
+
+/** A configuration that was not read from a file. */
+export function configFrom(values: Record<string, unknown>, directory: string = process.cwd()): Config {
+  return new Config({ written: values, directory });
+}
+
+/** The variables MODHOST_<OPTION NAME IN CAPITALS>, by option name. */
+export function environmentOptions(env: NodeJS.ProcessEnv): Map<string, string> {
+  const options = new Map<string, string>();
+  for (const [variable, text] of Object.entries(env)) {
+    if (!variable.startsWith(environmentPrefix) || text === undefined) continue;
+    options.set(variable.slice(environmentPrefix.length).toLowerCase(), text);
+  }
+  return options;
+}
+
+function variableOf(name: string): string {
+  return environmentPrefix + name.toUpperCase();
+}
+
+/** JSON where the type has such a form; lists also as "a, b"; all else is its own text form. */
+function readVariable(text: string, declaration: OptionDeclaration | undefined): unknown {
+  const type = declaration?.type ?? "any";
+  const isList = type === "strings" || type === "ports";
+  if (type === "object" || type === "any" || (isList && text.trimStart().startsWith("["))) {
+    try {
+      return JSON.parse(text);
+    } catch {
+      return text;
+    }
+  }
+  if (!isList) return text;
+  return text
+    .split(",")
+    .map((entry) => entry.trim())
+    .filter((entry) => entry !== "");
+}
+
+function ownValue(values: Record<string, unknown>, name: string): unknown {
+  return Object.hasOwn(values, name) ? (values[name] ?? undefined) : undefined;
+}
+
+/** The ASCII form, lower-case; undefined for what no Host header can carry. */
+function hostName(name: string): string | undefined {
+  if (/[*:/\s]/.test(name.replace(/^\[[\da-f:.]+\]$/i, ""))) return undefined;
+  const ascii = domainToASCII(name);
+  return ascii === "" ? undefined : ascii;
+}
+
+function faultOf(name: string, declaration: OptionDeclaration): string | undefined {
+  if (!/^[a-z][a-z0-9_]*$/.test(name)) return "must be named in lower case, digits and underscores";
+  if (!isObject(declaration) || !optionTypes.includes(declaration.type)) {
+    return `needs a type: one of ${optionTypes.join(", ")}`;
+  }
+  if (typeof declaration.describe !== "string") return "needs a sentence: describe";
+  if (declaration.default === undefined) return undefined;
+  const problems: Problem[] = [];
+  convertInto(problems, declaration, name, declaration.default, "/");
+  return problems[0] && `has the default ${show(declaration.default)}, but ${problems[0].allowed}`;
+}
+
+function clash(
+  known: (OptionDeclaration & { owner: string }) | undefined,
+  declaration: OptionDeclaration,
+  owner: string,
+): string | undefined {
+  if (known === undefined || known.owner === owner) return undefined;
+  const { owner: other, ...rest } = known;
+  return isDeepStrictEqual(rest, { ...declaration }) ? undefined : `is declared otherwise by ${other}`;
+}

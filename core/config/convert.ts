@@ -1,0 +1,158 @@
+import { resolve } from "node:path";
+import { ModhostError } from "../errors.ts";
+import type { OptionDeclaration, OptionType } from "../types.ts";
+
+/** A value that an option does not take: where it stands, and what may stand there. */
+export interface Problem {
+  readonly path: string;
+  readonly value: unknown;
+  /** Ends the sentence "x is y, but ...". */
+  readonly allowed: string;
+}
+
+/** Seconds of each unit of a period. */
+const units: Readonly<Record<string, number>> = { ms: 0.001, s: 1, m: 60, h: 3600, d: 86_400, w: 604_800 };
+
+const refused = Symbol("refused");
+
+type Reader = (value: unknown, directory: string) => unknown;
+
+/** One reader for each type: gives the converted value, or `refused`. Text forms are those of the environment. */
+const readers: Readonly<Record<OptionType, Reader>> = {
+  string: readText,
+  number: readNumber,
+  integer: readInteger,
+  boolean: (value) => {
+    if (value === true || value === 1 || value === "true" || value === "1") return true;
+    return value === false || value === 0 || value === "false" || value === "0" ? false : refused;
+  },
+  period: (value) => {
+    const [, amount, unit = "s"] = /^(\d+(?:\.\d+)?) ?(ms|s|m|h|d|w)?$/.exec(String(value)) ?? [];
+    return amount === undefined ? refused : Number(amount) * (units[unit] ?? 1);
+  },
+  path: (value, directory) => (typeof value === "string" && value !== "" ? resolve(directory, value) : refused),
+  enum: readText,
+  strings: (value) => readList(value, readText),
+  ports: (value) =>
+    readList(value, (entry) => {
+      const port = readInteger(entry);
+      return typeof port === "number" && port >= 0 && port <= 65_535 ? port : refused;
+    }),
+  object: (value) => (isObject(value) ? value : refused),
+  any: (value) => value,
+};
+
+/** The type names an option may be declared with. */
+export const optionTypes: readonly string[] = Object.keys(readers);
+
+/** What `convert` accepts, as the end of a sentence: "it must be an integer from 1 to 9 (bytes)". */
+export function allowedText(declaration: OptionDeclaration): string {
+  const { type, min, max, unit, values = [] } = declaration;
+  const nouns: Readonly<Record<OptionType, string>> = {
+    string: "text",
+    number: "a number",
+    integer: "an integer",
+    boolean: "true or false",
+    period: 'a number of seconds or text such as "90s", "10m", "2h", "1d"',
+    path: "the path of a file or folder",
+    enum: `one of ${values.join(", ")}`,
+    strings: "a list of texts",
+    ports: "a list of ports from 0 to 65535",
+    object: "an object",
+    any: "any value",
+  };
+  const bounds = [
+    min === undefined ? "" : ` from ${min}`,
+    max === undefined ? "" : `${min === undefined ? " up" : ""} to ${max}`,
+    unit === undefined || type === "period" ? "" : ` (${unit})`,
+  ].join("");
+  return `${nouns[type]}${type === "period" && bounds !== "" ? "," : ""}${bounds}`;
+}
+
+/**
+ * An option's value as its declaration has it: text forms read, a single value made a list, relative paths counted from
+ * `directory`, periods in seconds.
+ * @throws {ModhostError} OPTION_INVALID naming the option, the value and what is allowed
+ */
+export function convert(declaration: OptionDeclaration, name: string, value: unknown, directory: string): unknown {
+  const problems: Problem[] = [];
+  const converted = convertInto(problems, declaration, name, value, directory);
+  const [problem] = problems;
+  if (problem === undefined) return converted;
+  const { path, allowed } = problem;
+  throw new ModhostError("OPTION_INVALID", { name: path, value: show(problem.value), allowed });
+}
+
+/** As `convert`, but adds what is wrong to `problems` and goes on. */
+export function convertInto(
+  problems: Problem[],
+  declaration: OptionDeclaration,
+  path: string,
+  value: unknown,
+  directory: string,
+): unknown {
+  const converted = readers[declaration.type](value, directory);
+  if (converted === refused || !inBounds(declaration, converted)) {
+    problems.push({ path, value, allowed: `it must be ${allowedText(declaration)}` });
+    return undefined;
+  }
+  if (declaration.entries === undefined || !isObject(converted)) return converted;
+  const fields = Object.entries(declaration.entries);
+  const names = fields.map(([field]) => field).join(", ");
+  return mapObject(converted, (entry, key) => {
+    const at = `${path}.${key}`;
+    if (!isObject(entry)) {
+      problems.push({ path: at, value: entry, allowed: `it must be an object with ${names}` });
+      return undefined;
+    }
+    for (const other of Object.keys(entry).filter((other) => !Object.hasOwn(declaration.entries ?? {}, other))) {
+      problems.push({ path: `${at}.${other}`, value: entry[other], allowed: `the fields are ${names}` });
+    }
+    return Object.fromEntries(
+      fields.flatMap(([field, inner]) => {
+        const given = entry[field] ?? inner.default;
+        return [[field, convertInto(problems, inner, `${at}.${field}`, given, directory)]];
+      }),
+    );
+  });
+}
+
+/** A value in messages: short, on one line. */
+export function show(value: unknown): string {
+  const text = value === undefined ? "not set" : (JSON.stringify(value) ?? String(value));
+  return text.length > 80 ? `${text.slice(0, 79)}…` : text;
+}
+
+export function isObject(value: unknown): value is Record<string, unknown> {
+  if (typeof value !== "object" || value === null) return false;
+  const prototype = Object.getPrototypeOf(value);
+  return prototype === null || Object.getPrototypeOf(prototype) === null;
+}
+
+function mapObject(from: Record<string, unknown>, map: (value: unknown, key: string) => unknown) {
+  return Object.fromEntries(Object.entries(from).map(([key, value]) => [key, map(value, key)]));
+}
+
+function inBounds({ values, min, max, type }: OptionDeclaration, value: unknown): boolean {
+  if (type === "enum") return (values ?? []).includes(value as string);
+  return typeof value !== "number" || (value >= (min ?? -Infinity) && value <= (max ?? Infinity));
+}
+
+function readText(value: unknown): unknown {
+  return typeof value === "string" ? value : refused;
+}
+
+function readNumber(value: unknown): unknown {
+  const number = typeof value === "string" && value.trim() !== "" ? Number(value) : value;
+  return typeof number === "number" && Number.isFinite(number) ? number : refused;
+}
+
+function readInteger(value: unknown): unknown {
+  const number = readNumber(value);
+  return Number.isSafeInteger(number) ? number : refused;
+}
+
+function readList(value: unknown, read: (entry: unknown) => unknown): unknown {
+  const list = (Array.isArray(value) ? value : [value]).map(read);
+  return list.includes(refused) ? refused : list;
+}

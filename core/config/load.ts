@@ -1,0 +1,183 @@
+import { constants, existsSync } from "node:fs";
+import { access, readFile } from "node:fs/promises";
+import { createRequire, findPackageJSON } from "node:module";
+import { basename, dirname, join, resolve } from "node:path";
+import { pathToFileURL } from "node:url";
+import { type Loader, lilconfig } from "lilconfig";
+import { LineCounter, parseDocument } from "yaml";
+import { ModhostError, reasonOf } from "../errors.ts";
+import { Config, environmentOptions } from "./config.ts";
+import { isObject } from "./convert.ts";
+import { placeOf } from "./place.ts";
+
+export interface LoadConfigOptions {
+  /** The search begins here; without a file, relative paths count from here. Default: the current folder. */
+  readonly cwd?: string;
+  /** A named file: nothing is searched. */
+  readonly path?: string | undefined;
+  /** False: no file at all, not even the embedded default; `path` still counts. Default true. */
+  readonly search?: boolean;
+  /** Variables MODHOST_<OPTION>; default: the environment of the process. */
+  readonly env?: NodeJS.ProcessEnv;
+  /** Win over file and environment. */
+  readonly values?: Record<string, unknown>;
+}
+
+const extensions = ["ts", "js", "mjs", "cjs", "json", "yaml", "yml"];
+
+/** File names looked for in a folder, the first one found is taken. */
+export const searchPlaces: readonly string[] = [
+  ...extensions.map((extension) => `modhost.config.${extension}`),
+  ".modhostrc",
+  ...extensions.map((extension) => `.modhostrc.${extension}`),
+  "package.json",
+];
+
+const require = createRequire(import.meta.url);
+let imports = 0;
+
+const script: Loader = async (path) => {
+  delete require.cache[path];
+  const exported = await import(`${pathToFileURL(path).href}?v=${++imports}`);
+  return exported.default;
+};
+
+const loaders: Record<string, Loader> = {
+  ".ts": script,
+  ".js": script,
+  ".mjs": script,
+  ".cjs": script,
+  ".json": readJson,
+  ".yaml": readYaml,
+  ".yml": readYaml,
+  noExt: readYaml,
+};
+
+/**
+ * Reads the configuration: the named file, or the first of `searchPlaces` from `cwd` up to the folder of the nearest
+ * package.json (only `cwd` where there is none), or the embedded default. Nothing is checked yet.
+ * @throws {ModhostError} CONFIG_NOT_FOUND, CONFIG_UNREADABLE
+ */
+export async function loadConfig(options: LoadConfigOptions = {}): Promise<Config> {
+  const cwd = resolve(options.cwd ?? process.cwd());
+  const searched = options.search === false ? { file: undefined, values: {} } : undefined;
+  const found =
+    options.path === undefined ? (searched ?? (await search(cwd))) : await readNamed(resolve(cwd, options.path));
+  return new Config({
+    written: found?.values ?? (await embeddedDefault()),
+    environment: environmentOptions(options.env ?? process.env),
+    values: options.values ?? {},
+    file: found?.file,
+    directory: found?.file === undefined ? cwd : dirname(found.file),
+  });
+}
+
+/** The folder of this package, run from source or built. */
+export function packageFolder(): string {
+  const manifest = findPackageJSON(import.meta.url);
+  if (manifest === undefined) throw new Error("the package.json of modhost is missing: install the package again");
+  return dirname(manifest);
+}
+
+interface Read {
+  readonly file: string;
+  readonly values: Record<string, unknown>;
+}
+
+async function search(cwd: string): Promise<Read | undefined> {
+  let reading = "";
+  const watched = Object.entries(loaders).map(([extension, load]): [string, Loader] => [
+    extension,
+    (path, content) => {
+      reading = path;
+      return load(path, content);
+    },
+  ]);
+  const explorer = lilconfig("modhost", {
+    cache: false,
+    searchPlaces: [...searchPlaces],
+    stopDir: projectFolder(cwd),
+    ignoreEmptySearchPlaces: false,
+    loaders: Object.fromEntries(watched),
+  });
+  try {
+    const result = await explorer.search(cwd);
+    return result === null ? undefined : { file: result.filepath, values: await resolveExport(result) };
+  } catch (error) {
+    throw unreadable(reading, error);
+  }
+}
+
+/** The nearest folder, from `start` up, that holds a package.json; `start` where there is none. */
+function projectFolder(start: string): string {
+  for (let folder = start; ; folder = dirname(folder)) {
+    if (existsSync(join(folder, "package.json"))) return folder;
+    if (folder === dirname(folder)) return start;
+  }
+}
+
+async function readNamed(file: string): Promise<Read> {
+  try {
+    await access(file, constants.R_OK);
+  } catch (error) {
+    const missing = error instanceof Error && "code" in error && error.code === "ENOENT";
+    throw missing ? new ModhostError("CONFIG_NOT_FOUND", { path: file }) : unreadable(file, error);
+  }
+  try {
+    const explorer = lilconfig("modhost", { cache: false, ignoreEmptySearchPlaces: false, loaders });
+    return { file, values: await resolveExport(await explorer.load(file)) };
+  } catch (error) {
+    throw unreadable(file, error);
+  }
+}
+
+async function embeddedDefault(): Promise<Record<string, unknown>> {
+  const file = join(packageFolder(), "config", "default.yaml");
+  const values: unknown = readYaml(file, await readFile(file, "utf8"));
+  return isObject(values) ? values : {};
+}
+
+/** A config file may give an object, a function that returns one, or a promise of either; an empty one sets nothing. */
+async function resolveExport(result: { config: unknown; filepath: string; isEmpty?: boolean } | null) {
+  let value: unknown = await result?.config;
+  if (typeof value === "function") value = await value();
+  if (value === null || (value === undefined && result?.isEmpty)) return {};
+  if (isObject(value)) return value;
+  const got = value === undefined ? "nothing" : Array.isArray(value) ? "a list" : `a ${typeof value}`;
+  throw new Error(`it gives ${got}, but a config is an object, a function that returns one, or a promise of one`);
+}
+
+function readYaml(_path: string, content: string): unknown {
+  const lines = new LineCounter();
+  const document = parseDocument(content, { lineCounter: lines, prettyErrors: false });
+  const [error] = document.errors;
+  if (error === undefined) return document.toJS();
+  const { line, col } = lines.linePos(error.pos[0]);
+  throw new SyntaxError(`line ${line}, column ${col}: ${error.message}`);
+}
+
+function readJson(path: string, content: string): unknown {
+  const text = content.replace(/^\uFEFF/, "");
+  let value: unknown;
+  try {
+    value = JSON.parse(text);
+  } catch (error) {
+    const message = reasonOf(error);
+    const position = Number(/position (\d+)/.exec(message)?.[1] ?? text.length);
+    const before = text.slice(0, position).split("\n");
+    const [what = message] = message.split(/ in JSON at | at position | \(line /);
+    throw new SyntaxError(`line ${before.length}, column ${(before.at(-1)?.length ?? 0) + 1}: ${what}`);
+  }
+  // A package that is a module carries its manifest under the same key; that is no configuration.
+  const isManifest =
+    basename(path) === "package.json" && isObject(value) && isObject(value.modhost) && "kind" in value.modhost;
+  return isManifest ? {} : value;
+}
+
+/** What a script threw gets its place added; messages about YAML and JSON carry theirs already. */
+function unreadable(file: string, error: unknown): ModhostError {
+  if (ModhostError.is(error)) return error;
+  const place = placeOf(file, error);
+  const reason = place === undefined ? reasonOf(error) : `${reasonOf(error)} (${place})`;
+  return new ModhostError("CONFIG_UNREADABLE", { path: file, reason }, { cause: error });
+}

@@ -1,0 +1,29 @@
+import { readFileSync } from "node:fs";
+import { stripTypeScriptTypes } from "node:module";
+import { basename } from "node:path";
+import { pathToFileURL } from "node:url";
+
+/**
+ * Where in a script an error arose: "name.ts:12", from the first frame of its stack inside that file. Undefined when
+ * the stack does not name it.
+ */
+export function placeOf(file: string, error: unknown): string | undefined {
+  if (!(error instanceof Error)) return undefined;
+  const line = lineIn(file, error.stack) ?? (error instanceof SyntaxError ? syntaxErrorLine(file) : undefined);
+  return line === undefined ? undefined : `${basename(file)}:${line}`;
+}
+
+function lineIn(file: string, stack = ""): string | undefined {
+  const names = [pathToFileURL(file).href, file].map((name) => name.replace(/[.*+?^${}()|[\]\\]/g, "\\$&"));
+  return new RegExp(`(?:${names.join("|")})(?:\\?[^:\\s]*)?:(\\d+)`).exec(stack)?.[1];
+}
+
+/** The syntax error of an imported JavaScript module carries no position; the parser of TypeScript gives one. */
+function syntaxErrorLine(file: string): string | undefined {
+  try {
+    stripTypeScriptTypes(readFileSync(file, "utf8"), { sourceUrl: file });
+  } catch (error) {
+    return error instanceof SyntaxError ? lineIn(file, error.stack) : undefined;
+  }
+  return undefined;
+}

@@ -1,0 +1,72 @@
+import type { ResponseFields } from "../types.ts";
+import type { Exchange } from "./exchange.ts";
+import type { Body } from "./response.ts";
+
+/**
+ * The one place where a handler's value becomes an answer (spec 4). True when the request is answered or will be;
+ * false when the next handler is to be asked.
+ */
+export function answer(exchange: Exchange, value: unknown): boolean {
+  const { response } = exchange;
+  if (response.answered) return true;
+  switch (typeof value) {
+    case "string":
+      return response.send(value);
+    case "number":
+      return answerStatus(exchange, value);
+    case "boolean":
+      return value || response.send("");
+    case "undefined":
+      return false;
+    case "object":
+      return value === null ? false : answerObject(exchange, value);
+    default:
+      return response.send("");
+  }
+}
+
+function answerStatus(exchange: Exchange, status: number): boolean {
+  if (!Number.isInteger(status) || status < 200 || status > 999) {
+    throw new RangeError(`A handler returned ${status}, which is no status from 200 to 999`);
+  }
+  if (status >= 400) exchange.refuse(status);
+  else {
+    exchange.response.status_code = status;
+    exchange.response.status = undefined;
+    exchange.response.send();
+  }
+  return true;
+}
+
+function answerObject(exchange: Exchange, value: object): boolean {
+  if (isThenable(value)) {
+    value.then(
+      (settled) => {
+        try {
+          if (!exchange.gone && !answer(exchange, settled)) exchange.run();
+        } catch (error) {
+          exchange.fail(error);
+        }
+      },
+      (reason: unknown) => exchange.fail(reason),
+    );
+    return true;
+  }
+  if (value instanceof Error) {
+    exchange.fail(value);
+    return true;
+  }
+  if (value instanceof Uint8Array || isStream(value)) return exchange.response.send(value as Body);
+  const { headers, ...fields } = value as ResponseFields;
+  Object.assign(exchange.response.headers, headers);
+  Object.assign(exchange.response, fields);
+  return exchange.response.send();
+}
+
+function isThenable(value: object): value is PromiseLike<unknown> {
+  return typeof (value as { then?: unknown }).then === "function";
+}
+
+function isStream(value: object): boolean {
+  return value instanceof ReadableStream || Symbol.asyncIterator in value;
+}

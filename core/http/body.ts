@@ -1,0 +1,141 @@
+import type { IncomingMessage } from "node:http";
+import type { Http2ServerRequest } from "node:http2";
+import { ModhostError } from "../errors.ts";
+import type { Flow, ProgressWatch } from "./progress.ts";
+
+export type NodeRequest = IncomingMessage | Http2ServerRequest;
+
+/** Bytes and milliseconds for which an unread body is taken in after an early answer, so that the client reads it. */
+const lingerBytes = 1024 * 1024;
+const lingerTime = 2000;
+
+/** Bytes that wait for a busy reader before the network is held back. */
+const queueBytes = 256 * 1024;
+
+/** A request body as it arrives: counted, watched for progress, with its errors told apart. One reader. */
+export class IncomingBody {
+  readonly #request: NodeRequest;
+  readonly #watch: ProgressWatch;
+  #received = 0;
+  #taken = false;
+
+  constructor(request: NodeRequest, watch: ProgressWatch) {
+    this.#request = request;
+    this.#watch = watch;
+  }
+
+  /** True when somebody has begun to read. */
+  get taken(): boolean {
+    return this.#taken;
+  }
+
+  /** True when all of it has arrived. */
+  get complete(): boolean {
+    return this.#request.complete && this.#request.readableLength === 0;
+  }
+
+  /** Reads it all; rejects with BODY_TOO_LARGE as soon as it is over `limit` bytes. */
+  read(limit: number): Promise<Buffer> {
+    this.#taken = true;
+    const request = this.#request;
+    return new Promise((resolve, reject) => {
+      const chunks: Buffer[] = [];
+      const settle = (error: ModhostError | undefined) => {
+        this.#watch.delete(flow);
+        request.removeListener("data", onData).removeListener("end", onEnd).removeListener("close", onClose);
+        if (error === undefined) resolve(chunks.length === 1 ? (chunks[0] as Buffer) : Buffer.concat(chunks));
+        else reject(error);
+      };
+      const flow = this.#flow(() => settle(new ModhostError("BODY_TIMEOUT")));
+      const onData = (chunk: Buffer) => {
+        this.#received += chunk.length;
+        chunks.push(chunk);
+        if (this.#received <= limit) return;
+        request.pause();
+        settle(new ModhostError("BODY_TOO_LARGE", { limit }));
+      };
+      const onEnd = () => settle(undefined);
+      const onClose = () => settle(new ModhostError("BODY_ABORTED"));
+      this.#watch.add(flow);
+      request.on("data", onData).on("end", onEnd).on("close", onClose);
+      request.on("error", onClose);
+    });
+  }
+
+  /** Reads it piece by piece; the network is held back while the reader is busy. */
+  async *[Symbol.asyncIterator](): AsyncGenerator<Buffer, void, undefined> {
+    if (this.#taken) throw new TypeError("The request body has been read already: it can be read once");
+    this.#taken = true;
+    const request = this.#request;
+    const queue: Buffer[] = [];
+    let queued = 0;
+    let end: "complete" | "BODY_ABORTED" | "BODY_TIMEOUT" | undefined;
+    let wake: (() => void) | undefined;
+    const finish = (how: NonNullable<typeof end>) => () => {
+      end ??= how;
+      wake?.();
+    };
+    const onData = (chunk: Buffer) => {
+      this.#received += chunk.length;
+      queue.push(chunk);
+      queued += chunk.length;
+      if (queued >= queueBytes) request.pause();
+      wake?.();
+    };
+    const onEnd = finish("complete");
+    const onClose = finish("BODY_ABORTED");
+    const flow = this.#flow(finish("BODY_TIMEOUT"), () => wake !== undefined);
+    this.#watch.add(flow);
+    request.on("data", onData).on("end", onEnd).on("close", onClose).on("error", onClose);
+    try {
+      for (;;) {
+        const chunk = queue.shift();
+        if (chunk !== undefined) {
+          queued -= chunk.length;
+          if (queued < queueBytes && request.isPaused()) request.resume();
+          yield chunk;
+        } else if (end === "complete") {
+          return;
+        } else if (end !== undefined) {
+          throw new ModhostError(end);
+        } else {
+          await new Promise<void>((resolve) => {
+            wake = resolve;
+          });
+          wake = undefined;
+        }
+      }
+    } finally {
+      this.#watch.delete(flow);
+      request.removeListener("data", onData).removeListener("end", onEnd).removeListener("close", onClose);
+      request.pause();
+    }
+  }
+
+  /**
+   * Takes in and forgets what a client still sends after an early answer, within bounds of bytes and time; resolves
+   * when the body is complete, the bounds are reached or the client is gone.
+   */
+  linger(): Promise<void> {
+    const request = this.#request;
+    return new Promise((resolve) => {
+      let left = lingerBytes;
+      const finish = () => {
+        clearTimeout(timer);
+        request.removeListener("data", onData);
+        resolve();
+      };
+      const timer = setTimeout(finish, lingerTime);
+      const onData = (chunk: Buffer) => {
+        left -= chunk.length;
+        if (left < 0) finish();
+      };
+      request.on("data", onData).once("end", finish).once("close", finish).once("error", finish);
+      request.resume();
+    });
+  }
+
+  #flow(expired: () => void, waiting: () => boolean = () => !this.#request.isPaused()): Flow {
+    return { moved: () => this.#received, waiting, expired };
+  }
+}

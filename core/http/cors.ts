@@ -1,0 +1,47 @@
+import type { CorsSettings, ResponseHeaders } from "../types.ts";
+
+/** The resolved rules of one app (reference section 7). */
+export interface CorsPolicy {
+  readonly credentials: boolean;
+  readonly origins: ReadonlySet<string> | "*";
+  /** Request headers that a page may set. */
+  readonly headers: readonly string[];
+  /** Seconds for which a browser may remember the answer to a preflight. */
+  readonly maxAge: number;
+}
+
+/** Settings over defaults, the later ones first in rank; undefined when the last word is "off". */
+export function corsPolicy(maxAge: number, layers: readonly (CorsSettings | undefined)[]): CorsPolicy | undefined {
+  const merged: { -readonly [K in keyof CorsSettings]: CorsSettings[K] } = {};
+  const headers: Record<string, boolean> = { "Content-Type": true };
+  for (const layer of layers) {
+    if (layer === undefined) continue;
+    Object.assign(merged, Object.fromEntries(Object.entries(layer).filter(([, value]) => value !== undefined)));
+    Object.assign(headers, layer.headers);
+  }
+  if (merged.enabled !== true) return undefined;
+  const origins = merged.origins ?? "*";
+  return {
+    credentials: merged.credentials ?? false,
+    origins: origins === "*" || origins.includes("*") ? "*" : new Set(origins),
+    headers: Object.keys(headers).filter((name) => headers[name]),
+    maxAge,
+  };
+}
+
+/** Adds what an answer to this origin carries; false when the origin may not read it. */
+export function addCorsHeaders(policy: CorsPolicy, origin: string | undefined, headers: ResponseHeaders): boolean {
+  // The answer differs by origin, so shared caches must keep them apart.
+  if (policy.origins !== "*" || policy.credentials) headers.vary = "Origin";
+  if (policy.origins !== "*" && (origin === undefined || !policy.origins.has(origin))) return false;
+  headers.access_control_allow_origin = origin ?? "*";
+  if (policy.credentials) headers.access_control_allow_credentials = "true";
+  return true;
+}
+
+/** Adds the answer to a preflight. */
+export function addPreflightHeaders(policy: CorsPolicy, methods: readonly string[], headers: ResponseHeaders): void {
+  headers.access_control_allow_methods = methods.join(", ");
+  headers.access_control_allow_headers = policy.headers.join(", ");
+  headers.access_control_max_age = policy.maxAge;
+}

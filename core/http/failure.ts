@@ -1,0 +1,42 @@
+import { STATUS_CODES } from "node:http";
+import { HttpError, ModhostError } from "../errors.ts";
+import type { HttpErrorEvent, ResponseHeaders } from "../types.ts";
+
+/** What a client gets to know of something thrown. */
+export interface Failure {
+  readonly status: number;
+  /** Text that the client may read. */
+  readonly message: string | undefined;
+}
+
+/** System errors that mean "no such file" to the client. */
+const missingFile = new Set<unknown>(["ENOENT", "ENOTDIR", "EISDIR", "ENAMETOOLONG"]);
+
+/** A thrown number is a status; an error with a `code` from 400 to 599 is that status; anything else is 500. */
+export function classify(thrown: unknown): Failure {
+  if (typeof thrown === "number") return { status: isErrorStatus(thrown) ? thrown : 500, message: undefined };
+  if (ModhostError.is(thrown)) return { status: thrown.status, message: thrown.expose ? thrown.message : undefined };
+  if (typeof thrown !== "object" || thrown === null) return { status: 500, message: undefined };
+  if (missingFile.has((thrown as { code?: unknown }).code)) return { status: 404, message: undefined };
+  const { code, expose, message } = thrown as { code?: unknown; expose?: unknown; message?: unknown };
+  if (typeof code !== "number" || !isErrorStatus(code)) return { status: 500, message: undefined };
+  const shown =
+    (expose === true || (thrown instanceof HttpError && thrown.expose)) &&
+    typeof message === "string" &&
+    message !== "";
+  return { status: code, message: shown ? message : undefined };
+}
+
+function isErrorStatus(code: number): boolean {
+  return Number.isInteger(code) && code >= 400 && code <= 599;
+}
+
+/** The page where no hook of `http-error` makes one. */
+export function plainPage(
+  response: { headers: ResponseHeaders },
+  event: Pick<HttpErrorEvent, "code" | "message">,
+): string {
+  response.headers.content_type = "text/plain; charset=utf-8";
+  const phrase = STATUS_CODES[event.code] ?? `Code ${event.code}`;
+  return `${event.code} ${phrase}${event.message === undefined ? "" : `\n${event.message}`}\n`;
+}

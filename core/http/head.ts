@@ -1,0 +1,67 @@
+/** What the service must know of a request head before anything else, from one pass over the raw field lines. */
+export interface HeadFacts {
+  /** Value of Host or :authority. */
+  readonly authority: string | undefined;
+  /** More than one Host line, which no honest client sends. */
+  readonly ambiguousHost: boolean;
+  /** Bytes announced; undefined without Content-Length. */
+  readonly contentLength: number | undefined;
+  readonly chunked: boolean;
+}
+
+export function scanHead(raw: readonly string[]): HeadFacts {
+  let authority: string | undefined;
+  let hosts = 0;
+  let contentLength: number | undefined;
+  let chunked = false;
+  for (let at = 0; at < raw.length; at += 2) {
+    const name = raw[at] as string;
+    switch (name.length) {
+      case 4:
+        if (name.toLowerCase() !== "host") break;
+        authority ??= raw[at + 1];
+        hosts += 1;
+        break;
+      case 10:
+        if (name === ":authority") authority = raw[at + 1];
+        break;
+      case 14:
+        if (name.toLowerCase() === "content-length") contentLength = Number(raw[at + 1]);
+        break;
+      case 17:
+        if (name.toLowerCase() === "transfer-encoding") chunked = true;
+        break;
+    }
+  }
+  return { authority, ambiguousHost: hosts > 1, contentLength, chunked };
+}
+
+const nameMemo = new Map<string, string>();
+const nameMemoEntries = 1024;
+
+/** `Content-Type` becomes `content_type`. */
+function fieldName(raw: string): string {
+  let name = nameMemo.get(raw);
+  if (name === undefined) {
+    name = raw.toLowerCase().replaceAll("-", "_");
+    if (nameMemo.size < nameMemoEntries && raw.length <= 64) nameMemo.set(raw, name);
+  }
+  return name;
+}
+
+/** Field lines as the table of spec 2: lower-case names with underscores, repeats joined. */
+export function headerTable(raw: readonly string[]): Record<string, string | undefined> {
+  const table: Record<string, string | undefined> = Object.create(null);
+  for (let at = 0; at < raw.length; at += 2) {
+    const line = raw[at] as string;
+    const value = raw[at + 1] as string;
+    if (line.charCodeAt(0) === 58) {
+      if (line === ":authority") table.host ??= value;
+      continue;
+    }
+    const name = fieldName(line);
+    const before = table[name];
+    table[name] = before === undefined ? value : `${before}${name === "cookie" ? "; " : ", "}${value}`;
+  }
+  return table;
+}

@@ -1,0 +1,163 @@
+import { createServer, type IncomingMessage, type Server, type ServerResponse, STATUS_CODES } from "node:http";
+import { createSecureServer, type Http2SecureServer, type ServerHttp2Session } from "node:http2";
+import type { Socket } from "node:net";
+import type { TlsOptions } from "node:tls";
+import { reasonOf } from "../errors.ts";
+import type { HttpErrorEvent, ResponseHeaders } from "../types.ts";
+import type { NodeRequest } from "./body.ts";
+import { plainPage } from "./failure.ts";
+import { wireFields } from "./fields.ts";
+import type { NodeResponse } from "./response.ts";
+import type { HttpEnvironment, HttpSettings } from "./settings.ts";
+
+export type TlsSource = TlsOptions & { SNICallback: NonNullable<TlsOptions["SNICallback"]> };
+
+type Serve = (request: NodeRequest, response: NodeResponse, expectsContinue: boolean) => void;
+
+/** Node's protocol servers: they own no port, but are handed connections, and tell malformed requests what is wrong. */
+export class Listeners {
+  readonly #environment: HttpEnvironment;
+  readonly #plain: Server;
+  readonly #secure: Http2SecureServer | undefined;
+  readonly #sockets = new Set<Socket>();
+  readonly #sessions = new Set<ServerHttp2Session>();
+  #closed: (() => void) | undefined;
+
+  constructor(settings: HttpSettings, environment: HttpEnvironment, tls: TlsSource | undefined, serve: Serve) {
+    this.#environment = environment;
+    const limits = {
+      maxHeaderSize: settings.maxHeaderSize,
+      headersTimeout: settings.headTimeout * 1000,
+      keepAliveTimeout: settings.idleTimeout * 1000,
+      // Progress is measured instead: an upload may take as long as it moves.
+      requestTimeout: 0,
+      connectionsCheckingInterval: Math.max(50, Math.min(5000, (settings.headTimeout * 1000) / 4)),
+      // The host answers these itself, with its error page.
+      requireHostHeader: false,
+    };
+    this.#plain = createServer(limits);
+    this.#attach(this.#plain, serve);
+    if (tls !== undefined) {
+      this.#secure = createSecureServer({
+        ...tls,
+        ...limits,
+        allowHTTP1: true,
+        minVersion: "TLSv1.2",
+        handshakeTimeout: settings.headTimeout * 1000,
+        settings: { maxConcurrentStreams: settings.maxStreams, maxHeaderListSize: settings.maxHeaderSize },
+        // Streams that a client opens and resets, beyond which the session ends.
+        streamResetBurst: 1000,
+        streamResetRate: 100,
+        maxSessionInvalidFrames: 100,
+        maxSessionRejectedStreams: 100,
+      } as Parameters<typeof createSecureServer>[0]);
+      this.#attach(this.#secure, serve);
+      this.#secure.on("session", (session) => this.#join(session, settings.idleTimeout));
+      this.#secure.on("sessionError", () => undefined);
+    }
+  }
+
+  /** Takes over a connection that speaks HTTP/1. */
+  connect(socket: Socket): void {
+    this.#track(socket);
+    // Node's parser tells its errors to the server that the socket names.
+    Object.assign(socket, { server: this.#plain });
+    this.#plain.emit("connection", socket);
+  }
+
+  /** Takes over a connection that begins with a TLS handshake and goes on with HTTP/2 or HTTP/1. */
+  connectSecure(socket: Socket): void {
+    this.#track(socket);
+    this.#secure?.emit("connection", socket);
+  }
+
+  /** Resolves when the last connection is closed; those still open after `grace` seconds are destroyed. */
+  async close(grace: number): Promise<void> {
+    for (const session of this.#sessions) session.close();
+    this.#plain.closeIdleConnections();
+    (this.#secure as unknown as Server | undefined)?.closeIdleConnections?.();
+    if (this.#sockets.size > 0) {
+      await new Promise<void>((resolve) => {
+        const timer = setTimeout(resolve, grace * 1000);
+        this.#closed = () => {
+          clearTimeout(timer);
+          resolve();
+        };
+      });
+    }
+    for (const session of this.#sessions) session.destroy();
+    for (const socket of this.#sockets) socket.destroy();
+    this.#plain.close();
+    this.#secure?.close();
+  }
+
+  #attach(server: Server | Http2SecureServer, serve: Serve): void {
+    const plain = server as Server;
+    plain.on("request", (request: IncomingMessage, response: ServerResponse) => serve(request, response, false));
+    plain.on("checkContinue", (request: IncomingMessage, response: ServerResponse) => serve(request, response, true));
+    plain.on("clientError", (error: NodeJS.ErrnoException, socket: Socket) => this.#malformed(error, socket));
+    // Node watches head timeouts from the moment a server listens; this one is handed its connections instead.
+    plain.emit("listening");
+  }
+
+  #track(socket: Socket): void {
+    this.#sockets.add(socket);
+    socket.once("close", () => {
+      this.#sockets.delete(socket);
+      if (this.#sockets.size === 0) this.#closed?.();
+    });
+    socket.on("error", () => undefined);
+  }
+
+  #join(session: ServerHttp2Session, idleTimeout: number): void {
+    this.#sessions.add(session);
+    session.once("close", () => this.#sessions.delete(session));
+    session.on("error", () => undefined);
+    session.setTimeout(idleTimeout * 1000, () => session.close());
+  }
+
+  /** Answers what is no request, and closes. */
+  #malformed(error: NodeJS.ErrnoException, socket: Socket): void {
+    const status = malformedStatus(error.code);
+    if (status === undefined || !socket.writable) {
+      socket.destroy();
+      return;
+    }
+    const inFlight = (socket as unknown as { _httpMessage?: ServerResponse | null })._httpMessage;
+    if (inFlight?.req.complete === true) {
+      // What follows a whole request is wrong: its answer reaches the client first.
+      inFlight.once("close", () => this.#malformed(error, socket));
+      return;
+    }
+    if (inFlight?.headersSent === true) {
+      socket.destroy();
+      return;
+    }
+    const response = { status_code: status, headers: {} as ResponseHeaders };
+    const event: HttpErrorEvent = { code: status, message: undefined, error, request: undefined, response };
+    let page: unknown;
+    try {
+      page = this.#environment.fire("http-error", event);
+    } catch (failure) {
+      this.#environment.log.error("A hook of http-error failed: %s", reasonOf(failure));
+    }
+    const body = typeof page === "string" ? page : plainPage(response, event);
+    const fields = [
+      ...wireFields(response.headers, false),
+      "Content-Length",
+      String(Buffer.byteLength(body)),
+      "Connection",
+      "close",
+    ];
+    let head = `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\nDate: ${new Date().toUTCString()}\r\n`;
+    for (let at = 0; at < fields.length; at += 2) head += `${fields[at]}: ${fields[at + 1]}\r\n`;
+    socket.end(`${head}\r\n${body}`, () => socket.destroySoon());
+  }
+}
+
+/** The status that tells a client what was wrong; undefined when there is nobody to tell. */
+function malformedStatus(code: string | undefined): number | undefined {
+  if (code === "HPE_HEADER_OVERFLOW") return 431;
+  if (code === "ERR_HTTP_REQUEST_TIMEOUT") return 408;
+  return code?.startsWith("HPE_") === true ? 400 : undefined;
+}

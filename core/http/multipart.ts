@@ -1,0 +1,192 @@
+import type { MultipartLimits, MultipartPart } from "../types.ts";
+import { parseParameters } from "./disposition.ts";
+import { invalidMultipart, type PartHeaders, type Piece, PieceParser } from "./multipart_parser.ts";
+
+/** What follows the closing boundary is read, so that the connection can be used again, but not without end. */
+const epilogueBytes = 64 * 1024;
+
+/**
+ * The parts of a multipart body, one after the other, parsed as they are asked for: what waits is at most one chunk of
+ * the source, whatever the size of a part. Nothing is written to disk. Part bodies come as they are on the wire;
+ * Content-Transfer-Encoding is not undone.
+ *
+ * Asking for the next part skips what is left of the one before, unless its `text()` or `bytes()` is under way, which
+ * is waited for. Leaving the loop early ends the reading of the source.
+ *
+ * Throws MULTIPART_INVALID when the body is no multipart, is cut off or passes a limit on parts or their headers;
+ * BODY_TOO_LARGE for `limits.part_bytes`; the signal's reason when it is aborted; and what the source throws.
+ */
+export async function* readParts(
+  source: AsyncIterable<Buffer>,
+  contentType: string,
+  limits: MultipartLimits = {},
+  signal?: AbortSignal,
+): AsyncGenerator<MultipartPart, void, undefined> {
+  const reader = new PartReader(source, new PieceParser(boundaryOf(contentType), limits), signal);
+  try {
+    for (let part = await reader.nextPart(); part !== undefined; part = await reader.nextPart()) yield part;
+  } finally {
+    await reader.close();
+  }
+}
+
+/** Pulls chunks from the source through the parser when pieces are asked for. */
+class PartReader {
+  readonly #source: AsyncIterator<Buffer>;
+  readonly #parser: PieceParser;
+  readonly #signal: AbortSignal | undefined;
+  #current: Part | undefined;
+  #pulling: Promise<void> | undefined;
+  #failure: { readonly thrown: unknown } | undefined;
+  #interrupt: (reason: unknown) => void = () => {};
+  #reading = false;
+  #epilogue = 0;
+  #ended = false;
+
+  constructor(source: AsyncIterable<Buffer>, parser: PieceParser, signal: AbortSignal | undefined) {
+    this.#source = source[Symbol.asyncIterator]();
+    this.#parser = parser;
+    this.#signal = signal;
+    signal?.addEventListener("abort", this.#onAbort);
+  }
+
+  readonly #onAbort = () => this.#interrupt(this.#signal?.reason);
+
+  async nextPart(): Promise<Part | undefined> {
+    await this.#current?.collected;
+    this.#current = undefined;
+    for (;;) {
+      const piece = await this.#take();
+      if (piece === undefined) return undefined;
+      if (piece.kind !== "part") continue;
+      this.#current = new Part(this, piece.headers);
+      return this.#current;
+    }
+  }
+
+  /** The next bytes of a part; undefined at its end. */
+  async nextBytes(part: Part): Promise<Buffer | undefined> {
+    const piece = await this.#take(part);
+    return piece?.kind === "data" ? piece.bytes : undefined;
+  }
+
+  /** Ends the reading, of parts held by somebody too. */
+  async close(): Promise<void> {
+    this.#current = undefined;
+    this.#signal?.removeEventListener("abort", this.#onAbort);
+    this.#failure ??= { thrown: new TypeError("The multipart body is no longer read") };
+    if (this.#ended) return;
+    const ended = this.#source.return?.();
+    // A source that is waiting for its own next chunk may take any time to hear of it.
+    if (this.#reading) ended?.catch(() => {});
+    else await ended;
+  }
+
+  /** The next piece, for `part` where one is named; undefined at the end of the body. */
+  async #take(part?: Part): Promise<Piece | undefined> {
+    for (;;) {
+      if (part !== this.#current) throw new TypeError("This part was skipped: read it before asking for the next one");
+      const piece = this.#parser.pieces.shift();
+      if (piece !== undefined) return piece;
+      if (this.#failure !== undefined) throw this.#failure.thrown;
+      if (this.#ended) return undefined;
+      this.#pulling ??= this.#pull();
+      await this.#pulling;
+    }
+  }
+
+  async #pull(): Promise<void> {
+    try {
+      const { done, value } = await this.#read();
+      if (done === true) {
+        this.#ended = true;
+        if (!this.#parser.complete) throw invalidMultipart("it ends before the closing boundary");
+      } else if (!this.#parser.complete) {
+        await this.#parser.feed(value);
+      } else {
+        this.#epilogue += value.length;
+        if (this.#epilogue <= epilogueBytes) return;
+        this.#ended = true;
+        await this.#source.return?.();
+      }
+    } catch (thrown) {
+      this.#failure ??= { thrown };
+    } finally {
+      this.#pulling = undefined;
+    }
+  }
+
+  /** The next chunk; rejects at once when the signal is aborted. */
+  #read(): Promise<IteratorResult<Buffer, unknown>> {
+    return new Promise((resolve, reject) => {
+      this.#interrupt = reject;
+      if (this.#signal?.aborted) {
+        reject(this.#signal.reason);
+        return;
+      }
+      this.#reading = true;
+      this.#source
+        .next()
+        .finally(() => {
+          this.#reading = false;
+        })
+        .then(resolve, reject);
+    });
+  }
+}
+
+/** One part as handlers see it. */
+class Part implements MultipartPart {
+  readonly headers: PartHeaders;
+  readonly name: string | undefined;
+  readonly filename: string | undefined;
+  /** Settles when `text()` or `bytes()` is done, well or not. */
+  collected: Promise<unknown> | undefined;
+  readonly #reader: PartReader;
+  #taken = false;
+
+  constructor(reader: PartReader, headers: PartHeaders) {
+    this.#reader = reader;
+    this.headers = headers;
+    const parameters = parseParameters(headers.content_disposition ?? "");
+    this.name = parameters.get("name");
+    this.filename = parameters.get("filename");
+  }
+
+  get body(): AsyncIterable<Buffer> {
+    return this.#read();
+  }
+
+  async text(): Promise<string> {
+    return (await this.bytes()).toString("utf8");
+  }
+
+  bytes(): Promise<Buffer> {
+    const bytes = collect(this.#read());
+    this.collected = bytes.catch(() => {});
+    return bytes;
+  }
+
+  async *#read(): AsyncGenerator<Buffer, void, undefined> {
+    if (this.#taken) throw new TypeError("The body of this part has been read already: it can be read once");
+    this.#taken = true;
+    for (;;) {
+      const bytes = await this.#reader.nextBytes(this);
+      if (bytes === undefined) return;
+      yield bytes;
+    }
+  }
+}
+
+async function collect(pieces: AsyncIterable<Buffer>): Promise<Buffer> {
+  const all: Buffer[] = [];
+  for await (const piece of pieces) all.push(piece);
+  return Buffer.concat(all);
+}
+
+function boundaryOf(contentType: string): string {
+  if (!/^multipart\//i.test(contentType)) throw invalidMultipart("its Content-Type is not multipart");
+  const boundary = parseParameters(contentType).get("boundary") ?? "";
+  if (!/^[\x20-\x7e]{1,200}$/.test(boundary)) throw invalidMultipart("its Content-Type names no usable boundary");
+  return boundary;
+}

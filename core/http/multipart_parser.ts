@@ -1,0 +1,152 @@
+import { isUtf8 } from "node:buffer";
+import { MultipartParser } from "formidable";
+import { ModhostError } from "../errors.ts";
+import type { MultipartLimits } from "../types.ts";
+
+const defaultParts = 1000;
+const defaultHeaderBytes = 16 * 1024;
+
+/** Lower-case names with `_` for `-`. */
+export type PartHeaders = Record<string, string | undefined>;
+
+/** What the parser makes of the bytes, in order. */
+export type Piece =
+  | { readonly kind: "part"; readonly headers: PartHeaders }
+  | { readonly kind: "data"; readonly bytes: Buffer }
+  | { readonly kind: "end" };
+
+interface ParserEvent {
+  readonly name:
+    | "partBegin"
+    | "headerField"
+    | "headerValue"
+    | "headerEnd"
+    | "headersEnd"
+    | "partData"
+    | "partEnd"
+    | "end";
+  readonly buffer?: Buffer;
+  readonly start?: number;
+  readonly end?: number;
+}
+
+/**
+ * formidable's parser with its events taken as they arise instead of through its readable side: some of them refer to
+ * a buffer that the parser writes to again. Bounds what formidable leaves unbounded.
+ */
+export class PieceParser extends MultipartParser {
+  /** Parsed and not yet taken. */
+  readonly pieces: Piece[] = [];
+  /** The closing boundary has been seen. */
+  complete = false;
+  readonly #maxParts: number;
+  readonly #maxHeaderBytes: number;
+  readonly #maxPartBytes: number;
+  #chunk: Buffer | undefined;
+  #fault: ModhostError | undefined;
+  #parts = 0;
+  #headerBytes = 0;
+  #partBytes = 0;
+  #headers: PartHeaders = Object.create(null);
+  #field: Buffer[] = [];
+  #value: Buffer[] = [];
+
+  constructor(boundary: string, limits: MultipartLimits) {
+    super();
+    this.#maxParts = limits.parts ?? defaultParts;
+    this.#maxHeaderBytes = limits.header_bytes ?? defaultHeaderBytes;
+    this.#maxPartBytes = limits.part_bytes ?? Number.POSITIVE_INFINITY;
+    // Errors are told to the callback of each write.
+    this.on("error", () => {});
+    this.initWithBoundary(boundary);
+  }
+
+  /** Parses one chunk; its pieces are in `pieces` afterwards, those before a fault included. */
+  async feed(chunk: Buffer): Promise<void> {
+    this.#chunk = chunk;
+    await new Promise<void>((resolve, reject) => {
+      this.write(chunk, (error) => (error ? reject(invalidMultipart("a part is malformed", error)) : resolve()));
+    });
+    this.#chunk = undefined;
+    if (this.#fault !== undefined) throw this.#fault;
+  }
+
+  override push(event: ParserEvent | null): boolean {
+    if (event !== null && this.#fault === undefined) this.#handle(event);
+    return true;
+  }
+
+  #handle(event: ParserEvent): void {
+    switch (event.name) {
+      case "partBegin":
+        this.#begin();
+        return;
+      case "headerField":
+        this.#field.push(this.#headerPiece(event));
+        return;
+      case "headerValue":
+        this.#value.push(this.#headerPiece(event));
+        return;
+      case "headerEnd":
+        this.#addHeader();
+        return;
+      case "headersEnd":
+        this.pieces.push({ kind: "part", headers: this.#headers });
+        return;
+      case "partData":
+        this.#data(this.#bytes(event));
+        return;
+      case "partEnd":
+        this.pieces.push({ kind: "end" });
+        return;
+      case "end":
+        this.complete = true;
+    }
+  }
+
+  #begin(): void {
+    this.#parts += 1;
+    this.#headerBytes = 0;
+    this.#partBytes = 0;
+    this.#headers = Object.create(null);
+    this.#field = [];
+    this.#value = [];
+    if (this.#parts > this.#maxParts) this.#fault = invalidMultipart(`it has more than ${this.#maxParts} parts`);
+  }
+
+  #addHeader(): void {
+    const name = Buffer.concat(this.#field).toString("latin1").toLowerCase().replaceAll("-", "_");
+    const bytes = Buffer.concat(this.#value);
+    // Names of files come as UTF-8 from browsers; anything else is Latin-1, as in HTTP.
+    const value = bytes.toString(isUtf8(bytes) ? "utf8" : "latin1");
+    const before = this.#headers[name];
+    this.#headers[name] = before === undefined ? value : `${before}, ${value}`;
+    this.#field = [];
+    this.#value = [];
+  }
+
+  #data(bytes: Buffer): void {
+    this.#partBytes += bytes.length;
+    if (this.#partBytes <= this.#maxPartBytes) this.pieces.push({ kind: "data", bytes });
+    else this.#fault = new ModhostError("BODY_TOO_LARGE", { limit: this.#maxPartBytes });
+  }
+
+  /** A copy, so that a header that arrives bit by bit does not hold on to whole chunks. */
+  #headerPiece(event: ParserEvent): Buffer {
+    const bytes = Buffer.from(this.#bytes(event));
+    this.#headerBytes += bytes.length;
+    if (this.#headerBytes > this.#maxHeaderBytes) {
+      this.#fault = invalidMultipart(`the header of part ${this.#parts} is larger than ${this.#maxHeaderBytes} bytes`);
+    }
+    return bytes;
+  }
+
+  #bytes({ buffer, start, end }: ParserEvent): Buffer {
+    const bytes = (buffer ?? Buffer.alloc(0)).subarray(start, end);
+    return buffer === this.#chunk ? bytes : Buffer.from(bytes);
+  }
+}
+
+export function invalidMultipart(reason: string, cause?: Error): ModhostError {
+  return new ModhostError("MULTIPART_INVALID", { reason }, cause && { cause });
+}

@@ -1,0 +1,91 @@
+import { BlockList, isIP } from "node:net";
+import { ModhostError } from "../errors.ts";
+
+/** Who the client is, seen from behind trusted proxies. */
+export interface ClientFacts {
+  readonly ip: string;
+  readonly secure: boolean;
+}
+
+/** Reads forwarding headers, and only those that a trusted peer sent: nobody else can forge an address. */
+export class TrustedProxies {
+  readonly #list = new BlockList();
+  readonly #legacy: boolean;
+
+  /** `entries` are addresses or CIDR ranges; throws OPTION_INVALID for anything else. */
+  constructor(entries: readonly string[], legacy = true) {
+    this.#legacy = legacy;
+    for (const entry of entries) {
+      const [address = "", bits] = entry.split("/");
+      const family = isIP(address);
+      const width = bits === undefined ? undefined : Number(bits);
+      if (family === 0 || (width !== undefined && !(/^\d+$/.test(bits ?? "") && width <= (family === 6 ? 128 : 32)))) {
+        throw new ModhostError("OPTION_INVALID", {
+          name: "trusted_proxies",
+          value: JSON.stringify(entry),
+          allowed: 'each entry must be an address or a range such as "10.0.0.0/8"',
+        });
+      }
+      const type = family === 6 ? "ipv6" : "ipv4";
+      if (width === undefined) this.#list.addAddress(address, type);
+      else this.#list.addSubnet(address, width, type);
+    }
+  }
+
+  trusts(address: string): boolean {
+    const family = isIP(address);
+    return family !== 0 && this.#list.check(address, family === 6 ? "ipv6" : "ipv4");
+  }
+
+  /** `header` gives a request header by its lower-case name with dashes. */
+  client(peer: string, encrypted: boolean, header: (name: string) => string | undefined): ClientFacts {
+    const address = plainAddress(peer);
+    const direct = { ip: address, secure: encrypted };
+    if (!this.trusts(address)) return direct;
+    const hops = this.#legacy ? legacyHops(header) : forwardedHops(header("forwarded"));
+    let { ip, secure } = direct;
+    for (const hop of hops.reverse()) {
+      if (hop.proto !== undefined) secure = hop.proto === "https";
+      const next = hop.for === undefined ? undefined : plainAddress(hop.for);
+      if (next === undefined || isIP(next) === 0) break;
+      ip = next;
+      if (!this.trusts(next)) break;
+    }
+    return { ip, secure };
+  }
+}
+
+interface Hop {
+  readonly for: string | undefined;
+  readonly proto: string | undefined;
+}
+
+function legacyHops(header: (name: string) => string | undefined): Hop[] {
+  const proto = header("x-forwarded-proto")?.split(",").at(-1)?.trim().toLowerCase();
+  const hops: Hop[] = (header("x-forwarded-for") ?? "")
+    .split(",")
+    .map((text) => text.trim())
+    .filter((text) => text !== "")
+    .map((text) => ({ for: text, proto: undefined }));
+  const last = hops.pop();
+  return proto === undefined && last === undefined ? hops : [...hops, { for: last?.for, proto }];
+}
+
+/** RFC 7239: `for=192.0.2.60;proto=https, for="[2001:db8::1]:80"`. */
+function forwardedHops(value: string | undefined): Hop[] {
+  if (value === undefined) return [];
+  return value.split(",").map((element) => {
+    const pairs = new Map<string, string>();
+    for (const pair of element.split(";")) {
+      const [name = "", text = ""] = pair.split("=", 2);
+      pairs.set(name.trim().toLowerCase(), text.trim().replace(/^"(.*)"$/, "$1"));
+    }
+    return { for: pairs.get("for"), proto: pairs.get("proto")?.toLowerCase() };
+  });
+}
+
+/** An address without brackets, port, zone or IPv4-in-IPv6 prefix. */
+export function plainAddress(text: string): string {
+  const bare = /^\[([^\]]+)\](?::\d+)?$/.exec(text)?.[1] ?? /^(\d+\.\d+\.\d+\.\d+):\d+$/.exec(text)?.[1] ?? text;
+  return bare.replace(/^::ffff:(?=\d+\.\d+\.\d+\.\d+$)/i, "").replace(/%.*$/, "");
+}

@@ -1,0 +1,154 @@
+import type { Socket } from "node:net";
+import type { TLSSocket } from "node:tls";
+import type { Connection, HttpRequest, HttpUrl, MultipartLimits, MultipartPart, RequestHeaders } from "../types.ts";
+import { IncomingBody, type NodeRequest } from "./body.ts";
+import type { Exchange } from "./exchange.ts";
+import { headerTable } from "./head.ts";
+import { readParts } from "./multipart.ts";
+import type { Target } from "./paths.ts";
+import { plainAddress } from "./proxies.ts";
+
+const empty = Buffer.alloc(0);
+
+/** A prefix that tells this process from others, and a counter. */
+const idPrefix = Math.floor(Math.random() * 36 ** 5)
+  .toString(36)
+  .padStart(5, "0");
+let idCounter = 0;
+
+/** The request as a handler sees it (spec 2); costly fields are worked out when they are asked for. */
+export class Request implements HttpRequest {
+  readonly raw: NodeRequest;
+  readonly method: string;
+  readonly path: string;
+  readonly host: string;
+  /** Set once a buffered body is complete. */
+  buffered: Buffer | undefined;
+  readonly #exchange: Exchange;
+  readonly #target: Target;
+  #headers: RequestHeaders | undefined;
+  #text: string | undefined;
+  #url: HttpUrl | undefined;
+  #id: string | undefined;
+  #client: { ip: string; secure: boolean } | undefined;
+  #incoming: IncomingBody | undefined;
+  #abort: AbortController | undefined;
+
+  constructor(exchange: Exchange, raw: NodeRequest, target: Target, path: string, host: string) {
+    this.#exchange = exchange;
+    this.#target = target;
+    this.raw = raw;
+    this.method = raw.method as string;
+    this.path = path;
+    this.host = host;
+  }
+
+  get headers(): RequestHeaders {
+    return (this.#headers ??= headerTable(this.raw.rawHeaders));
+  }
+
+  get url(): HttpUrl {
+    return (this.#url ??= {
+      path: this.path,
+      raw_path: this.#target.rawPath,
+      query: this.#target.query,
+      host: this.#target.authority,
+      scheme: this.#target.scheme,
+    });
+  }
+
+  get body(): string {
+    return (this.#text ??= this.body_bytes.toString("utf8"));
+  }
+
+  get body_bytes(): Buffer {
+    return this.buffered ?? empty;
+  }
+
+  get body_stream(): AsyncIterable<Buffer> {
+    return this.buffered === undefined ? this.incoming : once(this.buffered);
+  }
+
+  parts(limits: MultipartLimits = {}): AsyncIterable<MultipartPart> {
+    return readParts(this.body_stream, this.headers.content_type ?? "", limits);
+  }
+
+  /** The body on its way in. */
+  get incoming(): IncomingBody {
+    return (this.#incoming ??= new IncomingBody(this.raw, this.#exchange.service.watch));
+  }
+
+  get conn(): Connection {
+    return new SocketConnection(this.raw.socket);
+  }
+
+  get secure(): boolean {
+    return this.#facts.secure;
+  }
+
+  get ip(): string {
+    return this.#facts.ip;
+  }
+
+  get id(): string {
+    return (this.#id ??= `${idPrefix}-${(++idCounter).toString(36)}`);
+  }
+
+  get httpversion(): string {
+    return this.raw.httpVersion;
+  }
+
+  get signal(): AbortSignal {
+    if (this.#abort === undefined) {
+      this.#abort = new AbortController();
+      if (this.#exchange.gone) this.abort();
+    }
+    return this.#abort.signal;
+  }
+
+  /** Tells the handler that nobody waits for the answer any more. */
+  abort(): void {
+    this.#abort?.abort(new DOMException("The client went away before the answer was complete", "AbortError"));
+  }
+
+  get #facts(): { ip: string; secure: boolean } {
+    const { socket } = this.raw;
+    return (this.#client ??= this.#exchange.service.proxies.client(
+      socket.remoteAddress ?? "",
+      (socket as TLSSocket).encrypted === true,
+      (name) => this.headers[name.replaceAll("-", "_")],
+    ));
+  }
+}
+
+async function* once(bytes: Buffer): AsyncGenerator<Buffer, void, undefined> {
+  if (bytes.length > 0) yield bytes;
+}
+
+class SocketConnection implements Connection {
+  readonly socket: Socket;
+
+  constructor(socket: Socket) {
+    this.socket = socket;
+  }
+
+  ip(): string {
+    return plainAddress(this.socket.remoteAddress ?? "");
+  }
+
+  clientport(): number {
+    return this.socket.remotePort ?? 0;
+  }
+
+  serverport(): number {
+    return this.socket.localPort ?? 0;
+  }
+
+  ssl(): boolean {
+    return (this.socket as TLSSocket).encrypted === true;
+  }
+
+  close(): void {
+    this.socket.destroy();
+  }
+}

@@ -1,0 +1,149 @@
+import type { ServerResponse } from "node:http";
+import type { Http2ServerResponse } from "node:http2";
+import { Readable } from "node:stream";
+import type { HttpRequest, HttpResponse, ResponseFields, ResponseHeaders } from "../types.ts";
+import type { Exchange } from "./exchange.ts";
+import { wireFields, wireName } from "./fields.ts";
+import { sendFile } from "./send_file.ts";
+import { byteStream, pump } from "./stream.ts";
+
+export type NodeResponse = ServerResponse | Http2ServerResponse;
+export type Body = NonNullable<ResponseFields["body"]>;
+
+/** Statuses that carry no body and no length. */
+export function bodiless(status: number): boolean {
+  return status === 204 || status === 304;
+}
+
+/** The response as a handler sees it (spec 2), and the one place that writes an answer. */
+export class Response implements HttpResponse {
+  status_code = 200;
+  /** A reason phrase of its own, for HTTP/1. */
+  status: string | undefined = undefined;
+  headers: ResponseHeaders = {};
+  body: Body | undefined = undefined;
+  trailers: ResponseHeaders | (() => ResponseHeaders) | undefined = undefined;
+  trailer_names: readonly string[] | undefined = undefined;
+  on_destroy: (() => void) | undefined = undefined;
+  readonly raw: NodeResponse;
+  readonly #exchange: Exchange;
+  /** An answer has been given; whatever is returned or sent later is ignored. */
+  answered = false;
+  /** Body bytes handed to the connection. */
+  bytes = 0;
+
+  constructor(exchange: Exchange, raw: NodeResponse) {
+    this.#exchange = exchange;
+    this.raw = raw;
+  }
+
+  get request(): HttpRequest {
+    return this.#exchange.request;
+  }
+
+  get finished(): boolean {
+    return this.#exchange.gone;
+  }
+
+  get headers_sent(): boolean {
+    return this.raw.headersSent;
+  }
+
+  get is_head_request(): boolean {
+    return this.#exchange.request.method === "HEAD";
+  }
+
+  send(body?: Body): true {
+    if (this.answered) return true;
+    this.answered = true;
+    try {
+      this.write(body ?? this.body);
+    } catch (error) {
+      this.#exchange.fail(error);
+    }
+    return true;
+  }
+
+  send_file(source: Parameters<HttpResponse["send_file"]>[0]): true {
+    if (this.answered) return true;
+    this.answered = true;
+    sendFile(this.#exchange, source).catch((error: unknown) => this.#exchange.fail(error));
+    return true;
+  }
+
+  /** Writes the answer. Throws before anything is on the wire when a header or the body cannot be sent. */
+  write(body: Body | undefined): void {
+    if (body === undefined || body === null) this.#writeWhole("");
+    else if (typeof body === "string" || body instanceof Uint8Array) this.#writeWhole(body);
+    else this.#writeStream(body);
+  }
+
+  #writeWhole(body: string | Uint8Array): void {
+    if (this.trailers !== undefined && this.#exchange.canTrail) {
+      this.#writeStream(Readable.from(body.length === 0 ? [] : [body]));
+      return;
+    }
+    const { raw } = this;
+    const length = typeof body === "string" ? Buffer.byteLength(body) : body.length;
+    const fields = wireFields(this.headers, this.#exchange.http2);
+    if (!bodiless(this.status_code)) fields.push("Content-Length", String(length));
+    this.#writeHead(fields);
+    if (length === 0 || this.is_head_request || bodiless(this.status_code)) {
+      this.#exchange.end();
+      return;
+    }
+    this.bytes += length;
+    if (typeof body === "string") this.#exchange.end(body);
+    else this.#exchange.end(body);
+    if (raw.writableLength > 0) this.#exchange.watchWriting();
+  }
+
+  #writeStream(body: Exclude<Body, string | Uint8Array>): void {
+    const source = byteStream(body);
+    if (source === undefined) throw new TypeError(`A response body cannot be a ${typeof body}`);
+    const fields = wireFields(this.headers, this.#exchange.http2);
+    const length = this.headers.content_length;
+    if (length !== undefined) fields.push("Content-Length", String(length));
+    const trailing = length === undefined && this.#exchange.canTrail ? this.#trailerNames() : [];
+    if (trailing.length > 0) fields.push("Trailer", trailing.join(", "));
+    this.#writeHead(fields);
+    if (this.is_head_request || bodiless(this.status_code)) {
+      source.destroy();
+      this.#exchange.end();
+      return;
+    }
+    (this.raw as ServerResponse).flushHeaders();
+    pump(this.#exchange, source).then(
+      () => {
+        if (this.#exchange.gone) return;
+        if (trailing.length > 0) this.#addTrailers();
+        this.#exchange.end();
+      },
+      (error: unknown) => this.#exchange.fail(error),
+    );
+  }
+
+  #writeHead(fields: string[]): void {
+    const { raw } = this;
+    if (this.#exchange.closing) fields.push("Connection", "close");
+    if (this.status !== undefined && !this.#exchange.http2) {
+      (raw as ServerResponse).writeHead(this.status_code, this.status.replace(/^\d{3} /, ""), fields);
+    } else {
+      (raw as ServerResponse).writeHead(this.status_code, fields);
+    }
+  }
+
+  #trailerNames(): string[] {
+    const { trailers } = this;
+    if (trailers === undefined) return [];
+    return (typeof trailers === "function" ? (this.trailer_names ?? []) : Object.keys(trailers)).map(wireName);
+  }
+
+  #addTrailers(): void {
+    const trailers = typeof this.trailers === "function" ? this.trailers() : (this.trailers ?? {});
+    const fields = wireFields(trailers, this.#exchange.http2);
+    for (let at = 0; at < fields.length; at += 2) {
+      (this.raw as ServerResponse).addTrailers({ [fields[at] as string]: fields[at + 1] as string });
+    }
+  }
+}

@@ -1,0 +1,134 @@
+import Koa from "koa";
+import { reasonOf } from "../errors.ts";
+import type { NodeRequest } from "./body.ts";
+import { Exchange } from "./exchange.ts";
+import { scanHead } from "./head.ts";
+import { VirtualHosts } from "./hosts.ts";
+import { Listeners, type TlsSource } from "./listeners.ts";
+import { decodePath, parseTarget } from "./paths.ts";
+import { ProgressWatch } from "./progress.ts";
+import { TrustedProxies } from "./proxies.ts";
+import type { NodeResponse } from "./response.ts";
+import { type AppMount, type RouteInfo, RouteTable } from "./routes.ts";
+import type { HttpEnvironment, HttpSettings } from "./settings.ts";
+
+/** Why a request is answered the way it is: what `modhost routes --explain` prints. */
+export interface Explanation {
+  readonly method: string;
+  /** Decoded; undefined when the path climbs above the root. */
+  readonly path: string | undefined;
+  /** The virtual host; undefined when the name is unknown. */
+  readonly host: string | undefined;
+  /** In the order in which they are tried. */
+  readonly candidates: readonly (RouteInfo & { readonly argument: string | undefined })[];
+  /** Status when no candidate answers. */
+  readonly status: number;
+  readonly reason: string;
+}
+
+const done = Promise.resolve();
+const nowhere = { rawPath: "/", query: undefined, scheme: undefined, authority: undefined };
+
+/** Serves a table of routes over connections that it is handed: Koa is the pipeline, the table decides. */
+export class HttpService {
+  readonly settings: HttpSettings;
+  readonly environment: HttpEnvironment;
+  readonly watch: ProgressWatch;
+  readonly proxies: TrustedProxies;
+  readonly listeners: Listeners;
+  /** No further request is taken on a connection once its current one is answered. */
+  stopping = false;
+  readonly #hosts: VirtualHosts;
+  readonly #expecting = new WeakSet<NodeRequest>();
+  #table = new RouteTable([], () => {});
+
+  constructor(settings: HttpSettings, environment: HttpEnvironment, tls: TlsSource | undefined) {
+    this.settings = settings;
+    this.environment = environment;
+    this.watch = new ProgressWatch(settings.progressTimeout, settings.progressBytes);
+    this.proxies = new TrustedProxies(settings.trustedProxies, settings.legacyForwarded);
+    this.#hosts = new VirtualHosts(settings.hosts, settings.defaultHost);
+    const koa = new Koa();
+    koa.use((context) => {
+      context.respond = false;
+      this.#serve(context.req, context.res);
+      return done;
+    });
+    // What reaches Koa's own error path is the loss of a connection: handlers' failures are answered before.
+    koa.on("error", (error) => environment.log.debug("%s", reasonOf(error)));
+    const handle = koa.callback();
+    this.listeners = new Listeners(settings, environment, tls, (request, response, expects) => {
+      if (expects) this.#expecting.add(request);
+      void handle(request as Parameters<typeof handle>[0], response as Parameters<typeof handle>[1]);
+    });
+  }
+
+  /** Swaps in a new table whole; requests in flight go on with the one they began with. */
+  mount(mounts: readonly AppMount[]): void {
+    this.#table = new RouteTable(mounts, (mount, error) => mount.owner.log.error("%s", error.message));
+  }
+
+  routes(): RouteInfo[] {
+    return this.#table.list();
+  }
+
+  explain(method: string, path: string, authority?: string): Explanation {
+    const verb = method.toUpperCase();
+    const host = this.#hosts.choose(authority);
+    const base = { method: verb, host, path: decodePath(path), candidates: [] };
+    if (host === undefined) return { ...base, status: 404, reason: "No such host, and http_default_host is not set" };
+    const resolution = this.#table.resolve(host, verb, path);
+    if (resolution === undefined) return { ...base, status: 400, reason: "The path climbs above the root" };
+    const candidates = resolution.candidates.map(({ route, argument }) => {
+      const { method: key, path: routePath, host: routeHost, app, module, kind } = route;
+      return { method: key, path: routePath, host: routeHost, app, module, kind, argument };
+    });
+    if (candidates.length > 0)
+      return { ...base, candidates, status: 404, reason: "The first of these that answers; 404 when none does" };
+    if (resolution.allowed.length === 0) return { ...base, status: 404, reason: "No route has this path" };
+    if (verb === "OPTIONS") return { ...base, status: 200, reason: `Routed for ${resolution.allowed.join(", ")}` };
+    return { ...base, status: 405, reason: `The path is routed for ${resolution.allowed.join(", ")} only` };
+  }
+
+  /** True when the client waits for an invitation before it sends its body. */
+  expects(request: NodeRequest): boolean {
+    return this.#expecting.has(request);
+  }
+
+  /** Sends `100 Continue` if the client waits for it. */
+  invite(request: NodeRequest, response: NodeResponse): void {
+    if (this.#expecting.delete(request)) response.writeContinue();
+  }
+
+  /** Closes idle connections now and each other one after its current request; the rest is cut after `grace` seconds. */
+  close(grace: number): Promise<void> {
+    this.stopping = true;
+    return this.listeners.close(grace);
+  }
+
+  #serve(request: NodeRequest, response: NodeResponse): void {
+    const head = scanHead(request.rawHeaders);
+    const target = parseTarget(request.url as string);
+    const method = request.method as string;
+    const begin = (path: string, host: string) =>
+      new Exchange(this, request, response, head, target ?? nowhere, path, host);
+    if (target === undefined) {
+      if (request.url === "*" && method === "OPTIONS") begin("*", "*").response.send();
+      else begin("/", "*").refuse(400, "The request target is not a path");
+      return;
+    }
+    const authority = target.authority ?? head.authority;
+    if (head.ambiguousHost || (authority === undefined && request.httpVersion !== "1.0")) {
+      begin(target.rawPath, "*").refuse(400, "Missing or invalid Host header");
+      return;
+    }
+    const host = this.#hosts.choose(authority);
+    if (host === undefined) {
+      begin(target.rawPath, "*").refuse(404, `Unknown host: ${authority ?? ""}`);
+      return;
+    }
+    const resolution = this.#table.resolve(host, method, target.rawPath);
+    if (resolution === undefined) begin(target.rawPath, host).refuse(400, "Invalid path");
+    else begin(resolution.path, host).begin(resolution);
+  }
+}

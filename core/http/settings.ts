@@ -1,0 +1,36 @@
+/** What the HTTP service is told by its configuration; times in seconds, sizes in bytes. */
+export interface HttpSettings {
+  /** Largest buffered request body. */
+  readonly maxContentSize: number;
+  readonly maxHeaderSize: number;
+  /** A request head must be complete within this time. */
+  readonly headTimeout: number;
+  /** Within each such time `progressBytes` must move, while the client is waited for. */
+  readonly progressTimeout: number;
+  readonly progressBytes: number;
+  /** A connection without a request is closed after this time. */
+  readonly idleTimeout: number;
+  /** Concurrent streams of one HTTP/2 connection. */
+  readonly maxStreams: number;
+  /** Addresses and CIDR ranges whose forwarding headers are believed. */
+  readonly trustedProxies: readonly string[];
+  /** Read X-Forwarded-For and X-Forwarded-Proto (true), or the Forwarded header (false). */
+  readonly legacyForwarded: boolean;
+  /** Virtual hosts; empty: any Host is served. */
+  readonly hosts: readonly string[];
+  /** Serves requests for unknown hosts. */
+  readonly defaultHost: string | undefined;
+}
+
+/** The needs of the service from its surroundings. */
+export interface HttpEnvironment {
+  /** Fires an event to the hooks; the first answer is returned. */
+  fire(event: string, data: unknown): unknown;
+  hasHooks(event: string): boolean;
+  log: {
+    info(format: string, ...values: unknown[]): void;
+    warn(format: string, ...values: unknown[]): void;
+    error(format: string, ...values: unknown[]): void;
+    debug(format: string, ...values: unknown[]): void;
+  };
+}

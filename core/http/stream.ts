@@ -1,0 +1,55 @@
+import type { ServerResponse } from "node:http";
+import { Readable } from "node:stream";
+import type { Exchange } from "./exchange.ts";
+import type { NodeResponse } from "./response.ts";
+
+/** Any body that comes in pieces, as a Node stream; undefined when it is none. */
+export function byteStream(body: unknown): Readable | undefined {
+  if (body instanceof Readable) return body;
+  if (body instanceof ReadableStream) return Readable.fromWeb(body as Parameters<typeof Readable.fromWeb>[0]);
+  if (typeof body === "object" && body !== null && Symbol.asyncIterator in body) {
+    return Readable.from(body as AsyncIterable<unknown>, { objectMode: true, highWaterMark: 1 });
+  }
+  return undefined;
+}
+
+/**
+ * Moves a stream into the answer, no faster than the client reads. Ends quietly when the client leaves, and then
+ * destroys the stream; rejects when the stream fails.
+ */
+export async function pump(exchange: Exchange, source: Readable): Promise<void> {
+  const { raw } = exchange.response;
+  const leave = () => source.destroy();
+  raw.once("close", leave);
+  try {
+    for await (const piece of source as AsyncIterable<unknown>) {
+      if (exchange.gone) return;
+      if (typeof piece !== "string" && !(piece instanceof Uint8Array)) {
+        throw new TypeError(`A response stream gave a ${typeof piece}: only strings and bytes can be sent`);
+      }
+      if (piece.length === 0) continue;
+      exchange.response.bytes += typeof piece === "string" ? Buffer.byteLength(piece) : piece.length;
+      if (!(raw as ServerResponse).write(piece)) {
+        exchange.watchWriting();
+        await drained(raw);
+        exchange.unwatchWriting();
+      }
+    }
+  } catch (error) {
+    if (!exchange.gone) throw error;
+  } finally {
+    raw.removeListener("close", leave);
+    source.destroy();
+  }
+}
+
+/** Resolves when the connection takes more, or is gone. */
+function drained(raw: NodeResponse): Promise<void> {
+  return new Promise((resolve) => {
+    const done = () => {
+      raw.removeListener("drain", done).removeListener("close", done);
+      resolve();
+    };
+    raw.on("drain", done).on("close", done);
+  });
+}

@@ -1,0 +1,124 @@
+import {
+  AppMount,
+  corsPolicy,
+  type Explanation,
+  HttpService,
+  type HttpSettings,
+  type RouteInfo,
+} from "../../core/http/index.ts";
+import type { CorsSettings, HttpProvider, Module, OwnedItem } from "../../core/types.ts";
+import { appName, basePath } from "./names.ts";
+import { options } from "./options.ts";
+
+export { options };
+export const global = true;
+
+/** What `module.depends("http")` gives. */
+export interface HttpModule {
+  routes(): RouteInfo[];
+  explain(method: string, path: string, authority?: string): Explanation;
+}
+
+/** The provider point "http": opens the ports and mounts the routes of every app. */
+export default function http(module: Module): HttpModule {
+  const service = new HttpService(
+    settingsOf(module),
+    {
+      fire: (event, data) => module.fire_event(event, data),
+      hasHooks: (event) => module.has_hooks(event),
+      log: module.log,
+    },
+    module.tls_options(),
+  );
+  const grace = module.get_option_period("unload_grace") ?? 10;
+
+  const mounts = new Map<OwnedItem, AppMount>();
+  const remount = () => service.mount([...mounts.values()]);
+  module.handle_items(
+    "http-provider",
+    (item) => {
+      const mount = mountOf(item as OwnedItem<HttpProvider>);
+      if (mount === undefined) return;
+      mounts.set(item, mount);
+      remount();
+    },
+    (item) => {
+      const mount = mounts.get(item);
+      mounts.delete(item);
+      remount();
+      return mount?.retire(grace);
+    },
+  );
+
+  module.provides("net", {
+    name: "http",
+    scheme: "http",
+    half_open: true,
+    onconnect: (socket) => service.listeners.connect(socket),
+  });
+  module.provides("net", {
+    name: "https",
+    scheme: "https",
+    onconnect: (socket) => service.listeners.connectSecure(socket),
+  });
+
+  module.hook("server-stopping", () => {
+    service.stopping = true;
+  });
+  module.unload = () => service.close(grace);
+
+  return {
+    routes: () => service.routes(),
+    explain: (method, path, authority) => service.explain(method, path, authority),
+  };
+}
+
+function settingsOf(module: Module): HttpSettings {
+  const number = (name: keyof typeof options) => module.get_option<number>(name) as number;
+  return {
+    maxContentSize: number("http_max_content_size"),
+    maxHeaderSize: number("http_max_header_size"),
+    headTimeout: number("http_head_timeout"),
+    progressTimeout: number("http_progress_timeout"),
+    progressBytes: number("http_progress_bytes"),
+    idleTimeout: number("http_idle_timeout"),
+    maxStreams: number("http_max_streams"),
+    trustedProxies: module.get_option_array("trusted_proxies") ?? [],
+    legacyForwarded: module.get_option_boolean("http_legacy_x_forwarded") ?? true,
+    hosts: module.hosts(),
+    defaultHost: module.get_option_string("http_default_host"),
+  };
+}
+
+/** Puts a provider at its place; one that cannot be served is reported under its module. */
+function mountOf({ item: provider, owner }: OwnedItem<HttpProvider>): AppMount | undefined {
+  if (typeof provider.route !== "object" || provider.route === null) {
+    owner.log.error('provides("http") needs a route table: { route: { "GET /": handler } }');
+    return undefined;
+  }
+  if (provider.name !== undefined)
+    owner.log.warn("names its app %s itself: the module's name is preferred", provider.name);
+  const name = provider.name ?? appName(owner.name);
+  const paths = owner.get_option_object("http_paths") ?? {};
+  return new AppMount({
+    name,
+    owner,
+    provider,
+    host: owner.host,
+    base: basePath(name, owner.host, paths[name] ?? provider.default_path),
+    cors: corsOf(name, provider, owner),
+  });
+}
+
+function corsOf(name: string, provider: HttpProvider, owner: Module) {
+  const overrides = owner.get_option_object("http_cors_override") as Record<string, CorsSettings> | undefined;
+  const headers = owner.get_option_array("access_control_allow_headers") ?? [];
+  const defaults: CorsSettings = {
+    enabled: owner.get_option_boolean("http_default_cors_enabled") ?? false,
+    credentials: owner.get_option_boolean("access_control_allow_credentials") ?? false,
+    origins: owner.get_option_array("access_control_allow_origins") ?? "*",
+    headers: Object.fromEntries(headers.map((header) => [header, true])),
+  };
+  const maxAge = owner.get_option_period("access_control_max_age") ?? 7200;
+  return corsPolicy(maxAge, [defaults, provider.cors, overrides?.[name]]);
+}

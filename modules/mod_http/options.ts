@@ -1,0 +1,132 @@
+import type { OptionDeclarations } from "../../core/types.ts";
+
+/** Options of the HTTP service, in the reference's spelling where it has them (reference section 14). */
+export const options = {
+  http_ports: {
+    type: "ports",
+    default: [5280],
+    describe: "Ports for plain HTTP; an empty list switches it off.",
+    per_host: false,
+  },
+  https_ports: {
+    type: "ports",
+    default: [5281],
+    describe: "Ports for HTTPS; an empty list switches it off.",
+    per_host: false,
+  },
+  http_interfaces: {
+    type: "strings",
+    default: ["127.0.0.1", "::1"],
+    describe: 'Addresses on which plain HTTP listens; "*" is every address.',
+    per_host: false,
+  },
+  https_interfaces: {
+    type: "strings",
+    default: ["*"],
+    describe: 'Addresses on which HTTPS listens; "*" is every address.',
+    per_host: false,
+  },
+  http_paths: { type: "object", describe: "App name to base path; $host stands for the host's name." },
+  http_external_url: { type: "string", describe: "The URL under which a reverse proxy publishes this server." },
+  http_default_host: {
+    type: "string",
+    describe: "The entry of hosts that serves requests for unknown hosts.",
+    per_host: false,
+  },
+  http_max_content_size: {
+    type: "integer",
+    default: 10 * 1024 * 1024,
+    min: 0,
+    unit: "bytes",
+    describe: "Largest request body that is buffered for a handler; a larger one is answered 413.",
+    per_host: false,
+  },
+  http_max_header_size: {
+    type: "integer",
+    default: 16 * 1024,
+    min: 1024,
+    max: 1024 * 1024,
+    unit: "bytes",
+    describe: "Largest request head; a larger one is answered 431.",
+    per_host: false,
+  },
+  http_head_timeout: {
+    type: "period",
+    default: 20,
+    min: 0.1,
+    describe: "A request head (or TLS handshake) must be complete within this time.",
+    per_host: false,
+  },
+  http_progress_timeout: {
+    type: "period",
+    default: 30,
+    min: 0.1,
+    describe: "While a client is waited for, http_progress_bytes must move within each such time.",
+    per_host: false,
+  },
+  http_progress_bytes: {
+    type: "integer",
+    default: 1024,
+    min: 1,
+    unit: "bytes",
+    describe: "Bytes that a slow sender or reader must move within http_progress_timeout.",
+    per_host: false,
+  },
+  http_idle_timeout: {
+    type: "period",
+    default: 60,
+    min: 0.1,
+    describe: "A connection without a request is closed after this time.",
+    per_host: false,
+  },
+  http_max_streams: {
+    type: "integer",
+    default: 100,
+    min: 1,
+    max: 10_000,
+    describe: "Concurrent requests on one HTTP/2 connection.",
+    per_host: false,
+  },
+  trusted_proxies: {
+    type: "strings",
+    default: ["127.0.0.1", "::1"],
+    describe: "Addresses and CIDR ranges of reverse proxies whose forwarding headers are believed.",
+    per_host: false,
+  },
+  http_legacy_x_forwarded: {
+    type: "boolean",
+    default: true,
+    describe: "Read X-Forwarded-For and X-Forwarded-Proto (true) or the Forwarded header (false).",
+    per_host: false,
+  },
+  http_default_cors_enabled: {
+    type: "boolean",
+    default: false,
+    describe: "CORS for every app that does not say otherwise.",
+  },
+  http_cors_override: {
+    type: "object",
+    describe: "App name to CORS settings { enabled, credentials, origins, headers } that win over the app's own.",
+  },
+  access_control_allow_origins: {
+    type: "strings",
+    default: ["*"],
+    describe: "Origins that may read answers where CORS is on.",
+  },
+  access_control_allow_headers: {
+    type: "strings",
+    default: ["Content-Type"],
+    describe: "Request headers that other origins may set.",
+  },
+  access_control_allow_credentials: {
+    type: "boolean",
+    default: false,
+    describe: "May other origins send cookies and authorization?",
+  },
+  access_control_max_age: {
+    type: "period",
+    default: 7200,
+    min: 0,
+    describe: "For how long a browser may remember the answer to a preflight.",
+  },
+} satisfies OptionDeclarations;

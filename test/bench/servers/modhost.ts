@@ -1,0 +1,33 @@
+import { mkdtempSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { createHost } from "../../../core/index.ts";
+import { report } from "./report.ts";
+
+// The default modules, their request log on as they come, and 150 apps of one route.
+const host = createHost({
+  config: {
+    data_path: mkdtempSync(join(tmpdir(), "modhost-bench-")),
+    http_ports: [0],
+    https_ports: [],
+    http_interfaces: ["127.0.0.1"],
+    http_log: process.env.LOGGER !== "off",
+    log_format: "json",
+  },
+  modules: Array.from({ length: 150 }, (_, index) => ({
+    name: `app${index}`,
+    load: (module) => {
+      module.depends("http");
+      module.provides("http", {
+        route: {
+          "GET /hello": (event) => {
+            event.response.headers.content_type = "text/plain; charset=utf-8";
+            return "hello";
+          },
+        },
+      });
+    },
+  })),
+});
+await host.start();
+report(host.listening()[0]?.port ?? 0);
