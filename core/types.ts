@@ -53,6 +53,8 @@ export interface OptionDeclaration {
   readonly values?: readonly string[];
   /** Unit shown in the reference: "bytes", "seconds". */
   readonly unit?: string;
+  /** A value for the commented sample, where there is no default that shows the form. */
+  readonly example?: unknown;
   /** One sentence for operators. */
   readonly describe: string;
   /** May be set inside an entry of `hosts`, too. Default true. */

@@ -1,6 +1,9 @@
 /** `modhost/net/http/server`: serves a table of routes over connections. `mod_http` stands on it; any module may. */
+export { precondition, rangeHolds, type Validators, validatorsOf } from "./conditions.ts";
 export { type CorsPolicy, corsPolicy } from "./cors.ts";
 export { type ParsedKey, parseRouteKey } from "./keys.ts";
+export { encodePath } from "./paths.ts";
+export { type ByteRange, byteRanges, parseRanges } from "./ranges.ts";
 export { AppMount, type MountPlace, type RouteInfo } from "./routes.ts";
 export { type Explanation, HttpService } from "./service.ts";
 export type { HttpEnvironment, HttpSettings } from "./settings.ts";

@@ -1,0 +1,49 @@
+/** Makes the error pages: small HTML, or JSON where the client prefers it. Answers `http-error` last of all hooks. */
+import { IncomingMessage, ServerResponse, STATUS_CODES } from "node:http";
+import { Socket } from "node:net";
+import Koa from "koa";
+import type { HttpErrorEvent, Module } from "../../core/types.ts";
+import { options } from "./options.ts";
+import { htmlPage, jsonPage } from "./page.ts";
+import { sentences } from "./sentences.ts";
+
+export { options };
+export const global = true;
+
+const koa = new Koa();
+
+export default function load(module: Module): void {
+  const detailed = module.get_option_boolean("http_errors_detailed") ?? false;
+  const fallback =
+    module.get_option_string("http_errors_default_message") ?? options.http_errors_default_message.default;
+  const own = module.get_option_object("http_errors_messages") ?? {};
+
+  const page = ({ code, message, error, request, response }: HttpErrorEvent): string => {
+    const text = {
+      code,
+      message,
+      phrase: STATUS_CODES[code] ?? `Code ${code}`,
+      sentence: String(own[code] ?? sentences[code] ?? fallback),
+      id: code >= 500 ? request?.id : undefined,
+      detail: detailed && error !== undefined ? detailOf(error) : undefined,
+    };
+    const json = prefersJson(request?.headers.accept);
+    const { vary } = response.headers;
+    response.headers.vary = vary === undefined ? "Accept" : `${vary}, Accept`;
+    response.headers.content_type = `${json ? "application/json" : "text/html"}; charset=utf-8`;
+    return json ? jsonPage(text) : htmlPage(text);
+  };
+  // Below 0, the priority of hooks that ask for none: any of them replaces the page.
+  module.hook("http-error", page, -1);
+}
+
+function detailOf(error: unknown): string {
+  return error instanceof Error ? (error.stack ?? error.message) : String(error);
+}
+
+function prefersJson(accept: string | undefined): boolean {
+  if (accept === undefined || !accept.includes("json")) return false;
+  const request = new IncomingMessage(new Socket());
+  request.headers.accept = accept;
+  return koa.createContext(request, new ServerResponse(request)).accepts("html", "json") === "json";
+}

@@ -1,0 +1,55 @@
+/** What the error page says. */
+export interface ErrorText {
+  readonly code: number;
+  readonly phrase: string;
+  readonly sentence: string;
+  /** From whoever refused the request; may be of any form. */
+  readonly message: string | undefined;
+  /** Finds the request in the log. */
+  readonly id: string | undefined;
+  readonly detail: string | undefined;
+}
+
+const style = `
+:root { --text: #1d2126; --soft: #667080; --line: #e3e6ea; --page: #fff; }
+@media (prefers-color-scheme: dark) { :root { --text: #e4e7eb; --soft: #97a1ae; --line: #2b3139; --page: #14171b; } }
+body { margin: 0; background: var(--page); color: var(--text); font: 16px/1.5 system-ui, sans-serif; }
+main { max-width: 36rem; margin: 0 auto; padding: 18vh 1.5rem 3rem; overflow-wrap: anywhere; }
+h1 { margin: 0 0 .75rem; font-size: 1.375rem; font-weight: 600; }
+h1 b { margin-right: .625rem; color: var(--soft); font-weight: 400; font-variant-numeric: tabular-nums; }
+p { margin: 0 0 .75rem; }
+pre { padding: .75rem 1rem; border: 1px solid var(--line); border-radius: .375rem; overflow-x: auto; font-size: .8125rem; }
+footer { margin-top: 1.5rem; padding-top: .75rem; border-top: 1px solid var(--line); color: var(--soft); font-size: .875rem; }
+`;
+
+export function htmlPage({ code, phrase, sentence, message, id, detail }: ErrorText): string {
+  const parts = [`<h1><b>${code}</b>${escapeHtml(phrase)}</h1>`, `<p>${escapeHtml(sentence)}</p>`];
+  if (message !== undefined) parts.push(`<p>${escapeHtml(message)}</p>`);
+  if (detail !== undefined) parts.push(`<pre>${escapeHtml(detail)}</pre>`);
+  if (id !== undefined) parts.push(`<footer>Request ${escapeHtml(id)}</footer>`);
+  return `<!DOCTYPE html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark">
+<title>${code} ${escapeHtml(phrase)}</title>
+<style>${style}</style>
+</head>
+<body>
+<main>
+${parts.join("\n")}
+</main>
+</body>
+</html>
+`;
+}
+
+/** The same as one JSON object, fields without value left out. */
+export function jsonPage({ code, phrase, sentence, message, id, detail }: ErrorText): string {
+  return `${JSON.stringify({ code, error: phrase, message: message ?? sentence, id, detail })}\n`;
+}
+
+function escapeHtml(text: string): string {
+  return text.replace(/[&<>"']/g, (character) => `&#${character.charCodeAt(0)};`);
+}

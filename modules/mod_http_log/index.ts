@@ -1,0 +1,102 @@
+/** Writes a line a request: JSON for machines, or short text on a terminal. */
+import { pino } from "pino";
+import type { HttpFinishedEvent, Module } from "../../core/types.ts";
+import { options } from "./options.ts";
+import { type QueryMode, shownQuery, shownReferer } from "./query.ts";
+import { terminalLine } from "./terminal.ts";
+import { LineWriter } from "./writer.ts";
+
+export { options };
+export const global = true;
+
+/** Milliseconds that a line may wait for others: a person who watches should not notice. */
+const terminalDelay = 20;
+const fileDelay = 500;
+
+/** Query strings of the RPC carry keys: they are never logged, whatever the options say. */
+const rpcPath = /^\/api\/v0(?:\/|$)/;
+
+export default function load(module: Module): void {
+  if (module.get_option_boolean("http_log") === false) return;
+  const mode = module.get_option_enum<QueryMode>("http_log_query", options.http_log_query.values) ?? "redacted";
+  const slow = (module.get_option_period("http_log_slow") ?? Number.POSITIVE_INFINITY) * 1000;
+  const file = module.get_option_path("http_log_file");
+  const terminal = file === undefined && onTerminal(module);
+  const writer = openWriter(module, file, terminal ? terminalDelay : fileDelay);
+
+  if (terminal) {
+    module.hook("http-finished", (event: HttpFinishedEvent) => {
+      writer.write(terminalLine(event, queryOf(event, mode), event.duration > slow));
+    });
+    return;
+  }
+  const log = pino({ base: null, timestamp: timeField }, writer);
+  module.hook("http-finished", (event: HttpFinishedEvent) => {
+    if (event.duration > slow) log.warn(fieldsOf(event, mode));
+    else log.info(fieldsOf(event, mode));
+  });
+}
+
+/** The line as one flat object; fields without value are left out by pino. */
+function fieldsOf(event: HttpFinishedEvent, mode: QueryMode) {
+  const { request } = event;
+  const { headers } = request;
+  return {
+    id: request.id,
+    ip: request.ip,
+    method: request.method,
+    host: headers.host,
+    path: request.url.raw_path,
+    query: queryOf(event, mode),
+    status: event.status,
+    bytes: event.bytes,
+    ms: Math.round(event.duration * 100) / 100,
+    app: event.app,
+    agent: headers.user_agent,
+    referer: shownReferer(headers.referer, mode),
+    // Most answers are complete: only the others say so.
+    complete: event.complete ? undefined : false,
+  };
+}
+
+function queryOf({ request, app }: HttpFinishedEvent, mode: QueryMode): string | undefined {
+  const { query } = request.url;
+  if (query === undefined || app === "api" || rpcPath.test(request.path)) return undefined;
+  return shownQuery(query, mode);
+}
+
+function onTerminal(module: Module): boolean {
+  const format = module.get_option_string("log_format") ?? "auto";
+  return format === "pretty" || (format === "auto" && process.stdout.isTTY === true);
+}
+
+function openWriter(module: Module, file: string | undefined, delay: number): LineWriter {
+  try {
+    const writer = new LineWriter(file, delay, {
+      failed: ({ message }) => module.set_status("error", `The log of requests cannot be written: ${message}`),
+      recovered: (dropped) => {
+        module.set_status("info", "The log of requests is written again");
+        module.log.warn("The log of requests was held up: %d lines were dropped", dropped);
+      },
+    });
+    module.on_release("log of requests", () => writer.close());
+    return writer;
+  } catch (error) {
+    const reason = error instanceof Error ? error.message : error;
+    throw new Error(`The file of the option http_log_file cannot be opened: ${reason}`, { cause: error });
+  }
+}
+
+let second = 0;
+let prefix = "";
+
+/** The time as pino writes it, ISO 8601, made anew only for its milliseconds: this runs for every request. */
+function timeField(): string {
+  const now = Date.now();
+  const current = now - (now % 1000);
+  if (current !== second) {
+    second = current;
+    prefix = `,"time":"${new Date(current).toISOString().slice(0, 20)}`;
+  }
+  return `${prefix}${String(now - current).padStart(3, "0")}Z"`;
+}
