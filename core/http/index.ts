@@ -2,6 +2,7 @@
 export { precondition, rangeHolds, type Validators, validatorsOf } from "./conditions.ts";
 export { type CorsPolicy, corsPolicy } from "./cors.ts";
 export { type ParsedKey, parseRouteKey } from "./keys.ts";
+export { preferredType } from "./negotiate.ts";
 export { encodePath } from "./paths.ts";
 export { type ByteRange, byteRanges, parseRanges } from "./ranges.ts";
 export { AppMount, type MountPlace, type RouteInfo } from "./routes.ts";

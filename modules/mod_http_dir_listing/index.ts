@@ -3,8 +3,8 @@ import { readdir, realpath, stat } from "node:fs/promises";
 import { IncomingMessage, ServerResponse } from "node:http";
 import { Socket } from "node:net";
 import { basename, dirname, join, sep } from "node:path";
-import Koa from "koa";
 import serveIndex from "serve-index";
+import { preferredType } from "../../core/http/index.ts";
 import type { DirectoryIndexEvent, Module } from "../../core/types.ts";
 import { type Entry, htmlListing, jsonListing, type Listing, textListing } from "./formats.ts";
 
@@ -16,14 +16,12 @@ const formats = {
   text: { type: "text/plain; charset=utf-8", render: textListing },
 } as const;
 
-const koa = new Koa();
-
 export default function load(module: Module): void {
   module.hook("directory-index", async (event: DirectoryIndexEvent) => {
     const { response } = event;
     try {
       const listing = await readListing(event);
-      const format = formats[chooseFormat(event.request.headers.accept)];
+      const format = formats[preferredType(event.request.headers.accept, ["html", "json", "text"])];
       response.headers.content_type = format.type;
       response.headers.vary = response.headers.vary === undefined ? "Accept" : `${response.headers.vary}, Accept`;
       return format.render(listing);
@@ -32,13 +30,6 @@ export default function load(module: Module): void {
       return undefined;
     }
   });
-}
-
-function chooseFormat(accept: string | undefined): keyof typeof formats {
-  const request = new IncomingMessage(new Socket());
-  if (accept !== undefined) request.headers.accept = accept;
-  const chosen = koa.createContext(request, new ServerResponse(request)).accepts("html", "json", "text");
-  return chosen === "json" || chosen === "text" ? chosen : "html";
 }
 
 /**

@@ -1,7 +1,6 @@
 /** Makes the error pages: small HTML, or JSON where the client prefers it. Answers `http-error` last of all hooks. */
-import { IncomingMessage, ServerResponse, STATUS_CODES } from "node:http";
-import { Socket } from "node:net";
-import Koa from "koa";
+import { STATUS_CODES } from "node:http";
+import { preferredType } from "../../core/http/index.ts";
 import type { HttpErrorEvent, Module } from "../../core/types.ts";
 import { options } from "./options.ts";
 import { htmlPage, jsonPage } from "./page.ts";
@@ -9,8 +8,6 @@ import { sentences } from "./sentences.ts";
 
 export { options };
 export const global = true;
-
-const koa = new Koa();
 
 export default function load(module: Module): void {
   const detailed = module.get_option_boolean("http_errors_detailed") ?? false;
@@ -27,7 +24,7 @@ export default function load(module: Module): void {
       id: code >= 500 ? request?.id : undefined,
       detail: detailed && error !== undefined ? detailOf(error) : undefined,
     };
-    const json = prefersJson(request?.headers.accept);
+    const json = preferredType(request?.headers.accept, ["html", "json"]) === "json";
     const { vary } = response.headers;
     response.headers.vary = vary === undefined ? "Accept" : `${vary}, Accept`;
     response.headers.content_type = `${json ? "application/json" : "text/html"}; charset=utf-8`;
@@ -39,11 +36,4 @@ export default function load(module: Module): void {
 
 function detailOf(error: unknown): string {
   return error instanceof Error ? (error.stack ?? error.message) : String(error);
-}
-
-function prefersJson(accept: string | undefined): boolean {
-  if (accept === undefined || !accept.includes("json")) return false;
-  const request = new IncomingMessage(new Socket());
-  request.headers.accept = accept;
-  return koa.createContext(request, new ServerResponse(request)).accepts("html", "json") === "json";
 }
