@@ -48,4 +48,12 @@ export class EventBus {
     }
     return undefined;
   }
+
+  /** Tells every hook, whatever the others answer; `failed` hears of those that throw or reject. */
+  announce(event: string, data: unknown, failed: (error: unknown) => void, host: string = everyHost): void {
+    for (const hook of this.#hooks.get(event) ?? []) {
+      if (hook.host !== everyHost && host !== everyHost && hook.host !== host) continue;
+      void Promise.try(() => hook.handler(data)).catch(failed);
+    }
+  }
 }

@@ -38,7 +38,7 @@ let imports = 0;
 
 const script: Loader = async (path) => {
   delete require.cache[path];
-  const exported = await import(`${pathToFileURL(path).href}?v=${++imports}`);
+  const exported = await import(`${pathToFileURL(path).href}?config=${++imports}`);
   return exported.default;
 };
 

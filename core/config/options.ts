@@ -19,6 +19,7 @@ export const coreOptions = {
     type: "strings",
     default: [],
     per_host: false,
+    example: ["./modules"],
     describe: "Folders searched for modules, in this order and before the bundled ones; relative to the config file.",
   },
   plugin_autoload: {
@@ -36,11 +37,13 @@ export const coreOptions = {
   hosts: {
     type: "object",
     per_host: false,
+    example: { "www.example.org": { modules_disabled: ["http_dir_listing"] } },
     describe: "Virtual hosts: host name to options of that host. Without it, any host name is served alike.",
   },
   certificates: {
     type: "object",
     per_host: false,
+    example: { "www.example.org": { certificate: "./certs/www.pem", key: "./certs/www.key" } },
     entries: {
       certificate: { type: "path", describe: "PEM file of the certificate, followed by its chain." },
       key: { type: "path", describe: "PEM file of the private key." },

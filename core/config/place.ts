@@ -1,5 +1,4 @@
-import { readFileSync } from "node:fs";
-import { stripTypeScriptTypes } from "node:module";
+import { spawnSync } from "node:child_process";
 import { basename } from "node:path";
 import { pathToFileURL } from "node:url";
 
@@ -18,12 +17,8 @@ function lineIn(file: string, stack = ""): string | undefined {
   return new RegExp(`(?:${names.join("|")})(?:\\?[^:\\s]*)?:(\\d+)`).exec(stack)?.[1];
 }
 
-/** The syntax error of an imported JavaScript module carries no position; the parser of TypeScript gives one. */
+/** The syntax error of an imported JavaScript module carries no position; Node's own check of a file prints it. */
 function syntaxErrorLine(file: string): string | undefined {
-  try {
-    stripTypeScriptTypes(readFileSync(file, "utf8"), { sourceUrl: file });
-  } catch (error) {
-    return error instanceof SyntaxError ? lineIn(file, error.stack) : undefined;
-  }
-  return undefined;
+  const { stderr } = spawnSync(process.execPath, ["--check", file], { encoding: "utf8", timeout: 10_000 });
+  return lineIn(file, stderr ?? "");
 }

@@ -18,6 +18,7 @@ export class IncomingBody {
   readonly #watch: ProgressWatch;
   #received = 0;
   #taken = false;
+  #lingering = false;
 
   constructor(request: NodeRequest, watch: ProgressWatch) {
     this.#request = request;
@@ -108,7 +109,7 @@ export class IncomingBody {
     } finally {
       this.#watch.delete(flow);
       request.removeListener("data", onData).removeListener("end", onEnd).removeListener("close", onClose);
-      request.pause();
+      if (!this.#lingering) request.pause();
     }
   }
 
@@ -118,6 +119,7 @@ export class IncomingBody {
    */
   linger(): Promise<void> {
     const request = this.#request;
+    this.#lingering = true;
     return new Promise((resolve) => {
       let left = lingerBytes;
       const finish = () => {

@@ -1,5 +1,5 @@
 import type { ServerResponse } from "node:http";
-import { constants, type Http2ServerRequest, type Http2ServerResponse } from "node:http2";
+import { constants, Http2ServerRequest, type Http2ServerResponse } from "node:http2";
 import { ModhostError, reasonOf } from "../errors.ts";
 import type { HttpErrorEvent, HttpEvent, HttpFinishedEvent } from "../types.ts";
 import { answer } from "./answer.ts";
@@ -46,7 +46,7 @@ export class Exchange implements HttpEvent, ActiveRequest {
   ) {
     this.service = service;
     this.#head = head;
-    this.http2 = raw.httpVersionMajor === 2;
+    this.http2 = raw instanceof Http2ServerRequest;
     this.request = new Request(this, raw, target, path, host);
     this.response = new Response(this, reply);
     reply.on("close", () => this.#over());
@@ -137,6 +137,10 @@ export class Exchange implements HttpEvent, ActiveRequest {
   fail(thrown: unknown): void {
     if (this.gone) return;
     const { status, message } = classify(thrown);
+    if (status < 400 && !this.response.answered) {
+      answer(this, status);
+      return;
+    }
     if (status >= 500) {
       const log = this.#mount?.owner.log ?? this.service.environment.log;
       const cause = thrown instanceof Error ? (thrown.stack ?? thrown.message) : String(thrown);

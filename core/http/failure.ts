@@ -9,15 +9,11 @@ export interface Failure {
   readonly message: string | undefined;
 }
 
-/** System errors that mean "no such file" to the client. */
-const missingFile = new Set<unknown>(["ENOENT", "ENOTDIR", "EISDIR", "ENAMETOOLONG"]);
-
 /** A thrown number is a status; an error with a `code` from 400 to 599 is that status; anything else is 500. */
 export function classify(thrown: unknown): Failure {
-  if (typeof thrown === "number") return { status: isErrorStatus(thrown) ? thrown : 500, message: undefined };
+  if (typeof thrown === "number") return { status: isStatus(thrown) ? thrown : 500, message: undefined };
   if (ModhostError.is(thrown)) return { status: thrown.status, message: thrown.expose ? thrown.message : undefined };
   if (typeof thrown !== "object" || thrown === null) return { status: 500, message: undefined };
-  if (missingFile.has((thrown as { code?: unknown }).code)) return { status: 404, message: undefined };
   const { code, expose, message } = thrown as { code?: unknown; expose?: unknown; message?: unknown };
   if (typeof code !== "number" || !isErrorStatus(code)) return { status: 500, message: undefined };
   const shown =
@@ -25,6 +21,10 @@ export function classify(thrown: unknown): Failure {
     typeof message === "string" &&
     message !== "";
   return { status: code, message: shown ? message : undefined };
+}
+
+function isStatus(code: number): boolean {
+  return Number.isInteger(code) && code >= 200 && code <= 999;
 }
 
 function isErrorStatus(code: number): boolean {

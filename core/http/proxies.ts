@@ -1,5 +1,6 @@
 import { BlockList, isIP } from "node:net";
 import { ModhostError } from "../errors.ts";
+import type { RequestHeaders } from "../types.ts";
 
 /** Who the client is, seen from behind trusted proxies. */
 export interface ClientFacts {
@@ -11,6 +12,7 @@ export interface ClientFacts {
 export class TrustedProxies {
   readonly #list = new BlockList();
   readonly #legacy: boolean;
+  readonly #peers = new Map<string, Peer>();
 
   /** `entries` are addresses or CIDR ranges; throws OPTION_INVALID for anything else. */
   constructor(entries: readonly string[], legacy = true) {
@@ -37,13 +39,14 @@ export class TrustedProxies {
     return family !== 0 && this.#list.check(address, family === 6 ? "ipv6" : "ipv4");
   }
 
-  /** `header` gives a request header by its lower-case name with dashes. */
-  client(peer: string, encrypted: boolean, header: (name: string) => string | undefined): ClientFacts {
-    const address = plainAddress(peer);
-    const direct = { ip: address, secure: encrypted };
-    if (!this.trusts(address)) return direct;
-    const hops = this.#legacy ? legacyHops(header) : forwardedHops(header("forwarded"));
-    let { ip, secure } = direct;
+  client(peer: string, encrypted: boolean, headers: RequestHeaders): ClientFacts {
+    const { address, trusted } = this.#peer(peer);
+    let ip = address;
+    let secure = encrypted;
+    if (!trusted) return { ip, secure };
+    const hops = this.#legacy
+      ? legacyHops(headers.x_forwarded_for, headers.x_forwarded_proto)
+      : forwardedHops(headers.forwarded);
     for (const hop of hops.reverse()) {
       if (hop.proto !== undefined) secure = hop.proto === "https";
       const next = hop.for === undefined ? undefined : plainAddress(hop.for);
@@ -53,16 +56,36 @@ export class TrustedProxies {
     }
     return { ip, secure };
   }
+
+  /** Peers come back with each request of a connection: what was found of them is kept, within bounds. */
+  #peer(peer: string): Peer {
+    let known = this.#peers.get(peer);
+    if (known === undefined) {
+      const address = plainAddress(peer);
+      known = { address, trusted: this.trusts(address) };
+      if (this.#peers.size >= knownPeers) this.#peers.clear();
+      this.#peers.set(peer, known);
+    }
+    return known;
+  }
 }
+
+interface Peer {
+  readonly address: string;
+  readonly trusted: boolean;
+}
+
+const knownPeers = 1000;
 
 interface Hop {
   readonly for: string | undefined;
   readonly proto: string | undefined;
 }
 
-function legacyHops(header: (name: string) => string | undefined): Hop[] {
-  const proto = header("x-forwarded-proto")?.split(",").at(-1)?.trim().toLowerCase();
-  const hops: Hop[] = (header("x-forwarded-for") ?? "")
+function legacyHops(addresses: string | undefined, protocol: string | undefined): Hop[] {
+  if (addresses === undefined && protocol === undefined) return [];
+  const proto = protocol?.split(",").at(-1)?.trim().toLowerCase();
+  const hops: Hop[] = (addresses ?? "")
     .split(",")
     .map((text) => text.trim())
     .filter((text) => text !== "")

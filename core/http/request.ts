@@ -6,7 +6,7 @@ import type { Exchange } from "./exchange.ts";
 import { headerTable } from "./head.ts";
 import { readParts } from "./multipart.ts";
 import type { Target } from "./paths.ts";
-import { plainAddress } from "./proxies.ts";
+import { type ClientFacts, plainAddress } from "./proxies.ts";
 
 const empty = Buffer.alloc(0);
 
@@ -26,11 +26,14 @@ export class Request implements HttpRequest {
   buffered: Buffer | undefined;
   readonly #exchange: Exchange;
   readonly #target: Target;
+  /** Known only while the connection lasts, and asked for after its end, too. */
+  readonly #peer: string;
+  readonly #encrypted: boolean;
   #headers: RequestHeaders | undefined;
   #text: string | undefined;
   #url: HttpUrl | undefined;
   #id: string | undefined;
-  #client: { ip: string; secure: boolean } | undefined;
+  #client: ClientFacts | undefined;
   #incoming: IncomingBody | undefined;
   #abort: AbortController | undefined;
 
@@ -38,6 +41,9 @@ export class Request implements HttpRequest {
     this.#exchange = exchange;
     this.#target = target;
     this.raw = raw;
+    const { socket } = raw;
+    this.#peer = socket.remoteAddress ?? "";
+    this.#encrypted = (socket as TLSSocket).encrypted === true;
     this.method = raw.method as string;
     this.path = path;
     this.host = host;
@@ -111,13 +117,9 @@ export class Request implements HttpRequest {
     this.#abort?.abort(new DOMException("The client went away before the answer was complete", "AbortError"));
   }
 
-  get #facts(): { ip: string; secure: boolean } {
-    const { socket } = this.raw;
-    return (this.#client ??= this.#exchange.service.proxies.client(
-      socket.remoteAddress ?? "",
-      (socket as TLSSocket).encrypted === true,
-      (name) => this.headers[name.replaceAll("-", "_")],
-    ));
+  get #facts(): ClientFacts {
+    this.#client ??= this.#exchange.service.proxies.client(this.#peer, this.#encrypted, this.headers);
+    return this.#client;
   }
 }
 

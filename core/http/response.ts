@@ -1,4 +1,4 @@
-import type { ServerResponse } from "node:http";
+import type { OutgoingHttpHeaders, ServerResponse } from "node:http";
 import type { Http2ServerResponse } from "node:http2";
 import { Readable } from "node:stream";
 import type { HttpRequest, HttpResponse, ResponseFields, ResponseHeaders } from "../types.ts";
@@ -142,8 +142,8 @@ export class Response implements HttpResponse {
   #addTrailers(): void {
     const trailers = typeof this.trailers === "function" ? this.trailers() : (this.trailers ?? {});
     const fields = wireFields(trailers, this.#exchange.http2);
-    for (let at = 0; at < fields.length; at += 2) {
-      (this.raw as ServerResponse).addTrailers({ [fields[at] as string]: fields[at + 1] as string });
-    }
+    const lines: Record<string, string[]> = {};
+    for (let at = 0; at < fields.length; at += 2) (lines[fields[at] as string] ??= []).push(fields[at + 1] as string);
+    (this.raw as ServerResponse).addTrailers(lines as OutgoingHttpHeaders);
   }
 }

@@ -17,8 +17,13 @@ export async function sendFile(exchange: Exchange, source: Parameters<HttpRespon
   else response.write(source instanceof Readable ? source : source.createReadStream());
 }
 
+/** System errors that mean "no such file". */
+const missing: ReadonlySet<unknown> = new Set(["ENOENT", "ENOTDIR", "ENAMETOOLONG"]);
+
 async function sendPath({ request, response }: Exchange, path: string): Promise<void> {
-  const stats = await stat(path);
+  const stats = await stat(path).catch((error: NodeJS.ErrnoException) => {
+    throw missing.has(error.code) ? new HttpError(404) : error;
+  });
   if (!stats.isFile()) throw new HttpError(404);
   const { headers } = response;
   const { size } = stats;

@@ -1,3 +1,4 @@
+import { Http2ServerRequest } from "node:http2";
 import Koa from "koa";
 import { reasonOf } from "../errors.ts";
 import type { NodeRequest } from "./body.ts";
@@ -27,6 +28,7 @@ export interface Explanation {
 }
 
 const done = Promise.resolve();
+const versions: ReadonlySet<string> = new Set(["1.1", "1.0"]);
 const nowhere = { rawPath: "/", query: undefined, scheme: undefined, authority: undefined };
 
 /** Serves a table of routes over connections that it is handed: Koa is the pipeline, the table decides. */
@@ -112,6 +114,10 @@ export class HttpService {
     const method = request.method as string;
     const begin = (path: string, host: string) =>
       new Exchange(this, request, response, head, target ?? nowhere, path, host);
+    if (!(request instanceof Http2ServerRequest || versions.has(request.httpVersion))) {
+      begin("/", "*").refuse(505);
+      return;
+    }
     if (target === undefined) {
       if (request.url === "*" && method === "OPTIONS") begin("*", "*").response.send();
       else begin("/", "*").refuse(400, "The request target is not a path");

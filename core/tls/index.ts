@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { createSecureContext, type SecureContext, type TlsOptions } from "node:tls";
 import { domainToASCII } from "node:url";
 import { ModhostError, reasonOf } from "../errors.ts";
-import { makeSelfSigned, type PemPair } from "./self_signed.ts";
+import type { PemPair } from "./self_signed.ts";
 
 /** What is asked of a logger here. */
 export interface TlsLog {
@@ -57,12 +57,17 @@ export class Certificates {
    * @throws {ModhostError} TLS_INVALID naming the host and the file
    */
   async prepare(): Promise<void> {
-    const loaded = new Map<string, Loaded>();
-    for (const [name, files] of Object.entries(this.#options.certificates ?? {})) {
-      loaded.set(asciiName(name), await this.#configured(name, files));
-    }
+    const loaded = await this.#readConfigured();
     if (!loaded.has(everyName)) loaded.set(everyName, await this.#selfSigned());
     this.#loaded = loaded;
+  }
+
+  /**
+   * Reads the configured certificates and changes nothing.
+   * @throws {ModhostError} TLS_INVALID
+   */
+  async verify(): Promise<void> {
+    await this.#readConfigured();
   }
 
   /**
@@ -104,6 +109,14 @@ export class Certificates {
     return found;
   }
 
+  async #readConfigured(): Promise<Map<string, Loaded>> {
+    const loaded = new Map<string, Loaded>();
+    for (const [name, files] of Object.entries(this.#options.certificates ?? {})) {
+      loaded.set(asciiName(name), await this.#configured(name, files));
+    }
+    return loaded;
+  }
+
   async #configured(host: string, files: CertificateFiles): Promise<Loaded> {
     const [certificate, key] = await Promise.all([readPem(host, files.certificate), readPem(host, files.key)]);
     const parsed = attempt(host, files.certificate, () => new X509Certificate(certificate));
@@ -134,6 +147,8 @@ export class Certificates {
     if (kept !== undefined) return { ...kept, context: secureContext(kept) };
     const machine = domainToASCII(hostname());
     const local = ["localhost", "127.0.0.1", "::1", ...(machine === "" ? [] : [machine])];
+    // Most starts make no certificate, and the library that does is slow to load.
+    const { makeSelfSigned } = await import("./self_signed.ts");
     const pair = await makeSelfSigned([...new Set([...names, ...local])]);
     await mkdir(directory, { recursive: true });
     await writeWhole(files.key, pair.key, 0o600);

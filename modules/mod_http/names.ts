@@ -1,6 +1,6 @@
-/** The app name of a module: its name less one leading `mod_`, then less one leading `http_` (spec 1). */
+/** The app name of a module, whose name has lost its leading `mod_` already: less one leading `http_` (spec 1). */
 export function appName(module: string): string {
-  return module.replace(/^mod_/, "").replace(/^http_/, "");
+  return module.replace(/^http_/, "");
 }
 
 /** Base path of an app without a trailing slash: "" for the root. `$host` stands for the host's name. */

@@ -1,6 +1,6 @@
 /** Writes a line a request: JSON for machines, or short text on a terminal. */
-import { pino } from "pino";
 import type { HttpFinishedEvent, Module } from "../../core/types.ts";
+import { jsonLine } from "./line.ts";
 import { options } from "./options.ts";
 import { type QueryMode, shownQuery, shownReferer } from "./query.ts";
 import { terminalLine } from "./terminal.ts";
@@ -30,33 +30,10 @@ export default function load(module: Module): void {
     });
     return;
   }
-  const log = pino({ base: null, timestamp: timeField }, writer);
   module.hook("http-finished", (event: HttpFinishedEvent) => {
-    if (event.duration > slow) log.warn(fieldsOf(event, mode));
-    else log.info(fieldsOf(event, mode));
+    const referer = shownReferer(event.request.headers.referer, mode);
+    writer.write(jsonLine(event, { query: queryOf(event, mode), referer, slow: event.duration > slow }));
   });
-}
-
-/** The line as one flat object; fields without value are left out by pino. */
-function fieldsOf(event: HttpFinishedEvent, mode: QueryMode) {
-  const { request } = event;
-  const { headers } = request;
-  return {
-    id: request.id,
-    ip: request.ip,
-    method: request.method,
-    host: headers.host,
-    path: request.url.raw_path,
-    query: queryOf(event, mode),
-    status: event.status,
-    bytes: event.bytes,
-    ms: Math.round(event.duration * 100) / 100,
-    app: event.app,
-    agent: headers.user_agent,
-    referer: shownReferer(headers.referer, mode),
-    // Most answers are complete: only the others say so.
-    complete: event.complete ? undefined : false,
-  };
 }
 
 function queryOf({ request, app }: HttpFinishedEvent, mode: QueryMode): string | undefined {
@@ -85,18 +62,4 @@ function openWriter(module: Module, file: string | undefined, delay: number): Li
     const reason = error instanceof Error ? error.message : error;
     throw new Error(`The file of the option http_log_file cannot be opened: ${reason}`, { cause: error });
   }
-}
-
-let second = 0;
-let prefix = "";
-
-/** The time as pino writes it, ISO 8601, made anew only for its milliseconds: this runs for every request. */
-function timeField(): string {
-  const now = Date.now();
-  const current = now - (now % 1000);
-  if (current !== second) {
-    second = current;
-    prefix = `,"time":"${new Date(current).toISOString().slice(0, 20)}`;
-  }
-  return `${prefix}${String(now - current).padStart(3, "0")}Z"`;
 }

@@ -3,7 +3,7 @@ import { dirname } from "node:path";
 import { pino } from "pino";
 
 /** Lines wait until there are this many characters of them, or the time given has passed. */
-const batchLength = 8192;
+const batchLength = 64 * 1024;
 /** When the disk does not keep up, batches beyond this many bytes are dropped. */
 const waitingBytes = 16 * 1024 * 1024;
 

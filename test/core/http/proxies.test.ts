@@ -2,43 +2,37 @@ import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { plainAddress, TrustedProxies } from "../../../core/http/proxies.ts";
 
-const headers = (fields: Record<string, string>) => (name: string) => fields[name];
+const headers = (fields: Record<string, string>) => fields;
 
 describe("trusted proxies", () => {
   const proxies = new TrustedProxies(["127.0.0.1", "10.0.0.0/8", "fd00::/8"]);
 
   test("a direct client's address is its own, whatever it sends", () => {
-    const forged = headers({ "x-forwarded-for": "1.2.3.4", "x-forwarded-proto": "https" });
+    const forged = headers({ x_forwarded_for: "1.2.3.4", x_forwarded_proto: "https" });
     assert.deepEqual(proxies.client("203.0.113.7", false, forged), { ip: "203.0.113.7", secure: false });
   });
 
   test("behind a trusted proxy the last address that is not trusted counts", () => {
-    const chain = headers({ "x-forwarded-for": "6.6.6.6, 203.0.113.7, 10.1.1.1" });
+    const chain = headers({ x_forwarded_for: "6.6.6.6, 203.0.113.7, 10.1.1.1" });
     assert.equal(proxies.client("127.0.0.1", false, chain).ip, "203.0.113.7");
   });
 
   test("text that is no address ends the chain", () => {
-    assert.equal(
-      proxies.client("127.0.0.1", false, headers({ "x-forwarded-for": "203.0.113.7, evil" })).ip,
-      "127.0.0.1",
-    );
+    assert.equal(proxies.client("127.0.0.1", false, headers({ x_forwarded_for: "203.0.113.7, evil" })).ip, "127.0.0.1");
   });
 
   test("addresses mapped into IPv6, in brackets and with ports are understood", () => {
     assert.equal(
-      proxies.client("::ffff:127.0.0.1", false, headers({ "x-forwarded-for": "[2001:db8::1]:443" })).ip,
+      proxies.client("::ffff:127.0.0.1", false, headers({ x_forwarded_for: "[2001:db8::1]:443" })).ip,
       "2001:db8::1",
     );
-    assert.equal(
-      proxies.client("fd00::1", false, headers({ "x-forwarded-for": "203.0.113.7:5000" })).ip,
-      "203.0.113.7",
-    );
+    assert.equal(proxies.client("fd00::1", false, headers({ x_forwarded_for: "203.0.113.7:5000" })).ip, "203.0.113.7");
     assert.equal(plainAddress("fe80::1%eth0"), "fe80::1");
   });
 
   test("the protocol is the proxy's word", () => {
-    assert.equal(proxies.client("127.0.0.1", false, headers({ "x-forwarded-proto": "https" })).secure, true);
-    assert.equal(proxies.client("127.0.0.1", true, headers({ "x-forwarded-proto": "http" })).secure, false);
+    assert.equal(proxies.client("127.0.0.1", false, headers({ x_forwarded_proto: "https" })).secure, true);
+    assert.equal(proxies.client("127.0.0.1", true, headers({ x_forwarded_proto: "http" })).secure, false);
     assert.equal(proxies.client("127.0.0.1", true, headers({})).secure, true);
   });
 
@@ -46,7 +40,7 @@ describe("trusted proxies", () => {
     const modern = new TrustedProxies(["127.0.0.1"], false);
     const fields = headers({
       forwarded: 'for=6.6.6.6, for="[2001:db8::9]:80";proto=https',
-      "x-forwarded-for": "9.9.9.9",
+      x_forwarded_for: "9.9.9.9",
     });
     assert.deepEqual(modern.client("127.0.0.1", false, fields), { ip: "2001:db8::9", secure: true });
   });

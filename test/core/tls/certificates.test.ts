@@ -143,10 +143,17 @@ describe("configured certificates", () => {
     assert.deepEqual(await readdir(directory), []);
   });
 
-  test("TLS older than 1.2 is refused", async () => {
+  test("a client that speaks no TLS 1.2 is refused", async () => {
     const { certificates } = await store();
     await certificates.prepare();
-    assert.equal(certificates.options().minVersion, "TLSv1.2");
+    const server = createServer({ ...certificates.options(), ciphers: "DEFAULT@SECLEVEL=0" }).listen(0, "127.0.0.1");
+    server.on("tlsClientError", () => {});
+    await once(server, "listening");
+    const { port } = server.address() as AddressInfo;
+    const old = { minVersion: "TLSv1", maxVersion: "TLSv1.1", ciphers: "DEFAULT@SECLEVEL=0" } as const;
+    const socket = connect({ port, host: "127.0.0.1", rejectUnauthorized: false, ...old });
+    await assert.rejects(once(socket, "secureConnect"), /alert protocol version/);
+    server.close();
   });
 
   test("one that is broken, missing or without its key is named with host and file", async () => {

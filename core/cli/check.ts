@@ -1,0 +1,80 @@
+import { relative } from "node:path";
+import { format } from "node:util";
+import type { Config } from "../config/index.ts";
+import { ModhostError, reasonOf } from "../errors.ts";
+import type { Host } from "../host.ts";
+import { Certificates, type CertificatesOptions, type TlsLog } from "../tls/index.ts";
+import type { Command } from "./command.ts";
+import { labelOf, withHost } from "./hosted.ts";
+import { columns } from "./output.ts";
+
+interface Report {
+  readonly ok: boolean;
+  readonly config: string | undefined;
+  readonly modules: readonly { name: string; host: string; file: string | undefined; status: string }[];
+  /** What keeps the server, or one of its modules, from starting. */
+  readonly problems: readonly string[];
+  /** What is suspicious, but stops nothing. */
+  readonly warnings: readonly string[];
+}
+
+export const check: Command = {
+  name: "check",
+  help: "Tell whether the configuration holds and which modules would load, from which file",
+  async run(context) {
+    const { output, cwd } = context;
+    const report = await withHost(context, reportOf).catch(failed);
+    output.show(report, () => {
+      const line = (style: "red" | "yellow", label: string) => (text: string) =>
+        `${output.paint(style, label)}  ${text}`;
+      const modules = report.modules.map((module) => {
+        const file = module.file === undefined ? "" : relative(cwd, module.file);
+        return [labelOf(module), module.status, file.startsWith("../..") ? (module.file ?? "") : file];
+      });
+      return [
+        `config   ${report.config ?? "none found: the embedded default"}`,
+        ...(modules.length === 0 ? [] : ["", columns(modules), ""]),
+        ...report.warnings.map(line("yellow", "warning")),
+        ...report.problems.map(line("red", "problem")),
+        report.ok ? output.paint("green", "All holds.") : output.paint("red", "This does not hold."),
+      ].join("\n");
+    });
+    return report.ok ? 0 : 1;
+  },
+};
+
+async function reportOf(host: Host): Promise<Report> {
+  const states = host.modules();
+  const certificates = await certificateReport(host.config);
+  const problems = states
+    .filter((state) => state.status === "failed")
+    .map((state) => `${labelOf(state)}: ${state.note ?? "failed"}`)
+    .concat(certificates.problems);
+  const unknown = host.config.unknownNames().map(({ path, nearest }) => {
+    return `${path} is no known option${nearest === undefined ? "" : `: did you mean ${nearest}?`}`;
+  });
+  const modules = states.map(({ name, host, file, status }) => ({ name, host, file, status }));
+  const warnings = [...certificates.warnings, ...unknown];
+  return { ok: problems.length === 0, config: host.config.file, modules, problems, warnings };
+}
+
+/** Certificates are read as at a start, but none is made. */
+async function certificateReport(config: Config): Promise<Pick<Report, "problems" | "warnings">> {
+  const warnings: string[] = [];
+  const log: TlsLog = { info: () => {}, warn: (text, ...values) => warnings.push(format(text, ...values)) };
+  const configured = config.value("certificates") as CertificatesOptions["certificates"];
+  const certificates = new Certificates({ directory: "", certificates: configured, hosts: [], log });
+  const problems = await certificates.verify().then(
+    () => [],
+    (error: unknown) => [reasonOf(error)],
+  );
+  return { problems, warnings };
+}
+
+/** The host does not even start: no module was loaded. */
+function failed(error: unknown): Report {
+  const { list, file } = (ModhostError.is(error) ? error.details : {}) as { list?: unknown; file?: string };
+  const [, ...lines] = reasonOf(error).split("\n");
+  const problems = Array.isArray(list) ? lines.map((line) => line.trim()) : [reasonOf(error)];
+  return { ok: false, config: file, modules: [], problems, warnings: [] };
+}

@@ -1,0 +1,34 @@
+import type { ParseArgsOptionDescriptor } from "node:util";
+import type { Output } from "./output.ts";
+
+export interface CommandOption extends ParseArgsOptionDescriptor {
+  /** Placeholder of the value in --help. */
+  readonly value?: string;
+  /** One line for --help. */
+  readonly help: string;
+}
+
+/** One command of the program: parsing, --help and dispatch come from it. */
+export interface Command {
+  readonly name: string;
+  /** One line for --help. */
+  readonly help: string;
+  /** Arguments as --help shows them; left out, the command takes none. */
+  readonly arguments?: string;
+  readonly options?: Readonly<Record<string, CommandOption>>;
+  /** Gives the exit code. */
+  run(context: CommandContext): Promise<number>;
+}
+
+export interface CommandContext {
+  readonly args: readonly string[];
+  readonly options: Readonly<Record<string, string | boolean | undefined>>;
+  /** The file of --config. */
+  readonly configPath: string | undefined;
+  readonly output: Output;
+  readonly cwd: string;
+  readonly env: NodeJS.ProcessEnv;
+}
+
+/** The program was called wrongly: one sentence, exit code 2. */
+export class UsageError extends Error {}

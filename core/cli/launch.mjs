@@ -1,0 +1,66 @@
+#!/usr/bin/env node
+// Starts the program. Plain, old-fashioned JavaScript: it must parse on a Node that is too old for the rest, so that the
+// remedy can be told, or a newer Node that is installed beside the package can take over.
+import { spawn } from "node:child_process";
+import { existsSync, readFileSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { fileURLToPath, pathToFileURL } from "node:url";
+
+const needed = 24;
+const here = dirname(fileURLToPath(import.meta.url));
+const root = join(here, "..", "..");
+const source = join(here, "main.ts");
+const fromSource = existsSync(source);
+const main = fromSource ? source : join(root, "dist", "core", "cli", "main.js");
+const condition = "--conditions=source";
+
+function major(version) {
+  return Number.parseInt(version.replace(/^v/, ""), 10);
+}
+
+/** The executable of the npm package `node`, installed for this package or beside it, when it is new enough. */
+function newerNode() {
+  const folders = [join(root, "node_modules", "node"), join(root, "..", "node")];
+  for (const folder of folders) {
+    const manifest = join(folder, "package.json");
+    const file = join(folder, "bin", process.platform === "win32" ? "node.exe" : "node");
+    if (!existsSync(manifest) || !existsSync(file)) continue;
+    if (major(JSON.parse(readFileSync(manifest, "utf8")).version) >= needed) return file;
+  }
+  return undefined;
+}
+
+/** Replaces this process where Node can, else runs a child and ends as it does. */
+function hand(executable, args) {
+  if (typeof process.execve === "function" && process.platform !== "win32") {
+    process.execve(executable, [executable].concat(args), process.env);
+  }
+  const child = spawn(executable, args, { stdio: "inherit" });
+  const signals = ["SIGINT", "SIGTERM", "SIGHUP"];
+  const forward = (signal) => child.kill(signal);
+  for (const signal of signals) process.on(signal, forward);
+  child.on("error", (error) => {
+    console.error(`modhost: ${executable} cannot be started: ${error.message}`);
+    process.exit(1);
+  });
+  child.on("exit", (code, signal) => {
+    if (signal === null) process.exit(code);
+    for (const each of signals) process.removeListener(each, forward);
+    process.kill(process.pid, signal);
+  });
+}
+
+const isNewEnough = major(process.version) >= needed;
+const executable = isNewEnough ? process.execPath : newerNode();
+if (executable === undefined) {
+  console.error(
+    `modhost needs Node.js ${needed} or newer, and this is ${process.version}. Install it from https://nodejs.org, ` +
+      `or put it beside the program: npm install node@${needed}`,
+  );
+  process.exit(1);
+} else if (isNewEnough && (!fromSource || process.execArgv.indexOf(condition) >= 0)) {
+  import(pathToFileURL(main).href);
+} else {
+  const flags = isNewEnough ? process.execArgv : [];
+  hand(executable, flags.concat(fromSource ? [condition] : [], [main], process.argv.slice(2)));
+}

@@ -1,0 +1,20 @@
+import type { Command } from "./command.ts";
+import { withHost } from "./hosted.ts";
+import { columns } from "./output.ts";
+
+export const modules: Command = {
+  name: "modules",
+  help: "List the modules with status, file, dependencies and what they hold",
+  async run(context) {
+    const { output } = context;
+    const states = await withHost(context, (host) => host.modules());
+    output.show(states, () => {
+      const rows = states.map(({ name, host, status, file, depends, holds, note }) => {
+        const held = Object.entries(holds).map(([kind, count]) => `${count} ${kind}`);
+        return [name, host, status, depends.join(" "), held.join(", "), file ?? "", note ?? ""];
+      });
+      return columns([["MODULE", "HOST", "STATUS", "DEPENDS ON", "HOLDS", "FILE", "NOTE"], ...rows]);
+    });
+    return 0;
+  },
+};

@@ -1,0 +1,74 @@
+import type { Explanation, RouteInfo } from "../http/index.ts";
+import { type Command, UsageError } from "./command.ts";
+import { httpOf, withHost } from "./hosted.ts";
+import { columns } from "./output.ts";
+
+export const routes: Command = {
+  name: "routes",
+  arguments: '[--explain "METHOD PATH"]',
+  help: "List the routes, or tell how a request would be answered and why",
+  options: {
+    explain: { type: "string", value: '"METHOD PATH"', help: "Tell which routes are tried for it, in which order" },
+    host: { type: "string", value: "NAME", help: "With --explain: the host that the request names" },
+  },
+  async run(context) {
+    const { output, options } = context;
+    const request = requestOf(options.explain, context.args);
+    const name = typeof options.host === "string" ? options.host : undefined;
+    return await withHost(context, (host) => {
+      const http = httpOf(host);
+      const fileOf = (route: RouteInfo) => {
+        const states = host.modules().filter((state) => state.name === route.module);
+        return (states.find((state) => state.host === route.host) ?? states[0])?.file;
+      };
+      if (request === undefined) {
+        const all = (http?.routes() ?? []).map((route) => ({ ...route, file: fileOf(route) }));
+        output.show(all, () => routeTable(all));
+        return 0;
+      }
+      if (http === undefined) throw new Error("The module http is not loaded, so there are no routes");
+      const explanation = http.explain(request.method, request.path, name);
+      output.show(explanation, () => explained(explanation, fileOf));
+      return 0;
+    });
+  },
+};
+
+function routeTable(all: readonly (RouteInfo & { file: string | undefined })[]): string {
+  const rows = all.map((route) => [route.method, route.path, route.host, route.app, route.kind, route.file ?? ""]);
+  return columns([["METHOD", "PATH", "HOST", "APP", "KIND", "FILE"], ...rows]);
+}
+
+function explained(explanation: Explanation, fileOf: (route: RouteInfo) => string | undefined): string {
+  const { method, path, host, candidates, status, reason } = explanation;
+  const tried = candidates.map((route, at) => {
+    const argument = route.argument === undefined ? "" : `argument ${JSON.stringify(route.argument)}`;
+    return [
+      `${at + 1}.`,
+      `${route.method} ${route.path}`,
+      route.kind,
+      route.app,
+      fileOf(route) ?? route.module,
+      argument,
+    ];
+  });
+  return [
+    `${method} ${path ?? "(outside of all paths)"} on ${host ?? "an unknown host"}`,
+    tried.length === 0 ? "No route matches." : columns(tried, "  "),
+    `${tried.length === 0 ? "" : "If none of them answers: "}${status}, ${reason}`,
+  ].join("\n");
+}
+
+/** `--explain "GET /path"`, `--explain GET /path` or, for GET, `--explain /path`. */
+function requestOf(option: string | boolean | undefined, args: readonly string[]) {
+  if (typeof option !== "string") {
+    if (args.length > 0) throw new UsageError(`routes takes --explain before ${args.join(" ")}`);
+    return undefined;
+  }
+  const words = [option, ...args].join(" ").trim().split(/\s+/);
+  const [method, path, ...rest] = words[0]?.startsWith("/") ? ["GET", ...words] : words;
+  if (method === undefined || path === undefined || !path.startsWith("/") || rest.length > 0) {
+    throw new UsageError(`--explain takes a method and a path, such as "GET /hello", not ${words.join(" ")}`);
+  }
+  return { method: method.toUpperCase(), path };
+}

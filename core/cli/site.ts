@@ -1,0 +1,46 @@
+import { existsSync, readFileSync, statSync } from "node:fs";
+import { basename, join, resolve } from "node:path";
+import { reasonOf } from "../errors.ts";
+import type { HttpFiles, ModuleDefinition } from "../types.ts";
+import { UsageError } from "./command.ts";
+
+/** A module made from a value, as the host takes it. */
+export type NamedModule = ModuleDefinition & { readonly name: string };
+
+/**
+ * What an argument of `run` stands for: a module's file or folder is given as its path, any other folder becomes a
+ * module that serves it as a site.
+ * @throws {UsageError} when there is no such file or folder
+ */
+export function moduleOf(argument: string, cwd: string): string | NamedModule {
+  const path = resolve(cwd, argument);
+  const stats = statSync(path, { throwIfNoEntry: false });
+  if (stats === undefined) throw new UsageError(`There is no file or folder ${argument}`);
+  return stats.isDirectory() && !isModuleFolder(path) ? siteModule(path) : path;
+}
+
+/** A folder is a module when its name or its manifest says so; a site may well have an index.js. */
+function isModuleFolder(folder: string): boolean {
+  if (basename(folder).startsWith("mod_")) return true;
+  const manifest = join(folder, "package.json");
+  if (!existsSync(manifest)) return false;
+  try {
+    const { modhost }: { modhost?: { kind?: string } } = JSON.parse(readFileSync(manifest, "utf8"));
+    return modhost?.kind === "module";
+  } catch (error) {
+    throw new UsageError(`${manifest} cannot be read: ${reasonOf(error)}`);
+  }
+}
+
+function siteModule(folder: string): NamedModule {
+  const name = basename(folder) || "files";
+  return {
+    name: `site_${name}`,
+    depends: ["http", "http_files", "http_dir_listing"],
+    load(module) {
+      const { serve } = module.depends<HttpFiles>("http_files");
+      const handler = serve({ path: folder, directory_index: true });
+      module.provides("http", { default_path: `/${name}`, route: { "GET /*": handler } });
+    },
+  };
+}

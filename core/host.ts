@@ -1,0 +1,323 @@
+import { join, resolve } from "node:path";
+import { Config, configFrom, loadConfig } from "./config/index.ts";
+import { ModhostError, reasonOf } from "./errors.ts";
+import { EventBus } from "./events.ts";
+import { createLog, type Log, type LogSettings } from "./log.ts";
+import { Catalog } from "./module/catalog.ts";
+import { Deadline } from "./module/deadline.ts";
+import type { Instance } from "./module/instance.ts";
+import { Items } from "./module/items.ts";
+import { locatePath, type ModuleSource, moduleName } from "./module/locate.ts";
+import { Modules } from "./module/modules.ts";
+import { SharedTables } from "./module/shared.ts";
+import type { Surroundings } from "./module/surroundings.ts";
+import { installHooks } from "./module/versions.ts";
+import { Ports } from "./ports.ts";
+import { Certificates } from "./tls/index.ts";
+import type {
+  ListeningPort,
+  ModuleDefinition,
+  ModuleFunction,
+  ModuleLog,
+  ModuleState,
+  NetProvider,
+  OwnedItem,
+} from "./types.ts";
+
+/** A module to load beside those that the configuration enables: a path, or the module itself. */
+export type GivenModule = string | ModuleFunction | (ModuleDefinition & { readonly name: string });
+
+export interface HostOptions {
+  /** The whole configuration: no file is looked for, unless `configPath` names one, over which these values win. */
+  readonly config?: Readonly<Record<string, unknown>> | Config;
+  /** The config file; default: searched from `cwd`. */
+  readonly configPath?: string | undefined;
+  /** Relative paths of `configPath` and `modules` count from here. Default: the current folder. */
+  readonly cwd?: string;
+  /** Holds the variables MODHOST_<OPTION>; default: the environment of the process. */
+  readonly env?: NodeJS.ProcessEnv;
+  readonly modules?: readonly GivenModule[];
+  /** False: everything is loaded and no port is opened. Default true. */
+  readonly listen?: boolean;
+  /** Over the options log_level and log_format; false: nothing is written. */
+  readonly log?: LogSettings | false;
+}
+
+export type HostPhase = "new" | "starting" | "running" | "stopping" | "stopped";
+
+/** A module host: loads modules, keeps their ports open, and takes both down again. */
+export interface Host extends AsyncDisposable {
+  readonly state: HostPhase;
+  /** Known from `start` on. */
+  readonly config: Config;
+  readonly log: ModuleLog;
+  /**
+   * Reads the configuration, loads the modules, opens the ports. A module that fails is a ModuleState with status
+   * "failed"; the others go on.
+   * @throws {ModhostError} CONFIG_*, TLS_INVALID, PORT_*: nothing is left open then
+   */
+  start(): Promise<void>;
+  /** Finishes requests in flight and unloads everything, in `timeout` seconds (default: the option stop_timeout). */
+  stop(options?: { readonly timeout?: number }): Promise<void>;
+  /** Loads a module by name or path: on all hosts, unless one is named. */
+  load(name: string, host?: string): Promise<void>;
+  unload(name: string, host?: string): Promise<void>;
+  reload(name: string, host?: string): Promise<void>;
+  modules(): ModuleState[];
+  /** What a loaded module's function returned: the same as `module.depends` gives. */
+  exports<T = unknown>(name: string, host?: string): T;
+  listening(): ListeningPort[];
+  /** Fires an event to the hooks of the modules; the first answer is returned. */
+  fire(event: string, data?: unknown): unknown;
+}
+
+/** Makes a host; nothing happens before `start`. */
+export function createHost(options: HostOptions = {}): Host {
+  return new ModuleHost(options);
+}
+
+interface Running {
+  readonly config: Config;
+  readonly modules: Modules;
+  readonly catalog: Catalog;
+  readonly ports: Ports;
+  readonly certificates: Certificates;
+}
+
+class ModuleHost implements Host {
+  state: HostPhase = "new";
+  readonly #options: HostOptions;
+  readonly #bus = new EventBus();
+  #log: Log;
+  #running: Running | undefined;
+  /** Ends when the last operation that was asked for has ended. */
+  #queue: Promise<unknown> = Promise.resolve();
+  #stopping: Promise<void> | undefined;
+
+  constructor(options: HostOptions) {
+    this.#options = options;
+    this.#log = createLog(options.log === false ? { level: "silent" } : options.log);
+  }
+
+  get config(): Config {
+    return this.#parts().config;
+  }
+
+  get log(): ModuleLog {
+    return this.#log.host;
+  }
+
+  async start(): Promise<void> {
+    if (this.state !== "new") throw new Error("This host was started before: make another one with createHost()");
+    this.state = "starting";
+    try {
+      await this.#enqueue(() => this.#start());
+    } catch (error) {
+      await this.stop({ timeout: 5 });
+      throw error;
+    }
+  }
+
+  stop(options: { readonly timeout?: number } = {}): Promise<void> {
+    this.#stopping ??= this.#stop(options.timeout);
+    return this.#stopping;
+  }
+
+  load(name: string, host?: string): Promise<void> {
+    return this.#change(host, ({ modules }) => modules.load(this.#entry(name), host));
+  }
+
+  unload(name: string, host?: string): Promise<void> {
+    return this.#change(host, ({ modules }) => modules.unload(moduleName(name), host));
+  }
+
+  reload(name: string, host?: string): Promise<void> {
+    return this.#change(host, ({ modules }) => modules.reload(moduleName(name), host));
+  }
+
+  modules(): ModuleState[] {
+    return this.#running?.modules.states() ?? [];
+  }
+
+  exports<T = unknown>(name: string, host = "*"): T {
+    const found = this.#parts().modules.find(moduleName(name), host);
+    if (found === undefined) throw new ModhostError("MODULE_NOT_LOADED", { name: moduleName(name) });
+    return found.exports as T;
+  }
+
+  listening(): ListeningPort[] {
+    return this.#running?.ports.listening() ?? [];
+  }
+
+  fire(event: string, data?: unknown): unknown {
+    return this.#bus.fire(event, data);
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.stop();
+  }
+
+  async #start(): Promise<void> {
+    const config = await this.#readConfig();
+    this.#configureLog(config);
+    const running = this.#assemble(config);
+    this.#running = running;
+    const { modules, ports, certificates } = running;
+    await modules.prepare();
+    config.check();
+    if (this.#listens()) await certificates.prepare();
+    await modules.loadEnabled(() => this.state !== "starting");
+    for (const { path, nearest } of config.unknownNames()) {
+      this.log.warn("Nothing reads the option %s%s", path, nearest === undefined ? "" : `: is ${nearest} meant?`);
+    }
+    if (this.#listens() && this.state === "starting") await ports.open();
+    if (this.state !== "starting") return;
+    this.state = "running";
+    if (!this.#listens()) return;
+    await modules.ready();
+    this.#announce("server-started", {});
+  }
+
+  async #stop(timeout: number | undefined): Promise<void> {
+    const hasServed = this.state === "running" && this.#listens();
+    if (this.state === "new" || this.#running === undefined) {
+      this.state = "stopped";
+      this.#log.close();
+      return;
+    }
+    const { config, modules, ports, certificates } = this.#running;
+    this.state = "stopping";
+    const deadline = new Deadline(timeout ?? seconds(config, "stop_timeout", 15));
+    if (hasServed) this.#announce("server-stopping", {});
+    ports.close();
+    await deadline.wait(this.#queue);
+    await modules.drain(deadline);
+    if (hasServed) this.#announce("server-stopped", {});
+    await modules.stop(deadline);
+    ports.destroy();
+    certificates.close();
+    this.state = "stopped";
+    this.#log.close();
+  }
+
+  #assemble(config: Config): Running {
+    const catalog = new Catalog(config, this.#given(config));
+    const ports = new Ports(config);
+    const certificates = this.#certificates(config);
+    const items = new Items();
+    items.handle("net-provider", {
+      added: (item) => ports.add(item as OwnedItem<NetProvider>),
+      removed: (item) => ports.remove(item as OwnedItem<NetProvider>),
+      fault: (error) => this.log.error("%s", reasonOf(error)),
+    });
+    const surroundings: Surroundings = {
+      bus: this.#bus,
+      items,
+      shared: new SharedTables(),
+      log: this.#log,
+      config,
+      find: (name: string, asking: Instance) => modules.find(name, asking.host, asking),
+      listening: () => ports.listening(),
+      states: () => modules.states(),
+      tls: () => (this.#listens() ? certificates.options() : closedTls),
+    };
+    const modules = new Modules({
+      surroundings,
+      catalog,
+      grace: seconds(config, "unload_grace", 10),
+      settle: () => ports.settle(),
+      isRunning: () => this.state === "running" && this.#listens(),
+      announce: (event, data) => this.#announce(event, data),
+    });
+    return { config, modules, catalog, ports, certificates };
+  }
+
+  async #readConfig(): Promise<Config> {
+    const { config, configPath, cwd = process.cwd(), env = process.env } = this.#options;
+    installHooks();
+    if (config instanceof Config) return config;
+    if (config !== undefined && configPath === undefined) return configFrom({ ...config }, resolve(cwd));
+    return loadConfig({ cwd, env, path: configPath, values: { ...config } });
+  }
+
+  /** Wrong values are reported by the check of the configuration, with all others. */
+  #configureLog(config: Config): void {
+    if (this.#options.log === false) return;
+    const read = (name: string) => attempt(() => config.value(name));
+    const configured = { level: read("log_level"), format: read("log_format") } as LogSettings;
+    const known = Object.entries(configured).filter(([, value]) => value !== undefined);
+    this.#log.close();
+    this.#log = createLog({ ...Object.fromEntries(known), ...this.#options.log });
+  }
+
+  #given(config: Config): ModuleSource[] {
+    return (this.#options.modules ?? []).map((given, index) => {
+      if (typeof given === "string") return locatePath(this.#entry(given, true));
+      const definition = typeof given === "function" ? { load: given } : given;
+      const name = moduleName(given.name) || `given_${index + 1}`;
+      return { name, definition, file: undefined, directory: config.directory, root: undefined };
+    });
+  }
+
+  /** Paths count from `cwd`; names stay. */
+  #entry(entry: string, isFile = false): string {
+    const named = !isFile && !/^\.{1,2}[\\/]/.test(entry);
+    return named ? entry : resolve(this.#options.cwd ?? process.cwd(), entry);
+  }
+
+  #certificates(config: Config): Certificates {
+    const data = attempt(() => config.value("data_path")) ?? config.directory;
+    return new Certificates({
+      directory: join(String(data), "certs"),
+      certificates: attempt(() => config.value("certificates")) as never,
+      hosts: config.hosts(),
+      log: this.log,
+    });
+  }
+
+  #change(host: string | undefined, change: (running: Running) => Promise<void>): Promise<void> {
+    return this.#enqueue(() => {
+      const running = this.#parts();
+      if (this.state !== "running") throw new Error(`Modules can be changed while the host runs; it is ${this.state}`);
+      if (host !== undefined) running.catalog.assertHost(host);
+      return change(running);
+    });
+  }
+
+  /** One operation after another. */
+  #enqueue<T>(operation: () => Promise<T>): Promise<T> {
+    const work = this.#queue.then(operation);
+    this.#queue = work.catch(() => undefined);
+    return work;
+  }
+
+  #announce(event: string, data: unknown): void {
+    this.#bus.announce(event, data, (error) => this.log.error("A hook of %s failed: %s", event, reasonOf(error)));
+  }
+
+  #listens(): boolean {
+    return this.#options.listen !== false;
+  }
+
+  #parts(): Running {
+    if (this.#running === undefined) throw new Error("The host has not been started: call start() first");
+    return this.#running;
+  }
+}
+
+/** For hosts that open no port: nobody will ask. */
+const closedTls: ReturnType<Certificates["options"]> = {
+  SNICallback: (_name, answer) => answer(new Error("This host opens no ports")),
+};
+
+function seconds(config: Config, option: string, fallback: number): number {
+  return Number(attempt(() => config.value(option)) ?? fallback);
+}
+
+function attempt<T>(read: () => T): T | undefined {
+  try {
+    return read();
+  } catch {
+    return undefined;
+  }
+}

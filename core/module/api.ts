@@ -1,0 +1,246 @@
+import { readFile } from "node:fs/promises";
+import { join, resolve } from "node:path";
+import { ModhostError } from "../errors.ts";
+import type {
+  EventHandler,
+  ListeningPort,
+  Module,
+  ModuleLog,
+  ModuleState,
+  OptionDeclaration,
+  OwnedItem,
+  Timer,
+} from "../types.ts";
+import type { Instance } from "./instance.ts";
+import { moduleName } from "./locate.ts";
+import { OptionReader } from "./option_reader.ts";
+import { sharedPath } from "./shared.ts";
+import type { Surroundings } from "./surroundings.ts";
+import { ModuleTimer } from "./timers.ts";
+import { httpUrl } from "./url.ts";
+
+/** The module object: each call that does something to the host is an effect in the instance's ledger. */
+export class ModuleApi implements Module {
+  load: Module["load"];
+  ready: Module["ready"];
+  save: Module["save"];
+  restore: Module["restore"];
+  unload: Module["unload"];
+  add_host: Module["add_host"];
+  readonly name: string;
+  readonly #instance: Instance;
+  readonly #around: Surroundings;
+  readonly #options: OptionReader;
+  /** Set for the object of one host that a global module gets. */
+  readonly #host: string | undefined;
+  readonly #shared = new Map<string, Record<string, unknown>>();
+  #log: ModuleLog | undefined;
+
+  constructor(instance: Instance, around: Surroundings, host?: string) {
+    this.name = instance.name;
+    this.#instance = instance;
+    this.#around = around;
+    this.#host = host;
+    this.#options = new OptionReader(around.config, () => this.host);
+  }
+
+  get host(): string {
+    return this.#host ?? this.#instance.host;
+  }
+
+  get reloading(): boolean | undefined {
+    return this.#instance.reloading;
+  }
+
+  get log(): ModuleLog {
+    this.#log ??= this.#around.log.of(this.name, this.host);
+    return this.#log;
+  }
+
+  // ------------------------------------------------------------------------------------------------ other modules
+
+  depends<T = unknown>(name: string): T {
+    const instance = this.#instance;
+    instance.assertLive();
+    const dependency = moduleName(name);
+    const found = this.#around.find(dependency, instance);
+    if (found !== undefined) {
+      instance.depends.add(found.key);
+      return found.exports as T;
+    }
+    const isLoading = instance.phase === "loading";
+    if (isLoading) instance.missing ??= dependency;
+    const reason = isLoading
+      ? "it will be loaded, and then this load begins again"
+      : "only a module that loads can load others";
+    throw new ModhostError("MODULE_DEPENDENCY", { name: this.name, dependency, reason });
+  }
+
+  provides(kind: string, item: object): void {
+    this.add_item(`${kind}-provider`, item);
+  }
+
+  add_item(kind: string, item: object): void {
+    if (typeof item !== "object" || item === null) throw new TypeError(`An item of kind ${kind} must be an object`);
+    const owned: OwnedItem = { item, owner: this };
+    this.#instance.add({ kind: "item", label: `item ${kind}`, activate: () => this.#around.items.add(kind, owned) });
+  }
+
+  handle_items(kind: string, added: (item: OwnedItem) => void, removed: (item: OwnedItem) => unknown): void {
+    const fault = (error: unknown) => this.#instance.fault(`handling items of kind ${kind}`, error);
+    const activate = () => this.#around.items.handle(kind, { added, removed, fault });
+    this.#instance.add({ kind: "receiver", label: `receiver of ${kind}`, activate });
+  }
+
+  set_global(): void {
+    const instance = this.#instance;
+    if (instance.phase !== "loading") throw new Error("module.set_global can be called only while the module loads");
+    instance.host = "*";
+    this.#log = undefined;
+  }
+
+  // ------------------------------------------------------------------------------------------------------- events
+
+  hook(event: string, handler: EventHandler, priority = 0): void {
+    if (typeof handler !== "function") throw new TypeError(`The hook of ${event} must be a function`);
+    const activate = () => this.#around.bus.add(event, handler, priority, this.host);
+    this.#instance.add({ kind: "hook", label: `hook ${event}`, activate });
+  }
+
+  fire_event(event: string, data?: unknown): unknown {
+    return this.#around.bus.fire(event, data, this.host);
+  }
+
+  has_hooks(event: string): boolean {
+    return this.#around.bus.has(event);
+  }
+
+  // ------------------------------------------------------------------------------------------- what unload undoes
+
+  add_timer<A extends unknown[]>(delay: number, run: (now: number, ...values: A) => unknown, ...values: A): Timer {
+    const timer = new ModuleTimer(delay, {
+      run: (now) => run(now, ...values),
+      fault: (error) => this.#instance.fault("running a timer", error),
+      ended: () => entry.forget(),
+    });
+    const activate = () => {
+      timer.start();
+      return () => timer.stop();
+    };
+    const entry = this.#instance.add({ kind: "timer", label: "timer", activate });
+    return timer;
+  }
+
+  on_release(label: string, release: () => unknown): void {
+    this.#instance.hold("release", label, release);
+  }
+
+  shared(path = ""): Record<string, unknown> {
+    this.#instance.assertLive();
+    const full = sharedPath(path, this.host, this.name);
+    const known = this.#shared.get(full);
+    if (known !== undefined) return known;
+    const { table, release } = this.#around.shared.use(full);
+    this.#instance.hold("shared", `shared table ${full}`, release);
+    this.#shared.set(full, table);
+    return table;
+  }
+
+  set_status(level: "info" | "warn" | "error", text: string): void {
+    this.#instance.assertLive();
+    this.#instance.note = text;
+    this.log(level, "%s", text);
+  }
+
+  // -------------------------------------------------------------------------------------------------------- files
+
+  get_directory(): string {
+    return this.#instance.code.source.directory;
+  }
+
+  load_resource(path: string): Promise<Buffer> {
+    return readFile(join(this.get_directory(), path));
+  }
+
+  data_path(): string {
+    return this.#options.plain("data_path") as string;
+  }
+
+  // ------------------------------------------------------------------------------------------------------ options
+
+  get_option<T = unknown>(name: string, fallback?: T): T | undefined {
+    return (this.#options.plain(name) as T | undefined) ?? fallback;
+  }
+
+  get_option_string(name: string, fallback?: string): string | undefined {
+    return this.#options.typed(name, "string", fallback);
+  }
+
+  get_option_number(name: string, fallback?: number, min?: number, max?: number): number | undefined {
+    return this.#options.typed(name, "number", fallback, limits(min, max));
+  }
+
+  get_option_integer(name: string, fallback?: number, min?: number, max?: number): number | undefined {
+    return this.#options.typed(name, "integer", fallback, limits(min, max));
+  }
+
+  get_option_boolean(name: string, fallback?: boolean): boolean | undefined {
+    return this.#options.typed(name, "boolean", fallback);
+  }
+
+  get_option_period(name: string, fallback?: number | string, min?: number, max?: number): number | undefined {
+    return this.#options.typed(name, "period", fallback, limits(min, max));
+  }
+
+  get_option_enum<T extends string>(name: string, values: readonly T[], fallback?: T): T | undefined {
+    return this.#options.typed(name, "enum", fallback, { values });
+  }
+
+  get_option_array(name: string, fallback?: readonly string[]): string[] | undefined {
+    return this.#options.typed(name, "strings", fallback);
+  }
+
+  get_option_set(name: string, fallback?: readonly string[]): Set<string> | undefined {
+    const list = this.get_option_array(name, fallback);
+    return list && new Set(list);
+  }
+
+  get_option_inherited_set(name: string, fallback?: readonly string[]): Set<string> | undefined {
+    return this.#options.inherited(name, fallback);
+  }
+
+  get_option_object(name: string, fallback?: Record<string, unknown>): Record<string, unknown> | undefined {
+    return this.#options.typed(name, "object", fallback);
+  }
+
+  get_option_path(name: string, fallback?: string): string | undefined {
+    return this.#options.typed(name, "path", fallback && resolve(this.get_directory(), fallback));
+  }
+
+  // -------------------------------------------------------------------------------------------------- the server
+
+  http_url(app = this.name.replace(/^http_/, ""), default_path?: string): string {
+    const { config, listening } = this.#around;
+    return httpUrl({ config, listening, host: this.host, log: this.log }, app, default_path);
+  }
+
+  tls_options(): ReturnType<Module["tls_options"]> {
+    return this.#around.tls();
+  }
+
+  hosts(): readonly string[] {
+    return this.#around.config.hosts();
+  }
+
+  listening(): readonly ListeningPort[] {
+    return this.#around.listening();
+  }
+
+  modules(): readonly ModuleState[] {
+    return this.#around.states();
+  }
+}
+
+function limits(min: number | undefined, max: number | undefined): Partial<OptionDeclaration> {
+  return { ...(min === undefined ? {} : { min }), ...(max === undefined ? {} : { max }) };
+}

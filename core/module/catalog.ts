@@ -1,0 +1,124 @@
+import { resolve } from "node:path";
+import type { Config } from "../config/index.ts";
+import { ModhostError } from "../errors.ts";
+import { type ModuleCode, readCode } from "./code.ts";
+import { isPath, listModules, locateModule, locatePath, type ModuleSource, moduleName } from "./locate.ts";
+
+/** A module that the configuration wants on a host. */
+export interface Wanted {
+  readonly name: string;
+  readonly host: string;
+}
+
+/** Which modules there are and which are wanted: names to sources, sources to evaluated code. */
+export class Catalog {
+  readonly #config: Config;
+  /** Modules that were handed to the host, by value or by path. */
+  readonly #given = new Map<string, ModuleSource>();
+  /** Spelling of names in the configuration: "@scope/modhost-mod-x" for x. */
+  readonly #spelling = new Map<string, string>();
+  readonly #codes = new Map<string, ModuleCode>();
+
+  constructor(config: Config, given: readonly ModuleSource[]) {
+    this.#config = config;
+    for (const source of given) this.#given.set(source.name, source);
+  }
+
+  /** All that is enabled, host by host, in the order of the configuration; then what was handed over. */
+  wanted(): Wanted[] {
+    return this.hosts().flatMap((host) => this.enabled(host).map((name) => ({ name, host })));
+  }
+
+  /** Host names that modules are loaded for: "*" alone where no `hosts` are configured. */
+  hosts(): readonly string[] {
+    const hosts = this.#config.hosts();
+    return hosts.length === 0 ? ["*"] : hosts;
+  }
+
+  /** Hosts among `hosts` on which a module is enabled: where `add_host` of a global module is called. */
+  hostsOf(name: string): string[] {
+    return this.#config.hosts().filter((host) => this.enabled(host).includes(name));
+  }
+
+  enabled(host: string): string[] {
+    const found = this.#config.value("plugin_autoload") === true ? this.#pluginPaths().flatMap(listModules) : [];
+    const entries = [...this.#list("modules_enabled", host), ...found];
+    for (const entry of entries) if (!this.#given.has(moduleName(entry))) this.learn(entry);
+    const names = entries.map(moduleName);
+    return [...new Set([...names, ...this.#given.keys()])].filter((name) => !this.isDisabled(name, host));
+  }
+
+  isDisabled(name: string, host: string): boolean {
+    return this.#list("modules_disabled", host).some((entry) => moduleName(entry) === name);
+  }
+
+  /** From now on a name or path, as a person writes it, is where the module of that name is found. */
+  learn(entry: string): void {
+    const name = moduleName(entry);
+    if (isPath(entry)) this.#given.delete(name);
+    if (isPath(entry) || !this.#spelling.has(name)) this.#spelling.set(name, entry);
+  }
+
+  /** The code that instances are made from; evaluated at the first call. Its options are declared by then. */
+  async code(name: string): Promise<ModuleCode> {
+    const code = this.#codes.get(name) ?? (await this.fresh(name));
+    this.adopt(code);
+    return code;
+  }
+
+  /** Evaluates the module's file as it is on disk now. */
+  fresh(name: string): Promise<ModuleCode> {
+    return readCode(this.locate(name));
+  }
+
+  /** From now on this is the code of its module. */
+  adopt(code: ModuleCode): void {
+    this.#config.declare(code.options, code.source.name);
+    this.#codes.set(code.source.name, code);
+  }
+
+  /**
+   * Reads the options of code that came after the configuration was checked.
+   * @throws {ModhostError} OPTION_INVALID
+   */
+  verify({ options }: ModuleCode): void {
+    for (const [name, { per_host }] of Object.entries(options)) {
+      for (const host of per_host === false ? [undefined] : [undefined, ...this.#config.hosts()]) {
+        this.#config.value(name, host);
+      }
+    }
+  }
+
+  adopted(name: string): ModuleCode | undefined {
+    return this.#codes.get(name);
+  }
+
+  /** The next load evaluates the file anew. */
+  forget(name: string): void {
+    this.#codes.delete(name);
+  }
+
+  /** @throws {ModhostError} MODULE_NOT_FOUND, MODULE_INVALID */
+  locate(name: string): ModuleSource {
+    const given = this.#given.get(name);
+    if (given !== undefined) return given;
+    const entry = this.#spelling.get(name) ?? name;
+    const { directory } = this.#config;
+    return isPath(entry) ? locatePath(resolve(directory, entry)) : locateModule(entry, this.#pluginPaths(), directory);
+  }
+
+  /** @throws {ModhostError} UNKNOWN_HOST */
+  assertHost(host: string): void {
+    if (host !== "*" && !this.#config.hosts().includes(host)) throw new ModhostError("UNKNOWN_HOST", { host });
+  }
+
+  #pluginPaths(): string[] {
+    return this.#list("plugin_paths", "*").map((path) => resolve(this.#config.directory, path));
+  }
+
+  /** The server's list, then that of the host. */
+  #list(option: string, host: string): string[] {
+    const server = (this.#config.value(option) ?? []) as string[];
+    return host === "*" ? server : [...new Set([...server, ...((this.#config.value(option, host) ?? []) as string[])])];
+  }
+}

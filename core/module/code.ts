@@ -1,0 +1,87 @@
+import { basename, relative } from "node:path";
+import { ModhostError, reasonOf } from "../errors.ts";
+import type { ModuleDefinition, ModuleFunction, OptionDeclarations } from "../types.ts";
+import type { ModuleSource } from "./locate.ts";
+import { syntaxErrorLine } from "./syntax.ts";
+import { importFresh, withoutVersions } from "./versions.ts";
+
+/** The evaluated code of a module: what instances are made from. */
+export interface ModuleCode {
+  readonly source: ModuleSource;
+  readonly load: ModuleFunction;
+  readonly options: OptionDeclarations;
+  readonly depends: readonly string[];
+  readonly global: boolean;
+}
+
+const remedy = "export a default function taking the module, or defineModule({ load })";
+
+/**
+ * Evaluates a module's file as it is now.
+ * @throws {ModhostError} MODULE_FAILED with file and line, MODULE_INVALID
+ */
+export async function readCode(source: ModuleSource): Promise<ModuleCode> {
+  const { file, name, definition } = source;
+  if (file === undefined) return codeOf(source, definition ?? {});
+  let exported: Record<string, unknown>;
+  try {
+    exported = await importFresh({ ...source, file });
+  } catch (error) {
+    throw failure(source, "being imported", error);
+  }
+  const main = exported.default;
+  // CommonJS gives module.exports as default; its named fields may be detected as exports beside it.
+  if (typeof main === "object" && main !== null) return codeOf(source, main);
+  if (typeof main === "function")
+    return codeOf(source, { ...pick(main), ...pick(exported), load: main as ModuleFunction });
+  const found = Object.keys(exported).join(", ") || "nothing";
+  throw new ModhostError("MODULE_INVALID", { file, reason: `it exports ${found}: ${remedy}`, name });
+}
+
+/** The failure of one step of a module's life, with file and line where the error says them. */
+export function failure(source: ModuleSource, step: string, error: unknown): ModhostError {
+  if (ModhostError.is(error) && error.code !== "OPTION_INVALID") return error;
+  const reason = withoutVersions(reasonOf(error));
+  const place = placeIn(source, error);
+  const text = place === undefined || reason.includes(place) ? reason : `${reason} (${place})`;
+  return new ModhostError("MODULE_FAILED", { name: source.name, step, reason: text }, { cause: error });
+}
+
+function codeOf(source: ModuleSource, exported: object): ModuleCode {
+  const { load, options = {}, depends = [], global = false } = exported as Partial<ModuleDefinition>;
+  const refuse = (reason: string) => {
+    const file = source.file ?? source.name;
+    return new ModhostError("MODULE_INVALID", { file, reason, name: source.name });
+  };
+  if (typeof load !== "function") throw refuse(`it has no function load: ${remedy}`);
+  if (typeof options !== "object" || options === null) throw refuse("options must be an object of declarations");
+  if (!Array.isArray(depends) || depends.some((name) => typeof name !== "string")) {
+    throw refuse("depends must be a list of module names");
+  }
+  return { source, load, options, depends, global: global === true };
+}
+
+function pick(from: object): Partial<ModuleDefinition> {
+  const { options, depends, global } = from as Partial<ModuleDefinition>;
+  return {
+    ...(options === undefined ? {} : { options }),
+    ...(depends === undefined ? {} : { depends }),
+    ...(global === undefined ? {} : { global }),
+  };
+}
+
+/** The file and line that a line of a stack ends with. */
+const framePlace = /(?:^|\(|\bat (?:async )?)((?:\/|[A-Z]:\\)[^()\n]*?):(\d+)(?::\d+)?\)?$/gm;
+
+/** The line of the module that an error names: of its main file, else of the first file in its folder. */
+function placeIn({ file, directory }: ModuleSource, error: unknown): string | undefined {
+  if (!(error instanceof Error)) return undefined;
+  const stack = withoutVersions(error.stack ?? "");
+  for (const [, path = "", line] of stack.matchAll(framePlace)) {
+    const inside = relative(directory, path);
+    if (file !== undefined && !inside.startsWith("..") && !inside.startsWith("node_modules"))
+      return `${inside}:${line}`;
+  }
+  const line = file !== undefined && error instanceof SyntaxError ? syntaxErrorLine(file) : undefined;
+  return line === undefined ? undefined : `${basename(file ?? "")}:${line}`;
+}

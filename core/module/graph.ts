@@ -1,0 +1,34 @@
+import type { Instance } from "./instance.ts";
+
+/** `roots` and all that depend on them, directly or not, in the order of `instances`: dependencies first. */
+export function withDependants(instances: readonly Instance[], roots: readonly Instance[]): Instance[] {
+  const keys = new Set(roots.map(({ key }) => key));
+  const reached = new Set(roots);
+  for (let size = 0; size < reached.size; ) {
+    size = reached.size;
+    for (const instance of instances) {
+      if (reached.has(instance) || keys.isDisjointFrom(instance.depends)) continue;
+      reached.add(instance);
+      keys.add(instance.key);
+    }
+  }
+  return inOrder(instances.filter((instance) => reached.has(instance)));
+}
+
+/** Dependencies before those that need them; otherwise the order stays. */
+export function inOrder(instances: readonly Instance[]): Instance[] {
+  const byKey = new Map(instances.map((instance) => [instance.key, instance]));
+  const sorted = new Set<Instance>();
+  const visiting = new Set<Instance>();
+  const visit = (instance: Instance) => {
+    if (visiting.has(instance)) return;
+    visiting.add(instance);
+    for (const key of instance.depends) {
+      const dependency = byKey.get(key);
+      if (dependency !== undefined) visit(dependency);
+    }
+    sorted.add(instance);
+  };
+  for (const instance of instances) visit(instance);
+  return [...sorted];
+}

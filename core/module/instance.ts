@@ -1,0 +1,155 @@
+import { ModhostError, reasonOf } from "../errors.ts";
+import type { ModuleState } from "../types.ts";
+import { ModuleApi } from "./api.ts";
+import type { ModuleCode } from "./code.ts";
+import { failure } from "./code.ts";
+import type { Deadline } from "./deadline.ts";
+import { type Effect, type Entry, Ledger, type Release } from "./ledger.ts";
+import type { Surroundings } from "./surroundings.ts";
+
+/** Instances that are made together; those not made yet are undefined. */
+export type Group = ReadonlyMap<string, Instance | undefined>;
+
+export interface Beginning {
+  readonly reloading: boolean;
+  readonly group?: Group;
+}
+
+/** `name@host`: how the host keeps an instance. */
+export const keyOf = (name: string, host: string): string => `${name}@${host}`;
+
+/** One run of a module's code for one host: its module object, and all it has done. */
+export class Instance {
+  readonly code: ModuleCode;
+  readonly name: string;
+  host: string;
+  phase: "loading" | "loaded" | "unloading" | "gone" = "loading";
+  reloading: boolean | undefined;
+  /** What dependents get. */
+  exports: unknown;
+  /** Keys of the instances it depends on. */
+  readonly depends = new Set<string>();
+  /** The first module it asked for that is not loaded: this attempt is undone, whatever became of it. */
+  missing: string | undefined;
+  note: string | undefined;
+  readonly group: Group | undefined;
+  readonly module: ModuleApi;
+  readonly #surroundings: Surroundings;
+  readonly #ledger: Ledger;
+  /** Module objects for single hosts of a global module. */
+  readonly #views: ModuleApi[] = [];
+
+  constructor(code: ModuleCode, host: string, surroundings: Surroundings, beginning: Beginning) {
+    this.code = code;
+    this.name = code.source.name;
+    this.host = host;
+    this.reloading = beginning.reloading;
+    this.group = beginning.group;
+    this.#surroundings = surroundings;
+    this.#ledger = new Ledger((label, error) => this.fault(`undoing ${label}`, error));
+    this.module = new ModuleApi(this, surroundings);
+  }
+
+  get key(): string {
+    return keyOf(this.name, this.host);
+  }
+
+  /** Runs the code, then `module.load`, `add_host` for each of `hosts`, and `restore`; nothing is live yet. */
+  async run(hosts: readonly string[], saved?: { readonly value: unknown }): Promise<void> {
+    const { module } = this;
+    let step = "running its default function";
+    try {
+      this.exports = await this.code.load(module);
+      step = "running module.load";
+      await module.load?.();
+      for (const host of module.add_host !== undefined && this.host === "*" ? hosts : []) {
+        step = `adding the host ${host}`;
+        const view = new ModuleApi(this, this.#surroundings, host);
+        this.#views.push(view);
+        await module.add_host?.(view);
+        await view.load?.();
+      }
+      step = "running module.restore";
+      if (saved !== undefined) await module.restore?.(saved.value);
+    } catch (error) {
+      throw failure(this.code.source, step, error);
+    }
+  }
+
+  /** Brings to life all that was collected, or, when some of it cannot be, nothing. Synchronous. */
+  commit(): void {
+    try {
+      this.#ledger.activate();
+    } catch (error) {
+      throw failure(this.code.source, "adding what it provides", error);
+    }
+    this.phase = "loaded";
+    this.reloading = undefined;
+  }
+
+  async ready(): Promise<void> {
+    for (const view of [this.module, ...this.#views]) {
+      try {
+        await view.ready?.();
+      } catch (error) {
+        this.fault("running module.ready", error);
+        this.note = failure(this.code.source, "running module.ready", error).message;
+      }
+    }
+  }
+
+  /** @throws {ModhostError} MODULE_FAILED */
+  async save(): Promise<{ value: unknown }> {
+    try {
+      return { value: await this.module.save?.() };
+    } catch (error) {
+      throw failure(this.code.source, "running module.save", error);
+    }
+  }
+
+  /** Takes away effects of these kinds; the promises are of those who need time to let go. */
+  withdraw(...kinds: string[]): Promise<unknown>[] {
+    this.phase = "unloading";
+    return this.#ledger.take(...kinds);
+  }
+
+  /** `module.unload`, then everything that is left, last first. Errors are logged and stop nothing. */
+  async close(deadline: Deadline): Promise<void> {
+    for (const view of [...this.#views.toReversed(), this.module]) {
+      const work = Promise.try(() => view.unload?.()).catch((error) => this.fault("running module.unload", error));
+      if (!(await deadline.wait(work))) this.module.log.warn("module.unload took too long; going on without it");
+    }
+    await this.abandon((work) => deadline.wait(work));
+  }
+
+  /** Undoes everything; the module object is of no further use. */
+  async abandon(wait: (work: unknown) => Promise<unknown> = async (work) => work): Promise<void> {
+    await this.#ledger.close(wait);
+    this.phase = "gone";
+  }
+
+  add(effect: Effect): Entry {
+    this.assertLive();
+    return this.#ledger.add(effect);
+  }
+
+  hold(kind: string, label: string, release: Release): void {
+    this.assertLive();
+    this.#ledger.hold(kind, label, release);
+  }
+
+  /** @throws {ModhostError} MODULE_UNLOADED */
+  assertLive(): void {
+    if (this.phase === "gone") throw new ModhostError("MODULE_UNLOADED", { name: this.name });
+  }
+
+  /** An error of the module's own code that has nobody else to go to. */
+  fault(step: string, error: unknown): void {
+    this.module.log.error("%s", failure(this.code.source, step, error).message);
+    this.module.log.debug("%s", error instanceof Error ? error.stack : reasonOf(error));
+  }
+
+  holds(): ModuleState["holds"] {
+    return this.#ledger.counts();
+  }
+}

@@ -1,0 +1,185 @@
+import { existsSync, readdirSync, readFileSync, realpathSync, statSync } from "node:fs";
+import { findPackageJSON } from "node:module";
+import { basename, dirname, extname, isAbsolute, join, resolve, sep } from "node:path";
+import { fileURLToPath, pathToFileURL } from "node:url";
+import { ModhostError, reasonOf } from "../errors.ts";
+import type { ModuleDefinition } from "../types.ts";
+import { inRange } from "./range.ts";
+
+/** Where a module's code is. */
+export interface ModuleSource {
+  /** Without a leading `mod_`. */
+  readonly name: string;
+  /** The file that is imported; undefined for a module that was handed over as a value. */
+  readonly file: string | undefined;
+  /** What `module.get_directory()` gives. */
+  readonly directory: string;
+  /** The folder that is the module's own; a loose file shares its folder with others. */
+  readonly root: string | undefined;
+  /** A module that was handed over as a value. */
+  readonly definition?: ModuleDefinition;
+}
+
+/** The folder of the modules that come with the host. */
+export const bundledModules = fileURLToPath(new URL("../../modules", import.meta.url));
+
+const extensions = [".ts", ".js", ".mjs", ".cjs"];
+
+/** `http_hello` for "mod_http_hello", its file, its folder, or the package "modhost-mod-http_hello". */
+export function moduleName(entry: string): string {
+  const base = basename(entry);
+  const stem = extensions.includes(extname(base)) ? base.slice(0, -extname(base).length) : base;
+  return stem.replace(/^modhost-mod-/, "").replace(/^mod_/, "");
+}
+
+/** True for an entry that names a file or folder instead of a module. */
+export function isPath(entry: string): boolean {
+  return isAbsolute(entry) || /^\.{1,2}([\\/]|$)/.test(entry);
+}
+
+/**
+ * Finds a module by name: the folders of `plugin_paths` in order, the bundled modules, then an npm package as seen from
+ * `directory`. Within a folder: `mod_x.ts` (.js, .mjs, .cjs), `mod_x/`, `x/mod_x.ts`.
+ * @throws {ModhostError} MODULE_NOT_FOUND, MODULE_INVALID
+ */
+export function locateModule(entry: string, pluginPaths: readonly string[], directory: string): ModuleSource {
+  const name = moduleName(entry);
+  const folders = [...pluginPaths, bundledModules];
+  for (const folder of folders) {
+    const found = inFolder(folder, name);
+    if (found !== undefined) return found;
+  }
+  const packages = [...new Set([entry, `modhost-mod-${name}`, `mod_${name}`])];
+  for (const id of packages) {
+    const found = inPackages(id, directory);
+    if (found !== undefined) return found;
+  }
+  const searched = [...folders, `the npm packages ${packages.join(", ")}`].join(", ");
+  throw new ModhostError("MODULE_NOT_FOUND", { name, searched });
+}
+
+/**
+ * The module at a path: a file of any name, or a folder.
+ * @throws {ModhostError} MODULE_NOT_FOUND, MODULE_INVALID
+ */
+export function locatePath(path: string): ModuleSource {
+  const full = resolve(path);
+  const name = moduleName(full);
+  if (isFile(full)) return sourceOf(name, full);
+  const found = isFolder(full) ? ofFolder(name, full) : undefined;
+  if (found !== undefined) return found;
+  throw new ModhostError("MODULE_NOT_FOUND", { name, searched: full });
+}
+
+/** Names of the modules in a folder, sorted. A folder that does not exist holds none. */
+export function listModules(folder: string): string[] {
+  if (!isFolder(folder)) return [];
+  const names = readdirSync(folder)
+    .filter((entry) => !entry.startsWith(".") && !entry.endsWith(".d.ts"))
+    .filter((entry) => extensions.includes(extname(entry)) === isFile(join(folder, entry)))
+    .filter((entry) => entry.startsWith("mod_") || entryFile(join(folder, entry), [`mod_${entry}`]) !== undefined)
+    .map(moduleName)
+    .filter((name) => inFolder(folder, name) !== undefined);
+  return [...new Set(names)].sort();
+}
+
+function inFolder(folder: string, name: string): ModuleSource | undefined {
+  const loose = entryFile(folder, [`mod_${name}`]);
+  if (loose !== undefined) return sourceOf(name, loose);
+  const own = ofFolder(name, join(folder, `mod_${name}`));
+  if (own !== undefined) return own;
+  const nested = entryFile(join(folder, name), [`mod_${name}`]);
+  return nested === undefined ? undefined : sourceOf(name, nested, join(folder, name));
+}
+
+/** The entry of a module's folder: named by the manifest's `modhost` key, an index or `mod_x` file, or as in any package. */
+function ofFolder(name: string, folder: string): ModuleSource | undefined {
+  if (!isFolder(folder)) return undefined;
+  const manifest = readManifest(join(folder, "package.json"));
+  const named = manifest?.modhost?.entry;
+  if (named !== undefined) return sourceOf(name, join(folder, named), folder);
+  const found = entryFile(folder, ["index", `mod_${name}`]) ?? mainFile(folder, manifest);
+  return found === undefined ? undefined : sourceOf(name, found, folder);
+}
+
+interface Manifest {
+  readonly name?: string;
+  readonly main?: string;
+  readonly exports?: unknown;
+  readonly modhost?: { readonly kind?: string; readonly entry?: string; readonly host?: string };
+}
+
+function inPackages(id: string, directory: string): ModuleSource | undefined {
+  let file: string | undefined;
+  try {
+    file = findPackageJSON(id, pathToFileURL(join(directory, "modhost.config.js")));
+  } catch {
+    return undefined; // Not installed, or no name that a package could have.
+  }
+  const manifest = file === undefined ? undefined : readManifest(file);
+  if (file === undefined || manifest?.modhost?.kind !== "module") return undefined;
+  const { entry, host } = manifest.modhost;
+  const own = readManifest(findPackageJSON(import.meta.url) ?? "") as { version?: string } | undefined;
+  const version = own?.version ?? "0.0.0";
+  if (host !== undefined && !inRange(version, host)) {
+    throw invalid(file, `it is made for modhost ${host}, and this is ${version}: install a version of it that fits`);
+  }
+  const folder = dirname(file);
+  const main = entry === undefined ? mainFile(folder, manifest) : join(folder, entry);
+  if (main === undefined) throw invalid(file, "its key modhost names no entry: set modhost.entry to its file");
+  return sourceOf(moduleName(id), main, folder);
+}
+
+function sourceOf(name: string, path: string, root?: string): ModuleSource {
+  if (!isFile(path)) throw invalid(path, "the file does not exist: mend the entry in its package.json");
+  const file = realpathSync(path);
+  if (file.endsWith(".ts") && file.includes(`${sep}node_modules${sep}`)) {
+    throw invalid(
+      file,
+      "Node.js runs no TypeScript below node_modules: publish its JavaScript, and name that as its entry",
+    );
+  }
+  return { name, file, directory: dirname(file), root: root && realpathSync(root) };
+}
+
+function mainFile(folder: string, manifest: Manifest | undefined): string | undefined {
+  const target = exportOf(manifest?.exports) ?? manifest?.main;
+  if (target === undefined) return entryFile(folder, ["index"]);
+  const path = join(folder, target);
+  return isFile(path) ? path : entryFile(dirname(path), [basename(path)]);
+}
+
+/** What the package gives to an import of its name. */
+function exportOf(exports: unknown): string | undefined {
+  if (typeof exports === "string") return exports;
+  if (typeof exports !== "object" || exports === null) return undefined;
+  const targets = exports as Record<string, unknown>;
+  return ["." in targets ? "." : "import", "node", "default", "require"]
+    .map((condition) => exportOf(targets[condition]))
+    .find((target) => target !== undefined);
+}
+
+function entryFile(folder: string, stems: readonly string[]): string | undefined {
+  return stems.flatMap((stem) => extensions.map((extension) => join(folder, stem + extension))).find(isFile);
+}
+
+function readManifest(file: string): Manifest | undefined {
+  if (!existsSync(file)) return undefined;
+  try {
+    return JSON.parse(readFileSync(file, "utf8")) as Manifest;
+  } catch (error) {
+    throw invalid(file, reasonOf(error));
+  }
+}
+
+function invalid(file: string, reason: string): ModhostError {
+  return new ModhostError("MODULE_INVALID", { file, reason });
+}
+
+function isFile(path: string): boolean {
+  return statSync(path, { throwIfNoEntry: false })?.isFile() ?? false;
+}
+
+function isFolder(path: string): boolean {
+  return statSync(path, { throwIfNoEntry: false })?.isDirectory() ?? false;
+}

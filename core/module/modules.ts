@@ -1,0 +1,372 @@
+import { ModhostError, reasonOf } from "../errors.ts";
+import type { ModuleState } from "../types.ts";
+import type { Catalog } from "./catalog.ts";
+import type { ModuleCode } from "./code.ts";
+import { Deadline } from "./deadline.ts";
+import { inOrder, withDependants } from "./graph.ts";
+import { type Beginning, Instance, keyOf } from "./instance.ts";
+import { moduleName } from "./locate.ts";
+import type { Surroundings } from "./surroundings.ts";
+
+export interface ModulesEnvironment {
+  readonly surroundings: Surroundings;
+  readonly catalog: Catalog;
+  /** Seconds for which a module that leaves may finish its requests. */
+  readonly grace: number;
+  /** Waits for ports that modules have asked for; fails when one cannot be opened. */
+  settle(): Promise<void>;
+  /** The ports are open: `module.ready` is called after a load. */
+  isRunning(): boolean;
+  announce(event: string, data: unknown): void;
+}
+
+/** One load, with all the loads that it leads to. */
+interface Operation {
+  /** Names of the modules that wait for the one being loaded. */
+  readonly chain: readonly string[];
+  /** What has failed already: it is not tried again, nor reported twice. */
+  readonly failed: Map<string, unknown>;
+}
+
+interface Failed {
+  readonly name: string;
+  readonly host: string;
+  readonly error: unknown;
+  readonly file: string | undefined;
+}
+
+/**
+ * All modules of a host: loads them with their dependencies first, reloads them beside the running ones, unloads them
+ * with their dependants. One operation at a time; its steps see no other.
+ */
+export class Modules {
+  readonly #environment: ModulesEnvironment;
+  readonly #live = new Map<string, Instance>();
+  readonly #failed = new Map<string, Failed>();
+  readonly #loading = new Map<string, Instance>();
+  #isStopping = false;
+
+  constructor(environment: ModulesEnvironment) {
+    this.#environment = environment;
+  }
+
+  // ---------------------------------------------------------------------------------------------------- questions
+
+  states(): ModuleState[] {
+    const instances = [
+      ...this.#live.values(),
+      ...[...this.#loading.values()].filter(({ key }) => !this.#live.has(key)),
+    ];
+    const failed = [...this.#failed.values()].map(({ name, host, error, file }) => {
+      return { name, host, status: "failed" as const, file, note: reasonOf(error), depends: [], holds: {} };
+    });
+    return [...instances.map(stateOf), ...failed];
+  }
+
+  /** What `module.depends` finds: the instance of the same host, else that of the whole server. */
+  find(name: string, host: string, asking?: Instance): Instance | undefined {
+    for (const key of new Set([keyOf(name, host), keyOf(name, "*")])) {
+      const group = asking?.phase === "loading" ? asking.group : undefined;
+      const found = group?.has(key) ? group.get(key) : this.#live.get(key);
+      if (found !== undefined) return found;
+      if (group?.has(key)) throw cycle([asking?.name ?? name, name, asking?.name ?? name]);
+    }
+    return undefined;
+  }
+
+  // --------------------------------------------------------------------------------------------------- operations
+
+  /** Evaluates all that is enabled, and what that names as dependencies, so that every option is declared. */
+  async prepare(): Promise<void> {
+    const { catalog } = this.#environment;
+    const names = [...new Set(catalog.wanted().map(({ name }) => name))];
+    for (const name of names) {
+      try {
+        const { depends } = await catalog.code(name);
+        names.push(...depends.filter((other) => !names.includes(other) && !catalog.isDisabled(other, "*")));
+      } catch (error) {
+        this.#fail(name, "*", error);
+      }
+    }
+  }
+
+  /** Loads all that is enabled; what fails is noted and stops nothing else. */
+  async loadEnabled(shouldStop: () => boolean): Promise<void> {
+    const operation = newOperation(this.#failed);
+    for (const { name, host } of this.#environment.catalog.wanted()) {
+      if (shouldStop()) return;
+      await this.#bring(name, host, operation).catch(() => undefined);
+    }
+  }
+
+  /**
+   * Loads a module by name or path, on all hosts unless one is named.
+   * @throws {ModhostError} MODULE_ALREADY_LOADED, MODULE_FAILED, ...
+   */
+  async load(entry: string, host?: string): Promise<void> {
+    const { catalog, settle } = this.#environment;
+    const name = moduleName(entry);
+    const hosts = host === undefined ? catalog.hosts() : [host];
+    const missing = hosts.filter((at) => this.find(name, at) === undefined);
+    if (missing.length === 0) throw new ModhostError("MODULE_ALREADY_LOADED", { name });
+    catalog.learn(entry);
+    const operation = newOperation();
+    for (const at of missing) {
+      const before = new Set(this.#live.keys());
+      await this.#bring(name, at, operation);
+      const added = [...this.#live.values()].filter(({ key }) => !before.has(key));
+      try {
+        await settle();
+      } catch (error) {
+        await this.#retire(added.reverse());
+        for (const instance of added) this.#fail(instance.name, instance.host, error);
+        throw error;
+      }
+      if (this.#environment.isRunning()) for (const instance of added) await instance.ready();
+    }
+  }
+
+  /**
+   * Unloads a module and, before it, those that depend on it.
+   * @throws {ModhostError} MODULE_NOT_LOADED
+   */
+  async unload(name: string, host?: string): Promise<void> {
+    const failed = this.#forgetFailed(name, host);
+    const found = this.#instancesOf(name, host);
+    if (found.length === 0 && !failed) throw new ModhostError("MODULE_NOT_LOADED", { name });
+    await this.#retire(withDependants([...this.#live.values()], found).reverse());
+  }
+
+  /**
+   * Puts a fresh instance in the place of the running one, and of those that depend on it. All new ones are built beside
+   * the old, which serve on; then they are exchanged in one step. When anything fails nothing has changed.
+   * @throws {ModhostError} MODULE_NOT_LOADED, MODULE_FAILED, ...
+   */
+  async reload(name: string, host?: string): Promise<void> {
+    const found = this.#instancesOf(name, host);
+    if (found.length === 0) {
+      if (!this.#forgetFailed(name, host)) throw new ModhostError("MODULE_NOT_LOADED", { name });
+      return this.load(name, host);
+    }
+    const { catalog, settle, isRunning, announce } = this.#environment;
+    const code = await catalog.fresh(name);
+    const former = catalog.adopted(name);
+    const old = withDependants([...this.#live.values()], found);
+    const built = new Map<string, Instance | undefined>(old.map(({ key }) => [key, undefined]));
+    const fresh = () => [...built.values()].filter((instance) => instance !== undefined);
+    try {
+      catalog.adopt(code);
+      catalog.verify(code);
+      for (const instance of old) {
+        const saved = await instance.save();
+        const beginning = { reloading: true, group: built, saved };
+        built.set(
+          instance.key,
+          await this.#build(found.includes(instance) ? code : instance.code, instance, beginning),
+        );
+      }
+      commitAll(inOrder(fresh()));
+    } catch (error) {
+      for (const instance of fresh().reverse()) await instance.abandon();
+      if (former !== undefined) catalog.adopt(former);
+      throw error;
+    }
+    for (const instance of fresh()) this.#live.set(instance.key, instance);
+    const leaving = old.reverse();
+    const waits = leaving.flatMap((instance) => instance.withdraw("item", "hook"));
+    await settle().catch((error) => this.#environment.surroundings.log.host.error("%s", reasonOf(error)));
+    await this.#close(leaving, waits, new Deadline(Number.POSITIVE_INFINITY));
+    for (const instance of fresh()) {
+      announce("module-reloaded", { module: instance.name, host: instance.host });
+      if (isRunning()) await instance.ready();
+    }
+  }
+
+  /** Calls `module.ready` of all, in the order of loading. */
+  async ready(): Promise<void> {
+    for (const instance of [...this.#live.values()]) await instance.ready();
+  }
+
+  /** Lets requests in flight end while all modules are still there to serve them; no new ones reach any. */
+  async drain(deadline: Deadline): Promise<void> {
+    this.#isStopping = true;
+    const waits = this.#lastFirst().flatMap((instance) => instance.withdraw("item"));
+    await deadline.within(this.#environment.grace).wait(Promise.all(waits));
+  }
+
+  /** Unloads everything, last first. */
+  async stop(deadline: Deadline): Promise<void> {
+    for (const instance of this.#lastFirst()) await this.#retire([instance], deadline);
+  }
+
+  #lastFirst(): Instance[] {
+    return inOrder([...this.#live.values()]).reverse();
+  }
+
+  // -------------------------------------------------------------------------------------------------------- steps
+
+  async #bring(name: string, host: string, operation: Operation): Promise<Instance> {
+    const live = this.find(name, host);
+    if (live !== undefined) return live;
+    if (this.#environment.catalog.isDisabled(name, host)) throw new ModhostError("MODULE_DISABLED", { name });
+    const at = operation.chain.indexOf(name);
+    if (at >= 0) throw cycle([...operation.chain.slice(at), name]);
+    const earlier = operation.failed.get(keyOf(name, host)) ?? operation.failed.get(keyOf(name, "*"));
+    if (earlier !== undefined) throw earlier;
+    const inner = { ...operation, chain: [...operation.chain, name] };
+    try {
+      return await this.#loadNew(name, host, inner);
+    } catch (error) {
+      const place = this.#environment.catalog.adopted(name) === undefined ? "*" : host;
+      operation.failed.set(keyOf(name, place), error);
+      this.#fail(name, place, error);
+      if (this.#instancesOf(name).length === 0) this.#environment.catalog.forget(name);
+      throw error;
+    }
+  }
+
+  async #loadNew(name: string, host: string, operation: Operation): Promise<Instance> {
+    const { catalog, announce } = this.#environment;
+    const isKnown = catalog.adopted(name) !== undefined;
+    const code = await catalog.code(name);
+    if (!isKnown) catalog.verify(code);
+    const place = code.global ? "*" : host;
+    for (const dependency of code.depends) await this.#need(name, dependency, place, operation);
+    const instance = await this.#build(code, { name, host: place }, { reloading: false }, operation);
+    try {
+      if (this.#isStopping) throw new Error("The host is stopping");
+      commitAll([instance]);
+    } catch (error) {
+      await instance.abandon();
+      throw error;
+    }
+    this.#live.set(instance.key, instance);
+    this.#forgetFailed(name, instance.host);
+    announce("module-loaded", { module: name, host: instance.host });
+    return instance;
+  }
+
+  /** Runs the code until no dependency is missing: an attempt that misses one is undone, and begins again with it. */
+  async #build(
+    code: ModuleCode,
+    { name, host }: { name: string; host: string },
+    beginning: Beginning & { saved?: { value: unknown } },
+    operation: Operation = newOperation(undefined, [name]),
+  ): Promise<Instance> {
+    const { surroundings, catalog } = this.#environment;
+    for (const dependency of beginning.reloading ? code.depends : []) {
+      const planned = [keyOf(dependency, host), keyOf(dependency, "*")].some((key) => beginning.group?.has(key));
+      if (!planned) await this.#need(name, dependency, host, operation);
+    }
+    for (;;) {
+      const instance = new Instance(code, host, surroundings, beginning);
+      for (const dependency of code.depends) {
+        const found = this.find(dependency, host, instance);
+        if (found !== undefined) instance.depends.add(found.key);
+      }
+      this.#loading.set(instance.key, instance);
+      const outcome = await instance.run(catalog.hostsOf(name), beginning.saved).catch((error: unknown) => ({ error }));
+      this.#loading.delete(keyOf(name, host));
+      if (instance.missing === undefined && outcome === undefined) {
+        if (!beginning.reloading || instance.host === host) return instance;
+        await instance.abandon();
+        const reason = "it has become global: unload it and load it again";
+        throw new ModhostError("MODULE_FAILED", { name, step: "reloading", reason });
+      }
+      await instance.abandon();
+      if (instance.missing === undefined) throw outcome?.error;
+      await this.#need(name, instance.missing, instance.host, operation);
+    }
+  }
+
+  async #need(name: string, dependency: string, host: string, operation: Operation): Promise<void> {
+    try {
+      await this.#bring(dependency, host, operation);
+    } catch (error) {
+      if (ModhostError.is(error) && error.code === "MODULE_CYCLE" && isPartOf(error, name)) throw error;
+      throw new ModhostError("MODULE_DEPENDENCY", { name, dependency, reason: reasonOf(error) }, { cause: error });
+    }
+  }
+
+  /** Unloads instances that are in order, dependants first. */
+  async #retire(leaving: readonly Instance[], deadline = new Deadline(Number.POSITIVE_INFINITY)): Promise<void> {
+    const waits = leaving.flatMap((instance) => instance.withdraw("item", "hook"));
+    await this.#close(leaving, waits, deadline);
+    for (const { key, name, host } of leaving) {
+      this.#live.delete(key);
+      if (this.#instancesOf(name).length === 0) this.#environment.catalog.forget(name);
+      this.#environment.announce("module-unloaded", { module: name, host });
+    }
+  }
+
+  async #close(leaving: readonly Instance[], waits: readonly Promise<unknown>[], deadline: Deadline): Promise<void> {
+    const { grace } = this.#environment;
+    await deadline.within(grace).wait(Promise.all(waits));
+    // A module that drains connections itself takes as long again; the second is for what it does afterwards.
+    for (const instance of leaving) await instance.close(deadline.within(grace + 1));
+  }
+
+  #instancesOf(name: string, host?: string): Instance[] {
+    return [...this.#live.values()].filter(
+      (instance) => instance.name === name && (host === undefined || instance.host === host || instance.host === "*"),
+    );
+  }
+
+  #fail(name: string, host: string, error: unknown): void {
+    let file: string | undefined;
+    try {
+      file = this.#environment.catalog.locate(name).file;
+    } catch {} // The error says so already.
+    const { log } = this.#environment.surroundings;
+    this.#failed.set(keyOf(name, host), { name, host, error, file });
+    log.of(name, host).error("%s", reasonOf(error));
+    const { cause } = error instanceof Error ? error : {};
+    if (cause instanceof Error) log.of(name, host).debug("%s", cause.stack);
+  }
+
+  #forgetFailed(name: string, host?: string): boolean {
+    const gone = [...this.#failed].filter(([, failed]) => {
+      return failed.name === name && (host === undefined || failed.host === host || failed.host === "*");
+    });
+    for (const [key] of gone) this.#failed.delete(key);
+    return gone.length > 0;
+  }
+}
+
+/** Brings instances to life in one synchronous step: all, or none. */
+function commitAll(instances: readonly Instance[]): void {
+  const done: Instance[] = [];
+  try {
+    for (const instance of instances) {
+      instance.commit();
+      done.push(instance);
+    }
+  } catch (error) {
+    for (const instance of done.reverse()) instance.withdraw("item", "hook");
+    throw error;
+  }
+}
+
+function newOperation(failed?: ReadonlyMap<string, Failed>, chain: readonly string[] = []): Operation {
+  return { chain, failed: new Map([...(failed ?? [])].map(([key, { error }]) => [key, error])) };
+}
+
+function cycle(names: readonly string[]): ModhostError {
+  return new ModhostError("MODULE_CYCLE", { cycle: names.join(" -> "), names });
+}
+
+function isPartOf(error: ModhostError, name: string): boolean {
+  return Array.isArray(error.details.names) && error.details.names.includes(name);
+}
+
+function stateOf(instance: Instance): ModuleState {
+  return {
+    name: instance.name,
+    host: instance.host,
+    status: instance.phase === "gone" ? "unloading" : instance.phase,
+    file: instance.code.source.file,
+    note: instance.note,
+    depends: [...instance.depends].map((key) => key.slice(0, key.lastIndexOf("@"))),
+    holds: instance.holds(),
+  };
+}

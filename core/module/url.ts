@@ -1,0 +1,62 @@
+import { isIPv6 } from "node:net";
+import type { Config } from "../config/index.ts";
+import type { ListeningPort, ModuleLog } from "../types.ts";
+
+const defaultPorts: Readonly<Record<string, number>> = { http: 80, https: 443 };
+
+export interface UrlSurroundings {
+  readonly config: Config;
+  /** A name from `hosts`, or "*". */
+  readonly host: string;
+  readonly log: ModuleLog;
+  listening(): readonly ListeningPort[];
+}
+
+/**
+ * Where clients find an app: `http_external_url` with the app's path behind it, else the HTTPS port, else the HTTP port.
+ * A path that is configured with a trailing slash keeps it.
+ */
+export function httpUrl(around: UrlSurroundings, app: string, defaultPath?: string): string {
+  const { config, host } = around;
+  const own = host === "*" ? undefined : host;
+  const paths = (config.value("http_paths", own) ?? {}) as Record<string, unknown>;
+  const placed = String(paths[app] ?? defaultPath ?? `/${app}`).replaceAll("$host", host);
+  const path = placed.startsWith("/") ? placed : `/${placed}`;
+  const external = config.value("http_external_url", own);
+  if (typeof external === "string") return external.replace(/\/+$/, "") + path;
+
+  const service = serviceOf(around);
+  if (service === undefined) {
+    around.log.warn("http_url: neither https_ports nor http_ports has a port");
+    return "http://disabled.invalid/";
+  }
+  const { scheme, address, port } = service;
+  const fallback = config.value("http_default_host");
+  const name = own ?? (typeof fallback === "string" ? fallback : hostOf(address));
+  return `${scheme}://${name}${port === defaultPorts[scheme] ? "" : `:${port}`}${path}`;
+}
+
+/** An open port, HTTPS before HTTP; before ports are open the first configured one. */
+function serviceOf({ config, listening }: UrlSurroundings) {
+  const open = listening();
+  for (const scheme of ["https", "http"]) {
+    const found = open.find((port) => port.scheme === scheme);
+    if (found !== undefined) return { scheme, address: found.address, port: found.port };
+  }
+  for (const scheme of ["https", "http"]) {
+    const [port] = list(config.value(`${scheme}_ports`));
+    const [address = "*"] = list(config.value(`${scheme}_interfaces`));
+    if (open.length === 0 && port !== undefined) return { scheme, address: String(address), port: Number(port) };
+  }
+  return undefined;
+}
+
+function list(value: unknown): unknown[] {
+  return value === undefined ? [] : Array.isArray(value) ? value : [value];
+}
+
+/** Addresses that only this machine or no one in particular has are "localhost". */
+function hostOf(address: string): string {
+  if (/^(\*|::|::1|0\.0\.0\.0|127\..*)$/.test(address)) return "localhost";
+  return isIPv6(address) ? `[${address}]` : address;
+}

@@ -1,0 +1,218 @@
+import { createServer, type Server, type Socket } from "node:net";
+import { type Config, convert } from "./config/index.ts";
+import { ModhostError, reasonOf } from "./errors.ts";
+import type { ListeningPort, NetProvider, OptionType, OwnedItem } from "./types.ts";
+
+type Provider = OwnedItem<NetProvider>;
+
+/** One service by name: the providers that offer it, the last one served, and its listening sockets. */
+interface Service {
+  readonly name: string;
+  readonly providers: Set<Provider>;
+  servers: Server[];
+}
+
+/**
+ * The listening sockets of the host. A provider (an item of kind "net-provider") names its options; each connection goes
+ * to the newest provider of its service, so that one instance of a module can follow another on the same socket.
+ */
+export class Ports {
+  readonly #config: Config;
+  readonly #services = new Map<string, Service>();
+  readonly #sockets = new Set<Socket>();
+  readonly #opening = new Set<Promise<void>>();
+  /** Failures for the caller of `settle`; without one they are logged. */
+  #failures: unknown[] | undefined;
+  #isOpen = false;
+
+  constructor(config: Config) {
+    this.#config = config;
+  }
+
+  /**
+   * Adds a provider; its ports open when the host's ports are open.
+   * @throws {ModhostError} OPTION_INVALID
+   */
+  add(provider: Provider): void {
+    const { name, onconnect } = provider.item;
+    if (typeof name !== "string" || typeof onconnect !== "function") {
+      throw new TypeError('provides("net") needs { name, onconnect(socket) }');
+    }
+    let service = this.#services.get(name);
+    if (service === undefined) this.#services.set(name, (service = { name, providers: new Set(), servers: [] }));
+    this.#endpoints(provider.item);
+    service.providers.add(provider);
+    if (this.#isOpen && service.providers.size === 1) this.#open(service);
+  }
+
+  /** The ports of a service close with its last provider. */
+  remove(provider: Provider): void {
+    const service = this.#services.get(provider.item.name);
+    service?.providers.delete(provider);
+    if (service === undefined || service.providers.size > 0) return;
+    this.#services.delete(service.name);
+    close(service);
+  }
+
+  /**
+   * Opens the ports of all providers.
+   * @throws {ModhostError} PORT_TAKEN, PORT_FORBIDDEN, PORT_UNAVAILABLE
+   */
+  open(): Promise<void> {
+    this.#isOpen = true;
+    this.#failures = [];
+    for (const service of this.#services.values()) this.#open(service);
+    return this.settle();
+  }
+
+  /** Waits for ports that are being opened; fails with the first that could not be. */
+  async settle(): Promise<void> {
+    const failures = (this.#failures ??= []);
+    while (this.#opening.size > 0) await Promise.all(this.#opening);
+    this.#failures = undefined;
+    if (failures.length > 0) throw failures[0];
+  }
+
+  /** No further connection is accepted; those that are there go on. */
+  close(): void {
+    this.#isOpen = false;
+    for (const service of this.#services.values()) close(service);
+  }
+
+  /** Cuts the connections that are left. */
+  destroy(): void {
+    for (const socket of this.#sockets) socket.destroy();
+  }
+
+  listening(): ListeningPort[] {
+    return [...this.#services.values()].flatMap((service) =>
+      service.servers.flatMap((server) => {
+        const bound = server.address();
+        if (bound === null || typeof bound === "string") return [];
+        const { scheme } = current(service)?.item ?? {};
+        return [{ service: service.name, scheme, address: bound.address, port: bound.port }];
+      }),
+    );
+  }
+
+  #open(service: Service): void {
+    const work = this.#listenAll(service).catch((error: unknown) => {
+      close(service);
+      if (this.#failures !== undefined) this.#failures.push(error);
+      else current(service)?.owner.log.error("%s", reasonOf(error));
+    });
+    this.#opening.add(work);
+    void work.then(() => this.#opening.delete(work));
+  }
+
+  async #listenAll(service: Service): Promise<void> {
+    const provider = current(service)?.item;
+    if (provider === undefined) return;
+    const { ports, interfaces } = this.#endpoints(provider);
+    for (const asked of ports) {
+      let port = asked;
+      const skipped: unknown[] = [];
+      let opened = 0;
+      for (const address of interfaces) {
+        try {
+          const server = await this.#listen(service, address, port, asked);
+          opened += 1;
+          // Port 0 is one port of the system's choice, the same on every address.
+          const bound = server.address();
+          if (port === 0 && bound !== null && typeof bound === "object") port = bound.port;
+        } catch (error) {
+          if (!lacksAddress(error, address)) throw error;
+          skipped.push(error);
+        }
+      }
+      if (opened === 0 && skipped.length > 0) throw skipped[0];
+    }
+  }
+
+  async #listen(service: Service, address: string, port: number, asked: number): Promise<Server> {
+    const server = createServer({ allowHalfOpen: true, noDelay: true }, (socket) => this.#connect(service, socket));
+    const owner = current(service)?.owner;
+    const candidates = address === "*" ? ["::", "0.0.0.0"] : [address];
+    for (const [at, candidate] of candidates.entries()) {
+      try {
+        await listen(server, candidate, port);
+        break;
+      } catch (error) {
+        if (at < candidates.length - 1 && lacksAddress(error, "::")) continue;
+        if (asked === 0 && port !== 0) return this.#listen(service, address, 0, 0);
+        throw this.#failure(service, candidate, port, error);
+      }
+    }
+    server.on("error", (error) => owner?.log.error("Port %d: %s", port, reasonOf(error)));
+    // The host may have been stopped meanwhile.
+    if (!this.#isOpen || service.providers.size === 0) server.close();
+    else service.servers.push(server);
+    return server;
+  }
+
+  #connect(service: Service, socket: Socket): void {
+    const provider = current(service);
+    if (provider === undefined) {
+      socket.destroy();
+      return;
+    }
+    this.#sockets.add(socket);
+    socket.once("close", () => this.#sockets.delete(socket));
+    socket.allowHalfOpen = provider.item.half_open === true;
+    try {
+      provider.item.onconnect(socket);
+    } catch (error) {
+      provider.owner.log.error("A connection was dropped: %s", reasonOf(error));
+      socket.destroy();
+    }
+  }
+
+  #endpoints(provider: NetProvider): { ports: number[]; interfaces: string[] } {
+    const read = (option: string, type: OptionType, fallback: unknown) =>
+      convert({ type, describe: "" }, option, this.#config.value(option) ?? fallback, this.#config.directory);
+    return {
+      ports: read(`${provider.name}_ports`, "ports", provider.default_ports ?? []) as number[],
+      interfaces: read(`${provider.name}_interfaces`, "strings", provider.default_interfaces ?? ["*"]) as string[],
+    };
+  }
+
+  #failure({ name }: Service, address: string, port: number, error: unknown): ModhostError {
+    const details = { port, address, option: `${name}_ports`, reason: reasonOf(error) };
+    const code = codeOf(error);
+    const own = this.listening().find((open) => open.port === port && open.service !== name);
+    if (code === "EADDRINUSE" && own === undefined) return new ModhostError("PORT_TAKEN", details, { cause: error });
+    if (code === "EACCES") return new ModhostError("PORT_FORBIDDEN", details, { cause: error });
+    const reason = own === undefined ? details.reason : `${own.service}_ports has it too`;
+    return new ModhostError("PORT_UNAVAILABLE", { ...details, reason }, { cause: error });
+  }
+}
+
+function current({ providers }: Service): Provider | undefined {
+  return [...providers].at(-1);
+}
+
+function close(service: Service): void {
+  for (const server of service.servers) server.close();
+  service.servers = [];
+}
+
+function listen(server: Server, host: string, port: number): Promise<void> {
+  const { promise, resolve, reject } = Promise.withResolvers<void>();
+  server.once("error", reject);
+  server.listen({ host, port, exclusive: true }, () => {
+    server.off("error", reject);
+    resolve();
+  });
+  return promise;
+}
+
+/** This machine has no IPv6 (or no loopback of it): no reason to refuse the other addresses. */
+function lacksAddress(error: unknown, address: string): boolean {
+  const cause = ModhostError.is(error) ? error.cause : error;
+  const code = codeOf(cause);
+  return address.includes(":") && (code === "EAFNOSUPPORT" || (code === "EADDRNOTAVAIL" && /^::1?$/.test(address)));
+}
+
+function codeOf(error: unknown): unknown {
+  return error instanceof Error && "code" in error ? error.code : undefined;
+}

@@ -1,0 +1,20 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { fuzz } from "./fuzz.ts";
+import { makeRequest } from "./grammar.ts";
+import { Random } from "./random.ts";
+
+test("two seconds of damaged requests do no harm", async (context) => {
+  const seed = Date.now() % 2 ** 31;
+  context.diagnostic(`seed ${seed}`);
+  const summary = await fuzz({ seconds: 2, seed });
+  assert.deepEqual(summary.failures, [], `seed ${seed}`);
+  assert.ok(summary.exchanges > 50, `only ${summary.exchanges} exchanges`);
+  assert.ok(Object.keys(summary.statuses).length >= 4, `statuses: ${JSON.stringify(summary.statuses)}`);
+});
+
+test("a seed repeats its requests", () => {
+  const made = (seed: number) => Array.from({ length: 50 }, (_, n) => makeRequest(new Random(seed + n)));
+  assert.deepEqual(made(7), made(7));
+  assert.notDeepEqual(made(7), made(1000));
+});

@@ -1,0 +1,111 @@
+/** Hosts for tests: ephemeral ports on the loopback, a temporary folder, the log kept as text. */
+import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { after, before } from "node:test";
+import { createHost, type Host } from "../../core/index.ts";
+import type { ModuleFunction } from "../../core/types.ts";
+import { Client, type Ports } from "./transports.ts";
+
+type FromFolder<T> = T | ((folder: string) => T);
+
+export interface HostSetup {
+  /** Files that modules or options need, written before the host starts. */
+  readonly prepare?: (folder: string) => Promise<void>;
+  /** Options over the defaults of tests; undefined takes one away. */
+  readonly config?: FromFolder<Record<string, unknown>>;
+  /** Modules of the test, by the name that their file would have. */
+  readonly modules?: FromFolder<Record<string, ModuleFunction>>;
+  /** JavaScript sources by module name, found through `plugin_paths`. */
+  readonly plugins?: Readonly<Record<string, string>>;
+  /** False: load everything and open no port. */
+  readonly listen?: boolean;
+}
+
+export interface TestHost extends Ports, AsyncDisposable {
+  readonly host: Host;
+  /** Holds `data`, `plugins` and what `prepare` wrote; removed by `stop`. */
+  readonly folder: string;
+  /** All that was logged so far. */
+  log(): string;
+  client(name: Client["name"]): Client;
+  stop(): Promise<void>;
+}
+
+const resolved = <T>(value: FromFolder<T> | undefined, folder: string): T | undefined =>
+  typeof value === "function" ? (value as (folder: string) => T)(folder) : value;
+
+/** Starts a host; whoever calls it stops it (`await using`, or `stop`). */
+export async function startHost(setup: HostSetup): Promise<TestHost> {
+  const folder = await mkdtemp(join(tmpdir(), "modhost-test-"));
+  try {
+    await setup.prepare?.(folder);
+    for (const [name, source] of Object.entries(setup.plugins ?? {})) {
+      await mkdir(join(folder, "plugins"), { recursive: true });
+      await writeFile(join(folder, "plugins", `${name}.js`), source);
+    }
+    return await start(setup, folder);
+  } catch (error) {
+    await rm(folder, { recursive: true, force: true });
+    throw error;
+  }
+}
+
+async function start(setup: HostSetup, folder: string): Promise<TestHost> {
+  const config: Record<string, unknown> = {
+    http_ports: [0],
+    https_ports: [0],
+    http_interfaces: ["127.0.0.1"],
+    https_interfaces: ["127.0.0.1"],
+    data_path: join(folder, "data"),
+    http_log: false,
+    ...(setup.plugins === undefined ? {} : { plugin_paths: [join(folder, "plugins")] }),
+    ...resolved(setup.config, folder),
+  };
+  for (const name of Object.keys(config)) if (config[name] === undefined) delete config[name];
+  const modules = resolved(setup.modules, folder) ?? {};
+  let logged = "";
+  const host = createHost({
+    config,
+    cwd: folder,
+    modules: Object.entries(modules).map(([name, load]) => ({ name, load })),
+    listen: setup.listen ?? true,
+    log: { destination: { write: (line: string) => void (logged += line) } },
+  });
+  await host.start();
+  const portOf = (service: string) => host.listening().find((port) => port.service === service)?.port ?? 0;
+  const ports = { http: portOf("http"), https: portOf("https") };
+  const clients = new Map<string, Client>();
+  let stopped: Promise<void> | undefined;
+  const stop = async () => {
+    for (const client of clients.values()) client.close();
+    await host.stop();
+    await rm(folder, { recursive: true, force: true });
+  };
+  return {
+    ...ports,
+    host,
+    folder,
+    log: () => logged,
+    client(name) {
+      const client = clients.get(name) ?? new Client(name, ports);
+      clients.set(name, client);
+      return client;
+    },
+    stop: () => (stopped ??= stop()),
+    [Symbol.asyncDispose]: () => (stopped ??= stop()),
+  };
+}
+
+/** One host for all tests of a file or suite: started before them, stopped after; the function gives it to a test. */
+export function withHost(setup: HostSetup): () => TestHost {
+  let running: TestHost | undefined;
+  before(async () => {
+    running = await startHost(setup);
+  });
+  after(() => running?.stop());
+  return () => {
+    if (running === undefined) throw new Error("The host has not been started: call this inside a test");
+    return running;
+  };
+}

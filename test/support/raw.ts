@@ -1,0 +1,97 @@
+/** Bytes to a port and back, for what no HTTP client would send. Every wait is bounded. */
+import { once } from "node:events";
+import { connect as connectPlain, type Socket } from "node:net";
+import { connect as connectTls } from "node:tls";
+
+export interface RawOptions {
+  readonly tls?: boolean;
+  /** Milliseconds after which a wait gives up. Default 5,000. */
+  readonly timeout?: number;
+}
+
+const keptLength = 1024 * 1024;
+
+/** A connection on which everything received is kept as Latin-1 text. */
+export class RawConnection {
+  readonly socket: Socket;
+  /** What was received, the first megabyte of it. */
+  text = "";
+  /** The server has ended or reset the connection. */
+  closed = false;
+  readonly #timeout: number;
+
+  private constructor(socket: Socket, timeout: number) {
+    this.socket = socket;
+    this.#timeout = timeout;
+    socket.setEncoding("latin1");
+    socket.on("data", (piece: string) => {
+      if (this.text.length < keptLength) this.text += piece;
+      socket.emit("progress");
+    });
+    const over = () => {
+      this.closed = true;
+      socket.emit("progress");
+    };
+    socket.on("error", over).on("end", over).on("close", over);
+  }
+
+  static async open(port: number, { tls = false, timeout = 5000 }: RawOptions = {}): Promise<RawConnection> {
+    const socket = tls
+      ? connectTls({ port, host: "127.0.0.1", rejectUnauthorized: false, ALPNProtocols: ["http/1.1"] })
+      : connectPlain({ port, host: "127.0.0.1", noDelay: true });
+    await once(socket, tls ? "secureConnect" : "connect");
+    return new RawConnection(socket, timeout);
+  }
+
+  write(bytes: string | Uint8Array): void {
+    if (this.socket.destroyed || this.socket.writableEnded) return;
+    if (typeof bytes === "string") this.socket.write(bytes, "latin1");
+    else this.socket.write(bytes);
+  }
+
+  /** Resolves when the text received matches; rejects when the server closes first or the time is up. */
+  async until(pattern: RegExp): Promise<RegExpExecArray> {
+    for (;;) {
+      const found = pattern.exec(this.text);
+      if (found !== null) return found;
+      if (this.closed)
+        throw new Error(`The connection ended before ${pattern}; received: ${JSON.stringify(this.text)}`);
+      await this.#progress(`${pattern}`);
+    }
+  }
+
+  /** Resolves with everything received when the server has closed; rejects when the time is up. */
+  async end(): Promise<string> {
+    while (!this.closed) await this.#progress("the end of the connection");
+    return this.text;
+  }
+
+  destroy(): void {
+    this.socket.destroy();
+  }
+
+  async #progress(awaited: string): Promise<void> {
+    try {
+      await once(this.socket, "progress", { signal: AbortSignal.timeout(this.#timeout) });
+    } catch {
+      throw new Error(
+        `Waited ${this.#timeout} ms for ${awaited}; received: ${JSON.stringify(this.text.slice(0, 2000))}`,
+      );
+    }
+  }
+
+  [Symbol.dispose](): void {
+    this.destroy();
+  }
+}
+
+/** Sends the pieces and gives all that is received until the server closes; rejects when it does not in time. */
+export async function rawExchange(
+  port: number,
+  pieces: string | readonly string[],
+  options?: RawOptions,
+): Promise<string> {
+  using connection = await RawConnection.open(port, options);
+  for (const piece of typeof pieces === "string" ? [pieces] : pieces) connection.write(piece);
+  return await connection.end();
+}

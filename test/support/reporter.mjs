@@ -1,0 +1,41 @@
+/**
+ * Reporter for pipes and logs: a dot for each test, then each failure in full, then the counts. Takes the events of
+ * Node's test runner and yields text.
+ */
+import { relative } from "node:path";
+import { inspect } from "node:util";
+
+const lineWidth = 100;
+
+/** Characters shown of one failure; pages of HTML in a failed comparison say nothing more. */
+const causeLength = 3000;
+
+/** What failed, where, and why; a suite that failed only through its tests is left out. */
+function describeFailure({ name, file, line, column, details }) {
+  const cause = details.error?.cause ?? details.error;
+  const place = file === undefined ? "" : ` (${relative(process.cwd(), file)}:${line}:${column})`;
+  const text = typeof cause === "string" ? cause : (cause?.stack ?? inspect(cause));
+  return `\nfailed: ${name}${place}\n${text.slice(0, causeLength)}\n`.replaceAll("\n", "\n  ");
+}
+
+export default async function* report(events) {
+  const failures = [];
+  const counts = [];
+  let column = 0;
+  for await (const { type, data } of events) {
+    if (type === "test:pass" || type === "test:fail") {
+      if (data.details?.type === "suite" && data.details.error?.failureType !== "hookFailed") continue;
+      if (type === "test:fail") failures.push(data);
+      yield type === "test:fail" ? "X" : data.skip !== undefined || data.todo !== undefined ? "-" : ".";
+      column = (column + 1) % lineWidth;
+      if (column === 0) yield "\n";
+    } else if (type === "test:diagnostic" && data.nesting === 0) {
+      counts.push(data.message);
+    } else if (type === "test:stderr") {
+      yield data.message;
+    }
+  }
+  yield "\n";
+  for (const failure of failures) yield describeFailure(failure);
+  yield `\n${counts.join("\n")}\n`;
+}
