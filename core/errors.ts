@@ -3,7 +3,7 @@
  * `docs/reference/errors.md` is checked against this table in both directions.
  */
 
-interface ErrorEntry {
+export interface ErrorEntry {
   /** HTTP status when the error reaches a client; 500 where none is named. */
   readonly status?: number;
   /** May the client read the message? */

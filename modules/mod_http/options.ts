@@ -26,10 +26,19 @@ export const options = {
     describe: 'Addresses on which HTTPS listens; "*" is every address.',
     per_host: false,
   },
-  http_paths: { type: "object", describe: "App name to base path; $host stands for the host's name." },
-  http_external_url: { type: "string", describe: "The URL under which a reverse proxy publishes this server." },
+  http_paths: {
+    type: "object",
+    example: { hello: "/" },
+    describe: "App name to base path; $host stands for the host's name.",
+  },
+  http_external_url: {
+    type: "string",
+    example: "https://www.example.org/",
+    describe: "The URL under which a reverse proxy publishes this server.",
+  },
   http_default_host: {
     type: "string",
+    example: "www.example.org",
     describe: "The entry of hosts that serves requests for unknown hosts.",
     per_host: false,
   },
@@ -106,6 +115,7 @@ export const options = {
   },
   http_cors_override: {
     type: "object",
+    example: { hello: { enabled: true, origins: ["https://app.example.org"] } },
     describe: "App name to CORS settings { enabled, credentials, origins, headers } that win over the app's own.",
   },
   access_control_allow_origins: {
