@@ -33,7 +33,9 @@ export function createLog(settings: LogSettings = {}): Log {
   const file = typeof target === "string" ? destination({ dest: target, mkdir: true, sync: true }) : undefined;
   const terminal = typeof target !== "string" && target.isTTY === true;
   const form = settings.format ?? "auto";
-  const raw: LogStream = file ?? (target as LogStream);
+  let isClosed = false;
+  // A module may have something to say after its host has stopped: there is nobody to hear it.
+  const raw: LogStream = { write: (line) => isClosed || (file ?? (target as LogStream)).write(line) };
   const isPretty = form === "pretty" || (form === "auto" && terminal);
   const stream = isPretty ? prettyStream(raw, terminal && !process.env.NO_COLOR) : raw;
   const root = pino(
@@ -43,7 +45,10 @@ export function createLog(settings: LogSettings = {}): Log {
   return {
     host: voice(root),
     of: (module, host) => voice(root.child(host === "*" ? { module } : { module, host })),
-    close: () => file?.end(),
+    close() {
+      isClosed = true;
+      file?.end();
+    },
   };
 }
 

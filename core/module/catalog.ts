@@ -26,7 +26,11 @@ export class Catalog {
 
   /** All that is enabled, host by host, in the order of the configuration; then what was handed over. */
   wanted(): Wanted[] {
-    return this.hosts().flatMap((host) => this.enabled(host).map((name) => ({ name, host })));
+    for (const host of this.hosts()) {
+      for (const entry of this.#list("modules_enabled", host))
+        if (!this.#given.has(moduleName(entry))) this.learn(entry);
+    }
+    return this.hosts().flatMap((host) => this.#enabled(host).map((name) => ({ name, host })));
   }
 
   /** Host names that modules are loaded for: "*" alone where no `hosts` are configured. */
@@ -37,14 +41,12 @@ export class Catalog {
 
   /** Hosts among `hosts` on which a module is enabled: where `add_host` of a global module is called. */
   hostsOf(name: string): string[] {
-    return this.#config.hosts().filter((host) => this.enabled(host).includes(name));
+    return this.#config.hosts().filter((host) => this.#enabled(host).includes(name));
   }
 
-  enabled(host: string): string[] {
+  #enabled(host: string): string[] {
     const found = this.#config.value("plugin_autoload") === true ? this.#pluginPaths().flatMap(listModules) : [];
-    const entries = [...this.#list("modules_enabled", host), ...found];
-    for (const entry of entries) if (!this.#given.has(moduleName(entry))) this.learn(entry);
-    const names = entries.map(moduleName);
+    const names = [...this.#list("modules_enabled", host), ...found].map(moduleName);
     return [...new Set([...names, ...this.#given.keys()])].filter((name) => !this.isDisabled(name, host));
   }
 

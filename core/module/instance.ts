@@ -32,7 +32,8 @@ export class Instance {
   /** The first module it asked for that is not loaded: this attempt is undone, whatever became of it. */
   missing: string | undefined;
   note: string | undefined;
-  readonly group: Group | undefined;
+  /** While loading: the instances that are made with it, which it gets from `module.depends`. */
+  group: Group | undefined;
   readonly module: ModuleApi;
   readonly #surroundings: Surroundings;
   readonly #ledger: Ledger;
@@ -55,14 +56,14 @@ export class Instance {
   }
 
   /** Runs the code, then `module.load`, `add_host` for each of `hosts`, and `restore`; nothing is live yet. */
-  async run(hosts: readonly string[], saved?: { readonly value: unknown }): Promise<void> {
+  async run(hosts: () => readonly string[], saved?: { readonly value: unknown }): Promise<void> {
     const { module } = this;
     let step = "running its default function";
     try {
       this.exports = await this.code.load(module);
       step = "running module.load";
       await module.load?.();
-      for (const host of module.add_host !== undefined && this.host === "*" ? hosts : []) {
+      for (const host of module.add_host !== undefined && this.host === "*" ? hosts() : []) {
         step = `adding the host ${host}`;
         const view = new ModuleApi(this, this.#surroundings, host);
         this.#views.push(view);
@@ -85,6 +86,7 @@ export class Instance {
     }
     this.phase = "loaded";
     this.reloading = undefined;
+    this.group = undefined;
   }
 
   async ready(): Promise<void> {
@@ -149,7 +151,15 @@ export class Instance {
     this.module.log.debug("%s", error instanceof Error ? error.stack : reasonOf(error));
   }
 
-  holds(): ModuleState["holds"] {
-    return this.#ledger.counts();
+  state(): ModuleState {
+    return {
+      name: this.name,
+      host: this.host,
+      status: this.phase === "gone" ? "unloading" : this.phase,
+      file: this.code.source.file,
+      note: this.note,
+      depends: [...this.depends].map((key) => key.slice(0, key.lastIndexOf("@"))),
+      holds: this.#ledger.counts(),
+    };
   }
 }

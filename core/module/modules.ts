@@ -3,6 +3,7 @@ import type { ModuleState } from "../types.ts";
 import type { Catalog } from "./catalog.ts";
 import type { ModuleCode } from "./code.ts";
 import { Deadline } from "./deadline.ts";
+import { Failures } from "./failures.ts";
 import { inOrder, withDependants } from "./graph.ts";
 import { type Beginning, Instance, keyOf } from "./instance.ts";
 import { moduleName } from "./locate.ts";
@@ -28,13 +29,6 @@ interface Operation {
   readonly failed: Map<string, unknown>;
 }
 
-interface Failed {
-  readonly name: string;
-  readonly host: string;
-  readonly error: unknown;
-  readonly file: string | undefined;
-}
-
 /**
  * All modules of a host: loads them with their dependencies first, reloads them beside the running ones, unloads them
  * with their dependants. One operation at a time; its steps see no other.
@@ -42,12 +36,15 @@ interface Failed {
 export class Modules {
   readonly #environment: ModulesEnvironment;
   readonly #live = new Map<string, Instance>();
-  readonly #failed = new Map<string, Failed>();
+  readonly #failures: Failures;
+  /** Loaded into the running host: their ports are not awaited yet, nor are they told that these are open. */
+  #newcomers: Instance[] = [];
   readonly #loading = new Map<string, Instance>();
   #isStopping = false;
 
   constructor(environment: ModulesEnvironment) {
     this.#environment = environment;
+    this.#failures = new Failures(environment.surroundings.log);
   }
 
   // ---------------------------------------------------------------------------------------------------- questions
@@ -57,10 +54,7 @@ export class Modules {
       ...this.#live.values(),
       ...[...this.#loading.values()].filter(({ key }) => !this.#live.has(key)),
     ];
-    const failed = [...this.#failed.values()].map(({ name, host, error, file }) => {
-      return { name, host, status: "failed" as const, file, note: reasonOf(error), depends: [], holds: {} };
-    });
-    return [...instances.map(stateOf), ...failed];
+    return [...instances.map((instance) => instance.state()), ...this.#failures.states()];
   }
 
   /** What `module.depends` finds: the instance of the same host, else that of the whole server. */
@@ -92,7 +86,7 @@ export class Modules {
 
   /** Loads all that is enabled; what fails is noted and stops nothing else. */
   async loadEnabled(shouldStop: () => boolean): Promise<void> {
-    const operation = newOperation(this.#failed);
+    const operation = newOperation({ failed: this.#failures.errors() });
     for (const { name, host } of this.#environment.catalog.wanted()) {
       if (shouldStop()) return;
       await this.#bring(name, host, operation).catch(() => undefined);
@@ -104,25 +98,17 @@ export class Modules {
    * @throws {ModhostError} MODULE_ALREADY_LOADED, MODULE_FAILED, ...
    */
   async load(entry: string, host?: string): Promise<void> {
-    const { catalog, settle } = this.#environment;
+    const { catalog } = this.#environment;
     const name = moduleName(entry);
     const hosts = host === undefined ? catalog.hosts() : [host];
     const missing = hosts.filter((at) => this.find(name, at) === undefined);
     if (missing.length === 0) throw new ModhostError("MODULE_ALREADY_LOADED", { name });
     catalog.learn(entry);
     const operation = newOperation();
-    for (const at of missing) {
-      const before = new Set(this.#live.keys());
-      await this.#bring(name, at, operation);
-      const added = [...this.#live.values()].filter(({ key }) => !before.has(key));
-      try {
-        await settle();
-      } catch (error) {
-        await this.#retire(added.reverse());
-        for (const instance of added) this.#fail(instance.name, instance.host, error);
-        throw error;
-      }
-      if (this.#environment.isRunning()) for (const instance of added) await instance.ready();
+    try {
+      for (const at of missing) await this.#bring(name, at, operation);
+    } finally {
+      await this.#welcome();
     }
   }
 
@@ -131,7 +117,7 @@ export class Modules {
    * @throws {ModhostError} MODULE_NOT_LOADED
    */
   async unload(name: string, host?: string): Promise<void> {
-    const failed = this.#forgetFailed(name, host);
+    const failed = this.#failures.forget(name, host);
     const found = this.#instancesOf(name, host);
     if (found.length === 0 && !failed) throw new ModhostError("MODULE_NOT_LOADED", { name });
     await this.#retire(withDependants([...this.#live.values()], found).reverse());
@@ -139,46 +125,20 @@ export class Modules {
 
   /**
    * Puts a fresh instance in the place of the running one, and of those that depend on it. All new ones are built beside
-   * the old, which serve on; then they are exchanged in one step. When anything fails nothing has changed.
+   * the old, which serve on; then they are exchanged in one step. When anything fails before that, nothing has changed;
+   * afterwards only a port that the new code asks for can fail.
    * @throws {ModhostError} MODULE_NOT_LOADED, MODULE_FAILED, ...
    */
   async reload(name: string, host?: string): Promise<void> {
     const found = this.#instancesOf(name, host);
     if (found.length === 0) {
-      if (!this.#forgetFailed(name, host)) throw new ModhostError("MODULE_NOT_LOADED", { name });
+      if (!this.#failures.forget(name, host)) throw new ModhostError("MODULE_NOT_LOADED", { name });
       return this.load(name, host);
     }
-    const { catalog, settle, isRunning, announce } = this.#environment;
-    const code = await catalog.fresh(name);
-    const former = catalog.adopted(name);
-    const old = withDependants([...this.#live.values()], found);
-    const built = new Map<string, Instance | undefined>(old.map(({ key }) => [key, undefined]));
-    const fresh = () => [...built.values()].filter((instance) => instance !== undefined);
     try {
-      catalog.adopt(code);
-      catalog.verify(code);
-      for (const instance of old) {
-        const saved = await instance.save();
-        const beginning = { reloading: true, group: built, saved };
-        built.set(
-          instance.key,
-          await this.#build(found.includes(instance) ? code : instance.code, instance, beginning),
-        );
-      }
-      commitAll(inOrder(fresh()));
-    } catch (error) {
-      for (const instance of fresh().reverse()) await instance.abandon();
-      if (former !== undefined) catalog.adopt(former);
-      throw error;
-    }
-    for (const instance of fresh()) this.#live.set(instance.key, instance);
-    const leaving = old.reverse();
-    const waits = leaving.flatMap((instance) => instance.withdraw("item", "hook"));
-    await settle().catch((error) => this.#environment.surroundings.log.host.error("%s", reasonOf(error)));
-    await this.#close(leaving, waits, new Deadline(Number.POSITIVE_INFINITY));
-    for (const instance of fresh()) {
-      announce("module-reloaded", { module: instance.name, host: instance.host });
-      if (isRunning()) await instance.ready();
+      await this.#exchange(name, found);
+    } finally {
+      await this.#welcome();
     }
   }
 
@@ -204,6 +164,54 @@ export class Modules {
   }
 
   // -------------------------------------------------------------------------------------------------------- steps
+
+  /** Completes what was loaded into the running host; what cannot have its ports is unloaded again. */
+  async #welcome(): Promise<void> {
+    const newcomers = this.#newcomers;
+    this.#newcomers = [];
+    try {
+      await this.#environment.settle();
+    } catch (error) {
+      await this.#retire(newcomers.reverse());
+      for (const { name, host } of newcomers) this.#fail(name, host, error);
+      throw error;
+    }
+    for (const instance of newcomers) await instance.ready();
+  }
+
+  async #exchange(name: string, found: readonly Instance[]): Promise<void> {
+    const { catalog, isRunning, announce } = this.#environment;
+    const code = await catalog.fresh(name);
+    const former = catalog.adopted(name);
+    const old = withDependants([...this.#live.values()], found);
+    const built = new Map<string, Instance | undefined>(old.map(({ key }) => [key, undefined]));
+    const fresh = () => [...built.values()].filter((instance) => instance !== undefined);
+    try {
+      catalog.adopt(code);
+      catalog.verify(code);
+      for (const instance of old) {
+        const saved = await instance.save();
+        const beginning = { reloading: true, group: built, saved };
+        built.set(
+          instance.key,
+          await this.#build(found.includes(instance) ? code : instance.code, instance, beginning),
+        );
+      }
+      this.#commit(inOrder(fresh()));
+    } catch (error) {
+      for (const instance of fresh().reverse()) await instance.abandon();
+      if (former !== undefined) catalog.adopt(former);
+      throw error;
+    }
+    for (const instance of fresh()) this.#live.set(instance.key, instance);
+    const leaving = old.reverse();
+    const waits = leaving.flatMap((instance) => instance.withdraw("item", "hook"));
+    await this.#close(leaving, waits, new Deadline(Number.POSITIVE_INFINITY));
+    for (const instance of fresh()) {
+      announce("module-reloaded", { module: instance.name, host: instance.host });
+      if (isRunning()) await instance.ready();
+    }
+  }
 
   async #bring(name: string, host: string, operation: Operation): Promise<Instance> {
     const live = this.find(name, host);
@@ -234,14 +242,14 @@ export class Modules {
     for (const dependency of code.depends) await this.#need(name, dependency, place, operation);
     const instance = await this.#build(code, { name, host: place }, { reloading: false }, operation);
     try {
-      if (this.#isStopping) throw new Error("The host is stopping");
-      commitAll([instance]);
+      this.#commit([instance]);
     } catch (error) {
       await instance.abandon();
       throw error;
     }
     this.#live.set(instance.key, instance);
-    this.#forgetFailed(name, instance.host);
+    if (this.#environment.isRunning()) this.#newcomers.push(instance);
+    this.#failures.forget(name, place === "*" ? undefined : instance.host);
     announce("module-loaded", { module: name, host: instance.host });
     return instance;
   }
@@ -251,7 +259,7 @@ export class Modules {
     code: ModuleCode,
     { name, host }: { name: string; host: string },
     beginning: Beginning & { saved?: { value: unknown } },
-    operation: Operation = newOperation(undefined, [name]),
+    operation: Operation = newOperation({ chain: [name] }),
   ): Promise<Instance> {
     const { surroundings, catalog } = this.#environment;
     for (const dependency of beginning.reloading ? code.depends : []) {
@@ -265,7 +273,9 @@ export class Modules {
         if (found !== undefined) instance.depends.add(found.key);
       }
       this.#loading.set(instance.key, instance);
-      const outcome = await instance.run(catalog.hostsOf(name), beginning.saved).catch((error: unknown) => ({ error }));
+      const outcome = await instance
+        .run(() => catalog.hostsOf(name), beginning.saved)
+        .catch((error: unknown) => ({ error }));
       this.#loading.delete(keyOf(name, host));
       if (instance.missing === undefined && outcome === undefined) {
         if (!beginning.reloading || instance.host === host) return instance;
@@ -285,6 +295,21 @@ export class Modules {
     } catch (error) {
       if (ModhostError.is(error) && error.code === "MODULE_CYCLE" && isPartOf(error, name)) throw error;
       throw new ModhostError("MODULE_DEPENDENCY", { name, dependency, reason: reasonOf(error) }, { cause: error });
+    }
+  }
+
+  /** Brings instances to life in one synchronous step: all, or none. */
+  #commit(instances: readonly Instance[]): void {
+    if (this.#isStopping) throw new Error("The host is stopping");
+    const done: Instance[] = [];
+    try {
+      for (const instance of instances) {
+        instance.commit();
+        done.push(instance);
+      }
+    } catch (error) {
+      for (const instance of done.reverse()) instance.withdraw("item", "hook");
+      throw error;
     }
   }
 
@@ -317,38 +342,12 @@ export class Modules {
     try {
       file = this.#environment.catalog.locate(name).file;
     } catch {} // The error says so already.
-    const { log } = this.#environment.surroundings;
-    this.#failed.set(keyOf(name, host), { name, host, error, file });
-    log.of(name, host).error("%s", reasonOf(error));
-    const { cause } = error instanceof Error ? error : {};
-    if (cause instanceof Error) log.of(name, host).debug("%s", cause.stack);
-  }
-
-  #forgetFailed(name: string, host?: string): boolean {
-    const gone = [...this.#failed].filter(([, failed]) => {
-      return failed.name === name && (host === undefined || failed.host === host || failed.host === "*");
-    });
-    for (const [key] of gone) this.#failed.delete(key);
-    return gone.length > 0;
+    this.#failures.add({ name, host, error, file });
   }
 }
 
-/** Brings instances to life in one synchronous step: all, or none. */
-function commitAll(instances: readonly Instance[]): void {
-  const done: Instance[] = [];
-  try {
-    for (const instance of instances) {
-      instance.commit();
-      done.push(instance);
-    }
-  } catch (error) {
-    for (const instance of done.reverse()) instance.withdraw("item", "hook");
-    throw error;
-  }
-}
-
-function newOperation(failed?: ReadonlyMap<string, Failed>, chain: readonly string[] = []): Operation {
-  return { chain, failed: new Map([...(failed ?? [])].map(([key, { error }]) => [key, error])) };
+function newOperation(begun: Partial<Operation> = {}): Operation {
+  return { chain: [], failed: new Map(), ...begun };
 }
 
 function cycle(names: readonly string[]): ModhostError {
@@ -357,16 +356,4 @@ function cycle(names: readonly string[]): ModhostError {
 
 function isPartOf(error: ModhostError, name: string): boolean {
   return Array.isArray(error.details.names) && error.details.names.includes(name);
-}
-
-function stateOf(instance: Instance): ModuleState {
-  return {
-    name: instance.name,
-    host: instance.host,
-    status: instance.phase === "gone" ? "unloading" : instance.phase,
-    file: instance.code.source.file,
-    note: instance.note,
-    depends: [...instance.depends].map((key) => key.slice(0, key.lastIndexOf("@"))),
-    holds: instance.holds(),
-  };
 }

@@ -12,7 +12,7 @@ export class OptionReader {
   }
 
   /** As declared; as written where nobody declared it. */
-  plain(name: string, host: string | undefined = this.#host()): unknown {
+  plain(name: string, host = this.#host()): unknown {
     return this.#config.value(name, host === "*" ? undefined : host);
   }
 
@@ -26,7 +26,7 @@ export class OptionReader {
 
   /** The server's list joined with that of the host. */
   inherited(name: string, fallback: readonly string[] | undefined): Set<string> | undefined {
-    const lists = [this.plain(name, undefined), this.plain(name)].filter((list) => list !== undefined);
+    const lists = [this.plain(name, "*"), this.plain(name)].filter((list) => list !== undefined);
     if (lists.length === 0) return fallback && new Set(fallback);
     return new Set(lists.flatMap((list) => this.convert<string[]>(name, list, "strings") ?? []));
   }

@@ -2,7 +2,8 @@
 import assert from "node:assert/strict";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { join, resolve } from "node:path";
+import { configFrom } from "../config/index.ts";
 import { createHost, type GivenModule, type Host } from "../host.ts";
 
 export interface TestHostOptions {
@@ -32,7 +33,7 @@ export interface TestHost extends AsyncDisposable {
 export async function createTestHost(options: TestHostOptions = {}): Promise<TestHost> {
   const folder = await mkdtemp(join(tmpdir(), "modhost-"));
   const lines: string[] = [];
-  const config: Record<string, unknown> = {
+  const defaults: Record<string, unknown> = {
     modules_enabled: [],
     http_ports: [0],
     https_ports: [],
@@ -40,12 +41,14 @@ export async function createTestHost(options: TestHostOptions = {}): Promise<Tes
     https_interfaces: ["127.0.0.1"],
     data_path: folder,
     http_log: false,
-    ...options.config,
   };
   const { cwd = process.cwd(), listen = true, modules = [] } = options;
-  const values = Object.fromEntries(Object.entries(config).filter(([, value]) => value !== undefined));
+  const values = Object.entries({ ...defaults, ...options.config }).filter(([, value]) => value !== undefined);
+  const config = configFrom(Object.fromEntries(values), resolve(cwd));
+  // Known, even when no module that reads them is loaded.
+  for (const name of Object.keys(defaults)) config.raw(name);
   const log = { level: "debug", destination: { write: (line: string) => lines.push(line) } } as const;
-  const host = createHost({ config: values, modules, cwd, listen, log });
+  const host = createHost({ config, modules, cwd, listen, log });
   let stopped: Promise<void> | undefined;
   const end = async () => {
     await host.stop();

@@ -108,6 +108,23 @@ describe("loading", () => {
   });
 });
 
+test("what a failing load has brought along stays, and is ready", async (t) => {
+  const seen: string[] = [];
+  const running = await hostOf(t, {
+    helper(module) {
+      module.ready = () => void seen.push("ready");
+    },
+    failing(module) {
+      module.depends("helper");
+      throw new Error("cannot");
+    },
+  });
+  await running.host.unload("helper");
+  await assert.rejects(running.host.load("failing"), /cannot/);
+  assert.equal(stateOf(running, "helper")?.status, "loaded");
+  assert.deepEqual(seen, ["ready", "ready"]);
+});
+
 describe("unloading", () => {
   test("takes hooks and items first, waits for what is in flight, then unload, then the rest, last first", async (t) => {
     const seen: string[] = [];
