@@ -144,7 +144,8 @@ export interface Module {
 
   /** Higher priority first (default 0); the first answer other than undefined or null ends the event. */
   hook(event: string, handler: EventHandler, priority?: number): void;
-  fire_event(event: string, data?: unknown): unknown;
+  /** A module of the whole server may fire an event for one of `hosts`; the others hear nothing of it then. */
+  fire_event(event: string, data?: unknown, host?: string): unknown;
   /** True when somebody listens. */
   has_hooks(event: string): boolean;
 

@@ -1,6 +1,6 @@
-import { spawnSync } from "node:child_process";
 import { basename } from "node:path";
 import { pathToFileURL } from "node:url";
+import { syntaxErrorLine } from "../syntax.ts";
 
 /**
  * Where in a script an error arose: "name.ts:12", from the first frame of its stack inside that file. Undefined when
@@ -15,10 +15,4 @@ export function placeOf(file: string, error: unknown): string | undefined {
 function lineIn(file: string, stack = ""): string | undefined {
   const names = [pathToFileURL(file).href, file].map((name) => name.replace(/[.*+?^${}()|[\]\\]/g, "\\$&"));
   return new RegExp(`(?:${names.join("|")})(?:\\?[^:\\s]*)?:(\\d+)`).exec(stack)?.[1];
-}
-
-/** The syntax error of an imported JavaScript module carries no position; Node's own check of a file prints it. */
-function syntaxErrorLine(file: string): string | undefined {
-  const { stderr } = spawnSync(process.execPath, ["--check", file], { encoding: "utf8", timeout: 10_000 });
-  return lineIn(file, stderr ?? "");
 }

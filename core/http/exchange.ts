@@ -121,7 +121,7 @@ export class Exchange implements HttpEvent, ActiveRequest {
     const event: HttpErrorEvent = { code: status, message, error, request: this.request, response };
     let page: unknown;
     try {
-      page = this.service.environment.fire("http-error", event);
+      page = this.service.environment.fire("http-error", event, this.request.host);
     } catch (failure) {
       this.service.environment.log.error("A hook of http-error failed: %s", reasonOf(failure));
     }
@@ -304,7 +304,7 @@ export class Exchange implements HttpEvent, ActiveRequest {
       duration: performance.now() - this.#began,
       app: this.#mount?.name,
     };
-    this.service.environment.fire("http-finished", event);
+    this.service.environment.fire("http-finished", event, request.host);
   }
 }
 

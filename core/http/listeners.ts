@@ -137,7 +137,7 @@ export class Listeners {
     const event: HttpErrorEvent = { code: status, message: undefined, error, request: undefined, response };
     let page: unknown;
     try {
-      page = this.#environment.fire("http-error", event);
+      page = this.#environment.fire("http-error", event, "*");
     } catch (failure) {
       this.#environment.log.error("A hook of http-error failed: %s", reasonOf(failure));
     }

@@ -42,7 +42,9 @@ export class HttpService {
   stopping = false;
   readonly #hosts: VirtualHosts;
   readonly #expecting = new WeakSet<NodeRequest>();
-  #table = new RouteTable([], () => {});
+  #mounts: readonly AppMount[] = [];
+  /** Undefined while apps have changed since it was built. */
+  #built: RouteTable | undefined;
 
   constructor(settings: HttpSettings, environment: HttpEnvironment, tls: TlsSource | undefined) {
     this.settings = settings;
@@ -65,9 +67,19 @@ export class HttpService {
     });
   }
 
-  /** Swaps in a new table whole; requests in flight go on with the one they began with. */
+  /**
+   * Puts other apps in the place of those before. The table is built once for all changes of one step, at its end or
+   * for the next request; requests in flight go on with the one they began with.
+   */
   mount(mounts: readonly AppMount[]): void {
-    this.#table = new RouteTable(mounts, (mount, error) => mount.owner.log.error("%s", error.message));
+    if (this.#built !== undefined || this.#mounts.length === 0) queueMicrotask(() => this.#table);
+    this.#mounts = mounts;
+    this.#built = undefined;
+  }
+
+  get #table(): RouteTable {
+    this.#built ??= new RouteTable(this.#mounts, (mount, error) => mount.owner.log.error("%s", error.message));
+    return this.#built;
   }
 
   routes(): RouteInfo[] {

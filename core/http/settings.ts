@@ -24,8 +24,8 @@ export interface HttpSettings {
 
 /** The needs of the service from its surroundings. */
 export interface HttpEnvironment {
-  /** Fires an event to the hooks; the first answer is returned. */
-  fire(event: string, data: unknown): unknown;
+  /** Fires an event to the hooks of a host, "*" for all; the first answer is returned. */
+  fire(event: string, data: unknown, host: string): unknown;
   hasHooks(event: string): boolean;
   log: {
     info(format: string, ...values: unknown[]): void;

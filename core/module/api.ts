@@ -107,8 +107,8 @@ export class ModuleApi implements Module {
     this.#instance.add({ kind: "hook", label: `hook ${event}`, activate });
   }
 
-  fire_event(event: string, data?: unknown): unknown {
-    return this.#around.bus.fire(event, data, this.host);
+  fire_event(event: string, data?: unknown, host = "*"): unknown {
+    return this.#around.bus.fire(event, data, this.host === "*" ? host : this.host);
   }
 
   has_hooks(event: string): boolean {

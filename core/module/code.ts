@@ -1,8 +1,8 @@
 import { basename, relative } from "node:path";
 import { ModhostError, reasonOf } from "../errors.ts";
+import { syntaxErrorLine } from "../syntax.ts";
 import type { ModuleDefinition, ModuleFunction, OptionDeclarations } from "../types.ts";
 import type { ModuleSource } from "./locate.ts";
-import { syntaxErrorLine } from "./syntax.ts";
 import { importFresh, withoutVersions } from "./versions.ts";
 
 /** The evaluated code of a module: what instances are made from. */

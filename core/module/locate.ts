@@ -2,9 +2,9 @@ import { existsSync, readdirSync, readFileSync, realpathSync, statSync } from "n
 import { findPackageJSON } from "node:module";
 import { basename, dirname, extname, isAbsolute, join, resolve, sep } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
+import { satisfies } from "semver";
 import { ModhostError, reasonOf } from "../errors.ts";
 import type { ModuleDefinition } from "../types.ts";
-import { inRange } from "./range.ts";
 
 /** Where a module's code is. */
 export interface ModuleSource {
@@ -121,7 +121,7 @@ function inPackages(id: string, directory: string): ModuleSource | undefined {
   const { entry, host } = manifest.modhost;
   const own = readManifest(findPackageJSON(import.meta.url) ?? "") as { version?: string } | undefined;
   const version = own?.version ?? "0.0.0";
-  if (host !== undefined && !inRange(version, host)) {
+  if (host !== undefined && !satisfies(version, host, { includePrerelease: true })) {
     throw invalid(file, `it is made for modhost ${host}, and this is ${version}: install a version of it that fits`);
   }
   const folder = dirname(file);

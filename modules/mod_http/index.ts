@@ -24,7 +24,7 @@ export default function http(module: Module): HttpModule {
   const service = new HttpService(
     settingsOf(module),
     {
-      fire: (event, data) => module.fire_event(event, data),
+      fire: (event, data, host) => module.fire_event(event, data, host),
       hasHooks: (event) => module.has_hooks(event),
       log: module.log,
     },

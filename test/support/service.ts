@@ -31,7 +31,11 @@ export class TestService implements AsyncDisposable {
     const log = { debug() {}, info() {}, warn() {}, error: record } as HttpEnvironment["log"];
     this.service = new HttpService(
       { ...settings, ...overrides },
-      { log, fire: (event, data) => this.#bus.fire(event, data), hasHooks: (event) => this.#bus.has(event) },
+      {
+        log,
+        fire: (event, data, host) => this.#bus.fire(event, data, host),
+        hasHooks: (event) => this.#bus.has(event),
+      },
       undefined,
     );
     const owner = { name: "app", log } as Module;
