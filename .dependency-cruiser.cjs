@@ -36,6 +36,13 @@ module.exports = {
       to: { path: "^core/cli/" },
     },
     {
+      name: "the-command-line-uses-the-host",
+      comment: "What the command line needs of the modules is a method of Host.",
+      severity: "error",
+      from: { path: "^core/cli/" },
+      to: { path: "^core/module/" },
+    },
+    {
       name: "no-cycles",
       severity: "error",
       from: {},

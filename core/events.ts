@@ -38,12 +38,18 @@ export class EventBus {
     return this.#hooks.has(event);
   }
 
+  /** The first answer; where a hook answers with a promise, a promise of the first value that is one. */
   fire(event: string, data: unknown, host: string = everyHost): unknown {
     const list = this.#hooks.get(event);
-    if (list === undefined) return undefined;
-    for (const hook of list) {
-      if (hook.host !== everyHost && host !== everyHost && hook.host !== host) continue;
+    return list === undefined ? undefined : this.#ask(list, 0, data, host);
+  }
+
+  #ask(list: readonly Hook[], from: number, data: unknown, host: string): unknown {
+    for (let at = from; at < list.length; at += 1) {
+      const hook = list[at] as Hook;
+      if (!hears(hook, host)) continue;
       const answer = hook.handler(data);
+      if (answer instanceof Promise) return answer.then((value) => value ?? this.#ask(list, at + 1, data, host));
       if (answer !== undefined && answer !== null) return answer;
     }
     return undefined;
@@ -52,8 +58,17 @@ export class EventBus {
   /** Tells every hook, whatever the others answer; `failed` hears of those that throw or reject. */
   announce(event: string, data: unknown, failed: (error: unknown) => void, host: string = everyHost): void {
     for (const hook of this.#hooks.get(event) ?? []) {
-      if (hook.host !== everyHost && host !== everyHost && hook.host !== host) continue;
-      void Promise.try(() => hook.handler(data)).catch(failed);
+      if (!hears(hook, host)) continue;
+      try {
+        const answer = hook.handler(data);
+        if (answer instanceof Promise) answer.catch(failed);
+      } catch (error) {
+        failed(error);
+      }
     }
   }
+}
+
+function hears(hook: Hook, host: string): boolean {
+  return hook.host === everyHost || host === everyHost || hook.host === host;
 }

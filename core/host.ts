@@ -1,4 +1,5 @@
 import { join, resolve } from "node:path";
+import { inspect } from "node:util";
 import { Config, configFrom, loadConfig } from "./config/index.ts";
 import { ModhostError, reasonOf } from "./errors.ts";
 import { EventBus } from "./events.ts";
@@ -32,6 +33,8 @@ export interface HostOptions {
   readonly config?: Readonly<Record<string, unknown>> | Config;
   /** The config file; default: searched from `cwd`. */
   readonly configPath?: string | undefined;
+  /** False: without `configPath` no file is read, not even the embedded default. Default true. */
+  readonly search?: boolean;
   /** Relative paths of `configPath` and `modules` count from here. Default: the current folder. */
   readonly cwd?: string;
   /** Holds the variables MODHOST_<OPTION>; default: the environment of the process. */
@@ -67,6 +70,11 @@ export interface Host extends AsyncDisposable {
   /** What a loaded module's function returned: the same as `module.depends` gives. */
   exports<T = unknown>(name: string, host?: string): T;
   listening(): ListeningPort[];
+  /**
+   * Logs an error that nobody caught, under the module whose code its stack names. Meant for the process's events
+   * `unhandledRejection` and `uncaughtException`, on which the host itself never listens.
+   */
+  report(error: unknown): void;
   /** Fires an event to the hooks of the modules; the first answer is returned. */
   fire(event: string, data?: unknown): unknown;
 }
@@ -149,6 +157,12 @@ class ModuleHost implements Host {
     return this.#running?.ports.listening() ?? [];
   }
 
+  report(error: unknown): void {
+    const culprit = this.#running?.modules.culpritOf(error);
+    if (culprit === undefined) this.log.error("Nobody caught this: %s", inspect(error));
+    else culprit.fault("doing what nobody waits for", error);
+  }
+
   fire(event: string, data?: unknown): unknown {
     return this.#bus.fire(event, data);
   }
@@ -201,7 +215,8 @@ class ModuleHost implements Host {
   }
 
   #assemble(config: Config): Running {
-    const catalog = new Catalog(config, this.#given(config));
+    const loadTimeout = seconds(config, "load_timeout", 30);
+    const catalog = new Catalog(config, this.#given(config), loadTimeout);
     const ports = new Ports(config);
     const certificates = this.#certificates(config);
     const items = new Items();
@@ -216,6 +231,7 @@ class ModuleHost implements Host {
       shared: new SharedTables(),
       log: this.#log,
       config,
+      loadTimeout,
       find: (name: string, asking: Instance) => modules.find(name, asking.host, asking),
       listening: () => ports.listening(),
       states: () => modules.states(),
@@ -233,11 +249,11 @@ class ModuleHost implements Host {
   }
 
   async #readConfig(): Promise<Config> {
-    const { config, configPath, cwd = process.cwd(), env = process.env } = this.#options;
+    const { config, configPath, search = true, cwd = process.cwd(), env = process.env } = this.#options;
     installHooks();
     if (config instanceof Config) return config;
     if (config !== undefined && configPath === undefined) return configFrom({ ...config }, resolve(cwd));
-    return loadConfig({ cwd, env, path: configPath, values: { ...config } });
+    return loadConfig({ cwd, env, path: configPath, search, values: { ...config } });
   }
 
   /** Wrong values are reported by the check of the configuration, with all others. */

@@ -1,5 +1,6 @@
 import { format } from "node:util";
 import { type DestinationStream, destination, type Logger, pino, stdTimeFunctions } from "pino";
+import { printable } from "./net/text.ts";
 import type { LogLevel, ModuleLog } from "./types.ts";
 
 export interface LogSettings {
@@ -70,7 +71,10 @@ function voice(logger: Logger): ModuleLog {
 
 const colours: Readonly<Record<string, string>> = { debug: "2", info: "36", warn: "33", error: "31" };
 
-/** For people at a terminal: `12:30:01 info  http_hello  message`. */
+/**
+ * For people at a terminal: `12:30:01 info  http_hello  message`. Lines of a message after its first are indented, so that
+ * none passes for one of the log, and what could steer the terminal is escaped.
+ */
 function prettyStream(target: LogStream, coloured: boolean): LogStream {
   const paint = (code: string, text: string) => (coloured ? `\u001b[${code}m${text}\u001b[0m` : text);
   return {
@@ -78,9 +82,9 @@ function prettyStream(target: LogStream, coloured: boolean): LogStream {
       const { level, time, module = "host", host, msg } = JSON.parse(line) as Record<string, string>;
       const clock = new Date(time ?? 0).toTimeString().slice(0, 8);
       const who = host === undefined ? module : `${host}:${module}`;
-      const text = (msg ?? "").replaceAll("\n", "\n    ");
+      const text = (msg ?? "").split(/\r?\n/).map(printable).join("\n    ");
       const label = paint(colours[level ?? ""] ?? "0", (level ?? "").padEnd(5));
-      return target.write(`${paint("2", clock)} ${label} ${paint("1", who)}  ${text}\n`);
+      return target.write(`${paint("2", clock)} ${label} ${paint("1", printable(who))}  ${text}\n`);
     },
   };
 }

@@ -183,9 +183,13 @@ export class Ports {
     if (code === "EADDRINUSE" && own === undefined) return new ModhostError("PORT_TAKEN", details, { cause: error });
     if (code === "EACCES") return new ModhostError("PORT_FORBIDDEN", details, { cause: error });
     const reason = own === undefined ? details.reason : `${own.service}_ports has it too`;
-    return new ModhostError("PORT_UNAVAILABLE", { ...details, reason }, { cause: error });
+    // The port is not the trouble of an address that this machine does not have.
+    const option = addressErrors.has(code) ? `${name}_interfaces` : details.option;
+    return new ModhostError("PORT_UNAVAILABLE", { ...details, option, reason }, { cause: error });
   }
 }
+
+const addressErrors: ReadonlySet<unknown> = new Set(["EADDRNOTAVAIL", "ENOTFOUND", "EINVAL", "EAI_AGAIN"]);
 
 function current({ providers }: Service): Provider | undefined {
   return [...providers].at(-1);

@@ -1,4 +1,4 @@
-import { spawnSync } from "node:child_process";
+import { execFile } from "node:child_process";
 
 /** Compiles a file without running it; whatever is thrown is printed with its line. */
 const compile = `
@@ -12,9 +12,10 @@ const compile = `
  * The line of a syntax error in an ES module: its error carries none when it is caught, only when it ends a process.
  * Undefined when the file compiles, so that the error is of another one.
  */
-export function syntaxErrorLine(file: string): string | undefined {
+export async function syntaxErrorLine(file: string): Promise<string | undefined> {
   const flags = ["--no-warnings", "--experimental-vm-modules", "--eval", compile, file];
-  const { stderr } = spawnSync(process.execPath, flags, { encoding: "utf8", timeout: 5000, env: {} });
-  const [, where, line] = /^(.*):(\d+)$/m.exec(stderr) ?? [];
+  const { promise: printed, resolve } = Promise.withResolvers<string>();
+  execFile(process.execPath, flags, { timeout: 5000, env: {} }, (_failed, _stdout, stderr) => resolve(stderr));
+  const [, where, line] = /^(.*):(\d+)$/m.exec(await printed) ?? [];
   return where === file || where === "" ? line : undefined;
 }

@@ -143,9 +143,12 @@ export interface Module {
   handle_items(kind: string, added: (item: OwnedItem) => void, removed: (item: OwnedItem) => unknown): void;
 
   /** Higher priority first (default 0); the first answer other than undefined or null ends the event. */
+  hook<E extends keyof HostEvents>(event: E, handler: (data: HostEvents[E]) => unknown, priority?: number): void;
   hook(event: string, handler: EventHandler, priority?: number): void;
   /** A module of the whole server may fire an event for one of `hosts`; the others hear nothing of it then. */
   fire_event(event: string, data?: unknown, host?: string): unknown;
+  /** Tells every hook of an event, whatever the others answer; one that fails is logged and stops nothing. */
+  announce_event(event: string, data?: unknown, host?: string): void;
   /** True when somebody listens. */
   has_hooks(event: string): boolean;
 
@@ -246,11 +249,14 @@ export type HandlerResult =
   | AsyncIterable<string | Uint8Array>
   | ResponseFields;
 
-/** An answer as an object: `headers` are merged into the response, the other fields are copied onto it. */
+/** An answer as an object: `headers` are merged into the response, these other fields are copied onto it. */
 export interface ResponseFields {
   status_code?: number;
+  /** A reason phrase of its own, for HTTP/1. */
+  status?: string;
   headers?: ResponseHeaders;
   body?: string | Uint8Array | Readable | ReadableStream | AsyncIterable<string | Uint8Array>;
+  trailers?: ResponseHeaders | (() => ResponseHeaders);
 }
 
 export interface HttpProvider {
@@ -383,6 +389,28 @@ export interface HttpResponse {
 }
 
 // ------------------------------------------------------------------------------------------- events of the HTTP host
+
+/** The events of the host and its bundled modules, with what their hooks are given. */
+export interface HostEvents {
+  /** The first answer is the page. */
+  "http-error": HttpErrorEvent;
+  /** The first answer is the listing. */
+  "directory-index": DirectoryIndexEvent;
+  /** Announced: answers are ignored. So are those of all below. */
+  "http-finished": HttpFinishedEvent;
+  "server-started": object;
+  /** Requests are still answered, but no new connections are taken. */
+  "server-stopping": object;
+  "server-stopped": object;
+  "module-loaded": ModuleEvent;
+  "module-unloaded": ModuleEvent;
+  "module-reloaded": ModuleEvent;
+}
+
+export interface ModuleEvent {
+  readonly module: string;
+  readonly host: string;
+}
 
 /** `http-error`: the first hook that returns text (or bytes) makes the page; it may set `response.headers`. */
 export interface HttpErrorEvent {

@@ -24,6 +24,8 @@ const runner = spawn(
   [
     "--conditions=source",
     "--test",
+    // A test that hangs fails, instead of holding up the run.
+    "--test-timeout=60000",
     `--test-concurrency=${Math.max(2, availableParallelism())}`,
     `--test-reporter=${reporter}`,
     "--test-reporter-destination=stdout",

@@ -1,5 +1,4 @@
-import { isIPv6 } from "node:net";
-import { encodePath, type RouteInfo } from "../http/index.ts";
+import { bracketed, displayName, encodePath, isWebScheme, originOf, type RouteInfo } from "../http/index.ts";
 import type { ListeningPort } from "../types.ts";
 
 export interface AppAddresses {
@@ -9,8 +8,6 @@ export interface AppAddresses {
   readonly urls: readonly string[];
 }
 
-const defaultPorts: Readonly<Record<string, number>> = { http: 80, https: 443 };
-
 /** Every app with the URLs under which this machine reaches it: its shortest path, once for each scheme and port. */
 export function appAddresses(routes: readonly RouteInfo[], ports: readonly ListeningPort[]): AppAddresses[] {
   const apps = Map.groupBy(routes, (route) => JSON.stringify([route.host, route.module, route.app]));
@@ -18,23 +15,15 @@ export function appAddresses(routes: readonly RouteInfo[], ports: readonly Liste
     const { app, module, host } = own[0]!;
     const paths = own.map((route) => (route.kind === "wildcard" ? route.path.slice(0, -1) : route.path));
     const path = paths.reduce((shortest, other) => (other.length < shortest.length ? other : shortest));
-    const urls = ports
-      .filter(({ scheme }) => scheme !== undefined && scheme in defaultPorts)
-      .map(({ scheme, address, port }) => {
-        const name = host === "*" ? nameOf(address) : host;
-        return `${scheme}://${name}${port === defaultPorts[scheme ?? ""] ? "" : `:${port}`}${encodePath(path)}`;
-      });
+    const urls = ports.flatMap(({ scheme, address, port }) => {
+      if (!isWebScheme(scheme)) return [];
+      return [originOf(scheme, host === "*" ? displayName(address) : host, port) + encodePath(path)];
+    });
     return { name: app, module, host, urls: [...new Set(urls)] };
   });
 }
 
 /** `http on 127.0.0.1:5280`, as the listeners were opened. */
 export function portText({ service, address, port }: ListeningPort): string {
-  return `${service} on ${isIPv6(address) ? `[${address}]` : address}:${port}`;
-}
-
-/** Loopback and "every address" are this machine. */
-function nameOf(address: string): string {
-  if (["127.0.0.1", "::1", "0.0.0.0", "::", "*"].includes(address)) return "localhost";
-  return isIPv6(address) ? `[${address}]` : address;
+  return `${service} on ${bracketed(address)}:${port}`;
 }

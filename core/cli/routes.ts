@@ -55,7 +55,7 @@ function explained(explanation: Explanation, fileOf: (route: RouteInfo) => strin
   return [
     `${method} ${path ?? "(outside of all paths)"} on ${host ?? "an unknown host"}`,
     tried.length === 0 ? "No route matches." : columns(tried, "  "),
-    `${tried.length === 0 ? "" : "If none of them answers: "}${status}, ${reason}`,
+    tried.length === 0 ? `${status}: ${reason}` : `${status} ${reason}`,
   ].join("\n");
 }
 

@@ -1,58 +1,30 @@
-import { constants } from "node:os";
-import { loadConfig } from "../config/index.ts";
 import { createHost, type Host } from "../host.ts";
-import { installHooks } from "../module/versions.ts";
 import { appAddresses, portText } from "./addresses.ts";
 import type { Command, CommandContext } from "./command.ts";
+import { endingOf } from "./ending.ts";
 import { httpOf, labelOf } from "./hosted.ts";
 import { columns, type Output } from "./output.ts";
 import { moduleOf } from "./site.ts";
-
-type StopSignal = "SIGINT" | "SIGTERM";
-
-const stopSignals: readonly StopSignal[] = ["SIGINT", "SIGTERM"];
-
-/** npm and shells pass a terminal's Ctrl+C on to programs that got it already: an echo this soon is no second one. */
-const echo = 300;
 
 export const run: Command = {
   name: "run",
   arguments: "[FILE|FOLDER…]",
   help: "Serve what the configuration says, or just these modules and folders of web pages",
   async run(context) {
-    const host = await hostOf(context);
-    const stopped = stopOnSignal();
+    const host = hostOf(context);
+    const ending = endingOf(host);
     const started = host.start().then(() => true);
-    if (await Promise.race([started, stopped.then(() => false)])) announce(host, context.output);
-    await stopped;
+    if (await Promise.race([started, ending.wanted.then(() => false)])) announce(host, context.output);
+    await ending.wanted;
     await host.stop();
-    return 0;
+    return ending.code();
   },
 };
 
-async function hostOf({ args, configPath, cwd, env }: CommandContext): Promise<Host> {
+function hostOf({ args, configPath, cwd, env }: CommandContext): Host {
   if (args.length === 0) return createHost({ configPath, cwd, env });
   const modules = args.map((argument) => moduleOf(argument, cwd));
-  installHooks();
-  const config = await loadConfig({ cwd, env, path: configPath, search: false });
-  return createHost({ config, modules, cwd, env });
-}
-
-/** Resolves at the first SIGINT or SIGTERM; a second one ends the process at once. */
-function stopOnSignal(): Promise<void> {
-  return new Promise((resolve) => {
-    let first: number | undefined;
-    for (const signal of stopSignals) {
-      process.on(signal, () => {
-        if (first === undefined) {
-          first = performance.now();
-          resolve();
-        } else if (performance.now() - first > echo) {
-          process.exit(128 + constants.signals[signal]);
-        }
-      });
-    }
-  });
+  return createHost({ configPath, search: false, modules, cwd, env });
 }
 
 /** Tells what is served where. */

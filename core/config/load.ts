@@ -104,7 +104,7 @@ async function search(cwd: string): Promise<Read | undefined> {
     const result = await explorer.search(cwd);
     return result === null ? undefined : { file: result.filepath, values: await resolveExport(result) };
   } catch (error) {
-    throw unreadable(reading, error);
+    throw await unreadable(reading, error);
   }
 }
 
@@ -121,13 +121,13 @@ async function readNamed(file: string): Promise<Read> {
     await access(file, constants.R_OK);
   } catch (error) {
     const missing = error instanceof Error && "code" in error && error.code === "ENOENT";
-    throw missing ? new ModhostError("CONFIG_NOT_FOUND", { path: file }) : unreadable(file, error);
+    throw missing ? new ModhostError("CONFIG_NOT_FOUND", { path: file }) : await unreadable(file, error);
   }
   try {
     const explorer = lilconfig("modhost", { cache: false, ignoreEmptySearchPlaces: false, loaders });
     return { file, values: await resolveExport(await explorer.load(file)) };
   } catch (error) {
-    throw unreadable(file, error);
+    throw await unreadable(file, error);
   }
 }
 
@@ -175,9 +175,9 @@ function readJson(path: string, content: string): unknown {
 }
 
 /** What a script threw gets its place added; messages about YAML and JSON carry theirs already. */
-function unreadable(file: string, error: unknown): ModhostError {
+async function unreadable(file: string, error: unknown): Promise<ModhostError> {
   if (ModhostError.is(error)) return error;
-  const place = placeOf(file, error);
+  const place = await placeOf(file, error);
   const reason = place === undefined ? reasonOf(error) : `${reasonOf(error)} (${place})`;
   return new ModhostError("CONFIG_UNREADABLE", { path: file, reason }, { cause: error });
 }

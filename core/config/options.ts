@@ -65,6 +65,15 @@ export const coreOptions = {
     per_host: false,
     describe: "Form of the log; auto is pretty on a terminal and JSON lines elsewhere.",
   },
+  load_timeout: {
+    type: "period",
+    default: 30,
+    min: 0.1,
+    max: 86_400,
+    unit: "seconds",
+    per_host: false,
+    describe: "How long a module's own code may take to load; one that takes longer has failed, and the others go on.",
+  },
   unload_grace: {
     type: "period",
     default: 10,

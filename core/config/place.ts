@@ -6,9 +6,9 @@ import { syntaxErrorLine } from "../syntax.ts";
  * Where in a script an error arose: "name.ts:12", from the first frame of its stack inside that file. Undefined when
  * the stack does not name it.
  */
-export function placeOf(file: string, error: unknown): string | undefined {
+export async function placeOf(file: string, error: unknown): Promise<string | undefined> {
   if (!(error instanceof Error)) return undefined;
-  const line = lineIn(file, error.stack) ?? (error instanceof SyntaxError ? syntaxErrorLine(file) : undefined);
+  const line = lineIn(file, error.stack) ?? (error instanceof SyntaxError ? await syntaxErrorLine(file) : undefined);
   return line === undefined ? undefined : `${basename(file)}:${line}`;
 }
 

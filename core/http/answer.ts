@@ -1,6 +1,7 @@
 import type { ResponseFields } from "../types.ts";
 import type { Exchange } from "./exchange.ts";
 import type { Body } from "./response.ts";
+import { discard } from "./stream.ts";
 
 /**
  * The one place where a handler's value becomes an answer (spec 4). True when the request is answered or will be;
@@ -8,7 +9,10 @@ import type { Body } from "./response.ts";
  */
 export function answer(exchange: Exchange, value: unknown): boolean {
   const { response } = exchange;
-  if (response.answered) return true;
+  if (response.answered) {
+    discard(value);
+    return true;
+  }
   switch (typeof value) {
     case "string":
       return response.send(value);
@@ -43,7 +47,8 @@ function answerObject(exchange: Exchange, value: object): boolean {
     value.then(
       (settled) => {
         try {
-          if (!exchange.gone && !answer(exchange, settled)) exchange.run();
+          if (exchange.gone) discard(settled);
+          else if (!answer(exchange, settled)) exchange.run();
         } catch (error) {
           exchange.fail(error);
         }
@@ -57,10 +62,13 @@ function answerObject(exchange: Exchange, value: object): boolean {
     return true;
   }
   if (value instanceof Uint8Array || isStream(value)) return exchange.response.send(value as Body);
-  const { headers, ...fields } = value as ResponseFields;
-  Object.assign(exchange.response.headers, headers);
-  Object.assign(exchange.response, fields);
-  return exchange.response.send();
+  const { response } = exchange;
+  const { headers, status_code, status, body, trailers } = value as ResponseFields;
+  Object.assign(response.headers, headers);
+  if (status_code !== undefined) response.status_code = status_code;
+  if (status !== undefined) response.status = status;
+  if (trailers !== undefined) response.trailers = trailers;
+  return response.send(body);
 }
 
 function isThenable(value: object): value is PromiseLike<unknown> {

@@ -16,12 +16,15 @@ const queueBytes = 256 * 1024;
 export class IncomingBody {
   readonly #request: NodeRequest;
   readonly #watch: ProgressWatch;
+  readonly #invite: () => void;
   #received = 0;
   #taken = false;
   #lingering = false;
 
-  constructor(request: NodeRequest, watch: ProgressWatch) {
+  /** `invite` is called before the first read: the client may be waiting to be asked for the body. */
+  constructor(request: NodeRequest, watch: ProgressWatch, invite: () => void) {
     this.#request = request;
+    this.#invite = invite;
     this.#watch = watch;
   }
 
@@ -30,14 +33,10 @@ export class IncomingBody {
     return this.#taken;
   }
 
-  /** True when all of it has arrived. */
-  get complete(): boolean {
-    return this.#request.complete && this.#request.readableLength === 0;
-  }
-
   /** Reads it all; rejects with BODY_TOO_LARGE as soon as it is over `limit` bytes. */
   read(limit: number): Promise<Buffer> {
     this.#taken = true;
+    this.#invite();
     const request = this.#request;
     return new Promise((resolve, reject) => {
       const chunks: Buffer[] = [];
@@ -67,6 +66,7 @@ export class IncomingBody {
   async *[Symbol.asyncIterator](): AsyncGenerator<Buffer, void, undefined> {
     if (this.#taken) throw new TypeError("The request body has been read already: it can be read once");
     this.#taken = true;
+    this.#invite();
     const request = this.#request;
     const queue: Buffer[] = [];
     let queued = 0;

@@ -10,7 +10,10 @@ export interface CorsPolicy {
   readonly maxAge: number;
 }
 
-/** Settings over defaults, the later ones first in rank; undefined when the last word is "off". */
+/**
+ * Settings over defaults, the later ones first in rank; undefined when the last word is "off". Credentials need origins
+ * by name.
+ */
 export function corsPolicy(maxAge: number, layers: readonly (CorsSettings | undefined)[]): CorsPolicy | undefined {
   const merged: { -readonly [K in keyof CorsSettings]: CorsSettings[K] } = {};
   const headers: Record<string, boolean> = { "Content-Type": true };
@@ -22,7 +25,8 @@ export function corsPolicy(maxAge: number, layers: readonly (CorsSettings | unde
   if (merged.enabled !== true) return undefined;
   const origins = merged.origins ?? "*";
   return {
-    credentials: merged.credentials ?? false,
+    // With any origin allowed, credentials would hand every site what its visitors may see.
+    credentials: (merged.credentials ?? false) && origins !== "*" && !origins.includes("*"),
     origins: origins === "*" || origins.includes("*") ? "*" : new Set(origins),
     headers: Object.keys(headers).filter((name) => headers[name]),
     maxAge,
@@ -31,10 +35,8 @@ export function corsPolicy(maxAge: number, layers: readonly (CorsSettings | unde
 
 /** Adds what an answer to this origin carries; false when the origin may not read it. */
 export function addCorsHeaders(policy: CorsPolicy, origin: string | undefined, headers: ResponseHeaders): boolean {
-  // The answer differs by origin, so shared caches must keep them apart.
-  if (policy.origins !== "*" || policy.credentials) headers.vary = "Origin";
   if (policy.origins !== "*" && (origin === undefined || !policy.origins.has(origin))) return false;
-  headers.access_control_allow_origin = origin ?? "*";
+  headers.access_control_allow_origin = policy.origins === "*" ? "*" : origin;
   if (policy.credentials) headers.access_control_allow_credentials = "true";
   return true;
 }

@@ -5,6 +5,7 @@ import type { HttpErrorEvent, HttpEvent, HttpFinishedEvent } from "../types.ts";
 import { answer } from "./answer.ts";
 import type { NodeRequest } from "./body.ts";
 import { addCorsHeaders, addPreflightHeaders } from "./cors.ts";
+import { errorPage } from "./error_page.ts";
 import { classify, plainPage } from "./failure.ts";
 import type { HeadFacts } from "./head.ts";
 import { encodePath, type Target } from "./paths.ts";
@@ -63,12 +64,14 @@ export class Exchange implements HttpEvent, ActiveRequest {
     const { request, response } = this;
     const { cors } = resolution;
     const readable = cors !== undefined && addCorsHeaders(cors, request.headers.origin, response.headers);
+    response.variesByOrigin = cors?.origins !== "*" && cors !== undefined;
     if (resolution.candidates.length > 0) {
       this.run();
       return;
     }
     if (resolution.allowed.length === 0) {
-      this.refuse(404);
+      // The apps of a server that stops are gone, not unknown.
+      this.refuse(this.service.stopping ? 503 : 404);
       return;
     }
     const allowed = [...new Set([...resolution.allowed, "OPTIONS"])].sort();
@@ -89,16 +92,24 @@ export class Exchange implements HttpEvent, ActiveRequest {
     while (this.#next < candidates.length) {
       const candidate = candidates[this.#next] as Candidate;
       const { mount } = candidate.route;
-      if (mount.retired) {
+      // A module that leaves waits for the requests that it has, and takes no others.
+      if (mount.retired && mount !== this.#mount) {
         this.#next += 1;
         continue;
       }
-      if (this.#bodyMissing() && mount.provider.streaming_uploads !== true) {
-        this.#buffer();
-        return;
+      this.#enter(mount);
+      if (this.#bodyMissing()) {
+        const coding = this.request.headers.content_encoding;
+        if (coding !== undefined && coding.toLowerCase() !== "identity") {
+          this.fail(new ModhostError("BODY_ENCODED", { coding }));
+          return;
+        }
+        if (mount.provider.streaming_uploads !== true) {
+          this.#buffer();
+          return;
+        }
       }
       this.#next += 1;
-      this.#enter(mount);
       if (this.#call(candidate)) return;
     }
     this.refuse(404);
@@ -119,17 +130,8 @@ export class Exchange implements HttpEvent, ActiveRequest {
     response.body = undefined;
     response.trailers = undefined;
     const event: HttpErrorEvent = { code: status, message, error, request: this.request, response };
-    let page: unknown;
-    try {
-      page = this.service.environment.fire("http-error", event, this.request.host);
-    } catch (failure) {
-      this.service.environment.log.error("A hook of http-error failed: %s", reasonOf(failure));
-    }
-    if (page instanceof Promise)
-      page.then(
-        (text) => this.#page(text, event),
-        () => this.#page(undefined, event),
-      );
+    const page = errorPage(this.service.environment, event, this.request.host);
+    if (page instanceof Promise) page.then((text) => this.#page(text, event));
     else this.#page(page, event);
   }
 
@@ -144,7 +146,7 @@ export class Exchange implements HttpEvent, ActiveRequest {
     if (status >= 500) {
       const log = this.#mount?.owner.log ?? this.service.environment.log;
       const cause = thrown instanceof Error ? (thrown.stack ?? thrown.message) : String(thrown);
-      log.error("request %s %s %s failed: %s", this.request.id, this.request.method, this.request.path, cause);
+      log.error("request %s %s %s failed: %s", this.request.id, this.request.method, this.request.url.raw_path, cause);
     }
     this.refuse(status, message, thrown);
   }
@@ -203,17 +205,13 @@ export class Exchange implements HttpEvent, ActiveRequest {
     if (this.#writing !== undefined) this.service.watch.delete(this.#writing);
   }
 
-  #page(page: unknown, event: HttpErrorEvent): void {
+  #page(page: string | Uint8Array, event: HttpErrorEvent): void {
     const { response } = this;
+    if (this.gone) return;
     try {
-      if (typeof page === "string" || page instanceof Uint8Array) response.write(page);
-      else response.write(plainPage(response, event));
+      response.write(page);
     } catch (error) {
-      this.service.environment.log.error(
-        "The error page of request %s cannot be sent: %s",
-        this.request.id,
-        reasonOf(error),
-      );
+      this.service.environment.log.error("The page of request %s cannot be sent: %s", this.request.id, reasonOf(error));
       response.headers = {};
       response.write(plainPage(response, event));
     }
@@ -225,7 +223,8 @@ export class Exchange implements HttpEvent, ActiveRequest {
     if (route.kind === "redirect") {
       const { query } = this.request.url;
       this.response.headers.location = `${encodePath(this.request.path)}/${query === undefined ? "" : `?${query}`}`;
-      return answer(this, 301);
+      // 301 would turn other methods into GET, and lose the body.
+      return answer(this, this.request.method === "GET" || this.request.method === "HEAD" ? 301 : 308);
     }
     try {
       const { handler } = route;
@@ -253,16 +252,10 @@ export class Exchange implements HttpEvent, ActiveRequest {
   #buffer(): void {
     const { request } = this;
     const limit = this.service.settings.maxContentSize;
-    const coding = request.headers.content_encoding;
-    if (coding !== undefined && coding.toLowerCase() !== "identity") {
-      this.fail(new ModhostError("BODY_ENCODED", { coding }));
-      return;
-    }
     if ((this.#head.contentLength ?? 0) > limit) {
       this.fail(new ModhostError("BODY_TOO_LARGE", { limit }));
       return;
     }
-    this.service.invite(request.raw, this.response.raw);
     request.incoming.read(limit).then(
       (bytes) => {
         request.buffered = bytes;
@@ -288,11 +281,7 @@ export class Exchange implements HttpEvent, ActiveRequest {
     const complete = response.raw.writableFinished;
     if (this.#writing !== undefined) this.service.watch.delete(this.#writing);
     if (!complete) request.abort();
-    try {
-      response.on_destroy?.();
-    } catch (error) {
-      this.service.environment.log.error("on_destroy of request %s failed: %s", request.id, reasonOf(error));
-    }
+    if (response.on_destroy !== undefined) this.#destroyed(response.on_destroy);
     this.#mount?.leave(this);
     if (!this.service.environment.hasHooks("http-finished")) return;
     const event: HttpFinishedEvent = {
@@ -304,7 +293,13 @@ export class Exchange implements HttpEvent, ActiveRequest {
       duration: performance.now() - this.#began,
       app: this.#mount?.name,
     };
-    this.service.environment.fire("http-finished", event, request.host);
+    this.service.environment.announce("http-finished", event, request.host);
+  }
+
+  #destroyed(handler: () => unknown): void {
+    const failed = (error: unknown) =>
+      this.service.environment.log.error("on_destroy of request %s failed: %s", this.request.id, reasonOf(error));
+    Promise.try(handler).catch(failed);
   }
 }
 

@@ -39,10 +39,13 @@ function wireValue(name: string, value: unknown): string {
 }
 
 /** Fields that HTTP/2 forbids: they belong to one HTTP/1.1 connection. */
-const connectionFields = new Set(["Connection", "Keep-Alive", "Proxy-Connection", "Transfer-Encoding", "Upgrade"]);
+const connectionFields = new Set(["Connection", "Keep-Alive", "Proxy-Connection", "Upgrade"]);
+
+/** Fields that say how long the body is: the service's own matter. */
+const framingFields = new Set(["Content-Length", "Transfer-Encoding"]);
 
 /**
- * Header fields as a flat list of names and values in wire form. Content-Length is left out: the service sets it.
+ * Header fields as a flat list of names and values in wire form, without those that frame the body.
  * Throws HEADER_INVALID for a name or value that cannot be sent.
  */
 export function wireFields(headers: ResponseHeaders, http2: boolean): string[] {
@@ -51,7 +54,7 @@ export function wireFields(headers: ResponseHeaders, http2: boolean): string[] {
     const value = headers[key];
     if (value === undefined || value === null) continue;
     const name = wireName(key);
-    if (name === "Content-Length" || (http2 && connectionFields.has(name))) continue;
+    if (framingFields.has(name) || (http2 && connectionFields.has(name))) continue;
     if (Array.isArray(value)) for (const one of value) fields.push(name, wireValue(name, one));
     else fields.push(name, wireValue(name, value));
   }

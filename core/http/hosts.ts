@@ -4,23 +4,39 @@ export function hostName(authority: string): string | undefined {
   return match?.[1]?.toLowerCase().replace(/\.$/, "");
 }
 
+/** Malformed, and well-formed but not served here. */
+export const badHost = Symbol("bad host");
+export const unknownHost = Symbol("unknown host");
+
+const knownAuthorities = 1000;
+
 /** Chooses the virtual host of a request. */
 export class VirtualHosts {
   readonly #names: ReadonlySet<string>;
   readonly #fallback: string | undefined;
-  /** True when any Host is served. */
-  readonly any: boolean;
+  /** Clients send the same few authorities with every request. */
+  readonly #chosen = new Map<string, string | symbol>();
 
   constructor(names: readonly string[], fallback: string | undefined) {
     this.#names = new Set(names.map((name) => name.toLowerCase()));
     this.#fallback = fallback?.toLowerCase();
-    this.any = names.length === 0;
   }
 
-  /** The host that serves an authority; "*" with no virtual hosts, undefined for an unknown one. */
-  choose(authority: string | undefined): string | undefined {
-    if (this.any) return "*";
-    const name = authority === undefined ? undefined : hostName(authority);
-    return name !== undefined && this.#names.has(name) ? name : this.#fallback;
+  /** The host that serves an authority ("*" where any is served), `badHost` or `unknownHost`. */
+  choose(authority: string | undefined): string | symbol {
+    if (authority === undefined) return this.#names.size === 0 ? "*" : (this.#fallback ?? unknownHost);
+    let chosen = this.#chosen.get(authority);
+    if (chosen === undefined) {
+      chosen = this.#match(hostName(authority));
+      if (this.#chosen.size >= knownAuthorities) this.#chosen.clear();
+      this.#chosen.set(authority, chosen);
+    }
+    return chosen;
+  }
+
+  #match(name: string | undefined): string | symbol {
+    if (name === undefined) return badHost;
+    if (this.#names.size === 0) return "*";
+    return this.#names.has(name) ? name : (this.#fallback ?? unknownHost);
   }
 }

@@ -5,6 +5,7 @@ import type { TlsOptions } from "node:tls";
 import { reasonOf } from "../errors.ts";
 import type { HttpErrorEvent, ResponseHeaders } from "../types.ts";
 import type { NodeRequest } from "./body.ts";
+import { errorPage } from "./error_page.ts";
 import { plainPage } from "./failure.ts";
 import { wireFields } from "./fields.ts";
 import type { NodeResponse } from "./response.ts";
@@ -21,7 +22,7 @@ export class Listeners {
   readonly #secure: Http2SecureServer | undefined;
   readonly #sockets = new Set<Socket>();
   readonly #sessions = new Set<ServerHttp2Session>();
-  #closed: (() => void) | undefined;
+  #onEmpty: (() => void)[] = [];
 
   constructor(settings: HttpSettings, environment: HttpEnvironment, tls: TlsSource | undefined, serve: Serve) {
     this.#environment = environment;
@@ -71,20 +72,29 @@ export class Listeners {
     this.#secure?.emit("connection", socket);
   }
 
-  /** Resolves when the last connection is closed; those still open after `grace` seconds are destroyed. */
-  async close(grace: number): Promise<void> {
+  /** Closes connections without a request; HTTP/2 ones end when their last request is answered. */
+  closeIdle(): void {
     for (const session of this.#sessions) session.close();
     this.#plain.closeIdleConnections();
     (this.#secure as unknown as Server | undefined)?.closeIdleConnections?.();
-    if (this.#sockets.size > 0) {
-      await new Promise<void>((resolve) => {
-        const timer = setTimeout(resolve, grace * 1000);
-        this.#closed = () => {
-          clearTimeout(timer);
-          resolve();
-        };
+  }
+
+  /** Calls back once, when there is no connection (any more). */
+  whenEmpty(callback: () => void): void {
+    if (this.#sockets.size === 0) callback();
+    else this.#onEmpty.push(callback);
+  }
+
+  /** Resolves when the last connection is closed; those still open after `grace` seconds are destroyed. */
+  async close(grace: number): Promise<void> {
+    this.closeIdle();
+    await new Promise<void>((resolve) => {
+      const timer = setTimeout(resolve, grace * 1000);
+      this.whenEmpty(() => {
+        clearTimeout(timer);
+        resolve();
       });
-    }
+    });
     for (const session of this.#sessions) session.destroy();
     for (const socket of this.#sockets) socket.destroy();
     this.#plain.close();
@@ -104,7 +114,8 @@ export class Listeners {
     this.#sockets.add(socket);
     socket.once("close", () => {
       this.#sockets.delete(socket);
-      if (this.#sockets.size === 0) this.#closed?.();
+      if (this.#sockets.size > 0) return;
+      for (const callback of this.#onEmpty.splice(0)) callback();
     });
     socket.on("error", () => undefined);
   }
@@ -133,25 +144,28 @@ export class Listeners {
       socket.destroy();
       return;
     }
+    void this.#tell(status, error, socket);
+  }
+
+  async #tell(status: number, error: Error, socket: Socket): Promise<void> {
     const response = { status_code: status, headers: {} as ResponseHeaders };
     const event: HttpErrorEvent = { code: status, message: undefined, error, request: undefined, response };
-    let page: unknown;
+    let body: string | Uint8Array;
+    let fields: string[];
     try {
-      page = this.#environment.fire("http-error", event, "*");
+      body = await errorPage(this.#environment, event, "*");
+      fields = wireFields(response.headers, false);
     } catch (failure) {
-      this.#environment.log.error("A hook of http-error failed: %s", reasonOf(failure));
+      this.#environment.log.error("The page for a malformed request cannot be sent: %s", reasonOf(failure));
+      response.headers = {};
+      body = plainPage(response, event);
+      fields = wireFields(response.headers, false);
     }
-    const body = typeof page === "string" ? page : plainPage(response, event);
-    const fields = [
-      ...wireFields(response.headers, false),
-      "Content-Length",
-      String(Buffer.byteLength(body)),
-      "Connection",
-      "close",
-    ];
+    fields.push("Content-Length", String(Buffer.byteLength(body)), "Connection", "close");
     let head = `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\nDate: ${new Date().toUTCString()}\r\n`;
     for (let at = 0; at < fields.length; at += 2) head += `${fields[at]}: ${fields[at + 1]}\r\n`;
-    socket.end(`${head}\r\n${body}`, () => socket.destroySoon());
+    socket.write(`${head}\r\n`);
+    socket.end(body, () => socket.destroySoon());
   }
 }
 

@@ -76,12 +76,13 @@ export class Request implements HttpRequest {
   }
 
   parts(limits: MultipartLimits = {}): AsyncIterable<MultipartPart> {
-    return readParts(this.body_stream, this.headers.content_type ?? "", limits);
+    return readParts(this.body_stream, this.headers.content_type ?? "", limits, this.signal);
   }
 
   /** The body on its way in. */
   get incoming(): IncomingBody {
-    return (this.#incoming ??= new IncomingBody(this.raw, this.#exchange.service.watch));
+    const { service, response } = this.#exchange;
+    return (this.#incoming ??= new IncomingBody(this.raw, service.watch, () => service.invite(this.raw, response.raw)));
   }
 
   get conn(): Connection {

@@ -5,7 +5,7 @@ import type { HttpRequest, HttpResponse, ResponseFields, ResponseHeaders } from 
 import type { Exchange } from "./exchange.ts";
 import { wireFields, wireName } from "./fields.ts";
 import { sendFile } from "./send_file.ts";
-import { byteStream, pump } from "./stream.ts";
+import { byteStream, discard, pump } from "./stream.ts";
 
 export type NodeResponse = ServerResponse | Http2ServerResponse;
 export type Body = NonNullable<ResponseFields["body"]>;
@@ -29,6 +29,8 @@ export class Response implements HttpResponse {
   readonly #exchange: Exchange;
   /** An answer has been given; whatever is returned or sent later is ignored. */
   answered = false;
+  /** The answer differs by Origin, whatever else a handler says that it varies by. */
+  variesByOrigin = false;
   /** Body bytes handed to the connection. */
   bytes = 0;
 
@@ -54,7 +56,10 @@ export class Response implements HttpResponse {
   }
 
   send(body?: Body): true {
-    if (this.answered) return true;
+    if (this.answered) {
+      discard(body);
+      return true;
+    }
     this.answered = true;
     try {
       this.write(body ?? this.body);
@@ -73,9 +78,14 @@ export class Response implements HttpResponse {
 
   /** Writes the answer. Throws before anything is on the wire when a header or the body cannot be sent. */
   write(body: Body | undefined): void {
-    if (body === undefined || body === null) this.#writeWhole("");
-    else if (typeof body === "string" || body instanceof Uint8Array) this.#writeWhole(body);
-    else this.#writeStream(body);
+    try {
+      if (body === undefined || body === null) this.#writeWhole("");
+      else if (typeof body === "string" || body instanceof Uint8Array) this.#writeWhole(body);
+      else this.#writeStream(body);
+    } catch (error) {
+      discard(body);
+      throw error;
+    }
   }
 
   #writeWhole(body: string | Uint8Array): void {
@@ -113,18 +123,18 @@ export class Response implements HttpResponse {
       return;
     }
     (this.raw as ServerResponse).flushHeaders();
-    pump(this.#exchange, source).then(
-      () => {
+    pump(this.#exchange, source, length === undefined ? undefined : Number(length))
+      .then(() => {
         if (this.#exchange.gone) return;
         if (trailing.length > 0) this.#addTrailers();
         this.#exchange.end();
-      },
-      (error: unknown) => this.#exchange.fail(error),
-    );
+      })
+      .catch((error: unknown) => this.#exchange.fail(error));
   }
 
   #writeHead(fields: string[]): void {
     const { raw } = this;
+    if (this.variesByOrigin) fields.push("Vary", "Origin");
     if (this.#exchange.closing) fields.push("Connection", "close");
     if (this.status !== undefined && !this.#exchange.http2) {
       (raw as ServerResponse).writeHead(this.status_code, this.status.replace(/^\d{3} /, ""), fields);

@@ -102,8 +102,9 @@ export interface Route extends RouteInfo {
   readonly order: number;
 }
 
-/** Paths longer than this are matched each time; the memory of matches stays bounded. */
+/** Longer paths and methods are matched each time; the memory of matches stays bounded. */
 const memoPathLength = 256;
+const memoMethodLength = 16;
 const memoEntries = 4096;
 
 /**
@@ -146,6 +147,7 @@ export class RouteTable {
 /** Routes of one virtual host: groups of apps, those of the whole server before its own. */
 class HostRoutes {
   readonly #groups: readonly ReadonlyMap<string, readonly AppRoutes[]>[];
+  /** By method and raw path. */
   readonly #memo = new Map<string, Map<string, Resolution>>();
   #remembered = 0;
 
@@ -164,7 +166,7 @@ class HostRoutes {
     const path = decodePath(rawPath);
     if (path === undefined) return undefined;
     const resolution = this.#match(method, path);
-    if (rawPath.length <= memoPathLength) {
+    if (rawPath.length <= memoPathLength && method.length <= memoMethodLength) {
       if (this.#remembered >= memoEntries) {
         this.#memo.clear();
         this.#remembered = 0;

@@ -4,7 +4,7 @@ import { reasonOf } from "../errors.ts";
 import type { NodeRequest } from "./body.ts";
 import { Exchange } from "./exchange.ts";
 import { scanHead } from "./head.ts";
-import { VirtualHosts } from "./hosts.ts";
+import { badHost, VirtualHosts } from "./hosts.ts";
 import { Listeners, type TlsSource } from "./listeners.ts";
 import { decodePath, parseTarget } from "./paths.ts";
 import { ProgressWatch } from "./progress.ts";
@@ -28,6 +28,8 @@ export interface Explanation {
 }
 
 const done = Promise.resolve();
+/** Requests whose clients wait to be asked for the body. */
+const expecting = new WeakSet<NodeRequest>();
 const versions: ReadonlySet<string> = new Set(["1.1", "1.0"]);
 const nowhere = { rawPath: "/", query: undefined, scheme: undefined, authority: undefined };
 
@@ -41,7 +43,9 @@ export class HttpService {
   /** No further request is taken on a connection once its current one is answered. */
   stopping = false;
   readonly #hosts: VirtualHosts;
-  readonly #expecting = new WeakSet<NodeRequest>();
+  /** Serves what still comes on the connections of this one. */
+  #successor: HttpService | undefined;
+  readonly #predecessors = new Set<HttpService>();
   #mounts: readonly AppMount[] = [];
   /** Undefined while apps have changed since it was built. */
   #built: RouteTable | undefined;
@@ -62,7 +66,7 @@ export class HttpService {
     koa.on("error", (error) => environment.log.debug("%s", reasonOf(error)));
     const handle = koa.callback();
     this.listeners = new Listeners(settings, environment, tls, (request, response, expects) => {
-      if (expects) this.#expecting.add(request);
+      if (expects) expecting.add(request);
       void handle(request as Parameters<typeof handle>[0], response as Parameters<typeof handle>[1]);
     });
   }
@@ -88,8 +92,10 @@ export class HttpService {
 
   explain(method: string, path: string, authority?: string): Explanation {
     const verb = method.toUpperCase();
-    const host = this.#hosts.choose(authority);
+    const chosen = this.#hosts.choose(authority);
+    const host = typeof chosen === "string" ? chosen : undefined;
     const base = { method: verb, host, path: decodePath(path), candidates: [] };
+    if (chosen === badHost) return { ...base, status: 400, reason: "That is no host name" };
     if (host === undefined) return { ...base, status: 404, reason: "No such host, and http_default_host is not set" };
     const resolution = this.#table.resolve(host, verb, path);
     if (resolution === undefined) return { ...base, status: 400, reason: "The path climbs above the root" };
@@ -97,30 +103,55 @@ export class HttpService {
       const { method: key, path: routePath, host: routeHost, app, module, kind } = route;
       return { method: key, path: routePath, host: routeHost, app, module, kind, argument };
     });
-    if (candidates.length > 0)
-      return { ...base, candidates, status: 404, reason: "The first of these that answers; 404 when none does" };
-    if (resolution.allowed.length === 0) return { ...base, status: 404, reason: "No route has this path" };
+    if (candidates.length > 0) return { ...base, candidates, status: 404, reason: "where none of them answers" };
+    if (resolution.allowed.length === 0)
+      return { ...base, status: 404, reason: "No loaded module has a route for this path" };
     if (verb === "OPTIONS") return { ...base, status: 200, reason: `Routed for ${resolution.allowed.join(", ")}` };
     return { ...base, status: 405, reason: `The path is routed for ${resolution.allowed.join(", ")} only` };
   }
 
   /** True when the client waits for an invitation before it sends its body. */
   expects(request: NodeRequest): boolean {
-    return this.#expecting.has(request);
+    return expecting.has(request);
   }
 
   /** Sends `100 Continue` if the client waits for it. */
   invite(request: NodeRequest, response: NodeResponse): void {
-    if (this.#expecting.delete(request)) response.writeContinue();
+    if (expecting.delete(request)) response.writeContinue();
   }
 
-  /** Closes idle connections now and each other one after its current request; the rest is cut after `grace` seconds. */
-  close(grace: number): Promise<void> {
+  /** Takes the place of another service: what still comes on that one's connections is served here. */
+  replace(former: HttpService): void {
+    for (const service of [former, ...former.#predecessors]) {
+      service.#successor = this;
+      this.#predecessors.add(service);
+      service.listeners.whenEmpty(() => {
+        this.#predecessors.delete(service);
+        void service.listeners.close(0);
+      });
+    }
+    former.#predecessors.clear();
+  }
+
+  /** Closes idle connections now, and each other one after its current request. */
+  stop(): void {
     this.stopping = true;
-    return this.listeners.close(grace);
+    for (const { listeners } of [this, ...this.#predecessors]) listeners.closeIdle();
+  }
+
+  /** As `stop`, and resolves when all connections are closed; the rest is cut after `grace` seconds. */
+  async close(grace: number): Promise<void> {
+    // The connections belong to the service that took this one's place.
+    if (this.#successor !== undefined) return;
+    this.stop();
+    await Promise.all([this, ...this.#predecessors].map(({ listeners }) => listeners.close(grace)));
   }
 
   #serve(request: NodeRequest, response: NodeResponse): void {
+    if (this.#successor !== undefined) {
+      this.#successor.#serve(request, response);
+      return;
+    }
     const head = scanHead(request.rawHeaders);
     const target = parseTarget(request.url as string);
     const method = request.method as string;
@@ -136,12 +167,13 @@ export class HttpService {
       return;
     }
     const authority = target.authority ?? head.authority;
-    if (head.ambiguousHost || (authority === undefined && request.httpVersion !== "1.0")) {
+    const host = this.#hosts.choose(authority);
+    const isMissing = head.authority === undefined && request.httpVersion === "1.1";
+    if (isMissing || head.ambiguousHost || host === badHost) {
       begin(target.rawPath, "*").refuse(400, "Missing or invalid Host header");
       return;
     }
-    const host = this.#hosts.choose(authority);
-    if (host === undefined) {
+    if (typeof host === "symbol") {
       begin(target.rawPath, "*").refuse(404, `Unknown host: ${authority ?? ""}`);
       return;
     }

@@ -26,6 +26,8 @@ export interface HttpSettings {
 export interface HttpEnvironment {
   /** Fires an event to the hooks of a host, "*" for all; the first answer is returned. */
   fire(event: string, data: unknown, host: string): unknown;
+  /** Tells every hook of a host; one that fails stops nothing. */
+  announce(event: string, data: unknown, host: string): void;
   hasHooks(event: string): boolean;
   log: {
     info(format: string, ...values: unknown[]): void;

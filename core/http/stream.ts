@@ -13,12 +13,27 @@ export function byteStream(body: unknown): Readable | undefined {
   return undefined;
 }
 
+/** Lets go of a handler's value that is not sent: files are closed, generators ended, their errors of no interest. */
+export function discard(value: unknown): void {
+  if (typeof value !== "object" || value === null) return;
+  if (value instanceof Readable) value.on("error", () => undefined).destroy();
+  else if (value instanceof ReadableStream) value.cancel().catch(() => undefined);
+  else if (Symbol.asyncIterator in value) discard(byteStream(value));
+  else if ("body" in value) discard(value.body);
+}
+
 /**
  * Moves a stream into the answer, no faster than the client reads. Ends quietly when the client leaves, and then
- * destroys the stream; rejects when the stream fails.
+ * destroys the stream; rejects when the stream fails, or does not have the `length` that was announced.
  */
-export async function pump(exchange: Exchange, source: Readable): Promise<void> {
+export async function pump(exchange: Exchange, source: Readable, length: number | undefined): Promise<void> {
+  if (exchange.gone) {
+    discard(source);
+    return;
+  }
   const { raw } = exchange.response;
+  const wrong = (sent: string) =>
+    new Error(`The body has ${sent} than the ${length} bytes that content_length announced`);
   const leave = () => source.destroy();
   raw.once("close", leave);
   try {
@@ -29,12 +44,14 @@ export async function pump(exchange: Exchange, source: Readable): Promise<void> 
       }
       if (piece.length === 0) continue;
       exchange.response.bytes += typeof piece === "string" ? Buffer.byteLength(piece) : piece.length;
+      if (length !== undefined && exchange.response.bytes > length) throw wrong("more");
       if (!(raw as ServerResponse).write(piece)) {
         exchange.watchWriting();
         await drained(raw);
         exchange.unwatchWriting();
       }
     }
+    if (length !== undefined && exchange.response.bytes < length && !exchange.gone) throw wrong("less");
   } catch (error) {
     if (!exchange.gone) throw error;
   } finally {

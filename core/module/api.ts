@@ -1,6 +1,7 @@
 import { readFile } from "node:fs/promises";
 import { join, resolve } from "node:path";
-import { ModhostError } from "../errors.ts";
+import { ModhostError, reasonOf } from "../errors.ts";
+import { appName } from "../http/places.ts";
 import type {
   EventHandler,
   ListeningPort,
@@ -111,6 +112,11 @@ export class ModuleApi implements Module {
     return this.#around.bus.fire(event, data, this.host === "*" ? host : this.host);
   }
 
+  announce_event(event: string, data?: unknown, host = "*"): void {
+    const failed = (error: unknown) => this.log.error("A hook of %s failed: %s", event, reasonOf(error));
+    this.#around.bus.announce(event, data, failed, this.host === "*" ? host : this.host);
+  }
+
   has_hooks(event: string): boolean {
     return this.#around.bus.has(event);
   }
@@ -219,7 +225,7 @@ export class ModuleApi implements Module {
 
   // -------------------------------------------------------------------------------------------------- the server
 
-  http_url(app = this.name.replace(/^http_/, ""), default_path?: string): string {
+  http_url(app = appName(this.name), default_path?: string): string {
     const { config, listening } = this.#around;
     return httpUrl({ config, listening, host: this.host, log: this.log }, app, default_path);
   }

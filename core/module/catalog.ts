@@ -13,14 +13,16 @@ export interface Wanted {
 /** Which modules there are and which are wanted: names to sources, sources to evaluated code. */
 export class Catalog {
   readonly #config: Config;
+  readonly #loadTimeout: number;
   /** Modules that were handed to the host, by value or by path. */
   readonly #given = new Map<string, ModuleSource>();
   /** Spelling of names in the configuration: "@scope/modhost-mod-x" for x. */
   readonly #spelling = new Map<string, string>();
   readonly #codes = new Map<string, ModuleCode>();
 
-  constructor(config: Config, given: readonly ModuleSource[]) {
+  constructor(config: Config, given: readonly ModuleSource[], loadTimeout: number) {
     this.#config = config;
+    this.#loadTimeout = loadTimeout;
     for (const source of given) this.#given.set(source.name, source);
   }
 
@@ -70,7 +72,7 @@ export class Catalog {
 
   /** Evaluates the module's file as it is on disk now. */
   fresh(name: string): Promise<ModuleCode> {
-    return readCode(this.locate(name));
+    return readCode(this.locate(name), this.#loadTimeout);
   }
 
   /** From now on this is the code of its module. */

@@ -2,6 +2,7 @@ import { basename, relative } from "node:path";
 import { ModhostError, reasonOf } from "../errors.ts";
 import { syntaxErrorLine } from "../syntax.ts";
 import type { ModuleDefinition, ModuleFunction, OptionDeclarations } from "../types.ts";
+import { Deadline } from "./deadline.ts";
 import type { ModuleSource } from "./locate.ts";
 import { importFresh, withoutVersions } from "./versions.ts";
 
@@ -17,17 +18,17 @@ export interface ModuleCode {
 const remedy = "export a default function taking the module, or defineModule({ load })";
 
 /**
- * Evaluates a module's file as it is now.
+ * Evaluates a module's file as it is now, for at most `loadTimeout` seconds.
  * @throws {ModhostError} MODULE_FAILED with file and line, MODULE_INVALID
  */
-export async function readCode(source: ModuleSource): Promise<ModuleCode> {
+export async function readCode(source: ModuleSource, loadTimeout: number): Promise<ModuleCode> {
   const { file, name, definition } = source;
   if (file === undefined) return codeOf(source, definition ?? {});
   let exported: Record<string, unknown>;
   try {
-    exported = await importFresh({ ...source, file });
+    exported = await new Deadline(loadTimeout).result(importFresh({ ...source, file }), "load_timeout");
   } catch (error) {
-    throw failure(source, "being imported", error);
+    throw failure(source, "being imported", error, placeIn(source, error) ?? (await syntaxPlace(file, error)));
   }
   const main = exported.default;
   // CommonJS gives module.exports as default; its named fields may be detected as exports beside it.
@@ -39,10 +40,14 @@ export async function readCode(source: ModuleSource): Promise<ModuleCode> {
 }
 
 /** The failure of one step of a module's life, with file and line where the error says them. */
-export function failure(source: ModuleSource, step: string, error: unknown): ModhostError {
+export function failure(
+  source: ModuleSource,
+  step: string,
+  error: unknown,
+  place = placeIn(source, error),
+): ModhostError {
   if (ModhostError.is(error) && error.code !== "OPTION_INVALID") return error;
   const reason = withoutVersions(reasonOf(error));
-  const place = placeIn(source, error);
   const text = place === undefined || reason.includes(place) ? reason : `${reason} (${place})`;
   return new ModhostError("MODULE_FAILED", { name: source.name, step, reason: text }, { cause: error });
 }
@@ -73,15 +78,24 @@ function pick(from: object): Partial<ModuleDefinition> {
 /** The file and line that a line of a stack ends with. */
 const framePlace = /(?:^|\(|\bat (?:async )?)((?:\/|[A-Z]:\\)[^()\n]*?):(\d+)(?::\d+)?\)?$/gm;
 
+/** The places that the stack of an error names, the innermost first; none for whatever is no Error. */
+export function framesOf(error: unknown): { readonly path: string; readonly line: string }[] {
+  const stack = error instanceof Error ? withoutVersions(error.stack ?? "") : "";
+  return Array.from(stack.matchAll(framePlace), ([, path = "", line = ""]) => ({ path, line }));
+}
+
 /** The line of the module that an error names: of its main file, else of the first file in its folder. */
 function placeIn({ file, directory }: ModuleSource, error: unknown): string | undefined {
-  if (!(error instanceof Error)) return undefined;
-  const stack = withoutVersions(error.stack ?? "");
-  for (const [, path = "", line] of stack.matchAll(framePlace)) {
+  for (const { path, line } of framesOf(error)) {
     const inside = relative(directory, path);
     if (file !== undefined && !inside.startsWith("..") && !inside.startsWith("node_modules"))
       return `${inside}:${line}`;
   }
-  const line = file !== undefined && error instanceof SyntaxError ? syntaxErrorLine(file) : undefined;
-  return line === undefined ? undefined : `${basename(file ?? "")}:${line}`;
+  return undefined;
+}
+
+/** The stack of what cannot be parsed names no line of it. */
+async function syntaxPlace(file: string, error: unknown): Promise<string | undefined> {
+  const line = error instanceof SyntaxError ? await syntaxErrorLine(file) : undefined;
+  return line === undefined ? undefined : `${basename(file)}:${line}`;
 }

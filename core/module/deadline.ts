@@ -3,9 +3,11 @@ const longestDelay = 2 ** 31 - 1;
 
 /** A moment after which nobody waits any more. */
 export class Deadline {
+  readonly #seconds: number;
   readonly #end: number;
 
   constructor(seconds: number) {
+    this.#seconds = seconds;
     this.#end = performance.now() + seconds * 1000;
   }
 
@@ -29,5 +31,14 @@ export class Deadline {
     } finally {
       clearTimeout(timer);
     }
+  }
+
+  /**
+   * What the work gives. Late work is not stopped, but what becomes of it is ignored.
+   * @throws what the work throws; an Error that names the option with the seconds, when it is late
+   */
+  async result<T>(work: Promise<T>, option: string): Promise<T> {
+    if (await this.wait(work)) return work;
+    throw new Error(`it took longer than ${this.#seconds} s: let it settle sooner, or raise the option ${option}`);
   }
 }

@@ -3,7 +3,7 @@ import type { ModuleState } from "../types.ts";
 import { ModuleApi } from "./api.ts";
 import type { ModuleCode } from "./code.ts";
 import { failure } from "./code.ts";
-import type { Deadline } from "./deadline.ts";
+import { Deadline } from "./deadline.ts";
 import { type Effect, type Entry, Ledger, type Release } from "./ledger.ts";
 import type { Surroundings } from "./surroundings.ts";
 
@@ -17,6 +17,9 @@ export interface Beginning {
 
 /** `name@host`: how the host keeps an instance. */
 export const keyOf = (name: string, host: string): string => `${name}@${host}`;
+
+/** Effects by which a module acts, rather than holds something that it needs to finish. */
+const acting: readonly string[] = ["item", "hook", "timer"];
 
 /** One run of a module's code for one host: its module object, and all it has done. */
 export class Instance {
@@ -55,23 +58,27 @@ export class Instance {
     return keyOf(this.name, this.host);
   }
 
-  /** Runs the code, then `module.load`, `add_host` for each of `hosts`, and `restore`; nothing is live yet. */
+  /**
+   * Runs the code, then `module.load`, `add_host` for each of `hosts`, and `restore`; nothing is live yet.
+   * @throws {ModhostError} MODULE_FAILED, also when all of it takes longer than `load_timeout`
+   */
   async run(hosts: () => readonly string[], saved?: { readonly value: unknown }): Promise<void> {
     const { module } = this;
+    const limit = this.#limit();
     let step = "running its default function";
     try {
-      this.exports = await this.code.load(module);
+      this.exports = await limit(() => this.code.load(module));
       step = "running module.load";
-      await module.load?.();
+      await limit(() => module.load?.());
       for (const host of module.add_host !== undefined && this.host === "*" ? hosts() : []) {
         step = `adding the host ${host}`;
         const view = new ModuleApi(this, this.#surroundings, host);
         this.#views.push(view);
-        await module.add_host?.(view);
-        await view.load?.();
+        await limit(() => module.add_host?.(view));
+        await limit(() => view.load?.());
       }
       step = "running module.restore";
-      if (saved !== undefined) await module.restore?.(saved.value);
+      if (saved !== undefined) await limit(() => module.restore?.(saved.value));
     } catch (error) {
       throw failure(this.code.source, step, error);
     }
@@ -92,7 +99,7 @@ export class Instance {
   async ready(): Promise<void> {
     for (const view of [this.module, ...this.#views]) {
       try {
-        await view.ready?.();
+        await this.#limit()(() => view.ready?.());
       } catch (error) {
         this.fault("running module.ready", error);
         this.note = failure(this.code.source, "running module.ready", error).message;
@@ -103,16 +110,18 @@ export class Instance {
   /** @throws {ModhostError} MODULE_FAILED */
   async save(): Promise<{ value: unknown }> {
     try {
-      return { value: await this.module.save?.() };
+      return { value: await this.#limit()(() => this.module.save?.()) };
     } catch (error) {
       throw failure(this.code.source, "running module.save", error);
     }
   }
 
-  /** Takes away effects of these kinds; the promises are of those who need time to let go. */
+  /**
+   * Takes away the effects by which it acts, of these kinds or of all; the promises are of those who need time to let go.
+   */
   withdraw(...kinds: string[]): Promise<unknown>[] {
     this.phase = "unloading";
-    return this.#ledger.take(...kinds);
+    return this.#ledger.take(...(kinds.length === 0 ? acting : kinds));
   }
 
   /** `module.unload`, then everything that is left, last first. Errors are logged and stop nothing. */
@@ -125,8 +134,9 @@ export class Instance {
   }
 
   /** Undoes everything; the module object is of no further use. */
-  async abandon(wait: (work: unknown) => Promise<unknown> = async (work) => work): Promise<void> {
-    await this.#ledger.close(wait);
+  async abandon(wait?: (work: unknown) => Promise<unknown>): Promise<void> {
+    const deadline = new Deadline(this.#surroundings.loadTimeout);
+    await this.#ledger.close(wait ?? ((work) => deadline.wait(work)));
     this.phase = "gone";
   }
 
@@ -149,6 +159,12 @@ export class Instance {
   fault(step: string, error: unknown): void {
     this.module.log.error("%s", failure(this.code.source, step, error).message);
     this.module.log.debug("%s", error instanceof Error ? error.stack : reasonOf(error));
+  }
+
+  /** Runs steps of the module's code that others wait for, all of them before `load_timeout` is over. */
+  #limit(): <T>(step: () => T | PromiseLike<T>) => Promise<T> {
+    const deadline = new Deadline(this.#surroundings.loadTimeout);
+    return (step) => deadline.result(Promise.try(step), "load_timeout");
   }
 
   state(): ModuleState {

@@ -53,10 +53,6 @@ export class Items {
     };
   }
 
-  list(kind: string): readonly OwnedItem[] {
-    return [...(this.#kinds.get(kind)?.items ?? [])];
-  }
-
   #remove(kind: string, item: OwnedItem): Promise<unknown> | undefined {
     const { items, receivers } = this.#kind(kind);
     items.delete(item);

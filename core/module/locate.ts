@@ -117,8 +117,12 @@ function inPackages(id: string, directory: string): ModuleSource | undefined {
     return undefined; // Not installed, or no name that a package could have.
   }
   const manifest = file === undefined ? undefined : readManifest(file);
-  if (file === undefined || manifest?.modhost?.kind !== "module") return undefined;
-  const { entry, host } = manifest.modhost;
+  if (file === undefined || manifest?.modhost === undefined) return undefined;
+  if (typeof manifest.modhost !== "object" || manifest.modhost === null) {
+    throw invalid(file, 'its key modhost must be an object: { "kind": "module", "entry": "./index.js" }');
+  }
+  const { kind = "module", entry, host } = manifest.modhost;
+  if (kind !== "module") throw invalid(file, `it is a modhost ${kind}, not a module`);
   const own = readManifest(findPackageJSON(import.meta.url) ?? "") as { version?: string } | undefined;
   const version = own?.version ?? "0.0.0";
   if (host !== undefined && !satisfies(version, host, { includePrerelease: true })) {

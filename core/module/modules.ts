@@ -2,6 +2,7 @@ import { ModhostError, reasonOf } from "../errors.ts";
 import type { ModuleState } from "../types.ts";
 import type { Catalog } from "./catalog.ts";
 import type { ModuleCode } from "./code.ts";
+import { culpritOf } from "./culprit.ts";
 import { Deadline } from "./deadline.ts";
 import { Failures } from "./failures.ts";
 import { inOrder, withDependants } from "./graph.ts";
@@ -66,6 +67,11 @@ export class Modules {
       if (group?.has(key)) throw cycle([asking?.name ?? name, name, asking?.name ?? name]);
     }
     return undefined;
+  }
+
+  /** The instance whose code an error comes from, as far as its stack tells. */
+  culpritOf(error: unknown): Instance | undefined {
+    return culpritOf([...this.#live.values(), ...this.#loading.values()], error);
   }
 
   // --------------------------------------------------------------------------------------------------- operations
@@ -205,7 +211,7 @@ export class Modules {
     }
     for (const instance of fresh()) this.#live.set(instance.key, instance);
     const leaving = old.reverse();
-    const waits = leaving.flatMap((instance) => instance.withdraw("item", "hook"));
+    const waits = leaving.flatMap((instance) => instance.withdraw());
     await this.#close(leaving, waits, new Deadline(Number.POSITIVE_INFINITY));
     for (const instance of fresh()) {
       announce("module-reloaded", { module: instance.name, host: instance.host });
@@ -308,14 +314,14 @@ export class Modules {
         done.push(instance);
       }
     } catch (error) {
-      for (const instance of done.reverse()) instance.withdraw("item", "hook");
+      for (const instance of done.reverse()) instance.withdraw();
       throw error;
     }
   }
 
   /** Unloads instances that are in order, dependants first. */
   async #retire(leaving: readonly Instance[], deadline = new Deadline(Number.POSITIVE_INFINITY)): Promise<void> {
-    const waits = leaving.flatMap((instance) => instance.withdraw("item", "hook"));
+    const waits = leaving.flatMap((instance) => instance.withdraw());
     await this.#close(leaving, waits, deadline);
     for (const { key, name, host } of leaving) {
       this.#live.delete(key);

@@ -14,6 +14,8 @@ export interface Surroundings {
   readonly shared: SharedTables;
   readonly log: Log;
   readonly config: Config;
+  /** Seconds that a module's own code may take for a step that others wait for. */
+  readonly loadTimeout: number;
   /** The instance that another one gets for the name of a module; undefined when it is not loaded. */
   find(name: string, asking: Instance): Instance | undefined;
   listening(): readonly ListeningPort[];

@@ -1,8 +1,6 @@
-import { isIPv6 } from "node:net";
 import type { Config } from "../config/index.ts";
+import { appPath, displayName, originOf } from "../http/places.ts";
 import type { ListeningPort, ModuleLog } from "../types.ts";
-
-const defaultPorts: Readonly<Record<string, number>> = { http: 80, https: 443 };
 
 export interface UrlSurroundings {
   readonly config: Config;
@@ -20,8 +18,7 @@ export function httpUrl(around: UrlSurroundings, app: string, defaultPath?: stri
   const { config, host } = around;
   const own = host === "*" ? undefined : host;
   const paths = (config.value("http_paths", own) ?? {}) as Record<string, unknown>;
-  const placed = String(paths[app] ?? defaultPath ?? `/${app}`).replaceAll("$host", host);
-  const path = placed.startsWith("/") ? placed : `/${placed}`;
+  const path = appPath(app, host, paths[app] ?? defaultPath);
   const external = config.value("http_external_url", own);
   if (typeof external === "string") return external.replace(/\/+$/, "") + path;
 
@@ -32,8 +29,8 @@ export function httpUrl(around: UrlSurroundings, app: string, defaultPath?: stri
   }
   const { scheme, address, port } = service;
   const fallback = config.value("http_default_host");
-  const name = own ?? (typeof fallback === "string" ? fallback : hostOf(address));
-  return `${scheme}://${name}${port === defaultPorts[scheme] ? "" : `:${port}`}${path}`;
+  const name = own ?? (typeof fallback === "string" ? fallback : displayName(address));
+  return originOf(scheme, name, port) + path;
 }
 
 /** An open port, HTTPS before HTTP; before ports are open the first configured one. */
@@ -53,10 +50,4 @@ function serviceOf({ config, listening }: UrlSurroundings) {
 
 function list(value: unknown): unknown[] {
   return value === undefined ? [] : Array.isArray(value) ? value : [value];
-}
-
-/** Addresses that only this machine or no one in particular has are "localhost". */
-function hostOf(address: string): string {
-  if (/^(\*|::|::1|0\.0\.0\.0|127\..*)$/.test(address)) return "localhost";
-  return isIPv6(address) ? `[${address}]` : address;
 }

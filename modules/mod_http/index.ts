@@ -1,5 +1,7 @@
 import {
   AppMount,
+  appName,
+  basePath,
   corsPolicy,
   type Explanation,
   HttpService,
@@ -7,7 +9,6 @@ import {
   type RouteInfo,
 } from "../../core/http/index.ts";
 import type { CorsSettings, HttpProvider, Module, OwnedItem } from "../../core/types.ts";
-import { appName, basePath } from "./names.ts";
 import { options } from "./options.ts";
 
 export { options };
@@ -25,6 +26,7 @@ export default function http(module: Module): HttpModule {
     settingsOf(module),
     {
       fire: (event, data, host) => module.fire_event(event, data, host),
+      announce: (event, data, host) => module.announce_event(event, data, host),
       hasHooks: (event) => module.has_hooks(event),
       log: module.log,
     },
@@ -62,9 +64,19 @@ export default function http(module: Module): HttpModule {
     onconnect: (socket) => service.listeners.connectSecure(socket),
   });
 
-  module.hook("server-stopping", () => {
-    service.stopping = true;
-  });
+  // A reload takes over the connections of the instance before it: the one whose item is there before its own.
+  let isPlaced = false;
+  module.handle_items(
+    "http-service",
+    (item) => {
+      const other = (item as OwnedItem<{ service: HttpService }>).item.service;
+      if (other === service) isPlaced = true;
+      else if (!isPlaced) service.replace(other);
+    },
+    () => undefined,
+  );
+  module.add_item("http-service", { service });
+  module.hook("server-stopping", () => service.stop());
   module.unload = () => service.close(grace);
 
   return {

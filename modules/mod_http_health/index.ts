@@ -26,6 +26,5 @@ export default function load(module: Module): void {
     return { status_code: body.ready ? 200 : 503, body: `${JSON.stringify(body)}\n` };
   }
 
-  module.depends("http");
   module.provides("http", { route: { "GET /live": live, "GET /ready": ready } });
 }

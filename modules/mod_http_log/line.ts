@@ -1,8 +1,5 @@
 import type { HttpFinishedEvent } from "../../core/types.ts";
 
-/** pino's numbers for the two levels that requests have. */
-const levels = { info: 30, warn: 40 } as const;
-
 /** Characters that JSON text cannot hold as they are. */
 const special = /["\\\p{Cc}\p{Cs}]/u;
 
@@ -12,7 +9,7 @@ const field = (name: string, text: string | undefined): string =>
   text === undefined ? "" : `,"${name}":${quote(text)}`;
 
 /**
- * One line in the form that pino gives a flat object. Written out here, since this runs for every request and going
+ * One line in the form that the host's log (pino) has. Written out here, since this runs for every request and going
  * over the object's fields costs several times as much as all the rest of the log.
  */
 export function jsonLine(
@@ -21,11 +18,11 @@ export function jsonLine(
 ): string {
   const { request } = event;
   const { headers } = request;
-  const level = shown.slow ? levels.warn : levels.info;
+  const level = shown.slow ? "warn" : "info";
   // Most answers are complete: only the others say so.
   const complete = event.complete ? "" : ',"complete":false';
   return (
-    `{"level":${level}${timeField()},"id":"${request.id}","ip":${quote(request.ip)},"method":"${request.method}"` +
+    `{"level":"${level}"${timeField()},"id":"${request.id}","ip":${quote(request.ip)},"method":"${request.method}"` +
     `${field("host", headers.host)}${field("path", request.url.raw_path)}${field("query", shown.query)}` +
     `,"status":${event.status},"bytes":${event.bytes},"ms":${Math.round(event.duration * 100) / 100}` +
     `${field("app", event.app)}${field("agent", headers.user_agent)}${field("referer", shown.referer)}${complete}}\n`

@@ -1,3 +1,4 @@
+import { printable } from "../../core/http/index.ts";
 import type { HttpFinishedEvent } from "../../core/types.ts";
 
 const colors = { red: 31, green: 32, yellow: 33, cyan: 36, dim: 2 } as const;
@@ -33,9 +34,4 @@ function sizeText(bytes: number): string {
 
 function paint(color: keyof typeof colors, text: string): string {
   return `\u001b[${colors[color]}m${text}\u001b[0m`;
-}
-
-/** What clients send must not steer the terminal. */
-function printable(text: string): string {
-  return text.replace(/[^\x20-\x7e]/g, (character) => `\\x${character.charCodeAt(0).toString(16).padStart(2, "0")}`);
 }

@@ -380,6 +380,25 @@ test("a configuration may be handed over, or named", async (t) => {
   assert.equal(handed.config, config);
 });
 
+test("with search: false no config file is read but a named one, and variables still count", async (t) => {
+  const folder = await folderOf(t, {
+    "modhost.config.json": '{"modules_enabled": ["nowhere"]}',
+    "named.json": '{"modules_enabled": [], "log_level": "warn"}',
+  });
+  const env = { MODHOST_MODULES_ENABLED: "" };
+  for (const [configPath, file, level] of [
+    [undefined, undefined, "info"],
+    ["named.json", join(folder, "named.json"), "warn"],
+  ]) {
+    const host = createHost({ search: false, configPath, cwd: folder, env, log: false, listen: false });
+    await host.start();
+    t.after(() => host.stop());
+    assert.equal(host.config.file, file);
+    assert.equal(host.config.value("log_level"), level);
+    assert.deepEqual(host.modules(), []);
+  }
+});
+
 test("defineConfig and defineModule give types, and the value itself", () => {
   const config = defineConfig({ http_ports: [1] });
   assert.deepEqual(config, { http_ports: [1] });

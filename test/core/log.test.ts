@@ -48,6 +48,14 @@ test("the pretty form is for people, and coloured on a terminal only", () => {
   assert.match(text(), /^\d\d:\d\d:\d\d warn {2}one\.example:http {2}first\n {4}second\n$/);
 });
 
+test("the pretty form lets nobody steer the terminal or forge a line", () => {
+  const { log, text } = logOf({ format: "pretty" });
+  log.of("x\u001b[2J", "*").error("a\u001b[1A\u0007\u009b\u202e\rb\n12:00:00 info  host  forged\r\n\tat frame");
+  const [first, ...rest] = text().split("\n");
+  assert.match(first ?? "", /^\S+ error x\\x1b\[2J {2}a\\x1b\[1A\\x07\\x9b\\u202e\\x0db$/);
+  assert.deepEqual(rest, ["    12:00:00 info  host  forged", "    \tat frame", ""]);
+});
+
 test("auto is pretty on a terminal", (t) => {
   const { NO_COLOR } = process.env;
   delete process.env.NO_COLOR;

@@ -138,7 +138,7 @@ describe("a port that cannot be opened", () => {
     ports.add(provider({ name: "echo", default_interfaces: ["192.0.2.1"] }));
     await assert.rejects(ports.open(), {
       code: "PORT_UNAVAILABLE",
-      message: /192\.0\.2\.1.*EADDRNOTAVAIL.*echo_ports/,
+      message: /192\.0\.2\.1.*EADDRNOTAVAIL.*echo_interfaces/,
     });
   });
 

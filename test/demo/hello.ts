@@ -180,6 +180,9 @@ async function downloadHash(url: string): Promise<string> {
 
 if (spawnSync("curl", ["--version"]).error !== undefined)
   throw new Error("The demonstration needs curl: apt-get install curl");
+if (spawnSync("curl", ["-s", plain]).status !== 7 || spawnSync("curl", ["-sk", secure]).status !== 7) {
+  throw new Error("Another program listens on port 5280 or 5281: stop it first");
+}
 writeFileSync(join(folder, "mod_hello.ts"), readmeModule());
 cpSync(join(project, "test/demo/mod_guestbook.ts"), join(folder, "mod_guestbook.ts"));
 cpSync(join(project, "test/demo/site"), join(folder, "site"), { recursive: true });

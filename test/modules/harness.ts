@@ -7,7 +7,7 @@ import { request as httpRequest, type IncomingHttpHeaders } from "node:http";
 import { type AddressInfo, connect, createServer } from "node:net";
 import { EventBus } from "../../core/events.ts";
 import { AppMount, HttpService } from "../../core/http/index.ts";
-import type { HttpProvider, Module, ModuleLog } from "../../core/types.ts";
+import type { EventHandler, HttpProvider, Module, ModuleLog } from "../../core/types.ts";
 
 export interface Answer {
   readonly status: number;
@@ -44,7 +44,12 @@ export class Harness {
     };
     this.#service = new HttpService(
       settings,
-      { fire: (event, data) => this.bus.fire(event, data), hasHooks: (event) => this.bus.has(event), log },
+      {
+        fire: (event, data) => this.bus.fire(event, data),
+        announce: (event, data) => this.bus.announce(event, data, () => undefined),
+        hasHooks: (event) => this.bus.has(event),
+        log,
+      },
       undefined,
     );
     this.bus.add("http-finished", (event: unknown) => void this.events.emit("finished", event), 100);
@@ -76,7 +81,7 @@ export class Harness {
         );
         this.#service.mount(this.#mounts);
       },
-      hook: (event, handler, priority) => void this.bus.add(event, handler, priority),
+      hook: (event: string, handler: EventHandler, priority?: number) => void this.bus.add(event, handler, priority),
       fire_event: (event, data) => this.bus.fire(event, data),
       on_release: (_label, release) => void this.#releases.push(release),
       set_status: (level, text) => void this.statuses.push(`${level} ${text}`),

@@ -34,6 +34,7 @@ export class TestService implements AsyncDisposable {
       {
         log,
         fire: (event, data, host) => this.#bus.fire(event, data, host),
+        announce: (event, data, host) => this.#bus.announce(event, data, record, host),
         hasHooks: (event) => this.#bus.has(event),
       },
       undefined,

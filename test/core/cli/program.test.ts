@@ -52,6 +52,61 @@ describe("help, version and wrong usage", () => {
 });
 
 describe("run", () => {
+  const module = `export default (module) => {
+    module.unload = () => { module.log.info("unloaded in order"); return globalThis.hanging; };
+    const later = (run) => setImmediate(run) && "soon";
+    module.provides("http", { route: {
+      "GET": () => "here",
+      "GET /reject": () => later(() => Promise.reject(new Error("adrift"))),
+      "GET /odd": () => later(() => Promise.reject(Object.create(null))),
+      "GET /throw": () => later(() => { throw new Error("crashed"); }),
+      "GET /hang": () => { globalThis.hanging = new Promise(() => {}); return later(() => { throw new Error("crashed"); }); },
+    } });
+  };`;
+  const lines = (stderr: string) =>
+    stderr
+      .split("\n")
+      .flatMap((line): { module?: string; level: string; msg: string }[] =>
+        line.startsWith("{") ? [JSON.parse(line)] : [],
+      );
+
+  test("logs a rejection that nobody handles under its module, and serves on", async () => {
+    await using program = await Program.in({ "mod_astray.js": module });
+    const { started, kill, ended } = await program.serve(["mod_astray.js"]);
+    const url = started.apps.find(({ name }) => name === "astray")?.urls[0];
+    for (const path of ["/reject", "/odd", "/reject"]) assert.equal(await (await fetch(url + path)).text(), "soon");
+    kill("SIGTERM");
+    const { code, stderr } = await ended;
+    assert.equal(code, 0);
+    const errors = lines(stderr).filter(({ level }) => level === "error");
+    const adrift = "The module astray failed while doing what nobody waits for: adrift (mod_astray.js:6)";
+    assert.deepEqual(
+      errors.map(({ module, msg }) => [module, msg]),
+      [
+        ["astray", adrift],
+        [undefined, "Nobody caught this: [Object: null prototype] {}"],
+        ["astray", adrift],
+      ],
+    );
+  });
+
+  for (const [path, how] of [
+    ["/throw", "in order"],
+    ["/hang", "within stop_timeout"],
+  ]) {
+    test(`logs an exception that nobody catches, stops ${how}, and exits with 1`, async () => {
+      await using program = await Program.in({ "mod_astray.js": module });
+      const { started, ended } = await program.serve(["mod_astray.js"], { MODHOST_STOP_TIMEOUT: "0.3" });
+      const url = started.apps.find(({ name }) => name === "astray")?.urls[0];
+      assert.equal(await (await fetch(url + (path ?? ""))).text(), "soon");
+      const { code, stderr } = await ended;
+      assert.equal(code, 1);
+      const said = lines(stderr).filter((line) => line.module === "astray");
+      assert.match(said[0]?.msg ?? "", /nobody waits for: crashed \(mod_astray\.js:\d+\)$/);
+      assert.ok(said.some(({ msg }) => msg === "unloaded in order"));
+    });
+  }
+
   test("serves a module file without configuration", async () => {
     await using program = await Program.in({ "mod_hello.ts": hello, ".modhostrc": "log_level: nonsense" });
     const { started, kill, ended } = await program.serve(["run", "./mod_hello.ts"]);
@@ -280,6 +335,6 @@ describe("modules and routes", () => {
       );
     }
     const text = await program.run(["routes", "--explain", "POST", "/hello", "--no-json"]);
-    assert.match(text.stdout, /^POST \/hello on \*\nNo route matches\.\n405, /);
+    assert.match(text.stdout, /^POST \/hello on \*\nNo route matches\.\n405: /);
   });
 });

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { wireFields, wireName } from "../../../core/http/fields.ts";
 import { headerTable, scanHead } from "../../../core/http/head.ts";
-import { hostName, VirtualHosts } from "../../../core/http/hosts.ts";
+import { badHost, hostName, unknownHost, VirtualHosts } from "../../../core/http/hosts.ts";
 import type { ResponseHeaders } from "../../../core/types.ts";
 
 describe("response header fields", () => {
@@ -84,7 +84,8 @@ describe("virtual hosts", () => {
   test("without names any host is served; with names an unknown one is not, unless a default is set", () => {
     assert.equal(new VirtualHosts([], undefined).choose("whatever"), "*");
     assert.equal(new VirtualHosts(["A.example"], undefined).choose("a.example:1"), "a.example");
-    assert.equal(new VirtualHosts(["a.example"], undefined).choose("b.example"), undefined);
+    assert.equal(new VirtualHosts(["a.example"], undefined).choose("b.example"), unknownHost);
+    assert.equal(new VirtualHosts([], undefined).choose("a b"), badHost);
     assert.equal(new VirtualHosts(["a.example"], "a.example").choose("b.example"), "a.example");
   });
 });

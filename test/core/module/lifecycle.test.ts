@@ -126,7 +126,7 @@ test("what a failing load has brought along stays, and is ready", async (t) => {
 });
 
 describe("unloading", () => {
-  test("takes hooks and items first, waits for what is in flight, then unload, then the rest, last first", async (t) => {
+  test("takes hooks, items and timers first, waits for what is in flight, then unload, then the rest, last first", async (t) => {
     const seen: string[] = [];
     const gate = Promise.withResolvers<void>();
     const running = await hostOf(t, {
@@ -158,7 +158,7 @@ describe("unloading", () => {
     assert.deepEqual(seen, [
       "item removed",
       "drained",
-      'unload with {"release":2,"timer":1}',
+      'unload with {"release":2}',
       "second released",
       "first released",
     ]);

@@ -63,6 +63,54 @@ describe("a reload", () => {
     assert.deepEqual(counts, [2, 1, 1, 1]);
   });
 
+  for (const change of ["reload", "unload"] as const) {
+    test(`stops timers at the ${change}, while requests of before may still finish`, async (t) => {
+      const withdrawn = Promise.withResolvers<void>();
+      const finished = Promise.withResolvers<void>();
+      const ticks: number[] = [];
+      let beats = Promise.withResolvers<void>();
+      let generation = 0;
+      const running = await hostOf(t, {
+        receiver(module) {
+          module.handle_items(
+            "thing",
+            () => {},
+            () => {
+              withdrawn.resolve();
+              return finished.promise;
+            },
+          );
+          module.add_timer(0, () => {
+            beats.resolve();
+            return 0.001;
+          });
+        },
+        main(module) {
+          const own = ++generation;
+          module.add_item("thing", {});
+          module.add_timer(0, () => {
+            ticks.push(own);
+            return 0.001;
+          });
+        },
+      });
+      const changed = running.host[change]("main");
+      await withdrawn.promise;
+      ticks.length = 0;
+      for (let beat = 0; beat < 5; beat += 1) {
+        beats = Promise.withResolvers();
+        await beats.promise;
+      }
+      assert.deepEqual(
+        ticks.filter((own) => own === 1),
+        [],
+      );
+      assert.equal(ticks.includes(2), change === "reload");
+      finished.resolve();
+      await changed;
+    });
+  }
+
   const working = "export default (module) => { module.hook('who', () => 'old'); return 'old'; };";
   const failures: Record<string, string> = {
     "cannot be parsed": "export default (module => {",

@@ -32,6 +32,11 @@ const cases: readonly [title: string, given: Case, url: string][] = [
     { open: [["http", "192.0.2.1", 80]] },
     "http://192.0.2.1/app",
   ],
+  [
+    "another loopback address than the usual one is not what localhost stands for",
+    { open: [["http", "127.0.0.2", 81]] },
+    "http://127.0.0.2:81/app",
+  ],
   ["an IPv6 address is bracketed", { open: [["http", "2001:db8::1", 81]] }, "http://[2001:db8::1]:81/app"],
   ["a host's module has its host as name", { open: [plain], host: "one.example" }, "http://one.example:5280/app"],
   [

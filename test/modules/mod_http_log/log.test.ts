@@ -142,7 +142,7 @@ describe("the log of requests", () => {
     assert.ok(Math.abs(Date.parse(String(time)) - Date.now()) < 60_000);
     assert.ok(typeof ms === "number" && ms > 0 && ms < 60_000);
     assert.deepEqual(rest, {
-      level: 30,
+      level: "info",
       ip: "127.0.0.1",
       method: "GET",
       host: "example",
@@ -186,7 +186,7 @@ describe("the log of requests", () => {
   test("warns of slow requests only where http_log_slow is set", async () => {
     start({ http_log_slow: 0 });
     await ask("/app/x");
-    assert.equal((await lines())[0]?.level, 40);
+    assert.equal((await lines())[0]?.level, "warn");
   });
 
   test("is off with http_log", async () => {

@@ -1,0 +1,10 @@
+import type { RouteInfo } from "./routes.ts";
+import type { Explanation } from "./service.ts";
+
+/** What `module.depends<HttpModule>("http")` gives, and `host.exports("http")`. */
+export interface HttpModule {
+  /** Every route that is served, host by host. */
+  routes(): RouteInfo[];
+  /** How a request would be answered, and why; `authority` is the host name that it gives. */
+  explain(method: string, path: string, authority?: string): Explanation;
+}
