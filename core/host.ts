@@ -57,7 +57,7 @@ export interface Host extends AsyncDisposable {
   /**
    * Reads the configuration, loads the modules, opens the ports. A module that fails is a ModuleState with status
    * "failed"; the others go on.
-   * @throws {ModhostError} CONFIG_*, TLS_INVALID, PORT_*: nothing is left open then
+   * @throws {ModhostError} CONFIG_*, OPTION_INVALID, TLS_INVALID, PORT_*: nothing is left open then
    */
   start(): Promise<void>;
   /** Finishes requests in flight and unloads everything, in `timeout` seconds (default: the option stop_timeout). */
@@ -181,6 +181,8 @@ class ModuleHost implements Host {
     config.check();
     if (this.#listens()) await certificates.prepare();
     await modules.loadEnabled(() => this.state !== "starting");
+    const wrong = modules.wrongOption();
+    if (wrong !== undefined) throw wrong;
     for (const { path, nearest } of config.unknownNames()) {
       this.log.warn("Nothing reads the option %s%s", path, nearest === undefined ? "" : `: is ${nearest} meant?`);
     }

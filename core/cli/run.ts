@@ -15,7 +15,10 @@ export const run: Command = {
     const ending = endingOf(host);
     const started = host.start().then(() => true);
     if (await Promise.race([started, ending.wanted.then(() => false)])) announce(host, context.output);
+    // A host that listens nowhere runs on as well.
+    const running = setInterval(() => undefined, 2 ** 30);
     await ending.wanted;
+    clearInterval(running);
     await host.stop();
     return ending.code();
   },

@@ -1,5 +1,4 @@
 /** `modhost/net/http/server`: serves a table of routes over connections. `mod_http` stands on it; any module may. */
-export { printable } from "../net/text.ts";
 export { precondition, rangeHolds, type Validators, validatorsOf } from "./conditions.ts";
 export { type CorsPolicy, corsPolicy } from "./cors.ts";
 export { type ParsedKey, parseRouteKey } from "./keys.ts";

@@ -1,4 +1,4 @@
-import { reasonOf } from "../errors.ts";
+import { ModhostError, reasonOf } from "../errors.ts";
 import type { Log } from "../log.ts";
 import type { ModuleState } from "../types.ts";
 import { keyOf } from "./instance.ts";
@@ -41,6 +41,12 @@ export class Failures {
   /** Errors by `name@host`. */
   errors(): Map<string, unknown> {
     return new Map([...this.#failures].map(([key, { error }]) => [key, error]));
+  }
+
+  /** The first failure that is a wrong value of the configuration, and none of the module's own. */
+  wrongOption(): ModhostError | undefined {
+    const causes = [...this.#failures.values()].flatMap(({ error }) => [error, (error as Error | undefined)?.cause]);
+    return causes.find((cause): cause is ModhostError => ModhostError.is(cause) && cause.code === "OPTION_INVALID");
   }
 
   states(): ModuleState[] {

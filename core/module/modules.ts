@@ -74,6 +74,11 @@ export class Modules {
     return culpritOf([...this.#live.values(), ...this.#loading.values()], error);
   }
 
+  /** A wrong value that a module found while it was loading. */
+  wrongOption(): ModhostError | undefined {
+    return this.#failures.wrongOption();
+  }
+
   // --------------------------------------------------------------------------------------------------- operations
 
   /** Evaluates all that is enabled, and what that names as dependencies, so that every option is declared. */

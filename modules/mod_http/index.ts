@@ -3,22 +3,15 @@ import {
   appName,
   basePath,
   corsPolicy,
-  type Explanation,
+  type HttpModule,
   HttpService,
   type HttpSettings,
-  type RouteInfo,
 } from "../../core/http/index.ts";
 import type { CorsSettings, HttpProvider, Module, OwnedItem } from "../../core/types.ts";
 import { options } from "./options.ts";
 
 export { options };
 export const global = true;
-
-/** What `module.depends("http")` gives. */
-export interface HttpModule {
-  routes(): RouteInfo[];
-  explain(method: string, path: string, authority?: string): Explanation;
-}
 
 /** The provider point "http": opens the ports and mounts the routes of every app. */
 export default function http(module: Module): HttpModule {

@@ -1,4 +1,4 @@
-import { printable } from "../../core/http/index.ts";
+import { printable } from "../../core/net/http.ts";
 import type { HttpFinishedEvent } from "../../core/types.ts";
 
 const colors = { red: 31, green: 32, yellow: 33, cyan: 36, dim: 2 } as const;

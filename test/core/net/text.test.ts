@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { printable } from "../../../core/http/index.ts";
+import { printable } from "../../../core/net/http.ts";
 
 test("printable escapes what could steer a terminal or end the line", () => {
   assert.equal(printable("\u001b[2J\u0007\r\n\u0000\u007f\u009b"), "\\x1b[2J\\x07\\x0d\\x0a\\x00\\x7f\\x9b");
