@@ -15,6 +15,8 @@ export interface MountPlace {
   readonly cors: CorsPolicy | undefined;
 }
 
+let mounted = 0;
+
 /** A provider put at its place: what the route table is built from. Knows the requests that it is answering. */
 export class AppMount implements MountPlace {
   readonly name: string;
@@ -25,6 +27,8 @@ export class AppMount implements MountPlace {
   readonly cors: CorsPolicy | undefined;
   /** Requests that reached one of its handlers and are not over. */
   readonly active = new Set<ActiveRequest>();
+  /** Its place in the order of loading. */
+  readonly sequence = ++mounted;
   /** True once its module is leaving: requests that began before pass it over. */
   retired = false;
   #idle: (() => void) | undefined;
@@ -99,6 +103,7 @@ export interface Route extends RouteInfo {
   readonly handler: Handler | Exclude<HandlerResult, undefined>;
   /** Path as matched: base and key, without the star. */
   readonly prefix: string;
+  /** Its place among the routes of the app. */
   readonly order: number;
 }
 
@@ -115,10 +120,9 @@ export class RouteTable {
   readonly #hosts = new Map<string, HostRoutes>();
   readonly #everywhere: HostRoutes;
 
-  /** `fault` hears of route keys that cannot be served; the others are. */
+  /** `fault` hears, once for each mount, of route keys that cannot be served; the others are. */
   constructor(mounts: readonly AppMount[], fault: (mount: AppMount, error: Error) => void) {
-    const counter = { next: 0 };
-    const apps = mounts.map((mount) => new AppRoutes(mount, counter, fault));
+    const apps = mounts.map((mount) => routesOf(mount, fault));
     const shared = apps.filter((app) => app.mount.host === "*");
     this.#everywhere = new HostRoutes([shared]);
     for (const host of new Set(mounts.map((mount) => mount.host))) {
@@ -209,6 +213,7 @@ function byPrecedence(a: Route, b: Route): number {
     rank[a.kind] - rank[b.kind] ||
     b.prefix.length - a.prefix.length ||
     (b.mount.provider.priority ?? 0) - (a.mount.provider.priority ?? 0) ||
+    a.mount.sequence - b.mount.sequence ||
     a.order - b.order
   );
 }
@@ -226,6 +231,15 @@ function* basesOf(path: string): Generator<string> {
   if (path.length > 1 && !path.endsWith("/")) yield path;
 }
 
+const compiled = new WeakMap<AppMount, AppRoutes>();
+
+/** A mount's routes, compiled once: tables come and go more often. */
+function routesOf(mount: AppMount, fault: (mount: AppMount, error: Error) => void): AppRoutes {
+  let routes = compiled.get(mount);
+  if (routes === undefined) compiled.set(mount, (routes = new AppRoutes(mount, fault)));
+  return routes;
+}
+
 /** The routes of one mounted app, matched by a strict, case-sensitive router with escaped keys. */
 class AppRoutes {
   readonly mount: AppMount;
@@ -233,13 +247,13 @@ class AppRoutes {
   readonly #router = new Router({ strict: true, sensitive: true });
   readonly #byLayer = new Map<unknown, Route>();
 
-  constructor(mount: AppMount, counter: { next: number }, fault: (mount: AppMount, error: Error) => void) {
+  constructor(mount: AppMount, fault: (mount: AppMount, error: Error) => void) {
     this.mount = mount;
     const routes: Route[] = [];
-    for (const [key, handler] of Object.entries(mount.provider.route)) {
+    for (const [order, [key, handler]] of Object.entries(mount.provider.route).entries()) {
       try {
         const parsed = parseRouteKey(key, mount.name);
-        routes.push(this.#route(parsed, handler as Route["handler"], counter.next++));
+        routes.push(this.#route(parsed, handler as Route["handler"], order));
       } catch (error) {
         fault(mount, error as Error);
       }

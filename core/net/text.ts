@@ -8,3 +8,18 @@ export function printable(text: string): string {
     return code.length > 2 ? `\\u${code.padStart(4, "0")}` : `\\x${code.padStart(2, "0")}`;
   });
 }
+
+/** Text for an HTML page, where it stands for itself in content and in quoted attributes. */
+export function escape_html(text: string): string {
+  return text.replace(/[&<>"']/g, (character) => `&#${character.charCodeAt(0)};`);
+}
+
+/** A number of bytes for people: "88 B", "1.2 kB", "73.4 MB" (powers of 1000). */
+export function size_text(bytes: number): string {
+  let value = bytes;
+  for (const unit of ["B", "kB", "MB", "GB", "TB"]) {
+    if (value < 999.5) return `${unit === "B" || value >= 99.5 ? Math.round(value) : value.toFixed(1)} ${unit}`;
+    value /= 1000;
+  }
+  return `${Math.round(value)} PB`;
+}

@@ -7,6 +7,7 @@ import {
   HttpService,
   type HttpSettings,
 } from "../../core/http/index.ts";
+import { ModhostError } from "../../core/index.ts";
 import type { CorsSettings, HttpProvider, Module, OwnedItem } from "../../core/types.ts";
 import { options } from "./options.ts";
 
@@ -91,8 +92,16 @@ function settingsOf(module: Module): HttpSettings {
     trustedProxies: module.get_option_array("trusted_proxies") ?? [],
     legacyForwarded: module.get_option_boolean("http_legacy_x_forwarded") ?? true,
     hosts: module.hosts(),
-    defaultHost: module.get_option_string("http_default_host"),
+    defaultHost: defaultHostOf(module),
   };
+}
+
+function defaultHostOf(module: Module): string | undefined {
+  const name = module.get_option_string("http_default_host");
+  const hosts = module.hosts();
+  if (name === undefined || hosts.length === 0 || hosts.includes(name.toLowerCase())) return name;
+  const allowed = `it must be one of hosts: ${hosts.join(", ")}`;
+  throw new ModhostError("OPTION_INVALID", { name: "http_default_host", value: JSON.stringify(name), allowed });
 }
 
 /** Puts a provider at its place; one that cannot be served is reported under its module. */

@@ -1,3 +1,4 @@
+import { escape_html, size_text } from "../../core/net/http.ts";
 import { style } from "./style.ts";
 
 export interface Entry {
@@ -32,7 +33,7 @@ export function textListing({ entries }: Listing): string {
 }
 
 export function htmlListing({ path, entries, parent }: Listing): string {
-  const title = escapeHtml(`Index of ${path}`);
+  const title = escape_html(`Index of ${path}`);
   const rows = entries.map(htmlRow);
   if (parent) rows.unshift(`<tr class="up"><td><a href="../">Parent folder</a></td><td></td><td></td></tr>`);
   const count = entries.length === 1 ? "1 entry" : `${entries.length} entries`;
@@ -47,7 +48,7 @@ export function htmlListing({ path, entries, parent }: Listing): string {
 </head>
 <body>
 <main>
-<h1><small>Index of</small> ${escapeHtml(path).replaceAll("/", "/<wbr>")}</h1>
+<h1><small>Index of</small> ${escape_html(path).replaceAll("/", "/<wbr>")}</h1>
 <table>
 <thead><tr><th scope="col">Name</th><th scope="col">Size</th><th scope="col">Modified (UTC)</th></tr></thead>
 <tbody>
@@ -68,21 +69,7 @@ function htmlRow({ name, size, modified }: Entry): string {
   const bytes = folder ? "" : ` title="${size} bytes"`;
   return (
     `<tr${folder ? ' class="folder"' : ""}><td><a href="./${encodeURIComponent(name)}${slash}">` +
-    `${escapeHtml(name)}${slash}</a></td><td${bytes}>${folder ? "" : sizeText(size)}</td>` +
+    `${escape_html(name)}${slash}</a></td><td${bytes}>${folder ? "" : size_text(size)}</td>` +
     `<td><time datetime="${iso}">${iso.slice(0, 10)} <span>${iso.slice(11, 16)}</span></time></td></tr>`
   );
-}
-
-/** 1,234,567 is "1.2 MB"; decimal units, as file managers show them. */
-function sizeText(bytes: number): string {
-  let value = bytes;
-  for (const unit of ["B", "kB", "MB", "GB", "TB"]) {
-    if (value < 999.5) return `${unit === "B" || value >= 99.5 ? Math.round(value) : value.toFixed(1)} ${unit}`;
-    value /= 1000;
-  }
-  return `${Math.round(value)} PB`;
-}
-
-function escapeHtml(text: string): string {
-  return text.replace(/[&<>"']/g, (character) => `&#${character.charCodeAt(0)};`);
 }

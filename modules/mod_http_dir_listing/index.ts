@@ -4,7 +4,7 @@ import { IncomingMessage, ServerResponse } from "node:http";
 import { Socket } from "node:net";
 import { basename, dirname, join, sep } from "node:path";
 import serveIndex from "serve-index";
-import { preferredType } from "../../core/http/index.ts";
+import { addVary, preferredType } from "../../core/http/index.ts";
 import type { DirectoryIndexEvent, Module } from "../../core/types.ts";
 import { type Entry, htmlListing, jsonListing, type Listing, textListing } from "./formats.ts";
 
@@ -23,7 +23,7 @@ export default function load(module: Module): void {
       const listing = await readListing(event);
       const format = formats[preferredType(event.request.headers.accept, ["html", "json", "text"])];
       response.headers.content_type = format.type;
-      response.headers.vary = response.headers.vary === undefined ? "Accept" : `${response.headers.vary}, Accept`;
+      addVary(response.headers, "Accept");
       return format.render(listing);
     } catch (error) {
       module.log.warn("Cannot list %s: %s", event.full_path, error instanceof Error ? error.message : error);

@@ -1,6 +1,6 @@
 /** Makes the error pages: small HTML, or JSON where the client prefers it. Answers `http-error` last of all hooks. */
 import { STATUS_CODES } from "node:http";
-import { preferredType } from "../../core/http/index.ts";
+import { addVary, preferredType } from "../../core/http/index.ts";
 import type { HttpErrorEvent, Module } from "../../core/types.ts";
 import { options } from "./options.ts";
 import { htmlPage, jsonPage } from "./page.ts";
@@ -25,8 +25,7 @@ export default function load(module: Module): void {
       detail: detailed && error !== undefined ? detailOf(error) : undefined,
     };
     const json = preferredType(request?.headers.accept, ["html", "json"]) === "json";
-    const { vary } = response.headers;
-    response.headers.vary = vary === undefined ? "Accept" : `${vary}, Accept`;
+    addVary(response.headers, "Accept");
     response.headers.content_type = `${json ? "application/json" : "text/html"}; charset=utf-8`;
     return json ? jsonPage(text) : htmlPage(text);
   };

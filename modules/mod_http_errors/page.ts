@@ -1,3 +1,5 @@
+import { escape_html } from "../../core/net/http.ts";
+
 /** What the error page says. */
 export interface ErrorText {
   readonly code: number;
@@ -23,17 +25,17 @@ footer { margin-top: 1.5rem; padding-top: .75rem; border-top: 1px solid var(--li
 `;
 
 export function htmlPage({ code, phrase, sentence, message, id, detail }: ErrorText): string {
-  const parts = [`<h1><b>${code}</b>${escapeHtml(phrase)}</h1>`, `<p>${escapeHtml(sentence)}</p>`];
-  if (message !== undefined) parts.push(`<p>${escapeHtml(message)}</p>`);
-  if (detail !== undefined) parts.push(`<pre>${escapeHtml(detail)}</pre>`);
-  if (id !== undefined) parts.push(`<footer>Request ${escapeHtml(id)}</footer>`);
+  const parts = [`<h1><b>${code}</b>${escape_html(phrase)}</h1>`, `<p>${escape_html(sentence)}</p>`];
+  if (message !== undefined) parts.push(`<p>${escape_html(message)}</p>`);
+  if (detail !== undefined) parts.push(`<pre>${escape_html(detail)}</pre>`);
+  if (id !== undefined) parts.push(`<footer>Request ${escape_html(id)}</footer>`);
   return `<!DOCTYPE html>
 <html lang="en">
 <head>
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta name="color-scheme" content="light dark">
-<title>${code} ${escapeHtml(phrase)}</title>
+<title>${code} ${escape_html(phrase)}</title>
 <style>${style}</style>
 </head>
 <body>
@@ -48,8 +50,4 @@ ${parts.join("\n")}
 /** The same as one JSON object, fields without value left out. */
 export function jsonPage({ code, phrase, sentence, message, id, detail }: ErrorText): string {
   return `${JSON.stringify({ code, error: phrase, message: message ?? sentence, id, detail })}\n`;
-}
-
-function escapeHtml(text: string): string {
-  return text.replace(/[&<>"']/g, (character) => `&#${character.charCodeAt(0)};`);
 }

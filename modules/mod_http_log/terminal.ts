@@ -1,4 +1,4 @@
-import { printable } from "../../core/net/http.ts";
+import { printable, size_text } from "../../core/net/http.ts";
 import type { HttpFinishedEvent } from "../../core/types.ts";
 
 const colors = { red: 31, green: 32, yellow: 33, cyan: 36, dim: 2 } as const;
@@ -14,7 +14,7 @@ export function terminalLine(event: HttpFinishedEvent, query: string | undefined
     printable(request.method),
     target,
     paint(statusColor(status), String(status || "---")),
-    paint("dim", sizeText(bytes)),
+    paint("dim", size_text(bytes)),
     slow ? paint("yellow", took) : paint("dim", took),
   ];
   if (!complete) words.push(paint("yellow", "client left"));
@@ -25,11 +25,6 @@ function statusColor(status: number): keyof typeof colors {
   if (status >= 500 || status === 0) return "red";
   if (status >= 400) return "yellow";
   return status >= 300 ? "cyan" : "green";
-}
-
-function sizeText(bytes: number): string {
-  if (bytes < 1000) return `${bytes} B`;
-  return bytes < 1_000_000 ? `${(bytes / 1000).toFixed(1)} kB` : `${(bytes / 1_000_000).toFixed(1)} MB`;
 }
 
 function paint(color: keyof typeof colors, text: string): string {
