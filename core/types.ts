@@ -6,7 +6,10 @@ import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Http2ServerRequest, Http2ServerResponse } from "node:http2";
 import type { Socket } from "node:net";
 import type { Readable } from "node:stream";
-import type { SecureContext, TlsOptions } from "node:tls";
+import type { TlsOptions } from "node:tls";
+import type { EventHandler } from "./events.ts";
+
+export type { EventHandler };
 
 // ------------------------------------------------------------------------------------------------ the module file
 
@@ -155,7 +158,7 @@ export interface Module {
   /** Calls `run(now, ...values)` after `delay` seconds; a returned number is the delay of the next call. */
   add_timer<A extends unknown[]>(
     delay: number,
-    run: (now: number, ...values: A) => number | undefined | undefined | Promise<number | undefined | undefined>,
+    run: (now: number, ...values: A) => number | void | undefined | Promise<number | void | undefined>,
     ...values: A
   ): Timer;
   /** Records anything else to be undone at unload: `release` is called once. */
@@ -217,10 +220,6 @@ export interface ModuleState {
   readonly holds: Readonly<Record<string, number>>;
 }
 
-export type { EventHandler } from "./events.ts";
-
-import type { EventHandler } from "./events.ts";
-
 // ---------------------------------------------------------------------------------------------- the HTTP provider
 
 /** `METHOD`, `METHOD /path` or `METHOD /path/*` (spec 2). */
@@ -230,7 +229,7 @@ export type RouteKey = string;
  * Answers a request (spec 4). `path` is the decoded part of the path that the wildcard stands for, without a leading
  * slash; undefined on a route without wildcard.
  */
-export type Handler = (event: HttpEvent, path: string) => HandlerResult | Promise<HandlerResult>;
+export type Handler = (event: HttpEvent, path: string) => HandlerResult | void | Promise<HandlerResult | void>;
 
 /**
  * string: the body. number: the status, with the error page from 400 on. true: `response.send` comes later.
@@ -240,7 +239,6 @@ export type HandlerResult =
   | string
   | number
   | boolean
-  | undefined
   | null
   | undefined
   | Uint8Array
@@ -261,7 +259,7 @@ export interface ResponseFields {
 
 export interface HttpProvider {
   /** Route key to handler; a value that is not a function is answered as if a handler had returned it. */
-  readonly route: Readonly<Record<RouteKey, Handler | Exclude<HandlerResult, void>>>;
+  readonly route: Readonly<Record<RouteKey, Handler | HandlerResult>>;
   /** Overrides the app name (discouraged). */
   readonly name?: string;
   /** Replaces `/<app-name>`; the option `http_paths` goes before it. */
@@ -329,7 +327,7 @@ export interface HttpRequest {
   readonly httpversion: string;
   /** The virtual host that serves the request; "*" when `hosts` is not set. */
   readonly host: string;
-  /** Aborted when the client goes away before the answer is complete, or the module is unloaded. */
+  /** Aborted when the client goes away before the answer is complete, or when its module leaves and the time for that is up. */
   readonly signal: AbortSignal;
   /** Node's own object. */
   readonly raw: IncomingMessage | Http2ServerRequest;
@@ -476,5 +474,3 @@ export interface ServeOptions {
   /** Seconds for which clients may keep files unasked; without it no Cache-Control is sent. */
   readonly max_age?: number;
 }
-
-export type { SecureContext };
