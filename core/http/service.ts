@@ -1,12 +1,8 @@
-import { Http2ServerRequest } from "node:http2";
-import Koa from "koa";
-import { reasonOf } from "../errors.ts";
 import type { NodeRequest } from "./body.ts";
-import { Exchange } from "./exchange.ts";
-import { scanHead } from "./head.ts";
 import { badHost, VirtualHosts } from "./hosts.ts";
 import { Listeners, type TlsSource } from "./listeners.ts";
-import { decodePath, parseTarget } from "./paths.ts";
+import { decodePath } from "./paths.ts";
+import { pipeline } from "./pipeline.ts";
 import { ProgressWatch } from "./progress.ts";
 import { TrustedProxies } from "./proxies.ts";
 import type { NodeResponse } from "./response.ts";
@@ -27,11 +23,10 @@ export interface Explanation {
   readonly reason: string;
 }
 
-const done = Promise.resolve();
+type Handle = (request: NodeRequest, response: NodeResponse) => void;
+
 /** Requests whose clients wait to be asked for the body. */
 const expecting = new WeakSet<NodeRequest>();
-const versions: ReadonlySet<string> = new Set(["1.1", "1.0"]);
-const nowhere = { rawPath: "/", query: undefined, scheme: undefined, authority: undefined };
 
 /** Serves a table of routes over connections that it is handed: Koa is the pipeline, the table decides. */
 export class HttpService {
@@ -42,7 +37,8 @@ export class HttpService {
   readonly listeners: Listeners;
   /** No further request is taken on a connection once its current one is answered. */
   stopping = false;
-  readonly #hosts: VirtualHosts;
+  readonly hosts: VirtualHosts;
+  readonly #handle: Handle;
   /** Serves what still comes on the connections of this one. */
   #successor: HttpService | undefined;
   readonly #predecessors = new Set<HttpService>();
@@ -55,19 +51,11 @@ export class HttpService {
     this.environment = environment;
     this.watch = new ProgressWatch(settings.progressTimeout, settings.progressBytes);
     this.proxies = new TrustedProxies(settings.trustedProxies, settings.legacyForwarded);
-    this.#hosts = new VirtualHosts(settings.hosts, settings.defaultHost);
-    const koa = new Koa();
-    koa.use((context) => {
-      context.respond = false;
-      this.#serve(context.req, context.res);
-      return done;
-    });
-    // What reaches Koa's own error path is the loss of a connection: handlers' failures are answered before.
-    koa.on("error", (error) => environment.log.debug("%s", reasonOf(error)));
-    const handle = koa.callback();
+    this.hosts = new VirtualHosts(settings.hosts, settings.defaultHost);
+    this.#handle = pipeline(this).callback() as unknown as Handle;
     this.listeners = new Listeners(settings, environment, tls, (request, response, expects) => {
       if (expects) expecting.add(request);
-      void handle(request as Parameters<typeof handle>[0], response as Parameters<typeof handle>[1]);
+      (this.#successor ?? this).#handle(request, response);
     });
   }
 
@@ -76,28 +64,29 @@ export class HttpService {
    * for the next request; requests in flight go on with the one they began with.
    */
   mount(mounts: readonly AppMount[]): void {
-    if (this.#built !== undefined || this.#mounts.length === 0) queueMicrotask(() => this.#table);
+    if (this.#built !== undefined || this.#mounts.length === 0) queueMicrotask(() => this.table);
     this.#mounts = mounts;
     this.#built = undefined;
   }
 
-  get #table(): RouteTable {
+  /** Built when it is first asked for after a change. */
+  get table(): RouteTable {
     this.#built ??= new RouteTable(this.#mounts, (mount, error) => mount.owner.log.error("%s", error.message));
     return this.#built;
   }
 
   routes(): RouteInfo[] {
-    return this.#table.list();
+    return this.table.list();
   }
 
   explain(method: string, path: string, authority?: string): Explanation {
     const verb = method.toUpperCase();
-    const chosen = this.#hosts.choose(authority);
+    const chosen = this.hosts.choose(authority);
     const host = typeof chosen === "string" ? chosen : undefined;
     const base = { method: verb, host, path: decodePath(path), candidates: [] };
     if (chosen === badHost) return { ...base, status: 400, reason: "That is no host name" };
     if (host === undefined) return { ...base, status: 404, reason: "No such host, and http_default_host is not set" };
-    const resolution = this.#table.resolve(host, verb, path);
+    const resolution = this.table.resolve(host, verb, path);
     if (resolution === undefined) return { ...base, status: 400, reason: "The path climbs above the root" };
     const candidates = resolution.candidates.map(({ route, argument }) => {
       const { method: key, path: routePath, host: routeHost, app, module, kind } = route;
@@ -145,40 +134,5 @@ export class HttpService {
     if (this.#successor !== undefined) return;
     this.stop();
     await Promise.all([this, ...this.#predecessors].map(({ listeners }) => listeners.close(grace)));
-  }
-
-  #serve(request: NodeRequest, response: NodeResponse): void {
-    if (this.#successor !== undefined) {
-      this.#successor.#serve(request, response);
-      return;
-    }
-    const head = scanHead(request.rawHeaders);
-    const target = parseTarget(request.url as string);
-    const method = request.method as string;
-    const begin = (path: string, host: string) =>
-      new Exchange(this, request, response, head, target ?? nowhere, path, host);
-    if (!(request instanceof Http2ServerRequest || versions.has(request.httpVersion))) {
-      begin("/", "*").refuse(505);
-      return;
-    }
-    if (target === undefined) {
-      if (request.url === "*" && method === "OPTIONS") begin("*", "*").response.send();
-      else begin("/", "*").refuse(400, "The request target is not a path");
-      return;
-    }
-    const authority = target.authority ?? head.authority;
-    const host = this.#hosts.choose(authority);
-    const isMissing = head.authority === undefined && request.httpVersion === "1.1";
-    if (isMissing || head.ambiguousHost || host === badHost) {
-      begin(target.rawPath, "*").refuse(400, "Missing or invalid Host header");
-      return;
-    }
-    if (typeof host === "symbol") {
-      begin(target.rawPath, "*").refuse(404, `Unknown host: ${authority ?? ""}`);
-      return;
-    }
-    const resolution = this.#table.resolve(host, method, target.rawPath);
-    if (resolution === undefined) begin(target.rawPath, host).refuse(400, "Invalid path");
-    else begin(resolution.path, host).begin(resolution);
   }
 }

@@ -1,0 +1,80 @@
+import { Http2ServerRequest } from "node:http2";
+import Koa, { type Middleware } from "koa";
+import { reasonOf } from "../errors.ts";
+import { Exchange } from "./exchange.ts";
+import { type HeadFacts, scanHead } from "./head.ts";
+import { badHost } from "./hosts.ts";
+import { parseTarget, type Target } from "./paths.ts";
+import type { HttpService } from "./service.ts";
+
+/** What the first step found out, for those after it. */
+interface Admitted {
+  readonly head: HeadFacts;
+  readonly target: Target;
+  /** The virtual host that serves the request. */
+  readonly host: string;
+}
+
+type Step = Middleware<{ admitted: Admitted }>;
+
+/** Every step answers through the service, or hands on: there is nothing that Koa has to wait for. */
+const done = Promise.resolve();
+const versions: ReadonlySet<string> = new Set(["1.0", "1.1"]);
+const nowhere: Target = { rawPath: "/", query: undefined, scheme: undefined, authority: undefined };
+
+/**
+ * The Koa application that every request goes through: `admit`, then `dispatch`. Answers are the service's own, with
+ * the headers that a handler set, also on failures; and of forwarding headers only those of trusted proxies count
+ * (`app.proxy` stays off).
+ */
+export function pipeline(service: HttpService): Koa {
+  const koa = new Koa();
+  // What reaches Koa's own error path is the loss of a connection: handlers' failures are answered before.
+  koa.on("error", (error) => service.environment.log.debug("%s", reasonOf(error)));
+  koa.use(admit(service));
+  koa.use(dispatch(service));
+  return koa;
+}
+
+/** Refuses what is no request for this server: its version, target and host. */
+function admit(service: HttpService): Step {
+  return function admit(context, next) {
+    context.respond = false;
+    const { req: raw, res } = context;
+    const head = scanHead(raw.rawHeaders);
+    const target = parseTarget(raw.url as string);
+    const refuse = (path: string, status: number, message?: string) => {
+      new Exchange(service, raw, res, head, target ?? nowhere, path, "*").refuse(status, message);
+      return done;
+    };
+    const isHttp2 = (raw as unknown) instanceof Http2ServerRequest;
+    if (!isHttp2 && !versions.has(raw.httpVersion)) return refuse("/", 505);
+    if (target === undefined) {
+      if (raw.url !== "*" || raw.method !== "OPTIONS") return refuse("/", 400, "The request target is not a path");
+      new Exchange(service, raw, res, head, nowhere, "*", "*").response.send();
+      return done;
+    }
+    const authority = target.authority ?? head.authority;
+    const host = service.hosts.choose(authority);
+    const isMissing = head.authority === undefined && raw.httpVersion === "1.1";
+    if (isMissing || head.ambiguousHost || host === badHost) {
+      return refuse(target.rawPath, 400, "Missing or invalid Host header");
+    }
+    if (typeof host === "symbol") return refuse(target.rawPath, 404, `Unknown host: ${authority ?? ""}`);
+    context.state.admitted = { head, target, host };
+    return next();
+  };
+}
+
+/** Finds the routes of the request, and lets their handlers answer. */
+function dispatch(service: HttpService): Step {
+  return function dispatch(context) {
+    const { req: raw, res } = context;
+    const { head, target, host } = context.state.admitted;
+    const resolution = service.table.resolve(host, raw.method as string, target.rawPath);
+    const exchange = new Exchange(service, raw, res, head, target, resolution?.path ?? target.rawPath, host);
+    if (resolution === undefined) exchange.refuse(400, "Invalid path");
+    else exchange.begin(resolution);
+    return done;
+  };
+}
