@@ -44,9 +44,9 @@ export class TrustedProxies {
     let ip = address;
     let secure = encrypted;
     if (!trusted) return { ip, secure };
-    const hops = this.#legacy
-      ? legacyHops(headers.x_forwarded_for, headers.x_forwarded_proto)
-      : forwardedHops(headers.forwarded);
+    const { x_forwarded_for: addresses, x_forwarded_proto: protocol, forwarded } = headers;
+    if (addresses === undefined && protocol === undefined && forwarded === undefined) return { ip, secure };
+    const hops = this.#legacy ? legacyHops(addresses, protocol) : forwardedHops(forwarded);
     for (const hop of hops.reverse()) {
       if (hop.proto !== undefined) secure = hop.proto === "https";
       const next = hop.for === undefined ? undefined : plainAddress(hop.for);
@@ -83,7 +83,6 @@ interface Hop {
 }
 
 function legacyHops(addresses: string | undefined, protocol: string | undefined): Hop[] {
-  if (addresses === undefined && protocol === undefined) return [];
   const proto = protocol?.split(",").at(-1)?.trim().toLowerCase();
   const hops: Hop[] = (addresses ?? "")
     .split(",")

@@ -1,7 +1,7 @@
 import type { HttpFinishedEvent } from "../../core/types.ts";
 
-/** Characters that JSON text cannot hold as they are. */
-const special = /["\\\p{Cc}\p{Cs}]/u;
+/** Anything but printable ASCII that JSON text holds as it is. */
+const special = /[^ !#-[\]-~]/;
 
 const quote = (text: string): string => (special.test(text) ? JSON.stringify(text) : `"${text}"`);
 

@@ -2,9 +2,9 @@
 import assert from "node:assert/strict";
 import { mkdir, realpath, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { test } from "node:test";
+import { describe } from "node:test";
 import type { Handler, Module } from "../../core/types.ts";
-import { startHost, withHost } from "../support/host.ts";
+import { withHost } from "../support/host.ts";
 import { overEach } from "../support/transports.ts";
 
 type Serve = (
@@ -76,19 +76,21 @@ overEach(host, "C4.11 serve returns a handler for plain and for wildcard routes"
   assert.equal(await client.text("/static/tree/indexed/start.htm"), "own index");
 });
 
-test("C4.12 listings are made by another module", async () => {
-  await using bare = await startHost({
+describe("without a listing module", () => {
+  const bare = withHost({
     prepare: site,
     modules: statics,
     config: { modules_enabled: ["http", "http_errors", "http_files"] },
   });
-  const client = bare.client("HTTP/1.1");
-  assert.equal(await client.status("/static/listed/listed/"), 403);
-  assert.equal(await client.status("/static/tree/page.html"), 200);
+
+  overEach(bare, "C4.12 listings are made by another module", async (client) => {
+    assert.equal(await client.status("/static/listed/listed/"), 403);
+    assert.equal(await client.status("/static/tree/page.html"), 200);
+  });
 });
 
-test("C4.13 module.get_directory gives the module's own directory", async () => {
-  await using files = await startHost({
+describe("with a module of a folder", () => {
+  const files = withHost({
     async prepare(folder) {
       await mkdir(join(folder, "plugins", "mod_http_home", "www"), { recursive: true });
       await writeFile(join(folder, "plugins", "mod_http_home", "www", "index.html"), "beside the module");
@@ -105,10 +107,12 @@ test("C4.13 module.get_directory gives the module's own directory", async () => 
     },
     config: (folder) => ({ plugin_paths: [join(folder, "plugins")], modules_enabled: ["http_home"] }),
   });
-  const client = files.client("HTTP/1.1");
-  const directory = await client.text("/home/directory");
-  assert.equal(await realpath(directory), await realpath(join(files.folder, "plugins", "mod_http_home")));
-  assert.equal(await client.text("/home/www/"), "beside the module");
+
+  overEach(files, "C4.13 module.get_directory gives the module's own directory", async (client, { folder }) => {
+    const directory = await client.text("/home/directory");
+    assert.equal(await realpath(directory), await realpath(join(folder, "plugins", "mod_http_home")));
+    assert.equal(await client.text("/home/www/"), "beside the module");
+  });
 });
 
 overEach(host, "D53 a directory without slash is redirected, keeping the query", async (client) => {

@@ -2,18 +2,19 @@
 import assert from "node:assert/strict";
 import { stat } from "node:fs/promises";
 import { join } from "node:path";
-import { test } from "node:test";
+import { after, describe, test } from "node:test";
 import { connect } from "node:tls";
 import type { Module } from "../../core/types.ts";
-import { startHost } from "../support/host.ts";
+import { startHost, withHost } from "../support/host.ts";
+import { overEach } from "../support/transports.ts";
 
 const app = (text: () => string) => (module: Module) => {
   module.depends("http");
   module.provides("http", { route: { GET: text } });
 };
 
-test("D59 module.depends gives what the dependency's function returned, at once", async () => {
-  await using host = await startHost({
+describe("with a dependency", () => {
+  const host = withHost({
     modules: {
       // Listed before the module that it needs, so that its first attempt is undone.
       mod_http_user(module) {
@@ -24,12 +25,15 @@ test("D59 module.depends gives what the dependency's function returned, at once"
       mod_tool: () => ({ shout: (text: string) => text.toUpperCase() }),
     },
   });
-  assert.equal(await host.client("HTTP/1.1").text("/user"), "HELLO");
+
+  overEach(host, "D59 module.depends gives what the dependency's function returned, at once", async (client) => {
+    assert.equal(await client.text("/user"), "HELLO");
+  });
 });
 
-test("D60 a load attempt that finds its dependency missing is undone and runs again, even if the module catches it", async () => {
+describe("with a dependency that is loaded late", () => {
   let attempts = 0;
-  await using host = await startHost({
+  const host = withHost({
     plugins: { mod_late_tool: `export default () => "tool";` },
     modules: {
       mod_http_catching(module) {
@@ -44,17 +48,24 @@ test("D60 a load attempt that finds its dependency missing is undone and runs ag
       },
     },
   });
-  const client = host.client("HTTP/1.1");
-  assert.ok(attempts >= 2, `${attempts} attempts`);
-  assert.equal(await client.text(`/catching/${attempts}`), "served");
-  assert.equal(await client.status("/catching/1"), 404);
+
+  overEach(
+    host,
+    "D60 a load attempt that finds its dependency missing is undone and runs again, even if the module catches it",
+    async (client) => {
+      assert.ok(attempts >= 2, `${attempts} attempts`);
+      assert.equal(await client.text(`/catching/${attempts}`), "served");
+      assert.equal(await client.status("/catching/1"), 404);
+    },
+  );
 });
 
-test("D61 export const depends loads the dependencies first and spares the second attempt", async () => {
+describe("with a declared dependency", () => {
   const key = Symbol.for("modhost.test.attempts");
   const counter = globalThis as unknown as Record<symbol, number>;
   counter[key] = 0;
-  await using host = await startHost({
+  after(() => delete counter[key]);
+  const host = withHost({
     plugins: {
       mod_first_needed: `export default () => "needed";`,
       mod_http_declared: `export const depends = ["http", "first_needed"];
@@ -66,14 +77,20 @@ test("D61 export const depends loads the dependencies first and spares the secon
     },
     config: { modules_enabled: ["http_declared"] },
   });
-  assert.equal(await host.client("HTTP/1.1").text("/declared"), "needed");
-  assert.equal(counter[key], 1);
-  delete counter[key];
+
+  overEach(
+    host,
+    "D61 export const depends loads the dependencies first and spares the second attempt",
+    async (client) => {
+      assert.equal(await client.text("/declared"), "needed");
+      assert.equal(counter[key], 1);
+    },
+  );
 });
 
-test("D62 the life-cycle functions run in order, and the module's function may be async", async () => {
+describe("with a module that tells of its life", () => {
   const steps: string[] = [];
-  const host = await startHost({
+  const host = withHost({
     modules: {
       async mod_http_life(module) {
         steps.push("function");
@@ -85,15 +102,20 @@ test("D62 the life-cycle functions run in order, and the module's function may b
       },
     },
   });
-  try {
-    assert.equal(await host.client("HTTP/1.1").text("/life"), "alive");
-    assert.deepEqual(steps.slice(-3), ["function", "load", "ready"]);
-    await host.host.unload("http_life");
-    assert.equal(steps.at(-1), "unload");
-    assert.equal(await host.client("HTTP/1.1").status("/life"), 404);
-  } finally {
-    await host.stop();
-  }
+
+  overEach(
+    host,
+    "D62 the life-cycle functions run in order, and the module's function may be async",
+    async (client, running) => {
+      assert.equal(await client.text("/life"), "alive");
+      assert.deepEqual(steps.slice(-3), ["function", "load", "ready"]);
+      await running.host.unload("http_life");
+      assert.equal(steps.at(-1), "unload");
+      assert.equal(await client.status("/life"), 404);
+      // For the next transport.
+      await running.host.load("http_life");
+    },
+  );
 });
 
 test("D63 hooks run by priority until one answers", async () => {
@@ -116,8 +138,8 @@ test("D63 hooks run by priority until one answers", async () => {
   assert.deepEqual(heard, ["high", "default", "answers"]);
 });
 
-test("D64 a loose file imports modhost/net/http from the running host", async () => {
-  await using host = await startHost({
+describe("with a loose file", () => {
+  const host = withHost({
     plugins: {
       mod_http_loose: `import { formdecode } from "modhost/net/http";
         export default (module) => {
@@ -127,11 +149,14 @@ test("D64 a loose file imports modhost/net/http from the running host", async ()
     },
     config: { modules_enabled: ["http_loose"] },
   });
-  assert.equal(await host.client("HTTP/1.1").text({ method: "POST", path: "/loose/", body: "name=a+b" }), "a b");
+
+  overEach(host, "D64 a loose file imports modhost/net/http from the running host", async (client) => {
+    assert.equal(await client.text({ method: "POST", path: "/loose/", body: "name=a+b" }), "a b");
+  });
 });
 
-test("D65 a broken module is a status: the others go on and nothing of it stays live", async () => {
-  await using host = await startHost({
+describe("with a broken module", () => {
+  const host = withHost({
     modules: {
       mod_http_broken(module) {
         module.depends("http");
@@ -141,13 +166,19 @@ test("D65 a broken module is a status: the others go on and nothing of it stays 
       mod_http_sound: app(() => "sound"),
     },
   });
-  const client = host.client("HTTP/1.1");
-  assert.equal(await client.text("/sound"), "sound");
-  assert.equal(await client.status("/broken"), 404);
-  const state = host.host.modules().find(({ name }) => name === "http_broken");
-  assert.equal(state?.status, "failed");
-  assert.match(state.note ?? "", /broken on purpose/);
-  assert.match(host.log(), /broken on purpose/);
+
+  overEach(
+    host,
+    "D65 a broken module is a status: the others go on and nothing of it stays live",
+    async (client, running) => {
+      assert.equal(await client.text("/sound"), "sound");
+      assert.equal(await client.status("/broken"), 404);
+      const state = running.host.modules().find(({ name }) => name === "http_broken");
+      assert.equal(state?.status, "failed");
+      assert.match(state.note ?? "", /broken on purpose/);
+      assert.match(running.log(), /broken on purpose/);
+    },
+  );
 });
 
 test("D66 module.http_url gives the URL of an app, after http_external_url and http_paths", async () => {

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { test } from "node:test";
+import { describe, test } from "node:test";
 import type { HttpEvent, Module } from "../../core/types.ts";
 import { startHost, withHost } from "../support/host.ts";
 import { overEach } from "../support/transports.ts";
@@ -126,8 +126,8 @@ overEach(host, "C1.8 a name in the provider overrides the app name, as it is", a
   assert.equal(await client.text("/mod_http_literal"), "literal");
 });
 
-test("C1.9 a module is a file in the server's language", async () => {
-  await using files = await startHost({
+describe("modules of files", () => {
+  const files = withHost({
     async prepare(folder) {
       await mkdir(join(folder, "plugins"));
       const source = (types: string) =>
@@ -140,7 +140,10 @@ test("C1.9 a module is a file in the server's language", async () => {
     },
     config: (folder) => ({ plugin_paths: [join(folder, "plugins")], modules_enabled: ["typed", "untyped"] }),
   });
-  for (const app of ["/typed", "/untyped"]) assert.equal(await files.client("HTTP/1.1").text(app), "from a file");
+
+  overEach(files, "C1.9 a module is a file in the server's language", async (client) => {
+    for (const app of ["/typed", "/untyped"]) assert.equal(await client.text(app), "from a file");
+  });
 });
 
 overEach(host, "C2.1 module.provides declares an HTTP provider", async (client) => {
@@ -157,19 +160,17 @@ overEach(host, "C2.3 the name of a provider may be left out", async (client) => 
   assert.equal(await client.text("/keys"), "base");
 });
 
-test("C2.4 module.depends loads mod_http", async () => {
-  await using fresh = await startHost({
+describe("with one module alone", () => {
+  const fresh = withHost({
     config: { modules_enabled: [] },
     modules: { mod_http_alone: answering("alone") },
   });
-  assert.equal(await fresh.client("HTTP/1.1").text("/alone"), "alone");
-  assert.deepEqual(
-    fresh.host
-      .modules()
-      .map(({ name, status }) => `${name} ${status}`)
-      .sort(),
-    ["http loaded", "http_alone loaded"],
-  );
+
+  overEach(fresh, "C2.4 module.depends loads mod_http", async (client, { host }) => {
+    assert.equal(await client.text("/alone"), "alone");
+    const states = host.modules().map(({ name, status }) => `${name} ${status}`);
+    assert.deepEqual(states.sort(), ["http loaded", "http_alone loaded"]);
+  });
 });
 
 overEach(host, "C2.23 the key METHOD serves the app base path for that method", async (client) => {
@@ -217,8 +218,8 @@ overEach(host, "D2 a key is matched letter by letter against the decoded path", 
   assert.equal(await client.status("/keys/brack"), 404);
 });
 
-test("D3 a key with an unknown method, or without one, is refused at load by name", async () => {
-  await using wrong = await startHost({
+describe("with wrong keys", () => {
+  const wrong = withHost({
     modules: {
       mod_http_wrong(module) {
         module.depends("http");
@@ -228,12 +229,12 @@ test("D3 a key with an unknown method, or without one, is refused at load by nam
       },
     },
   });
-  assert.match(wrong.log(), /BREW/);
-  assert.match(wrong.log(), /wrong/);
-  assert.match(wrong.log(), /\/nomethod/);
-  const client = wrong.client("HTTP/1.1");
-  assert.equal(await client.text("/wrong/good"), "good");
-  assert.equal(await client.status("/wrong/nomethod"), 404);
+
+  overEach(wrong, "D3 a key with an unknown method, or without one, is refused at load by name", async (client) => {
+    for (const named of [/BREW/, /wrong/, /\/nomethod/]) assert.match(wrong().log(), named);
+    assert.equal(await client.text("/wrong/good"), "good");
+    for (const path of ["/wrong/nomethod", "/wrong/pot"]) assert.equal(await client.status(path), 404, path);
+  });
 });
 
 test("D4 overriding the app name is warned about", () => {

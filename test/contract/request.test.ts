@@ -1,6 +1,6 @@
 /** Part 2 of the specification: the event and its request. */
 import assert from "node:assert/strict";
-import { describe, test } from "node:test";
+import { describe } from "node:test";
 import { type Form, formdecode } from "../../core/net/http.ts";
 import type { HttpEvent, Module } from "../../core/types.ts";
 import { withHost } from "../support/host.ts";
@@ -299,8 +299,11 @@ describe("behind a proxy", () => {
     assert.equal(await client.text({ path: "/who", headers: forwarded }), `127.0.0.1 ${client.secure}`);
   });
 
-  test("D15 forwarding headers of the loopback are believed by default", async () => {
-    const reply = await host().client("HTTP/1.1").json({ path: "/req/echo", headers: forwarded });
-    assert.deepEqual([reply.ip, reply.secure], ["203.0.113.7", true]);
+  overEach(host, "D15 forwarding headers of the loopback are believed by default", async (client) => {
+    for (const proto of ["https", "http"]) {
+      const headers = { ...forwarded, "x-forwarded-proto": proto };
+      const reply = await client.json({ path: "/req/echo", headers });
+      assert.deepEqual([reply.ip, reply.secure], ["203.0.113.7", proto === "https"]);
+    }
   });
 });

@@ -14,6 +14,12 @@ const protocolFields = new Set(["date", "connection", "keep-alive", "transfer-en
 
 let ran: string[] = [];
 
+/** Kept with the state of the response of `/stream/fields` when it is over. */
+let ended = Promise.withResolvers<string>();
+
+const stateOf = ({ finished, headers_sent, is_head_request }: HttpResponse) =>
+  `${finished} ${headers_sent} ${is_head_request}`;
+
 const provide = (route: HttpProvider["route"]) => (module: Module) => {
   module.depends("http");
   module.provides("http", { route });
@@ -182,7 +188,13 @@ const host = withHost({
         return "x";
       },
       "GET /fields"({ response }: { response: HttpResponse }) {
-        return `${response.finished} ${response.headers_sent} ${response.is_head_request}`;
+        response.on_destroy = () => ended.resolve(stateOf(response));
+        return stateOf(response);
+      },
+      async *"GET /fields-sending"({ response }: { response: HttpResponse }) {
+        yield "begun, ";
+        await turn();
+        yield stateOf(response);
       },
     }),
   }),
@@ -373,5 +385,11 @@ overEach(host, "D35 on_destroy is called once when the answer is complete", asyn
 });
 
 overEach(host, "D36 finished, headers_sent and is_head_request tell the state of the response", async (client) => {
-  assert.equal(await client.text("/stream/fields"), "false false false");
+  for (const method of ["GET", "HEAD"]) {
+    ended = Promise.withResolvers();
+    const { text } = await client.request({ method, path: "/stream/fields" });
+    assert.equal(text, method === "GET" ? "false false false" : "");
+    assert.equal(await ended.promise, `true true ${method === "HEAD"}`);
+  }
+  assert.equal(await client.text("/stream/fields-sending"), "begun, false true false");
 });
