@@ -5,8 +5,30 @@ const special = /[^ !#-[\]-~]/;
 
 const quote = (text: string): string => (special.test(text) ? JSON.stringify(text) : `"${text}"`);
 
-const field = (name: string, text: string | undefined): string =>
-  text === undefined ? "" : `,"${name}":${quote(text)}`;
+const knownTexts = 500;
+const knownLength = 200;
+
+/** Writes one field of the line. Most clients send what others sent before: the form of short texts is kept. */
+function fieldOf(name: string): (text: string | undefined) => string {
+  const known = new Map<string, string>();
+  return (text) => {
+    if (text === undefined) return "";
+    let form = known.get(text);
+    if (form === undefined) {
+      form = `,"${name}":${quote(text)}`;
+      if (known.size >= knownTexts) known.clear();
+      if (text.length <= knownLength) known.set(text, form);
+    }
+    return form;
+  };
+}
+
+const host = fieldOf("host");
+const path = fieldOf("path");
+const query = fieldOf("query");
+const app = fieldOf("app");
+const agent = fieldOf("agent");
+const referer = fieldOf("referer");
 
 /**
  * One line in the form that the host's log (pino) has. Written out here, since this runs for every request and going
@@ -23,9 +45,9 @@ export function jsonLine(
   const complete = event.complete ? "" : ',"complete":false';
   return (
     `{"level":"${level}"${timeField()},"id":"${request.id}","ip":${quote(request.ip)},"method":"${request.method}"` +
-    `${field("host", headers.host)}${field("path", request.url.raw_path)}${field("query", shown.query)}` +
+    `${host(headers.host)}${path(request.url.raw_path)}${query(shown.query)}` +
     `,"status":${event.status},"bytes":${event.bytes},"ms":${Math.round(event.duration * 100) / 100}` +
-    `${field("app", event.app)}${field("agent", headers.user_agent)}${field("referer", shown.referer)}${complete}}\n`
+    `${app(event.app)}${agent(headers.user_agent)}${referer(shown.referer)}${complete}}\n`
   );
 }
 
