@@ -268,13 +268,21 @@ class ModuleHost implements Host {
     this.#log = createLog({ ...Object.fromEntries(known), ...this.#options.log });
   }
 
+  /** @throws {ModhostError} MODULE_NOT_FOUND, MODULE_INVALID for two of one name */
   #given(config: Config): ModuleSource[] {
-    return (this.#options.modules ?? []).map((given, index) => {
+    const sources = (this.#options.modules ?? []).map((given, index): ModuleSource => {
       if (typeof given === "string") return locatePath(this.#entry(given, true));
       const definition = typeof given === "function" ? { load: given } : given;
       const name = moduleName(given.name) || `given_${index + 1}`;
       return { name, definition, file: undefined, directory: config.directory, root: undefined };
     });
+    for (const [index, { name, file }] of sources.entries()) {
+      const other = sources.find((source, at) => at < index && source.name === name);
+      if (other === undefined) continue;
+      const reason = `${other.file ?? "another module"} is called ${name}, too: rename one of them`;
+      throw new ModhostError("MODULE_INVALID", { file: file ?? name, reason });
+    }
+    return sources;
   }
 
   /** Paths count from `cwd`; names stay. */

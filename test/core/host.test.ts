@@ -411,3 +411,13 @@ test("a test host that cannot start leaves no folder, and says which scheme is m
   const running = await hostOf(t, {});
   assert.throws(() => running.url("/"), /no http port/);
 });
+
+test("two modules of one name stop the start, and both are named", async () => {
+  const hello = { name: "hello", load: () => undefined };
+  const host = createHost({
+    config: { modules_enabled: [] },
+    modules: [hello, { ...hello, name: "mod_hello" }],
+    log: false,
+  });
+  await assert.rejects(host.start(), { code: "MODULE_INVALID", message: /called hello, too: rename one/ });
+});
