@@ -32,7 +32,9 @@ export const check: Command = {
         return [labelOf(module), module.status, file.startsWith("../..") ? (module.file ?? "") : file];
       });
       return [
-        `config   ${report.config ?? "none found: the embedded default"}`,
+        ...(report.config === undefined && report.modules.length === 0
+          ? []
+          : [`config   ${report.config ?? "none found: the embedded default"}`]),
         ...(modules.length === 0 ? [] : ["", columns(modules), ""]),
         ...report.warnings.map(line("yellow", "warning")),
         ...report.problems.map(line("red", "problem")),
@@ -73,7 +75,8 @@ async function certificateReport(config: Config): Promise<Pick<Report, "problems
 
 /** The host does not even start: no module was loaded. */
 function failed(error: unknown): Report {
-  const { list, file } = (ModhostError.is(error) ? error.details : {}) as { list?: unknown; file?: string };
+  const details = (ModhostError.is(error) ? error.details : {}) as { list?: unknown; file?: string; path?: string };
+  const { list, file = details.path } = details;
   const [, ...lines] = reasonOf(error).split("\n");
   const problems = Array.isArray(list) ? lines.map((line) => line.trim()) : [reasonOf(error)];
   return { ok: false, config: file, modules: [], problems, warnings: [] };
