@@ -21,6 +21,8 @@ export class Listeners {
   readonly #plain: Server;
   readonly #secure: Http2SecureServer | undefined;
   readonly #sockets = new Set<Socket>();
+  /** Connections that sent what is no request. */
+  readonly #refused = new WeakSet<Socket>();
   readonly #sessions = new Set<ServerHttp2Session>();
   #onEmpty: (() => void)[] = [];
 
@@ -127,8 +129,14 @@ export class Listeners {
     session.setTimeout(idleTimeout * 1000, () => session.close());
   }
 
-  /** Answers what is no request, and closes. */
+  /** Answers what is no request, once, and closes: each further piece that arrives is an error of its own. */
   #malformed(error: NodeJS.ErrnoException, socket: Socket): void {
+    if (this.#refused.has(socket)) return;
+    this.#refused.add(socket);
+    this.#refuse(error, socket);
+  }
+
+  #refuse(error: NodeJS.ErrnoException, socket: Socket): void {
     const status = malformedStatus(error.code);
     if (status === undefined || !socket.writable) {
       socket.destroy();
@@ -137,7 +145,7 @@ export class Listeners {
     const inFlight = (socket as unknown as { _httpMessage?: ServerResponse | null })._httpMessage;
     if (inFlight?.req.complete === true) {
       // What follows a whole request is wrong: its answer reaches the client first.
-      inFlight.once("close", () => this.#malformed(error, socket));
+      inFlight.once("close", () => this.#refuse(error, socket));
       return;
     }
     if (inFlight?.headersSent === true) {

@@ -103,6 +103,28 @@ describe("what careless handlers, hooks and clients cannot do", () => {
     assert.match(await raw(other.port, garbage), /^HTTP\/1\.1 400 .*400 Bad Request/s);
   });
 
+  test("garbage behind a request is refused once, after its answer, however many pieces it comes in", async () => {
+    const warnings: Error[] = [];
+    const warn = (warning: Error) => void warnings.push(warning);
+    process.on("warning", warn);
+    const release = Promise.withResolvers<string>();
+    await using host = await TestService.start({ route: { "GET /": () => release.promise } });
+    const socket = connect({ port: host.port, host: "127.0.0.1", noDelay: true });
+    socket.on("error", () => undefined);
+    socket.write("GET /app/ HTTP/1.1\r\nHost: a\r\n\r\n");
+    while (host.mount.active.size === 0) await new Promise((resolve) => setTimeout(resolve, 2));
+    for (let piece = 0; piece < 20; piece += 1) {
+      socket.write("\u0000garbage\r\n\r\n");
+      await new Promise((resolve) => setTimeout(resolve, 2));
+    }
+    release.resolve("answered");
+    let text = "";
+    for await (const chunk of socket) text += chunk;
+    process.off("warning", warn);
+    assert.deepEqual(text.match(/HTTP\/1\.1 \d+/g), ["HTTP/1.1 200", "HTTP/1.1 400"]);
+    assert.deepEqual(warnings, []);
+  });
+
   test("trailers that cannot be had break that answer only", async () => {
     await using host = await TestService.start({
       route: {
