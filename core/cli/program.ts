@@ -1,8 +1,9 @@
-import { existsSync, readFileSync } from "node:fs";
-import { join, resolve } from "node:path";
+import { existsSync } from "node:fs";
+import { resolve } from "node:path";
 import { parseArgs } from "node:util";
-import { nearest, packageFolder } from "../config/index.ts";
+import { nearest } from "../config/index.ts";
 import { reasonOf } from "../errors.ts";
+import { packageVersion } from "../package.ts";
 import { type Command, type CommandOption, UsageError } from "./command.ts";
 import { commands } from "./commands.ts";
 import { commandHelp, programHelp } from "./help.ts";
@@ -33,7 +34,7 @@ export async function program(argv: readonly string[], surroundings: ProgramSurr
     const { config, json, help, version, ...options } = values;
     const output = new Output(stdout, typeof json === "boolean" ? json : undefined);
     if (version === true) {
-      stdout.write(`${versionOf()}\n`);
+      stdout.write(`${packageVersion()}\n`);
       return 0;
     }
     if (help === true) {
@@ -48,12 +49,6 @@ export async function program(argv: readonly string[], surroundings: ProgramSurr
     stderr.write("Try modhost --help.\n");
     return 2;
   }
-}
-
-/** The version of this package. */
-export function versionOf(): string {
-  const manifest: { version: string } = JSON.parse(readFileSync(join(packageFolder(), "package.json"), "utf8"));
-  return manifest.version;
 }
 
 interface Parsed {

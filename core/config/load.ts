@@ -1,11 +1,12 @@
 import { constants, existsSync } from "node:fs";
 import { access, readFile } from "node:fs/promises";
-import { createRequire, findPackageJSON } from "node:module";
+import { createRequire } from "node:module";
 import { basename, dirname, join, resolve } from "node:path";
 import { pathToFileURL } from "node:url";
 import { type Loader, lilconfig } from "lilconfig";
 import { LineCounter, parseDocument } from "yaml";
 import { ModhostError, reasonOf } from "../errors.ts";
+import { packageFolder } from "../package.ts";
 import { Config, environmentOptions } from "./config.ts";
 import { isObject } from "./convert.ts";
 import { placeOf } from "./place.ts";
@@ -70,13 +71,6 @@ export async function loadConfig(options: LoadConfigOptions = {}): Promise<Confi
     file: found?.file,
     directory: found?.file === undefined ? cwd : dirname(found.file),
   });
-}
-
-/** The folder of this package, run from source or built. */
-export function packageFolder(): string {
-  const manifest = findPackageJSON(import.meta.url);
-  if (manifest === undefined) throw new Error("the package.json of modhost is missing: install the package again");
-  return dirname(manifest);
 }
 
 interface Read {

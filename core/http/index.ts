@@ -1,6 +1,7 @@
 /** `modhost/net/http/server`: serves a table of routes over connections. `mod_http` stands on it; any module may. */
 export { validatorsOf } from "./conditions.ts";
 export { type CorsPolicy, corsPolicy } from "./cors.ts";
+export { detachedContext } from "./detached.ts";
 export { answerFile, type FileAnswer, type FileForm } from "./file_answer.ts";
 export type { HttpModule } from "./module.ts";
 export { preferredType } from "./negotiate.ts";

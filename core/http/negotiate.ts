@@ -1,8 +1,4 @@
-import { IncomingMessage, ServerResponse } from "node:http";
-import { Socket } from "node:net";
-import Koa from "koa";
-
-const koa = new Koa();
+import { detachedContext } from "./detached.ts";
 
 /**
  * The type that a client prefers, by its Accept header: one of `types` ("html", "json", "text", ...), the first of
@@ -10,8 +6,6 @@ const koa = new Koa();
  */
 export function preferredType<T extends string>(accept: string | undefined, types: readonly [T, ...T[]]): T {
   if (accept === undefined) return types[0];
-  const request = new IncomingMessage(new Socket());
-  request.headers.accept = accept;
-  const chosen = koa.createContext(request, new ServerResponse(request)).accepts(...types);
+  const chosen = detachedContext({ accept }).accepts(...types);
   return types.find((type) => type === chosen) ?? types[0];
 }

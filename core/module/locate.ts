@@ -4,6 +4,7 @@ import { basename, dirname, extname, isAbsolute, join, resolve, sep } from "node
 import { fileURLToPath, pathToFileURL } from "node:url";
 import { satisfies } from "semver";
 import { ModhostError, reasonOf } from "../errors.ts";
+import { packageVersion } from "../package.ts";
 import type { ModuleDefinition } from "../types.ts";
 
 /** Where a module's code is. */
@@ -123,8 +124,7 @@ function inPackages(id: string, directory: string): ModuleSource | undefined {
   }
   const { kind = "module", entry, host } = manifest.modhost;
   if (kind !== "module") throw invalid(file, `it is a modhost ${kind}, not a module`);
-  const own = readManifest(findPackageJSON(import.meta.url) ?? "") as { version?: string } | undefined;
-  const version = own?.version ?? "0.0.0";
+  const version = packageVersion();
   if (host !== undefined && !satisfies(version, host, { includePrerelease: true })) {
     throw invalid(file, `it is made for modhost ${host}, and this is ${version}: install a version of it that fits`);
   }

@@ -1,9 +1,9 @@
 /** The HTTP client of `net.http` (spec 1): requests over pooled connections, bounded in time and memory. */
-import { readFileSync } from "node:fs";
+
 import type { IncomingHttpHeaders } from "node:http";
-import { findPackageJSON } from "node:module";
 import type { Readable } from "node:stream";
 import { reasonOf } from "../errors.ts";
+import { packageVersion } from "../package.ts";
 import { Call } from "./client_call.ts";
 import { RequestError, type RequestFailure, shownUrl } from "./client_errors.ts";
 import type { Limits } from "./client_exchange.ts";
@@ -87,10 +87,7 @@ const limits: Limits = {
 };
 
 /** Sent as User-Agent. */
-const agentName = lazily(() => {
-  const manifest = findPackageJSON(import.meta.url);
-  return `modhost/${manifest === undefined ? "" : JSON.parse(readFileSync(manifest, "utf8")).version}`;
-});
+const agentName = lazily(() => `modhost/${packageVersion()}`);
 
 function lazily<T>(make: () => T): () => T {
   let made: T | undefined;

@@ -1,10 +1,8 @@
 /** Lists folders for `mod_http_files`: a page for people, JSON for programs, plain text. Answers `directory-index`. */
 import { readdir, realpath, stat } from "node:fs/promises";
-import { IncomingMessage, ServerResponse } from "node:http";
-import { Socket } from "node:net";
 import { basename, dirname, join, sep } from "node:path";
 import serveIndex from "serve-index";
-import { addVary, preferredType } from "../../core/http/index.ts";
+import { addVary, detachedContext, preferredType } from "../../core/http/index.ts";
 import type { DirectoryIndexEvent, Module } from "../../core/types.ts";
 import { type Entry, htmlListing, jsonListing, type Listing, textListing } from "./formats.ts";
 
@@ -51,12 +49,9 @@ async function readListing({ path, full_path, root, hidden }: DirectoryIndexEven
         resolve({ path, entries, parent: full_path !== root });
       },
     });
-    const request = new IncomingMessage(new Socket());
-    request.method = "GET";
-    request.url = `/${encodeURIComponent(basename(full_path))}`;
-    request.headers.accept = "text/html";
+    const { req, res } = detachedContext({ url: `/${encodeURIComponent(basename(full_path))}`, accept: "text/html" });
     const next = (error?: unknown) => reject(error ?? new Error("It is no folder any more"));
-    list(request as Parameters<typeof list>[0], new ServerResponse(request) as Parameters<typeof list>[1], next);
+    list(req as Parameters<typeof list>[0], res as Parameters<typeof list>[1], next);
   });
 }
 

@@ -1,24 +1,19 @@
 import { once } from "node:events";
 import { ReadStream } from "node:fs";
 import { relative, sep } from "node:path";
-import Koa from "koa";
 import koaStatic from "koa-static";
-import { addVary, answerFile, encodePath, validatorsOf } from "../../core/http/index.ts";
+import { addVary, answerFile, detachedContext, encodePath, validatorsOf } from "../../core/http/index.ts";
 import type { HandlerResult, HttpEvent, ResponseHeaders, ServeOptions } from "../../core/types.ts";
 import { chooseVariant } from "./encodings.ts";
 import { type Found, statusOf } from "./locate.ts";
-import { detachedContext, mediaTypes } from "./media_types.ts";
-
-const app = new Koa();
-// A stream that fails tells whoever sends it; koa has nobody to tell.
-app.on("error", () => {});
+import { mediaTypes } from "./media_types.ts";
 
 /** Makes the function that answers a request with a file that was found: variants, conditions, ranges, bytes. */
 export function fileSender({
   mime_map,
   max_age,
 }: ServeOptions): (event: HttpEvent, plain: Found) => Promise<HandlerResult> {
-  const typeOf = mediaTypes(app, mime_map);
+  const typeOf = mediaTypes(mime_map);
 
   return async ({ request, response }, plain) => {
     const { headers } = response;
@@ -46,7 +41,7 @@ async function whole(
   headers: ResponseHeaders,
   coding: string | undefined,
 ): Promise<HandlerResult> {
-  const context = detachedContext(app, `/${encodePath(relative(root, path).replaceAll(sep, "/"))}`);
+  const context = detachedContext({ url: `/${encodePath(relative(root, path).replaceAll(sep, "/"))}` });
   const serve = koaStatic(root, {
     index: false,
     format: false,
