@@ -1,0 +1,66 @@
+/** The events of the host and its bundled modules. */
+import type { HttpRequest, HttpResponse, ResponseHeaders } from "./exchange.ts";
+
+/** The events of the host and its bundled modules, with what their hooks are given. */
+export interface HostEvents {
+  /** The first answer is the page. */
+  "http-error": HttpErrorEvent;
+  /** The first answer is the listing. */
+  "directory-index": DirectoryIndexEvent;
+  /** Announced: answers are ignored. So are those of all below. */
+  "http-finished": HttpFinishedEvent;
+  "server-started": object;
+  /** Requests are still answered, but no new connections are taken. */
+  "server-stopping": object;
+  "server-stopped": object;
+  "module-loaded": ModuleEvent;
+  "module-unloaded": ModuleEvent;
+  "module-reloaded": ModuleEvent;
+}
+
+export interface ModuleEvent {
+  readonly module: string;
+  readonly host: string;
+}
+
+/** `http-error`: the first hook that returns text (or bytes) makes the page; it may set `response.headers`. */
+export interface HttpErrorEvent {
+  readonly code: number;
+  /** Text that the client may read. */
+  readonly message: string | undefined;
+  /** What was thrown, for logs; never shown unless `http_errors_detailed` is set. */
+  readonly error: unknown;
+  /** Missing when the request could not be parsed. */
+  readonly request: HttpRequest | undefined;
+  readonly response: { status_code: number; headers: ResponseHeaders };
+}
+
+/** `directory-index`: the first hook that returns text makes the listing; it may set `response.headers`. */
+export interface DirectoryIndexEvent {
+  /** Path of the request, ending in a slash. */
+  readonly path: string;
+  /** The folder on disk, links resolved. */
+  readonly full_path: string;
+  /** The folder that the route serves: `full_path` is it or lies below, and nothing outside of it is shown. */
+  readonly root: string;
+  /** Show names that begin with a dot. */
+  readonly hidden: boolean;
+  readonly request: HttpRequest;
+  readonly response: HttpResponse;
+}
+
+/** `http-finished`: after each request, complete or not. */
+export interface HttpFinishedEvent {
+  readonly request: HttpRequest;
+  readonly response: HttpResponse;
+  /** Status on the wire; 0 when the client left before one was sent. */
+  readonly status: number;
+  /** Body bytes written. */
+  readonly bytes: number;
+  /** From the parsed head to the end, milliseconds. */
+  readonly duration: number;
+  /** The client received everything. */
+  readonly complete: boolean;
+  /** Name of the app whose handler answered. */
+  readonly app: string | undefined;
+}

@@ -1,0 +1,110 @@
+/** The event of one request: request, response and connection (spec 3 and 4). */
+import type { IncomingMessage, ServerResponse } from "node:http";
+import type { Http2ServerRequest, Http2ServerResponse } from "node:http2";
+import type { Socket } from "node:net";
+import type { Readable } from "node:stream";
+import type { ResponseFields } from "./provider.ts";
+
+export interface HttpEvent {
+  readonly request: HttpRequest;
+  readonly response: HttpResponse;
+}
+
+/** Lower-case names with `_` for `-`; repeated fields joined with ", " (cookies with "; "). */
+export type RequestHeaders = Readonly<Record<string, string | undefined>>;
+
+/** Names are written with `-` for `_`; a list is one field line per value. */
+export type ResponseHeaders = Record<string, string | number | readonly string[] | undefined>;
+
+export interface HttpUrl {
+  /** Decoded path, app base included; the same as `request.path`. */
+  readonly path: string;
+  /** The path as it was sent. */
+  readonly raw_path: string;
+  /** What follows the first `?`; undefined when absent or empty. */
+  readonly query: string | undefined;
+  /** Of an absolute request target only. */
+  readonly host: string | undefined;
+  readonly scheme: string | undefined;
+}
+
+export interface HttpRequest {
+  readonly headers: RequestHeaders;
+  readonly method: string;
+  readonly path: string;
+  readonly url: HttpUrl;
+  /** The raw body as UTF-8 text, "" when none was sent. */
+  readonly body: string;
+  readonly body_bytes: Buffer;
+  /** With `streaming_uploads`: the body as it arrives, for one reader. Otherwise the buffered body, once. */
+  readonly body_stream: AsyncIterable<Buffer>;
+  /** The parts of a multipart body, one after the other, read as they arrive; nothing touches the disk. */
+  parts(limits?: MultipartLimits): AsyncIterable<MultipartPart>;
+  readonly conn: Connection;
+  /** True when the client's connection is encrypted (as a trusted proxy tells, where there is one). */
+  readonly secure: boolean;
+  /** The client's address; behind trusted proxies the one they report. */
+  readonly ip: string;
+  /** Short and unique in this process; also in the log. */
+  readonly id: string;
+  readonly httpversion: string;
+  /** The virtual host that serves the request; "*" when `hosts` is not set. */
+  readonly host: string;
+  /** Aborted when the client goes away before the answer is complete, or when its module leaves and the time for that is up. */
+  readonly signal: AbortSignal;
+  /** Node's own object. */
+  readonly raw: IncomingMessage | Http2ServerRequest;
+}
+
+export interface MultipartLimits {
+  /** Bytes of one part's body; default: no limit beyond the request's. */
+  readonly part_bytes?: number;
+  /** Number of parts; default 1,000. */
+  readonly parts?: number;
+  /** Bytes of one part's header; default 16 KiB. */
+  readonly header_bytes?: number;
+}
+
+export interface MultipartPart {
+  /** Field name, from Content-Disposition. */
+  readonly name: string | undefined;
+  /** File name as it was sent (backslashes and folders included). */
+  readonly filename: string | undefined;
+  readonly headers: RequestHeaders;
+  /** The part's bytes; skipped automatically when the next part is asked for. */
+  readonly body: AsyncIterable<Buffer>;
+  text(): Promise<string>;
+  bytes(): Promise<Buffer>;
+}
+
+export interface Connection {
+  ip(): string;
+  clientport(): number;
+  serverport(): number;
+  ssl(): boolean;
+  /** Ends the connection at once. */
+  close(): void;
+  readonly socket: Socket;
+}
+
+export interface HttpResponse {
+  /** Default 200. */
+  status_code: number;
+  headers: ResponseHeaders;
+  body: ResponseFields["body"] | undefined;
+  /** Sent after the body and announced by the Trailer header. A function is called at the end. */
+  trailers: ResponseHeaders | (() => ResponseHeaders) | undefined;
+  /** Names announced in the Trailer header when `trailers` is a function. */
+  trailer_names: readonly string[] | undefined;
+  /** Called once: the answer is complete, or the client went away first. */
+  on_destroy: (() => void) | undefined;
+  readonly finished: boolean;
+  readonly headers_sent: boolean;
+  readonly is_head_request: boolean;
+  /** Sends the answer; `body` replaces `response.body`. A second call does nothing. Returns true. */
+  send(body?: ResponseFields["body"] | undefined): true;
+  /** Sends a file (with ranges, when a path is given), an open file handle or a readable stream. Returns true. */
+  send_file(source: string | Readable | { fd: number; createReadStream(): Readable }): true;
+  readonly request: HttpRequest;
+  readonly raw: ServerResponse | Http2ServerResponse;
+}

@@ -1,0 +1,174 @@
+/** The module file and the module object. "spec n" is part n of the HTTP module framework document. */
+import type { Socket } from "node:net";
+import type { TlsOptions } from "node:tls";
+import type { EventHandler } from "../events.ts";
+import type { HostEvents } from "./events.ts";
+import type { OptionDeclarations } from "./options.ts";
+import type { HttpProvider } from "./provider.ts";
+
+export type { EventHandler };
+
+/** A module file's default export: runs once per load. What it returns is what `module.depends(name)` gives others. */
+export type ModuleFunction = (module: Module) => unknown;
+
+/** What a module file may export. Only the default export is required. */
+export interface ModuleDefinition {
+  /** Runs at load; may be async. Its value is what dependents get from `module.depends`. */
+  readonly load: ModuleFunction;
+  /** Options that this module reads, checked before anything is loaded. */
+  readonly options?: OptionDeclarations;
+  /** Modules to be loaded before this one; spares the second attempt that `module.depends` may cost. */
+  readonly depends?: readonly string[];
+  /** True: loaded once for the whole server instead of once for each of `hosts`. */
+  readonly global?: boolean;
+}
+
+export type LogLevel = "debug" | "info" | "warn" | "error";
+
+/** Writes to the host's log under the module's name: `module.log.info("sent %d", n)` or `module.log("info", ...)`. */
+export type ModuleLog = ((level: LogLevel, format: string, ...values: unknown[]) => void) &
+  Record<LogLevel, (format: string, ...values: unknown[]) => void>;
+
+export interface Timer {
+  /** The timer never fires again. */
+  stop(): void;
+  /** The next firing comes `delay` seconds from now. */
+  reschedule(delay: number): void;
+}
+
+/** A port service given to `module.provides("net", ...)`: the host opens its ports and hands over each connection. */
+export interface NetProvider {
+  /** Names the options: `<name>_ports` and `<name>_interfaces`. */
+  readonly name: string;
+  readonly default_ports?: readonly number[];
+  /** Addresses to listen on when `<name>_interfaces` is not set; "*" is every address, IPv6 and IPv4. */
+  readonly default_interfaces?: readonly string[];
+  /** Shown when the program prints its addresses: "http" or "https" make the entry a URL. */
+  readonly scheme?: string;
+  /** The peer may close its sending side and still read. */
+  readonly half_open?: boolean;
+  /** Owns the connection from here on. */
+  onconnect(socket: Socket): void;
+}
+
+/** An address that the host listens on. */
+export interface ListeningPort {
+  readonly service: string;
+  readonly scheme: string | undefined;
+  readonly address: string;
+  readonly port: number;
+}
+
+export interface Module {
+  /** The module's name less one leading `mod_`: `http_hello` for `mod_http_hello.ts`. */
+  readonly name: string;
+  /** The host that this instance serves: a name from `hosts`, or "*" for the whole server. */
+  readonly host: string;
+  /** While loading: true on a reload, false on a first load; undefined afterwards. */
+  readonly reloading: boolean | undefined;
+  readonly log: ModuleLog;
+
+  /** Functions of the life cycle; assign them. All may be async. */
+  load: (() => unknown) | undefined;
+  /** The server has opened its ports (at once, when it had before this load). */
+  ready: (() => unknown) | undefined;
+  /** Before a reload: the value returned here is handed to `restore` of the new instance. */
+  save: (() => unknown) | undefined;
+  restore: ((saved: unknown) => unknown) | undefined;
+  /** After the last request in flight; what was added through this object is removed without help. */
+  unload: (() => unknown) | undefined;
+  /** Global modules only: called for each of `hosts` with a module object of that host. */
+  add_host: ((module: Module) => unknown) | undefined;
+
+  /** Loads another module if need be and gives what its function returned. Spec 2. */
+  depends<T = unknown>(name: string): T;
+  /** Declares an item of a kind under this module. `"http"` takes an HttpProvider, `"net"` a NetProvider. Spec 2. */
+  provides(kind: "http", provider: HttpProvider): void;
+  provides(kind: "net", provider: NetProvider): void;
+  provides(kind: string, item: object): void;
+  /** The folder of the module's file. Spec 4. */
+  get_directory(): string;
+  /** The bytes of a file beside the module's file. */
+  load_resource(path: string): Promise<Buffer>;
+  /** From now on this instance belongs to no single host. */
+  set_global(): void;
+
+  /** Adds an item of a kind; receivers of that kind are told. */
+  add_item(kind: string, item: object): void;
+  /** Calls `added` for every item of a kind, those already there first; `removed` may return a promise to wait for. */
+  handle_items(kind: string, added: (item: OwnedItem) => void, removed: (item: OwnedItem) => unknown): void;
+
+  /** Higher priority first (default 0); the first answer other than undefined or null ends the event. */
+  hook<E extends keyof HostEvents>(event: E, handler: (data: HostEvents[E]) => unknown, priority?: number): void;
+  hook(event: string, handler: EventHandler, priority?: number): void;
+  /** A module of the whole server may fire an event for one of `hosts`; the others hear nothing of it then. */
+  fire_event(event: string, data?: unknown, host?: string): unknown;
+  /** Tells every hook of an event, whatever the others answer; one that fails is logged and stops nothing. */
+  announce_event(event: string, data?: unknown, host?: string): void;
+  /** True when somebody listens. */
+  has_hooks(event: string): boolean;
+
+  /** Calls `run(now, ...values)` after `delay` seconds; a returned number is the delay of the next call. */
+  add_timer<A extends unknown[]>(
+    delay: number,
+    run: (now: number, ...values: A) => number | void | undefined | Promise<number | void | undefined>,
+    ...values: A
+  ): Timer;
+  /** Records anything else to be undone at unload: `release` is called once. */
+  on_release(label: string, release: () => unknown): void;
+
+  /** A table shared by path between modules: "name", "/host/module/name" or `*` as host for the whole server. */
+  shared(path?: string): Record<string, unknown>;
+  /** Shown by `modhost modules`. */
+  set_status(level: "info" | "warn" | "error", text: string): void;
+
+  /** An option as declared, the host's own value before the server's. Undefined when not set and without default. */
+  get_option<T = unknown>(name: string, fallback?: T): T | undefined;
+  get_option_string(name: string, fallback?: string): string | undefined;
+  get_option_number(name: string, fallback?: number, min?: number, max?: number): number | undefined;
+  get_option_integer(name: string, fallback?: number, min?: number, max?: number): number | undefined;
+  get_option_boolean(name: string, fallback?: boolean): boolean | undefined;
+  /** Seconds; accepts "90s", "10m", "2h", "1d". */
+  get_option_period(name: string, fallback?: number | string, min?: number, max?: number): number | undefined;
+  get_option_enum<T extends string>(name: string, values: readonly T[], fallback?: T): T | undefined;
+  /** A list of strings; a single value becomes a list. */
+  get_option_array(name: string, fallback?: readonly string[]): string[] | undefined;
+  get_option_set(name: string, fallback?: readonly string[]): Set<string> | undefined;
+  /** Set of the server joined with the set of this host. */
+  get_option_inherited_set(name: string, fallback?: readonly string[]): Set<string> | undefined;
+  get_option_object(name: string, fallback?: Record<string, unknown>): Record<string, unknown> | undefined;
+  /** An absolute path; a relative one counts from the config file's folder, a relative fallback from the module's. */
+  get_option_path(name: string, fallback?: string): string | undefined;
+
+  /** The URL of an app of this host, with a trailing slash where the app has one; see `http_external_url`. */
+  http_url(app?: string, default_path?: string): string;
+  /** The folder in which this server keeps its data. */
+  data_path(): string;
+  /** Certificates of the server: what a TLS listener needs, kept current. */
+  tls_options(): TlsOptions & { SNICallback: NonNullable<TlsOptions["SNICallback"]> };
+  /** Host names of the option `hosts`; empty when any host is served. */
+  hosts(): readonly string[];
+  /** Addresses that the host listens on now. */
+  listening(): readonly ListeningPort[];
+  /** State of every module of the server. */
+  modules(): readonly ModuleState[];
+}
+
+/** An item as receivers of `handle_items` see it. */
+export interface OwnedItem<T = unknown> {
+  readonly item: T;
+  /** The module that added it. */
+  readonly owner: Module;
+}
+
+export interface ModuleState {
+  readonly name: string;
+  readonly host: string;
+  readonly status: "loading" | "loaded" | "failed" | "unloading";
+  readonly file: string | undefined;
+  /** From `set_status`, or the failure. */
+  readonly note: string | undefined;
+  readonly depends: readonly string[];
+  /** What it has added, by kind: hooks, items, timers, ... */
+  readonly holds: Readonly<Record<string, number>>;
+}
