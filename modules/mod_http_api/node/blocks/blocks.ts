@@ -1,0 +1,97 @@
+/** Blocks as the node sees them: the store, and above it identity CIDs, twin forms, hash safety and the network. */
+import { CID } from "multiformats/cid";
+import { dagPb } from "../cid/codecs.ts";
+import { matches, requireAllowed, sha256 } from "../cid/hashes.ts";
+import { failure } from "../errors.ts";
+import type { Block, BlockStore } from "./store.ts";
+
+export interface ReadOptions {
+  readonly signal?: AbortSignal | undefined;
+  /** Look on this machine only. */
+  readonly offline?: boolean | undefined;
+}
+
+/** Where blocks come from that are not here. The node has one while it is online. */
+export interface BlockSource {
+  /** Resolves with verified bytes; rejects only when the signal does. */
+  fetch(cid: CID, signal: AbortSignal | undefined): Promise<Uint8Array>;
+}
+
+const identityCode = 0;
+
+/** The other form of the same dag-pb block: version 0 for 1 and 1 for 0. */
+function twin(cid: CID): CID | undefined {
+  const { multihash } = cid;
+  if (cid.code !== dagPb || multihash.code !== sha256.code || multihash.digest.length !== sha256.length) {
+    return undefined;
+  }
+  return cid.version === 0 ? cid.toV1() : CID.createV0(multihash as Parameters<typeof CID.createV0>[0]);
+}
+
+/** Of storage section 2, "Block store", and conventions section 9, "Hash safety". */
+export class Blocks {
+  readonly store: BlockStore;
+  /** Set while the node is online. */
+  source: BlockSource | undefined;
+  /** Check every block that is read against its CID (`Datastore.HashOnRead`). */
+  hashOnRead = false;
+
+  constructor(store: BlockStore) {
+    this.store = store;
+  }
+
+  /** The bytes of a block of this machine; undefined when it is not here. */
+  async find(cid: CID): Promise<Uint8Array | undefined> {
+    requireAllowed(cid.multihash);
+    if (cid.multihash.code === identityCode) return cid.multihash.digest;
+    const bytes = (await this.store.get(cid)) ?? (await this.#findTwin(cid));
+    if (bytes !== undefined && this.hashOnRead && !(await matches(cid, bytes))) throw failure("BLOCK_MISMATCH");
+    return bytes;
+  }
+
+  /** As in the reference, a block that is read under its other form is from then on stored under this one too. */
+  async #findTwin(cid: CID): Promise<Uint8Array | undefined> {
+    const other = twin(cid);
+    const bytes = other && (await this.store.get(other));
+    if (bytes !== undefined) await this.store.put([{ cid, bytes }]);
+    return bytes;
+  }
+
+  /**
+   * The bytes of a block, from the network when it is not here.
+   *
+   * @throws NodeError BLOCK_NOT_FOUND when it is neither here nor to be asked for elsewhere
+   */
+  async get(cid: CID, { signal, offline }: ReadOptions = {}): Promise<Uint8Array> {
+    signal?.throwIfAborted();
+    const here = await this.find(cid);
+    if (here !== undefined) return here;
+    if (offline || this.source === undefined) throw failure("BLOCK_NOT_FOUND");
+    return this.source.fetch(cid, signal);
+  }
+
+  /** Whether a block is on this machine, under this form or its twin. */
+  async has(cid: CID): Promise<boolean> {
+    if (cid.multihash.code === identityCode) return true;
+    if (await this.store.has(cid)) return true;
+    const other = twin(cid);
+    return other !== undefined && this.store.has(other);
+  }
+
+  /** Length in bytes of a block of this machine; undefined when it is not here. */
+  async size(cid: CID): Promise<number | undefined> {
+    if (cid.multihash.code === identityCode) return cid.multihash.digest.length;
+    const size = await this.store.size(cid);
+    if (size !== undefined) return size;
+    const other = twin(cid);
+    return other && this.store.size(other);
+  }
+
+  /** See `BlockStore.put`; identity CIDs are never stored. @throws NodeError of a hash that may not be stored */
+  async put(blocks: readonly Block[]): Promise<void> {
+    for (const { cid } of blocks) requireAllowed(cid.multihash);
+    const inlined = blocks.some(({ cid }) => cid.multihash.code === identityCode);
+    const kept = inlined ? blocks.filter(({ cid }) => cid.multihash.code !== identityCode) : blocks;
+    if (kept.length > 0) await this.store.put(kept);
+  }
+}

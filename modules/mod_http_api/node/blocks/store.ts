@@ -1,0 +1,43 @@
+/** The seam under everything that is kept: what a block store must do, whatever engine is behind it. */
+import type { CID } from "multiformats/cid";
+
+export interface Block {
+  readonly cid: CID;
+  /** The store keeps this very array until it is written: whoever put it does not change it any more. */
+  readonly bytes: Uint8Array;
+}
+
+/**
+ * Keeps blocks by CID. Version and codec belong to the key, as in the reference: the same bytes may be stored under
+ * several forms of one multihash, and then each counts, though an engine holds the bytes once.
+ *
+ * A store knows nothing of identity CIDs, of allowed hash functions, of twin forms or of the network: `Blocks` does.
+ * Every method rejects with STORE_CLOSED after `close`, with STORE_FULL when the disk takes no more (reads go on), and
+ * with BLOCK_CORRUPT when bytes on disk cannot be those of the CID.
+ */
+export interface BlockStore {
+  /** The bytes, not to be changed by the caller; undefined when this form is not stored. */
+  get(cid: CID): Promise<Uint8Array | undefined>;
+  /** True when this form is stored. */
+  has(cid: CID): Promise<boolean>;
+  /** Length in bytes; undefined when this form is not stored. */
+  size(cid: CID): Promise<number | undefined>;
+  /**
+   * Stores blocks; those stored already cost nothing. Visible to every read when it resolves, durable after `sync`.
+   * It waits while more is on its way to the disk than the store wants to hold in memory: that is the backpressure.
+   */
+  put(blocks: readonly Block[]): Promise<void>;
+  /** Resolves when all that was put before is on the disk. Calls that come together share one flush. */
+  sync(): Promise<void>;
+  /** Takes forms away; durable when it resolves. True for each that was stored. */
+  delete(cids: readonly CID[]): Promise<boolean[]>;
+  /** Every stored form once, in no order; what comes or goes meanwhile may be missing or be there. */
+  keys(): AsyncIterable<CID>;
+  /** Forms stored, and bytes that the store takes on the disk. */
+  stat(): Promise<{ readonly blocks: number; readonly bytes: number }>;
+  /** Gives the room of deleted blocks back to the disk, while reads and writes go on. */
+  compact(signal?: AbortSignal): Promise<void>;
+  /** Reads a stored form without any trust and says whether its bytes are the block's; undefined when not stored. */
+  check(cid: CID): Promise<boolean | undefined>;
+  close(): Promise<void>;
+}

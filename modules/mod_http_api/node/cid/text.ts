@@ -1,0 +1,76 @@
+/** CIDs from and to text, with the reference's reasons for what is none (go-cid 0.0.7). */
+import { varint } from "multiformats";
+import { CID } from "multiformats/cid";
+import { Digest } from "multiformats/hashes/digest";
+import { NodeError } from "../errors.ts";
+import { type Base, base32, base58btc, basePrefixed } from "./bases.ts";
+import { dagPb } from "./codecs.ts";
+
+const sha256Code = 0x12;
+const sha256Length = 32;
+const longestDigest = 128;
+
+/** @throws NodeError whose message is the bare reason */
+export function parseCid(text: string): CID {
+  return parseCidWithBase(text).cid;
+}
+
+/** The CID and the base that it is written in. */
+export function parseCidWithBase(text: string): { readonly cid: CID; readonly base: Base } {
+  if (text.length < 2) throw new NodeError("cid too short");
+  if (text.length === 46 && text.startsWith("Qm")) {
+    return { cid: castCid(decoded(base58btc, `z${text}`)), base: base58btc };
+  }
+  const base = basePrefixed(text.charAt(0));
+  if (base === undefined) throw new NodeError("selected encoding not supported");
+  return { cid: castCid(decoded(base, text)), base };
+}
+
+function decoded(base: Base, text: string): Uint8Array {
+  try {
+    return base.decoder.decode(text);
+  } catch {
+    throw new NodeError(`invalid ${base.name} text: ${text.slice(1)}`);
+  }
+}
+
+/** A CID from its bytes, to the last byte. */
+export function castCid(bytes: Uint8Array): CID {
+  const [version, codec, from] = head(bytes);
+  const [code, length, at] = multihashHead(bytes, from);
+  const end = at + length;
+  if (end > bytes.length) throw new NodeError("length greater than remaining number of bytes in buffer");
+  if (end < bytes.length) throw new NodeError("trailing bytes in data buffer passed to cid Cast");
+  const digest = new Digest(code, length, bytes.subarray(at), bytes.subarray(from));
+  return CID.create(version, codec, digest);
+}
+
+function head(bytes: Uint8Array): readonly [version: 0 | 1, codec: number, from: number] {
+  if (bytes.length > 2 && bytes[0] === sha256Code && bytes[1] === sha256Length) return [0, dagPb, 0];
+  const [version, codecAt] = number(bytes, 0);
+  if (version !== 1) throw new NodeError(`expected 1 as the cid version number, got: ${version}`);
+  const [codec, from] = number(bytes, codecAt);
+  return [1, codec, from];
+}
+
+function multihashHead(bytes: Uint8Array, from: number): readonly [code: number, length: number, at: number] {
+  if (bytes.length - from < 2) throw new NodeError("multihash too short. must be >= 2 bytes");
+  const [code, lengthAt] = number(bytes, from);
+  const [length, at] = number(bytes, lengthAt);
+  if (length > longestDigest && code !== 0) throw new NodeError("digest too long, supporting only <= 2^31-1");
+  return [code, length, at];
+}
+
+function number(bytes: Uint8Array, at: number): readonly [value: number, next: number] {
+  try {
+    const [value, read] = varint.decode(bytes, at);
+    return [value, at + read];
+  } catch {
+    throw new NodeError("varints malformed, could not reach the end");
+  }
+}
+
+/** Version 0 is always base58btc without prefix; version 1 in `base`, base32 unless named. */
+export function cidText(cid: CID, base: Base = base32): string {
+  return cid.version === 0 ? cid.toString() : cid.toString(base.encoder);
+}

@@ -1,0 +1,55 @@
+/** Walking DAGs: depth first, parents before children, links in order, without recursion. */
+import type { CID } from "multiformats/cid";
+import { raw } from "../cid/codecs.ts";
+import { CidSet } from "../cid/set.ts";
+import { linksOf } from "./links.ts";
+
+export interface WalkOptions {
+  /** Reads one block; what it throws ends the walk. */
+  readonly read: (cid: CID) => Promise<Uint8Array>;
+  /** CIDs seen already are neither read nor walked again; give one set to several walks to walk their union. */
+  readonly seen?: CidSet | undefined;
+  /** Blocks without links by their codec are not read: their `bytes` are undefined. Default false. */
+  readonly skipLeaves?: boolean | undefined;
+  /** Blocks asked for before their turn. */
+  readonly readahead?: number | undefined;
+  readonly signal?: AbortSignal | undefined;
+}
+
+export interface WalkedBlock {
+  readonly cid: CID;
+  /** Undefined only with `skipLeaves`. */
+  readonly bytes: Uint8Array | undefined;
+}
+
+const defaultReadahead = 8;
+
+/** Every block of the DAG below `root`, itself first, each once. */
+export async function* walk(root: CID, options: WalkOptions): AsyncGenerator<WalkedBlock, void, undefined> {
+  const { read, seen = new CidSet(), skipLeaves = false, readahead = defaultReadahead, signal } = options;
+  const wanted = (cid: CID) => !(skipLeaves && cid.code === raw);
+  const stack: CID[] = [root];
+  const asked = new Map<CID, Promise<Uint8Array>>();
+  for (let cid = stack.pop(); cid !== undefined; cid = stack.pop()) {
+    signal?.throwIfAborted();
+    const reading = asked.get(cid);
+    asked.delete(cid);
+    if (!seen.add(cid)) continue;
+    if (!wanted(cid)) {
+      yield { cid, bytes: undefined };
+      continue;
+    }
+    const own = reading ?? read(cid);
+    for (let at = stack.length - 1; at >= 0 && stack.length - at <= readahead; at -= 1) {
+      const next = stack[at] as CID;
+      if (asked.has(next) || !wanted(next) || seen.has(next)) continue;
+      const ahead = read(next);
+      ahead.catch(() => {});
+      asked.set(next, ahead);
+    }
+    const bytes = await own;
+    yield { cid, bytes };
+    const links = linksOf(cid, bytes);
+    for (let at = links.length - 1; at >= 0; at -= 1) stack.push(links[at] as CID);
+  }
+}

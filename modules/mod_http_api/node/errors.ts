@@ -1,0 +1,59 @@
+/**
+ * Every failure that the node itself raises: one table of texts. Clients compare these texts, so they are the
+ * reference's own, letter by letter.
+ */
+
+/** Whose fault it is, as RPC clients are told: an ordinary failure (500), or a call that cannot be right (400). */
+export type FailureKind = "failure" | "client";
+
+/** `{name}` stands for the detail of that name. */
+export const failures = {
+  // Blocks and nodes
+  BLOCK_NOT_FOUND: "blockservice: key not found",
+  BLOCKSTORE_NOT_FOUND: "blockstore: block not found",
+  NODE_NOT_FOUND: "merkledag: not found",
+  BLOCK_MISMATCH: "block in storage has different hash than requested",
+  BLOCK_CORRUPT:
+    "block {cid} is damaged on disk: its bytes do not have that hash; remove it with block/rm force=true and fetch or add it again",
+  HASH_INSECURE: "potentially insecure hash functions not allowed",
+  HASH_SHORT: "hashes must be at 20 least bytes long",
+  HASH_UNAVAILABLE: "unknown multihash code {code} (0x{hex}): no such hash registered",
+  // Storage
+  REPO_LOCKED: "lock {path}: someone else has the lock",
+  STORE_FULL:
+    "the block store cannot write to {path}: {reason}; free space or move the repo, what was answered is safe",
+  STORE_BROKEN: "the block store at {path} cannot be read: {reason}",
+  STORE_CLOSED: "the node is closed",
+  // Features that need what this node does not have at the moment
+  OFFLINE: "this action must be run in online mode, try running 'ipfs daemon' first",
+  NOT_YET: "the command {command} does not work yet in this version of modhost",
+} as const satisfies Record<string, string>;
+
+export type FailureCode = keyof typeof failures;
+
+type Details<T extends string> = T extends `${string}{${infer Name}}${infer Rest}` ? Name | Details<Rest> : never;
+type DetailsOf<C extends FailureCode> = Record<Details<(typeof failures)[C]>, string | number>;
+
+/** A failure with a text for the client. `code` is missing where the text belongs to one place only. */
+export class NodeError extends Error {
+  override readonly name = "NodeError";
+  readonly code: FailureCode | undefined;
+  readonly kind: FailureKind;
+
+  constructor(message: string, options: { code?: FailureCode; kind?: FailureKind; cause?: unknown } = {}) {
+    super(message, options.cause === undefined ? undefined : { cause: options.cause });
+    this.code = options.code;
+    this.kind = options.kind ?? "failure";
+  }
+}
+
+/** The failure of the table; its details are checked against the text by the compiler. */
+export function failure<C extends FailureCode>(
+  code: C,
+  ...[details]: [Details<(typeof failures)[C]>] extends [never] ? [] : [DetailsOf<C>]
+): NodeError {
+  const message = failures[code].replace(/\{(\w+)\}/g, (_, name: string) =>
+    String((details as Record<string, string | number> | undefined)?.[name]),
+  );
+  return new NodeError(message, { code });
+}

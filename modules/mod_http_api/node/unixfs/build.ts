@@ -1,0 +1,53 @@
+/** From bytes of a node to its block: which CID it gets, and where it goes. */
+import { CID } from "multiformats/cid";
+import { create as createDigest } from "multiformats/hashes/digest";
+import type { Block } from "../blocks/store.ts";
+import { dagPb } from "../cid/codecs.ts";
+import { type HashFunction, sha256 } from "../cid/hashes.ts";
+import { encodePb, type PbNode } from "../dag/pb.ts";
+import { failure } from "../errors.ts";
+
+/** How CIDs of new nodes are made ("CID rules" of storage section 2). */
+export interface CidSettings {
+  readonly version: 0 | 1;
+  readonly hash: HashFunction;
+  /** Nodes of at most so many bytes go into their CID; undefined: none does. */
+  readonly inlineLimit?: number | undefined;
+}
+
+export const defaultCid: CidSettings = { version: 0, hash: sha256 };
+
+/** Takes new blocks; what it returns is waited for: that is the backpressure of the disk. */
+export type BlockSink = (block: Block) => Promise<void> | undefined;
+
+/** What a parent has to know of a node. */
+export interface Built {
+  readonly cid: CID;
+  /** The block and all below it, in bytes: the Tsize of links to it. */
+  readonly size: number;
+}
+
+const identityCode = 0;
+const inlined = (codec: number, bytes: Uint8Array) => CID.createV1(codec, createDigest(identityCode, bytes));
+
+/** The CID of a block under these settings. Raw blocks are version 1 always. */
+export function cidOf(codec: number, bytes: Uint8Array, settings: CidSettings): CID | Promise<CID> {
+  const { version, hash, inlineLimit } = settings;
+  if (inlineLimit !== undefined && bytes.length <= inlineLimit) return inlined(codec, bytes);
+  if (hash.code === identityCode) return inlined(codec, bytes);
+  if (hash.digest === undefined) throw failure("HASH_UNAVAILABLE", { code: hash.code, hex: hash.code.toString(16) });
+  const of = (digest: Uint8Array) => {
+    const made = createDigest(hash.code, digest);
+    return version === 0 && codec === dagPb ? CID.createV0(made as never) : CID.createV1(codec, made);
+  };
+  const digest = hash.digest(bytes);
+  return digest instanceof Promise ? digest.then(of) : of(digest);
+}
+
+/** Writes a node and says what its parent has to know. */
+export async function buildNode(node: PbNode, settings: CidSettings, sink: BlockSink): Promise<Built> {
+  const bytes = encodePb(node);
+  const cid = await cidOf(dagPb, bytes, settings);
+  await sink({ cid, bytes });
+  return { cid, size: node.links.reduce((sum, { size }) => sum + size, bytes.length) };
+}

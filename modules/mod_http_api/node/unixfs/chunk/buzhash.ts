@@ -1,0 +1,41 @@
+import { buzhashTable as table } from "./buzhash_table.ts";
+import type { Chunker } from "./chunker.ts";
+
+const shortest = 128 * 1024;
+const longest = 512 * 1024;
+const window = 32;
+const mask = (1 << 17) - 1;
+
+/** Boundaries of the reference's `buzhash` (storage section 2, "Chunkers"). */
+export class BuzhashChunker implements Chunker {
+  readonly longest = longest;
+  #state = 0;
+  /** Bytes of the chunk that went through the hash or were passed over; 0 at the beginning. */
+  #seen = 0;
+
+  cut(bytes: Uint8Array, from: number, end: number): number {
+    if (end - from < shortest) return -1;
+    let state = this.#state;
+    if (this.#seen === 0) {
+      state = 0;
+      for (let at = from + shortest - window; at < from + shortest; at += 1) {
+        state = ((state << 1) | (state >>> 31)) ^ (table[bytes[at] as number] as number);
+      }
+      this.#seen = shortest;
+    }
+    let at = from + this.#seen;
+    while (at < end && (state & mask) !== 0) {
+      const leaving = table[bytes[at - window] as number] as number;
+      const entering = table[bytes[at] as number] as number;
+      state = ((state << 1) | (state >>> 31)) ^ leaving ^ entering;
+      at += 1;
+    }
+    if ((state & mask) === 0 || at - from === longest) {
+      this.#seen = 0;
+      return at;
+    }
+    this.#state = state;
+    this.#seen = at - from;
+    return -1;
+  }
+}

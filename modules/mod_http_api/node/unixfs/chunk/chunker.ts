@@ -1,0 +1,25 @@
+/** What a chunker does: it finds where a chunk ends, in a buffer that fills up. */
+
+export interface Chunker {
+  /** No chunk is longer, in bytes. */
+  readonly longest: number;
+  /**
+   * Looks for the end of the chunk that begins at `from` in `bytes`; all bytes up to `end` are there, those before
+   * the `end` of the previous call were looked at. Gives the place after the chunk's last byte, or -1 when the chunk
+   * goes on; after an answer the next call begins a new chunk. `end - from` never exceeds `longest`.
+   */
+  cut(bytes: Uint8Array, from: number, end: number): number;
+}
+
+/** Chunks of one size. */
+export class SizeChunker implements Chunker {
+  readonly longest: number;
+
+  constructor(size: number) {
+    this.longest = size;
+  }
+
+  cut(_bytes: Uint8Array, from: number, end: number): number {
+    return end - from >= this.longest ? from + this.longest : -1;
+  }
+}
