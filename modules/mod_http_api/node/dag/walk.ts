@@ -2,6 +2,7 @@
 import type { CID } from "multiformats/cid";
 import { raw } from "../cid/codecs.ts";
 import { CidSet } from "../cid/set.ts";
+import { NodeError } from "../errors.ts";
 import { linksOf } from "./links.ts";
 
 export interface WalkOptions {
@@ -11,6 +12,8 @@ export interface WalkOptions {
   readonly seen?: CidSet | undefined;
   /** Blocks without links by their codec are not read: their `bytes` are undefined. Default false. */
   readonly skipLeaves?: boolean | undefined;
+  /** Blocks that are none of their codec count as having no links, instead of ending the walk. Default false. */
+  readonly lenient?: boolean | undefined;
   /** Blocks asked for before their turn. */
   readonly readahead?: number | undefined;
   readonly signal?: AbortSignal | undefined;
@@ -26,7 +29,7 @@ const defaultReadahead = 8;
 
 /** Every block of the DAG below `root`, itself first, each once. */
 export async function* walk(root: CID, options: WalkOptions): AsyncGenerator<WalkedBlock, void, undefined> {
-  const { read, seen = new CidSet(), skipLeaves = false, readahead = defaultReadahead, signal } = options;
+  const { read, seen = new CidSet(), skipLeaves = false, lenient = false, readahead = defaultReadahead, signal } = options;
   const wanted = (cid: CID) => !(skipLeaves && cid.code === raw);
   const stack: CID[] = [root];
   const asked = new Map<CID, Promise<Uint8Array>>();
@@ -49,7 +52,16 @@ export async function* walk(root: CID, options: WalkOptions): AsyncGenerator<Wal
     }
     const bytes = await own;
     yield { cid, bytes };
-    const links = linksOf(cid, bytes);
+    const links = lenient ? linksIfAny(cid, bytes) : linksOf(cid, bytes);
     for (let at = links.length - 1; at >= 0; at -= 1) stack.push(links[at] as CID);
+  }
+}
+
+function linksIfAny(cid: CID, bytes: Uint8Array): readonly CID[] {
+  try {
+    return linksOf(cid, bytes);
+  } catch (error) {
+    if (error instanceof NodeError) return [];
+    throw error;
   }
 }

@@ -1,0 +1,77 @@
+/** One writer excludes all others: how garbage collection and those who add keep out of each other's way. */
+
+/** To be called once, when the holder is through. */
+export type Release = () => void;
+
+/**
+ * Shared and exclusive holders, in the order in which they came: who wants it for itself waits for those who hold it,
+ * and all who come later wait behind.
+ */
+export class SharedLock {
+  #shared = 0;
+  #exclusive = false;
+  readonly #waiting: { readonly exclusive: boolean; readonly enter: () => void }[] = [];
+
+  /** Somebody wants it exclusively: who holds it for long should let go and take it again. */
+  get contended(): boolean {
+    return this.#waiting.some(({ exclusive }) => exclusive);
+  }
+
+  share(signal?: AbortSignal): Promise<Release> {
+    return this.#take(false, signal);
+  }
+
+  exclude(signal?: AbortSignal): Promise<Release> {
+    return this.#take(true, signal);
+  }
+
+  async #take(exclusive: boolean, signal: AbortSignal | undefined): Promise<Release> {
+    signal?.throwIfAborted();
+    if (this.#waiting.length > 0 || !this.#free(exclusive)) await this.#wait(exclusive, signal);
+    else this.#enter(exclusive);
+    let held = true;
+    return () => {
+      if (!held) return;
+      held = false;
+      if (exclusive) this.#exclusive = false;
+      else this.#shared -= 1;
+      this.#admit();
+    };
+  }
+
+  #wait(exclusive: boolean, signal: AbortSignal | undefined): Promise<void> {
+    const { promise, resolve, reject } = Promise.withResolvers<void>();
+    const place = {
+      exclusive,
+      enter: () => {
+        signal?.removeEventListener("abort", leave);
+        resolve();
+      },
+    };
+    const leave = () => {
+      this.#waiting.splice(this.#waiting.indexOf(place), 1);
+      this.#admit();
+      reject(signal?.reason);
+    };
+    signal?.addEventListener("abort", leave, { once: true });
+    this.#waiting.push(place);
+    return promise;
+  }
+
+  #free(exclusive: boolean): boolean {
+    return !this.#exclusive && (!exclusive || this.#shared === 0);
+  }
+
+  #enter(exclusive: boolean): void {
+    if (exclusive) this.#exclusive = true;
+    else this.#shared += 1;
+  }
+
+  #admit(): void {
+    for (let first = this.#waiting[0]; first !== undefined && this.#free(first.exclusive); first = this.#waiting[0]) {
+      this.#waiting.shift();
+      this.#enter(first.exclusive);
+      first.enter();
+    }
+  }
+}

@@ -1,0 +1,73 @@
+/** Content paths as text (conventions section 9). */
+import type { CID } from "multiformats/cid";
+import { parseCid } from "../cid/text.ts";
+import { NodeError } from "../errors.ts";
+
+export type Namespace = "ipfs" | "ipld" | "ipns";
+
+export interface ContentPath {
+  readonly namespace: Namespace;
+  /** First component: a CID, or a name below /ipns. */
+  readonly root: string;
+  readonly segments: readonly string[];
+  /** The path in its full form. */
+  readonly text: string;
+}
+
+const namespaces: ReadonlySet<string> = new Set<Namespace>(["ipfs", "ipld", "ipns"]);
+/** The specification's neutral words for the same namespaces. */
+const neutral: ReadonlyMap<string, Namespace> = new Map([
+  ["store", "ipfs"],
+  ["name", "ipns"],
+]);
+
+const invalid = (text: string, reason: string) => new NodeError(`invalid path "${text}": ${reason}`);
+
+/** Components without empty ones and `.`, `..` resolved, as Go cleans paths. */
+function clean(parts: readonly string[]): string[] {
+  const kept: string[] = [];
+  for (const part of parts) {
+    if (part === "..") kept.pop();
+    else if (part !== "" && part !== ".") kept.push(part);
+  }
+  return kept;
+}
+
+/** @throws NodeError with the reference's text */
+export function parsePath(text: string): ContentPath {
+  const parts = text.split("/");
+  if (parts[0] !== "") return bare(text, parts);
+  if (parts.length < 3) throw invalid(text, "path does not begin with '/'");
+  const word = parts[1] as string;
+  const namespace = neutral.get(word) ?? (word as Namespace);
+  if (!namespaces.has(namespace)) throw invalid(text, `unknown namespace "${word}"`);
+  const root = parts[2] as string;
+  if (root === "") throw invalid(text, "not enough path components");
+  if (namespace !== "ipns") rootCid(text, root, "invalid CID: ");
+  return whole(namespace, parts.slice(2));
+}
+
+/** `CID` or `CID/a/b`. */
+function bare(text: string, parts: readonly string[]): ContentPath {
+  const root = parts[0] as string;
+  if (text === "") throw invalid(text, "path does not begin with '/'");
+  rootCid(text, root, "");
+  return whole("ipfs", parts);
+}
+
+function whole(namespace: Namespace, parts: readonly string[]): ContentPath {
+  const [root = "", ...segments] = clean(parts);
+  return { namespace, root, segments, text: ["", namespace, root, ...segments].join("/") };
+}
+
+function rootCid(text: string, root: string, prefix: string): CID {
+  try {
+    return parseCid(root);
+  } catch (error) {
+    const lowercased = root.length === 46 && root.startsWith("qm");
+    const hint = lowercased
+      ? " (possible lowercased CIDv0; consider converting to a case-agnostic CIDv1, such as base32)"
+      : "";
+    throw invalid(text, `${prefix}${(error as Error).message}${hint}`);
+  }
+}

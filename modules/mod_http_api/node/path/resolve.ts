@@ -1,0 +1,84 @@
+/** From a content path to the block that it leads to, and what is left of it inside that block. */
+import * as cbor from "@ipld/dag-cbor";
+import type { CID } from "multiformats/cid";
+import { dagCbor, dagPb, raw } from "../cid/codecs.ts";
+import { parseCid } from "../cid/text.ts";
+import { isCid } from "../dag/links.ts";
+import { decodePb } from "../dag/pb.ts";
+import type { ReadBlock } from "../dag/reader.ts";
+import { NodeError } from "../errors.ts";
+import { lookup } from "../unixfs/list.ts";
+import { treeNode } from "../unixfs/node.ts";
+import type { ContentPath, Namespace } from "./path.ts";
+
+export interface Resolved {
+  readonly namespace: Exclude<Namespace, "ipns">;
+  /** Of the block that the path leads into. */
+  readonly cid: CID;
+  /** What is left of the path inside that block: keys and indexes of a CBOR node. */
+  readonly remainder: readonly string[];
+}
+
+/** Where one block leads with the next components of a path: to a link, or to a place inside itself. */
+type Step = { readonly cid: CID; readonly used: number } | "inside";
+
+/** Below /ipfs sharded directories are one directory; below /ipld every link goes by its stored name. */
+async function stepPb(cid: CID, bytes: Uint8Array, name: string, read: ReadBlock, namespace: Namespace): Promise<Step> {
+  const tree = namespace === "ipfs" ? treeNode(cid, bytes) : undefined;
+  const link =
+    tree?.unixfs.type === "HAMTShard"
+      ? await lookup(tree, name, read)
+      : decodePb(bytes).links.find((candidate) => candidate.name === name);
+  if (link === undefined) throw new NodeError(`no link named "${name}" under ${cid}`);
+  return { cid: link.cid, used: 1 };
+}
+
+function stepCbor(bytes: Uint8Array, path: readonly string[]): Step {
+  let value: unknown = cbor.decode(bytes);
+  for (const [at, name] of path.entries()) {
+    value = member(value, name);
+    if (typeof value === "object" && value !== null && isCid(value)) return { cid: value, used: at + 1 };
+  }
+  return "inside";
+}
+
+function member(value: unknown, name: string): unknown {
+  if (Array.isArray(value)) {
+    if (!/^\d+$/.test(name)) throw new NodeError(`strconv.Atoi: parsing "${name}": invalid syntax`);
+    if (Number(name) >= value.length) throw new NodeError("array index out of range");
+    return value[Number(name)];
+  }
+  if (typeof value !== "object" || value === null || ArrayBuffer.isView(value)) {
+    throw new NodeError("tried to resolve through object that had no links");
+  }
+  if (!Object.hasOwn(value, name)) throw new NodeError("no such link found");
+  return (value as Record<string, unknown>)[name];
+}
+
+async function step(cid: CID, path: readonly string[], read: ReadBlock, namespace: Namespace): Promise<Step> {
+  const bytes = await read(cid);
+  if (cid.code === dagPb) return stepPb(cid, bytes, path[0] as string, read, namespace);
+  if (cid.code === dagCbor) return stepCbor(bytes, path);
+  if (cid.code === raw) throw new NodeError(`no link named "${path[0]}" under ${cid}`);
+  throw new NodeError(`unrecognized object type: ${cid.code}`);
+}
+
+/**
+ * Follows a path of /ipfs or /ipld; a name's path has to be resolved to one of these first. The last block is not
+ * read unless the path goes on inside it.
+ *
+ * @throws NodeError when there is no such link, or what `read` rejects with
+ */
+export async function resolvePath(path: ContentPath, read: ReadBlock): Promise<Resolved> {
+  const { namespace } = path;
+  if (namespace === "ipns") throw new NodeError(`${path.text} is a name: resolve it to a path first`);
+  let cid = parseCid(path.root);
+  let rest = path.segments;
+  while (rest.length > 0) {
+    const next = await step(cid, rest, read, namespace);
+    if (next === "inside") break;
+    cid = next.cid;
+    rest = rest.slice(next.used);
+  }
+  return { namespace, cid, remainder: rest };
+}

@@ -1,0 +1,43 @@
+/** What a block of a file tree is: one reading of codec and UnixFS message for all who walk such trees. */
+import type { CID } from "multiformats/cid";
+import { dagPb, raw } from "../cid/codecs.ts";
+import { decodePb, type PbLink } from "../dag/pb.ts";
+import { NodeError } from "../errors.ts";
+import { decodeUnixfs, type Unixfs } from "./format.ts";
+
+export interface TreeNode {
+  readonly cid: CID;
+  /** Bytes of the block. */
+  readonly length: number;
+  readonly links: readonly PbLink[];
+  /** A raw block is a File with data. */
+  readonly unixfs: Unixfs;
+}
+
+/** Undefined when the codec or the data is none of a file tree. */
+export function treeNode(cid: CID, bytes: Uint8Array): TreeNode | undefined {
+  if (cid.code === raw) {
+    const unixfs = { type: "File", data: bytes, filesize: bytes.length, blocksizes: [] } as const;
+    return { cid, length: bytes.length, links: [], unixfs };
+  }
+  if (cid.code !== dagPb) return undefined;
+  const { data, links } = decodePb(bytes);
+  if (data === undefined) return undefined;
+  try {
+    return { cid, length: bytes.length, links, unixfs: decodeUnixfs(data) };
+  } catch (error) {
+    if (error instanceof NodeError) return undefined;
+    throw error;
+  }
+}
+
+export const isDirectory = ({ unixfs }: TreeNode): boolean =>
+  unixfs.type === "Directory" || unixfs.type === "HAMTShard";
+
+/** Bytes of the file that a File or Raw node is the root of. */
+export const fileSize = ({ unixfs }: TreeNode): number =>
+  unixfs.type === "Symlink" ? (unixfs.data?.length ?? 0) : (unixfs.filesize ?? unixfs.data?.length ?? 0);
+
+/** The block and all below it, in bytes, by what its links say. */
+export const cumulativeSize = ({ length, links }: TreeNode): number =>
+  links.reduce((sum, { size }) => sum + size, length);

@@ -1,0 +1,77 @@
+/** Reading files: ranges that seek, blocks asked for before their turn. */
+import type { CID } from "multiformats/cid";
+import type { ReadBlock } from "../dag/reader.ts";
+import { NodeError } from "../errors.ts";
+import { fileSize, type TreeNode, treeNode } from "./node.ts";
+
+export interface ReadRange {
+  /** Bytes to pass over. */
+  readonly offset?: number | undefined;
+  /** Bytes to give at most. */
+  readonly length?: number | undefined;
+}
+
+const readahead = 8;
+
+/** A subtree whose bytes lie from `start` on; of it those before `end` of the range are wanted. */
+interface Part {
+  readonly cid: CID;
+  readonly start: number;
+}
+
+/** The parts below a node that overlap the range, in order. */
+function partsOf({ links, unixfs }: TreeNode, start: number, from: number, to: number): Part[] {
+  const parts: Part[] = [];
+  let at = start + (unixfs.data?.length ?? 0);
+  for (const [index, { cid }] of links.entries()) {
+    const size = unixfs.blocksizes?.[index];
+    if (size === undefined) throw new NodeError("incorrectly formatted unixfs: a link without its size");
+    if (at < to && at + size > from) parts.push({ cid, start: at });
+    at += size;
+  }
+  return parts;
+}
+
+/**
+ * The bytes of a file (or of a symlink: its target). Memory does not grow with it; what it is read from is not read
+ * beyond the range.
+ *
+ * @throws NodeError at a block that cannot be had or is no part of a file; what was yielded before is right
+ */
+export async function* readFile(
+  root: TreeNode,
+  read: ReadBlock,
+  { offset = 0, length = Number.POSITIVE_INFINITY }: ReadRange = {},
+): AsyncGenerator<Uint8Array, void, undefined> {
+  const from = offset;
+  const to = Math.min(offset + length, fileSize(root));
+  const asked = new Map<Part, Promise<Uint8Array>>();
+  const stack: Part[] = [];
+
+  function* enter(node: TreeNode, start: number): Generator<Uint8Array, void, undefined> {
+    const data = node.unixfs.data;
+    if (data !== undefined && start < to && start + data.length > from) {
+      yield data.subarray(Math.max(0, from - start), Math.min(data.length, to - start));
+    }
+    stack.push(...partsOf(node, start, from, to).reverse());
+  }
+
+  if (from >= to) return;
+  yield* enter(root, 0);
+  for (let part = stack.pop(); part !== undefined; part = stack.pop()) {
+    const bytes = asked.get(part) ?? read(part.cid);
+    asked.delete(part);
+    for (let at = stack.length - 1; at >= 0 && stack.length - at < readahead; at -= 1) {
+      const next = stack[at] as Part;
+      if (asked.has(next)) continue;
+      const ahead = read(next.cid);
+      ahead.catch(() => {});
+      asked.set(next, ahead);
+    }
+    const node = treeNode(part.cid, await bytes);
+    if (node === undefined || (node.unixfs.type !== "File" && node.unixfs.type !== "Raw")) {
+      throw new NodeError(`${part.cid} is not a part of a file`);
+    }
+    yield* enter(node, part.start);
+  }
+}

@@ -1,0 +1,91 @@
+import assert from "node:assert/strict";
+import { describe, test } from "node:test";
+import type { CID } from "multiformats/cid";
+import { decodePb, encodePb } from "../../../../../modules/mod_http_api/node/dag/pb.ts";
+import { encodeUnixfs } from "../../../../../modules/mod_http_api/node/unixfs/format.ts";
+import { fileSize, treeNode } from "../../../../../modules/mod_http_api/node/unixfs/node.ts";
+import { type ReadRange, readFile } from "../../../../../modules/mod_http_api/node/unixfs/read.ts";
+import { goRandom } from "../../../../support/go_random.ts";
+import { Trees } from "./trees.ts";
+
+async function readAll(trees: Trees, cid: CID, range?: ReadRange): Promise<Buffer> {
+  const root = treeNode(cid, await trees.read(cid));
+  assert.ok(root);
+  const pieces: Uint8Array[] = [];
+  for await (const piece of readFile(root, trees.read, range)) pieces.push(piece);
+  return Buffer.concat(pieces);
+}
+
+const content = goRandom(400_123, 7);
+
+describe("files are read back whole and in ranges", () => {
+  for (const settings of [{}, { trickle: true }, { rawLeaves: true, version: 1 as const }]) {
+    test(JSON.stringify(settings), async () => {
+      const trees = new Trees();
+      const cid = (await trees.add({ f: content }, settings)).get("f") as CID;
+      assert.ok((await readAll(trees, cid)).equals(content));
+      const ends = [0, 1, 999, 1000, 1001, 173_999, 174_000, 200_500, 400_122, 400_123];
+      for (const offset of ends) {
+        for (const length of [0, 1, 1000, 1001, 300_000]) {
+          const part = await readAll(trees, cid, { offset, length });
+          assert.ok(part.equals(content.subarray(offset, offset + length)), `${length} from ${offset}`);
+        }
+      }
+    });
+  }
+
+  test("an offset at or past the end gives nothing", async () => {
+    const trees = new Trees();
+    const cid = (await trees.add({ f: "abc" })).get("f") as CID;
+    assert.equal((await readAll(trees, cid, { offset: 3 })).length, 0);
+    assert.equal((await readAll(trees, cid, { offset: 30 })).length, 0);
+  });
+});
+
+test("a range reads the blocks on its way and a few ahead, not the file", async () => {
+  const trees = new Trees();
+  const cid = (await trees.add({ f: content })).get("f") as CID;
+  trees.asked.length = 0;
+  await readAll(trees, cid, { offset: 350_000, length: 10 });
+  assert.ok(trees.asked.length <= 4, `${trees.asked.length} blocks`);
+});
+
+test("a reader that stops reading stops the walk", async () => {
+  const trees = new Trees();
+  const cid = (await trees.add({ f: content })).get("f") as CID;
+  const root = treeNode(cid, await trees.read(cid));
+  assert.ok(root);
+  trees.asked.length = 0;
+  for await (const _ of readFile(root, trees.read)) break;
+  assert.ok(trees.asked.length < 30, `${trees.asked.length} blocks`);
+});
+
+test("what lies before a missing block is given, then the failure", async () => {
+  const trees = new Trees();
+  const cid = (await trees.add({ f: content.subarray(0, 5000) })).get("f") as CID;
+  const links = decodePb(await trees.read(cid)).links;
+  trees.blocks.delete(String(links[3]?.cid));
+  const root = treeNode(cid, await trees.read(cid));
+  assert.ok(root);
+  const pieces: Uint8Array[] = [];
+  await assert.rejects(
+    async () => {
+      for await (const piece of readFile(root, trees.read)) pieces.push(piece);
+    },
+    { message: "merkledag: not found" },
+  );
+  assert.ok(Buffer.concat(pieces).equals(content.subarray(0, 3000)));
+});
+
+test("a node whose sizes do not fit its links is refused", async () => {
+  const trees = new Trees();
+  const leaf = (await trees.add({ f: "leaf" })).get("f") as CID;
+  const data = encodeUnixfs({ type: "File", filesize: 8, blocksizes: [4] });
+  const links = [leaf, leaf].map((cid) => ({ name: "", size: 12, cid }));
+  const root = treeNode(leaf, encodePb({ data, links }));
+  assert.ok(root);
+  assert.equal(fileSize(root), 8);
+  await assert.rejects(async () => {
+    for await (const _ of readFile(root, trees.read));
+  }, /incorrectly formatted unixfs/);
+});
