@@ -43,6 +43,20 @@ module.exports = {
       to: { path: "^core/module/" },
     },
     {
+      name: "the-node-knows-no-http",
+      comment: "It works as a library, with no host around it.",
+      severity: "error",
+      from: { path: "^modules/mod_http_api/node/" },
+      to: { path: "^core/|^modules/(?!mod_http_api/node/)" },
+    },
+    {
+      name: "commands-know-no-http",
+      comment: "A command gets a typed call and the node, and returns a value, a stream or bytes.",
+      severity: "error",
+      from: { path: "^modules/mod_http_api/commands/" },
+      to: { path: "^core/" },
+    },
+    {
       name: "no-cycles",
       severity: "error",
       from: {},

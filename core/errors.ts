@@ -12,6 +12,7 @@ export interface ErrorEntry {
   readonly message: string;
 }
 
+/** Every error that the host raises, by code: message, and what an HTTP client gets. */
 export const errorTable = {
   // Configuration
   CONFIG_NOT_FOUND: { message: "There is no config file {path}: name an existing file with --config" },
@@ -35,6 +36,9 @@ export const errorTable = {
   OPTION_INVALID: { message: "Option {name} is {value}, but {allowed}" },
   // Routes
   ROUTE_INVALID: { message: "App {app}: the route key {key} {reason}" },
+  MIDDLEWARE_INVALID: {
+    message: "App {app}: middleware is a Koa middleware function, a list of them, or a Koa application, not {kind}",
+  },
   // Listeners
   PORT_TAKEN: {
     message:
@@ -44,6 +48,9 @@ export const errorTable = {
     message: "Port {port} on {address} may not be opened by this user: set the option {option} to a port above 1023",
   },
   PORT_UNAVAILABLE: { message: "Port {port} on {address} cannot be opened ({reason}): check the option {option}" },
+  SERVICE_MISSING: {
+    message: "No loaded module provides the service {service}: enable one that does, or let a module depend on it",
+  },
   TLS_INVALID: { message: "The certificate for {host} cannot be used: {reason}" },
   // Requests
   HEADER_INVALID: { message: "The response header {name} cannot be sent: {reason}" },
@@ -55,6 +62,9 @@ export const errorTable = {
   },
   BODY_TIMEOUT: { status: 408, expose: true, message: "The request body did not arrive fast enough" },
   BODY_ABORTED: { status: 400, message: "The client went away before its request body was complete" },
+  WEBSOCKET_INVALID: { message: "The websocket of request {id} cannot be accepted: {reason}" },
+  WEBSOCKET_CLOSED: { message: "Nothing can be sent on this websocket: {reason}" },
+  STREAM_CLOSED: { message: "Nothing can be sent on this event stream any more: {reason}" },
   MULTIPART_INVALID: { status: 400, expose: true, message: "The multipart body cannot be read: {reason}" },
 } as const satisfies Record<string, ErrorEntry>;
 

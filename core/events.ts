@@ -8,6 +8,8 @@ interface Hook {
   readonly handler: (data: unknown) => unknown;
   readonly priority: number;
   readonly host: string;
+  /** The module that added it. */
+  readonly owner: string | undefined;
 }
 
 /**
@@ -21,8 +23,8 @@ export class EventBus {
   #hooks = new Map<string, readonly Hook[]>();
 
   /** Adds a hook; the returned function takes it away again. A running `fire` still finishes its old list. */
-  add(event: string, handler: EventHandler, priority = 0, host: string = everyHost): () => void {
-    const hook: Hook = { handler: handler as (data: unknown) => unknown, priority, host };
+  add(event: string, handler: EventHandler, priority = 0, host: string = everyHost, owner?: string): () => void {
+    const hook: Hook = { handler: handler as (data: unknown) => unknown, priority, host, owner };
     const list = this.#hooks.get(event) ?? [];
     const at = list.findIndex((other) => other.priority < priority);
     this.#hooks.set(event, at < 0 ? [...list, hook] : [...list.slice(0, at), hook, ...list.slice(at)]);
@@ -31,6 +33,13 @@ export class EventBus {
       if (rest.length === 0) this.#hooks.delete(event);
       else this.#hooks.set(event, rest);
     };
+  }
+
+  /** One line for each hook of a module. */
+  ownedBy(owner: string): string[] {
+    return [...this.#hooks].flatMap(([event, hooks]) =>
+      hooks.filter((hook) => hook.owner === owner).map(() => `hook ${event}`),
+    );
   }
 
   /** True when at least one hook waits for the event: lets hot paths skip building its data. */

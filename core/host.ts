@@ -1,3 +1,4 @@
+import type { Socket } from "node:net";
 import { join, resolve } from "node:path";
 import { inspect } from "node:util";
 import { Config, configFrom, loadConfig } from "./config/index.ts";
@@ -5,6 +6,7 @@ import { ModhostError, reasonOf } from "./errors.ts";
 import { EventBus } from "./events.ts";
 import { createLog, type Log, type LogSettings } from "./log.ts";
 import { Catalog } from "./module/catalog.ts";
+import type { Clock } from "./module/clock.ts";
 import { Deadline } from "./module/deadline.ts";
 import type { Instance } from "./module/instance.ts";
 import { Items } from "./module/items.ts";
@@ -12,6 +14,7 @@ import { locatePath, type ModuleSource, moduleName } from "./module/locate.ts";
 import { Modules } from "./module/modules.ts";
 import { SharedTables } from "./module/shared.ts";
 import type { Surroundings } from "./module/surroundings.ts";
+import { Timers } from "./module/timers.ts";
 import { installHooks } from "./module/versions.ts";
 import { Ports } from "./ports.ts";
 import { Certificates } from "./tls/index.ts";
@@ -44,6 +47,8 @@ export interface HostOptions {
   readonly listen?: boolean;
   /** Over the options log_level and log_format; false: nothing is written. */
   readonly log?: LogSettings | false;
+  /** What `module.add_timer` goes by, and nothing else; default: the time of the system. */
+  readonly clock?: Clock;
 }
 
 export type HostPhase = "new" | "starting" | "running" | "stopping" | "stopped";
@@ -64,12 +69,28 @@ export interface Host extends AsyncDisposable {
   stop(options?: { readonly timeout?: number }): Promise<void>;
   /** Loads a module by name or path: on all hosts, unless one is named. */
   load(name: string, host?: string): Promise<void>;
+  /** Finishes the requests of a module and unloads it, after those that depend on it. */
   unload(name: string, host?: string): Promise<void>;
+  /** Loads a module anew beside itself and exchanges both in one step; when that fails, it stays as it is. */
   reload(name: string, host?: string): Promise<void>;
+  /** State of every module, of failed ones too. */
   modules(): ModuleState[];
   /** What a loaded module's function returned: the same as `module.depends` gives. */
   exports<T = unknown>(name: string, host?: string): T;
+  /** Addresses that the host listens on now. */
   listening(): ListeningPort[];
+  /** Number of connections that came in through the ports and are open. */
+  connections(): number;
+  /**
+   * Gives a connection to the module that provides a service ("http", "https"), as if it had come in through a port.
+   * @throws {ModhostError} SERVICE_MISSING
+   */
+  connect(service: string, socket: Socket): void;
+  /**
+   * What the host still has of a module, one line for each thing: itself, hooks, items, timers, shared tables, services,
+   * connections, steps of its unloading that failed. Empty once it is unloaded.
+   */
+  residue(name: string): string[];
   /**
    * Logs an error that nobody caught, under the module whose code its stack names. Meant for the process's events
    * `unhandledRejection` and `uncaughtException`, on which the host itself never listens.
@@ -157,6 +178,19 @@ class ModuleHost implements Host {
     return this.#running?.ports.listening() ?? [];
   }
 
+  connections(): number {
+    return this.#running?.ports.connections() ?? 0;
+  }
+
+  connect(service: string, socket: Socket): void {
+    this.#parts().ports.connect(service, socket);
+  }
+
+  residue(name: string): string[] {
+    const { modules, ports } = this.#parts();
+    return [...modules.residue(moduleName(name)), ...ports.ownedBy(moduleName(name))];
+  }
+
   report(error: unknown): void {
     const culprit = this.#running?.modules.culpritOf(error);
     if (culprit === undefined) this.log.error("Nobody caught this: %s", inspect(error));
@@ -231,6 +265,7 @@ class ModuleHost implements Host {
       bus: this.#bus,
       items,
       shared: new SharedTables(),
+      timers: new Timers(this.#options.clock),
       log: this.#log,
       config,
       loadTimeout,
@@ -246,6 +281,7 @@ class ModuleHost implements Host {
       settle: () => ports.settle(),
       isRunning: () => this.state === "running" && this.#listens(),
       announce: (event, data) => this.#announce(event, data),
+      hangUp: (name) => ports.hangUp(name),
     });
     return { config, modules, catalog, ports, certificates };
   }

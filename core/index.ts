@@ -1,10 +1,11 @@
 /** `modhost`: the host, and what a module author may import. */
-import type { ModuleDefinition } from "./types.ts";
+import type { ModuleDefinition, OptionDeclarations } from "./types.ts";
 
 export { Config, configFrom, type LoadConfigOptions, loadConfig } from "./config/index.ts";
 export { type ErrorCode, errorTable, HttpError, ModhostError, reasonOf } from "./errors.ts";
 export { createHost, type GivenModule, type Host, type HostOptions, type HostPhase } from "./host.ts";
 export type { LogSettings, LogStream } from "./log.ts";
+export type { Clock } from "./module/clock.ts";
 export type * from "./types.ts";
 
 /** Gives a config file its types: `export default defineConfig({ ... })`. */
@@ -16,7 +17,12 @@ type Options = Record<string, unknown>;
 /** What a config file may export. */
 export type ConfigExport = Options | Promise<Options> | (() => Options | Promise<Options>);
 
-/** Gives a module file its types: `export default defineModule({ load(module) { ... } })`. */
-export function defineModule<D extends ModuleDefinition>(definition: D): D {
+/**
+ * Gives a module file its types: `export default defineModule({ options, load(module) { ... } })`. The getters of
+ * `module` know the declared options then, and no others.
+ */
+export function defineModule<const D extends OptionDeclarations = OptionDeclarations>(
+  definition: ModuleDefinition<D>,
+): ModuleDefinition<D> {
   return definition;
 }

@@ -12,6 +12,14 @@ interface Service {
   servers: Server[];
 }
 
+/** A connection that a provider was given. */
+interface Accepted {
+  readonly provider: Provider;
+  readonly service: Service;
+  /** It came in through a port of the host's. */
+  readonly isFromPort: boolean;
+}
+
 /**
  * The listening sockets of the host. A provider (an item of kind "net-provider") names its options; each connection goes
  * to the newest provider of its service, so that one instance of a module can follow another on the same socket.
@@ -19,7 +27,7 @@ interface Service {
 export class Ports {
   readonly #config: Config;
   readonly #services = new Map<string, Service>();
-  readonly #sockets = new Set<Socket>();
+  readonly #sockets = new Map<Socket, Accepted>();
   readonly #opening = new Set<Promise<void>>();
   /** Failures for the caller of `settle`; without one they are logged. */
   #failures: unknown[] | undefined;
@@ -73,6 +81,41 @@ export class Ports {
     if (failures.length > 0) throw failures[0];
   }
 
+  /**
+   * Gives a connection to a service, as if it had come in through a port.
+   * @throws {ModhostError} SERVICE_MISSING
+   */
+  connect(name: string, socket: Socket): void {
+    const service = this.#services.get(name);
+    if (service === undefined) throw new ModhostError("SERVICE_MISSING", { service: name });
+    this.#connect(service, socket, false);
+  }
+
+  /** Connections that came in through ports and are open. */
+  connections(): number {
+    return [...this.#sockets.values()].filter(({ isFromPort }) => isFromPort).length;
+  }
+
+  /** Cuts the connections of a module whose services are gone; those of a service that goes on are its successor's. */
+  hangUp(owner: string): void {
+    for (const [socket, { provider, service }] of this.#sockets) {
+      if (provider.owner.name === owner && service.providers.size === 0) socket.destroy();
+    }
+  }
+
+  /** One line for each service, and for each connection of a service that is gone. */
+  ownedBy(owner: string): string[] {
+    const isOwn = (provider: Provider) => provider.owner.name === owner;
+    const services = [...this.#services.values()].filter(({ providers }) => [...providers].some(isOwn));
+    const orphans = [...this.#sockets.values()].filter(
+      ({ provider, service }) => isOwn(provider) && service.providers.size === 0,
+    );
+    return [
+      ...services.map(({ name }) => `service ${name}`),
+      ...orphans.map(({ service }) => `connection of service ${service.name}`),
+    ];
+  }
+
   /** No further connection is accepted; those that are there go on. */
   close(): void {
     this.#isOpen = false;
@@ -81,7 +124,7 @@ export class Ports {
 
   /** Cuts the connections that are left. */
   destroy(): void {
-    for (const socket of this.#sockets) socket.destroy();
+    for (const socket of this.#sockets.keys()) socket.destroy();
   }
 
   listening(): ListeningPort[] {
@@ -130,7 +173,9 @@ export class Ports {
   }
 
   async #listen(service: Service, address: string, port: number, asked: number): Promise<Server> {
-    const server = createServer({ allowHalfOpen: true, noDelay: true }, (socket) => this.#connect(service, socket));
+    const server = createServer({ allowHalfOpen: true, noDelay: true }, (socket) =>
+      this.#connect(service, socket, true),
+    );
     const owner = current(service)?.owner;
     const candidates = address === "*" ? ["::", "0.0.0.0"] : [address];
     for (const [at, candidate] of candidates.entries()) {
@@ -150,13 +195,13 @@ export class Ports {
     return server;
   }
 
-  #connect(service: Service, socket: Socket): void {
+  #connect(service: Service, socket: Socket, isFromPort: boolean): void {
     const provider = current(service);
     if (provider === undefined) {
       socket.destroy();
       return;
     }
-    this.#sockets.add(socket);
+    this.#sockets.set(socket, { provider, service, isFromPort });
     socket.once("close", () => this.#sockets.delete(socket));
     socket.allowHalfOpen = provider.item.half_open === true;
     try {

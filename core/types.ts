@@ -5,6 +5,10 @@
 export type * from "./types/events.ts";
 export type * from "./types/exchange.ts";
 export type * from "./types/files.ts";
+export type * from "./types/middleware.ts";
 export type * from "./types/module.ts";
 export type * from "./types/options.ts";
 export type * from "./types/provider.ts";
+export type * from "./types/routes.ts";
+export type * from "./types/sse.ts";
+export type * from "./types/websocket.ts";

@@ -9,7 +9,8 @@ import { commands } from "./commands.ts";
 import { commandHelp, programHelp } from "./help.ts";
 import { Output } from "./output.ts";
 
-const globals = {
+/** Options of every command. */
+export const globals = {
   config: { type: "string", short: "c", value: "FILE", help: "Read this config file instead of looking for one" },
   json: { type: "boolean", help: "Print JSON, as is done without a terminal; --no-json prints text" },
   help: { type: "boolean", short: "h", help: "Print this" },

@@ -1,4 +1,4 @@
-import { constants, existsSync } from "node:fs";
+import { constants } from "node:fs";
 import { access, readFile } from "node:fs/promises";
 import { createRequire } from "node:module";
 import { basename, dirname, join, resolve } from "node:path";
@@ -6,7 +6,7 @@ import { pathToFileURL } from "node:url";
 import { type Loader, lilconfig } from "lilconfig";
 import { LineCounter, parseDocument } from "yaml";
 import { ModhostError, reasonOf } from "../errors.ts";
-import { packageFolder } from "../package.ts";
+import { packageFolder, projectFolder } from "../package.ts";
 import { Config, environmentOptions } from "./config.ts";
 import { isObject } from "./convert.ts";
 import { placeOf } from "./place.ts";
@@ -90,7 +90,7 @@ async function search(cwd: string): Promise<Read | undefined> {
   const explorer = lilconfig("modhost", {
     cache: false,
     searchPlaces: [...searchPlaces],
-    stopDir: projectFolder(cwd),
+    stopDir: projectFolder(cwd) ?? cwd,
     ignoreEmptySearchPlaces: false,
     loaders: Object.fromEntries(watched),
   });
@@ -99,14 +99,6 @@ async function search(cwd: string): Promise<Read | undefined> {
     return result === null ? undefined : { file: result.filepath, values: await resolveExport(result) };
   } catch (error) {
     throw await unreadable(reading, error);
-  }
-}
-
-/** The nearest folder, from `start` up, that holds a package.json; `start` where there is none. */
-function projectFolder(start: string): string {
-  for (let folder = start; ; folder = dirname(folder)) {
-    if (existsSync(join(folder, "package.json"))) return folder;
-    if (folder === dirname(folder)) return start;
   }
 }
 

@@ -10,7 +10,9 @@ import { discard } from "./stream.ts";
 export function answer(exchange: Exchange, value: unknown): boolean {
   const { response } = exchange;
   if (response.answered) {
-    discard(value);
+    if (isThenable(value)) {
+      value.then(discard, (reason: unknown) => exchange.rejected(reason));
+    } else discard(value);
     return true;
   }
   switch (typeof value) {
@@ -53,7 +55,7 @@ function answerObject(exchange: Exchange, value: object): boolean {
           exchange.fail(error);
         }
       },
-      (reason: unknown) => exchange.fail(reason),
+      (reason: unknown) => exchange.rejected(reason),
     );
     return true;
   }
@@ -71,8 +73,8 @@ function answerObject(exchange: Exchange, value: object): boolean {
   return response.send(body);
 }
 
-function isThenable(value: object): value is PromiseLike<unknown> {
-  return typeof (value as { then?: unknown }).then === "function";
+export function isThenable(value: unknown): value is PromiseLike<unknown> {
+  return typeof (value as { then?: unknown } | null | undefined)?.then === "function";
 }
 
 function isStream(value: object): boolean {

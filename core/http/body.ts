@@ -9,6 +9,8 @@ export type NodeRequest = IncomingMessage | Http2ServerRequest;
 const lingerBytes = 1024 * 1024;
 const lingerTime = 2000;
 
+const readTwice = () => new TypeError("The request body has been read already: it can be read once");
+
 /** Bytes that wait for a busy reader before the network is held back. */
 const queueBytes = 256 * 1024;
 
@@ -33,8 +35,55 @@ export class IncomingBody {
     return this.#taken;
   }
 
+  /**
+   * Lets others read the request itself: what arrives is counted, and must make progress while they wait for it.
+   * `failed` hears of BODY_TOO_LARGE (over `limit` bytes) or BODY_TIMEOUT, once. The function given back ends that.
+   */
+  lend(limit: number, failed: (error: ModhostError) => void): () => void {
+    const request = this.#request as IncomingMessage;
+    const { _read: read, push } = request;
+    let hasFailed = false;
+    let isWanted = false;
+    const stop = () => this.#watch.delete(flow);
+    const fail = (error: ModhostError) => {
+      stop();
+      if (hasFailed || this.#lingering) return;
+      hasFailed = true;
+      failed(error);
+    };
+    const flow = this.#flow(
+      () => fail(new ModhostError("BODY_TIMEOUT")),
+      () => isWanted,
+    );
+    this.#received ||= request.readableLength;
+    // What every stream does of its own: called when a reader wants more, and with what has come.
+    request._read = (size) => {
+      isWanted = true;
+      if (!this.#taken) {
+        this.#taken = true;
+        this.#invite();
+        if (!request.readableEnded) this.#watch.add(flow);
+      }
+      read.call(request, size);
+    };
+    request.push = (chunk: Buffer | null, encoding) => {
+      isWanted = false;
+      if (chunk === null) stop();
+      else this.#received += chunk.length;
+      if (this.#received > limit) fail(new ModhostError("BODY_TOO_LARGE", { limit }));
+      return push.call(request, chunk, encoding);
+    };
+    request.once("close", stop);
+    return () => {
+      stop();
+      Reflect.deleteProperty(request, "_read");
+      Reflect.deleteProperty(request, "push");
+    };
+  }
+
   /** Reads it all; rejects with BODY_TOO_LARGE as soon as it is over `limit` bytes. */
-  read(limit: number): Promise<Buffer> {
+  async read(limit: number): Promise<Buffer> {
+    if (this.#taken) throw readTwice();
     this.#taken = true;
     this.#invite();
     const request = this.#request;
@@ -64,7 +113,7 @@ export class IncomingBody {
 
   /** Reads it piece by piece; the network is held back while the reader is busy. */
   async *[Symbol.asyncIterator](): AsyncGenerator<Buffer, void, undefined> {
-    if (this.#taken) throw new TypeError("The request body has been read already: it can be read once");
+    if (this.#taken) throw readTwice();
     this.#taken = true;
     this.#invite();
     const request = this.#request;

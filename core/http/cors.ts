@@ -1,5 +1,8 @@
 import type { CorsSettings, ResponseHeaders } from "../types.ts";
 
+/** What a preflight may announce for middleware, which tells nobody what it answers. */
+export const commonMethods = ["DELETE", "GET", "HEAD", "PATCH", "POST", "PUT"] as const;
+
 /** The resolved rules of one app (reference section 7). */
 export interface CorsPolicy {
   readonly credentials: boolean;

@@ -4,16 +4,17 @@ import { ModhostError, reasonOf } from "../errors.ts";
 import type { HttpErrorEvent, HttpEvent, HttpFinishedEvent } from "../types.ts";
 import { answer } from "./answer.ts";
 import type { NodeRequest } from "./body.ts";
-import { addCorsHeaders, addPreflightHeaders } from "./cors.ts";
+import { addCorsHeaders, addPreflightHeaders, type CorsPolicy, commonMethods } from "./cors.ts";
 import { errorPage } from "./error_page.ts";
-import { classify, plainPage } from "./failure.ts";
+import { classify, type Failure, plainPage } from "./failure.ts";
 import type { HeadFacts } from "./head.ts";
 import { encodePath, type Target } from "./paths.ts";
-import type { Flow } from "./progress.ts";
+import { bytesTaken, type Flow } from "./progress.ts";
 import { Request } from "./request.ts";
 import { type NodeResponse, Response } from "./response.ts";
-import type { ActiveRequest, AppMount, Candidate, Resolution } from "./routes.ts";
+import type { ActiveRequest, AppMount, Candidate, Resolution, Route } from "./routes.ts";
 import type { HttpService } from "./service.ts";
+import { upgradeHeaders } from "./upgrade.ts";
 
 /** An unread rest of a body up to this size is simply taken in, so that the connection can be used again. */
 const smallRest = 64 * 1024;
@@ -35,6 +36,7 @@ export class Exchange implements HttpEvent, ActiveRequest {
   #next = 0;
   #mount: AppMount | undefined;
   #writing: Flow | undefined;
+  #announced = false;
 
   constructor(
     service: HttpService,
@@ -50,7 +52,12 @@ export class Exchange implements HttpEvent, ActiveRequest {
     this.http2 = raw instanceof Http2ServerRequest;
     this.request = new Request(this, raw, target, path, host);
     this.response = new Response(this, reply);
-    reply.on("close", () => this.#over());
+    reply.on("close", () => this.over());
+  }
+
+  /** The app whose handler is asked. */
+  get mount(): AppMount | undefined {
+    return this.#mount;
   }
 
   /** May trailers follow the body? */
@@ -62,33 +69,46 @@ export class Exchange implements HttpEvent, ActiveRequest {
   begin(resolution: Resolution): void {
     this.#resolution = resolution;
     const { request, response } = this;
-    const { cors } = resolution;
+    const { cors, routed, candidates } = resolution;
     const readable = cors !== undefined && addCorsHeaders(cors, request.headers.origin, response.headers);
     response.variesByOrigin = cors?.origins !== "*" && cors !== undefined;
-    if (resolution.candidates.length > 0) {
-      this.run();
+    const preflight =
+      readable && request.method === "OPTIONS" && request.headers.access_control_request_method !== undefined;
+    // CORS is the host's matter where an app has it: of routes, only one for OPTIONS is asked before.
+    if (routed || (candidates.length > 0 && !preflight)) this.run();
+    else this.#unrouted(resolution, preflight ? cors : undefined);
+  }
+
+  /** Answers what no route of its method matches; `preflight` are the rules of an app whose preflight this is. */
+  #unrouted({ allowed, candidates, upgradable }: Resolution, preflight?: CorsPolicy): void {
+    const { request, response } = this;
+    if (upgradable && (request.method === "GET" || request.method === "HEAD")) {
+      Object.assign(response.headers, upgradeHeaders);
+      this.refuse(426);
       return;
     }
-    if (resolution.allowed.length === 0) {
+    const methods = new Set(allowed);
+    if (preflight !== undefined && candidates.length > 0) for (const method of commonMethods) methods.add(method);
+    if (methods.size === 0) {
       // The apps of a server that stops are gone, not unknown.
-      this.refuse(this.service.stopping ? 503 : 404);
+      this.refuse(this.service.stopping && candidates.length === 0 ? 503 : 404);
       return;
     }
-    const allowed = [...new Set([...resolution.allowed, "OPTIONS"])].sort();
-    response.headers.allow = allowed.join(", ");
+    const sorted = [...methods.add("OPTIONS")].sort();
+    response.headers.allow = sorted.join(", ");
     if (request.method !== "OPTIONS") {
       this.refuse(405);
       return;
     }
-    const preflight = readable && request.headers.access_control_request_method !== undefined;
-    if (preflight) addPreflightHeaders(cors, allowed, response.headers);
-    response.status_code = preflight ? 204 : 200;
+    if (preflight !== undefined) addPreflightHeaders(preflight, sorted, response.headers);
+    response.status_code = preflight === undefined ? 200 : 204;
     response.send();
   }
 
   /** Tries the candidates that are left, until one answers (spec 4). */
   run(): void {
-    const { candidates } = this.#resolution as Resolution;
+    const resolution = this.#resolution as Resolution;
+    const { candidates, routed } = resolution;
     while (this.#next < candidates.length) {
       const candidate = candidates[this.#next] as Candidate;
       const { mount } = candidate.route;
@@ -98,21 +118,12 @@ export class Exchange implements HttpEvent, ActiveRequest {
         continue;
       }
       this.#enter(mount);
-      if (this.#bodyMissing()) {
-        const coding = this.request.headers.content_encoding;
-        if (coding !== undefined && coding.toLowerCase() !== "identity") {
-          this.fail(new ModhostError("BODY_ENCODED", { coding }));
-          return;
-        }
-        if (mount.provider.streaming_uploads !== true) {
-          this.#buffer();
-          return;
-        }
-      }
+      if (this.#bodyMissing() && !this.#leavesBody(candidate.route)) return;
       this.#next += 1;
       if (this.#call(candidate)) return;
     }
-    this.refuse(404);
+    if (routed) this.refuse(404);
+    else this.#unrouted(resolution);
   }
 
   /** Answers with a status and its error page. */
@@ -124,6 +135,7 @@ export class Exchange implements HttpEvent, ActiveRequest {
       return;
     }
     response.answered = true;
+    response.reclaim();
     for (const name of bodyHeaders) delete response.headers[name];
     response.status_code = status;
     response.status = undefined;
@@ -136,19 +148,45 @@ export class Exchange implements HttpEvent, ActiveRequest {
   }
 
   /** Answers what was thrown, rejected or found impossible on the way; the cause goes to the log. */
-  fail(thrown: unknown): void {
-    if (this.gone) return;
-    const { status, message } = classify(thrown);
+  fail(thrown: unknown, { status, message }: Failure = classify(thrown)): void {
+    if (this.gone) {
+      // The client has its answer; what is thrown afterwards is for the log.
+      if (this.response.raw.writableFinished) this.report(thrown);
+      return;
+    }
     if (status < 400 && !this.response.answered) {
       answer(this, status);
       return;
     }
-    if (status >= 500) {
-      const log = this.#mount?.owner.log ?? this.service.environment.log;
-      const cause = thrown instanceof Error ? (thrown.stack ?? thrown.message) : String(thrown);
-      log.error("request %s %s %s failed: %s", this.request.id, this.request.method, this.request.url.raw_path, cause);
-    }
+    if (status >= 500) this.report(thrown);
     this.refuse(status, message, thrown);
+  }
+
+  /** A handler that is stopped because its answer or its module ends has not failed. */
+  rejected(reason: unknown): void {
+    const isStopped = ModhostError.is(reason)
+      ? reason.code === "STREAM_CLOSED"
+      : reason instanceof Error && reason.name === "AbortError";
+    if (isStopped && this.response.answered) return;
+    if (isStopped && this.request.leaving.aborted) this.refuse(503);
+    else this.fail(reason);
+  }
+
+  /** What the handler of a route gives. */
+  protected ask({ handler }: Route, argument: string | undefined): unknown {
+    return typeof handler === "function" ? handler(this, argument as string) : handler;
+  }
+
+  /** Logs what made the request fail, under the module that answers it. */
+  report(thrown: unknown): void {
+    const log = this.#mount?.owner.log ?? this.service.environment.log;
+    const cause = thrown instanceof Error ? (thrown.stack ?? thrown.message) : String(thrown);
+    log.error("request %s %s %s failed: %s", this.request.id, this.request.method, this.request.url.raw_path, cause);
+  }
+
+  /** The module of the handler leaves: what has no end of its own shall end now. */
+  retire(): void {
+    this.request.leave();
   }
 
   /** Ends the connection (or the HTTP/2 stream) at once: the client sees that the answer is not complete. */
@@ -227,8 +265,7 @@ export class Exchange implements HttpEvent, ActiveRequest {
       return answer(this, this.request.method === "GET" || this.request.method === "HEAD" ? 301 : 308);
     }
     try {
-      const { handler } = route;
-      return answer(this, typeof handler === "function" ? handler(this, argument as string) : handler);
+      return answer(this, this.ask(route, argument));
     } catch (thrown) {
       this.fail(thrown);
       return true;
@@ -248,14 +285,24 @@ export class Exchange implements HttpEvent, ActiveRequest {
     return this.#head.chunked || (this.#head.contentLength ?? 0) > 0;
   }
 
-  /** Reads the body, then goes on with the handlers. */
-  #buffer(): void {
-    const { request } = this;
+  /** True when the route takes the body as it comes; otherwise it is read for it, or refused. */
+  #leavesBody({ kind, mount }: Route): boolean {
+    const isStreaming = mount.provider.streaming_uploads === true;
+    const coding = kind === "middleware" ? undefined : this.request.headers.content_encoding;
     const limit = this.service.settings.maxContentSize;
-    if ((this.#head.contentLength ?? 0) > limit) {
+    if (coding !== undefined && coding.toLowerCase() !== "identity") {
+      this.fail(new ModhostError("BODY_ENCODED", { coding }));
+    } else if (!isStreaming && (this.#head.contentLength ?? 0) > limit) {
       this.fail(new ModhostError("BODY_TOO_LARGE", { limit }));
-      return;
-    }
+    } else if (isStreaming || kind === "middleware") {
+      return true;
+    } else this.#buffer(limit);
+    return false;
+  }
+
+  /** Reads the body, then goes on with the handlers. */
+  #buffer(limit: number): void {
+    const { request } = this;
     request.incoming.read(limit).then(
       (bytes) => {
         request.buffered = bytes;
@@ -267,14 +314,12 @@ export class Exchange implements HttpEvent, ActiveRequest {
 
   #written(): number {
     // On HTTP/1 the handle knows what the kernel has really taken; on HTTP/2 a stream only tells what waits.
-    const handle = this.http2
-      ? undefined
-      : (this.request.raw.socket as unknown as { _handle?: HandleCounters })._handle;
-    if (handle?.bytesWritten === undefined) return this.response.bytes - this.response.raw.writableLength;
-    return handle.bytesWritten - (handle.writeQueueSize ?? 0);
+    const taken = this.http2 ? undefined : bytesTaken(this.request.raw.socket);
+    return taken ?? this.response.bytes - this.response.raw.writableLength;
   }
 
-  #over(): void {
+  /** The request ends: its answer is complete, or the client went away. */
+  over(): void {
     if (this.gone) return;
     this.gone = true;
     const { request, response } = this;
@@ -283,12 +328,19 @@ export class Exchange implements HttpEvent, ActiveRequest {
     if (!complete) request.abort();
     if (response.on_destroy !== undefined) this.#destroyed(response.on_destroy);
     this.#mount?.leave(this);
-    if (!this.service.environment.hasHooks("http-finished")) return;
+    this.announce(response.raw.headersSent ? response.raw.statusCode : 0, complete);
+  }
+
+  /** Tells of the answer, once; of nothing, where nobody listens. */
+  protected announce(status: number, complete: boolean): void {
+    const { request, response } = this;
+    if (this.#announced || !this.service.environment.hasHooks("http-finished")) return;
+    this.#announced = true;
     const event: HttpFinishedEvent = {
       request,
       response,
       complete,
-      status: response.raw.headersSent ? response.raw.statusCode : 0,
+      status,
       bytes: response.bytes,
       duration: performance.now() - this.#began,
       app: this.#mount?.name,
@@ -301,9 +353,4 @@ export class Exchange implements HttpEvent, ActiveRequest {
       this.service.environment.log.error("on_destroy of request %s failed: %s", this.request.id, reasonOf(error));
     Promise.try(handler).catch(failed);
   }
-}
-
-interface HandleCounters {
-  readonly bytesWritten?: number;
-  readonly writeQueueSize?: number;
 }

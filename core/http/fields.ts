@@ -2,6 +2,12 @@ import { ModhostError } from "../errors.ts";
 import type { ResponseHeaders } from "../types.ts";
 
 const token = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/;
+
+/** True for what HTTP calls a token: a header's name, a protocol's. */
+export function isToken(text: string): boolean {
+  return token.test(text);
+}
+
 /** Visible characters, blanks, tabs and the upper half of Latin-1: no line break can slip in. */
 const printable = /^[\t\x20-\x7e\x80-\xff]*$/;
 

@@ -2,9 +2,12 @@
 export { validatorsOf } from "./conditions.ts";
 export { type CorsPolicy, corsPolicy } from "./cors.ts";
 export { detachedContext } from "./detached.ts";
+export { event_stream } from "./event_stream.ts";
 export { answerFile, type FileAnswer, type FileForm } from "./file_answer.ts";
 export type { HttpModule } from "./module.ts";
+export { readParts } from "./multipart.ts";
 export { preferredType } from "./negotiate.ts";
+export { type OriginPolicy, originPolicy } from "./origins.ts";
 export { encodePath } from "./paths.ts";
 export { appName, appPath, basePath, bracketed, displayName, isWebScheme, originOf } from "./places.ts";
 export { AppMount, type MountPlace, type RouteInfo } from "./routes.ts";

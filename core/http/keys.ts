@@ -1,15 +1,17 @@
 import { METHODS } from "node:http";
 import { ModhostError } from "../errors.ts";
+import { websocketMethod } from "./upgrade.ts";
 
 /** A route key taken apart: `METHOD`, `METHOD /path` or `METHOD /path/*` (spec 2). */
 export interface ParsedKey {
+  /** In upper case; `WS` for websockets. */
   readonly method: string;
   /** Relative to the app's base: "" or a path beginning with a slash, without the final `/*`. */
   readonly path: string;
   readonly wildcard: boolean;
 }
 
-const known = new Set(METHODS);
+const known = new Set([...METHODS, websocketMethod]);
 
 /** Throws ROUTE_INVALID naming app, key and what is wrong with it. */
 export function parseRouteKey(key: string, app: string): ParsedKey {

@@ -10,10 +10,19 @@ import { plainPage } from "./failure.ts";
 import { wireFields } from "./fields.ts";
 import type { NodeResponse } from "./response.ts";
 import type { HttpEnvironment, HttpSettings } from "./settings.ts";
+import { Handover } from "./upgrade.ts";
 
 export type TlsSource = TlsOptions & { SNICallback: NonNullable<TlsOptions["SNICallback"]> };
 
-type Serve = (request: NodeRequest, response: NodeResponse, expectsContinue: boolean) => void;
+/** What the requests that arrive are given to. */
+export interface Receiver {
+  serve(request: NodeRequest, response: NodeResponse): void;
+  /** The client waits to be asked for the body. */
+  serveExpecting(request: NodeRequest, response: NodeResponse): void;
+  /** Shall the connection be handed over after this request? Otherwise it is served as any. */
+  upgrades(request: IncomingMessage): boolean;
+  serveUpgrade(request: IncomingMessage, handover: Handover): void;
+}
 
 /** Node's protocol servers: they own no port, but are handed connections, and tell malformed requests what is wrong. */
 export class Listeners {
@@ -26,7 +35,7 @@ export class Listeners {
   readonly #sessions = new Set<ServerHttp2Session>();
   #onEmpty: (() => void)[] = [];
 
-  constructor(settings: HttpSettings, environment: HttpEnvironment, tls: TlsSource | undefined, serve: Serve) {
+  constructor(settings: HttpSettings, environment: HttpEnvironment, tls: TlsSource | undefined, receiver: Receiver) {
     this.#environment = environment;
     const limits = {
       maxHeaderSize: settings.maxHeaderSize,
@@ -37,9 +46,11 @@ export class Listeners {
       connectionsCheckingInterval: Math.max(50, Math.min(5000, (settings.headTimeout * 1000) / 4)),
       // The host answers these itself, with its error page.
       requireHostHeader: false,
+      // A connection can be handed over when all requests before this one have been answered.
+      shouldUpgradeCallback: (request: IncomingMessage) => isIdle(request.socket) && receiver.upgrades(request),
     };
     this.#plain = createServer(limits);
-    this.#attach(this.#plain, serve);
+    this.#attach(this.#plain, receiver);
     if (tls !== undefined) {
       this.#secure = createSecureServer({
         ...tls,
@@ -54,7 +65,7 @@ export class Listeners {
         maxSessionInvalidFrames: 100,
         maxSessionRejectedStreams: 100,
       } as Parameters<typeof createSecureServer>[0]);
-      this.#attach(this.#secure, serve);
+      this.#attach(this.#secure, receiver);
       this.#secure.on("session", (session) => this.#join(session, settings.idleTimeout));
       this.#secure.on("sessionError", () => undefined);
     }
@@ -103,10 +114,13 @@ export class Listeners {
     this.#secure?.close();
   }
 
-  #attach(server: Server | Http2SecureServer, serve: Serve): void {
+  #attach(server: Server | Http2SecureServer, receiver: Receiver): void {
     const plain = server as Server;
-    plain.on("request", (request: IncomingMessage, response: ServerResponse) => serve(request, response, false));
-    plain.on("checkContinue", (request: IncomingMessage, response: ServerResponse) => serve(request, response, true));
+    plain.on("request", (request, response) => receiver.serve(request, response));
+    plain.on("checkContinue", (request, response) => receiver.serveExpecting(request, response));
+    plain.on("upgrade", (request, socket, head) =>
+      receiver.serveUpgrade(request, new Handover(request, socket as Socket, head)),
+    );
     plain.on("clientError", (error: NodeJS.ErrnoException, socket: Socket) => this.#malformed(error, socket));
     // Node watches head timeouts from the moment a server listens; this one is handed its connections instead.
     plain.emit("listening");
@@ -142,7 +156,7 @@ export class Listeners {
       socket.destroy();
       return;
     }
-    const inFlight = (socket as unknown as { _httpMessage?: ServerResponse | null })._httpMessage;
+    const inFlight = messageOf(socket);
     if (inFlight?.req.complete === true) {
       // What follows a whole request is wrong: its answer reaches the client first.
       inFlight.once("close", () => this.#refuse(error, socket));
@@ -175,6 +189,15 @@ export class Listeners {
     socket.write(`${head}\r\n`);
     socket.end(body, () => socket.destroySoon());
   }
+}
+
+/** The answer that has the connection. */
+function messageOf(socket: Socket): ServerResponse | undefined {
+  return (socket as unknown as { _httpMessage?: ServerResponse | null })._httpMessage ?? undefined;
+}
+
+function isIdle(socket: Socket): boolean {
+  return messageOf(socket) === undefined;
 }
 
 /** The status that tells a client what was wrong; undefined when there is nobody to tell. */

@@ -1,6 +1,7 @@
 import type { MultipartLimits, MultipartPart } from "../types.ts";
 import { parseParameters } from "./disposition.ts";
-import { invalidMultipart, type PartHeaders, type Piece, PieceParser } from "./multipart_parser.ts";
+import { type BodyParser, OpeningParser } from "./multipart_bare.ts";
+import { cutMultipart, invalidMultipart, type PartHeaders, type Piece } from "./multipart_parser.ts";
 
 /** What follows the closing boundary is read, so that the connection can be used again, but not without end. */
 const epilogueBytes = 64 * 1024;
@@ -22,7 +23,7 @@ export async function* readParts(
   limits: MultipartLimits = {},
   signal?: AbortSignal,
 ): AsyncGenerator<MultipartPart, void, undefined> {
-  const reader = new PartReader(source, new PieceParser(boundaryOf(contentType), limits), signal);
+  const reader = new PartReader(source, new OpeningParser(boundaryOf(contentType), limits), signal);
   try {
     for (let part = await reader.nextPart(); part !== undefined; part = await reader.nextPart()) yield part;
   } finally {
@@ -33,7 +34,7 @@ export async function* readParts(
 /** Pulls chunks from the source through the parser when pieces are asked for. */
 class PartReader {
   readonly #source: AsyncIterator<Buffer>;
-  readonly #parser: PieceParser;
+  readonly #parser: BodyParser;
   readonly #signal: AbortSignal | undefined;
   #current: Part | undefined;
   #pulling: Promise<void> | undefined;
@@ -43,7 +44,7 @@ class PartReader {
   #epilogue = 0;
   #ended = false;
 
-  constructor(source: AsyncIterable<Buffer>, parser: PieceParser, signal: AbortSignal | undefined) {
+  constructor(source: AsyncIterable<Buffer>, parser: BodyParser, signal: AbortSignal | undefined) {
     this.#source = source[Symbol.asyncIterator]();
     this.#parser = parser;
     this.#signal = signal;
@@ -100,7 +101,7 @@ class PartReader {
       const { done, value } = await this.#read();
       if (done === true) {
         this.#ended = true;
-        if (!this.#parser.complete) throw invalidMultipart("it ends before the closing boundary");
+        if (!this.#parser.complete) throw cutMultipart();
       } else if (!this.#parser.complete) {
         await this.#parser.feed(value);
       } else {

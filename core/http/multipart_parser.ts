@@ -3,8 +3,8 @@ import { MultipartParser } from "formidable";
 import { ModhostError } from "../errors.ts";
 import type { MultipartLimits } from "../types.ts";
 
-const defaultParts = 1000;
-const defaultHeaderBytes = 16 * 1024;
+export const defaultParts = 1000;
+export const defaultHeaderBytes = 16 * 1024;
 
 /** Lower-case names with `_` for `-`. */
 export type PartHeaders = Record<string, string | undefined>;
@@ -116,9 +116,7 @@ export class PieceParser extends MultipartParser {
 
   #addHeader(): void {
     const name = Buffer.concat(this.#field).toString("latin1").toLowerCase().replaceAll("-", "_");
-    const bytes = Buffer.concat(this.#value);
-    // Names of files come as UTF-8 from browsers; anything else is Latin-1, as in HTTP.
-    const value = bytes.toString(isUtf8(bytes) ? "utf8" : "latin1");
+    const value = headerText(Buffer.concat(this.#value));
     const before = this.#headers[name];
     this.#headers[name] = before === undefined ? value : `${before}, ${value}`;
     this.#field = [];
@@ -145,6 +143,16 @@ export class PieceParser extends MultipartParser {
     const bytes = (buffer ?? Buffer.alloc(0)).subarray(start, end);
     return buffer === this.#chunk ? bytes : Buffer.from(bytes);
   }
+}
+
+/** Names of files come as UTF-8 from browsers; anything else is Latin-1, as in HTTP. */
+export function headerText(bytes: Buffer): string {
+  return bytes.toString(isUtf8(bytes) ? "utf8" : "latin1");
+}
+
+/** The body is not malformed, it is not all there: `details.cut` tells. */
+export function cutMultipart(): ModhostError {
+  return new ModhostError("MULTIPART_INVALID", { reason: "it ends before the closing boundary", cut: true });
 }
 
 export function invalidMultipart(reason: string, cause?: Error): ModhostError {

@@ -6,6 +6,8 @@ import { type HeadFacts, scanHead } from "./head.ts";
 import { badHost } from "./hosts.ts";
 import { parseTarget, type Target } from "./paths.ts";
 import type { HttpService } from "./service.ts";
+import { websocketMethod } from "./upgrade.ts";
+import { WebSocketExchange } from "./websocket_exchange.ts";
 
 /** What the first step found out, for those after it. */
 interface Admitted {
@@ -49,6 +51,8 @@ function admit(service: HttpService): Step {
     };
     const isHttp2 = (raw as unknown) instanceof Http2ServerRequest;
     if (!isHttp2 && !versions.has(raw.httpVersion)) return refuse("/", 505);
+    // HTTP/2 takes any word for a method, but this one is no client's.
+    if (raw.method === websocketMethod) return refuse("/", 501);
     if (target === undefined) {
       if (raw.url !== "*" || raw.method !== "OPTIONS") return refuse("/", 400, "The request target is not a path");
       new Exchange(service, raw, res, head, nowhere, "*", "*").response.send();
@@ -71,8 +75,11 @@ function dispatch(service: HttpService): Step {
   return function dispatch(context) {
     const { req: raw, res } = context;
     const { head, target, host } = context.state.admitted;
-    const resolution = service.table.resolve(host, raw.method as string, target.rawPath);
-    const exchange = new Exchange(service, raw, res, head, target, resolution?.path ?? target.rawPath, host);
+    const handover = service.handover(raw);
+    const method = handover === undefined ? (raw.method as string) : websocketMethod;
+    const resolution = service.table.resolve(host, method, target.rawPath);
+    const facts = [service, raw, res, head, target, resolution?.path ?? target.rawPath, host] as const;
+    const exchange = handover === undefined ? new Exchange(...facts) : new WebSocketExchange(handover, ...facts);
     if (resolution === undefined) exchange.refuse(400, "Invalid path");
     else exchange.begin(resolution);
     return done;

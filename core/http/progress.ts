@@ -1,3 +1,16 @@
+import type { Socket } from "node:net";
+
+/** Bytes of a connection that the system has really taken; undefined where nothing tells. */
+export function bytesTaken(socket: Socket): number | undefined {
+  const handle = (socket as unknown as { readonly _handle?: HandleCounters | null })._handle;
+  return handle?.bytesWritten === undefined ? undefined : handle.bytesWritten - (handle.writeQueueSize ?? 0);
+}
+
+interface HandleCounters {
+  readonly bytesWritten?: number;
+  readonly writeQueueSize?: number;
+}
+
 /** Something that moves bytes while a client is waited for. */
 export interface Flow {
   /** Bytes moved so far. */

@@ -36,6 +36,8 @@ export class Request implements HttpRequest {
   #client: ClientFacts | undefined;
   #incoming: IncomingBody | undefined;
   #abort: AbortController | undefined;
+  #leave: AbortController | undefined;
+  #isLeft = false;
 
   constructor(exchange: Exchange, raw: NodeRequest, target: Target, path: string, host: string) {
     this.#exchange = exchange;
@@ -116,6 +118,20 @@ export class Request implements HttpRequest {
   /** Tells the handler that nobody waits for the answer any more. */
   abort(): void {
     this.#abort?.abort(new DOMException("The client went away before the answer was complete", "AbortError"));
+  }
+
+  get leaving(): AbortSignal {
+    if (this.#leave === undefined) {
+      this.#leave = new AbortController();
+      if (this.#isLeft) this.leave();
+    }
+    return this.#leave.signal;
+  }
+
+  /** Tells the handler that its module is to be unloaded as soon as the request is over. */
+  leave(): void {
+    this.#isLeft = true;
+    this.#leave?.abort(new DOMException("The module that answers the request is leaving", "AbortError"));
   }
 
   get #facts(): ClientFacts {

@@ -1,7 +1,9 @@
 import type { OutgoingHttpHeaders, ServerResponse } from "node:http";
 import type { Http2ServerResponse } from "node:http2";
 import { Readable } from "node:stream";
+import { contains_token } from "../net/url.ts";
 import type { HttpRequest, HttpResponse, ResponseFields, ResponseHeaders } from "../types.ts";
+import { EventBody } from "./event_body.ts";
 import type { Exchange } from "./exchange.ts";
 import { wireFields, wireName } from "./fields.ts";
 import { sendFile } from "./send_file.ts";
@@ -33,6 +35,8 @@ export class Response implements HttpResponse {
   variesByOrigin = false;
   /** Body bytes handed to the connection. */
   bytes = 0;
+  /** Set while others write on `raw`; undoes that. */
+  lent: (() => void) | undefined;
 
   constructor(exchange: Exchange, raw: NodeResponse) {
     this.#exchange = exchange;
@@ -76,9 +80,17 @@ export class Response implements HttpResponse {
     return true;
   }
 
+  /** From now on nobody else writes on `raw`; the headers that others have set there are here. */
+  reclaim(): void {
+    const takeBack = this.lent;
+    this.lent = undefined;
+    takeBack?.();
+  }
+
   /** Writes the answer. Throws before anything is on the wire when a header or the body cannot be sent. */
   write(body: Body | undefined): void {
     try {
+      this.reclaim();
       if (body === undefined || body === null) this.#writeWhole("");
       else if (typeof body === "string" || body instanceof Uint8Array) this.#writeWhole(body);
       else this.#writeStream(body);
@@ -111,6 +123,7 @@ export class Response implements HttpResponse {
   #writeStream(body: Exclude<Body, string | Uint8Array>): void {
     const source = byteStream(body);
     if (source === undefined) throw new TypeError(`A response body cannot be a ${typeof body}`);
+    if (source instanceof EventBody) source.endWith(this.request.leaving);
     const fields = wireFields(this.headers, this.#exchange.http2);
     const length = this.headers.content_length;
     if (length !== undefined) fields.push("Content-Length", String(length));
@@ -134,7 +147,8 @@ export class Response implements HttpResponse {
 
   #writeHead(fields: string[]): void {
     const { raw } = this;
-    if (this.variesByOrigin) fields.push("Vary", "Origin");
+    if (this.variesByOrigin && !contains_token(String(this.headers.vary ?? ""), "origin"))
+      fields.push("Vary", "Origin");
     if (this.#exchange.closing) fields.push("Connection", "close");
     if (this.status !== undefined && !this.#exchange.http2) {
       (raw as ServerResponse).writeHead(this.status_code, this.status.replace(/^\d{3} /, ""), fields);

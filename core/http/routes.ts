@@ -1,8 +1,11 @@
 import Router from "@koa/router";
-import type { Handler, HandlerResult, HttpProvider, Module } from "../types.ts";
+import type { Handler, HandlerResult, HttpProvider, MiddlewareProvider, Module } from "../types.ts";
 import type { CorsPolicy } from "./cors.ts";
 import { type ParsedKey, parseRouteKey } from "./keys.ts";
+import { middlewareHandler } from "./middleware.ts";
+import type { OriginPolicy } from "./origins.ts";
 import { decodePath } from "./paths.ts";
+import { websocketMethod } from "./upgrade.ts";
 
 export interface MountPlace {
   readonly name: string;
@@ -11,8 +14,10 @@ export interface MountPlace {
   /** "" for an app at the root, else `/name` without a trailing slash. */
   readonly base: string;
   readonly owner: Module;
-  readonly provider: HttpProvider;
+  readonly provider: HttpProvider | MiddlewareProvider;
   readonly cors: CorsPolicy | undefined;
+  /** Other sites whose pages may open websockets. */
+  readonly origins?: OriginPolicy | undefined;
 }
 
 let mounted = 0;
@@ -23,14 +28,17 @@ export class AppMount implements MountPlace {
   readonly host: string;
   readonly base: string;
   readonly owner: Module;
-  readonly provider: HttpProvider;
+  readonly provider: HttpProvider | MiddlewareProvider;
   readonly cors: CorsPolicy | undefined;
+  readonly origins: OriginPolicy | undefined;
   /** Requests that reached one of its handlers and are not over. */
   readonly active = new Set<ActiveRequest>();
   /** Its place in the order of loading. */
   readonly sequence = ++mounted;
   /** True once its module is leaving: requests that began before pass it over. */
   retired = false;
+  /** What its websockets are closed with then: going away, or service restart (1012). */
+  closeCode = 1001;
   #idle: (() => void) | undefined;
 
   constructor(place: MountPlace) {
@@ -40,6 +48,7 @@ export class AppMount implements MountPlace {
     this.owner = place.owner;
     this.provider = place.provider;
     this.cors = place.cors;
+    this.origins = place.origins;
   }
 
   leave(request: ActiveRequest): void {
@@ -48,8 +57,10 @@ export class AppMount implements MountPlace {
   }
 
   /** Resolves when the last request is over; those still there after `grace` seconds are cut off. */
-  async retire(grace: number): Promise<void> {
+  async retire(grace: number, closeCode = 1001): Promise<void> {
     this.retired = true;
+    this.closeCode = closeCode;
+    for (const request of [...this.active]) request.retire();
     if (this.active.size === 0) return;
     await new Promise<void>((resolve) => {
       const timer = setTimeout(() => {
@@ -65,6 +76,8 @@ export class AppMount implements MountPlace {
 }
 
 export interface ActiveRequest {
+  /** Tells what answers the request that its module leaves. */
+  retire(): void;
   /** Ends the request at once, whatever its answer has come to. */
   cut(): void;
 }
@@ -81,20 +94,25 @@ export interface Resolution {
   /** The decoded path. */
   readonly path: string;
   readonly candidates: readonly Candidate[];
+  /** One of the candidates is a route of this method: not only middleware, which is asked for every method. */
+  readonly routed: boolean;
   /** Methods routed on the path, sorted, with HEAD beside GET; empty when the path is not routed at all. */
   readonly allowed: readonly string[];
+  /** The path is routed for websockets, too. */
+  readonly upgradable: boolean;
   /** Of the first app that matches, whatever the method. */
   readonly cors: CorsPolicy | undefined;
 }
 
 export interface RouteInfo {
+  /** "*" of middleware. */
   readonly method: string;
   /** Full path, with the final `/*` of a wildcard. */
   readonly path: string;
   readonly host: string;
   readonly app: string;
   readonly module: string;
-  readonly kind: "exact" | "wildcard" | "redirect";
+  readonly kind: "exact" | "wildcard" | "redirect" | "middleware";
 }
 
 /** One route of one app. */
@@ -192,9 +210,10 @@ class HostRoutes {
       for (const base of basesOf(path)) {
         for (const app of group.get(base) ?? []) {
           const matched = app.match(path, method);
-          if (matched.methods.length > 0) cors ??= app.mount.cors;
+          if (matched.reached) cors ??= app.mount.cors;
           for (const allowed of matched.methods) methods.add(allowed);
-          found.push(...matched.routes);
+          // Middleware speaks HTTP only.
+          found.push(...matched.routes.filter(({ kind }) => kind !== "middleware" || method !== websocketMethod));
         }
       }
       found.sort(byPrecedence);
@@ -202,12 +221,19 @@ class HostRoutes {
       if (method === "HEAD") found.sort((a, b) => Number(b.method === "HEAD") - Number(a.method === "HEAD"));
       for (const route of found) candidates.push({ route, argument: argumentOf(route, path) });
     }
+    const upgradable = methods.delete(websocketMethod);
+    // A websocket begins as a GET.
+    if (upgradable) methods.add("GET");
     if (methods.has("GET")) methods.add("HEAD");
-    return { path, candidates, allowed: [...methods].sort(), cors };
+    const routed = candidates.some(({ route }) => route.kind !== "middleware");
+    return { path, candidates, routed, allowed: [...methods].sort(), upgradable, cors };
   }
 }
 
-/** Exact before wildcard, a redirect between them; longer wildcards first; then priority, then the order of loading. */
+/**
+ * Exact before wildcard, a redirect between them; longer wildcards first; then priority, then the order of loading.
+ * Middleware is a wildcard at the base of its app, after the app's own.
+ */
 function byPrecedence(a: Route, b: Route): number {
   return (
     rank[a.kind] - rank[b.kind] ||
@@ -218,10 +244,15 @@ function byPrecedence(a: Route, b: Route): number {
   );
 }
 
-const rank = { exact: 0, redirect: 1, wildcard: 2 } as const;
+const rank = { exact: 0, redirect: 1, wildcard: 2, middleware: 2 } as const;
 
 function argumentOf(route: Route, path: string): string | undefined {
-  return route.kind === "wildcard" ? path.slice(route.prefix.length + 1) : undefined;
+  return isOpen(route) ? path.slice(route.prefix.length + 1) : undefined;
+}
+
+/** Does the route match whatever is below its prefix, too? */
+function isOpen({ kind }: Route): boolean {
+  return kind === "wildcard" || kind === "middleware";
 }
 
 /** The bases under which an app could serve the path: "", "/a", "/a/b" for "/a/b". */
@@ -250,7 +281,7 @@ class AppRoutes {
   constructor(mount: AppMount, fault: (mount: AppMount, error: Error) => void) {
     this.mount = mount;
     const routes: Route[] = [];
-    for (const [order, [key, handler]] of Object.entries(mount.provider.route).entries()) {
+    for (const [order, [key, handler]] of Object.entries(mount.provider.route ?? {}).entries()) {
       try {
         const parsed = parseRouteKey(key, mount.name);
         routes.push(this.#route(parsed, handler as Route["handler"], order));
@@ -259,19 +290,33 @@ class AppRoutes {
       }
     }
     routes.push(...this.#slashRedirects(routes));
-    for (const route of routes)
+    try {
+      const handler = middlewareHandler(mount);
+      // Base and below, for every method, after all routes of the app.
+      const key: ParsedKey = { method: "*", path: "", wildcard: true };
+      if (handler !== undefined)
+        routes.push({ ...this.#route(key, handler as Route["handler"], routes.length), kind: "middleware" });
+    } catch (error) {
+      fault(mount, error as Error);
+    }
+    for (const route of routes) {
+      const methods = route.kind === "middleware" ? [] : [route.method];
       this.#byLayer.set(
-        this.#router.register(pattern(route), [route.method], () => {}, { pathAsRegExp: true }),
+        this.#router.register(pattern(route), methods, () => {}, { pathAsRegExp: true }),
         route,
       );
+    }
     this.routes = routes;
   }
 
-  match(path: string, method: string): { routes: Route[]; methods: string[] } {
+  match(path: string, method: string): { routes: Route[]; methods: string[]; reached: boolean } {
     const matched = this.#router.match(path, method);
     const routesOf = (layers: readonly unknown[]) =>
       layers.map((layer) => this.#byLayer.get(layer)).filter((route) => route !== undefined);
-    return { routes: routesOf(matched.pathAndMethod), methods: routesOf(matched.path).map((route) => route.method) };
+    const methods = routesOf(matched.path)
+      .filter((route) => route.kind !== "middleware")
+      .map((route) => route.method);
+    return { routes: routesOf(matched.pathAndMethod), methods, reached: matched.path.length > 0 };
   }
 
   #route(key: ParsedKey, handler: Route["handler"], order: number): Route {
@@ -293,18 +338,21 @@ class AppRoutes {
     };
   }
 
-  /** `GET /a/` also answers `/a`, where no other route does, by pointing to itself. */
+  /** `GET /a/` also answers `/a`, where no other route does, by pointing to itself; `WS /a/` serves it. */
   #slashRedirects(routes: readonly Route[]): Route[] {
     return routes
       .filter((route) => route.kind === "exact" && route.prefix.endsWith("/") && route.prefix.length > 1)
       .map((route) => {
         const prefix = route.prefix.slice(0, -1);
-        return { ...route, kind: "redirect" as const, prefix, path: prefix };
+        const moved = { ...route, prefix, path: prefix };
+        // Clients that open a websocket follow no redirect.
+        if (route.method === websocketMethod) return { ...moved, order: routes.length + route.order };
+        return { ...moved, kind: "redirect" as const };
       });
   }
 }
 
 function pattern(route: Route): RegExp {
   const literal = RegExp.escape(route.prefix);
-  return route.kind === "wildcard" ? new RegExp(`^${literal}(?:/.*)?$`, "s") : new RegExp(`^${literal}$`, "s");
+  return isOpen(route) ? new RegExp(`^${literal}(?:/.*)?$`, "s") : new RegExp(`^${literal}$`, "s");
 }

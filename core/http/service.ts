@@ -1,13 +1,15 @@
+import type { IncomingMessage } from "node:http";
 import type { NodeRequest } from "./body.ts";
 import { badHost, VirtualHosts } from "./hosts.ts";
 import { Listeners, type TlsSource } from "./listeners.ts";
-import { decodePath } from "./paths.ts";
+import { decodePath, parseTarget } from "./paths.ts";
 import { pipeline } from "./pipeline.ts";
 import { ProgressWatch } from "./progress.ts";
 import { TrustedProxies } from "./proxies.ts";
 import type { NodeResponse } from "./response.ts";
 import { type AppMount, type RouteInfo, RouteTable } from "./routes.ts";
 import type { HttpEnvironment, HttpSettings } from "./settings.ts";
+import { type Handover, wantsWebsocket, websocketMethod } from "./upgrade.ts";
 
 /** Why a request is answered the way it is: what `modhost routes --explain` prints. */
 export interface Explanation {
@@ -27,6 +29,9 @@ type Handle = (request: NodeRequest, response: NodeResponse) => void;
 
 /** Requests whose clients wait to be asked for the body. */
 const expecting = new WeakSet<NodeRequest>();
+
+/** Connections that are handed over with a request. */
+const handovers = new WeakMap<NodeRequest, Handover>();
 
 /** Serves a table of routes over connections that it is handed: Koa is the pipeline, the table decides. */
 export class HttpService {
@@ -53,9 +58,19 @@ export class HttpService {
     this.proxies = new TrustedProxies(settings.trustedProxies, settings.legacyForwarded);
     this.hosts = new VirtualHosts(settings.hosts, settings.defaultHost);
     this.#handle = pipeline(this).callback() as unknown as Handle;
-    this.listeners = new Listeners(settings, environment, tls, (request, response, expects) => {
-      if (expects) expecting.add(request);
-      (this.#successor ?? this).#handle(request, response);
+    const current = () => this.#successor ?? this;
+    const serve = (request: NodeRequest, response: NodeResponse) => current().#handle(request, response);
+    this.listeners = new Listeners(settings, environment, tls, {
+      serve,
+      serveExpecting(request, response) {
+        expecting.add(request);
+        serve(request, response);
+      },
+      upgrades: (request) => current().#upgrades(request),
+      serveUpgrade(request, handover) {
+        handovers.set(request, handover);
+        serve(request, handover.response);
+      },
     });
   }
 
@@ -92,11 +107,17 @@ export class HttpService {
       const { method: key, path: routePath, host: routeHost, app, module, kind } = route;
       return { method: key, path: routePath, host: routeHost, app, module, kind, argument };
     });
-    if (candidates.length > 0) return { ...base, candidates, status: 404, reason: "where none of them answers" };
+    if (resolution.routed || (candidates.length > 0 && resolution.allowed.length === 0))
+      return { ...base, candidates, status: 404, reason: "where none of them answers" };
+    // A request for a websocket that has no route is answered as the GET that it is.
+    if (verb === websocketMethod) return this.explain("GET", path, authority);
+    if (resolution.upgradable && (verb === "GET" || verb === "HEAD"))
+      return { ...base, candidates, status: 426, reason: "The path is routed for websockets" };
     if (resolution.allowed.length === 0)
       return { ...base, status: 404, reason: "No loaded module has a route for this path" };
-    if (verb === "OPTIONS") return { ...base, status: 200, reason: `Routed for ${resolution.allowed.join(", ")}` };
-    return { ...base, status: 405, reason: `The path is routed for ${resolution.allowed.join(", ")} only` };
+    if (verb === "OPTIONS")
+      return { ...base, candidates, status: 200, reason: `Routed for ${resolution.allowed.join(", ")}` };
+    return { ...base, candidates, status: 405, reason: `The path is routed for ${resolution.allowed.join(", ")} only` };
   }
 
   /** True when the client waits for an invitation before it sends its body. */
@@ -107,6 +128,11 @@ export class HttpService {
   /** Sends `100 Continue` if the client waits for it. */
   invite(request: NodeRequest, response: NodeResponse): void {
     if (expecting.delete(request)) response.writeContinue();
+  }
+
+  /** The connection of a request that asks for a websocket, where one is served. */
+  handover(request: NodeRequest): Handover | undefined {
+    return handovers.get(request);
   }
 
   /** Takes the place of another service: what still comes on that one's connections is served here. */
@@ -120,6 +146,15 @@ export class HttpService {
       });
     }
     former.#predecessors.clear();
+  }
+
+  /** True when the request asks for a websocket on a path that is routed for it. */
+  #upgrades(request: IncomingMessage): boolean {
+    if (!wantsWebsocket(request)) return false;
+    const target = parseTarget(request.url ?? "");
+    const host = this.hosts.choose(target?.authority ?? request.headers.host);
+    if (target === undefined || typeof host !== "string") return false;
+    return this.table.resolve(host, websocketMethod, target.rawPath)?.routed === true;
   }
 
   /** Closes idle connections now, and each other one after its current request. */

@@ -20,6 +20,18 @@ export interface HttpSettings {
   readonly hosts: readonly string[];
   /** Serves requests for unknown hosts. */
   readonly defaultHost: string | undefined;
+  readonly websocket: WebsocketLimits;
+}
+
+export interface WebsocketLimits {
+  /** A client that is silent for as long after a ping is gone. */
+  readonly pingInterval: number;
+  /** A client that does not agree to the end within this time is cut. */
+  readonly closeTimeout: number;
+  /** Largest message taken, where the app does not say otherwise. */
+  readonly maxMessage: number;
+  /** What may wait for a client that reads slowly, before one more message cuts it. */
+  readonly maxUnsent: number;
 }
 
 /** The needs of the service from its surroundings. */

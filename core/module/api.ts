@@ -17,7 +17,6 @@ import { moduleName } from "./locate.ts";
 import { OptionReader } from "./option_reader.ts";
 import { sharedPath } from "./shared.ts";
 import type { Surroundings } from "./surroundings.ts";
-import { ModuleTimer } from "./timers.ts";
 import { httpUrl } from "./url.ts";
 
 /** The module object: each call that does something to the host is an effect in the instance's ledger. */
@@ -89,7 +88,7 @@ export class ModuleApi implements Module {
 
   handle_items(kind: string, added: (item: OwnedItem) => void, removed: (item: OwnedItem) => unknown): void {
     const fault = (error: unknown) => this.#instance.fault(`handling items of kind ${kind}`, error);
-    const activate = () => this.#around.items.handle(kind, { added, removed, fault });
+    const activate = () => this.#around.items.handle(kind, { added, removed, fault }, this.name);
     this.#instance.add({ kind: "receiver", label: `receiver of ${kind}`, activate });
   }
 
@@ -104,7 +103,7 @@ export class ModuleApi implements Module {
 
   hook(event: string, handler: EventHandler, priority = 0): void {
     if (typeof handler !== "function") throw new TypeError(`The hook of ${event} must be a function`);
-    const activate = () => this.#around.bus.add(event, handler, priority, this.host);
+    const activate = () => this.#around.bus.add(event, handler, priority, this.host, this.name);
     this.#instance.add({ kind: "hook", label: `hook ${event}`, activate });
   }
 
@@ -124,21 +123,19 @@ export class ModuleApi implements Module {
   // ------------------------------------------------------------------------------------------- what unload undoes
 
   add_timer<A extends unknown[]>(delay: number, run: (now: number, ...values: A) => unknown, ...values: A): Timer {
-    const timer = new ModuleTimer(delay, {
+    const { timers } = this.#around;
+    const timer = timers.create(delay, {
       run: (now) => run(now, ...values),
       fault: (error) => this.#instance.fault("running a timer", error),
       ended: () => entry.forget(),
     });
-    const activate = () => {
-      timer.start();
-      return () => timer.stop();
-    };
+    const activate = () => timers.start(timer, this.name);
     const entry = this.#instance.add({ kind: "timer", label: "timer", activate });
     return timer;
   }
 
-  on_release(label: string, release: () => unknown): void {
-    this.#instance.hold("release", label, release);
+  on_release(label: string, release: () => unknown, kind = "release"): () => void {
+    return this.#instance.hold(kind, label, release).forget;
   }
 
   shared(path = ""): Record<string, unknown> {
@@ -146,7 +143,7 @@ export class ModuleApi implements Module {
     const full = sharedPath(path, this.host, this.name);
     const known = this.#shared.get(full);
     if (known !== undefined) return known;
-    const { table, release } = this.#around.shared.use(full);
+    const { table, release } = this.#around.shared.use(full, this.name);
     this.#instance.hold("shared", `shared table ${full}`, release);
     this.#shared.set(full, table);
     return table;

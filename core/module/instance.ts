@@ -35,6 +35,8 @@ export class Instance {
   /** The first module it asked for that is not loaded: this attempt is undone, whatever became of it. */
   missing: string | undefined;
   note: string | undefined;
+  /** Steps of the unload that failed or took too long, as far as it has come. */
+  readonly unfinished: string[] = [];
   /** While loading: the instances that are made with it, which it gets from `module.depends`. */
   group: Group | undefined;
   readonly module: ModuleApi;
@@ -50,7 +52,7 @@ export class Instance {
     this.reloading = beginning.reloading;
     this.group = beginning.group;
     this.#surroundings = surroundings;
-    this.#ledger = new Ledger((label, error) => this.fault(`undoing ${label}`, error));
+    this.#ledger = new Ledger((label, error) => this.#unfinished(`undoing ${label}`, error));
     this.module = new ModuleApi(this, surroundings);
   }
 
@@ -127,14 +129,18 @@ export class Instance {
   /** `module.unload`, then everything that is left, last first. Errors are logged and stop nothing. */
   async close(deadline: Deadline): Promise<void> {
     for (const view of [...this.#views.toReversed(), this.module]) {
-      const work = Promise.try(() => view.unload?.()).catch((error) => this.fault("running module.unload", error));
-      if (!(await deadline.wait(work))) this.module.log.warn("module.unload took too long; going on without it");
+      const work = Promise.try(() => view.unload?.()).catch((error) =>
+        this.#unfinished("running module.unload", error),
+      );
+      if (await deadline.wait(work)) continue;
+      this.unfinished.push("running module.unload (took too long)");
+      this.module.log.warn("module.unload took too long; going on without it");
     }
     await this.abandon((work) => deadline.wait(work));
   }
 
   /** Undoes everything; the module object is of no further use. */
-  async abandon(wait?: (work: unknown) => Promise<unknown>): Promise<void> {
+  async abandon(wait?: (work: unknown) => Promise<boolean>): Promise<void> {
     const deadline = new Deadline(this.#surroundings.loadTimeout);
     await this.#ledger.close(wait ?? ((work) => deadline.wait(work)));
     this.phase = "gone";
@@ -145,9 +151,9 @@ export class Instance {
     return this.#ledger.add(effect);
   }
 
-  hold(kind: string, label: string, release: Release): void {
+  hold(kind: string, label: string, release: Release): Entry {
     this.assertLive();
-    this.#ledger.hold(kind, label, release);
+    return this.#ledger.hold(kind, label, release);
   }
 
   /** @throws {ModhostError} MODULE_UNLOADED */
@@ -159,6 +165,11 @@ export class Instance {
   fault(step: string, error: unknown): void {
     this.module.log.error("%s", failure(this.code.source, step, error).message);
     this.module.log.debug("%s", error instanceof Error ? error.stack : reasonOf(error));
+  }
+
+  #unfinished(step: string, error: unknown): void {
+    this.unfinished.push(`${step} (${reasonOf(error)})`);
+    this.fault(step, error);
   }
 
   /** Runs steps of the module's code that others wait for, all of them before `load_timeout` is over. */

@@ -6,9 +6,13 @@ interface Receiver {
   readonly removed: (item: OwnedItem) => unknown;
   /** Hears what `added` throws about items that were there before, and what `removed` throws. */
   readonly fault: (error: unknown) => void;
+  /** The module that it belongs to; undefined for the host's own. */
+  readonly owner: string | undefined;
   /** Items that `added` took without throwing. */
   readonly accepted: Set<OwnedItem>;
 }
+
+type Handlers = Pick<Receiver, "added" | "removed" | "fault">;
 
 interface Kind {
   readonly items: Set<OwnedItem>;
@@ -36,9 +40,9 @@ export class Items {
   }
 
   /** Calls `added` for the items that are there and for each that comes; the returned function ends that. */
-  handle(kind: string, handlers: Omit<Receiver, "accepted">): Release {
+  handle(kind: string, handlers: Handlers, owner?: string): Release {
     const { items, receivers } = this.#kind(kind);
-    const receiver: Receiver = { ...handlers, accepted: new Set() };
+    const receiver: Receiver = { ...handlers, owner, accepted: new Set() };
     receivers.add(receiver);
     for (const item of [...items]) {
       try {
@@ -51,6 +55,14 @@ export class Items {
       receivers.delete(receiver);
       this.#tidy(kind);
     };
+  }
+
+  /** One line for each item and receiver of a module. */
+  ownedBy(owner: string): string[] {
+    return [...this.#kinds].flatMap(([kind, { items, receivers }]) => [
+      ...[...items].filter((item) => item.owner.name === owner).map(() => `item ${kind}`),
+      ...[...receivers].filter((receiver) => receiver.owner === owner).map(() => `receiver of ${kind}`),
+    ]);
   }
 
   #remove(kind: string, item: OwnedItem): Promise<unknown> | undefined {

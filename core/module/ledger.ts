@@ -73,11 +73,15 @@ export class Ledger {
     return this.#releaseAll(leaving).filter((result) => result instanceof Promise);
   }
 
-  /** Undoes the rest, last first, and waits for each. Nothing can be added afterwards. */
-  async close(wait: (work: unknown) => Promise<unknown>): Promise<void> {
-    while (this.#held.length > 0) {
-      const [result] = this.#releaseAll(this.#held.slice(-1));
-      if (result instanceof Promise) await wait(result);
+  /**
+   * Undoes the rest, last first, and waits for each: `wait` tells whether it ended in time. Nothing can be added
+   * afterwards.
+   */
+  async close(wait: (work: unknown) => Promise<boolean>): Promise<void> {
+    for (let held = this.#held.at(-1); held !== undefined; held = this.#held.at(-1)) {
+      const [result] = this.#releaseAll([held]);
+      if (!(result instanceof Promise) || (await wait(result))) continue;
+      this.#report(held.effect.label, new Error("it took too long; going on without it"));
     }
   }
 
@@ -105,7 +109,8 @@ export class Ledger {
   }
 
   #remove(held: Held): void {
-    this.#held = this.#held.filter((other) => other !== held);
+    const at = this.#held.lastIndexOf(held);
+    if (at >= 0) this.#held.splice(at, 1);
   }
 }
 

@@ -1,10 +1,10 @@
 import { existsSync, readdirSync, readFileSync, realpathSync, statSync } from "node:fs";
 import { findPackageJSON } from "node:module";
 import { basename, dirname, extname, isAbsolute, join, resolve, sep } from "node:path";
-import { fileURLToPath, pathToFileURL } from "node:url";
+import { pathToFileURL } from "node:url";
 import { satisfies } from "semver";
 import { ModhostError, reasonOf } from "../errors.ts";
-import { packageVersion } from "../package.ts";
+import { bundledModules, packageVersion } from "../package.ts";
 import type { ModuleDefinition } from "../types.ts";
 
 /** Where a module's code is. */
@@ -20,9 +20,6 @@ export interface ModuleSource {
   /** A module that was handed over as a value. */
   readonly definition?: ModuleDefinition;
 }
-
-/** The folder of the modules that come with the host. */
-export const bundledModules = fileURLToPath(new URL("../../modules", import.meta.url));
 
 const extensions = [".ts", ".js", ".mjs", ".cjs"];
 
@@ -135,7 +132,8 @@ function inPackages(id: string, directory: string): ModuleSource | undefined {
 }
 
 function sourceOf(name: string, path: string, root?: string): ModuleSource {
-  if (!isFile(path)) throw invalid(path, "the file does not exist: mend the entry in its package.json");
+  if (!isFile(path))
+    throw invalid(path, "the file does not exist: build the module, or mend the entry in its package.json");
   const file = realpathSync(path);
   if (file.endsWith(".ts") && file.includes(`${sep}node_modules${sep}`)) {
     throw invalid(

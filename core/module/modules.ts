@@ -20,6 +20,8 @@ export interface ModulesEnvironment {
   /** The ports are open: `module.ready` is called after a load. */
   isRunning(): boolean;
   announce(event: string, data: unknown): void;
+  /** The module is unloaded: ends the connections that its services have left. */
+  hangUp(name: string): void;
 }
 
 /** One load, with all the loads that it leads to. */
@@ -40,6 +42,8 @@ export class Modules {
   readonly #failures: Failures;
   /** Loaded into the running host: their ports are not awaited yet, nor are they told that these are open. */
   #newcomers: Instance[] = [];
+  /** By module: steps of its unloading that did not come to their end. */
+  readonly #unfinished = new Map<string, Set<string>>();
   readonly #loading = new Map<string, Instance>();
   #isStopping = false;
 
@@ -67,6 +71,18 @@ export class Modules {
       if (group?.has(key)) throw cycle([asking?.name ?? name, name, asking?.name ?? name]);
     }
     return undefined;
+  }
+
+  /** What is left of a module, one line for each thing; nothing once it is gone. */
+  residue(name: string): string[] {
+    const { bus, items, shared, timers } = this.#environment.surroundings;
+    return [
+      ...[...this.#live.values(), ...this.#loading.values()]
+        .filter((instance) => instance.name === name)
+        .map(({ phase, host }) => `the module itself (${phase}, host ${host})`),
+      ...[items, bus, timers, shared].flatMap((registry) => registry.ownedBy(name)),
+      ...(this.#unfinished.get(name) ?? []),
+    ];
   }
 
   /** The instance whose code an error comes from, as far as its stack tells. */
@@ -258,6 +274,7 @@ export class Modules {
       await instance.abandon();
       throw error;
     }
+    if (this.#instancesOf(name).length === 0) this.#unfinished.delete(name);
     this.#live.set(instance.key, instance);
     if (this.#environment.isRunning()) this.#newcomers.push(instance);
     this.#failures.forget(name, place === "*" ? undefined : instance.host);
@@ -330,6 +347,7 @@ export class Modules {
     await this.#close(leaving, waits, deadline);
     for (const { key, name, host } of leaving) {
       this.#live.delete(key);
+      this.#environment.hangUp(name);
       if (this.#instancesOf(name).length === 0) this.#environment.catalog.forget(name);
       this.#environment.announce("module-unloaded", { module: name, host });
     }
@@ -339,7 +357,11 @@ export class Modules {
     const { grace } = this.#environment;
     await deadline.within(grace).wait(Promise.all(waits));
     // A module that drains connections itself takes as long again; the second is for what it does afterwards.
-    for (const instance of leaving) await instance.close(deadline.within(grace + 1));
+    for (const instance of leaving) {
+      await instance.close(deadline.within(grace + 1));
+      const { name, unfinished } = instance;
+      this.#unfinished.set(name, new Set([...(this.#unfinished.get(name) ?? []), ...unfinished]));
+    }
   }
 
   #instancesOf(name: string, host?: string): Instance[] {

@@ -6,12 +6,14 @@ import type { ListeningPort, ModuleState } from "../types.ts";
 import type { Instance } from "./instance.ts";
 import type { Items } from "./items.ts";
 import type { SharedTables } from "./shared.ts";
+import type { Timers } from "./timers.ts";
 
 /** What a module instance finds around it. */
 export interface Surroundings {
   readonly bus: EventBus;
   readonly items: Items;
   readonly shared: SharedTables;
+  readonly timers: Timers;
   readonly log: Log;
   readonly config: Config;
   /** Seconds that a module's own code may take for a step that others wait for. */

@@ -1,7 +1,6 @@
 import type { Timer } from "../types.ts";
-
-/** The longest delay of a timer of the platform, milliseconds. */
-const longestDelay = 2 ** 31 - 1;
+import { type Clock, systemClock } from "./clock.ts";
+import type { Release } from "./ledger.ts";
 
 export interface TimerCallbacks {
   /** Runs the author's function; a number that it gives is the delay of the next call, seconds. */
@@ -14,24 +13,26 @@ export interface TimerCallbacks {
 /** A timer of a module: delays in seconds, of any length. Does not run before `start`. */
 export class ModuleTimer implements Timer {
   readonly #callbacks: TimerCallbacks;
+  readonly #clock: Clock;
   #delay: number;
-  /** Undefined while waiting to be started, while the function runs, and at the end. */
-  #handle: NodeJS.Timeout | undefined;
+  /** Calls off what the clock was asked for. */
+  #cancel: () => void = () => undefined;
   #state: "new" | "waiting" | "running" | "ended" = "new";
   /** Counts the calls of `reschedule`, so that a returned number does not overrule one made meanwhile. */
   #changes = 0;
 
-  constructor(delay: number, callbacks: TimerCallbacks) {
+  constructor(delay: number, callbacks: TimerCallbacks, clock: Clock = systemClock) {
     this.#delay = checked(delay);
     this.#callbacks = callbacks;
+    this.#clock = clock;
   }
 
   start(): void {
-    if (this.#state === "new") this.#wait(this.#delay * 1000);
+    if (this.#state === "new") this.#wait();
   }
 
   stop(): void {
-    clearTimeout(this.#handle);
+    this.#cancel();
     if (this.#state === "ended") return;
     this.#state = "ended";
     this.#callbacks.ended();
@@ -41,18 +42,14 @@ export class ModuleTimer implements Timer {
     this.#delay = checked(delay);
     this.#changes += 1;
     if (this.#state === "waiting") {
-      clearTimeout(this.#handle);
-      this.#wait(this.#delay * 1000);
+      this.#cancel();
+      this.#wait();
     }
   }
 
-  #wait(milliseconds: number): void {
+  #wait(): void {
     this.#state = "waiting";
-    const part = Math.min(milliseconds, longestDelay);
-    this.#handle = setTimeout(() => {
-      if (part < milliseconds) this.#wait(milliseconds - part);
-      else void this.#fire();
-    }, part);
+    this.#cancel = this.#clock.after(this.#delay, () => this.#fire());
   }
 
   async #fire(): Promise<void> {
@@ -60,7 +57,7 @@ export class ModuleTimer implements Timer {
     const changes = this.#changes;
     let again = false;
     try {
-      const next = await this.#callbacks.run(Date.now() / 1000);
+      const next = await this.#callbacks.run(this.#clock.now());
       if (typeof next === "number") again = true;
       if (again && changes === this.#changes) this.#delay = checked(next as number);
     } catch (error) {
@@ -69,8 +66,39 @@ export class ModuleTimer implements Timer {
     }
     // Stopped by itself, perhaps, while it ran.
     if ((this.#state as string) === "ended") return;
-    if (again || changes !== this.#changes) this.#wait(this.#delay * 1000);
+    if (again || changes !== this.#changes) this.#wait();
     else this.stop();
+  }
+}
+
+/** The timers of all modules of a host, by one clock. */
+export class Timers {
+  readonly #clock: Clock;
+  /** The modules that own those which run. */
+  readonly #running = new Map<ModuleTimer, string>();
+
+  constructor(clock: Clock = systemClock) {
+    this.#clock = clock;
+  }
+
+  create(delay: number, callbacks: TimerCallbacks): ModuleTimer {
+    const ended = () => {
+      this.#running.delete(timer);
+      callbacks.ended();
+    };
+    const timer = new ModuleTimer(delay, { ...callbacks, ended }, this.#clock);
+    return timer;
+  }
+
+  start(timer: ModuleTimer, owner: string): Release {
+    this.#running.set(timer, owner);
+    timer.start();
+    return () => timer.stop();
+  }
+
+  /** One line for each that runs for a module. */
+  ownedBy(owner: string): string[] {
+    return [...this.#running.values()].filter((name) => name === owner).map(() => "timer");
   }
 }
 

@@ -57,9 +57,10 @@ export interface ClientResponse<T extends ResponseType = "text"> {
 
 /** Called with body, code, response and request; after a failure with its word, 0 and the RequestError. */
 export type RequestCallback<T extends ResponseType = "text"> = (
-  ...result:
-    | [body: BodyOf[T], code: number, response: ClientResponse<T>, request: SentRequest]
-    | [failure: RequestFailure, code: 0, error: RequestError, request: undefined]
+  body: BodyOf[T] | RequestFailure,
+  code: number,
+  response: ClientResponse<T> | RequestError,
+  request: SentRequest | undefined,
 ) => unknown;
 
 /** The promise of an answer. With a callback it needs no handler of its own. */

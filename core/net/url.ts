@@ -7,14 +7,21 @@ export const status_codes: Readonly<Record<number, string | undefined>> = Object
 const reserved = /[^A-Za-z0-9._~-]+/g;
 const escapes = /(?:%[0-9A-Fa-f]{2})+/g;
 
-/** Escapes everything but letters, digits and `. ~ _ -` as UTF-8 bytes in lower-case hex. */
-export function urlencode(text: string): string {
-  return text.replace(reserved, (run) => Buffer.from(run, "utf8").toString("hex").replace(/../g, "%$&"));
+/** Escapes everything but letters, digits and `. ~ _ -` as UTF-8 bytes in lower-case hex; nothing gives undefined. */
+export function urlencode(text: string): string;
+export function urlencode(text: string | null | undefined): string | undefined;
+export function urlencode(text: string | null | undefined): string | undefined {
+  return text?.replace(reserved, (run) => Buffer.from(run, "utf8").toString("hex").replace(/../g, "%$&"));
 }
 
-/** Replaces escapes by the UTF-8 text they stand for. A lone percent or a bad escape stays, and so does `+`. */
-export function urldecode(text: string): string {
-  if (!text.includes("%")) return text;
+/**
+ * Replaces escapes by the UTF-8 text they stand for. A lone percent or a bad escape stays, and so does `+`; nothing
+ * gives undefined.
+ */
+export function urldecode(text: string): string;
+export function urldecode(text: string | null | undefined): string | undefined;
+export function urldecode(text: string | null | undefined): string | undefined {
+  if (!text?.includes("%")) return text ?? undefined;
   return text.replace(escapes, (run) => Buffer.from(run.replaceAll("%", ""), "hex").toString("utf8"));
 }
 

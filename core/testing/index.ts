@@ -1,35 +1,86 @@
-/** `modhost/testing`: hosts for tests, on ephemeral ports of the loopback, with data in a temporary folder. */
-import assert from "node:assert/strict";
+/**
+ * `modhost/testing`: a host for a test, with requests that need no port, a clock that can be moved, and a proof that
+ * nothing is left of an unloaded module.
+ */
 import { mkdtemp, rm } from "node:fs/promises";
+import type { Socket } from "node:net";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { configFrom } from "../config/index.ts";
 import { createHost, type GivenModule, type Host } from "../host.ts";
+import type { LogLevel } from "../types.ts";
+import { ManualClock, realClock, type TestClock } from "./clock.ts";
+import {
+  type Caller,
+  type InjectedAnswer,
+  type InjectedRequest,
+  type InjectedStream,
+  inject,
+  injectStream,
+  openConnection,
+} from "./inject.ts";
+import { noteHandles } from "./nothing_left.ts";
+
+export type { TestClock } from "./clock.ts";
+export { type Handles, handlesNow } from "./handles.ts";
+export type { Caller, InjectedAnswer, InjectedBody, InjectedRequest, InjectedStream } from "./inject.ts";
+export { assertNothingLeft, type LeftoverOptions } from "./nothing_left.ts";
 
 export interface TestHostOptions {
   /** Options over those of tests; undefined takes one away. */
   readonly config?: Readonly<Record<string, unknown>>;
+  /** Paths ("./mod_hello.ts"), functions, or definitions with a name. What they depend on is loaded, too. */
   readonly modules?: readonly GivenModule[];
   /** Relative paths count from here; default: the current folder. */
   readonly cwd?: string;
-  /** False: everything is loaded and no port is opened. */
+  /** False: everything is loaded and no port is opened; `inject` works all the same. */
   readonly listen?: boolean;
+  /** "manual" (or true): timers of modules go by `clock.advance` alone. Default: by the real time. */
+  readonly clock?: "manual" | "real" | boolean;
+  /** True: a module that cannot be loaded does not fail the start; see `host.modules()`. */
+  readonly allow_failed?: boolean;
+}
+
+/** A line of the log. */
+export interface LogEntry {
+  readonly level: LogLevel;
+  /** The module that wrote it; undefined for the host. */
+  readonly module?: string;
+  /** The module's host, unless it is of the whole server. */
+  readonly host?: string;
+  readonly msg: string;
 }
 
 export interface TestHost extends AsyncDisposable {
   readonly host: Host;
   /** The data folder; removed by `stop`. */
   readonly folder: string;
-  /** Lines of the log so far. */
+  readonly clock: TestClock;
+  /** Lines of the log so far, as JSON, from the level "debug" on. */
   log(): readonly string[];
+  /** The same as values; of one level, when it is named. */
+  logged(level?: LogLevel): LogEntry[];
+  /** Sends a request through the whole host and no port; a text is a path to GET. */
+  inject(request: InjectedRequest | string): Promise<InjectedAnswer>;
+  /** As `inject`, but gives the answer as soon as it begins; whoever calls it closes it. */
+  stream(request: InjectedRequest | string): Promise<InjectedStream>;
+  /** A connection to the HTTP service without a port, for other clients; whoever opens it ends it. */
+  connect(caller?: Caller): Socket;
   /** The address of a path: of plain HTTP, unless another scheme is named. */
   url(path: string, scheme?: string): string;
-  /** A request over plain HTTP. */
+  /** A request over plain HTTP, through the port. */
   fetch(path: string, init?: RequestInit): Promise<Response>;
+  /** Loads a module by name or path; `assertNothingLeft` counts from here. */
+  load(name: string): Promise<void>;
+  unload(name: string): Promise<void>;
+  reload(name: string): Promise<void>;
   stop(): Promise<void>;
 }
 
-/** Starts a host for a test. Whoever calls it stops it: `await using`, or `stop`. */
+/**
+ * Starts a host for a test. Whoever calls it stops it: `await using`, or `stop`.
+ * @throws what `host.start` throws, and Error for modules that cannot be loaded, unless `allow_failed`
+ */
 export async function createTestHost(options: TestHostOptions = {}): Promise<TestHost> {
   const folder = await mkdtemp(join(tmpdir(), "modhost-"));
   const lines: string[] = [];
@@ -48,7 +99,8 @@ export async function createTestHost(options: TestHostOptions = {}): Promise<Tes
   // Known, even when no module that reads them is loaded.
   for (const name of Object.keys(defaults)) config.raw(name);
   const log = { level: "debug", destination: { write: (line: string) => lines.push(line) } } as const;
-  const host = createHost({ config, modules, cwd, listen, log });
+  const manual = options.clock === true || options.clock === "manual" ? new ManualClock() : undefined;
+  const host = createHost({ config, modules, cwd, listen, log, ...(manual === undefined ? {} : { clock: manual }) });
   let stopped: Promise<void> | undefined;
   const end = async () => {
     await host.stop();
@@ -60,8 +112,10 @@ export async function createTestHost(options: TestHostOptions = {}): Promise<Tes
     if (port === undefined) throw new Error(`The test host has no ${scheme} port: list a module that provides one`);
     return `${scheme}://127.0.0.1:${port.port}${path}`;
   };
+  const accept = (socket: Socket) => host.connect("http", socket);
   try {
     await host.start();
+    if (options.allow_failed !== true) assertLoaded(host);
   } catch (error) {
     await stop();
     throw error;
@@ -69,16 +123,31 @@ export async function createTestHost(options: TestHostOptions = {}): Promise<Tes
   return {
     host,
     folder,
+    clock: manual ?? realClock,
     log: () => lines,
+    logged: (level) => {
+      const entries = lines.map((line) => JSON.parse(line) as LogEntry);
+      return level === undefined ? entries : entries.filter((entry) => entry.level === level);
+    },
+    inject: (request) => inject(accept, request),
+    stream: (request) => injectStream(accept, request),
+    connect: (caller) => openConnection(accept, caller),
     url,
     fetch: (path, init) => fetch(url(path), init),
+    load: (name) => {
+      noteHandles(host, name);
+      return host.load(name);
+    },
+    unload: (name) => host.unload(name),
+    reload: (name) => host.reload(name),
     stop,
     [Symbol.asyncDispose]: stop,
   };
 }
 
-/** Fails unless the module is gone: not listed, and not holding anything. */
-export function assertNothingLeft(host: Host, module: string): void {
-  const left = host.modules().filter(({ name, status }) => name === module && status !== "failed");
-  assert.deepEqual(left, [], `the module ${module} has left something behind`);
+function assertLoaded(host: Host): void {
+  const failed = host.modules().filter(({ status }) => status === "failed");
+  if (failed.length === 0) return;
+  const causes = failed.map(({ name, note }) => `  ${name}: ${note}`).join("\n");
+  throw new Error(`Modules could not be loaded (allow_failed: true starts without them):\n${causes}`);
 }

@@ -2,22 +2,35 @@
 import type { HttpRequest, HttpResponse, ResponseHeaders } from "./exchange.ts";
 
 /** The events of the host and its bundled modules, with what their hooks are given. */
-export interface HostEvents {
-  /** The first answer is the page. */
+export interface HostEvents extends FiredEvents, AnnouncedEvents {}
+
+/** Asked one hook after the other; the first answer is the result. */
+export interface FiredEvents {
+  /** An answer of 400 or more is due; the answer is its page. */
   "http-error": HttpErrorEvent;
-  /** The first answer is the listing. */
+  /** A folder without index file is to be shown; the answer is the listing. */
   "directory-index": DirectoryIndexEvent;
-  /** Announced: answers are ignored. So are those of all below. */
+}
+
+/** Told to every hook; answers are ignored. */
+export interface AnnouncedEvents {
+  /** A request is over, complete or not. */
   "http-finished": HttpFinishedEvent;
+  /** All modules are loaded and all ports open. */
   "server-started": object;
   /** Requests are still answered, but no new connections are taken. */
   "server-stopping": object;
+  /** Requests are over; modules are still loaded. */
   "server-stopped": object;
+  /** An instance of a module has been loaded, at the start or later. */
   "module-loaded": ModuleEvent;
+  /** An instance of a module is gone. */
   "module-unloaded": ModuleEvent;
+  /** A new instance has taken the place of a former one; the two events above do not come. */
   "module-reloaded": ModuleEvent;
 }
 
+/** An instance of a module: its name, and its host ("*" for the whole server). */
 export interface ModuleEvent {
   readonly module: string;
   readonly host: string;

@@ -1,5 +1,5 @@
 /** The static file server, `mod_http_files` (spec 4). */
-import type { Handler } from "./provider.ts";
+import type { Handler } from "./routes.ts";
 
 /** What `module.depends<HttpFiles>("http_files")` gives. */
 export interface HttpFiles {

@@ -1,34 +1,136 @@
-/** The module file and the module object. "spec n" is part n of the HTTP module framework document. */
+/** What a module file exports, and the object that its function is called with. */
 import type { Socket } from "node:net";
 import type { TlsOptions } from "node:tls";
 import type { EventHandler } from "../events.ts";
 import type { HostEvents } from "./events.ts";
-import type { OptionDeclarations } from "./options.ts";
-import type { HttpProvider } from "./provider.ts";
+import type { DeclaredOptionGetters, OptionDeclarations, OptionGetters } from "./options.ts";
+import type { HttpProvider, MiddlewareProvider } from "./provider.ts";
 
 export type { EventHandler };
 
 /** A module file's default export: runs once per load. What it returns is what `module.depends(name)` gives others. */
 export type ModuleFunction = (module: Module) => unknown;
 
-/** What a module file may export. Only the default export is required. */
-export interface ModuleDefinition {
+/** What a module file may export; `D` are the options that it declares. Only `load`, or a default export that is a function in its place, is required. */
+export interface ModuleDefinition<D extends OptionDeclarations = OptionDeclarations> {
   /** Runs at load; may be async. Its value is what dependents get from `module.depends`. */
-  readonly load: ModuleFunction;
+  load(module: Module<D>): unknown;
   /** Options that this module reads, checked before anything is loaded. */
-  readonly options?: OptionDeclarations;
+  readonly options?: D;
   /** Modules to be loaded before this one; spares the second attempt that `module.depends` may cost. */
   readonly depends?: readonly string[];
   /** True: loaded once for the whole server instead of once for each of `hosts`. */
   readonly global?: boolean;
 }
 
+/** What `module.provides` takes, by kind. `K` are the keys of the routes. */
+export type Provided<Kind extends string, K extends string> = Kind extends "http"
+  ? HttpProvider<K> | MiddlewareProvider<K>
+  : Kind extends "net"
+    ? NetProvider
+    : object;
+
+/**
+ * What a module's function is called with. `D` are the options that the module declares: `Module<typeof options>` reads
+ * these, each by its type; `Module` reads any option by any getter.
+ */
+export type Module<D extends OptionDeclarations = OptionDeclarations> = string extends keyof D
+  ? ModuleObject & OptionGetters
+  : ModuleObject & DeclaredOptionGetters<D>;
+
+/** The module object, but for the getters of options. */
+export interface ModuleObject {
+  /** The module's name less one leading `mod_`: `http_hello` for `mod_http_hello.ts`. */
+  readonly name: string;
+  /** The host that this instance serves: a name from `hosts`, or "*" for the whole server. */
+  readonly host: string;
+  /** While loading: true on a reload, false on a first load; undefined afterwards. */
+  readonly reloading: boolean | undefined;
+  /** The host's log, under the name of the module. */
+  readonly log: ModuleLog;
+
+  // Functions of the life cycle: assign them. All may be async.
+  /** After the default function, and before anything of the module is live. May be async, like all of these. */
+  load: (() => unknown) | undefined;
+  /** The server has opened its ports (at once, when it had before this load). */
+  ready: (() => unknown) | undefined;
+  /** Before a reload: the value returned here is handed to `restore` of the new instance. */
+  save: (() => unknown) | undefined;
+  /** After a reload: gets what `save` of the old instance returned, before the new one takes over. */
+  restore: ((saved: unknown) => unknown) | undefined;
+  /** After the last request in flight; what was added through this object is removed without help. */
+  unload: (() => unknown) | undefined;
+  /** Global modules only: called for each of `hosts` with a module object of that host. */
+  add_host: ((module: Module) => unknown) | undefined;
+
+  /** Loads another module if need be and gives what its function returned. Spec 2. */
+  depends<T = unknown>(name: string): T;
+  /** Declares an item of a kind under this module. `"http"` takes an HttpProvider, `"net"` a NetProvider. Spec 2. */
+  provides<Kind extends string, K extends string>(kind: Kind, item: Provided<Kind, K>): void;
+  /** The folder of the module's file. Spec 4. */
+  get_directory(): string;
+  /** The bytes of a file beside the module's file. */
+  load_resource(path: string): Promise<Buffer>;
+  /** From now on this instance belongs to no single host. */
+  set_global(): void;
+
+  /** Adds an item of a kind; receivers of that kind are told. */
+  add_item(kind: string, item: object): void;
+  /** Calls `added` for every item of a kind, those already there first; `removed` may return a promise to wait for. */
+  handle_items(kind: string, added: (item: OwnedItem) => void, removed: (item: OwnedItem) => unknown): void;
+
+  /** Higher priority first (default 0); the first answer other than undefined or null ends the event. */
+  hook<E extends keyof HostEvents>(event: E, handler: (data: HostEvents[E]) => unknown, priority?: number): void;
+  hook(event: string, handler: EventHandler, priority?: number): void;
+  /**
+   * Asks one hook after the other and gives the first answer. A module of the whole server may fire an event for one of
+   * `hosts`; the others hear nothing of it then.
+   */
+  fire_event(event: string, data?: unknown, host?: string): unknown;
+  /** Tells every hook of an event, whatever the others answer; one that fails is logged and stops nothing. */
+  announce_event(event: string, data?: unknown, host?: string): void;
+  /** True when somebody listens. */
+  has_hooks(event: string): boolean;
+
+  /** Calls `run(now, ...values)` after `delay` seconds; a returned number is the delay of the next call. */
+  add_timer<A extends unknown[]>(
+    delay: number,
+    run: (now: number, ...values: A) => number | void | undefined | Promise<number | void | undefined>,
+    ...values: A
+  ): Timer;
+  /**
+   * Records anything else to be undone at unload: `release` is called once. What has ended by itself before is
+   * forgotten by the function that this returns. `kind` is what ModuleState.holds counts it under.
+   */
+  on_release(label: string, release: () => unknown, kind?: string): () => void;
+
+  /** A table shared by path between modules: "name", "/host/module/name" or `*` as host for the whole server. */
+  shared(path?: string): Record<string, unknown>;
+  /** Shown by `modhost modules`. */
+  set_status(level: "info" | "warn" | "error", text: string): void;
+
+  /** The URL of an app of this host, with a trailing slash where the app has one; see `http_external_url`. */
+  http_url(app?: string, default_path?: string): string;
+  /** The folder in which this server keeps its data. */
+  data_path(): string;
+  /** Certificates of the server: what a TLS listener needs, kept current. */
+  tls_options(): TlsOptions & { SNICallback: NonNullable<TlsOptions["SNICallback"]> };
+  /** Host names of the option `hosts`; empty when any host is served. */
+  hosts(): readonly string[];
+  /** Addresses that the host listens on now. */
+  listening(): readonly ListeningPort[];
+  /** State of every module of the server. */
+  modules(): readonly ModuleState[];
+}
+
+/** From the least to the most severe. */
 export type LogLevel = "debug" | "info" | "warn" | "error";
 
 /** Writes to the host's log under the module's name: `module.log.info("sent %d", n)` or `module.log("info", ...)`. */
 export type ModuleLog = ((level: LogLevel, format: string, ...values: unknown[]) => void) &
   Record<LogLevel, (format: string, ...values: unknown[]) => void>;
 
+/** What `module.add_timer` gives. */
 export interface Timer {
   /** The timer never fires again. */
   stop(): void;
@@ -40,6 +142,7 @@ export interface Timer {
 export interface NetProvider {
   /** Names the options: `<name>_ports` and `<name>_interfaces`. */
   readonly name: string;
+  /** Ports to listen on when `<name>_ports` is not set. */
   readonly default_ports?: readonly number[];
   /** Addresses to listen on when `<name>_interfaces` is not set; "*" is every address, IPv6 and IPv4. */
   readonly default_interfaces?: readonly string[];
@@ -59,101 +162,6 @@ export interface ListeningPort {
   readonly port: number;
 }
 
-export interface Module {
-  /** The module's name less one leading `mod_`: `http_hello` for `mod_http_hello.ts`. */
-  readonly name: string;
-  /** The host that this instance serves: a name from `hosts`, or "*" for the whole server. */
-  readonly host: string;
-  /** While loading: true on a reload, false on a first load; undefined afterwards. */
-  readonly reloading: boolean | undefined;
-  readonly log: ModuleLog;
-
-  /** Functions of the life cycle; assign them. All may be async. */
-  load: (() => unknown) | undefined;
-  /** The server has opened its ports (at once, when it had before this load). */
-  ready: (() => unknown) | undefined;
-  /** Before a reload: the value returned here is handed to `restore` of the new instance. */
-  save: (() => unknown) | undefined;
-  restore: ((saved: unknown) => unknown) | undefined;
-  /** After the last request in flight; what was added through this object is removed without help. */
-  unload: (() => unknown) | undefined;
-  /** Global modules only: called for each of `hosts` with a module object of that host. */
-  add_host: ((module: Module) => unknown) | undefined;
-
-  /** Loads another module if need be and gives what its function returned. Spec 2. */
-  depends<T = unknown>(name: string): T;
-  /** Declares an item of a kind under this module. `"http"` takes an HttpProvider, `"net"` a NetProvider. Spec 2. */
-  provides(kind: "http", provider: HttpProvider): void;
-  provides(kind: "net", provider: NetProvider): void;
-  provides(kind: string, item: object): void;
-  /** The folder of the module's file. Spec 4. */
-  get_directory(): string;
-  /** The bytes of a file beside the module's file. */
-  load_resource(path: string): Promise<Buffer>;
-  /** From now on this instance belongs to no single host. */
-  set_global(): void;
-
-  /** Adds an item of a kind; receivers of that kind are told. */
-  add_item(kind: string, item: object): void;
-  /** Calls `added` for every item of a kind, those already there first; `removed` may return a promise to wait for. */
-  handle_items(kind: string, added: (item: OwnedItem) => void, removed: (item: OwnedItem) => unknown): void;
-
-  /** Higher priority first (default 0); the first answer other than undefined or null ends the event. */
-  hook<E extends keyof HostEvents>(event: E, handler: (data: HostEvents[E]) => unknown, priority?: number): void;
-  hook(event: string, handler: EventHandler, priority?: number): void;
-  /** A module of the whole server may fire an event for one of `hosts`; the others hear nothing of it then. */
-  fire_event(event: string, data?: unknown, host?: string): unknown;
-  /** Tells every hook of an event, whatever the others answer; one that fails is logged and stops nothing. */
-  announce_event(event: string, data?: unknown, host?: string): void;
-  /** True when somebody listens. */
-  has_hooks(event: string): boolean;
-
-  /** Calls `run(now, ...values)` after `delay` seconds; a returned number is the delay of the next call. */
-  add_timer<A extends unknown[]>(
-    delay: number,
-    run: (now: number, ...values: A) => number | void | undefined | Promise<number | void | undefined>,
-    ...values: A
-  ): Timer;
-  /** Records anything else to be undone at unload: `release` is called once. */
-  on_release(label: string, release: () => unknown): void;
-
-  /** A table shared by path between modules: "name", "/host/module/name" or `*` as host for the whole server. */
-  shared(path?: string): Record<string, unknown>;
-  /** Shown by `modhost modules`. */
-  set_status(level: "info" | "warn" | "error", text: string): void;
-
-  /** An option as declared, the host's own value before the server's. Undefined when not set and without default. */
-  get_option<T = unknown>(name: string, fallback?: T): T | undefined;
-  get_option_string(name: string, fallback?: string): string | undefined;
-  get_option_number(name: string, fallback?: number, min?: number, max?: number): number | undefined;
-  get_option_integer(name: string, fallback?: number, min?: number, max?: number): number | undefined;
-  get_option_boolean(name: string, fallback?: boolean): boolean | undefined;
-  /** Seconds; accepts "90s", "10m", "2h", "1d". */
-  get_option_period(name: string, fallback?: number | string, min?: number, max?: number): number | undefined;
-  get_option_enum<T extends string>(name: string, values: readonly T[], fallback?: T): T | undefined;
-  /** A list of strings; a single value becomes a list. */
-  get_option_array(name: string, fallback?: readonly string[]): string[] | undefined;
-  get_option_set(name: string, fallback?: readonly string[]): Set<string> | undefined;
-  /** Set of the server joined with the set of this host. */
-  get_option_inherited_set(name: string, fallback?: readonly string[]): Set<string> | undefined;
-  get_option_object(name: string, fallback?: Record<string, unknown>): Record<string, unknown> | undefined;
-  /** An absolute path; a relative one counts from the config file's folder, a relative fallback from the module's. */
-  get_option_path(name: string, fallback?: string): string | undefined;
-
-  /** The URL of an app of this host, with a trailing slash where the app has one; see `http_external_url`. */
-  http_url(app?: string, default_path?: string): string;
-  /** The folder in which this server keeps its data. */
-  data_path(): string;
-  /** Certificates of the server: what a TLS listener needs, kept current. */
-  tls_options(): TlsOptions & { SNICallback: NonNullable<TlsOptions["SNICallback"]> };
-  /** Host names of the option `hosts`; empty when any host is served. */
-  hosts(): readonly string[];
-  /** Addresses that the host listens on now. */
-  listening(): readonly ListeningPort[];
-  /** State of every module of the server. */
-  modules(): readonly ModuleState[];
-}
-
 /** An item as receivers of `handle_items` see it. */
 export interface OwnedItem<T = unknown> {
   readonly item: T;
@@ -161,13 +169,17 @@ export interface OwnedItem<T = unknown> {
   readonly owner: Module;
 }
 
+/** A module of the server, loaded or failed. */
 export interface ModuleState {
   readonly name: string;
+  /** "*" for the whole server. */
   readonly host: string;
   readonly status: "loading" | "loaded" | "failed" | "unloading";
+  /** Undefined for a module that was given as a value. */
   readonly file: string | undefined;
   /** From `set_status`, or the failure. */
   readonly note: string | undefined;
+  /** Modules that it depends on. */
   readonly depends: readonly string[];
   /** What it has added, by kind: hooks, items, timers, ... */
   readonly holds: Readonly<Record<string, number>>;

@@ -1,15 +1,9 @@
 /** What a module gives to `module.provides("http", ...)`, and what its handlers may answer (spec 2 and 4). */
 import type { Readable } from "node:stream";
-import type { HttpEvent, ResponseHeaders } from "./exchange.ts";
-
-/** `METHOD`, `METHOD /path` or `METHOD /path/*` (spec 2). */
-export type RouteKey = string;
-
-/**
- * Answers a request (spec 4). `path` is the decoded part of the path that the wildcard stands for, without a leading
- * slash; undefined on a route without wildcard.
- */
-export type Handler = (event: HttpEvent, path: string) => HandlerResult | void | Promise<HandlerResult | void>;
+import type { ResponseHeaders } from "./exchange.ts";
+import type { Middleware } from "./middleware.ts";
+import type { RouteKey, Routes } from "./routes.ts";
+import type { WebSocketSettings } from "./websocket.ts";
 
 /**
  * string: the body. number: the status, with the error page from 400 on. true: `response.send` comes later.
@@ -37,9 +31,26 @@ export interface ResponseFields {
   trailers?: ResponseHeaders | (() => ResponseHeaders);
 }
 
-export interface HttpProvider {
+/** An app: what `module.provides("http", ...)` takes. `K` are the keys of its routes, where they are known. */
+export interface HttpProvider<K extends string = RouteKey> extends AppSettings {
   /** Route key to handler; a value that is not a function is answered as if a handler had returned it. */
-  readonly route: Readonly<Record<RouteKey, Handler | HandlerResult>>;
+  readonly route: Readonly<Routes<K>>;
+  /** Asked when none of these routes answers; see MiddlewareProvider. */
+  readonly middleware?: Middleware;
+}
+
+/** An app of Koa middleware, with or without routes before it. */
+export interface MiddlewareProvider<K extends string = RouteKey> extends AppSettings {
+  /**
+   * A Koa middleware function, a list of them, or a Koa application: asked for every path of the app that no route
+   * answers. It reads the request body itself, up to `http_max_content_size`, or without limit with
+   * `streaming_uploads`.
+   */
+  readonly middleware: Middleware;
+  readonly route?: Readonly<Routes<K>>;
+}
+
+interface AppSettings {
   /** Overrides the app name (discouraged). */
   readonly name?: string;
   /** Replaces `/<app-name>`; the option `http_paths` goes before it. */
@@ -49,6 +60,8 @@ export interface HttpProvider {
   /** Priority among routes of other apps that match equally well. Default 0. */
   readonly priority?: number;
   readonly cors?: CorsSettings;
+  /** Rules for routes of the method `WS`. */
+  readonly websocket?: WebSocketSettings;
 }
 
 export interface CorsSettings {

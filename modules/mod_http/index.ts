@@ -2,17 +2,26 @@ import {
   AppMount,
   appName,
   basePath,
+  type CorsPolicy,
   corsPolicy,
   type HttpModule,
   HttpService,
   type HttpSettings,
+  type OriginPolicy,
+  originPolicy,
 } from "../../core/http/index.ts";
 import { ModhostError } from "../../core/index.ts";
-import type { CorsSettings, HttpProvider, Module, OwnedItem } from "../../core/types.ts";
+import type { CorsSettings, HttpProvider, MiddlewareProvider, Module, OwnedItem } from "../../core/types.ts";
 import { options } from "./options.ts";
 
 export { options };
 export const global = true;
+
+/** What websockets are closed with: RFC 6455, and the registry that it made. */
+const goingAway = 1001;
+const serviceRestart = 1012;
+
+type Provider = HttpProvider | MiddlewareProvider;
 
 /** The provider point "http": opens the ports and mounts the routes of every app. */
 export default function http(module: Module): HttpModule {
@@ -33,7 +42,7 @@ export default function http(module: Module): HttpModule {
   module.handle_items(
     "http-provider",
     (item) => {
-      const mount = mountOf(item as OwnedItem<HttpProvider>);
+      const mount = mountOf(item as OwnedItem<Provider>);
       if (mount === undefined) return;
       mounts.set(item, mount);
       remount();
@@ -42,7 +51,9 @@ export default function http(module: Module): HttpModule {
       const mount = mounts.get(item);
       mounts.delete(item);
       remount();
-      return mount?.retire(grace);
+      // The next instance of a module that is reloaded has its place already.
+      const isReplaced = mounts.keys().some(({ owner }) => isSuccessor(owner, item.owner));
+      return mount?.retire(grace, isReplaced ? serviceRestart : goingAway);
     },
   );
 
@@ -93,6 +104,12 @@ function settingsOf(module: Module): HttpSettings {
     legacyForwarded: module.get_option_boolean("http_legacy_x_forwarded") ?? true,
     hosts: module.hosts(),
     defaultHost: defaultHostOf(module),
+    websocket: {
+      pingInterval: number("http_websocket_ping_interval"),
+      closeTimeout: number("http_websocket_close_timeout"),
+      maxMessage: number("http_websocket_max_message_size"),
+      maxUnsent: number("http_websocket_max_unsent"),
+    },
   };
 }
 
@@ -104,27 +121,48 @@ function defaultHostOf(module: Module): string | undefined {
   throw new ModhostError("OPTION_INVALID", { name: "http_default_host", value: JSON.stringify(name), allowed });
 }
 
+/** Is the owner another instance of the same module? */
+function isSuccessor(owner: Module, former: Module): boolean {
+  return owner !== former && owner.name === former.name && owner.host === former.host;
+}
+
 /** Puts a provider at its place; one that cannot be served is reported under its module. */
-function mountOf({ item: provider, owner }: OwnedItem<HttpProvider>): AppMount | undefined {
-  if (typeof provider.route !== "object" || provider.route === null) {
-    owner.log.error('provides("http") needs a route table: { route: { "GET /": handler } }');
+function mountOf({ item: provider, owner }: OwnedItem<Provider>): AppMount | undefined {
+  if (provider.middleware === undefined && (typeof provider.route !== "object" || provider.route === null)) {
+    owner.log.error('provides("http") needs a route table: { route: { "GET /": handler } }, or middleware');
     return undefined;
   }
   if (provider.name !== undefined)
     owner.log.warn("names its app %s itself: the module's name is preferred", provider.name);
   const name = provider.name ?? appName(owner.name);
   const paths = owner.get_option_object("http_paths") ?? {};
+  const cors = corsOf(name, provider, owner);
   return new AppMount({
     name,
     owner,
     provider,
     host: owner.host,
     base: basePath(name, owner.host, paths[name] ?? provider.default_path),
-    cors: corsOf(name, provider, owner),
+    cors,
+    origins: originsOf(provider, cors, owner),
   });
 }
 
-function corsOf(name: string, provider: HttpProvider, owner: Module) {
+/**
+ * Sites whose pages may open websockets. CORS that lets any site read answers does so without cookies, and says nothing
+ * about websockets, which have them: only sites that it names are taken.
+ */
+function originsOf({ websocket }: Provider, cors: CorsPolicy | undefined, owner: Module): OriginPolicy {
+  const external = owner.get_option_string("http_external_url");
+  const origins = websocket?.origins;
+  return originPolicy(
+    typeof origins === "string" ? [origins] : origins,
+    cors?.origins === "*" ? undefined : cors?.origins,
+    external === undefined ? undefined : [external],
+  );
+}
+
+function corsOf(name: string, provider: Provider, owner: Module) {
   const overrides = owner.get_option_object("http_cors_override") as Record<string, CorsSettings> | undefined;
   const headers = owner.get_option_array("access_control_allow_headers") ?? [];
   const defaults: CorsSettings = {

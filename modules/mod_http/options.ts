@@ -96,6 +96,38 @@ export const options = {
     describe: "Concurrent requests on one HTTP/2 connection.",
     per_host: false,
   },
+  http_websocket_ping_interval: {
+    type: "period",
+    default: 30,
+    min: 0.05,
+    describe: "Websockets are pinged each such time, and cut when the client stays silent for as long again.",
+    per_host: false,
+  },
+  http_websocket_close_timeout: {
+    type: "period",
+    default: 5,
+    min: 0.05,
+    describe: "A client that does not agree to the end of a websocket within this time is cut off.",
+    per_host: false,
+  },
+  http_websocket_max_message_size: {
+    type: "integer",
+    default: 1024 * 1024,
+    min: 1,
+    max: 1024 * 1024 * 1024,
+    unit: "bytes",
+    describe:
+      "Largest websocket message taken from a client, where the app sets no limit; a larger one is closed 1009.",
+    per_host: false,
+  },
+  http_websocket_max_unsent: {
+    type: "integer",
+    default: 16 * 1024 * 1024,
+    min: 64 * 1024,
+    unit: "bytes",
+    describe: "A websocket whose client leaves more than this unread is cut when one more message is sent.",
+    per_host: false,
+  },
   trusted_proxies: {
     type: "strings",
     default: ["127.0.0.1", "::1"],

@@ -4,6 +4,7 @@ import { stat } from "node:fs/promises";
 import { join } from "node:path";
 import { after, describe, test } from "node:test";
 import { connect } from "node:tls";
+import { assertNothingLeft } from "../../core/testing/index.ts";
 import type { Module } from "../../core/types.ts";
 import { startHost, withHost } from "../support/host.ts";
 import { overEach } from "../support/transports.ts";
@@ -111,6 +112,7 @@ describe("with a module that tells of its life", () => {
       assert.deepEqual(steps.slice(-3), ["function", "load", "ready"]);
       await running.host.unload("http_life");
       assert.equal(steps.at(-1), "unload");
+      await assertNothingLeft(running, "http_life");
       assert.equal(await client.status("/life"), 404);
       // For the next transport.
       await running.host.load("http_life");

@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, test } from "node:test";
-import type { HttpEvent, Module } from "../../core/types.ts";
+import type { Handler, HttpEvent, Module } from "../../core/types.ts";
 import { startHost, withHost } from "../support/host.ts";
 import { overEach } from "../support/transports.ts";
 
@@ -50,7 +50,7 @@ const host = withHost({
           "GET /pre*": () => "literal prefix",
           "GET /Case": () => "upper",
           "GET /br(ack)[et]{s}.+:p": () => "literal pattern",
-        },
+        } as Record<string, Handler>,
       });
     },
     mod_http_methods(module) {
@@ -224,7 +224,10 @@ describe("with wrong keys", () => {
       mod_http_wrong(module) {
         module.depends("http");
         module.provides("http", {
-          route: { "BREW /pot": () => "tea", "/nomethod": () => "x", "GET /good": () => "good" },
+          route: { "BREW /pot": () => "tea", "/nomethod": () => "x", "GET /good": () => "good" } as Record<
+            string,
+            Handler
+          >,
         });
       },
     },

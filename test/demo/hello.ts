@@ -16,9 +16,8 @@ import {
 } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { fileURLToPath } from "node:url";
+import { ended, plain, project, requireCurlAndPorts, secure, untilReady } from "./support.ts";
 
-const project = fileURLToPath(new URL("../..", import.meta.url));
 const folder = mkdtempSync(join(tmpdir(), "modhost-demo-"));
 const megabyte = 1024 * 1024;
 const downloadSize = 200 * megabyte;
@@ -32,9 +31,6 @@ interface Step {
   /** Not printed beyond this many lines. */
   readonly lines?: number;
 }
-
-const plain = "http://localhost:5280";
-const secure = "https://localhost:5281";
 
 const steps: readonly Step[] = [
   { title: "The README's module", curl: ["-i", `${plain}/hello/`], expect: [/^HTTP\/1\.1 200/, "Hello, world!"] },
@@ -178,11 +174,7 @@ async function downloadHash(url: string): Promise<string> {
   return hash.digest("hex");
 }
 
-if (spawnSync("curl", ["--version"]).error !== undefined)
-  throw new Error("The demonstration needs curl: apt-get install curl");
-if (spawnSync("curl", ["-s", plain]).status !== 7 || spawnSync("curl", ["-sk", secure]).status !== 7) {
-  throw new Error("Another program listens on port 5280 or 5281: stop it first");
-}
+requireCurlAndPorts();
 writeFileSync(join(folder, "mod_hello.ts"), readmeModule());
 cpSync(join(project, "test/demo/mod_guestbook.ts"), join(folder, "mod_guestbook.ts"));
 cpSync(join(project, "test/demo/site"), join(folder, "site"), { recursive: true });
@@ -196,13 +188,8 @@ const host = spawn(
     stdio: ["ignore", "pipe", "inherit"],
   },
 );
-const exited = new Promise<number | null>((resolve) => host.once("exit", resolve));
 try {
-  const url = `${plain}/health/ready`;
-  for (let attempt = 0; spawnSync("curl", ["-sf", url]).status !== 0; attempt += 1) {
-    if (attempt > 100 || host.exitCode !== null) throw new Error("The host does not answer on port 5280");
-    await new Promise((resolve) => setTimeout(resolve, 100));
-  }
+  await untilReady(host);
   for (const { title, curl, expect, lines = 30 } of steps) {
     const { stdout } = spawnSync("curl", ["-s", ...curl], { cwd: folder, encoding: "utf8", maxBuffer: 16 * megabyte });
     console.log(`\n# ${title}\n$ curl -s ${curl.map((word) => (/[\s*&%]/.test(word) ? `'${word}'` : word)).join(" ")}`);
@@ -215,8 +202,7 @@ try {
     if (received !== sent) failures += 1;
   }
 } finally {
-  host.kill("SIGTERM");
-  const code = await exited;
+  const code = await ended(host);
   if (code !== 0) failures += 1;
   console.log(`\nThe host ended with exit code ${code} after SIGTERM.`);
   rmSync(folder, { recursive: true, force: true });

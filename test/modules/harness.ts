@@ -41,6 +41,7 @@ export class Harness {
       legacyForwarded: true,
       hosts: [],
       defaultHost: undefined,
+      websocket: { pingInterval: 30, closeTimeout: 5, maxMessage: 1_000_000, maxUnsent: 1_000_000 },
     };
     this.#service = new HttpService(
       settings,
@@ -83,7 +84,10 @@ export class Harness {
       },
       hook: (event: string, handler: EventHandler, priority?: number) => void this.bus.add(event, handler, priority),
       fire_event: (event, data) => this.bus.fire(event, data),
-      on_release: (_label, release) => void this.#releases.push(release),
+      on_release: (_label, release) => {
+        this.#releases.push(release);
+        return () => undefined;
+      },
       set_status: (level, text) => void this.statuses.push(`${level} ${text}`),
       modules: () => [],
       get_option_boolean: option as Module["get_option_boolean"],

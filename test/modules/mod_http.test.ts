@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { createTestHost } from "../../core/testing/index.ts";
+import type { Handler } from "../../core/types.ts";
 
 for (const [name, config] of Object.entries({
   trusted_proxies: { trusted_proxies: ["banana"] },
@@ -22,7 +23,8 @@ test("several apps are put into the table in one step, and a key that cannot be 
         name: "odd",
         load(module) {
           module.depends("http");
-          module.provides("http", { route: { "/no-method": () => "x", "GET /good": () => "good" } });
+          const route: Record<string, Handler> = { "/no-method": () => "x", "GET /good": () => "good" };
+          module.provides("http", { route });
         },
       },
       {

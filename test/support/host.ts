@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before } from "node:test";
 import { createHost, type Host } from "../../core/index.ts";
-import type { ModuleFunction } from "../../core/types.ts";
+import type { HttpProvider, MiddlewareProvider, ModuleFunction } from "../../core/types.ts";
 import { Client, type Ports } from "./transports.ts";
 
 type FromFolder<T> = T | ((folder: string) => T);
@@ -107,5 +107,13 @@ export function withHost(setup: HostSetup): () => TestHost {
   return () => {
     if (running === undefined) throw new Error("The host has not been started: call this inside a test");
     return running;
+  };
+}
+
+/** A module that is nothing but its app. */
+export function serving(provider: HttpProvider | MiddlewareProvider): ModuleFunction {
+  return (module) => {
+    module.depends("http");
+    module.provides("http", provider);
   };
 }

@@ -15,6 +15,7 @@ const settings: HttpSettings = {
   legacyForwarded: true,
   hosts: [],
   defaultHost: undefined,
+  websocket: { pingInterval: 10, closeTimeout: 5, maxMessage: 64 * 1024, maxUnsent: 1024 * 1024 },
 };
 
 /** The HTTP service alone, with one app at `/app`, over plain HTTP on an ephemeral port: no modules, no config. */
@@ -23,6 +24,8 @@ export class TestService implements AsyncDisposable {
   readonly mount: AppMount;
   /** Lines logged as errors. */
   readonly errors: string[] = [];
+  /** What the app has recorded with `on_release`, and not forgotten. */
+  readonly held = new Set<{ readonly kind: string | undefined }>();
   readonly #bus = new EventBus();
   readonly #server: Server;
 
@@ -39,7 +42,7 @@ export class TestService implements AsyncDisposable {
       },
       undefined,
     );
-    const owner = { name: "app", log } as Module;
+    const owner = { name: "app", log, on_release: this.#hold } as unknown as Module;
     this.mount = new AppMount({ name: "app", base: "/app", host: "*", owner, provider, cors: undefined });
     this.service.mount([this.mount]);
     this.#server = createServer({ allowHalfOpen: true, noDelay: true }, (socket) =>
@@ -64,6 +67,12 @@ export class TestService implements AsyncDisposable {
   hook(event: string, handler: EventHandler): void {
     this.#bus.add(event, handler);
   }
+
+  readonly #hold: Module["on_release"] = (_label, _release, kind) => {
+    const entry = { kind };
+    this.held.add(entry);
+    return () => void this.held.delete(entry);
+  };
 
   async [Symbol.asyncDispose](): Promise<void> {
     this.#server.close();

@@ -9,7 +9,7 @@ import type { Readable } from "node:stream";
 import { text } from "node:stream/consumers";
 import { fileURLToPath } from "node:url";
 
-const launcher = fileURLToPath(new URL("../../../core/cli/launch.mjs", import.meta.url));
+const ownLauncher = fileURLToPath(new URL("../../../core/cli/launch.mjs", import.meta.url));
 
 export interface Ended {
   readonly stdout: string;
@@ -32,20 +32,23 @@ const nothing: Started = { event: "started", apps: [], ports: [], data: "", fail
 
 export class Program {
   readonly folder: string;
+  readonly #launcher: string;
   readonly #children = new Set<ChildProcessByStdio<null, Readable, Readable>>();
 
-  constructor(folder: string) {
+  /** `launcher` is the program of an installed package; default: the clone's. */
+  constructor(folder: string, launcher = ownLauncher) {
     this.folder = folder;
+    this.#launcher = launcher;
   }
 
   /** A folder with these files, outside of any project. */
-  static async in(files: Record<string, string>): Promise<Program> {
+  static async in(files: Record<string, string>, launcher?: string): Promise<Program> {
     const folder = await mkdtemp(join(tmpdir(), "modhost-cli-"));
     for (const [path, content] of Object.entries(files)) {
       await mkdir(dirname(join(folder, path)), { recursive: true });
       await writeFile(join(folder, path), content);
     }
-    return new Program(folder);
+    return new Program(folder, launcher);
   }
 
   /** Runs to the end. */
@@ -77,7 +80,7 @@ export class Program {
   #spawn(args: readonly string[], more: NodeJS.ProcessEnv) {
     const { NODE_OPTIONS: _, ...inherited } = process.env;
     const env = { ...inherited, MODHOST_HTTP_PORTS: "0", MODHOST_HTTPS_PORTS: "", ...more };
-    const child = spawn(process.execPath, [launcher, ...args], {
+    const child = spawn(process.execPath, [this.#launcher, ...args], {
       cwd: this.folder,
       env,
       stdio: ["ignore", "pipe", "pipe"],

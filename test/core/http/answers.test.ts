@@ -1,7 +1,8 @@
 import assert from "node:assert/strict";
+import { once } from "node:events";
 import { get, type IncomingMessage } from "node:http";
 import { connect } from "node:net";
-import { Readable } from "node:stream";
+import { PassThrough, Readable } from "node:stream";
 import { describe, test } from "node:test";
 import type { HttpEvent, HttpFinishedEvent } from "../../../core/types.ts";
 import { TestService } from "../../support/service.ts";
@@ -24,6 +25,39 @@ function signal(): { promise: Promise<void>; done: () => void } {
   const { promise, resolve } = Promise.withResolvers<void>();
   return { promise, done: resolve };
 }
+
+describe("what a handler throws after its answer", () => {
+  test("is logged when the answer is complete", async () => {
+    const thrown = signal();
+    await using host = await TestService.start({
+      route: {
+        async "GET /"({ response }: HttpEvent) {
+          response.send("all of it");
+          await once(response.raw, "close");
+          setImmediate(thrown.done);
+          throw new Error("too late");
+        },
+      },
+    });
+    assert.equal((await fetchRaw(host.url("/app/"))).body, "all of it");
+    await thrown.promise;
+    assert.match(host.errors.join(), /too late/);
+  });
+
+  test("cuts an answer that is not", async () => {
+    await using host = await TestService.start({
+      route: {
+        async "GET /"({ response }: HttpEvent) {
+          response.send(new PassThrough());
+          await Promise.resolve();
+          throw new Error("in between");
+        },
+      },
+    });
+    await assert.rejects(fetchRaw(host.url("/app/")));
+    assert.match(host.errors.join(), /in between/);
+  });
+});
 
 describe("answers", () => {
   test("async iterables, Node streams and web streams are sent as they come", async () => {

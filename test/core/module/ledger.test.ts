@@ -17,7 +17,10 @@ function bench() {
   return { seen, faults, ledger, effect };
 }
 
-const wait = async (work: unknown) => work;
+const wait = async (work: unknown) => {
+  await work;
+  return true;
+};
 
 test("effects are collected until activation and done at once afterwards", () => {
   const { ledger, effect, seen } = bench();

@@ -162,7 +162,7 @@ describe("unloading", () => {
       "second released",
       "first released",
     ]);
-    assertNothingLeft(running.host, "leaver");
+    await assertNothingLeft(running.host, "leaver");
   });
 
   test("does not wait longer than unload_grace", { timeout: 5000 }, async (t) => {
@@ -181,7 +181,7 @@ describe("unloading", () => {
       { config: { unload_grace: 0.05 } },
     );
     await running.host.unload("leaver");
-    assertNothingLeft(running.host, "leaver");
+    await assertNothingLeft(running.host, "leaver");
   });
 
   test("an error in one step is logged under the module and does not stop the others", async (t) => {
@@ -289,7 +289,7 @@ describe("unloading", () => {
     assert.deepEqual(stateOf(running, "ticker")?.holds, { timer: 1 });
     await running.host.unload("ticker");
     assert.equal(calls, 1);
-    assertNothingLeft(running.host, "ticker");
+    await assertNothingLeft(running.host, "ticker");
   });
 });
 

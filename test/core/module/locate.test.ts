@@ -2,7 +2,8 @@ import assert from "node:assert/strict";
 import { realpathSync } from "node:fs";
 import { join } from "node:path";
 import { describe, type TestContext, test } from "node:test";
-import { bundledModules, listModules, locateModule, locatePath, moduleName } from "../../../core/module/locate.ts";
+import { listModules, locateModule, locatePath, moduleName } from "../../../core/module/locate.ts";
+import { bundledModules } from "../../../core/package.ts";
 import { type Files, folderOf } from "./support.ts";
 
 async function found(t: TestContext, files: Files, name: string, paths: readonly string[] = ["."]) {

@@ -4,8 +4,8 @@ import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import type { TestContext } from "node:test";
 import type { GivenModule } from "../../../core/host.ts";
-import { createTestHost, type TestHost, type TestHostOptions } from "../../../core/testing/index.ts";
-import type { ModuleFunction, ModuleState } from "../../../core/types.ts";
+import { createTestHost, type LogEntry, type TestHost, type TestHostOptions } from "../../../core/testing/index.ts";
+import type { LogLevel, ModuleFunction, ModuleState } from "../../../core/types.ts";
 
 export type Files = Readonly<Record<string, string>>;
 
@@ -32,7 +32,7 @@ export async function hostOf(
   const given = Object.entries(modules).map(([name, module]) =>
     typeof module === "function" ? { name, load: module } : { ...module, name },
   );
-  const host = await createTestHost({ ...options, modules: given });
+  const host = await createTestHost({ allow_failed: true, ...options, modules: given });
   t.after(() => host.stop());
   return host;
 }
@@ -44,7 +44,10 @@ export async function pluginHost(
   config: Record<string, unknown> = {},
 ): Promise<TestHost & { readonly plugins: string }> {
   const plugins = await folderOf(t, files);
-  const host = await createTestHost({ config: { plugin_paths: [plugins], plugin_autoload: true, ...config } });
+  const host = await createTestHost({
+    allow_failed: true,
+    config: { plugin_paths: [plugins], plugin_autoload: true, ...config },
+  });
   t.after(() => host.stop());
   return { ...host, plugins };
 }
@@ -54,9 +57,6 @@ export function stateOf(test: TestHost, name: string, host = "*"): ModuleState |
 }
 
 /** Messages of the log at a level. */
-export function logged(test: TestHost, level: string): { module?: string; host?: string; msg: string }[] {
-  return test
-    .log()
-    .map((line) => JSON.parse(line) as { level: string; module?: string; msg: string })
-    .filter((entry) => entry.level === level);
+export function logged(test: TestHost, level: LogLevel): LogEntry[] {
+  return test.logged(level);
 }

@@ -96,6 +96,18 @@ describe("formencode", () => {
   test("gives nothing for nothing", () => {
     assert.equal(formencode({}), "");
     assert.equal(formencode([]), "");
+    assert.equal(formencode(new Map()), "");
+  });
+
+  test("keeps empty names and values, and the order of the pairs", () => {
+    assert.equal(
+      formencode([
+        ["b", ""],
+        ["", "1"],
+        ["a", 0],
+      ]),
+      "b=&=1&a=0",
+    );
   });
 
   test("gives back what formdecode took, in order", () => {

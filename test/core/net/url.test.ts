@@ -19,6 +19,11 @@ describe("urlencode", () => {
   });
 
   test("leaves the empty text empty", () => assert.equal(urlencode(""), ""));
+
+  test("gives nothing for nothing", () => {
+    assert.equal(urlencode(undefined), undefined);
+    assert.equal(urlencode(null), undefined);
+  });
 });
 
 describe("urldecode", () => {
@@ -30,6 +35,12 @@ describe("urldecode", () => {
   });
 
   test("decodes once", () => assert.equal(urldecode("%2541"), "%41"));
+
+  test("leaves the empty text empty, and gives nothing for nothing", () => {
+    assert.equal(urldecode(""), "");
+    assert.equal(urldecode(undefined), undefined);
+    assert.equal(urldecode(null), undefined);
+  });
 
   test("gives the replacement character for bytes that are no UTF-8", () =>
     assert.equal(urldecode("a%ffb"), "a\ufffdb"));
@@ -73,6 +84,10 @@ describe("normalize_path", () => {
   test("ends in one slash when asked for a folder", () => {
     assert.equal(normalize_path("a", true), "/a/");
     assert.equal(normalize_path("/a/", true), "/a/");
+  });
+
+  test("leaves dots, blanks and escapes alone", () => {
+    assert.equal(normalize_path("../a b/%2f"), "/../a b/%2f");
   });
 
   test("gives / for nothing and for /", () => {

@@ -1,0 +1,67 @@
+/** The exported declarations of the host, as they stand in the sources: what the reference of types is made from. */
+import { relative } from "node:path";
+import ts from "typescript";
+
+/** A declaration that an author may import. */
+export interface Exported {
+  readonly name: string;
+  /** Path of its file from the root of the package. */
+  readonly file: string;
+  readonly node: ts.Declaration;
+}
+
+export interface Sources {
+  /** What a file exports: its own, then what it hands on, in the order of the sources. */
+  exportsOf(file: string): Exported[];
+  /** The comment that a file begins with, as text. */
+  introductionOf(file: string): string;
+}
+
+/** Reads the sources below `root`; what they import from packages is not looked at. */
+export function readSources(root: string): Sources {
+  const entries = ["core/types.ts", "core/index.ts", "core/testing/index.ts"].map((file) => root + file);
+  const options: ts.CompilerOptions = {
+    module: ts.ModuleKind.NodeNext,
+    allowImportingTsExtensions: true,
+    noLib: true,
+    noEmit: true,
+    types: [],
+  };
+  const own = `${root}core/`;
+  const host = ts.createCompilerHost(options, true);
+  const { fileExists, readFile } = host;
+  host.fileExists = (path) => path.startsWith(own) && fileExists(path);
+  host.readFile = (path) => (path.startsWith(own) ? readFile(path) : undefined);
+  const program = ts.createProgram(entries, options, host);
+  const checker = program.getTypeChecker();
+
+  const sourceOf = (file: string): ts.SourceFile => {
+    const source = program.getSourceFile(root + file);
+    if (source === undefined) throw new Error(`${file} is not among the sources of the reference`);
+    return source;
+  };
+  const declarationOf = (symbol: ts.Symbol): ts.Declaration => {
+    const target = symbol.flags & ts.SymbolFlags.Alias ? checker.getAliasedSymbol(symbol) : symbol;
+    const [node] = target.declarations ?? [];
+    if (node === undefined) throw new Error(`${symbol.name} is exported, but not declared in the sources`);
+    return node;
+  };
+  const places = new Map(program.getSourceFiles().map((source, at) => [source, at]));
+  return {
+    exportsOf(file) {
+      const source = sourceOf(file);
+      const symbol = checker.getSymbolAtLocation(source);
+      const placeOf = ({ node }: Exported) =>
+        node.getSourceFile() === source ? -1 : (places.get(node.getSourceFile()) ?? 0);
+      const found = (symbol === undefined ? [] : checker.getExportsOfModule(symbol)).map((exported) => {
+        const node = declarationOf(exported);
+        return { name: exported.name, node, file: relative(root, node.getSourceFile().fileName) };
+      });
+      return found.sort((a, b) => placeOf(a) - placeOf(b) || a.node.pos - b.node.pos);
+    },
+    introductionOf(file) {
+      const [, comment = ""] = /^\/\*\*(.*?)\*\//s.exec(sourceOf(file).text) ?? [];
+      return comment.replaceAll(/^ *\* ?/gm, "").trim();
+    },
+  };
+}

@@ -1,0 +1,40 @@
+/** `docs/reference/testing.md`: what `modhost/testing` exports. */
+import { page } from "./markdown.ts";
+import { typeLinks } from "./module_api.ts";
+import type { Sources } from "./sources.ts";
+import { calledFirst, describe, linksTo } from "./types.ts";
+
+const entry = "core/testing/index.ts";
+
+export function testingPage(sources: Sources): string {
+  const all = calledFirst(sources.exportsOf(entry));
+  const package_ = linksTo("module-api.md", sources.exportsOf("core/index.ts"));
+  const links = new Map([...package_, ...typeLinks(sources), ...linksTo("", all)]);
+  return page("Test kit", entry, [introduction(sources), ...all.map((exported) => describe(exported, links))]);
+}
+
+function introduction(sources: Sources): string {
+  return `${sources.introductionOf(entry)}
+
+\`\`\`ts
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import type { Module } from "modhost";
+import { createTestHost } from "modhost/testing";
+
+test("greets", async () => {
+  const hello = {
+    name: "hello",
+    load(module: Module) {
+      module.depends("http");
+      module.provides("http", { route: { "GET /": () => "Hello, world!\\n" } });
+    },
+  };
+  await using server = await createTestHost({ modules: [hello] });
+  const answer = await server.fetch("/hello/");
+  assert.equal(await answer.text(), "Hello, world!\\n");
+});
+\`\`\`
+
+In place of the module itself, \`modules\` takes the path of its file, as \`"./mod_hello.ts"\`.`;
+}

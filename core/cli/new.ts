@@ -1,0 +1,198 @@
+/** `modhost new`: a module that serves and passes its test at once, as a package for npm or as one loose file. */
+import { existsSync, readFileSync } from "node:fs";
+import { mkdir, readFile, writeFile } from "node:fs/promises";
+import { dirname, join, relative, resolve, sep } from "node:path";
+import { appName } from "../http/index.ts";
+import { bundledModules, isClone, packageFolder, packageManifest, projectFolder } from "../package.ts";
+import { type Command, UsageError } from "./command.ts";
+
+/** What is going to be made: files of one folder by name, and what to type then. */
+interface Made {
+  readonly folder: string;
+  readonly files: Readonly<Record<string, string>>;
+  readonly next: readonly string[];
+}
+
+export const newModule: Command = {
+  name: "new",
+  arguments: "NAME",
+  help: "Make a module: the package mod_NAME/, ready for npm, or with --in one loose file",
+  options: {
+    in: { type: "string", value: "FOLDER", help: "Make mod_NAME.ts in this folder, for plugin_paths, and no package" },
+    js: { type: "boolean", help: "Make it in JavaScript instead of TypeScript" },
+  },
+  async run({ args, options, output, cwd }) {
+    const name = nameOf(args);
+    const folder = typeof options.in === "string" ? resolve(cwd, options.in) : undefined;
+    const js = options.js === true;
+    const made = folder === undefined ? await packageOf(name, js, cwd) : await looseFileOf(name, js, cwd, folder);
+    await mkdir(made.folder, { recursive: true });
+    for (const [file, text] of Object.entries(made.files)) {
+      await writeFile(join(made.folder, file), text, { flag: "wx" });
+    }
+    const files = Object.keys(made.files).map((file) => join(made.folder, file));
+    output.show({ name, app: appName(name), files, next: made.next }, () => {
+      const indented = (lines: readonly string[]) => lines.map((line) => `  ${line}`);
+      const title = output.paint("bold", `The module ${name} is made:`);
+      const paths = files.map((file) => relative(cwd, file));
+      return [title, ...indented(paths), "", "Next:", ...indented(made.next)].join("\n");
+    });
+    return 0;
+  },
+};
+
+/** The module's name without what file and package names put before it. */
+function nameOf(args: readonly string[]): string {
+  const [given, ...more] = args;
+  if (given === undefined || more.length > 0) {
+    throw new UsageError("new takes one argument, the module's name: modhost new hello");
+  }
+  const name = given.replace(/^modhost-mod-/, "").replace(/^mod_/, "");
+  if (!isName(name)) {
+    const near = name
+      .toLowerCase()
+      .replace(/[^a-z0-9]+/g, "_")
+      .replace(/^[_0-9]+|_+$/g, "");
+    throw new UsageError(
+      `${given} is no name for a module: it takes lower-case letters, digits and _, and begins with a letter` +
+        (isName(near) ? `: did you mean ${near}?` : ""),
+    );
+  }
+  if (existsSync(join(bundledModules, `mod_${name}`))) {
+    throw new UsageError(`The module ${name} comes with modhost: choose another name`);
+  }
+  return name;
+}
+
+function isName(text: string): boolean {
+  return /^[a-z][a-z0-9_]*$/.test(text);
+}
+
+/** One file for a folder of `plugin_paths`. */
+async function looseFileOf(name: string, js: boolean, cwd: string, folder: string): Promise<Made> {
+  const stem = `mod_${name}`;
+  for (const taken of [stem, `${stem}.ts`, `${stem}.js`, `${stem}.mjs`, `${stem}.cjs`])
+    refuseIfThere(join(folder, taken));
+  const commonJs = commonJsManifest(folder);
+  if (commonJs !== undefined && !js) {
+    throw new UsageError(
+      `TypeScript in ${folder} would be run as CommonJS: set "type": "module" in ${commonJs}, or add --js for a .mjs file`,
+    );
+  }
+  const file = `${stem}.${!js ? "ts" : commonJs === undefined ? "js" : "mjs"}`;
+  const path = relative(cwd, join(folder, file));
+  return {
+    folder,
+    files: { [file]: fill(await template("mod_NAME.ts"), name) },
+    next: [`${program(cwd)} run ${quoted(`.${sep}${path}`)}`, `curl http://localhost:5280/${appName(name)}/`],
+  };
+}
+
+/** A package with types, test and README. */
+async function packageOf(name: string, js: boolean, cwd: string): Promise<Made> {
+  const stem = `mod_${name}`;
+  const folder = join(cwd, stem);
+  refuseIfThere(folder);
+  const extension = js ? "js" : "ts";
+  const test = fill(await template("mod_NAME.test.ts"), name);
+  const files = {
+    "package.json": `${JSON.stringify(manifestOf(name, js, folder), null, 2)}\n`,
+    ...(js ? {} : { "tsconfig.json": await template("tsconfig.json") }),
+    [`${stem}.${extension}`]: fill(await template("mod_NAME.ts"), name),
+    [`${stem}.test.${extension}`]: test.replaceAll(`${stem}.ts`, `${stem}.${extension}`),
+    "README.md": fill(await template("README.md"), name).replaceAll("EXT", extension),
+    ".gitignore": await template("gitignore"),
+  };
+  const unbuilt = isClone && !existsSync(join(packageFolder(), "dist"));
+  const build = `npm --prefix ${quoted(relative(cwd, packageFolder()) || ".")} run build`;
+  return { folder, files, next: [...(unbuilt ? [build] : []), `cd ${stem}`, "npm install", "npm test", "npm start"] };
+}
+
+/** Node.js runs no TypeScript below node_modules: what npm gets is JavaScript and declarations. */
+function manifestOf(name: string, js: boolean, folder: string): object {
+  const { version, engines, devDependencies } = packageManifest();
+  const own = (...names: string[]) => Object.fromEntries(names.map((each) => [each, devDependencies[each]]));
+  const stem = `mod_${name}`;
+  const range = `^${version}`;
+  const entry = js ? `./${stem}.js` : `./dist/${stem}.js`;
+  // Who runs a Node.js that npm installed has an older one otherwise, and npm would start the tests with that.
+  const installedNode = process.execPath.includes(join(sep, "node_modules", "node", sep));
+  return {
+    name: `modhost-mod-${name}`,
+    version: "0.1.0",
+    description: `A module for modhost that serves /${appName(name)}`,
+    keywords: ["modhost", "modhost-module"],
+    license: "MIT",
+    type: "module",
+    engines: { node: engines.node },
+    modhost: { kind: "module", entry, host: range },
+    exports: js ? entry : { types: `./dist/${stem}.d.ts`, default: entry },
+    files: js ? [`${stem}.js`] : ["dist", "!dist/*.test.*"],
+    scripts: js
+      ? { start: `modhost run ./${stem}.js`, test: "node --test" }
+      : {
+          start: `modhost run ./${stem}.ts`,
+          test: 'tsc --noEmit && node --test "*.test.ts"',
+          build: "tsc",
+          prepack: "npm run build",
+        },
+    peerDependencies: { modhost: range },
+    devDependencies: {
+      ...(js ? {} : own("@types/node")),
+      modhost: hostFor(folder) ?? range,
+      ...(installedNode ? own("node") : {}),
+      ...(js ? {} : own("typescript")),
+    },
+    ...(installedNode ? { allowScripts: { node: true } } : {}),
+  };
+}
+
+/** The modhost that runs here as a dependency of a package in `folder`, if it did not come from a registry. */
+function hostFor(folder: string): string | undefined {
+  const place = isClone ? packageFolder() : localPackage();
+  return place === undefined ? undefined : `file:${relative(folder, place).split(sep).join("/")}`;
+}
+
+/** The tarball that modhost was installed from, if it was one. */
+function localPackage(): string | undefined {
+  const project = dirname(dirname(packageFolder()));
+  const manifest = join(project, "package.json");
+  if (!existsSync(manifest)) return undefined;
+  const { dependencies, devDependencies }: Record<string, Record<string, string> | undefined> = JSON.parse(
+    readFileSync(manifest, "utf8"),
+  );
+  const spec = dependencies?.modhost ?? devDependencies?.modhost;
+  return spec?.startsWith("file:") ? resolve(project, spec.slice("file:".length)) : undefined;
+}
+
+/** The package.json that makes CommonJS of the files in a folder. */
+function commonJsManifest(folder: string): string | undefined {
+  const project = projectFolder(folder);
+  if (project === undefined) return undefined;
+  const manifest = join(project, "package.json");
+  const { type }: { type?: string } = JSON.parse(readFileSync(manifest, "utf8"));
+  return type === "commonjs" ? manifest : undefined;
+}
+
+function template(file: string): Promise<string> {
+  return readFile(join(packageFolder(), "core/cli/scaffold", file), "utf8");
+}
+
+function fill(text: string, name: string): string {
+  return text.replaceAll("PACKAGE", `modhost-mod-${name}`).replaceAll("NAME", name).replaceAll("APP", appName(name));
+}
+
+function refuseIfThere(path: string): void {
+  if (existsSync(path)) throw new UsageError(`${path} is there already: choose another name, or remove it`);
+}
+
+/** How this program is started from a folder. */
+function program(cwd: string): string {
+  const clone = relative(packageFolder(), cwd);
+  if (!isClone || !clone.startsWith("..")) return "npx modhost";
+  return `node ${quoted(relative(cwd, join(packageFolder(), "core/cli/launch.mjs")))}`;
+}
+
+function quoted(path: string): string {
+  return /^[\w./\\:-]+$/.test(path) ? path : JSON.stringify(path);
+}

@@ -1,0 +1,175 @@
+import { ModhostError } from "../errors.ts";
+import type { MultipartLimits } from "../types.ts";
+import {
+  defaultHeaderBytes,
+  defaultParts,
+  headerText,
+  invalidMultipart,
+  type PartHeaders,
+  type Piece,
+  PieceParser,
+} from "./multipart_parser.ts";
+
+const lineFeed = 10;
+const carriageReturn = 13;
+const longestPrologueLine = 64 * 1024;
+
+/** What turns chunks into pieces. */
+export interface BodyParser {
+  /** Parsed and not yet taken. */
+  readonly pieces: Piece[];
+  /** The closing boundary has been seen. */
+  readonly complete: boolean;
+  feed(chunk: Buffer): Promise<void>;
+}
+
+/**
+ * Reads up to the first boundary, and leaves the rest to the parser that the end of its line calls for: some clients
+ * end lines with a bare line feed, and keep to it.
+ */
+export class OpeningParser implements BodyParser {
+  readonly #boundary: string;
+  readonly #dashes: Buffer;
+  readonly #limits: MultipartLimits;
+  #parser: BodyParser | undefined;
+  #held: Buffer = Buffer.alloc(0);
+
+  constructor(boundary: string, limits: MultipartLimits) {
+    this.#boundary = boundary;
+    this.#dashes = Buffer.from(`--${boundary}`);
+    this.#limits = limits;
+  }
+
+  get pieces(): Piece[] {
+    return this.#parser?.pieces ?? [];
+  }
+
+  get complete(): boolean {
+    return this.#parser?.complete === true;
+  }
+
+  async feed(chunk: Buffer): Promise<void> {
+    if (this.#parser !== undefined) return this.#parser.feed(chunk);
+    this.#held = this.#held.length === 0 ? chunk : Buffer.concat([this.#held, chunk]);
+    for (;;) {
+      this.#parser = this.#opened();
+      if (this.#parser !== undefined) return this.#parser.feed(this.#held);
+      const end = this.#held.indexOf(lineFeed);
+      if (end < 0) break;
+      this.#held = this.#held.subarray(end + 1);
+    }
+    if (this.#held.length > longestPrologueLine) throw invalidMultipart("it does not begin with a boundary");
+  }
+
+  /** The parser, when the line that is held is a boundary; a longer line that begins like one is none. */
+  #opened(): BodyParser | undefined {
+    const { length } = this.#dashes;
+    if (this.#held.length <= length || !this.#held.subarray(0, length).equals(this.#dashes)) return undefined;
+    const rest = this.#held.toString("latin1", length, length + 256);
+    if (/^(--|\r\n)/.test(rest)) return new PieceParser(this.#boundary, this.#limits);
+    return /^[ \t]*\n/.test(rest) ? new LineFeedParser(this.#dashes, this.#limits) : undefined;
+  }
+}
+
+/** Parts whose lines end with a bare line feed. */
+class LineFeedParser implements BodyParser {
+  readonly pieces: Piece[] = [];
+  complete = false;
+  readonly #delimiter: Buffer;
+  readonly #limits: MultipartLimits;
+  /** A line feed is put before the first boundary, so that all are alike. */
+  #held: Buffer = Buffer.from("\n");
+  #headers: PartHeaders | undefined;
+  #inPart = false;
+  #parts = 0;
+  #partBytes = 0;
+  #headerBytes = 0;
+
+  constructor(dashes: Buffer, limits: MultipartLimits) {
+    this.#delimiter = Buffer.concat([Buffer.from("\n"), dashes]);
+    this.#limits = limits;
+  }
+
+  async feed(chunk: Buffer): Promise<void> {
+    this.#held = Buffer.concat([this.#held, chunk]);
+    while (!this.complete && (this.#headers === undefined ? this.#content() : this.#header(this.#headers)));
+  }
+
+  /** Takes in bytes up to the next boundary; true when there is more to do with what is held. */
+  #content(): boolean {
+    const at = this.#held.indexOf(this.#delimiter);
+    if (at < 0) {
+      this.#give(Math.max(0, this.#held.length - this.#delimiter.length + 1));
+      return false;
+    }
+    this.#give(at);
+    const { length } = this.#delimiter;
+    const rest = this.#held.toString("latin1", length, length + 256);
+    if (rest.startsWith("--")) {
+      if (this.#inPart) this.pieces.push({ kind: "end" });
+      this.complete = true;
+    } else if (/^[ \t]*\n/.test(rest)) {
+      this.#begin(length + rest.indexOf("\n") + 1);
+    } else if (/^(-|[ \t]*)$/.test(rest) && rest.length < 256) {
+      return false;
+    } else {
+      this.#give(1);
+    }
+    return true;
+  }
+
+  #begin(from: number): void {
+    if (this.#inPart) this.pieces.push({ kind: "end" });
+    const { parts = defaultParts } = this.#limits;
+    this.#parts += 1;
+    if (this.#parts > parts) throw invalidMultipart(`it has more than ${parts} parts`);
+    this.#held = this.#held.subarray(from);
+    this.#headers = Object.create(null) as PartHeaders;
+    this.#headerBytes = 0;
+    this.#partBytes = 0;
+    this.#inPart = true;
+  }
+
+  /** Takes in one line of a header; true when there was one. */
+  #header(headers: PartHeaders): boolean {
+    const end = this.#held.indexOf(lineFeed);
+    const { header_bytes: most = defaultHeaderBytes } = this.#limits;
+    if (this.#headerBytes + (end < 0 ? this.#held.length : end) > most) {
+      throw invalidMultipart(`the header of part ${this.#parts} is larger than ${most} bytes`);
+    }
+    if (end < 0) return false;
+    this.#headerBytes += end;
+    const line = this.#held.subarray(0, this.#held[end - 1] === carriageReturn ? end - 1 : end);
+    if (line.length === 0) {
+      this.pieces.push({ kind: "part", headers });
+      this.#headers = undefined;
+      // The line feed stays: it may be that of a boundary, when the part is empty.
+      this.#held = this.#held.subarray(end);
+      this.#skip = true;
+      return true;
+    }
+    const colon = line.indexOf(":");
+    if (colon < 1) throw invalidMultipart("a part is malformed");
+    const name = line.toString("latin1", 0, colon).trim().toLowerCase().replaceAll("-", "_");
+    const value = headerText(line.subarray(colon + 1)).trim();
+    headers[name] = headers[name] === undefined ? value : `${headers[name]}, ${value}`;
+    this.#held = this.#held.subarray(end + 1);
+    return true;
+  }
+
+  /** The first byte held is the end of the header, no content. */
+  #skip = true;
+
+  /** Hands out the first bytes that are held. */
+  #give(length: number): void {
+    const skipped = this.#skip && length > 0 ? 1 : 0;
+    if (skipped > 0) this.#skip = false;
+    const bytes = this.#held.subarray(skipped, length);
+    this.#held = this.#held.subarray(length);
+    if (!this.#inPart || bytes.length === 0) return;
+    this.#partBytes += bytes.length;
+    const { part_bytes: most = Number.POSITIVE_INFINITY } = this.#limits;
+    if (this.#partBytes > most) throw new ModhostError("BODY_TOO_LARGE", { limit: most });
+    this.pieces.push({ kind: "data", bytes });
+  }
+}

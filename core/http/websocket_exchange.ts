@@ -1,0 +1,144 @@
+import type { Socket } from "node:net";
+import { type ServerOptions, type WebSocket, WebSocketServer } from "ws";
+import { HttpError, ModhostError } from "../errors.ts";
+import type { WebSocketAccept, WebSocketEvent } from "../types.ts";
+import { isThenable } from "./answer.ts";
+import { Exchange } from "./exchange.ts";
+import { wireFields } from "./fields.ts";
+import { mayConnect } from "./origins.ts";
+import type { Resolution, Route } from "./routes.ts";
+import { type Handover, readHandshake } from "./upgrade.ts";
+import { Connection } from "./websocket.ts";
+
+const moduleLeft = "its module has left";
+const gone = () => new ModhostError("WEBSOCKET_CLOSED", { reason: "the client has left" });
+
+/** Messages shorter than this are not compressed. */
+const compressionThreshold = 1024;
+
+/** A request for a websocket: it is answered as any other, until a handler accepts; then it lasts as the connection. */
+export class WebSocketExchange extends Exchange implements WebSocketEvent {
+  protocols: readonly string[] = [];
+  readonly #handover: Handover;
+  #connection: Connection | undefined;
+
+  constructor(handover: Handover, ...facts: ConstructorParameters<typeof Exchange>) {
+    super(...facts);
+    this.#handover = handover;
+  }
+
+  override begin(resolution: Resolution): void {
+    const handshake = readHandshake(this.request.headers);
+    if ("status" in handshake) {
+      Object.assign(this.response.headers, handshake.headers);
+      this.refuse(handshake.status, handshake.message);
+      return;
+    }
+    this.protocols = handshake;
+    // Browsers do not ask whether a page may read what comes over a websocket: origins are checked before it opens.
+    super.begin({ ...resolution, cors: undefined });
+  }
+
+  accept({ protocol }: WebSocketAccept = {}): Connection {
+    const { request, response, service, mount } = this;
+    const invalid = (reason: string) => new ModhostError("WEBSOCKET_INVALID", { id: request.id, reason });
+    if (this.#connection !== undefined) throw invalid("it was accepted before");
+    if (this.gone) throw gone();
+    if (response.answered || mount === undefined) throw invalid("it was answered already");
+    if (protocol !== undefined && !this.protocols.includes(protocol)) {
+      throw invalid(`the client did not offer the protocol ${protocol}: choose one of event.protocols`);
+    }
+    const { websocket: settings = {} } = mount.provider;
+    const { websocket: limits } = service.settings;
+    const chosen = protocol ?? settings.protocols?.find((name) => this.protocols.includes(name));
+    const { ws, socket } = this.#switch({
+      maxPayload: settings.max_message_bytes ?? limits.maxMessage,
+      perMessageDeflate: settings.compression === true && { threshold: compressionThreshold },
+      handleProtocols: () => chosen ?? false,
+      closeTimeout: limits.closeTimeout * 1000,
+    });
+    response.answered = true;
+    response.status_code = 101;
+    const connection = new Connection(ws, socket, limits, service.watch);
+    this.#connection = connection;
+    this.announce(101, true);
+    const forget = mount.owner.on_release("websocket", () => connection.cut(moduleLeft), "websocket");
+    void connection.closed.then(() => {
+      forget();
+      this.over();
+    });
+    // Its module began to leave while the handler thought it over.
+    if (mount.retired) this.retire();
+    return connection;
+  }
+
+  /** What is thrown after `accept` cannot be answered any more: it ends the connection. */
+  override fail(...[thrown, ...more]: Parameters<Exchange["fail"]>): void {
+    const connection = this.#connection;
+    if (connection === undefined) {
+      super.fail(thrown, ...more);
+      return;
+    }
+    if (this.#tellsOfEnd(thrown)) return;
+    this.report(thrown);
+    if (connection.open) void connection.close(1011);
+  }
+
+  override rejected(reason: unknown): void {
+    if (this.#connection === undefined) super.rejected(reason);
+    else this.fail(reason);
+  }
+
+  override retire(): void {
+    super.retire();
+    void this.#connection?.close(this.mount?.closeCode);
+  }
+
+  override cut(): void {
+    if (this.#connection === undefined) super.cut();
+    else this.#connection.cut(moduleLeft);
+  }
+
+  protected override ask(route: Route, argument: string | undefined): unknown {
+    const authority = this.request.url.host ?? this.request.headers.host;
+    if (!mayConnect(route.mount.origins, this.request, authority)) {
+      throw new HttpError(403, "Pages of this origin may not open websockets here");
+    }
+    const value = super.ask(route, argument);
+    const settle = () => this.#connection?.settle();
+    if (isThenable(value)) return Promise.resolve(value).finally(settle);
+    settle();
+    return value;
+  }
+
+  /** Sends the 101. */
+  #switch(options: ServerOptions & { readonly closeTimeout: number }): { ws: WebSocket; socket: Socket } {
+    const fields = wireFields(this.response.headers, true);
+    const server = new WebSocketServer({ ...options, noServer: true, clientTracking: false });
+    let ws: WebSocket | undefined;
+    let fault: Error | undefined;
+    server.on("wsClientError", (error) => {
+      fault = error;
+    });
+    server.on("headers", (lines) => {
+      for (let at = 0; at < fields.length; at += 2) lines.push(`${fields[at]}: ${fields[at + 1]}`);
+    });
+    const { socket, head } = this.#handover.take();
+    server.handleUpgrade(this.#handover.request, socket, head, (opened) => {
+      ws = opened;
+    });
+    if (fault !== undefined) throw new HttpError(400, fault.message);
+    if (ws === undefined) {
+      this.over();
+      throw gone();
+    }
+    this.#handover.detach();
+    return { ws, socket };
+  }
+
+  /** The handler was stopped by the end of the connection: by sending on it, or by the request's signal. */
+  #tellsOfEnd(thrown: unknown): boolean {
+    if (ModhostError.is(thrown)) return thrown.code === "WEBSOCKET_CLOSED";
+    return thrown instanceof Error && thrown.name === "AbortError" && this.request.signal.aborted;
+  }
+}

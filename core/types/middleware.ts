@@ -1,0 +1,48 @@
+/** Koa middleware in a provider. Structural: the types of Koa itself fit, of any version, and nobody has to have them. */
+import type { IncomingMessage, OutgoingHttpHeaders, ServerResponse } from "node:http";
+
+/** The part of Koa's context that middleware needs most; `import type { Context } from "koa"` has all of it. */
+export interface MiddlewareContext {
+  readonly req: IncomingMessage;
+  readonly res: ServerResponse;
+  readonly method: string;
+  /** As sent, not decoded; begins where the app begins, as does `path`. */
+  url: string;
+  path: string;
+  /** As the client sent it. */
+  readonly originalUrl: string;
+  readonly querystring: string;
+  readonly headers: IncomingMessage["headers"];
+  /** Address, scheme and host as the option `trusted_proxies` has them. */
+  readonly ip: string;
+  readonly protocol: string;
+  readonly secure: boolean;
+  readonly host: string;
+  status: number;
+  body: unknown;
+  type: string;
+  /** `event` is the event that a route handler would get. */
+  // biome-ignore lint/complexity/noBannedTypes: whatever type an author gives to the state of a context
+  state: {};
+  get(field: string): string;
+  set(field: string, value: string | string[]): void;
+  throw(status: number, ...message: string[]): never;
+  readonly response: { readonly headers: OutgoingHttpHeaders };
+}
+
+/**
+ * Koa middleware: `next` is what the provider lists after it; what the last one leaves unanswered is for the next route
+ * of the host. Whatever context type it asks for is the author's matter.
+ */
+export type MiddlewareFunction = {
+  run(context: MiddlewareContext, next: () => Promise<unknown>): unknown;
+}["run"];
+
+/** A Koa application. */
+export interface MiddlewareApplication {
+  readonly middleware: readonly MiddlewareFunction[];
+  callback(): unknown;
+}
+
+/** What a provider takes as `middleware`. */
+export type Middleware = MiddlewareFunction | readonly MiddlewareFunction[] | MiddlewareApplication;

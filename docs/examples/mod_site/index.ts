@@ -1,0 +1,46 @@
+/**
+ * A folder of web pages as a site, and what a folder alone cannot do: `modhost run ./mod_site`, then
+ * http://localhost:5280/site/
+ *
+ * The pages lie in `www` beside this file. Routes that match better than `GET /*` are laid over it.
+ */
+import { join } from "node:path";
+import type { HttpFiles, Module } from "modhost";
+
+// The listing of a folder is a page that another module makes, when it is asked by the event `directory-index`.
+export const depends = ["http", "http_files", "http_dir_listing"];
+
+export const options = {
+  site_dir: { type: "path", example: "./www", describe: "Folder with the pages; default: the module's own." },
+  site_indexable: { type: "boolean", default: true, describe: "May search engines read the site?" },
+} as const;
+
+export default function site(module: Module<typeof options>) {
+  const { serve } = module.depends<HttpFiles>("http_files");
+  const folder = module.get_option_path("site_dir") ?? join(module.get_directory(), "www");
+  const indexable = module.get_option_boolean("site_indexable");
+
+  module.provides("http", {
+    route: {
+      // All the pages. A folder without index.html is 403 here ...
+      "GET /*": serve({ path: folder }),
+
+      // ... and is listed here, as the longer wildcard is asked first. Clients may keep the files for an hour.
+      "GET /downloads/*": serve({ path: join(folder, "downloads"), directory_index: true, max_age: 3600 }),
+
+      // An exact route is asked before any wildcard. Returning nothing hands the request on, to the file of that name.
+      "GET /robots.txt": (event) => {
+        if (indexable) return;
+        event.response.headers.content_type = "text/plain; charset=utf-8";
+        return "User-agent: *\nDisallow: /\n";
+      },
+
+      // A page that is no file.
+      "GET /now.json": (event) => {
+        event.response.headers.content_type = "application/json";
+        event.response.headers.cache_control = "no-store";
+        return JSON.stringify({ now: new Date().toISOString(), site: module.http_url() });
+      },
+    },
+  });
+}

@@ -1,0 +1,54 @@
+/** TypeScript and JavaScript blocks: what kind of example each is, and the file that it becomes. */
+import { basename } from "node:path";
+import type { Block } from "./blocks.ts";
+
+export interface Script {
+  readonly block: Block;
+  /** `module`: a whole module; `test`: a program of tests; `file`: named by the page, for others; else part of a module. */
+  readonly kind: "module" | "test" | "file" | "part";
+  /** Path of its file in the folder of the page. */
+  readonly file: string;
+  readonly code: string;
+}
+
+const fileName = /^(?:\w+\/)*\w+(?:\.\w+)*\.(?:ts|js|mjs|cjs)$/;
+
+export function scriptOf(block: Block): Script {
+  const { code, line, language } = block;
+  const named = /^\/\/ (\S+)\n/.exec(code)?.[1];
+  const name = named !== undefined && fileName.test(named) ? named : undefined;
+  const isNamedOtherwise = name !== undefined && !isModuleFile(name);
+  const isModule = /^export default (?!defineConfig)|^module\.exports\b/m.test(code) && !isNamedOtherwise;
+  if (isModule) return { block, kind: "module", file: name ?? moduleFile(block), code };
+  if (/from "node:test"/.test(code)) return { block, kind: "test", file: name ?? `line${line}.test.${language}`, code };
+  if (name !== undefined) return { block, kind: "file", file: name, code };
+  return { block, kind: "part", file: `line${line}.ts`, code: completed(block) };
+}
+
+const isModuleFile = (name: string): boolean => /(?:^|\/)mod_\w+(?:\/index)?\.\w+$/.test(name);
+
+/** The name that the text gives it, else that of its function. */
+function moduleFile({ before, after, code, language }: Block): string {
+  const said = /`(mod_\w+\.\w+)`/g;
+  const [, near] = [...before.matchAll(said)].at(-1) ?? said.exec(after) ?? [];
+  const [, called = "example"] = /^export default (?:async )?function (\w+)/m.exec(code) ?? [];
+  return near ?? `mod_${called}.${language}`;
+}
+
+/** The module's name as the host has it, from its file. */
+export function moduleNameOf(file: string): string {
+  const own = basename(file).startsWith("index.") ? (file.split("/").at(-2) ?? "") : basename(file);
+  return own.replace(/\.\w+$/, "").replace(/^mod_/, "");
+}
+
+/**
+ * A part of a module as a file of its own, on as many lines: `module` and `event` are there, and lines of a route table
+ * stand in one.
+ */
+function completed({ code, given }: Block): string {
+  const head = `declare const module: import("modhost").Module; declare const event: import("modhost").HttpEvent; ${given} `;
+  const [, imports = "", rest = ""] = /^((?:import [^;]*;\s*|\/\/[^\n]*\n|\s*\n)*)(.*)$/s.exec(code) ?? [];
+  const isRoutes = /^(?:async )?"?[A-Z-]+(?: \/[^"]*)?"?\s*[:(]/.test(rest);
+  const body = isRoutes ? `module.provides("http", { route: {${rest}} });` : rest;
+  return `${head}${imports}${body}\nexport {};\n`;
+}

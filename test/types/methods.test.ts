@@ -1,0 +1,52 @@
+import assert from "node:assert/strict";
+import { METHODS } from "node:http";
+import { test } from "node:test";
+import type { HttpMethod, Method } from "modhost/types";
+
+/** The compiler refuses this when a method is missing here, or unknown to the type. */
+const methods: Record<HttpMethod, true> = {
+  ACL: true,
+  BIND: true,
+  CHECKOUT: true,
+  CONNECT: true,
+  COPY: true,
+  DELETE: true,
+  GET: true,
+  HEAD: true,
+  LINK: true,
+  LOCK: true,
+  "M-SEARCH": true,
+  MERGE: true,
+  MKACTIVITY: true,
+  MKCALENDAR: true,
+  MKCOL: true,
+  MOVE: true,
+  NOTIFY: true,
+  OPTIONS: true,
+  PATCH: true,
+  POST: true,
+  PROPFIND: true,
+  PROPPATCH: true,
+  PURGE: true,
+  PUT: true,
+  QUERY: true,
+  REBIND: true,
+  REPORT: true,
+  SEARCH: true,
+  SOURCE: true,
+  SUBSCRIBE: true,
+  TRACE: true,
+  UNBIND: true,
+  UNLINK: true,
+  UNLOCK: true,
+  UNSUBSCRIBE: true,
+};
+const socket: Exclude<Method, HttpMethod> = "WS";
+
+test("the methods of the type of route keys are those that Node's parser knows", () => {
+  assert.deepEqual(Object.keys(methods).sort(), [...METHODS].sort());
+});
+
+test("the word for websockets is no method of HTTP", () => {
+  assert.ok(!METHODS.includes(socket));
+});
