@@ -4,11 +4,14 @@
  */
 import { mkdir, writeFile } from "node:fs/promises";
 import { fileURLToPath } from "node:url";
+import { table } from "../modules/mod_http_api/commands/index.ts";
 import { commandLinePage } from "./generate/command_line.ts";
 import { errorsPage } from "./generate/errors.ts";
 import { eventsPage } from "./generate/events.ts";
 import { moduleApiPage } from "./generate/module_api.ts";
+import { nodeConfigPage } from "./generate/node_config.ts";
 import { optionsPage } from "./generate/options.ts";
+import { rpcPages } from "./generate/rpc.ts";
 import { sample } from "./generate/sample.ts";
 import { schema } from "./generate/schema.ts";
 import { sections } from "./generate/sections.ts";
@@ -30,7 +33,9 @@ export async function generate(): Promise<Map<string, string>> {
     ["docs/reference/errors.md", errorsPage()],
     ["docs/reference/events.md", eventsPage(sources)],
     ["docs/reference/module-api.md", moduleApiPage(sources)],
+    ["docs/reference/node-config.md", nodeConfigPage()],
     ["docs/reference/options.md", optionsPage(options)],
+    ...[...rpcPages(table)].map(([name, text]) => [`docs/reference/rpc/${name}`, text] as const),
     ["docs/reference/testing.md", testingPage(sources)],
   ]);
 }

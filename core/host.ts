@@ -67,6 +67,8 @@ export interface Host extends AsyncDisposable {
   start(): Promise<void>;
   /** Finishes requests in flight and unloads everything, in `timeout` seconds (default: the option stop_timeout). */
   stop(options?: { readonly timeout?: number }): Promise<void>;
+  /** Resolves when the host has stopped, whoever asked for it: a module may by `module.stop_server()`. */
+  readonly ended: Promise<void>;
   /** Loads a module by name or path: on all hosts, unless one is named. */
   load(name: string, host?: string): Promise<void>;
   /** Finishes the requests of a module and unloads it, after those that depend on it. */
@@ -122,6 +124,7 @@ class ModuleHost implements Host {
   /** Ends when the last operation that was asked for has ended. */
   #queue: Promise<unknown> = Promise.resolve();
   #stopping: Promise<void> | undefined;
+  readonly #end = Promise.withResolvers<void>();
 
   constructor(options: HostOptions) {
     this.#options = options;
@@ -148,8 +151,12 @@ class ModuleHost implements Host {
   }
 
   stop(options: { readonly timeout?: number } = {}): Promise<void> {
-    this.#stopping ??= this.#stop(options.timeout);
+    this.#stopping ??= this.#stop(options.timeout).finally(() => this.#end.resolve());
     return this.#stopping;
+  }
+
+  get ended(): Promise<void> {
+    return this.#end.promise;
   }
 
   load(name: string, host?: string): Promise<void> {
@@ -273,6 +280,8 @@ class ModuleHost implements Host {
       listening: () => ports.listening(),
       states: () => modules.states(),
       tls: () => (this.#listens() ? certificates.options() : closedTls),
+      serves: this.#listens(),
+      stop: () => void this.stop().catch((error: unknown) => this.report(error)),
     };
     const modules = new Modules({
       surroundings,

@@ -16,6 +16,8 @@ export interface Command {
   /** Arguments as --help shows them; left out, the command takes none. */
   readonly arguments?: string;
   readonly options?: Readonly<Record<string, CommandOption>>;
+  /** It reads all words behind its name itself, `--help` among them: `args` has them as they are, `options` has none. */
+  readonly verbatim?: boolean;
   /** Gives the exit code. */
   run(context: CommandContext): Promise<number>;
 }
@@ -26,6 +28,9 @@ export interface CommandContext {
   /** The file of --config. */
   readonly configPath: string | undefined;
   readonly output: Output;
+  readonly stdin: NodeJS.ReadableStream & { readonly isTTY?: boolean };
+  readonly stdout: NodeJS.WriteStream;
+  readonly stderr: NodeJS.WriteStream;
   readonly cwd: string;
   readonly env: NodeJS.ProcessEnv;
 }

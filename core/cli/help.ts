@@ -21,10 +21,18 @@ export function programHelp(commands: readonly Command[], globals: Readonly<Reco
 
 /** --help of one command. */
 export function commandHelp(command: Command, globals: Readonly<Record<string, CommandOption>>): string {
-  const options = { ...command.options, ...globals };
-  return [`Usage: modhost ${usageOf(command)} [OPTIONS]`, "", command.help, "", "Options:", optionRows(options)].join(
-    "\n",
-  );
+  const options = command.verbatim === true ? { ...command.options } : { ...command.options, ...globals };
+  const note =
+    command.verbatim === true ? ["", `Options of modhost itself, such as --config, stand before ${command.name}.`] : [];
+  return [
+    `Usage: modhost ${usageOf(command)} [OPTIONS]`,
+    "",
+    command.help,
+    "",
+    "Options:",
+    optionRows(options),
+    ...note,
+  ].join("\n");
 }
 
 function usageOf(command: Command): string {

@@ -6,7 +6,8 @@ import { existsSync, readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
 
-const needed = 24;
+// From this version on Node asks before it takes a request for an upgrade.
+const needed = [24, 9];
 const here = dirname(fileURLToPath(import.meta.url));
 const root = join(here, "..", "..");
 const source = join(here, "main.ts");
@@ -14,8 +15,9 @@ const fromSource = existsSync(source);
 const main = fromSource ? source : join(root, "dist", "core", "cli", "main.js");
 const condition = "--conditions=source";
 
-function major(version) {
-  return Number.parseInt(version.replace(/^v/, ""), 10);
+function isEnough(version) {
+  const [major, minor] = version.replace(/^v/, "").split(".").map(Number);
+  return major > needed[0] || (major === needed[0] && minor >= needed[1]);
 }
 
 /** The executable of the npm package `node`, installed for this package or beside it, when it is new enough. */
@@ -25,7 +27,7 @@ function newerNode() {
     const manifest = join(folder, "package.json");
     const file = join(folder, "bin", process.platform === "win32" ? "node.exe" : "node");
     if (!existsSync(manifest) || !existsSync(file)) continue;
-    if (major(JSON.parse(readFileSync(manifest, "utf8")).version) >= needed) return file;
+    if (isEnough(JSON.parse(readFileSync(manifest, "utf8")).version)) return file;
   }
   return undefined;
 }
@@ -50,12 +52,12 @@ function hand(executable, args) {
   });
 }
 
-const isNewEnough = major(process.version) >= needed;
+const isNewEnough = isEnough(process.version);
 const executable = isNewEnough ? process.execPath : newerNode();
 if (executable === undefined) {
   console.error(
-    `modhost needs Node.js ${needed} or newer, and this is ${process.version}. Install it from https://nodejs.org, ` +
-      `or put it beside the program: npm install node@${needed}`,
+    `modhost needs Node.js ${needed.join(".")} or newer, and this is ${process.version}. Install it from https://nodejs.org, ` +
+      `or put it beside the program: npm install node@${needed[0]}`,
   );
   process.exit(1);
 } else if (isNewEnough && (!fromSource || process.execArgv.indexOf(condition) >= 0)) {

@@ -4,7 +4,7 @@ import { parseArgs } from "node:util";
 import { nearest } from "../config/index.ts";
 import { reasonOf } from "../errors.ts";
 import { packageVersion } from "../package.ts";
-import { type Command, type CommandOption, UsageError } from "./command.ts";
+import { type Command, type CommandContext, type CommandOption, UsageError } from "./command.ts";
 import { commands } from "./commands.ts";
 import { commandHelp, programHelp } from "./help.ts";
 import { Output } from "./output.ts";
@@ -18,6 +18,7 @@ export const globals = {
 } as const satisfies Record<string, CommandOption>;
 
 export interface ProgramSurroundings {
+  readonly stdin: CommandContext["stdin"];
   readonly stdout: NodeJS.WriteStream;
   readonly stderr: NodeJS.WriteStream;
   readonly cwd: string;
@@ -29,7 +30,7 @@ export interface ProgramSurroundings {
  * error), 2 called wrongly.
  */
 export async function program(argv: readonly string[], surroundings: ProgramSurroundings): Promise<number> {
-  const { stdout, stderr, cwd, env } = surroundings;
+  const { stdin, stdout, stderr, cwd, env } = surroundings;
   try {
     const { command, named, args, values } = parse(argv, cwd);
     const { config, json, help, version, ...options } = values;
@@ -43,7 +44,7 @@ export async function program(argv: readonly string[], surroundings: ProgramSurr
       return 0;
     }
     const configPath = typeof config === "string" ? resolve(cwd, config) : undefined;
-    return await command.run({ args, options, configPath, output, cwd, env });
+    return await command.run({ args, options, configPath, output, cwd, env, stdin, stdout, stderr });
   } catch (error) {
     stderr.write(`modhost: ${reasonOf(error)}\n`);
     if (!(error instanceof UsageError)) return 1;
@@ -64,7 +65,14 @@ interface Parsed {
 function parse(argv: readonly string[], cwd: string): Parsed {
   const args = [...argv];
   const every = Object.assign({}, ...commands.map((command) => command.options), globals);
-  const loose = parseArgs({ args, options: every, strict: false, allowPositionals: true, allowNegative: true });
+  const loose = parseArgs({
+    args,
+    options: every,
+    strict: false,
+    allowPositionals: true,
+    allowNegative: true,
+    tokens: true,
+  });
   const [first] = loose.positionals;
   const found = commands.find((command) => command.name === first);
   const command = found ?? commands[0];
@@ -75,6 +83,14 @@ function parse(argv: readonly string[], cwd: string): Parsed {
         commands.map(({ name }) => name),
       )}`,
     );
+  }
+  if (found?.verbatim === true) {
+    // Options of the program stand before the name; what stands behind it is the command's own.
+    const at = loose.tokens.find(({ kind }) => kind === "positional")?.index ?? 0;
+    const { values } = strictly(() => parseArgs({ args: args.slice(0, at), options: globals, allowNegative: true }));
+    const own = args.slice(at + 1);
+    const asked = own.length === 1 && /^(--help|-h)$/.test(own[0] ?? "") ? { help: true } : {};
+    return { command, named: true, args: own, values: { ...values, ...asked } as Parsed["values"] };
   }
   const known = { ...command.options, ...globals };
   const { values, positionals } = strictly(() =>

@@ -17,7 +17,7 @@ export const run: Command = {
     if (await Promise.race([started, ending.wanted.then(() => false)])) announce(host, context.output);
     // A host that listens nowhere runs on as well.
     const running = setInterval(() => undefined, 2 ** 30);
-    await ending.wanted;
+    await Promise.race([ending.wanted, host.ended]);
     clearInterval(running);
     await host.stop();
     return ending.code();

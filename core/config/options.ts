@@ -7,7 +7,7 @@ import type { OptionDeclarations } from "../types.ts";
 export const coreOptions = {
   modules_enabled: {
     type: "strings",
-    default: ["http", "http_errors", "http_files", "http_dir_listing", "http_log", "http_health"],
+    default: ["http", "http_errors", "http_files", "http_dir_listing", "http_log", "http_health", "http_api"],
     describe: "Modules to load, by name, path or npm package; an entry of hosts adds its own to this list.",
   },
   modules_disabled: {

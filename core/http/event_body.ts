@@ -1,25 +1,34 @@
 import { Readable } from "node:stream";
 import { ModhostError } from "../errors.ts";
 import type { EventStreamOptions, ServerEvent } from "../types.ts";
+import { eventText } from "./event_text.ts";
 
-interface Piece {
-  readonly text: string;
+/** Events that are written in one go. */
+interface Batch {
+  readonly texts: string[];
+  bytes: number;
   readonly sent: PromiseWithResolvers<void>;
 }
 
+/** Events join the batch that waits last up to this size: however small they are, few things wait. */
+const batchBytes = 16 * 1024;
+
+/** The longest delay of a timer, milliseconds; Node takes a longer one for none. */
+const longestDelay = 2 ** 31 - 1;
+
 /**
- * The body of an event stream: gives one piece at a time, the next when the one before has been written. It ends by
+ * The body of an event stream: gives one batch at a time, the next when the one before has been written. It ends by
  * `close`, with its source, or with whoever reads it.
  */
 export class EventBody extends Readable {
   readonly #ended = new AbortController();
-  readonly #queue: Piece[] = [];
+  readonly #queue: Batch[] = [];
   readonly #heartbeat: number;
   readonly #maxQueue: number;
   readonly #source: AsyncIterator<ServerEvent | string> | undefined;
   #queued = 0;
   /** Given to the reader, who has not come back yet. */
-  #given: Piece | undefined;
+  #given: Batch | undefined;
   #isWanted = false;
   #isClosing = false;
   #timer: NodeJS.Timeout | undefined;
@@ -29,9 +38,9 @@ export class EventBody extends Readable {
   constructor(options: EventStreamOptions = {}, source?: AsyncIterable<ServerEvent | string>) {
     // A mark of 0: nothing is asked for before it is wanted, so that being asked tells what has been written.
     super({ objectMode: true, highWaterMark: 0 });
-    const { heartbeat = 15, retry, max_queue = 1024 * 1024 } = options;
-    this.#heartbeat = positive("heartbeat", heartbeat) * 1000;
-    this.#maxQueue = positive("max_queue", max_queue);
+    const { heartbeat = 15, retry, max_queue_bytes = 1024 * 1024 } = options;
+    this.#heartbeat = Math.min(positive("heartbeat", heartbeat) * 1000, longestDelay);
+    this.#maxQueue = positive("max_queue_bytes", max_queue_bytes);
     this.#source = source?.[Symbol.asyncIterator]();
     // Not at once: whoever has made a stream that is over already still hears of it.
     this.once("close", () => this.#ended.abort(new DOMException("The event stream has ended", "AbortError")));
@@ -45,25 +54,21 @@ export class EventBody extends Readable {
 
   /** Resolves when the text has been written; rejects with STREAM_CLOSED when it will not be. */
   put(text: string): Promise<void> {
-    const sent = Promise.withResolvers<void>();
-    // Whoever sends to many does not wait for each: a client that has left is no unhandled rejection.
-    sent.promise.catch(() => undefined);
-    if (this.#isClosing || this.destroyed) {
-      sent.reject(new ModhostError("STREAM_CLOSED", { reason: "it has ended" }));
-      return sent.promise;
-    }
+    if (this.#isClosing || this.destroyed) return refused("it has ended");
     const length = Buffer.byteLength(text);
     if (this.#queued > 0 && this.#queued + length > this.#maxQueue) {
-      sent.reject(new ModhostError("STREAM_CLOSED", { reason: "its client reads too slowly" }));
-      this.#drop("its client reads too slowly");
+      const reason = "its client reads too slowly";
+      this.#drop(reason);
       this.close();
-      return sent.promise;
+      return refused(reason);
     }
-    this.#queue.push({ text, sent });
+    const batch = this.#batch(length);
+    batch.texts.push(text);
+    batch.bytes += length;
     this.#queued += length;
     this.#timer?.refresh();
     if (this.#isWanted) this.#give();
-    return sent.promise;
+    return batch.sent.promise;
   }
 
   /** Ends the stream after what has been put in already. */
@@ -117,17 +122,26 @@ export class EventBody extends Readable {
     }
   }
 
+  /** The batch that so many bytes join: the last one that waits, or a new one. */
+  #batch(bytes: number): Batch {
+    const last = this.#queue.at(-1);
+    if (last !== undefined && last.bytes + bytes <= batchBytes) return last;
+    const batch: Batch = { texts: [], bytes: 0, sent: unheard() };
+    this.#queue.push(batch);
+    return batch;
+  }
+
   #give(): void {
-    const piece = this.#queue.shift();
-    if (piece === undefined && !this.#isClosing) return;
+    const batch = this.#queue.shift();
+    if (batch === undefined && !this.#isClosing) return;
     this.#isWanted = false;
-    this.#given = piece;
-    if (piece === undefined) {
+    this.#given = batch;
+    if (batch === undefined) {
       this.push(null);
       return;
     }
-    this.#queued -= Buffer.byteLength(piece.text);
-    this.push(piece.text);
+    this.#queued -= batch.bytes;
+    this.push(batch.texts.join(""));
   }
 
   #drop(reason: string): void {
@@ -136,41 +150,17 @@ export class EventBody extends Readable {
   }
 }
 
-/** An event in wire form. Throws a TypeError for what would not arrive as it was given. */
-export function eventText(event: ServerEvent | string): string {
-  const { event: type, data, id, retry } = typeof event === "string" ? { data: event } : (event as ServerEvent);
-  let text = "";
-  if (type !== undefined) text += `event: ${oneLine("event", type)}\n`;
-  if (id !== undefined) text += `id: ${oneLine("id", id)}\n`;
-  if (retry !== undefined) {
-    if (!Number.isSafeInteger(retry) || retry < 0)
-      throw new TypeError(`retry is a number of milliseconds, not ${retry}`);
-    text += `retry: ${retry}\n`;
-  }
-  // Without data there is no event for the client, only an id or a retry time that it keeps.
-  if (data !== undefined || type !== undefined) text += lines("data: ", data ?? "");
-  return `${text}\n`;
+/** A promise of which nobody need hear: who sends to many does not wait for each, and some have left. */
+function unheard(): PromiseWithResolvers<void> {
+  const sent = Promise.withResolvers<void>();
+  sent.promise.catch(() => undefined);
+  return sent;
 }
 
-/** A comment in wire form, which clients ignore. */
-export function commentText(text: string): string {
-  return `${lines(": ", text)}\n`;
-}
-
-function lines(prefix: string, text: string): string {
-  if (typeof text !== "string") throw new TypeError(`The data of an event is text, not a ${typeof text}`);
-  return text
-    .split(/\r\n|\r|\n/)
-    .map((line) => `${prefix}${line}\n`)
-    .join("");
-}
-
-function oneLine(field: string, text: string): string {
-  // A client ignores an id with a NUL.
-  if (typeof text !== "string" || /[\r\n\0]/.test(text)) {
-    throw new TypeError(`The ${field} of an event is text without line breaks, not ${JSON.stringify(text)}`);
-  }
-  return text;
+function refused(reason: string): Promise<void> {
+  const { promise, reject } = unheard();
+  reject(new ModhostError("STREAM_CLOSED", { reason }));
+  return promise;
 }
 
 function positive(option: string, value: number): number {

@@ -1,5 +1,6 @@
 import type { EventStream, EventStreamOptions, HttpEvent, ResponseFields, ServerEvent } from "../types.ts";
-import { commentText, EventBody, eventText } from "./event_body.ts";
+import { EventBody } from "./event_body.ts";
+import { commentText, eventText } from "./event_text.ts";
 
 type Events = AsyncIterable<ServerEvent | string>;
 

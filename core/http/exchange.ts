@@ -30,6 +30,8 @@ export class Exchange implements HttpEvent, ActiveRequest {
   readonly http2: boolean;
   /** The answer is complete, or the client went away. */
   gone = false;
+  /** Known once it is gone: all of the answer was handed over. */
+  #complete = false;
   readonly #head: HeadFacts;
   readonly #began = performance.now();
   #resolution: Resolution | undefined;
@@ -151,7 +153,7 @@ export class Exchange implements HttpEvent, ActiveRequest {
   fail(thrown: unknown, { status, message }: Failure = classify(thrown)): void {
     if (this.gone) {
       // The client has its answer; what is thrown afterwards is for the log.
-      if (this.response.raw.writableFinished) this.report(thrown);
+      if (this.#complete) this.report(thrown);
       return;
     }
     if (status < 400 && !this.response.answered) {
@@ -163,13 +165,13 @@ export class Exchange implements HttpEvent, ActiveRequest {
   }
 
   /** A handler that is stopped because its answer or its module ends has not failed. */
-  rejected(reason: unknown): void {
+  rejected(reason: unknown, failure?: Failure): void {
     const isStopped = ModhostError.is(reason)
       ? reason.code === "STREAM_CLOSED"
       : reason instanceof Error && reason.name === "AbortError";
     if (isStopped && this.response.answered) return;
     if (isStopped && this.request.leaving.aborted) this.refuse(503);
-    else this.fail(reason);
+    else this.fail(reason, failure);
   }
 
   /** What the handler of a route gives. */
@@ -323,12 +325,13 @@ export class Exchange implements HttpEvent, ActiveRequest {
     if (this.gone) return;
     this.gone = true;
     const { request, response } = this;
-    const complete = response.raw.writableFinished;
+    // An HTTP/2 stream that was reset has finished, too, though nobody has ended it.
+    this.#complete = response.raw.writableEnded && response.raw.writableFinished;
     if (this.#writing !== undefined) this.service.watch.delete(this.#writing);
-    if (!complete) request.abort();
+    if (!this.#complete) request.abort();
     if (response.on_destroy !== undefined) this.#destroyed(response.on_destroy);
     this.#mount?.leave(this);
-    this.announce(response.raw.headersSent ? response.raw.statusCode : 0, complete);
+    this.announce(response.raw.headersSent ? response.raw.statusCode : 0, this.#complete);
   }
 
   /** Tells of the answer, once; of nothing, where nobody listens. */

@@ -43,6 +43,18 @@ export function middlewareHandler(mount: AppMount): WildcardHandler | undefined 
     fit(context, exchange);
     context.mountPath = base;
     context.url = urlBelow(base, request, rest);
+    const failed = (thrown: unknown): void => {
+      tell(app, thrown, context, mount);
+      if (exchange.gone || response.answered) return;
+      response.reclaim();
+      Object.assign(response.headers, headersOf(thrown));
+      exchange.rejected(thrown, failureOf(thrown));
+    };
+    // Koa's own would answer on `res`, and throws where nobody listens for errors. Its second version calls it for
+    // streams that fail.
+    context.onerror = (error: unknown) => {
+      if (error !== undefined && error !== null) failed(error);
+    };
     try {
       await (app.ctxStorage?.run(context, composed, context, nothing) ?? composed(context, nothing));
       if (exchange.gone || response.answered) {
@@ -59,12 +71,7 @@ export function middlewareHandler(mount: AppMount): WildcardHandler | undefined 
         return undefined;
       }
     } catch (thrown) {
-      tell(app, thrown, context, mount);
-      if (!exchange.gone && !response.answered) {
-        response.reclaim();
-        Object.assign(response.headers, headersOf(thrown));
-        exchange.fail(thrown, failureOf(thrown));
-      }
+      failed(thrown);
     }
     return true;
   }
@@ -74,16 +81,20 @@ export function middlewareHandler(mount: AppMount): WildcardHandler | undefined 
 /** The application as it is, of whatever version of Koa; one of our own around functions. */
 function applicationOf(middleware: Middleware, app: string): Application {
   if (isApplication(middleware)) return middleware;
-  const list = [middleware].flat();
-  const wrong = list.find((one) => typeof one !== "function");
-  if (wrong !== undefined) throw new ModhostError("MIDDLEWARE_INVALID", { app, kind: typeof wrong });
   const koa = new Koa();
-  for (const one of list) koa.use(one as unknown as Koa.Middleware);
+  for (const one of [middleware].flat()) {
+    if (typeof one !== "function") throw new ModhostError("MIDDLEWARE_INVALID", { app, kind: kindOf(one) });
+    koa.use(one as unknown as Koa.Middleware);
+  }
   return koa;
 }
 
-function isApplication(middleware: unknown): middleware is Application {
-  const { createContext, middleware: list } = middleware as Partial<Application>;
+function kindOf(value: unknown): string {
+  return value === null ? "null" : typeof value;
+}
+
+function isApplication(value: unknown): value is Application {
+  const { createContext, middleware: list } = (value ?? {}) as Partial<Application>;
   return typeof createContext === "function" && Array.isArray(list);
 }
 

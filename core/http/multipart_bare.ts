@@ -13,6 +13,8 @@ import {
 const lineFeed = 10;
 const carriageReturn = 13;
 const longestPrologueLine = 64 * 1024;
+/** Blanks that may follow a boundary on its line. */
+const longestPadding = 256;
 
 /** What turns chunks into pieces. */
 export interface BodyParser {
@@ -65,7 +67,7 @@ export class OpeningParser implements BodyParser {
   #opened(): BodyParser | undefined {
     const { length } = this.#dashes;
     if (this.#held.length <= length || !this.#held.subarray(0, length).equals(this.#dashes)) return undefined;
-    const rest = this.#held.toString("latin1", length, length + 256);
+    const rest = this.#held.toString("latin1", length, length + longestPadding);
     if (/^(--|\r\n)/.test(rest)) return new PieceParser(this.#boundary, this.#limits);
     return /^[ \t]*\n/.test(rest) ? new LineFeedParser(this.#dashes, this.#limits) : undefined;
   }
@@ -97,25 +99,24 @@ class LineFeedParser implements BodyParser {
 
   /** Takes in bytes up to the next boundary; true when there is more to do with what is held. */
   #content(): boolean {
-    const at = this.#held.indexOf(this.#delimiter);
-    if (at < 0) {
-      this.#give(Math.max(0, this.#held.length - this.#delimiter.length + 1));
-      return false;
-    }
-    this.#give(at);
     const { length } = this.#delimiter;
-    const rest = this.#held.toString("latin1", length, length + 256);
-    if (rest.startsWith("--")) {
-      if (this.#inPart) this.pieces.push({ kind: "end" });
-      this.complete = true;
-    } else if (/^[ \t]*\n/.test(rest)) {
-      this.#begin(length + rest.indexOf("\n") + 1);
-    } else if (/^(-|[ \t]*)$/.test(rest) && rest.length < 256) {
-      return false;
-    } else {
-      this.#give(1);
+    for (let at = this.#held.indexOf(this.#delimiter); at >= 0; at = this.#held.indexOf(this.#delimiter, at + 1)) {
+      const rest = this.#held.toString("latin1", at + length, at + length + longestPadding);
+      const meaning = meaningOf(rest);
+      // In one piece with what is around it: a body may be full of such lines.
+      if (meaning === "data") continue;
+      this.#give(at);
+      if (meaning === "part") this.#begin(length + rest.indexOf("\n") + 1);
+      if (meaning === "end") this.#end();
+      return meaning === "part";
     }
-    return true;
+    this.#give(Math.max(0, this.#held.length - length + 1));
+    return false;
+  }
+
+  #end(): void {
+    if (this.#inPart) this.pieces.push({ kind: "end" });
+    this.complete = true;
   }
 
   #begin(from: number): void {
@@ -172,4 +173,11 @@ class LineFeedParser implements BodyParser {
     if (this.#partBytes > most) throw new ModhostError("BODY_TOO_LARGE", { limit: most });
     this.pieces.push({ kind: "data", bytes });
   }
+}
+
+/** What a line that begins like a boundary is, by what follows there; undefined when that has not all come. */
+function meaningOf(rest: string): "part" | "end" | "data" | undefined {
+  if (rest.startsWith("--")) return "end";
+  if (/^[ \t]*\n/.test(rest)) return "part";
+  return /^(-|[ \t]*)$/.test(rest) && rest.length < longestPadding ? undefined : "data";
 }

@@ -6,6 +6,9 @@ import type { MultipartLimits } from "../types.ts";
 export const defaultParts = 1000;
 export const defaultHeaderBytes = 16 * 1024;
 
+/** Data in bits shorter than this is joined: a body may be full of what looks like the beginning of a boundary. */
+const shortBit = 1024;
+
 /** Lower-case names with `_` for `-`. */
 export type PartHeaders = Record<string, string | undefined>;
 
@@ -50,6 +53,8 @@ export class PieceParser extends MultipartParser {
   #headers: PartHeaders = Object.create(null);
   #field: Buffer[] = [];
   #value: Buffer[] = [];
+  /** Bits of data that are not in `pieces` yet. */
+  #bits: Buffer[] = [];
 
   constructor(boundary: string, limits: MultipartLimits) {
     super();
@@ -64,10 +69,14 @@ export class PieceParser extends MultipartParser {
   /** Parses one chunk; its pieces are in `pieces` afterwards, those before a fault included. */
   async feed(chunk: Buffer): Promise<void> {
     this.#chunk = chunk;
-    await new Promise<void>((resolve, reject) => {
-      this.write(chunk, (error) => (error ? reject(invalidMultipart("a part is malformed", error)) : resolve()));
-    });
-    this.#chunk = undefined;
+    try {
+      await new Promise<void>((resolve, reject) => {
+        this.write(chunk, (error) => (error ? reject(invalidMultipart("a part is malformed", error)) : resolve()));
+      });
+    } finally {
+      this.#chunk = undefined;
+      this.#joinBits();
+    }
     if (this.#fault !== undefined) throw this.#fault;
   }
 
@@ -97,6 +106,7 @@ export class PieceParser extends MultipartParser {
         this.#data(this.#bytes(event));
         return;
       case "partEnd":
+        this.#joinBits();
         this.pieces.push({ kind: "end" });
         return;
       case "end":
@@ -125,8 +135,21 @@ export class PieceParser extends MultipartParser {
 
   #data(bytes: Buffer): void {
     this.#partBytes += bytes.length;
-    if (this.#partBytes <= this.#maxPartBytes) this.pieces.push({ kind: "data", bytes });
-    else this.#fault = new ModhostError("BODY_TOO_LARGE", { limit: this.#maxPartBytes });
+    if (this.#partBytes > this.#maxPartBytes) {
+      this.#fault = new ModhostError("BODY_TOO_LARGE", { limit: this.#maxPartBytes });
+    } else if (bytes.length < shortBit) {
+      this.#bits.push(bytes);
+    } else {
+      this.#joinBits();
+      this.pieces.push({ kind: "data", bytes });
+    }
+  }
+
+  #joinBits(): void {
+    const bits = this.#bits;
+    if (bits.length === 0) return;
+    this.#bits = [];
+    this.pieces.push({ kind: "data", bytes: bits.length === 1 ? (bits[0] as Buffer) : Buffer.concat(bits) });
   }
 
   /** A copy, so that a header that arrives bit by bit does not hold on to whole chunks. */

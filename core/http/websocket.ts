@@ -140,7 +140,6 @@ export class Connection implements WebSocketConnection {
   #hold(): void {
     const isFull = this.#messages.length >= waitingMessages || this.#bytes >= waitingBytes;
     if (isFull === this.#ws.isPaused) return;
-    this.#silent = false;
     if (isFull) this.#ws.pause();
     else this.#ws.resume();
   }

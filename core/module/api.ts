@@ -242,6 +242,15 @@ export class ModuleApi implements Module {
   modules(): readonly ModuleState[] {
     return this.#around.states();
   }
+
+  serves(): boolean {
+    return this.#around.serves;
+  }
+
+  stop_server(): void {
+    this.log.info("asks the server to stop");
+    this.#around.stop();
+  }
 }
 
 function limits(min: number | undefined, max: number | undefined): Partial<OptionDeclaration> {

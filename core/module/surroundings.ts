@@ -23,4 +23,8 @@ export interface Surroundings {
   listening(): readonly ListeningPort[];
   states(): readonly ModuleState[];
   tls(): ReturnType<Certificates["options"]>;
+  /** The host opens ports. */
+  readonly serves: boolean;
+  /** Begins to stop the host. */
+  stop(): void;
 }

@@ -35,8 +35,8 @@ export interface TestHostOptions {
   readonly cwd?: string;
   /** False: everything is loaded and no port is opened; `inject` works all the same. */
   readonly listen?: boolean;
-  /** "manual" (or true): timers of modules go by `clock.advance` alone. Default: by the real time. */
-  readonly clock?: "manual" | "real" | boolean;
+  /** "manual": timers of modules go by `clock.advance` alone. Default "real": by the time of the system. */
+  readonly clock?: "manual" | "real";
   /** True: a module that cannot be loaded does not fail the start; see `host.modules()`. */
   readonly allow_failed?: boolean;
 }
@@ -99,13 +99,10 @@ export async function createTestHost(options: TestHostOptions = {}): Promise<Tes
   // Known, even when no module that reads them is loaded.
   for (const name of Object.keys(defaults)) config.raw(name);
   const log = { level: "debug", destination: { write: (line: string) => lines.push(line) } } as const;
-  const manual = options.clock === true || options.clock === "manual" ? new ManualClock() : undefined;
+  const manual = options.clock === "manual" ? new ManualClock() : undefined;
   const host = createHost({ config, modules, cwd, listen, log, ...(manual === undefined ? {} : { clock: manual }) });
   let stopped: Promise<void> | undefined;
-  const end = async () => {
-    await host.stop();
-    await rm(folder, { recursive: true, force: true });
-  };
+  const end = () => host.stop().finally(() => rm(folder, { recursive: true, force: true }));
   const stop = () => (stopped ??= end());
   const url = (path: string, scheme = "http") => {
     const port = host.listening().find((open) => open.scheme === scheme);
@@ -124,7 +121,7 @@ export async function createTestHost(options: TestHostOptions = {}): Promise<Tes
     host,
     folder,
     clock: manual ?? realClock,
-    log: () => lines,
+    log: () => [...lines],
     logged: (level) => {
       const entries = lines.map((line) => JSON.parse(line) as LogEntry);
       return level === undefined ? entries : entries.filter((entry) => entry.level === level);

@@ -121,6 +121,10 @@ export interface ModuleObject {
   listening(): readonly ListeningPort[];
   /** State of every module of the server. */
   modules(): readonly ModuleState[];
+  /** False where modules are only looked at (`modhost check`) or called without ports: touch nothing outside while loading. */
+  serves(): boolean;
+  /** Asks the server to stop, as a signal does: requests in flight are finished first, this one too. */
+  stop_server(): void;
 }
 
 /** From the least to the most severe. */

@@ -18,7 +18,7 @@ export interface EventStreamOptions {
   /** Milliseconds after which a client that lost the connection comes back. */
   readonly retry?: number;
   /** Bytes of events that may wait for a slow client; beyond them the stream ends. Default 1 MiB. */
-  readonly max_queue?: number;
+  readonly max_queue_bytes?: number;
 }
 
 /** A stream of server-sent events to one client. */

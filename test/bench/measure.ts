@@ -27,6 +27,10 @@ export class Subject {
     return subject;
   }
 
+  get pid(): number {
+    return this.#child.pid as number;
+  }
+
   /** User and system CPU time so far, microseconds. */
   cpu(): Promise<number> {
     this.#child.send("cpu");

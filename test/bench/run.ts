@@ -1,12 +1,30 @@
 import { parseArgs } from "node:util";
 import { benchHost } from "./host.ts";
+import { benchNode } from "./node.ts";
 
-const benches: Record<string, (options: { rounds?: number; requests?: number }) => Promise<void>> = { host: benchHost };
+interface Options {
+  rounds?: number;
+  requests?: number;
+  size?: number;
+  full?: boolean;
+}
+
+const benches: Record<string, (options: Options) => Promise<void>> = { host: benchHost, node: benchNode };
 
 const { positionals, values } = parseArgs({
   allowPositionals: true,
-  options: { rounds: { type: "string" }, requests: { type: "string" } },
+  options: {
+    rounds: { type: "string" },
+    requests: { type: "string" },
+    size: { type: "string" },
+    full: { type: "boolean" },
+  },
 });
+const numbers = Object.entries(values).filter(([, value]) => typeof value === "string");
+const options: Options = {
+  ...Object.fromEntries(numbers.map(([name, value]) => [name, Number(value)])),
+  ...(values.full === undefined ? {} : { full: values.full }),
+};
 const chosen = positionals.length > 0 ? positionals : Object.keys(benches);
 for (const name of chosen) {
   const bench = benches[name];
@@ -14,8 +32,5 @@ for (const name of chosen) {
     console.error(`There is no benchmark ${name}: choose among ${Object.keys(benches).join(", ")}`);
     process.exit(2);
   }
-  await bench({
-    ...(values.rounds === undefined ? {} : { rounds: Number(values.rounds) }),
-    ...(values.requests === undefined ? {} : { requests: Number(values.requests) }),
-  });
+  await bench(options);
 }

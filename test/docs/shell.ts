@@ -42,7 +42,7 @@ async function programFault(words: readonly string[]): Promise<string | undefine
   const stdout = new PassThrough().resume() as unknown as NodeJS.WriteStream;
   const stderr = new PassThrough() as unknown as NodeJS.WriteStream & PassThrough;
   const argv = [...(isNamed ? [] : ["run"]), ...words, "--help"];
-  const code = await program(argv, { stdout, stderr, cwd: process.cwd(), env: {} });
+  const code = await program(argv, { stdin: process.stdin, stdout, stderr, cwd: process.cwd(), env: {} });
   return code === 0 ? undefined : String(stderr.read()).trim();
 }
 

@@ -36,6 +36,15 @@ export interface Ports {
   readonly https: number;
 }
 
+class StreamClosed extends Error {
+  readonly code: number;
+
+  constructor(code: number) {
+    super(`The stream was closed with code ${code} before an answer came`);
+    this.code = code;
+  }
+}
+
 export class Client {
   readonly name: "HTTP/1.1" | "HTTPS/1.1" | "HTTP/2";
   readonly secure: boolean;
@@ -101,9 +110,24 @@ export class Client {
     return reply(response.statusCode ?? 0, raw, bytes, response.trailers);
   }
 
-  async #overHttp2({ method = "GET", path, headers = {}, body }: Call): Promise<Reply> {
+  /** A server that closes an idle session refuses what was on its way: unseen, so it is asked again (RFC 9113, 8.7). */
+  async #overHttp2(call: Call): Promise<Reply> {
+    const session = this.#connection();
+    try {
+      return await this.#ask(session, call);
+    } catch (error) {
+      const isUnseen = error instanceof StreamClosed && error.code === http2.constants.NGHTTP2_REFUSED_STREAM;
+      if (!isUnseen || !session.closed) throw error;
+      return this.#ask(this.#connection(), call);
+    }
+  }
+
+  async #ask(
+    session: http2.ClientHttp2Session,
+    { method = "GET", path, headers = {}, body }: Call,
+  ): Promise<Reply> {
     const { host, ...others } = headers;
-    const stream = this.#connection().request(
+    const stream = session.request(
       {
         ":method": method,
         ":path": path,
@@ -121,9 +145,7 @@ export class Client {
     const answered = new Promise<[fields: http2.IncomingHttpHeaders, raw: string[]]>((resolve, reject) => {
       stream.once("response", (fields, _flags, raw) => resolve([fields, raw]));
       // With an error or without: a session that ends closes its streams quietly.
-      stream.once("close", () =>
-        reject(new Error(`The stream was closed with code ${stream.rstCode} before an answer came`)),
-      );
+      stream.once("close", () => reject(new StreamClosed(stream.rstCode)));
     });
     if (body !== undefined) sendBody(stream, body).catch(() => undefined);
     const [fields, raw] = await answered;

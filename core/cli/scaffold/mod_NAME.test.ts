@@ -8,7 +8,8 @@ test("visitors are greeted by name", async () => {
 });
 
 test("an unload leaves nothing", async () => {
-  await using server = await createTestHost({ modules: ["./mod_NAME.ts"] });
+  await using server = await createTestHost();
+  await server.load("./mod_NAME.ts");
   await server.unload("NAME");
-  await assertNothingLeft(server.host, "NAME");
+  await assertNothingLeft(server, "NAME");
 });

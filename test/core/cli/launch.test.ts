@@ -83,12 +83,12 @@ describe("the launcher", () => {
       const folder = await tree({ "core/cli/main.ts": reporting, ...beside });
       const { stdout, stderr, code } = await ended(launch(folder, ["--import", oldNode]));
       assert.deepEqual([stdout, code], ["", 1]);
-      assert.match(stderr, /needs Node\.js 24 or newer, and this is v20\.1\.0\. Install .*npm install node@24/);
+      assert.match(stderr, /needs Node\.js 24\.9 or newer, and this is v20\.1\.0\. Install .*npm install node@24/);
     }
   });
 
   test("an old Node hands over to the package node beside it", async () => {
-    const folder = await tree({ "core/cli/main.ts": reporting, ...nodePackage("24.3.0") });
+    const folder = await tree({ "core/cli/main.ts": reporting, ...nodePackage("24.9.0") });
     const { stdout, code } = await ended(launch(folder, ["--import", oldNode], "routes"));
     assert.deepEqual(JSON.parse(stdout), { args: ["routes"], flags: ["--conditions=source"] });
     assert.equal(code, 7);
@@ -103,7 +103,7 @@ describe("the launcher", () => {
     ["a child", ["--import", oldNode]],
   ] as const) {
     test(`signals reach the program run as ${how}, and its end is the launcher's`, async () => {
-      const folder = await tree({ "core/cli/main.ts": waiting, ...nodePackage("24.3.0") });
+      const folder = await tree({ "core/cli/main.ts": waiting, ...nodePackage("24.9.0") });
       const child = launch(folder, [...flags]);
       const end = ended(child);
       await once(child.stdout, "data");
@@ -111,7 +111,7 @@ describe("the launcher", () => {
       const { code } = await end;
       assert.equal(code, 5);
 
-      const killing = { "core/cli/main.ts": "process.kill(process.pid, 'SIGINT');", ...nodePackage("24.3.0") };
+      const killing = { "core/cli/main.ts": "process.kill(process.pid, 'SIGINT');", ...nodePackage("24.9.0") };
       const killed = launch(await tree(killing), [...flags]);
       assert.equal((await ended(killed)).signal, "SIGINT");
     });

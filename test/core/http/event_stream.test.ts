@@ -4,6 +4,7 @@ import { EventEmitter, once } from "node:events";
 import { afterEach, describe, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { Agent, EventSource, request } from "undici";
+import { EventBody } from "../../../core/http/event_body.ts";
 import { event_stream } from "../../../core/http/index.ts";
 import type { EventStream, HttpEvent, HttpProvider, ServerEvent } from "../../../core/types.ts";
 import { serving, startHost, type TestHost, withHost } from "../../support/host.ts";
@@ -63,6 +64,7 @@ const provider: HttpProvider = {
     "GET /fails": () => event_stream(failing()),
     "GET /open": (event) => keep(event_stream(event, { heartbeat: 0 })),
     "GET /beat": (event) => keep(event_stream(event, { heartbeat: 0.02 })),
+    "GET /rare": (event) => keep(event_stream(event, { heartbeat: 1e9 })),
     "GET /seen": (event) => {
       const stream = event_stream(event);
       void stream.send(stream.last_event_id ?? "nothing");
@@ -89,7 +91,7 @@ const provider: HttpProvider = {
       }
     },
     "GET /flood": (event) => {
-      const stream = event_stream(event, { max_queue: 256 * 1024 });
+      const stream = event_stream(event, { max_queue_bytes: 256 * 1024 });
       const data = "x".repeat(64 * 1024);
       let last: Promise<void> = Promise.resolve();
       // The kernel takes some megabytes before anything waits.
@@ -193,6 +195,16 @@ describe("an event stream", () => {
     await gone;
   });
 
+  test("beats as rarely as it is told, even longer than a timer can wait", async () => {
+    const opened = once(told, "open") as Promise<[EventStream]>;
+    const answer = await open(host(), "HTTP/1.1", "/sse/rare");
+    const [stream] = await opened;
+    await sleep(30);
+    await stream.send("a");
+    assert.deepEqual(await take(answer.blocks, 1), [["data: a"]]);
+    stream.close();
+  });
+
   overEach(host, "ends when its client leaves, and so does who sends on it", async (client) => {
     const answer = await open(host(), client.name, "/sse/endless");
     assert.deepEqual((await take(answer.blocks, 2))[1], ["id: 1", "data: 1"]);
@@ -272,6 +284,18 @@ describe("a slow reader of an event stream", () => {
     await cut;
     told.off("flushed", count);
     assert.ok(sent > 0 && sent < 1000, `${sent} pieces of 64 KiB were taken`);
+  });
+
+  test("has small events that wait written together, in their order", async () => {
+    const body = new EventBody({ heartbeat: 0 });
+    const events = Array.from({ length: 10_000 }, (_, number) => `data: ${number}\n\n`);
+    const sent = events.map((event) => body.put(event));
+    body.close();
+    const pieces = await Array.fromAsync(body as AsyncIterable<string>);
+    assert.equal(pieces.join(""), events.join(""));
+    assert.ok(pieces.length < 20, `${pieces.length} pieces`);
+    await Promise.all(sent);
+    assert.ok(new Set(sent).size < 20, `${new Set(sent).size} promises`);
   });
 
   test("ends the stream when too much waits for it", async () => {

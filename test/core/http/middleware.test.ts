@@ -57,6 +57,11 @@ function shop(): Koa {
   return app;
 }
 
+async function* failing(): AsyncGenerator<string> {
+  yield "begun ";
+  throw new Error("broken midway");
+}
+
 const answers: Record<string, (context: Context, next: Next) => unknown> = {
   "/": (context) => {
     const { path, url, originalUrl, mountPath, ip, secure, protocol, host, href } = context;
@@ -124,12 +129,16 @@ const answers: Record<string, (context: Context, next: Next) => unknown> = {
     context.body = new Response("fetched", { status: 203, headers: { "X-From": "afar" } });
   },
   "/late": (context) => {
-    context.body = Readable.from(
-      (async function* () {
-        yield "begun ";
-        throw new Error("broken midway");
-      })(),
-    );
+    context.body = Readable.from(failing());
+  },
+  "/told": (context) => {
+    // As the second version of Koa has it for every stream.
+    const body = Readable.from(failing()).once("error", (error) => context.onerror(error));
+    context.body = body;
+  },
+  "/told-early": (context) => {
+    context.onerror(Object.assign(new Error("told before the answer"), { status: 409, expose: true }));
+    context.body = "too late";
   },
   "/flushed": (context) => {
     context.status = 200;
@@ -230,6 +239,7 @@ const host = withHost({
       },
     }),
     mod_bad: serving({ middleware: [3] as never, route: { GET: () => "still here" } }),
+    mod_empty: serving({ middleware: null as never, route: { GET: () => "here, too" } }),
   },
 });
 
@@ -366,6 +376,25 @@ describe("middleware functions in a provider", () => {
     assert.match(host().log(), /broken midway/);
   });
 
+  overEach(
+    host,
+    "may tell the context of an error, though nobody listens for errors of an application",
+    async (client) => {
+      const uncaught: unknown[] = [];
+      const note = (error: unknown) => void uncaught.push(error);
+      process.on("uncaughtException", note);
+      try {
+        await assert.rejects(client.request("/plain/told"));
+      } finally {
+        process.off("uncaughtException", note);
+      }
+      assert.deepEqual(uncaught, []);
+      const early = await client.request("/plain/told-early");
+      assert.equal(early.status, 409);
+      assert.match(early.text, /told before the answer/);
+    },
+  );
+
   overEach(host, "read the body themselves, in both directions at once", async (client) => {
     const pieces = Array.from({ length: 32 }, () => Buffer.alloc(1024, 7));
     const echoed = await client.request({ method: "POST", path: "/plain/unlike", body: Readable.from(pieces) });
@@ -453,6 +482,8 @@ describe("routes beside middleware", () => {
   test("stay when the middleware is none", async () => {
     assert.equal(await host().client("HTTP/1.1").text("/bad"), "still here");
     assert.match(host().log(), /App bad: middleware is a Koa middleware function.*not number/);
+    assert.equal(await host().client("HTTP/1.1").text("/empty"), "here, too");
+    assert.match(host().log(), /App empty: middleware is .*not null/);
   });
 });
 

@@ -4,7 +4,9 @@ import { once } from "node:events";
 import { PassThrough, Readable } from "node:stream";
 import { buffer } from "node:stream/consumers";
 import { describe, test } from "node:test";
+import { setTimeout as delay } from "node:timers/promises";
 import type { Context } from "koa";
+import type { HttpEvent, MiddlewareFunction } from "../../../core/types.ts";
 import { serving, startHost } from "../../support/host.ts";
 import { RawConnection } from "../../support/raw.ts";
 import { transports } from "../../support/transports.ts";
@@ -86,6 +88,22 @@ test("a body that middleware has read and passed on is not waited for again", as
   assert.equal(await client.status({ method: "POST", path: "/greedy", body: "read" }), 500);
   assert.match(running.log(), /The request body has been read already/);
 });
+
+for (const name of transports)
+  test(`middleware that waits for its module to leave is answered 503 over ${name}`, async () => {
+    const entered = new PassThrough();
+    const middleware: MiddlewareFunction = async ({ state }) => {
+      entered.emit("in");
+      await delay(60_000, undefined, { signal: (state as { event: HttpEvent }).event.request.leaving });
+    };
+    await using running = await startHost({ modules: { mod_wait: serving({ middleware }) } });
+    const inside = once(entered, "in");
+    const reply = running.client(name).request("/wait");
+    await inside;
+    await running.host.unload("wait");
+    assert.equal((await reply).status, 503);
+    assert.doesNotMatch(running.log(), /failed/);
+  });
 
 test("a module with middleware that is unloaded ends its requests, and leaves nothing", async () => {
   let open: (() => void) | undefined;

@@ -277,6 +277,32 @@ describe("limits of multipart bodies", () => {
   });
 });
 
+describe("content that is full of what begins like a boundary", () => {
+  const repeated = {
+    "carriage returns": "\r",
+    "empty lines": "\r\n",
+    "boundaries without their last letter": `\r\n--${boundary.slice(0, -1)}`,
+    "boundaries with a letter more": `\r\n--${boundary}x`,
+    "boundaries with bare line feeds": `\n--${boundary}x`,
+  };
+  for (const [what, unit] of Object.entries(repeated)) {
+    for (const lines of ["\r\n", "\n"]) {
+      test(`${what} come whole and in few pieces, between lines that end with ${JSON.stringify(lines)}`, async () => {
+        const content = unit.repeat(Math.ceil(100_000 / unit.length));
+        const text = [`--${boundary}`, 'Content-Disposition: form-data; name="f"', "", content, `--${boundary}--`];
+        const bytes = Buffer.from(text.join(lines));
+        const pieces: Buffer[] = [];
+        const source = chunks(bytes, () => 10_000);
+        for await (const part of readParts(source, contentType)) {
+          for await (const piece of part.body) pieces.push(piece);
+        }
+        assert.ok(Buffer.concat(pieces).toString() === content);
+        assert.ok(pieces.length < 30, `${pieces.length} pieces`);
+      });
+    }
+  }
+});
+
 describe("reading multipart bodies as they arrive", () => {
   const chunk = Buffer.alloc(65_536, "z");
 

@@ -33,8 +33,7 @@ export const codecs: ReadonlyMap<string, number> = new Map([
 ]);
 
 const names = new Map([...codecs].map(([name, code]) => [code, name]));
-names.set(libp2pKey, "libp2p-key");
 
-/** Undefined when there is no such name; `libp2p-key` is known, though lists leave it out. */
+/** Undefined when there is no such name; `libp2p-key` is known as one, though it is neither listed nor printed. */
 export const codecNamed = (name: string): number | undefined => (name === "libp2p-key" ? libp2pKey : codecs.get(name));
 export const codecName = (code: number): string => names.get(code) ?? `codec?${code}`;

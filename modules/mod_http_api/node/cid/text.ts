@@ -5,6 +5,7 @@ import { Digest } from "multiformats/hashes/digest";
 import { NodeError } from "../errors.ts";
 import { type Base, base32, base58btc, basePrefixed } from "./bases.ts";
 import { dagPb } from "./codecs.ts";
+import { decodeText } from "./decode.ts";
 
 const sha256Code = 0x12;
 const sha256Length = 32;
@@ -19,18 +20,19 @@ export function parseCid(text: string): CID {
 export function parseCidWithBase(text: string): { readonly cid: CID; readonly base: Base } {
   if (text.length < 2) throw new NodeError("cid too short");
   if (text.length === 46 && text.startsWith("Qm")) {
-    return { cid: castCid(decoded(base58btc, `z${text}`)), base: base58btc };
+    return { cid: castCid(multihashOf(text)), base: base58btc };
   }
   const base = basePrefixed(text.charAt(0));
   if (base === undefined) throw new NodeError("selected encoding not supported");
-  return { cid: castCid(decoded(base, text)), base };
+  return { cid: castCid(decodeText(base, text)), base };
 }
 
-function decoded(base: Base, text: string): Uint8Array {
+/** Text of version 0. */
+function multihashOf(text: string): Uint8Array {
   try {
-    return base.decoder.decode(text);
+    return base58btc.decoder.decode(`z${text}`);
   } catch {
-    throw new NodeError(`invalid ${base.name} text: ${text.slice(1)}`);
+    throw new NodeError("input isn't valid multihash");
   }
 }
 

@@ -3,7 +3,7 @@ import * as cborCodec from "@ipld/dag-cbor";
 import type { CID } from "multiformats/cid";
 import { dagCbor, dagPb, raw } from "../cid/codecs.ts";
 import { NodeError } from "../errors.ts";
-import { pbLinks } from "./pb.ts";
+import { decodePb, type PbLink, pbLinks } from "./pb.ts";
 
 function cborLinks(bytes: Uint8Array): readonly CID[] {
   const found: CID[] = [];
@@ -44,4 +44,10 @@ export function linksOf(cid: CID, bytes: Uint8Array): readonly CID[] {
   } catch (error) {
     throw error instanceof NodeError ? error : new NodeError((error as Error).message, { cause: error });
   }
+}
+
+/** The same with names and sizes, which only links of dag-pb have. @throws NodeError like `linksOf` */
+export function namedLinks(cid: CID, bytes: Uint8Array): readonly PbLink[] {
+  if (cid.code === dagPb) return decodePb(bytes).links;
+  return linksOf(cid, bytes).map((link) => ({ name: "", size: 0, cid: link }));
 }

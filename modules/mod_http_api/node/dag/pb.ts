@@ -105,6 +105,16 @@ export const fieldLength = (length: number): number => 1 + varintLength(length) 
 
 /** @throws NodeError when the bytes are no dag-pb node */
 export function decodePb(bytes: Uint8Array): PbNode {
+  try {
+    return decodeNode(bytes);
+  } catch (error) {
+    if (!(error instanceof NodeError)) throw error;
+    const reason = `incorrectly formatted merkledag node: unmarshal failed. ${error.message}`;
+    throw new NodeError(`failed to decode Protocol Buffers: ${reason}`, { cause: error });
+  }
+}
+
+function decodeNode(bytes: Uint8Array): PbNode {
   const reader = new FieldReader(bytes);
   const links: PbLink[] = [];
   let data: Uint8Array | undefined;

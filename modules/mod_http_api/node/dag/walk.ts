@@ -14,6 +14,8 @@ export interface WalkOptions {
   readonly skipLeaves?: boolean | undefined;
   /** Blocks that are none of their codec count as having no links, instead of ending the walk. Default false. */
   readonly lenient?: boolean | undefined;
+  /** Told of blocks that cannot be had or are none of their codec, which then do not end the walk. */
+  readonly failed?: ((cid: CID, error: NodeError) => void) | undefined;
   /** Blocks asked for before their turn. */
   readonly readahead?: number | undefined;
   readonly signal?: AbortSignal | undefined;
@@ -29,7 +31,15 @@ const defaultReadahead = 8;
 
 /** Every block of the DAG below `root`, itself first, each once. */
 export async function* walk(root: CID, options: WalkOptions): AsyncGenerator<WalkedBlock, void, undefined> {
-  const { read, seen = new CidSet(), skipLeaves = false, lenient = false, readahead = defaultReadahead, signal } = options;
+  const {
+    read,
+    seen = new CidSet(),
+    skipLeaves = false,
+    lenient = false,
+    readahead = defaultReadahead,
+    failed,
+    signal,
+  } = options;
   const wanted = (cid: CID) => !(skipLeaves && cid.code === raw);
   const stack: CID[] = [root];
   const asked = new Map<CID, Promise<Uint8Array>>();
@@ -50,9 +60,15 @@ export async function* walk(root: CID, options: WalkOptions): AsyncGenerator<Wal
       ahead.catch(() => {});
       asked.set(next, ahead);
     }
-    const bytes = await own;
-    yield { cid, bytes };
-    const links = lenient ? linksIfAny(cid, bytes) : linksOf(cid, bytes);
+    let links: readonly CID[] = [];
+    try {
+      const bytes = await own;
+      yield { cid, bytes };
+      links = lenient ? linksIfAny(cid, bytes) : linksOf(cid, bytes);
+    } catch (error) {
+      if (failed === undefined || !(error instanceof NodeError)) throw error;
+      failed(cid, error);
+    }
     for (let at = links.length - 1; at >= 0; at -= 1) stack.push(links[at] as CID);
   }
 }

@@ -76,7 +76,7 @@ async function mark(
       errors.push(`could not retrieve links for ${root}: ${error.message}`);
     }
   }
-  for (const root of partial) await markPresent(blocks, root, kept, signal);
+  for (const root of [...partial, ...pins.guarded()]) await markPresent(blocks, root, kept, signal);
   for await (const cid of pins.list("direct")) kept.add(cid);
   return { kept, errors };
 }

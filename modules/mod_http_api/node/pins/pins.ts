@@ -28,6 +28,7 @@ const empty = new Uint8Array();
 export class Pins {
   readonly #blocks: Blocks;
   readonly #metadata: MetadataStore;
+  readonly #guards = new Set<() => Iterable<CID>>();
 
   constructor(blocks: Blocks, metadata: MetadataStore) {
     this.#blocks = blocks;
@@ -65,12 +66,28 @@ export class Pins {
     });
   }
 
-  /** Pins what is known to be here in whole, such as what was just added. Durable when it resolves. */
-  async keep(cid: CID, mode: PinMode = "recursive"): Promise<void> {
+  /** Pins recursively what is known to be here in whole, such as what was just added. Durable when it resolves. */
+  async keep(cids: readonly CID[]): Promise<void> {
     await this.#metadata.transaction((writer) => {
-      writer.delete(key("direct", cid));
-      writer.put(key(mode, cid), empty);
+      for (const cid of cids) {
+        writer.delete(key("direct", cid));
+        writer.put(key("recursive", cid), empty);
+      }
     });
+  }
+
+  /**
+   * Saves from collection, without any pin, what is on its way to one: what is here of the DAGs below `roots()`, asked
+   * for when a collection begins. The function that is returned ends it.
+   */
+  guard(roots: () => Iterable<CID>): () => void {
+    this.#guards.add(roots);
+    return () => this.#guards.delete(roots);
+  }
+
+  /** What is guarded now. */
+  *guarded(): Generator<CID, void, undefined> {
+    for (const roots of this.#guards) yield* roots();
   }
 
   /** All blocks below are on this machine afterwards; raw leaves that are here are not read. */
@@ -108,12 +125,13 @@ export class Pins {
     });
   }
 
-  /** CIDs below recursive pins, each once; `seen` may hold what is not wanted. Reads local blocks only. */
-  async *indirect(seen = new CidSet(), signal?: AbortSignal): AsyncGenerator<CID, void, undefined> {
+  /** CIDs below recursive pins, each once, except those of `unwanted`. Reads local blocks only. */
+  async *indirect(unwanted: CidSet, signal?: AbortSignal): AsyncGenerator<CID, void, undefined> {
     const read = nodeReader(this.#blocks, { offline: true, signal });
+    const seen = new CidSet();
     for await (const root of this.list("recursive")) {
       for await (const { cid } of walk(root, { read, seen, signal, skipLeaves: true, lenient: true })) {
-        if (!cid.equals(root)) yield cid;
+        if (!unwanted.has(cid)) yield cid;
       }
     }
   }
@@ -121,10 +139,14 @@ export class Pins {
   /** The first recursive pin that each of these lies below, by the text of the CID. */
   async through(cids: readonly CID[], signal?: AbortSignal): Promise<ReadonlyMap<string, CID>> {
     const found = new Map<string, CID>();
-    const wanted = new Set(cids.map(String));
+    const asked = new Set(cids.map(String));
+    const wanted = new Set(asked);
     const read = nodeReader(this.#blocks, { offline: true, signal });
-    const seen = new CidSet();
+    const shared = new CidSet();
     for await (const root of this.list("recursive")) {
+      if (wanted.size === 0) return found;
+      // One that is asked for must still be met below others when its own walk is over.
+      const seen = asked.has(root.toString()) ? new CidSet() : shared;
       for await (const { cid } of walk(root, { read, seen, signal, skipLeaves: true, lenient: true })) {
         if (!cid.equals(root) && wanted.delete(cid.toString())) found.set(cid.toString(), root);
         if (wanted.size === 0) return found;

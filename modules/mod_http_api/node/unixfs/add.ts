@@ -1,7 +1,7 @@
 /** Adding trees of files: the events that the reference sends, in its order (storage section 3, "add"). */
-import type { CID } from "multiformats/cid";
 import type { PbLink } from "../dag/pb.ts";
 import { compareNames } from "../dag/pb.ts";
+import { gather } from "../gather.ts";
 import type { BlockSink, Built } from "./build.ts";
 import { buildDirectory, duplicateEntry } from "./directory.ts";
 import { type FileSettings, importFile, importSymlink } from "./import_file.ts";
@@ -29,6 +29,8 @@ export interface AddEvent {
   readonly built?: Built;
   /** Progress: bytes of the file so far. */
   readonly bytes?: number;
+  /** The last event of a top-level entry, or of the wrapper: all that is below it was built. */
+  readonly root?: boolean;
 }
 
 /** Bytes between two lines of progress. */
@@ -38,8 +40,7 @@ type Tree = Map<string, Tree | Built>;
 const isTree = (node: Tree | Built): node is Tree => node instanceof Map;
 
 /**
- * Imports entries and yields events; `rooted` is called after the last event of each top-level entry (or of the
- * wrapper) and waited for.
+ * Imports entries and yields events.
  *
  * @throws NodeError when an entry cannot have its name; what was yielded before is stored
  */
@@ -47,7 +48,6 @@ export async function* addTree(
   entries: AsyncIterable<AddEntry>,
   settings: AddSettings,
   sink: BlockSink,
-  rooted: (root: CID) => Promise<void>,
 ): AsyncGenerator<AddEvent, void, undefined> {
   let tree: Tree = new Map();
   /** Name of the top-level directory that `tree` holds, when nothing is wrapped. */
@@ -56,7 +56,7 @@ export async function* addTree(
   async function* finish(): AsyncGenerator<AddEvent, void, undefined> {
     if (!settings.wrap && open === undefined) return;
     const root = settings.wrap ? tree : (tree.get(open as string) as Tree);
-    yield* directories(root, settings.wrap ? "" : (open as string), settings, sink, rooted);
+    yield* directories(root, settings.wrap ? "" : (open as string), settings, sink);
     tree = new Map();
     open = undefined;
   }
@@ -77,8 +77,7 @@ export async function* addTree(
       put(tree, name.split("/"), built);
       if (!settings.wrap) open = top;
     }
-    yield { name, kind: entry.kind, built };
-    if (!settings.wrap && single) await rooted(built.cid);
+    yield { name, kind: entry.kind, built, root: !settings.wrap && single };
   }
   yield* finish();
 }
@@ -97,12 +96,6 @@ async function* importEntry(
   return importing;
 }
 
-async function gather(body: AsyncIterable<Uint8Array>): Promise<Uint8Array> {
-  const pieces: Uint8Array[] = [];
-  for await (const piece of body) pieces.push(piece);
-  return Buffer.concat(pieces);
-}
-
 /** Counts bytes as they pass, and tells those who wait for the next step. */
 class Meter {
   readonly #body: AsyncIterable<Uint8Array>;
@@ -117,12 +110,17 @@ class Meter {
     let total = 0;
     let told = 0;
     for await (const piece of this.#body) {
-      total += piece.length;
-      if (total - told >= progressStep) {
+      let rest = piece;
+      // Cut where a line is due, so that its number does not depend on how the bytes came.
+      for (let due = told + progressStep - total; rest.length >= due; due = progressStep) {
+        yield rest.subarray(0, due);
+        rest = rest.subarray(due);
+        total += due;
         told = total;
         this.#tell(total);
       }
-      yield piece;
+      total += rest.length;
+      if (rest.length > 0) yield rest;
     }
     this.#tell(total);
   }
@@ -174,7 +172,6 @@ async function* directories(
   path: string,
   settings: AddSettings,
   sink: BlockSink,
-  rooted: (root: CID) => Promise<void>,
 ): AsyncGenerator<AddEvent, void, undefined> {
   async function* build(tree: Tree, name: string): AsyncGenerator<AddEvent, Built, undefined> {
     const links: PbLink[] = [];
@@ -185,9 +182,8 @@ async function* directories(
       links.push({ name: child, size: built.size, cid: built.cid });
     }
     const built = await buildDirectory(links, settings, sink);
-    yield { name, kind: "directory", built };
+    yield { name, kind: "directory", built, root: tree === root };
     return built;
   }
-  const { cid } = yield* build(root, path);
-  await rooted(cid);
+  yield* build(root, path);
 }

@@ -21,16 +21,20 @@ export function decodeUnixfs(bytes: Uint8Array): Unixfs {
   const reader = new FieldReader(bytes);
   const blocksizes: number[] = [];
   let type: UnixfsType | undefined;
+  let typed = false;
   const rest: { data?: Uint8Array; filesize?: number; hashType?: number; fanout?: number } = {};
   while (reader.next()) {
-    if (reader.field === 1) type = unixfsTypes[reader.number];
-    else if (reader.field === 2) rest.data = reader.bytes;
+    if (reader.field === 1) {
+      type = unixfsTypes[reader.number];
+      typed = true;
+    } else if (reader.field === 2) rest.data = reader.bytes;
     else if (reader.field === 3) rest.filesize = reader.number;
     else if (reader.field === 4) readSizes(reader, blocksizes);
     else if (reader.field === 5) rest.hashType = reader.number;
     else if (reader.field === 6) rest.fanout = reader.number;
   }
-  if (type === undefined) throw new NodeError("unrecognized unixfs type");
+  if (type === undefined)
+    throw new NodeError(typed ? "unrecognized node type" : 'proto: required field "Type" not set');
   return { type, ...rest, blocksizes };
 }
 

@@ -23,8 +23,8 @@ const headroom = 16;
 const tailroom = 16;
 /** Leaves that are hashed or stored at the same time. */
 const inFlight = 8;
-/** The first buffer of a file; most files are small. */
-const smallest = 4096;
+/** The least buffer: what follows a small first piece may have room in it. */
+const smallest = 1024;
 
 /** Leaves of one file, asked for one after the other. */
 export class Leaves {
@@ -39,6 +39,8 @@ export class Leaves {
   /** What came with the last piece and belongs to later chunks. */
   #rest: Uint8Array | undefined;
   #ended = false;
+  /** A chunk is through: there may be many more. */
+  #emitted = false;
 
   constructor(source: AsyncIterable<Uint8Array>, settings: LeafSettings, sink: BlockSink) {
     this.#source = source[Symbol.asyncIterator]();
@@ -105,12 +107,13 @@ export class Leaves {
     if (this.#end > headroom) this.#emit(this.#end);
   }
 
-  /** Makes room for a chunk up to `end`. */
+  /** Makes room for a chunk up to `end`: little for what may be a small file, all at once behind the first chunk. */
   #reserve(end: number): void {
     if (end + tailroom <= this.#buffer.length) return;
     const whole = headroom + this.#chunker.longest + tailroom;
-    const grown = this.#end === headroom && end - headroom < smallest ? headroom + smallest + tailroom : whole;
-    const next = new Uint8Array(Buffer.allocUnsafeSlow(Math.max(Math.min(grown, whole), end + tailroom)).buffer);
+    const begun = this.#buffer.length > 0 || this.#emitted;
+    const room = begun ? whole : Math.min(whole, Math.max(smallest, end + tailroom));
+    const next = new Uint8Array(Buffer.allocUnsafeSlow(room).buffer);
     next.set(this.#buffer.subarray(headroom, this.#end), headroom);
     this.#buffer = next;
   }
@@ -121,6 +124,7 @@ export class Leaves {
     this.#queue.push(leaf);
     this.#buffer = new Uint8Array(0);
     this.#end = headroom;
+    this.#emitted = true;
   }
 
   async #build(buffer: Uint8Array, end: number): Promise<FilePart> {

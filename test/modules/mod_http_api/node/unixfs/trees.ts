@@ -35,15 +35,10 @@ export class Trees {
       chunker: parseChunker(chunker),
     };
     const found = new Map<string, CID>();
-    const events = addTree(
-      entriesOf(files),
-      whole,
-      ({ cid, bytes }) => {
-        this.blocks.set(cid.toString(), bytes);
-        return undefined;
-      },
-      async () => {},
-    );
+    const events = addTree(entriesOf(files), whole, ({ cid, bytes }) => {
+      this.blocks.set(cid.toString(), bytes);
+      return undefined;
+    });
     for await (const { name, built } of events) if (built !== undefined) found.set(name, built.cid);
     return found;
   }

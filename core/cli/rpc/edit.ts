@@ -1,0 +1,40 @@
+/** `config edit` in the terminal of the caller: the server's own editor is another matter. */
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { text } from "node:stream/consumers";
+import type { Presenter } from "./outcome.ts";
+import { checkEnd } from "./session.ts";
+import type { RpcCommand } from "./surface.ts";
+
+/** Takes the config to the editor and what comes of it back to the server, which checks it. */
+export function editConfig(commands: ReadonlyMap<string, RpcCommand>): Presenter {
+  const named = (path: string) => {
+    const command = commands.get(path);
+    if (command === undefined) throw new Error(`The server has no command ${path}`);
+    return { command, arguments: [], options: new Map<string, readonly string[]>(), files: [] };
+  };
+  return async (session) => {
+    const { env, cwd } = session.context;
+    const editor = env.VISUAL ?? env.EDITOR;
+    if (editor === undefined || editor === "") throw new Error("There is no editor: set EDITOR to one");
+    const shown = await session.send(named("config/show"));
+    const before = `${JSON.stringify(JSON.parse(await text(shown.body)), null, 2)}\n`;
+    const folder = await mkdtemp(join(tmpdir(), "modhost-config-"));
+    try {
+      const file = join(folder, "config.json");
+      await writeFile(file, before, { mode: 0o600 });
+      const child = spawn("/bin/sh", ["-c", `${editor} "$1"`, "sh", file], { stdio: "inherit", cwd, env });
+      const [code] = await once(child, "exit");
+      if (code !== 0) throw new Error(`The editor ended with ${code}; nothing is changed`);
+      if ((await readFile(file, "utf8")) === before) return;
+      const answer = await session.send({ ...named("config/replace"), files: [file] });
+      for await (const _ of answer.body);
+      checkEnd(answer);
+    } finally {
+      await rm(folder, { recursive: true });
+    }
+  };
+}

@@ -1,0 +1,63 @@
+/** Help of the commands of a server, from what it tells of them. */
+import { columns } from "../output.ts";
+import type { RpcCommand, RpcOption } from "./surface.ts";
+
+/** The commands below a group; "" for all. */
+export function groupHelp(commands: ReadonlyMap<string, RpcCommand>, group: string): string {
+  const inside = [...commands.values()].filter(({ path }) => group === "" || path.startsWith(`${group}/`));
+  const rows = inside.map((command) => [command.path.replaceAll("/", " "), command.help]);
+  return [
+    `Usage: modhost rpc ${group === "" ? "COMMAND" : `${group.replaceAll("/", " ")} COMMAND`} [ARGUMENTS] [OPTIONS]`,
+    "",
+    columns(rows, "  "),
+    "",
+    "modhost rpc COMMAND --help tells more about a command.",
+  ].join("\n");
+}
+
+export function commandHelp(command: RpcCommand, commands: ReadonlyMap<string, RpcCommand>): string {
+  const { path, help, deprecated, arguments: declared, file, options } = command;
+  const words = [...declared, ...(file === undefined ? [] : [{ ...file, variadic: file.many }])];
+  const usage = words.map(({ name, required, variadic }) => {
+    const word = `${name.toUpperCase().replaceAll(/\W/g, "-")}${variadic === true ? "..." : ""}`;
+    return required === true ? word : `[${word}]`;
+  });
+  const own = options.filter(({ shared }) => !shared);
+  const below = [...commands.values()].filter((each) => each.path.startsWith(`${path}/`));
+  const section = (title: string, rows: readonly (readonly string[])[]) =>
+    rows.length === 0 ? [] : ["", `${title}:`, columns(rows, "  ")];
+  return [
+    `Usage: ${["modhost rpc", path.replaceAll("/", " "), ...usage, "[OPTIONS]"].join(" ")}`,
+    "",
+    `${help}${deprecated ? " Deprecated." : ""}`,
+    ...section(
+      "Arguments",
+      words.map(({ name, help }) => [name, help]),
+    ),
+    ...section("Options", own.map(optionRow)),
+    ...section("Options of every command", [...ownRows, ...options.filter(isTold).map(optionRow)]),
+    ...section(
+      "Further commands",
+      below.map((each) => [each.path.replaceAll("/", " "), each.help]),
+    ),
+  ].join("\n");
+}
+
+const ownRows = [
+  ["--api ADDRESS", "The server: a URL or a multiaddress; default: what the repo's file `api` says"],
+  ["--token TOKEN", "A token of the server's option api_tokens; @FILE reads it from a file"],
+];
+
+const isTold = ({ shared, name, help }: RpcOption) => shared && name !== "api" && !help.includes("no effect here");
+
+function optionRow({ name, aliases, kind, help, default: preset }: RpcOption): string[] {
+  const names = [...aliases, name]
+    .sort((one, other) => one.length - other.length)
+    .map((each) => `${each.length === 1 ? "-" : "--"}${each}`);
+  const value = kind === "flag" ? "" : ` ${name.toUpperCase()}`;
+  const told =
+    preset === undefined
+      ? ""
+      : ` (default: ${typeof preset === "string" ? preset.replaceAll("\n", "\\n") : JSON.stringify(preset)})`;
+  return [`${names.join(", ")}${value}`, `${help}${told}`];
+}

@@ -1,0 +1,113 @@
+/** Outcomes as they are printed: bytes and texts as the server sends them, and the lines of `add`. */
+
+import { printable } from "../../net/text.ts";
+import type { Answered } from "./exchange.ts";
+import type { Call } from "./parse.ts";
+import { checkEnd, type Session, withOptions } from "./session.ts";
+
+/** Does what a call asks for. */
+export type Presenter = (session: Session, call: Call) => Promise<void>;
+
+/** In the text form of the server, unless another one is asked for. */
+export const print: Presenter = async (session, call) => {
+  const answer = await session.send(withOptions(call, { encoding: "text" }));
+  const isBytes = call.command.returns === "bytes";
+  const { stdout } = session.context;
+  const progress = isBytes && stdout.isTTY !== true ? session.progress(lengthOf(answer)) : undefined;
+  let done = 0;
+  for await (const piece of answer.body) {
+    await session.write(piece);
+    done += piece.length;
+    progress?.show(done);
+  }
+  progress?.clear();
+  checkEnd(answer);
+};
+
+/** What the server says is to come. */
+export function lengthOf({ headers }: Answered): number | undefined {
+  const length = headers["x-content-length"];
+  return length === undefined ? undefined : Number(length);
+}
+
+interface Added {
+  readonly Name: string;
+  readonly Hash?: string;
+  readonly Bytes?: number;
+}
+
+/** The reference leaves these lines, and progress, to the client. */
+export const add: Presenter = async (session, call) => {
+  const isOn = (name: string) => call.options.get(name)?.[0]?.toLowerCase() === "true";
+  if (call.options.has("encoding")) return print(session, call);
+  const isWatched = session.context.stderr.isTTY === true && !isOn("silent") && !isOn("quiet") && !isOn("quieter");
+  const answer = await session.send(withOptions(call, { progress: String(isWatched) }));
+  const progress = isWatched ? session.progress(answer.size) : undefined;
+  let last = "";
+  let done = 0;
+  /** Bytes told of the file that is being read. */
+  let [current, bytes] = ["", 0];
+  for await (const value of jsonLines(answer.body)) {
+    const { Name, Hash, Bytes } = value as Added;
+    if (Hash === undefined) {
+      if (Name !== current) [current, bytes] = [Name, 0];
+      done += (Bytes ?? 0) - bytes;
+      bytes = Bytes ?? 0;
+      progress?.show(done);
+      continue;
+    }
+    last = Hash;
+    if (isOn("quieter") || isOn("silent")) continue;
+    progress?.clear();
+    await session.write(isOn("quiet") ? `${Hash}\n` : `added ${Hash} ${printable(Name)}\n`);
+    progress?.show(done);
+  }
+  progress?.clear();
+  if (isOn("quieter") && !isOn("silent") && last !== "") await session.write(`${last}\n`);
+  checkEnd(answer);
+};
+
+type Item = Readonly<Record<string, string | undefined>>;
+
+/** Values of which each may have failed: those go to the standard error, and the call has failed at its end. */
+const items =
+  (line: (item: Item) => string, fault: (item: Item) => string | undefined, end: string): Presenter =>
+  async (session, call) => {
+    if (call.options.has("encoding")) return print(session, call);
+    const answer = await session.send(call);
+    let failed = false;
+    for await (const value of jsonLines(answer.body)) {
+      const why = fault(value as Item);
+      if (why === undefined) await session.write(`${printable(line(value as Item))}\n`);
+      else {
+        failed = true;
+        session.context.stderr.write(`${printable(why)}\n`);
+      }
+    }
+    checkEnd(answer);
+    if (failed) throw new Error(end);
+  };
+
+export const removeBlocks: Presenter = items(
+  ({ Hash }) => `removed ${Hash}`,
+  ({ Hash = "", Error: why }) => (why === undefined || why === "" ? undefined : `cannot remove ${Hash}: ${why}`),
+  "some blocks not removed",
+);
+
+export const convertCids: Presenter = items(
+  ({ Formatted = "" }) => Formatted,
+  ({ CidStr = "", ErrorMsg }) => (ErrorMsg === undefined || ErrorMsg === "" ? undefined : `${CidStr}: ${ErrorMsg}`),
+  "some CIDs could not be converted",
+);
+
+/** One JSON value a line. */
+export async function* jsonLines(body: AsyncIterable<Buffer>): AsyncGenerator<unknown> {
+  const decoder = new TextDecoder();
+  let rest = "";
+  for await (const piece of body) {
+    const lines = (rest + decoder.decode(piece, { stream: true })).split("\n");
+    rest = lines.pop() ?? "";
+    for (const line of lines) if (line !== "") yield JSON.parse(line);
+  }
+  if (rest.trim() !== "") yield JSON.parse(rest);
+}

@@ -1,0 +1,158 @@
+/** From the words of the command line to a call. */
+import { nearest } from "../../config/index.ts";
+import { UsageError } from "../command.ts";
+import type { RpcCommand, RpcOption } from "./surface.ts";
+
+/** Options that the command line itself acts on, whatever the command. */
+export interface OwnOptions {
+  readonly api: string | undefined;
+  readonly token: string | undefined;
+  readonly help: boolean;
+}
+
+/** Takes out `--api`, `--token` and `--help`; what stands behind `--` is left alone. @throws UsageError */
+export function takeOwn(words: readonly string[]): OwnOptions & { readonly rest: readonly string[] } {
+  const own: Record<string, string> = {};
+  const rest: string[] = [];
+  let help = false;
+  for (let at = 0; at < words.length; at++) {
+    const word = words[at] as string;
+    if (word === "--") {
+      rest.push(...words.slice(at));
+      break;
+    }
+    const [, name, given] = /^--(api|token)(?:=(.*))?$/s.exec(word) ?? [];
+    if (word === "--help" || word === "-h") help = true;
+    else if (name === undefined) rest.push(word);
+    else own[name] = given ?? valueAfter(words, ++at, word);
+  }
+  return { api: own.api, token: own.token, help, rest };
+}
+
+function valueAfter(words: readonly string[], at: number, option: string): string {
+  const value = words[at];
+  if (value === undefined) throw new UsageError(`${option} needs a value`);
+  return value;
+}
+
+/** The command with the longest path that the words begin with, and the words behind it. */
+export function findCommand(
+  commands: ReadonlyMap<string, RpcCommand>,
+  words: readonly string[],
+): { readonly command: RpcCommand | undefined; readonly group: string; readonly rest: readonly string[] } {
+  const isGroup = (path: string) => [...commands.keys()].some((each) => each.startsWith(`${path}/`));
+  let command: RpcCommand | undefined;
+  let group = "";
+  let used = 0;
+  for (let count = 1; count <= words.length; count++) {
+    const path = words.slice(0, count).join("/");
+    const known = commands.get(path);
+    if (known !== undefined) [command, used] = [known, count];
+    if (isGroup(path)) group = path;
+    else break;
+  }
+  return { command, group, rest: words.slice(used) };
+}
+
+export interface Call {
+  readonly command: RpcCommand;
+  readonly arguments: readonly string[];
+  /** By long name; a list has all its values. */
+  readonly options: ReadonlyMap<string, readonly string[]>;
+  readonly files: readonly string[];
+}
+
+/** @throws UsageError */
+export function parseCall(command: RpcCommand, words: readonly string[]): Call {
+  const known = new Map(
+    command.options.flatMap((option) => [option.name, ...option.aliases].map((name) => [name, option])),
+  );
+  const options = new Map<string, string[]>();
+  const positionals: string[] = [];
+  const title = command.path.replaceAll("/", " ");
+
+  const give = ({ name, kind }: RpcOption, value: string) => {
+    const given = options.get(name);
+    if (given === undefined) options.set(name, [value]);
+    else if (kind === "list") given.push(value);
+    else throw new UsageError(`${title} takes --${name} once`);
+  };
+  const find = (name: string): RpcOption => {
+    const option = known.get(name);
+    if (option !== undefined) return option;
+    const dashes = (each: string) => `${each.length === 1 ? "-" : "--"}${each}`;
+    const near = name.length === 1 ? undefined : nearest(name, [...known.keys()]);
+    const hint = near === undefined ? "" : `: did you mean ${dashes(near)}?`;
+    throw new UsageError(`${title} has no option ${dashes(name)}${hint}`);
+  };
+
+  for (let at = 0; at < words.length; at++) {
+    const word = words[at] as string;
+    if (word === "--") {
+      positionals.push(...words.slice(at + 1));
+      break;
+    }
+    const [, long, given] = /^--([^=]+)(?:=(.*))?$/s.exec(word) ?? [];
+    if (long !== undefined) {
+      const option = find(long);
+      give(option, given ?? (option.kind === "flag" ? "true" : valueAfter(words, ++at, word)));
+    } else if (/^-[^-]/.test(word)) at = letters(word.slice(1), at);
+    else positionals.push(word);
+  }
+  return { command, options, ...divide(command, positionals) };
+
+  /** `-rw`, `-n5`, `-n=5`, `-n 5`; gives the place of the last word used. */
+  function letters(text: string, at: number): number {
+    const whole = text.includes("=") ? undefined : known.get(text);
+    if (whole !== undefined && text.length > 1) {
+      give(whole, whole.kind === "flag" ? "true" : valueAfter(words, at + 1, `-${text}`));
+      return whole.kind === "flag" ? at : at + 1;
+    }
+    for (let index = 0; index < text.length; index++) {
+      const letter = text.charAt(index);
+      const option = find(letter);
+      const rest = text.slice(index + 1);
+      if (rest.startsWith("=")) {
+        give(option, rest.slice(1));
+        return at;
+      }
+      if (option.kind === "flag") give(option, "true");
+      else if (rest !== "") {
+        give(option, rest);
+        return at;
+      } else {
+        give(option, valueAfter(words, at + 1, `-${letter}`));
+        return at + 1;
+      }
+    }
+    return at;
+  }
+}
+
+/** Arguments come first, paths of files behind them. */
+function divide({ path, arguments: declared, file }: RpcCommand, words: readonly string[]) {
+  const title = path.replaceAll("/", " ");
+  if (file !== undefined) {
+    const wanted = declared.length;
+    const files = words.slice(wanted);
+    if (files.length > 1 && file.many !== true) throw new UsageError(`${title} takes one file, not ${files.join(" ")}`);
+    return { arguments: words.slice(0, wanted), files };
+  }
+  const isVariadic = declared.at(-1)?.variadic === true;
+  if (!isVariadic && words.length > declared.length) {
+    const extra = words.slice(declared.length).join(" ");
+    throw new UsageError(
+      declared.length === 0
+        ? `${title} takes no argument, but there is ${extra}`
+        : `${title} takes no more arguments, but there is ${extra}`,
+    );
+  }
+  return { arguments: words, files: [] };
+}
+
+/** The request target of a call. */
+export function targetOf({ command, arguments: values, options }: Call): string {
+  const query = new URLSearchParams(values.map((value): [string, string] => ["arg", value]));
+  for (const [name, given] of options) for (const value of given) query.append(name, value);
+  return `/api/v0/${command.path}?${query}`;
+}

@@ -1,0 +1,46 @@
+/** A line on a terminal that tells how far long work has come. */
+import { size_text } from "../../net/text.ts";
+
+/** Between two drawings. */
+const period = 100;
+
+export class Progress {
+  readonly #stream: NodeJS.WriteStream;
+  readonly #total: number | undefined;
+  readonly #started = performance.now();
+  #drawn = 0;
+  #shown = false;
+
+  /** `total` in bytes; undefined when nobody knows. */
+  constructor(stream: NodeJS.WriteStream, total: number | undefined) {
+    this.#stream = stream;
+    this.#total = total;
+  }
+
+  /** Bytes that are done. */
+  show(done: number): void {
+    const now = performance.now();
+    if (now - this.#drawn < period) return;
+    this.#drawn = now;
+    this.#shown = true;
+    this.#stream.write(`\r${this.#line(done, (now - this.#started) / 1000)}\x1b[K`);
+  }
+
+  /** Takes the line away, so that something else can be written. */
+  clear(): void {
+    if (this.#shown) this.#stream.write("\r\x1b[K");
+    this.#shown = false;
+  }
+
+  #line(done: number, seconds: number): string {
+    const speed = seconds > 0.5 ? `  ${size_text(done / seconds)}/s` : "";
+    const total = this.#total;
+    if (total === undefined || total === 0) return ` ${size_text(done)}${speed}`;
+    const part = Math.min(1, done / total);
+    const width = Math.max(10, Math.min(40, (this.#stream.columns || 80) - 48));
+    const full = Math.round(part * width);
+    const bar = `[${"=".repeat(full)}${" ".repeat(width - full)}]`;
+    const left = seconds > 1 && part > 0 ? `  ${Math.ceil((seconds * (1 - part)) / part)} s left` : "";
+    return ` ${size_text(done)} / ${size_text(total)} ${bar} ${Math.floor(part * 100)}%${speed}${left}`;
+  }
+}

@@ -1,0 +1,100 @@
+/** Outcomes that become files. */
+import { createWriteStream } from "node:fs";
+import { lstat, mkdir, rm, symlink } from "node:fs/promises";
+import { basename, dirname, join, relative, resolve } from "node:path";
+import { Transform } from "node:stream";
+import { pipeline } from "node:stream/promises";
+import { extract } from "tar-stream";
+import { lengthOf, type Presenter, print } from "./outcome.ts";
+import { checkEnd } from "./session.ts";
+
+const isOn = (values: readonly string[] | undefined) => values?.[0]?.toLowerCase() === "true";
+
+/** `get`: files and folders, or with `archive` or `compress` one file. */
+export const get: Presenter = async (session, call) => {
+  const { cwd } = session.context;
+  const source = call.arguments[0]?.replace(/\/+$/, "").split("/").at(-1) ?? "download";
+  const named = call.options.get("output")?.[0];
+  const wanted = resolve(cwd, named ?? source);
+  const [archive, compress] = [isOn(call.options.get("archive")), isOn(call.options.get("compress"))];
+  const answer = await session.send(call);
+  const progress = session.progress(lengthOf(answer));
+  let done = 0;
+  const counted = new Transform({
+    transform(piece: Buffer, _encoding, next) {
+      done += piece.length;
+      progress?.show(done);
+      next(null, piece);
+    },
+  });
+  const inside = await isFolder(wanted);
+  const shown = (path: string) => relative(cwd, path);
+  if (archive || compress) {
+    const ending = `${archive ? ".tar" : ""}${compress ? ".gz" : ""}`;
+    const path = inside ? join(wanted, source) : wanted;
+    const file = path.endsWith(ending) ? path : `${path}${ending}`;
+    await session.write(`Saving archive to ${shown(file)}\n`);
+    await pipeline(answer.body, counted, createWriteStream(file));
+  } else {
+    const target = inside ? join(wanted, source) : wanted;
+    await session.write(`Saving file(s) to ${shown(target)}\n`);
+    const tar = extract();
+    await Promise.all([pipeline(answer.body, counted, tar), unpack(tar, target)]);
+  }
+  progress?.clear();
+  checkEnd(answer);
+};
+
+/**
+ * Writes the entries of an archive, of which the first is `target` itself. Nothing is written outside of it: not
+ * through names with `..`, and not through links of the archive.
+ */
+async function unpack(tar: ReturnType<typeof extract>, target: string): Promise<void> {
+  const links = new Set<string>();
+  for await (const entry of tar) {
+    const { name, type, linkname, mode } = entry.header;
+    const below = name.replace(/\/$/, "").split("/").slice(1);
+    const path = join(target, ...below);
+    if (below.some((part) => part === "" || part === "." || part === "..") || passesLink(path)) {
+      throw new Error(`The archive has an entry outside of what was asked for: ${name}`);
+    }
+    if (type === "directory") {
+      if (!(await isFolder(path))) await mkdir(path, { recursive: true });
+    } else {
+      await mkdir(dirname(path), { recursive: true });
+      await removeLink(path);
+      if (type === "symlink") {
+        links.add(path);
+        await symlink(linkname ?? "", path);
+      } else await pipeline(entry, createWriteStream(path, { mode: mode ?? 0o644 }));
+    }
+    entry.resume();
+  }
+
+  function passesLink(path: string): boolean {
+    for (let above = dirname(path); above.length >= target.length; above = dirname(above)) {
+      if (links.has(above)) return true;
+    }
+    return false;
+  }
+}
+
+/** A link in the way is replaced, not written through. */
+async function removeLink(path: string): Promise<void> {
+  const found = await lstat(path).catch(() => undefined);
+  if (found?.isSymbolicLink() === true) await rm(path);
+}
+
+async function isFolder(path: string): Promise<boolean> {
+  return (await lstat(path).catch(() => undefined))?.isDirectory() === true;
+}
+
+/** `key export`: the key in a file that only its owner reads; `-o -` prints it. */
+export const exportKey: Presenter = async (session, call) => {
+  const named = call.options.get("output")?.[0];
+  if (named === "-") return print(session, call);
+  const answer = await session.send(call);
+  const path = resolve(session.context.cwd, named ?? `${basename(call.arguments[0] ?? "")}.key`);
+  await pipeline(answer.body, createWriteStream(path, { mode: 0o600 }));
+  checkEnd(answer);
+};

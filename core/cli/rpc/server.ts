@@ -1,0 +1,89 @@
+/** Which server the commands are sent to. */
+import { readFile } from "node:fs/promises";
+import { isIPv6 } from "node:net";
+import { join, resolve } from "node:path";
+import { loadConfig } from "../../config/index.ts";
+import { type CommandContext, UsageError } from "../command.ts";
+
+/** Where a server listens: an origin, or a socket of this machine. */
+export interface Server {
+  readonly origin: URL;
+  readonly socketPath?: string;
+  /** Value of the Authorization header. */
+  readonly authorization?: string;
+  /** Where the address was found, for messages. */
+  readonly source: string;
+}
+
+const standard = "/ip4/127.0.0.1/tcp/5280";
+
+/**
+ * The server of `--api`; else the one whose address stands in the file `api` of the repo ($IPFS_PATH, or the folder
+ * that the configuration names); else the address that a server has when nothing is configured.
+ * @throws UsageError for an address that is none
+ */
+export async function findServer(
+  context: Pick<CommandContext, "configPath" | "cwd" | "env">,
+  api: string | undefined,
+  token: string | undefined,
+): Promise<Server> {
+  const { address, source } = api === undefined ? await announced(context) : { address: api, source: "--api" };
+  const server = serverOf(address, source);
+  if (token === undefined) return server;
+  return { ...server, authorization: `Bearer ${await secretOf(token, context.cwd)}` };
+}
+
+async function announced({ configPath, cwd, env }: Pick<CommandContext, "configPath" | "cwd" | "env">) {
+  const file = join(await repoFolder(), "api");
+  try {
+    return { address: (await readFile(file, "utf8")).trim(), source: file };
+  } catch {
+    return { address: standard, source: "the default address" };
+  }
+
+  async function repoFolder(): Promise<string> {
+    if (env.IPFS_PATH !== undefined && env.IPFS_PATH !== "") return resolve(cwd, env.IPFS_PATH);
+    const config = await loadConfig({ path: configPath, cwd, env });
+    const named = config.raw("api_repo");
+    return typeof named === "string"
+      ? resolve(config.directory, named)
+      : join(String(config.value("data_path")), "repo");
+  }
+}
+
+/** `@FILE` stands for what the file holds: what is on the command line, others can see. */
+async function secretOf(token: string, cwd: string): Promise<string> {
+  return token.startsWith("@") ? (await readFile(resolve(cwd, token.slice(1)), "utf8")).trim() : token;
+}
+
+/** A URL or a multiaddress. @throws UsageError */
+export function serverOf(address: string, source: string): Server {
+  const server = address.startsWith("/") ? ofMultiaddress(address) : ofUrl(address);
+  if (server === undefined) {
+    throw new UsageError(
+      `${source} has no address of a server: ${address} is neither a URL such as http://127.0.0.1:5280 nor a multiaddress such as ${standard}`,
+    );
+  }
+  return { ...server, source };
+}
+
+function ofUrl(text: string): Omit<Server, "source"> | undefined {
+  const url = URL.canParse(text) ? new URL(text) : undefined;
+  if (url === undefined || !/^https?:$/.test(url.protocol)) return undefined;
+  const { username, password } = url;
+  const origin = new URL(url.origin);
+  if (username === "" && password === "") return { origin };
+  const credentials = `${decodeURIComponent(username)}:${decodeURIComponent(password)}`;
+  return { origin, authorization: `Basic ${Buffer.from(credentials).toString("base64")}` };
+}
+
+function ofMultiaddress(text: string): Omit<Server, "source"> | undefined {
+  const [, path] = /^\/unix(\/.+)$/.exec(text) ?? [];
+  if (path !== undefined) return { origin: new URL("http://localhost"), socketPath: path };
+  const [, kind, host = "", port, rest = ""] =
+    /^\/(ip4|ip6|dns|dns4|dns6)\/([^/]+)\/tcp\/(\d+)((?:\/(?:http|https|tls))*)\/?$/.exec(text) ?? [];
+  if (kind === undefined || (kind === "ip6" && !isIPv6(host))) return undefined;
+  const scheme = /https|tls/.test(rest) ? "https" : "http";
+  const origin = `${scheme}://${kind === "ip6" ? `[${host}]` : host}:${port}`;
+  return URL.canParse(origin) ? { origin: new URL(origin) } : undefined;
+}

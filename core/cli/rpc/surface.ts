@@ -1,0 +1,98 @@
+/** What commands a server has, as its OpenAPI document tells: the command line has no table of its own. */
+import { text } from "node:stream/consumers";
+import { exchange, failureText } from "./exchange.ts";
+import type { Server } from "./server.ts";
+
+export interface RpcArgument {
+  readonly name: string;
+  readonly help: string;
+  readonly required?: boolean;
+  readonly variadic?: boolean;
+  readonly stdin?: "lines" | "first";
+}
+
+export interface RpcOption {
+  readonly name: string;
+  readonly aliases: readonly string[];
+  readonly kind: "flag" | "value" | "list";
+  readonly help: string;
+  readonly default?: unknown;
+  /** Of every command. */
+  readonly shared: boolean;
+}
+
+export interface RpcFile {
+  readonly name: string;
+  readonly help: string;
+  readonly required?: boolean;
+  readonly many?: boolean;
+}
+
+export interface RpcCommand {
+  readonly path: string;
+  readonly help: string;
+  readonly deprecated: boolean;
+  readonly arguments: readonly RpcArgument[];
+  readonly options: readonly RpcOption[];
+  readonly file: RpcFile | undefined;
+  readonly returns: "value" | "stream" | "bytes" | "nothing";
+}
+
+interface Parameter {
+  readonly $ref?: string;
+  readonly name: string;
+  readonly description?: string;
+  readonly deprecated?: boolean;
+  readonly "x-aliases"?: readonly string[];
+  readonly "x-experimental"?: boolean;
+  readonly schema: { readonly type?: string; readonly default?: unknown };
+}
+
+interface Document {
+  readonly paths: Readonly<Record<string, { readonly post?: Operation }>>;
+  readonly components: { readonly parameters: Readonly<Record<string, Parameter>> };
+}
+
+interface Operation {
+  readonly summary: string;
+  readonly deprecated?: boolean;
+  readonly parameters: readonly Parameter[];
+  readonly "x-command": Pick<RpcCommand, "arguments" | "file" | "returns">;
+}
+
+const prefix = "/api/v0/";
+
+/** Commands by path. @throws Error when the server cannot be asked */
+export async function readSurface(server: Server): Promise<ReadonlyMap<string, RpcCommand>> {
+  const answer = await exchange(server, "GET", "/api/openapi.json");
+  if (answer.status !== 200) {
+    const reason = await failureText(answer);
+    throw new Error(`The server at ${server.origin.origin} does not tell its commands: ${answer.status} ${reason}`);
+  }
+  const { paths, components } = JSON.parse(await text(answer.body)) as Document;
+  const commands = new Map<string, RpcCommand>();
+  for (const [target, { post }] of Object.entries(paths)) {
+    if (post === undefined || !target.startsWith(prefix)) continue;
+    const path = target.slice(prefix.length);
+    commands.set(path, commandOf(path, post, components.parameters));
+  }
+  return commands;
+}
+
+function commandOf(path: string, operation: Operation, shared: Document["components"]["parameters"]): RpcCommand {
+  const options = operation.parameters.flatMap((parameter) => {
+    const name = parameter.$ref?.split("/").at(-1);
+    const meant = name === undefined ? parameter : shared[name];
+    return meant === undefined || meant.name === "arg" ? [] : [optionOf(meant, name !== undefined)];
+  });
+  const { arguments: declared, file, returns } = operation["x-command"];
+  const { summary: help, deprecated = false } = operation;
+  return { path, help, deprecated, arguments: declared, options, file, returns };
+}
+
+function optionOf(parameter: Parameter, shared: boolean): RpcOption {
+  const { name, description = "", schema, deprecated = false, "x-aliases": aliases = [] } = parameter;
+  const marks = `${parameter["x-experimental"] === true ? " Experimental." : ""}${deprecated ? " Deprecated." : ""}`;
+  const kind = schema.type === "boolean" ? "flag" : schema.type === "array" ? "list" : "value";
+  return { name, aliases, kind, help: `${description}${marks}`, default: schema.default, shared };
+}

@@ -1,0 +1,29 @@
+/**
+ * Lines of cells as text: a column is as wide as the widest of the cells that stand in a row below each other, but for
+ * the last cell of a line, which has no width. `least` is the width of the narrowest column, a blank included.
+ */
+export function columns(lines: readonly (readonly string[])[], least: number): string {
+  const widths = lines.map((): number[] => []);
+  const longest = Math.max(0, ...lines.map((cells) => cells.length));
+  for (let column = 0; column < longest - 1; column += 1) {
+    for (let from = 0; from < lines.length; ) {
+      let to = from;
+      let width = least;
+      for (let cell = cellAt(lines, to, column); cell !== undefined; cell = cellAt(lines, to, column)) {
+        width = Math.max(width, [...cell].length + 1);
+        to += 1;
+      }
+      for (let at = from; at < to; at += 1) (widths[at] as number[]).push(width);
+      from = to + 1;
+    }
+  }
+  return lines
+    .map((cells, line) => `${cells.map((cell, at) => cell.padEnd(widths[line]?.[at] ?? 0)).join("")}\n`)
+    .join("");
+}
+
+/** A cell that has a column: one that is not the last of its line. */
+function cellAt(lines: readonly (readonly string[])[], line: number, column: number): string | undefined {
+  const cells = lines[line];
+  return cells !== undefined && column < cells.length - 1 ? cells[column] : undefined;
+}

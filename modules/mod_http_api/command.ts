@@ -1,0 +1,231 @@
+/**
+ * How a command is declared. Everything else follows from the declaration: parsing and its refusals, the answer on the
+ * wire, `commands`, the reference pages, OpenAPI, the command line.
+ *
+ *     export const commands = {
+ *       "block/stat": defineCommand({
+ *         help: "Tells the size of a block.",
+ *         readOnly: true,
+ *         arguments: [{ name: "key", required: true, stdin: "first", help: "The block." }],
+ *         returns: value(fields("BlockStat", { Key: "string", Size: "int" })),
+ *         async run({ arguments: { key }, node, signal }) {
+ *           const { cid, size } = await node.blocks.stat(key, { signal });
+ *           return { Key: cid.toString(), Size: size };
+ *         },
+ *         text: ({ Key, Size }) => `Key: ${Key}\nSize: ${Size}\n`,
+ *       }),
+ *     } satisfies Commands;
+ */
+import type { CID } from "multiformats/cid";
+import type { CommandLog } from "./command_log.ts";
+import type { FileTree } from "./files.ts";
+import type { Node } from "./node/index.ts";
+import type { Operator } from "./operator.ts";
+import type { Shape } from "./shape.ts";
+import type { Table } from "./table.ts";
+
+export interface Argument {
+  /** As it stands in `argument "<name>" is required`. */
+  readonly name: string;
+  readonly help: string;
+  readonly required?: boolean;
+  /** Takes all values that are left; the last argument only. */
+  readonly variadic?: boolean;
+  /** The value of an optional argument when none is given. */
+  readonly default?: string;
+  /** The last argument only. A multipart body gives it: each line one value more, or one line when it is missing. */
+  readonly stdin?: "lines" | "first";
+  /** Given as bytes: what is percent-encoded or in the body need not be text. */
+  readonly bytes?: boolean;
+  /** Its values are kept out of `diag/cmds` and of every log. */
+  readonly secret?: boolean;
+}
+
+/** `int` and `uint` have 32 bits. A list is a string flag that may be repeated. */
+export type OptionType = "bool" | "int" | "int64" | "uint" | "uint64" | "float64" | "string" | "list";
+
+export interface Option {
+  readonly type: OptionType;
+  readonly help: string;
+  /** Second names, as `commands` lists them. */
+  readonly aliases?: readonly string[];
+  /** Second names that are accepted and not shown. */
+  readonly hiddenAliases?: readonly string[];
+  readonly default?: boolean | number | string | readonly string[];
+  readonly experimental?: boolean;
+  readonly deprecated?: boolean;
+  /** Accepted and not shown. */
+  readonly hidden?: boolean;
+  /** Its values are kept out of `diag/cmds` and of every log. */
+  readonly secret?: boolean;
+}
+
+export type Options = Readonly<Record<string, Option>>;
+
+/** Parts of the body. */
+export interface FileArgument {
+  readonly name: string;
+  readonly help: string;
+  readonly required?: boolean;
+  /** A tree of files instead of one. */
+  readonly many?: boolean;
+}
+
+/** What a command answers with. The form that it really takes is that of what `run` returns. */
+export interface Returns {
+  readonly form: "value" | "stream" | "bytes" | "nothing";
+  readonly shape: Shape;
+}
+
+/** One value. */
+export const value = (shape: Shape): Returns => ({ form: "value", shape });
+/** Values one after the other: `run` returns an async iterable. */
+export const stream = (shape: Shape): Returns => ({ form: "stream", shape });
+/** `run` returns `bytes(...)`. */
+export const raw: Returns = { form: "bytes", shape: "any" };
+/** `run` returns undefined. */
+export const nothing: Returns = { form: "nothing", shape: "any" };
+
+/** A raw answer. Whatever fails while it is read is told in the trailer. */
+export class Bytes {
+  readonly source: AsyncIterable<Uint8Array>;
+  readonly length: number | undefined;
+
+  constructor(source: AsyncIterable<Uint8Array>, length: number | undefined) {
+    this.source = source;
+    this.length = length;
+  }
+}
+
+/** A raw answer; `length` is a hint for clients (X-Content-Length), not a promise. */
+export function bytes(source: AsyncIterable<Uint8Array>, options: { readonly length?: number } = {}): Bytes {
+  return new Bytes(source, options.length);
+}
+
+type OptionValue<T extends OptionType> = T extends "bool"
+  ? boolean
+  : T extends "string"
+    ? string
+    : T extends "list"
+      ? readonly string[]
+      : number;
+
+/** Typed values by long name; undefined where nothing was given and there is no default. */
+export type OptionValues<O extends Options> = {
+  readonly [K in keyof O]: OptionValue<O[K]["type"]> | (O[K] extends { default: unknown } ? never : undefined);
+};
+
+type ArgumentValue<D extends Argument> = D extends { bytes: true } ? Uint8Array : string;
+
+/** Typed values by name: a list where it is variadic, undefined where it is optional and missing. */
+export type ArgumentValues<A extends readonly Argument[]> = {
+  readonly [D in A[number] as D["name"]]: D extends { variadic: true }
+    ? readonly ArgumentValue<D>[]
+    : ArgumentValue<D> | (D extends { required: true } | { default: string } ? never : undefined);
+};
+
+/** A group of commands; its options are those of every command in it. */
+export interface Group<O extends Options = Options> {
+  readonly help: string;
+  readonly options: O;
+  readonly deprecated?: boolean;
+  readonly experimental?: boolean;
+}
+
+/** What `run` gets: the call as parsed, and the node. Nothing of HTTP. */
+export interface Call<A, O> {
+  readonly arguments: A;
+  readonly options: O;
+  /** How many values were given, beyond those declared, too. */
+  readonly given: number;
+  /** Empty when the body is no multipart. */
+  readonly files: FileTree;
+  /** Aborted when the client leaves, and with the text for the client when `timeout` has passed. */
+  readonly signal: AbortSignal;
+  /** This call uses no network. */
+  readonly offline: boolean;
+  /** The encoding that was asked for: `json`, `text`, ... */
+  readonly encoding: string;
+  readonly node: Node;
+  readonly table: Table;
+  /** What runs and ran, for `diag/cmds`. */
+  readonly log: CommandLog;
+  /** Whoever runs the node. @throws NodeError where nobody does */
+  readonly operator: Operator;
+  /**
+   * Writes CIDs in the base that `cid-base` names. `upgraded`: version 0 is shown as version 1 when a base is named, as
+   * commands of the upper level do. @throws NodeError for an unknown base
+   */
+  cidText(level?: "upgraded" | "kept"): (cid: CID) => string;
+  /** As the length of `bytes`, but it stays on the answer when `run` fails afterwards. */
+  announce(length: number): void;
+}
+
+export type AnyCall = Call<Readonly<Record<string, unknown>>, Readonly<Record<string, unknown>>>;
+
+/** One value, many, raw bytes, or nothing. */
+export type Answer<V> = V | AsyncIterable<V> | Bytes | undefined;
+
+/** An encoding that only this command knows. */
+export interface Encoding<V> {
+  readonly type: string;
+  encode(value: V): string | Uint8Array;
+}
+
+interface Traits {
+  /** One sentence. */
+  readonly help: string;
+  readonly file?: FileArgument;
+  readonly returns: Returns;
+  /** The read-only port of the gateway has it, too. */
+  readonly readOnly?: boolean;
+  readonly experimental?: boolean;
+  readonly deprecated?: boolean;
+  /** A stream whose headers go out before its first value. */
+  readonly eager?: boolean;
+}
+
+export interface Declaration<A extends readonly Argument[], O extends Options, G extends Options, V> extends Traits {
+  /** The group, when it has options. */
+  readonly group?: Group<G>;
+  readonly arguments?: A;
+  readonly options?: O;
+  run(call: Call<ArgumentValues<A>, OptionValues<O & G>>): Answer<V> | Promise<Answer<V>>;
+  /** The text form of a value; `previous` is the value before it in a stream. Declare it behind `run`. */
+  text?(value: V, call: Call<ArgumentValues<A>, OptionValues<O & G>>, previous: V | undefined): string;
+  /** Encodings beside json, text and xml, by name. */
+  readonly encodings?: Readonly<Record<string, Encoding<V>>>;
+}
+
+/** A declared command, its types forgotten. */
+export interface Command extends Traits {
+  readonly group: Group | undefined;
+  readonly arguments: readonly Argument[];
+  readonly options: Options;
+  readonly encodings: Readonly<Record<string, Encoding<unknown>>>;
+  /** Declared, while its work is still to come: see commands/later.ts. */
+  readonly later?: true;
+  run(call: AnyCall): unknown;
+  text?(value: unknown, call: AnyCall, previous: unknown): string;
+}
+
+/** Commands and groups by path: `"files"`, `"files/ls"`. */
+export type Commands = Readonly<Record<string, Command | Group>>;
+
+export function defineCommand<
+  V,
+  const A extends readonly Argument[] = readonly [],
+  const O extends Options = Record<never, never>,
+  const G extends Options = Record<never, never>,
+>(declaration: Declaration<A, O, G, V>): Command {
+  const { group, arguments: args = [], options = {}, encodings = {}, ...rest } = declaration;
+  return { ...rest, group, arguments: args, options, encodings } as unknown as Command;
+}
+
+export function defineGroup<const O extends Options = Record<never, never>>(
+  group: Omit<Group<O>, "options"> & { readonly options?: O },
+): Group<O> {
+  return { ...group, options: group.options ?? ({} as O) };
+}
+
+export const isCommand = (entry: Command | Group): entry is Command => "run" in entry;

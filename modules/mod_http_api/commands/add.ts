@@ -1,0 +1,131 @@
+/** Adding files and trees. */
+import { type Commands, defineCommand, stream } from "../command.ts";
+import type { DirectoryEntry, Entry, FileTree } from "../files.ts";
+import { printable } from "../go_text.ts";
+import { failure, NodeError } from "../node/errors.ts";
+import type { Node } from "../node/index.ts";
+import { ingest, rehearse } from "../node/ingest/ingest.ts";
+import { addSettings } from "../node/ingest/settings.ts";
+import type { AddEntry, AddEvent } from "../node/unixfs/add.ts";
+import { addedItem } from "./shapes.ts";
+
+interface AddedItem {
+  readonly Name: string;
+  readonly Hash?: string;
+  readonly Bytes?: number;
+  readonly Size?: string;
+}
+
+const options = {
+  recursive: { type: "bool", aliases: ["r"], help: "Send folders with all that is in them; the sender's work." },
+  "dereference-args": { type: "bool", help: "Send what links among the arguments lead to; the sender's work." },
+  "stdin-name": { type: "string", help: "Name of what comes from the standard input; the sender's work." },
+  hidden: { type: "bool", aliases: ["H"], help: "Send names that begin with a dot, too; the sender's work." },
+  ignore: { type: "list", help: "Leave out what fits this pattern; the sender's work." },
+  "ignore-rules-path": { type: "string", help: "Leave out what fits a pattern of this file; the sender's work." },
+  quiet: { type: "bool", aliases: ["q"], help: "Print hashes only." },
+  quieter: { type: "bool", aliases: ["Q"], help: "Print the last hash only." },
+  silent: { type: "bool", help: "Tell of directories only." },
+  progress: { type: "bool", aliases: ["p"], help: "Tell how far each file has come." },
+  trickle: { type: "bool", aliases: ["t"], help: "Lay files out for reading from their beginning." },
+  "only-hash": { type: "bool", aliases: ["n"], help: "Compute the CIDs and store nothing." },
+  "wrap-with-directory": { type: "bool", aliases: ["w"], help: "Put everything into one directory." },
+  chunker: {
+    type: "string",
+    aliases: ["s"],
+    default: "size-262144",
+    help: "How files are cut: size-[bytes], rabin-[min]-[avg]-[max] or buzhash.",
+  },
+  pin: { type: "bool", default: true, help: "Pin what is added, recursively." },
+  "raw-leaves": { type: "bool", experimental: true, help: "Store the pieces of files as raw blocks." },
+  nocopy: { type: "bool", experimental: true, help: "Refer to the files where they are; implies raw-leaves." },
+  fscache: { type: "bool", experimental: true, help: "Look for the pieces in the filestore first." },
+  "cid-version": { type: "int", experimental: true, help: "Version of CIDs; 0 unless an option needs 1." },
+  hash: { type: "string", default: "sha2-256", experimental: true, help: "Hash function; implies version 1." },
+  inline: { type: "bool", experimental: true, help: "Keep small blocks inside their CIDs." },
+  "inline-limit": { type: "int", default: 32, experimental: true, help: "Bytes of the largest block kept so." },
+} as const;
+
+/** All entries of the body below a directory, in their order, under the path of its place in the tree. */
+async function* below(directory: FileTree | DirectoryEntry): AsyncGenerator<AddEntry> {
+  for await (const entry of directory.entries()) {
+    yield leaf(entry);
+    if (entry.kind === "directory") yield* below(entry);
+  }
+}
+
+async function* text(target: string): AsyncGenerator<Uint8Array> {
+  yield Buffer.from(target);
+}
+
+async function* nothing(): AsyncGenerator<Uint8Array> {}
+
+function leaf(entry: Entry): AddEntry {
+  const { path, kind } = entry;
+  if (kind === "file") return { path, kind, body: entry.body };
+  return { path, kind, body: kind === "symlink" ? text(entry.target) : nothing() };
+}
+
+/** @throws NodeError at the end of a body in which there was nothing */
+async function* someOf(entries: AsyncIterable<AddEntry>): AsyncGenerator<AddEntry> {
+  let some = false;
+  for await (const entry of entries) {
+    some = true;
+    yield entry;
+  }
+  if (!some) throw new NodeError("expected a file argument");
+}
+
+function withoutCopies({ repo: { config } }: Node): NodeError {
+  if (config.value("Experimental.FilestoreEnabled") || config.value("Experimental.UrlstoreEnabled")) {
+    return failure("NOT_YET", { command: "add with nocopy" });
+  }
+  return new NodeError("either the filestore or the urlstore must be enabled to use nocopy, see: https://git.io/vNItf");
+}
+
+export const commands = {
+  add: defineCommand({
+    help: "Adds files and directories.",
+    file: { name: "path", required: true, many: true, help: "The files and directories." },
+    options,
+    returns: stream(addedItem),
+    async *run(call) {
+      const { node, files, options: given, signal } = call;
+      const settings = addSettings({
+        chunker: given.chunker,
+        cidVersion: given["cid-version"],
+        hash: given.hash,
+        rawLeaves: given["raw-leaves"],
+        inline: given.inline,
+        inlineLimit: given["inline-limit"],
+        nocopy: given.nocopy,
+        trickle: given.trickle,
+        wrap: given["wrap-with-directory"],
+        progress: given.progress,
+        sharded: node.repo.config.value("Experimental.ShardingEnabled"),
+      });
+      if (given.nocopy === true) throw withoutCopies(node);
+      const write = call.cidText();
+      const entries = someOf(below(files));
+      const events =
+        given["only-hash"] === true
+          ? rehearse(entries, settings)
+          : ingest(node, entries, settings, { pin: given.pin, signal });
+      for await (const event of events) {
+        if (given.silent === true && (event.kind === "file" || event.kind === "symlink")) continue;
+        yield itemOf(event, write);
+      }
+    },
+    text(item, { options: { quiet, quieter } }) {
+      if (item.Hash === undefined) return "";
+      return quiet === true || quieter === true ? `${item.Hash}\n` : `added ${item.Hash} ${printable(item.Name)}\n`;
+    },
+  }),
+} satisfies Commands;
+
+type WriteCid = (cid: NonNullable<AddEvent["built"]>["cid"]) => string;
+
+function itemOf({ name, built, bytes = 0 }: AddEvent, write: WriteCid): AddedItem {
+  if (built !== undefined) return { Name: name, Hash: write(built.cid), Size: String(built.size) };
+  return bytes === 0 ? { Name: name } : { Name: name, Bytes: bytes };
+}

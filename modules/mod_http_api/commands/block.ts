@@ -1,0 +1,104 @@
+/** Single blocks. */
+import { bytes, type Commands, defineCommand, defineGroup, raw, stream, value } from "../command.ts";
+import { blockForm, makeBlock } from "../node/blocks/make.ts";
+import { NodeError } from "../node/errors.ts";
+import { gather } from "../node/gather.ts";
+import { removeBlocks } from "../node/pins/remove.ts";
+import { fields } from "../shape.ts";
+import { blockStat } from "./shapes.ts";
+
+const key = [{ name: "key", required: true, stdin: "first", help: "The block, by CID or path." }] as const;
+
+/** Blocks that are removed under one lock, after one look at the pins. */
+const removedTogether = 256;
+
+async function* single(content: Uint8Array): AsyncGenerator<Uint8Array> {
+  yield content;
+}
+
+export const commands = {
+  block: defineGroup({ help: "Handle single blocks." }),
+  "block/get": defineCommand({
+    help: "Gives the bytes of a block.",
+    readOnly: true,
+    arguments: key,
+    returns: raw,
+    async run(call) {
+      const { cid } = await call.node.resolve(call.arguments.key, call);
+      return bytes(single(await call.node.blocks.get(cid, call)));
+    },
+  }),
+  "block/put": defineCommand({
+    help: "Stores bytes as a block.",
+    file: { name: "data", required: true, many: true, help: "The bytes: each file is a block." },
+    options: {
+      format: {
+        type: "string",
+        aliases: ["f"],
+        hiddenAliases: ["cid-codec"],
+        help: "Codec of the CID by name, or `v0`; by default `v0` where that can be.",
+      },
+      mhtype: { type: "string", default: "sha2-256", help: "Hash function." },
+      mhlen: { type: "int", default: -1, help: "Bytes of the digest; -1: all." },
+      pin: { type: "bool", default: false, help: "Pin the blocks recursively." },
+    },
+    returns: stream(blockStat),
+    async *run({ node, files, options, signal }) {
+      const form = blockForm(options.format ?? "", options.mhtype, options.mhlen);
+      let some = false;
+      for await (const entry of files.entries()) {
+        if (entry.kind !== "file") throw new NodeError("expected a file");
+        some = true;
+        const block = await makeBlock(await gather(entry.body), form);
+        const release = await node.lock.share(signal);
+        try {
+          await node.blocks.put([block]);
+          await node.sync();
+          if (options.pin) await node.pins.keep([block.cid]);
+        } finally {
+          release();
+        }
+        yield { Key: block.cid.toString(), Size: block.bytes.length };
+      }
+      if (!some) throw new NodeError("expected a file argument");
+    },
+    text: ({ Key }) => `${Key}\n`,
+  }),
+  "block/rm": defineCommand({
+    help: "Removes blocks that nothing pins.",
+    arguments: [{ name: "hash", required: true, variadic: true, help: "The blocks, by CID or path." }],
+    options: {
+      force: { type: "bool", aliases: ["f"], help: "Do not mind blocks that are not here." },
+      quiet: { type: "bool", aliases: ["q"], help: "Tell failures only." },
+    },
+    returns: stream(fields("RemovedBlock", { "Hash?": "string", "Error?": "string" })),
+    async *run(call) {
+      const { node, signal, options } = call;
+      const cids = [];
+      for (const path of call.arguments.hash) cids.push((await node.resolve(path, call)).cid);
+      while (cids.length > 0) {
+        const release = await node.lock.exclude(signal);
+        const some = cids.splice(0, removedTogether);
+        const ignoreMissing = options.force === true;
+        const results = await removeBlocks(node.blocks, node.pins, some, { ignoreMissing, signal }).finally(release);
+        for (const { cid, fault } of results) {
+          if (fault !== undefined) yield { Hash: cid.toString(), Error: fault };
+          else if (options.quiet !== true) yield { Hash: cid.toString() };
+        }
+      }
+    },
+    text: (item: { Hash: string; Error?: string }) =>
+      item.Error === undefined ? `removed ${item.Hash}\n` : `cannot remove ${item.Hash}: ${item.Error}\n`,
+  }),
+  "block/stat": defineCommand({
+    help: "Tells the size of a block.",
+    readOnly: true,
+    arguments: key,
+    returns: value(blockStat),
+    async run(call) {
+      const { cid } = await call.node.resolve(call.arguments.key, call);
+      return { Key: cid.toString(), Size: (await call.node.blocks.get(cid, call)).length };
+    },
+    text: ({ Key, Size }) => `Key: ${Key}\nSize: ${Size}\n`,
+  }),
+} satisfies Commands;

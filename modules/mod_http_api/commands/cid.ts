@@ -1,0 +1,111 @@
+/** CIDs as text: no store is asked. */
+import { type Commands, defineCommand, defineGroup, stream, value } from "../command.ts";
+import { base32, baseNamed, bases } from "../node/cid/bases.ts";
+import { codecs } from "../node/cid/codecs.ts";
+import { type CidFormat, cidFormat, FormatError, formatCid } from "../node/cid/format.ts";
+import { hashFunctions } from "../node/cid/hashes.ts";
+import { NodeError } from "../node/errors.ts";
+import { fields } from "../shape.ts";
+
+interface Formatted {
+  readonly CidStr: string;
+  readonly Formatted: string;
+  readonly ErrorMsg: string;
+}
+
+const formatted = stream(fields("CidFormatRes", { CidStr: "string", Formatted: "string", ErrorMsg: "string" }));
+const formattedText = ({ CidStr, Formatted, ErrorMsg }: Formatted) =>
+  ErrorMsg === "" ? `${Formatted}\n` : `${CidStr}: ${ErrorMsg}\n`;
+
+const cids = [{ name: "cid", required: true, variadic: true, stdin: "lines", help: "The CIDs." }] as const;
+
+/** Faults of the format end the call; a CID that is none is a result like any other. */
+async function* formatAll(texts: readonly string[], format: CidFormat): AsyncGenerator<Formatted> {
+  for (const text of texts) yield formatOne(text.trim(), format);
+}
+
+function formatOne(text: string, format: CidFormat): Formatted {
+  try {
+    return { CidStr: text, Formatted: formatCid(text, format), ErrorMsg: "" };
+  } catch (error) {
+    if (error instanceof FormatError || !(error instanceof NodeError)) throw error;
+    return { CidStr: text, Formatted: "", ErrorMsg: error.message };
+  }
+}
+
+interface CodeAndName {
+  readonly Code: number;
+  readonly Name: string;
+}
+
+const listed = value([fields("CodeAndName", { Code: "int", Name: "string" })]);
+const numeric = { type: "bool", help: "Print the numbers, too." } as const;
+
+/** The names, in the order of their numbers. */
+const numbered = (list: readonly CodeAndName[], numbers: boolean): string =>
+  list
+    .toSorted((one, other) => one.Code - other.Code)
+    .map(({ Code, Name }) => (numbers ? `${String(Code).padStart(5)}  ${Name}\n` : `${Name}\n`))
+    .join("");
+
+/** Letters in their order, the lower-case one first; then the number of what has no letter. */
+const byLetter = (one: CodeAndName, other: CodeAndName): number => {
+  const lower = ({ Code }: CodeAndName) => String.fromCharCode(Code).toLowerCase().charCodeAt(0);
+  return lower(one) - lower(other) || other.Code - one.Code;
+};
+
+export const commands = {
+  cid: defineGroup({ help: "Convert CIDs, and list what they are made of." }),
+  "cid/base32": defineCommand({
+    help: "Writes CIDs as version 1 in base32.",
+    arguments: cids,
+    returns: formatted,
+    run: ({ arguments: { cid } }) => formatAll(cid, { format: "%s", version: 1, base: base32 }),
+    text: formattedText,
+  }),
+  "cid/bases": defineCommand({
+    help: "Lists the multibase encodings.",
+    options: { prefix: { type: "bool", help: "Print the prefix letters, too." }, numeric },
+    returns: listed,
+    run: () => bases.map(({ prefix, name }): CodeAndName => ({ Code: prefix.charCodeAt(0), Name: name })),
+    text: (list, { options }) =>
+      list
+        .toSorted(byLetter)
+        .map(({ Code, Name }) => {
+          const letter = options.prefix === true ? `${Code < 32 ? " " : String.fromCharCode(Code)} ` : "";
+          const number = options.numeric === true ? `${String(Code).padStart(5)} ` : "";
+          return `${letter}${number}${letter + number === "" ? "" : " "}${Name}\n`;
+        })
+        .join(""),
+  }),
+  "cid/codecs": defineCommand({
+    help: "Lists the content codecs.",
+    options: { numeric },
+    returns: listed,
+    run: () => [...codecs].map(([Name, Code]): CodeAndName => ({ Code, Name })),
+    text: (list, { options }) => numbered(list, options.numeric === true),
+  }),
+  "cid/format": defineCommand({
+    help: "Writes CIDs in another version, codec, base or form.",
+    arguments: cids,
+    options: {
+      f: { type: "string", default: "%s", help: "A format string with directives such as %s, %v, %c, %h." },
+      v: { type: "string", help: "The version to convert to: 0 or 1." },
+      codec: { type: "string", help: "The codec to convert to, by name." },
+      b: { type: "string", help: "The multibase encoding to write in, by name or letter." },
+    },
+    returns: formatted,
+    run({ arguments: { cid }, options: { f, v = "", codec = "", b = "" } }) {
+      const format = cidFormat({ format: f, version: v, codec });
+      return formatAll(cid, { ...format, base: b === "" ? undefined : baseNamed(b) });
+    },
+    text: formattedText,
+  }),
+  "cid/hashes": defineCommand({
+    help: "Lists the hash functions.",
+    options: { numeric },
+    returns: listed,
+    run: () => hashFunctions.filter(({ allowed }) => allowed).map(({ code, name }) => ({ Code: code, Name: name })),
+    text: (list, { options }) => numbered(list, options.numeric === true),
+  }),
+} satisfies Commands;

@@ -1,0 +1,100 @@
+/** What runs, and on what. */
+import { columns } from "../columns.ts";
+import { type Commands, defineCommand, defineGroup, nothing, value } from "../command.ts";
+import { formatDuration, parseDuration } from "../go_duration.ts";
+import { fields, map } from "../shape.ts";
+import { systemFacts } from "../system_facts.ts";
+
+interface Shown {
+  readonly StartTime: string;
+  readonly EndTime: string;
+  readonly Active: boolean;
+  readonly Command: string;
+  readonly Options: Readonly<Record<string, unknown>>;
+  readonly Args: readonly string[];
+  readonly ID: number;
+}
+
+/** As Go writes the time that was never set. */
+const never = "0001-01-01T00:00:00Z";
+
+const months = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
+const two = (number: number) => String(number).padStart(2, "0");
+
+/** `Nov 21 08:14:55`. */
+function stamp(time: Date): string {
+  const clock = [time.getHours(), time.getMinutes(), time.getSeconds()].map(two).join(":");
+  return `${months[time.getMonth()]} ${String(time.getDate()).padStart(2)} ${clock}`;
+}
+
+function cells(entry: Shown, verbose: boolean, now: number): string[] {
+  const { ID, Command, Args, Options, Active, StartTime, EndTime } = entry;
+  const start = new Date(StartTime);
+  const lived = (Active ? now : Date.parse(EndTime)) - start.getTime();
+  const options = Object.keys(Options).sort();
+  const detail = [`[${Args.join(" ")}]`, `[${options.map((name) => `${name}=${Options[name]},`).join("")}]`];
+  const facts = [String(Active), stamp(start), formatDuration(lived)];
+  return verbose ? [String(ID), Command, ...detail, ...facts] : [Command, ...facts];
+}
+
+export const commands = {
+  diag: defineGroup({ help: "Tell what runs, and on what." }),
+  "diag/cmds": defineCommand({
+    help: "Lists the commands that run, and those that ran lately.",
+    options: { verbose: { type: "bool", aliases: ["v"], help: "Print ids, arguments and options, too." } },
+    returns: value([
+      fields("ReqLogEntry", {
+        StartTime: "time",
+        EndTime: "time",
+        Active: "bool",
+        Command: "string",
+        Options: map("any"),
+        Args: ["string"],
+        ID: "int",
+      }),
+    ]),
+    run: ({ log }) =>
+      log.list().map(
+        ({ id, command, args, options, start, end }): Shown => ({
+          StartTime: start.toISOString(),
+          EndTime: end?.toISOString() ?? never,
+          Active: end === undefined,
+          Command: command,
+          Options: Object.fromEntries(Object.entries(options).sort(([one], [other]) => (one < other ? -1 : 1))),
+          Args: args,
+          ID: id,
+        }),
+      ),
+    text(entries, { options: { verbose = false } }) {
+      const facts = ["Active", "StartTime", "RunTime"];
+      const head = verbose ? ["ID", "Command", "Arguments", "Options", ...facts] : ["Command", ...facts];
+      const now = Date.now();
+      const lines = [head, ...entries.map((entry) => cells(entry, verbose, now))];
+      // Two blanks between columns.
+      return columns(
+        lines.map((line) => line.map((cell, at) => (at < line.length - 1 ? `${cell} ` : cell))),
+        4,
+      );
+    },
+  }),
+  "diag/cmds/clear": defineCommand({
+    help: "Forgets the commands that have ended.",
+    returns: nothing,
+    run({ log }) {
+      log.clear();
+    },
+  }),
+  "diag/cmds/set-time": defineCommand({
+    help: "Sets how long commands that have ended are listed.",
+    arguments: [{ name: "time", required: true, help: "A duration, such as 30s or 2h45m." }],
+    returns: nothing,
+    run({ arguments: { time }, log }) {
+      log.keep(parseDuration(time));
+    },
+  }),
+  "diag/sys": defineCommand({
+    help: "Tells about the system that the node runs on.",
+    returns: value("any"),
+    run: ({ node }) => systemFacts(node),
+  }),
+} satisfies Commands;

@@ -1,0 +1,68 @@
+/** All commands, group by group. */
+import { Table } from "../table.ts";
+import { commands as add } from "./add.ts";
+import { commands as basic } from "./basic.ts";
+import { commands as bitswap } from "./bitswap.ts";
+import { commands as block } from "./block.ts";
+import { commands as bootstrap } from "./bootstrap.ts";
+import { commands as cid } from "./cid.ts";
+import { commands as config } from "./config.ts";
+import { commands as dag } from "./dag.ts";
+import { commands as dht } from "./dht.ts";
+import { commands as diag } from "./diag.ts";
+import { commands as files } from "./files.ts";
+import { commands as filestore } from "./filestore.ts";
+import { commands as id } from "./id.ts";
+import { commands as keys } from "./keys.ts";
+import { commands as log } from "./log.ts";
+import { commands as ls } from "./ls.ts";
+import { commands as names } from "./names.ts";
+import { commands as object } from "./object.ts";
+import { commands as p2p } from "./p2p.ts";
+import { commands as pin } from "./pin.ts";
+import { commands as pinRemote } from "./pin_remote.ts";
+import { commands as programme } from "./process.ts";
+import { commands as pubsub } from "./pubsub.ts";
+import { commands as read } from "./read.ts";
+import { commands as refs } from "./refs.ts";
+import { commands as repo } from "./repo.ts";
+import { commands as repoGc } from "./repo_gc.ts";
+import { commands as resolve } from "./resolve.ts";
+import { commands as stats } from "./stats.ts";
+import { commands as swarm } from "./swarm.ts";
+import { commands as system } from "./system.ts";
+import { commands as tar } from "./tar.ts";
+export const table = new Table([
+  repo,
+  programme,
+  log,
+  id,
+  diag,
+  config,
+  add,
+  block,
+  cid,
+  ls,
+  pin,
+  pinRemote,
+  read,
+  refs,
+  repoGc,
+  resolve,
+  basic,
+  bitswap,
+  bootstrap,
+  dag,
+  dht,
+  files,
+  filestore,
+  keys,
+  names,
+  object,
+  p2p,
+  pubsub,
+  stats,
+  swarm,
+  system,
+  tar,
+]);

@@ -1,0 +1,228 @@
+/** Lists of directories. */
+
+import { columns } from "../columns.ts";
+import { type AnyCall, type Commands, defineCommand, defineGroup, value } from "../command.ts";
+import { printable } from "../go_text.ts";
+import { mapAhead } from "../node/ahead.ts";
+import { dagPb, raw } from "../node/cid/codecs.ts";
+import { namedLinks } from "../node/dag/links.ts";
+import { compareNames, type PbLink } from "../node/dag/pb.ts";
+import type { ReadBlock } from "../node/dag/reader.ts";
+import { NodeError } from "../node/errors.ts";
+import { entries } from "../node/unixfs/list.ts";
+import { fileSize, isDirectory } from "../node/unixfs/node.ts";
+import { openTree } from "../node/unixfs/open.ts";
+import { fields, map } from "../shape.ts";
+
+interface LsLink {
+  readonly Name: string;
+  readonly Hash: string;
+  readonly Size: number;
+  readonly Type: number;
+  readonly Target: string;
+}
+
+interface LsObject {
+  readonly Hash: string;
+  readonly Links: readonly LsLink[];
+}
+
+const lsOutput = fields("LsOutput", {
+  Objects: [
+    fields("LsObject", {
+      Hash: "string",
+      Links: [fields("LsLink", { Name: "string", Hash: "string", Size: "uint64", Type: "int32", Target: "string" })],
+    }),
+  ],
+});
+
+const paths = [{ name: "ipfs-path", required: true, variadic: true, stdin: "lines", help: "What to list." }] as const;
+
+/** Children that are looked at at the same time. */
+const atOnce = 16;
+
+const unknown = 0;
+const directory = 1;
+const file = 2;
+const symlink = 4;
+
+type Kind = Pick<LsLink, "Type" | "Size" | "Target">;
+
+/** What a link leads to; children that say so by their CID are not read. */
+async function kindOf({ cid, size }: PbLink, read: ReadBlock | undefined): Promise<Kind> {
+  if (cid.code === raw) return { Type: file, Size: size, Target: "" };
+  if (cid.code !== dagPb || read === undefined) return { Type: unknown, Size: 0, Target: "" };
+  const node = openTree(cid, await read(cid));
+  const { type, data } = node.unixfs;
+  if (type === "Symlink") return { Type: symlink, Size: fileSize(node), Target: Buffer.from(data ?? []).toString() };
+  if (type === "File" || type === "Raw") return { Type: file, Size: fileSize(node), Target: "" };
+  return { Type: directory, Size: 0, Target: "" };
+}
+
+/** Links of one object, in its order; children are read ahead, so many at a time. */
+async function* linksOf(path: string, resolved: boolean, call: AnyCall): AsyncGenerator<LsLink> {
+  const write = call.cidText();
+  const read = call.node.reader(call);
+  const { cid } = await call.node.resolve(path, call);
+  const bytes = await read(cid);
+  const node = cid.code === dagPb ? openTree(cid, bytes) : undefined;
+  const links = node !== undefined && isDirectory(node) ? entries(node, read) : namedLinks(cid, bytes);
+  yield* mapAhead(links, atOnce, async (link) => {
+    const { Size, Type, Target } = await kindOf(link, resolved ? read : undefined);
+    return { Name: link.name, Hash: write(link.cid), Size, Type, Target };
+  });
+}
+
+async function whole(path: string, resolved: boolean, call: AnyCall): Promise<LsObject> {
+  const links = await Array.fromAsync(linksOf(path, resolved, call));
+  return { Hash: path, Links: links.sort((one, other) => compareNames(one.Name, other.Name)) };
+}
+
+async function* streamed(given: readonly string[], resolved: boolean, call: AnyCall) {
+  for (const path of given) {
+    for await (const link of linksOf(path, resolved, call)) yield { Objects: [{ Hash: path, Links: [link] }] };
+  }
+}
+
+interface Table {
+  readonly headings: boolean;
+  readonly sizes: boolean;
+  readonly titled: boolean;
+}
+
+/** Lines of cells for one object. */
+function rows({ Hash, Links }: LsObject, { headings, sizes, titled }: Table): string[][] {
+  const row = (hash: string, size: string, name: string) => (sizes ? [hash, size, name] : [hash, name]);
+  return [
+    ...(titled ? [[`${Hash}:`]] : []),
+    ...(headings ? [row("Hash", "Size", "Name")] : []),
+    ...Links.map(({ Hash: hash, Size, Type, Name }) =>
+      Type === directory ? row(hash, "-", `${printable(Name)}/`) : row(hash, String(Size), printable(Name)),
+    ),
+  ];
+}
+
+const fileLsOutput = fields("LsOutput", {
+  Arguments: map("string"),
+  Objects: map(
+    fields("LsObject", {
+      Hash: "string",
+      Size: "uint64",
+      Type: "string",
+      Links: [fields("LsLink", { Name: "string", Hash: "string", Size: "uint64", Type: "string" })],
+    }),
+  ),
+});
+
+interface FileLink {
+  readonly Name: string;
+  readonly Hash: string;
+  readonly Size: number;
+  readonly Type: string;
+}
+
+interface FileObject {
+  readonly Hash: string;
+  readonly Size: number;
+  readonly Type: string;
+  readonly Links: readonly FileLink[] | null;
+}
+
+/** A node of a tree, but no raw leaf: this command is older than those. */
+async function oldNode(cid: PbLink["cid"], read: ReadBlock) {
+  const bytes = await read(cid);
+  if (cid.code !== dagPb) throw new NodeError("expected protobuf dag node");
+  return openTree(cid, bytes);
+}
+
+async function fileObject(cid: PbLink["cid"], read: ReadBlock): Promise<FileObject> {
+  const node = await oldNode(cid, read);
+  const { type } = node.unixfs;
+  const facts = { Hash: cid.toString(), Size: type === "Directory" ? 0 : fileSize(node), Type: type };
+  if (type === "File") return { ...facts, Links: null };
+  if (type === "HAMTShard") throw new NodeError("cannot list large directories yet");
+  if (type === "Symlink") throw new NodeError("cannot list symlinks yet");
+  if (type !== "Directory") throw new NodeError(`unrecognized type: ${type}`);
+  const links = mapAhead(node.links, atOnce, async ({ name, cid: child, size }) => {
+    const inner = await oldNode(child, read);
+    const { type: Type } = inner.unixfs;
+    return { Name: name, Hash: child.toString(), Size: Type === "File" ? fileSize(inner) : size, Type };
+  });
+  return { ...facts, Links: await Array.fromAsync(links) };
+}
+
+const sorted = <T>(found: ReadonlyMap<string, T>): Record<string, T> =>
+  Object.fromEntries([...found].sort(([one], [other]) => compareNames(one, other)));
+
+export const commands = {
+  ls: defineCommand({
+    help: "Lists directories, and the links of other nodes.",
+    readOnly: true,
+    arguments: paths,
+    options: {
+      headers: { type: "bool", aliases: ["v"], help: "Print headings." },
+      "resolve-type": { type: "bool", default: true, help: "Look at each entry to tell what it is." },
+      size: { type: "bool", default: true, help: "Look at each entry to tell its size." },
+      stream: { type: "bool", aliases: ["s"], help: "Send entries as they are found, in the directory's order." },
+    },
+    returns: value(lsOutput),
+    async run(call) {
+      const { options } = call;
+      const given = call.arguments["ipfs-path"];
+      const resolved = options["resolve-type"] || options.size;
+      if (options.stream === true) return streamed(given, resolved, call);
+      const objects: LsObject[] = [];
+      for (const path of given) objects.push(await whole(path, resolved, call));
+      return { Objects: objects };
+    },
+    text({ Objects }, { options, given }) {
+      const stream = options.stream === true;
+      const table = {
+        headings: !stream && options.headers === true,
+        sizes: options.size,
+        titled: !stream && given > 1,
+      };
+      const lines = Objects.flatMap((object, at) => [
+        ...(table.titled && at > 0 ? [[""]] : []),
+        ...rows(object, table),
+      ]);
+      return columns(lines, stream ? 10 : 1);
+    },
+  }),
+  file: defineGroup({ help: "Older names of commands on files." }),
+  "file/ls": defineCommand({
+    help: "Lists directories; `ls` does more.",
+    deprecated: true,
+    arguments: paths,
+    returns: value(fileLsOutput),
+    async run(call) {
+      const read = call.node.reader(call);
+      const given = new Map<string, string>();
+      const objects = new Map<string, FileObject>();
+      for (const path of call.arguments["ipfs-path"]) {
+        const { cid } = await call.node.resolve(path, call);
+        const hash = cid.toString();
+        given.set(path, hash);
+        if (!objects.has(hash)) objects.set(hash, await fileObject(cid, read));
+      }
+      return { Arguments: sorted(given), Objects: sorted(objects) };
+    },
+    text({ Arguments, Objects }) {
+      const isFolder = (path: string) => Objects[Arguments[path] as string]?.Type === "Directory";
+      const [folders, files] = [
+        Object.keys(Arguments).filter(isFolder),
+        Object.keys(Arguments).filter((path) => !isFolder(path)),
+      ];
+      const parts = [...new Set(folders.map((path) => Arguments[path] as string))].map((hash) => {
+        const names = folders.filter((path) => Arguments[path] === hash).map((path) => `${printable(path)}:\n`);
+        const links = Objects[hash]?.Links ?? [];
+        return [
+          ...(folders.length + files.length > 1 ? names : []),
+          ...links.map(({ Name }) => `${printable(Name)}\n`),
+        ];
+      });
+      const head = files.map((path) => `${path}\n`);
+      return [...(head.length > 0 ? [head] : []), ...parts].map((lines) => lines.join("")).join("\n");
+    },
+  }),
+} satisfies Commands;

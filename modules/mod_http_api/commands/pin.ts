@@ -1,0 +1,279 @@
+/** Pins of this node. */
+import { setTimeout as pause } from "node:timers/promises";
+import type { CID } from "multiformats/cid";
+import { type AnyCall, type Commands, defineCommand, defineGroup, stream, value } from "../command.ts";
+import { CidSet } from "../node/cid/set.ts";
+import { compareNames } from "../node/dag/pb.ts";
+import { NodeError } from "../node/errors.ts";
+import { verifyPins } from "../node/pins/verify.ts";
+import { fields, map } from "../shape.ts";
+
+const paths = [{ name: "ipfs-path", required: true, variadic: true, stdin: "lines", help: "The objects." }] as const;
+const pinned = fields("PinOutput", { Pins: ["string"] });
+
+/** Milliseconds between two lines of progress. */
+const progressEvery = 500;
+
+interface Progress {
+  readonly Pins?: readonly string[];
+  readonly Progress?: number;
+}
+
+/** Pins one after the other; `progress` hears the number of blocks looked at, of all together. */
+async function addAll(
+  given: readonly string[],
+  recursive: boolean,
+  call: AnyCall,
+  progress?: (blocks: number) => void,
+): Promise<Progress> {
+  const { node, signal, offline } = call;
+  const write = call.cidText();
+  const pins: string[] = [];
+  let before = 0;
+  for (const path of given) {
+    const { cid } = await node.resolve(path, call);
+    let own = 0;
+    const count = (blocks: number) => {
+      own = blocks;
+      progress?.(before + blocks);
+    };
+    const release = await node.lock.share(signal);
+    try {
+      await node.pins.add(cid, recursive ? "recursive" : "direct", { signal, offline, progress: count });
+    } catch (error) {
+      if (!(error instanceof NodeError)) throw error;
+      throw new NodeError(`pin: ${error.message}`, { cause: error });
+    } finally {
+      release();
+    }
+    before += own;
+    pins.push(write(cid));
+  }
+  return { Pins: pins };
+}
+
+async function* addTelling(given: readonly string[], recursive: boolean, call: AnyCall): AsyncGenerator<Progress> {
+  const over = new AbortController();
+  let blocks = 0;
+  const line = (): Progress => (blocks === 0 ? {} : { Progress: blocks });
+  const work = addAll(given, recursive, call, (count) => {
+    blocks = count;
+  }).finally(() => over.abort());
+  work.catch(() => {});
+  const tick = () => pause(progressEvery, true, { signal: over.signal }).catch(() => false);
+  while (await tick()) yield line();
+  const result = await work;
+  if (blocks > 0) yield line();
+  yield result;
+}
+
+const types = ["direct", "indirect", "recursive", "all"];
+
+interface Pin {
+  readonly Cid: string;
+  readonly Type: string;
+}
+
+/** All pins of a type: stored ones, then what lies below the recursive ones. */
+async function* listAll(type: string, { node, signal, ...call }: Lister): AsyncGenerator<Pin> {
+  const told = new CidSet();
+  for (const mode of ["recursive", "direct"] as const) {
+    for await (const cid of node.pins.list(mode)) {
+      told.add(cid);
+      if (type === mode || type === "all") yield { Cid: call.write(cid), Type: mode };
+    }
+  }
+  if (type !== "all" && type !== "indirect") return;
+  for await (const cid of node.pins.indirect(told, signal)) yield { Cid: call.write(cid), Type: "indirect" };
+}
+
+interface Lister extends Pick<AnyCall, "node" | "signal" | "offline"> {
+  readonly write: (cid: CID) => string;
+}
+
+/** The pins of given objects, in their order. @throws NodeError at the first that is not pinned so */
+async function* listGiven(given: readonly string[], type: string, lister: Lister): AsyncGenerator<Pin> {
+  const { node, signal, write } = lister;
+  const found: { path: string; cid: CID; stored: string | undefined }[] = [];
+  let late: unknown;
+  for (const path of given) {
+    try {
+      const { cid } = await node.resolve(path, lister);
+      found.push({ path, cid, stored: await node.pins.mode(cid) });
+    } catch (error) {
+      // Those before it are answered first.
+      late = error;
+      break;
+    }
+  }
+  const open = found.filter(({ stored }) => type === "indirect" || (type === "all" && stored === undefined));
+  const through = await node.pins.through(
+    open.map(({ cid }) => cid),
+    signal,
+  );
+  for (const { path, cid, stored } of found) {
+    const root = through.get(cid.toString());
+    if (type !== "indirect" && stored !== undefined && (type === "all" || type === stored)) {
+      yield { Cid: write(cid), Type: stored };
+    } else if (root !== undefined) {
+      yield { Cid: write(cid), Type: `indirect through ${root}` };
+    } else {
+      throw new NodeError(`path '${path}' is not pinned`);
+    }
+  }
+  if (late !== undefined) throw late;
+}
+
+async function keyed(pins: AsyncIterable<Pin>): Promise<Record<string, { readonly Type: string }>> {
+  const all = await Array.fromAsync(pins);
+  all.sort((one, other) => compareNames(one.Cid, other.Cid));
+  return Object.fromEntries(all.map(({ Cid, Type }) => [Cid, { Type }]));
+}
+
+async function* doubled(pins: AsyncIterable<Pin>): AsyncGenerator<Pin & { readonly PinLsObject: Pin }> {
+  for await (const pin of pins) yield { ...pin, PinLsObject: pin };
+}
+
+const pinLsObject = { Cid: "string", Type: "string" } as const;
+const pinKeys = map(fields("PinLsType", { Type: "string" }));
+const badNodes = [fields("BadNode", { Cid: "string", Err: "string" })] as const;
+
+export const commands = {
+  pin: defineGroup({ help: "Keep objects from being collected as garbage." }),
+  "pin/add": defineCommand({
+    help: "Pins objects, and fetches what is missing of them.",
+    arguments: paths,
+    options: {
+      recursive: { type: "bool", aliases: ["r"], default: true, help: "Pin all that is linked to, too." },
+      progress: { type: "bool", help: "Tell how many blocks were looked at." },
+    },
+    returns: value(fields("AddPinOutput", { "Pins?": ["string"], "Progress?": "int" })),
+    run(call): AsyncGenerator<Progress> | Promise<Progress> {
+      const { recursive, progress } = call.options;
+      const run = progress === true ? addTelling : addAll;
+      return run(call.arguments["ipfs-path"], recursive, call);
+    },
+    text: ({ Pins = [] }, { options }) =>
+      Pins.map((cid) => `pinned ${cid} ${options.recursive ? "recursively" : "directly"}\n`).join(""),
+  }),
+  "pin/ls": defineCommand({
+    help: "Lists pins.",
+    arguments: [{ name: "ipfs-path", variadic: true, help: "Objects to look up; by default all pins are listed." }],
+    options: {
+      type: {
+        type: "string",
+        aliases: ["t"],
+        default: "all",
+        help: "Pins to list: direct, indirect, recursive or all.",
+      },
+      quiet: { type: "bool", aliases: ["q"], help: "Print CIDs only." },
+      stream: { type: "bool", aliases: ["s"], help: "Send pins as they are found." },
+    },
+    returns: value(
+      fields("PinLsOutputWrapper", {
+        "Keys?": pinKeys,
+        "PinLsList?": fields("PinLsList", { Keys: pinKeys }),
+        "Cid?": "string",
+        "Type?": "string",
+        "PinLsObject?": fields("PinLsObject", pinLsObject),
+      }),
+    ),
+    async run(call): Promise<AsyncGenerator<PinLsOutput> | PinLsOutput> {
+      const { type, stream: streamed } = call.options;
+      const lister = { node: call.node, signal: call.signal, offline: call.offline, write: call.cidText() };
+      if (!types.includes(type)) {
+        throw new NodeError(`invalid type '${type}', must be one of {direct, indirect, recursive, all}`);
+      }
+      const given = call.arguments["ipfs-path"];
+      const pins = given.length > 0 ? listGiven(given, type, lister) : listAll(type, lister);
+      if (streamed === true) return doubled(pins);
+      const Keys = await keyed(pins);
+      return { Keys, PinLsList: { Keys } };
+    },
+    text(output, { options }) {
+      const pins = "Keys" in output ? Object.entries(output.Keys).map(([Cid, { Type }]) => ({ Cid, Type })) : [output];
+      return pins.map(({ Cid, Type }) => (options.quiet === true ? `${Cid}\n` : `${Cid} ${Type}\n`)).join("");
+    },
+  }),
+  "pin/rm": defineCommand({
+    help: "Removes pins.",
+    arguments: paths,
+    options: {
+      recursive: { type: "bool", aliases: ["r"], default: true, help: "Remove recursive pins, too." },
+    },
+    returns: value(pinned),
+    async run(call) {
+      const write = call.cidText();
+      const Pins: string[] = [];
+      for (const path of call.arguments["ipfs-path"]) {
+        const { cid } = await call.node.resolve(path, call);
+        await call.node.pins.remove(cid, call.options.recursive);
+        Pins.push(write(cid));
+      }
+      return { Pins };
+    },
+    text: ({ Pins }) => Pins.map((cid) => `unpinned ${cid}\n`).join(""),
+  }),
+  "pin/update": defineCommand({
+    help: "Pins one object in the place of another; what they share is not looked at again.",
+    arguments: [
+      { name: "from-path", required: true, help: "The pinned object." },
+      { name: "to-path", required: true, help: "The one to pin in its place." },
+    ],
+    options: { unpin: { type: "bool", default: true, help: "Remove the old pin." } },
+    returns: value(pinned),
+    async run(call) {
+      const { node, signal, offline, options } = call;
+      const write = call.cidText();
+      const { cid: from } = await node.resolve(call.arguments["from-path"], call);
+      const { cid: to } = await node.resolve(call.arguments["to-path"], call);
+      const release = await node.lock.share(signal);
+      await node.pins.update(from, to, options.unpin, { signal, offline }).finally(release);
+      return { Pins: [write(from), write(to)] };
+    },
+    text: ({ Pins: [from, to] }) => `updated ${from} to ${to}\n`,
+  }),
+  "pin/verify": defineCommand({
+    help: "Looks whether all that is pinned recursively is here.",
+    options: {
+      verbose: { type: "bool", help: "Tell of whole pins, too." },
+      quiet: { type: "bool", aliases: ["q"], help: "Tell the CIDs of broken pins only." },
+    },
+    returns: stream(
+      fields("PinVerifyRes", {
+        Cid: "string",
+        Ok: "bool",
+        "BadNodes?": badNodes,
+        PinStatus: fields("PinStatus", { Ok: "bool", "BadNodes?": badNodes }),
+      }),
+    ),
+    async *run(call) {
+      const { node, options, signal } = call;
+      if (options.verbose === true && options.quiet === true) {
+        throw new NodeError("the --verbose and --quiet options can not be used at the same time");
+      }
+      const write = call.cidText();
+      for await (const { root, bad } of verifyPins(node.blocks, node.pins, signal)) {
+        const Ok = bad.length === 0;
+        if (Ok && options.verbose !== true) continue;
+        const BadNodes = bad.map(({ cid, message }) => ({ Cid: write(cid), Err: message }));
+        const status = Ok || options.quiet === true ? { Ok } : { Ok, BadNodes };
+        yield { Cid: write(root), ...status, PinStatus: status };
+      }
+    },
+    text({ Cid, PinStatus }: VerifiedPin, { options }) {
+      if (options.quiet === true) return `${Cid}\n`;
+      const lines = (PinStatus.BadNodes ?? []).map((node) => `  ${node.Cid}: ${node.Err}\n`);
+      return `${Cid} ${PinStatus.Ok ? "ok" : "broken"}\n${lines.join("")}`;
+    },
+  }),
+} satisfies Commands;
+
+type PinLsOutput =
+  | (Pin & { readonly PinLsObject: Pin })
+  | { readonly Keys: Readonly<Record<string, Pick<Pin, "Type">>>; readonly PinLsList: object };
+
+interface VerifiedPin {
+  readonly Cid: string;
+  readonly PinStatus: { readonly Ok: boolean; readonly BadNodes?: readonly { Cid: string; Err: string }[] };
+}

@@ -1,0 +1,73 @@
+/** Links of nodes. */
+import { type Commands, defineCommand, stream } from "../command.ts";
+import { refs } from "../node/dag/refs.ts";
+import { NodeError } from "../node/errors.ts";
+import { manyReader } from "../node/unixfs/open.ts";
+import { refItem } from "./shapes.ts";
+
+interface RefItem {
+  readonly Ref: string;
+  readonly Err: string;
+}
+
+/** A failure that is a line of its own elsewhere ends the text. */
+function lineOf({ Ref, Err }: RefItem): string {
+  if (Err !== "") throw new NodeError(Err);
+  return `${Ref}\n`;
+}
+
+export const commands = {
+  refs: defineCommand({
+    help: "Lists the links of nodes.",
+    readOnly: true,
+    arguments: [{ name: "ipfs-path", required: true, variadic: true, stdin: "lines", help: "The nodes." }],
+    options: {
+      format: { type: "string", default: "<dst>", help: "Form of a line, made of <src>, <dst> and <linkname>." },
+      edges: { type: "bool", aliases: ["e"], help: "Print each link as `<from> -> <to>`." },
+      unique: { type: "bool", aliases: ["u"], help: "List nothing twice." },
+      recursive: { type: "bool", aliases: ["r"], help: "List the links of what is linked to, too." },
+      "max-depth": { type: "int", default: -1, help: "With `recursive`, how far down to go; -1: to the end." },
+    },
+    returns: stream(refItem),
+    async *run(call) {
+      const { node, options, signal } = call;
+      const write = call.cidText();
+      if (options.edges === true && options.format !== "<dst>") {
+        throw new NodeError("using format argument with edges is not allowed");
+      }
+      const format = options.edges === true ? "<src> -> <dst>" : options.format;
+      const line = ({ from, to, name }: { from: Parameters<typeof write>[0]; to: typeof from; name: string }) =>
+        format
+          .replaceAll("<src>", () => write(from))
+          .replaceAll("<dst>", () => write(to))
+          .replaceAll("<linkname>", () => name);
+      const roots = [];
+      for (const path of call.arguments["ipfs-path"]) roots.push((await node.resolve(path, call)).cid);
+      const maxDepth = options.recursive === true ? options["max-depth"] : 1;
+      const walk = { unique: options.unique === true, maxDepth, met: new Map<string, number>(), signal };
+      const readRoot = node.reader(call);
+      const read = manyReader(readRoot);
+      for (const root of roots) {
+        try {
+          for await (const ref of refs(root, await readRoot(root), { ...walk, read }))
+            yield { Ref: line(ref), Err: "" };
+        } catch (error) {
+          if (!(error instanceof NodeError)) throw error;
+          yield { Ref: "", Err: error.message };
+        }
+      }
+    },
+    text: lineOf,
+  }),
+  "refs/local": defineCommand({
+    help: "Lists all blocks that are stored here.",
+    returns: stream(refItem),
+    async *run({ node, signal }) {
+      for await (const cid of node.blocks.store.keys()) {
+        if (signal.aborted) return;
+        yield { Ref: cid.toString(), Err: "" };
+      }
+    },
+    text: lineOf,
+  }),
+} satisfies Commands;

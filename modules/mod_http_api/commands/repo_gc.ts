@@ -1,0 +1,65 @@
+/** What is done to all blocks: collecting those that nothing keeps, and checking them. */
+import { type Commands, defineCommand, stream } from "../command.ts";
+import { verifyBlocks } from "../node/blocks/verify.ts";
+import { NodeError } from "../node/errors.ts";
+import { collectGarbage } from "../node/pins/collect.ts";
+import { fields } from "../shape.ts";
+
+interface GcResult {
+  readonly Key: { readonly "/": string } | null;
+  readonly Error?: string;
+}
+
+export const commands = {
+  "repo/gc": defineCommand({
+    help: "Removes all blocks that nothing keeps.",
+    options: {
+      "stream-errors": { type: "bool", help: "Send failures among the results." },
+      quiet: { type: "bool", aliases: ["q"], help: "Print CIDs only." },
+    },
+    returns: stream(fields("GcResult", { Key: "link", "Error?": "string" })),
+    async *run({ node, options, signal }): AsyncGenerator<GcResult> {
+      const streamErrors = options["stream-errors"] === true;
+      const errors: string[] = [];
+      const release = await node.lock.exclude(signal);
+      try {
+        for await (const result of collectGarbage(node.blocks, node.pins, { signal })) {
+          if ("removed" in result) {
+            yield { Key: { "/": result.removed.toString() } };
+            continue;
+          }
+          errors.push(result.error);
+          if (streamErrors) yield { Key: null, Error: result.error };
+        }
+      } finally {
+        release();
+      }
+      if (errors.length > 0) {
+        throw new NodeError(streamErrors ? "encountered errors during gc run" : errors.join("; "));
+      }
+    },
+    text({ Key, Error: failed }, { options }) {
+      if (failed !== undefined) return `Error: ${failed}\n`;
+      return options.quiet === true ? `${Key?.["/"]}\n` : `removed ${Key?.["/"]}\n`;
+    },
+  }),
+  "repo/verify": defineCommand({
+    help: "Reads every block and checks it against its CID.",
+    returns: stream(fields("VerifyProgress", { Msg: "string", Progress: "int" })),
+    async *run({ node, signal }) {
+      let blocks = 0;
+      let corrupt = false;
+      for await (const { cid, fault } of verifyBlocks(node.blocks.store, signal)) {
+        if (fault !== undefined) {
+          corrupt = true;
+          yield { Msg: `block ${cid} was corrupt (${fault})`, Progress: 0 };
+        }
+        blocks += 1;
+        yield { Msg: "", Progress: blocks };
+      }
+      if (corrupt) throw new NodeError("verify complete, some blocks were corrupt");
+      yield { Msg: "verify complete, all blocks validated.", Progress: 0 };
+    },
+    text: ({ Msg, Progress }) => (Msg === "" ? `${Progress} blocks processed.\r` : `${Msg}\n`),
+  }),
+} satisfies Commands;

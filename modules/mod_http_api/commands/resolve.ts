@@ -1,0 +1,48 @@
+/** From a path to the one that it leads to. */
+
+import type { CID } from "multiformats/cid";
+import { type AnyCall, type Commands, defineCommand, value } from "../command.ts";
+import { cidText, parseCidWithBase } from "../node/cid/text.ts";
+import { resolvedPath } from "./shapes.ts";
+
+/** Writes CIDs as the path does that was asked for, unless a base is named. */
+function writerFor(path: string, call: AnyCall): (cid: CID) => string {
+  const named = (call.options["cid-base"] ?? "") !== "";
+  const own = named || path.startsWith("/ipns/") ? undefined : cidIn(path);
+  if (own === undefined) return call.cidText();
+  return (cid) => (own.cid.version === 0 ? cid.toString() : cidText(cid.toV1(), own.base));
+}
+
+function cidIn(path: string): ReturnType<typeof parseCidWithBase> | undefined {
+  const [first = "", , third = ""] = path.split("/");
+  try {
+    return parseCidWithBase(first === "" ? third : first);
+  } catch {
+    return undefined;
+  }
+}
+
+export const commands = {
+  resolve: defineCommand({
+    help: "Resolves a path or a name to the path of what it leads to.",
+    readOnly: true,
+    arguments: [{ name: "name", required: true, stdin: "first", help: "The path." }],
+    options: {
+      recursive: { type: "bool", aliases: ["r"], default: true, help: "Go on until it is no name any more." },
+      "dht-record-count": { type: "int", aliases: ["dhtrc"], help: "Records to ask the routing system for." },
+      "dht-timeout": {
+        type: "string",
+        aliases: ["dhtt"],
+        help: 'Longest time to ask the routing system, such as "30s"; 0 for no limit.',
+      },
+    },
+    returns: value(resolvedPath),
+    async run(call) {
+      const { name } = call.arguments;
+      const write = writerFor(name, call);
+      const { namespace, cid, remainder } = await call.node.resolve(name, call);
+      return { Path: ["", namespace, write(cid), ...remainder].join("/") };
+    },
+    text: ({ Path }) => `${Path}\n`,
+  }),
+} satisfies Commands;

@@ -1,0 +1,50 @@
+/** Shapes and options that several groups of commands share. */
+import type { Option } from "../command.ts";
+import { fields } from "../shape.ts";
+
+export const stringList = fields("stringList", { Strings: ["string"] });
+
+/** A file that was added, or what came of it so far. */
+export const addedItem = fields("AddEvent", {
+  Name: "string",
+  "Hash?": "string",
+  "Bytes?": "int64",
+  "Size?": "string",
+});
+
+export const blockStat = fields("BlockStat", { Key: "string", Size: "int" });
+
+export const refItem = fields("RefWrapper", { Ref: "string", Err: "string" });
+
+export const resolvedPath = fields("ResolvedPath", { Path: "string" });
+
+export const bitswapStat = fields("Stat", {
+  ProvideBufLen: "int",
+  Wantlist: ["link"],
+  Peers: ["string"],
+  BlocksReceived: "uint64",
+  DataReceived: "uint64",
+  BlocksSent: "uint64",
+  DataSent: "uint64",
+  DupBlksReceived: "uint64",
+  DupDataReceived: "uint64",
+  MessagesReceived: "uint64",
+});
+
+export const verbose = (help: string): Option => ({ type: "bool", aliases: ["v"], help });
+
+export const human: Option = { type: "bool", help: "Print sizes for people: 1K, 234M, 2G." };
+
+/** How identifiers of keys and names are written. */
+export const nameBase: Option = {
+  type: "string",
+  aliases: ["name-base"],
+  default: "base36",
+  help: "Encoding of identifiers: `b58mh`, or the multibase of a CID such as `base36`, `k`, `base32`, `b`.",
+};
+
+/** Of what is written anew: the CIDs in it. */
+export const cidOptions = {
+  "cid-version": { type: "int", aliases: ["cid-ver"], experimental: true, help: "Version of the CIDs to make." },
+  hash: { type: "string", experimental: true, help: "Hash function to use; CIDs become version 1 with it." },
+} as const satisfies Record<string, Option>;

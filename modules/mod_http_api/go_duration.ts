@@ -1,0 +1,2 @@
+/** Durations as Go writes and reads them: the node needs them, too. */
+export * from "./node/go/duration.ts";

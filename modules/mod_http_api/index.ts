@@ -1,0 +1,129 @@
+/** The RPC API of the node, under `/api/v0`, and the node itself. */
+import { isIPv6 } from "node:net";
+import { join } from "node:path";
+import type { ListeningPort, Module } from "../../core/types.ts";
+import { CommandLog } from "./command_log.ts";
+import { table } from "./commands/index.ts";
+import type { ConfiguredHeaders } from "./cors.ts";
+import { HeldNode } from "./held_node.ts";
+import { mountApi } from "./mount.ts";
+import { createNode, type Node } from "./node/index.ts";
+import { options } from "./options.ts";
+import { tokensFrom } from "./tokens.ts";
+
+export { options };
+export const depends = ["http"];
+/** One node, whatever hosts there are. */
+export const global = true;
+
+/** What `module.depends("http_api")` gives. */
+export interface HttpApi {
+  readonly node: Node;
+}
+
+type ApiModule = Module<typeof options>;
+
+export default async function load(module: ApiModule): Promise<HttpApi> {
+  const settings = nodeSettings(module);
+  let held: HeldNode | undefined;
+  let opening: Promise<void> | undefined;
+  const own = () => {
+    if (held === undefined) throw new Error("The node has not been opened yet");
+    return held.node;
+  };
+  const take = (taken: HeldNode) => {
+    held = taken;
+    module.on_release("the node", taken.hold(), "node");
+  };
+  const open = async () => take(await openNode(module, settings));
+
+  module.save = () => held;
+  module.restore = async (former: unknown) => {
+    if (!(former instanceof Object)) return;
+    const { settings: old } = former as HeldNode;
+    if (old === JSON.stringify(settings)) take(former as HeldNode);
+    else await open();
+  };
+  if (module.serves() && module.reloading !== true) await open();
+
+  module.ready = () => own().repo.announceApi(addressOf(module.listening()));
+  module.hook("server-stopping", () => held?.node.repo.announceApi(undefined));
+  mountApi(module as Module, {
+    table,
+    log: new CommandLog(),
+    tokens: tokensFrom(module.get_option("api_tokens")),
+    hosts: new Set(module.get_option_array("api_hosts")?.map((name) => name.toLowerCase())),
+    headers: () => (held === undefined ? {} : headersOf(held.node)),
+    prepare: () => (held === undefined ? (opening ??= open()) : undefined),
+    get node() {
+      return held?.node;
+    },
+    operator: { stop: () => module.stop_server(), mayEdit: module.get_option_boolean("api_config_edit") === true },
+    fault: (command, thrown) =>
+      module.log.error("command %s failed: %s", command, thrown instanceof Error ? thrown.stack : String(thrown)),
+  });
+  return {
+    get node() {
+      return own();
+    },
+  };
+}
+
+interface NodeSettings {
+  readonly repo: string;
+  readonly profile: string | undefined;
+}
+
+function nodeSettings(module: ApiModule): NodeSettings {
+  return {
+    repo: module.get_option_path("api_repo") ?? join(module.data_path(), "repo"),
+    profile: module.get_option_string("api_profile"),
+  };
+}
+
+/** @throws Error that names the folder: the node's own texts need not */
+async function openNode(module: ApiModule, settings: NodeSettings): Promise<HeldNode> {
+  try {
+    const node = await createNode({
+      ...settings,
+      apiAddress: addressOf(module.listening()) ?? configuredAddress(module as Module),
+      onNotice: (sentence) => module.log.warn("%s", sentence),
+    });
+    if (node.repo.isNew) module.log.info("made the repo %s of %s", node.repo.path, node.repo.identity.peerId);
+    node.log.listen(({ level, system, message }) =>
+      module.log(
+        level === "debug" || level === "info" || level === "warn" ? level : "error",
+        "%s: %s",
+        system,
+        message,
+      ),
+    );
+    return new HeldNode(node, JSON.stringify(settings));
+  } catch (error) {
+    throw new Error(`the repo ${settings.repo} does not open: ${(error as Error).message}`, { cause: error });
+  }
+}
+
+/** The first plain HTTP address as a multiaddr, as this machine reaches it. */
+function addressOf(ports: readonly ListeningPort[]): string | undefined {
+  const found = ports.find(({ scheme }) => scheme === "http");
+  return found && multiaddr(found.address, found.port);
+}
+
+/** Where it will listen, as far as the options tell. */
+function configuredAddress(module: Module): string | undefined {
+  const [port = 5280] = module.get_option<readonly unknown[]>("http_ports") ?? [];
+  const [address = "127.0.0.1"] = module.get_option_array("http_interfaces") ?? [];
+  return typeof port === "number" ? multiaddr(address, port) : undefined;
+}
+
+function multiaddr(address: string, port: number): string {
+  if (isIPv6(address) && address !== "::") return `/ip6/${address}/tcp/${port}`;
+  return `/ip4/${["::", "*", "0.0.0.0"].includes(address) ? "127.0.0.1" : address}/tcp/${port}`;
+}
+
+/** `API.HTTPHeaders`; a name without a list has none. */
+function headersOf(node: Node): ConfiguredHeaders {
+  const configured = Object.entries(node.repo.config.value("API.HTTPHeaders") ?? {});
+  return Object.fromEntries(configured.map(([name, values]) => [name, values ?? []]));
+}

@@ -1,0 +1,57 @@
+/** New blocks, put in batches: a promise and a place in the store's queue for many blocks instead of for each. */
+import type { Block } from "./store.ts";
+
+interface Sink {
+  put(blocks: readonly Block[]): Promise<void>;
+}
+
+/** A batch is put when it has this many blocks or bytes. */
+const fullCount = 512;
+const fullBytes = 1024 * 1024;
+
+/**
+ * Takes blocks one by one. Those of an unfinished batch are not to be seen yet: `flush` puts them. After a put has
+ * failed every later call fails the same way.
+ */
+export class BlockBatch {
+  readonly #store: Sink;
+  #blocks: Block[] = [];
+  #bytes = 0;
+  #running = new Set<Promise<void>>();
+  #failure: { readonly reason: unknown } | undefined;
+
+  constructor(store: Sink) {
+    this.#store = store;
+  }
+
+  /** What it returns is waited for before more is added: that is the backpressure of the store. */
+  readonly add = (block: Block): Promise<void> | undefined => {
+    this.#blocks.push(block);
+    this.#bytes += block.bytes.length;
+    return this.#blocks.length >= fullCount || this.#bytes >= fullBytes ? this.#put() : undefined;
+  };
+
+  /** Resolves when all that was added is in the store. */
+  async flush(): Promise<void> {
+    if (this.#blocks.length > 0 && this.#failure === undefined) this.#put();
+    await Promise.allSettled(this.#running);
+    if (this.#failure !== undefined) throw this.#failure.reason;
+  }
+
+  #put(): Promise<void> {
+    const blocks = this.#blocks;
+    this.#blocks = [];
+    this.#bytes = 0;
+    if (this.#failure !== undefined) return Promise.reject(this.#failure.reason);
+    const running = this.#store.put(blocks);
+    this.#running.add(running);
+    running.then(
+      () => this.#running.delete(running),
+      (reason: unknown) => {
+        this.#running.delete(running);
+        this.#failure ??= { reason };
+      },
+    );
+    return running;
+  }
+}

@@ -1,0 +1,36 @@
+/** Blocks of given bytes under a CID of one's choice (storage section 4, "block/put"). */
+import { CID } from "multiformats/cid";
+import { codecNamed } from "../cid/codecs.ts";
+import { type HashFunction, hashNamed, multihash, sha256 } from "../cid/hashes.ts";
+import { NodeError } from "../errors.ts";
+import type { Block } from "./store.ts";
+
+export interface BlockForm {
+  /** Undefined: version 0, which has one codec and one hash function. */
+  readonly codec: number | undefined;
+  readonly hash: HashFunction;
+  /** Bytes of the digest; negative: all. */
+  readonly length: number;
+}
+
+/** `format` is `v0` or the name of a codec; empty: version 0 if it can be. @throws NodeError */
+export function blockForm(format: string, hashName: string, length: number): BlockForm {
+  const hash = hashNamed(hashName);
+  if (hash === undefined) throw new NodeError(`unrecognized multihash function: ${hashName}`);
+  const plain = hash === sha256 && (length === -1 || length === sha256.length);
+  const name = format === "" ? (plain ? "v0" : "protobuf") : format;
+  if (name === "v0") {
+    if (!plain) throw new NodeError("only sha2-255-32 is allowed with CIDv0");
+    return { codec: undefined, hash, length };
+  }
+  const codec = codecNamed(name);
+  if (codec === undefined) throw new NodeError(`unrecognized format: ${name}`);
+  return { codec, hash, length };
+}
+
+/** @throws NodeError when there is no such digest */
+export async function makeBlock(bytes: Uint8Array, { codec, hash, length }: BlockForm): Promise<Block> {
+  const made = await multihash(hash, bytes, length);
+  const cid = codec === undefined ? CID.createV0(made as never) : CID.createV1(codec, made);
+  return { cid, bytes };
+}

@@ -1,0 +1,118 @@
+/** Gives back the room of dead bytes: what a segment still holds goes to the end of the log, then its file goes. */
+import type { SegmentFiles } from "./files.ts";
+import { cidOf, fileHead, nameOf, readRecord, recordSections, type Statement, segmentAt } from "./format.ts";
+import { unused } from "./index.ts";
+import type { Ledger } from "./ledger.ts";
+import type { Log } from "./log.ts";
+import type { Notice } from "./recovery.ts";
+import { SectionReader } from "./scan.ts";
+
+export interface Parts {
+  readonly files: SegmentFiles;
+  readonly ledger: Ledger;
+  readonly log: Log;
+  readonly notice: Notice;
+  /** Throws when the work has to end. */
+  readonly check: () => void;
+}
+
+/** Segments of which less than this share is of use are rewritten. */
+const worthKeeping = 0.6;
+/**
+ * One segment after the other: before one is gone the next is not begun, so that no more than one segment of room is
+ * needed. From the oldest on, since only what is the oldest can forget its records of deletions. It may end at any point, by a fault too: what was moved is in the log twice, and the later
+ * place counts.
+ */
+export async function compactSegments(parts: Parts): Promise<void> {
+  const { ledger, log } = parts;
+  await settle(parts);
+  const last = segmentAt(log.end);
+  const tried = new Set<number>();
+  for (;;) {
+    const segment = next(parts, (number) => number <= last && !tried.has(number));
+    if (segment === undefined) return;
+    tried.add(segment);
+    if (segment === segmentAt(log.end)) log.turn();
+    if (await moveOut(parts, segment)) {
+      await settle(parts);
+      if ((ledger.usage.get(segment)?.live ?? 0) === 0) {
+        await drop(parts, segment);
+        continue;
+      }
+    }
+    parts.notice(`${nameOf(segment)} is damaged: it is kept as it is`);
+  }
+}
+
+/** All that was appended is on the disk and in the index. */
+async function settle({ log, ledger }: Parts): Promise<void> {
+  await log.sync();
+  await ledger.apply(log.synced);
+}
+
+/** The next segment to rewrite: first those that cost nothing, then from the oldest on. */
+function next({ ledger, log }: Parts, eligible: (segment: number) => boolean): number | undefined {
+  const oldest = oldestOf(log);
+  let chosen: number | undefined;
+  for (const segment of [...log.lengths.keys()].sort((a, b) => a - b)) {
+    const { live, stated, buried } = ledger.usage.get(segment) ?? unused;
+    // A record must go on to deny what an older segment may still hold. Where nothing but records is left in the oldest
+    // segment, few of them can be of use: to say those again costs little.
+    const needed = segment === oldest ? live && live + stated : live + stated + buried;
+    const held = (log.lengths.get(segment) ?? 0) - fileHead.length;
+    if (!eligible(segment) || held <= 0 || needed >= held * worthKeeping) continue;
+    if (needed === 0) return segment;
+    chosen ??= segment;
+  }
+  return chosen;
+}
+
+const oldestOf = ({ lengths }: Log): number => Math.min(...lengths.keys());
+
+/** Appends to the log what of a segment is of use; false when it could not be read to its end. */
+async function moveOut(parts: Parts, segment: number): Promise<boolean> {
+  const { files, ledger, log } = parts;
+  const oldest = segment === oldestOf(log);
+  const length = log.lengths.get(segment) ?? 0;
+  const used = ledger.usage.get(segment) ?? unused;
+  if (used.length === length && used.live + used.stated + used.buried === 0) return true;
+  return files.use(segment, async (file) => {
+    const reader = new SectionReader(file, fileHead.length, length, { withData: true });
+    for (let found = await reader.next(); found !== undefined; found = await reader.next()) {
+      parts.check();
+      if (!log.hasRoom) await log.room();
+      if (ledger.crowded) await settle(parts);
+      // From here on nothing is awaited: what is appended is true when it is appended.
+      const statements = readRecord(found);
+      if (statements !== undefined) {
+        restate(parts, statements, oldest);
+        continue;
+      }
+      const stored = ledger.find(found.multihash);
+      if (stored?.place?.segment !== segment || stored.place.offset !== found.offset) continue;
+      const { place, multihash } = log.append(cidOf(stored.forms[0] as number, found.multihash), found.data);
+      ledger.set(multihash, stored, { forms: stored.forms, place }, log.end);
+    }
+    return reader.damage === undefined;
+  });
+}
+
+/** Says again what is true now of the blocks of a record. A deletion need not be said when nothing is older. */
+function restate({ ledger, log }: Parts, statements: readonly Statement[], oldest: boolean): void {
+  const still = statements.flatMap(({ multihash, forms }) => {
+    const stored = ledger.find(multihash);
+    if (stored === undefined) return forms.length === 0 && !oldest ? [{ multihash, forms }] : [];
+    return [{ multihash, forms: stored.forms }];
+  });
+  for (const { bytes, buried } of recordSections(still)) {
+    log.appendRecord(bytes);
+    ledger.note(bytes.length, buried, log.end);
+  }
+}
+
+async function drop({ files, ledger, log }: Parts, segment: number): Promise<void> {
+  await ledger.mark(segment, true);
+  log.lengths.delete(segment);
+  await files.remove(segment);
+  await ledger.mark(segment, undefined);
+}

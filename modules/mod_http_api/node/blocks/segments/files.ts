@@ -1,0 +1,188 @@
+/** The files of the segments: the few operations that the store needs, and who is reading what. */
+import * as fs from "node:fs";
+import { dirname, join } from "node:path";
+import { fileHead, nameOf, numberOf } from "./format.ts";
+
+/** An open file. Every operation says where: there is no position of its own. */
+export interface SegmentFile {
+  /** Bytes read; fewer than asked for only at the end of the file. */
+  read(into: Uint8Array, at: number): Promise<number>;
+  /** Bytes written: perhaps fewer than given. */
+  write(from: readonly Uint8Array[], at: number): Promise<number>;
+  /** Resolves when data and length are on the disk. */
+  sync(): Promise<void>;
+  truncate(length: number): Promise<void>;
+  size(): Promise<number>;
+  close(): Promise<void>;
+}
+
+/** The file system as the store sees it: tests put faults here. */
+export interface SegmentFs {
+  /** Names in a folder, which is made when missing. */
+  list(folder: string): Promise<string[]>;
+  open(path: string, create: boolean): Promise<SegmentFile>;
+  remove(path: string): Promise<void>;
+  /** Resolves when names that came and went in a folder are on the disk. */
+  syncFolder(folder: string): Promise<void>;
+}
+
+function call<T>(start: (done: (error: Error | null, result: T) => void) => void): Promise<T> {
+  return new Promise((resolve, reject) => start((error, result) => (error ? reject(error) : resolve(result))));
+}
+
+class DiskFile implements SegmentFile {
+  readonly #fd: number;
+
+  constructor(fd: number) {
+    this.#fd = fd;
+  }
+
+  async read(into: Uint8Array, at: number): Promise<number> {
+    let done = 0;
+    while (done < into.length) {
+      const read = await call<number>((end) => fs.read(this.#fd, into, done, into.length - done, at + done, end));
+      if (read === 0) break;
+      done += read;
+    }
+    return done;
+  }
+
+  write(from: readonly Uint8Array[], at: number): Promise<number> {
+    return call((end) => fs.writev(this.#fd, from, at, end));
+  }
+
+  sync(): Promise<void> {
+    return call((end) => fs.fdatasync(this.#fd, (error) => end(error, undefined)));
+  }
+
+  truncate(length: number): Promise<void> {
+    return call((end) => fs.ftruncate(this.#fd, length, (error) => end(error, undefined)));
+  }
+
+  size(): Promise<number> {
+    return call<fs.Stats>((end) => fs.fstat(this.#fd, end)).then(({ size }) => size);
+  }
+
+  close(): Promise<void> {
+    return call((end) => fs.close(this.#fd, (error) => end(error, undefined)));
+  }
+}
+
+export const diskFs: SegmentFs = {
+  async list(folder) {
+    await fs.promises.mkdir(folder, { recursive: true });
+    await fs.promises.access(folder, fs.constants.R_OK | fs.constants.W_OK);
+    return fs.promises.readdir(folder);
+  },
+  open: async (path, create) => new DiskFile(await call((end) => fs.open(path, create ? "w+" : "r+", 0o644, end))),
+  remove: (path) => fs.promises.rm(path, { force: true }),
+  async syncFolder(folder) {
+    // Windows neither needs nor allows it.
+    if (process.platform === "win32") return;
+    const handle = await fs.promises.open(folder, "r");
+    await handle.sync().finally(() => handle.close());
+  },
+};
+
+interface Opened {
+  readonly file: Promise<SegmentFile>;
+  users: number;
+  /** Called when the last user is through, once somebody wants to close it. */
+  idle: (() => void) | undefined;
+}
+
+/** Opens each segment once, and closes it only when nobody uses it. */
+export class SegmentFiles {
+  readonly folder: string;
+  readonly #fs: SegmentFs;
+  readonly #opened = new Map<number, Opened>();
+
+  constructor(folder: string, seam: SegmentFs) {
+    this.folder = folder;
+    this.#fs = seam;
+  }
+
+  /** Numbers of the segments that are there, in order. */
+  async list(): Promise<number[]> {
+    const names = await this.#fs.list(this.folder);
+    return names.flatMap((name) => numberOf(name) ?? []).sort((a, b) => a - b);
+  }
+
+  /** Hands the file to `use`; it stays open until `use` is through, and mostly for longer. */
+  async use<T>(segment: number, use: (file: SegmentFile) => Promise<T>): Promise<T> {
+    const opened = this.#opened.get(segment) ?? this.#add(segment, false);
+    opened.users += 1;
+    try {
+      return await use(await opened.file);
+    } finally {
+      opened.users -= 1;
+      if (opened.users === 0) opened.idle?.();
+    }
+  }
+
+  /** Makes an empty segment, or empties a leftover of that name; it is on the disk, name and all, when it resolves. */
+  async begin(segment: number): Promise<void> {
+    const leftover = await this.#opened.get(segment)?.file;
+    await leftover?.truncate(0);
+    const file = leftover ?? (await this.#add(segment, true).file);
+    await writeAll(file, [fileHead], 0);
+    await file.sync();
+    await this.#fs.syncFolder(this.folder);
+  }
+
+  /** Resolves when the name of the folder itself is on the disk. */
+  syncParent(): Promise<void> {
+    return this.#fs.syncFolder(dirname(this.folder));
+  }
+
+  /** Takes the file away for good, when the reads that are under way have ended. */
+  async remove(segment: number): Promise<void> {
+    await this.#close(segment);
+    await this.#fs.remove(join(this.folder, nameOf(segment)));
+    await this.#fs.syncFolder(this.folder);
+  }
+
+  async close(): Promise<void> {
+    await Promise.all([...this.#opened.keys()].map((segment) => this.#close(segment)));
+  }
+
+  #add(segment: number, create: boolean): Opened {
+    const file = this.#fs.open(join(this.folder, nameOf(segment)), create);
+    const opened: Opened = { file, users: 0, idle: undefined };
+    this.#opened.set(segment, opened);
+    // A failure is not kept: the next one tries again.
+    file.catch(() => this.#opened.delete(segment));
+    return opened;
+  }
+
+  async #close(segment: number): Promise<void> {
+    const opened = this.#opened.get(segment);
+    if (opened === undefined) return;
+    if (opened.users > 0) {
+      await new Promise<void>((resolve) => {
+        opened.idle = resolve;
+      });
+    }
+    this.#opened.delete(segment);
+    const file = await opened.file.catch(() => undefined);
+    await file?.close();
+  }
+}
+
+/** Writes all of it, however often it takes. */
+export async function writeAll(file: SegmentFile, parts: readonly Uint8Array[], at: number): Promise<void> {
+  let left = parts;
+  let offset = at;
+  while (left.length > 0) {
+    let written = await file.write(left, offset);
+    if (written === 0) throw new Error("nothing could be written");
+    offset += written;
+    let done = 0;
+    while (done < left.length && written >= (left[done] as Uint8Array).length) {
+      written -= (left[done] as Uint8Array).length;
+      done += 1;
+    }
+    left = left.slice(done);
+    if (written > 0) left = [(left[0] as Uint8Array).subarray(written), ...left.slice(1)];
+  }
+}

@@ -1,0 +1,211 @@
+/** What is stored, as the log says up to its end: the index, and over it what is not in the index yet. */
+import { keyOf, offsetAt, type Place, type Position, segmentAt } from "./format.ts";
+import type { SegmentIndex, State, Stored, Usage } from "./index.ts";
+import { unused } from "./index.ts";
+
+interface Recent {
+  readonly multihash: Uint8Array;
+  readonly stored: Stored;
+  /** Where the log says so. */
+  readonly end: Position;
+  /** What it said before, as long as that is not in the index: the index may stop between the two. */
+  previous: Recent | undefined;
+}
+
+interface Note {
+  readonly bytes: number;
+  readonly buried: boolean;
+  readonly end: Position;
+}
+
+/** So many multihashes, or so many bytes of the log, are taken into the index at a time. */
+const dueEntries = 8192;
+const dueBytes = 64 * 1024 * 1024;
+const crowdedEntries = 64 * 1024;
+
+const nothing: Stored = { forms: [], place: undefined };
+const sizeOf = (place: Place): number => place.head + place.length;
+const countOf = ({ forms, place }: Stored): number => (place === undefined ? 0 : forms.length);
+
+/** The last thing that the log said before a position. */
+function before(latest: Recent, position: Position): Recent | undefined {
+  let entry: Recent | undefined = latest;
+  while (entry !== undefined && entry.end > position) entry = entry.previous;
+  return entry;
+}
+
+export class Ledger {
+  readonly index: SegmentIndex;
+  #state: State;
+  readonly #usage: Map<number, Usage>;
+  /** By key. */
+  readonly #recent = new Map<string, Recent>();
+  #notes: Note[] = [];
+  /** Where the log ends in each segment that it came to since the last `apply`. */
+  readonly #reached = new Map<number, Position>();
+  #blocks: number;
+  /** The last write to the index; they come one after the other. */
+  #writing: Promise<void> = Promise.resolve();
+  #queued = 0;
+
+  readonly #lastBytes: (position: Position) => Promise<Uint8Array>;
+
+  /** `lastBytes` reads the log before a position, as `State.last` has it. */
+  constructor(
+    index: SegmentIndex,
+    { state, usage }: { readonly state: State; readonly usage: Map<number, Usage> },
+    lastBytes: (position: Position) => Promise<Uint8Array>,
+  ) {
+    this.index = index;
+    this.#lastBytes = lastBytes;
+    this.#state = state;
+    this.#usage = usage;
+    this.#blocks = state.blocks;
+  }
+
+  /** Forms stored. */
+  get blocks(): number {
+    return this.#blocks;
+  }
+
+  /** As of the last `apply`. */
+  get usage(): ReadonlyMap<number, Usage> {
+    return this.#usage;
+  }
+
+  /** More is waiting for the index than should be held in memory. */
+  get crowded(): boolean {
+    return this.#recent.size > crowdedEntries;
+  }
+
+  /** Whether `apply` is worth its while, and not under way. */
+  due(position: Position): boolean {
+    if (this.#queued > 0) return false;
+    return this.#recent.size >= dueEntries || position - this.#state.position >= dueBytes;
+  }
+
+  /** Whether something is waiting for the index. */
+  get behind(): boolean {
+    return this.#recent.size > 0 || this.#notes.length > 0;
+  }
+
+  find(multihash: Uint8Array): Stored | undefined {
+    const recent = this.#recent.get(keyOf(multihash));
+    if (recent === undefined) return this.index.find(multihash);
+    return recent.stored.forms.length === 0 ? undefined : recent.stored;
+  }
+
+  /** `old` is what `find` says; `multihash` must stay as it is. Undefined deletes. */
+  set(multihash: Uint8Array, old: Stored | undefined, stored: Stored | undefined, end: Position): void {
+    const key = keyOf(multihash);
+    this.#blocks += countOf(stored ?? nothing) - countOf(old ?? nothing);
+    const previous = this.#recent.get(key);
+    this.#recent.set(key, { multihash, stored: stored ?? nothing, end, previous });
+    this.reach(end);
+  }
+
+  /** A record was put to the log. */
+  note(bytes: number, buried: boolean, end: Position): void {
+    this.#notes.push({ bytes, buried, end });
+    this.reach(end);
+  }
+
+  /** The log has come so far. */
+  reach(end: Position): void {
+    this.#reached.set(segmentAt(end), end);
+  }
+
+  /** Multihashes that are not in the index yet. */
+  recent(): { multihash: Uint8Array; stored: Stored }[] {
+    return [...this.#recent.values()];
+  }
+
+  /** Takes into the index what the log says before `position`, which must be on the disk. */
+  apply(position: Position): Promise<void> {
+    return this.#serial(() => this.#apply(position));
+  }
+
+  /** A segment whose file is about to go, or (undefined) is gone. On the disk when it resolves. */
+  mark(segment: number, dropping: true | undefined): Promise<void> {
+    return this.#serial(async () => {
+      const used = dropping && { ...(this.#usage.get(segment) ?? unused), dropping };
+      await this.index.write({ state: this.#state, usage: new Map([[segment, used]]) });
+      if (used === undefined) this.#usage.delete(segment);
+      else this.#usage.set(segment, used);
+    });
+  }
+
+  /** The index is whole: what has no place is not stored. */
+  async finish(): Promise<void> {
+    for (let after: Uint8Array | undefined; ; ) {
+      const page = this.index.page(after, 1000);
+      const lost = page.filter(({ stored }) => stored.place === undefined);
+      const blocks = lost.map(({ multihash }) => ({ multihash, stored: nothing }));
+      if (lost.length > 0) await this.index.write({ state: this.#state, blocks });
+      after = page.at(-1)?.multihash;
+      if (after === undefined) break;
+    }
+    const state = { ...this.#state, rebuilding: false };
+    await this.index.write({ state });
+    this.#state = state;
+  }
+
+  /** Resolves when the index is at rest. */
+  async close(): Promise<void> {
+    await this.#writing.catch(() => {});
+    await this.index.close();
+  }
+
+  #serial(write: () => Promise<void>): Promise<void> {
+    this.#queued += 1;
+    this.#writing = this.#writing.catch(() => {}).then(write);
+    return this.#writing.finally(() => {
+      this.#queued -= 1;
+    });
+  }
+
+  async #apply(position: Position): Promise<void> {
+    if (position <= this.#state.position) return;
+    const usage = new Map<number, Usage>();
+    const change = (segment: number, how: (used: Usage) => Partial<Usage>): void => {
+      const used = usage.get(segment) ?? this.#usage.get(segment) ?? unused;
+      usage.set(segment, { ...used, ...how(used) });
+    };
+    for (const [segment, end] of this.#reached) {
+      if (segment <= segmentAt(position)) change(segment, () => ({ length: offsetAt(Math.min(end, position)) }));
+    }
+    const blocks: Recent[] = [];
+    let count = this.#state.blocks;
+    for (const latest of this.#recent.values()) {
+      const entry = before(latest, position);
+      if (entry === undefined) continue;
+      const { place } = entry.stored;
+      const old = this.index.find(entry.multihash) ?? nothing;
+      if (old.place) change(old.place.segment, ({ live }) => ({ live: live - sizeOf(old.place as Place) }));
+      if (place) change(place.segment, ({ live }) => ({ live: live + sizeOf(place) }));
+      count += countOf(entry.stored) - countOf(old);
+      blocks.push(entry);
+    }
+    for (const { bytes, buried, end } of this.#notes) {
+      if (end > position) break;
+      change(segmentAt(end), (used) => (buried ? { buried: used.buried + bytes } : { stated: used.stated + bytes }));
+    }
+    const state = { ...this.#state, position, blocks: count, last: await this.#lastBytes(position) };
+    await this.index.write({ state, blocks, usage });
+
+    this.#state = state;
+    for (const [segment, used] of usage) this.#usage.set(segment, used);
+    for (const entry of blocks) {
+      const key = keyOf(entry.multihash);
+      const latest = this.#recent.get(key);
+      if (latest === entry) this.#recent.delete(key);
+      for (let later = latest; later !== undefined; later = later.previous) {
+        if (later.previous === entry) later.previous = undefined;
+      }
+    }
+    this.#notes = this.#notes.filter(({ end }) => end > position);
+    for (const [segment, end] of this.#reached) {
+      if (end <= position) this.#reached.delete(segment);
+    }
+  }
+}

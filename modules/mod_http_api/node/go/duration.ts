@@ -1,0 +1,62 @@
+/** Durations as Go writes and reads them. */
+
+import { NodeError } from "../errors.ts";
+import { quote } from "./text.ts";
+
+const units: Readonly<Record<string, number>> = {
+  ns: 1e-6,
+  us: 1e-3,
+  µs: 1e-3,
+  μs: 1e-3,
+  ms: 1,
+  s: 1000,
+  m: 60_000,
+  h: 3_600_000,
+};
+
+/** Largest duration, in milliseconds: 63 bits of nanoseconds. */
+const most = 2 ** 63 / 1e6;
+
+/** Milliseconds of `1h30m`, `1.5s`, `-10ms`, `0`. @throws NodeError with Go's text */
+export function parseDuration(text: string): number {
+  const invalid = () => new NodeError(`time: invalid duration ${quote(text)}`);
+  const [, sign, rest = ""] = /^([+-]?)(.*)$/s.exec(text) ?? [];
+  if (rest === "0") return 0;
+  if (rest === "") throw invalid();
+  let total = 0;
+  let left = rest;
+  while (left !== "") {
+    const [whole, number = ""] = /^([0-9]*\.?[0-9]*)/.exec(left) ?? [""];
+    if (!/[0-9]/.test(number)) throw invalid();
+    left = left.slice(whole.length);
+    const unit = /^[^.0-9]*/.exec(left)?.[0] ?? "";
+    if (unit === "") throw new NodeError(`time: missing unit in duration ${quote(text)}`);
+    const size = units[unit];
+    if (size === undefined) throw new NodeError(`time: unknown unit ${quote(unit)} in duration ${quote(text)}`);
+    total += Number(number) * size;
+    left = left.slice(unit.length);
+  }
+  if (total >= most) throw invalid();
+  return sign === "-" ? -total : total;
+}
+
+/** `1h0m0s`, `1.5s`, `20ms`, `0s`: as Go prints so many milliseconds. */
+export function formatDuration(milliseconds: number): string {
+  const nanoseconds = Math.round(Math.abs(milliseconds) * 1e6);
+  const sign = milliseconds < 0 ? "-" : "";
+  if (nanoseconds === 0) return "0s";
+  const small = smallUnits.find(([, size]) => nanoseconds < size * 1000);
+  if (small !== undefined) return `${sign}${nanoseconds / small[1]}${small[0]}`;
+  const minutes = Math.floor(nanoseconds / 6e10);
+  const seconds = Math.round(nanoseconds - minutes * 6e10) / 1e9;
+  const hours = Math.floor(minutes / 60);
+  const whole = hours > 0 ? `${hours}h${minutes % 60}m` : minutes > 0 ? `${minutes}m` : "";
+  return `${sign}${whole}${seconds}s`;
+}
+
+/** For what is shorter than a second. */
+const smallUnits = [
+  ["ns", 1],
+  ["µs", 1e3],
+  ["ms", 1e6],
+] as const;

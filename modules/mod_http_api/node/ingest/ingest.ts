@@ -1,0 +1,195 @@
+/**
+ * Adding to a node: blocks are stored in batches, roots pinned, and what is told is there.
+ *
+ * The promise of an add hangs on roots: when the line of a root (a top-level entry, or the wrapper around all) goes
+ * out, it and all below it are on the disk, pinned if that was asked for, and no crash takes them away. Lines of files
+ * inside a directory go out as they are built and say no more than that. Behind a root that waits for the disk further
+ * entries are taken in; all roots that have come meanwhile share the next flush and the next transaction of pins.
+ */
+import type { CID } from "multiformats/cid";
+import { BlockBatch } from "../blocks/batch.ts";
+import type { Blocks } from "../blocks/blocks.ts";
+import { requireAllowed } from "../cid/hashes.ts";
+import type { Release, SharedLock } from "../lock.ts";
+import type { Pins } from "../pins/pins.ts";
+import { type AddEntry, type AddEvent, type AddSettings, addTree } from "../unixfs/add.ts";
+import type { BlockSink } from "../unixfs/build.ts";
+
+/** What of a node is needed to add to it. */
+export interface Vault {
+  readonly blocks: Blocks;
+  readonly pins: Pins;
+  readonly lock: SharedLock;
+  sync(): Promise<void>;
+}
+
+export interface IngestOptions {
+  /** Pin every root recursively. */
+  readonly pin: boolean;
+  readonly signal?: AbortSignal | undefined;
+}
+
+/** Events that may wait for the disk or for the reader; then no more is taken in. */
+const mostHeld = 1024;
+
+/** Nothing is stored: what would come out. */
+export function rehearse(entries: AsyncIterable<AddEntry>, settings: AddSettings): AsyncIterable<AddEvent> {
+  const sink: BlockSink = ({ cid }) => {
+    requireAllowed(cid.multihash);
+    return undefined;
+  };
+  return addTree(entries, settings, sink);
+}
+
+/**
+ * Imports, stores and pins. Collection of garbage waits; between two entries it is let through when it wants to, and
+ * spares what was built so far.
+ *
+ * @throws what the import throws, after the events before it; or what the stores throw
+ */
+export async function* ingest(
+  vault: Vault,
+  entries: AsyncIterable<AddEntry>,
+  settings: AddSettings,
+  options: IngestOptions,
+): AsyncGenerator<AddEvent, void, undefined> {
+  const session = new Session(vault, options);
+  await session.enter();
+  try {
+    yield* session.events(entries, settings);
+  } finally {
+    await session.leave();
+  }
+}
+
+class Session {
+  readonly #vault: Vault;
+  readonly #options: IngestOptions;
+  readonly #batch: BlockBatch;
+  /** Built and not yet below a root that is told. */
+  readonly #building: CID[] = [];
+  /** Events that wait to be told, in order. */
+  readonly #held: AddEvent[] = [];
+  /** So many of them may be told. */
+  #free = 0;
+  #over = false;
+  #stopped = false;
+  #failure: { readonly reason: unknown } | undefined;
+  #pumping: Promise<void> = Promise.resolve();
+  #committing: Promise<void> | undefined;
+  #release: Release = () => {};
+  #unguard: () => void = () => {};
+  readonly #changed = new Signal();
+
+  constructor(vault: Vault, options: IngestOptions) {
+    this.#vault = vault;
+    this.#options = options;
+    this.#batch = new BlockBatch(vault.blocks);
+  }
+
+  async enter(): Promise<void> {
+    this.#release = await this.#vault.lock.share(this.#options.signal);
+    this.#unguard = this.#vault.pins.guard(() => this.#building);
+  }
+
+  async leave(): Promise<void> {
+    this.#stopped = true;
+    this.#changed.tell();
+    try {
+      await this.#pumping;
+      await this.#committing;
+    } finally {
+      this.#unguard();
+      this.#release();
+    }
+  }
+
+  async *events(entries: AsyncIterable<AddEntry>, settings: AddSettings): AsyncGenerator<AddEvent, void, undefined> {
+    this.#pumping = this.#pump(entries, settings);
+    for (;;) {
+      if (this.#free > 0) {
+        this.#free -= 1;
+        const event = this.#held.shift() as AddEvent;
+        if (this.#held.length === mostHeld - 1) this.#changed.tell();
+        yield event;
+      } else if ((this.#over || this.#failure !== undefined) && this.#committing === undefined) {
+        break;
+      } else {
+        await this.#changed.next();
+      }
+    }
+    if (this.#failure !== undefined) throw this.#failure.reason;
+  }
+
+  /** Takes entries in. Never rejects. */
+  async #pump(entries: AsyncIterable<AddEntry>, settings: AddSettings): Promise<void> {
+    try {
+      for await (const event of addTree(entries, settings, this.#batch.add)) {
+        this.#hold(event);
+        if (event.built !== undefined && this.#vault.lock.contended) await this.#giveWay();
+        while (this.#held.length >= mostHeld && !this.#stopped) await this.#changed.next();
+        if (this.#stopped || this.#failure !== undefined) break;
+      }
+    } catch (reason) {
+      this.#failure ??= { reason };
+    }
+    this.#over = true;
+    this.#changed.tell();
+  }
+
+  #hold(event: AddEvent): void {
+    this.#held.push(event);
+    if (event.built !== undefined) this.#building.push(event.built.cid);
+    if (event.root === true) this.#committing ??= this.#commit();
+    else if (this.#committing === undefined) this.#free = this.#held.length;
+    this.#changed.tell();
+  }
+
+  /** Makes roots safe until none waits. Never rejects. */
+  async #commit(): Promise<void> {
+    try {
+      while (this.#held.slice(this.#free).some(({ root }) => root)) {
+        const events = this.#held.slice(this.#free);
+        const built = this.#building.length;
+        const roots = events.flatMap((event) => (event.root === true && event.built ? [event.built.cid] : []));
+        await this.#batch.flush();
+        await this.#vault.sync();
+        if (this.#options.pin) await this.#vault.pins.keep(roots);
+        // What was built behind the last root is not below it.
+        const last = events.findLastIndex(({ root }) => root);
+        const behind = events.slice(last + 1).filter((event) => event.built !== undefined).length;
+        this.#building.splice(0, built - behind);
+        this.#free += events.length;
+        this.#changed.tell();
+      }
+      this.#free = this.#held.length;
+    } catch (reason) {
+      this.#failure ??= { reason };
+      this.#held.length = this.#free;
+    }
+    this.#committing = undefined;
+    this.#changed.tell();
+  }
+
+  /** Lets a collection through. Nothing is on its way now but what is guarded. */
+  async #giveWay(): Promise<void> {
+    await this.#committing;
+    await this.#batch.flush();
+    this.#release();
+    this.#release = await this.#vault.lock.share(this.#options.signal);
+  }
+}
+
+/** Wakes all who wait for a change. */
+class Signal {
+  #waiting = Promise.withResolvers<void>();
+
+  next(): Promise<void> {
+    return this.#waiting.promise;
+  }
+
+  tell(): void {
+    this.#waiting.resolve();
+    this.#waiting = Promise.withResolvers<void>();
+  }
+}

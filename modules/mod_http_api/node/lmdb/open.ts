@@ -1,0 +1,123 @@
+/** LMDB environments as this node uses them. */
+import { execFile } from "node:child_process";
+import { mkdir, open as openFile, readFile, rm, stat, writeFile } from "node:fs/promises";
+import { dirname, join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { promisify } from "node:util";
+import { type Database, open } from "lmdb";
+
+/** Keys and values are bytes. */
+export type Table = Database<Buffer, Buffer>;
+
+export interface Environment {
+  /** Opened at most once each. */
+  table(name: string): Table;
+  /**
+   * Runs `operations`, which only calls `put` and `remove` of tables, and writes all that in one transaction. On the
+   * disk when it resolves; when it rejects nothing of it happened. Values must stay as they are until then.
+   */
+  write(operations: () => void): Promise<void>;
+  /** Bytes on the disk. */
+  bytes(): Promise<number>;
+  close(): Promise<void>;
+}
+
+/** The files are not those of an environment any more. */
+export class EnvironmentDamaged extends Error {
+  override readonly name = "EnvironmentDamaged";
+}
+
+/** A transaction could not be written: nothing of it happened. */
+export class CommitFailed extends Error {
+  override readonly name = "CommitFailed";
+}
+
+const tableNames = 8;
+/** The host may import this file under a query. */
+const ending = new URL(import.meta.url).pathname.endsWith(".ts") ? "ts" : "js";
+const probe = fileURLToPath(new URL(`./probe.${ending}`, import.meta.url));
+
+/**
+ * Opens the environment in a folder, which is made when missing.
+ *
+ * LMDB maps its file into memory and trusts it: damage ends the process. So a file that is not as `close` left it is
+ * first read through by a process of its own.
+ *
+ * Asynchronous transaction callbacks of lmdb-js 3.5 never come back on Node 24; batches do. Batching by event turn is
+ * off since a commit that fails would reject a promise that nobody holds. `overlappingSync` is off so that a commit
+ * resolves when it is on the disk.
+ *
+ * @throws EnvironmentDamaged; whatever the file system says
+ */
+export async function openEnvironment(folder: string): Promise<Environment> {
+  await mkdir(folder, { recursive: true });
+  const data = join(folder, "data.mdb");
+  const seal = join(folder, "closed");
+  const found = await fingerprint(data);
+  if (found !== undefined && found !== (await readFile(seal, "utf8").catch(() => undefined))) await examine(folder);
+  await rm(seal, { force: true });
+  const root = open<Buffer, Buffer>({
+    path: folder,
+    noSubdir: false,
+    maxDbs: tableNames,
+    overlappingSync: false,
+    eventTurnBatching: false,
+    encoding: "binary",
+    keyEncoding: "binary",
+  });
+  if (found === undefined) await syncNames(folder);
+  return {
+    table: (name) => root.openDB<Buffer, Buffer>(name, { encoding: "binary", keyEncoding: "binary" }),
+    async write(operations) {
+      try {
+        await root.batch(operations);
+      } catch (error) {
+        const cause = await causeOf(error);
+        throw new CommitFailed(cause.message, { cause });
+      }
+      root.resetReadTxn();
+    },
+    bytes: async () => (await stat(data)).size,
+    async close() {
+      await root.close();
+      const left = await fingerprint(data);
+      // Without the seal the next start only takes longer.
+      if (left !== undefined) await writeFile(seal, left).catch(() => {});
+    },
+  };
+}
+
+async function fingerprint(file: string): Promise<string | undefined> {
+  try {
+    const { size, mtime } = await stat(file);
+    return size === 0 ? undefined : `${size} ${mtime.getTime()}`;
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === "ENOENT") return undefined;
+    throw error;
+  }
+}
+
+async function examine(folder: string): Promise<void> {
+  try {
+    await promisify(execFile)(process.execPath, [probe, folder]);
+  } catch (error) {
+    const { stderr, signal } = error as { stderr?: string; signal?: string };
+    const said = stderr?.split("\n").find((line) => line.includes("Error:"));
+    throw new EnvironmentDamaged(said ?? `reading it ended with ${signal ?? "a failure"}`, { cause: error });
+  }
+}
+
+/** lmdb-js tells only in a promise beside the error why a commit failed. */
+async function causeOf(error: unknown): Promise<Error> {
+  const { commitError = Promise.reject(error) } = error as { commitError?: Promise<never> };
+  return commitError.catch((cause: Error) => cause);
+}
+
+/** A new environment's names have to be on the disk as its contents are. */
+async function syncNames(folder: string): Promise<void> {
+  if (process.platform === "win32") return;
+  for (const path of [folder, dirname(folder)]) {
+    const handle = await openFile(path, "r");
+    await handle.sync().finally(() => handle.close());
+  }
+}

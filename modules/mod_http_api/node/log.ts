@@ -1,0 +1,94 @@
+/** The node's own log, by the names and levels that clients know. */
+import { NodeError } from "./errors.ts";
+import { quote } from "./go/text.ts";
+
+/** From the least to the most severe. */
+export const nodeLogLevels = ["debug", "info", "warn", "error", "dpanic", "panic", "fatal"] as const;
+export type NodeLogLevel = (typeof nodeLogLevels)[number];
+
+/** Rooms of the node, by the names that the reference's have. */
+export const subsystems = [
+  "bitswap",
+  "bitswap_network",
+  "blockservice",
+  "blockstore",
+  "bootstrap",
+  "cmd/ipfs",
+  "cmds/http",
+  "command",
+  "core",
+  "core/commands",
+  "core/server",
+  "dht",
+  "engine",
+  "fsrepo",
+  "fuse/ipfs",
+  "fuse/ipns",
+  "ipns",
+  "ipns-repub",
+  "keystore",
+  "mdns",
+  "mfs",
+  "namesys",
+  "net/identify",
+  "p2p-mount",
+  "p2pnode",
+  "path",
+  "peering",
+  "pin",
+  "ping",
+  "provider.queue",
+  "provider.simple",
+  "providers",
+  "pubsub",
+  "pubsub-valuestore",
+  "relay",
+  "remotepinning/mfs",
+  "reprovider.simple",
+  "routing/record",
+  "swarm2",
+  "table",
+] as const;
+export type Subsystem = (typeof subsystems)[number];
+
+export interface LogEntry {
+  readonly time: Date;
+  readonly system: Subsystem;
+  readonly level: NodeLogLevel;
+  readonly message: string;
+}
+
+/** Messages below the level of their subsystem, `error` at first, are dropped. */
+export class NodeLog {
+  readonly #levels = new Map<string, number>();
+  readonly #listeners = new Set<(entry: LogEntry) => void>();
+  #default = nodeLogLevels.indexOf("error");
+
+  /** `*` is every subsystem; the level in any letter case, empty for info. @throws NodeError */
+  setLevel(subsystem: string, level: string): void {
+    const severity = level === "" ? "info" : level.toLowerCase();
+    const index = (nodeLogLevels as readonly string[]).indexOf(severity);
+    if (index < 0) throw new NodeError(`unrecognized level: ${quote(level)}`);
+    if (subsystem === "*") {
+      this.#default = index;
+      this.#levels.clear();
+    } else if ((subsystems as readonly string[]).includes(subsystem)) this.#levels.set(subsystem, index);
+    else throw new NodeError("Error: No such logger");
+  }
+
+  level(subsystem: Subsystem): NodeLogLevel {
+    return nodeLogLevels[this.#levels.get(subsystem) ?? this.#default] as NodeLogLevel;
+  }
+
+  write(system: Subsystem, level: NodeLogLevel, message: string): void {
+    if (nodeLogLevels.indexOf(level) < nodeLogLevels.indexOf(this.level(system))) return;
+    const entry: LogEntry = { time: new Date(), system, level, message };
+    for (const listener of this.#listeners) listener(entry);
+  }
+
+  /** Tells of every message that is not dropped, until the function that is returned is called. */
+  listen(listener: (entry: LogEntry) => void): () => void {
+    this.#listeners.add(listener);
+    return () => this.#listeners.delete(listener);
+  }
+}

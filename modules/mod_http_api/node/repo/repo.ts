@@ -1,0 +1,155 @@
+/** The folder of a node: its configuration, its identity, and the lock that keeps every other process out. */
+import { mkdir, readFile, rm, stat } from "node:fs/promises";
+import { join, resolve } from "node:path";
+import { NodeError } from "../errors.ts";
+import { ConfigFile } from "./config.ts";
+import { diskSpec, type StoreFolders, storeFolders } from "./datastore.ts";
+import { writeWhole } from "./files.ts";
+import { createIdentity, type Identity, readIdentity } from "./identity.ts";
+import { setAt } from "./json.ts";
+import { lockRepo, type RepoLock, removeStaleClaims } from "./lock.ts";
+import { applyProfile, profileNamed } from "./profiles.ts";
+import { decodeConfig, initialConfig, valueAt } from "./schema.ts";
+
+/** The format of repos that this node makes and opens. */
+export const repoVersion = "11";
+
+export interface RepoOptions {
+  /** Profiles for a repo that is made now, separated by commas; without any it is as the reference makes it. */
+  readonly profile?: string | undefined;
+  /** Make the repo when there is none. Default true. */
+  readonly init?: boolean | undefined;
+  /** Multiaddress that `Addresses.API` of a repo that is made now names. */
+  readonly apiAddress?: string | undefined;
+}
+
+export interface Repo {
+  /** Absolute path of the folder. */
+  readonly path: string;
+  readonly version: string;
+  readonly config: ConfigFile;
+  /** As it was when the repo was opened. */
+  readonly identity: Identity;
+  /** Absolute paths of the stores. */
+  readonly stores: StoreFolders;
+  /** This opening has made the repo. */
+  readonly isNew: boolean;
+  /** Writes the file `api`, by which clients find the RPC; undefined takes it away. */
+  announceApi(address: string | undefined): Promise<void>;
+  /** Removes lock files that nobody holds any more; their names. */
+  clean(): Promise<readonly string[]>;
+  /** Removes the file `api` and lets go of the lock. */
+  close(): Promise<void>;
+}
+
+/**
+ * Opens a folder as a repo, and makes it one when it is none yet.
+ *
+ * @throws NodeError REPO_LOCKED; of a folder that cannot be written to, of another version, of a configuration or an
+ *   identity that cannot be read, of stores that this node does not have
+ */
+export async function openRepo(folder: string, options: RepoOptions = {}): Promise<Repo> {
+  const path = resolve(folder);
+  const { init = true } = options;
+  if (!init && !(await isRepo(path))) throw new NodeError(`no IPFS repo found in ${path}.\nplease run: 'ipfs init'`);
+  await makeFolder(path);
+  const lock = await lockRepo(path);
+  try {
+    await removeStaleClaims(path);
+    const isNew = !(await isRepo(path));
+    if (isNew) await makeRepo(path, options);
+    else await requireVersion(path);
+    return await openLocked(path, lock, isNew);
+  } catch (error) {
+    await lock.release();
+    throw error;
+  }
+}
+
+async function openLocked(path: string, lock: RepoLock, isNew: boolean): Promise<Repo> {
+  const config = await ConfigFile.open(path);
+  const identity = readIdentity({ PeerID: config.value("Identity.PeerID"), PrivKey: config.value("Identity.PrivKey") });
+  const folders = await requireStores(path, config);
+  const api = join(path, "api");
+  await rm(api, { force: true });
+  return {
+    path,
+    version: repoVersion,
+    config,
+    identity,
+    stores: { blocks: resolve(path, folders.blocks), metadata: resolve(path, folders.metadata) },
+    isNew,
+    announceApi: (address) => (address === undefined ? rm(api, { force: true }) : writeWhole(api, address, 0o644)),
+    clean: () => removeStaleClaims(path),
+    async close() {
+      await rm(api, { force: true });
+      await lock.release();
+    },
+  };
+}
+
+/** What has a configuration is a repo: it is the last file that is written. */
+async function isRepo(path: string): Promise<boolean> {
+  try {
+    return (await stat(join(path, "config"))).isFile();
+  } catch {
+    return false;
+  }
+}
+
+async function makeFolder(path: string): Promise<void> {
+  try {
+    await mkdir(path, { recursive: true });
+  } catch (error) {
+    throw new NodeError(`the repo ${path} cannot be made: ${(error as Error).message}`, { cause: error });
+  }
+}
+
+async function makeRepo(path: string, { profile = "", apiAddress }: RepoOptions): Promise<void> {
+  let config = initialConfig();
+  if (apiAddress !== undefined) config = setAt(config, "Addresses.API", apiAddress);
+  for (const name of profile.split(",").filter((each) => each !== "")) {
+    config = await applyProfile(config, profileNamed(name));
+  }
+  // Before anything is written: a profile may name a store that this node does not have.
+  const spec = valueAt(config, "Datastore.Spec") ?? {};
+  storeFolders(spec);
+  const identity = await createIdentity();
+  await mkdir(join(path, "keystore"), { recursive: true, mode: 0o700 });
+  await writeWhole(join(path, "datastore_spec"), diskSpec(spec), 0o600);
+  await writeWhole(join(path, "version"), `${repoVersion}\n`, 0o644);
+  await ConfigFile.create(path, decodeConfig({ ...config, Identity: identity }));
+}
+
+async function requireVersion(path: string): Promise<void> {
+  const text = await readFile(join(path, "version"), "utf8").catch(() => undefined);
+  if (text === undefined) throw new NodeError(`the repo ${path} has no file \`version\`: it is too old for this node`);
+  const version = text.trim();
+  if (!/^\d+$/.test(version)) throw new NodeError("invalid data in repo version file");
+  if (Number(version) > Number(repoVersion)) {
+    throw new NodeError(
+      `Your programs version (${repoVersion}) is lower than your repos (${version}).\n` +
+        `The repo ${path} was made by a later program: update this one, or use another folder.`,
+    );
+  }
+  if (Number(version) < Number(repoVersion)) {
+    throw new NodeError(
+      `ipfs repo needs migration: ${path} has version ${version}, this node needs ${repoVersion}. ` +
+        "Migrate it with the program that made it, or use another folder.",
+    );
+  }
+}
+
+async function requireStores(path: string, config: ConfigFile): Promise<StoreFolders> {
+  if (config.value("Datastore.Type") !== "" || config.value("Datastore.Path") !== "") {
+    throw new NodeError("old style datatstore config detected");
+  }
+  const spec = config.value("Datastore.Spec");
+  if (spec === null) throw new NodeError("required Datastore.Spec entry missing from config file");
+  const wanted = diskSpec(spec);
+  const found = (await readFile(join(path, "datastore_spec"), "utf8")).trim();
+  if (found !== wanted) {
+    throw new NodeError(`datastore configuration of '${found}' does not match what is on disk '${wanted}'`);
+  }
+  return storeFolders(spec);
+}

@@ -1,0 +1,30 @@
+/** Sizes as people write them. */
+import { NodeError } from "./errors.ts";
+import { quote } from "./go/text.ts";
+
+const prefixes = "kmgtpe";
+
+/** Bytes of `10GB`, `500 MiB`, `1.5k`, `1000`. @throws NodeError with the reference's text */
+export function parseSize(text: string): number {
+  const [, digits = "", rest = ""] = /^([0-9.,]*)(.*)$/s.exec(text) ?? [];
+  const number = Number(digits.replaceAll(",", ""));
+  if (!/\d/.test(digits) || Number.isNaN(number)) {
+    throw new NodeError(`strconv.ParseFloat: parsing ${quote(digits)}: invalid syntax`);
+  }
+  const name = rest.trim().toLowerCase();
+  const [, prefix = "", binary] = /^([kmgtpe]?)(i?)b?$/.exec(name) ?? [];
+  if (name !== "" && name !== "b" && prefix === "") throw new NodeError(`unhandled size name: ${name}`);
+  const power = prefixes.indexOf(prefix) + 1;
+  const size = number * (binary ? 1024 : 1000) ** (prefix === "" ? 0 : power);
+  if (size >= 2 ** 64) throw new NodeError(`too large: ${text}`);
+  return Math.trunc(size);
+}
+
+/** `234 MB`: three digits at most, decimal steps. */
+export function sizeText(bytes: number): string {
+  if (bytes < 10) return `${bytes} B`;
+  const units = ["B", "kB", "MB", "GB", "TB", "PB", "EB"];
+  const step = Math.min(Math.floor(Math.log10(bytes) / 3), units.length - 1);
+  const value = Math.floor((bytes / 1000 ** step) * 10 + 0.5) / 10;
+  return `${value < 10 ? value.toFixed(1) : value.toFixed(0)} ${units[step]}`;
+}

@@ -1,0 +1,174 @@
+/** The OpenAPI 3.1 document of the table. */
+import type { Argument, Command, Option } from "./command.ts";
+import type { Fields, Scalar, Shape } from "./shape.ts";
+import { globalOptionNames, type NamedOption, type Table } from "./table.ts";
+import { apiVersion } from "./version.ts";
+
+type Json = Readonly<Record<string, unknown>>;
+
+const scalars: Readonly<Record<Scalar, Json>> = {
+  string: { type: "string" },
+  bool: { type: "boolean" },
+  int: { type: "integer", format: "int32" },
+  int32: { type: "integer", format: "int32" },
+  int64: { type: "integer", format: "int64" },
+  uint: { type: "integer", minimum: 0 },
+  uint64: { type: "integer", minimum: 0 },
+  float64: { type: "number", format: "double" },
+  time: { type: "string", format: "date-time" },
+  duration: { type: "integer", format: "int64", description: "Nanoseconds" },
+  base64: { type: "string", contentEncoding: "base64" },
+  link: { type: "object", properties: { "/": { type: "string" } }, required: ["/"] },
+  any: {},
+};
+
+const optionTypes: Readonly<Record<Option["type"], Json>> = {
+  bool: scalars.bool,
+  int: scalars.int,
+  int64: scalars.int64,
+  uint: scalars.uint,
+  uint64: scalars.uint64,
+  float64: scalars.float64,
+  string: scalars.string,
+  list: { type: "array", items: scalars.string },
+};
+
+export function schemaOf(shape: Shape): Json {
+  if (typeof shape === "string") return scalars[shape];
+  if (!("kind" in shape)) return { type: "array", items: schemaOf(shape[0]) };
+  if (shape.kind === "map") return { type: "object", additionalProperties: schemaOf(shape.of) };
+  return objectSchema(shape);
+}
+
+function objectSchema({ fields, optional, name }: Fields): Json {
+  const properties = Object.fromEntries(Object.entries(fields).map(([key, of]) => [key, schemaOf(of)]));
+  const required = Object.keys(fields).filter((key) => !optional.includes(key));
+  return {
+    ...(name === undefined ? {} : { title: name }),
+    type: "object",
+    properties,
+    ...(required.length > 0 ? { required } : {}),
+  };
+}
+
+/** The document as JSON text. */
+export function openApi(table: Table): string {
+  const paths: Record<string, Json> = {};
+  for (const [path, command] of table.commands()) paths[`/api/v0/${path}`] = { post: operation(table, path, command) };
+  const text = (description: string) => ({ description, content: { "text/plain": { schema: scalars.string } } });
+  const document = {
+    openapi: "3.1.0",
+    info: {
+      title: "Node RPC API",
+      version: apiVersion,
+      description: "Commands are called by POST. Answers of more than one value are JSON values, one a line.",
+    },
+    security: [{}, { bearer: [] }, { basic: [] }],
+    paths,
+    components: {
+      securitySchemes: { bearer: { type: "http", scheme: "bearer" }, basic: { type: "http", scheme: "basic" } },
+      parameters: Object.fromEntries(
+        [...table.root.options].flatMap(([name, known]) => (name === known.name ? [[name, parameterOf(known)]] : [])),
+      ),
+      responses: {
+        refused: text("The call cannot be right: an argument or a flag"),
+        forbidden: text("The caller, or the page that calls, may not"),
+        failed: failedResponse("The command failed"),
+        later: failedResponse("The command does not work yet"),
+      },
+    },
+  };
+  return `${JSON.stringify(document)}\n`;
+}
+
+function failedResponse(description: string): Json {
+  const schema = {
+    type: "object",
+    properties: { Message: scalars.string, Code: scalars.int, Type: { const: "error" } },
+    required: ["Message", "Code", "Type"],
+  };
+  return { description, content: { "application/json": { schema } } };
+}
+
+function operation(table: Table, path: string, command: Command): Json {
+  const options = [...(table.node(path)?.options ?? [])].filter(([name, known]) => name === known.name);
+  const own = options.filter(([name, { option }]) => option.hidden !== true && !globalOptionNames.has(name));
+  const shared = options.filter(([name]) => globalOptionNames.has(name));
+  const reference = (response: string) => ({ $ref: `#/components/responses/${response}` });
+  return {
+    operationId: path.replaceAll(/[/-](.)/g, (_, letter: string) => letter.toUpperCase()),
+    summary: command.help,
+    tags: [path.split("/", 1)[0]],
+    ...(command.deprecated === true ? { deprecated: true } : {}),
+    parameters: [
+      ...argumentParameters(command.arguments),
+      ...own.map(([, known]) => parameterOf(known)),
+      ...shared.map(([name]) => ({ $ref: `#/components/parameters/${name}` })),
+    ],
+    ...bodyOf(command),
+    responses: {
+      200: success(command),
+      400: reference("refused"),
+      403: reference("forbidden"),
+      500: reference("failed"),
+      ...(command.later === true ? { 501: reference("later") } : {}),
+    },
+    "x-command": commandFacts(command),
+  };
+}
+
+/** What OpenAPI has no words for, and the command line asks for. */
+function commandFacts({ arguments: declared, file, returns }: Command): Json {
+  return { arguments: declared.map(({ bytes: _, ...rest }) => rest), file, returns: returns.form };
+}
+
+/** All arguments are one parameter, repeated. */
+function argumentParameters(declared: readonly Argument[]): Json[] {
+  if (declared.length === 0) return [];
+  const least = declared.filter(({ required }) => required === true).length;
+  const most = declared.some(({ variadic }) => variadic === true) ? undefined : declared.length;
+  const description = declared.map(({ name, help }, at) => `${at + 1}. \`${name}\`: ${help}`).join("\n");
+  const fromBody = declared.some(({ stdin }) => stdin !== undefined);
+  const schema = {
+    type: "array",
+    items: scalars.string,
+    minItems: fromBody ? 0 : least,
+    ...(most ? { maxItems: most } : {}),
+  };
+  return [
+    { name: "arg", in: "query", description, required: least > 0 && !fromBody, style: "form", explode: true, schema },
+  ];
+}
+
+function parameterOf({ name, option }: NamedOption): Json {
+  const defaults = option.default === undefined ? {} : { default: option.default };
+  return {
+    name,
+    in: "query",
+    description: option.help,
+    ...(option.deprecated === true ? { deprecated: true } : {}),
+    ...(option.experimental === true ? { "x-experimental": true } : {}),
+    ...(option.aliases === undefined ? {} : { "x-aliases": option.aliases }),
+    schema: { ...optionTypes[option.type], ...defaults },
+  };
+}
+
+function bodyOf({ file, arguments: declared }: Command): Json {
+  const lines = declared.at(-1)?.stdin !== undefined;
+  if (file === undefined && !lines) return {};
+  const description = file?.help ?? `Values of \`${declared.at(-1)?.name}\`, one a line`;
+  const content = { type: "string", contentMediaType: "application/octet-stream" };
+  const part = file?.many === true ? { type: "array", items: content } : content;
+  const schema = { type: "object", properties: { file: part } };
+  return {
+    requestBody: { description, required: file?.required === true, content: { "multipart/form-data": { schema } } },
+  };
+}
+
+function success({ returns }: Command): Json {
+  const descriptions = { value: "One value", stream: "Values, one a line", bytes: "Bytes", nothing: "Nothing" };
+  const description = descriptions[returns.form];
+  if (returns.form === "nothing") return { description };
+  if (returns.form === "bytes") return { description, content: { "text/plain": {} } };
+  return { description, content: { "application/json": { schema: schemaOf(returns.shape) } } };
+}

@@ -1,0 +1,114 @@
+/** What is installed: this package and all that it needs. */
+import { readFile } from "node:fs/promises";
+import { createRequire } from "node:module";
+import { dirname, join, relative, sep } from "node:path";
+
+interface Manifest {
+  readonly name: string;
+  readonly version: string;
+  readonly dependencies?: Readonly<Record<string, string>>;
+  readonly optionalDependencies?: Readonly<Record<string, string>>;
+}
+
+export interface InstalledPackage {
+  readonly name: string;
+  readonly version: string;
+  /** From a lock file; "" where none knows the package. */
+  readonly integrity: string;
+}
+
+const ownRoot = dirname(createRequire(import.meta.url).resolve("modhost/package.json"));
+
+let own: Promise<Manifest> | undefined;
+
+/** The manifest of modhost. */
+export function ownPackage(): Promise<Manifest> {
+  own ??= manifestIn(ownRoot).then((found) => found ?? Promise.reject(new Error(`${ownRoot} has no package.json`)));
+  return own;
+}
+
+/** As this node calls itself among peers. */
+export async function agentVersion(): Promise<string> {
+  return `modhost/${(await ownPackage()).version}/`;
+}
+
+/** modhost itself, then what it needs, by name and version. */
+export async function installedPackages(): Promise<readonly InstalledPackage[]> {
+  const locks = new Locks();
+  const manifests = new Manifests();
+  const found = new Map<string, InstalledPackage>();
+  const waiting: string[] = [ownRoot];
+  for (let folder = waiting.pop(); folder !== undefined; folder = waiting.pop()) {
+    const manifest = found.has(folder) ? undefined : await manifests.in(folder);
+    if (manifest === undefined) continue;
+    const { name, version, dependencies, optionalDependencies } = manifest;
+    found.set(folder, { name, version, integrity: await locks.integrityOf(folder) });
+    const needed = Object.keys({ ...dependencies, ...optionalDependencies });
+    const folders = await Promise.all(needed.map((each) => manifests.folderOf(each, folder)));
+    waiting.push(...folders.filter((each) => each !== undefined));
+  }
+  const [first, ...rest] = found.values();
+  const key = ({ name, version }: InstalledPackage) => `${name}@${version}`;
+  return [first as InstalledPackage, ...rest.sort((one, other) => (key(one) < key(other) ? -1 : 1))];
+}
+
+async function manifestIn(folder: string): Promise<Manifest | undefined> {
+  try {
+    return JSON.parse(await readFile(join(folder, "package.json"), "utf8"));
+  } catch {
+    return undefined;
+  }
+}
+
+/** Each manifest is read once. */
+class Manifests {
+  readonly #read = new Map<string, Promise<Manifest | undefined>>();
+
+  in(folder: string): Promise<Manifest | undefined> {
+    const known = this.#read.get(folder) ?? manifestIn(folder);
+    this.#read.set(folder, known);
+    return known;
+  }
+
+  /** As Node looks for packages: in every `node_modules` upwards. Undefined for what was optional. */
+  async folderOf(name: string, from: string): Promise<string | undefined> {
+    for (const above of upwards(from)) {
+      const folder = join(above, "node_modules", name);
+      if ((await this.in(folder)) !== undefined) return folder;
+    }
+    return undefined;
+  }
+}
+
+function* upwards(from: string): Generator<string> {
+  for (let at = from, before = ""; at !== before; before = at, at = dirname(at)) yield at;
+}
+
+type Locked = Readonly<Record<string, { readonly integrity?: string }>>;
+
+/** Lock files of npm: that of the project, and the one that it leaves in `node_modules`. */
+class Locks {
+  readonly #read = new Map<string, Promise<Locked>>();
+
+  async integrityOf(folder: string): Promise<string> {
+    for (const root of upwards(dirname(folder))) {
+      for (const file of ["package-lock.json", join("node_modules", ".package-lock.json")]) {
+        const packages = await this.#packages(join(root, file));
+        const { integrity } = packages[relative(root, folder).split(sep).join("/")] ?? {};
+        if (integrity !== undefined) return integrity;
+      }
+    }
+    return "";
+  }
+
+  #packages(file: string): Promise<Locked> {
+    const known = this.#read.get(file);
+    if (known !== undefined) return known;
+    const read = readFile(file, "utf8").then(
+      (text) => (JSON.parse(text) as { packages?: Locked }).packages ?? {},
+      () => ({}),
+    );
+    this.#read.set(file, read);
+    return read;
+  }
+}

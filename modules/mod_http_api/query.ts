@@ -1,0 +1,38 @@
+/** Query strings as Go (up to 1.16) reads them. */
+import { isUtf8 } from "node:buffer";
+
+/** Text, or bytes that are none. */
+export type Value = string | Uint8Array;
+
+export const textOf = (value: Value): string =>
+  typeof value === "string" ? value : Buffer.from(value.buffer, value.byteOffset, value.length).toString("utf8");
+
+export const bytesOf = (value: Value): Uint8Array => (typeof value === "string" ? Buffer.from(value, "utf8") : value);
+
+/** Bytes as text where they are text. */
+export const fromBytes = (bytes: Buffer): Value => (isUtf8(bytes) ? bytes.toString("utf8") : bytes);
+
+/** `+` is a space; undefined for a bad escape. */
+export function unescapeQuery(raw: string): Value | undefined {
+  const spaced = raw.includes("+") ? raw.replaceAll("+", " ") : raw;
+  if (!spaced.includes("%")) return spaced;
+  if (/%(?![0-9a-f]{2})/i.test(spaced)) return undefined;
+  try {
+    return decodeURIComponent(spaced);
+  } catch {
+    const latin1 = Buffer.from(spaced, "utf8").toString("latin1");
+    const bytes = latin1.replace(/%(..)/g, (_, hex: string) => String.fromCharCode(Number.parseInt(hex, 16)));
+    return Buffer.from(bytes, "latin1");
+  }
+}
+
+/** Pairs in order; `;` parts them as `&` does, and a pair with a bad escape is dropped. */
+export function* pairsOf(query: string): Generator<[name: string, value: Value]> {
+  for (const pair of query.split(/[&;]/)) {
+    if (pair === "") continue;
+    const at = pair.indexOf("=");
+    const name = unescapeQuery(at < 0 ? pair : pair.slice(0, at));
+    const value = unescapeQuery(at < 0 ? "" : pair.slice(at + 1));
+    if (name !== undefined && value !== undefined) yield [textOf(name), value];
+  }
+}

@@ -1,0 +1,108 @@
+/** The tree of commands. */
+import { type Command, type Commands, type Group, isCommand, type Option, type Options } from "./command.ts";
+
+/** One place in the tree: a command, a group, or both. */
+export interface TableNode {
+  /** Last component of the path; "" at the root. */
+  readonly name: string;
+  readonly path: string;
+  readonly entry: Command | Group;
+  readonly children: ReadonlyMap<string, TableNode>;
+  /** Every name of an option, of the node and of all above it, to the long name and its declaration. */
+  readonly options: ReadonlyMap<string, NamedOption>;
+}
+
+export interface NamedOption {
+  readonly name: string;
+  readonly option: Option;
+}
+
+/** Accepted on every command. */
+export const globalOptions = {
+  config: { type: "string", aliases: ["c"], help: "Path of the configuration; of no effect here." },
+  debug: { type: "bool", aliases: ["D"], help: "Debug mode; of no effect here." },
+  help: { type: "bool", help: "Show help; of no effect here." },
+  h: { type: "bool", help: "Show a short help; of no effect here." },
+  local: { type: "bool", aliases: ["L"], deprecated: true, help: "Use no network; `offline` is its name now." },
+  offline: { type: "bool", help: "Use no network for this call." },
+  api: { type: "string", help: "Address of another API; of no effect here." },
+  "cid-base": { type: "string", help: "Multibase in which CIDs of version 1 are written." },
+  "upgrade-cidv0-in-output": { type: "bool", help: "Write CIDs of version 0 as version 1." },
+  encoding: { type: "string", aliases: ["enc"], default: "json", help: "Form of the answer: json, text or xml." },
+  "stream-channels": { type: "bool", help: "Stream the answer; of no effect here." },
+  timeout: { type: "string", help: 'Time after which the call is given up, such as "30s" or "1m".' },
+} as const satisfies Options;
+
+export const globalOptionNames: ReadonlySet<string> = new Set(Object.keys(globalOptions));
+
+export class Table {
+  readonly root: TableNode;
+  readonly #nodes: ReadonlyMap<string, TableNode>;
+
+  /** Puts the tree together. @throws Error for a declaration that cannot be meant: it is a fault of the program */
+  constructor(parts: readonly Commands[]) {
+    const entries = new Map<string, Command | Group>();
+    for (const [path, entry] of parts.flatMap((part) => Object.entries(part))) {
+      if (entries.has(path)) throw new Error(`The command ${path} is declared twice`);
+      entries.set(path, entry);
+    }
+    const nodes = new Map<string, TableNode>();
+    const root: Group = { help: "The commands of the node.", options: globalOptions };
+    this.root = grow({ name: "", path: "", entry: root, above: new Map(), entries, nodes });
+    for (const path of entries.keys())
+      if (!nodes.has(path)) throw new Error(`The command ${path} has no group above it`);
+    this.#nodes = nodes;
+  }
+
+  /** Undefined when there is none. */
+  node(path: string): TableNode | undefined {
+    return this.#nodes.get(path);
+  }
+
+  /** Every command by path, in order of paths. */
+  commands(): [path: string, command: Command][] {
+    const all: [string, Command][] = [];
+    for (const [path, { entry }] of this.#nodes) if (isCommand(entry)) all.push([path, entry]);
+    return all.sort(([one], [other]) => (one < other ? -1 : 1));
+  }
+}
+
+interface Growth {
+  readonly name: string;
+  readonly path: string;
+  readonly entry: Command | Group;
+  readonly above: TableNode["options"];
+  readonly entries: ReadonlyMap<string, Command | Group>;
+  readonly nodes: Map<string, TableNode>;
+}
+
+function grow({ name, path, entry, above, entries, nodes }: Growth): TableNode {
+  if (isCommand(entry)) check(path, entry);
+  const options = new Map(above);
+  for (const [long, option] of Object.entries(entry.options)) {
+    for (const each of [long, ...(option.aliases ?? []), ...(option.hiddenAliases ?? [])]) {
+      if (options.has(each)) throw new Error(`The option ${each} of ${path} is declared twice`);
+      options.set(each, { name: long, option });
+    }
+  }
+  const children = new Map<string, TableNode>();
+  const node: TableNode = { name, path, entry, children, options };
+  nodes.set(path, node);
+  const prefix = path === "" ? "" : `${path}/`;
+  for (const [below, child] of entries) {
+    const rest = below.startsWith(prefix) ? below.slice(prefix.length) : "";
+    if (rest === "" || rest.includes("/")) continue;
+    if (isCommand(child) && child.group !== undefined && child.group !== entry) {
+      throw new Error(`The command ${below} names another group than ${path}`);
+    }
+    children.set(rest, grow({ name: rest, path: below, entry: child, above: options, entries, nodes }));
+  }
+  return node;
+}
+
+function check(path: string, { arguments: declared }: Command): void {
+  const names = new Set(declared.map(({ name }) => name));
+  if (names.size < declared.length) throw new Error(`Two arguments of ${path} have one name`);
+  const early = declared.slice(0, -1).find(({ variadic, stdin }) => variadic === true || stdin !== undefined);
+  if (early !== undefined) throw new Error(`The argument ${early.name} of ${path} must be its last one`);
+}

@@ -1,0 +1,90 @@
+/** Calls that cost the caller little, so that the server is what is measured. */
+import { connect } from "node:net";
+import { Pool } from "undici";
+
+export interface Upload {
+  readonly type: string;
+  readonly length: number;
+  pieces(): Iterable<Uint8Array>;
+}
+
+export interface Received {
+  /** Bytes of the answer, head and framing included. */
+  readonly bytes: number;
+  /** The last few hundred bytes. */
+  readonly tail: string;
+}
+
+const receiveBytes = 256 * 1024;
+const tailBytes = 400;
+
+/** One POST over a connection of its own. Rejects unless it is answered with 200 and without a late error. */
+export function exchange(url: string, path: string, upload?: Upload): Promise<Received> {
+  const { hostname, port, host } = new URL(url);
+  return new Promise((resolve, reject) => {
+    const buffer = Buffer.allocUnsafe(receiveBytes);
+    let bytes = 0;
+    let head = "";
+    let tail = "";
+    const receive = (length: number) => {
+      if (bytes === 0) head = buffer.toString("latin1", 0, Math.min(length, 100));
+      bytes += length;
+      tail =
+        (length < tailBytes ? tail.slice(-tailBytes) : "") +
+        buffer.toString("latin1", Math.max(0, length - tailBytes), length);
+      return true;
+    };
+    const socket = connect({
+      host: hostname,
+      port: Number(port),
+      noDelay: true,
+      onread: { buffer, callback: receive },
+    });
+    socket.on("error", reject).on("close", () => {
+      if (!head.startsWith("HTTP/1.1 200")) reject(new Error(`${path} answered ${head.split("\r\n")[0]}: ${tail}`));
+      else if (/^x-stream-error: /im.test(tail)) reject(new Error(`${path} failed late: ${tail}`));
+      else resolve({ bytes, tail });
+    });
+    const length =
+      upload === undefined ? "Content-Length: 0" : `Content-Type: ${upload.type}\r\nContent-Length: ${upload.length}`;
+    socket.write(`POST ${path} HTTP/1.1\r\nHost: ${host}\r\nConnection: close\r\n${length}\r\n\r\n`);
+    const pieces = upload?.pieces()[Symbol.iterator]();
+    const send = () => {
+      for (let next = pieces?.next(); next?.done === false; next = pieces?.next())
+        if (!socket.write(next.value)) return;
+    };
+    socket.on("drain", send);
+    send();
+  });
+}
+
+/** Runs the calls, `atOnce` at a time over as many connections; rejects at the first that is not answered with 200. */
+export async function inParallel(
+  url: string,
+  calls: Iterable<{ readonly path: string; readonly upload?: Upload }>,
+  atOnce = 8,
+): Promise<readonly string[]> {
+  const pool = new Pool(url, { connections: atOnce, pipelining: 1 });
+  const waiting = calls[Symbol.iterator]();
+  const answers: string[] = [];
+  const work = async () => {
+    for (let next = waiting.next(); next.done !== true; next = waiting.next()) {
+      const { path, upload } = next.value;
+      const { statusCode, body } = await pool.request({
+        method: "POST",
+        path,
+        headers: upload === undefined ? {} : { "content-type": upload.type },
+        body: upload === undefined ? null : Buffer.concat([...upload.pieces()]),
+      });
+      const text = Buffer.from(await body.arrayBuffer());
+      if (statusCode !== 200) throw new Error(`${path} answered ${statusCode}: ${text}`);
+      answers.push(text.length < 1000 ? text.toString() : "");
+    }
+  };
+  try {
+    await Promise.all(Array.from({ length: atOnce }, work));
+    return answers;
+  } finally {
+    await pool.close();
+  }
+}

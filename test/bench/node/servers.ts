@@ -1,0 +1,81 @@
+/** The node beside its peers and beside what the machine can do at best: each a process of its own. */
+import { spawn, spawnSync } from "node:child_process";
+import { once } from "node:events";
+import { mkdir, readFile } from "node:fs/promises";
+import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { RpcServer } from "../../support/rpc_server.ts";
+import { Subject } from "../measure.ts";
+
+export interface Server {
+  readonly name: string;
+  readonly url: string;
+  readonly pid: number;
+  /** It takes and gives large bodies only: the limit of the machine. */
+  readonly isLimit: boolean;
+  stop(): Promise<void>;
+}
+
+/** Starts those that are there; `folder` takes their data. */
+export async function startServers(folder: string): Promise<readonly Server[]> {
+  const { GO_IPFS: go, JS_IPFS: js } = process.env;
+  const own = async (name: string) => {
+    const path = join(folder, name);
+    await mkdir(path);
+    return path;
+  };
+  const servers: Server[] = [];
+  try {
+    servers.push(await plain(await own("plain")));
+    servers.push(await modhost(await own("modhost")));
+    if (js !== undefined) servers.push(await script("js-ipfs", "js_ipfs.ts", await own("js")));
+    if (go !== undefined) servers.push(await goIpfs(go, await own("go")));
+    return servers;
+  } catch (error) {
+    await Promise.all(servers.map((server) => server.stop()));
+    throw error;
+  }
+}
+
+const plain = async (folder: string): Promise<Server> => ({
+  ...(await script("node:http: read + hash + append, pipe", "plain_store.ts", folder)),
+  isLimit: true,
+});
+
+async function script(name: string, file: string, folder: string): Promise<Server> {
+  const subject = await Subject.start(name, file, "/", { BENCH_FOLDER: folder });
+  const { port, pid } = subject;
+  return { name, url: `http://127.0.0.1:${port}`, pid, isLimit: false, stop: () => subject.stop() };
+}
+
+async function modhost(folder: string): Promise<Server> {
+  const server = await RpcServer.start({ folder });
+  return { name: "modhost", url: server.url, pid: server.pid, isLimit: false, stop: () => server.stop() };
+}
+
+/** `binary` is a go-ipfs 0.9, or a later Kubo. */
+async function goIpfs(binary: string, folder: string): Promise<Server> {
+  const env = { ...process.env, IPFS_PATH: folder };
+  const run = (...args: string[]) => {
+    const { status, stderr } = spawnSync(binary, args, { env, encoding: "utf8" });
+    if (status !== 0) throw new Error(`${binary} ${args.join(" ")}: ${stderr}`);
+  };
+  run("init", "--profile=test");
+  run("bootstrap", "rm", "--all");
+  const child = spawn(binary, ["daemon", "--offline"], { env, stdio: "ignore" });
+  const exited = once(child, "exit");
+  const stop = async () => {
+    child.kill();
+    await exited;
+  };
+  for (let tries = 0; tries < 200; tries += 1) {
+    const address = await readFile(join(folder, "api"), "utf8").catch(() => undefined);
+    const port = address?.split("/").at(-1)?.trim();
+    if (port !== undefined) {
+      return { name: "go-ipfs", url: `http://127.0.0.1:${port}`, pid: child.pid as number, isLimit: false, stop };
+    }
+    await sleep(50);
+  }
+  await stop();
+  throw new Error(`${binary} did not start`);
+}

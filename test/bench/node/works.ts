@@ -1,0 +1,132 @@
+/** What every server is put through. */
+import { exchange, inParallel } from "./client.ts";
+import { file, tree } from "./content.ts";
+
+export interface Setting {
+  readonly url: string;
+  /** Bytes of the large file. */
+  readonly size: number;
+  /** Another one for each round: contents that were not seen before. */
+  readonly seed: number;
+}
+
+export interface Work {
+  readonly name: string;
+  readonly unit: string;
+  /** How many units it is. */
+  amount(size: number): number;
+  /** Gives what is timed. */
+  prepare(setting: Setting): Promise<() => Promise<unknown>>;
+}
+
+const mebibyte = 2 ** 20;
+const api = "/api/v0";
+const blockSize = 256 * 1024;
+const calls = { ranges: 1000, files: 5000, adds: 500, blocks: 500 } as const;
+
+/** The CID that an answer names last. */
+export function lastHash(text: string): string {
+  const hash = [...text.matchAll(/"(?:Hash|Key)":"(\w+)"/g)].at(-1)?.[1];
+  if (hash === undefined) throw new Error(`No CID in ${text}`);
+  return hash;
+}
+
+const addFile = async ({ url, size, seed }: Setting) =>
+  lastHash((await exchange(url, `${api}/add?progress=false`, file(size, seed))).tail);
+
+function* times<T>(count: number, make: (at: number) => T): Generator<T> {
+  for (let at = 0; at < count; at += 1) yield make(at);
+}
+
+const putBlocks = ({ url, seed }: Setting) =>
+  inParallel(
+    url,
+    times(calls.blocks, (at) => ({ path: `${api}/block/put`, upload: file(blockSize, seed * 10_000 + at) })),
+  );
+
+/** Large contents, against what the machine can do at best. */
+export const large: readonly Work[] = [
+  {
+    name: "add",
+    unit: "MiB/s",
+    amount: (size) => size / mebibyte,
+    prepare: async (setting) => () => addFile(setting),
+  },
+  {
+    name: "cat",
+    unit: "MiB/s",
+    amount: (size) => size / mebibyte,
+    async prepare(setting) {
+      const cid = await addFile(setting);
+      return async () => {
+        const { bytes } = await exchange(setting.url, `${api}/cat?arg=${cid}`);
+        if (bytes < setting.size) throw new Error(`cat gave ${bytes} bytes of ${setting.size}`);
+      };
+    },
+  },
+];
+
+/** Many small calls. */
+export const small: readonly Work[] = [
+  {
+    name: "1,000 ranges of 4 KiB, 8 at a time",
+    unit: "calls/s",
+    amount: () => calls.ranges,
+    async prepare(setting) {
+      const cid = await addFile(setting);
+      // Spread over the file, in no order.
+      const offset = (at: number) => Math.floor(((at * 7919) % calls.ranges) * ((setting.size - 4096) / calls.ranges));
+      return () =>
+        inParallel(
+          setting.url,
+          times(calls.ranges, (at) => ({ path: `${api}/cat?arg=${cid}&offset=${offset(at)}&length=4096` })),
+        );
+    },
+  },
+  {
+    name: "5,000 files of 4 KiB in one request",
+    unit: "files/s",
+    amount: () => calls.files,
+    async prepare({ url, seed }) {
+      const upload = tree(calls.files, 4096, seed + 1000);
+      return () => exchange(url, `${api}/add?progress=false`, upload);
+    },
+  },
+  {
+    name: "500 adds of 1 KiB, 8 at a time",
+    unit: "calls/s",
+    amount: () => calls.adds,
+    async prepare({ url, seed }) {
+      return () =>
+        inParallel(
+          url,
+          times(calls.adds, (at) => ({ path: `${api}/add`, upload: file(1024, seed * 20_000 + at) })),
+        );
+    },
+  },
+  {
+    name: "block/put of 256 KiB, 8 at a time",
+    unit: "calls/s",
+    amount: () => calls.blocks,
+    prepare: async (setting) => () => putBlocks(setting),
+  },
+  {
+    name: "block/get of 256 KiB, 8 at a time",
+    unit: "calls/s",
+    amount: () => calls.blocks,
+    async prepare(setting) {
+      const cids = (await putBlocks(setting)).map(lastHash);
+      return () =>
+        inParallel(
+          setting.url,
+          times(calls.blocks, (at) => ({ path: `${api}/block/get?arg=${cids[at]}` })),
+        );
+    },
+  },
+];
+
+/** Unmeasured, so that no server is met cold. */
+export async function warmUp(setting: Setting): Promise<void> {
+  const cid = await addFile({ ...setting, size: 16 * mebibyte, seed: setting.seed + 5000 });
+  await exchange(setting.url, `${api}/cat?arg=${cid}`);
+}

@@ -1,0 +1,18 @@
+/** The client libraries, and the sizes at which they are driven; CIDs are those that go-ipfs 0.9.0 gives. */
+import type { ClientLibrary, Drive } from "./drive.ts";
+
+/** Neither library's own types fit the other's CIDs: what is used of them is declared in drive.ts. */
+export const clients: Readonly<Record<string, (url: string) => Promise<ClientLibrary>>> = {
+  "kubo-rpc-client": async (url) => (await import("kubo-rpc-client")).create({ url }) as unknown as ClientLibrary,
+  "ipfs-http-client": async (url) => (await import("ipfs-http-client")).create({ url }) as unknown as ClientLibrary,
+};
+
+export const full: Drive = {
+  large: { size: 2 ** 30, cid: "QmZ7KAX3yg3KCaJABkBVXGEmzFugJmLZnX2zpGCEMnfqE1" },
+  tree: { folders: 100, cid: "QmRMto1qNK7hM2hdBVa2deRncvovbEj2wM8Sw68Fgwbmfh" },
+};
+
+export const short: Drive = {
+  large: { size: 5_000_000, cid: "QmUsCSuZbN4uxuTG3MaTSJwWnQHrzX6NW91zgWcSFG84b1" },
+  tree: { folders: 3, cid: "QmW31QSmm85SSNkJASGjwhMUAjFsqJKEzxC6spWARnZUy9" },
+};

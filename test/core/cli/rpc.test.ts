@@ -1,0 +1,323 @@
+import assert from "node:assert/strict";
+import { existsSync } from "node:fs";
+import { mkdir, mkdtemp, readdir, readFile, readlink, rm, symlink, writeFile } from "node:fs/promises";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { PassThrough, Readable } from "node:stream";
+import { after, before, describe, test } from "node:test";
+import { pack } from "tar-stream";
+import { program } from "../../../core/cli/program.ts";
+import { createTestHost, type TestHost } from "../../../core/testing/index.ts";
+
+const emptyDirectory = "QmUNLLsPACCz1vLxQVkXqqLX5R1X345qqfHbsf67hvA3Nn";
+const hello = "QmZULkCELmmk5XNfCgTnCyFgAVxBRBXyDHGGMVoLFLiXEN";
+
+let folder: string;
+let host: TestHost;
+let api: string;
+
+before(async () => {
+  folder = await mkdtemp(join(tmpdir(), "modhost-rpc-"));
+  host = await createTestHost({ config: { modules_enabled: ["http", "http_api"] } });
+  api = host.url("").replace(/\/$/, "");
+});
+after(async () => {
+  await host.stop();
+  await rm(folder, { recursive: true });
+});
+
+interface Ran {
+  readonly code: number;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+interface Given {
+  readonly stdin?: string;
+  readonly terminal?: boolean;
+  readonly env?: NodeJS.ProcessEnv;
+  readonly address?: string | undefined;
+}
+
+/** The program in this process; `terminal`: the standard error is one. */
+async function rpc(
+  words: readonly string[],
+  { stdin, terminal = false, env = {}, ...given }: Given = {},
+): Promise<Ran> {
+  const [stdout, stderr] = [new PassThrough(), new PassThrough()];
+  const texts = [stdout, stderr].map((stream) => {
+    const pieces: Buffer[] = [];
+    stream.on("data", (piece: Buffer) => pieces.push(piece));
+    return () => Buffer.concat(pieces).toString("utf8");
+  });
+  const address = "address" in given ? given.address : api;
+  const code = await program(["rpc", ...(address === undefined ? [] : [`--api=${address}`]), ...words], {
+    stdin: Object.assign(Readable.from(stdin === undefined ? [] : [Buffer.from(stdin)]), {
+      isTTY: stdin === undefined,
+    }),
+    stdout: stdout as unknown as NodeJS.WriteStream,
+    stderr: Object.assign(stderr, { isTTY: terminal, columns: 80 }) as unknown as NodeJS.WriteStream,
+    cwd: folder,
+    env,
+  });
+  return { code, stdout: texts[0]!(), stderr: texts[1]!() };
+}
+
+async function tree(name: string): Promise<void> {
+  await mkdir(join(folder, name, "sub"), { recursive: true });
+  await writeFile(join(folder, name, "a"), "a\n");
+  await writeFile(join(folder, name, "sub", "b b"), "b\n");
+  await writeFile(join(folder, name, ".hidden"), "h\n");
+  await symlink("a", join(folder, name, "link"));
+}
+
+describe("rpc: the server", () => {
+  test("is found by the file api of the repo", async () => {
+    const found = await rpc(["version", "-n"], { address: undefined, env: { IPFS_PATH: join(host.folder, "repo") } });
+    assert.deepEqual(found, { code: 0, stdout: "0.9.0\n", stderr: "" });
+    const configured = await rpc(["version", "-n"], {
+      address: undefined,
+      env: { MODHOST_API_REPO: join(host.folder, "repo") },
+    });
+    assert.equal(configured.stdout, "0.9.0\n");
+  });
+
+  test("is named by a multiaddress, too", async () => {
+    const { port } = new URL(api);
+    assert.equal((await rpc(["version", "-n"], { address: `/ip4/127.0.0.1/tcp/${port}` })).stdout, "0.9.0\n");
+  });
+
+  test("that does not answer is named, with where its address comes from", async () => {
+    const { code, stderr } = await rpc(["id"], { address: "http://127.0.0.1:1" });
+    assert.equal(code, 1);
+    assert.match(stderr, /No server answers at http:\/\/127\.0\.0\.1:1 \(from --api\): .*ECONNREFUSED/);
+  });
+
+  test("whose address is none is wrong usage", async () => {
+    assert.equal((await rpc(["id"], { address: "/ip4/nowhere" })).code, 2);
+    assert.equal((await rpc(["id"], { address: "localhost" })).code, 2);
+  });
+});
+
+describe("rpc: words", () => {
+  for (const [words, message] of [
+    [["nope"], /no command nope/],
+    [["pin", "lss"], /no command pin lss: did you mean pin ls\?/],
+    [["ls", "--heders", hello], /ls has no option --heders: did you mean --headers\?/],
+    [["ls", "-Z"], /ls has no option -Z/],
+    [["version", "extra"], /version takes no argument, but there is extra/],
+    [["cat", hello, "--offset"], /--offset needs a value/],
+    [["cat", hello, "--offset=x"], /could not convert value "x" to type "int64"/],
+    [["cat", "-o", "1", "--offset=2", hello], /cat takes --offset once/],
+    [["cat"], /argument "ipfs-path" is required/],
+  ] as const) {
+    test(`${words.join(" ")} is refused with exit code 2`, async () => {
+      const { code, stdout, stderr } = await rpc(words);
+      assert.deepEqual([code, stdout], [2, ""]);
+      assert.match(stderr, message);
+    });
+  }
+
+  test("without a command list them, and of a group those in it", async () => {
+    const all = await rpc([]);
+    assert.equal(all.code, 0);
+    for (const name of ["add", "pin remote service add", "swarm filters rm"])
+      assert.ok(all.stdout.includes(`  ${name} `), name);
+    const group = await rpc(["pin", "remote"]);
+    assert.match(group.stdout, /^Usage: modhost rpc pin remote COMMAND/);
+    assert.ok(!group.stdout.includes("pin verify"));
+  });
+
+  test("--help tells arguments, options and their defaults", async () => {
+    const { stdout } = await rpc(["refs", "--help"]);
+    assert.match(stdout, /^Usage: modhost rpc refs IPFS-PATH\.\.\. \[OPTIONS\]/);
+    assert.match(stdout, /-r, --recursive/);
+    assert.match(stdout, /--max-depth MAX-DEPTH .*\(default: -1\)/);
+    assert.match(stdout, /Further commands:\n {2}refs local/);
+  });
+
+  test("letters stand together, and with their values", async () => {
+    const { stdout } = await rpc(["cid", "format", "-f=%v", "-b", "z", "--", hello]);
+    assert.equal(stdout, "cidv0\n");
+    await tree("letters");
+    const { stdout: hash } = await rpc(["add", "-rnQ", "letters"]);
+    assert.match(hash, /^Qm\w{44}\n$/);
+  });
+});
+
+describe("rpc: outcomes", () => {
+  test("are texts, or with --encoding=json a value a line", async () => {
+    assert.equal(
+      (await rpc(["pin", "ls", "--type=recursive", emptyDirectory])).stdout,
+      `${emptyDirectory} recursive\n`,
+    );
+    const { stdout } = await rpc(["version", "--encoding=json"]);
+    assert.equal(JSON.parse(stdout).Version, "0.9.0");
+  });
+
+  test("a failure has exit code 1 and its message", async () => {
+    const { code, stdout, stderr } = await rpc(["block", "get", "--offline", hello]);
+    assert.deepEqual([code, stdout], [1, ""]);
+    assert.equal(stderr, "modhost: blockservice: key not found\n");
+  });
+
+  test("what does not work yet says so", async () => {
+    const { code, stderr } = await rpc(["update"]);
+    assert.equal(code, 1);
+    assert.match(stderr, /update does not work yet/);
+  });
+
+  test("items that failed go to the standard error, and the call has failed", async () => {
+    const converted = await rpc(["cid", "format", "-v=1", "-b=base32", hello, "nope"]);
+    assert.equal(converted.code, 1);
+    assert.match(converted.stdout, /^bafybei\w+\n$/);
+    assert.match(converted.stderr, /^nope: .*\nmodhost: some CIDs could not be converted\n$/);
+    const removed = await rpc(["block", "rm", emptyDirectory]);
+    assert.deepEqual(removed, {
+      code: 1,
+      stdout: "",
+      stderr: `cannot remove ${emptyDirectory}: pinned: recursive\nmodhost: some blocks not removed\n`,
+    });
+  });
+
+  test("arguments come from the standard input when they are missing", async () => {
+    const { stdout } = await rpc(["cid", "base32"], { stdin: `${hello}\n${emptyDirectory}\n` });
+    assert.match(stdout, /^bafybei\w+\nbafybei\w+\n$/);
+  });
+});
+
+describe("rpc: add, cat and get", () => {
+  test("what comes from the standard input goes back to the standard output", async () => {
+    assert.deepEqual(await rpc(["add", "-Q"], { stdin: "hello\n" }), { code: 0, stdout: `${hello}\n`, stderr: "" });
+    assert.equal(
+      (await rpc(["add", "--stdin-name=greeting"], { stdin: "hello\n" })).stdout,
+      `added ${hello} greeting\n`,
+    );
+    assert.equal((await rpc(["cat", hello])).stdout, "hello\n");
+    assert.equal((await rpc(["cat", "--offset=1", "--length=3", hello])).stdout, "ell");
+  });
+
+  test("a tree goes there and back, with links, without hidden names", async () => {
+    await tree("there");
+    const added = await rpc(["add", "-r", "there"]);
+    const names = added.stdout
+      .trim()
+      .split("\n")
+      .map((line) => line.split(" ").slice(2).join(" "));
+    assert.deepEqual(names, ["there/a", "there/link", "there/sub/b b", "there/sub", "there"]);
+    const root = added.stdout.trim().split("\n").at(-1)?.split(" ")[1] ?? "";
+    assert.equal((await rpc(["get", root, "-o", "back"])).stdout, "Saving file(s) to back\n");
+    assert.deepEqual((await readdir(join(folder, "back"), { recursive: true })).sort(), [
+      "a",
+      "link",
+      "sub",
+      "sub/b b",
+    ]);
+    assert.equal(await readFile(join(folder, "back", "sub", "b b"), "utf8"), "b\n");
+    assert.equal(await readlink(join(folder, "back", "link")), "a");
+    assert.equal((await rpc(["get", root, "-a", "-o", "packed"])).stdout, "Saving archive to packed.tar\n");
+    assert.ok((await readFile(join(folder, "packed.tar"))).includes("b b"));
+    const all = await rpc(["add", "-rH", "--ignore=sub", "there"]);
+    assert.deepEqual(all.stdout.match(/there\S*/g), ["there/.hidden", "there/a", "there/link", "there"]);
+  });
+
+  test("a folder needs --recursive, and a file that is not there is named", async () => {
+    await mkdir(join(folder, "plain"));
+    assert.equal((await rpc(["add", "plain"])).code, 2);
+    const { code, stderr } = await rpc(["add", "none"]);
+    assert.equal(code, 1);
+    assert.match(stderr, /ENOENT.*none/);
+  });
+
+  test("a file that cannot be read to its end is named, whatever was added before", {
+    skip: !existsSync("/proc/self/mem"),
+  }, async () => {
+    await writeFile(join(folder, "readable"), Buffer.alloc(1_000_000));
+    const { code, stderr } = await rpc(["add", "--pin=false", "readable", "/proc/self/mem"]);
+    assert.equal(code, 1);
+    assert.match(stderr, /EIO/);
+  });
+
+  test("progress is drawn on a terminal alone, and taken away", async () => {
+    const content = Buffer.alloc(30_000_000, 7);
+    await writeFile(join(folder, "large"), content);
+    const watched = await rpc(["add", "--pin=false", "large"], { terminal: true });
+    assert.match(watched.stdout, /^added \w+ large\n$/);
+    assert.match(watched.stderr, /\r .* \/ 30\.0 MB \[=* *\] \d+%/);
+    assert.ok(watched.stderr.endsWith("\r\x1b[K"));
+    const quiet = await rpc(["add", "--pin=false", "-q", "large"], { terminal: true });
+    assert.equal(quiet.stderr, "");
+    assert.equal(quiet.stdout, `${watched.stdout.split(" ")[1]}\n`);
+  });
+});
+
+describe("rpc: config edit", () => {
+  const editor = (EDITOR: string) => ({ env: { PATH: process.env.PATH, EDITOR } });
+
+  test("takes back what the editor made of the configuration", async () => {
+    const edited = await rpc(["config", "edit"], editor('sed -i \'s/"StorageMax": "10GB"/"StorageMax": "11GB"/\''));
+    assert.deepEqual(edited, { code: 0, stdout: "", stderr: "" });
+    assert.equal((await rpc(["config", "Datastore.StorageMax"])).stdout, "11GB\n");
+  });
+
+  test("changes nothing when the editor fails or there is none", async () => {
+    assert.match((await rpc(["config", "edit"], editor("false #"))).stderr, /editor ended with 1; nothing is changed/);
+    assert.match((await rpc(["config", "edit"])).stderr, /set EDITOR/);
+  });
+});
+
+describe("rpc: a server of another kind", () => {
+  /** A server with one command `get`, which gives an archive. */
+  async function serving(entries: readonly { name: string; linkname?: string }[], late?: string) {
+    const operation = {
+      summary: "Gets.",
+      parameters: [],
+      "x-command": { arguments: [{ name: "path", required: true, help: "" }], returns: "bytes" },
+    };
+    const server = createServer((request, response) => {
+      if (request.url === "/api/openapi.json") {
+        response.end(JSON.stringify({ paths: { "/api/v0/get": { post: operation } }, components: { parameters: {} } }));
+        return;
+      }
+      response.writeHead(200, { Trailer: "X-Stream-Error" });
+      const archive = pack();
+      for (const { name, linkname } of entries) {
+        if (linkname !== undefined) archive.entry({ name, type: "symlink", linkname });
+        else if (name.endsWith("/")) archive.entry({ name, type: "directory" });
+        else archive.entry({ name }, "content");
+      }
+      archive.finalize();
+      archive.on("data", (piece) => response.write(piece));
+      archive.on("end", () => {
+        if (late !== undefined) response.addTrailers({ "X-Stream-Error": late });
+        response.end();
+      });
+    });
+    await new Promise<void>((done) => server.listen(0, "127.0.0.1", done));
+    const address = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+    return { address, [Symbol.asyncDispose]: () => new Promise<void>((done) => void server.close(() => done())) };
+  }
+
+  for (const [title, entries] of [
+    ["through its name", [{ name: "x/" }, { name: "x/../../escaped" }]],
+    ["through a link", [{ name: "x/" }, { name: "x/out", linkname: ".." }, { name: "x/out/escaped" }]],
+    ["through the root", [{ name: "x", linkname: ".." }, { name: "x/escaped" }]],
+  ] as const) {
+    test(`writes nothing outside ${title}`, async () => {
+      await using server = await serving(entries);
+      const { code, stderr } = await rpc(["get", "x", "--"], { address: server.address });
+      assert.equal(code, 1);
+      assert.match(stderr, /outside of what was asked for/);
+      assert.ok(!(await readdir(folder)).includes("escaped"));
+      await rm(join(folder, "x"), { recursive: true });
+    });
+  }
+
+  test("a failure after the first bytes is told, with exit code 1", async () => {
+    await using server = await serving([{ name: "y" }], "merkledag: not found");
+    const { code, stderr } = await rpc(["get", "y"], { address: server.address });
+    assert.deepEqual([code, stderr], [1, "modhost: merkledag: not found\n"]);
+  });
+});

@@ -1,0 +1,106 @@
+import assert from "node:assert/strict";
+import { chmod, readFile, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { after, before, test } from "node:test";
+import { type RpcHost, startRpc } from "./support.ts";
+
+let host: RpcHost;
+before(async () => {
+  host = await startRpc({ api_config_edit: true });
+});
+after(() => host.stop());
+
+test("values are read and written as text, bool or JSON", async () => {
+  assert.deepEqual(await host.value("config?arg=Gateway.RootRedirect&arg=/x"), {
+    Key: "Gateway.RootRedirect",
+    Value: "/x",
+  });
+  assert.deepEqual(await host.value("config/Gateway.RootRedirect"), { Key: "Gateway.RootRedirect", Value: "/x" });
+  const written = async (query: string) => (await host.value(`config?arg=Mine&arg=${query}`)).Value;
+  assert.equal(await written("true"), "true");
+  assert.equal(await written("true&bool=true"), true);
+  assert.equal(await written("yes&bool=true"), false);
+  assert.deepEqual(await written("[1]&json=true&bool=true"), [1]);
+  assert.equal(await written("null&json=true"), null);
+});
+
+test("failures are the reference's", async () => {
+  assert.deepEqual(await host.failure("config"), [400, 'argument "key" is required\n']);
+  assert.deepEqual(await host.failure("config?arg=Mine&arg=01&json=true"), [
+    500,
+    "failed to unmarshal json. invalid character '1' after top-level value",
+  ]);
+  assert.deepEqual(await host.failure("config?arg=Identity&arg=1&json=true"), [
+    500,
+    "cannot show or change private key through API",
+  ]);
+  assert.deepEqual(await host.failure("config/replace", { c: "x" }), [500, "failed to decode file as config"]);
+  assert.deepEqual(await host.failure("config/replace"), [400, "file argument 'file' is required\n"]);
+  assert.deepEqual(await host.failure("config/profile/apply?arg=odd"), [500, "odd is not a profile"]);
+});
+
+test("as text a value stands alone, and a write says nothing", async () => {
+  assert.equal((await host.call("config?arg=Routing.Type&encoding=text")).text, "dht\n");
+  assert.equal(
+    (await host.call("config?arg=Discovery.MDNS&encoding=text")).text,
+    '{\n  "Enabled": false,\n  "Interval": 10\n}\n',
+  );
+  assert.equal((await host.call("config?arg=Routing.Type&arg=none&encoding=text")).text, "");
+});
+
+test("what is shown can be sent back", async () => {
+  const shown = await host.call("config/show");
+  assert.doesNotMatch(shown.text, /PrivKey/);
+  assert.deepEqual(await host.call("config/replace", { config: shown.text }), { status: 200, text: "", lines: [] });
+  assert.deepEqual((await host.call("config/show")).text, shown.text);
+  const printed = (await host.call("config/show?encoding=text")).text;
+  assert.deepEqual(JSON.parse(printed), shown.lines[0]);
+  assert.match(printed, /^\{\n {2}"API": \{\n {4}"HTTPHeaders": \{\}\n {2}\},\n/);
+});
+
+test("a profile shows before and after, as text in colours", async () => {
+  const { OldCfg, NewCfg } = await host.value<Record<string, { Routing: unknown }>>(
+    "config/profile/apply?arg=lowpower&dry-run=1",
+  );
+  assert.deepEqual([OldCfg?.Routing, NewCfg?.Routing], [{ Type: "none" }, { Type: "dhtclient" }]);
+  const { text } = await host.call("config/profile/apply?arg=lowpower&encoding=text");
+  const wanted = [
+    '"Routing": {',
+    '\x1b[33m    <> "Type": "none"',
+    '    ** "Type": "dhtclient"\x1b[0m',
+    "    },",
+    '"Swarm": {',
+  ];
+  assert.ok(text.includes(wanted.join("\n")), text);
+  assert.ok(text.includes('\n"AutoNAT": {\n\x1b[32m    << "ServiceMode": "disabled"\x1b[0m\n    },\n'));
+  assert.equal((await host.value("config?arg=Routing.Type")).Value, "dhtclient");
+});
+
+test("the editor of the host edits a copy, which is checked", async () => {
+  const editor = join(host.folder, "editor");
+  const { EDITOR: own } = process.env;
+  const edit = async (command: string) => {
+    await writeFile(editor, `#!/bin/sh\n${command}\n`);
+    await chmod(editor, 0o755);
+    return host.call("config/edit");
+  };
+  try {
+    process.env.EDITOR = editor;
+    assert.equal((await edit('sed -i "s#\\"dhtclient\\"#\\"none\\"#" "$1"')).status, 200);
+    assert.equal((await host.value("config?arg=Routing.Type")).Value, "none");
+    assert.match((await edit("exit 3")).text, /the editor ended with status 3; nothing was changed/);
+    assert.match((await edit('echo "{" > "$1"')).text, /failure to decode config: unexpected end of JSON input/);
+    delete process.env.EDITOR;
+    assert.deepEqual(await host.failure("config/edit"), [500, "ENV variable $EDITOR not set"]);
+    assert.match(await readFile(join(host.folder, "data/repo/config"), "utf8"), /"PrivKey": "CAES/);
+  } finally {
+    if (own !== undefined) process.env.EDITOR = own;
+  }
+});
+
+test("the headers of the configuration are on the answers", async () => {
+  await host.call(`config?arg=API.HTTPHeaders&json=1&arg=${encodeURIComponent('{"X-Mine":["a"],"X-Null":null}')}`);
+  const answer = await fetch(`http://127.0.0.1:${host.http}/api/v0/version`, { method: "POST" });
+  assert.equal(answer.headers.get("x-mine"), "a");
+  await answer.arrayBuffer();
+});

@@ -1,0 +1,100 @@
+import assert from "node:assert/strict";
+import { describe, test } from "node:test";
+import { CommandLog } from "../../../modules/mod_http_api/command_log.ts";
+import { parseDuration } from "../../../modules/mod_http_api/go_duration.ts";
+import { goJson, quote } from "../../../modules/mod_http_api/go_text.ts";
+
+describe("durations", () => {
+  const durations: [text: string, milliseconds: number][] = [
+    ["0", 0],
+    ["-0", -0],
+    ["5s", 5000],
+    ["1h2m3.5s", 3_723_500],
+    ["-1.5m", -90_000],
+    ["+.5h", 1_800_000],
+    ["1.s", 1000],
+    ["1500us", 1.5],
+    ["1500µs", 1.5],
+    ["2000000ns", 2],
+  ];
+  for (const [text, milliseconds] of durations) test(text, () => assert.ok(parseDuration(text) === milliseconds));
+
+  const wrong: [text: string, message: string][] = [
+    ["", 'time: invalid duration ""'],
+    ["x", 'time: invalid duration "x"'],
+    [".s", 'time: invalid duration ".s"'],
+    ["3", 'time: missing unit in duration "3"'],
+    ["1s2", 'time: missing unit in duration "1s2"'],
+    ["1x", 'time: unknown unit "x" in duration "1x"'],
+    ["1s 2m", 'time: unknown unit "s " in duration "1s 2m"'],
+    ["2562048h", 'time: invalid duration "2562048h"'],
+  ];
+  for (const [text, message] of wrong)
+    test(`${text || "nothing"} is refused`, () => assert.throws(() => parseDuration(text), { message }));
+});
+
+test("text in quotes", () => {
+  const texts: [text: string, quoted: string][] = [
+    ["a b", '"a b"'],
+    ['"\\', '"\\"\\\\"'],
+    ["\n\t\r\x00\x7f\x07", '"\\n\\t\\r\\x00\\x7f\\a"'],
+    ["äß€😀", '"äß€😀"'],
+    ["\u00a0\u2028\u200b\ufeff", '"\\u00a0\\u2028\\u200b\\ufeff"'],
+    ["\u{e0001}", '"\\U000e0001"'],
+  ];
+  for (const [text, quoted] of texts) assert.equal(quote(text), quoted);
+});
+
+test("JSON with what Go escapes", () => {
+  assert.equal(
+    goJson({ b: "<>&\u2028\u2029", a: [1n, null, 1e21, 1e-7] }),
+    '{"b":"\\u003c\\u003e\\u0026\\u2028\\u2029","a":[1,null,1e+21,1e-7]}',
+  );
+  assert.equal(goJson(undefined), "null");
+});
+
+describe("the log of commands", () => {
+  test("keeps what runs; what has ended goes now and then, or when it is told to", () => {
+    const log = new CommandLog();
+    const ends = Array.from({ length: 10 }, (_, at) => log.begin("add", [String(at)], {}));
+    ends[0]?.();
+    assert.deepEqual(
+      log
+        .list()
+        .map(({ id, end }) => [id, end !== undefined])
+        .slice(0, 2),
+      [
+        [1, false],
+        [2, false],
+      ],
+    );
+    ends[1]?.();
+    assert.equal(log.list().length, 9);
+    log.clear();
+    assert.equal(log.list().length, 8);
+  });
+
+  test("keeps what has ended for the time it is told", () => {
+    const log = new CommandLog();
+    log.keep(60_000);
+    for (let at = 0; at < 20; at += 1) log.begin("x", [], {})();
+    assert.equal(log.list().length, 20);
+    log.clear();
+    assert.equal(log.list().length, 0);
+  });
+
+  test("tells of starts and ends, once each", () => {
+    const log = new CommandLog();
+    const heard: unknown[] = [];
+    const stop = log.listen(({ command, end }) => heard.push([command, end !== undefined]));
+    const end = log.begin("a", [], {});
+    end();
+    end();
+    stop();
+    log.begin("b", [], {});
+    assert.deepEqual(heard, [
+      ["a", false],
+      ["a", true],
+    ]);
+  });
+});

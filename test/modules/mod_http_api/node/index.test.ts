@@ -1,0 +1,131 @@
+import assert from "node:assert/strict";
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { readdir, rm } from "node:fs/promises";
+import { test } from "node:test";
+import { createNode, type Node, type NodeOptions } from "modhost/node";
+import { memoryBlocks } from "../../../../modules/mod_http_api/node/blocks/memory.ts";
+import { parseCid } from "../../../../modules/mod_http_api/node/cid/text.ts";
+import { memoryMetadata } from "../../../../modules/mod_http_api/node/metadata/memory.ts";
+import { parsePath } from "../../../../modules/mod_http_api/node/path/path.ts";
+import { emptyFolder } from "./repo/support.ts";
+
+const emptyDirectory = "QmUNLLsPACCz1vLxQVkXqqLX5R1X345qqfHbsf67hvA3Nn";
+
+async function pinned(node: Node): Promise<string[]> {
+  return (await Array.fromAsync(node.pins.list("recursive"))).map(String);
+}
+
+test("a new repo holds the empty directory, pinned; unpinned, it stays so", async (t) => {
+  const repo = await emptyFolder(t);
+  const node = await createNode({ repo });
+  assert.deepEqual(await pinned(node), [emptyDirectory]);
+  assert.equal(Buffer.from(await node.reader()(parseCid(emptyDirectory))).toString("hex"), "0a020801");
+  const { blocks, bytes, storageMax } = await node.stat();
+  assert.deepEqual([blocks, storageMax], [1, 10_000_000_000]);
+  assert.ok(bytes > 0);
+  assert.equal(node.online, false);
+  await node.pins.remove(parseCid(emptyDirectory), true);
+  await node.close();
+  await node.close();
+
+  const again = await createNode({ repo });
+  assert.deepEqual(await pinned(again), []);
+  assert.equal(again.repo.isNew, false);
+  await again.close();
+  assert.equal((await readdir(repo)).includes("repo.lock"), false);
+});
+
+test("paths are resolved; names only where there is somebody to ask", async (t) => {
+  const node = await createNode({ repo: await emptyFolder(t) });
+  t.after(() => node.close());
+  const { cid, namespace, remainder } = await node.resolve(emptyDirectory);
+  assert.deepEqual([String(cid), namespace, remainder], [emptyDirectory, "ipfs", []]);
+  await assert.rejects(node.resolve(`/ipfs/${emptyDirectory}/x`), {
+    message: `no link named "x" under ${emptyDirectory}`,
+  });
+  await assert.rejects(node.resolve("/x/y"), { message: 'invalid path "/x/y": unknown namespace "x"' });
+  await assert.rejects(node.resolve("/ipns/example.org"), { code: "OFFLINE" });
+  await assert.rejects(node.reader()(parseCid("QmdfTbBqBPQ7VNxZEYEj14VmRuZBkqFbiwReogJgS1zR1n")), {
+    code: "NODE_NOT_FOUND",
+  });
+});
+
+test("names go through the one who resolves them", async (t) => {
+  const asked: string[] = [];
+  const resolveName: NodeOptions["resolveName"] = async (path) => {
+    asked.push(path.text);
+    return parsePath(`/ipfs/${emptyDirectory}`);
+  };
+  const node = await createNode({ repo: await emptyFolder(t), resolveName });
+  t.after(() => node.close());
+  assert.equal(String((await node.resolve("/ipns/example.org/a")).cid), emptyDirectory);
+  assert.deepEqual(asked, ["/ipns/example.org/a"]);
+});
+
+test("the configuration says whether blocks are checked when they are read", async (t) => {
+  const repo = await emptyFolder(t);
+  const first = await createNode({ repo });
+  await first.repo.config.set("Datastore.HashOnRead", () => true);
+  await first.repo.config.set("Datastore.StorageMax", () => "");
+  assert.equal(first.blocks.hashOnRead, false);
+  await first.close();
+  const second = await createNode({ repo });
+  assert.equal(second.blocks.hashOnRead, true);
+  assert.equal((await second.stat()).storageMax, undefined);
+  await second.close();
+});
+
+test("closing goes on when a step fails, and tells of it; the repo is free afterwards", async (t) => {
+  const repo = await emptyFolder(t);
+  const steps: string[] = [];
+  const stores = async () => {
+    const blocks = memoryBlocks();
+    const metadata = memoryMetadata();
+    blocks.close = async () => {
+      steps.push("blocks");
+      throw new Error("the disk is gone");
+    };
+    metadata.close = async () => {
+      steps.push("metadata");
+    };
+    return { blocks, metadata };
+  };
+  const node = await createNode({ repo, stores });
+  await assert.rejects(node.close(), { message: "the disk is gone" });
+  assert.deepEqual(steps, ["blocks", "metadata"]);
+  await (await createNode({ repo })).close();
+});
+
+test("a start that fails leaves nothing open", async (t) => {
+  const repo = await emptyFolder(t);
+  const failing = { stores: () => Promise.reject(new Error("no store")) };
+  await assert.rejects(createNode({ repo, ...failing }), { message: "no store" });
+  const node = await createNode({ repo });
+  assert.deepEqual(await pinned(node), [emptyDirectory]);
+  await node.close();
+});
+
+test("after kill -9 the next start has the repo at once, and all that was there", async (t) => {
+  const repo = await emptyFolder(t);
+  const script = `import { createNode } from "modhost/node";
+    const node = await createNode({ repo: process.argv[1] });
+    await node.repo.announceApi("/ip4/127.0.0.1/tcp/1");
+    console.log(node.repo.identity.peerId.toString());
+    setInterval(() => {}, 1000);`;
+  const child = spawn(process.execPath, ["--conditions=source", "--input-type=module", "-e", script, "--", repo], {
+    stdio: ["ignore", "pipe", "inherit"],
+  });
+  t.after(() => child.kill("SIGKILL"));
+  const [said] = await once(child.stdout.setEncoding("utf8"), "data");
+  await assert.rejects(createNode({ repo }), { message: `lock ${repo}/repo.lock: someone else has the lock` });
+  child.kill("SIGKILL");
+  await once(child, "exit");
+  assert.ok((await readdir(repo)).includes("repo.lock"));
+  const node = await createNode({ repo });
+  assert.equal(node.repo.identity.peerId.toString(), String(said).trim());
+  assert.deepEqual(await pinned(node), [emptyDirectory]);
+  assert.equal((await readdir(repo)).includes("api"), false);
+  await node.close();
+  await rm(repo, { recursive: true });
+});

@@ -1,0 +1,137 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { setImmediate as turn } from "node:timers/promises";
+import { rehearse } from "../../../../../modules/mod_http_api/node/ingest/ingest.ts";
+import { addSettings } from "../../../../../modules/mod_http_api/node/ingest/settings.ts";
+import { collectGarbage } from "../../../../../modules/mod_http_api/node/pins/collect.ts";
+import type { AddEntry } from "../../../../../modules/mod_http_api/node/unixfs/add.ts";
+import { file, files, namesOf, TestVault } from "./vault.ts";
+
+const numbered = (count: number, prefix = "") => Array.from({ length: count }, (_, at) => `${prefix}f${at}`);
+
+/** Enough turns of the event loop for all that waits for nothing but itself. */
+async function quiet(): Promise<void> {
+  for (let turns = 0; turns < 50; turns += 1) await turn();
+}
+
+test("a root is told when it is on the disk and pinned, files inside it as they come", async () => {
+  const vault = new TestVault();
+  const disk = Promise.withResolvers<void>();
+  vault.disk = () => disk.promise;
+  const told: string[] = [];
+  const adding = (async () => {
+    for await (const { name } of vault.add(files("d/a", "d/b"))) told.push(name);
+  })();
+  await quiet();
+  assert.deepEqual(told, ["d/a", "d/b"]);
+  assert.deepEqual(await vault.pinned(), []);
+  disk.resolve();
+  await adding;
+  assert.deepEqual(told, ["d/a", "d/b", "d"]);
+  assert.equal((await vault.pinned()).length, 1);
+});
+
+test("roots that come while the disk works share the next flush, and are told in order", async () => {
+  const vault = new TestVault();
+  const disk = Promise.withResolvers<void>();
+  vault.disk = () => (vault.syncs === 1 ? disk.promise : Promise.resolve());
+  const names = numbered(300);
+  const adding = namesOf(vault.add(files(...names)));
+  await quiet();
+  disk.resolve();
+  assert.deepEqual(await adding, names);
+  assert.equal((await vault.pinned()).length, 300);
+  assert.ok(vault.syncs <= 4, `${vault.syncs} flushes`);
+});
+
+test("a disk that fails ends the add, and no root is told", async () => {
+  const vault = new TestVault();
+  vault.disk = () => Promise.reject(new Error("no space"));
+  const told: string[] = [];
+  await assert.rejects(
+    async () => {
+      for await (const { name } of vault.add(files("d/a", "x"))) told.push(name);
+    },
+    { message: "no space" },
+  );
+  assert.deepEqual(told, ["d/a"]);
+  assert.deepEqual(await vault.pinned(), []);
+  await vault.lock.exclude();
+});
+
+test("what came before an entry that fails is safe and told", async () => {
+  const vault = new TestVault();
+  const told: string[] = [];
+  await assert.rejects(
+    async () => {
+      for await (const { name } of vault.add(files("one", "two", "d/a", "d/a"))) told.push(name);
+    },
+    { message: "directory already has entry by that name" },
+  );
+  assert.deepEqual(told, ["one", "two", "d/a"]);
+  assert.equal((await vault.pinned()).length, 2);
+});
+
+test("a collection that waits gets its turn between two files and spares what was built", async () => {
+  const vault = new TestVault();
+  const [stray] = await Array.fromAsync(vault.add(files("stray"), { pin: false }));
+  const removed: string[] = [];
+  let collecting: Promise<void> | undefined;
+  async function* entries(): AsyncGenerator<AddEntry> {
+    yield file("d/a");
+    collecting = vault.lock.exclude().then(async (release) => {
+      for await (const result of collectGarbage(vault.blocks, vault.pins)) {
+        if ("removed" in result) removed.push(result.removed.toString());
+      }
+      release();
+    });
+    yield file("d/b");
+    await collecting;
+    yield file("d/c");
+  }
+  const events = await Array.fromAsync(vault.add(entries()));
+  await collecting;
+  assert.deepEqual(removed, [String(stray?.built?.cid)]);
+  for (const { built } of events) assert.ok(built && (await vault.blocks.has(built.cid)));
+  assert.deepEqual(Array.from(vault.pins.guarded()), []);
+});
+
+test("blocks of an add are safe from a collection only until its roots are told", async () => {
+  const vault = new TestVault();
+  const events = await Array.fromAsync(vault.add(files("d/a"), { pin: false }));
+  for await (const _ of collectGarbage(vault.blocks, vault.pins));
+  for (const { built } of events) assert.equal(built && (await vault.blocks.has(built.cid)), false);
+});
+
+test("who leaves early leaves no lock and no guard behind", async () => {
+  const vault = new TestVault();
+  for await (const _ of vault.add(files(...numbered(50)))) break;
+  await vault.lock.exclude();
+  assert.deepEqual(Array.from(vault.pins.guarded()), []);
+});
+
+test("a reader that lags holds up the taking in, at about a thousand events", async () => {
+  const vault = new TestVault();
+  let taken = 0;
+  async function* entries(): AsyncGenerator<AddEntry> {
+    for (const path of numbered(3000)) {
+      taken += 1;
+      yield file(path, "the same");
+    }
+  }
+  const events = vault.add(entries());
+  await events.next();
+  await quiet();
+  for (let turns = 0; turns < 5000 && taken < 1020; turns += 1) await turn();
+  await quiet();
+  assert.ok(taken <= 1030, `${taken} taken`);
+  assert.equal((await Array.fromAsync(events)).length, 2999);
+});
+
+test("a rehearsal stores nothing, and refuses hash functions all the same", async () => {
+  const [event] = await Array.fromAsync(rehearse(files("x"), addSettings({})));
+  assert.equal(event?.name, "x");
+  await assert.rejects(Array.fromAsync(rehearse(files("x"), addSettings({ hash: "shake-128" }))), {
+    message: "potentially insecure hash functions not allowed",
+  });
+});

@@ -1,0 +1,66 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import type { CID } from "multiformats/cid";
+import { CidSet } from "../../../../../modules/mod_http_api/node/cid/set.ts";
+import { removeBlocks } from "../../../../../modules/mod_http_api/node/pins/remove.ts";
+import { verifyPins } from "../../../../../modules/mod_http_api/node/pins/verify.ts";
+import { files, TestVault } from "../ingest/vault.ts";
+
+/** A vault with files; the CIDs by name. */
+async function filled(...paths: string[]): Promise<[TestVault, (name: string) => CID]> {
+  const vault = new TestVault();
+  const found = new Map<string, CID>();
+  for await (const { name, built } of vault.add(files(...paths), { pin: false })) if (built) found.set(name, built.cid);
+  return [vault, (name) => found.get(name) as CID];
+}
+
+test("what lies below a pin is found through it, a pin of its own through another", async () => {
+  const [vault, cid] = await filled("d/e/a", "d/b", "loose");
+  await vault.pins.keep([cid("d/e"), cid("d")]);
+  const through = await vault.pins.through([cid("d/e"), cid("d/e/a"), cid("d"), cid("loose")]);
+  assert.equal(String(through.get(String(cid("d/e")))), String(cid("d")));
+  assert.ok(through.has(String(cid("d/e/a"))));
+  assert.ok(!through.has(String(cid("d"))));
+  assert.ok(!through.has(String(cid("loose"))));
+});
+
+test("indirect pins are each told once, and none that is unwanted", async () => {
+  const [vault, cid] = await filled("d/e/a", "d/e/same", "f/e/a");
+  await vault.pins.keep([cid("d"), cid("d/e"), cid("f")]);
+  const unwanted = new CidSet();
+  for (const root of [cid("d"), cid("d/e"), cid("f")]) unwanted.add(root);
+  const told = (await Array.fromAsync(vault.pins.indirect(unwanted))).map(String).sort();
+  assert.deepEqual(told, [cid("d/e/a"), cid("d/e/same"), cid("f/e"), cid("f/e/a")].map(String).sort());
+});
+
+test("verification names what is missing, below every pin that lacks it", async () => {
+  const [vault, cid] = await filled("d/e/a", "d/b", "f/b", "g/c");
+  await vault.pins.keep([cid("d"), cid("d/e"), cid("g")]);
+  await vault.blocks.store.delete([cid("d/e/a")]);
+  const states = new Map<string, string[]>();
+  for await (const { root, bad } of verifyPins(vault.blocks, vault.pins, undefined)) {
+    states.set(
+      String(root),
+      bad.map((node) => `${node.cid} ${node.message}`),
+    );
+  }
+  const missing = [`${cid("d/e/a")} merkledag: not found`];
+  assert.deepEqual(states.get(String(cid("d"))), missing);
+  assert.deepEqual(states.get(String(cid("d/e"))), missing);
+  assert.deepEqual(states.get(String(cid("g"))), []);
+});
+
+test("blocks are removed unless something pins them; each is told of in its place", async () => {
+  const [vault, cid] = await filled("d/a", "loose", "direct");
+  await vault.pins.keep([cid("d")]);
+  await vault.pins.add(cid("direct"), "direct");
+  const asked = [cid("d"), cid("d/a"), cid("loose"), cid("loose"), cid("direct")];
+  const results = await removeBlocks(vault.blocks, vault.pins, asked, { ignoreMissing: false });
+  assert.deepEqual(
+    results.map(({ fault }) => fault),
+    ["pinned: recursive", `pinned via ${cid("d")}`, undefined, "blockstore: block not found", "pinned: direct"],
+  );
+  assert.equal(await vault.blocks.has(cid("loose")), false);
+  const again = await removeBlocks(vault.blocks, vault.pins, [cid("loose")], { ignoreMissing: true });
+  assert.equal(again[0]?.fault, undefined);
+});

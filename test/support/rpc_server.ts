@@ -1,0 +1,110 @@
+/** The node as a process of its own, as an operator starts it: for tests of crashes, clients and speed. */
+import { type ChildProcessByStdio, spawn } from "node:child_process";
+import { once } from "node:events";
+import { createInterface } from "node:readline";
+import type { Readable } from "node:stream";
+import { fileURLToPath } from "node:url";
+
+const launcher = fileURLToPath(new URL("../../core/cli/launch.mjs", import.meta.url));
+
+type Child = ChildProcessByStdio<null, Readable, Readable>;
+
+export interface RpcServerSettings {
+  /** Data folder: the repo is made in it. Also the working directory. */
+  readonly folder: string;
+  /** Further variables of the environment, such as MODHOST_<OPTION>. */
+  readonly env?: NodeJS.ProcessEnv;
+  readonly nodeFlags?: readonly string[];
+}
+
+/** A started server; whoever starts it stops it. */
+export class RpcServer implements AsyncDisposable {
+  /** `http://127.0.0.1:PORT`. */
+  readonly url: string;
+  readonly pid: number;
+  readonly #child: Child;
+  readonly #exited: Promise<unknown>;
+  readonly #log: string[];
+
+  private constructor(child: Child, exited: Promise<unknown>, log: string[], port: number) {
+    this.#child = child;
+    this.#exited = exited;
+    this.#log = log;
+    this.url = `http://127.0.0.1:${port}`;
+    this.pid = child.pid as number;
+  }
+
+  static async start({ folder, env, nodeFlags = [] }: RpcServerSettings): Promise<RpcServer> {
+    const { NODE_OPTIONS: _, ...inherited } = process.env;
+    const fixed = {
+      MODHOST_HTTP_PORTS: "0",
+      MODHOST_HTTPS_PORTS: "",
+      MODHOST_DATA_PATH: folder,
+      MODHOST_HTTP_LOG: "false",
+    };
+    const child = spawn(process.execPath, [...nodeFlags, launcher, "run", "--json"], {
+      cwd: folder,
+      env: { ...inherited, ...fixed, ...env },
+      stdio: ["ignore", "pipe", "pipe"],
+    });
+    const exited = once(child, "exit");
+    const log: string[] = [];
+    child.stderr.setEncoding("utf8").on("data", (text: string) => log.push(text));
+    const lines = createInterface(child.stdout);
+    const line = await Promise.race([
+      once(lines, "line").then(([first]) => String(first)),
+      exited.then(() => undefined),
+    ]);
+    lines.close();
+    child.stdout.resume();
+    const port = line === undefined ? undefined : httpPort(line);
+    if (port === undefined) {
+      child.kill("SIGKILL");
+      throw new Error(`The server did not start:\n${line ?? ""}\n${log.join("")}`);
+    }
+    return new RpcServer(child, exited, log, port);
+  }
+
+  /** A call; parts are files of a multipart body, by name. */
+  async call(
+    command: string,
+    query: Readonly<Record<string, string>> = {},
+    parts?: Readonly<Record<string, Uint8Array>>,
+  ) {
+    const body = parts && new FormData();
+    for (const [name, bytes] of Object.entries(parts ?? {})) {
+      body?.append("file", new Blob([bytes as Uint8Array<ArrayBuffer>]), encodeURIComponent(name));
+    }
+    return fetch(`${this.url}/api/v0/${command}?${new URLSearchParams(query)}`, {
+      method: "POST",
+      ...(body === undefined ? {} : { body }),
+    });
+  }
+
+  /** What it has written to its log so far. */
+  log(): string {
+    return this.#log.join("");
+  }
+
+  async kill(signal: NodeJS.Signals = "SIGKILL"): Promise<void> {
+    this.#child.kill(signal);
+    await this.#exited;
+  }
+
+  async stop(): Promise<void> {
+    if (this.#child.exitCode === null && this.#child.signalCode === null) await this.kill("SIGTERM");
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.stop();
+  }
+}
+
+function httpPort(line: string): number | undefined {
+  try {
+    const { ports } = JSON.parse(line) as { ports: readonly { scheme?: string; port: number }[] };
+    return ports.find(({ scheme }) => scheme === "http")?.port;
+  } catch {
+    return undefined;
+  }
+}

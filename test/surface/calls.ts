@@ -1,0 +1,203 @@
+/** A call of every endpoint that does its work on a repo that was just made, in this order. */
+
+/** What earlier calls gave: their first value, by path. */
+export type Answers = Readonly<Record<string, Readonly<Record<string, unknown>> | undefined>>;
+
+export type Files = Readonly<Record<string, string | Uint8Array>>;
+
+export interface Call {
+  readonly args?: readonly string[] | ((answers: Answers) => readonly string[]);
+  readonly options?: Readonly<Record<string, string>>;
+  /** Content of files in the body, by name. */
+  readonly files?: Files | ((answers: Answers) => Files);
+  /** It is right to fail, with a message that fits: there is nobody to work with, or the operator has not allowed it. */
+  readonly fails?: RegExp;
+  /** It goes on until the client leaves: the beginning of its answer is looked at. */
+  readonly endless?: boolean;
+}
+
+/** In every fresh repo, and pinned there. */
+const emptyDirectory = "QmUNLLsPACCz1vLxQVkXqqLX5R1X345qqfHbsf67hvA3Nn";
+/** The file that `add` adds below. */
+const hello = "QmZULkCELmmk5XNfCgTnCyFgAVxBRBXyDHGGMVoLFLiXEN";
+const peer = "QmaCpDMGvV2BGHeYERUEnRQAwe3N8SzbUtfsmvsqQLuvuJ";
+const address = `/ip4/127.0.0.1/tcp/9/p2p/${peer}`;
+const service = { service: "surface" };
+/** The empty directory as a CAR file. */
+const car = Buffer.from(
+  "OKJlcm9vdHOB2CpYIwASIFmUhDkGXylhnvQSgMu5Mr5SxW2ZxZZrZeAREjnwmLvvZ3ZlcnNpb24BJhIgWZSEOQZfKWGe9BKAy7kyvlLFbZnFlmtl4BESOfCYu+8KAggB",
+  "base64",
+);
+/** The file of an ed25519 key. */
+const keyFile = Buffer.from(
+  "CAESQAcHBwcHBwcHBwcHBwcHBwcHBwcHBwcHBwcHBwcHBwcH6kpsY+KcUgq+9VB7Ey7F+ZVHdq6+vnuSQh7qaRRG0iw=",
+  "base64",
+);
+const noService = /empty response from remote pinning service/;
+
+const ofHello: Call = { args: [hello] };
+const ofDirectory: Call = { args: [emptyDirectory] };
+const nothing: Call = {};
+
+export const calls: Readonly<Record<string, Call>> = {
+  add: { options: { progress: "true", pin: "false" }, files: { hello: "hello\n" } },
+  cat: ofHello,
+  get: ofHello,
+  ls: ofDirectory,
+  "file/ls": ofDirectory,
+  refs: ofDirectory,
+  "refs/local": nothing,
+  resolve: { args: [`/ipfs/${hello}`] },
+
+  "block/put": { files: { data: "a block" } },
+  "block/get": { args: (answers) => [String(answers["block/put"]?.Key)] },
+  "block/stat": { args: (answers) => [String(answers["block/put"]?.Key)] },
+  "block/rm": { args: (answers) => [String(answers["block/put"]?.Key)] },
+
+  "cid/base32": ofHello,
+  "cid/bases": nothing,
+  "cid/codecs": nothing,
+  "cid/format": { args: [hello], options: { f: "%v-%c-%h" } },
+  "cid/hashes": nothing,
+
+  commands: { options: { flags: "true" } },
+  version: nothing,
+  "version/deps": nothing,
+  id: nothing,
+
+  config: { args: ["Addresses.API"] },
+  "config/show": nothing,
+  "config/profile/apply": { args: ["test"], options: { "dry-run": "true" } },
+  "config/replace": { files: (answers) => ({ config: JSON.stringify(answers["config/show"]) }) },
+  "config/edit": { fails: /api_config_edit/ },
+
+  "diag/cmds": nothing,
+  "diag/cmds/clear": nothing,
+  "diag/cmds/set-time": { args: ["1m"] },
+  "diag/sys": nothing,
+  "log/level": { args: ["all", "error"] },
+  "log/ls": nothing,
+  "log/tail": { endless: true },
+
+  "pin/ls": nothing,
+  "pin/verify": { options: { verbose: "true" } },
+  "pin/update": { args: [emptyDirectory, hello], options: { unpin: "false" } },
+  "pin/add": ofHello,
+  "pin/rm": ofHello,
+
+  "repo/fsck": nothing,
+  "repo/gc": nothing,
+  "repo/stat": nothing,
+  "repo/verify": nothing,
+  "repo/version": nothing,
+  "stats/repo": nothing,
+
+  "dag/export": ofDirectory,
+  "dag/get": ofDirectory,
+  "dag/import": { files: { car } },
+  "dag/put": { files: { node: '{"a":1}' } },
+  "dag/resolve": ofDirectory,
+  "dag/stat": ofDirectory,
+
+  "object/new": { args: ["unixfs-dir"] },
+  "object/data": ofDirectory,
+  "object/diff": { args: [emptyDirectory, emptyDirectory] },
+  "object/get": ofDirectory,
+  "object/links": ofDirectory,
+  "object/put": { files: { node: '{"Data":"a"}' } },
+  "object/stat": ofDirectory,
+  "object/patch/add-link": { args: [emptyDirectory, "a", emptyDirectory] },
+  "object/patch/append-data": { args: [emptyDirectory], files: { data: "a" } },
+  "object/patch/rm-link": { args: [emptyDirectory, "a"], fails: /no link by that name/ },
+  "object/patch/set-data": { args: [emptyDirectory], files: { data: "a" } },
+
+  "files/mkdir": { args: ["/a"] },
+  "files/write": { args: ["/a/file"], options: { create: "true" }, files: { data: "written" } },
+  "files/read": { args: ["/a/file"] },
+  "files/stat": { args: ["/a/file"], options: { "with-local": "true" } },
+  "files/ls": { args: ["/a"], options: { long: "true" } },
+  "files/cp": { args: ["/a/file", "/a/copy"] },
+  "files/mv": { args: ["/a/copy", "/a/moved"] },
+  "files/chcid": { args: ["/a"], options: { "cid-version": "1" } },
+  "files/rm": { args: ["/a/moved"] },
+  "files/flush": { args: ["/a"] },
+
+  "filestore/dups": { fails: /filestore is not enabled/ },
+  "filestore/ls": { fails: /filestore is not enabled/ },
+  "filestore/verify": { fails: /filestore is not enabled/ },
+  "urlstore/add": { args: ["http://127.0.0.1:9/"], fails: /must be enabled/ },
+  "tar/add": { files: { tar: "\0".repeat(1024) } },
+  "tar/cat": { args: (answers) => [String(answers["tar/add"]?.Hash)] },
+
+  "key/gen": { args: ["surface"] },
+  "key/list": { options: { l: "true" } },
+  "key/export": { args: ["surface"] },
+  "key/rename": { args: ["surface", "renamed"] },
+  "key/rm": { args: ["renamed"] },
+  "key/import": { args: ["imported"], files: { key: keyFile } },
+  "key/rotate": { options: { oldkey: "former" } },
+
+  "name/publish": { args: [`/ipfs/${emptyDirectory}`], options: { "allow-offline": "true", offline: "true" } },
+  "name/resolve": { options: { offline: "true" } },
+  "name/pubsub/state": nothing,
+  "name/pubsub/subs": nothing,
+  "name/pubsub/cancel": { args: [peer] },
+  dns: { args: ["localhost"], options: { timeout: "5s" }, fails: /could not resolve name/ },
+
+  bootstrap: nothing,
+  "bootstrap/add": { args: [address] },
+  "bootstrap/list": nothing,
+  "bootstrap/rm": { args: [address] },
+  "bootstrap/add/default": nothing,
+  "bootstrap/rm/all": nothing,
+
+  "swarm/addrs": nothing,
+  "swarm/addrs/listen": nothing,
+  "swarm/addrs/local": { options: { id: "true" } },
+  "swarm/connect": { args: [address], fails: /connect \w+ failure/ },
+  "swarm/disconnect": { args: [address] },
+  "swarm/filters": nothing,
+  "swarm/filters/add": { args: ["/ip4/192.0.2.0/ipcidr/24"] },
+  "swarm/filters/rm": { args: ["/ip4/192.0.2.0/ipcidr/24"] },
+  "swarm/peers": { options: { verbose: "true" } },
+  ping: { args: [peer], options: { count: "1" }, fails: /peer lookup failed|failed to find any peer/ },
+
+  "dht/findpeer": { args: [peer], fails: /routing: not found|failed to find any peer/ },
+  "dht/findprovs": { args: [hello], fails: /failed to find any peer/ },
+  "dht/get": { args: [`/ipns/${peer}`], fails: /routing: not found|failed to find any peer/ },
+  "dht/provide": { args: [emptyDirectory], fails: /no connected peers/ },
+  "dht/put": { args: [`/ipns/${peer}`], files: { record: "none" }, fails: /record could not be unmarshalled/ },
+  "dht/query": { args: [peer], fails: /failed to find any peer/ },
+
+  "bitswap/ledger": { args: [peer] },
+  "bitswap/reprovide": { options: { timeout: "5s" }, fails: /peer/ },
+  "bitswap/stat": nothing,
+  "bitswap/wantlist": nothing,
+  "stats/bitswap": nothing,
+  "stats/bw": nothing,
+  "stats/dht": nothing,
+  "stats/provide": { fails: /AcceleratedDHTClient/ },
+
+  "pubsub/ls": nothing,
+  "pubsub/peers": nothing,
+  "pubsub/pub": { args: ["surface", "a message"] },
+  "pubsub/sub": { args: ["surface"], endless: true },
+
+  "p2p/listen": { args: ["/x/surface", "/ip4/127.0.0.1/tcp/9"], fails: /not enabled/ },
+  "p2p/forward": { args: ["/x/surface", "/ip4/127.0.0.1/tcp/0", `/p2p/${peer}`], fails: /not enabled/ },
+  "p2p/ls": { fails: /not enabled/ },
+  "p2p/close": { options: { all: "true" }, fails: /not enabled/ },
+  "p2p/stream/ls": { fails: /not enabled/ },
+  "p2p/stream/close": { options: { all: "true" }, fails: /not enabled/ },
+
+  "pin/remote/service/add": { args: ["surface", "http://127.0.0.1:9/api", "a key"] },
+  "pin/remote/service/ls": { options: { stat: "true" } },
+  "pin/remote/add": { args: [hello], options: service, fails: noService },
+  "pin/remote/ls": { options: service, fails: noService },
+  "pin/remote/rm": { options: service, fails: noService },
+  "pin/remote/service/rm": { args: ["surface"] },
+
+  mount: { fails: /mountpoint does not exist/ },
+  update: nothing,
+  shutdown: nothing,
+};

@@ -1,0 +1,69 @@
+import assert from "node:assert/strict";
+import { before, describe, test } from "node:test";
+import { parseExplanations, readExplanations } from "./explained.ts";
+import { type Judged, judge, unused } from "./judge.ts";
+import { replay, type Step } from "./replay.ts";
+import { withServers } from "./servers.ts";
+
+/** Scenarios that are played on every run; the others are left to `npm run transcripts`. */
+const short = "^(add|blocks|cid|config|diag|pins|read|repo|wire)/";
+
+describe("recorded conversations with the reference", () => {
+  let judged: readonly Judged[];
+  let stale: readonly string[];
+  before(async () => {
+    const explanations = await readExplanations();
+    const report = await withServers((first, second) => replay({ urls: [first.url, second.url] }, short));
+    judged = judge(report, { explanations, hasSwarm: true });
+    stale = unused(report, explanations);
+  });
+
+  test("are answered as they were recorded, or as explained", () => {
+    const failed = judged.filter(({ verdict }) => verdict === "failed");
+    assert.deepEqual(
+      failed.map(({ name, remarks }) => [name, ...remarks]),
+      [],
+    );
+    assert.ok(judged.filter(({ verdict }) => verdict === "passed").length > 500);
+  });
+
+  test("have no explanations for steps that are not there", () => assert.deepEqual(stale, []));
+});
+
+describe("judging a step", () => {
+  const step = (number: number, ...got: unknown[]): Step => ({
+    topic: "read",
+    scenario: "all",
+    step: number,
+    call: "cat",
+    ok: got.length === 0,
+    differences: got.map((value) => ({ aspect: "status", at: "status", got: value, want: 200 })),
+  });
+  const explanations = parseExplanations(
+    "| Scenario | Steps | Differs in | Reason |\n|---|---|---|---|\n| read/all | 1, 2 | status | so |\n",
+  );
+  const verdicts = (...steps: Step[]) => judge(steps, { explanations, hasSwarm: false }).map(({ verdict }) => verdict);
+
+  test("an explained step differs in what is explained", () => {
+    assert.deepEqual(verdicts(step(1, 500)), ["explained"]);
+    const inBody = { ...step(1), ok: false, differences: [{ aspect: "body", at: "", got: 1, want: 2 }] } as const;
+    assert.deepEqual(verdicts(inBody), ["failed"]);
+  });
+  test("an explained step that passes is a failure", () => assert.deepEqual(verdicts(step(2)), ["failed"]));
+  test("what differs without an explanation is a failure", () => assert.deepEqual(verdicts(step(3, 404)), ["failed"]));
+  test("what differs after a call that does not work yet has to wait for it", () => {
+    assert.deepEqual(verdicts(step(3, 404), step(4, "501"), step(5), step(6, 404)), [
+      "failed",
+      "later",
+      "passed",
+      "later",
+    ]);
+  });
+  test("what needs the address of a node without network has to wait for that", () => {
+    assert.deepEqual(verdicts(step(3, "blocked: no value for {swarmA}")), ["later"]);
+    assert.deepEqual(verdicts(step(3, "blocked: no value for {cid}")), ["failed"]);
+  });
+  test("an explanation needs its step", () => {
+    assert.deepEqual(unused([step(1, 500)], explanations), ["read/all 2 is explained, but there is no such step"]);
+  });
+});

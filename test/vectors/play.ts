@@ -1,0 +1,125 @@
+/** Plays known answers against a server. */
+import { Client, type Reply } from "./call.ts";
+import { type Multipart, multipart, multipartType } from "./content.ts";
+import { judge } from "./judge.ts";
+import { type Step, stepsOf, type Vector, wellKnown } from "./plan.ts";
+
+/** `waits`: a command that it calls is declared and does not work yet. `none`: it is about no call. */
+export type Outcome =
+  | { readonly kind: "passes" | "waits" | "none" }
+  | { readonly kind: "differs"; readonly differences: readonly string[] };
+
+const notYet = 501;
+
+export class Player implements Disposable {
+  readonly #client: Client;
+
+  constructor(base: string) {
+    this.#client = new Client(base);
+  }
+
+  /** A vector on a node that was emptied; its configuration is set meanwhile. */
+  async play(vector: Vector): Promise<Outcome> {
+    const steps = stepsOf(vector);
+    if (steps === undefined) return { kind: "none" };
+    const before = await this.#configure(vector.config ?? {});
+    try {
+      return await this.#run(steps);
+    } finally {
+      await this.#configure(before);
+    }
+  }
+
+  /** Removes all pins, files of the namespace, and what nothing keeps then. */
+  async empty(): Promise<void> {
+    const pins = await this.#client.call("pin/ls", { query: [["type", "recursive"]] });
+    const direct = await this.#client.call("pin/ls", { query: [["type", "direct"]] });
+    const keys = [pins, direct].flatMap(({ body }) => Object.keys(JSON.parse(body.toString()).Keys));
+    if (keys.length > 0) await this.#client.call("pin/rm", { query: keys.map((key) => ["arg", key] as const) });
+    const files = await this.#client.call("files/ls");
+    if (files.status === 200) {
+      const { Entries } = JSON.parse(files.body.toString()) as { Entries: readonly { Name: string }[] | null };
+      const names = (Entries ?? []).map(({ Name }) => ["arg", `/${Name}`] as const);
+      for (const name of names) await this.#client.call("files/rm", { query: [name, ["recursive", "true"]] });
+    }
+    await this.#client.call("repo/gc");
+  }
+
+  /** Sets values and returns those before. */
+  async #configure(config: Readonly<Record<string, unknown>>): Promise<Record<string, unknown>> {
+    const before: Record<string, unknown> = {};
+    for (const [key, value] of Object.entries(config)) {
+      const read = await this.#client.call("config", { query: [["arg", key]] });
+      before[key] = read.status === 200 ? JSON.parse(read.body.toString()).Value : undefined;
+      const set = await this.#client.call("config", {
+        query: [
+          ["arg", key],
+          ["arg", JSON.stringify(value)],
+          ["json", "true"],
+        ],
+      });
+      if (set.status !== 200) throw new Error(`config ${key}: ${set.body}`);
+    }
+    return before;
+  }
+
+  async #run(steps: readonly Step[]): Promise<Outcome> {
+    const saved = new Map<string, string>([...Object.entries(wellKnown), ["api port", this.#client.port]]);
+    const bodies = new Map<string, Buffer>();
+    for (const step of steps) {
+      const reply = await this.#call(step, saved, bodies);
+      if (reply.status === notYet) return { kind: "waits" };
+      const differences = judge(reply, step.expect ?? {});
+      if (differences.length > 0) return { kind: "differs", differences: [`${step.call}:`, ...differences] };
+      remember(step, reply, saved);
+      if (step.saveBody !== undefined) bodies.set(step.saveBody, reply.body);
+    }
+    return { kind: "passes" };
+  }
+
+  #call(step: Step, saved: ReadonlyMap<string, string>, bodies: ReadonlyMap<string, Buffer>): Promise<Reply> {
+    const put = (text: string) => text.replace(/<([^<>]+)>/g, (whole, name: string) => saved.get(name) ?? whole);
+    const query = Object.entries(step.query ?? {}).flatMap(([name, value]) =>
+      (Array.isArray(value) ? value : [value]).map((each) => [name, put(String(each))] as const),
+    );
+    const { method } = step;
+    const headers = Object.fromEntries(Object.entries(step.headers ?? {}).map(([name, value]) => [name, put(value)]));
+    const body = bodyOf(step, put, bodies);
+    return this.#client.call(put(step.call), { ...(method && { method }), headers, query, body });
+  }
+
+  [Symbol.dispose](): void {
+    this.#client[Symbol.dispose]();
+  }
+}
+
+function bodyOf(step: Step, put: (text: string) => string, bodies: ReadonlyMap<string, Buffer>): Multipart | undefined {
+  const { input, bodyText, bodyHex, bodyFrom, rawBody } = step;
+  if (input !== undefined) return multipart(input);
+  if (rawBody !== undefined) return { type: multipartType, body: Buffer.from(rawBody) };
+  const hex = bodyFrom === undefined ? bodyHex : (bodies.get(bodyFrom) as Buffer).toString("hex");
+  if (hex !== undefined) return multipart({ "": { file: { hex } } });
+  return bodyText === undefined ? undefined : multipart({ "": { file: { text: put(bodyText) } } });
+}
+
+/** The CIDs of an answer, by the names that later steps use. */
+function remember({ save }: Step, { status, body }: Reply, saved: Map<string, string>): void {
+  if (status !== 200) return;
+  let lines: Record<string, unknown>[];
+  try {
+    lines = body
+      .toString()
+      .split("\n")
+      .filter((line) => line !== "")
+      .map((line) => JSON.parse(line));
+  } catch {
+    return;
+  }
+  for (const { Name, Hash } of lines) if (typeof Name === "string" && typeof Hash === "string") saved.set(Name, Hash);
+  const last = lines.at(-1) ?? {};
+  const cid = last.Hash ?? last.Key ?? last.Cid ?? last.Id;
+  const text = typeof cid === "object" && cid !== null ? (cid as Record<string, string>)["/"] : cid;
+  if (typeof text !== "string") return;
+  saved.set("Key of the previous step", text);
+  if (save !== undefined) saved.set(save, text);
+}
