@@ -57,6 +57,19 @@ module.exports = {
       to: { path: "^core/" },
     },
     {
+      name: "engines-are-behind-their-interfaces",
+      comment:
+        "blocks/store.ts and metadata/store.ts are all that anybody knows of how things are kept; the node opens the engines.",
+      severity: "error",
+      from: {
+        path: "^modules/mod_http_api/",
+        pathNot: "^modules/mod_http_api/node/(index\\.ts$|blocks/segments/|metadata/|lmdb/)",
+      },
+      to: {
+        path: "^modules/mod_http_api/node/(blocks/(segments/|memory\\.ts$)|metadata/(lmdb|memory)\\.ts$|lmdb/)|node_modules/lmdb/",
+      },
+    },
+    {
       name: "no-cycles",
       severity: "error",
       from: {},

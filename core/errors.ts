@@ -23,6 +23,7 @@ export const errorTable = {
     message: "No module {name} in {searched}: check the spelling, or add its folder to plugin_paths",
   },
   MODULE_NOT_LOADED: { message: "The module {name} is not loaded" },
+  MODULE_UNKNOWN: { message: "The module {name} was never loaded here; these were: {known}" },
   MODULE_ALREADY_LOADED: { message: "The module {name} is already loaded" },
   MODULE_INVALID: { message: "{file} is not a module: {reason}" },
   MODULE_DISABLED: { message: "The module {name} is listed in modules_disabled, so nothing can depend on it" },
@@ -35,7 +36,10 @@ export const errorTable = {
   UNKNOWN_HOST: { message: "There is no host {host} in the option hosts" },
   OPTION_INVALID: { message: "Option {name} is {value}, but {allowed}" },
   // Routes
-  ROUTE_INVALID: { message: "App {app}: the route key {key} {reason}" },
+  PROVIDER_INVALID: {
+    message: 'App {app}: provides("http") takes a route table, { route: { "GET /": handler } }, or middleware',
+  },
+  ROUTE_INVALID: { message: "App {app}: {faults}" },
   MIDDLEWARE_INVALID: {
     message: "App {app}: middleware is a Koa middleware function, a list of them, or a Koa application, not {kind}",
   },

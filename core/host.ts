@@ -47,7 +47,7 @@ export interface HostOptions {
   readonly listen?: boolean;
   /** Over the options log_level and log_format; false: nothing is written. */
   readonly log?: LogSettings | false;
-  /** What `module.add_timer` goes by, and nothing else; default: the time of the system. */
+  /** What `module.add_timer` and `module.now` go by, and nothing else; default: the time of the system. */
   readonly clock?: Clock;
 }
 
@@ -91,6 +91,7 @@ export interface Host extends AsyncDisposable {
   /**
    * What the host still has of a module, one line for each thing: itself, hooks, items, timers, shared tables, services,
    * connections, steps of its unloading that failed. Empty once it is unloaded.
+   * @throws {ModhostError} MODULE_UNKNOWN for a module that was never loaded
    */
   residue(name: string): string[];
   /**
@@ -313,11 +314,15 @@ class ModuleHost implements Host {
     this.#log = createLog({ ...Object.fromEntries(known), ...this.#options.log });
   }
 
-  /** @throws {ModhostError} MODULE_NOT_FOUND, MODULE_INVALID for two of one name */
+  /** @throws {ModhostError} MODULE_NOT_FOUND, MODULE_INVALID for two of one name, and one without */
   #given(config: Config): ModuleSource[] {
     const sources = (this.#options.modules ?? []).map((given, index): ModuleSource => {
       if (typeof given === "string") return locatePath(this.#entry(given, true));
       const definition = typeof given === "function" ? { load: given } : given;
+      if (typeof given !== "function" && typeof given?.name !== "string") {
+        const reason = 'only a path or a function may come without a name: write { name: "hello", load }';
+        throw new ModhostError("MODULE_INVALID", { file: `modules[${index}]`, reason });
+      }
       const name = moduleName(given.name) || `given_${index + 1}`;
       return { name, definition, file: undefined, directory: config.directory, root: undefined };
     });

@@ -1,7 +1,8 @@
-import { createServer, type Server, type Socket } from "node:net";
+import { lstat, rm } from "node:fs/promises";
+import { connect, createServer, type ListenOptions, type Server, type Socket } from "node:net";
 import { type Config, convert } from "./config/index.ts";
 import { ModhostError, reasonOf } from "./errors.ts";
-import type { ListeningPort, NetProvider, OptionType, OwnedItem } from "./types.ts";
+import type { ListeningPort, NetEndpoint, NetProvider, OptionType, OwnedItem } from "./types.ts";
 
 type Provider = OwnedItem<NetProvider>;
 
@@ -139,11 +140,13 @@ export class Ports {
   }
 
   #open(service: Service): void {
-    const work = this.#listenAll(service).catch((error: unknown) => {
-      close(service);
-      if (this.#failures !== undefined) this.#failures.push(error);
-      else current(service)?.owner.log.error("%s", reasonOf(error));
-    });
+    const work = this.#listenAll(service)
+      .catch((error: unknown) => {
+        close(service);
+        if (this.#failures !== undefined) this.#failures.push(error);
+        else current(service)?.owner.log.error("%s", reasonOf(error));
+      })
+      .then(() => this.#listenBeside(service));
     this.#opening.add(work);
     void work.then(() => this.#opening.delete(work));
   }
@@ -172,15 +175,38 @@ export class Ports {
     }
   }
 
-  async #listen(service: Service, address: string, port: number, asked: number): Promise<Server> {
-    const server = createServer({ allowHalfOpen: true, noDelay: true }, (socket) =>
-      this.#connect(service, socket, true),
-    );
+  /** Never rejects. */
+  async #listenBeside(service: Service): Promise<void> {
+    const { item, owner } = current(service) ?? {};
+    for (const endpoint of item?.endpoints ?? []) {
+      const server = this.#server(service);
+      try {
+        await listenAt(server, endpoint);
+        this.#take(service, server);
+      } catch (error) {
+        owner?.log.warn("%s is not listened on: %s", placeText(endpoint), reasonOf(error));
+      }
+    }
+  }
+
+  #server(service: Service): Server {
+    return createServer({ allowHalfOpen: true, noDelay: true }, (socket) => this.#connect(service, socket, true));
+  }
+
+  /** Keeps what listens now; the host may have been stopped meanwhile. */
+  #take(service: Service, server: Server): void {
     const owner = current(service)?.owner;
+    server.on("error", (error) => owner?.log.error("%s: %s", service.name, reasonOf(error)));
+    if (!this.#isOpen || service.providers.size === 0) server.close();
+    else service.servers.push(server);
+  }
+
+  async #listen(service: Service, address: string, port: number, asked: number): Promise<Server> {
+    const server = this.#server(service);
     const candidates = address === "*" ? ["::", "0.0.0.0"] : [address];
     for (const [at, candidate] of candidates.entries()) {
       try {
-        await listen(server, candidate, port);
+        await listen(server, { host: candidate, port });
         break;
       } catch (error) {
         if (at < candidates.length - 1 && lacksAddress(error, "::")) continue;
@@ -188,10 +214,7 @@ export class Ports {
         throw this.#failure(service, candidate, port, error);
       }
     }
-    server.on("error", (error) => owner?.log.error("Port %d: %s", port, reasonOf(error)));
-    // The host may have been stopped meanwhile.
-    if (!this.#isOpen || service.providers.size === 0) server.close();
-    else service.servers.push(server);
+    this.#take(service, server);
     return server;
   }
 
@@ -245,10 +268,36 @@ function close(service: Service): void {
   service.servers = [];
 }
 
-function listen(server: Server, host: string, port: number): Promise<void> {
+const placeText = (endpoint: NetEndpoint): string =>
+  "path" in endpoint ? endpoint.path : `Port ${endpoint.port} of ${endpoint.address}`;
+
+async function listenAt(server: Server, endpoint: NetEndpoint): Promise<void> {
+  if (!("path" in endpoint)) return listen(server, { host: endpoint.address, port: endpoint.port });
+  try {
+    await listen(server, endpoint);
+  } catch (error) {
+    if (codeOf(error) !== "EADDRINUSE" || !(await isDeserted(endpoint.path))) throw error;
+    await rm(endpoint.path, { force: true });
+    await listen(server, endpoint);
+  }
+}
+
+/** A socket that a process has left behind which ended without removing it. */
+async function isDeserted(path: string): Promise<boolean> {
+  if (!(await lstat(path)).isSocket()) return false;
+  return new Promise((resolve) => {
+    const socket = connect(path, () => {
+      socket.destroy();
+      resolve(false);
+    });
+    socket.once("error", (error) => resolve(codeOf(error) === "ECONNREFUSED"));
+  });
+}
+
+function listen(server: Server, place: ListenOptions): Promise<void> {
   const { promise, resolve, reject } = Promise.withResolvers<void>();
   server.once("error", reject);
-  server.listen({ host, port, exclusive: true }, () => {
+  server.listen({ ...place, exclusive: true }, () => {
     server.off("error", reject);
     resolve();
   });

@@ -89,7 +89,10 @@ function section({ path, command }: Documented): string {
   const { arguments: declared, file, group } = command;
   const options = { ...command.options, ...group?.options };
   const shown = Object.values(options).some(({ hidden }) => hidden !== true);
-  const later = command.later === true ? " It does not work yet: calls are answered with 501." : "";
+  const later =
+    command.later === true
+      ? " It does not work yet: calls are answered with 501, or as by a node without network."
+      : "";
   const parts = [
     `## ${path}`,
     `${prose(command.help)}${marks(command)}${later}${command.readOnly === true ? " The read-only port has it, too." : ""}`,

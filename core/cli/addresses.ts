@@ -8,12 +8,17 @@ export interface AppAddresses {
   readonly urls: readonly string[];
 }
 
-/** Every app with the URLs under which this machine reaches it: its shortest path, once for each scheme and port. */
+/**
+ * Every app with the URLs under which this machine reaches it: its shortest path, of those that a browser can open if
+ * there are any, once for each scheme and port.
+ */
 export function appAddresses(routes: readonly RouteInfo[], ports: readonly ListeningPort[]): AppAddresses[] {
   const apps = Map.groupBy(routes, (route) => JSON.stringify([route.host, route.module, route.app]));
   return [...apps.values()].map((own) => {
     const { app, module, host } = own[0]!;
-    const paths = own.map((route) => (route.kind === "wildcard" ? route.path.slice(0, -1) : route.path));
+    const served = own.filter(({ kind }) => kind !== "redirect");
+    const shown = served.filter(({ method, kind }) => method === "GET" || kind === "middleware");
+    const paths = (shown.length === 0 ? served : shown).map(({ path }) => path.replace(/\/\*$/, "/"));
     const path = paths.reduce((shortest, other) => (other.length < shortest.length ? other : shortest));
     const urls = ports.flatMap(({ scheme, address, port }) => {
       if (!isWebScheme(scheme)) return [];

@@ -4,8 +4,9 @@ import type { Config } from "../config/index.ts";
 import { ModhostError, reasonOf } from "../errors.ts";
 import type { Host } from "../host.ts";
 import { Certificates, type CertificatesOptions, type TlsLog } from "../tls/index.ts";
+import type { LogLevel, ModuleState } from "../types.ts";
 import type { Command } from "./command.ts";
-import { labelOf, withHost } from "./hosted.ts";
+import { filesArgument, hostOptions, type Logged, labelOf, withHost } from "./hosted.ts";
 import { columns } from "./output.ts";
 
 interface Report {
@@ -20,10 +21,11 @@ interface Report {
 
 export const check: Command = {
   name: "check",
+  arguments: filesArgument,
   help: "Tell whether the configuration holds and which modules would load, from which file",
   async run(context) {
     const { output, cwd } = context;
-    const report = await withHost(context, reportOf).catch(failed);
+    const report = await withHost(hostOptions(context, context.args), reportOf).catch(failed);
     output.show(report, () => {
       const line = (style: "red" | "yellow", label: string) => (text: string) =>
         `${output.paint(style, label)}  ${text}`;
@@ -45,19 +47,27 @@ export const check: Command = {
   },
 };
 
-async function reportOf(host: Host): Promise<Report> {
+async function reportOf(host: Host, logged: readonly Logged[]): Promise<Report> {
   const states = host.modules();
   const certificates = await certificateReport(host.config);
   const problems = states
     .filter((state) => state.status === "failed")
     .map((state) => `${labelOf(state)}: ${state.note ?? "failed"}`)
-    .concat(certificates.problems);
+    .concat(certificates.problems, said(logged, "error", states));
   const unknown = host.config.unknownNames().map(({ path, nearest }) => {
     return `${path} is no known option${nearest === undefined ? "" : `: did you mean ${nearest}?`}`;
   });
   const modules = states.map(({ name, host, file, status }) => ({ name, host, file, status }));
-  const warnings = [...certificates.warnings, ...unknown];
+  const warnings = [...certificates.warnings, ...unknown, ...said(logged, "warn", states)];
   return { ok: problems.length === 0, config: host.config.file, modules, problems, warnings };
+}
+
+/** What the modules that are loaded said while they were. */
+function said(logged: readonly Logged[], level: LogLevel, states: readonly ModuleState[]): string[] {
+  const loaded = new Set(states.filter(({ status }) => status === "loaded").map(({ name }) => name));
+  return logged
+    .filter((line) => line.level === level && line.module !== undefined && loaded.has(line.module))
+    .map(({ module, msg }) => `${module}: ${msg}`);
 }
 
 /** Certificates are read as at a start, but none is made. */

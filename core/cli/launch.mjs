@@ -13,7 +13,14 @@ const root = join(here, "..", "..");
 const source = join(here, "main.ts");
 const fromSource = existsSync(source);
 const main = fromSource ? source : join(root, "dist", "core", "cli", "main.js");
-const condition = "--conditions=source";
+/**
+ * Bytes on their way through belong to no JavaScript object for long. A small young generation frees them in time;
+ * with Node's own size they pile up until the whole heap is searched: a third more CPU for uploads, and more memory. Smaller still, requests cost more.
+ */
+const youngGeneration = "--max-semi-space-size=4";
+const flags = (fromSource ? ["--conditions=source"] : []).concat(
+  /semi.space/.test(process.env.NODE_OPTIONS || "") ? [] : [youngGeneration],
+);
 
 function isEnough(version) {
   const [major, minor] = version.replace(/^v/, "").split(".").map(Number);
@@ -60,9 +67,9 @@ if (executable === undefined) {
       `or put it beside the program: npm install node@${needed[0]}`,
   );
   process.exit(1);
-} else if (isNewEnough && (!fromSource || process.execArgv.indexOf(condition) >= 0)) {
+} else if (isNewEnough && flags.every((flag) => process.execArgv.indexOf(flag) >= 0)) {
   import(pathToFileURL(main).href);
 } else {
-  const flags = isNewEnough ? process.execArgv : [];
-  hand(executable, flags.concat(fromSource ? [condition] : [], [main], process.argv.slice(2)));
+  const given = isNewEnough ? process.execArgv : [];
+  hand(executable, given.concat(flags, [main], process.argv.slice(2)));
 }

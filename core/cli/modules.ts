@@ -1,13 +1,14 @@
 import type { Command } from "./command.ts";
-import { withHost } from "./hosted.ts";
+import { filesArgument, hostOptions, withHost } from "./hosted.ts";
 import { columns } from "./output.ts";
 
 export const modules: Command = {
   name: "modules",
-  help: "List the modules with status, file, dependencies and what they hold",
+  arguments: filesArgument,
+  help: "List the modules with status, file, dependencies and what they hold; exit code 1 when one has failed",
   async run(context) {
     const { output } = context;
-    const states = await withHost(context, (host) => host.modules());
+    const states = await withHost(hostOptions(context, context.args), (host) => host.modules());
     output.show(states, () => {
       const rows = states.map(({ name, host, status, file, depends, holds, note }) => {
         const held = Object.entries(holds).map(([kind, count]) => `${count} ${kind}`);
@@ -15,6 +16,6 @@ export const modules: Command = {
       });
       return columns([["MODULE", "HOST", "STATUS", "DEPENDS ON", "HOLDS", "FILE", "NOTE"], ...rows]);
     });
-    return 0;
+    return states.some(({ status }) => status === "failed") ? 1 : 0;
   },
 };

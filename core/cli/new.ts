@@ -47,7 +47,7 @@ function nameOf(args: readonly string[]): string {
   if (given === undefined || more.length > 0) {
     throw new UsageError("new takes one argument, the module's name: modhost new hello");
   }
-  const name = given.replace(/^modhost-mod-/, "").replace(/^mod_/, "");
+  const name = given.replace(/^modhost-mod-/, "").replace(/^(?:mod_)+/, "");
   if (!isName(name)) {
     const near = name
       .toLowerCase()
@@ -64,8 +64,9 @@ function nameOf(args: readonly string[]): string {
   return name;
 }
 
+/** Something must be left of it for the name of its app. */
 function isName(text: string): boolean {
-  return /^[a-z][a-z0-9_]*$/.test(text);
+  return /^[a-z][a-z0-9_]*$/.test(text) && appName(text) !== "";
 }
 
 /** One file for a folder of `plugin_paths`. */
@@ -103,9 +104,7 @@ async function packageOf(name: string, js: boolean, cwd: string): Promise<Made> 
     "README.md": fill(await template("README.md"), name).replaceAll("EXT", extension),
     ".gitignore": await template("gitignore"),
   };
-  const unbuilt = isClone && !existsSync(join(packageFolder(), "dist"));
-  const build = `npm --prefix ${quoted(relative(cwd, packageFolder()) || ".")} run build`;
-  return { folder, files, next: [...(unbuilt ? [build] : []), `cd ${stem}`, "npm install", "npm test", "npm start"] };
+  return { folder, files, next: [`cd ${stem}`, "npm install", "npm test", "npm start"] };
 }
 
 /** Node.js runs no TypeScript below node_modules: what npm gets is JavaScript and declarations. */
@@ -115,6 +114,8 @@ function manifestOf(name: string, js: boolean, folder: string): object {
   const stem = `mod_${name}`;
   const range = `^${version}`;
   const entry = js ? `./${stem}.js` : `./dist/${stem}.js`;
+  // What the tests and the compiler of a package read of a clone is its dist/, which must not be of yesterday.
+  const build = isClone ? `npm --prefix ${quoted(relative(folder, packageFolder()))} --silent run build` : undefined;
   // Who runs a Node.js that npm installed has an older one otherwise, and npm would start the tests with that.
   const installedNode = process.execPath.includes(join(sep, "node_modules", "node", sep));
   return {
@@ -128,14 +129,13 @@ function manifestOf(name: string, js: boolean, folder: string): object {
     modhost: { kind: "module", entry, host: range },
     exports: js ? entry : { types: `./dist/${stem}.d.ts`, default: entry },
     files: js ? [`${stem}.js`] : ["dist", "!dist/*.test.*"],
-    scripts: js
-      ? { start: `modhost run ./${stem}.js`, test: "node --test" }
-      : {
-          start: `modhost run ./${stem}.ts`,
-          test: 'tsc --noEmit && node --test "*.test.ts"',
-          build: "tsc",
-          prepack: "npm run build",
-        },
+    scripts: {
+      start: `modhost run ./${stem}.${js ? "js" : "ts"}`,
+      ...(build === undefined ? {} : { pretest: build, ...(js ? {} : { prebuild: build }) }),
+      // A leak that a test has found would keep the process alive.
+      test: js ? "node --test --test-force-exit" : 'tsc --noEmit && node --test --test-force-exit "*.test.ts"',
+      ...(js ? {} : { build: "tsc", prepack: "npm run build" }),
+    },
     peerDependencies: { modhost: range },
     devDependencies: {
       ...(js ? {} : own("@types/node")),

@@ -1,35 +1,38 @@
 import type { Explanation, RouteInfo } from "../http/index.ts";
 import { type Command, UsageError } from "./command.ts";
-import { httpOf, withHost } from "./hosted.ts";
+import { filesArgument, hostOptions, httpOf, labelOf, withHost } from "./hosted.ts";
 import { columns } from "./output.ts";
 
 export const routes: Command = {
   name: "routes",
-  arguments: '[--explain "METHOD PATH"]',
+  arguments: `${filesArgument} [--explain "METHOD PATH"]`,
   help: "List the routes, or tell how a request would be answered and why",
   options: {
     explain: { type: "string", value: '"METHOD PATH"', help: "Tell which routes are tried for it, in which order" },
     host: { type: "string", value: "NAME", help: "With --explain: the host that the request names" },
   },
   async run(context) {
-    const { output, options } = context;
-    const request = requestOf(options.explain, context.args);
+    const { output, options, stderr } = context;
+    const { request, files } = callOf(options.explain, context.args);
     const name = typeof options.host === "string" ? options.host : undefined;
-    return await withHost(context, (host) => {
+    return await withHost(hostOptions(context, files), (host) => {
       const http = httpOf(host);
       const fileOf = (route: RouteInfo) => {
         const states = host.modules().filter((state) => state.name === route.module);
         return (states.find((state) => state.host === route.host) ?? states[0])?.file;
       };
+      const failed = host.modules().filter(({ status }) => status === "failed");
+      for (const state of failed) stderr.write(`modhost: ${labelOf(state)}: ${state.note ?? "failed"}\n`);
+      const code = failed.length === 0 ? 0 : 1;
       if (request === undefined) {
         const all = (http?.routes() ?? []).map((route) => ({ ...route, file: fileOf(route) }));
         output.show(all, () => routeTable(all));
-        return 0;
+        return code;
       }
       if (http === undefined) throw new Error("The module http is not loaded, so there are no routes");
       const explanation = http.explain(request.method, request.path, name);
       output.show(explanation, () => explained(explanation, fileOf));
-      return 0;
+      return code;
     });
   },
 };
@@ -59,16 +62,18 @@ function explained(explanation: Explanation, fileOf: (route: RouteInfo) => strin
   ].join("\n");
 }
 
-/** `--explain "GET /path"`, `--explain GET /path` or, for GET, `--explain /path`. */
-function requestOf(option: string | boolean | undefined, args: readonly string[]) {
-  if (typeof option !== "string") {
-    if (args.length > 0) throw new UsageError(`routes takes --explain before ${args.join(" ")}`);
-    return undefined;
-  }
-  const words = [option, ...args].join(" ").trim().split(/\s+/);
+/**
+ * `--explain "GET /path"`, `--explain GET /path` or, for GET, `--explain /path`. All other arguments are files; the path
+ * that follows a lone method is the last argument.
+ */
+function callOf(option: string | boolean | undefined, args: readonly string[]) {
+  if (typeof option !== "string") return { request: undefined, files: args };
+  const given = option.trim().split(/\s+/);
+  const isWhole = given.length > 1 || given[0]?.startsWith("/");
+  const words = isWhole ? given : [...given, ...args.slice(-1)];
   const [method, path, ...rest] = words[0]?.startsWith("/") ? ["GET", ...words] : words;
   if (method === undefined || path === undefined || !path.startsWith("/") || rest.length > 0) {
     throw new UsageError(`--explain takes a method and a path, such as "GET /hello", not ${words.join(" ")}`);
   }
-  return { method: method.toUpperCase(), path };
+  return { request: { method: method.toUpperCase(), path }, files: isWhole ? args : args.slice(0, -1) };
 }

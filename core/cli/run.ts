@@ -1,17 +1,16 @@
 import { createHost, type Host } from "../host.ts";
 import { appAddresses, portText } from "./addresses.ts";
-import type { Command, CommandContext } from "./command.ts";
+import type { Command } from "./command.ts";
 import { endingOf } from "./ending.ts";
-import { httpOf, labelOf } from "./hosted.ts";
+import { filesArgument, hostOptions, httpOf, labelOf } from "./hosted.ts";
 import { columns, type Output } from "./output.ts";
-import { moduleOf } from "./site.ts";
 
 export const run: Command = {
   name: "run",
-  arguments: "[FILE|FOLDER…]",
+  arguments: filesArgument,
   help: "Serve what the configuration says, or just these modules and folders of web pages",
   async run(context) {
-    const host = hostOf(context);
+    const host = createHost(hostOptions(context, context.args));
     const ending = endingOf(host);
     const started = host.start().then(() => true);
     if (await Promise.race([started, ending.wanted.then(() => false)])) announce(host, context.output);
@@ -23,12 +22,6 @@ export const run: Command = {
     return ending.code();
   },
 };
-
-function hostOf({ args, configPath, cwd, env }: CommandContext): Host {
-  if (args.length === 0) return createHost({ configPath, cwd, env });
-  const modules = args.map((argument) => moduleOf(argument, cwd));
-  return createHost({ configPath, search: false, modules, cwd, env });
-}
 
 /** Tells what is served where. */
 function announce(host: Host, output: Output): void {

@@ -31,12 +31,12 @@ function isErrorStatus(code: number): boolean {
   return Number.isInteger(code) && code >= 400 && code <= 599;
 }
 
-/** The page where no hook of `http-error` makes one. */
+/** The page where no hook of `http-error` makes one: one line. */
 export function plainPage(
   response: { headers: ResponseHeaders },
   event: Pick<HttpErrorEvent, "code" | "message">,
 ): string {
   response.headers.content_type = "text/plain; charset=utf-8";
   const phrase = STATUS_CODES[event.code] ?? `Code ${event.code}`;
-  return `${event.code} ${phrase}${event.message === undefined ? "" : `\n${event.message}`}\n`;
+  return `${event.code} ${phrase}${event.message === undefined ? "" : `: ${event.message}`}\n`;
 }

@@ -4,6 +4,7 @@ export { type CorsPolicy, corsPolicy } from "./cors.ts";
 export { detachedContext } from "./detached.ts";
 export { event_stream } from "./event_stream.ts";
 export { answerFile, type FileAnswer, type FileForm } from "./file_answer.ts";
+export { httpMethods, patternHint } from "./keys.ts";
 export type { HttpModule } from "./module.ts";
 export { readParts } from "./multipart.ts";
 export { preferredType } from "./negotiate.ts";

@@ -1,5 +1,6 @@
 import type { RouteInfo } from "./routes.ts";
 import type { Explanation } from "./service.ts";
+import type { HttpSettings } from "./settings.ts";
 
 /** What `module.depends<HttpModule>("http")` gives, and `host.exports("http")`. */
 export interface HttpModule {
@@ -7,4 +8,6 @@ export interface HttpModule {
   routes(): RouteInfo[];
   /** How a request would be answered, and why; `authority` is the host name that it gives. */
   explain(method: string, path: string, authority?: string): Explanation;
+  /** What it was told by its options, for services of other modules that shall have the same limits. */
+  readonly settings: HttpSettings;
 }

@@ -9,6 +9,8 @@ export const defaultHeaderBytes = 16 * 1024;
 /** Data in bits shorter than this is joined: a body may be full of what looks like the beginning of a boundary. */
 const shortBit = 1024;
 
+const carriageReturn = 13;
+
 /** Lower-case names with `_` for `-`. */
 export type PartHeaders = Record<string, string | undefined>;
 
@@ -42,6 +44,11 @@ export class PieceParser extends MultipartParser {
   readonly pieces: Piece[] = [];
   /** The closing boundary has been seen. */
   complete = false;
+  /** Of formidable: what is being parsed. */
+  declare readonly state: number;
+  /** Of formidable: bytes of a boundary that were met at the end of the last chunk. */
+  declare readonly index: number | null;
+  readonly #delimiter: Buffer;
   readonly #maxParts: number;
   readonly #maxHeaderBytes: number;
   readonly #maxPartBytes: number;
@@ -64,10 +71,35 @@ export class PieceParser extends MultipartParser {
     // Errors are told to the callback of each write.
     this.on("error", () => {});
     this.initWithBoundary(boundary);
+    this.#delimiter = Buffer.from(`\r\n--${boundary}`);
   }
 
   /** Parses one chunk; its pieces are in `pieces` afterwards, those before a fault included. */
   async feed(chunk: Buffer): Promise<void> {
+    const content = this.#contentIn(chunk);
+    if (content > 0) this.#data(chunk.subarray(0, content));
+    try {
+      if (content < chunk.length) await this.#parse(chunk.subarray(content));
+    } finally {
+      this.#joinBits();
+    }
+    if (this.#fault !== undefined) throw this.#fault;
+  }
+
+  /**
+   * Bytes at the beginning of a chunk that are contents and nothing else. formidable looks at every byte: large
+   * contents need not pass it.
+   */
+  #contentIn(chunk: Buffer): number {
+    if (this.state !== MultipartParser.STATES.PART_DATA || this.index !== 0) return 0;
+    const at = chunk.indexOf(this.#delimiter);
+    if (at >= 0) return at;
+    // The end may be the beginning of a boundary.
+    const begun = chunk.indexOf(carriageReturn, Math.max(0, chunk.length - this.#delimiter.length + 1));
+    return begun < 0 ? chunk.length : begun;
+  }
+
+  async #parse(chunk: Buffer): Promise<void> {
     this.#chunk = chunk;
     try {
       await new Promise<void>((resolve, reject) => {
@@ -75,9 +107,7 @@ export class PieceParser extends MultipartParser {
       });
     } finally {
       this.#chunk = undefined;
-      this.#joinBits();
     }
-    if (this.#fault !== undefined) throw this.#fault;
   }
 
   override push(event: ParserEvent | null): boolean {

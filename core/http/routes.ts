@@ -1,7 +1,7 @@
 import Router from "@koa/router";
 import type { Handler, HandlerResult, HttpProvider, MiddlewareProvider, Module } from "../types.ts";
 import type { CorsPolicy } from "./cors.ts";
-import { type ParsedKey, parseRouteKey } from "./keys.ts";
+import { type ParsedKey, parseRouteKeys } from "./keys.ts";
 import { middlewareHandler } from "./middleware.ts";
 import type { OriginPolicy } from "./origins.ts";
 import { decodePath } from "./paths.ts";
@@ -31,6 +31,7 @@ export class AppMount implements MountPlace {
   readonly provider: HttpProvider | MiddlewareProvider;
   readonly cors: CorsPolicy | undefined;
   readonly origins: OriginPolicy | undefined;
+  readonly routes: AppRoutes;
   /** Requests that reached one of its handlers and are not over. */
   readonly active = new Set<ActiveRequest>();
   /** Its place in the order of loading. */
@@ -41,6 +42,7 @@ export class AppMount implements MountPlace {
   closeCode = 1001;
   #idle: (() => void) | undefined;
 
+  /** @throws {ModhostError} ROUTE_INVALID, MIDDLEWARE_INVALID */
   constructor(place: MountPlace) {
     this.name = place.name;
     this.host = place.host;
@@ -49,6 +51,7 @@ export class AppMount implements MountPlace {
     this.provider = place.provider;
     this.cors = place.cors;
     this.origins = place.origins;
+    this.routes = new AppRoutes(this);
   }
 
   leave(request: ActiveRequest): void {
@@ -138,9 +141,8 @@ export class RouteTable {
   readonly #hosts = new Map<string, HostRoutes>();
   readonly #everywhere: HostRoutes;
 
-  /** `fault` hears, once for each mount, of route keys that cannot be served; the others are. */
-  constructor(mounts: readonly AppMount[], fault: (mount: AppMount, error: Error) => void) {
-    const apps = mounts.map((mount) => routesOf(mount, fault));
+  constructor(mounts: readonly AppMount[]) {
+    const apps = mounts.map(({ routes }) => routes);
     const shared = apps.filter((app) => app.mount.host === "*");
     this.#everywhere = new HostRoutes([shared]);
     for (const host of new Set(mounts.map((mount) => mount.host))) {
@@ -262,42 +264,28 @@ function* basesOf(path: string): Generator<string> {
   if (path.length > 1 && !path.endsWith("/")) yield path;
 }
 
-const compiled = new WeakMap<AppMount, AppRoutes>();
-
-/** A mount's routes, compiled once: tables come and go more often. */
-function routesOf(mount: AppMount, fault: (mount: AppMount, error: Error) => void): AppRoutes {
-  let routes = compiled.get(mount);
-  if (routes === undefined) compiled.set(mount, (routes = new AppRoutes(mount, fault)));
-  return routes;
-}
-
-/** The routes of one mounted app, matched by a strict, case-sensitive router with escaped keys. */
+/**
+ * The routes of one mounted app, matched by a strict, case-sensitive router with escaped keys. Compiled once: tables
+ * come and go more often.
+ */
 class AppRoutes {
   readonly mount: AppMount;
   readonly routes: readonly Route[];
   readonly #router = new Router({ strict: true, sensitive: true });
   readonly #byLayer = new Map<unknown, Route>();
 
-  constructor(mount: AppMount, fault: (mount: AppMount, error: Error) => void) {
+  constructor(mount: AppMount) {
     this.mount = mount;
-    const routes: Route[] = [];
-    for (const [order, [key, handler]] of Object.entries(mount.provider.route ?? {}).entries()) {
-      try {
-        const parsed = parseRouteKey(key, mount.name);
-        routes.push(this.#route(parsed, handler as Route["handler"], order));
-      } catch (error) {
-        fault(mount, error as Error);
-      }
-    }
+    const given = mount.provider.route ?? {};
+    const handlers = Object.values(given) as Route["handler"][];
+    const keys = parseRouteKeys(Object.keys(given), mount.name);
+    const routes = keys.map((key, order) => this.#route(key, handlers[order] as Route["handler"], order));
     routes.push(...this.#slashRedirects(routes));
-    try {
-      const handler = middlewareHandler(mount);
+    const middleware = middlewareHandler(mount);
+    if (middleware !== undefined) {
       // Base and below, for every method, after all routes of the app.
       const key: ParsedKey = { method: "*", path: "", wildcard: true };
-      if (handler !== undefined)
-        routes.push({ ...this.#route(key, handler as Route["handler"], routes.length), kind: "middleware" });
-    } catch (error) {
-      fault(mount, error as Error);
+      routes.push({ ...this.#route(key, middleware as Route["handler"], routes.length), kind: "middleware" });
     }
     for (const route of routes) {
       const methods = route.kind === "middleware" ? [] : [route.method];

@@ -86,7 +86,7 @@ export class HttpService {
 
   /** Built when it is first asked for after a change. */
   get table(): RouteTable {
-    this.#built ??= new RouteTable(this.#mounts, (mount, error) => mount.owner.log.error("%s", error.message));
+    this.#built ??= new RouteTable(this.#mounts);
     return this.#built;
   }
 
@@ -125,9 +125,9 @@ export class HttpService {
     return expecting.has(request);
   }
 
-  /** Sends `100 Continue` if the client waits for it. */
+  /** Sends `100 Continue` if the client waits for it; behind an answer it would be taken for a part of that. */
   invite(request: NodeRequest, response: NodeResponse): void {
-    if (expecting.delete(request)) response.writeContinue();
+    if (expecting.delete(request) && !response.headersSent) response.writeContinue();
   }
 
   /** The connection of a request that asks for a websocket, where one is served. */

@@ -24,13 +24,13 @@ export interface HttpSettings {
 }
 
 export interface WebsocketLimits {
-  /** A client that is silent for as long after a ping is gone. */
+  /** A client that is silent for as long after a ping is gone; 0: nobody is pinged. */
   readonly pingInterval: number;
   /** A client that does not agree to the end within this time is cut. */
   readonly closeTimeout: number;
   /** Largest message taken, where the app does not say otherwise. */
   readonly maxMessage: number;
-  /** What may wait for a client that reads slowly, before one more message cuts it. */
+  /** Memory that may wait for a client that reads slowly, before one more message cuts it. */
   readonly maxUnsent: number;
 }
 

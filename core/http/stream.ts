@@ -1,5 +1,6 @@
 import type { ServerResponse } from "node:http";
 import { Readable } from "node:stream";
+import { setImmediate as nextTurn } from "node:timers/promises";
 import type { Exchange } from "./exchange.ts";
 import type { NodeResponse } from "./response.ts";
 
@@ -22,6 +23,9 @@ export function discard(value: unknown): void {
   else if ("body" in value) discard(value.body);
 }
 
+/** Milliseconds after which others have their turn, though neither the stream nor the client has to be waited for. */
+const turnTime = 10;
+
 /**
  * Moves a stream into the answer, no faster than the client reads. Ends quietly when the client leaves, and then
  * destroys the stream; rejects when the stream fails, or does not have the `length` that was announced.
@@ -36,6 +40,7 @@ export async function pump(exchange: Exchange, source: Readable, length: number 
     new Error(`The body has ${sent} than the ${length} bytes that content_length announced`);
   const leave = () => source.destroy();
   raw.once("close", leave);
+  let turn = performance.now() + turnTime;
   try {
     for await (const piece of source as AsyncIterable<unknown>) {
       if (exchange.gone) return;
@@ -49,6 +54,9 @@ export async function pump(exchange: Exchange, source: Readable, length: number 
         exchange.watchWriting();
         await drained(raw);
         exchange.unwatchWriting();
+      } else if (performance.now() > turn) {
+        await nextTurn();
+        turn = performance.now() + turnTime;
       }
     }
     if (length !== undefined && exchange.response.bytes < length && !exchange.gone) throw wrong("less");

@@ -12,6 +12,26 @@ const waitingBytes = 64 * 1024;
 /** Bytes that wait to be sent, up to which `send` does not. */
 const sentAhead = 64 * 1024;
 
+/** What a message that waits to be sent costs beside its bytes: for short ones, most of it. */
+const messageCost = 700;
+
+/**
+ * Pings in a row that a client need not answer once it was seen to take what waited: the answers come behind what the
+ * system holds for it, which may be megabytes.
+ */
+const latePings = 8;
+
+/** One piece of a compressed connection may hold more than can wait: what it may unpack to, beside one message. */
+const unpackedBytes = 16 * 1024 * 1024;
+
+/** What ws closes with for its errors (Z_ are those of decompression); all others break the protocol, which is 1002. */
+const faultCodes: readonly [name: RegExp, code: number][] = [
+  [/^WS_ERR_UNSUPPORTED_(MESSAGE|DATA_PAYLOAD)_LENGTH$/, 1009],
+  [/^WS_ERR_TOO_MANY_BUFFERED_PARTS$/, 1008],
+  [/^WS_ERR_INVALID_UTF8$|^Z_/, 1007],
+  [/^WS_ERR_/, 1002],
+];
+
 /** One websocket as its module sees it: holds back the side that is too fast, and cuts a client that is not there. */
 export class Connection implements WebSocketConnection {
   readonly closed: Promise<WebSocketClosed>;
@@ -29,11 +49,19 @@ export class Connection implements WebSocketConnection {
   #end: WebSocketClosed | undefined;
   /** Why this side cut it. */
   #cut: string | undefined;
+  /** What the client did wrong, with the code that it was told. */
+  #fault: WebSocketClosed | undefined;
   #sent = 0;
+  /** Messages handed over to be sent, and how many of them have left. */
+  #sentMessages = 0;
+  #leftMessages = 0;
   #sending: Flow | undefined;
   /** Nothing has come since the last ping, though it could. */
   #silent = false;
-  readonly #pinging: NodeJS.Timeout;
+  /** What the client had taken when the last ping was put behind other things that wait; undefined: it was not. */
+  #takenAtPing: number | undefined;
+  #patience = 0;
+  readonly #pinging: NodeJS.Timeout | undefined;
 
   constructor(ws: WebSocket, socket: Socket, limits: WebsocketLimits, watch: ProgressWatch) {
     this.#ws = ws;
@@ -42,13 +70,21 @@ export class Connection implements WebSocketConnection {
     this.#watch = watch;
     const { promise, resolve } = Promise.withResolvers<WebSocketClosed>();
     this.closed = promise;
-    this.#pinging = setInterval(() => this.#ping(), limits.pingInterval * 1000).unref();
+    if (limits.pingInterval > 0) {
+      this.#pinging = setInterval(() => this.#ping(), limits.pingInterval * 1000).unref();
+    }
     ws.on("message", (data, isBinary) => this.#arrived(data, isBinary));
-    // What breaks the protocol is answered by ws; "close" tells the code.
-    ws.on("error", () => undefined);
+    // What breaks the rules is answered by ws, which reads no more: "close" knows nothing of the code.
+    ws.on("error", (error: NodeJS.ErrnoException) => {
+      const [, code] = faultCodes.find(([name]) => name.test(error.code ?? "")) ?? [];
+      if (code !== undefined) this.#fault ??= { code, reason: error.message };
+    });
     ws.on("close", (code, reason) => resolve(this.#over(code, reason.toString())));
     socket.on("data", () => {
       this.#silent = false;
+    });
+    ws.on("pong", () => {
+      this.#patience = 0;
     });
     // Node's own reading was stopped at the handover.
     ws.resume();
@@ -69,18 +105,22 @@ export class Connection implements WebSocketConnection {
     const { promise, resolve, reject } = Promise.withResolvers<void>();
     // Many senders go on without waiting: that the client has left is no fault of theirs.
     promise.catch(() => undefined);
-    if (this.#ws.bufferedAmount > this.#limits.maxUnsent) this.cut("the client reads too slowly");
+    if (this.#unsent > this.#limits.maxUnsent) this.cut("the client reads too slowly");
     if (!this.open) {
       reject(this.#gone());
       return promise;
     }
     this.#sent += message.length;
+    const place = ++this.#sentMessages;
     this.#ws.send(message, (error) => {
+      this.#leftMessages = Math.max(this.#leftMessages, place);
       if (error) reject(this.#gone());
       else resolve();
       if (this.#ws.bufferedAmount === 0) this.#unwatch();
     });
-    if (this.#ws.bufferedAmount <= sentAhead) resolve();
+    // What the system took at once is told of later.
+    if (this.#ws.bufferedAmount === 0) this.#leftMessages = place;
+    if (this.#unsent <= sentAhead) resolve();
     else this.#watchSending();
     return promise;
   }
@@ -123,6 +163,11 @@ export class Connection implements WebSocketConnection {
     this.#ws.terminate();
   }
 
+  /** Bytes of memory that wait for the client. */
+  get #unsent(): number {
+    return this.#ws.bufferedAmount + (this.#sentMessages - this.#leftMessages) * messageCost;
+  }
+
   #arrived(data: RawData, isBinary: boolean): void {
     if (this.#reading === "refused") return;
     const message = isBinary ? (data as Buffer) : data.toString();
@@ -133,7 +178,10 @@ export class Connection implements WebSocketConnection {
     }
     this.#messages.push(message);
     this.#bytes += message.length;
-    this.#hold();
+    if (this.#bytes > unpackedBytes + this.#limits.maxMessage) {
+      this.cut("what it sent unpacks to too much");
+      this.#refuse();
+    } else this.#hold();
   }
 
   /** Reads from the client, or does not, as there is room. */
@@ -152,20 +200,31 @@ export class Connection implements WebSocketConnection {
   }
 
   #ping(): void {
-    if (this.#silent) {
+    const taken = this.#taken();
+    if (this.#takenAtPing !== undefined && taken > this.#takenAtPing) this.#patience = latePings;
+    else if (this.#silent && this.#patience-- <= 0) {
       this.cut(`the client was silent for ${this.#limits.pingInterval} seconds after a ping`);
       return;
     }
     // While nothing is read, an answer would not be seen.
     this.#silent = !this.#ws.isPaused;
+    // With nothing ahead, the system alone takes it, whether the client is there or not.
+    this.#takenAtPing = this.#ws.bufferedAmount > 0 ? taken : undefined;
     if (this.open) this.#ws.ping();
   }
 
   #watchSending(): void {
     if (this.#sending !== undefined) return;
-    const moved = () => bytesTaken(this.#socket) ?? this.#sent - this.#ws.bufferedAmount;
-    this.#sending = { moved, waiting: () => true, expired: () => this.cut("the client does not read") };
+    this.#sending = {
+      moved: () => this.#taken(),
+      waiting: () => true,
+      expired: () => this.cut("the client does not read"),
+    };
     this.#watch.add(this.#sending);
+  }
+
+  #taken(): number {
+    return bytesTaken(this.#socket) ?? this.#sent - this.#ws.bufferedAmount;
   }
 
   #unwatch(): void {
@@ -176,7 +235,8 @@ export class Connection implements WebSocketConnection {
   #over(code: number, reason: string): WebSocketClosed {
     clearInterval(this.#pinging);
     this.#unwatch();
-    this.#end = { code, reason: this.#cut ?? reason };
+    const fault = this.#cut === undefined ? this.#fault : undefined;
+    this.#end = fault ?? { code, reason: this.#cut ?? reason };
     for (const reader of this.#readers.splice(0)) reader(undefined);
     return this.#end;
   }

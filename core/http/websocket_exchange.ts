@@ -49,10 +49,11 @@ export class WebSocketExchange extends Exchange implements WebSocketEvent {
       throw invalid(`the client did not offer the protocol ${protocol}: choose one of event.protocols`);
     }
     const { websocket: settings = {} } = mount.provider;
-    const { websocket: limits } = service.settings;
+    const { websocket: defaults } = service.settings;
+    const limits = { ...defaults, maxMessage: settings.max_message_bytes ?? defaults.maxMessage };
     const chosen = protocol ?? settings.protocols?.find((name) => this.protocols.includes(name));
     const { ws, socket } = this.#switch({
-      maxPayload: settings.max_message_bytes ?? limits.maxMessage,
+      maxPayload: limits.maxMessage,
       perMessageDeflate: settings.compression === true && { threshold: compressionThreshold },
       handleProtocols: () => chosen ?? false,
       closeTimeout: limits.closeTimeout * 1000,
@@ -136,9 +137,10 @@ export class WebSocketExchange extends Exchange implements WebSocketEvent {
     return { ws, socket };
   }
 
-  /** The handler was stopped by the end of the connection: by sending on it, or by the request's signal. */
+  /** The handler was stopped by the end of the connection, or by its module leaving: by sending on it, or by a signal. */
   #tellsOfEnd(thrown: unknown): boolean {
     if (ModhostError.is(thrown)) return thrown.code === "WEBSOCKET_CLOSED";
-    return thrown instanceof Error && thrown.name === "AbortError" && this.request.signal.aborted;
+    const { signal, leaving } = this.request;
+    return thrown instanceof Error && thrown.name === "AbortError" && (signal.aborted || leaving.aborted);
   }
 }

@@ -4,6 +4,7 @@ import { ModhostError, reasonOf } from "../errors.ts";
 import { appName } from "../http/places.ts";
 import type {
   EventHandler,
+  ItemOf,
   ListeningPort,
   Module,
   ModuleLog,
@@ -86,9 +87,14 @@ export class ModuleApi implements Module {
     this.#instance.add({ kind: "item", label: `item ${kind}`, activate: () => this.#around.items.add(kind, owned) });
   }
 
-  handle_items(kind: string, added: (item: OwnedItem) => void, removed: (item: OwnedItem) => unknown): void {
+  handle_items<Kind extends string>(
+    kind: Kind,
+    added: (item: OwnedItem<ItemOf<Kind>>) => void,
+    removed: (item: OwnedItem<ItemOf<Kind>>) => unknown,
+  ): void {
     const fault = (error: unknown) => this.#instance.fault(`handling items of kind ${kind}`, error);
-    const activate = () => this.#around.items.handle(kind, { added, removed, fault }, this.name);
+    const handlers = { added, removed, fault } as Parameters<Surroundings["items"]["handle"]>[1];
+    const activate = () => this.#around.items.handle(kind, handlers, this.name);
     this.#instance.add({ kind: "receiver", label: `receiver of ${kind}`, activate });
   }
 
@@ -132,6 +138,10 @@ export class ModuleApi implements Module {
     const activate = () => timers.start(timer, this.name);
     const entry = this.#instance.add({ kind: "timer", label: "timer", activate });
     return timer;
+  }
+
+  now(): number {
+    return this.#around.timers.now();
   }
 
   on_release(label: string, release: () => unknown, kind = "release"): () => void {

@@ -1,4 +1,4 @@
-/** What the timers of modules go by. */
+/** What the timers of modules, and their `module.now()`, go by. */
 export interface Clock {
   /** Seconds since 1970. */
   now(): number;

@@ -45,6 +45,8 @@ export class Modules {
   /** By module: steps of its unloading that did not come to their end. */
   readonly #unfinished = new Map<string, Set<string>>();
   readonly #loading = new Map<string, Instance>();
+  /** Names of all that was ever asked for, whatever became of it. */
+  readonly #known = new Set<string>();
   #isStopping = false;
 
   constructor(environment: ModulesEnvironment) {
@@ -73,8 +75,13 @@ export class Modules {
     return undefined;
   }
 
-  /** What is left of a module, one line for each thing; nothing once it is gone. */
+  /**
+   * What is left of a module, one line for each thing; nothing once it is gone.
+   * @throws {ModhostError} MODULE_UNKNOWN, since nothing is left of a misspelt name, too
+   */
   residue(name: string): string[] {
+    if (!this.#known.has(name))
+      throw new ModhostError("MODULE_UNKNOWN", { name, known: [...this.#known].join(", ") || "none" });
     const { bus, items, shared, timers } = this.#environment.surroundings;
     return [
       ...[...this.#live.values(), ...this.#loading.values()]
@@ -244,6 +251,7 @@ export class Modules {
     const live = this.find(name, host);
     if (live !== undefined) return live;
     if (this.#environment.catalog.isDisabled(name, host)) throw new ModhostError("MODULE_DISABLED", { name });
+    this.#known.add(name);
     const at = operation.chain.indexOf(name);
     if (at >= 0) throw cycle([...operation.chain.slice(at), name]);
     const earlier = operation.failed.get(keyOf(name, host)) ?? operation.failed.get(keyOf(name, "*"));

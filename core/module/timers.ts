@@ -81,6 +81,10 @@ export class Timers {
     this.#clock = clock;
   }
 
+  now(): number {
+    return this.#clock.now();
+  }
+
   create(delay: number, callbacks: TimerCallbacks): ModuleTimer {
     const ended = () => {
       this.#running.delete(timer);

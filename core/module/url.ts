@@ -12,7 +12,7 @@ export interface UrlSurroundings {
 
 /**
  * Where clients find an app: `http_external_url` with the app's path behind it, else the HTTPS port, else the HTTP port.
- * A path that is configured with a trailing slash keeps it.
+ * A path that is configured with a trailing slash keeps it; the default, `/<app>`, has none.
  */
 export function httpUrl(around: UrlSurroundings, app: string, defaultPath?: string): string {
   const { config, host } = around;
@@ -30,7 +30,8 @@ export function httpUrl(around: UrlSurroundings, app: string, defaultPath?: stri
   const { scheme, address, port } = service;
   const fallback = config.value("http_default_host");
   const name = own ?? (typeof fallback === "string" ? fallback : displayName(address));
-  return originOf(scheme, name, port) + path;
+  // Any port, which is not open (yet): the host's own requests without a port, those of tests, name none.
+  return (port === 0 ? `${scheme}://${name}` : originOf(scheme, name, port)) + path;
 }
 
 /** An open port, HTTPS before HTTP; before ports are open the first configured one. */

@@ -1,6 +1,6 @@
 import type { Clock } from "../module/clock.ts";
 
-/** The time of a test host. Only timers of modules (`module.add_timer`) go by it; network timeouts stay real. */
+/** The time of a test host. Only `module.add_timer` and `module.now` go by it; network timeouts stay real. */
 export interface TestClock {
   /** Seconds since 1970. */
   now(): number;

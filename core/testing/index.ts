@@ -35,7 +35,7 @@ export interface TestHostOptions {
   readonly cwd?: string;
   /** False: everything is loaded and no port is opened; `inject` works all the same. */
   readonly listen?: boolean;
-  /** "manual": timers of modules go by `clock.advance` alone. Default "real": by the time of the system. */
+  /** "manual": `module.add_timer` and `module.now` go by `clock.advance` alone. Default "real": by the time of the system. */
   readonly clock?: "manual" | "real";
   /** True: a module that cannot be loaded does not fail the start; see `host.modules()`. */
   readonly allow_failed?: boolean;

@@ -30,6 +30,7 @@ export interface LeftoverOptions {
  * services and their connections, failed steps of the unloading) or, beyond `since`, in the process (timers, servers,
  * sockets, watchers, child processes, open files, listeners of `process`). Handles that were unref'd are not seen.
  * @throws {AssertionError} naming each thing that is left
+ * @throws {ModhostError} MODULE_UNKNOWN for a module that was never loaded here
  */
 export async function assertNothingLeft(
   target: Host | { readonly host: Host },

@@ -9,6 +9,11 @@ export interface MiddlewareContext {
   /** As sent, not decoded; begins where the app begins, as does `path`. */
   url: string;
   path: string;
+  /**
+   * Where the app begins, "" at the root: to be put before redirects, links and the paths of cookies. It is always there;
+   * Koa's own types do not know it.
+   */
+  readonly mountPath?: string;
   /** As the client sent it. */
   readonly originalUrl: string;
   readonly querystring: string;
@@ -26,6 +31,7 @@ export interface MiddlewareContext {
   state: {};
   get(field: string): string;
   set(field: string, value: string | string[]): void;
+  redirect(url: string): void;
   throw(status: number, ...message: string[]): never;
   readonly response: { readonly headers: OutgoingHttpHeaders };
 }

@@ -30,6 +30,13 @@ export type Provided<Kind extends string, K extends string> = Kind extends "http
     ? NetProvider
     : object;
 
+/** What receivers of a kind get: `provides(kind, item)` adds an item of the kind `<kind>-provider`. */
+export type ItemOf<Kind extends string> = Kind extends "http-provider"
+  ? HttpProvider | MiddlewareProvider
+  : Kind extends "net-provider"
+    ? NetProvider
+    : unknown;
+
 /**
  * What a module's function is called with. `D` are the options that the module declares: `Module<typeof options>` reads
  * these, each by its type; `Module` reads any option by any getter.
@@ -77,7 +84,11 @@ export interface ModuleObject {
   /** Adds an item of a kind; receivers of that kind are told. */
   add_item(kind: string, item: object): void;
   /** Calls `added` for every item of a kind, those already there first; `removed` may return a promise to wait for. */
-  handle_items(kind: string, added: (item: OwnedItem) => void, removed: (item: OwnedItem) => unknown): void;
+  handle_items<Kind extends string>(
+    kind: Kind,
+    added: (item: OwnedItem<ItemOf<Kind>>) => void,
+    removed: (item: OwnedItem<ItemOf<Kind>>) => unknown,
+  ): void;
 
   /** Higher priority first (default 0); the first answer other than undefined or null ends the event. */
   hook<E extends keyof HostEvents>(event: E, handler: (data: HostEvents[E]) => unknown, priority?: number): void;
@@ -98,6 +109,8 @@ export interface ModuleObject {
     run: (now: number, ...values: A) => number | void | undefined | Promise<number | void | undefined>,
     ...values: A
   ): Timer;
+  /** Seconds since 1970, with fractions, by the clock of `add_timer`, which tests can move. */
+  now(): number;
   /**
    * Records anything else to be undone at unload: `release` is called once. What has ended by itself before is
    * forgotten by the function that this returns. `kind` is what ModuleState.holds counts it under.
@@ -109,7 +122,12 @@ export interface ModuleObject {
   /** Shown by `modhost modules`. */
   set_status(level: "info" | "warn" | "error", text: string): void;
 
-  /** The URL of an app of this host, with a trailing slash where the app has one; see `http_external_url`. */
+  /**
+   * The whole URL of an app of this host, for what is read elsewhere: mail, feeds, callbacks. HTTPS goes before HTTP,
+   * though the certificate may be self-signed: the option `http_external_url` says what clients shall use. It ends as
+   * the path is configured, by default without a slash: `${module.http_url()}/list`. Pages link to their own app by
+   * relative links.
+   */
   http_url(app?: string, default_path?: string): string;
   /** The folder in which this server keeps its data. */
   data_path(): string;
@@ -150,6 +168,8 @@ export interface NetProvider {
   readonly default_ports?: readonly number[];
   /** Addresses to listen on when `<name>_interfaces` is not set; "*" is every address, IPv6 and IPv4. */
   readonly default_interfaces?: readonly string[];
+  /** Further places to listen on, beside what the options say. One that cannot be opened is a warning, and stops nothing. */
+  readonly endpoints?: readonly NetEndpoint[];
   /** Shown when the program prints its addresses: "http" or "https" make the entry a URL. */
   readonly scheme?: string;
   /** The peer may close its sending side and still read. */
@@ -158,7 +178,10 @@ export interface NetProvider {
   onconnect(socket: Socket): void;
 }
 
-/** An address that the host listens on. */
+/** A port of one address (0: of the system's choice), or the path of a Unix socket. */
+export type NetEndpoint = { readonly address: string; readonly port: number } | { readonly path: string };
+
+/** An address that the host listens on; Unix sockets are not among them. */
 export interface ListeningPort {
   readonly service: string;
   readonly scheme: string | undefined;

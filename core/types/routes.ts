@@ -3,12 +3,11 @@ import type { HttpEvent } from "./exchange.ts";
 import type { HandlerResult } from "./provider.ts";
 import type { WebSocketEvent } from "./websocket.ts";
 
-/** A request method that a route may name: those that Node's parser knows. */
+/** A request method that a route may name: those that Node's parser knows, but CONNECT. */
 export type HttpMethod =
   | "ACL"
   | "BIND"
   | "CHECKOUT"
-  | "CONNECT"
   | "COPY"
   | "DELETE"
   | "GET"

@@ -38,7 +38,7 @@ export interface WebSocketConnection extends AsyncIterable<WebSocketMessage> {
   readonly protocol: string;
   /** Messages can be sent. */
   readonly open: boolean;
-  /** Resolves when the connection is over; never rejects. */
+  /** Resolves when the connection is over; never rejects. A promise as that of `WebTransport`: the flag is `open`. */
   readonly closed: Promise<WebSocketClosed>;
   /**
    * Sends text, or bytes as a binary message. Resolves when the client keeps up, so that a sender who waits goes no
@@ -62,7 +62,10 @@ export interface WebSocketConnection extends AsyncIterable<WebSocketMessage> {
   close(code?: number, reason?: string): Promise<WebSocketClosed>;
 }
 
-/** How a connection ended: as the closing side says, 1005 when it says nothing, 1006 when it was cut. */
+/**
+ * How a connection ended: as the closing side says, be it the host, to a client that broke the rules (1009 for a message
+ * that is too large); 1005 when it says nothing, 1006 when it was cut.
+ */
 export interface WebSocketClosed {
   readonly code: number;
   readonly reason: string;
@@ -79,6 +82,9 @@ export interface WebSocketSettings {
   readonly protocols?: readonly string[];
   /** Largest message taken from a client (1009 beyond it). Default: the option `http_websocket_max_message_size`. */
   readonly max_message_bytes?: number;
-  /** Offer compression (permessage-deflate): costs memory for each connection. Default false. */
+  /**
+   * Offer compression (permessage-deflate): costs memory for each connection, and up to 16 MiB more while messages wait
+   * to be taken, as little may unpack to much; a client that sends more than that is cut. Default false.
+   */
   readonly compression?: boolean;
 }

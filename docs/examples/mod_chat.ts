@@ -9,7 +9,7 @@ import { formdecode } from "modhost/net/http";
 
 export const options = {
   chat_history: { type: "integer", default: 50, min: 0, describe: "Messages that are kept of each room." },
-  chat_rooms: { type: "integer", default: 100, min: 1, describe: "Rooms that may be open at a time." },
+  chat_rooms: { type: "integer", default: 100, min: 1, describe: "Rooms that may be open, and empty ones remembered." },
 } as const;
 
 interface Room {
@@ -37,6 +37,8 @@ export default function chat(module: Module<typeof options>) {
     room.members.delete(socket);
     if (room.members.size > 0) return;
     rooms.delete(name);
+    // No more than that many are remembered beside those that are open: names are cheap.
+    for (const oldest of Object.keys(history).slice(0, -limit)) if (!rooms.has(oldest)) delete history[oldest];
     module.log.debug("The room %s is empty", name);
   }
 

@@ -9,6 +9,7 @@ import {
   type HttpSettings,
   type OriginPolicy,
   originPolicy,
+  patternHint,
 } from "../../core/http/index.ts";
 import { ModhostError } from "../../core/index.ts";
 import type { CorsSettings, HttpProvider, MiddlewareProvider, Module, OwnedItem } from "../../core/types.ts";
@@ -25,8 +26,9 @@ type Provider = HttpProvider | MiddlewareProvider;
 
 /** The provider point "http": opens the ports and mounts the routes of every app. */
 export default function http(module: Module): HttpModule {
+  const settings = settingsOf(module);
   const service = new HttpService(
-    settingsOf(module),
+    settings,
     {
       fire: (event, data, host) => module.fire_event(event, data, host),
       announce: (event, data, host) => module.announce_event(event, data, host),
@@ -42,9 +44,7 @@ export default function http(module: Module): HttpModule {
   module.handle_items(
     "http-provider",
     (item) => {
-      const mount = mountOf(item as OwnedItem<Provider>);
-      if (mount === undefined) return;
-      mounts.set(item, mount);
+      mounts.set(item, mountOf(item));
       remount();
     },
     (item) => {
@@ -87,6 +87,7 @@ export default function http(module: Module): HttpModule {
   return {
     routes: () => service.routes(),
     explain: (method, path, authority) => service.explain(method, path, authority),
+    settings,
   };
 }
 
@@ -126,11 +127,17 @@ function isSuccessor(owner: Module, former: Module): boolean {
   return owner !== former && owner.name === former.name && owner.host === former.host;
 }
 
-/** Puts a provider at its place; one that cannot be served is reported under its module. */
-function mountOf({ item: provider, owner }: OwnedItem<Provider>): AppMount | undefined {
+/**
+ * Puts a provider at its place.
+ * @throws {ModhostError} PROVIDER_INVALID, ROUTE_INVALID, MIDDLEWARE_INVALID: its module is not loaded then
+ */
+function mountOf({ item: provider, owner }: OwnedItem<Provider>): AppMount {
   if (provider.middleware === undefined && (typeof provider.route !== "object" || provider.route === null)) {
-    owner.log.error('provides("http") needs a route table: { route: { "GET /": handler } }, or middleware');
-    return undefined;
+    throw new ModhostError("PROVIDER_INVALID", { app: provider.name ?? appName(owner.name) });
+  }
+  for (const key of Object.keys(provider.route ?? {})) {
+    const hint = patternHint(key);
+    if (hint !== undefined) owner.log.warn("%s", hint);
   }
   if (provider.name !== undefined)
     owner.log.warn("names its app %s itself: the module's name is preferred", provider.name);

@@ -1,5 +1,8 @@
 import type { OptionDeclarations } from "../../core/types.ts";
 
+/** A day: Node's timers fire at once beyond 24. */
+const longest = 86_400;
+
 /** Options of the HTTP service, in the reference's spelling where it has them (reference section 14). */
 export const options = {
   http_ports: {
@@ -63,6 +66,7 @@ export const options = {
     type: "period",
     default: 20,
     min: 0.1,
+    max: longest,
     describe: "A request head (or TLS handshake) must be complete within this time.",
     per_host: false,
   },
@@ -70,6 +74,7 @@ export const options = {
     type: "period",
     default: 30,
     min: 0.1,
+    max: longest,
     describe: "While a client is waited for, http_progress_bytes must move within each such time.",
     per_host: false,
   },
@@ -85,6 +90,7 @@ export const options = {
     type: "period",
     default: 60,
     min: 0.1,
+    max: longest,
     describe: "A connection without a request is closed after this time.",
     per_host: false,
   },
@@ -99,14 +105,17 @@ export const options = {
   http_websocket_ping_interval: {
     type: "period",
     default: 30,
-    min: 0.05,
-    describe: "Websockets are pinged each such time, and cut when the client stays silent for as long again.",
+    min: 0,
+    max: longest,
+    describe:
+      "Websockets are pinged each such time, and cut when the client stays silent for as long again; 0 leaves both out.",
     per_host: false,
   },
   http_websocket_close_timeout: {
     type: "period",
     default: 5,
     min: 0.05,
+    max: longest,
     describe: "A client that does not agree to the end of a websocket within this time is cut off.",
     per_host: false,
   },
@@ -125,7 +134,8 @@ export const options = {
     default: 16 * 1024 * 1024,
     min: 64 * 1024,
     unit: "bytes",
-    describe: "A websocket whose client leaves more than this unread is cut when one more message is sent.",
+    describe:
+      "A websocket whose client leaves more than this unread, with 700 for each message, is cut when one more is sent.",
     per_host: false,
   },
   trusted_proxies: {

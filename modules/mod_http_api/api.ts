@@ -20,6 +20,8 @@ import type { Table } from "./table.ts";
 
 export interface ApiSettings extends GateSettings {
   readonly table: Table;
+  /** By which commands are called, in the order of the header Allow; POST where it is not said. */
+  readonly methods?: readonly string[];
   readonly log: CommandLog;
   /** Hears of failures that are none of the node's own: faults of the program. */
   fault(command: string, thrown: unknown): void;
@@ -45,7 +47,8 @@ export class Api {
   async answer(event: HttpEvent, rest: string): Promise<ResponseFields> {
     // Whatever the host has put there: who may read an answer is said here alone.
     event.response.headers = {};
-    const visitor = visit(event.request, this.#settings, rest, ["POST"]);
+    const { methods = ["POST"] } = this.#settings;
+    const visitor = visit(event.request, this.#settings, rest, methods);
     const refusal = pass(visitor);
     if (refusal !== undefined) return refusal;
     const preparing = this.#settings.prepare?.();

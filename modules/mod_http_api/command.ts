@@ -102,6 +102,18 @@ export function bytes(source: AsyncIterable<Uint8Array>, options: { readonly len
   return new Bytes(source, options.length);
 }
 
+/** One value of one list that may be too long to be held: then it is written as it comes. */
+export class Listing<T> {
+  /** Of the value: where the list stands. It is null when there is nothing in it. */
+  readonly field: string;
+  readonly items: AsyncIterable<T>;
+
+  constructor(field: string, items: AsyncIterable<T>) {
+    this.field = field;
+    this.items = items;
+  }
+}
+
 type OptionValue<T extends OptionType> = T extends "bool"
   ? boolean
   : T extends "string"
@@ -163,8 +175,8 @@ export interface Call<A, O> {
 
 export type AnyCall = Call<Readonly<Record<string, unknown>>, Readonly<Record<string, unknown>>>;
 
-/** One value, many, raw bytes, or nothing. */
-export type Answer<V> = V | AsyncIterable<V> | Bytes | undefined;
+/** One value, a value of a long list, many, raw bytes, or nothing. */
+export type Answer<V> = V | AsyncIterable<V> | Listing<unknown> | Bytes | undefined;
 
 /** An encoding that only this command knows. */
 export interface Encoding<V> {

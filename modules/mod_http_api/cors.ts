@@ -6,6 +6,13 @@ export type ConfiguredHeaders = Readonly<Record<string, readonly string[]>>;
 
 const requestHeaders = ["Origin", "Accept", "Content-Type", "X-Requested-With"];
 
+export interface CorsPlace {
+  /** Tokens are in use, so that pages may have to send them. */
+  readonly authorized: boolean;
+  /** Those by which something is called here. */
+  readonly methods: readonly string[];
+}
+
 /** The rules of one request, as the configuration stands at the moment. */
 export class Cors {
   readonly #request: HttpRequest;
@@ -14,8 +21,7 @@ export class Cors {
   readonly #credentials: boolean;
   readonly #headers: ReadonlySet<string>;
 
-  /** `authorized`: tokens are in use, so that pages may have to send them. */
-  constructor(request: HttpRequest, configured: ConfiguredHeaders, authorized: boolean) {
+  constructor(request: HttpRequest, configured: ConfiguredHeaders, { authorized, methods: own }: CorsPlace) {
     const port = String(request.conn.serverport());
     const listed = (name: string) => {
       const found = Object.entries(configured).find(([key]) => key.toLowerCase() === name);
@@ -26,7 +32,9 @@ export class Cors {
     this.#request = request;
     this.#origins = (origins.length > 0 ? origins : defaultOrigins).map((origin) => origin.replaceAll("<port>", port));
     const methods = listed("access-control-allow-methods");
-    this.#methods = (methods.length > 0 ? methods : ["POST"]).map((method) => method.toUpperCase());
+    // Pages send no HEAD in the reference.
+    const allowed = methods.length > 0 ? methods : own.filter((method) => method !== "HEAD");
+    this.#methods = allowed.map((method) => method.toUpperCase());
     this.#credentials = listed("access-control-allow-credentials").some((word) => word.toLowerCase() === "true");
     const names = authorized ? [...requestHeaders, "Authorization"] : requestHeaders;
     this.#headers = new Set(names.map((name) => name.toLowerCase()));

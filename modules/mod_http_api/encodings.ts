@@ -17,6 +17,8 @@ export interface Encoder {
   readonly type: string;
   /** `previous` is the value before it in a stream. */
   value(value: unknown, call: AnyCall, previous: unknown): string | Uint8Array;
+  /** The text of a value of one list, as its items come. Encodings without it need the whole value. */
+  listing?(field: string, items: AsyncIterable<unknown>): AsyncIterable<string>;
   /** Content-Type of failures. */
   readonly failureType: string;
   failure(failure: Failure): string;
@@ -29,7 +31,28 @@ const inText = { failureType: "text/plain", failure: ({ message }: Failure) => m
 /** A value that has no text form of its own. */
 const printed = (value: unknown): string => (typeof value === "string" ? value : goJson(value));
 
-const json: Encoder = { type: "application/json", value: (value) => `${goJson(value)}\n`, ...inJson };
+const json: Encoder = {
+  type: "application/json",
+  value: (value) => `${goJson(value)}\n`,
+  listing: jsonListing,
+  ...inJson,
+};
+
+/** Characters that are gathered before they are sent. */
+const piece = 64 * 1024;
+
+async function* jsonListing(field: string, items: AsyncIterable<unknown>): AsyncGenerator<string, void, undefined> {
+  let text = `{${goJson(field)}:[`;
+  let between = "";
+  for await (const item of items) {
+    text += between + goJson(item);
+    between = ",";
+    if (text.length < piece) continue;
+    yield text;
+    text = "";
+  }
+  yield `${text}]}\n`;
+}
 
 const textnl: Encoder = {
   type: "text/plain",

@@ -11,6 +11,8 @@ export interface GateSettings {
   readonly tokens: readonly Token[];
   /** Names beside localhost under which the API may be called without a token. */
   readonly hosts: ReadonlySet<string>;
+  /** Only callers of this machine come this way, though their address does not say so: a Unix socket. */
+  readonly isLocal?: boolean;
   /** `API.HTTPHeaders` as it stands at the moment. */
   headers(): ConfiguredHeaders;
 }
@@ -56,7 +58,7 @@ export function visit(
   rest: string | undefined,
   methods: readonly string[],
 ): Visit {
-  const cors = new Cors(request, settings.headers(), settings.tokens.length > 0);
+  const cors = new Cors(request, settings.headers(), { authorized: settings.tokens.length > 0, methods });
   return { request, settings, path: decoded(request.url.raw_path), components: rest?.split("/"), methods, cors };
 }
 
@@ -113,7 +115,8 @@ function mayCall({ request, settings, path, cors }: Visit): ResponseFields | und
   const token = settings.tokens.length === 0 ? undefined : presented(headers.authorization, settings.tokens);
   if (token === "wrong") return refuse("that token is not one of the option api_tokens");
   if (token !== undefined) return permits(token, path) ? undefined : refuse("that token is for other paths");
-  if (!isLoopback(request.ip)) return refuse("calls from other machines need a token, see the option api_tokens");
+  if (settings.isLocal !== true && !isLoopback(request.ip))
+    return refuse("calls from other machines need a token, see the option api_tokens");
   if (isForwarded(request)) return refuse("calls through a proxy need a token, see the option api_tokens");
   const host = hostOf(request);
   if (host !== undefined && !isLocalName(host) && !settings.hosts.has(host)) {
@@ -164,10 +167,11 @@ function methodAllowed({ request, methods, cors }: Visit): ResponseFields | unde
 /** Pages of strangers are refused, whether they say whose they are or only that a browser sends them. */
 function browserAllowed({ request, cors }: Visit): ResponseFields | undefined {
   const { origin = "", referer = "", user_agent: agent = "", sec_fetch_site: site } = request.headers;
+  const isPost = request.method === "POST";
   const isStranger =
     (origin !== "" && !cors.lists(origin)) ||
     (referer !== "" && !cors.lists(originOf(referer))) ||
-    (origin === "" && referer === "" && agent.startsWith("Mozilla") && !agent.includes("Electron")) ||
+    (isPost && origin === "" && referer === "" && agent.startsWith("Mozilla") && !agent.includes("Electron")) ||
     (site?.toLowerCase() === "cross-site" && origin === "");
   return isStranger ? plain(403, "403 - Forbidden", cors.headers()) : undefined;
 }

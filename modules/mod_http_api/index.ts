@@ -1,11 +1,14 @@
 /** The RPC API of the node, under `/api/v0`, and the node itself. */
-import { isIPv6 } from "node:net";
 import { join } from "node:path";
 import type { ListeningPort, Module } from "../../core/types.ts";
+import { multiaddrOf, ownEndpoints } from "./addresses.ts";
+import type { ApiSettings } from "./api.ts";
+import { collectPeriodically } from "./collector.ts";
 import { CommandLog } from "./command_log.ts";
 import { table } from "./commands/index.ts";
 import type { ConfiguredHeaders } from "./cors.ts";
 import { HeldNode } from "./held_node.ts";
+import { openListeners } from "./listeners.ts";
 import { mountApi } from "./mount.ts";
 import { createNode, type Node } from "./node/index.ts";
 import { options } from "./options.ts";
@@ -34,21 +37,13 @@ export default async function load(module: ApiModule): Promise<HttpApi> {
   const take = (taken: HeldNode) => {
     held = taken;
     module.on_release("the node", taken.hold(), "node");
+    if (!module.serves()) return;
+    openListeners(module as Module, taken.node.repo, api);
+    if (module.get_option_boolean("api_gc") === true) collectPeriodically(module as Module, taken.node);
   };
   const open = async () => take(await openNode(module, settings));
 
-  module.save = () => held;
-  module.restore = async (former: unknown) => {
-    if (!(former instanceof Object)) return;
-    const { settings: old } = former as HeldNode;
-    if (old === JSON.stringify(settings)) take(former as HeldNode);
-    else await open();
-  };
-  if (module.serves() && module.reloading !== true) await open();
-
-  module.ready = () => own().repo.announceApi(addressOf(module.listening()));
-  module.hook("server-stopping", () => held?.node.repo.announceApi(undefined));
-  mountApi(module as Module, {
+  const api: ApiSettings = {
     table,
     log: new CommandLog(),
     tokens: tokensFrom(module.get_option("api_tokens")),
@@ -61,7 +56,20 @@ export default async function load(module: ApiModule): Promise<HttpApi> {
     operator: { stop: () => module.stop_server(), mayEdit: module.get_option_boolean("api_config_edit") === true },
     fault: (command, thrown) =>
       module.log.error("command %s failed: %s", command, thrown instanceof Error ? thrown.stack : String(thrown)),
-  });
+  };
+
+  module.save = () => held;
+  module.restore = async (former: unknown) => {
+    if (!(former instanceof Object)) return;
+    const { settings: old } = former as HeldNode;
+    if (old === JSON.stringify(settings)) take(former as HeldNode);
+    else await open();
+  };
+  if (module.serves() && module.reloading !== true) await open();
+
+  module.ready = () => own().repo.announceApi(addressOf(module.listening()));
+  module.hook("server-stopping", () => held?.node.repo.announceApi(undefined));
+  mountApi(module as Module, api);
   return {
     get node() {
       return own();
@@ -72,12 +80,14 @@ export default async function load(module: ApiModule): Promise<HttpApi> {
 interface NodeSettings {
   readonly repo: string;
   readonly profile: string | undefined;
+  readonly offline: boolean;
 }
 
 function nodeSettings(module: ApiModule): NodeSettings {
   return {
     repo: module.get_option_path("api_repo") ?? join(module.data_path(), "repo"),
     profile: module.get_option_string("api_profile"),
+    offline: module.get_option_boolean("api_offline") === true,
   };
 }
 
@@ -104,22 +114,16 @@ async function openNode(module: ApiModule, settings: NodeSettings): Promise<Held
   }
 }
 
-/** The first plain HTTP address as a multiaddr, as this machine reaches it. */
+/** The host's first plain HTTP address as a multiaddr. */
 function addressOf(ports: readonly ListeningPort[]): string | undefined {
-  const found = ports.find(({ scheme }) => scheme === "http");
-  return found && multiaddr(found.address, found.port);
+  const found = ports.find(({ service }) => service === "http");
+  return found && multiaddrOf(found);
 }
 
 /** Where it will listen, as far as the options tell. */
 function configuredAddress(module: Module): string | undefined {
-  const [port = 5280] = module.get_option<readonly unknown[]>("http_ports") ?? [];
-  const [address = "127.0.0.1"] = module.get_option_array("http_interfaces") ?? [];
-  return typeof port === "number" ? multiaddr(address, port) : undefined;
-}
-
-function multiaddr(address: string, port: number): string {
-  if (isIPv6(address) && address !== "::") return `/ip6/${address}/tcp/${port}`;
-  return `/ip4/${["::", "*", "0.0.0.0"].includes(address) ? "127.0.0.1" : address}/tcp/${port}`;
+  const [first] = ownEndpoints(module);
+  return first && multiaddrOf(first);
 }
 
 /** `API.HTTPHeaders`; a name without a list has none. */

@@ -1,6 +1,6 @@
 /** From what a command returns to an answer on the wire. */
 import type { HttpResponse, ResponseFields, ResponseHeaders } from "../../core/types.ts";
-import { type AnyCall, Bytes } from "./command.ts";
+import { type AnyCall, Bytes, Listing } from "./command.ts";
 import { type Encoder, type Failure, failureOf } from "./encodings.ts";
 import { NodeError } from "./node/errors.ts";
 import { apiVersion } from "./version.ts";
@@ -37,6 +37,7 @@ export async function respond(running: Running, run: () => unknown): Promise<Res
   try {
     const result = await run();
     if (result instanceof Bytes) return bytesAnswer(running, result);
+    if (result instanceof Listing) return await listingAnswer(running, result);
     if (isAsyncIterable(result)) return await streamAnswer(running, result);
     const answer = result === undefined ? emptyAnswer(running) : valueAnswer(running, result);
     running.over();
@@ -100,6 +101,35 @@ function valueAnswer(running: Running, value: unknown): ResponseFields {
     // A value that cannot be written in that encoding: the headers are gone by then, in the reference.
     running.failed(thrown);
     return answer(running, { headers, body: "", late: () => failureOf(thrown).message });
+  }
+}
+
+/** Entries of a list that are waited for: up to here a failure is an answer of its own. */
+const listedAtOnce = 4096;
+
+async function listingAnswer(running: Running, { field, items }: Listing<unknown>): Promise<ResponseFields> {
+  const { encoder } = running;
+  const iterator = items[Symbol.asyncIterator]();
+  const first: unknown[] = [];
+  let next = await iterator.next();
+  for (; next.done !== true && (first.length < listedAtOnce || !encoder.listing); next = await iterator.next()) {
+    first.push(next.value);
+  }
+  if (next.done !== true && encoder.listing !== undefined) {
+    const texts = encoder.listing(field, goingOn([...first, next.value], iterator))[Symbol.asyncIterator]();
+    return streamed(running, { content_type: encoder.type }, texts, (text) => text);
+  }
+  const answer = valueAnswer(running, { [field]: first.length === 0 ? null : first });
+  running.over();
+  return answer;
+}
+
+async function* goingOn(first: unknown[], iterator: AsyncIterator<unknown>): AsyncGenerator<unknown, void, undefined> {
+  try {
+    yield* first.splice(0);
+    for (let next = await iterator.next(); next.done !== true; next = await iterator.next()) yield next.value;
+  } finally {
+    await iterator.return?.();
   }
 }
 

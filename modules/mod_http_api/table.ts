@@ -59,6 +59,21 @@ export class Table {
     return this.#nodes.get(path);
   }
 
+  /** Only the commands that are fit for everybody's eyes, and the groups above them. */
+  readOnly(): Table {
+    const kept: Record<string, Command | Group> = {};
+    for (const [path, command] of this.commands()) {
+      if (command.readOnly !== true) continue;
+      kept[path] = command;
+      for (let at = path.lastIndexOf("/"); at > 0; at = path.lastIndexOf("/", at - 1)) {
+        const above = path.slice(0, at);
+        const { entry } = this.#nodes.get(above) as TableNode;
+        if (!isCommand(entry) || entry.readOnly === true) kept[above] = entry;
+      }
+    }
+    return new Table([kept]);
+  }
+
   /** Every command by path, in order of paths. */
   commands(): [path: string, command: Command][] {
     const all: [string, Command][] = [];

@@ -1,4 +1,6 @@
 /** Values as XML, as far as the reference can: elements are named by the shape, maps have no form. */
+import { CID } from "multiformats/cid";
+import { GoText } from "./go_text.ts";
 import { NodeError } from "./node/errors.ts";
 import type { Shape } from "./shape.ts";
 
@@ -13,8 +15,12 @@ const escapes: Readonly<Record<string, string>> = {
   "\r": "&#xD;",
 };
 
+/** What XML has no letter for. */
+// biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for
+const illegal = /[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]/g;
+
 export const escapeXml = (text: string): string =>
-  text.replace(/["'&<>\t\n\r]/g, (letter) => escapes[letter] as string);
+  text.replace(/["'&<>\t\n\r]/g, (letter) => escapes[letter] as string).replace(illegal, "\ufffd");
 
 /** @throws NodeError for a value with a map in it */
 export function toXml(value: unknown, shape: Shape): string {
@@ -32,9 +38,14 @@ function element(name: string, value: unknown, shape: Shape): string {
     const each = Array.isArray(shape) ? (shape[0] as Shape) : "any";
     return value.map((one) => element(name, one, each)).join("");
   }
+  if (shape === "link" || value instanceof GoText) return `<${name}>${escapeXml(textOf(value))}</${name}>`;
   if (typeof value !== "object") return `<${name}>${escapeXml(String(value))}</${name}>`;
   const fields = typeof shape === "object" && "kind" in shape && shape.kind === "fields" ? shape.fields : undefined;
   if (fields === undefined) throw new NodeError("xml: unsupported type: map");
   const inner = Object.entries(value).map(([key, each]) => element(key, each, fields[key] ?? "any"));
   return `<${name}>${inner.join("")}</${name}>`;
 }
+
+/** A CID stands for itself, or in an object as it does in JSON. */
+const textOf = (value: object | string | number | boolean): string =>
+  typeof value === "object" && !(value instanceof CID) && "/" in value ? String(value["/"]) : String(value);

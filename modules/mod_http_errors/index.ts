@@ -1,13 +1,20 @@
-/** Makes the error pages: small HTML, or JSON where the client prefers it. Answers `http-error` last of all hooks. */
+/** Makes the error pages: small HTML, or JSON or a line of text where the client prefers it. Answers `http-error` last of all hooks. */
 import { STATUS_CODES } from "node:http";
 import { addVary, preferredType } from "../../core/http/index.ts";
 import type { HttpErrorEvent, Module } from "../../core/types.ts";
 import { options } from "./options.ts";
-import { htmlPage, jsonPage } from "./page.ts";
+import { type ErrorText, htmlPage, jsonPage, textPage } from "./page.ts";
 import { sentences } from "./sentences.ts";
 
 export { options };
 export const global = true;
+
+/** The forms of a page, the one that clients without a preference get first. */
+const forms: Readonly<Record<"html" | "json" | "text", { type: string; make: (text: ErrorText) => string }>> = {
+  html: { type: "text/html", make: htmlPage },
+  json: { type: "application/json", make: jsonPage },
+  text: { type: "text/plain", make: textPage },
+};
 
 export default function load(module: Module): void {
   const detailed = module.get_option_boolean("http_errors_detailed") ?? false;
@@ -24,10 +31,10 @@ export default function load(module: Module): void {
       id: code >= 500 ? request?.id : undefined,
       detail: detailed && error !== undefined ? detailOf(error) : undefined,
     };
-    const json = preferredType(request?.headers.accept, ["html", "json"]) === "json";
+    const { type, make } = forms[preferredType(request?.headers.accept, ["html", "json", "text"])];
     addVary(response.headers, "Accept");
-    response.headers.content_type = `${json ? "application/json" : "text/html"}; charset=utf-8`;
-    return json ? jsonPage(text) : htmlPage(text);
+    response.headers.content_type = `${type}; charset=utf-8`;
+    return make(text);
   };
   // Below 0, the priority of hooks that ask for none: any of them replaces the page.
   module.hook("http-error", page, -1);

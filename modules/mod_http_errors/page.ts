@@ -51,3 +51,9 @@ ${parts.join("\n")}
 export function jsonPage({ code, phrase, sentence, message, id, detail }: ErrorText): string {
   return `${JSON.stringify({ code, error: phrase, message: message ?? sentence, id, detail })}\n`;
 }
+
+/** One line: `404 Not Found: There is nothing at this address.` Details follow on lines of their own. */
+export function textPage({ code, phrase, sentence, message, id, detail }: ErrorText): string {
+  const request = id === undefined ? "" : ` (request ${id})`;
+  return `${code} ${phrase}: ${message ?? sentence}${request}\n${detail === undefined ? "" : `${detail}\n`}`;
+}

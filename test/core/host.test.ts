@@ -4,7 +4,7 @@ import { stat } from "node:fs/promises";
 import { connect, createServer } from "node:net";
 import { join } from "node:path";
 import { describe, test } from "node:test";
-import { configFrom, createHost, defineConfig, defineModule } from "../../core/index.ts";
+import { configFrom, createHost, defineConfig, defineModule, type GivenModule } from "../../core/index.ts";
 import { createTestHost } from "../../core/testing/index.ts";
 import type { Module } from "../../core/types.ts";
 import { folderOf, hostOf, logged, stateOf } from "./module/support.ts";
@@ -410,6 +410,15 @@ test("a test host that cannot start leaves no folder, and says which scheme is m
   await assert.rejects(createTestHost({ config: { log_level: "loud" } }), { code: "CONFIG_INVALID" });
   const running = await hostOf(t, {});
   assert.throws(() => running.url("/"), /no http port/);
+});
+
+test("a module that is handed over without a name stops the start, and its place is named", async () => {
+  const nameless = { load: () => undefined } as unknown as GivenModule;
+  const host = createHost({ config: { modules_enabled: [] }, modules: [() => undefined, nameless], log: false });
+  await assert.rejects(host.start(), {
+    code: "MODULE_INVALID",
+    message: /^modules\[1\] .*write \{ name: "hello", load \}/,
+  });
 });
 
 test("two modules of one name stop the start, and both are named", async () => {

@@ -18,7 +18,8 @@ function portsOf(t: TestContext, config: Record<string, unknown> = {}) {
 }
 
 function provider(item: Partial<NetProvider> & { name: string }, errors: string[] = []): OwnedItem<NetProvider> {
-  const log = { error: (_format: string, ...values: unknown[]) => void errors.push(values.join(" ")) };
+  const write = (_format: string, ...values: unknown[]) => void errors.push(values.join(" "));
+  const log = { error: write, warn: write };
   return {
     item: { onconnect: (socket) => void socket.end("hello"), ...loopback, ...item },
     owner: { log } as unknown as Module,
@@ -109,6 +110,34 @@ describe("the ports of a service", () => {
     await ports.settle();
     assert.equal(ports.listening()[0]?.port, port);
     assert.equal(await read(port), "new");
+  });
+});
+
+describe("endpoints beside the options", () => {
+  test("are opened with the ports, and closed with the provider", async (t) => {
+    const ports = portsOf(t);
+    const both = provider({ name: "echo", endpoints: [{ address: "127.0.0.1", port: 0 }] });
+    ports.add(both);
+    await ports.open();
+    const [first, second] = ports.listening();
+    assert.notEqual(first?.port, second?.port);
+    for (const open of [first, second]) assert.equal(await read(open?.port ?? 0), "hello");
+    ports.remove(both);
+    await assert.rejects(read(second?.port ?? 0), { code: "ECONNREFUSED" });
+  });
+
+  test("that are taken are warned about, and the others are opened", async (t) => {
+    const port = await blocked(t);
+    const ports = portsOf(t);
+    const warnings: string[] = [];
+    const endpoints = [
+      { address: "127.0.0.1", port },
+      { address: "127.0.0.1", port: 0 },
+    ];
+    ports.add(provider({ name: "echo", default_ports: [], endpoints }, warnings));
+    await ports.open();
+    assert.equal(ports.listening().length, 1);
+    assert.match(warnings.join(), new RegExp(`Port ${port} of 127\\.0\\.0\\.1 .*EADDRINUSE`));
   });
 });
 

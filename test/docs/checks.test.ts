@@ -85,7 +85,7 @@ describe("commands", () => {
       "npm strat",
       "npx modhost routes --explian /x",
       "modhost check --port 8080",
-      "modhost modules some",
+      "modhost modules --some",
     ]) {
       assert.equal((await faults(line)).length, 1, line);
     }

@@ -2,14 +2,31 @@
 import { parseArgs } from "node:util";
 import { fuzz } from "./fuzz.ts";
 
-const { values } = parseArgs({
-  options: {
-    seconds: { type: "string", default: "60" },
-    seed: { type: "string", default: String(Date.now() % 2 ** 31) },
-    from: { type: "string", default: "0" },
-    count: { type: "string", default: "Infinity" },
-  },
-});
+const usage = "npm run test:fuzz -- [--seconds 60] [--seed N] [--from EXCHANGE] [--count N]";
+
+function valuesOf() {
+  try {
+    const { values } = parseArgs({
+      options: {
+        seconds: { type: "string", default: "60" },
+        seed: { type: "string", default: String(Date.now() % 2 ** 31) },
+        from: { type: "string", default: "0" },
+        count: { type: "string", default: "Infinity" },
+        help: { type: "boolean", short: "h", default: false },
+      },
+    });
+    return values;
+  } catch (error) {
+    console.error(`${error instanceof Error ? error.message : error}\nUsage: ${usage}`);
+    process.exit(2);
+  }
+}
+
+const values = valuesOf();
+if (values.help) {
+  console.log(`Usage: ${usage}`);
+  process.exit(0);
+}
 
 console.log(`seed ${values.seed}, ${values.seconds} s`);
 const summary = await fuzz({

@@ -81,6 +81,24 @@ describe("over TLS", () => {
     assert.equal(await good.next(), "still here");
   });
 
+  test("a slow reader of much is not silent", async (t) => {
+    const flood = (event: WebSocketEvent) => {
+      const socket = event.accept();
+      for (let sent = 0; sent < 48; sent += 1) void socket.send(Buffer.alloc(512 * 1024));
+    };
+    const host = await hostOf(
+      t,
+      { chat: providing({ route: { "WS /flood": flood } }) },
+      { https_ports: [0], http_websocket_ping_interval: 0.1, http_websocket_max_unsent: 64 * 1024 * 1024 },
+    );
+    using slow = await SocketClient.open(host.url("/chat/flood", "https"));
+    slow.ws.on("message", () => {
+      slow.ws.pause();
+      setTimeout(() => slow.ws.resume(), 20);
+    });
+    for (let received = 0; received < 48; received += 1) assert.equal((await slow.next()).length, 512 * 1024);
+  });
+
   test("HTTP/2 opens none: a GET is 426, and nobody's method is called WS", async (t) => {
     const host = await hostOf(t, { chat }, { https_ports: [0] });
     const session = connectHttp2(host.url("", "https"), { rejectUnauthorized: false });

@@ -122,10 +122,7 @@ export class Client {
     }
   }
 
-  async #ask(
-    session: http2.ClientHttp2Session,
-    { method = "GET", path, headers = {}, body }: Call,
-  ): Promise<Reply> {
+  async #ask(session: http2.ClientHttp2Session, { method = "GET", path, headers = {}, body }: Call): Promise<Reply> {
     const { host, ...others } = headers;
     const stream = session.request(
       {

@@ -6,7 +6,7 @@ import type { Command } from "../../modules/mod_http_api/command.ts";
 import type { Shape } from "../../modules/mod_http_api/shape.ts";
 import type { Answers, Call, Files } from "./calls.ts";
 
-/** `works`, `declared` (501), or what is wrong. */
+/** `works`, `declared` (501, or refused without network), or what is wrong. */
 export type Outcome = { readonly state: "works" | "declared" } | { readonly state: "fails"; readonly why: string };
 
 const works = { state: "works" } as const;
@@ -29,7 +29,7 @@ export async function callEndpoint(
     files === undefined ? {} : { upload: { type: `multipart/form-data; boundary=${boundary}`, content: parts(files) } };
   const leaving = new AbortController();
   const answer = await exchange(server, "POST", `/api/v0/${path}?${query}`, { ...upload, signal: leaving.signal });
-  if (answer.status === 501) return { state: "declared" };
+  if (answer.status === 501 || (command.later === true && answer.status !== 200)) return { state: "declared" };
   if (answer.status !== 200) return failed(call, `${answer.status} ${await failureText(answer)}`);
   if (call.endless === true) {
     leaving.abort();

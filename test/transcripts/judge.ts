@@ -16,19 +16,22 @@ export interface Judged {
 
 export interface Circumstances {
   readonly explanations: readonly Explanation[];
-  /** The server cannot tell yet where it listens for peers: what needs these addresses comes later. */
-  readonly hasSwarm: boolean;
+  /** The server has a network: while it has none, what needs one comes later. */
+  readonly hasNetwork: boolean;
 }
 
 export function judge(
   report: readonly (Step | Skipped)[],
-  { explanations, hasSwarm }: Circumstances,
+  { explanations, hasNetwork }: Circumstances,
 ): readonly Judged[] {
   const explained = new Map(explanations.map((one) => [keyOf(one.scenario, one.step), one]));
   // What follows a call that was not carried out cannot be as it was recorded.
   const lacking = new Set<string>();
+  const offline = new Set(
+    hasNetwork ? [] : report.filter((entry) => "step" in entry && needsNetwork(entry)).map(nameOf),
+  );
   return report.map((entry): Judged => {
-    const scenario = `${entry.topic}/${entry.scenario}`;
+    const scenario = nameOf(entry);
     const { topic } = entry;
     if ("skipped" in entry) return { topic, name: scenario, verdict: "skipped", remarks: [entry.skipped] };
     const name = `${scenario} ${entry.step}: ${entry.call}`;
@@ -43,11 +46,11 @@ export function judge(
     if (entry.ok) {
       return explanation === undefined ? verdictIs("passed") : verdictIs("failed", "it passes, though it is explained");
     }
-    if (isLater(entry) || (!hasSwarm && isBlockedOn(entry, /^swarm[AB]$/))) lacking.add(scenario);
-    if (lacking.has(scenario)) return verdictIs("later");
-    if (explanation === undefined) return verdictIs("failed");
     const aspects = aspectsOf(entry);
-    if (aspects === explanation.aspects) return verdictIs("explained", explanation.reason);
+    if (aspects === explanation?.aspects) return verdictIs("explained", explanation.reason);
+    if (isLater(entry)) lacking.add(scenario);
+    if (lacking.has(scenario) || offline.has(scenario)) return verdictIs("later");
+    if (explanation === undefined) return verdictIs("failed");
     return verdictIs("failed", `explained are differences in ${explanation.aspects}, not in ${aspects}`);
   });
 }
@@ -63,15 +66,15 @@ export function unused(report: readonly (Step | Skipped)[], explanations: readon
     .map(({ scenario, step }) => `${scenario} ${step} is explained, but there is no such step`);
 }
 
+const nameOf = ({ topic, scenario }: Step | Skipped) => `${topic}/${scenario}`;
 const keyOf = (scenario: string, step: number | undefined) => `${scenario} ${step}`;
 
 const isLater = ({ differences }: Step) =>
   differences.some(({ aspect, got }) => aspect === "status" && String(got) === "501");
 
-function isBlockedOn({ differences: [first] }: Step, names: RegExp): boolean {
-  const [, name] = /^blocked: no value for \{(\w+)\}$/.exec(String(first?.got)) ?? [];
-  return name !== undefined && names.test(name);
-}
+/** It is about an address that peers are met at, or was refused for want of a network. */
+const needsNetwork = ({ differences }: Step) =>
+  differences.some(({ got }) => /^blocked: no value for \{swarm[AB]\}$|must be run in online mode/.test(String(got)));
 
 function remarksOf({ differences, quirk }: Step): string[] {
   const text = (value: unknown) => (typeof value === "string" ? value : JSON.stringify(value));

@@ -7,7 +7,7 @@ import { parseArgs } from "node:util";
 import { readExplanations } from "./explained.ts";
 import { type Judged, judge, unused, type Verdict, verdicts } from "./judge.ts";
 import { replay } from "./replay.ts";
-import { withServers } from "./servers.ts";
+import { hasNetwork, withServers } from "./servers.ts";
 
 const { values: given } = parseArgs({
   options: { only: { type: "string" }, verbose: { type: "boolean" }, spawn: { type: "string" } },
@@ -15,15 +15,15 @@ const { values: given } = parseArgs({
 const { only, spawn: command, verbose = false } = given;
 
 const explanations = command === undefined ? await readExplanations() : [];
-const { report, hasSwarm } =
+const { report, networked } =
   command === undefined
     ? await withServers(async (first, second) => ({
-        hasSwarm: (await first.call("swarm/addrs/listen")).status !== 501,
+        networked: await hasNetwork(first),
         report: await replay({ urls: [first.url, second.url] }, only),
       }))
-    : { hasSwarm: true, report: await replay({ spawn: command }, only) };
+    : { networked: true, report: await replay({ spawn: command }, only) };
 
-const judged = judge(report, { explanations, hasSwarm });
+const judged = judge(report, { explanations, hasNetwork: networked });
 const stale = unused(report, explanations);
 const shown: readonly Verdict[] = verbose ? ["failed", "later", "explained", "skipped"] : ["failed"];
 for (const { name, verdict, remarks } of judged) {

@@ -9,6 +9,7 @@ const settings = {
   "Experimental.FilestoreEnabled": "true",
   "Experimental.UrlstoreEnabled": "true",
   "Experimental.Libp2pStreamMounting": "true",
+  "Addresses.Gateway": '"/ip4/127.0.0.1/tcp/0"',
 };
 
 export async function withServers<T>(work: (first: RpcServer, second: RpcServer) => Promise<T>): Promise<T> {
@@ -23,12 +24,15 @@ export async function withServers<T>(work: (first: RpcServer, second: RpcServer)
   }
 }
 
+/** Whether it tells where it listens for peers. */
+export const hasNetwork = async (server: RpcServer): Promise<boolean> => (await server.call("swarm/addrs/listen")).ok;
+
 /** Settings hold from the next start on. */
 async function startFresh(folder: string): Promise<RpcServer> {
   const server = await RpcServer.start({ folder });
   try {
     for (const [key, value] of Object.entries(settings)) {
-      const answer = await server.call(`config/${key}`, { arg: value, bool: "true" });
+      const answer = await server.call(`config/${key}`, { arg: value, json: "true" });
       if (!answer.ok) throw new Error(`${key} cannot be set: ${await answer.text()}`);
     }
   } finally {

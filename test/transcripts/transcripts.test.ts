@@ -3,7 +3,7 @@ import { before, describe, test } from "node:test";
 import { parseExplanations, readExplanations } from "./explained.ts";
 import { type Judged, judge, unused } from "./judge.ts";
 import { replay, type Step } from "./replay.ts";
-import { withServers } from "./servers.ts";
+import { hasNetwork, withServers } from "./servers.ts";
 
 /** Scenarios that are played on every run; the others are left to `npm run transcripts`. */
 const short = "^(add|blocks|cid|config|diag|pins|read|repo|wire)/";
@@ -13,8 +13,11 @@ describe("recorded conversations with the reference", () => {
   let stale: readonly string[];
   before(async () => {
     const explanations = await readExplanations();
-    const report = await withServers((first, second) => replay({ urls: [first.url, second.url] }, short));
-    judged = judge(report, { explanations, hasSwarm: true });
+    const { report, networked } = await withServers(async (first, second) => ({
+      networked: await hasNetwork(first),
+      report: await replay({ urls: [first.url, second.url] }, short),
+    }));
+    judged = judge(report, { explanations, hasNetwork: networked });
     stale = unused(report, explanations);
   });
 
@@ -42,7 +45,8 @@ describe("judging a step", () => {
   const explanations = parseExplanations(
     "| Scenario | Steps | Differs in | Reason |\n|---|---|---|---|\n| read/all | 1, 2 | status | so |\n",
   );
-  const verdicts = (...steps: Step[]) => judge(steps, { explanations, hasSwarm: false }).map(({ verdict }) => verdict);
+  const verdicts = (...steps: Step[]) =>
+    judge(steps, { explanations, hasNetwork: false }).map(({ verdict }) => verdict);
 
   test("an explained step differs in what is explained", () => {
     assert.deepEqual(verdicts(step(1, 500)), ["explained"]);
@@ -59,7 +63,8 @@ describe("judging a step", () => {
       "later",
     ]);
   });
-  test("what needs the address of a node without network has to wait for that", () => {
+  test("what needs a network has to wait for one", () => {
+    assert.deepEqual(verdicts(step(3, "this command must be run in online mode. Try again")), ["later"]);
     assert.deepEqual(verdicts(step(3, "blocked: no value for {swarmA}")), ["later"]);
     assert.deepEqual(verdicts(step(3, "blocked: no value for {cid}")), ["failed"]);
   });

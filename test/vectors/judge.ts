@@ -58,7 +58,10 @@ const checks: Readonly<Record<string, Check>> = {
     const got = createHash("sha256").update(reply.body).digest("hex");
     return reply.body.length === length && got === hash ? undefined : `${reply.body.length} bytes with SHA-256 ${got}`;
   },
-  trailer: same((reply) => reply.trailer),
+  trailer: (reply, wanted: string | Readonly<Record<string, string>>) => {
+    const text = typeof wanted === "string" ? wanted : wanted["X-Stream-Error"];
+    return reply.trailer === text ? undefined : `the trailer is not ${shortly(String(text))}`;
+  },
   header: (reply, wanted: Readonly<Record<string, string>>) => headers(reply, wanted, (got, value) => got === value),
   headersExactlyExceptDate: (reply, wanted: Readonly<Record<string, string>>) =>
     headers(reply, wanted, (got, value) => got === value),

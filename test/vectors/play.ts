@@ -41,6 +41,8 @@ export class Player implements Disposable {
       const { Entries } = JSON.parse(files.body.toString()) as { Entries: readonly { Name: string }[] | null };
       const names = (Entries ?? []).map(({ Name }) => ["arg", `/${Name}`] as const);
       for (const name of names) await this.#client.call("files/rm", { query: [name, ["recursive", "true"]] });
+      // The root keeps the form that it was given.
+      await this.#client.call("files/chcid", { query: [["cid-version", "0"]] });
     }
     await this.#client.call("repo/gc");
   }
@@ -69,7 +71,7 @@ export class Player implements Disposable {
     for (const step of steps) {
       const reply = await this.#call(step, saved, bodies);
       if (reply.status === notYet) return { kind: "waits" };
-      const differences = judge(reply, step.expect ?? {});
+      const differences = judge(reply, JSON.parse(filled(JSON.stringify(step.expect ?? {}), saved)));
       if (differences.length > 0) return { kind: "differs", differences: [`${step.call}:`, ...differences] };
       remember(step, reply, saved);
       if (step.saveBody !== undefined) bodies.set(step.saveBody, reply.body);
@@ -78,7 +80,7 @@ export class Player implements Disposable {
   }
 
   #call(step: Step, saved: ReadonlyMap<string, string>, bodies: ReadonlyMap<string, Buffer>): Promise<Reply> {
-    const put = (text: string) => text.replace(/<([^<>]+)>/g, (whole, name: string) => saved.get(name) ?? whole);
+    const put = (text: string) => filled(text, saved);
     const query = Object.entries(step.query ?? {}).flatMap(([name, value]) =>
       (Array.isArray(value) ? value : [value]).map((each) => [name, put(String(each))] as const),
     );
@@ -92,6 +94,10 @@ export class Player implements Disposable {
     this.#client[Symbol.dispose]();
   }
 }
+
+/** A text with what was saved in the place of its names. */
+const filled = (text: string, saved: ReadonlyMap<string, string>): string =>
+  text.replace(/<([^<>]+)>/g, (whole, name: string) => saved.get(name) ?? whole);
 
 function bodyOf(step: Step, put: (text: string) => string, bodies: ReadonlyMap<string, Buffer>): Multipart | undefined {
   const { input, bodyText, bodyHex, bodyFrom, rawBody } = step;
@@ -115,11 +121,13 @@ function remember({ save }: Step, { status, body }: Reply, saved: Map<string, st
   } catch {
     return;
   }
+  // A node may be null.
+  lines = lines.filter((line) => line !== null);
   for (const { Name, Hash } of lines) if (typeof Name === "string" && typeof Hash === "string") saved.set(Name, Hash);
   const last = lines.at(-1) ?? {};
   const cid = last.Hash ?? last.Key ?? last.Cid ?? last.Id;
   const text = typeof cid === "object" && cid !== null ? (cid as Record<string, string>)["/"] : cid;
   if (typeof text !== "string") return;
-  saved.set("Key of the previous step", text);
+  for (const name of ["Key of the previous step", "cid of the added file"]) saved.set(name, text);
   if (save !== undefined) saved.set(save, text);
 }

@@ -25,7 +25,10 @@ export async function runAll(
   accept: (vector: Vector) => boolean = () => true,
 ): Promise<Result[]> {
   const results: Result[] = [];
-  for (const vector of vectorFiles.flatMap(readVectors)) {
+  // Those that change the configuration come last: a root of the namespace that was sharded stays so.
+  const vectors = vectorFiles.flatMap(readVectors);
+  const [changing, plain] = [vectors.filter(({ config }) => config), vectors.filter(({ config }) => !config)];
+  for (const vector of [...plain, ...changing]) {
     if (!only.test(`${vector.group}/${vector.id}`) || !accept(vector)) continue;
     if (needsEmpty.test(vector.endpoint)) await player.empty();
     results.push({ vector, outcome: await player.play(vector) });

@@ -8,7 +8,9 @@ import { report, runAll } from "./report.ts";
 /** Contents of tens of megabytes take long to make. */
 const isLong = ({ group, id }: Vector) => group === "add-big" || /shape-4561305/.test(id);
 
-test("the known answers of the reference are given, but for those that are explained", async () => {
+test("the known answers of the reference are given, but for those that are explained", {
+  timeout: 240_000,
+}, async () => {
   await using host = await startRpc();
   using player = new Player(`http://127.0.0.1:${host.http}`);
   const results = await runAll(player, /^/, (vector) => !isLong(vector));

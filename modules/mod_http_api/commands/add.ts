@@ -1,9 +1,8 @@
 /** Adding files and trees. */
 import { type Commands, defineCommand, stream } from "../command.ts";
-import type { DirectoryEntry, Entry, FileTree } from "../files.ts";
+import type { DirectoryEntry, Entry, FileEntry, FileTree } from "../files.ts";
 import { printable } from "../go_text.ts";
 import { failure, NodeError } from "../node/errors.ts";
-import type { Node } from "../node/index.ts";
 import { ingest, rehearse } from "../node/ingest/ingest.ts";
 import { addSettings } from "../node/ingest/settings.ts";
 import type { AddEntry, AddEvent } from "../node/unixfs/add.ts";
@@ -46,11 +45,14 @@ const options = {
   "inline-limit": { type: "int", default: 32, experimental: true, help: "Bytes of the largest block kept so." },
 } as const;
 
-/** All entries of the body below a directory, in their order, under the path of its place in the tree. */
-async function* below(directory: FileTree | DirectoryEntry): AsyncGenerator<AddEntry> {
+/**
+ * All entries of the body below a directory, in their order, under the path of its place in the tree. `refer`: every
+ * file says where else its bytes stand. @throws NodeError for one that does not
+ */
+async function* below(directory: FileTree | DirectoryEntry, refer: boolean): AsyncGenerator<AddEntry> {
   for await (const entry of directory.entries()) {
-    yield leaf(entry);
-    if (entry.kind === "directory") yield* below(entry);
+    yield leaf(entry, refer);
+    if (entry.kind === "directory") yield* below(entry, refer);
   }
 }
 
@@ -60,9 +62,9 @@ async function* text(target: string): AsyncGenerator<Uint8Array> {
 
 async function* nothing(): AsyncGenerator<Uint8Array> {}
 
-function leaf(entry: Entry): AddEntry {
+function leaf(entry: Entry, refer: boolean): AddEntry {
   const { path, kind } = entry;
-  if (kind === "file") return { path, kind, body: entry.body };
+  if (kind === "file") return { path, kind, body: entry.passing, place: refer ? placeOf(entry) : undefined };
   return { path, kind, body: kind === "symlink" ? text(entry.target) : nothing() };
 }
 
@@ -76,11 +78,9 @@ async function* someOf(entries: AsyncIterable<AddEntry>): AsyncGenerator<AddEntr
   if (!some) throw new NodeError("expected a file argument");
 }
 
-function withoutCopies({ repo: { config } }: Node): NodeError {
-  if (config.value("Experimental.FilestoreEnabled") || config.value("Experimental.UrlstoreEnabled")) {
-    return failure("NOT_YET", { command: "add with nocopy" });
-  }
-  return new NodeError("either the filestore or the urlstore must be enabled to use nocopy, see: https://git.io/vNItf");
+function placeOf({ abspath = "" }: FileEntry): string {
+  if (abspath === "") throw new NodeError("missing file path or URL, can't create filestore reference");
+  return abspath;
 }
 
 export const commands = {
@@ -104,13 +104,14 @@ export const commands = {
         progress: given.progress,
         sharded: node.repo.config.value("Experimental.ShardingEnabled"),
       });
-      if (given.nocopy === true) throw withoutCopies(node);
+      const { nocopy = false, fscache = false } = given;
+      if (nocopy && node.filestore === undefined) throw failure("REFERENCES_OFF");
       const write = call.cidText();
-      const entries = someOf(below(files));
+      const entries = someOf(below(files, nocopy));
       const events =
         given["only-hash"] === true
           ? rehearse(entries, settings)
-          : ingest(node, entries, settings, { pin: given.pin, signal });
+          : ingest(nocopy || fscache ? node : node.direct, entries, settings, { pin: given.pin, signal });
       for await (const event of events) {
         if (given.silent === true && (event.kind === "file" || event.kind === "symlink")) continue;
         yield itemOf(event, write);

@@ -1,24 +1,94 @@
 /** Nodes of any codec. */
-import { defineGroup, raw, stream, value } from "../command.ts";
+import type { CID } from "multiformats/cid";
+import { type AnyCall, bytes, type Commands, defineCommand, defineGroup, raw, stream, value } from "../command.ts";
+import type { FileTree } from "../files.ts";
+import { mapAhead } from "../node/ahead.ts";
+import { exportCar } from "../node/car/export.ts";
+import { importCar } from "../node/car/import.ts";
+import { parseCid } from "../node/cid/text.ts";
+import { member } from "../node/dag/cbor/value.ts";
+import { linksOf } from "../node/dag/links.ts";
+import { nodeJson, valueIn, valueJson } from "../node/dag/model.ts";
+import { nodeMaker } from "../node/dag/put.ts";
+import { walk } from "../node/dag/walk.ts";
+import { failure, failures, NodeError } from "../node/errors.ts";
+import { gather } from "../node/gather.ts";
+import { storeBlocks } from "../node/ingest/store.ts";
 import { fields } from "../shape.ts";
-import { later } from "./later.ts";
+import { writerFor } from "./resolve.ts";
 
-export const commands = later({
+const ref = [{ name: "ref", required: true, stdin: "first", help: "The node: a CID, or a path into it." }] as const;
+const root = [{ name: "root", required: true, stdin: "first", help: "CID of the root." }] as const;
+
+/** Nodes that are stored at the same time: they share flushes of the disk. */
+const storedAtOnce = 16;
+
+/** Bodies of the files, one after the other; each is read before the next is asked for. @throws NodeError */
+async function* bodies(files: FileTree, directory: string): AsyncGenerator<AsyncIterable<Uint8Array>> {
+  let some = false;
+  for await (const entry of files.entries()) {
+    if (entry.kind !== "file") throw new NodeError(directory);
+    some = true;
+    yield entry.body;
+  }
+  if (!some) throw new NodeError("expected a file argument");
+}
+
+async function* contents(files: FileTree, directory: string): AsyncGenerator<Uint8Array> {
+  for await (const body of bodies(files, directory)) yield await gather(body);
+}
+
+/** Why a root cannot be pinned; empty when it is. */
+async function pinRoot(cid: CID, { node, signal }: Pick<AnyCall, "node" | "signal">): Promise<string> {
+  try {
+    const found = await node.blocks.find(cid);
+    if (found === undefined) throw failure("BLOCKSTORE_NOT_FOUND");
+    linksOf(cid, found);
+    await node.pins.add(cid, "recursive", { signal, offline: true });
+    return "";
+  } catch (error) {
+    if (!(error instanceof NodeError)) throw error;
+    return error.message;
+  }
+}
+
+/** What would help with a missing block is told with it. */
+async function* hinted(archive: AsyncIterable<Uint8Array>, { node, offline }: AnyCall): AsyncGenerator<Uint8Array> {
+  try {
+    yield* archive;
+  } catch (error) {
+    if (!(error instanceof NodeError) || error.code !== "NODE_NOT_FOUND" || (!offline && node.online)) throw error;
+    const remedy = offline ? "without the offline flag" : "after attaching to the network";
+    throw new NodeError(`${failures.NODE_NOT_FOUND} (currently offline, perhaps retry ${remedy})`);
+  }
+}
+
+export const commands = {
   dag: defineGroup({ help: "Work with nodes of any codec." }),
-  "dag/export": {
+  "dag/export": defineCommand({
     help: "Streams a node with all below it as a CAR file.",
     readOnly: true,
-    arguments: [{ name: "root", required: true, stdin: "first", help: "CID of the root." }],
+    arguments: root,
     options: { progress: { type: "bool", aliases: ["p"], help: "Show progress; of no effect on the answer." } },
     returns: raw,
-  },
-  "dag/get": {
+    run(call) {
+      const read = call.node.reader(call);
+      return bytes(hinted(exportCar(rootIn(call.arguments.root), read, call.signal), call));
+    },
+  }),
+  "dag/get": defineCommand({
     help: "Gives a node as JSON.",
     readOnly: true,
-    arguments: [{ name: "ref", required: true, stdin: "first", help: "The node: a CID, or a path into it." }],
+    arguments: ref,
     returns: value("any"),
-  },
-  "dag/import": {
+    async run(call) {
+      const { cid, remainder } = await call.node.resolve(call.arguments.ref, call);
+      const block = await call.node.reader(call)(cid);
+      const whole = remainder.length === 0 ? undefined : valueIn(cid, block);
+      return whole === undefined ? nodeJson(cid, block) : valueJson(remainder.reduce(member, whole));
+    },
+  }),
+  "dag/import": defineCommand({
     help: "Stores the blocks of CAR files, and pins their roots.",
     options: {
       silent: { type: "bool", help: "Print nothing." },
@@ -26,8 +96,34 @@ export const commands = later({
     },
     file: { name: "path", required: true, many: true, help: "The CAR files." },
     returns: stream(fields("CarImportOutput", { Root: fields("RootMeta", { Cid: "link", PinErrorMsg: "string" }) })),
-  },
-  "dag/put": {
+    async *run(call) {
+      const { node, files, options, signal } = call;
+      const release = await node.lock.share(signal);
+      try {
+        const roots = new Map<string, CID>();
+        for await (const body of bodies(files, "expected a file handle")) {
+          for (const cid of await importCar(node.blocks, body)) roots.set(cid.toString(), cid);
+        }
+        await node.sync();
+        if (!options["pin-roots"]) return;
+        let failed = 0;
+        for (const cid of roots.values()) {
+          const PinErrorMsg = await pinRoot(cid, call);
+          if (PinErrorMsg !== "") failed += 1;
+          yield { Root: { Cid: cid, PinErrorMsg } };
+        }
+        if (failed > 0) throw new NodeError(`unable to pin all roots: ${failed} out of ${roots.size} failed`);
+      } finally {
+        release();
+      }
+    },
+    text({ Root: { Cid, PinErrorMsg } }, call) {
+      if (call.options.silent === true) return "";
+      const outcome = PinErrorMsg === "" ? "success" : `FAILED: ${PinErrorMsg}`;
+      return `Pinned root\t${call.cidText("kept")(Cid)}\t${outcome}\n`;
+    },
+  }),
+  "dag/put": defineCommand({
     help: "Stores nodes.",
     options: {
       format: {
@@ -35,33 +131,84 @@ export const commands = later({
         aliases: ["f"],
         hiddenAliases: ["store-codec"],
         default: "cbor",
-        help: "Codec in which the nodes are stored: `cbor`, `protobuf` or `raw`.",
+        help: "Codec in which the nodes are stored: `cbor`, `protobuf`, `raw` or, from `dag-json`, `dag-json`.",
       },
       "input-enc": {
         type: "string",
         hiddenAliases: ["input-codec"],
         default: "json",
-        help: "Form of the input: `json`, `raw`, `cbor` or `protobuf`.",
+        help: "Form of the input: `json`, `raw`, `cbor`, `protobuf` or `dag-json`.",
       },
       pin: { type: "bool", help: "Pin the nodes." },
       hash: { type: "string", default: "", help: "Hash function to use." },
     },
     file: { name: "object data", required: true, many: true, help: "The nodes, a file for each." },
     returns: stream(fields("OutputObject", { Cid: "link" })),
-  },
-  "dag/resolve": {
+    async *run({ node, files, options, signal }) {
+      const make = nodeMaker(options["input-enc"], options.format, options.hash);
+      const { pin } = options;
+      const given = contents(files, "expected a regular file");
+      yield* mapAhead(given, storedAtOnce, async (content) => {
+        const block = await make(content);
+        await storeBlocks(node, [block], { pin, signal });
+        return { Cid: block.cid };
+      });
+    },
+    text: ({ Cid }, call) => `${call.cidText("kept")(Cid)}\n`,
+  }),
+  "dag/resolve": defineCommand({
     help: "Tells to which node a path leads, and what of the path is left inside of it.",
     readOnly: true,
-    arguments: [{ name: "ref", required: true, stdin: "first", help: "The path." }],
+    arguments: ref,
     returns: value(fields("ResolveOutput", { Cid: "link", RemPath: "string" })),
-  },
-  "dag/stat": {
+    async run(call) {
+      const { cid, remainder } = await call.node.resolve(call.arguments.ref, call);
+      return { Cid: cid, RemPath: remainder.join("/") };
+    },
+    text({ Cid, RemPath }, call) {
+      const text = writerFor(call.arguments.ref, call, "kept")(Cid);
+      return RemPath === "" ? text : `${text}/${RemPath}`;
+    },
+  }),
+  "dag/stat": defineCommand({
     help: "Counts the blocks of a node with all below it, each once, and their bytes.",
     readOnly: true,
-    arguments: [{ name: "root", required: true, stdin: "first", help: "CID of the root." }],
+    arguments: root,
     options: {
       progress: { type: "bool", aliases: ["p"], default: true, help: "Give the figures so far after every block." },
     },
     returns: stream(fields("DagStat", { Size: "uint64", NumBlocks: "int64" })),
-  },
-});
+    async *run(call) {
+      const { node, signal, options } = call;
+      const { cid, remainder } = await node.resolve(call.arguments.root, call);
+      if (remainder.length > 0) {
+        throw new NodeError("cannot return size for anything other than a DAG with a root CID");
+      }
+      const read = node.reader(call);
+      linksOf(cid, await read(cid));
+      let Size = 0;
+      let NumBlocks = 0;
+      try {
+        for await (const block of walk(cid, { read, signal, skipLeaves: true })) {
+          Size += block.bytes?.length ?? (await node.blocks.size(block.cid)) ?? (await read(block.cid)).length;
+          NumBlocks += 1;
+          if (options.progress) yield { Size, NumBlocks };
+        }
+      } catch (error) {
+        if (!(error instanceof NodeError)) throw error;
+        throw new NodeError(`error traversing DAG: ${error.message}`, { cause: error });
+      }
+      if (!options.progress) yield { Size, NumBlocks };
+    },
+    text: ({ Size, NumBlocks }) => `Size: ${Size}, NumBlocks: ${NumBlocks}\n`,
+  }),
+} satisfies Commands;
+
+function rootIn(text: string): CID {
+  try {
+    return parseCid(text);
+  } catch (error) {
+    const reason = "unable to parse root specification (currently only bare CIDs are supported)";
+    throw new NodeError(`${reason}: ${(error as Error).message}`, { cause: error });
+  }
+}

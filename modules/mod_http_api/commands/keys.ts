@@ -1,13 +1,29 @@
 /** Keys of names. */
-import { type Argument, defineGroup, nothing, type Option, raw, value } from "../command.ts";
+import { columns } from "../columns.ts";
+import {
+  type Argument,
+  bytes,
+  type Commands,
+  defineCommand,
+  defineGroup,
+  nothing,
+  type Option,
+  raw,
+  value,
+} from "../command.ts";
+import { printable } from "../go_text.ts";
+import { NodeError } from "../node/errors.ts";
+import { gather } from "../node/gather.ts";
+import type { NamedKey } from "../node/keys/keystore.ts";
+import { rotateIdentity } from "../node/keys/rotate.ts";
+import { peerIdEncoder } from "../node/repo/identity.ts";
 import { fields } from "../shape.ts";
-import { later } from "./later.ts";
 import { nameBase } from "./shapes.ts";
 
 const key = fields("KeyOutput", { Name: "string", Id: "string" });
 const keys = value(fields("KeyOutputList", { Keys: [key] }));
 
-const name = (help: string): Argument => ({ name: "name", required: true, help });
+const name = <N extends string>(name: N, help: string) => ({ name, required: true, help }) as const satisfies Argument;
 const long: Option = { type: "bool", help: "Print identifiers, too." };
 
 const made = {
@@ -15,49 +31,116 @@ const made = {
   size: { type: "int", aliases: ["s"], help: "Bits of an RSA key." },
 } as const satisfies Record<string, Option>;
 
-export const commands = later({
+/** No file of a key is longer; bytes. */
+const longestFile = 64 * 1024;
+
+/** As answers show keys, their ids in the base of that name. @throws NodeError */
+function shown(base: string): (key: NamedKey) => { readonly Name: string; readonly Id: string } {
+  const encode = peerIdEncoder(base);
+  return ({ name, id }) => ({ Name: name, Id: encode(id) });
+}
+
+interface Listed {
+  readonly Keys: readonly { readonly Name: string; readonly Id: string }[];
+}
+
+function listText({ Keys }: Listed, ids: boolean): string {
+  if (!ids) return Keys.map(({ Name }) => `${printable(Name)}\n`).join("");
+  return columns(
+    Keys.map(({ Name, Id }) => [Id, printable(Name), ""]),
+    1,
+  );
+}
+
+async function* one(content: Uint8Array): AsyncGenerator<Uint8Array> {
+  yield content;
+}
+
+export const commands = {
   key: defineGroup({ help: "Make and keep the keys that names are signed with." }),
-  "key/export": {
+  "key/export": defineCommand({
     help: "Gives the file of a key.",
-    arguments: [name("The key.")],
+    arguments: [name("name", "The key.")],
     options: { output: { type: "string", aliases: ["o"], help: "File to write to; of no effect on the answer." } },
     returns: raw,
-  },
-  "key/gen": {
+    async run({ arguments: { name }, node }) {
+      const content = await node.keys.export(name);
+      return bytes(one(content), { length: content.length });
+    },
+  }),
+  "key/gen": defineCommand({
     help: "Makes a key.",
-    arguments: [name("Its name.")],
+    arguments: [name("name", "Its name.")],
     options: { ...made, "ipns-base": nameBase },
     returns: value(key),
-  },
-  "key/import": {
+    async run({ arguments: { name }, options: { type, size, "ipns-base": base }, node }) {
+      const show = shown(base);
+      return show(await node.keys.generate(name, { type, size }));
+    },
+    text: ({ Id }) => `${Id}\n`,
+  }),
+  "key/import": defineCommand({
     help: "Takes in the file of a key.",
-    arguments: [name("The name that it gets.")],
+    arguments: [name("name", "The name that it gets.")],
     options: { "ipns-base": nameBase },
     file: { name: "key", required: true, help: "The file, as `key/export` gives it." },
     returns: value(key),
-  },
-  "key/list": { help: "Lists the keys.", options: { l: long, "ipns-base": nameBase }, returns: keys },
-  "key/rename": {
+    async run({ arguments: { name }, options: { "ipns-base": base }, files, node }) {
+      const show = shown(base);
+      const { body } = await files.one();
+      const content = await gather(body, longestFile + 1);
+      if (content.length > longestFile) throw new NodeError(`the file is longer than ${longestFile} bytes`);
+      return show(await node.keys.import(name, content));
+    },
+    text: ({ Id }) => `${Id}\n`,
+  }),
+  "key/list": defineCommand({
+    help: "Lists the keys.",
+    options: { l: long, "ipns-base": nameBase },
+    returns: keys,
+    async run({ options: { "ipns-base": base }, node }): Promise<Listed> {
+      const show = shown(base);
+      return { Keys: (await node.keys.list()).map(show) };
+    },
+    text: (listed, { options }) => listText(listed, options.l === true),
+  }),
+  "key/rename": defineCommand({
     help: "Gives a key another name.",
-    arguments: [name("The name that it has."), { name: "newName", required: true, help: "The name that it gets." }],
+    arguments: [name("name", "The name that it has."), name("newName", "The name that it gets.")],
     options: {
       force: { type: "bool", aliases: ["f"], help: "Replace a key that has that name." },
       "ipns-base": nameBase,
     },
     returns: value(fields("KeyRenameOutput", { Was: "string", Now: "string", Id: "string", Overwrite: "bool" })),
-  },
-  "key/rm": {
+    async run({ arguments: { name: Was, newName: Now }, options, node }) {
+      const encode = peerIdEncoder(options["ipns-base"]);
+      const { id, overwritten } = await node.keys.rename(Was, Now, options.force === true);
+      return { Was, Now, Id: encode(id), Overwrite: overwritten };
+    },
+    text: ({ Now, Id, Overwrite }) => `Key ${Id} renamed to ${printable(Now)}${Overwrite ? " with overwriting" : ""}\n`,
+  }),
+  "key/rm": defineCommand({
     help: "Removes keys.",
     arguments: [{ name: "name", required: true, variadic: true, stdin: "first", help: "The keys." }],
     options: { l: long, "ipns-base": nameBase },
     returns: keys,
-  },
-  "key/rotate": {
+    async run({ arguments: { name: names }, options: { "ipns-base": base }, node }): Promise<Listed> {
+      const show = shown(base);
+      const removed: NamedKey[] = [];
+      for (const each of names) removed.push(await node.keys.remove(each));
+      return { Keys: removed.map(show) };
+    },
+    text: (listed, { options }) => listText(listed, options.l === true),
+  }),
+  "key/rotate": defineCommand({
     help: "Gives the node another identity from its next start on, and keeps the present one as a key.",
     options: {
       oldkey: { type: "string", aliases: ["o"], help: "Name under which the present identity is kept." },
       ...made,
     },
     returns: nothing,
-  },
-});
+    async run({ options: { oldkey, type, size }, node }): Promise<undefined> {
+      await rotateIdentity(node.repo.config, node.keys, oldkey, { type, size });
+    },
+  }),
+} satisfies Commands;

@@ -1,41 +1,148 @@
 /** Nodes of the codec dag-pb, as they were handled before `dag`. */
-import { type Argument, defineGroup, type Option, raw, value } from "../command.ts";
+import { columns } from "../columns.ts";
+import {
+  type AnyCall,
+  bytes,
+  type Command,
+  type Commands,
+  defineCommand,
+  defineGroup,
+  type Option,
+  raw,
+  value,
+} from "../command.ts";
+import { GoText, printable, quote } from "../go_text.ts";
+import { dagPb, raw as rawCodec } from "../node/cid/codecs.ts";
+import { parseCid } from "../node/cid/text.ts";
+import { linksOf, namedLinks } from "../node/dag/links.ts";
+import { diff } from "../node/dag/object/diff.ts";
+import { type Edited, fresh, withData, withLink, withoutLink } from "../node/dag/object/edit.ts";
+import { objectOf, readObjectJson } from "../node/dag/object/json.ts";
+import { type Held, heldIn, pbBlock, sizeOf } from "../node/dag/object/node.ts";
+import { readObjectXml } from "../node/dag/object/xml.ts";
+import { decodePb, encodePb, type PbLink, parsePb } from "../node/dag/pb.ts";
+import { NodeError } from "../node/errors.ts";
+import { gather } from "../node/gather.ts";
+import { storeBlocks } from "../node/ingest/store.ts";
+import { sizeText } from "../node/size.ts";
+import { encodeUnixfs } from "../node/unixfs/format.ts";
 import { fields } from "../shape.ts";
-import { type Later, later } from "./later.ts";
 import { human, verbose } from "./shapes.ts";
 
 const links = [fields("Link", { Name: "string", Hash: "string", Size: "uint64" })] as const;
 /** `Links` is left out where the reference leaves it out. */
 const object = value(fields("Object", { "Hash?": "string", "Links?": links }));
 
-const key: readonly Argument[] = [{ name: "key", required: true, stdin: "first", help: "The node." }];
-const root: Argument = { name: "root", required: true, help: "The node to start from." };
-const link = (help: string): Argument => ({ name: "name", required: true, help });
+const key = [{ name: "key", required: true, stdin: "first", help: "The node." }] as const;
+const root = { name: "root", required: true, help: "The node to start from." } as const;
+const link = (help: string) => ({ name: "name", required: true, help }) as const;
 
-const dataEncoding: Option = {
+const dataEncoding = {
   type: "string",
   default: "text",
   help: "How the data is written in JSON: `text` or `base64`.",
-};
+} as const satisfies Option;
 
-const patch = (help: string): Later => ({
-  help,
-  deprecated: true,
-  arguments: [root],
-  file: { name: "data", required: true, help: "The bytes." },
-  returns: object,
-});
+/** Bytes of an upload that are looked at. */
+const mostInput = 2 * 1024 * 1024 + 10;
 
-export const commands = later({
+interface ObjectLink {
+  readonly Name: string;
+  readonly Hash: string;
+  readonly Size: number;
+}
+
+interface HashedObject {
+  readonly Hash: string;
+  readonly Links?: readonly ObjectLink[];
+}
+
+type Call = Pick<AnyCall, "node" | "signal" | "offline" | "cidText">;
+
+const hashLine = ({ Hash }: HashedObject): string => `${Hash}\n`;
+
+/** The block that a path leads to; what is left of the path inside of it does not count. */
+async function blockAt(path: string, call: Call) {
+  const { cid } = await call.node.resolve(path, call);
+  return { cid, bytes: await call.node.reader(call)(cid) };
+}
+
+async function heldAt(path: string, call: Call): Promise<Held> {
+  const { cid, bytes } = await blockAt(path, call);
+  return heldIn(cid, bytes);
+}
+
+const linkLines = (of: readonly PbLink[], write: ReturnType<AnyCall["cidText"]>): ObjectLink[] =>
+  of.map(({ name, cid, size }) => ({ Name: name, Hash: write(cid), Size: size }));
+
+/** Stores new blocks, and gives the last of them in both shapes. */
+async function stored(
+  blocks: Edited,
+  call: Call,
+  write: ReturnType<AnyCall["cidText"]> = String,
+  pin?: boolean,
+): Promise<HashedObject> {
+  await storeBlocks(call.node, blocks, { pin, signal: call.signal });
+  const { cid, bytes } = blocks.at(-1) as Edited[0];
+  return { Hash: write(cid), Links: linkLines(decodePb(bytes).links, write) };
+}
+
+const emptyDirectory = encodePb({ data: encodeUnixfs({ type: "Directory" }), links: [] });
+const templates: ReadonlyMap<string, Uint8Array> = new Map([
+  ["empty", new Uint8Array()],
+  ["unixfs-dir", emptyDirectory],
+]);
+
+/** Bytes of the node that an upload describes. @throws NodeError with the reference's text */
+function read(input: Uint8Array, form: string, encoding: string): Uint8Array {
+  switch (form) {
+    case "json":
+      return encodePb(objectOf(readObjectJson(input), encoding));
+    case "xml":
+      return encodePb(objectOf(readObjectXml(input), encoding));
+    case "protobuf":
+      parsePb(input);
+      return input;
+    default:
+      throw new NodeError("unknown object encoding");
+  }
+}
+
+const patchData = (help: string, change: (before: Uint8Array, given: Uint8Array) => Uint8Array): Command =>
+  defineCommand({
+    help,
+    deprecated: true,
+    arguments: [root],
+    file: { name: "data", required: true, help: "The bytes." },
+    returns: object,
+    async run(call) {
+      const { body } = await call.files.one();
+      const node = await heldAt(call.arguments.root, call);
+      return stored(await withData(node, change(node.data ?? new Uint8Array(), await gather(body))), call);
+    },
+    text: hashLine,
+  });
+
+async function* some(content: Uint8Array): AsyncGenerator<Uint8Array> {
+  if (content.length > 0) yield content;
+}
+
+const changeTypes = { added: 0, removed: 1, changed: 2 } as const;
+
+export const commands = {
   object: defineGroup({ help: "Work with dag-pb nodes; `dag` and `files` have taken its place.", deprecated: true }),
-  "object/data": {
+  "object/data": defineCommand({
     help: "Gives the data of a node.",
     readOnly: true,
     deprecated: true,
     arguments: key,
     returns: raw,
-  },
-  "object/diff": {
+    async run(call) {
+      const { data } = await heldAt(call.arguments.key, call);
+      return bytes(some(data ?? new Uint8Array()));
+    },
+  }),
+  "object/diff": defineCommand({
     help: "Tells in which links two trees differ.",
     arguments: [
       { name: "obj_a", required: true, help: "The one." },
@@ -47,31 +154,90 @@ export const commands = later({
         Changes: [fields("Change", { Type: "int", Path: "string", Before: "link", After: "link" })],
       }),
     ),
-  },
-  "object/get": {
+    async run(call) {
+      const { obj_a, obj_b } = call.arguments;
+      const one = await call.node.resolve(obj_a, call);
+      const other = await call.node.resolve(obj_b, call);
+      const changes = await diff(one.cid, other.cid, call.node.reader(call), call.signal);
+      return {
+        Changes: changes.map(({ kind, path, before, after }) => ({
+          Type: changeTypes[kind],
+          Path: path,
+          Before: before ?? null,
+          After: after ?? null,
+        })),
+      };
+    },
+    text({ Changes }, { options: { verbose } }) {
+      const lines = Changes.map(({ Type, Path, Before, After }) => {
+        const name = quote(Path);
+        if (Type === 0) return verbose ? `Added new link ${name} pointing to ${After}.` : `+ ${After} ${name}`;
+        if (Type === 1) return verbose ? `Removed link ${name} (was ${Before}).` : `- ${Before} ${name}`;
+        return verbose ? `Changed ${name} from ${Before} to ${After}.` : `~ ${Before} ${After} ${name}`;
+      });
+      return lines.map((line) => `${line}\n`).join("");
+    },
+  }),
+  "object/get": defineCommand({
     help: "Gives a node with its links and data.",
     readOnly: true,
     deprecated: true,
     arguments: key,
     options: { "data-encoding": dataEncoding },
     returns: value(fields("Node", { Links: links, Data: "string" })),
-  },
-  "object/links": {
+    async run(call) {
+      const write = call.cidText("kept");
+      const { links, data = new Uint8Array() } = await heldAt(call.arguments.key, call);
+      const encoding = call.options["data-encoding"];
+      if (encoding !== "text" && encoding !== "base64") throw new NodeError("unknown data field encoding");
+      const text = encoding === "text" ? data : Buffer.from(Buffer.from(data).toString("base64"));
+      return { Links: linkLines(links, write), Data: new GoText(text) };
+    },
+    encodings: {
+      protobuf: {
+        type: "application/protobuf",
+        encode: ({ Links, Data }) =>
+          encodePb({
+            data: Data.bytes,
+            links: Links.map(({ Name, Hash, Size }) => ({ name: Name, cid: parseCid(Hash), size: Size })),
+          }),
+      },
+    },
+  }),
+  "object/links": defineCommand({
     help: "Lists the links of a node.",
     readOnly: true,
     deprecated: true,
     arguments: key,
     options: { headers: { type: "bool", aliases: ["v"], help: "Print a heading." } },
     returns: object,
-  },
-  "object/new": {
+    async run(call): Promise<HashedObject> {
+      const write = call.cidText("kept");
+      const { cid, bytes } = await blockAt(call.arguments.key, call);
+      const found = namedLinks(cid, bytes);
+      return { Hash: write(cid), ...(found.length > 0 && { Links: linkLines(found, write) }) };
+    },
+    text({ Links = [] }, { options: { headers } }) {
+      const lines = Links.map(({ Hash, Size, Name }) => [Hash, String(Size), printable(Name)]);
+      return columns(headers === true ? [["Hash", "Size", "Name"], ...lines] : lines, 2);
+    },
+  }),
+  "object/new": defineCommand({
     help: "Makes a node from a template.",
     deprecated: true,
     arguments: [{ name: "template", help: "`unixfs-dir` for an empty directory; by default an empty node." }],
     returns: object,
-  },
+    async run(call) {
+      const write = call.cidText("kept");
+      const name = call.given === 1 ? (call.arguments.template ?? "") : "empty";
+      const template = templates.get(name);
+      if (template === undefined) throw new NodeError(`unknown node type: ${name}`);
+      return stored([await pbBlock(template)], call, write);
+    },
+    text: hashLine,
+  }),
   "object/patch": defineGroup({ help: "Make a changed copy of a node.", deprecated: true }),
-  "object/patch/add-link": {
+  "object/patch/add-link": defineCommand({
     help: "Adds or replaces a link.",
     deprecated: true,
     arguments: [
@@ -81,28 +247,51 @@ export const commands = later({
     ],
     options: { create: { type: "bool", aliases: ["p"], help: "Make what is missing on the path." } },
     returns: object,
-  },
-  "object/patch/append-data": patch("Appends to the data."),
-  "object/patch/rm-link": {
+    async run(call) {
+      const base = await blockAt(call.arguments.root, call);
+      const { cid, bytes } = await blockAt(call.arguments.ref, call);
+      linksOf(cid, bytes);
+      const child = { cid, size: sizeOf(cid, bytes) };
+      const create = call.options.create === true ? () => fresh(emptyDirectory) : undefined;
+      const node = heldIn(base.cid, base.bytes);
+      return stored(await withLink(node, call.arguments.name, child, call.node.reader(call), create), call);
+    },
+    text: hashLine,
+  }),
+  "object/patch/append-data": patchData("Appends to the data.", (before, given) => Buffer.concat([before, given])),
+  "object/patch/rm-link": defineCommand({
     help: "Removes a link.",
     deprecated: true,
     arguments: [root, link("Name of the link, or a path.")],
     returns: object,
-  },
-  "object/patch/set-data": patch("Replaces the data."),
-  "object/put": {
+    async run(call) {
+      const node = await heldAt(call.arguments.root, call);
+      return stored(await withoutLink(node, call.arguments.name, call.node.reader(call)), call);
+    },
+    text: hashLine,
+  }),
+  "object/patch/set-data": patchData("Replaces the data.", (_, given) => given),
+  "object/put": defineCommand({
     help: "Stores a node.",
     deprecated: true,
     options: {
-      inputenc: { type: "string", default: "json", help: "Form of the input: `json` or `protobuf`." },
+      inputenc: { type: "string", default: "json", help: "Form of the input: `json`, `protobuf` or `xml`." },
       datafieldenc: dataEncoding,
       pin: { type: "bool", help: "Pin the node." },
       quiet: { type: "bool", aliases: ["q"], help: "Print less." },
     },
     file: { name: "data", required: true, help: "The node." },
     returns: object,
-  },
-  "object/stat": {
+    async run(call) {
+      const write = call.cidText("kept");
+      const { inputenc, datafieldenc, pin } = call.options;
+      const { body } = await call.files.one();
+      const node = read(await gather(body, mostInput), inputenc, datafieldenc);
+      return stored([await pbBlock(node)], call, write, pin);
+    },
+    text: ({ Hash }, { options: { quiet } }) => (quiet === true ? `${Hash}\n` : `added ${Hash}\n`),
+  }),
+  "object/stat": defineCommand({
     help: "Tells the sizes of a node.",
     readOnly: true,
     deprecated: true,
@@ -118,5 +307,33 @@ export const commands = later({
         CumulativeSize: "int",
       }),
     ),
-  },
-});
+    async run(call) {
+      const write = call.cidText("kept");
+      const { cid, bytes } = await blockAt(call.arguments.key, call);
+      linksOf(cid, bytes);
+      return { Hash: write(cid), ...sizesOf(cid.code, bytes) };
+    },
+    text({ Hash: _, ...sizes }, { options: { human } }) {
+      const lines = Object.entries(sizes).map(([name, size]) => {
+        return [`${name}:`, human === true && name === "CumulativeSize" ? sizeText(size) : String(size)];
+      });
+      return columns(lines, 0);
+    },
+  }),
+} satisfies Commands;
+
+/** Only nodes of dag-pb have all of them. */
+function sizesOf(codec: number, bytes: Uint8Array) {
+  const none = { NumLinks: 0, BlockSize: 0, LinksSize: 0, DataSize: 0, CumulativeSize: 0 };
+  if (codec === rawCodec) return { ...none, DataSize: bytes.length, CumulativeSize: bytes.length };
+  if (codec !== dagPb) return none;
+  const { data, links } = decodePb(bytes);
+  const DataSize = data?.length ?? 0;
+  return {
+    NumLinks: links.length,
+    BlockSize: bytes.length,
+    LinksSize: bytes.length - DataSize,
+    DataSize,
+    CumulativeSize: links.reduce((sum, { size }) => sum + size, bytes.length),
+  };
+}

@@ -2,7 +2,6 @@
 import { type Commands, defineCommand, stream } from "../command.ts";
 import { verifyBlocks } from "../node/blocks/verify.ts";
 import { NodeError } from "../node/errors.ts";
-import { collectGarbage } from "../node/pins/collect.ts";
 import { fields } from "../shape.ts";
 
 interface GcResult {
@@ -21,18 +20,13 @@ export const commands = {
     async *run({ node, options, signal }): AsyncGenerator<GcResult> {
       const streamErrors = options["stream-errors"] === true;
       const errors: string[] = [];
-      const release = await node.lock.exclude(signal);
-      try {
-        for await (const result of collectGarbage(node.blocks, node.pins, { signal })) {
-          if ("removed" in result) {
-            yield { Key: { "/": result.removed.toString() } };
-            continue;
-          }
-          errors.push(result.error);
-          if (streamErrors) yield { Key: null, Error: result.error };
+      for await (const result of node.collect(signal)) {
+        if ("removed" in result) {
+          yield { Key: { "/": result.removed.toString() } };
+          continue;
         }
-      } finally {
-        release();
+        errors.push(result.error);
+        if (streamErrors) yield { Key: null, Error: result.error };
       }
       if (errors.length > 0) {
         throw new NodeError(streamErrors ? "encountered errors during gc run" : errors.join("; "));

@@ -5,11 +5,15 @@ import { type AnyCall, type Commands, defineCommand, value } from "../command.ts
 import { cidText, parseCidWithBase } from "../node/cid/text.ts";
 import { resolvedPath } from "./shapes.ts";
 
-/** Writes CIDs as the path does that was asked for, unless a base is named. */
-function writerFor(path: string, call: AnyCall): (cid: CID) => string {
+/** Writes CIDs as the path does that was asked for, unless a base is named; `level` as of `cidText`. */
+export function writerFor(
+  path: string,
+  call: Pick<AnyCall, "options" | "cidText">,
+  level: "upgraded" | "kept" = "upgraded",
+): (cid: CID) => string {
   const named = (call.options["cid-base"] ?? "") !== "";
   const own = named || path.startsWith("/ipns/") ? undefined : cidIn(path);
-  if (own === undefined) return call.cidText();
+  if (own === undefined) return call.cidText(level);
   return (cid) => (own.cid.version === 0 ? cid.toString() : cidText(cid.toV1(), own.base));
 }
 

@@ -36,12 +36,12 @@ export const verbose = (help: string): Option => ({ type: "bool", aliases: ["v"]
 export const human: Option = { type: "bool", help: "Print sizes for people: 1K, 234M, 2G." };
 
 /** How identifiers of keys and names are written. */
-export const nameBase: Option = {
+export const nameBase = {
   type: "string",
   aliases: ["name-base"],
   default: "base36",
   help: "Encoding of identifiers: `b58mh`, or the multibase of a CID such as `base36`, `k`, `base32`, `b`.",
-};
+} as const satisfies Option;
 
 /** Of what is written anew: the CIDs in it. */
 export const cidOptions = {

@@ -15,11 +15,13 @@ const peer = fields("dhtPeerInfo", {
 export const commands = later({
   stats: defineGroup({ help: "Tell figures of the node." }),
   "stats/bitswap": {
+    offline: "client",
     help: "Tells what the block exchange has done and is asking for.",
     options: { verbose: verbose("Print the peers, too."), human },
     returns: value(bitswapStat),
   },
   "stats/bw": {
+    offline: "client",
     help: "Tells how many bytes came and went.",
     options: {
       peer: { type: "string", aliases: ["p"], help: "Only those of this peer." },
@@ -35,6 +37,7 @@ export const commands = later({
     returns: stream(fields("Stats", { TotalIn: "int64", TotalOut: "int64", RateIn: "float64", RateOut: "float64" })),
   },
   "stats/dht": {
+    offline: "failure",
     help: "Lists the tables of the routing system.",
     arguments: [
       {
@@ -51,6 +54,7 @@ export const commands = later({
     ),
   },
   "stats/provide": {
+    offline: "failure",
     help: "Tells how announcing to the routing system goes.",
     returns: stream(
       fields("provideStats", {

@@ -1,18 +1,41 @@
 /** Archives as trees. */
-import { defineGroup, raw, value } from "../command.ts";
-import { later } from "./later.ts";
+import { bytes, type Commands, defineCommand, defineGroup, raw, value } from "../command.ts";
+import { addArchive } from "../node/archive/add.ts";
+import { catArchive, requireArchive } from "../node/archive/cat.ts";
+import { readHeld } from "../node/dag/object/node.ts";
 import { addedItem } from "./shapes.ts";
 
-export const commands = later({
+export const commands = {
   tar: defineGroup({ help: "Keep tar archives as trees." }),
-  "tar/add": {
+  "tar/add": defineCommand({
     help: "Adds a tar archive, entry by entry.",
     file: { name: "file", required: true, help: "The archive." },
     returns: value(addedItem),
-  },
-  "tar/cat": {
+    async run(call) {
+      const { node, signal } = call;
+      const write = call.cidText();
+      const { name, body } = await call.files.one();
+      const release = await node.lock.share(signal);
+      try {
+        const { cid, size } = await addArchive(body, node.blocks, node.reader({ signal, offline: true }));
+        await node.sync();
+        return { Name: name, Hash: write(cid), Size: String(size) };
+      } finally {
+        release();
+      }
+    },
+    text: ({ Hash }) => `${Hash}\n`,
+  }),
+  "tar/cat": defineCommand({
     help: "Gives an archive that was added so.",
     arguments: [{ name: "path", required: true, stdin: "first", help: "The archive." }],
     returns: raw,
-  },
-});
+    async run(call) {
+      const read = call.node.reader(call);
+      const { cid } = await call.node.resolve(call.arguments.path, call);
+      const root = await readHeld(cid, read);
+      requireArchive(root);
+      return bytes(catArchive(root, read, call.signal));
+    },
+  }),
+} satisfies Commands;

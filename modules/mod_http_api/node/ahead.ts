@@ -8,7 +8,11 @@ export async function* mapAhead<T, U>(
   map: (value: T) => Promise<U>,
 ): AsyncGenerator<U, void, undefined> {
   const running: Promise<U>[] = [];
-  for await (const value of source) {
+  let failed: { readonly reason: unknown } | undefined;
+  const told = failing(source, (reason) => {
+    failed = { reason };
+  });
+  for await (const value of told) {
     const result = map(value);
     // It is waited for in its turn.
     result.catch(() => {});
@@ -16,4 +20,31 @@ export async function* mapAhead<T, U>(
     if (running.length >= atOnce) yield (await running.shift()) as U;
   }
   for (const result of running) yield await result;
+  if (failed !== undefined) throw failed.reason;
+}
+
+/** The same values; what the source throws ends them, and is told instead. */
+async function* failing<T>(
+  source: AsyncIterable<T> | Iterable<T>,
+  tell: (reason: unknown) => void,
+): AsyncGenerator<T, void, undefined> {
+  const iterator = Symbol.asyncIterator in source ? source[Symbol.asyncIterator]() : source[Symbol.iterator]();
+  let over = false;
+  try {
+    for (;;) {
+      let next: IteratorResult<T>;
+      try {
+        next = await iterator.next();
+      } catch (reason) {
+        over = true;
+        tell(reason);
+        return;
+      }
+      over = next.done === true;
+      if (next.done === true) return;
+      yield next.value;
+    }
+  } finally {
+    if (!over) await iterator.return?.();
+  }
 }

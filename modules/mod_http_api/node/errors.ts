@@ -18,14 +18,21 @@ export const failures = {
   HASH_INSECURE: "potentially insecure hash functions not allowed",
   HASH_SHORT: "hashes must be at 20 least bytes long",
   HASH_UNAVAILABLE: "unknown multihash code {code} (0x{hex}): no such hash registered",
+  // The namespace
+  FILE_NOT_FOUND: "file does not exist",
   // Storage
   REPO_LOCKED: "lock {path}: someone else has the lock",
   STORE_FULL:
     "the block store cannot write to {path}: {reason}; free space or move the repo, what was answered is safe",
   STORE_BROKEN: "the block store at {path} cannot be read: {reason}",
+  FILESTORE_OFF: "filestore is not enabled, see https://git.io/vNItf",
+  REFERENCE_BROKEN: "{reason}",
+  URLSTORE_OFF: "urlstore is not enabled",
+  REFERENCES_OFF: "either the filestore or the urlstore must be enabled to use nocopy, see: https://git.io/vNItf",
   STORE_CLOSED: "the node is closed",
   // Features that need what this node does not have at the moment
   OFFLINE: "this action must be run in online mode, try running 'ipfs daemon' first",
+  OFFLINE_COMMAND: "this command must be run in online mode. Try running 'ipfs daemon' first",
   NOT_YET: "the command {command} does not work yet in this version of modhost",
 } as const satisfies Record<string, string>;
 

@@ -6,12 +6,17 @@ import { openSegmentStore } from "./blocks/segments/store.ts";
 import type { BlockStore } from "./blocks/store.ts";
 import { nodeReader, type ReadBlock } from "./dag/reader.ts";
 import { failure } from "./errors.ts";
+import { Namespace } from "./files/namespace.ts";
+import { Filestore, filestoreSettings } from "./filestore/filestore.ts";
+import type { Vault } from "./ingest/ingest.ts";
+import { Keystore } from "./keys/keystore.ts";
 import { SharedLock } from "./lock.ts";
 import { NodeLog } from "./log.ts";
 import { openLmdbMetadata } from "./metadata/lmdb.ts";
 import type { MetadataStore } from "./metadata/store.ts";
 import { type ContentPath, parsePath } from "./path/path.ts";
 import { type Resolved, resolvePath } from "./path/resolve.ts";
+import { collectGarbage, type NotRemoved, type Removed } from "./pins/collect.ts";
 import { Pins } from "./pins/pins.ts";
 import { openRepo, type Repo, type RepoOptions } from "./repo/repo.ts";
 import { seed } from "./seed.ts";
@@ -32,6 +37,8 @@ export interface Stores {
 export interface NodeOptions extends RepoOptions {
   /** Folder of the repo. */
   readonly repo: string;
+  /** Never use a network. */
+  readonly offline?: boolean | undefined;
   /** Opens other stores than those of the repo; the node closes them. */
   readonly stores?: (repo: Repo) => Promise<Stores>;
   /** What a name stands for; without it paths below /ipns are refused with OFFLINE. */
@@ -47,9 +54,19 @@ export interface Node {
   /** All that is no block. Keys begin with the name of their room: `pins/`, `files/`, ... */
   readonly metadata: MetadataStore;
   readonly pins: Pins;
+  /** The mutable namespace. */
+  readonly files: Namespace;
+  /** Undefined unless references to files or URLs are switched on. */
+  readonly filestore: Filestore | undefined;
+  /** To add to this node so that blocks are stored, even if the filestore refers to them. */
+  readonly direct: Vault;
+  /** The keys of names, but for the node's own. */
+  readonly keys: Keystore;
   /** Garbage collection holds it exclusively; whoever puts blocks and pins them holds a share meanwhile. */
   readonly lock: SharedLock;
   readonly log: NodeLog;
+  /** It was told to stay without a network. */
+  readonly offline: boolean;
   /** The network is in use. */
   readonly online: boolean;
   /**
@@ -63,9 +80,19 @@ export interface Node {
   /** Resolves when all that was put before is on the disk: to be awaited before a final answer. */
   sync(): Promise<void>;
   stat(): Promise<NodeStat>;
+  /** Whether the stores take more of `Datastore.StorageMax` than `Datastore.StorageGCWatermark` percent. */
+  isNearlyFull(): Promise<boolean>;
+  /**
+   * Takes away all that nothing keeps: what was removed, and what went wrong. It waits for those who add and pin, and
+   * they wait for it.
+   */
+  collect(signal?: AbortSignal): AsyncGenerator<Removed | NotRemoved, void, undefined>;
   /** Resolves when nothing is open any more and the repo is unlocked. May be called again. */
   close(): Promise<void>;
 }
+
+/** Percent; what 0 in the configuration stands for. */
+const defaultWatermark = 90;
 
 export interface NodeStat {
   /** Stored forms of blocks. */
@@ -87,6 +114,7 @@ export async function createNode(options: NodeOptions): Promise<Node> {
       () => metadata.close(),
     );
     const node = new LocalNode(repo, { blocks, metadata }, options, closing);
+    closing.unshift(() => node.files.close());
     await seed(node);
     return node;
   } catch (error) {
@@ -119,8 +147,13 @@ class LocalNode implements Node {
   readonly blocks: Blocks;
   readonly metadata: MetadataStore;
   readonly pins: Pins;
+  readonly files: Namespace;
+  readonly filestore: Filestore | undefined;
+  readonly direct: Vault;
+  readonly keys: Keystore;
   readonly lock = new SharedLock();
   readonly log = new NodeLog();
+  readonly offline: boolean;
   readonly #resolveName: ResolveName | undefined;
   readonly #closing: readonly (() => Promise<void>)[];
   #closed: Promise<void> | undefined;
@@ -132,10 +165,18 @@ class LocalNode implements Node {
     closing: readonly (() => Promise<void>)[],
   ) {
     this.repo = repo;
-    this.blocks = new Blocks(blocks);
+    const referring = filestoreSettings(repo);
+    this.filestore = referring && new Filestore(blocks, metadata, referring);
+    this.blocks = new Blocks(this.filestore ?? blocks);
     this.blocks.hashOnRead = repo.config.value("Datastore.HashOnRead");
     this.metadata = metadata;
     this.pins = new Pins(this.blocks, metadata);
+    const sharded = () => repo.config.value("Experimental.ShardingEnabled");
+    this.files = new Namespace({ blocks: this.blocks, metadata, lock: this.lock, sharded, log: this.log });
+    const { pins, lock } = this;
+    this.direct = this.filestore ? { blocks: new Blocks(blocks), pins, lock, sync: () => this.sync() } : this;
+    this.keys = new Keystore(join(repo.path, "keystore"), repo.identity.peerId);
+    this.offline = options.offline ?? false;
     this.#resolveName = options.resolveName;
     this.#closing = closing;
   }
@@ -169,6 +210,21 @@ class LocalNode implements Node {
     ]);
     const max = this.repo.config.value("Datastore.StorageMax");
     return { blocks, bytes: bytes + metadata, storageMax: max === "" ? undefined : parseSize(max) };
+  }
+
+  async isNearlyFull(): Promise<boolean> {
+    const { bytes, storageMax } = await this.stat();
+    const percent = this.repo.config.value("Datastore.StorageGCWatermark") || defaultWatermark;
+    return storageMax !== undefined && bytes > (storageMax / 100) * percent;
+  }
+
+  async *collect(signal?: AbortSignal): AsyncGenerator<Removed | NotRemoved, void, undefined> {
+    const release = await this.lock.exclude(signal);
+    try {
+      yield* collectGarbage(this.blocks, this.pins, { signal, partial: await this.files.roots() });
+    } finally {
+      release();
+    }
   }
 
   close(): Promise<void> {

@@ -29,8 +29,15 @@ function cpuOf(pid: number): number {
 }
 
 function family(pid: number): number[] {
-  const children = readdirSync(`/proc/${pid}/task`).flatMap((task) =>
-    readFileSync(`/proc/${pid}/task/${task}/children`, "latin1").split(" ").filter(Boolean).map(Number),
-  );
+  const children = readdirSync(`/proc/${pid}/task`).flatMap((task) => childrenOf(`/proc/${pid}/task/${task}/children`));
   return [pid, ...children.flatMap(family)];
+}
+
+/** None of a thread that has ended. */
+function childrenOf(file: string): number[] {
+  try {
+    return readFileSync(file, "latin1").split(" ").filter(Boolean).map(Number);
+  } catch {
+    return [];
+  }
 }

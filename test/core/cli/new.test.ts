@@ -51,10 +51,12 @@ describe("modhost new NAME", () => {
   test("depends on the clone that it was made from", async () => {
     await using program = await Program.in({});
     await make(program, "hello");
-    const { devDependencies } = JSON.parse(await read(program, "mod_hello/package.json"));
+    const { devDependencies, scripts } = JSON.parse(await read(program, "mod_hello/package.json"));
     const [, path = ""] = /^file:(.*)$/.exec(devDependencies.modhost) ?? [];
     const clone = fileURLToPath(new URL("../../../package.json", import.meta.url));
     assert.equal(join(program.folder, "mod_hello", path, "package.json"), clone);
+    assert.equal(scripts.pretest, `npm --prefix ${path} --silent run build`);
+    assert.equal(scripts.prebuild, scripts.pretest);
   });
 
   test("--js makes a package in JavaScript that needs no build", async () => {
@@ -71,6 +73,7 @@ describe("modhost new NAME", () => {
     await using program = await Program.in({});
     assert.equal((await make(program, "mod_one")).name, "one");
     assert.equal((await make(program, "modhost-mod-two")).name, "two");
+    assert.equal((await make(program, "mod_mod_three")).name, "three");
   });
 
   test("tells people what it made and what to do then", async () => {
@@ -118,6 +121,7 @@ describe("modhost new refuses", () => {
     [["Foo-Bar"], /Foo-Bar is no name for a module.*did you mean foo_bar\?/],
     [["../up"], /no name for a module.*did you mean up\?/],
     [["mod_"], /no name for a module/],
+    [["http_"], /no name for a module/],
     [["http_files"], /http_files comes with modhost/],
   ] as const) {
     test(`new ${args.join(" ")}`, async () => {

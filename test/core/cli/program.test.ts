@@ -36,7 +36,7 @@ describe("help, version and wrong usage", () => {
   for (const [args, message] of [
     [["chekc"], /no command or file chekc: did you mean check\?/],
     [["run", "./none.ts"], /no file or folder \.\/none\.ts/],
-    [["check", "extra"], /check takes no argument, but there is extra/],
+    [["check", "extra"], /no file or folder extra/],
     [["check", "--jsn"], /check has no option --jsn: did you mean --json\?/],
     [["check", "--config"], /--config/],
     [["routes", "--explain", "hello"], /a method and a path, such as "GET \/hello", not hello/],
@@ -281,6 +281,36 @@ describe("check", () => {
     assert.match(stdout, /problem {2}broken: .*out of luck/);
     assert.match(stdout, /problem {2}missing: /);
     assert.match(stdout, /warning {2}http_prots is no known option: did you mean http_ports\?/);
+  });
+
+  test("wrong route keys are problems, and those that look like patterns warnings", async () => {
+    const app = (key: string) =>
+      `export default (module) => { module.depends("http"); module.provides("http", { route: { "${key}": () => "x" } }); };`;
+    await using program = await Program.in({ "mod_gte.js": app("GTE /"), "mod_id.js": app("GET /a/:id") });
+    const { code, stdout } = await program.run(["check", "./mod_gte.js", "mod_id.js", "--no-json"]);
+    assert.equal(code, 1);
+    assert.match(stdout, /problem {2}gte: App gte: the route key "GTE \/" names the method GTE/);
+    assert.match(stdout, /warning {2}id: the route key "GET \/a\/:id" .*write "GET \/a\/\*"/);
+    assert.deepEqual((await program.run(["check", "mod_id.js"])).code, 0);
+
+    const modules = await program.run(["modules", "mod_gte.js"]);
+    const own = JSON.parse(modules.stdout).find(({ name }: { name: string }) => name === "gte");
+    assert.deepEqual([modules.code, own.status], [1, "failed"]);
+    const routes = await program.run(["routes", "mod_gte.js", "mod_id.js"]);
+    assert.equal(routes.code, 1);
+    assert.match(routes.stderr, /^modhost: gte: App gte: the route key "GTE \/"/);
+    const listed = JSON.parse(routes.stdout) as { app: string; path: string }[];
+    assert.deepEqual(
+      listed.filter(({ app }) => app === "gte" || app === "id").map(({ path }) => path),
+      ["/id/a/:id"],
+    );
+    for (const explain of [
+      ["--explain", "GET /id/a/:id"],
+      ["--explain", "GET", "/id/a/:id"],
+    ]) {
+      const { stdout, code } = await program.run(["routes", "mod_id.js", ...explain]);
+      assert.deepEqual([JSON.parse(stdout).candidates.length, code], [1, 0]);
+    }
   });
 });
 

@@ -164,9 +164,9 @@ describe("rpc: outcomes", () => {
   });
 
   test("what does not work yet says so", async () => {
-    const { code, stderr } = await rpc(["update"]);
+    const { code, stderr } = await rpc(["pubsub", "ls"]);
     assert.equal(code, 1);
-    assert.match(stderr, /update does not work yet/);
+    assert.match(stderr, /pubsub\/ls does not work yet/);
   });
 
   test("items that failed go to the standard error, and the call has failed", async () => {

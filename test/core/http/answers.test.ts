@@ -95,6 +95,22 @@ describe("answers", () => {
     socket.destroy();
   });
 
+  test("a stream that never waits leaves others their turn", async () => {
+    const line = `${"x".repeat(79)}\n`;
+    let made = 0;
+    let madeAtTurn = 0;
+    async function* lines() {
+      setTimeout(() => {
+        madeAtTurn = made;
+      }, 50);
+      for (; made < 40_000; made += 1) yield line;
+    }
+    await using host = await TestService.start({ route: { "GET /": () => lines() } });
+    const { body } = await fetchRaw(host.url("/app/"));
+    assert.equal(body.length, 40_000 * line.length);
+    assert.ok(madeAtTurn > 0 && madeAtTurn < 5000, `a timer of 50 ms fired after ${madeAtTurn} lines`);
+  });
+
   test("trailers follow a streamed and a whole body, and are announced", async () => {
     let lines = 0;
     await using host = await TestService.start({

@@ -93,10 +93,10 @@ const provider: HttpProvider = {
     "GET /flood": (event) => {
       const stream = event_stream(event, { max_queue_bytes: 256 * 1024 });
       const data = "x".repeat(64 * 1024);
-      let last: Promise<void> = Promise.resolve();
       // The kernel takes some megabytes before anything waits.
-      for (let number = 0; number < 1000 && !stream.signal.aborted; number += 1) last = stream.send(data);
-      last.catch((error: Error) => told.emit("refused", error));
+      const sent = Array.from({ length: 1000 }, () => stream.send(data));
+      // The first one that is refused.
+      Promise.all(sent).catch((error: Error) => told.emit("refused", error));
       return true;
     },
     "GET /poll": async (event) => {
@@ -304,7 +304,8 @@ describe("a slow reader of an event stream", () => {
     reader.socket.pause();
     reader.write("GET /sse/flood HTTP/1.1\r\nHost: x\r\n\r\n");
     const [error] = await refused;
-    assert.deepEqual([error.code, /reads too slowly|has ended/.test(error.message)], ["STREAM_CLOSED", true]);
+    assert.equal(error.code, "STREAM_CLOSED");
+    assert.match(error.message, /reads too slowly/);
   });
 });
 

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
-import { parseRouteKey } from "../../../core/http/keys.ts";
+import { parseRouteKeys, patternHint } from "../../../core/http/keys.ts";
 
 describe("route keys", () => {
   const accepted = {
@@ -16,7 +16,7 @@ describe("route keys", () => {
     "PROPFIND /x": { method: "PROPFIND", path: "/x", wildcard: false },
   };
   for (const [key, parsed] of Object.entries(accepted)) {
-    test(`${key} is understood`, () => assert.deepEqual(parseRouteKey(key, "app"), parsed));
+    test(`${key} is understood`, () => assert.deepEqual(parseRouteKeys([key], "app"), [parsed]));
   }
 
   const refused = {
@@ -24,12 +24,13 @@ describe("route keys", () => {
     "": /lacks a method/,
     "* /x": /method \*/,
     "BREW /pot": /method BREW/,
+    "connect /x": /CONNECT, which is for proxies/,
     "GET norel": /"GET \/norel"/,
   };
   for (const [key, message] of Object.entries(refused)) {
     test(`"${key}" is refused, naming app and key`, () => {
       assert.throws(
-        () => parseRouteKey(key, "pots"),
+        () => parseRouteKeys([key], "pots"),
         (error: Error) => {
           assert.match(error.message, message);
           assert.ok(error.message.includes("pots") && error.message.includes(JSON.stringify(key)));
@@ -38,4 +39,22 @@ describe("route keys", () => {
       );
     });
   }
+
+  const literal = {
+    "GET /a/:id": "GET /a/*",
+    "GET /:id/x": "GET /*",
+    "PUT /*/x": "PUT /*",
+    "GET /a*": "GET /a/*",
+    "GET /a/b*c/*": "GET /a/*",
+  };
+  for (const [key, instead] of Object.entries(literal)) {
+    test(`${key} is told to be no pattern`, () => {
+      assert.ok(patternHint(key)?.endsWith(`write ${JSON.stringify(instead)}`), patternHint(key));
+    });
+  }
+
+  test("keys that mean what they say are not", () => {
+    for (const key of ["GET", "GET /", "GET /a:b", "GET /a/*", "GET /*", "nonsense"])
+      assert.equal(patternHint(key), undefined, key);
+  });
 });

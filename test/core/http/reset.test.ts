@@ -16,7 +16,8 @@ async function start() {
         module.depends("http");
         module.provides("http", {
           route: {
-            "GET /": ({ request }) => new Promise((_resolve, reject) => request.signal.addEventListener("abort", reject)),
+            "GET /": ({ request }) =>
+              new Promise((_resolve, reject) => request.signal.addEventListener("abort", reject)),
             "GET /part": async function* ({ request }: { request: { signal: AbortSignal } }) {
               yield "part";
               await once(request.signal, "abort");

@@ -15,9 +15,7 @@ function mount(
 }
 
 function table(...mounts: AppMount[]): RouteTable {
-  return new RouteTable(mounts, (_mount, error) => {
-    throw error;
-  });
+  return new RouteTable(mounts);
 }
 
 /** The candidates of a request as "app path kind argument". */
@@ -120,10 +118,10 @@ describe("the route table", () => {
       assert.deepEqual(tried(routes, "GET", `/a/${index}`), [`a /a/* (${index})`]);
   });
 
-  test("a key that cannot be served is reported and the others are served", () => {
-    const faults: string[] = [];
-    const routes = new RouteTable([mount("a", "/a", ["/x", "GET /y"])], (_mount, error) => faults.push(error.message));
-    assert.equal(faults.length, 1);
-    assert.deepEqual(tried(routes, "GET", "/a/y"), ["a /a/y"]);
+  test("an app with keys that cannot be served is refused, and all of them are named", () => {
+    assert.throws(() => mount("a", "/a", ["/x", "GET /y", "GTE /z"]), {
+      code: "ROUTE_INVALID",
+      message: /^App a: the route key "\/x" .*; the route key "GTE \/z" /,
+    });
   });
 });

@@ -3,34 +3,13 @@ import { once } from "node:events";
 import { connect } from "node:net";
 import { describe, test } from "node:test";
 import { setTimeout as delay } from "node:timers/promises";
-import type { HttpProvider, WebSocketClosed, WebSocketConnection, WebSocketEvent } from "../../../core/types.ts";
+import type { WebSocketClosed, WebSocketEvent } from "../../../core/types.ts";
 import { RawConnection } from "../../support/raw.ts";
 import { TestService } from "../../support/service.ts";
 import { clientFrame, closeCode, handshake, openRaw, SocketClient } from "../../support/websocket.ts";
+import { serving } from "../../support/websocket_service.ts";
 
 const limits = { pingInterval: 10, closeTimeout: 0.1, maxMessage: 64 * 1024, maxUnsent: 1024 * 1024 };
-
-/** A service whose one websocket, `/app/`, goes to the test. */
-async function serving(
-  overrides: Parameters<typeof TestService.start>[1] = {},
-  websocket: NonNullable<HttpProvider["websocket"]> = {},
-) {
-  const { promise: accepted, resolve } = Promise.withResolvers<WebSocketConnection>();
-  const { promise: ended, resolve: end } = Promise.withResolvers<void>();
-  const route = {
-    "WS /": (event: WebSocketEvent) => {
-      resolve(event.accept());
-      // The handler lasts as long as the test: nothing is thrown away.
-      return ended;
-    },
-  };
-  const host = await TestService.start({ route, websocket }, overrides);
-  const dispose = async () => {
-    end();
-    await host[Symbol.asyncDispose]();
-  };
-  return { host, accepted, url: host.url("/app/"), port: host.port, [Symbol.asyncDispose]: dispose };
-}
 
 const echo = async (event: WebSocketEvent) => {
   const socket = event.accept();
@@ -189,9 +168,9 @@ describe("handler and connection", () => {
     assert.match(host.errors.join("\n"), new RegExp(`${ids[0]} .*sync fault.*async fault now.*something else`, "s"));
   });
 
-  test("a handler that is stopped by the end of the connection has not failed; a fault after it is logged", async () => {
+  test("a handler that is stopped by the end of the connection or of its module has not failed; a fault after it is logged", async () => {
     const ended = Promise.withResolvers<void>();
-    let left = 3;
+    let left = 4;
     const one = () => --left === 0 && ended.resolve();
     await using host = await TestService.start({
       route: {
@@ -204,6 +183,10 @@ describe("handler and connection", () => {
           event.accept();
           await delay(60_000, undefined, { signal: event.request.signal }).finally(one);
         },
+        "WS /leaving": async (event) => {
+          event.accept();
+          await delay(60_000, undefined, { signal: event.request.leaving }).finally(one);
+        },
         "WS /fault": async (event) => {
           for await (const _ of event.accept());
           one();
@@ -212,6 +195,9 @@ describe("handler and connection", () => {
       },
     });
     for (const path of ["send", "signal", "fault"]) await (await SocketClient.open(host.url(`/app/${path}`))).close();
+    const leaving = await SocketClient.open(host.url("/app/leaving"));
+    await host.mount.retire(1);
+    assert.equal((await leaving.closed).code, 1001);
     await ended.promise;
     await delay(5);
     assert.equal(host.errors.length, 1);
@@ -340,7 +326,8 @@ describe("clients that are up to no good", () => {
       connection.write(bytes);
       assert.equal(await endOf(connection), code, why);
       assert.equal(await socket.receive(), undefined, why);
-      await socket.closed;
+      const closed = await socket.closed;
+      assert.deepEqual([closed.code, closed.reason !== ""], [code, true], why);
       assert.equal(service.host.mount.active.size, 0, why);
     }
   });

@@ -50,6 +50,11 @@ const cases: readonly [title: string, given: Case, url: string][] = [
     "http://localhost:8080/app",
   ],
   [
+    "a port that the system is going to choose is left out",
+    { config: { http_ports: [0], https_ports: [] } },
+    "http://localhost/app",
+  ],
+  [
     "http_paths moves the app",
     { open: [plain], config: { http_paths: { app: "/moved/" } } },
     "http://localhost:5280/moved/",

@@ -10,6 +10,18 @@ async function movable(t: TestContext, load: (module: Module) => void) {
 }
 
 describe("a clock that is moved", () => {
+  test("is the one that module.now tells, so that what expires on a request can be tested", async (t) => {
+    const host = await movable(t, (module) => {
+      const expires = module.now() + 60;
+      module.depends("http");
+      module.provides("http", { route: { "GET /": () => (module.now() < expires ? "fresh" : 410) } });
+    });
+    await host.clock.advance(59.9);
+    assert.equal((await host.inject("/ticker/")).body, "fresh");
+    await host.clock.advance(0.1);
+    assert.equal((await host.inject("/ticker/")).status, 410);
+  });
+
   test("fires each timer at its own moment, in order, those set meanwhile too, and awaits them", async (t) => {
     const seen: string[] = [];
     let begin = 0;

@@ -174,3 +174,12 @@ test("ports and connections of the host are none of the module's", async (t) => 
   assert.equal(host.host.listening().length, 1);
   await assertNothingLeft(host, "leaky");
 });
+
+test("a module that was never loaded is a mistake of the test", async (t) => {
+  const host = await unloaded(t, () => undefined);
+  await assertNothingLeft(host, "leaky");
+  await assert.rejects(assertNothingLeft(host, "leeky"), {
+    code: "MODULE_UNKNOWN",
+    message: /leeky was never loaded here; these were: .*leaky/,
+  });
+});

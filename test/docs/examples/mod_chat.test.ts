@@ -125,4 +125,20 @@ describe("the example mod_chat", () => {
     await eve.leave();
     await t.waitFor(() => Guest.enter(running, "/chat/room/second"), { interval: 5, timeout: 5000 });
   });
+
+  test("remembers what was said in no more empty rooms than may be open", async (t) => {
+    await using running = await start({ chat_rooms: 2 });
+    const sayIn = async (room: string, text: string) => {
+      const guest = await Guest.enter(running, `/chat/room/${room}`);
+      guest.socket.send(text);
+      const { text: first } = (await guest.next()) as { text: string };
+      await guest.leave();
+      const isEmpty = () => assert.match(running.log().at(-1) ?? "", new RegExp(`The room ${room} is empty`));
+      await t.waitFor(isEmpty, { interval: 5, timeout: 5000 });
+      return first;
+    };
+    for (const room of ["one", "two", "three"]) assert.equal(await sayIn(room, "before"), "before");
+    assert.equal(await sayIn("three", "after"), "before");
+    assert.equal(await sayIn("one", "after"), "after");
+  });
 });

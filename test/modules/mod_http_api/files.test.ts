@@ -214,3 +214,36 @@ describe("a body that is cut off", () => {
     await assert.rejects(treeOf(parts).one(), { message: "multipart: NextPart: EOF" });
   });
 });
+
+describe("contents that pass", () => {
+  /** As the HTTP parser gives them: each piece alone in its memory. */
+  async function* alone(bytes: Buffer, size: number) {
+    for await (const piece of pieces(bytes, size)) {
+      const own = Buffer.from(new ArrayBuffer(piece.length));
+      piece.copy(own);
+      yield own;
+    }
+  }
+  const content = Buffer.alloc(40_000, "content of several pieces, ");
+
+  async function read(how: "body" | "passing", source: typeof pieces) {
+    const { headers, body } = multipart([{ filename: "f", content }, file("next")], {});
+    const seen: Uint8Array[] = [];
+    const copies: Buffer[] = [];
+    for await (const entry of treeOf(readParts(source(body, 8192), headers["Content-Type"])).entries()) {
+      if (entry.kind !== "file" || entry.name !== "f") continue;
+      for await (const piece of entry[how]) {
+        seen.push(piece);
+        copies.push(Buffer.from(piece));
+      }
+    }
+    assert.ok(Buffer.concat(copies).equals(content));
+    return seen.filter(({ buffer }) => (buffer as ArrayBuffer).detached).length;
+  }
+
+  test("are the same, and their memory is given back on the way", async () => {
+    assert.ok((await read("passing", alone)) >= 3);
+  });
+  test("stay where memory is shared", async () => assert.equal(await read("passing", pieces), 0));
+  test("stay where they are not said to pass", async () => assert.equal(await read("body", alone), 0));
+});

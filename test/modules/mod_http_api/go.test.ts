@@ -37,7 +37,7 @@ test("text in quotes", () => {
   const texts: [text: string, quoted: string][] = [
     ["a b", '"a b"'],
     ['"\\', '"\\"\\\\"'],
-    ["\n\t\r\x00\x7f\x07", '"\\n\\t\\r\\x00\\x7f\\a"'],
+    ["\n\t\r\x00\x7f\x07", '"\\n\\t\\r\\x00\\u007f\\a"'],
     ["äß€😀", '"äß€😀"'],
     ["\u00a0\u2028\u200b\ufeff", '"\\u00a0\\u2028\\u200b\\ufeff"'],
     ["\u{e0001}", '"\\U000e0001"'],

@@ -94,6 +94,21 @@ describe("the error page", () => {
     }
   });
 
+  test("is one line of text where the client prefers that", async () => {
+    const asked = async (path: string, accept: string) => server.fetch(path, { accept });
+    const { headers, text } = await asked("/app/says", "text/plain");
+    assert.deepEqual([headers["content-type"], headers.vary], ["text/plain; charset=utf-8", "Accept"]);
+    assert.equal(text, "400 Bad Request: <b>bad & 'odd'</b>\n");
+    assert.equal(
+      (await asked("/app/code/404", "text/plain, */*")).text,
+      "404 Not Found: There is nothing at this address.\n",
+    );
+    assert.match((await asked("/app/throws", "text/plain")).text, /^500 Internal Server Error: .* \(request \S+\)\n$/);
+    for (const accept of ["text/*", "text/plain;q=0.5, text/html"]) {
+      assert.match((await asked("/app/code/404", accept)).headers["content-type"] ?? "", /^text\/html/, accept);
+    }
+  });
+
   test("needs nothing from elsewhere", async () => {
     assert.doesNotMatch((await server.fetch("/app/code/404")).text, /<script|src=|url\(|@import|<link/i);
   });

@@ -5,6 +5,18 @@ export interface Block {
   readonly cid: CID;
   /** The store keeps this very array until it is written: whoever put it does not change it any more. */
   readonly bytes: Uint8Array;
+  /** Called when the store needs `bytes` no longer: they may be written over. A store may keep them, and never call. */
+  readonly release?: (() => void) | undefined;
+  /** Where else these bytes stand: a store that keeps references refers to that place, others take no notice. */
+  readonly at?: Place;
+}
+
+/** Where bytes stand outside of every store. */
+export interface Place {
+  /** Absolute path of a file, or a URL. */
+  readonly path: string;
+  /** Of the first byte. */
+  readonly offset: number;
 }
 
 /**

@@ -23,7 +23,7 @@ export interface HashFunction {
 }
 
 /** From here on a digest is computed on the thread pool: below, handing it over costs more than it saves. */
-const offThread = 2 * 1024 * 1024;
+const offThread = 64 * 1024;
 
 const subtle = (algorithm: string) => async (bytes: Uint8Array) =>
   new Uint8Array(await crypto.subtle.digest(algorithm, bytes as Uint8Array<ArrayBuffer>));

@@ -1,27 +1,11 @@
 /** What a block links to, by its codec. */
-import * as cborCodec from "@ipld/dag-cbor";
 import type { CID } from "multiformats/cid";
-import { dagCbor, dagPb, raw } from "../cid/codecs.ts";
+import { dagCbor, dagJson, dagPb, raw } from "../cid/codecs.ts";
 import { NodeError } from "../errors.ts";
+import { cborLinks } from "./cbor/value.ts";
+import { readDagJson } from "./json/read.ts";
+import { linksIn } from "./model.ts";
 import { decodePb, type PbLink, pbLinks } from "./pb.ts";
-
-function cborLinks(bytes: Uint8Array): readonly CID[] {
-  const found: CID[] = [];
-  collect(cborCodec.decode(bytes), found);
-  return found;
-}
-
-/** Depth first, map keys in the order of the canonical encoding, as the reference lists them. */
-function collect(value: unknown, found: CID[]): void {
-  if (typeof value !== "object" || value === null || ArrayBuffer.isView(value)) return;
-  if (isCid(value)) {
-    found.push(value);
-    return;
-  }
-  for (const inner of Array.isArray(value) ? value : Object.values(value)) collect(inner, found);
-}
-
-export const isCid = (value: object): value is CID => (value as CID).asCID === value;
 
 const none: readonly CID[] = [];
 
@@ -29,6 +13,7 @@ const byCodec: ReadonlyMap<number, (bytes: Uint8Array) => readonly CID[]> = new 
   [raw, () => none],
   [dagPb, pbLinks],
   [dagCbor, cborLinks],
+  [dagJson, (bytes) => linksIn(readDagJson(bytes))],
 ]);
 
 /**
@@ -39,11 +24,7 @@ const byCodec: ReadonlyMap<number, (bytes: Uint8Array) => readonly CID[]> = new 
 export function linksOf(cid: CID, bytes: Uint8Array): readonly CID[] {
   const read = byCodec.get(cid.code);
   if (read === undefined) throw new NodeError(`unrecognized object type: ${cid.code}`);
-  try {
-    return read(bytes);
-  } catch (error) {
-    throw error instanceof NodeError ? error : new NodeError((error as Error).message, { cause: error });
-  }
+  return read(bytes);
 }
 
 /** The same with names and sizes, which only links of dag-pb have. @throws NodeError like `linksOf` */

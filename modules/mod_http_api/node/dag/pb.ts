@@ -16,7 +16,7 @@ export interface PbNode {
   readonly links: readonly PbLink[];
 }
 
-const text = new TextDecoder();
+const text = new TextDecoder("utf-8", { ignoreBOM: true });
 const empty = new Uint8Array();
 
 // ------------------------------------------------------------------------------------------------------------ wire
@@ -24,19 +24,30 @@ const empty = new Uint8Array();
 const wireVarint = 0;
 const wireFixed64 = 1;
 const wireBytes = 2;
+const wireGroup = 3;
+const wireGroupEnd = 4;
 const wireFixed32 = 5;
+
+/** What a message is made of: with it, fields of another type are refused in the reference's words. */
+interface Message {
+  readonly name: string;
+  /** Name and wire type by number. */
+  readonly fields: Readonly<Record<number, readonly [name: string, wire: number]>>;
+}
 
 /** Protobuf fields of a message, one after the other; no copy is made of any. */
 export class FieldReader {
   readonly #bytes: Uint8Array;
+  readonly #message: Message | undefined;
   #at = 0;
   /** Of the field read last. */
   field = 0;
   number = 0;
   bytes: Uint8Array = empty;
 
-  constructor(bytes: Uint8Array) {
+  constructor(bytes: Uint8Array, message?: Message) {
     this.#bytes = bytes;
+    this.#message = message;
   }
 
   /** Reads the next field; false at the end. @throws NodeError when the message is broken */
@@ -45,15 +56,36 @@ export class FieldReader {
     const tag = this.#varint();
     this.field = Math.floor(tag / 8);
     const wire = tag % 8;
+    this.#check(wire);
     this.number = 0;
     this.bytes = empty;
     if (wire === wireVarint) this.number = this.#varint();
     else if (wire === wireBytes) this.bytes = this.#take(this.#varint());
-    else if (wire === wireFixed64) this.#take(8);
-    else if (wire === wireFixed32) this.#take(4);
-    else throw new NodeError(`proto: illegal wireType ${wire}`);
-    if (this.field === 0) throw new NodeError(`proto: illegal tag ${this.field} (wire type ${wire})`);
+    else this.#pass(wire);
     return true;
+  }
+
+  #check(wire: number): void {
+    const prefix = this.#message === undefined ? "proto:" : `proto: ${this.#message.name}:`;
+    if (wire === wireGroupEnd) throw new NodeError(`${prefix} wiretype end group for non-group`);
+    if (this.field === 0) throw new NodeError(`${prefix} illegal tag 0 (wire type ${wire})`);
+    const [name, expected = wire] = this.#message?.fields[this.field] ?? [];
+    if (wire !== expected) throw new NodeError(`proto: wrong wireType = ${wire} for field ${name}`);
+  }
+
+  /** Passes over a value of a type that no message here has. Groups are within groups. */
+  #pass(wire: number): void {
+    let depth = 0;
+    for (let next = wire; ; next = this.#varint() % 8) {
+      if (next === wireFixed64) this.#take(8);
+      else if (next === wireFixed32) this.#take(4);
+      else if (next === wireVarint) this.#varint();
+      else if (next === wireBytes) this.#take(this.#varint());
+      else if (next === wireGroup) depth += 1;
+      else if (next === wireGroupEnd) depth -= 1;
+      else throw new NodeError(`proto: illegal wireType ${next}`);
+      if (depth === 0) return;
+    }
   }
 
   #varint(): number {
@@ -71,6 +103,7 @@ export class FieldReader {
   }
 
   #take(length: number): Uint8Array {
+    if (length >= 2 ** 63) throw new NodeError("proto: negative length found during unmarshaling");
     const end = this.#at + length;
     if (end > this.#bytes.length) throw new NodeError("unexpected EOF");
     const taken = this.#bytes.subarray(this.#at, end);
@@ -103,40 +136,86 @@ export const fieldLength = (length: number): number => 1 + varintLength(length) 
 
 // ----------------------------------------------------------------------------------------------------------- dag-pb
 
-/** @throws NodeError when the bytes are no dag-pb node */
+/** A block. @throws NodeError when the bytes are no dag-pb node */
 export function decodePb(bytes: Uint8Array): PbNode {
   try {
-    return decodeNode(bytes);
+    return parsePb(bytes);
   } catch (error) {
     if (!(error instanceof NodeError)) throw error;
-    const reason = `incorrectly formatted merkledag node: unmarshal failed. ${error.message}`;
-    throw new NodeError(`failed to decode Protocol Buffers: ${reason}`, { cause: error });
+    throw new NodeError(`failed to decode Protocol Buffers: ${error.message}`, { cause: error });
   }
 }
 
-function decodeNode(bytes: Uint8Array): PbNode {
-  const reader = new FieldReader(bytes);
+/** Bytes that come from elsewhere. @throws NodeError when they are no dag-pb node */
+export function parsePb(bytes: Uint8Array): PbNode {
   const links: PbLink[] = [];
-  let data: Uint8Array | undefined;
-  while (reader.next()) {
-    if (reader.field === 1) data = reader.bytes;
-    else if (reader.field === 2) links.push(decodeLink(reader.bytes));
-  }
+  let fault: NodeError | undefined;
+  const data = fieldsOf(bytes, (link) => {
+    try {
+      links.push(decodeLink(link, links.length));
+    } catch (error) {
+      if (!(error instanceof BadHash)) throw error;
+      fault ??= error;
+    }
+  });
+  // It is told when the whole is known to be a message.
+  if (fault !== undefined) throw new NodeError(`incorrectly formatted merkledag node: ${fault.message}`);
   return { data, links: inOrder(links) };
 }
 
-function decodeLink(bytes: Uint8Array): PbLink {
-  const reader = new FieldReader(bytes);
-  let cid: CID | undefined;
+/** A link whose CID is none. */
+class BadHash extends NodeError {}
+
+/** The data of a node, after the messages of its links. */
+function fieldsOf(bytes: Uint8Array, take: (link: Uint8Array) => void): Uint8Array | undefined {
+  try {
+    const reader = new FieldReader(bytes, nodeMessage);
+    let data: Uint8Array | undefined;
+    while (reader.next()) {
+      if (reader.field === 1) data = reader.bytes;
+      else if (reader.field === 2) take(reader.bytes);
+    }
+    return data;
+  } catch (error) {
+    if (!(error instanceof NodeError)) throw error;
+    throw new NodeError(`incorrectly formatted merkledag node: unmarshal failed. ${error.message}`, { cause: error });
+  }
+}
+
+const nodeMessage: Message = { name: "PBNode", fields: { 1: ["Data", wireBytes], 2: ["Links", wireBytes] } };
+const linkMessage: Message = {
+  name: "PBLink",
+  fields: { 1: ["Hash", wireBytes], 2: ["Name", wireBytes], 3: ["Tsize", wireVarint] },
+};
+
+/** The message of one link, which is the `at`th of its node. @throws NodeError */
+export function decodeLink(bytes: Uint8Array, at = 0): PbLink {
+  const reader = new FieldReader(bytes, linkMessage);
+  let hash: Uint8Array = empty;
   let name = "";
   let size = 0;
   while (reader.next()) {
-    if (reader.field === 1) cid = castCid(reader.bytes);
+    if (reader.field === 1) hash = reader.bytes;
     else if (reader.field === 2) name = text.decode(reader.bytes);
     else if (reader.field === 3) size = reader.number;
   }
-  if (cid === undefined) throw new NodeError("cid too short");
-  return { cid, name, size };
+  return { cid: linkCid(hash, at), name, size };
+}
+
+function linkCid(hash: Uint8Array, at: number): CID {
+  try {
+    return castCid(hash);
+  } catch (error) {
+    throw new BadHash(`link hash #${at} is not valid multihash. ${(error as Error).message}`, { cause: error });
+  }
+}
+
+/** The data of a node, its links unread. @throws NodeError when the bytes are no dag-pb node */
+export function pbData(bytes: Uint8Array): Uint8Array | undefined {
+  const reader = new FieldReader(bytes, nodeMessage);
+  let data: Uint8Array | undefined;
+  while (reader.next()) if (reader.field === 1) data = reader.bytes;
+  return data;
 }
 
 /** CIDs that a node links to, in order, without decoding more than that. */
@@ -178,13 +257,27 @@ export function encodePb({ data, links }: PbNode): Uint8Array {
     const name = names[index] as Buffer;
     bytes[at++] = 0x12;
     at = writeVarint(bytes, at, lengths[index] as number);
-    at = writeField(bytes, at, 0x0a, cid.bytes);
-    at = writeField(bytes, at, 0x12, name);
-    bytes[at++] = 0x18;
-    at = writeVarint(bytes, at, size);
+    at = writeLink(bytes, at, cid, name, size);
   }
   if (dataLength > 0) writeField(bytes, at, 0x0a, data as Uint8Array);
   return bytes;
+}
+
+/** The field of one link as it stands in its node. */
+export function encodeLink({ cid, name, size }: PbLink): Uint8Array {
+  const text = Buffer.from(name);
+  const length = linkLength(cid, text.length, size);
+  const bytes = new Uint8Array(fieldLength(length));
+  bytes[0] = 0x12;
+  writeLink(bytes, writeVarint(bytes, 1, length), cid, text, size);
+  return bytes;
+}
+
+function writeLink(into: Uint8Array, from: number, cid: CID, name: Uint8Array, size: number): number {
+  let at = writeField(into, from, 0x0a, cid.bytes);
+  at = writeField(into, at, 0x12, name);
+  into[at++] = 0x18;
+  return writeVarint(into, at, size);
 }
 
 const linkLength = (cid: CID, nameLength: number, size: number): number =>

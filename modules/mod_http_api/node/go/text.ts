@@ -1,4 +1,5 @@
 /** Text as Go prints it. */
+import { isUtf8 } from "node:buffer";
 
 const escapes: Readonly<Record<string, string>> = {
   '"': '\\"',
@@ -32,13 +33,21 @@ export function printable(text: string): string {
 
 const { rawJSON: rawJson } = JSON as unknown as { rawJSON(text: string): unknown };
 
-const unsafe = /[<>&\u2028\u2029]/g;
+const unsafe = /[<>&\u2028\u2029]|\\[\\bf]/g;
+
+const escaped = (found: string): string => {
+  if (found === "\\\\") return found;
+  const code = found === "\\b" ? 8 : found === "\\f" ? 12 : found.charCodeAt(0);
+  return `\\u${code.toString(16).padStart(4, "0")}`;
+};
 
 /**
- * Compact JSON as Go writes it: `<`, `>`, `&` and the line separators are escaped. BigInts are integers.
- * Keys keep their order: those of a Go struct do, those of a Go map are sorted by whoever makes the value.
+ * Compact JSON as Go writes it: `<`, `>`, `&` and the line separators are escaped, control characters by number but for
+ * `\n`, `\r`, `\t`. BigInts are integers. Keys keep their order: those of a Go struct do, those of a Go map are sorted by
+ * whoever makes the value.
  */
 export function goJson(value: unknown): string {
+  if (value instanceof JsonText) return value.text;
   let text: string;
   try {
     text = JSON.stringify(value) ?? "null";
@@ -46,5 +55,74 @@ export function goJson(value: unknown): string {
     if (!(error instanceof TypeError) || !/BigInt/.test(error.message)) throw error;
     text = JSON.stringify(value, (_, each: unknown) => (typeof each === "bigint" ? rawJson(String(each)) : each));
   }
-  return text.replace(unsafe, (letter) => `\\u${letter.charCodeAt(0).toString(16).padStart(4, "0")}`);
+  return text.replace(unsafe, escaped);
+}
+
+/** A value that is written already. It stands alone: inside of other values it is none. */
+export class JsonText {
+  readonly text: string;
+
+  constructor(text: string) {
+    this.text = text;
+  }
+}
+
+/** Bytes that are taken for text, as Go's strings are. In JSON each byte that is none of UTF-8 is `\ufffd`. */
+export class GoText {
+  readonly bytes: Uint8Array;
+
+  constructor(bytes: Uint8Array) {
+    this.bytes = bytes;
+  }
+
+  toString(): string {
+    return Buffer.from(validUtf8(this.bytes)).toString();
+  }
+
+  toJSON(): unknown {
+    return rawJson(quotedJson(this.bytes));
+  }
+}
+
+/** Text in bytes as a string of JSON. */
+export function quotedJson(bytes: Uint8Array): string {
+  if (isUtf8(bytes)) return goJson(utf8(bytes));
+  const parts = runsOf(bytes).map((run) => (run === undefined ? "\\ufffd" : goJson(utf8(run)).slice(1, -1)));
+  return `"${parts.join("")}"`;
+}
+
+/** The same bytes with U+FFFD in place of each that is none of UTF-8. */
+export function validUtf8(bytes: Uint8Array): Uint8Array {
+  if (isUtf8(bytes)) return bytes;
+  return Buffer.concat(runsOf(bytes).map((run) => run ?? replacement));
+}
+
+const replacement = Buffer.from("\ufffd");
+const utf8 = (bytes: Uint8Array): string => Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString();
+
+/** Runs of valid UTF-8, and undefined for each byte that is in none. */
+function runsOf(bytes: Uint8Array): (Uint8Array | undefined)[] {
+  const runs: (Uint8Array | undefined)[] = [];
+  let start = 0;
+  for (let at = 0; at < bytes.length; ) {
+    const length = letterLength(bytes, at);
+    if (length > 0) {
+      at += length;
+      continue;
+    }
+    if (at > start) runs.push(bytes.subarray(start, at));
+    runs.push(undefined);
+    at += 1;
+    start = at;
+  }
+  if (bytes.length > start) runs.push(bytes.subarray(start));
+  return runs;
+}
+
+/** Bytes of the letter at a place; 0 where there is none. */
+function letterLength(bytes: Uint8Array, at: number): number {
+  const first = bytes[at] as number;
+  if (first < 0x80) return 1;
+  const length = first >= 0xf0 ? 4 : first >= 0xe0 ? 3 : 2;
+  return isUtf8(bytes.subarray(at, at + length)) ? length : 0;
 }

@@ -125,6 +125,7 @@ class Session {
   async #pump(entries: AsyncIterable<AddEntry>, settings: AddSettings): Promise<void> {
     try {
       for await (const event of addTree(entries, settings, this.#batch.add)) {
+        this.#options.signal?.throwIfAborted();
         this.#hold(event);
         if (event.built !== undefined && this.#vault.lock.contended) await this.#giveWay();
         while (this.#held.length >= mostHeld && !this.#stopped) await this.#changed.next();

@@ -43,7 +43,8 @@ export function addSettings(options: AddOptions): AddSettings {
   };
 }
 
-function hashOf(name: string | undefined): HashFunction {
+/** By a name in any letter case. @throws NodeError */
+export function hashOf(name: string | undefined): HashFunction {
   if (name === undefined) return sha256;
   const lower = name.toLowerCase();
   const hash = hashNamed(lower);

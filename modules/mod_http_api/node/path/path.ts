@@ -24,7 +24,7 @@ const neutral: ReadonlyMap<string, Namespace> = new Map([
 const invalid = (text: string, reason: string) => new NodeError(`invalid path "${text}": ${reason}`);
 
 /** Components without empty ones and `.`, `..` resolved, as Go cleans paths. */
-function clean(parts: readonly string[]): string[] {
+export function clean(parts: readonly string[]): string[] {
   const kept: string[] = [];
   for (const part of parts) {
     if (part === "..") kept.pop();

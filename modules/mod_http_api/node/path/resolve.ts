@@ -1,9 +1,9 @@
 /** From a content path to the block that it leads to, and what is left of it inside that block. */
-import * as cbor from "@ipld/dag-cbor";
 import type { CID } from "multiformats/cid";
-import { dagCbor, dagPb, raw } from "../cid/codecs.ts";
+import { dagPb, raw } from "../cid/codecs.ts";
 import { parseCid } from "../cid/text.ts";
-import { isCid } from "../dag/links.ts";
+import { member, type Value } from "../dag/cbor/value.ts";
+import { isCid, valueIn } from "../dag/model.ts";
 import { decodePb } from "../dag/pb.ts";
 import type { ReadBlock } from "../dag/reader.ts";
 import { NodeError } from "../errors.ts";
@@ -33,32 +33,22 @@ async function stepPb(cid: CID, bytes: Uint8Array, name: string, read: ReadBlock
   return { cid: link.cid, used: 1 };
 }
 
-function stepCbor(bytes: Uint8Array, path: readonly string[]): Step {
-  let value: unknown = cbor.decode(bytes);
+function stepInside(root: Value, path: readonly string[]): Step {
+  // A node that is a link and nothing else leads on by itself.
+  if (isCid(root)) return { cid: root, used: 0 };
+  let value: Value = root;
   for (const [at, name] of path.entries()) {
     value = member(value, name);
-    if (typeof value === "object" && value !== null && isCid(value)) return { cid: value, used: at + 1 };
+    if (isCid(value)) return { cid: value, used: at + 1 };
   }
   return "inside";
-}
-
-function member(value: unknown, name: string): unknown {
-  if (Array.isArray(value)) {
-    if (!/^\d+$/.test(name)) throw new NodeError(`strconv.Atoi: parsing "${name}": invalid syntax`);
-    if (Number(name) >= value.length) throw new NodeError("array index out of range");
-    return value[Number(name)];
-  }
-  if (typeof value !== "object" || value === null || ArrayBuffer.isView(value)) {
-    throw new NodeError("tried to resolve through object that had no links");
-  }
-  if (!Object.hasOwn(value, name)) throw new NodeError("no such link found");
-  return (value as Record<string, unknown>)[name];
 }
 
 async function step(cid: CID, path: readonly string[], read: ReadBlock, namespace: Namespace): Promise<Step> {
   const bytes = await read(cid);
   if (cid.code === dagPb) return stepPb(cid, bytes, path[0] as string, read, namespace);
-  if (cid.code === dagCbor) return stepCbor(bytes, path);
+  const value = valueIn(cid, bytes);
+  if (value !== undefined) return stepInside(value, path);
   if (cid.code === raw) throw new NodeError(`no link named "${path[0]}" under ${cid}`);
   throw new NodeError(`unrecognized object type: ${cid.code}`);
 }

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { NodeError } from "../errors.ts";
 import { quote } from "../go/text.ts";
 import { freshName, writeWhole } from "./files.ts";
-import { readIdentity } from "./identity.ts";
+import { type IdentityConfig, readIdentity } from "./identity.ts";
 import { getAt, isObject, type JsonObject, parseJson, printJson, setAt, sorted } from "./json.ts";
 import { applyProfile, profileNamed } from "./profiles.ts";
 import { type ConfigPath, type ConfigValue, type Document, decodeConfig, valueAt } from "./schema.ts";
@@ -72,6 +72,19 @@ export class ConfigFile {
     return this.#change(async (document) => {
       const value = change(valueAt(decodeConfig(document), path));
       await this.#write(document, decodeConfig(setAt(document, path, value)));
+    });
+  }
+
+  /** Puts another identity, made when the present one is known, in its place. */
+  replaceIdentity(make: (before: IdentityConfig) => Promise<IdentityConfig>): Promise<void> {
+    return this.#change(async (document) => {
+      const before = decodeConfig(document);
+      const { PeerID, PrivKey } = await make({
+        PeerID: valueAt(before, "Identity.PeerID"),
+        PrivKey: valueAt(before, privateKeyPath),
+      });
+      const changed = setAt(setAt(document, "Identity.PeerID", PeerID), privateKeyPath, PrivKey);
+      await this.#write(changed, decodeConfig(changed));
     });
   }
 

@@ -5,11 +5,16 @@ import { basename, dirname, join } from "node:path";
 
 export const freshName = (prefix: string): string => prefix + randomBytes(6).toString("hex");
 
+const draftLength = 32;
+
 /** Writes a file beside its place and moves it there; on the disk when it resolves. One writer at a time. */
-export async function writeWhole(path: string, content: string, mode: number): Promise<void> {
+export async function writeWhole(path: string, content: string | Uint8Array, mode: number): Promise<void> {
   const folder = dirname(path);
-  const draft = join(folder, `.${basename(path)}.draft`);
+  // No longer than the name itself: that may be as long as a name can be.
+  const draft = join(folder, `.${basename(path).slice(0, draftLength)}.draft`);
   try {
+    // What a crash has left may be read-only.
+    await rm(draft, { force: true });
     await using(await open(draft, "w", mode), async (file) => {
       await file.writeFile(content);
       await file.sync();
@@ -19,6 +24,11 @@ export async function writeWhole(path: string, content: string, mode: number): P
     await rm(draft, { force: true });
     throw error;
   }
+  await syncFolder(folder);
+}
+
+/** Makes durable which files there are in a folder. */
+export async function syncFolder(folder: string): Promise<void> {
   await using(await open(folder), (handle) => handle.sync());
 }
 

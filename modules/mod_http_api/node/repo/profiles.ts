@@ -30,10 +30,10 @@ const datastore = (spec: Readonly<Record<string, unknown>>, help: string): Profi
 
 export const profiles: Readonly<Record<string, Profile>> = {
   local: {
-    help: "Keeps to this machine: the swarm on one loopback TCP address, no bootstrap, no discovery.",
+    help: "Keeps to this machine: the swarm on one loopback TCP address, no gateway, no bootstrap, no discovery.",
     changes: {
       "Addresses.Swarm": to(["/ip4/127.0.0.1/tcp/0"]),
-      "Addresses.Gateway": to("/ip4/127.0.0.1/tcp/0"),
+      "Addresses.Gateway": to(null),
       "Swarm.DisableNatPortMap": to(true),
       Bootstrap: to([]),
       "Discovery.MDNS.Enabled": to(false),

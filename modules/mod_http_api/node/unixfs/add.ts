@@ -13,6 +13,8 @@ export interface AddEntry {
   readonly kind: "file" | "directory" | "symlink";
   /** A symlink's target; nothing for directories. Read before the next entry is asked for. */
   readonly body: AsyncIterable<Uint8Array>;
+  /** Path or URL of a file that has the same bytes and may be referred to. */
+  readonly place?: string | undefined;
 }
 
 export interface AddSettings extends FileSettings {
@@ -83,14 +85,14 @@ export async function* addTree(
 }
 
 async function* importEntry(
-  { path, kind, body }: AddEntry,
+  { path, kind, body, place }: AddEntry,
   settings: AddSettings,
   sink: BlockSink,
 ): AsyncGenerator<AddEvent, Built, undefined> {
   if (kind === "symlink") return importSymlink(await gather(body), settings, sink);
-  if (!settings.progress) return importFile(body, settings, sink);
+  if (!settings.progress) return importFile(body, settings, sink, place);
   const meter = new Meter(body);
-  const importing = importFile(meter.source(), settings, sink);
+  const importing = importFile(meter.source(), settings, sink, place);
   importing.catch(() => {});
   for await (const bytes of meter.steps(importing)) yield { name: path, kind: "progress", bytes };
   return importing;

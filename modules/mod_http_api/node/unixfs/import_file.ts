@@ -13,14 +13,16 @@ export interface FileSettings extends CidSettings {
 
 /**
  * Cuts, hashes and stores a file as it comes; memory does not grow with it. The CID is the one that the reference
- * gives under the same settings.
+ * gives under the same settings. With `place`, the path or URL of a file that has the same bytes, leaves say where in
+ * it they stand.
  */
 export async function importFile(
   source: AsyncIterable<Uint8Array>,
   settings: FileSettings,
   sink: BlockSink,
+  place?: string,
 ): Promise<FilePart> {
-  const leaves = new Leaves(source, { ...settings, leafType: settings.trickle ? "Raw" : "File" }, sink);
+  const leaves = new Leaves(source, { ...settings, leafType: settings.trickle ? "Raw" : "File", place }, sink);
   try {
     return await (settings.trickle ? trickle : balanced)(leaves, settings, sink);
   } finally {

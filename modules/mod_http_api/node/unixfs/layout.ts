@@ -8,11 +8,23 @@ export type Layout = (leaves: Leaves, settings: CidSettings, sink: BlockSink) =>
 /** Links of an interior node. */
 export const width = 174;
 /** Subtrees of each depth in a trickle node. */
-const trickleRepeat = 4;
+export const trickleRepeat = 4;
 
-async function interior(parts: readonly FilePart[], settings: CidSettings, sink: BlockSink): Promise<FilePart> {
-  const filesize = parts.reduce((sum, part) => sum + part.filesize, 0);
-  const data = encodeUnixfs({ type: "File", filesize, blocksizes: parts.map((part) => part.filesize) });
+/** What else a node of a file may hold: its own bytes come before those below it. */
+export interface Trunk {
+  readonly type: "File" | "Raw";
+  readonly data?: Uint8Array | undefined;
+}
+
+/** A node over parts of a file. */
+export async function interior(
+  parts: readonly FilePart[],
+  settings: CidSettings,
+  sink: BlockSink,
+  { type, data: own }: Trunk = { type: "File" },
+): Promise<FilePart> {
+  const filesize = parts.reduce((sum, part) => sum + part.filesize, own?.length ?? 0);
+  const data = encodeUnixfs({ type, data: own, filesize, blocksizes: parts.map((part) => part.filesize) });
   const links = parts.map(({ cid, size }) => ({ name: "", size, cid }));
   return { ...(await buildNode({ data, links }, settings, sink)), filesize };
 }
@@ -40,18 +52,31 @@ export const balanced: Layout = async (leaves, settings, sink) => {
 };
 
 /** Leaves near the root first, then ever deeper subtrees: a reader of the beginning needs few blocks. */
-export const trickle: Layout = (leaves, settings, sink) => {
-  async function fill(depthLimit: number): Promise<FilePart> {
-    const parts: FilePart[] = [];
-    while (parts.length < width) {
-      const leaf = await leaves.next();
-      if (leaf === undefined) break;
-      parts.push(leaf);
+export const trickle: Layout = (leaves, settings, sink) =>
+  trickleTree(leaves, settings, sink, Number.POSITIVE_INFINITY);
+
+/** The same with subtrees of less than that depth only. */
+export async function trickleTree(
+  leaves: Leaves,
+  settings: CidSettings,
+  sink: BlockSink,
+  depthLimit: number,
+): Promise<FilePart> {
+  const parts: FilePart[] = [];
+  await fillLayer(parts, leaves);
+  for (let depth = 1; depth < depthLimit && (await leaves.more()); depth += 1) {
+    for (let repeat = 0; repeat < trickleRepeat && (await leaves.more()); repeat += 1) {
+      parts.push(await trickleTree(leaves, settings, sink, depth));
     }
-    for (let depth = 1; depth < depthLimit && (await leaves.more()); depth += 1) {
-      for (let repeat = 0; repeat < trickleRepeat && (await leaves.more()); repeat += 1) parts.push(await fill(depth));
-    }
-    return interior(parts, settings, sink);
   }
-  return fill(Number.POSITIVE_INFINITY);
-};
+  return interior(parts, settings, sink);
+}
+
+/** Adds leaves until a trickle node has all that lie right below it. */
+export async function fillLayer(parts: FilePart[], leaves: Leaves): Promise<void> {
+  while (parts.length < width) {
+    const leaf = await leaves.next();
+    if (leaf === undefined) break;
+    parts.push(leaf);
+  }
+}

@@ -16,6 +16,8 @@ export interface LeafSettings extends CidSettings {
   readonly rawLeaves: boolean;
   /** UnixFS type of leaves that are not raw blocks: File in balanced, Raw in trickle layouts. */
   readonly leafType: "File" | "Raw";
+  /** Path or URL of a file that has the same bytes; raw leaves say where in it they stand. */
+  readonly place?: string | undefined;
 }
 
 /** Room around a chunk for the fields of the node that it becomes. */
@@ -39,6 +41,10 @@ export class Leaves {
   /** What came with the last piece and belongs to later chunks. */
   #rest: Uint8Array | undefined;
   #ended = false;
+  /** Whole buffers that the sink gave back: new ones for each leaf would keep the garbage collector busy. */
+  readonly #free: Uint8Array<ArrayBuffer>[] = [];
+  /** Bytes of the file before that chunk. */
+  #offset = 0;
   /** A chunk is through: there may be many more. */
   #emitted = false;
 
@@ -47,6 +53,11 @@ export class Leaves {
     this.#settings = settings;
     this.#sink = sink;
     this.#chunker = settings.chunker();
+  }
+
+  /** Bytes of a buffer that takes the longest chunk. */
+  get #whole(): number {
+    return headroom + this.#chunker.longest + tailroom;
   }
 
   /** Whether `next` has something to give. */
@@ -110,30 +121,34 @@ export class Leaves {
   /** Makes room for a chunk up to `end`: little for what may be a small file, all at once behind the first chunk. */
   #reserve(end: number): void {
     if (end + tailroom <= this.#buffer.length) return;
-    const whole = headroom + this.#chunker.longest + tailroom;
+    const whole = this.#whole;
     const begun = this.#buffer.length > 0 || this.#emitted;
     const room = begun ? whole : Math.min(whole, Math.max(smallest, end + tailroom));
-    const next = new Uint8Array(Buffer.allocUnsafeSlow(room).buffer);
+    const spare = room === whole ? this.#free.pop() : undefined;
+    const next = spare ?? new Uint8Array(Buffer.allocUnsafeSlow(room).buffer);
     next.set(this.#buffer.subarray(headroom, this.#end), headroom);
     this.#buffer = next;
   }
 
   #emit(end: number): void {
-    const leaf = this.#build(this.#buffer, end);
+    const leaf = this.#build(this.#buffer, end, this.#offset);
     leaf.catch(() => {});
     this.#queue.push(leaf);
+    this.#offset += end - headroom;
     this.#buffer = new Uint8Array(0);
     this.#end = headroom;
     this.#emitted = true;
   }
 
-  async #build(buffer: Uint8Array, end: number): Promise<FilePart> {
+  async #build(buffer: Uint8Array<ArrayBuffer>, end: number, offset = 0): Promise<FilePart> {
     const filesize = end - headroom;
-    const { rawLeaves, leafType } = this.#settings;
+    const { rawLeaves, leafType, place } = this.#settings;
     const bytes = rawLeaves ? buffer.subarray(headroom, end) : frame(buffer, end, unixfsTypes.indexOf(leafType));
     const made = cidOf(rawLeaves ? raw : dagPb, bytes, this.#settings);
     const cid = made instanceof Promise ? await made : made;
-    const stored = this.#sink({ cid, bytes });
+    const referable = place !== undefined && rawLeaves && filesize > 0;
+    const release = buffer.length === this.#whole ? () => this.#free.push(buffer) : undefined;
+    const stored = this.#sink({ cid, bytes, release, ...(referable ? { at: { path: place, offset } } : {}) });
     if (stored !== undefined) await stored;
     return { cid, size: bytes.length, filesize };
   }

@@ -1,4 +1,5 @@
 /** Entries of directories, plain and sharded. */
+import { CidSet } from "../cid/set.ts";
 import type { PbLink } from "../dag/pb.ts";
 import type { ReadBlock } from "../dag/reader.ts";
 import { NodeError } from "../errors.ts";
@@ -15,7 +16,8 @@ async function shardNode(link: PbLink, read: ReadBlock): Promise<TreeNode> {
 
 /**
  * Links of a directory under their real names: as they are stored in a plain one, in the order of the trie in a
- * sharded one. A million entries take no more memory than one shard of each level.
+ * sharded one. A million entries take little more memory than one shard of each level. A shard that is linked twice is
+ * listed once.
  */
 export async function* entries(directory: TreeNode, read: ReadBlock): AsyncGenerator<PbLink, void, undefined> {
   if (directory.unixfs.type !== "HAMTShard") {
@@ -24,13 +26,17 @@ export async function* entries(directory: TreeNode, read: ReadBlock): AsyncGener
   }
   const stack = directory.links.toReversed();
   const asked = new Map<PbLink, Promise<TreeNode>>();
+  // In a sound directory no shard is met twice: each entry has one place.
+  const met = new CidSet();
   for (let link = stack.pop(); link !== undefined; link = stack.pop()) {
     if (link.name.length > prefixLength) {
       yield { ...link, name: link.name.slice(prefixLength) };
       continue;
     }
-    const own = asked.get(link) ?? shardNode(link, read);
+    const reading = asked.get(link);
     asked.delete(link);
+    if (!met.add(link.cid)) continue;
+    const own = reading ?? shardNode(link, read);
     for (let at = stack.length - 1; at >= 0 && asked.size < readahead; at -= 1) {
       const next = stack[at] as PbLink;
       if (next.name.length > prefixLength || asked.has(next)) continue;

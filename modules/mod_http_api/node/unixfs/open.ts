@@ -29,6 +29,9 @@ export async function openFile(cid: CID, read: ReadBlock): Promise<TreeNode> {
   return node;
 }
 
+/** Failures that mean that the block is nowhere to be had. */
+const missing: readonly unknown[] = ["NODE_NOT_FOUND", "REFERENCE_BROKEN"];
+
 /** Blocks that are asked for many at a time: the text for one that is missing differs, as it does in the reference. */
 export const manyReader =
   (read: ReadBlock): ReadBlock =>
@@ -36,7 +39,7 @@ export const manyReader =
     try {
       return await read(cid);
     } catch (error) {
-      const missing = error instanceof NodeError && error.code === "NODE_NOT_FOUND";
-      throw missing ? new NodeError("failed to fetch all nodes", { code: "NODE_NOT_FOUND" }) : error;
+      if (!(error instanceof NodeError && missing.includes(error.code))) throw error;
+      throw new NodeError("failed to fetch all nodes", { code: "NODE_NOT_FOUND", cause: error });
     }
   };

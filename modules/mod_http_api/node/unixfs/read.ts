@@ -61,7 +61,7 @@ export async function* readFile(
   for (let part = stack.pop(); part !== undefined; part = stack.pop()) {
     const bytes = asked.get(part) ?? read(part.cid);
     asked.delete(part);
-    for (let at = stack.length - 1; at >= 0 && stack.length - at < readahead; at -= 1) {
+    for (let at = stack.length - 1; at >= 0 && stack.length - at <= readahead; at -= 1) {
       const next = stack[at] as Part;
       if (asked.has(next)) continue;
       const ahead = read(next.cid);

@@ -38,7 +38,9 @@ interface Entry {
 /** A shard node over links that carry their slot's digits. */
 export function buildShard(links: readonly PbLink[], settings: CidSettings, sink: BlockSink): Promise<Built> {
   const slots = links.map(({ name }) => Number.parseInt(name.slice(0, prefixLength), 16));
-  const data = encodeUnixfs({ type: "HAMTShard", data: slotBits(slots), hashType: shardHash, fanout: shardWidth });
+  // An empty bit field is none.
+  const bits = slots.length === 0 ? undefined : slotBits(slots);
+  const data = encodeUnixfs({ type: "HAMTShard", data: bits, hashType: shardHash, fanout: shardWidth });
   return buildNode({ data, links }, settings, sink);
 }
 

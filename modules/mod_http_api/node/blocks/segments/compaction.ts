@@ -14,6 +14,8 @@ export interface Parts {
   readonly notice: Notice;
   /** Throws when the work has to end. */
   readonly check: () => void;
+  /** Whether the disk has room for so many bytes more. */
+  readonly fits: (bytes: number) => Promise<boolean>;
 }
 
 /** Segments of which less than this share is of use are rewritten. */
@@ -32,6 +34,11 @@ export async function compactSegments(parts: Parts): Promise<void> {
     const segment = next(parts, (number) => number <= last && !tried.has(number));
     if (segment === undefined) return;
     tried.add(segment);
+    const { live, stated, buried } = ledger.usage.get(segment) ?? unused;
+    if (!(await parts.fits(live + stated + buried))) {
+      parts.notice(`${nameOf(segment)} is kept as it is: the disk has no room for what of it is of use`);
+      continue;
+    }
     if (segment === segmentAt(log.end)) log.turn();
     if (await moveOut(parts, segment)) {
       await settle(parts);
@@ -90,7 +97,10 @@ async function moveOut(parts: Parts, segment: number): Promise<boolean> {
       }
       const stored = ledger.find(found.multihash);
       if (stored?.place?.segment !== segment || stored.place.offset !== found.offset) continue;
-      const { place, multihash } = log.append(cidOf(stored.forms[0] as number, found.multihash), found.data);
+      const { place, multihash } = log.append({
+        cid: cidOf(stored.forms[0] as number, found.multihash),
+        bytes: found.data,
+      });
       ledger.set(multihash, stored, { forms: stored.forms, place }, log.end);
     }
     return reader.damage === undefined;

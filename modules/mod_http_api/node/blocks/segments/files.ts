@@ -22,6 +22,8 @@ export interface SegmentFs {
   list(folder: string): Promise<string[]>;
   open(path: string, create: boolean): Promise<SegmentFile>;
   remove(path: string): Promise<void>;
+  /** Bytes of the file system that a folder is in; undefined where they are not known. */
+  space?(folder: string): Promise<{ readonly free: number; readonly total: number } | undefined>;
   /** Resolves when names that came and went in a folder are on the disk. */
   syncFolder(folder: string): Promise<void>;
 }
@@ -76,6 +78,11 @@ export const diskFs: SegmentFs = {
   },
   open: async (path, create) => new DiskFile(await call((end) => fs.open(path, create ? "w+" : "r+", 0o644, end))),
   remove: (path) => fs.promises.rm(path, { force: true }),
+  async space(folder) {
+    const { bavail, blocks, bsize } = await fs.promises.statfs(folder);
+    // Some file systems have no end.
+    return blocks === 0 ? undefined : { free: bavail * bsize, total: blocks * bsize };
+  },
   async syncFolder(folder) {
     // Windows neither needs nor allows it.
     if (process.platform === "win32") return;

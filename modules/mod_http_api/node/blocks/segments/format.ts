@@ -21,6 +21,8 @@ export interface Place {
   readonly head: number;
   /** The data itself, until it is in the file. */
   bytes?: Uint8Array | undefined;
+  /** Called when the data is in the file: it may be written over then. */
+  readonly release?: (() => void) | undefined;
 }
 
 /** Version and codec of a CID in one number: 0 is version 0, any other the codec of version 1 plus one. */

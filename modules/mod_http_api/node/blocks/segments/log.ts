@@ -1,6 +1,6 @@
 /** The log that all segments make together: one writer, large writes, shared flushes. */
-import type { CID } from "multiformats/cid";
 import { failure, type NodeError } from "../../errors.ts";
+import type { Block } from "../store.ts";
 import { type SegmentFile, type SegmentFiles, writeAll } from "./files.ts";
 import { fileHead, offsetAt, type Place, type Position, positionAt, sectionHead, segmentAt } from "./format.ts";
 import { isWhole, SectionReader } from "./scan.ts";
@@ -80,6 +80,11 @@ export class Log {
     return this.#synced;
   }
 
+  /** Bytes that wait to be written. */
+  get buffered(): number {
+    return this.#buffered;
+  }
+
   get hasRoom(): boolean {
     return this.#failure === undefined && this.#broken === undefined && this.#buffered <= this.#options.bufferedBytes;
   }
@@ -98,11 +103,11 @@ export class Log {
   }
 
   /** Appends a block. `bytes` are kept, not copied; `multihash` is a copy. */
-  append(cid: CID, bytes: Uint8Array): { readonly place: Place; readonly multihash: Uint8Array } {
+  append({ cid, bytes, release }: Block): { readonly place: Place; readonly multihash: Uint8Array } {
     const head = sectionHead(cid.bytes, bytes.length);
     const start = this.#reserve(head.length + bytes.length);
     const offset = offsetAt(start) + head.length;
-    const place: Place = { segment: segmentAt(start), offset, length: bytes.length, head: head.length, bytes };
+    const place: Place = { segment: segmentAt(start), offset, length: bytes.length, head: head.length, bytes, release };
     this.#add({ position: start, parts: [head, bytes], bytes: head.length + bytes.length, place });
     return { place, multihash: head.subarray(head.length - cid.multihash.bytes.length) };
   }
@@ -237,7 +242,9 @@ export class Log {
     });
     this.#written = first.position + bytes;
     for (const { place } of this.#queue.splice(0, count)) {
-      if (place !== undefined) place.bytes = undefined;
+      if (place === undefined) continue;
+      place.bytes = undefined;
+      place.release?.();
     }
     this.#buffered -= bytes;
     const waiting = this.#roomWaiters;

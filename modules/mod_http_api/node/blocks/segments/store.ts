@@ -12,9 +12,13 @@ import { longestMultihash, SegmentIndex, type Stored } from "./index.ts";
 import type { Ledger } from "./ledger.ts";
 import { Log } from "./log.ts";
 import { type Notice, recover } from "./recovery.ts";
+import { Space, segmentLength } from "./space.ts";
 
 export interface SegmentStoreOptions {
-  /** Length of a segment, in bytes; half a GiB, at most 2. It may differ from one opening to the next. */
+  /**
+   * Length of a segment, in bytes, at most 2 GiB; half a GiB, less on small disks. It may differ from one opening to the
+   * next. As much room is kept on the disk for upkeep.
+   */
   readonly segmentBytes?: number;
   /** Bytes that are put but not written yet and may be held in memory; 16 MiB. */
   readonly bufferedBytes?: number;
@@ -27,7 +31,6 @@ export interface SegmentStoreOptions {
 }
 
 const readOnlyOrFull = new Set(["EROFS", "EACCES", "EPERM", "ENOSPC", "EDQUOT"]);
-const half = 512 * 1024 * 1024;
 const longestSegment = 2 ** 31;
 const identityCode = 0;
 const pageSize = 512;
@@ -46,12 +49,19 @@ const idleMs = 1000;
  */
 export async function openSegmentStore(folder: string, options: SegmentStoreOptions = {}): Promise<SegmentStore> {
   const { onNotice: notice = () => {} } = options;
-  const files = new SegmentFiles(folder, options.fs ?? diskFs);
+  const { fs = diskFs } = options;
+  const files = new SegmentFiles(folder, fs);
   let index: SegmentIndex | undefined;
   try {
     await files.list();
+    const { segmentBytes = await segmentLength(fs, folder) } = options;
     index = await SegmentIndex.open(join(folder, "index"), (reason) => notice(`the index of the blocks: ${reason}`));
-    return new SegmentStore(folder, files, await recover(files, index, notice), { ...options, onNotice: notice });
+    return new SegmentStore(folder, files, await recover(files, index, notice), {
+      ...options,
+      fs,
+      segmentBytes,
+      onNotice: notice,
+    });
   } catch (error) {
     await files.close();
     await index?.close().catch(() => {});
@@ -67,6 +77,7 @@ export class SegmentStore implements BlockStore {
   readonly #files: SegmentFiles;
   readonly #ledger: Ledger;
   readonly #log: Log;
+  readonly #space: Space;
   readonly #verify: boolean;
   readonly #notice: Notice;
   #compacting: Promise<void> = Promise.resolve();
@@ -78,7 +89,7 @@ export class SegmentStore implements BlockStore {
     folder: string,
     files: SegmentFiles,
     { ledger, end, lengths }: Awaited<ReturnType<typeof recover>>,
-    options: SegmentStoreOptions & { readonly onNotice: Notice },
+    options: SegmentStoreOptions & Required<Pick<SegmentStoreOptions, "fs" | "segmentBytes" | "onNotice">>,
   ) {
     this.#folder = folder;
     this.#files = files;
@@ -86,14 +97,16 @@ export class SegmentStore implements BlockStore {
     this.#verify = options.verifyOnRead ?? false;
     this.#notice = options.onNotice;
     const { bufferedBytes = 16 * 1024 * 1024 } = options;
-    const segmentBytes = Math.min(options.segmentBytes ?? half, longestSegment);
+    const segmentBytes = Math.min(options.segmentBytes, longestSegment);
     this.#log = new Log(files, { segmentBytes, bufferedBytes, onSynced: () => this.#synced() }, end, lengths);
+    const unwritten = () => this.#log.buffered;
+    this.#space = new Space({ folder, fs: options.fs, reserve: segmentBytes, unwritten });
   }
 
   async get(cid: CID): Promise<Uint8Array | undefined> {
     const place = this.#find(cid)?.place;
     if (place === undefined) return undefined;
-    if (place.bytes !== undefined) return place.bytes;
+    if (place.bytes !== undefined) return waiting(place.bytes, place);
     const bytes = await this.#read(place);
     const corrupt = bytes.length < place.length || (this.#verify && !(await matches(cid, bytes)));
     if (corrupt) throw failure("BLOCK_CORRUPT", { cid: cid.toString() });
@@ -111,6 +124,7 @@ export class SegmentStore implements BlockStore {
   async put(blocks: readonly Block[]): Promise<void> {
     this.#mustBeOpen();
     for (const block of blocks) {
+      if (!this.#space.take(block.bytes.length)) await this.#space.ask(block.bytes.length);
       if (!this.#log.hasRoom) await this.#log.room();
       if (this.#ledger.crowded) await this.#settle();
       this.#mustBeOpen();
@@ -176,7 +190,8 @@ export class SegmentStore implements BlockStore {
       .catch(() => {})
       .then(async () => {
         check();
-        const parts = { files: this.#files, ledger: this.#ledger, log: this.#log, notice: this.#notice, check };
+        const fits = (bytes: number) => this.#space.fits(bytes);
+        const parts = { files: this.#files, ledger: this.#ledger, log: this.#log, notice: this.#notice, check, fits };
         await compactSegments(parts);
       });
     return this.#compacting;
@@ -185,7 +200,7 @@ export class SegmentStore implements BlockStore {
   async check(cid: CID): Promise<boolean | undefined> {
     const place = this.#find(cid)?.place;
     if (place === undefined) return undefined;
-    const bytes = place.bytes ?? (await this.#read(place));
+    const bytes = place.bytes === undefined ? await this.#read(place) : waiting(place.bytes, place);
     return bytes.length === place.length && matches(cid, bytes);
   }
 
@@ -219,20 +234,25 @@ export class SegmentStore implements BlockStore {
     return stored?.forms.includes(formOf(cid)) ? stored : undefined;
   }
 
-  #put({ cid, bytes }: Block): void {
+  #put(block: Block): void {
+    const { cid, release } = block;
     const { multihash } = cid;
     if (multihash.code === identityCode || multihash.bytes.length > longestMultihash) {
       throw new NodeError(`${cid} cannot be stored: its multihash is the block itself, or too long to be a key`);
     }
     const form = formOf(cid);
     const stored = this.#ledger.find(multihash.bytes);
-    if (stored?.forms.includes(form)) return;
+    if (stored?.forms.includes(form)) {
+      release?.();
+      return;
+    }
     if (stored !== undefined) {
       if (stored.forms.length >= mostForms) throw new NodeError(`${cid} cannot be stored: it has too many other forms`);
       this.#state([{ multihash: multihash.bytes.slice(), forms: [...stored.forms, form] }]);
+      release?.();
       return;
     }
-    const appended = this.#log.append(cid, bytes);
+    const appended = this.#log.append(block);
     this.#ledger.set(appended.multihash, undefined, { forms: [form], place: appended.place }, this.#log.end);
   }
 
@@ -282,3 +302,6 @@ export class SegmentStore implements BlockStore {
     if (this.#closing === undefined) this.#ledger.apply(this.#log.synced).catch(() => {});
   }
 }
+
+/** Data that is not in the file yet: a copy, where its owner takes it back. */
+const waiting = (bytes: Uint8Array, { release }: Place): Uint8Array => (release === undefined ? bytes : bytes.slice());

@@ -1,7 +1,9 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
+import { setImmediate } from "node:timers/promises";
 import type { CID } from "multiformats/cid";
 import { decodePb, encodePb } from "../../../../../modules/mod_http_api/node/dag/pb.ts";
+import type { ReadBlock } from "../../../../../modules/mod_http_api/node/dag/reader.ts";
 import { encodeUnixfs } from "../../../../../modules/mod_http_api/node/unixfs/format.ts";
 import { fileSize, treeNode } from "../../../../../modules/mod_http_api/node/unixfs/node.ts";
 import { type ReadRange, readFile } from "../../../../../modules/mod_http_api/node/unixfs/read.ts";
@@ -48,6 +50,27 @@ test("a range reads the blocks on its way and a few ahead, not the file", async 
   trees.asked.length = 0;
   await readAll(trees, cid, { offset: 350_000, length: 10 });
   assert.ok(trees.asked.length <= 4, `${trees.asked.length} blocks`);
+});
+
+test("while a block is waited for, those behind it are asked for: eight at a time", async () => {
+  const trees = new Trees();
+  const cid = (await trees.add({ f: content.subarray(0, 100_000) })).get("f") as CID;
+  const leaves = decodePb(await trees.read(cid)).links.map((link) => String(link.cid));
+  const root = treeNode(cid, await trees.read(cid));
+  assert.ok(root);
+  trees.asked.length = 0;
+  const first = Promise.withResolvers<void>();
+  const slow: ReadBlock = async (wanted) => {
+    const block = trees.read(wanted);
+    await first.promise;
+    return block;
+  };
+  const reading = Array.fromAsync(readFile(root, slow));
+  await setImmediate();
+  assert.ok(trees.asked.length >= 9 && trees.asked.length < 20, `${trees.asked.length} blocks`);
+  assert.deepEqual(trees.asked.toSorted(), leaves.slice(0, trees.asked.length).toSorted());
+  first.resolve();
+  assert.ok(Buffer.concat(await reading).equals(content.subarray(0, 100_000)));
 });
 
 test("a reader that stops reading stops the walk", async () => {

@@ -1,0 +1,54 @@
+/** Content that is taken in measured portions first and streamed then. */
+export class Taker {
+  readonly #source: AsyncIterator<Uint8Array>;
+  #piece: Uint8Array | undefined;
+  #left: number;
+
+  /** Takes `limit` bytes at most. */
+  constructor(source: AsyncIterable<Uint8Array>, limit = Number.POSITIVE_INFINITY) {
+    this.#source = source[Symbol.asyncIterator]();
+    this.#left = limit;
+  }
+
+  /** Whether there is anything left. */
+  async more(): Promise<boolean> {
+    while (this.#piece === undefined && this.#left > 0) {
+      const { done, value } = await this.#source.next();
+      if (done) this.#left = 0;
+      else if (value.length > 0) this.#piece = value.length > this.#left ? value.subarray(0, this.#left) : value;
+    }
+    return this.#piece !== undefined;
+  }
+
+  /** Copies what there is, as far as there is room. */
+  async fill(into: Uint8Array): Promise<void> {
+    for (let at = 0; at < into.length && (await this.more()); ) {
+      const taken = (this.#piece as Uint8Array).subarray(0, into.length - at);
+      into.set(taken, at);
+      at += taken.length;
+      this.#take(taken.length);
+    }
+  }
+
+  /** All that is left. */
+  async *rest(): AsyncGenerator<Uint8Array, void, undefined> {
+    while (await this.more()) {
+      const piece = this.#piece as Uint8Array;
+      this.#take(piece.length);
+      yield piece;
+    }
+  }
+
+  /** To be called in the end: nothing more is taken. */
+  async close(): Promise<void> {
+    this.#left = 0;
+    this.#piece = undefined;
+    await this.#source.return?.();
+  }
+
+  #take(length: number): void {
+    const piece = this.#piece as Uint8Array;
+    this.#piece = length < piece.length ? piece.subarray(length) : undefined;
+    this.#left -= length;
+  }
+}

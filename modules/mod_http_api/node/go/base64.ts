@@ -1,0 +1,41 @@
+/** Base64 as Go reads it: padding has to be there, line ends may be anywhere. */
+import { NodeError } from "../errors.ts";
+
+const letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+
+/** @throws NodeError with the place of the first letter that cannot be */
+export function decodeBase64(text: string): Uint8Array {
+  const bad = faultIn(text);
+  if (bad !== undefined) throw new NodeError(`illegal base64 data at input byte ${bad}`);
+  return Buffer.from(text, "base64");
+}
+
+function faultIn(text: string): number | undefined {
+  if (/^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$/.test(text)) return undefined;
+  let group = 0;
+  for (let at = 0; at < text.length; at += 1) {
+    const letter = text[at] as string;
+    if (letter === "\n" || letter === "\r") continue;
+    if (letter === "=") return group < 2 ? at : faultInPadding(text, at, group);
+    if (!letters.includes(letter)) return at;
+    group = (group + 1) % 4;
+  }
+  return group === 0 ? undefined : text.length - group;
+}
+
+/** From the first `=` on. */
+function faultInPadding(text: string, first: number, group: number): number | undefined {
+  let at = afterLineEnds(text, first + 1);
+  if (group === 2) {
+    if (at === text.length) return at;
+    if (text[at] !== "=") return at - 1;
+    at = afterLineEnds(text, at + 1);
+  }
+  return at === text.length ? undefined : at;
+}
+
+function afterLineEnds(text: string, from: number): number {
+  let at = from;
+  while (text[at] === "\n" || text[at] === "\r") at += 1;
+  return at;
+}

@@ -1,0 +1,253 @@
+/** JSON as Go reads it: byte by byte, with its reasons for what is none; iterative, so that depth costs no stack. */
+import { NodeError } from "../errors.ts";
+import { validUtf8 } from "./text.ts";
+
+export type JsonToken = "{" | "}" | "[" | "]" | "key" | "text" | "number" | "true" | "false" | "null" | "end";
+
+/** Values inside of values, at most. */
+const deepest = 10_000;
+
+const quote = 0x22;
+const backslash = 0x5c;
+const blank = 0x20;
+const digit0 = 0x30;
+const digit9 = 0x39;
+
+const isBlank = (byte: number) => byte === 0x20 || byte === 0x0a || byte === 0x0d || byte === 0x09;
+const isDigit = (byte: number) => byte >= digit0 && byte <= digit9;
+
+const words: ReadonlyMap<number, "true" | "false" | "null"> = new Map([
+  [0x74, "true"],
+  [0x66, "false"],
+  [0x6e, "null"],
+]);
+
+const letters: ReadonlyMap<number, number> = new Map([
+  ...['"', "\\", "/"].map((letter) => [letter.charCodeAt(0), letter.charCodeAt(0)] as const),
+  ...Object.entries({ b: 8, f: 12, n: 10, r: 13, t: 9 }).map(([letter, code]) => [letter.charCodeAt(0), code] as const),
+]);
+
+type State = "value" | "first item" | "first key" | "key" | "after";
+
+/** Tokens of one value. */
+export class JsonReader {
+  readonly #bytes: Buffer;
+  readonly #whole: boolean;
+  /** Of the values that are open: whether each is an object. */
+  readonly #open: boolean[] = [];
+  #at = 0;
+  #state: State = "value";
+  /** UTF-8 of the key or text read last, unescaped. */
+  text: Uint8Array = new Uint8Array();
+  /** The number read last, as it is written. */
+  number = "";
+
+  /** `document`: the value is all there is. `first`: what comes behind it is not looked at. */
+  constructor(bytes: Uint8Array, extent: "document" | "first") {
+    this.#bytes = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length);
+    this.#whole = extent === "document";
+  }
+
+  /** `end` behind the value. @throws NodeError with Go's text */
+  next(): JsonToken {
+    switch (this.#state) {
+      case "value":
+        return this.#value();
+      case "first item":
+        return this.#peek() === 0x5d ? this.#close() : this.#value();
+      case "first key":
+        return this.#peek() === 0x7d ? this.#close() : this.#key();
+      case "key":
+        return this.#key();
+      case "after":
+        return this.#after();
+    }
+  }
+
+  #after(): JsonToken {
+    const isObject = this.#open.at(-1);
+    if (isObject === undefined) return this.#finish();
+    const next = this.#peek();
+    if (next === (isObject ? 0x7d : 0x5d)) return this.#close();
+    if (next !== 0x2c) this.#unexpected(isObject ? "after object key:value pair" : "after array element");
+    this.#at += 1;
+    return isObject ? this.#key() : this.#value();
+  }
+
+  #finish(): "end" {
+    if (!this.#whole) return "end";
+    this.#skip();
+    if (this.#at < this.#bytes.length) this.#unexpected("after top-level value");
+    return "end";
+  }
+
+  #close(): "}" | "]" {
+    this.#at += 1;
+    this.#state = "after";
+    return this.#open.pop() ? "}" : "]";
+  }
+
+  #key(): "key" {
+    if (this.#peek() !== quote) this.#unexpected("looking for beginning of object key string");
+    this.#string();
+    if (this.#peek() !== 0x3a) this.#unexpected("after object key");
+    this.#at += 1;
+    this.#state = "value";
+    return "key";
+  }
+
+  #value(): JsonToken {
+    const first = this.#peek();
+    if (first === 0x7b || first === 0x5b) return this.#enter(first === 0x7b);
+    this.#state = "after";
+    if (first === quote) {
+      this.#string();
+      return "text";
+    }
+    if (first === 0x2d || isDigit(first)) return this.#number();
+    const word = words.get(first);
+    if (word === undefined) this.#unexpected("looking for beginning of value");
+    return this.#word(word as "true");
+  }
+
+  #enter(isObject: boolean): "{" | "[" {
+    if (this.#open.length >= deepest) this.#unexpected("exceeded max depth");
+    this.#at += 1;
+    this.#open.push(isObject);
+    this.#state = isObject ? "first key" : "first item";
+    return isObject ? "{" : "[";
+  }
+
+  #word<W extends "true" | "false" | "null">(word: W): W {
+    for (const letter of word) {
+      if (this.#here() !== letter.charCodeAt(0)) this.#unexpected(`in literal ${word} (expecting '${letter}')`);
+      this.#at += 1;
+    }
+    return word;
+  }
+
+  #number(): "number" {
+    const start = this.#at;
+    if (this.#bytes[this.#at] === 0x2d) this.#at += 1;
+    if (this.#bytes[this.#at] === digit0) this.#at += 1;
+    else this.#digits("in numeric literal");
+    if (this.#bytes[this.#at] === 0x2e) {
+      this.#at += 1;
+      this.#digits("after decimal point in numeric literal");
+    }
+    const exponent = this.#bytes[this.#at];
+    if (exponent === 0x65 || exponent === 0x45) {
+      this.#at += 1;
+      const sign = this.#bytes[this.#at];
+      if (sign === 0x2b || sign === 0x2d) this.#at += 1;
+      this.#digits("in exponent of numeric literal");
+    }
+    this.number = this.#bytes.toString("latin1", start, this.#at);
+    return "number";
+  }
+
+  #digits(place: string): void {
+    if (!isDigit(this.#here())) this.#unexpected(place);
+    while (isDigit(this.#bytes[this.#at] ?? 0)) this.#at += 1;
+  }
+
+  #string(): void {
+    const start = ++this.#at;
+    let escaped = false;
+    for (;;) {
+      const byte = this.#bytes[this.#at] ?? this.#cut();
+      if (byte === quote) break;
+      if (byte < blank) this.#unexpected("in string literal");
+      if (byte === backslash) {
+        escaped = true;
+        this.#escape();
+      }
+      this.#at += 1;
+    }
+    const inner = this.#bytes.subarray(start, this.#at);
+    this.text = validUtf8(escaped ? unescaped(inner) : inner);
+    this.#at += 1;
+  }
+
+  /** To the last byte of an escape. */
+  #escape(): void {
+    this.#at += 1;
+    const letter = this.#here();
+    if (letters.has(letter)) return;
+    if (letter !== 0x75) this.#unexpected("in string escape code");
+    for (let read = 0; read < 4; read += 1) {
+      this.#at += 1;
+      if (!/[0-9a-f]/i.test(String.fromCharCode(this.#here()))) {
+        this.#unexpected("in \\u hexadecimal character escape");
+      }
+    }
+  }
+
+  #skip(): void {
+    while (isBlank(this.#bytes[this.#at] ?? 0)) this.#at += 1;
+  }
+
+  /** The next byte that is no blank. */
+  #peek(): number {
+    this.#skip();
+    return this.#bytes[this.#at] ?? this.#cut();
+  }
+
+  /** The byte at hand inside of a token: where a document ends, Go looks at a blank. */
+  #here(): number {
+    return this.#bytes[this.#at] ?? (this.#whole ? blank : this.#cut());
+  }
+
+  /** A stream that ends before its value is told in other words than a document is. */
+  #cut(): never {
+    throw new NodeError(this.#whole ? "unexpected end of JSON input" : "unexpected EOF");
+  }
+
+  #unexpected(place: string): never {
+    throw new NodeError(`invalid character ${quotedByte(this.#bytes[this.#at] ?? blank)} ${place}`);
+  }
+}
+
+const names: ReadonlyMap<number, string> = new Map([
+  [0x27, "\\'"],
+  [0x22, '"'],
+  [backslash, "\\\\"],
+  ...Object.entries({ a: 7, b: 8, t: 9, n: 10, v: 11, f: 12, r: 13 }).map(
+    ([letter, code]) => [code, `\\${letter}`] as const,
+  ),
+]);
+
+/** A byte as the letter of that code. */
+function quotedByte(byte: number): string {
+  const isPlain = (byte >= 0x20 && byte <= 0x7e) || (byte >= 0xa1 && byte !== 0xad);
+  const hex = byte.toString(16);
+  const code = byte < 0x80 ? `\\x${hex.padStart(2, "0")}` : `\\u${hex.padStart(4, "0")}`;
+  return `'${names.get(byte) ?? (isPlain ? String.fromCharCode(byte) : code)}'`;
+}
+
+/** Escapes resolved. Halves of surrogate pairs that stand alone are U+FFFD. */
+function unescaped(bytes: Buffer): Uint8Array {
+  const parts: Uint8Array[] = [];
+  let from = 0;
+  for (let at = bytes.indexOf(backslash); at >= 0; at = bytes.indexOf(backslash, from)) {
+    parts.push(bytes.subarray(from, at));
+    const plain = letters.get(bytes[at + 1] as number);
+    if (plain !== undefined) {
+      parts.push(Uint8Array.of(plain));
+      from = at + 2;
+      continue;
+    }
+    const code = codeAt(bytes, at) as number;
+    const low = code >= 0xd800 && code < 0xdc00 ? codeAt(bytes, at + 6) : undefined;
+    const paired = low !== undefined && low >= 0xdc00 && low < 0xe000;
+    parts.push(Buffer.from(paired ? String.fromCharCode(code, low) : String.fromCharCode(code).toWellFormed()));
+    from = at + (paired ? 12 : 6);
+  }
+  parts.push(bytes.subarray(from));
+  return Buffer.concat(parts);
+}
+
+function codeAt(bytes: Buffer, at: number): number | undefined {
+  const [, hex] = /^\\u([0-9a-f]{4})/i.exec(bytes.toString("latin1", at, at + 6)) ?? [];
+  return hex === undefined ? undefined : Number.parseInt(hex, 16);
+}

@@ -1,0 +1,128 @@
+/** JSON put into structs as Go does it: keys in any letter case, `null` for nothing, and Go's words for what does not fit. */
+import { NodeError } from "../errors.ts";
+import { JsonReader, type JsonToken } from "./json.ts";
+import { quote } from "./text.ts";
+
+/** Of a field, as Go names it: the struct, and the way there from the document's root. */
+export interface Place {
+  readonly struct: string;
+  readonly path: string;
+}
+
+/** Takes the value that begins with a token. */
+type Take = (token: JsonToken, place: Place) => void;
+
+const kinds: Readonly<Partial<Record<JsonToken, string>>> = {
+  "{": "object",
+  "[": "array",
+  text: "string",
+  number: "number",
+  true: "bool",
+  false: "bool",
+};
+
+const largestUint = 2n ** 64n - 1n;
+
+/** Reads one document. The first thing that does not fit is told at the end, as long as the whole is JSON. */
+export class StructReader {
+  readonly #reader: JsonReader;
+  readonly #strict: boolean;
+  #fault: NodeError | undefined;
+  #stop: NodeError | undefined;
+
+  /** `strict`: keys that no field has are refused. @throws NodeError for what is no JSON */
+  constructor(bytes: Uint8Array, extent: "document" | "first", strict = false) {
+    const whole = new JsonReader(bytes, extent);
+    while (whole.next() !== "end");
+    this.#reader = new JsonReader(bytes, extent);
+    this.#strict = strict;
+  }
+
+  /** `name` and `type` of the struct in Go; fields by name in small letters. @throws NodeError with Go's text */
+  document(name: string, type: string, fields: Readonly<Record<string, Take>>): void {
+    this.struct(this.#reader.next(), { struct: name, path: "" }, type, name, fields);
+    const fault = this.#stop ?? this.#fault;
+    if (fault !== undefined) throw fault;
+  }
+
+  struct(
+    token: JsonToken,
+    place: Place,
+    type: string,
+    name: string,
+    fields: Readonly<Record<string, Take>>,
+    prefix = place.path === "" ? "" : `${place.path}.`,
+  ): void {
+    if (token !== "{") {
+      this.#refuse(token, place, type);
+      return;
+    }
+    for (let next = this.#reader.next(); next !== "}"; next = this.#reader.next()) {
+      const key = Buffer.from(this.#reader.text).toString();
+      const field = Object.entries(fields).find(([each]) => each.toLowerCase() === key.toLowerCase());
+      const value = this.#reader.next();
+      if (field !== undefined) field[1](value, { struct: name, path: `${prefix}${field[0]}` });
+      else {
+        if (this.#strict) this.fail(`json: unknown field ${quote(key)}`);
+        this.#pass(value);
+      }
+    }
+  }
+
+  list(token: JsonToken, place: Place, type: string, take: (token: JsonToken) => void): void {
+    if (token !== "[") {
+      this.#refuse(token, place, type);
+      return;
+    }
+    for (let next = this.#reader.next(); next !== "]"; next = this.#reader.next()) take(next);
+  }
+
+  /** Its UTF-8 bytes; undefined for null, and for what is refused. */
+  text(token: JsonToken, place: Place, type = "string"): Uint8Array | undefined {
+    if (token === "text") return this.#reader.text;
+    this.#refuse(token, place, type);
+    return undefined;
+  }
+
+  uint64(token: JsonToken, place: Place): number | undefined {
+    if (token !== "number") {
+      this.#refuse(token, place, "uint64");
+      return undefined;
+    }
+    const { number } = this.#reader;
+    const value = /^\d{1,20}$/.test(number) ? BigInt(number) : undefined;
+    if (value === undefined || value > largestUint) this.#misfit(`number ${number}`, place, "uint64");
+    else if (value > Number.MAX_SAFE_INTEGER) this.fail(`the size ${number} is more than any tree has`);
+    return Number(value ?? 0n);
+  }
+
+  /** What a value itself says of its text: it goes before all that does not fit. */
+  stop(message: string): void {
+    this.#stop ??= new NodeError(message);
+  }
+
+  fail(message: string): void {
+    this.#fault ??= new NodeError(message);
+  }
+
+  /** Null fits everything. */
+  #refuse(token: JsonToken, place: Place, type: string): void {
+    if (token !== "null") this.#misfit(kinds[token] as string, place, type);
+    this.#pass(token);
+  }
+
+  #misfit(found: string, { struct, path }: Place, type: string): void {
+    const into = path === "" ? "value" : `struct field ${struct}.${path}`;
+    this.fail(`json: cannot unmarshal ${found} into Go ${into} of type ${type}`);
+  }
+
+  /** Passes over the rest of a value. */
+  #pass(token: JsonToken): void {
+    let depth = 0;
+    for (let next = token; ; next = this.#reader.next()) {
+      if (next === "{" || next === "[") depth += 1;
+      else if (next === "}" || next === "]") depth -= 1;
+      if (depth === 0) return;
+    }
+  }
+}

@@ -1,0 +1,206 @@
+/** XML as Go reads it: one element, part by part, with Go's words for what is none. No document types, no depth limit. */
+import { isUtf8 } from "node:buffer";
+import { NodeError } from "../errors.ts";
+import { quote } from "./text.ts";
+
+export interface XmlVisitor {
+  /** Local names. */
+  start(name: string): void;
+  text(text: string): void;
+  end(): void;
+}
+
+const entities: Readonly<Record<string, string>> = { lt: "<", gt: ">", amp: "&", apos: "'", quot: '"' };
+
+const name = /[\p{L}_:][\p{L}\p{N}\p{M}_:.\-\u00b7]*/uy;
+const nameLike = /[A-Za-z0-9_:.\-\u0080-\u{10ffff}]+/uy;
+const blanks = /\s*/y;
+// biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for
+const illegal = /[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]|[\ud800-\udfff]/u;
+
+/** What stands before and behind the first element is passed over. @throws NodeError with Go's text */
+export function visitXml(bytes: Uint8Array, visitor: XmlVisitor): void {
+  if (!isUtf8(bytes)) throw new NodeError("XML syntax error on line 1: invalid UTF-8");
+  new Reader(Buffer.from(bytes).toString().replace(/\r\n?/g, "\n"), visitor).read();
+}
+
+class Reader {
+  readonly #text: string;
+  readonly #visitor: XmlVisitor;
+  readonly #open: string[] = [];
+  #at = 0;
+  #over = false;
+
+  constructor(text: string, visitor: XmlVisitor) {
+    this.#text = text;
+    this.#visitor = visitor;
+  }
+
+  read(): void {
+    do this.#part();
+    while (!this.#over);
+  }
+
+  #part(): void {
+    if (this.#at >= this.#text.length) this.#fail("unexpected EOF");
+    if (this.#text[this.#at] !== "<") this.#characters();
+    else if (this.#skips("<!--")) this.#comment();
+    else if (this.#skips("<![CDATA[")) this.#told(this.#until("]]>", "unexpected EOF in CDATA section"));
+    else if (this.#skips("<!")) this.#directive();
+    else if (this.#skips("<?")) this.#instruction();
+    else if (this.#skips("</")) this.#end();
+    else this.#start();
+  }
+
+  #told(text: string): void {
+    const bad = illegal.exec(text)?.[0];
+    if (bad !== undefined) this.#fail(`illegal character code U+${hex(bad)}`);
+    if (this.#open.length > 0 && text !== "") this.#visitor.text(text);
+  }
+
+  #characters(): void {
+    const next = this.#text.indexOf("<", this.#at);
+    const raw = this.#text.slice(this.#at, next < 0 ? undefined : next);
+    if (next < 0 && /&#?\w*$/.test(raw)) this.#fail("unexpected EOF");
+    if (raw.includes("]]>")) this.#fail("unescaped ]]> not in CDATA section");
+    this.#at += raw.length;
+    this.#told(this.#resolved(raw));
+  }
+
+  #resolved(raw: string): string {
+    return raw.replace(/&(#?\w*)(;?)/g, (whole, entity: string, end: string) => {
+      if (end === "") return this.#fail(`invalid character entity ${whole} (no semicolon)`);
+      const [, digits, number] = /^#(?:x([0-9a-f]{1,6})|(\d{1,7}))$/i.exec(entity) ?? [];
+      const code = digits !== undefined ? Number.parseInt(digits, 16) : Number(number);
+      if (code <= 0x10ffff) return code >= 0xd800 && code < 0xe000 ? "\ufffd" : String.fromCodePoint(code);
+      const known = Object.hasOwn(entities, entity) ? entities[entity] : undefined;
+      return known ?? this.#fail(`invalid character entity ${whole}`);
+    });
+  }
+
+  #comment(): void {
+    this.#until("--", "unexpected EOF");
+    if (this.#at >= this.#text.length) this.#fail("unexpected EOF");
+    if (!this.#skips(">")) this.#fail('invalid sequence "--" not allowed in comments');
+  }
+
+  /** A document type and the like: quotes and brackets in it are balanced. */
+  #directive(): void {
+    if (this.#text[this.#at] === "-") this.#fail("invalid sequence <!- not part of <!--");
+    if (this.#text[this.#at] === "[") this.#fail("invalid <![ sequence");
+    let depth = 1;
+    while (depth > 0) {
+      const letter = this.#text[this.#at++] ?? this.#fail("unexpected EOF");
+      if (letter === '"' || letter === "'") this.#until(letter, "unexpected EOF");
+      else if (letter === "<") depth += 1;
+      else if (letter === ">") depth -= 1;
+    }
+  }
+
+  #instruction(): void {
+    const target = this.#name("expected target name after <?");
+    const content = this.#until("?>", "unexpected EOF");
+    if (target !== "xml") return;
+    const [, version = "1.0"] = /\sversion=["']([^"']*)["']/.exec(content) ?? [];
+    if (version !== "1.0") {
+      throw new NodeError(`xml: unsupported version ${quote(version)}; only version 1.0 is supported`);
+    }
+    const [, encoding = "utf-8"] = /\sencoding=["']([^"']*)["']/.exec(content) ?? [];
+    if (encoding.toLowerCase() !== "utf-8") {
+      throw new NodeError(`xml: encoding ${quote(encoding)} declared but Decoder.CharsetReader is nil`);
+    }
+  }
+
+  #start(): void {
+    this.#at += 1;
+    const element = this.#name("expected element name after <");
+    for (;;) {
+      this.#blanks();
+      if (this.#skips("/>")) {
+        this.#enter(element);
+        this.#leave();
+        return;
+      }
+      if (this.#skips(">")) {
+        this.#enter(element);
+        return;
+      }
+      if (this.#text[this.#at] === "/") this.#fail("expected /> in element");
+      this.#attribute();
+    }
+  }
+
+  #attribute(): void {
+    this.#name("expected attribute name in element");
+    this.#blanks();
+    if (!this.#skips("=")) this.#fail("attribute name without = in element");
+    this.#blanks();
+    const mark = this.#text[this.#at] ?? "";
+    if (mark !== '"' && mark !== "'") this.#fail("unquoted or missing attribute value in element");
+    this.#at += 1;
+    const end = this.#text.indexOf(mark, this.#at);
+    const value = this.#text.slice(this.#at, end < 0 ? undefined : end);
+    if (value.includes("<")) this.#fail("unescaped < inside quoted string");
+    this.#until(mark, "unexpected EOF");
+    this.#resolved(value);
+  }
+
+  #end(): void {
+    const element = this.#name("expected element name after </");
+    this.#blanks();
+    if (!this.#skips(">")) this.#fail(`invalid characters between </${element} and >`);
+    const open = this.#open.at(-1);
+    if (open === undefined) this.#fail(`unexpected end element </${element}>`);
+    if (open !== element) this.#fail(`element <${open}> closed by </${element}>`);
+    this.#leave();
+  }
+
+  #enter(element: string): void {
+    this.#open.push(element);
+    this.#visitor.start(element.slice(element.indexOf(":") + 1));
+  }
+
+  #leave(): void {
+    this.#open.pop();
+    this.#visitor.end();
+    this.#over = this.#open.length === 0;
+  }
+
+  #name(missing: string): string {
+    nameLike.lastIndex = this.#at;
+    const found =
+      nameLike.exec(this.#text)?.[0] ?? this.#fail(this.#at < this.#text.length ? missing : "unexpected EOF");
+    name.lastIndex = this.#at;
+    if (name.exec(this.#text)?.[0] !== found) this.#fail(`invalid XML name: ${found}`);
+    this.#at += found.length;
+    // A prefix may be empty.
+    return found.replace(/^:/, "");
+  }
+
+  #until(end: string, missing: string): string {
+    const next = this.#text.indexOf(end, this.#at);
+    if (next < 0) this.#fail(missing);
+    const inner = this.#text.slice(this.#at, next);
+    this.#at = next + end.length;
+    return inner;
+  }
+
+  #skips(start: string): boolean {
+    if (!this.#text.startsWith(start, this.#at)) return false;
+    this.#at += start.length;
+    return true;
+  }
+
+  #blanks(): void {
+    blanks.lastIndex = this.#at;
+    this.#at += blanks.exec(this.#text)?.[0].length ?? 0;
+    if (this.#at >= this.#text.length) this.#fail("unexpected EOF");
+  }
+
+  #fail(reason: string): never {
+    const line = this.#text.slice(0, this.#at).split("\n").length;
+    throw new NodeError(`XML syntax error on line ${line}: ${reason}`);
+  }
+}
+
+const hex = (letter: string): string => (letter.codePointAt(0) as number).toString(16).toUpperCase().padStart(4, "0");

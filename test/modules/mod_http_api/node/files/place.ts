@@ -1,0 +1,117 @@
+/** A namespace of its own in memory, and its commands in few words. */
+import type { CID } from "multiformats/cid";
+import { Blocks } from "../../../../../modules/mod_http_api/node/blocks/blocks.ts";
+import { memoryBlocks } from "../../../../../modules/mod_http_api/node/blocks/memory.ts";
+import type { BlockStore } from "../../../../../modules/mod_http_api/node/blocks/store.ts";
+import { entriesIn, statOf } from "../../../../../modules/mod_http_api/node/files/list.ts";
+import { Namespace } from "../../../../../modules/mod_http_api/node/files/namespace.ts";
+import * as operations from "../../../../../modules/mod_http_api/node/files/operations.ts";
+import { nameOf, namespacePath } from "../../../../../modules/mod_http_api/node/files/path.ts";
+import { type CidOptions, cidSettings } from "../../../../../modules/mod_http_api/node/files/settings.ts";
+import { fileAt, type WriteOptions, writeFile } from "../../../../../modules/mod_http_api/node/files/write_file.ts";
+import { gather } from "../../../../../modules/mod_http_api/node/gather.ts";
+import { SharedLock } from "../../../../../modules/mod_http_api/node/lock.ts";
+import { NodeLog } from "../../../../../modules/mod_http_api/node/log.ts";
+import { memoryMetadata } from "../../../../../modules/mod_http_api/node/metadata/memory.ts";
+import type { MetadataStore } from "../../../../../modules/mod_http_api/node/metadata/store.ts";
+import { readFile } from "../../../../../modules/mod_http_api/node/unixfs/read.ts";
+
+export async function* pieces(bytes: Uint8Array, size = 50_000): AsyncGenerator<Uint8Array> {
+  for (let at = 0; at < bytes.length; at += size) yield bytes.subarray(at, at + size);
+}
+
+export class Place {
+  readonly store: BlockStore;
+  readonly metadata: MetadataStore;
+  readonly lock = new SharedLock();
+  readonly blocks: Blocks;
+  readonly log = new NodeLog();
+  sharded = false;
+  files: Namespace;
+
+  constructor(store = memoryBlocks(), metadata = memoryMetadata()) {
+    this.store = store;
+    this.metadata = metadata;
+    this.blocks = new Blocks(store);
+    this.files = this.#open();
+  }
+
+  /** As after a crash: what was not kept is gone. */
+  crash(): void {
+    this.files = this.#open();
+  }
+
+  #open(): Namespace {
+    const { blocks, metadata, lock, log } = this;
+    return new Namespace({ blocks, metadata, lock, log, sharded: () => this.sharded });
+  }
+
+  write(path: string, content: string | Uint8Array, options: Partial<WriteOptions> = {}): Promise<void> {
+    const defaults = {
+      flush: true,
+      offset: 0,
+      count: undefined,
+      create: true,
+      parents: false,
+      truncate: false,
+      rawLeaves: undefined,
+      settings: undefined,
+    };
+    const body = async () => pieces(Buffer.from(content));
+    return writeFile(this.files, namespacePath(path), body, { ...defaults, ...options });
+  }
+
+  async mkdir(
+    path: string,
+    { parents = false, flush = true, ...cid }: { parents?: boolean; flush?: boolean } & CidOptions = {},
+  ) {
+    return operations.makeDirectory(this.files, namespacePath(path), { parents, flush, settings: cidSettings(cid) });
+  }
+
+  cp(source: string | CID, dest: string, flush = true): Promise<void> {
+    if (typeof source !== "string") {
+      const text = `/ipfs/${source}`;
+      return operations.copy(this.files, { text, name: source.toString(), at: source }, namespacePath(dest), { flush });
+    }
+    const at = namespacePath(source);
+    return operations.copy(this.files, { text: source, name: nameOf(at), at }, namespacePath(dest), { flush });
+  }
+
+  mv(source: string, dest: string, flush = true): Promise<void> {
+    return operations.move(this.files, namespacePath(source), namespacePath(dest), { flush });
+  }
+
+  rm(path: string, { recursive = false, force = false, flush = true } = {}): Promise<void> {
+    return operations.remove(this.files, namespacePath(path), { recursive, force, flush });
+  }
+
+  chcid(path: string, options: CidOptions): Promise<void> {
+    return operations.changeCid(this.files, namespacePath(path), cidSettings(options), { flush: true });
+  }
+
+  cid(path = "/"): Promise<CID> {
+    return operations.cidAt(this.files, namespacePath(path), {});
+  }
+
+  async read(path: string): Promise<string> {
+    return (await this.bytes(path)).toString();
+  }
+
+  async bytes(path: string): Promise<Buffer> {
+    const { node } = await fileAt(this.files, namespacePath(path), {});
+    return Buffer.from(await gather(readFile(node, this.files.reader({}))));
+  }
+
+  async stat(path: string) {
+    const cid = await this.cid(path);
+    return statOf(cid, await this.files.reader({})(cid));
+  }
+
+  /** Names in the directory's order; those of directories with a slash. */
+  async ls(path = "/"): Promise<string[]> {
+    const cid = await this.cid(path);
+    const read = this.files.reader({});
+    const found = await Array.fromAsync(entriesIn(cid, await read(cid), read));
+    return found.map(({ name, kind }) => (kind === "directory" ? `${name}/` : name));
+  }
+}
