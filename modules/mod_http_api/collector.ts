@@ -1,6 +1,6 @@
 /** Collecting garbage without being asked, when the repo is nearly full (`api_gc`). */
 import type { Module } from "../../core/types.ts";
-import { parseDuration } from "./go_duration.ts";
+import { parseDuration } from "./node/go/duration.ts";
 import type { Node } from "./node/index.ts";
 
 /** Looks each `Datastore.GCPeriod` whether the repo is above its watermark, and collects if so. */

@@ -1,6 +1,6 @@
 /** Values of options as Go's strconv reads them. */
 import type { OptionType } from "./command.ts";
-import { quote } from "./go_text.ts";
+import { quote } from "./node/go/text.ts";
 
 type Scalar = Exclude<OptionType, "list">;
 

@@ -1,8 +1,8 @@
 /** The forms in which values and failures are written. */
 import type { AnyCall, Command, Encoding, Group } from "./command.ts";
 import { isCommand } from "./command.ts";
-import { goJson } from "./go_text.ts";
 import type { NodeError } from "./node/errors.ts";
+import { goJson } from "./node/go/text.ts";
 import { escapeXml, toXml } from "./xml.ts";
 
 /** A failure as clients are told. */

@@ -1,6 +1,6 @@
 /** What two JSON documents differ in, line by line and in the colours of terminals, as the reference prints it. */
 import { isDeepStrictEqual } from "node:util";
-import { goJson } from "./go_text.ts";
+import { goJson } from "./node/go/text.ts";
 import { isObject, type JsonObject } from "./node/repo/json.ts";
 
 const colours = { changed: "\x1b[33m", removed: "\x1b[31m", added: "\x1b[32m" };

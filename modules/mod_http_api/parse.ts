@@ -6,8 +6,8 @@ import type { MultipartPart } from "../../core/types.ts";
 import { type Argument, type Command, type Group, isCommand } from "./command.ts";
 import { convert } from "./convert.ts";
 import { type FileTree, noFiles, treeOf } from "./files.ts";
-import { quote } from "./go_text.ts";
 import { parseMediaType } from "./media_type.ts";
+import { quote } from "./node/go/text.ts";
 import { bytesOf, fromBytes, pairsOf, textOf, type Value } from "./query.ts";
 import { globalOptions, type Table, type TableNode } from "./table.ts";
 

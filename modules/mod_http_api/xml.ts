@@ -1,7 +1,7 @@
 /** Values as XML, as far as the reference can: elements are named by the shape, maps have no form. */
 import { CID } from "multiformats/cid";
-import { GoText } from "./go_text.ts";
 import { NodeError } from "./node/errors.ts";
+import { GoText } from "./node/go/text.ts";
 import type { Shape } from "./shape.ts";
 
 const escapes: Readonly<Record<string, string>> = {

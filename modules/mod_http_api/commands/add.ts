@@ -1,8 +1,8 @@
 /** Adding files and trees. */
 import { type Commands, defineCommand, stream } from "../command.ts";
 import type { DirectoryEntry, Entry, FileEntry, FileTree } from "../files.ts";
-import { printable } from "../go_text.ts";
 import { failure, NodeError } from "../node/errors.ts";
+import { printable } from "../node/go/text.ts";
 import { ingest, rehearse } from "../node/ingest/ingest.ts";
 import { addSettings } from "../node/ingest/settings.ts";
 import type { AddEntry, AddEvent } from "../node/unixfs/add.ts";

@@ -1,7 +1,7 @@
 /** What runs, and on what. */
 import { columns } from "../columns.ts";
 import { type Commands, defineCommand, defineGroup, nothing, value } from "../command.ts";
-import { formatDuration, parseDuration } from "../go_duration.ts";
+import { formatDuration, parseDuration } from "../node/go/duration.ts";
 import { fields, map } from "../shape.ts";
 import { systemFacts } from "../system_facts.ts";
 

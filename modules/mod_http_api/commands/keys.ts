@@ -11,9 +11,9 @@ import {
   raw,
   value,
 } from "../command.ts";
-import { printable } from "../go_text.ts";
 import { NodeError } from "../node/errors.ts";
 import { gather } from "../node/gather.ts";
+import { printable } from "../node/go/text.ts";
 import type { NamedKey } from "../node/keys/keystore.ts";
 import { rotateIdentity } from "../node/keys/rotate.ts";
 import { peerIdEncoder } from "../node/repo/identity.ts";

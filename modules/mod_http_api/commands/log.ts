@@ -1,7 +1,7 @@
 /** The node's log. */
 import { bytes, type Commands, defineCommand, defineGroup, raw, value } from "../command.ts";
 import type { CommandLog } from "../command_log.ts";
-import { goJson } from "../go_text.ts";
+import { goJson } from "../node/go/text.ts";
 import type { Node } from "../node/index.ts";
 import { subsystems } from "../node/log.ts";
 import { fields } from "../shape.ts";

@@ -2,13 +2,13 @@
 
 import { columns } from "../columns.ts";
 import { type AnyCall, type Commands, defineCommand, defineGroup, value } from "../command.ts";
-import { printable } from "../go_text.ts";
 import { mapAhead } from "../node/ahead.ts";
 import { dagPb, raw } from "../node/cid/codecs.ts";
 import { namedLinks } from "../node/dag/links.ts";
 import { compareNames, type PbLink } from "../node/dag/pb.ts";
 import type { ReadBlock } from "../node/dag/reader.ts";
 import { NodeError } from "../node/errors.ts";
+import { printable } from "../node/go/text.ts";
 import { entries } from "../node/unixfs/list.ts";
 import { fileSize, isDirectory } from "../node/unixfs/node.ts";
 import { openTree } from "../node/unixfs/open.ts";

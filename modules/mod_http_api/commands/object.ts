@@ -11,7 +11,6 @@ import {
   raw,
   value,
 } from "../command.ts";
-import { GoText, printable, quote } from "../go_text.ts";
 import { dagPb, raw as rawCodec } from "../node/cid/codecs.ts";
 import { parseCid } from "../node/cid/text.ts";
 import { linksOf, namedLinks } from "../node/dag/links.ts";
@@ -23,6 +22,7 @@ import { readObjectXml } from "../node/dag/object/xml.ts";
 import { decodePb, encodePb, type PbLink, parsePb } from "../node/dag/pb.ts";
 import { NodeError } from "../node/errors.ts";
 import { gather } from "../node/gather.ts";
+import { GoText, printable, quote } from "../node/go/text.ts";
 import { storeBlocks } from "../node/ingest/store.ts";
 import { sizeText } from "../node/size.ts";
 import { encodeUnixfs } from "../node/unixfs/format.ts";

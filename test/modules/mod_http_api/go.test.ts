@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { CommandLog } from "../../../modules/mod_http_api/command_log.ts";
-import { parseDuration } from "../../../modules/mod_http_api/go_duration.ts";
-import { goJson, quote } from "../../../modules/mod_http_api/go_text.ts";
+import { parseDuration } from "../../../modules/mod_http_api/node/go/duration.ts";
+import { goJson, quote } from "../../../modules/mod_http_api/node/go/text.ts";
 
 describe("durations", () => {
   const durations: [text: string, milliseconds: number][] = [

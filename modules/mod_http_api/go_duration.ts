@@ -1,2 +1,0 @@
-/** Durations as Go writes and reads them: the node needs them, too. */
-export * from "./node/go/duration.ts";
