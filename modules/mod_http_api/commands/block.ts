@@ -3,6 +3,7 @@ import { bytes, type Commands, defineCommand, defineGroup, raw, stream, value } 
 import { blockForm, makeBlock } from "../node/blocks/make.ts";
 import { NodeError } from "../node/errors.ts";
 import { gather } from "../node/gather.ts";
+import { storeBlocks } from "../node/ingest/store.ts";
 import { removeBlocks } from "../node/pins/remove.ts";
 import { fields } from "../shape.ts";
 import { blockStat } from "./shapes.ts";
@@ -50,14 +51,7 @@ export const commands = {
         if (entry.kind !== "file") throw new NodeError("expected a file");
         some = true;
         const block = await makeBlock(await gather(entry.body), form);
-        const release = await node.lock.share(signal);
-        try {
-          await node.blocks.put([block]);
-          await node.sync();
-          if (options.pin) await node.pins.keep([block.cid]);
-        } finally {
-          release();
-        }
+        await storeBlocks(node, [block], { pin: options.pin, signal });
         yield { Key: block.cid.toString(), Size: block.bytes.length };
       }
       if (!some) throw new NodeError("expected a file argument");

@@ -22,8 +22,12 @@ import { openRepo, type Repo, type RepoOptions } from "./repo/repo.ts";
 import { seed } from "./seed.ts";
 import { parseSize } from "./size.ts";
 
+export { ingest } from "./ingest/ingest.ts";
+export { addSettings } from "./ingest/settings.ts";
 export type { ConfigChange, ConfigFile } from "./repo/config.ts";
 export type { Identity } from "./repo/identity.ts";
+export { openFile } from "./unixfs/open.ts";
+export { readFile } from "./unixfs/read.ts";
 export type { ContentPath, Repo, Resolved };
 
 /** From a path below /ipns to one below /ipfs or /ipld. */
