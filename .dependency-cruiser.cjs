@@ -13,7 +13,20 @@ module.exports = {
       comment: "A bundled module has no private door: what it needs is exported for every module author.",
       severity: "error",
       from: { path: "^modules/" },
-      to: { path: "^core/", pathNot: "^core/(index|types|net/http|http/index|testing/index)\\.ts$" },
+      to: { path: "^core/", pathNot: "^core/(index|types|net/http|http/index|testing/index|cli/index)\\.ts$" },
+    },
+    {
+      name: "commands-that-modules-bring-use-the-command-line",
+      comment: "Nothing else of a module knows of it.",
+      severity: "error",
+      from: { path: "^modules/", pathNot: "^modules/[^/]+/cli/" },
+      to: { path: "^core/cli/" },
+    },
+    {
+      name: "only-the-command-line-uses-the-commands-of-modules",
+      severity: "error",
+      from: { path: "^modules/", pathNot: "^modules/[^/]+/cli/" },
+      to: { path: "^modules/[^/]+/cli/" },
     },
     {
       name: "modules-import-each-other-only-through-depends",
@@ -59,14 +72,15 @@ module.exports = {
     {
       name: "engines-are-behind-their-interfaces",
       comment:
-        "blocks/store.ts and metadata/store.ts are all that anybody knows of how things are kept; the node opens the engines.",
+        "blocks/store.ts, metadata/store.ts and spill.ts are all that anybody knows of how things are kept; stores/engines.ts opens the engines.",
       severity: "error",
       from: {
         path: "^modules/mod_http_api/",
-        pathNot: "^modules/mod_http_api/node/(index\\.ts$|blocks/segments/|metadata/|lmdb/)",
+        pathNot:
+          "^modules/mod_http_api/node/(stores/engines\\.ts$|spill\\.ts$|blocks/(segments|flatfs)/|metadata/|lmdb/)",
       },
       to: {
-        path: "^modules/mod_http_api/node/(blocks/(segments/|memory\\.ts$)|metadata/(lmdb|memory)\\.ts$|lmdb/)|node_modules/lmdb/",
+        path: "^modules/mod_http_api/node/(blocks/(segments/|flatfs/|memory\\.ts$)|metadata/(lmdb|memory)\\.ts$|lmdb/)|node_modules/lmdb/",
       },
     },
     {

@@ -29,7 +29,7 @@ export async function generate(): Promise<Map<string, string>> {
   return new Map([
     ["config/modhost.config.sample.yaml", sample(options)],
     ["config/modhost.schema.json", `${JSON.stringify(schema(options), null, 2)}\n`],
-    ["docs/reference/command-line.md", commandLinePage()],
+    ["docs/reference/command-line.md", await commandLinePage()],
     ["docs/reference/errors.md", errorsPage()],
     ["docs/reference/events.md", eventsPage(sources)],
     ["docs/reference/module-api.md", moduleApiPage(sources)],

@@ -52,6 +52,7 @@ export const errorTable = {
     message: "Port {port} on {address} may not be opened by this user: set the option {option} to a port above 1023",
   },
   PORT_UNAVAILABLE: { message: "Port {port} on {address} cannot be opened ({reason}): check the option {option}" },
+  ENDPOINT_UNAVAILABLE: { message: "{place} cannot be listened on: {reason}" },
   SERVICE_MISSING: {
     message: "No loaded module provides the service {service}: enable one that does, or let a module depend on it",
   },

@@ -45,6 +45,8 @@ export interface HostOptions {
   readonly modules?: readonly GivenModule[];
   /** False: everything is loaded and no port is opened. Default true. */
   readonly listen?: boolean;
+  /** False: no certificate is read or made, and nothing is served over TLS. Default true. */
+  readonly tls?: boolean;
   /** Over the options log_level and log_format; false: nothing is written. */
   readonly log?: LogSettings | false;
   /** What `module.add_timer` and `module.now` go by, and nothing else; default: the time of the system. */
@@ -221,7 +223,7 @@ class ModuleHost implements Host {
     const { modules, ports, certificates } = running;
     await modules.prepare();
     config.check();
-    if (this.#listens()) await certificates.prepare();
+    if (this.#isSecure()) await certificates.prepare();
     await modules.loadEnabled(() => this.state !== "starting");
     const wrong = modules.wrongOption();
     if (wrong !== undefined) throw wrong;
@@ -280,7 +282,7 @@ class ModuleHost implements Host {
       find: (name: string, asking: Instance) => modules.find(name, asking.host, asking),
       listening: () => ports.listening(),
       states: () => modules.states(),
-      tls: () => (this.#listens() ? certificates.options() : closedTls),
+      tls: () => (this.#isSecure() ? certificates.options() : closedTls),
       serves: this.#listens(),
       stop: () => void this.stop().catch((error: unknown) => this.report(error)),
     };
@@ -375,15 +377,19 @@ class ModuleHost implements Host {
     return this.#options.listen !== false;
   }
 
+  #isSecure(): boolean {
+    return this.#listens() && this.#options.tls !== false;
+  }
+
   #parts(): Running {
     if (this.#running === undefined) throw new Error("The host has not been started: call start() first");
     return this.#running;
   }
 }
 
-/** For hosts that open no port: nobody will ask. */
+/** For hosts without TLS: nobody will ask. */
 const closedTls: ReturnType<Certificates["options"]> = {
-  SNICallback: (_name, answer) => answer(new Error("This host opens no ports")),
+  SNICallback: (_name, answer) => answer(new Error("This host serves nothing over TLS")),
 };
 
 function seconds(config: Config, option: string, fallback: number): number {

@@ -140,13 +140,15 @@ export class Ports {
   }
 
   #open(service: Service): void {
+    const failed = (error: unknown) => {
+      close(service);
+      if (this.#failures !== undefined) this.#failures.push(error);
+      else current(service)?.owner.log.error("%s", reasonOf(error));
+    };
     const work = this.#listenAll(service)
-      .catch((error: unknown) => {
-        close(service);
-        if (this.#failures !== undefined) this.#failures.push(error);
-        else current(service)?.owner.log.error("%s", reasonOf(error));
-      })
-      .then(() => this.#listenBeside(service));
+      .catch(failed)
+      .then(() => this.#listenBeside(service))
+      .catch(failed);
     this.#opening.add(work);
     void work.then(() => this.#opening.delete(work));
   }
@@ -175,17 +177,22 @@ export class Ports {
     }
   }
 
-  /** Never rejects. */
+  /** @throws {ModhostError} ENDPOINT_UNAVAILABLE for one that is required */
   async #listenBeside(service: Service): Promise<void> {
     const { item, owner } = current(service) ?? {};
     for (const endpoint of item?.endpoints ?? []) {
       const server = this.#server(service);
       try {
         await listenAt(server, endpoint);
-        this.#take(service, server);
       } catch (error) {
-        owner?.log.warn("%s is not listened on: %s", placeText(endpoint), reasonOf(error));
+        const details = { place: placeText(endpoint), reason: reasonOf(error), service: service.name, endpoint };
+        if (endpoint.required === true) throw new ModhostError("ENDPOINT_UNAVAILABLE", details, { cause: error });
+        owner?.log.warn("%s is not listened on: %s", details.place, details.reason);
+        continue;
       }
+      const bound = server.address();
+      this.#take(service, server);
+      endpoint.listening?.(bound !== null && typeof bound === "object" ? bound.port : undefined);
     }
   }
 
@@ -273,12 +280,13 @@ const placeText = (endpoint: NetEndpoint): string =>
 
 async function listenAt(server: Server, endpoint: NetEndpoint): Promise<void> {
   if (!("path" in endpoint)) return listen(server, { host: endpoint.address, port: endpoint.port });
+  const { path } = endpoint;
   try {
-    await listen(server, endpoint);
+    await listen(server, { path });
   } catch (error) {
-    if (codeOf(error) !== "EADDRINUSE" || !(await isDeserted(endpoint.path))) throw error;
-    await rm(endpoint.path, { force: true });
-    await listen(server, endpoint);
+    if (codeOf(error) !== "EADDRINUSE" || !(await isDeserted(path))) throw error;
+    await rm(path, { force: true });
+    await listen(server, { path });
   }
 }
 

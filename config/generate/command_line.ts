@@ -1,28 +1,33 @@
 /** `docs/reference/command-line.md`: the table of commands. */
 import type { Command, CommandOption } from "../../core/cli/command.ts";
-import { commands } from "../../core/cli/commands.ts";
-import { globals } from "../../core/cli/program.ts";
+import { everyCommand, globals } from "../../core/cli/program.ts";
 import { code, page, table } from "./markdown.ts";
 
-export function commandLinePage(): string {
-  return page("Command line", "core/cli/commands.ts", [
+export async function commandLinePage(): Promise<string> {
+  const commands = await everyCommand();
+  return page("Command line", "core/cli/commands.ts and the folders cli/ of bundled modules", [
     introduction,
     table(
       ["Command", ""],
       commands.map((command) => [`[${code(usage(command))}](#modhost-${command.name})`, command.help]),
     ),
-    ...commands.map(section),
+    ...commands.flatMap((command) => [
+      section(command),
+      ...(command.commands ?? []).map((below) => section(below, `${command.name} `)),
+    ]),
     `## Options of every command\n\n${options(globals)}`,
     exitCodes,
+    bringing,
   ]);
 }
 
-const usage = (command: Command) =>
-  ["modhost", command.name, command.arguments].filter((part) => part !== undefined).join(" ");
+const usage = (command: Command, before = "") =>
+  [`modhost ${before}${command.name}`, command.arguments].filter((part) => part !== undefined).join(" ");
 
-function section(command: Command): string {
+function section(command: Command, before = ""): string {
   const own = command.options === undefined ? "" : `\n\n${options(command.options)}`;
-  return `## modhost ${command.name}\n\n\`\`\`\n${usage(command)} [OPTIONS]\n\`\`\`\n\n${command.help}.${own}`;
+  const title = `${"#".repeat(before === "" ? 2 : 3)} modhost ${before}${command.name}`;
+  return `${title}\n\n\`\`\`\n${usage(command, before)} [OPTIONS]\n\`\`\`\n\n${command.help}.${own}`;
 }
 
 function options(all: Readonly<Record<string, CommandOption>>): string {
@@ -48,4 +53,12 @@ ${table(
   ],
 )}
 
+Below \`node\` they are those of go-ipfs: 0, 1 for every failure, and 255 when a second signal ended the daemon at once.
+
 On a terminal commands print text, elsewhere a JSON value a line; \`--json\` and \`--no-json\` decide.`;
+
+const bringing = `## Commands of modules
+
+A module that comes with modhost may bring commands: the file \`cli/NAME.ts\` in its folder exports the command NAME as
+\`command\`, with what \`core/cli/index.ts\` offers. It is imported when it is named, or when all commands are listed, so that
+the others start as fast as without it.`;

@@ -18,6 +18,8 @@ export interface Command {
   readonly options?: Readonly<Record<string, CommandOption>>;
   /** It reads all words behind its name itself, `--help` among them: `args` has them as they are, `options` has none. */
   readonly verbatim?: boolean;
+  /** Commands below a verbatim one, for help and reference: it dispatches to them itself. */
+  readonly commands?: readonly Command[];
   /** Gives the exit code. */
   run(context: CommandContext): Promise<number>;
 }

@@ -3,14 +3,13 @@ import { columns } from "./output.ts";
 
 /** --help of the program. */
 export function programHelp(commands: readonly Command[], globals: Readonly<Record<string, CommandOption>>): string {
-  const rows = commands.map((command) => [usageOf(command), command.help]);
   return [
     "modhost serves modules over HTTP and HTTPS.",
     "",
     "Usage: modhost [COMMAND] [ARGUMENTS] [OPTIONS]",
     "",
     "Commands (run is the default):",
-    columns(rows, "  "),
+    commandRows(commands),
     "",
     "Options:",
     optionRows(globals),
@@ -19,20 +18,30 @@ export function programHelp(commands: readonly Command[], globals: Readonly<Reco
   ].join("\n");
 }
 
-/** --help of one command. */
-export function commandHelp(command: Command, globals: Readonly<Record<string, CommandOption>>): string {
-  const options = command.verbatim === true ? { ...command.options } : { ...command.options, ...globals };
-  const note =
-    command.verbatim === true ? ["", `Options of modhost itself, such as --config, stand before ${command.name}.`] : [];
+/** --help of one command; `program` is what its name is typed behind. */
+export function commandHelp(
+  command: Command,
+  globals: Readonly<Record<string, CommandOption>>,
+  program = "modhost",
+): string {
+  const { name, help, verbatim, commands = [], options } = command;
+  const shown = verbatim === true ? { ...options } : { ...options, ...globals };
+  const note = verbatim === true ? ["", `Options of modhost itself, such as --config, stand before ${name}.`] : [];
   return [
-    `Usage: modhost ${usageOf(command)} [OPTIONS]`,
+    `Usage: ${program} ${usageOf(command)} [OPTIONS]`,
     "",
-    command.help,
+    help,
+    ...(commands.length === 0 ? [] : ["", "Commands:", commandRows(commands)]),
     "",
     "Options:",
-    optionRows(options),
+    optionRows(shown),
     ...note,
   ].join("\n");
+}
+
+function commandRows(commands: readonly Command[]): string {
+  const rows = commands.map((command) => [usageOf(command), command.help]);
+  return columns(rows, "  ");
 }
 
 function usageOf(command: Command): string {

@@ -1,13 +1,13 @@
 import { existsSync } from "node:fs";
 import { resolve } from "node:path";
-import { parseArgs } from "node:util";
-import { nearest } from "../config/index.ts";
 import { reasonOf } from "../errors.ts";
 import { packageVersion } from "../package.ts";
+import { broughtCommand, broughtCommands, broughtNames } from "./brought.ts";
 import { type Command, type CommandContext, type CommandOption, UsageError } from "./command.ts";
 import { commands } from "./commands.ts";
 import { commandHelp, programHelp } from "./help.ts";
 import { Output } from "./output.ts";
+import { firstWord, readWords, suggestion } from "./words.ts";
 
 /** Options of every command. */
 export const globals = {
@@ -16,6 +16,11 @@ export const globals = {
   help: { type: "boolean", short: "h", help: "Print this" },
   version: { type: "boolean", short: "V", help: "Print the version" },
 } as const satisfies Record<string, CommandOption>;
+
+/** Those of bundled modules, too. */
+export async function everyCommand(): Promise<Command[]> {
+  return [...commands, ...(await broughtCommands())];
+}
 
 export interface ProgramSurroundings {
   readonly stdin: CommandContext["stdin"];
@@ -32,7 +37,7 @@ export interface ProgramSurroundings {
 export async function program(argv: readonly string[], surroundings: ProgramSurroundings): Promise<number> {
   const { stdin, stdout, stderr, cwd, env } = surroundings;
   try {
-    const { command, named, args, values } = parse(argv, cwd);
+    const { command, named, args, values } = await parse(argv, cwd);
     const { config, json, help, version, ...options } = values;
     const output = new Output(stdout, typeof json === "boolean" ? json : undefined);
     if (version === true) {
@@ -40,7 +45,7 @@ export async function program(argv: readonly string[], surroundings: ProgramSurr
       return 0;
     }
     if (help === true) {
-      stdout.write(`${named ? commandHelp(command, globals) : programHelp(commands, globals)}\n`);
+      stdout.write(`${named ? commandHelp(command, globals) : programHelp(await everyCommand(), globals)}\n`);
       return 0;
     }
     const configPath = typeof config === "string" ? resolve(cwd, config) : undefined;
@@ -57,65 +62,32 @@ interface Parsed {
   readonly command: Command;
   /** False when no command was named and the default one was taken. */
   readonly named: boolean;
-  readonly args: string[];
+  readonly args: readonly string[];
   readonly values: Readonly<Record<string, string | boolean | undefined>>;
 }
 
-/** Options may stand before the command; so it is found by reading them all first, then they are read strictly. */
-function parse(argv: readonly string[], cwd: string): Parsed {
-  const args = [...argv];
+/** Options may stand before the command: the first word that belongs to none names it. */
+async function parse(argv: readonly string[], cwd: string): Promise<Parsed> {
   const every = Object.assign({}, ...commands.map((command) => command.options), globals);
-  const loose = parseArgs({
-    args,
-    options: every,
-    strict: false,
-    allowPositionals: true,
-    allowNegative: true,
-    tokens: true,
-  });
-  const [first] = loose.positionals;
-  const found = commands.find((command) => command.name === first);
-  const command = found ?? commands[0];
-  if (found === undefined && first !== undefined && !existsSync(resolve(cwd, first))) {
-    throw new UsageError(
-      `There is no command or file ${first}${suggestion(
-        first,
-        commands.map(({ name }) => name),
-      )}`,
-    );
-  }
-  if (found?.verbatim === true) {
-    // Options of the program stand before the name; what stands behind it is the command's own.
-    const at = loose.tokens.find(({ kind }) => kind === "positional")?.index ?? 0;
-    const { values } = strictly(() => parseArgs({ args: args.slice(0, at), options: globals, allowNegative: true }));
-    const own = args.slice(at + 1);
-    const asked = own.length === 1 && /^(--help|-h)$/.test(own[0] ?? "") ? { help: true } : {};
-    return { command, named: true, args: own, values: { ...values, ...asked } as Parsed["values"] };
-  }
-  const known = { ...command.options, ...globals };
-  const { values, positionals } = strictly(() =>
-    parseArgs({ args, options: known, allowPositionals: true, allowNegative: true }),
-  );
-  const rest = found === undefined ? positionals : positionals.slice(1);
-  if (command.arguments === undefined && rest.length > 0) {
-    throw new UsageError(`${command.name} takes no argument, but there is ${rest.join(" ")}`);
-  }
-  return { command, named: found !== undefined, args: rest, values: values as Parsed["values"] };
-
-  function strictly<T>(read: () => T): T {
-    try {
-      return read();
-    } catch (error) {
-      const [, unknown] = /^Unknown option '--([^']+)'/.exec(reasonOf(error)) ?? [];
-      if (unknown === undefined) throw new UsageError(reasonOf(error).split("\n")[0]);
-      throw new UsageError(
-        `${command.name} has no option --${unknown}${suggestion(unknown, Object.keys(known), "--")}`,
-      );
+  const at = firstWord(argv, every);
+  const first = at === undefined ? undefined : argv[at];
+  const found = first === undefined ? undefined : await commandNamed(first);
+  if (first === undefined || at === undefined || found === undefined) {
+    if (first !== undefined && !existsSync(resolve(cwd, first))) {
+      const names = [...commands.map(({ name }) => name), ...broughtNames()];
+      throw new UsageError(`There is no command or file ${first}${suggestion(first, names)}`);
     }
+    return { command: commands[0], named: false, ...readWords(commands[0], argv, globals) };
   }
+  const [before, behind] = [argv.slice(0, at), argv.slice(at + 1)];
+  if (found.verbatim !== true)
+    return { command: found, named: true, ...readWords(found, [...before, ...behind], globals) };
+  // Options of the program stand before the name; what stands behind it is the command's own.
+  const { values } = readWords({ name: found.name }, before, globals);
+  const asked = behind.length === 1 && /^(--help|-h)$/.test(behind[0] ?? "") ? { help: true } : {};
+  return { command: found, named: true, args: behind, values: { ...values, ...asked } };
 }
 
-function suggestion(name: string, known: readonly string[], prefix = ""): string {
-  const near = nearest(name, known);
-  return near === undefined ? "" : `: did you mean ${prefix}${near}?`;
+async function commandNamed(name: string): Promise<Command | undefined> {
+  return commands.find((command) => command.name === name) ?? (await broughtCommand(name));
 }

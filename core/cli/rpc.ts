@@ -5,7 +5,7 @@ import { commandHelp, groupHelp } from "./rpc/help.ts";
 import { add, convertCids, type Presenter, print, removeBlocks } from "./rpc/outcome.ts";
 import { findCommand, parseCall, takeOwn } from "./rpc/parse.ts";
 import { exportKey, get } from "./rpc/saved.ts";
-import { findServer } from "./rpc/server.ts";
+import { findServer, type Server } from "./rpc/server.ts";
 import { Session } from "./rpc/session.ts";
 import { type RpcCommand, readSurface } from "./rpc/surface.ts";
 
@@ -23,25 +23,33 @@ export const rpc: Command = {
     token: { type: "string", value: "TOKEN", help: "A token of its option api_tokens; @FILE reads it from a file" },
     encoding: { type: "string", value: "FORM", help: "Form of the outcome: text, json (a value a line) or xml" },
   },
-  async run(context) {
-    const { api, token, help, rest } = takeOwn(context.args);
-    const server = await findServer(context, api, token);
-    const commands = await readSurface(server);
-    const session = new Session(server, context);
-    const { command, group, rest: words } = findCommand(commands, rest);
-    if (command === undefined) {
-      if (rest.length > 0 && (group === "" || group !== rest.join("/"))) throw unknown(commands, rest);
-      await session.write(`${groupHelp(commands, group)}\n`);
-      return 0;
-    }
-    if (help) {
-      await session.write(`${commandHelp(command, commands)}\n`);
-      return 0;
-    }
-    const present = presenters(commands)[command.path] ?? print;
-    return await whole(context, () => present(session, parseCall(command, words)));
-  },
+  run: (context) => callRpc(context, context.args),
 };
+
+/**
+ * Calls a command of a server's node, as the words say it; without a server, that of `--api` or of the repo. Gives the
+ * exit code.
+ *
+ * @throws UsageError for words that no command takes, Error with the reason of a failure
+ */
+export async function callRpc(context: CommandContext, words: readonly string[], server?: Server): Promise<number> {
+  const { api, token, help, rest } = takeOwn(words);
+  const found = server ?? (await findServer(context, api, token));
+  const commands = await readSurface(found);
+  const session = new Session(found, context);
+  const { command, group, rest: behind } = findCommand(commands, rest);
+  if (command === undefined) {
+    if (rest.length > 0 && (group === "" || group !== rest.join("/"))) throw unknown(commands, rest);
+    await session.write(`${groupHelp(commands, group)}\n`);
+    return 0;
+  }
+  if (help) {
+    await session.write(`${commandHelp(command, commands)}\n`);
+    return 0;
+  }
+  const present = presenters(commands)[command.path] ?? print;
+  return await whole(context, () => present(session, parseCall(command, behind)));
+}
 
 /** Commands of which the reference leaves a part to the client. */
 const presenters = (commands: ReadonlyMap<string, RpcCommand>): Readonly<Record<string, Presenter>> => ({

@@ -1,9 +1,9 @@
 import { createHost, type Host } from "../host.ts";
 import { appAddresses, portText } from "./addresses.ts";
 import type { Command } from "./command.ts";
-import { endingOf } from "./ending.ts";
 import { filesArgument, hostOptions, httpOf, labelOf } from "./hosted.ts";
 import { columns, type Output } from "./output.ts";
+import { serve } from "./serve.ts";
 
 export const run: Command = {
   name: "run",
@@ -11,15 +11,11 @@ export const run: Command = {
   help: "Serve what the configuration says, or just these modules and folders of web pages",
   async run(context) {
     const host = createHost(hostOptions(context, context.args));
-    const ending = endingOf(host);
-    const started = host.start().then(() => true);
-    if (await Promise.race([started, ending.wanted.then(() => false)])) announce(host, context.output);
-    // A host that listens nowhere runs on as well.
-    const running = setInterval(() => undefined, 2 ** 30);
-    await Promise.race([ending.wanted, host.ended]);
-    clearInterval(running);
-    await host.stop();
-    return ending.code();
+    const start = async () => {
+      await host.start();
+      if (host.state === "running") announce(host, context.output);
+    };
+    return serve({ start, stop: () => host.stop(), ended: host.ended, report: (error) => host.report(error) });
   },
 };
 

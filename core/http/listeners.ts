@@ -65,6 +65,8 @@ export class Listeners {
         maxSessionInvalidFrames: 100,
         maxSessionRejectedStreams: 100,
       } as Parameters<typeof createSecureServer>[0]);
+      // Node's HTTP/2 server puts its own in the place of this option.
+      Object.assign(this.#secure, { shouldUpgradeCallback: limits.shouldUpgradeCallback });
       this.#attach(this.#secure, receiver);
       this.#secure.on("session", (session) => this.#join(session, settings.idleTimeout));
       this.#secure.on("sessionError", () => undefined);

@@ -38,7 +38,8 @@ class PartReader {
   readonly #signal: AbortSignal | undefined;
   #current: Part | undefined;
   #pulling: Promise<void> | undefined;
-  #failure: { readonly thrown: unknown } | undefined;
+  /** What to throw; made when it is: a stack is dear, and most bodies are closed without. */
+  #failure: (() => unknown) | undefined;
   #interrupt: (reason: unknown) => void = () => {};
   #reading = false;
   #epilogue = 0;
@@ -75,7 +76,7 @@ class PartReader {
   async close(): Promise<void> {
     this.#current = undefined;
     this.#signal?.removeEventListener("abort", this.#onAbort);
-    this.#failure ??= { thrown: new TypeError("The multipart body is no longer read") };
+    this.#failure ??= () => new TypeError("The multipart body is no longer read");
     if (this.#ended) return;
     const ended = this.#source.return?.();
     // A source that is waiting for its own next chunk may take any time to hear of it.
@@ -89,7 +90,7 @@ class PartReader {
       if (part !== this.#current) throw new TypeError("This part was skipped: read it before asking for the next one");
       const piece = this.#parser.pieces.shift();
       if (piece !== undefined) return piece;
-      if (this.#failure !== undefined) throw this.#failure.thrown;
+      if (this.#failure !== undefined) throw this.#failure();
       if (this.#ended) return undefined;
       this.#pulling ??= this.#pull();
       await this.#pulling;
@@ -111,7 +112,7 @@ class PartReader {
         await this.#source.return?.();
       }
     } catch (thrown) {
-      this.#failure ??= { thrown };
+      this.#failure ??= () => thrown;
     } finally {
       this.#pulling = undefined;
     }

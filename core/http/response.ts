@@ -1,13 +1,12 @@
 import type { OutgoingHttpHeaders, ServerResponse } from "node:http";
 import type { Http2ServerResponse } from "node:http2";
-import { Readable } from "node:stream";
 import { contains_token } from "../net/url.ts";
 import type { HttpRequest, HttpResponse, ResponseFields, ResponseHeaders } from "../types.ts";
 import { EventBody } from "./event_body.ts";
 import type { Exchange } from "./exchange.ts";
 import { wireFields, wireName } from "./fields.ts";
 import { sendFile } from "./send_file.ts";
-import { byteStream, discard, pump } from "./stream.ts";
+import { discard, piecesOf, pump } from "./stream.ts";
 
 export type NodeResponse = ServerResponse | Http2ServerResponse;
 export type Body = NonNullable<ResponseFields["body"]>;
@@ -15,6 +14,10 @@ export type Body = NonNullable<ResponseFields["body"]>;
 /** Statuses that carry no body and no length. */
 export function bodiless(status: number): boolean {
   return status === 204 || status === 304;
+}
+
+async function* only(body: string | Uint8Array): AsyncGenerator<string | Uint8Array, void, undefined> {
+  yield body;
 }
 
 /** The response as a handler sees it (spec 2), and the one place that writes an answer. */
@@ -102,7 +105,7 @@ export class Response implements HttpResponse {
 
   #writeWhole(body: string | Uint8Array): void {
     if (this.trailers !== undefined && this.#exchange.canTrail) {
-      this.#writeStream(Readable.from(body.length === 0 ? [] : [body]));
+      this.#writeStream(only(body));
       return;
     }
     const { raw } = this;
@@ -121,7 +124,7 @@ export class Response implements HttpResponse {
   }
 
   #writeStream(body: Exclude<Body, string | Uint8Array>): void {
-    const source = byteStream(body);
+    const source = piecesOf(body);
     if (source === undefined) throw new TypeError(`A response body cannot be a ${typeof body}`);
     if (source instanceof EventBody) source.endWith(this.request.leaving);
     const fields = wireFields(this.headers, this.#exchange.http2);
@@ -131,11 +134,11 @@ export class Response implements HttpResponse {
     if (trailing.length > 0) fields.push("Trailer", trailing.join(", "));
     this.#writeHead(fields);
     if (this.is_head_request || bodiless(this.status_code)) {
-      source.destroy();
+      discard(source);
       this.#exchange.end();
       return;
     }
-    (this.raw as ServerResponse).flushHeaders();
+    this.#flushHead();
     pump(this.#exchange, source, length === undefined ? undefined : Number(length))
       .then(() => {
         if (this.#exchange.gone) return;
@@ -155,6 +158,15 @@ export class Response implements HttpResponse {
     } else {
       (raw as ServerResponse).writeHead(this.status_code, fields);
     }
+  }
+
+  /** On its way at once; what else is there by then goes along in the same write. */
+  #flushHead(): void {
+    const raw = this.raw as ServerResponse;
+    const socket = this.#exchange.http2 ? null : raw.socket;
+    socket?.cork();
+    raw.flushHeaders();
+    if (socket !== null) process.nextTick(() => socket.uncork());
   }
 
   #trailerNames(): string[] {

@@ -1,17 +1,21 @@
 import type { ServerResponse } from "node:http";
 import { Readable } from "node:stream";
 import { setImmediate as nextTurn } from "node:timers/promises";
+import type { LendingBody } from "../types.ts";
 import type { Exchange } from "./exchange.ts";
-import type { NodeResponse } from "./response.ts";
 
-/** Any body that comes in pieces, as a Node stream; undefined when it is none. */
-export function byteStream(body: unknown): Readable | undefined {
-  if (body instanceof Readable) return body;
+/** Any body that comes in pieces; undefined when it is none. */
+export function piecesOf(body: unknown): AsyncIterable<unknown> | undefined {
+  if (typeof body !== "object" || body === null) return undefined;
   if (body instanceof ReadableStream) return Readable.fromWeb(body as Parameters<typeof Readable.fromWeb>[0]);
-  if (typeof body === "object" && body !== null && Symbol.asyncIterator in body) {
-    return Readable.from(body as AsyncIterable<unknown>, { objectMode: true, highWaterMark: 1 });
-  }
-  return undefined;
+  return Symbol.asyncIterator in body ? (body as AsyncIterable<unknown>) : undefined;
+}
+
+/** The same as a Node stream. */
+export function byteStream(body: unknown): Readable | undefined {
+  const pieces = piecesOf(body);
+  if (pieces === undefined || pieces instanceof Readable) return pieces;
+  return Readable.from(pieces, { objectMode: true, highWaterMark: 1 });
 }
 
 /** Lets go of a handler's value that is not sent: files are closed, generators ended, their errors of no interest. */
@@ -19,62 +23,115 @@ export function discard(value: unknown): void {
   if (typeof value !== "object" || value === null) return;
   if (value instanceof Readable) value.on("error", () => undefined).destroy();
   else if (value instanceof ReadableStream) value.cancel().catch(() => undefined);
-  else if (Symbol.asyncIterator in value) discard(byteStream(value));
+  else if (Symbol.asyncIterator in value) leave((value as AsyncIterable<unknown>)[Symbol.asyncIterator]());
   else if ("body" in value) discard(value.body);
+}
+
+/** Ends an iteration before its end. */
+function leave(iterator: AsyncIterator<unknown>): void {
+  Promise.try(() => iterator.return?.()).catch(() => undefined);
 }
 
 /** Milliseconds after which others have their turn, though neither the stream nor the client has to be waited for. */
 const turnTime = 10;
 
 /**
- * Moves a stream into the answer, no faster than the client reads. Ends quietly when the client leaves, and then
- * destroys the stream; rejects when the stream fails, or does not have the `length` that was announced.
+ * Moves a body into the answer, no faster than the client reads: one piece is asked for ahead. Ends quietly when the
+ * client leaves, and then ends the body; rejects when the body fails, or does not have the `length` that was announced.
  */
-export async function pump(exchange: Exchange, source: Readable, length: number | undefined): Promise<void> {
+export async function pump(
+  exchange: Exchange,
+  source: AsyncIterable<unknown>,
+  length: number | undefined,
+): Promise<void> {
   if (exchange.gone) {
     discard(source);
     return;
   }
-  const { raw } = exchange.response;
-  const wrong = (sent: string) =>
-    new Error(`The body has ${sent} than the ${length} bytes that content_length announced`);
-  const leave = () => source.destroy();
-  raw.once("close", leave);
+  const { response } = exchange;
+  const raw = response.raw as ServerResponse;
+  const sent = takerOf(source);
+  const iterator = source[Symbol.asyncIterator]();
+  const gate = new Gate(exchange);
+  let isOver = false;
+  const end = () => {
+    if (source instanceof Readable) source.destroy();
+    else if (!isOver) leave(iterator);
+    isOver = true;
+  };
+  const wrong = (amount: string) =>
+    new Error(`The body has ${amount} than the ${length} bytes that content_length announced`);
+  raw.once("close", end);
   let turn = performance.now() + turnTime;
   try {
-    for await (const piece of source as AsyncIterable<unknown>) {
-      if (exchange.gone) return;
+    for (let next = await iterator.next(); next.done !== true; next = await iterator.next()) {
+      const piece = next.value;
       if (typeof piece !== "string" && !(piece instanceof Uint8Array)) {
         throw new TypeError(`A response stream gave a ${typeof piece}: only strings and bytes can be sent`);
       }
+      if (gate.opened !== undefined) await gate.opened;
+      if (exchange.gone) {
+        sent?.(piece);
+        return;
+      }
       if (piece.length === 0) continue;
-      exchange.response.bytes += typeof piece === "string" ? Buffer.byteLength(piece) : piece.length;
-      if (length !== undefined && exchange.response.bytes > length) throw wrong("more");
-      if (!(raw as ServerResponse).write(piece)) {
-        exchange.watchWriting();
-        await drained(raw);
-        exchange.unwatchWriting();
-      } else if (performance.now() > turn) {
+      response.bytes += typeof piece === "string" ? Buffer.byteLength(piece) : piece.length;
+      if (length !== undefined && response.bytes > length) throw wrong("more");
+      const goesOn = raw.write(piece, sent && (() => sent(piece)));
+      if (!goesOn) gate.shut();
+      else if (performance.now() > turn) {
         await nextTurn();
         turn = performance.now() + turnTime;
       }
     }
-    if (length !== undefined && exchange.response.bytes < length && !exchange.gone) throw wrong("less");
+    isOver = true;
+    if (length !== undefined && response.bytes < length && !exchange.gone) throw wrong("less");
   } catch (error) {
     if (!exchange.gone) throw error;
   } finally {
-    raw.removeListener("close", leave);
-    source.destroy();
+    raw.removeListener("close", end);
+    gate.remove();
+    end();
   }
 }
 
-/** Resolves when the connection takes more, or is gone. */
-function drained(raw: NodeResponse): Promise<void> {
-  return new Promise((resolve) => {
-    const done = () => {
-      raw.removeListener("drain", done).removeListener("close", done);
+/** Tells the owner of a piece that it is needed no longer, where the owner wants to know. */
+function takerOf(source: AsyncIterable<unknown>): ((piece: string | Uint8Array) => void) | undefined {
+  if (!("release" in source) || typeof source.release !== "function") return undefined;
+  return (piece) => {
+    if (typeof piece !== "string") (source as LendingBody).release(piece);
+  };
+}
+
+/** Shut while the connection takes no more. */
+class Gate {
+  readonly #exchange: Exchange;
+  /** Undefined while it is open. */
+  opened: Promise<void> | undefined;
+  #open: (() => void) | undefined;
+
+  constructor(exchange: Exchange) {
+    this.#exchange = exchange;
+  }
+
+  shut(): void {
+    const { promise, resolve } = Promise.withResolvers<void>();
+    const { raw } = this.#exchange.response;
+    this.opened = promise;
+    this.#open = () => {
+      this.opened = undefined;
+      this.remove();
+      this.#exchange.unwatchWriting();
       resolve();
     };
-    raw.on("drain", done).on("close", done);
-  });
+    this.#exchange.watchWriting();
+    raw.on("drain", this.#open).on("close", this.#open);
+  }
+
+  /** What was written last may still be on its way: the exchange goes on watching that. */
+  remove(): void {
+    if (this.#open === undefined) return;
+    this.#exchange.response.raw.removeListener("drain", this.#open).removeListener("close", this.#open);
+    this.#open = undefined;
+  }
 }

@@ -168,7 +168,7 @@ export interface NetProvider {
   readonly default_ports?: readonly number[];
   /** Addresses to listen on when `<name>_interfaces` is not set; "*" is every address, IPv6 and IPv4. */
   readonly default_interfaces?: readonly string[];
-  /** Further places to listen on, beside what the options say. One that cannot be opened is a warning, and stops nothing. */
+  /** Further places to listen on, beside what the options say. */
   readonly endpoints?: readonly NetEndpoint[];
   /** Shown when the program prints its addresses: "http" or "https" make the entry a URL. */
   readonly scheme?: string;
@@ -179,7 +179,12 @@ export interface NetProvider {
 }
 
 /** A port of one address (0: of the system's choice), or the path of a Unix socket. */
-export type NetEndpoint = { readonly address: string; readonly port: number } | { readonly path: string };
+export type NetEndpoint = ({ readonly address: string; readonly port: number } | { readonly path: string }) & {
+  /** True: where it cannot be opened, the start fails as it does for a port of the options. Else that is a warning. */
+  readonly required?: boolean;
+  /** Called when it is open, with the port of one that has a port. */
+  readonly listening?: (port: number | undefined) => void;
+};
 
 /** An address that the host listens on; Unix sockets are not among them. */
 export interface ListeningPort {

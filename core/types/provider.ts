@@ -19,7 +19,17 @@ export type HandlerResult =
   | Readable
   | ReadableStream
   | AsyncIterable<string | Uint8Array>
+  | LendingBody
   | ResponseFields;
+
+/**
+ * A body that takes its pieces back, to use their memory again. `release` is called once for each piece of bytes that
+ * the connection needs no longer, sent or not; until then the piece stays as it is. It may be called after the
+ * iteration has ended, and it is not called where a connection was lost before it took the piece.
+ */
+export interface LendingBody extends AsyncIterable<string | Uint8Array> {
+  release(piece: Uint8Array): void;
+}
 
 /** An answer as an object: `headers` are merged into the response, these other fields are copied onto it. */
 export interface ResponseFields {
@@ -27,7 +37,7 @@ export interface ResponseFields {
   /** A reason phrase of its own, for HTTP/1. */
   status?: string;
   headers?: ResponseHeaders;
-  body?: string | Uint8Array | Readable | ReadableStream | AsyncIterable<string | Uint8Array>;
+  body?: string | Uint8Array | Readable | ReadableStream | AsyncIterable<string | Uint8Array> | LendingBody;
   trailers?: ResponseHeaders | (() => ResponseHeaders);
 }
 

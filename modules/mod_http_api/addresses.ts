@@ -2,12 +2,26 @@
 import { isIPv6 } from "node:net";
 import type { ListeningPort, Module, NetEndpoint } from "../../core/types.ts";
 
+/** Text or a list of it, as the configuration has it; an empty text is nothing. */
+export const addressList = (value: string | readonly string[] | null): readonly string[] =>
+  typeof value === "string" ? [value].filter((each) => each !== "") : (value ?? []);
+
 /** Undefined for an address that says something else than a TCP port or a Unix socket. */
 export function endpointOf(address: string): NetEndpoint | undefined {
   const [, path] = /^\/unix(\/.+)$/.exec(address) ?? [];
   if (path !== undefined) return { path };
   const [, name, port] = /^\/(?:ip4|ip6|dns|dns4|dns6)\/([^/]+)\/tcp\/(\d{1,5})$/.exec(address) ?? [];
   return name === undefined || Number(port) > 65_535 ? undefined : { address: name, port: Number(port) };
+}
+
+/** The same place with the port that it really has. */
+export const withPort = (address: string, port: number): string => address.replace(/\d+$/, String(port));
+
+/** For clients on this machine: none of them can call a wildcard. */
+export function reachable(address: string): string {
+  const endpoint = endpointOf(address);
+  const isWildcard = endpoint !== undefined && "port" in endpoint && ["0.0.0.0", "::"].includes(endpoint.address);
+  return isWildcard ? multiaddrOf(endpoint) : address;
 }
 
 /** As this machine reaches it. */

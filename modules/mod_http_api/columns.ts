@@ -1,16 +1,17 @@
 /**
  * Lines of cells as text: a column is as wide as the widest of the cells that stand in a row below each other, but for
- * the last cell of a line, which has no width. `least` is the width of the narrowest column, a blank included.
+ * the last cell of a line, which has no width. `least` is the width of the narrowest column, a blank included; `gap`
+ * is the number of blanks behind the widest cell.
  */
-export function columns(lines: readonly (readonly string[])[], least: number): string {
+export function columns(lines: readonly (readonly string[])[], least: number, gap = 1): string {
   const widths = lines.map((): number[] => []);
-  const longest = Math.max(0, ...lines.map((cells) => cells.length));
+  const longest = lines.reduce((most, cells) => Math.max(most, cells.length), 0);
   for (let column = 0; column < longest - 1; column += 1) {
     for (let from = 0; from < lines.length; ) {
       let to = from;
       let width = least;
       for (let cell = cellAt(lines, to, column); cell !== undefined; cell = cellAt(lines, to, column)) {
-        width = Math.max(width, [...cell].length + 1);
+        width = Math.max(width, [...cell].length + gap);
         to += 1;
       }
       for (let at = from; at < to; at += 1) (widths[at] as number[]).push(width);

@@ -19,6 +19,7 @@
 import type { CID } from "multiformats/cid";
 import type { CommandLog } from "./command_log.ts";
 import type { FileTree } from "./files.ts";
+import { goJson } from "./node/go/text.ts";
 import type { Node } from "./node/index.ts";
 import type { Operator } from "./operator.ts";
 import type { Shape } from "./shape.ts";
@@ -89,17 +90,24 @@ export const nothing: Returns = { form: "nothing", shape: "any" };
 /** A raw answer. Whatever fails while it is read is told in the trailer. */
 export class Bytes {
   readonly source: AsyncIterable<Uint8Array>;
-  readonly length: number | undefined;
+  readonly options: BytesOptions;
 
-  constructor(source: AsyncIterable<Uint8Array>, length: number | undefined) {
+  constructor(source: AsyncIterable<Uint8Array>, options: BytesOptions) {
     this.source = source;
-    this.length = length;
+    this.options = options;
   }
 }
 
-/** A raw answer; `length` is a hint for clients (X-Content-Length), not a promise. */
-export function bytes(source: AsyncIterable<Uint8Array>, options: { readonly length?: number } = {}): Bytes {
-  return new Bytes(source, options.length);
+export interface BytesOptions {
+  /** A hint for clients (X-Content-Length), not a promise. */
+  readonly length?: number;
+  /** Takes a piece back that has been sent: its memory may be used again. */
+  readonly release?: (piece: Uint8Array) => void;
+}
+
+/** A raw answer. */
+export function bytes(source: AsyncIterable<Uint8Array>, options: BytesOptions = {}): Bytes {
+  return new Bytes(source, options);
 }
 
 /** One value of one list that may be too long to be held: then it is written as it comes. */
@@ -112,6 +120,31 @@ export class Listing<T> {
     this.field = field;
     this.items = items;
   }
+
+  /** The value, when it is short or its encoding needs all of it. */
+  whole(items: readonly T[]): unknown {
+    return { [this.field]: items.length === 0 ? null : items };
+  }
+
+  /** The same as JSON, in bits, while the items come. */
+  async *json(items: AsyncIterable<T>): AsyncGenerator<string, void, undefined> {
+    yield* jsonList(`{${goJson(this.field)}:[`, items, goJson, "]}");
+  }
+}
+
+/** Texts of items with commas between them. */
+export async function* jsonList<T>(
+  before: string,
+  items: AsyncIterable<T>,
+  write: (item: T) => string,
+  after: string,
+): AsyncGenerator<string, void, undefined> {
+  let between = before;
+  for await (const item of items) {
+    yield between + write(item);
+    between = ",";
+  }
+  yield between === "," ? after : before + after;
 }
 
 type OptionValue<T extends OptionType> = T extends "bool"
@@ -204,7 +237,7 @@ export interface Declaration<A extends readonly Argument[], O extends Options, G
   readonly options?: O;
   run(call: Call<ArgumentValues<A>, OptionValues<O & G>>): Answer<V> | Promise<Answer<V>>;
   /** The text form of a value; `previous` is the value before it in a stream. Declare it behind `run`. */
-  text?(value: V, call: Call<ArgumentValues<A>, OptionValues<O & G>>, previous: V | undefined): string;
+  text?(value: V, call: Call<ArgumentValues<A>, OptionValues<O & G>>, previous: V | undefined): string | Uint8Array;
   /** Encodings beside json, text and xml, by name. */
   readonly encodings?: Readonly<Record<string, Encoding<V>>>;
 }
@@ -218,7 +251,7 @@ export interface Command extends Traits {
   /** Declared, while its work is still to come: see commands/later.ts. */
   readonly later?: true;
   run(call: AnyCall): unknown;
-  text?(value: unknown, call: AnyCall, previous: unknown): string;
+  text?(value: unknown, call: AnyCall, previous: unknown): string | Uint8Array;
 }
 
 /** Commands and groups by path: `"files"`, `"files/ls"`. */

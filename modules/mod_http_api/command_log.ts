@@ -16,10 +16,13 @@ type Entry = { -readonly [K in keyof LoggedCommand]: LoggedCommand[K] };
 
 /** A full log drops ended commands at the latest here, whatever the time for which they are kept. */
 const mostEnded = 10_000;
+const dropEvery = 10;
 
 export class CommandLog {
   #entries: Entry[] = [];
   #next = 0;
+  /** Ends since ended commands were dropped last. */
+  #ended = 0;
   /** Milliseconds for which ended commands are kept. */
   #keep = 0;
   readonly #listeners = new Set<(entry: LoggedCommand) => void>();
@@ -33,8 +36,9 @@ export class CommandLog {
       if (entry.end !== undefined) return;
       entry.end = new Date();
       this.#tell(entry);
-      // Now and then: it costs a pass over all.
-      if (this.#entries.length % 10 === 0) this.#drop(this.#keep);
+      this.#ended += 1;
+      // Now and then, as the reference; it costs a pass over all. Pairs beside one that runs would never make ten.
+      if (this.#ended >= dropEvery || this.#entries.length % dropEvery === 0) this.#drop(this.#keep);
     };
   }
 
@@ -58,6 +62,7 @@ export class CommandLog {
   }
 
   #drop(keep: number): void {
+    this.#ended = 0;
     const since = Date.now() - keep;
     const kept = this.#entries.filter(({ end }) => end === undefined || end.getTime() > since);
     this.#entries = kept.length > mostEnded ? kept.filter(({ end }) => end === undefined) : kept;

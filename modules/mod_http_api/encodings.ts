@@ -1,5 +1,5 @@
 /** The forms in which values and failures are written. */
-import type { AnyCall, Command, Encoding, Group } from "./command.ts";
+import type { AnyCall, Command, Encoding, Group, Listing } from "./command.ts";
 import { isCommand } from "./command.ts";
 import type { NodeError } from "./node/errors.ts";
 import { goJson } from "./node/go/text.ts";
@@ -17,8 +17,8 @@ export interface Encoder {
   readonly type: string;
   /** `previous` is the value before it in a stream. */
   value(value: unknown, call: AnyCall, previous: unknown): string | Uint8Array;
-  /** The text of a value of one list, as its items come. Encodings without it need the whole value. */
-  listing?(field: string, items: AsyncIterable<unknown>): AsyncIterable<string>;
+  /** The text of a long list, as its items come. Encodings without it need the whole value. */
+  listing?(listing: Listing<unknown>, items: AsyncIterable<unknown>): AsyncIterable<string>;
   /** Content-Type of failures. */
   readonly failureType: string;
   failure(failure: Failure): string;
@@ -41,17 +41,18 @@ const json: Encoder = {
 /** Characters that are gathered before they are sent. */
 const piece = 64 * 1024;
 
-async function* jsonListing(field: string, items: AsyncIterable<unknown>): AsyncGenerator<string, void, undefined> {
-  let text = `{${goJson(field)}:[`;
-  let between = "";
-  for await (const item of items) {
-    text += between + goJson(item);
-    between = ",";
+async function* jsonListing(
+  listing: Listing<unknown>,
+  items: AsyncIterable<unknown>,
+): AsyncGenerator<string, void, undefined> {
+  let text = "";
+  for await (const bit of listing.json(items)) {
+    text += bit;
     if (text.length < piece) continue;
     yield text;
     text = "";
   }
-  yield `${text}]}\n`;
+  yield `${text}\n`;
 }
 
 const textnl: Encoder = {

@@ -1,14 +1,14 @@
 /** The RPC API of the node, under `/api/v0`, and the node itself. */
 import { join } from "node:path";
 import type { ListeningPort, Module } from "../../core/types.ts";
-import { multiaddrOf, ownEndpoints } from "./addresses.ts";
+import { multiaddrOf, ownEndpoints, reachable } from "./addresses.ts";
 import type { ApiSettings } from "./api.ts";
 import { collectPeriodically } from "./collector.ts";
 import { CommandLog } from "./command_log.ts";
-import { table } from "./commands/index.ts";
+import { multibaseTable, table } from "./commands/index.ts";
 import type { ConfiguredHeaders } from "./cors.ts";
 import { HeldNode } from "./held_node.ts";
-import { openListeners } from "./listeners.ts";
+import { type Listening, openListeners } from "./listeners.ts";
 import { mountApi } from "./mount.ts";
 import { createNode, type Node } from "./node/index.ts";
 import { options } from "./options.ts";
@@ -22,13 +22,20 @@ export const global = true;
 /** What `module.depends("http_api")` gives. */
 export interface HttpApi {
   readonly node: Node;
+  /** Where it is listened on beside the host's own ports. */
+  readonly listening: Listening;
 }
 
 type ApiModule = Module<typeof options>;
 
-export default async function load(module: ApiModule): Promise<HttpApi> {
+/**
+ * With a node that was opened before, that is served, and closed in the end; all addresses of its configuration must be
+ * free then.
+ */
+export default async function load(module: ApiModule, opened?: Node): Promise<HttpApi> {
   const settings = nodeSettings(module);
   let held: HeldNode | undefined;
+  let listening: Listening = { api: [], gateway: [] };
   let opening: Promise<void> | undefined;
   const own = () => {
     if (held === undefined) throw new Error("The node has not been opened yet");
@@ -38,18 +45,23 @@ export default async function load(module: ApiModule): Promise<HttpApi> {
     held = taken;
     module.on_release("the node", taken.hold(), "node");
     if (!module.serves()) return;
-    openListeners(module as Module, taken.node.repo, api);
+    listening = openListeners(module as Module, taken.node.repo, api, opened !== undefined);
     if (module.get_option_boolean("api_gc") === true) collectPeriodically(module as Module, taken.node);
   };
   const open = async () => take(await openNode(module, settings));
 
   const api: ApiSettings = {
-    table,
+    table: module.get_option_string("api_pubsub_wire") === "multibase" ? multibaseTable() : table,
     log: new CommandLog(),
     tokens: tokensFrom(module.get_option("api_tokens")),
     hosts: new Set(module.get_option_array("api_hosts")?.map((name) => name.toLowerCase())),
     headers: () => (held === undefined ? {} : headersOf(held.node)),
-    prepare: () => (held === undefined ? (opening ??= open()) : undefined),
+    prepare: () =>
+      held === undefined
+        ? (opening ??= open().finally(() => {
+            opening = undefined;
+          }))
+        : undefined,
     get node() {
       return held?.node;
     },
@@ -65,29 +77,45 @@ export default async function load(module: ApiModule): Promise<HttpApi> {
     if (old === JSON.stringify(settings)) take(former as HeldNode);
     else await open();
   };
-  if (module.serves() && module.reloading !== true) await open();
+  if (opened !== undefined) take(heldBy(module, opened, settings));
+  else if (module.serves() && module.reloading !== true) await open();
 
-  module.ready = () => own().repo.announceApi(addressOf(module.listening()));
+  module.ready = () => {
+    const node = own();
+    void node
+      .goOnline()
+      .catch((error: Error) => module.log.error("the node stays without a network: %s", error.message));
+    return node.repo.announceApi(addressOf(module.listening()) ?? listening.api.map(reachable)[0]);
+  };
   module.hook("server-stopping", () => held?.node.repo.announceApi(undefined));
   mountApi(module as Module, api);
   return {
     get node() {
       return own();
     },
+    get listening() {
+      return listening;
+    },
   };
 }
 
 interface NodeSettings {
   readonly repo: string;
+  readonly data: string | undefined;
   readonly profile: string | undefined;
   readonly offline: boolean;
+  readonly pubsub: boolean;
+  readonly namesOverPubsub: boolean;
 }
 
 function nodeSettings(module: ApiModule): NodeSettings {
   return {
     repo: module.get_option_path("api_repo") ?? join(module.data_path(), "repo"),
+    data: module.get_option_path("api_data"),
     profile: module.get_option_string("api_profile"),
     offline: module.get_option_boolean("api_offline") === true,
+    pubsub: module.get_option_boolean("api_pubsub") === true,
+    namesOverPubsub: module.get_option_boolean("api_namesys_pubsub") === true,
   };
 }
 
@@ -100,18 +128,18 @@ async function openNode(module: ApiModule, settings: NodeSettings): Promise<Held
       onNotice: (sentence) => module.log.warn("%s", sentence),
     });
     if (node.repo.isNew) module.log.info("made the repo %s of %s", node.repo.path, node.repo.identity.peerId);
-    node.log.listen(({ level, system, message }) =>
-      module.log(
-        level === "debug" || level === "info" || level === "warn" ? level : "error",
-        "%s: %s",
-        system,
-        message,
-      ),
-    );
-    return new HeldNode(node, JSON.stringify(settings));
+    return heldBy(module, node, settings);
   } catch (error) {
     throw new Error(`the repo ${settings.repo} does not open: ${(error as Error).message}`, { cause: error });
   }
+}
+
+/** What the node logs, the host does. */
+function heldBy(module: ApiModule, node: Node, settings: NodeSettings): HeldNode {
+  node.log.listen(({ level, system, message }) =>
+    module.log(level === "debug" || level === "info" || level === "warn" ? level : "error", "%s: %s", system, message),
+  );
+  return new HeldNode(node, JSON.stringify(settings));
 }
 
 /** The host's first plain HTTP address as a multiaddr. */

@@ -1,7 +1,7 @@
 /** Listeners beside the host's own: the further addresses of the API, and that of the read-only commands. */
 import { AppMount, type HttpModule, HttpService, httpMethods } from "../../core/http/index.ts";
 import type { Handler, Module, NetEndpoint, RouteTable } from "../../core/types.ts";
-import { endpointOf, ownEndpoints } from "./addresses.ts";
+import { addressList, endpointOf, ownEndpoints, withPort } from "./addresses.ts";
 import { Api, type ApiSettings } from "./api.ts";
 import { apiRoutes } from "./mount.ts";
 import type { Repo } from "./node/index.ts";
@@ -17,23 +17,39 @@ interface Door {
   readonly settings: ApiSettings;
 }
 
+/** Multiaddrs that are listened on, in the order of the configuration, with the ports that they really have. */
+export interface Listening {
+  readonly api: readonly string[];
+  readonly gateway: readonly string[];
+}
+
 /**
- * Opens what `Addresses.API` has behind its first entry, which is the host's own, and `Addresses.Gateway`. What cannot
- * be opened is a warning, and the rest goes on.
+ * Opens `Addresses.Gateway` and what of `Addresses.API` is not the host's own: its first entry stands for the ports of
+ * the host, where it has any. What cannot be opened is a warning and the rest goes on, unless all are `required`.
  */
-export function openListeners(module: Module, { config }: Repo, settings: ApiSettings): void {
+export function openListeners(module: Module, { config }: Repo, settings: ApiSettings, required = false): Listening {
   const own = ownEndpoints(module);
   const isOwn = (endpoint: NetEndpoint) =>
     "port" in endpoint &&
     endpoint.port !== 0 &&
     own.some(({ address, port }) => port === endpoint.port && address === endpoint.address);
-  const endpoints = (key: "Addresses.API" | "Addresses.Gateway") => (address: string) => {
-    const endpoint = endpointOf(address);
-    if (endpoint === undefined) module.log.warn("%s: %s is neither a TCP port nor a Unix socket", key, address);
-    return endpoint ?? [];
+  const endpoints = (key: "Addresses.API" | "Addresses.Gateway", open: (string | undefined)[]) => {
+    return (address: string, at: number): NetEndpoint | readonly [] => {
+      const endpoint = endpointOf(address);
+      if (endpoint === undefined) module.log.warn("%s: %s is neither a TCP port nor a Unix socket", key, address);
+      const listening = (port: number | undefined) => {
+        open[at] = port === undefined ? address : withPort(address, port);
+      };
+      return endpoint === undefined ? [] : { ...endpoint, required, listening };
+    };
   };
-  const further = listOf(config.value("Addresses.API")).slice(1).flatMap(endpoints("Addresses.API"));
-  const gateway = listOf(config.value("Addresses.Gateway")).flatMap(endpoints("Addresses.Gateway"));
+  const opened: Record<keyof Listening, (string | undefined)[]> = { api: [], gateway: [] };
+  const further = addressList(config.value("Addresses.API"))
+    .slice(own.length > 0 ? 1 : 0)
+    .flatMap(endpoints("Addresses.API", opened.api));
+  const gateway = addressList(config.value("Addresses.Gateway")).flatMap(
+    endpoints("Addresses.Gateway", opened.gateway),
+  );
   const readOnly = { ...settings, table: settings.table.readOnly(), methods: ["POST", "HEAD", "GET"] };
   const doors: Door[] = [
     { name: "http_api_further", endpoints: further.filter((each) => "port" in each && !isOwn(each)), settings },
@@ -42,10 +58,16 @@ export function openListeners(module: Module, { config }: Repo, settings: ApiSet
     { name: "http_api_gateway_socket", endpoints: gateway.filter((each) => "path" in each), settings: local(readOnly) },
   ];
   for (const door of doors) if (door.endpoints.length > 0) open(module, door);
+  const known = (addresses: readonly (string | undefined)[]) => addresses.filter((each) => each !== undefined);
+  return {
+    get api() {
+      return known(opened.api);
+    },
+    get gateway() {
+      return known(opened.gateway);
+    },
+  };
 }
-
-const listOf = (value: string | readonly string[] | null): readonly string[] =>
-  typeof value === "string" ? [value].filter((each) => each !== "") : (value ?? []);
 
 const local = (settings: ApiSettings): ApiSettings => ({ ...settings, isLocal: true });
 
@@ -81,8 +103,13 @@ function open(module: Module, { name, endpoints, settings }: Door): void {
   module.on_release(`connections of ${name}`, () => service.close(grace), "listener");
 }
 
+/** Where the reference has a page of its own, which no node brings along. */
+const noPage = "No web interface comes with this node: a program that has one may speak to /api/v0.";
+
 /** Every other path. */
 const elsewhere: RouteTable = {};
-const nothing: Handler = (_event, rest) =>
-  /^ip[fn]s(\/|$)/.test(rest ?? "") ? plain(404, noContent) : plain(404, "404 page not found");
+const nothing: Handler = (_event, rest = "") => {
+  if (/^ip[fn]s(\/|$)/.test(rest)) return plain(404, noContent);
+  return plain(404, /^webui(\/|$)/.test(rest) ? noPage : "404 page not found");
+};
 for (const method of httpMethods) elsewhere[`${method} /*`] = nothing;

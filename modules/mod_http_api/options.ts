@@ -5,6 +5,10 @@ export const options = {
     type: "path",
     describe: "Folder of the node's repo, made when it is not there; by default `repo` in the data folder.",
   },
+  api_data: {
+    type: "path",
+    describe: "Folder in which the node keeps blocks and metadata; by default they are in the repo.",
+  },
   api_profile: {
     type: "string",
     default: "local",

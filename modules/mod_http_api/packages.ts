@@ -27,11 +27,6 @@ export function ownPackage(): Promise<Manifest> {
   return own;
 }
 
-/** As this node calls itself among peers. */
-export async function agentVersion(): Promise<string> {
-  return `modhost/${(await ownPackage()).version}/`;
-}
-
 /** modhost itself, then what it needs, by name and version. */
 export async function installedPackages(): Promise<readonly InstalledPackage[]> {
   const locks = new Locks();

@@ -1,6 +1,6 @@
 /** From what a command returns to an answer on the wire. */
-import type { HttpResponse, ResponseFields, ResponseHeaders } from "../../core/types.ts";
-import { type AnyCall, Bytes, Listing } from "./command.ts";
+import type { HttpResponse, LendingBody, ResponseFields, ResponseHeaders } from "../../core/types.ts";
+import { type AnyCall, Bytes, type BytesOptions, Listing } from "./command.ts";
 import { type Encoder, type Failure, failureOf } from "./encodings.ts";
 import { NodeError } from "./node/errors.ts";
 import { apiVersion } from "./version.ts";
@@ -107,19 +107,19 @@ function valueAnswer(running: Running, value: unknown): ResponseFields {
 /** Entries of a list that are waited for: up to here a failure is an answer of its own. */
 const listedAtOnce = 4096;
 
-async function listingAnswer(running: Running, { field, items }: Listing<unknown>): Promise<ResponseFields> {
+async function listingAnswer(running: Running, listing: Listing<unknown>): Promise<ResponseFields> {
   const { encoder } = running;
-  const iterator = items[Symbol.asyncIterator]();
+  const iterator = listing.items[Symbol.asyncIterator]();
   const first: unknown[] = [];
   let next = await iterator.next();
   for (; next.done !== true && (first.length < listedAtOnce || !encoder.listing); next = await iterator.next()) {
     first.push(next.value);
   }
   if (next.done !== true && encoder.listing !== undefined) {
-    const texts = encoder.listing(field, goingOn([...first, next.value], iterator))[Symbol.asyncIterator]();
+    const texts = encoder.listing(listing, goingOn([...first, next.value], iterator))[Symbol.asyncIterator]();
     return streamed(running, { content_type: encoder.type }, texts, (text) => text);
   }
-  const answer = valueAnswer(running, { [field]: first.length === 0 ? null : first });
+  const answer = valueAnswer(running, listing.whole(first));
   running.over();
   return answer;
 }
@@ -137,10 +137,10 @@ function emptyAnswer(running: Running): ResponseFields {
   return answer(running, { headers: { content_type: running.encoder.type, x_chunked_output: "1" }, body: "" });
 }
 
-function bytesAnswer(running: Running, { source, length }: Bytes): ResponseFields {
+function bytesAnswer(running: Running, { source, options: { length, release } }: Bytes): ResponseFields {
   const headers: ResponseHeaders = { content_type: "text/plain", x_stream_output: "1" };
   if (length !== undefined) headers.x_content_length = String(length);
-  return streamed(running, headers, source[Symbol.asyncIterator](), (bytes) => bytes);
+  return streamed(running, headers, source[Symbol.asyncIterator](), (bytes) => bytes, { release });
 }
 
 async function streamAnswer(running: Running, values: AsyncIterable<unknown>): Promise<ResponseFields> {
@@ -149,7 +149,14 @@ async function streamAnswer(running: Running, values: AsyncIterable<unknown>): P
   // Until the first value is there, a failure is an answer of its own.
   const first = eager ? undefined : await iterator.next();
   const headers = { content_type: encoder.type, x_chunked_output: "1" };
-  return streamed(running, headers, iterator, (value, previous) => encoder.value(value, call, previous), first);
+  return streamed(running, headers, iterator, (value, previous) => encoder.value(value, call, previous), { first });
+}
+
+interface Streaming<T> {
+  /** What the source has given already. */
+  readonly first?: IteratorResult<T> | undefined;
+  /** Takes back what the source gave, where that is written as it is. */
+  readonly release?: BytesOptions["release"];
 }
 
 /** A failure on the way ends the body, and is told in the trailer. */
@@ -158,7 +165,7 @@ function streamed<T>(
   headers: ResponseHeaders,
   source: AsyncIterator<T>,
   write: (value: T, previous: T | undefined) => string | Uint8Array,
-  first?: IteratorResult<T>,
+  { first, release }: Streaming<T> = {},
 ): ResponseFields {
   let late: string | undefined;
   let waiting = first;
@@ -169,7 +176,7 @@ function streamed<T>(
     return { done: true, value: undefined } as const;
   };
   // Not a generator: one that was never begun would not hear that nobody reads it.
-  const body: AsyncIterableIterator<string | Uint8Array> = {
+  const body: AsyncIterableIterator<string | Uint8Array> & Partial<LendingBody> = {
     [Symbol.asyncIterator]: () => body,
     async next() {
       try {
@@ -186,6 +193,7 @@ function streamed<T>(
       }
     },
     return: end,
+    ...(release && { release }),
   };
   return answer(running, { headers, body, late: () => late });
 }

@@ -38,6 +38,3 @@ export function versionFacts(): VersionFacts {
     Golang: `node ${version}`,
   };
 }
-
-/** Of the protocols among peers. */
-export const protocolVersion = "ipfs/0.1.0";

@@ -2,9 +2,10 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { median } from "./measure.ts";
+import { benchGrowth } from "./node/growth.ts";
 import { type Server, startServers } from "./node/servers.ts";
 import { cpuSeconds, forgetPeak, peakBytes } from "./node/usage.ts";
-import { large, small, type Work, warmUp } from "./node/works.ts";
+import { large, type Scale, small, type Work, warmUp } from "./node/works.ts";
 
 const mebibyte = 2 ** 20;
 
@@ -19,29 +20,46 @@ const noSample: Sample = { seconds: Number.NaN, cpu: Number.NaN, peak: Number.Na
 /** By work and server, a sample for each round. */
 type Samples = Map<Work, Map<string, Sample[]>>;
 
-/**
- * The node over HTTP beside its peers and beside what the machine can do at best, in turns, on fresh stores in each
- * round. `size`: MiB of the large file; `full` makes it 1 GiB. Ratios are taken within each round; figures are medians.
- */
-export async function benchNode({ rounds = 3, size = 256, full = false } = {}): Promise<void> {
-  const bytes = (full ? 1024 : size) * mebibyte;
-  const samples: Samples = new Map([...large, ...small].map((work) => [work, new Map()]));
-  for (let round = 1; round <= rounds; round += 1) await playRound(samples, bytes, round);
-  console.log(`${rounds} rounds, large file of ${bytes / mebibyte} MiB (Node ${process.version})`);
-  for (const work of large) print(work, samples, bytes, (name) => name.startsWith("node:http"));
-  for (const work of small) print(work, samples, bytes, (name) => name === "js-ipfs");
+export interface NodeBenchOptions {
+  readonly rounds?: number;
+  /** MiB of the large file. */
+  readonly size?: number;
+  /** A large file of 1 GiB, and ten times as many entries. */
+  readonly full?: boolean;
+  /** Regular expression: only work whose name it matches. */
+  readonly only?: string;
 }
 
-async function playRound(samples: Samples, size: number, round: number): Promise<void> {
+/**
+ * The node over HTTP beside its peers and beside what the machine can do at best, in turns, on fresh stores in each
+ * round; then how its lists and collections grow. Ratios are taken within each round; figures are medians.
+ */
+export async function benchNode({ rounds = 3, size = 256, full = false, only = "" }: NodeBenchOptions): Promise<void> {
+  const scale: Scale = { size: (full ? 1024 : size) * mebibyte, entries: full ? 100_000 : 10_000 };
+  const chosen = ({ name }: { readonly name: string }) => new RegExp(only).test(name);
+  const samples: Samples = new Map([...large, ...small].filter(chosen).map((work) => [work, new Map()]));
+  if (samples.size > 0) {
+    for (let round = 1; round <= rounds; round += 1) await playRound(samples, scale, round);
+    console.log(`${rounds} rounds, large file of ${scale.size / mebibyte} MiB (Node ${process.version})`);
+  }
+  for (const work of samples.keys()) {
+    print(work, samples, scale, large.includes(work) ? isLimitName : (name) => name === "js-ipfs");
+  }
+  await benchGrowth(scale, chosen);
+}
+
+const isLimitName = (name: string) => name.startsWith("node:http");
+
+async function playRound(samples: Samples, scale: Scale, round: number): Promise<void> {
   const folder = await mkdtemp(join(tmpdir(), "modhost-bench-"));
   let servers: readonly Server[] = [];
   try {
     servers = await startServers(folder);
-    for (const { url } of servers) await warmUp({ url, size, seed: round });
+    for (const { url } of servers) await warmUp({ ...scale, url, seed: round });
     for (const [work, byServer] of samples) {
       for (const server of servers) {
         if (server.isLimit && !large.includes(work)) continue;
-        const sample = await measure(server, work, size, round).catch((error: Error) => {
+        const sample = await measure(server, work, scale, round).catch((error: Error) => {
           console.error(`${server.name}, ${work.name}: ${error.message}`);
         });
         const own = byServer.get(server.name) ?? [];
@@ -55,8 +73,8 @@ async function playRound(samples: Samples, size: number, round: number): Promise
   }
 }
 
-async function measure({ url, pid }: Server, work: Work, size: number, seed: number): Promise<Sample> {
-  const run = await work.prepare({ url, size, seed });
+async function measure({ url, pid }: Server, work: Work, scale: Scale, seed: number): Promise<Sample> {
+  const run = await work.prepare({ ...scale, url, seed });
   forgetPeak(pid);
   const cpu = cpuSeconds(pid);
   const began = performance.now();
@@ -66,7 +84,7 @@ async function measure({ url, pid }: Server, work: Work, size: number, seed: num
 }
 
 /** `isBase` names the server to which the others are compared. */
-function print(work: Work, samples: Samples, size: number, isBase: (name: string) => boolean): void {
+function print(work: Work, samples: Samples, scale: Scale, isBase: (name: string) => boolean): void {
   const byServer = [...(samples.get(work) ?? [])];
   const [baseName = "-", base = []] = byServer.find(([name]) => isBase(name)) ?? [];
   console.log(`\n| ${work.name} (x ${baseName}) | ${work.unit} | CPU (s) | peak memory (MiB) |`);
@@ -77,7 +95,7 @@ function print(work: Work, samples: Samples, size: number, isBase: (name: string
       const shown = median(own.map(figure)).toFixed(digits);
       return Number.isNaN(ratio) ? shown : `${shown} (${ratio.toFixed(2)})`;
     };
-    const speed = cell(0, ({ seconds }) => work.amount(size) / seconds);
+    const speed = cell(0, ({ seconds }) => work.amount(scale) / seconds);
     const cpu = cell(2, (sample) => sample.cpu);
     console.log(`| ${name} | ${speed} | ${cpu} | ${cell(0, ({ peak }) => peak / mebibyte)} |`);
   }

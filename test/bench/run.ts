@@ -7,6 +7,7 @@ interface Options {
   requests?: number;
   size?: number;
   full?: boolean;
+  only?: string;
 }
 
 const benches: Record<string, (options: Options) => Promise<void>> = { host: benchHost, node: benchNode };
@@ -18,12 +19,14 @@ const { positionals, values } = parseArgs({
     requests: { type: "string" },
     size: { type: "string" },
     full: { type: "boolean" },
+    only: { type: "string" },
   },
 });
-const numbers = Object.entries(values).filter(([, value]) => typeof value === "string");
+const { full, only, ...numbers } = values;
 const options: Options = {
-  ...Object.fromEntries(numbers.map(([name, value]) => [name, Number(value)])),
-  ...(values.full === undefined ? {} : { full: values.full }),
+  ...Object.fromEntries(Object.entries(numbers).map(([name, value]) => [name, Number(value)])),
+  ...(full === undefined ? {} : { full }),
+  ...(only === undefined ? {} : { only }),
 };
 const chosen = positionals.length > 0 ? positionals : Object.keys(benches);
 for (const name of chosen) {

@@ -3,6 +3,7 @@ import { once } from "node:events";
 import { connect, createServer, type Server, type Socket } from "node:net";
 import { describe, type TestContext, test } from "node:test";
 import { configFrom } from "../../core/config/index.ts";
+import type { ModhostError } from "../../core/errors.ts";
 import { Ports } from "../../core/ports.ts";
 import type { Module, NetProvider, OwnedItem } from "../../core/types.ts";
 
@@ -138,6 +139,24 @@ describe("endpoints beside the options", () => {
     await ports.open();
     assert.equal(ports.listening().length, 1);
     assert.match(warnings.join(), new RegExp(`Port ${port} of 127\\.0\\.0\\.1 .*EADDRINUSE`));
+  });
+
+  test("that are taken fail the start where they are required", async (t) => {
+    const port = await blocked(t);
+    const ports = portsOf(t);
+    const open: (number | undefined)[] = [];
+    const endpoints = [
+      { address: "127.0.0.1", port: 0, required: true, listening: (own: number | undefined) => open.push(own) },
+      { address: "127.0.0.1", port, required: true },
+    ];
+    ports.add(provider({ name: "echo", default_ports: [], endpoints }));
+    await assert.rejects(ports.open(), (error: ModhostError) => {
+      assert.equal(error.code, "ENDPOINT_UNAVAILABLE");
+      assert.equal(error.details.endpoint, endpoints[1]);
+      return true;
+    });
+    assert.equal(open.length, 1);
+    await assert.rejects(read(open[0] ?? 0), { code: "ECONNREFUSED" });
   });
 });
 

@@ -1,6 +1,7 @@
 /** Lines of a shell as pages show them: whether the programs, scripts, commands and options in them exist. */
 import { execFileSync } from "node:child_process";
 import { PassThrough } from "node:stream";
+import { broughtNames } from "../../core/cli/brought.ts";
 import { commands } from "../../core/cli/commands.ts";
 import { program } from "../../core/cli/program.ts";
 
@@ -38,7 +39,7 @@ async function faultOf(line: string, scripts: readonly string[]): Promise<string
 
 /** Asks the program for the help of what would run: it reads command and options as always, and does nothing. */
 async function programFault(words: readonly string[]): Promise<string | undefined> {
-  const isNamed = commands.some(({ name }) => words.includes(name));
+  const isNamed = [...commands.map(({ name }) => name), ...broughtNames()].some((name) => words.includes(name));
   const stdout = new PassThrough().resume() as unknown as NodeJS.WriteStream;
   const stderr = new PassThrough() as unknown as NodeJS.WriteStream & PassThrough;
   const argv = [...(isNamed ? [] : ["run"]), ...words, "--help"];

@@ -2,6 +2,8 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { fuzz } from "./fuzz.ts";
 import { makeRequest } from "./grammar.ts";
+import { fuzzNode } from "./node/fuzz.ts";
+import { kinds } from "./node/kinds.ts";
 import { Random } from "./random.ts";
 
 test("two seconds of damaged requests do no harm", async (context) => {
@@ -11,6 +13,14 @@ test("two seconds of damaged requests do no harm", async (context) => {
   assert.deepEqual(summary.failures, [], `seed ${seed}`);
   assert.ok(summary.exchanges > 50, `only ${summary.exchanges} exchanges`);
   assert.ok(Object.keys(summary.statuses).length >= 4, `statuses: ${JSON.stringify(summary.statuses)}`);
+});
+
+test("four seconds of odd calls leave the node as it was", async (context) => {
+  const seed = Date.now() % 2 ** 31;
+  context.diagnostic(`seed ${seed}`);
+  const { failures, rounds } = await fuzzNode({ seconds: 4, seed });
+  assert.deepEqual(failures, [], `seed ${seed}`);
+  assert.deepEqual(Object.keys(rounds).sort(), Object.keys(kinds).sort());
 });
 
 test("a seed repeats its requests", () => {

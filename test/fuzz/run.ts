@@ -1,20 +1,48 @@
-/** `npm run test:fuzz -- --seconds 60 [--seed N] [--from N] [--count N]`: prints a summary, exits 1 on a failure. */
+/**
+ * `npm run test:fuzz -- --seconds 60 [--what host|node] [--seed N] [--from N] [--count N]`: prints a summary for each of
+ * host and node, exits 1 on a failure.
+ */
 import { parseArgs } from "node:util";
-import { fuzz } from "./fuzz.ts";
+import { type FuzzOptions, fuzz } from "./fuzz.ts";
+import { fuzzNode } from "./node/fuzz.ts";
 
-const usage = "npm run test:fuzz -- [--seconds 60] [--seed N] [--from EXCHANGE] [--count N]";
+const usage = "npm run test:fuzz -- [--seconds 60] [--what host|node] [--seed N] [--from EXCHANGE] [--count N]";
+
+/** Prints what was done; gives what went wrong. */
+const targets: Readonly<Record<string, (options: FuzzOptions) => Promise<readonly string[]>>> = {
+  async host(options) {
+    const { statuses, exchanges, healthy, failures } = await fuzz(options);
+    console.log(`host: ${exchanges} damaged exchanges (${listed(statuses)}), ${healthy} healthy requests in between`);
+    if (failures.length === 0) console.log("host: no crash, no hang, no 5xx but 505, no temporary file left");
+    return failures;
+  },
+  async node(options) {
+    const { rounds, failures } = await fuzzNode(options);
+    console.log(`node: rounds ${listed(rounds)}`);
+    if (failures.length === 0)
+      console.log("node: no crash, no hang, no defect told, what was taken reads as it was sent");
+    return failures;
+  },
+};
+
+const listed = (counts: Readonly<Record<string, number>>) =>
+  Object.entries(counts)
+    .map(([name, count]) => `${name}: ${count}`)
+    .join(", ");
 
 function valuesOf() {
   try {
     const { values } = parseArgs({
       options: {
         seconds: { type: "string", default: "60" },
+        what: { type: "string", multiple: true, default: Object.keys(targets) },
         seed: { type: "string", default: String(Date.now() % 2 ** 31) },
         from: { type: "string", default: "0" },
         count: { type: "string", default: "Infinity" },
         help: { type: "boolean", short: "h", default: false },
       },
     });
+    for (const name of values.what) if (!Object.hasOwn(targets, name)) throw new Error(`${name} cannot be fuzzed`);
     return values;
   } catch (error) {
     console.error(`${error instanceof Error ? error.message : error}\nUsage: ${usage}`);
@@ -28,18 +56,17 @@ if (values.help) {
   process.exit(0);
 }
 
-console.log(`seed ${values.seed}, ${values.seconds} s`);
-const summary = await fuzz({
+console.log(`seed ${values.seed}, ${values.seconds} s each`);
+const options: FuzzOptions = {
   seconds: Number(values.seconds),
   seed: Number(values.seed),
   from: Number(values.from),
   count: Number(values.count),
-});
-const statuses = Object.entries(summary.statuses).map(([status, count]) => `${status}: ${count}`);
-console.log(
-  `${summary.exchanges} damaged exchanges (${statuses.join(", ")}), ${summary.healthy} healthy requests in between`,
-);
-for (const failure of summary.failures) console.log(`FAILED ${failure}`);
-if (summary.failures.length === 0) console.log("no crash, no hang, no 5xx but 505, no temporary file left");
-else console.log(`repeat one with: --seed ${summary.seed} --from EXCHANGE --count 1`);
-process.exitCode = summary.failures.length === 0 ? 0 : 1;
+};
+for (const name of values.what) {
+  const failures = (await targets[name]?.(options)) ?? [];
+  for (const failure of failures) console.log(`FAILED ${name}: ${failure}`);
+  if (failures.length === 0) continue;
+  console.log(`repeat one with: --what ${name} --seed ${values.seed} --from NUMBER --count 1`);
+  process.exitCode = 1;
+}

@@ -50,6 +50,25 @@ describe("over TLS", () => {
     assert.deepEqual((await client.close(1000)).code, 1000);
   });
 
+  test("one that nobody serves, or that comes before an earlier answer, is a request like any other", async (t) => {
+    const release = Promise.withResolvers<string>();
+    const app = providing({ route: { "WS /": echo, "GET /slow": () => release.promise, "GET /plain": "plain" } });
+    const host = await hostOf(t, { chat: app }, { https_ports: [0] });
+    const port = Number(new URL(host.url("/", "https")).port);
+    using connection = await RawConnection.open(port, { tls: true });
+    for (const answers of [/200 OK.*plain/s, /(200 OK.*plain.*){2}/s]) {
+      connection.write(handshake("/chat/plain"));
+      await connection.until(answers);
+    }
+    connection.write(`GET /chat/slow HTTP/1.1\r\nHost: a\r\n\r\n${handshake("/chat/")}`);
+    release.resolve("slow");
+    await connection.until(/200 OK.*slow.*426 Upgrade Required/s);
+    assert.equal(
+      await handshakeStatus(host.url("/chat/", "https"), { Origin: new URL(host.url("/", "https")).origin }),
+      101,
+    );
+  });
+
   test("a client that does not read is cut", async (t) => {
     const sockets: WebSocketConnection[] = [];
     const flood = async (event: WebSocketEvent) => {

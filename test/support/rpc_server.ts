@@ -9,6 +9,9 @@ const launcher = fileURLToPath(new URL("../../core/cli/launch.mjs", import.meta.
 
 type Child = ChildProcessByStdio<null, Readable, Readable>;
 
+/** Parameters by name, or in pairs where one has several values. */
+export type Query = Readonly<Record<string, string>> | readonly (readonly [name: string, value: string])[];
+
 export interface RpcServerSettings {
   /** Data folder: the repo is made in it. Also the working directory. */
   readonly folder: string;
@@ -66,16 +69,12 @@ export class RpcServer implements AsyncDisposable {
   }
 
   /** A call; parts are files of a multipart body, by name. */
-  async call(
-    command: string,
-    query: Readonly<Record<string, string>> = {},
-    parts?: Readonly<Record<string, Uint8Array>>,
-  ) {
+  async call(command: string, query: Query = {}, parts?: Readonly<Record<string, Uint8Array>>) {
     const body = parts && new FormData();
     for (const [name, bytes] of Object.entries(parts ?? {})) {
       body?.append("file", new Blob([bytes as Uint8Array<ArrayBuffer>]), encodeURIComponent(name));
     }
-    return fetch(`${this.url}/api/v0/${command}?${new URLSearchParams(query)}`, {
+    return fetch(`${this.url}/api/v0/${command}?${new URLSearchParams(query as Record<string, string>)}`, {
       method: "POST",
       ...(body === undefined ? {} : { body }),
     });

@@ -32,15 +32,15 @@ export async function exchange(
   path: string,
   { upload, signal }: { readonly upload?: Upload; readonly signal?: AbortSignal } = {},
 ): Promise<Answered> {
-  const { origin, socketPath, authorization } = server;
+  const { origin, socketPath, connect, authorization } = server;
   const send = origin.protocol === "https:" ? secureRequest : plainRequest;
   const headers = {
     "User-Agent": `modhost/${packageVersion()}`,
     ...(authorization === undefined ? {} : { Authorization: authorization }),
     ...(upload === undefined ? {} : { "Content-Type": upload.type }),
   };
-  const place = socketPath === undefined ? {} : { socketPath };
-  const sent = send(new URL(path, origin), { method, headers, agent: false, ...place, ...(signal ? { signal } : {}) });
+  const place = connect ? { createConnection: connect } : { agent: false, ...(socketPath ? { socketPath } : {}) };
+  const sent = send(new URL(path, origin), { method, headers, ...place, ...(signal ? { signal } : {}) });
   const answer = Promise.withResolvers<IncomingMessage>();
   let unreadable: unknown;
   sent.once("response", answer.resolve);

@@ -7,17 +7,19 @@ const period = 100;
 export class Progress {
   readonly #stream: NodeJS.WriteStream;
   readonly #total: number | undefined;
+  readonly #text: (count: number) => string;
   readonly #started = performance.now();
   #drawn = 0;
   #shown = false;
 
-  /** `total` in bytes; undefined when nobody knows. */
-  constructor(stream: NodeJS.WriteStream, total: number | undefined) {
+  /** `total` is undefined when nobody knows; both are in bytes, unless `text` is that of another unit. */
+  constructor(stream: NodeJS.WriteStream, total: number | undefined, text: (count: number) => string = size_text) {
     this.#stream = stream;
     this.#total = total;
+    this.#text = text;
   }
 
-  /** Bytes that are done. */
+  /** What is done of the total. */
   show(done: number): void {
     const now = performance.now();
     if (now - this.#drawn < period) return;
@@ -33,14 +35,14 @@ export class Progress {
   }
 
   #line(done: number, seconds: number): string {
-    const speed = seconds > 0.5 ? `  ${size_text(done / seconds)}/s` : "";
+    const speed = seconds > 0.5 ? `  ${this.#text(done / seconds)}/s` : "";
     const total = this.#total;
-    if (total === undefined || total === 0) return ` ${size_text(done)}${speed}`;
+    if (total === undefined || total === 0) return ` ${this.#text(done)}${speed}`;
     const part = Math.min(1, done / total);
     const width = Math.max(10, Math.min(40, (this.#stream.columns || 80) - 48));
     const full = Math.round(part * width);
     const bar = `[${"=".repeat(full)}${" ".repeat(width - full)}]`;
     const left = seconds > 1 && part > 0 ? `  ${Math.ceil((seconds * (1 - part)) / part)} s left` : "";
-    return ` ${size_text(done)} / ${size_text(total)} ${bar} ${Math.floor(part * 100)}%${speed}${left}`;
+    return ` ${this.#text(done)} / ${this.#text(total)} ${bar} ${Math.floor(part * 100)}%${speed}${left}`;
   }
 }

@@ -1,14 +1,18 @@
 /** Which server the commands are sent to. */
 import { readFile } from "node:fs/promises";
-import { isIPv6 } from "node:net";
+import { connect, isIPv6, type Socket } from "node:net";
 import { join, resolve } from "node:path";
 import { loadConfig } from "../../config/index.ts";
+import type { Host } from "../../host.ts";
+import { openConnection } from "../../testing/inject.ts";
 import { type CommandContext, UsageError } from "../command.ts";
 
-/** Where a server listens: an origin, or a socket of this machine. */
+/** Where a server listens: an origin, a socket of this machine, or within this process. */
 export interface Server {
   readonly origin: URL;
   readonly socketPath?: string;
+  /** Opens a connection to it. */
+  readonly connect?: () => Socket;
   /** Value of the Authorization header. */
   readonly authorization?: string;
   /** Where the address was found, for messages. */
@@ -33,13 +37,39 @@ export async function findServer(
   return { ...server, authorization: `Bearer ${await secretOf(token, context.cwd)}` };
 }
 
-async function announced({ configPath, cwd, env }: Pick<CommandContext, "configPath" | "cwd" | "env">) {
-  const file = join(await repoFolder(), "api");
+/** A host in this process, through no port. */
+export function serverWithin(host: Host): Server {
+  const open = () => openConnection((socket) => host.connect("http", socket));
+  return { origin: new URL("http://localhost"), source: "this process", connect: open };
+}
+
+/** What the file `api` of a repo says; undefined when there is none. */
+export async function findApi(repo: string): Promise<{ address: string; source: string } | undefined> {
+  const source = join(repo, "api");
   try {
-    return { address: (await readFile(file, "utf8")).trim(), source: file };
+    return { address: (await readFile(source, "utf8")).trim(), source };
   } catch {
-    return { address: standard, source: "the default address" };
+    return undefined;
   }
+}
+
+/** Somebody listens there. */
+export function isAnswering({ origin, socketPath }: Server): Promise<boolean> {
+  const { hostname, port, protocol } = origin;
+  const host = hostname.replace(/^\[|\]$/g, "");
+  const place = { host, port: Number(port || (protocol === "https:" ? 443 : 80)) };
+  return new Promise((resolve) => {
+    const socket = connect(socketPath === undefined ? place : { path: socketPath });
+    const told = (answers: boolean) => () => {
+      socket.destroy();
+      resolve(answers);
+    };
+    socket.once("connect", told(true)).once("error", told(false));
+  });
+}
+
+async function announced({ configPath, cwd, env }: Pick<CommandContext, "configPath" | "cwd" | "env">) {
+  return (await findApi(await repoFolder())) ?? { address: standard, source: "the default address" };
 
   async function repoFolder(): Promise<string> {
     if (env.IPFS_PATH !== undefined && env.IPFS_PATH !== "") return resolve(cwd, env.IPFS_PATH);

@@ -110,7 +110,7 @@ export const commands = {
       const entries = someOf(below(files, nocopy));
       const events =
         given["only-hash"] === true
-          ? rehearse(entries, settings)
+          ? rehearse(entries, settings, node.scratch)
           : ingest(nocopy || fscache ? node : node.direct, entries, settings, { pin: given.pin, signal });
       for await (const event of events) {
         if (given.silent === true && (event.kind === "file" || event.kind === "symlink")) continue;

@@ -1,34 +1,114 @@
 /** The block exchange agent. */
-import { defineGroup, nothing, value } from "../command.ts";
+import type { CID } from "multiformats/cid";
+import { type Commands, defineCommand, defineGroup, nothing, value } from "../command.ts";
+import { parsePeerId } from "../node/repo/identity.ts";
+import { sizeText } from "../node/size.ts";
 import { fields } from "../shape.ts";
-import { later } from "./later.ts";
-import { bitswapStat, human, verbose } from "./shapes.ts";
+import { human, verbose } from "./shapes.ts";
 
-export const commands = later({
+/** CIDs that may wait to be announced, as the reference prints it. */
+const provideRoom = 256;
+
+export const stat = defineCommand({
+  help: "Tells what the block exchange has done and is asking for.",
+  options: { verbose: verbose("Print the peers, too."), human },
+  returns: value(
+    fields("Stat", {
+      ProvideBufLen: "int",
+      Wantlist: ["link"],
+      Peers: ["string"],
+      BlocksReceived: "uint64",
+      DataReceived: "uint64",
+      BlocksSent: "uint64",
+      DataSent: "uint64",
+      DupBlksReceived: "uint64",
+      DupDataReceived: "uint64",
+      MessagesReceived: "uint64",
+    }),
+  ),
+  async run({ node }) {
+    const { exchange } = await node.network("client");
+    const stat = exchange.stat();
+    return {
+      ProvideBufLen: stat.provideBufLen,
+      Wantlist: stat.wantlist,
+      Peers: stat.peers,
+      BlocksReceived: stat.blocksReceived,
+      DataReceived: stat.dataReceived,
+      BlocksSent: stat.blocksSent,
+      DataSent: stat.dataSent,
+      DupBlksReceived: stat.dupBlksReceived,
+      DupDataReceived: stat.dupDataReceived,
+      MessagesReceived: stat.messagesReceived,
+    };
+  },
+  text(stat, call) {
+    const size = call.options.human === true ? sizeText : String;
+    const cidText = call.cidText();
+    const lines = [
+      "bitswap status",
+      `\tprovides buffer: ${stat.ProvideBufLen} / ${provideRoom}`,
+      `\tblocks received: ${stat.BlocksReceived}`,
+      `\tblocks sent: ${stat.BlocksSent}`,
+      `\tdata received: ${size(stat.DataReceived)}`,
+      `\tdata sent: ${size(stat.DataSent)}`,
+      `\tdup blocks received: ${stat.DupBlksReceived}`,
+      `\tdup data received: ${size(stat.DupDataReceived)}`,
+      `\twantlist [${stat.Wantlist.length} keys]`,
+      ...stat.Wantlist.map((cid) => `\t\t${cidText(cid)}`),
+      `\tpartners [${stat.Peers.length}]`,
+      ...(call.options.verbose === true ? stat.Peers.map((peer) => `\t\t${peer}`) : []),
+    ];
+    return `${lines.join("\n")}\n`;
+  },
+});
+
+export const commands = {
   bitswap: defineGroup({ help: "Look into the block exchange agent." }),
-  "bitswap/ledger": {
-    offline: "failure",
+  "bitswap/ledger": defineCommand({
     help: "Tells what was exchanged with a peer.",
     arguments: [{ name: "peer", required: true, help: "The peer's ID, in base58." }],
     returns: value(
       fields("Receipt", { Peer: "string", Value: "float64", Sent: "uint64", Recv: "uint64", Exchanged: "uint64" }),
     ),
-  },
-  "bitswap/reprovide": {
-    offline: "failure",
+    async run({ arguments: { peer }, node }) {
+      const { exchange } = await node.network();
+      const receipt = exchange.ledger(parsePeerId(peer));
+      return {
+        Peer: receipt.peer,
+        Value: receipt.value,
+        Sent: receipt.sent,
+        Recv: receipt.received,
+        Exchanged: receipt.exchanged,
+      };
+    },
+    text: ({ Peer, Value, Sent, Recv, Exchanged }) =>
+      `Ledger for ${Peer}\nDebt ratio:\t${Value.toFixed(6)}\nExchanges:\t${Exchanged}\n` +
+      `Bytes sent:\t${Sent}\nBytes received:\t${Recv}\n\n`,
+  }),
+  "bitswap/reprovide": defineCommand({
     help: "Announces to the routing system what is stored here.",
     returns: nothing,
-  },
-  "bitswap/stat": {
-    offline: "client",
-    help: "Tells what the block exchange has done and is asking for.",
-    options: { verbose: verbose("Print the peers, too."), human },
-    returns: value(bitswapStat),
-  },
-  "bitswap/wantlist": {
-    offline: "failure",
+    async run({ node, signal }): Promise<undefined> {
+      const { routing } = await node.network();
+      await routing.reprovide(signal);
+    },
+  }),
+  "bitswap/stat": stat,
+  "bitswap/wantlist": defineCommand({
     help: "Lists the blocks that are wanted.",
     options: { peer: { type: "string", aliases: ["p"], help: "The peer whose wants are listed; by default our own." } },
     returns: value(fields("KeyList", { Keys: ["link"] })),
-  },
-});
+    async run({ options, node }): Promise<{ readonly Keys: readonly CID[] | null }> {
+      const { exchange } = await node.network();
+      const peer = options.peer === undefined ? undefined : parsePeerId(options.peer);
+      if (peer === undefined || peer.equals(node.repo.identity.peerId)) return { Keys: exchange.wantlist() };
+      const keys = exchange.wantlist(peer);
+      return { Keys: keys.length === 0 ? null : keys };
+    },
+    text(list, call) {
+      const cidText = call.cidText();
+      return (list.Keys ?? []).map((cid) => `${cidText(cid)}\n`).join("");
+    },
+  }),
+} satisfies Commands;

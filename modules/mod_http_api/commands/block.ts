@@ -26,7 +26,10 @@ export const commands = {
     returns: raw,
     async run(call) {
       const { cid } = await call.node.resolve(call.arguments.key, call);
-      return bytes(single(await call.node.blocks.get(cid, call)));
+      const { node, signal, offline } = call;
+      const { buffers } = node.blocks;
+      const block = await node.blocks.get(cid, { signal, offline, buffers });
+      return bytes(single(block), { release: (piece) => buffers.release(piece) });
     },
   }),
   "block/put": defineCommand({

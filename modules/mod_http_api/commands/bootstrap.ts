@@ -1,17 +1,39 @@
 /** The peers that are dialled first. */
-import { type Argument, value } from "../command.ts";
+import { type Argument, type Commands, defineCommand, value } from "../command.ts";
+import {
+  addBootstrap,
+  addDefaultBootstrap,
+  clearBootstrap,
+  listBootstrap,
+  removeBootstrap,
+} from "../node/peers/bootstrap_list.ts";
 import { fields } from "../shape.ts";
-import { type Later, later } from "./later.ts";
+
+interface Listed {
+  readonly Peers: readonly string[];
+}
 
 const returns = value(fields("BootstrapOutput", { Peers: ["string"] }));
 
-const peers = (help: string): readonly Argument[] => [{ name: "peer", variadic: true, stdin: "lines", help }];
+const lines = (word: string) => (listed: Listed) =>
+  [...listed.Peers]
+    .sort()
+    .map((peer) => `${word}${peer}\n`)
+    .join("");
 
-const list: Later = { help: "Lists the peers that are dialled first.", returns };
+const peers = (help: string) =>
+  [{ name: "peer", variadic: true, stdin: "lines", help }] as const satisfies readonly Argument[];
 
-export const commands = later({
+const list = defineCommand({
+  help: "Lists the peers that are dialled first.",
+  returns,
+  run: ({ node }): Listed => ({ Peers: listBootstrap(node.repo.config) }),
+  text: lines(""),
+});
+
+export const commands = {
   bootstrap: list,
-  "bootstrap/add": {
+  "bootstrap/add": defineCommand({
     help: "Puts peers into the list; it is used from the next start on.",
     arguments: peers("The peers to add, as `<multiaddr>/p2p/<peer ID>`."),
     options: {
@@ -22,16 +44,36 @@ export const commands = later({
       },
     },
     returns,
-  },
-  "bootstrap/add/default": { help: "Puts the built-in peers into the list.", returns },
+    async run({ node, arguments: { peer }, options: { default: builtIn } }): Promise<Listed> {
+      const { config } = node.repo;
+      return { Peers: await (builtIn === true ? addDefaultBootstrap(config) : addBootstrap(config, peer)) };
+    },
+    text: lines("added "),
+  }),
+  "bootstrap/add/default": defineCommand({
+    help: "Puts the built-in peers into the list.",
+    returns,
+    run: async ({ node }): Promise<Listed> => ({ Peers: await addDefaultBootstrap(node.repo.config) }),
+    text: lines("added "),
+  }),
   "bootstrap/list": list,
-  "bootstrap/rm": {
+  "bootstrap/rm": defineCommand({
     help: "Takes peers out of the list.",
     arguments: peers("The peers to remove, as `<multiaddr>/p2p/<peer ID>`; `/p2p/<peer ID>` for all addresses of one."),
     options: {
       all: { type: "bool", deprecated: true, help: "Remove all peers; `bootstrap/rm/all` does that now." },
     },
     returns,
-  },
-  "bootstrap/rm/all": { help: "Empties the list.", returns },
-});
+    async run({ node, arguments: { peer }, options: { all } }): Promise<Listed> {
+      const { config } = node.repo;
+      return { Peers: await (all === true ? clearBootstrap(config) : removeBootstrap(config, peer)) };
+    },
+    text: lines("removed "),
+  }),
+  "bootstrap/rm/all": defineCommand({
+    help: "Empties the list.",
+    returns,
+    run: async ({ node }): Promise<Listed> => ({ Peers: await clearBootstrap(node.repo.config) }),
+    text: lines("removed "),
+  }),
+} satisfies Commands;

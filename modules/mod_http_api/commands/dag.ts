@@ -45,6 +45,7 @@ async function pinRoot(cid: CID, { node, signal }: Pick<AnyCall, "node" | "signa
     if (found === undefined) throw failure("BLOCKSTORE_NOT_FOUND");
     linksOf(cid, found);
     await node.pins.add(cid, "recursive", { signal, offline: true });
+    node.announce([cid]);
     return "";
   } catch (error) {
     if (!(error instanceof NodeError)) throw error;
@@ -98,13 +99,15 @@ export const commands = {
     returns: stream(fields("CarImportOutput", { Root: fields("RootMeta", { Cid: "link", PinErrorMsg: "string" }) })),
     async *run(call) {
       const { node, files, options, signal } = call;
-      const release = await node.lock.share(signal);
+      const roots = new Map<string, CID>();
+      const unguard = node.pins.guard(() => roots.values());
       try {
-        const roots = new Map<string, CID>();
-        for await (const body of bodies(files, "expected a file handle")) {
-          for (const cid of await importCar(node.blocks, body)) roots.set(cid.toString(), cid);
-        }
-        await node.sync();
+        await node.lock.sharing(async () => {
+          for await (const body of bodies(files, "expected a file handle")) {
+            for (const cid of await importCar(node.blocks, body)) roots.set(cid.toString(), cid);
+          }
+          await node.sync();
+        }, signal);
         if (!options["pin-roots"]) return;
         let failed = 0;
         for (const cid of roots.values()) {
@@ -114,7 +117,7 @@ export const commands = {
         }
         if (failed > 0) throw new NodeError(`unable to pin all roots: ${failed} out of ${roots.size} failed`);
       } finally {
-        release();
+        unguard();
       }
     },
     text({ Root: { Cid, PinErrorMsg } }, call) {

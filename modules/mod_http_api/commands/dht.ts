@@ -1,65 +1,157 @@
 /** The routing system. */
-import { type Argument, defineGroup, stream } from "../command.ts";
-import { fields } from "../shape.ts";
-import { later } from "./later.ts";
-import { verbose as verboseOption } from "./shapes.ts";
+import type { CID } from "multiformats/cid";
+import { type AnyCall, type Argument, type Commands, defineCommand, defineGroup, stream } from "../command.ts";
+import { CidSet } from "../node/cid/set.ts";
+import { parseCid } from "../node/cid/text.ts";
+import { walk } from "../node/dag/walk.ts";
+import { NodeError } from "../node/errors.ts";
+import { gather } from "../node/gather.ts";
+import type { Node } from "../node/index.ts";
+import { publicKeyKey, recordKey } from "../node/names/keys.ts";
+import { type PeerId, parsePeerId } from "../node/repo/identity.ts";
+import { eventTypes, type RoutingEvents } from "../node/routing/events.ts";
+import type { Routing } from "../node/routing/routing.ts";
+import {
+  printAddresses,
+  printId,
+  printing,
+  printProvider,
+  printRecord,
+  queryEvent,
+  type ShownEvent,
+  shownEvents,
+} from "./dht_events.ts";
 
-const returns = stream(
-  fields("QueryEvent", {
-    Extra: "string",
-    ID: "string",
-    Responses: [fields("AddrInfo", { ID: "string", Addrs: ["string"] })],
-    Type: "int",
-  }),
-);
+const options = { verbose: { type: "bool", aliases: ["v"], help: "Print what happens on the way, too." } } as const;
+const returns = stream(queryEvent);
 
-const verbose = verboseOption("Print what happens on the way, too.");
+const several = <const N extends string>(name: N, help: string) =>
+  [{ name, required: true, variadic: true, help }] as const satisfies readonly Argument[];
 
-const several = (name: string, help: string): readonly Argument[] => [{ name, required: true, variadic: true, help }];
+/** Bytes of the longest record that is looked at; none that is valid is longer. */
+const longestRecord = 64 * 1024;
 
-export const commands = later({
+const recordKeys: Readonly<Record<string, (id: PeerId) => Uint8Array>> = { ipns: recordKey, pk: publicKeyKey };
+
+/** `/ipns/<id>` or `/pk/<id>`, in bytes. */
+function keyOf(text: string): Uint8Array {
+  const [, kind = "", id = ""] = /^\/([^/]*)\/([^/]*)$/.exec(text) ?? [];
+  const make = Object.hasOwn(recordKeys, kind) ? recordKeys[kind] : undefined;
+  if (make === undefined) throw new NodeError("invalid key");
+  return make(parsePeerId(id));
+}
+
+const routingOf = async (node: Node): Promise<Routing> => (await node.network()).routing;
+
+function asked(text: string): PeerId {
+  try {
+    return parsePeerId(text);
+  } catch (cause) {
+    throw new NodeError("invalid peer ID", { kind: "client", cause });
+  }
+}
+
+async function localCids(texts: readonly string[], node: Node): Promise<readonly CID[]> {
+  const cids = texts.map(parseCid);
+  for (const cid of cids) {
+    if (!(await node.blocks.has(cid))) throw new NodeError(`block ${cid} not found locally, cannot provide`);
+  }
+  return cids;
+}
+
+/** The blocks themselves, or all below them, each once. */
+async function* blocksOf(cids: readonly CID[], recursive: boolean, { node, signal }: Pick<AnyCall, "node" | "signal">) {
+  if (!recursive) return yield* cids;
+  const seen = new CidSet();
+  const read = node.reader({ signal });
+  for (const root of cids) for await (const { cid } of walk(root, { read, seen, signal })) yield cid;
+}
+
+async function* provideAll(routing: Routing, cids: AsyncIterable<CID>, signal: AbortSignal): RoutingEvents {
+  for await (const cid of cids) yield* routing.provide(cid, signal);
+}
+
+export const commands = {
   dht: defineGroup({ help: "Ask the routing system." }),
-  "dht/findpeer": {
+  "dht/findpeer": defineCommand({
     help: "Finds the addresses of a peer.",
     arguments: several("peerID", "The peer's ID; further ones are not looked at."),
-    options: { verbose },
+    options,
     returns,
-  },
-  "dht/findprovs": {
+    async *run({ node, arguments: { peerID }, signal }): AsyncGenerator<ShownEvent> {
+      const routing = await routingOf(node);
+      yield* shownEvents(routing.findPeer(parsePeerId(peerID[0] as string), signal));
+    },
+    text: printing({ [eventTypes.finalPeer]: printAddresses }),
+  }),
+  "dht/findprovs": defineCommand({
     help: "Finds peers that provide a block.",
     arguments: several("key", "CID of the block; further ones are not looked at."),
     options: {
-      verbose,
+      ...options,
       "num-providers": { type: "int", aliases: ["n"], default: 20, help: "Number of providers to find." },
     },
     returns,
-  },
-  "dht/get": {
+    async *run({ node, arguments: { key }, options: { "num-providers": count }, signal }): AsyncGenerator<ShownEvent> {
+      const routing = await routingOf(node);
+      if (count < 1) throw new NodeError("number of providers must be greater than 0");
+      yield* shownEvents(routing.findProviders(parseCid(key[0] as string), { count, signal }));
+    },
+    text: printing({ [eventTypes.provider]: printProvider }),
+  }),
+  "dht/get": defineCommand({
     help: "Gets the best record of a key.",
     arguments: several("key", "The key, `/ipns/<name>` or `/pk/<peer ID>`; further ones are not looked at."),
-    options: { verbose },
+    options,
     returns,
-  },
-  "dht/provide": {
+    async *run({ node, arguments: { key }, signal }): AsyncGenerator<ShownEvent> {
+      const routing = await routingOf(node);
+      yield* shownEvents(routing.get(keyOf(key[0] as string), signal));
+    },
+    text: printing({ [eventTypes.value]: printRecord }),
+  }),
+  "dht/provide": defineCommand({
     help: "Announces that blocks can be had here.",
     arguments: [{ name: "key", required: true, variadic: true, stdin: "lines", help: "CIDs of the blocks." }],
     options: {
-      verbose,
+      ...options,
       recursive: { type: "bool", aliases: ["r"], help: "Announce all that they link to, too." },
     },
     returns,
-  },
-  "dht/put": {
+    async *run(call): AsyncGenerator<ShownEvent> {
+      const { node, signal } = call;
+      const { routing, libp2p } = await node.network();
+      if (libp2p.getPeers().length === 0) throw new NodeError("cannot provide, no connected peers");
+      const cids = await localCids(call.arguments.key, node);
+      const blocks = blocksOf(cids, call.options.recursive === true, call);
+      yield* shownEvents(provideAll(routing, blocks, signal));
+    },
+    text: printing({}),
+  }),
+  "dht/put": defineCommand({
     help: "Writes the record of a key.",
     arguments: [{ name: "key", required: true, help: "The key, `/ipns/<name>` or `/pk/<peer ID>`." }],
-    options: { verbose },
+    options,
     file: { name: "value-file", required: true, help: "The record." },
     returns,
-  },
-  "dht/query": {
+    async *run({ node, arguments: { key }, files, signal }): AsyncGenerator<ShownEvent> {
+      const routing = await routingOf(node);
+      const record = keyOf(key);
+      const { body } = await files.one();
+      yield* shownEvents(routing.put(record, await gather(body, longestRecord), signal));
+    },
+    text: printing({ [eventTypes.value]: printId }),
+  }),
+  "dht/query": defineCommand({
     help: "Finds the peers that are nearest to an ID.",
     arguments: several("peerID", "The ID; further ones are not looked at."),
-    options: { verbose },
+    options,
     returns,
-  },
-});
+    async *run({ node, arguments: { peerID }, signal }): AsyncGenerator<ShownEvent> {
+      const routing = node.online ? await routingOf(node) : undefined;
+      if (routing?.tables === undefined) throw new NodeError("routing service is not a DHT");
+      yield* shownEvents(routing.query(asked(peerID[0] as string).toMultihash().bytes, signal));
+    },
+    text: printing({ [eventTypes.finalPeer]: printId }),
+  }),
+} satisfies Commands;

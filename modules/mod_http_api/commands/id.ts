@@ -1,10 +1,11 @@
 /** Who the node is. */
 import { type Commands, defineCommand, value } from "../command.ts";
+import { agentVersion, protocolVersion } from "../node/agent.ts";
 import { NodeError } from "../node/errors.ts";
-import { type PeerId, parsePeerId, peerIdEncoder, publicKeyText } from "../node/repo/identity.ts";
-import { agentVersion } from "../packages.ts";
+import type { Node } from "../node/index.ts";
+import { type Multiaddr, withPeer } from "../node/peers/multiaddr.ts";
+import { keyText, type PeerId, parsePeerId, peerIdEncoder, publicKeyText } from "../node/repo/identity.ts";
 import { fields } from "../shape.ts";
-import { protocolVersion } from "../version.ts";
 
 const offline = `'ipfs id' currently cannot query information on remote
 peers without a running daemon; we are working to fix this.
@@ -14,6 +15,9 @@ please run the daemon:
     ipfs daemon &
     ipfs id QmaCpDMGvV2BGHeYERUEnRQAwe3N8SzbUtfsmvsqQLuvuJ
 `;
+
+/** What routing says when there is nobody to ask. */
+const emptyTable = "failed to find any peer in table";
 
 interface Identified {
   readonly ID: string;
@@ -31,6 +35,38 @@ function asked(text: string): PeerId {
   } catch (error) {
     throw new NodeError("invalid peer id", { cause: error });
   }
+}
+
+type Told = Omit<Identified, "ID">;
+
+const told = (id: PeerId, addresses: readonly Multiaddr[]): readonly string[] =>
+  addresses.length === 0 ? [`/p2p/${id}`] : addresses.map((address) => withPeer(address, id).toString());
+
+async function ownFacts(node: Node): Promise<Told> {
+  const PublicKey = publicKeyText(node.repo.identity);
+  const network = node.online ? await node.network() : undefined;
+  const Addresses = network === undefined ? null : told(network.peers.id, network.peers.announcedAddresses());
+  const Protocols = network === undefined ? null : network.libp2p.getProtocols().sort();
+  return { PublicKey, Addresses, AgentVersion: agentVersion, ProtocolVersion: protocolVersion, Protocols };
+}
+
+/** Whatever is known of another peer, after it was asked. */
+async function factsOf(node: Node, id: PeerId, signal: AbortSignal): Promise<Told> {
+  if (!node.online) throw new NodeError(offline);
+  const { peers } = await node.network();
+  try {
+    await peers.connect(id, [], signal);
+  } catch (error) {
+    throw (error as Error).message === emptyTable ? new NodeError(offline, { cause: error }) : error;
+  }
+  const { publicKey, addresses, agentVersion, protocolVersion, protocols } = await peers.facts(id);
+  return {
+    PublicKey: publicKey === undefined ? "" : keyText(publicKey),
+    Addresses: told(id, addresses),
+    AgentVersion: agentVersion,
+    ProtocolVersion: protocolVersion,
+    Protocols: protocols.length === 0 ? null : protocols,
+  };
 }
 
 /** Replaces what stands for the fields, then `\n` and `\t`. */
@@ -74,18 +110,12 @@ export const commands = {
         Protocols: ["string"],
       }),
     ),
-    async run({ arguments: { peerid }, options, node }): Promise<Identified> {
+    async run({ arguments: { peerid }, options, node, signal }): Promise<Identified> {
       const encode = peerIdEncoder(options["peerid-base"]);
-      const { identity } = node.repo;
-      if (peerid !== undefined && !asked(peerid).equals(identity.peerId)) throw new NodeError(offline);
-      return {
-        ID: encode(identity.peerId),
-        PublicKey: publicKeyText(identity),
-        Addresses: null,
-        AgentVersion: await agentVersion(),
-        ProtocolVersion: protocolVersion,
-        Protocols: null,
-      };
+      const own = node.repo.identity.peerId;
+      const id = peerid === undefined ? own : asked(peerid);
+      const facts = await (id.equals(own) ? ownFacts(node) : factsOf(node, id, signal));
+      return { ID: encode(id), ...facts };
     },
     text: (id, { options: { format } }) =>
       format === undefined ? `${JSON.stringify(id, undefined, "\t")}\n\n` : formatted(format, id),

@@ -21,8 +21,9 @@ import { commands as object } from "./object.ts";
 import { commands as p2p } from "./p2p.ts";
 import { commands as pin } from "./pin.ts";
 import { commands as pinRemote } from "./pin_remote.ts";
+import { commands as ping } from "./ping.ts";
 import { commands as programme } from "./process.ts";
-import { commands as pubsub } from "./pubsub.ts";
+import { commandsIn, multibase, plain } from "./pubsub.ts";
 import { commands as read } from "./read.ts";
 import { commands as refs } from "./refs.ts";
 import { commands as repo } from "./repo.ts";
@@ -32,7 +33,8 @@ import { commands as stats } from "./stats.ts";
 import { commands as swarm } from "./swarm.ts";
 import { commands as system } from "./system.ts";
 import { commands as tar } from "./tar.ts";
-export const table = new Table([
+
+const others = [
   repo,
   programme,
   log,
@@ -60,9 +62,14 @@ export const table = new Table([
   names,
   object,
   p2p,
-  pubsub,
+  ping,
   stats,
   swarm,
   system,
   tar,
-]);
+];
+
+export const table = new Table([...others, commandsIn(plain)]);
+
+/** The same, but for topics and messages: these are written as later clients do. */
+export const multibaseTable = (): Table => new Table([...others, commandsIn(multibase)]);

@@ -1,14 +1,15 @@
 /** Lists of directories. */
 
 import { columns } from "../columns.ts";
-import { type AnyCall, type Commands, defineCommand, defineGroup, value } from "../command.ts";
+import { type AnyCall, type Commands, defineCommand, defineGroup, Listing, value } from "../command.ts";
 import { mapAhead } from "../node/ahead.ts";
 import { dagPb, raw } from "../node/cid/codecs.ts";
 import { namedLinks } from "../node/dag/links.ts";
 import { compareNames, type PbLink } from "../node/dag/pb.ts";
 import type { ReadBlock } from "../node/dag/reader.ts";
 import { NodeError } from "../node/errors.ts";
-import { printable } from "../node/go/text.ts";
+import { goJson, printable } from "../node/go/text.ts";
+import { jsonForm, Spill } from "../node/spill.ts";
 import { entries } from "../node/unixfs/list.ts";
 import { fileSize, isDirectory } from "../node/unixfs/node.ts";
 import { openTree } from "../node/unixfs/open.ts";
@@ -73,9 +74,54 @@ async function* linksOf(path: string, resolved: boolean, call: AnyCall): AsyncGe
   });
 }
 
-async function whole(path: string, resolved: boolean, call: AnyCall): Promise<LsObject> {
-  const links = await Array.fromAsync(linksOf(path, resolved, call));
-  return { Hash: path, Links: links.sort((one, other) => compareNames(one.Name, other.Name)) };
+/** An object, or a link of the object before it. */
+type Row = { readonly Hash: string; readonly Links: LsLink[] } | { readonly link: LsLink };
+
+/** Objects, each with its links behind it in order of their names. */
+async function* rowsOf(given: readonly string[], resolved: boolean, call: AnyCall): AsyncGenerator<Row> {
+  for (const path of given) {
+    const links = new Spill<LsLink>(call.node.scratch, jsonForm());
+    try {
+      let count = 0;
+      for await (const link of linksOf(path, resolved, call)) {
+        // Links of one name keep their order.
+        const stored = links.set(0, `${link.Name}\0${String(count).padStart(10, "0")}`, link);
+        if (stored !== undefined) await stored;
+        count += 1;
+      }
+      yield { Hash: path, Links: [] };
+      for await (const page of links.pages(0)) for (const [, link] of page) yield { link };
+    } finally {
+      await links.clear();
+    }
+  }
+}
+
+class ObjectListing extends Listing<Row> {
+  override whole(rows: readonly Row[]) {
+    const objects: { readonly Hash: string; readonly Links: LsLink[] }[] = [];
+    for (const row of rows) {
+      if ("link" in row) objects.at(-1)?.Links.push(row.link);
+      else objects.push(row);
+    }
+    return { Objects: objects };
+  }
+
+  override async *json(rows: AsyncIterable<Row>): AsyncGenerator<string, void, undefined> {
+    let before = '{"Objects":[';
+    let between = "";
+    for await (const row of rows) {
+      if ("link" in row) {
+        yield between + goJson(row.link);
+        between = ",";
+      } else {
+        yield `${before}{"Hash":${goJson(row.Hash)},"Links":[`;
+        before = "]},";
+        between = "";
+      }
+    }
+    yield "]}]}";
+  }
 }
 
 async function* streamed(given: readonly string[], resolved: boolean, call: AnyCall) {
@@ -171,11 +217,9 @@ export const commands = {
       const given = call.arguments["ipfs-path"];
       const resolved = options["resolve-type"] || options.size;
       if (options.stream === true) return streamed(given, resolved, call);
-      const objects: LsObject[] = [];
-      for (const path of given) objects.push(await whole(path, resolved, call));
-      return { Objects: objects };
+      return new ObjectListing("Objects", rowsOf(given, resolved, call));
     },
-    text({ Objects }, { options, given }) {
+    text({ Objects }: { readonly Objects: readonly LsObject[] }, { options, given }) {
       const stream = options.stream === true;
       const table = {
         headings: !stream && options.headers === true,

@@ -1,21 +1,81 @@
 /** Names that change what they stand for. */
-import { defineGroup, type Option, value } from "../command.ts";
+import { type AnyCall, type Commands, defineCommand, defineGroup, type Option, value } from "../command.ts";
+import { NodeError } from "../node/errors.ts";
+import { parseDuration } from "../node/go/duration.ts";
+import { printable } from "../node/go/text.ts";
+import type { Node } from "../node/index.ts";
+import { type Linked, mostLinks, recursionExceeded } from "../node/names/dnslink.ts";
+import type { FollowedNames } from "../node/names/followed.ts";
+import type { RecordOptions } from "../node/names/resolver.ts";
+import { wholePath } from "../node/path/path.ts";
+import { parsePeerId, peerIdEncoder } from "../node/repo/identity.ts";
 import { fields } from "../shape.ts";
-import { later } from "./later.ts";
 import { nameBase, resolvedPath, stringList } from "./shapes.ts";
 
-const recursive = (help: string): Option => ({ type: "bool", aliases: ["r"], default: true, help });
+interface Resolved {
+  readonly Path: string;
+}
 
-export const commands = later({
-  dns: {
+const recursive = (help: string) => ({ type: "bool", aliases: ["r"], default: true, help }) as const satisfies Option;
+
+/** Steps that are taken. */
+const depthOf = ({ recursive }: { readonly recursive: boolean }): number => (recursive ? mostLinks : 1);
+
+const asPath = ({ Path }: Resolved): string => `${Path}\n`;
+
+/** A step that leads to a name is enough when no more was asked for. */
+function resolved({ path, limited }: Linked, isRecursive: boolean): Resolved {
+  if (limited && isRecursive) throw recursionExceeded();
+  return { Path: path };
+}
+
+/** How records are looked for, as the options `dht-record-count` and `dht-timeout` say. @throws NodeError */
+export function recordOptions({
+  options: { "dht-record-count": count, "dht-timeout": limit },
+  signal,
+  offline,
+}: Pick<AnyCall, "signal" | "offline"> & {
+  readonly options: { readonly "dht-record-count": number | undefined; readonly "dht-timeout": string | undefined };
+}): RecordOptions {
+  const timeout = limit === undefined ? undefined : parseDuration(limit);
+  if (timeout !== undefined && timeout < 0) throw new NodeError("DHT timeout value must be >= 0");
+  return { signal, offline, count, timeout };
+}
+
+async function followedOf(node: Node): Promise<FollowedNames> {
+  const followed = await node.names.followed();
+  if (followed === undefined) throw new NodeError("IPNS pubsub subsystem is not enabled", { kind: "client" });
+  return followed;
+}
+
+/** The block at the path is here afterwards. @throws NodeError when there is none */
+async function requireBlock(path: string, { node, signal, offline }: Pick<AnyCall, "node" | "signal" | "offline">) {
+  const { cid } = await node.resolve(path, { signal, offline });
+  await node.reader({ signal, offline })(cid);
+}
+
+function lifetimeOf(text: string): number {
+  try {
+    return parseDuration(text);
+  } catch (error) {
+    throw new NodeError(`error parsing lifetime option: ${(error as Error).message}`, { cause: error });
+  }
+}
+
+export const commands = {
+  dns: defineCommand({
     help: "Follows the link in the DNS records of a domain.",
     readOnly: true,
     arguments: [{ name: "domain-name", required: true, stdin: "first", help: "The domain." }],
     options: { recursive: recursive("Go on until the result is no domain.") },
     returns: value(resolvedPath),
-  },
+    async run({ node, arguments: { "domain-name": domain }, options, signal }): Promise<Resolved> {
+      return resolved(await node.names.link(domain, { depth: depthOf(options), signal }), options.recursive);
+    },
+    text: asPath,
+  }),
   name: defineGroup({ help: "Publish and resolve names." }),
-  "name/publish": {
+  "name/publish": defineCommand({
     help: "Makes a name stand for a path.",
     arguments: [{ name: "ipfs-path", required: true, stdin: "first", help: "The path." }],
     options: {
@@ -33,23 +93,53 @@ export const commands = later({
       "ipns-base": nameBase,
     },
     returns: value(fields("IpnsEntry", { Name: "string", Value: "string" })),
-  },
+    async run(call) {
+      const { node, arguments: args, options, signal, offline } = call;
+      const path = args["ipfs-path"];
+      const encode = peerIdEncoder(options["ipns-base"]);
+      const lifetime = lifetimeOf(options.lifetime);
+      const ttl = options.ttl === undefined ? undefined : Math.max(0, parseDuration(options.ttl));
+      if (options.resolve) await requireBlock(path, call);
+      if (!node.online && options["allow-offline"] !== true) {
+        throw new NodeError("can't publish while offline: pass `--allow-offline` to override");
+      }
+      wholePath(path);
+      const key = await node.names.key(options.key);
+      const Value = await node.names.publish(key, path, { lifetime, ttl, offline, signal });
+      return { Name: encode(key.id), Value };
+    },
+    text: ({ Name, Value }, { options }) =>
+      options.quieter ? `${Name}\n` : `Published to ${Name}: ${printable(Value)}\n`,
+  }),
   "name/pubsub": defineGroup({ help: "Look after the names that are followed over publish and subscribe." }),
-  "name/pubsub/cancel": {
+  "name/pubsub/cancel": defineCommand({
     help: "Follows a name no longer.",
     arguments: [{ name: "name", required: true, help: "The name." }],
     returns: value(fields("ipnsPubsubCancel", { Canceled: "bool" })),
-  },
-  "name/pubsub/state": {
+    async run({ node, arguments: { name } }) {
+      const followed = await followedOf(node);
+      return { Canceled: followed.cancel(named(name)) };
+    },
+    text: ({ Canceled }) => (Canceled ? "canceled\n" : "no subscription\n"),
+  }),
+  "name/pubsub/state": defineCommand({
     help: "Tells whether names are published over publish and subscribe.",
     returns: value(fields("ipnsPubsubState", { Enabled: "bool" })),
-  },
-  "name/pubsub/subs": {
+    run: async ({ node }) => ({ Enabled: (await node.names.followed()) !== undefined }),
+    text: ({ Enabled }) => (Enabled ? "enabled\n" : "disabled\n"),
+  }),
+  "name/pubsub/subs": defineCommand({
     help: "Lists the names that are followed.",
     options: { "ipns-base": nameBase },
     returns: value(stringList),
-  },
-  "name/resolve": {
+    async run({ node, options }) {
+      const encode = peerIdEncoder(options["ipns-base"]);
+      const names = (await followedOf(node)).list().map((id) => `/ipns/${encode(id)}`);
+      return { Strings: names.length === 0 ? null : names };
+    },
+    text: ({ Strings }) => (Strings ?? []).map((name) => `${name}\n`).join(""),
+  }),
+  "name/resolve": defineCommand({
     help: "Tells what a name stands for.",
     readOnly: true,
     arguments: [{ name: "name", help: "The name; by default the node's own." }],
@@ -69,5 +159,25 @@ export const commands = later({
       stream: { type: "bool", aliases: ["s"], help: "Give each better record as it is found." },
     },
     returns: value(resolvedPath),
-  },
-});
+    async run(call) {
+      const { node, options } = call;
+      const name = call.arguments.name ?? node.repo.identity.peerId.toString();
+      const looking = { ...recordOptions(call), depth: depthOf(options), fresh: options.nocache };
+      if (options.stream !== true) return resolved(await node.names.find(name, looking), options.recursive);
+      return each(node.names.search(name, looking), (found) => resolved(found, options.recursive));
+    },
+    text: asPath,
+  }),
+} satisfies Commands;
+
+async function* each<T, R>(values: AsyncIterable<T>, map: (value: T) => R): AsyncGenerator<R> {
+  for await (const one of values) yield map(one);
+}
+
+function named(text: string) {
+  try {
+    return parsePeerId(text.replace(/^\/ipns\//, ""));
+  } catch (error) {
+    throw new NodeError((error as Error).message, { kind: "client", cause: error });
+  }
+}

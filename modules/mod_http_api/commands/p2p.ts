@@ -1,18 +1,65 @@
 /** Streams to peers, mounted as local sockets. */
-import { type Argument, defineGroup, nothing, type Option, value } from "../command.ts";
+import { columns } from "../columns.ts";
+import {
+  type AnyCall,
+  type Argument,
+  type Commands,
+  defineCommand,
+  defineGroup,
+  nothing,
+  type Option,
+  value,
+} from "../command.ts";
+import { NodeError } from "../node/errors.ts";
+import { quote } from "../node/go/text.ts";
+import { parseMultiaddr } from "../node/peers/multiaddr.ts";
+import { type NamedPeer, peersAt } from "../node/peers/resolve_peers.ts";
+import type { StreamMounts } from "../node/streams/mounts.ts";
 import { fields } from "../shape.ts";
-import { later } from "./later.ts";
 
-const argument = (name: string, help: string): Argument => ({ name, required: true, help });
+const argument = <const N extends string>(name: N, help: string) =>
+  ({ name, required: true, help }) as const satisfies Argument;
 const protocol = argument("protocol", "Name of the protocol, such as `/x/ssh`.");
 
-const custom: Option = { type: "bool", help: "Allow names outside of `/x/`." };
-const matching = (letter: string, help: string): Option => ({ type: "string", aliases: [letter], help });
-const headers: Option = { type: "bool", aliases: ["v"], help: "Print a heading." };
+const custom = { type: "bool", help: "Allow names outside of `/x/`." } as const satisfies Option;
+const matching = (letter: string, help: string) =>
+  ({ type: "string", aliases: [letter], help }) as const satisfies Option;
+const headers = { type: "bool", aliases: ["v"], help: "Print a heading." } as const satisfies Option;
 
-export const commands = later({
+/** @throws NodeError while the experiment is off, then while the node is offline */
+async function mountsOf({ node }: Pick<AnyCall, "node">): Promise<StreamMounts> {
+  if (!node.repo.config.value("Experimental.Libp2pStreamMounting")) {
+    throw new NodeError("libp2p stream mounting not enabled");
+  }
+  return (await node.network()).streams;
+}
+
+/** @throws NodeError when the address may mean more than one */
+async function onePeer(text: string, signal: AbortSignal): Promise<NamedPeer> {
+  const [first, second] = await peersAt([text], signal);
+  if (first === undefined) throw new NodeError(`found no ipfs peers at ${text}`);
+  if (second !== undefined) {
+    throw new NodeError(`ambiguous multiaddr ${text} could refer to ${first.id} or ${second.id}`);
+  }
+  return first;
+}
+
+/** @throws NodeError with Go's text */
+function streamId(text: string): bigint {
+  const failed = (reason: string) => new NodeError(`strconv.ParseUint: parsing ${quote(text)}: ${reason}`);
+  if (!/^\d+$/.test(text)) throw failed("invalid syntax");
+  const id = BigInt(text);
+  if (id >= 2n ** 64n) throw failed("value out of range");
+  return id;
+}
+
+/** The heading stands before every row, as in the reference. */
+const table = (rows: readonly (readonly string[])[], heading: readonly string[], isAsked: boolean | undefined) =>
+  columns(isAsked === true ? rows.flatMap((row) => [heading, row]) : rows, 2);
+
+export const commands = {
   p2p: defineGroup({ help: "Carry local connections over streams to peers.", experimental: true }),
-  "p2p/close": {
+  "p2p/close": defineCommand({
     help: "Stops listeners, and tells how many.",
     options: {
       all: { type: "bool", aliases: ["a"], help: "Stop all of them." },
@@ -21,8 +68,21 @@ export const commands = later({
       "target-address": matching("t", "Stop those that lead here."),
     },
     returns: value("int"),
-  },
-  "p2p/forward": {
+    async run(call) {
+      const mounts = await mountsOf(call);
+      const { all, protocol: name, "listen-address": listen, "target-address": target } = call.options;
+      const isFiltered = name !== undefined || listen !== undefined || target !== undefined;
+      if (all !== true && !isFiltered) throw new NodeError("no matching options given");
+      if (all === true && isFiltered) throw new NodeError("can't combine --all with other matching options");
+      return mounts.close({
+        protocol: name,
+        listen: listen === undefined ? undefined : parseMultiaddr(listen),
+        target: target === undefined ? undefined : parseMultiaddr(target),
+      });
+    },
+    text: (closed) => `Closed ${closed} stream(s)\n`,
+  }),
+  "p2p/forward": defineCommand({
     help: "Listens here, and carries connections to a peer.",
     arguments: [
       protocol,
@@ -31,8 +91,15 @@ export const commands = later({
     ],
     options: { "allow-custom-protocol": custom },
     returns: nothing,
-  },
-  "p2p/listen": {
+    async run(call) {
+      const mounts = await mountsOf(call);
+      const { protocol: name, "listen-address": listen, "target-address": target } = call.arguments;
+      const address = parseMultiaddr(listen);
+      const peer = await onePeer(target, call.signal);
+      await mounts.forward(name, address, peer, { custom: call.options["allow-custom-protocol"] === true });
+    },
+  }),
+  "p2p/listen": defineCommand({
     help: "Takes streams from peers, and carries them to an address here.",
     arguments: [protocol, argument("target-address", "Where to connect to, a multiaddress.")],
     options: {
@@ -40,8 +107,16 @@ export const commands = later({
       "report-peer-id": { type: "bool", aliases: ["r"], help: "Send the peer's ID first, on a line of its own." },
     },
     returns: nothing,
-  },
-  "p2p/ls": {
+    async run(call) {
+      const mounts = await mountsOf(call);
+      const { protocol: name, "target-address": target } = call.arguments;
+      await mounts.listen(name, parseMultiaddr(target), {
+        custom: call.options["allow-custom-protocol"] === true,
+        reportPeer: call.options["report-peer-id"] === true,
+      });
+    },
+  }),
+  "p2p/ls": defineCommand({
     help: "Lists the listeners.",
     options: { headers },
     returns: value(
@@ -51,15 +126,34 @@ export const commands = later({
         ],
       }),
     ),
-  },
+    async run(call) {
+      const listeners = (await mountsOf(call)).list().map((mount) => ({
+        Protocol: mount.protocol,
+        ListenAddress: mount.listen,
+        TargetAddress: mount.target,
+      }));
+      return { Listeners: listeners.length === 0 ? null : listeners };
+    },
+    text({ Listeners }, { options }) {
+      const rows = (Listeners ?? []).map((mount) => [mount.Protocol, mount.ListenAddress, mount.TargetAddress]);
+      return table(rows, ["Protocol", "Listen Address", "Target Address"], options.headers);
+    },
+  }),
   "p2p/stream": defineGroup({ help: "Look after the streams that are open.", experimental: true }),
-  "p2p/stream/close": {
+  "p2p/stream/close": defineCommand({
     help: "Closes streams.",
     arguments: [{ name: "id", help: "Number of the stream." }],
     options: { all: { type: "bool", aliases: ["a"], help: "Close all of them." } },
     returns: nothing,
-  },
-  "p2p/stream/ls": {
+    async run(call) {
+      const mounts = await mountsOf(call);
+      const { id } = call.arguments;
+      if (call.options.all === true) return mounts.closeStreams();
+      if (id === undefined) throw new NodeError("no id specified");
+      return mounts.closeStreams(streamId(id));
+    },
+  }),
+  "p2p/stream/ls": defineCommand({
     help: "Lists the streams.",
     options: { headers },
     returns: value(
@@ -74,5 +168,23 @@ export const commands = later({
         ],
       }),
     ),
-  },
-});
+    async run(call) {
+      const streams = (await mountsOf(call)).streams().map((stream) => ({
+        HandlerID: stream.id.toString(),
+        Protocol: stream.protocol,
+        OriginAddress: stream.origin,
+        TargetAddress: stream.target,
+      }));
+      return { Streams: streams.length === 0 ? null : streams };
+    },
+    text({ Streams }, { options }) {
+      const rows = (Streams ?? []).map((stream) => [
+        stream.HandlerID,
+        stream.Protocol,
+        stream.OriginAddress,
+        stream.TargetAddress,
+      ]);
+      return table(rows, ["ID", "Protocol", "Origin", "Target"], options.headers);
+    },
+  }),
+} satisfies Commands;

@@ -1,11 +1,12 @@
 /** Pins of this node. */
 import { setTimeout as pause } from "node:timers/promises";
 import type { CID } from "multiformats/cid";
-import { type AnyCall, type Commands, defineCommand, defineGroup, stream, value } from "../command.ts";
+import { type AnyCall, type Commands, defineCommand, defineGroup, Listing, stream, value } from "../command.ts";
 import { CidSet } from "../node/cid/set.ts";
-import { compareNames } from "../node/dag/pb.ts";
 import { NodeError } from "../node/errors.ts";
+import { goJson } from "../node/go/text.ts";
 import { verifyPins } from "../node/pins/verify.ts";
+import { jsonForm, Spill } from "../node/spill.ts";
 import { fields, map } from "../shape.ts";
 
 const paths = [{ name: "ipfs-path", required: true, variadic: true, stdin: "lines", help: "The objects." }] as const;
@@ -37,15 +38,13 @@ async function addAll(
       own = blocks;
       progress?.(before + blocks);
     };
-    const release = await node.lock.share(signal);
     try {
       await node.pins.add(cid, recursive ? "recursive" : "direct", { signal, offline, progress: count });
     } catch (error) {
       if (!(error instanceof NodeError)) throw error;
       throw new NodeError(`pin: ${error.message}`, { cause: error });
-    } finally {
-      release();
     }
+    node.announce([cid]);
     before += own;
     pins.push(write(cid));
   }
@@ -76,14 +75,16 @@ interface Pin {
 
 /** All pins of a type: stored ones, then what lies below the recursive ones. */
 async function* listAll(type: string, { node, signal, ...call }: Lister): AsyncGenerator<Pin> {
+  const isBelow = type === "all" || type === "indirect";
   const told = new CidSet();
   for (const mode of ["recursive", "direct"] as const) {
+    if (type !== mode && !isBelow) continue;
     for await (const cid of node.pins.list(mode)) {
-      told.add(cid);
-      if (type === mode || type === "all") yield { Cid: call.write(cid), Type: mode };
+      if (isBelow) told.add(cid);
+      if (type !== "indirect") yield { Cid: call.write(cid), Type: mode };
     }
   }
-  if (type !== "all" && type !== "indirect") return;
+  if (!isBelow) return;
   for await (const cid of node.pins.indirect(told, signal)) yield { Cid: call.write(cid), Type: "indirect" };
 }
 
@@ -124,10 +125,41 @@ async function* listGiven(given: readonly string[], type: string, lister: Lister
   if (late !== undefined) throw late;
 }
 
-async function keyed(pins: AsyncIterable<Pin>): Promise<Record<string, { readonly Type: string }>> {
-  const all = await Array.fromAsync(pins);
-  all.sort((one, other) => compareNames(one.Cid, other.Cid));
-  return Object.fromEntries(all.map(({ Cid, Type }) => [Cid, { Type }]));
+/** By CID, each once; then again from the beginning, behind `undefined`. */
+async function* inOrderTwice(pins: AsyncIterable<Pin>, folder: string): AsyncGenerator<Pin | undefined> {
+  const types = new Spill<string>(folder, jsonForm());
+  async function* inOrder(): AsyncGenerator<Pin> {
+    for await (const page of types.pages(0)) for (const [Cid, Type] of page) yield { Cid, Type };
+  }
+  try {
+    for await (const { Cid, Type } of pins) {
+      const stored = types.set(0, Cid, Type);
+      if (stored !== undefined) await stored;
+    }
+    yield* inOrder();
+    yield undefined;
+    yield* inOrder();
+  } finally {
+    await types.clear();
+  }
+}
+
+/** All pins as one value, in which they stand twice. */
+class PinListing extends Listing<Pin | undefined> {
+  override whole(pins: readonly (Pin | undefined)[]) {
+    const once = pins.slice(0, pins.indexOf(undefined)) as readonly Pin[];
+    const Keys = Object.fromEntries(once.map(({ Cid, Type }) => [Cid, { Type }]));
+    return { Keys, PinLsList: { Keys } };
+  }
+
+  override async *json(pins: AsyncIterable<Pin | undefined>): AsyncGenerator<string, void, undefined> {
+    let between = '{"Keys":{';
+    for await (const pin of pins) {
+      yield pin === undefined ? '},"PinLsList":{"Keys":{' : `${between}${goJson(pin.Cid)}:{"Type":${goJson(pin.Type)}}`;
+      between = pin === undefined ? "" : ",";
+    }
+    yield "}}}";
+  }
 }
 
 async function* doubled(pins: AsyncIterable<Pin>): AsyncGenerator<Pin & { readonly PinLsObject: Pin }> {
@@ -178,7 +210,7 @@ export const commands = {
         "PinLsObject?": fields("PinLsObject", pinLsObject),
       }),
     ),
-    async run(call): Promise<AsyncGenerator<PinLsOutput> | PinLsOutput> {
+    run(call) {
       const { type, stream: streamed } = call.options;
       const lister = { node: call.node, signal: call.signal, offline: call.offline, write: call.cidText() };
       if (!types.includes(type)) {
@@ -187,10 +219,9 @@ export const commands = {
       const given = call.arguments["ipfs-path"];
       const pins = given.length > 0 ? listGiven(given, type, lister) : listAll(type, lister);
       if (streamed === true) return doubled(pins);
-      const Keys = await keyed(pins);
-      return { Keys, PinLsList: { Keys } };
+      return new PinListing("Keys", inOrderTwice(pins, call.node.scratch));
     },
-    text(output, { options }) {
+    text(output: PinLsOutput, { options }) {
       const pins = "Keys" in output ? Object.entries(output.Keys).map(([Cid, { Type }]) => ({ Cid, Type })) : [output];
       return pins.map(({ Cid, Type }) => (options.quiet === true ? `${Cid}\n` : `${Cid} ${Type}\n`)).join("");
     },
@@ -227,8 +258,7 @@ export const commands = {
       const write = call.cidText();
       const { cid: from } = await node.resolve(call.arguments["from-path"], call);
       const { cid: to } = await node.resolve(call.arguments["to-path"], call);
-      const release = await node.lock.share(signal);
-      await node.pins.update(from, to, options.unpin, { signal, offline }).finally(release);
+      await node.pins.update(from, to, options.unpin, { signal, offline });
       return { Pins: [write(from), write(to)] };
     },
     text: ({ Pins: [from, to] }) => `updated ${from} to ${to}\n`,

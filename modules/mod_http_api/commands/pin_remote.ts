@@ -1,12 +1,25 @@
 /** Pins at remote services. */
-import { type Argument, defineGroup, nothing, type Option, stream, value } from "../command.ts";
+import { columns } from "../columns.ts";
+import {
+  type Argument,
+  type Commands,
+  defineCommand,
+  defineGroup,
+  nothing,
+  type Option,
+  stream,
+  value,
+} from "../command.ts";
+import { printable } from "../node/go/text.ts";
+import type { PinCounts, WrittenQuery } from "../node/remote_pins/remote_pins.ts";
+import { addService, removeService } from "../node/remote_pins/services.ts";
+import type { RemotePin } from "../node/remote_pins/shapes.ts";
 import { fields } from "../shape.ts";
-import { later } from "./later.ts";
 
 const pins = stream(fields("RemotePinOutput", { Status: "string", Cid: "string", Name: "string" }));
 
-const service: Option = { type: "string", help: "Name of the service; it must be given." };
-const serviceName: Argument = { name: "service", required: true, help: "Name of the service." };
+const service = { type: "string", help: "Name of the service; it must be given." } as const satisfies Option;
+const serviceName = { name: "service", required: true, help: "Name of the service." } as const satisfies Argument;
 
 /** Which pins are meant. */
 const chosen = {
@@ -20,11 +33,39 @@ const chosen = {
   },
 } as const satisfies Record<string, Option>;
 
+interface Chosen {
+  readonly name: string | undefined;
+  readonly cid: readonly string[] | undefined;
+  readonly status: readonly string[];
+}
+
+const queryOf = ({ name, cid, status }: Chosen): WrittenQuery => ({ name, cids: cid, statuses: status });
+
+const shown = ({ status, cid, name }: RemotePin) => ({ Status: status, Cid: cid, Name: name });
+
 const count = fields("PinCount", { Queued: "int", Pinning: "int", Pinned: "int", Failed: "int" });
 
-export const commands = later({
+function statOf(counts: PinCounts | "invalid") {
+  if (counts === "invalid") return { Status: "invalid" };
+  const { queued, pinning, pinned, failed } = counts;
+  return { Status: "valid", PinCount: { Queued: queued, Pinning: pinning, Pinned: pinned, Failed: failed } };
+}
+
+interface ShownService {
+  readonly Service: string;
+  readonly ApiEndpoint: string;
+  readonly Stat?: ReturnType<typeof statOf>;
+}
+
+const cells = ({ Service, ApiEndpoint, Stat }: ShownService): readonly string[] => {
+  const { Queued, Pinning, Pinned, Failed } = Stat?.PinCount ?? {};
+  const counts = Stat?.PinCount === undefined ? Stat?.Status : [Queued, Pinning, Pinned, Failed].join("/");
+  return [Service, ApiEndpoint, ...(counts === undefined ? [] : [counts])];
+};
+
+export const commands = {
   "pin/remote": defineGroup({ help: "Pin at remote services." }),
-  "pin/remote/add": {
+  "pin/remote/add": defineCommand({
     help: "Has a service pin something.",
     arguments: [{ name: "ipfs-path", required: true, help: "What to pin." }],
     options: {
@@ -33,15 +74,44 @@ export const commands = later({
       background: { type: "bool", default: false, help: "Do not wait until it is pinned." },
     },
     returns: pins,
-  },
-  "pin/remote/ls": { help: "Lists the pins at a service.", options: chosen, returns: pins },
-  "pin/remote/rm": {
+    async *run(call) {
+      const { node, options, signal } = call;
+      const client = node.remotePins.service(options.service);
+      const { cid } = await node.resolve(call.arguments["ipfs-path"], call);
+      const { name, background } = options;
+      yield shown(await node.remotePins.add(client, cid, { name, background, signal }));
+    },
+    text({ Cid, Name, Status }) {
+      const lines = `CID:\t${Cid}\nName:\t${Name}\nStatus:\t${Status}`.split("\n");
+      return columns(
+        lines.map((line) => line.split("\t")),
+        0,
+      );
+    },
+  }),
+  "pin/remote/ls": defineCommand({
+    help: "Lists the pins at a service.",
+    options: chosen,
+    returns: pins,
+    async *run({ node, options, signal }) {
+      const { remotePins } = node;
+      const client = remotePins.service(options.service);
+      for await (const pin of remotePins.list(client, queryOf(options), signal)) yield shown(pin);
+    },
+    text: ({ Cid, Status, Name }) => `${Cid}\t${Status}\t${printable(Name)}\n`,
+  }),
+  "pin/remote/rm": defineCommand({
     help: "Removes pins at a service.",
     options: { ...chosen, force: { type: "bool", default: false, help: "Allow it to be more than one." } },
     returns: nothing,
-  },
+    async run({ node, options, signal }) {
+      const { remotePins } = node;
+      const { force } = options;
+      await remotePins.remove(remotePins.service(options.service), queryOf(options), { force, signal });
+    },
+  }),
   "pin/remote/service": defineGroup({ help: "Keep the list of services." }),
-  "pin/remote/service/add": {
+  "pin/remote/service/add": defineCommand({
     help: "Adds a service.",
     arguments: [
       serviceName,
@@ -49,8 +119,10 @@ export const commands = later({
       { name: "key", required: true, secret: true, help: "The key that it gave." },
     ],
     returns: nothing,
-  },
-  "pin/remote/service/ls": {
+    run: ({ node, arguments: { service: name, endpoint, key } }) =>
+      addService(node.repo.config, name, { endpoint, key }) as Promise<undefined>,
+  }),
+  "pin/remote/service/ls": defineCommand({
     help: "Lists the services.",
     options: { stat: { type: "bool", default: false, help: "Ask them how many pins they have." } },
     returns: value(
@@ -64,6 +136,24 @@ export const commands = later({
         ],
       }),
     ),
-  },
-  "pin/remote/service/rm": { help: "Removes a service.", arguments: [serviceName], returns: nothing },
-});
+    async run({ node, options, signal }): Promise<{ RemoteServices: readonly ShownService[] }> {
+      const services = await node.remotePins.services(options.stat, signal);
+      return {
+        RemoteServices: services.map(({ name, endpoint, counts }) => ({
+          Service: name,
+          ApiEndpoint: endpoint,
+          ...(counts === undefined ? {} : { Stat: statOf(counts) }),
+        })),
+      };
+    },
+    text: ({ RemoteServices }) => columns(RemoteServices.map(cells), 0),
+  }),
+  "pin/remote/service/rm": defineCommand({
+    help: "Removes a service.",
+    arguments: [serviceName],
+    returns: nothing,
+    async run({ node, arguments: { service: name } }) {
+      await removeService(node.repo.config, name);
+    },
+  }),
+} satisfies Commands;

@@ -1,34 +1,198 @@
-/** Messages under topics. */
-import { defineGroup, nothing, stream, value } from "../command.ts";
+/** Messages under topics, in the form of 0.9 and in that of later clients. */
+import { isUtf8 } from "node:buffer";
+import { base64url } from "multiformats/bases/base64";
+import {
+  type AnyCall,
+  type Argument,
+  type Command,
+  type Commands,
+  defineCommand,
+  defineGroup,
+  nothing,
+  type Option,
+  stream,
+  value,
+} from "../command.ts";
+import type { FileEntry } from "../files.ts";
+import { basePrefixed } from "../node/cid/bases.ts";
+import { varintLength, writeVarint } from "../node/dag/pb.ts";
+import { failure, NodeError } from "../node/errors.ts";
+import { printable } from "../node/go/text.ts";
+import type { Pubsub, PubsubMessage } from "../node/pubsub/pubsub.ts";
+import { longestMessage } from "../node/pubsub/wire.ts";
+import type { PeerId } from "../node/repo/identity.ts";
 import { fields } from "../shape.ts";
-import { later } from "./later.ts";
 import { stringList } from "./shapes.ts";
 
-export const commands = later({
-  pubsub: defineGroup({ help: "Publish messages and subscribe to them.", experimental: true }),
-  "pubsub/ls": { help: "Lists the topics subscribed to.", returns: value(stringList) },
-  "pubsub/peers": {
-    help: "Lists the peers that take part.",
-    arguments: [{ name: "topic", help: "Only those subscribed to it." }],
-    returns: value(stringList),
-  },
-  "pubsub/pub": {
-    help: "Publishes messages.",
+/** How topics and messages stand in calls and answers. */
+interface Wire {
+  /** The topic that an argument names. @throws NodeError */
+  topic(given: Uint8Array): string;
+  peer(id: PeerId): string;
+  shownTopic(topic: string): string;
+  bytes(bytes: Uint8Array): string;
+  /** What `bytes` wrote. */
+  read(text: string): Uint8Array;
+  readonly pub: Command;
+}
+
+interface ShownMessage {
+  readonly from?: string;
+  readonly data?: string;
+  readonly seqno?: string;
+  readonly topicIDs: readonly string[];
+}
+
+type Strings = { readonly Strings: readonly string[] | null };
+
+/** @throws NodeError while it is switched off, or the node has no network */
+async function pubsubOf({ node }: Pick<AnyCall, "node">): Promise<Pubsub> {
+  const pubsub = node.online ? (await node.network()).pubsub : undefined;
+  if (pubsub === undefined) throw failure("PUBSUB_OFF");
+  return pubsub;
+}
+
+/** @throws NodeError: libp2p has texts for topics */
+function textOf(topic: Uint8Array): string {
+  if (!isUtf8(topic)) throw new NodeError("a topic must be valid UTF-8");
+  return Buffer.from(topic).toString("utf8");
+}
+
+const topicArgument = { name: "topic", required: true, bytes: true, help: "The topic." } as const satisfies Argument;
+const discover = {
+  type: "bool",
+  deprecated: true,
+  help: "Look for other subscribers; that is always done now.",
+} as const satisfies Option;
+
+const publish = { help: "Publishes messages.", returns: nothing } as const;
+
+/** As in 0.9: topics as they are, bytes in base64, messages in the query or a line each. */
+export const plain: Wire = {
+  topic: textOf,
+  peer: (id) => plain.bytes(id.toMultihash().bytes),
+  shownTopic: (topic) => topic,
+  bytes: (bytes) => Buffer.from(bytes).toString("base64"),
+  read: (text) => Buffer.from(text, "base64"),
+  pub: defineCommand({
+    ...publish,
     arguments: [
-      { name: "topic", required: true, bytes: true, help: "The topic." },
+      topicArgument,
       { name: "data", required: true, variadic: true, stdin: "lines", bytes: true, help: "The messages." },
     ],
-    returns: nothing,
-  },
-  "pubsub/sub": {
-    help: "Subscribes, and gives the messages as they come.",
-    arguments: [{ name: "topic", required: true, bytes: true, help: "The topic." }],
-    options: {
-      discover: { type: "bool", deprecated: true, help: "Look for other subscribers; that is always done now." },
+    async run(call): Promise<undefined> {
+      const pubsub = await pubsubOf(call);
+      const topic = plain.topic(call.arguments.topic);
+      for (const message of call.arguments.data) await pubsub.publish(topic, message);
     },
-    eager: true,
-    returns: stream(
-      fields("pubsubMessage", { "from?": "base64", "data?": "base64", "seqno?": "base64", "topicIDs?": ["string"] }),
-    ),
-  },
-});
+  }),
+};
+
+/** As later clients have it: topics and bytes in multibase, one message, which is the body. */
+export const multibase: Wire = {
+  topic: (given) => textOf(decoded(Buffer.from(given).toString("latin1"))),
+  peer: (id) => id.toString(),
+  shownTopic: (topic) => multibase.bytes(Buffer.from(topic)),
+  bytes: (bytes) => base64url.encode(bytes),
+  read: (text) => base64url.decode(text),
+  pub: defineCommand({
+    ...publish,
+    arguments: [topicArgument],
+    file: { name: "data", required: true, help: "The message." },
+    async run(call): Promise<undefined> {
+      const pubsub = await pubsubOf(call);
+      const topic = multibase.topic(call.arguments.topic);
+      await pubsub.publish(topic, await messageIn(await call.files.one()));
+    },
+  }),
+};
+
+/** @throws NodeError with the texts of later versions of the reference */
+function decoded(text: string): Uint8Array {
+  const base = basePrefixed(text.slice(0, 1));
+  if (base !== undefined && base.prefix !== base64url.prefix) throw new NodeError("URL arg must be base64url encoded");
+  try {
+    return base64url.decode(text);
+  } catch (error) {
+    throw new NodeError(`URL arg must be multibase encoded: ${(error as Error).message}`, { cause: error });
+  }
+}
+
+/** No more of it than shows that it is too long. */
+async function messageIn({ body }: FileEntry): Promise<Uint8Array> {
+  const pieces: Uint8Array[] = [];
+  let length = 0;
+  for await (const piece of body) {
+    pieces.push(piece);
+    length += piece.length;
+    if (length > longestMessage) break;
+  }
+  return Buffer.concat(pieces);
+}
+
+/** What is empty is left out. */
+function shown(wire: Wire, { from, data, sequence, topic }: PubsubMessage): ShownMessage {
+  return {
+    ...(from && { from: wire.peer(from) }),
+    ...(data.length > 0 && { data: wire.bytes(data) }),
+    ...(sequence && { seqno: wire.bytes(sequence) }),
+    topicIDs: [wire.shownTopic(topic)],
+  };
+}
+
+async function* shownAll(wire: Wire, messages: AsyncIterable<PubsubMessage>): AsyncGenerator<ShownMessage> {
+  for await (const message of messages) yield shown(wire, message);
+}
+
+function withLength(bytes: Uint8Array): Uint8Array {
+  const before = new Uint8Array(varintLength(bytes.length));
+  writeVarint(before, 0, bytes.length);
+  return Buffer.concat([before, bytes]);
+}
+
+export function commandsIn(wire: Wire): Commands {
+  const payload = ({ data }: ShownMessage) => (data === undefined ? new Uint8Array() : wire.read(data));
+  return {
+    pubsub: defineGroup({ help: "Publish messages and subscribe to them.", experimental: true }),
+    "pubsub/ls": defineCommand({
+      help: "Lists the topics subscribed to.",
+      returns: value(stringList),
+      async run(call): Promise<Strings> {
+        const topics = (await pubsubOf(call)).topics();
+        return { Strings: topics.length === 0 ? null : topics.map(wire.shownTopic) };
+      },
+      text: ({ Strings: topics }) =>
+        (topics ?? []).map((topic) => `${printable(wire.topic(Buffer.from(topic)))}\n`).join(""),
+    }),
+    "pubsub/peers": defineCommand({
+      help: "Lists the peers that take part.",
+      arguments: [{ name: "topic", bytes: true, help: "Only those subscribed to it." }],
+      returns: value(stringList),
+      async run(call): Promise<Strings> {
+        const pubsub = await pubsubOf(call);
+        const { topic = new Uint8Array() } = call.arguments;
+        return { Strings: pubsub.peers(topic.length === 0 ? undefined : wire.topic(topic)).map(String) };
+      },
+      text: ({ Strings: peers }) => (peers ?? []).map((peer) => `${peer}\n`).join(""),
+    }),
+    "pubsub/pub": wire.pub,
+    "pubsub/sub": defineCommand({
+      help: "Subscribes, and gives the messages as they come.",
+      arguments: [topicArgument],
+      options: { discover },
+      eager: true,
+      returns: stream(
+        fields("pubsubMessage", { "from?": "base64", "data?": "base64", "seqno?": "base64", "topicIDs?": ["string"] }),
+      ),
+      async run(call): Promise<AsyncIterable<ShownMessage>> {
+        const pubsub = await pubsubOf(call);
+        return shownAll(wire, pubsub.subscribe(wire.topic(call.arguments.topic), call.signal));
+      },
+      text: payload,
+      encodings: {
+        ndpayload: { type: "text/plain", encode: (message) => Buffer.concat([payload(message), Buffer.from("\n")]) },
+        lenpayload: { type: "text/plain", encode: (message) => withLength(payload(message)) },
+      },
+    }),
+  };
+}

@@ -2,6 +2,8 @@
 import { pipeline } from "node:stream/promises";
 import { createGzip } from "node:zlib";
 import { type AnyCall, bytes, type Commands, defineCommand, raw } from "../command.ts";
+import type { Buffers } from "../node/blocks/buffers.ts";
+import type { ReadBlock } from "../node/dag/reader.ts";
 import { NodeError } from "../node/errors.ts";
 import { parsePath } from "../node/path/path.ts";
 import { cumulativeSize, fileSize, isDirectory, type TreeNode } from "../node/unixfs/node.ts";
@@ -12,13 +14,24 @@ import { tarOf } from "../node/unixfs/tar.ts";
 type Bytes = AsyncGenerator<Uint8Array, void, undefined>;
 
 /** What a path leads to, as the root of a file, directory or symlink. */
-async function open(path: string, call: AnyCall): Promise<TreeNode> {
+async function open(path: string, call: AnyCall, read = call.node.reader(call)): Promise<TreeNode> {
   const { cid } = await call.node.resolve(path, call);
-  return openFile(cid, call.node.reader(call));
+  return openFile(cid, read);
 }
 
 /** Reads children, which are fetched many at a time. */
 const reader = (call: AnyCall) => manyReader(call.node.reader(call));
+
+/** Reads what is given back when it is sent. */
+interface Lending {
+  readonly buffers: Buffers;
+  readonly read: ReadBlock;
+}
+
+function lending({ node, signal, offline }: AnyCall): Lending {
+  const { buffers } = node.blocks;
+  return { buffers, read: node.reader({ signal, offline, buffers }) };
+}
 
 async function* none(): Bytes {}
 
@@ -32,12 +45,17 @@ interface Part {
  * The files as one long stream, cut to the range. A file that ends before the offset is passed over; one that ends
  * right there is not.
  */
-async function partsOf(paths: readonly string[], offset: number, length: number, call: AnyCall): Promise<Part[]> {
+async function partsOf(
+  paths: readonly string[],
+  { offset, length }: Pick<Part, "offset" | "length">,
+  call: AnyCall,
+  read: ReadBlock,
+): Promise<Part[]> {
   const parts: Part[] = [];
   let skip = offset;
   let left = length;
   for (const path of paths) {
-    const file = await open(path, call);
+    const file = await open(path, call, read);
     if (isDirectory(file)) throw new NodeError("this dag node is a directory");
     const size = fileSize(file);
     if (skip > size) {
@@ -53,9 +71,9 @@ async function partsOf(paths: readonly string[], offset: number, length: number,
   return parts;
 }
 
-async function* contents(parts: readonly Part[], call: AnyCall): Bytes {
-  const read = reader(call);
-  for (const { file, offset, length } of parts) yield* readFile(file, read, { offset, length });
+async function* contents(parts: readonly Part[], { read, buffers }: Lending): Bytes {
+  const readMany = manyReader(read);
+  for (const { file, offset, length } of parts) yield* readFile(file, readMany, { offset, length, buffers });
 }
 
 /** The same bytes; the first of them are there when it resolves. @throws when they cannot be had */
@@ -96,11 +114,15 @@ export const commands = {
       if (offset < 0) throw new NodeError("cannot specify negative offset");
       if (length < 0) throw new NodeError("cannot specify negative length");
       if (length === 0) return bytes(none(), { length: 0 });
-      const parts = await partsOf(call.arguments["ipfs-path"], offset, length, call);
-      const source = contents(parts, call);
+      const lent = lending(call);
+      const parts = await partsOf(call.arguments["ipfs-path"], { offset, length }, call, lent.read);
+      const source = contents(parts, lent);
       const total = parts.reduce((sum, part) => sum + part.length, 0);
       // The place in the middle of a file is looked for before the answer begins, as in the reference.
-      return bytes(offset > 0 ? await begun(source) : source, { length: total });
+      return bytes(offset > 0 ? await begun(source) : source, {
+        length: total,
+        release: (piece) => lent.buffers.release(piece),
+      });
     },
   }),
   get: defineCommand({

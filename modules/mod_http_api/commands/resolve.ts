@@ -3,6 +3,7 @@
 import type { CID } from "multiformats/cid";
 import { type AnyCall, type Commands, defineCommand, value } from "../command.ts";
 import { cidText, parseCidWithBase } from "../node/cid/text.ts";
+import { recordOptions } from "./names.ts";
 import { resolvedPath } from "./shapes.ts";
 
 /** Writes CIDs as the path does that was asked for, unless a base is named; `level` as of `cidText`. */
@@ -43,8 +44,15 @@ export const commands = {
     returns: value(resolvedPath),
     async run(call) {
       const { name } = call.arguments;
+      const { node } = call;
+      const looking = recordOptions(call);
+      const named = /^\/(?:ipns|name)\/(.*)$/s.exec(name)?.[1];
+      // One step leads to whatever the name stands for, be it a name or nothing.
+      if (named !== undefined && !call.options.recursive) {
+        return { Path: (await node.names.find(named, { ...looking, depth: 1 })).path };
+      }
       const write = writerFor(name, call);
-      const { namespace, cid, remainder } = await call.node.resolve(name, call);
+      const { namespace, cid, remainder } = await node.resolve(name, looking);
       return { Path: ["", namespace, write(cid), ...remainder].join("/") };
     },
     text: ({ Path }) => `${Path}\n`,

@@ -18,19 +18,6 @@ export const refItem = fields("RefWrapper", { Ref: "string", Err: "string" });
 
 export const resolvedPath = fields("ResolvedPath", { Path: "string" });
 
-export const bitswapStat = fields("Stat", {
-  ProvideBufLen: "int",
-  Wantlist: ["link"],
-  Peers: ["string"],
-  BlocksReceived: "uint64",
-  DataReceived: "uint64",
-  BlocksSent: "uint64",
-  DataSent: "uint64",
-  DupBlksReceived: "uint64",
-  DupDataReceived: "uint64",
-  MessagesReceived: "uint64",
-});
-
 export const verbose = (help: string): Option => ({ type: "bool", aliases: ["v"], help });
 
 export const human: Option = { type: "bool", help: "Print sizes for people: 1K, 234M, 2G." };

@@ -1,59 +1,186 @@
 /** Connections to peers. */
-import { type Argument, defineGroup, type Option, stream, value } from "../command.ts";
+import type { Connection } from "@libp2p/interface";
+import { type Argument, type Commands, defineCommand, defineGroup, type Option, value } from "../command.ts";
+import { NodeError } from "../node/errors.ts";
+import { formatDuration } from "../node/go/duration.ts";
+import type { Node } from "../node/index.ts";
+import { transportOf, withPeer } from "../node/peers/multiaddr.ts";
+import type { Peers } from "../node/peers/peers.ts";
+import { peersAt } from "../node/peers/resolve_peers.ts";
 import { fields, map } from "../shape.ts";
-import { type Later, later } from "./later.ts";
 import { stringList, verbose } from "./shapes.ts";
 
-const addresses = (help: string): readonly Argument[] => [
-  { name: "address", required: true, variadic: true, stdin: "first", help },
-];
+const addresses = (help: string) =>
+  [{ name: "address", required: true, variadic: true, stdin: "first", help }] as const satisfies readonly Argument[];
 
-const lists = (help: string, rest: Pick<Later, "arguments" | "options"> = {}): Later => ({
-  help,
-  ...rest,
-  returns: value(stringList),
-});
+const flag = (help: string) => ({ type: "bool", help }) as const satisfies Option;
 
-const flag = (help: string): Option => ({ type: "bool", help });
+interface Strings {
+  /** Null is a list in which nothing ever was. */
+  readonly Strings: readonly string[] | null;
+}
 
-export const commands = later({
-  ping: {
-    help: "Sends echo requests to a peer.",
-    arguments: [
-      {
-        name: "peer ID",
-        required: true,
-        variadic: true,
-        stdin: "first",
-        help: "The peer; further ones are not looked at.",
-      },
-    ],
-    options: { count: { type: "int", aliases: ["n"], default: 10, help: "Number of requests." } },
-    returns: stream(fields("PingResult", { Success: "bool", Time: "duration", Text: "string" })),
-  },
+const list = { returns: value(stringList), text: ({ Strings }: Strings) => lines(Strings ?? []) };
+const lines = (items: readonly string[]) => items.map((item) => `${item}\n`).join("");
+const orNull = <T>(items: readonly T[]) => (items.length === 0 ? null : items);
+
+const peersOf = async (node: Node): Promise<Peers> => (await node.network("failure", "OFFLINE")).peers;
+const filteringOf = async (node: Node): Promise<Peers> => (await node.network()).peers;
+
+const directions = { unknown: 0, inbound: 1, outbound: 2 } as const;
+
+interface ShownStream {
+  readonly Protocol: string;
+}
+
+interface ShownPeer {
+  readonly Addr: string;
+  readonly Peer: string;
+  readonly Latency: string;
+  readonly Muxer: string;
+  readonly Direction: number;
+  readonly Streams: readonly ShownStream[] | null;
+}
+
+interface Shown {
+  readonly latency: boolean;
+  readonly direction: boolean;
+  readonly streams: boolean;
+}
+
+function shownPeer(peers: Peers, connection: Connection, show: Shown): ShownPeer {
+  const { remoteAddr, remotePeer, direction, streams } = connection;
+  const latency = peers.ping.latencies.of(remotePeer);
+  const protocols = streams.map(({ protocol }) => protocol).sort();
+  return {
+    Addr: transportOf(remoteAddr).toString(),
+    Peer: remotePeer.toString(),
+    Latency: !show.latency ? "" : latency === undefined ? "n/a" : formatDuration(latency),
+    Muxer: "",
+    Direction: show.direction ? directions[direction] : directions.unknown,
+    Streams: show.streams ? protocols.map((Protocol) => ({ Protocol })) : null,
+  };
+}
+
+function peerLine({ Addr, Peer, Latency, Direction, Streams }: ShownPeer): string {
+  const words = [`${Addr}/p2p/${Peer}`];
+  if (Latency !== "") words.push(Latency);
+  if (Direction !== directions.unknown) words.push(Direction === directions.inbound ? "inbound" : "outbound");
+  const streams = (Streams ?? []).map(({ Protocol }) => `  ${Protocol || "<no protocol name>"}`);
+  return lines([words.join(" "), ...streams]);
+}
+
+/** What is no failure of the node is thrown on. */
+function faultOf(error: unknown): NodeError {
+  if (error instanceof NodeError) return error;
+  throw error;
+}
+
+/** What somebody typed, each once. */
+const typed = (texts: readonly string[]): readonly string[] => [...new Set(texts)];
+
+export const commands = {
   swarm: defineGroup({ help: "Look after the connections to peers." }),
-  "swarm/addrs": {
+  "swarm/addrs": defineCommand({
     help: "Lists the known addresses of all known peers.",
     returns: value(fields("addrMap", { Addrs: map(["string"]) })),
-  },
-  "swarm/addrs/listen": lists("Lists the addresses that the node listens on."),
-  "swarm/addrs/local": lists("Lists the addresses that the node tells others.", {
+    async run({ node }) {
+      const book = [...(await (await peersOf(node)).addressBook())].sort(([a], [b]) => (a < b ? -1 : 1));
+      return { Addrs: Object.fromEntries(book.map(([id, known]) => [id, known.map(String)])) };
+    },
+    text: ({ Addrs }) =>
+      Object.entries(Addrs)
+        .map(([id, known]) => lines([`${id} (${known.length})`, ...known.map((address) => `\t${address}`)]))
+        .join(""),
+  }),
+  "swarm/addrs/listen": defineCommand({
+    help: "Lists the addresses that the node listens on.",
+    ...list,
+    async run({ node }): Promise<Strings> {
+      const peers = await peersOf(node);
+      const relay = peers.relayed ? ["/p2p-circuit"] : [];
+      return { Strings: orNull([...peers.listenAddresses().map(String), ...relay].sort()) };
+    },
+  }),
+  "swarm/addrs/local": defineCommand({
+    help: "Lists the addresses that the node tells others.",
     options: { id: flag("Append the peer ID.") },
+    ...list,
+    async run({ node, options: { id } }): Promise<Strings> {
+      const peers = await peersOf(node);
+      const known = peers.announcedAddresses();
+      return { Strings: orNull(known.map((address) => String(id === true ? withPeer(address, peers.id) : address))) };
+    },
   }),
-  "swarm/connect": lists("Connects to peers.", {
+  "swarm/connect": defineCommand({
+    help: "Connects to peers.",
     arguments: addresses("The peers, as `<multiaddr>/p2p/<peer ID>`."),
+    ...list,
+    async run({ node, arguments: { address }, signal }): Promise<Strings> {
+      const done: string[] = [];
+      for (const { id, addresses: known } of await peersAt(address, signal)) {
+        try {
+          await (await peersOf(node)).connectFor(id, known, signal);
+        } catch (error) {
+          signal.throwIfAborted();
+          throw new NodeError(`connect ${id} failure: ${faultOf(error).message}`, { cause: error });
+        }
+        done.push(`connect ${id} success`);
+      }
+      return { Strings: done };
+    },
   }),
-  "swarm/disconnect": lists("Closes the connections to peers.", {
+  "swarm/disconnect": defineCommand({
+    help: "Closes the connections to peers.",
     arguments: addresses("The peers, as `<multiaddr>/p2p/<peer ID>`, or `/p2p/<peer ID>`."),
+    ...list,
+    async run({ node, arguments: { address }, signal }): Promise<Strings> {
+      const done: string[] = [];
+      for (const { id, addresses: named } of await peersAt(address, signal)) {
+        for (const one of named.length === 0 ? [undefined] : named) {
+          const ended = peersOf(node).then((peers) => peers.disconnect(id, one));
+          const failed = await ended.catch(faultOf);
+          done.push(failed === undefined ? `disconnect ${id} success` : `disconnect ${id} failure: ${failed.message}`);
+        }
+      }
+      return { Strings: done };
+    },
   }),
-  "swarm/filters": lists("Lists the address ranges that are refused."),
-  "swarm/filters/add": lists("Refuses address ranges.", {
+  "swarm/filters": defineCommand({
+    help: "Lists the address ranges that are refused.",
+    ...list,
+    run: async ({ node }): Promise<Strings> => ({ Strings: orNull((await filteringOf(node)).filters.list()) }),
+  }),
+  "swarm/filters/add": defineCommand({
+    help: "Refuses address ranges.",
     arguments: addresses("The ranges, such as `/ip4/192.168.0.0/ipcidr/16`."),
+    ...list,
+    async run({ node, arguments: { address } }): Promise<Strings> {
+      const { filters } = await filteringOf(node);
+      for (const range of address) filters.add(range);
+      const added = typed(address);
+      await node.repo.config.update("Swarm.AddrFilters", (before) => typed([...added, ...(before ?? [])]));
+      return { Strings: added };
+    },
   }),
-  "swarm/filters/rm": lists("Refuses address ranges no longer.", {
+  "swarm/filters/rm": defineCommand({
+    help: "Refuses address ranges no longer.",
     arguments: addresses("The ranges; `all` for all of them."),
+    ...list,
+    async run({ node, arguments: { address } }): Promise<Strings> {
+      const { filters } = await filteringOf(node);
+      const all = address[0] === "all" || address[0] === "*";
+      if (all) filters.clear();
+      else for (const range of address) filters.remove(range);
+      let removed: readonly string[] | null = null;
+      await node.repo.config.update("Swarm.AddrFilters", (before) => {
+        removed = all ? before : (before ?? []).filter((range) => address.includes(range));
+        return all ? null : (before ?? []).filter((range) => !address.includes(range));
+      });
+      return { Strings: removed };
+    },
   }),
-  "swarm/peers": {
+  "swarm/peers": defineCommand({
     help: "Lists the open connections.",
     options: {
       verbose: verbose("Tell all there is to tell."),
@@ -75,5 +202,13 @@ export const commands = later({
         ],
       }),
     ),
-  },
-});
+    async run({ node, options: { verbose: everything, ...options } }) {
+      const peers = await peersOf(node);
+      const wants = (option: boolean | undefined) => everything === true || option === true;
+      const { latency, direction, streams } = options;
+      const show = { latency: wants(latency), direction: wants(direction), streams: wants(streams) };
+      return { Peers: orNull(peers.connections().map((connection) => shownPeer(peers, connection, show))) };
+    },
+    text: ({ Peers: peers }) => (peers ?? []).map(peerLine).join(""),
+  }),
+} satisfies Commands;

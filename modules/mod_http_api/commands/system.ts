@@ -1,7 +1,5 @@
 /** What reaches out of the node into the system that it runs on. */
-import { stat } from "node:fs/promises";
 import { bytes, type Commands, defineCommand, type Option, raw, value } from "../command.ts";
-import { failure, NodeError } from "../node/errors.ts";
 import { ownPackage } from "../packages.ts";
 import { fields } from "../shape.ts";
 import { versionFacts } from "../version.ts";
@@ -12,14 +10,6 @@ const place = (what: string, ...aliases: readonly string[]) =>
     aliases,
     help: `Folder where ${what} are mounted; by default what the config says.`,
   }) as const satisfies Option;
-
-async function requireFolder(path: string): Promise<void> {
-  const found = await stat(path).catch((error: NodeJS.ErrnoException) => error.code);
-  if (found === "ENOENT") throw new NodeError(`mountpoint does not exist: ${path}`);
-  if (typeof found !== "object" || !found.isDirectory()) {
-    throw new NodeError(`fuse failed to access mountpoint ${path}`);
-  }
-}
 
 async function* howToUpdate(): AsyncGenerator<Uint8Array> {
   const { name, version } = await ownPackage();
@@ -38,13 +28,13 @@ export const commands = {
     returns: value(
       fields("Config", { IPFS: "string", IPNS: "string", FuseAllowOther: "bool", STORE: "string", NAME: "string" }),
     ),
-    async run({ options, node }): Promise<never> {
-      const { config } = node.repo;
-      if (node.offline) throw failure("OFFLINE_COMMAND");
-      await requireFolder(options["ipfs-path"] ?? config.value("Mounts.IPFS"));
-      await requireFolder(options["ipns-path"] ?? config.value("Mounts.IPNS"));
-      throw failure("NOT_YET", { command: "mount" });
+    async run({ options, node }) {
+      await node.network();
+      const { ipfs, ipns } = await node.mounts.mount({ ipfs: options["ipfs-path"], ipns: options["ipns-path"] });
+      // The last is false in the reference whatever the config says.
+      return { IPFS: ipfs, IPNS: ipns, FuseAllowOther: false, STORE: ipfs, NAME: ipns };
     },
+    text: ({ IPFS, IPNS }) => `IPFS mounted at: ${IPFS}\nIPNS mounted at: ${IPNS}\n`,
   }),
   update: defineCommand({
     help: "Tells how updates are had, and which version this is.",

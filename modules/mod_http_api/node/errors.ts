@@ -25,6 +25,9 @@ export const failures = {
   STORE_FULL:
     "the block store cannot write to {path}: {reason}; free space or move the repo, what was answered is safe",
   STORE_BROKEN: "the block store at {path} cannot be read: {reason}",
+  LEVELS_HELD: "{path} is in use by another program: end it first",
+  LEVELS_BROKEN:
+    "what go-ipfs has pinned cannot be read from {path}: {reason}. Nothing was changed; let go-ipfs 0.9 open the repo, which mends its database, or put back a copy of that folder",
   FILESTORE_OFF: "filestore is not enabled, see https://git.io/vNItf",
   REFERENCE_BROKEN: "{reason}",
   URLSTORE_OFF: "urlstore is not enabled",
@@ -33,6 +36,7 @@ export const failures = {
   // Features that need what this node does not have at the moment
   OFFLINE: "this action must be run in online mode, try running 'ipfs daemon' first",
   OFFLINE_COMMAND: "this command must be run in online mode. Try running 'ipfs daemon' first",
+  PUBSUB_OFF: "experimental pubsub feature not enabled. Run daemon with --enable-pubsub-experiment to use.",
   NOT_YET: "the command {command} does not work yet in this version of modhost",
 } as const satisfies Record<string, string>;
 

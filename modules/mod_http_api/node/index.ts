@@ -1,42 +1,44 @@
 /** The node behind the commands. It works without HTTP: `import { createNode } from "modhost/node"`. */
-import { readdir, stat } from "node:fs/promises";
-import { join } from "node:path";
+import { readdir, rm, stat } from "node:fs/promises";
+import { dirname, join } from "node:path";
+import type { CID } from "multiformats/cid";
 import { Blocks, type ReadOptions } from "./blocks/blocks.ts";
-import { openSegmentStore } from "./blocks/segments/store.ts";
-import type { BlockStore } from "./blocks/store.ts";
 import { nodeReader, type ReadBlock } from "./dag/reader.ts";
-import { failure } from "./errors.ts";
+import { type FailureCode, type FailureKind, failure, failures, NodeError } from "./errors.ts";
 import { Namespace } from "./files/namespace.ts";
 import { Filestore, filestoreSettings } from "./filestore/filestore.ts";
 import type { Vault } from "./ingest/ingest.ts";
 import { Keystore } from "./keys/keystore.ts";
 import { SharedLock } from "./lock.ts";
 import { NodeLog } from "./log.ts";
-import { openLmdbMetadata } from "./metadata/lmdb.ts";
 import type { MetadataStore } from "./metadata/store.ts";
+import { Mounts, unmountStale } from "./mount/mounts.ts";
+import { Names } from "./names/names.ts";
+import type { RecordOptions } from "./names/resolver.ts";
+import type { Network } from "./network.ts";
 import { type ContentPath, parsePath } from "./path/path.ts";
 import { type Resolved, resolvePath } from "./path/resolve.ts";
 import { collectGarbage, type NotRemoved, type Removed } from "./pins/collect.ts";
 import { Pins } from "./pins/pins.ts";
+import { Queue } from "./queue.ts";
+import { RemotePins } from "./remote_pins/remote_pins.ts";
 import { openRepo, type Repo, type RepoOptions } from "./repo/repo.ts";
 import { seed } from "./seed.ts";
 import { parseSize } from "./size.ts";
+import type { Stores } from "./stores/engines.ts";
+import { openStores } from "./stores/open.ts";
 
 export { ingest } from "./ingest/ingest.ts";
 export { addSettings } from "./ingest/settings.ts";
+export { type MigrationOptions, type MigrationProgress, migrateRepo } from "./migrate/migrate.ts";
 export type { ConfigChange, ConfigFile } from "./repo/config.ts";
 export type { Identity } from "./repo/identity.ts";
 export { openFile } from "./unixfs/open.ts";
 export { readFile } from "./unixfs/read.ts";
-export type { ContentPath, Repo, Resolved };
+export type { ContentPath, Repo, Resolved, Stores };
 
-/** From a path below /ipns to one below /ipfs or /ipld. */
-export type ResolveName = (path: ContentPath, options: ReadOptions) => Promise<ContentPath>;
-
-export interface Stores {
-  readonly blocks: BlockStore;
-  readonly metadata: MetadataStore;
-}
+/** The reference has two texts; most commands use the first. */
+export type OfflineCode = Extract<FailureCode, "OFFLINE_COMMAND" | "OFFLINE">;
 
 export interface NodeOptions extends RepoOptions {
   /** Folder of the repo. */
@@ -45,9 +47,11 @@ export interface NodeOptions extends RepoOptions {
   readonly offline?: boolean | undefined;
   /** Opens other stores than those of the repo; the node closes them. */
   readonly stores?: (repo: Repo) => Promise<Stores>;
-  /** What a name stands for; without it paths below /ipns are refused with OFFLINE. */
-  readonly resolveName?: ResolveName | undefined;
-  /** Told in a sentence of what was put right while the stores were opened. */
+  /** Messages are published and subscribed to; not unless this is true. */
+  readonly pubsub?: boolean | undefined;
+  /** Names are published and followed over publish and subscribe, too, where that is on. */
+  readonly namesOverPubsub?: boolean | undefined;
+  /** Told in a sentence of what was put right while the stores were opened, and of what the network cannot do. */
   readonly onNotice?: (sentence: string) => void;
 }
 
@@ -64,23 +68,45 @@ export interface Node {
   readonly filestore: Filestore | undefined;
   /** To add to this node so that blocks are stored, even if the filestore refers to them. */
   readonly direct: Vault;
+  /** Folder for what is too much for memory while a call goes on; empty otherwise. */
+  readonly scratch: string;
   /** The keys of names, but for the node's own. */
   readonly keys: Keystore;
+  readonly names: Names;
+  /** Pins at services. */
+  readonly remotePins: RemotePins;
+  /** The node as folders of this machine. */
+  readonly mounts: Mounts;
   /** Garbage collection holds it exclusively; whoever puts blocks and pins them holds a share meanwhile. */
   readonly lock: SharedLock;
   readonly log: NodeLog;
   /** It was told to stay without a network. */
   readonly offline: boolean;
-  /** The network is in use. */
+  /** The network is in use, or is being opened. */
   readonly online: boolean;
+  /**
+   * Opens the network in the way that the configuration says; resolves when that is done, at once when `offline`. Only
+   * then does the node talk to others. May be called again, also when it failed.
+   *
+   * @throws NodeError of a configuration that says what cannot be
+   */
+  goOnline(): Promise<void>;
+  /**
+   * The network, once it is open. `refusal` says whose fault it is that there is none, `text` with which words.
+   *
+   * @throws NodeError while the node is offline
+   */
+  network(refusal?: FailureKind, text?: OfflineCode): Promise<Network>;
   /**
    * From the text of a content path to the block that it leads to.
    *
-   * @throws NodeError with the reference's texts: invalid paths, missing links, names while offline
+   * @throws NodeError with the reference's texts: invalid paths, missing links, names that nobody knows
    */
-  resolve(path: string, options?: ReadOptions): Promise<Resolved>;
+  resolve(path: string, options?: ReadOptions & RecordOptions): Promise<Resolved>;
   /** Reads blocks for one call, from the network too unless `offline`. A missing block rejects with NODE_NOT_FOUND. */
   reader(options?: ReadOptions): ReadBlock;
+  /** Has others told that what lies below these blocks can be had here: in the background, if the node is online. */
+  announce(roots: readonly CID[]): void;
   /** Resolves when all that was put before is on the disk: to be awaited before a final answer. */
   sync(): Promise<void>;
   stat(): Promise<NodeStat>;
@@ -112,13 +138,20 @@ export async function createNode(options: NodeOptions): Promise<Node> {
   const repo = await openRepo(options.repo, options);
   const closing: (() => Promise<void>)[] = [() => repo.close()];
   try {
-    const { blocks, metadata } = await (options.stores ?? ((own) => openStores(own, options)))(repo);
+    await unmountStale(repo);
+    const { blocks, metadata } = await (options.stores ?? ((own) => openStores(own, options.onNotice)))(repo);
     closing.unshift(
       () => blocks.close(),
       () => metadata.close(),
     );
     const node = new LocalNode(repo, { blocks, metadata }, options, closing);
-    closing.unshift(() => node.files.close());
+    closing.unshift(
+      () => node.mounts.unmount(),
+      () => node.goOffline(),
+      () => node.files.close(),
+    );
+    // What a killed process may have left.
+    await rm(node.scratch, { recursive: true, force: true });
     await seed(node);
     return node;
   } catch (error) {
@@ -127,17 +160,7 @@ export async function createNode(options: NodeOptions): Promise<Node> {
   }
 }
 
-async function openStores({ stores }: Repo, { onNotice }: NodeOptions): Promise<Stores> {
-  // A damaged block is never handed on: checking happens on the thread pool, beside the reading of the next ones.
-  const notice = onNotice === undefined ? {} : { onNotice };
-  const blocks = await openSegmentStore(stores.blocks, { verifyOnRead: true, ...notice });
-  try {
-    return { blocks, metadata: await openLmdbMetadata(stores.metadata) };
-  } catch (error) {
-    await blocks.close();
-    throw error;
-  }
-}
+const scratchOf = ({ stores }: Repo): string => join(dirname(stores.metadata), "scratch");
 
 /** One after the other, all of them whatever fails; then the first failure. */
 async function closeAll(steps: readonly (() => Promise<void>)[]): Promise<void> {
@@ -154,12 +177,19 @@ class LocalNode implements Node {
   readonly files: Namespace;
   readonly filestore: Filestore | undefined;
   readonly direct: Vault;
+  readonly scratch: string;
   readonly keys: Keystore;
   readonly lock = new SharedLock();
   readonly log = new NodeLog();
   readonly offline: boolean;
-  readonly #resolveName: ResolveName | undefined;
+  readonly names: Names;
+  readonly remotePins: RemotePins;
+  readonly mounts: Mounts;
+  readonly #pubsub: boolean;
+  readonly #namesOverPubsub: boolean;
+  readonly #onNotice: NodeOptions["onNotice"];
   readonly #closing: readonly (() => Promise<void>)[];
+  #network: Promise<Network> | undefined;
   #closed: Promise<void> | undefined;
 
   constructor(
@@ -174,29 +204,97 @@ class LocalNode implements Node {
     this.blocks = new Blocks(this.filestore ?? blocks);
     this.blocks.hashOnRead = repo.config.value("Datastore.HashOnRead");
     this.metadata = metadata;
-    this.pins = new Pins(this.blocks, metadata);
+    this.pins = new Pins(this.blocks, metadata, this.lock);
     const sharded = () => repo.config.value("Experimental.ShardingEnabled");
     this.files = new Namespace({ blocks: this.blocks, metadata, lock: this.lock, sharded, log: this.log });
-    const { pins, lock } = this;
-    this.direct = this.filestore ? { blocks: new Blocks(blocks), pins, lock, sync: () => this.sync() } : this;
+    this.scratch = scratchOf(repo);
+    const { pins, lock, scratch } = this;
+    const sync = () => this.sync();
+    const announce = (roots: readonly CID[]) => this.announce(roots);
+    this.direct = this.filestore ? { blocks: new Blocks(blocks), pins, lock, scratch, sync, announce } : this;
     this.keys = new Keystore(join(repo.path, "keystore"), repo.identity.peerId);
     this.offline = options.offline ?? false;
-    this.#resolveName = options.resolveName;
+    this.names = new Names({
+      repo,
+      metadata,
+      keys: this.keys,
+      log: this.log,
+      kept: (key) => this.#keptFor(key),
+      opened: async () => this.#network?.catch(() => undefined),
+    });
+    const peers = async () => (await this.#network?.catch(() => undefined))?.peers;
+    this.remotePins = new RemotePins({ config: repo.config, log: this.log, peers });
+    this.mounts = new Mounts({
+      ...{ repo, metadata, sharded, lock, blocks: this.blocks, log: this.log, names: this.names },
+      reader: (reading) => this.reader(reading),
+      keys: () => this.keys.list(),
+      blockAt: async (path) => (await this.resolve(path)).cid,
+    });
+    this.#pubsub = options.pubsub ?? false;
+    this.#namesOverPubsub = options.namesOverPubsub ?? false;
+    this.#onNotice = options.onNotice;
     this.#closing = closing;
   }
 
   get online(): boolean {
-    return this.blocks.source !== undefined;
+    return this.#network !== undefined;
   }
 
-  async resolve(path: string, options: ReadOptions = {}): Promise<Resolved> {
+  async goOnline(): Promise<void> {
+    if (this.offline) return;
+    if (this.#closed !== undefined) throw failure("STORE_CLOSED");
+    this.#network ??= this.#open();
+    await this.#network;
+  }
+
+  async #open(): Promise<Network> {
+    try {
+      // Loaded here alone: a node that stays offline does not pay for it.
+      const { openNetwork } = await import("./network.ts");
+      const { repo, blocks, metadata, pins, names, log } = this;
+      const [pubsub, namesOverPubsub, onNotice] = [this.#pubsub, this.#namesOverPubsub, this.#onNotice];
+      const parts = { repo, blocks, metadata, pins, names, pubsub, namesOverPubsub, log, onNotice };
+      const network = await openNetwork(parts);
+      this.blocks.source = network.exchange;
+      return network;
+    } catch (error) {
+      this.#network = undefined;
+      throw error;
+    }
+  }
+
+  async network(kind: FailureKind = "failure", code: OfflineCode = "OFFLINE_COMMAND"): Promise<Network> {
+    if (this.#network === undefined) throw new NodeError(failures[code], { code, kind });
+    return this.#network;
+  }
+
+  announce(roots: readonly CID[]): void {
+    this.#network?.then(({ routing }) => routing.announce(roots)).catch(() => undefined);
+  }
+
+  async goOffline(): Promise<void> {
+    const network = await this.#network?.catch(() => undefined);
+    this.blocks.source = undefined;
+    await network?.close();
+  }
+
+  async resolve(path: string, options: ReadOptions & RecordOptions = {}): Promise<Resolved> {
     const parsed = parsePath(path);
     return resolvePath(parsed.namespace === "ipns" ? await this.#named(parsed, options) : parsed, this.reader(options));
   }
 
-  async #named(path: ContentPath, options: ReadOptions): Promise<ContentPath> {
-    if (this.#resolveName === undefined) throw failure("OFFLINE");
-    return this.#resolveName(path, options);
+  async #named({ root, segments }: ContentPath, options: RecordOptions): Promise<ContentPath> {
+    const { signal, offline, count, timeout } = options;
+    const path = await this.names.resolve(root, { signal, offline, count, timeout });
+    return parsePath([path, ...segments].join("/"));
+  }
+
+  /** A record that the routing system keeps here for others. */
+  async #keptFor(key: Uint8Array): Promise<Uint8Array | undefined> {
+    const network = await this.#network?.catch(() => undefined);
+    if (network !== undefined) return network.routing.kept(key);
+    const { Records } = await import("./routing/records.ts");
+    return new Records({ metadata: this.metadata, self: this.repo.identity.peerId }).value(key);
   }
 
   reader(options: ReadOptions = {}): ReadBlock {
@@ -223,11 +321,31 @@ class LocalNode implements Node {
   }
 
   async *collect(signal?: AbortSignal): AsyncGenerator<Removed | NotRemoved, void, undefined> {
-    const release = await this.lock.exclude(signal);
+    const told = new Queue<Removed | NotRemoved>();
+    const leaving = new AbortController();
+    const over = this.#collect(told, AbortSignal.any([leaving.signal, ...(signal ? [signal] : [])]));
     try {
-      yield* collectGarbage(this.blocks, this.pins, { signal, partial: await this.files.roots() });
+      yield* told;
     } finally {
-      release();
+      leaving.abort();
+      await over;
+    }
+  }
+
+  /** At its own pace: whoever reads slowly keeps nobody from writing. Never rejects. */
+  async #collect(told: Queue<Removed | NotRemoved>, signal: AbortSignal): Promise<void> {
+    try {
+      const release = await this.lock.exclude(signal);
+      try {
+        const partial = [...(await this.files.roots()), ...(await this.mounts.roots())];
+        await collectGarbage(this.blocks, this.pins, (result) => told.put(result), { signal, partial });
+      } finally {
+        release();
+      }
+      await this.blocks.store.compact(signal);
+      told.end();
+    } catch (reason) {
+      told.fail(reason);
     }
   }
 

@@ -10,6 +10,8 @@ export type Release = () => void;
 export class SharedLock {
   #shared = 0;
   #exclusive = false;
+  /** How often it was held exclusively. */
+  #exclusions = 0;
   readonly #waiting: { readonly exclusive: boolean; readonly enter: () => void }[] = [];
 
   /** Somebody wants it exclusively: who holds it for long should let go and take it again. */
@@ -23,6 +25,34 @@ export class SharedLock {
 
   exclude(signal?: AbortSignal): Promise<Release> {
     return this.#take(true, signal);
+  }
+
+  /** What `run` gives, with a share of the lock while it runs. */
+  async sharing<T>(run: () => Promise<T>, signal?: AbortSignal): Promise<T> {
+    const release = await this.share(signal);
+    try {
+      return await run();
+    } finally {
+      release();
+    }
+  }
+
+  /**
+   * `work` without the lock, so that it may take as long as it likes, then `finish` with a share of it. When somebody had
+   * it exclusively meanwhile, what `work` found may be gone: both begin anew.
+   */
+  async undisturbed<T>(work: () => Promise<void>, finish: () => Promise<T>, signal?: AbortSignal): Promise<T> {
+    for (;;) {
+      // Who has it exclusively now is waited for.
+      (await this.share(signal))();
+      const before = this.#exclusions;
+      await work();
+      const finished = await this.sharing(
+        async () => (this.#exclusions === before ? { result: await finish() } : undefined),
+        signal,
+      );
+      if (finished !== undefined) return finished.result;
+    }
   }
 
   async #take(exclusive: boolean, signal: AbortSignal | undefined): Promise<Release> {
@@ -63,8 +93,12 @@ export class SharedLock {
   }
 
   #enter(exclusive: boolean): void {
-    if (exclusive) this.#exclusive = true;
-    else this.#shared += 1;
+    if (!exclusive) {
+      this.#shared += 1;
+      return;
+    }
+    this.#exclusive = true;
+    this.#exclusions += 1;
   }
 
   #admit(): void {

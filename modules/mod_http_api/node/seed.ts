@@ -1,25 +1,30 @@
-/** What a fresh repo holds: the empty directory, pinned. */
+/** What a fresh repo holds: the empty directory, pinned, for which its own name stands. */
 import type { Blocks } from "./blocks/blocks.ts";
 import type { Block } from "./blocks/store.ts";
+import { self } from "./keys/keystore.ts";
 import type { MetadataStore } from "./metadata/store.ts";
+import type { Names } from "./names/names.ts";
 import type { Pins } from "./pins/pins.ts";
 import { defaultCid } from "./unixfs/build.ts";
 import { buildDirectory } from "./unixfs/directory.ts";
 
-const marker = "node/seeded";
+/** Is in the metadata when that was done, or need not be. */
+export const seededKey = "node/seeded";
 
 interface Ground {
   readonly blocks: Blocks;
   readonly metadata: MetadataStore;
   readonly pins: Pins;
+  readonly names: Names;
 }
 
 /** Once in the life of a repo, even if its making was cut short: what is unpinned later stays unpinned. */
-export async function seed({ blocks, metadata, pins }: Ground): Promise<void> {
-  if (await metadata.has(marker)) return;
+export async function seed({ blocks, metadata, pins, names }: Ground): Promise<void> {
+  if (await metadata.has(seededKey)) return;
   const put = (block: Block) => blocks.put([block]);
   const { cid } = await buildDirectory([], { ...defaultCid, sharded: false }, put);
   await blocks.store.sync();
   await pins.keep([cid]);
-  await metadata.transaction((writer) => writer.put(marker, new Uint8Array([1])));
+  await names.publish(await names.key(self), `/ipfs/${cid}`, { offline: true });
+  await metadata.transaction((writer) => writer.put(seededKey, new Uint8Array([1])));
 }

@@ -58,6 +58,40 @@ export function exchange(url: string, path: string, upload?: Upload): Promise<Re
   });
 }
 
+const keptText = 1000;
+
+/** Gives the text of a short answer, "" for a long one: of that nothing is kept, since keeping costs as much as sending. */
+function post(pool: Pool, { path, upload }: { readonly path: string; readonly upload?: Upload }): Promise<string> {
+  const headers = upload === undefined ? {} : { "content-type": upload.type };
+  const body = upload === undefined ? null : Buffer.concat([...upload.pieces()]);
+  return new Promise((resolve, reject) => {
+    let status = 0;
+    let text = "";
+    let length = 0;
+    pool.dispatch(
+      { method: "POST", path, headers, body },
+      {
+        onRequestStart() {},
+        onResponseStart(_controller, statusCode) {
+          status = statusCode;
+        },
+        onResponseData(_controller, chunk) {
+          length += chunk.length;
+          if (length < keptText) text += chunk.toString();
+        },
+        onResponseEnd(_controller, trailers) {
+          const failed = status !== 200 || trailers["x-stream-error"] !== undefined;
+          if (failed) reject(new Error(`${path} answered ${status}: ${trailers["x-stream-error"] ?? text}`));
+          else resolve(length < keptText ? text : "");
+        },
+        onResponseError(_controller, error) {
+          reject(error);
+        },
+      },
+    );
+  });
+}
+
 /** Runs the calls, `atOnce` at a time over as many connections; rejects at the first that is not answered with 200. */
 export async function inParallel(
   url: string,
@@ -69,16 +103,7 @@ export async function inParallel(
   const answers: string[] = [];
   const work = async () => {
     for (let next = waiting.next(); next.done !== true; next = waiting.next()) {
-      const { path, upload } = next.value;
-      const { statusCode, body } = await pool.request({
-        method: "POST",
-        path,
-        headers: upload === undefined ? {} : { "content-type": upload.type },
-        body: upload === undefined ? null : Buffer.concat([...upload.pieces()]),
-      });
-      const text = Buffer.from(await body.arrayBuffer());
-      if (statusCode !== 200) throw new Error(`${path} answered ${statusCode}: ${text}`);
-      answers.push(text.length < 1000 ? text.toString() : "");
+      answers.push(await post(pool, next.value));
     }
   };
   try {

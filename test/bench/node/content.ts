@@ -1,11 +1,22 @@
 /** Bodies for uploads: made while they are sent, different for each seed. */
+import { hash } from "node:crypto";
+import { encode as encodeCbor } from "@ipld/dag-cbor";
+import { CID } from "multiformats/cid";
+import { create } from "multiformats/hashes/digest";
+import { varintLength, writeVarint } from "../../../modules/mod_http_api/node/dag/pb.ts";
 import { keystream } from "../../support/content.ts";
 import type { Upload } from "./client.ts";
 
 const boundary = "----------------------------bench4096";
 const type = `multipart/form-data; boundary=${boundary}`;
 const end = Buffer.from(`--${boundary}--\r\n`);
+const none = Buffer.alloc(0);
 const newline = Buffer.from("\r\n");
+
+const raw = 0x55;
+const dagCbor = 0x71;
+const sha256 = 0x12;
+const blockSize = 256 * 1024;
 
 /** One file. */
 export function file(size: number, seed: number): Upload {
@@ -22,18 +33,16 @@ export function file(size: number, seed: number): Upload {
   };
 }
 
-/** A directory of `count` files of `size` bytes each. */
-export function tree(count: number, size: number, seed: number): Upload {
-  const folder = Buffer.from(
-    `--${boundary}\r\nContent-Disposition: form-data; name="file"; filename="tree"\r\nContent-Type: application/x-directory\r\n\r\n\r\n`,
-  );
-  const headers = Array.from({ length: count }, (_, at) => header(`tree%2Ff${at}`));
+/** Files of `size` bytes each: in a directory of that name, or each for itself. */
+export function files(count: number, size: number, seed: number, folder = ""): Upload {
+  const above = folder === "" ? none : header(folder, "application/x-directory", "\r\n");
+  const headers = Array.from({ length: count }, (_, at) => header(folder === "" ? `f${at}` : `${folder}%2Ff${at}`));
   const contents = Buffer.concat([...keystream(count * size, seed)]);
   return {
     type,
-    length: folder.length + headers.reduce((sum, { length }) => sum + length + size + newline.length, 0) + end.length,
+    length: above.length + headers.reduce((sum, { length }) => sum + length + size + newline.length, 0) + end.length,
     *pieces() {
-      yield folder;
+      yield above;
       // As clients do it: what is small goes out together.
       let held: Uint8Array[] = [];
       for (const [at, before] of headers.entries()) {
@@ -47,7 +56,64 @@ export function tree(count: number, size: number, seed: number): Upload {
   };
 }
 
-const header = (name: string) =>
+/** An archive with so many bytes in raw blocks, all of them links of its root. */
+export function archive(size: number, seed: number): Upload {
+  const before = header("archive");
+  const leaves = Array.from(pieces(size, seed), (bytes) => sectionHead(blockId(raw, bytes), bytes.length));
+  const root = encodeCbor(leaves.map(({ cid }) => cid));
+  const rootHead = sectionHead(blockId(dagCbor, root), root.length);
+  const start = encodeCbor({ roots: [rootHead.cid], version: 1 });
+  const front = Buffer.concat([before, varint(start.length), start, rootHead.bytes, root]);
+  return {
+    type,
+    length: leaves.reduce((sum, { bytes }) => sum + bytes.length, front.length + size + newline.length + end.length),
+    *pieces() {
+      yield front;
+      let at = 0;
+      for (const bytes of pieces(size, seed)) {
+        yield (leaves[at] as Section).bytes;
+        yield bytes;
+        at += 1;
+      }
+      yield newline;
+      yield end;
+    },
+  };
+}
+
+/** What stands in front of a block. */
+interface Section {
+  readonly cid: CID;
+  readonly bytes: Uint8Array;
+}
+
+const sectionHead = (cid: CID, length: number): Section => ({
+  cid,
+  bytes: Buffer.concat([varint(cid.bytes.length + length), cid.bytes]),
+});
+
+const blockId = (codec: number, bytes: Uint8Array): CID =>
+  CID.createV1(codec, create(sha256, hash("sha256", bytes, "buffer")));
+
+function varint(value: number): Uint8Array {
+  const bytes = new Uint8Array(varintLength(value));
+  writeVarint(bytes, 0, value);
+  return bytes;
+}
+
+/** Contents in blocks. */
+function* pieces(size: number, seed: number): Generator<Buffer, void, undefined> {
+  let held: Buffer[] = [];
+  for (const piece of keystream(size, seed)) {
+    held.push(piece);
+    if (held.reduce((sum, { length }) => sum + length, 0) < blockSize) continue;
+    yield Buffer.concat(held);
+    held = [];
+  }
+  if (held.length > 0) yield Buffer.concat(held);
+}
+
+const header = (name: string, kind = "application/octet-stream", content = "") =>
   Buffer.from(
-    `--${boundary}\r\nContent-Disposition: form-data; name="file"; filename="${name}"\r\nContent-Type: application/octet-stream\r\n\r\n`,
+    `--${boundary}\r\nContent-Disposition: form-data; name="file"; filename="${name}"\r\nContent-Type: ${kind}\r\n\r\n${content}`,
   );

@@ -1,11 +1,17 @@
 /** What every server is put through. */
 import { exchange, inParallel } from "./client.ts";
-import { file, tree } from "./content.ts";
+import { archive, file, files } from "./content.ts";
 
-export interface Setting {
-  readonly url: string;
+/** How much is done. */
+export interface Scale {
   /** Bytes of the large file. */
   readonly size: number;
+  /** What lists have at most; other counts follow from it. */
+  readonly entries: number;
+}
+
+export interface Setting extends Scale {
+  readonly url: string;
   /** Another one for each round: contents that were not seen before. */
   readonly seed: number;
 }
@@ -14,15 +20,18 @@ export interface Work {
   readonly name: string;
   readonly unit: string;
   /** How many units it is. */
-  amount(size: number): number;
+  amount(scale: Scale): number;
   /** Gives what is timed. */
   prepare(setting: Setting): Promise<() => Promise<unknown>>;
 }
 
 const mebibyte = 2 ** 20;
+const mebibytes = ({ size }: Scale) => size / mebibyte;
 const api = "/api/v0";
 const blockSize = 256 * 1024;
 const calls = { ranges: 1000, files: 5000, adds: 500, blocks: 500 } as const;
+
+const writes = ({ entries }: Scale) => entries / 10;
 
 /** The CID that an answer names last. */
 export function lastHash(text: string): string {
@@ -49,19 +58,49 @@ export const large: readonly Work[] = [
   {
     name: "add",
     unit: "MiB/s",
-    amount: (size) => size / mebibyte,
+    amount: mebibytes,
     prepare: async (setting) => () => addFile(setting),
   },
   {
     name: "cat",
     unit: "MiB/s",
-    amount: (size) => size / mebibyte,
+    amount: mebibytes,
     async prepare(setting) {
       const cid = await addFile(setting);
       return async () => {
         const { bytes } = await exchange(setting.url, `${api}/cat?arg=${cid}`);
         if (bytes < setting.size) throw new Error(`cat gave ${bytes} bytes of ${setting.size}`);
       };
+    },
+  },
+  {
+    name: "dag/import",
+    unit: "MiB/s",
+    amount: mebibytes,
+    async prepare({ url, size, seed }) {
+      const upload = archive(size, seed + 2000);
+      return () => exchange(url, `${api}/dag/import`, upload);
+    },
+  },
+  {
+    name: "dag/export",
+    unit: "MiB/s",
+    amount: mebibytes,
+    async prepare(setting) {
+      const cid = await addFile(setting);
+      return async () => {
+        const { bytes } = await exchange(setting.url, `${api}/dag/export?arg=${cid}`);
+        if (bytes < setting.size) throw new Error(`dag/export gave ${bytes} bytes of ${setting.size}`);
+      };
+    },
+  },
+  {
+    name: "files/write",
+    unit: "MiB/s",
+    amount: mebibytes,
+    prepare: async ({ url, size, seed }) => {
+      const upload = file(size, seed + 3000);
+      return () => exchange(url, `${api}/files/write?arg=/large-${seed}&create=true&truncate=true`, upload);
     },
   },
 ];
@@ -88,7 +127,7 @@ export const small: readonly Work[] = [
     unit: "files/s",
     amount: () => calls.files,
     async prepare({ url, seed }) {
-      const upload = tree(calls.files, 4096, seed + 1000);
+      const upload = files(calls.files, 4096, seed + 1000, "tree");
       return () => exchange(url, `${api}/add?progress=false`, upload);
     },
   },
@@ -101,6 +140,22 @@ export const small: readonly Work[] = [
         inParallel(
           url,
           times(calls.adds, (at) => ({ path: `${api}/add`, upload: file(1024, seed * 20_000 + at) })),
+        );
+    },
+  },
+  {
+    name: "small files/write, 8 at a time",
+    unit: "calls/s",
+    amount: writes,
+    async prepare({ url, seed, ...scale }) {
+      await inParallel(url, [{ path: `${api}/files/mkdir?arg=/small-${seed}` }]);
+      return () =>
+        inParallel(
+          url,
+          times(writes(scale), (at) => ({
+            path: `${api}/files/write?arg=/small-${seed}/${at}&create=true`,
+            upload: file(100, seed * 30_000 + at),
+          })),
         );
     },
   },

@@ -41,7 +41,7 @@ async function store(request: IncomingMessage): Promise<string> {
 }
 
 const server = createServer(async (request, response) => {
-  if (request.url?.startsWith("/api/v0/cat")) createReadStream(file).pipe(response);
+  if (/^\/api\/v0\/(cat|dag\/export)/.test(request.url ?? "")) createReadStream(file).pipe(response);
   else response.end(`{"Hash":"${await store(request)}"}\n`);
 });
 server.listen(0, "127.0.0.1", () => report((server.address() as AddressInfo).port));

@@ -163,12 +163,6 @@ describe("rpc: outcomes", () => {
     assert.equal(stderr, "modhost: blockservice: key not found\n");
   });
 
-  test("what does not work yet says so", async () => {
-    const { code, stderr } = await rpc(["pubsub", "ls"]);
-    assert.equal(code, 1);
-    assert.match(stderr, /pubsub\/ls does not work yet/);
-  });
-
   test("items that failed go to the standard error, and the call has failed", async () => {
     const converted = await rpc(["cid", "format", "-v=1", "-b=base32", hello, "nope"]);
     assert.equal(converted.code, 1);

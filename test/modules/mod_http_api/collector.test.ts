@@ -4,9 +4,13 @@ import { createTestHost, type TestHost } from "../../../core/testing/index.ts";
 
 const hour = 3600;
 
-/** A host by a clock of its own. */
+/** A host by a clock of its own, with nobody to ask for what was collected. */
 const start = (config: Record<string, unknown>) =>
-  createTestHost({ clock: "manual", modules: [], config: { modules_enabled: ["http", "http_api"], ...config } });
+  createTestHost({
+    clock: "manual",
+    modules: [],
+    config: { modules_enabled: ["http", "http_api"], api_offline: true, ...config },
+  });
 
 async function call<T>(host: TestHost, path: string, content?: string): Promise<T> {
   const body = content === undefined ? undefined : new FormData();

@@ -1,6 +1,5 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
-import { CommandLog } from "../../../modules/mod_http_api/command_log.ts";
 import { parseDuration } from "../../../modules/mod_http_api/node/go/duration.ts";
 import { goJson, quote } from "../../../modules/mod_http_api/node/go/text.ts";
 
@@ -27,6 +26,7 @@ describe("durations", () => {
     ["1s2", 'time: missing unit in duration "1s2"'],
     ["1x", 'time: unknown unit "x" in duration "1x"'],
     ["1s 2m", 'time: unknown unit "s " in duration "1s 2m"'],
+    ["1constructor", 'time: unknown unit "constructor" in duration "1constructor"'],
     ["2562048h", 'time: invalid duration "2562048h"'],
   ];
   for (const [text, message] of wrong)
@@ -51,50 +51,4 @@ test("JSON with what Go escapes", () => {
     '{"b":"\\u003c\\u003e\\u0026\\u2028\\u2029","a":[1,null,1e+21,1e-7]}',
   );
   assert.equal(goJson(undefined), "null");
-});
-
-describe("the log of commands", () => {
-  test("keeps what runs; what has ended goes now and then, or when it is told to", () => {
-    const log = new CommandLog();
-    const ends = Array.from({ length: 10 }, (_, at) => log.begin("add", [String(at)], {}));
-    ends[0]?.();
-    assert.deepEqual(
-      log
-        .list()
-        .map(({ id, end }) => [id, end !== undefined])
-        .slice(0, 2),
-      [
-        [1, false],
-        [2, false],
-      ],
-    );
-    ends[1]?.();
-    assert.equal(log.list().length, 9);
-    log.clear();
-    assert.equal(log.list().length, 8);
-  });
-
-  test("keeps what has ended for the time it is told", () => {
-    const log = new CommandLog();
-    log.keep(60_000);
-    for (let at = 0; at < 20; at += 1) log.begin("x", [], {})();
-    assert.equal(log.list().length, 20);
-    log.clear();
-    assert.equal(log.list().length, 0);
-  });
-
-  test("tells of starts and ends, once each", () => {
-    const log = new CommandLog();
-    const heard: unknown[] = [];
-    const stop = log.listen(({ command, end }) => heard.push([command, end !== undefined]));
-    const end = log.begin("a", [], {});
-    end();
-    end();
-    stop();
-    log.begin("b", [], {});
-    assert.deepEqual(heard, [
-      ["a", false],
-      ["a", true],
-    ]);
-  });
 });

@@ -17,6 +17,8 @@ export class BlockBatch {
   readonly #store: Sink;
   #blocks: Block[] = [];
   #bytes = 0;
+  /** Bytes of all that was added. */
+  total = 0;
   #running = new Set<Promise<void>>();
   #failure: { readonly reason: unknown } | undefined;
 
@@ -28,6 +30,7 @@ export class BlockBatch {
   readonly add = (block: Block): Promise<void> | undefined => {
     this.#blocks.push(block);
     this.#bytes += block.bytes.length;
+    this.total += block.bytes.length;
     return this.#blocks.length >= fullCount || this.#bytes >= fullBytes ? this.#put() : undefined;
   };
 

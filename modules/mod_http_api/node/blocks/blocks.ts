@@ -2,19 +2,25 @@
 import { CID } from "multiformats/cid";
 import { dagPb } from "../cid/codecs.ts";
 import { matches, requireAllowed, sha256 } from "../cid/hashes.ts";
-import { failure } from "../errors.ts";
+import { failure, NodeError } from "../errors.ts";
+import { Buffers } from "./buffers.ts";
 import type { Block, BlockStore } from "./store.ts";
 
 export interface ReadOptions {
   readonly signal?: AbortSignal | undefined;
   /** Look on this machine only. */
   readonly offline?: boolean | undefined;
+  /** See `BlockStore.get`: for those who hand blocks on and keep nothing of them. */
+  readonly buffers?: Buffers | undefined;
 }
 
 /** Where blocks come from that are not here. The node has one while it is online. */
 export interface BlockSource {
-  /** Resolves with verified bytes; rejects only when the signal does. */
-  fetch(cid: CID, signal: AbortSignal | undefined): Promise<Uint8Array>;
+  /**
+   * Resolves with verified bytes of a block that is stored from then on; rejects when the signal does, and when it cannot
+   * be stored. `buffers` as in `ReadOptions`.
+   */
+  fetch(cid: CID, signal: AbortSignal | undefined, buffers?: Buffers): Promise<Uint8Array>;
 }
 
 const identityCode = 0;
@@ -28,23 +34,31 @@ function twin(cid: CID): CID | undefined {
   return cid.version === 0 ? cid.toV1() : CID.createV0(multihash as Parameters<typeof CID.createV0>[0]);
 }
 
+function unlessFull(error: unknown): void {
+  if (!(error instanceof NodeError) || error.code !== "STORE_FULL") throw error;
+}
+
 /** Of storage section 2, "Block store", and conventions section 9, "Hash safety". */
 export class Blocks {
   readonly store: BlockStore;
   /** Set while the node is online. */
   source: BlockSource | undefined;
+  /** Told of blocks that were put, when they are to be seen: somebody may wait for them. */
+  onStored: ((blocks: readonly Block[]) => void) | undefined;
   /** Check every block that is read against its CID (`Datastore.HashOnRead`). */
   hashOnRead = false;
+  /** For readers who give blocks back. */
+  readonly buffers = new Buffers();
 
   constructor(store: BlockStore) {
     this.store = store;
   }
 
   /** The bytes of a block of this machine; undefined when it is not here. */
-  async find(cid: CID): Promise<Uint8Array | undefined> {
+  async find(cid: CID, buffers?: Buffers): Promise<Uint8Array | undefined> {
     requireAllowed(cid.multihash);
     if (cid.multihash.code === identityCode) return cid.multihash.digest;
-    const bytes = (await this.store.get(cid)) ?? (await this.#findTwin(cid));
+    const bytes = (await this.store.get(cid, buffers)) ?? (await this.#findTwin(cid));
     if (bytes !== undefined && this.hashOnRead && !(await matches(cid, bytes))) throw failure("BLOCK_MISMATCH");
     return bytes;
   }
@@ -53,7 +67,8 @@ export class Blocks {
   async #findTwin(cid: CID): Promise<Uint8Array | undefined> {
     const other = twin(cid);
     const bytes = other && (await this.store.get(other));
-    if (bytes !== undefined) await this.store.put([{ cid, bytes }]);
+    // On a full disk it can be read all the same.
+    if (bytes !== undefined) await this.store.put([{ cid, bytes }]).catch(unlessFull);
     return bytes;
   }
 
@@ -62,12 +77,12 @@ export class Blocks {
    *
    * @throws NodeError BLOCK_NOT_FOUND when it is neither here nor to be asked for elsewhere
    */
-  async get(cid: CID, { signal, offline }: ReadOptions = {}): Promise<Uint8Array> {
+  async get(cid: CID, { signal, offline, buffers }: ReadOptions = {}): Promise<Uint8Array> {
     signal?.throwIfAborted();
-    const here = await this.find(cid);
+    const here = await this.find(cid, buffers);
     if (here !== undefined) return here;
     if (offline || this.source === undefined) throw failure("BLOCK_NOT_FOUND");
-    return this.source.fetch(cid, signal);
+    return this.source.fetch(cid, signal, buffers);
   }
 
   /** Whether a block is on this machine, under this form or its twin. */
@@ -92,6 +107,8 @@ export class Blocks {
     for (const { cid } of blocks) requireAllowed(cid.multihash);
     const inlined = blocks.some(({ cid }) => cid.multihash.code === identityCode);
     const kept = inlined ? blocks.filter(({ cid }) => cid.multihash.code !== identityCode) : blocks;
-    if (kept.length > 0) await this.store.put(kept);
+    if (kept.length === 0) return;
+    await this.store.put(kept);
+    this.onStored?.(kept);
   }
 }

@@ -1,5 +1,6 @@
 /** The seam under everything that is kept: what a block store must do, whatever engine is behind it. */
 import type { CID } from "multiformats/cid";
+import type { Buffers } from "./buffers.ts";
 
 export interface Block {
   readonly cid: CID;
@@ -28,8 +29,14 @@ export interface Place {
  * with BLOCK_CORRUPT when bytes on disk cannot be those of the CID.
  */
 export interface BlockStore {
-  /** The bytes, not to be changed by the caller; undefined when this form is not stored. */
-  get(cid: CID): Promise<Uint8Array | undefined>;
+  /**
+   * The bytes, not to be changed by the caller; undefined when this form is not stored.
+   *
+   * `buffers` are for blocks that are handed on: the bytes may be in one of them, and the caller gives them back there,
+   * whether they are or not, when nobody needs them any more (or never); or they may be those that were read and checked
+   * within the last second.
+   */
+  get(cid: CID, buffers?: Buffers): Promise<Uint8Array | undefined>;
   /** True when this form is stored. */
   has(cid: CID): Promise<boolean>;
   /** Length in bytes; undefined when this form is not stored. */

@@ -3,13 +3,16 @@
  * that can be computed.
  */
 import { createHash, hash as hashOnce } from "node:crypto";
-import { createBLAKE2b, createKeccak, type IHasher } from "hash-wasm";
+import type { IHasher } from "hash-wasm";
 import type { CID, MultihashDigest } from "multiformats/cid";
 import { create as createDigest } from "multiformats/hashes/digest";
 import { failure, NodeError } from "../errors.ts";
 
-/** Bytes to digest. Small inputs are hashed at once, large ones may be hashed on another thread. */
-export type Digest = (bytes: Uint8Array) => Uint8Array | Promise<Uint8Array>;
+/**
+ * Bytes to digest. Small inputs are hashed at once, large ones may be hashed on another thread; `here`: on this one, which
+ * is less work on the whole, for those who have nothing else to do meanwhile.
+ */
+export type Digest = (bytes: Uint8Array, place?: "here") => Uint8Array | Promise<Uint8Array>;
 
 export interface HashFunction {
   readonly name: string;
@@ -24,6 +27,8 @@ export interface HashFunction {
 
 /** From here on a digest is computed on the thread pool: below, handing it over costs more than it saves. */
 const offThread = 64 * 1024;
+/** Longer ones would keep everybody else waiting. */
+const longestHere = 1024 * 1024;
 
 const subtle = (algorithm: string) => async (bytes: Uint8Array) =>
   new Uint8Array(await crypto.subtle.digest(algorithm, bytes as Uint8Array<ArrayBuffer>));
@@ -34,14 +39,17 @@ function openssl(algorithm: string, web?: string): Digest {
   const here = once(algorithm);
   if (web === undefined) return here;
   const there = subtle(web);
-  return (bytes) => (bytes.length < offThread ? here(bytes) : there(bytes));
+  return (bytes, place) => {
+    const limit = place === "here" ? longestHere + 1 : offThread;
+    return bytes.length < limit ? here(bytes) : there(bytes);
+  };
 }
 
-/** A WebAssembly hasher is made on first use and kept: it works at once from then on. */
-function wasm(make: () => Promise<IHasher>): Digest {
+/** A WebAssembly hasher is loaded on first use and kept: it works at once from then on. */
+function wasm(make: (library: typeof import("hash-wasm")) => Promise<IHasher>): Digest {
   let made: Promise<IHasher> | undefined;
   return async (bytes) => {
-    made ??= make();
+    made ??= import("hash-wasm").then(make);
     const hasher = await made;
     return hasher.init().update(bytes).digest("binary");
   };
@@ -67,15 +75,15 @@ const rows: readonly Row[] = [
   ["shake-128", 0x18, 32, false, shake("shake128", 32)],
   ["shake-256", 0x19, 64, true, shake("shake256", 64)],
   ["keccak-224", 0x1a, 28, true],
-  ["keccak-256", 0x1b, 32, true, wasm(() => createKeccak(256))],
+  ["keccak-256", 0x1b, 32, true, wasm(({ createKeccak }) => createKeccak(256))],
   ["keccak-384", 0x1c, 48, true],
-  ["keccak-512", 0x1d, 64, true, wasm(() => createKeccak(512))],
+  ["keccak-512", 0x1d, 64, true, wasm(({ createKeccak }) => createKeccak(512))],
   ["murmur3-128", 0x22, 4, false],
   ["dbl-sha2-256", 0x56, 32, true, doubleSha256],
   ["md5", 0xd5, 16, false, once("md5")],
   ["sha2-256-trunc254-padded", 0x1012, 32, false],
   ["x11", 0x1100, 64, false],
-  ...steps("blake2b", 0xb200, 64, (bytes) => wasm(() => createBLAKE2b(bytes * 8))),
+  ...steps("blake2b", 0xb200, 64, (bytes) => wasm(({ createBLAKE2b }) => createBLAKE2b(bytes * 8))),
   ...steps("blake2s", 0xb240, 32, (bytes) => (bytes === 32 ? openssl("blake2s256") : undefined)),
 ];
 
@@ -128,10 +136,10 @@ export async function multihash(entry: HashFunction, bytes: Uint8Array, length =
   return createDigest(entry.code, length < 0 ? digest : digest.subarray(0, length));
 }
 
-/** Whether bytes are those of a CID. False too for a hash function that is not known here. */
-export async function matches(cid: CID, bytes: Uint8Array): Promise<boolean> {
+/** Whether bytes are those of a CID. False too for a hash function that is not known here. See `Digest` for `place`. */
+export async function matches(cid: CID, bytes: Uint8Array, place?: "here"): Promise<boolean> {
   const { code, digest } = cid.multihash;
-  const made = await byCode.get(code)?.digest?.(bytes);
+  const made = await byCode.get(code)?.digest?.(bytes, place);
   return (
     made !== undefined && made.length >= digest.length && Buffer.compare(made.subarray(0, digest.length), digest) === 0
   );

@@ -1,39 +1,53 @@
-/** A set of CIDs that stays small: 16 bytes of each digest in one table, so that millions of blocks can be marked. */
+/** Sets of CIDs that stay small: 16 bytes of each digest in one table, so that millions of blocks can be marked. */
 import { hash } from "node:crypto";
 import type { CID } from "multiformats/cid";
 
 const keyWords = 4;
 const wholeDigest = 32;
+const leastPlaces = 1024;
 
-/**
- * Members are told apart by codec and 128 bits of a cryptographic digest; shorter or identity digests are hashed for
- * it. Twin forms (version 0 and 1 of one dag-pb block) are one member. Nothing is ever taken out.
- */
-export class CidSet {
-  #table = new Uint32Array(1024 * keyWords);
+/** Places for keys, open addressing; behind each key some words of its own. */
+class Table {
+  readonly #stride: number;
+  readonly #kindOf: (cid: CID) => number;
+  #words: Uint32Array;
   #size = 0;
   readonly #key = new Uint32Array(keyWords);
   readonly #keyBytes = new Uint8Array(this.#key.buffer);
+
+  /** `kindOf` tells CIDs of one multihash apart. */
+  constructor(ownWords: number, kindOf: (cid: CID) => number) {
+    this.#stride = keyWords + ownWords;
+    this.#kindOf = kindOf;
+    this.#words = new Uint32Array(leastPlaces * this.#stride);
+  }
 
   get size(): number {
     return this.#size;
   }
 
-  has(cid: CID): boolean {
+  /** Where the words of a CID are; undefined when it is not here. */
+  find(cid: CID): number | undefined {
     this.#read(cid);
-    const at = this.#find(this.#table);
-    return this.#used(this.#table, at);
+    const at = this.#place(this.#words);
+    return isUsed(this.#words, at) ? at + keyWords : undefined;
   }
 
-  /** True when it was not in the set before. */
-  add(cid: CID): boolean {
-    this.#read(cid);
-    const at = this.#find(this.#table);
-    if (this.#used(this.#table, at)) return false;
-    this.#table.set(this.#key, at);
+  /** Puts in the CID that was asked for last, and was not here. */
+  add(own?: number): void {
+    if ((this.#size + 1) * this.#stride * 3 > this.#words.length * 2) this.#grow();
+    const at = this.#place(this.#words);
+    this.#words.set(this.#key, at);
     this.#size += 1;
-    if (this.#size * keyWords * 3 > this.#table.length * 2) this.#grow();
-    return true;
+    if (own !== undefined) this.#words[at + keyWords] = own;
+  }
+
+  word(at: number): number {
+    return this.#words[at] as number;
+  }
+
+  setWord(at: number, word: number): void {
+    this.#words[at] = word;
   }
 
   #read(cid: CID): void {
@@ -41,38 +55,76 @@ export class CidSet {
     const trusted = code !== 0 && digest.length >= wholeDigest;
     const source = trusted ? digest : hash("sha256", cid.multihash.bytes, "buffer");
     this.#keyBytes.set(source.subarray(0, keyWords * 4));
-    this.#key[0] = (this.#key[0] as number) ^ Math.imul(cid.code, 0x9e3779b1);
+    this.#key[0] = (this.#key[0] as number) ^ Math.imul(this.#kindOf(cid), 0x9e3779b1);
     // All zero marks a free place.
-    if (this.#key.every((word) => word === 0)) this.#key[0] = 1;
-  }
-
-  #used(table: Uint32Array, at: number): boolean {
-    return table[at] !== 0 || table[at + 1] !== 0 || table[at + 2] !== 0 || table[at + 3] !== 0;
+    if (!isUsed(this.#key, 0)) this.#key[0] = 1;
   }
 
   /** Where the key is, or would be put. */
-  #find(table: Uint32Array): number {
+  #place(words: Uint32Array): number {
     const key = this.#key;
-    const places = table.length / keyWords;
-    let place = ((key[0] as number) ^ (key[1] as number)) >>> 0;
-    for (;;) {
-      const at = (place & (places - 1)) * keyWords;
-      if (!this.#used(table, at)) return at;
-      if (table[at] === key[0] && table[at + 1] === key[1] && table[at + 2] === key[2] && table[at + 3] === key[3]) {
+    const places = words.length / this.#stride;
+    for (let place = ((key[0] as number) ^ (key[1] as number)) >>> 0; ; place += 1) {
+      const at = (place & (places - 1)) * this.#stride;
+      if (!isUsed(words, at)) return at;
+      if (words[at] === key[0] && words[at + 1] === key[1] && words[at + 2] === key[2] && words[at + 3] === key[3]) {
         return at;
       }
-      place += 1;
     }
   }
 
   #grow(): void {
-    const old = this.#table;
-    const table = new Uint32Array(old.length * 2);
-    for (let at = 0; at < old.length; at += keyWords) {
-      if (!this.#used(old, at)) continue;
+    const old = this.#words;
+    const wanted = this.#key.slice();
+    const words = new Uint32Array(old.length * 2);
+    for (let at = 0; at < old.length; at += this.#stride) {
+      if (!isUsed(old, at)) continue;
       this.#key.set(old.subarray(at, at + keyWords));
-      table.set(this.#key, this.#find(table));
+      words.set(old.subarray(at, at + this.#stride), this.#place(words));
     }
-    this.#table = table;
+    this.#words = words;
+    this.#key.set(wanted);
+  }
+}
+
+const isUsed = (words: Uint32Array, at: number): boolean =>
+  words[at] !== 0 || words[at + 1] !== 0 || words[at + 2] !== 0 || words[at + 3] !== 0;
+
+/**
+ * Members are told apart by codec and 128 bits of a cryptographic digest; shorter or identity digests are hashed for
+ * it. Twin forms (version 0 and 1 of one dag-pb block) are one member. Nothing is ever taken out.
+ */
+export class CidSet {
+  readonly #table = new Table(0, ({ code }) => code);
+
+  get size(): number {
+    return this.#table.size;
+  }
+
+  has(cid: CID): boolean {
+    return this.#table.find(cid) !== undefined;
+  }
+
+  /** True when it was not in the set before. */
+  add(cid: CID): boolean {
+    if (this.has(cid)) return false;
+    this.#table.add();
+    return true;
+  }
+}
+
+/** A number from 0 to 2^32 - 1 for each of some CIDs; twin forms are two. */
+export class CidNumbers {
+  readonly #table = new Table(1, ({ code, version }) => code * 2 + version);
+
+  get(cid: CID): number | undefined {
+    const at = this.#table.find(cid);
+    return at === undefined ? undefined : this.#table.word(at);
+  }
+
+  set(cid: CID, number: number): void {
+    const at = this.#table.find(cid);
+    if (at === undefined) this.#table.add(number);
+    else this.#table.setWord(at, number);
   }
 }

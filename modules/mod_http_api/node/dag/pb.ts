@@ -42,8 +42,10 @@ export class FieldReader {
   #at = 0;
   /** Of the field read last. */
   field = 0;
+  /** Exact up to 2^53; `integer` is exact always. */
   number = 0;
   bytes: Uint8Array = empty;
+  #varintAt = 0;
 
   constructor(bytes: Uint8Array, message?: Message) {
     this.#bytes = bytes;
@@ -59,10 +61,22 @@ export class FieldReader {
     this.#check(wire);
     this.number = 0;
     this.bytes = empty;
+    this.#varintAt = this.#at;
     if (wire === wireVarint) this.number = this.#varint();
     else if (wire === wireBytes) this.bytes = this.#take(this.#varint());
     else this.#pass(wire);
     return true;
+  }
+
+  /** The varint of the field read last, as 64 bits without a sign. */
+  get integer(): bigint {
+    let value = 0n;
+    let shift = 0n;
+    for (let at = this.#varintAt; ; at += 1, shift += 7n) {
+      const byte = this.#bytes[at] ?? 0;
+      value |= BigInt(byte & 0x7f) << shift;
+      if (byte < 0x80) return BigInt.asUintN(64, value);
+    }
   }
 
   #check(wire: number): void {
@@ -96,6 +110,8 @@ export class FieldReader {
       if (byte === undefined) throw new NodeError("unexpected EOF");
       this.#at += 1;
       value += (byte & 0x7f) * scale;
+      // The tenth byte has one bit of the 64.
+      if (read === 9 && byte > 1) break;
       if (byte < 0x80) return value;
       scale *= 128;
     }

@@ -1,5 +1,6 @@
 /** Links of DAGs, one by one (storage section 3, "refs"). */
 import type { CID } from "multiformats/cid";
+import type { CidNumbers } from "../cid/set.ts";
 import { namedLinks } from "./links.ts";
 import type { ReadBlock } from "./reader.ts";
 
@@ -9,8 +10,8 @@ export interface RefsOptions {
   readonly unique: boolean;
   /** Below the root; negative: no limit. */
   readonly maxDepth: number;
-  /** CIDs met, with the least depth at which: give one map to several walks to list the links of all once. */
-  readonly met: Map<string, number>;
+  /** CIDs met, with the least depth at which: give one to several walks to list the links of all once. */
+  readonly met: CidNumbers;
   readonly signal?: AbortSignal | undefined;
 }
 
@@ -56,9 +57,8 @@ function visit(cid: CID, depth: number, { unique, maxDepth, met }: RefsOptions):
   if (limited && depth > maxDepth) return { list: false, follow: false };
   const follow = !limited || depth < maxDepth;
   if (!unique) return { list: true, follow };
-  const key = cid.toString();
-  const before = met.get(key);
+  const before = met.get(cid);
   if (before !== undefined && (!limited || before <= depth)) return { list: false, follow: false };
-  met.set(key, depth);
+  met.set(cid, depth);
   return { list: before === undefined, follow };
 }

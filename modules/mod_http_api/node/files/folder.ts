@@ -72,7 +72,9 @@ export class Folder {
 
   /** Names from the root. */
   get path(): string[] {
-    return this.parent === undefined ? [] : [...this.parent.path, this.name];
+    const names: string[] = [];
+    for (let folder: Folder = this; folder.parent !== undefined; folder = folder.parent) names.push(folder.name);
+    return names.reverse();
   }
 
   get settings(): CidSettings {
@@ -135,12 +137,22 @@ export class Folder {
     this.#change({ at: this.path, settings });
   }
 
-  /** Hands on what has changed in it and below. */
+  /** Hands on what has changed in it and below. No recursion: how deep a tree goes is its maker's choice. */
   async write(sink: BlockSink, settled: Settle[]): Promise<Built> {
+    const changed: Folder[] = [this];
+    for (const folder of changed) {
+      for (const name of folder.#dirty) changed.push(folder.#loaded.get(name) as Folder);
+    }
+    const made = new Map<Folder, Built>();
+    for (const folder of changed.reverse()) made.set(folder, await folder.#writeOver(made, sink, settled));
+    return made.get(this) as Built;
+  }
+
+  /** Those below it are in `made`. */
+  async #writeOver(made: ReadonlyMap<Folder, Built>, sink: BlockSink, settled: Settle[]): Promise<Built> {
     if (this.#built !== undefined) return this.#built;
     for (const name of this.#dirty) {
-      const below = this.#loaded.get(name) as Folder;
-      const { cid, size } = await below.write(sink, settled);
+      const { cid, size } = made.get(this.#loaded.get(name) as Folder) as Built;
       await this.find(name);
       this.#set({ name, cid, size });
     }
@@ -154,9 +166,12 @@ export class Folder {
 
   /** Lets go of all below that has no changes. */
   prune(): void {
-    for (const [name, folder] of this.#loaded) {
-      if (this.#dirty.has(name)) folder.prune();
-      else this.#loaded.delete(name);
+    const kept: Folder[] = [this];
+    for (const folder of kept) {
+      for (const [name, below] of folder.#loaded) {
+        if (folder.#dirty.has(name)) kept.push(below);
+        else folder.#loaded.delete(name);
+      }
     }
   }
 
@@ -179,13 +194,13 @@ export class Folder {
 
   /** Neither it nor what is above it is stored as it is now. */
   #touch(): void {
-    if (this.#built === undefined) return;
-    this.#built = undefined;
-    if (this.parent !== undefined) this.parent.#touchedBy(this.name);
-  }
-
-  #touchedBy(name: string): void {
-    this.#dirty.add(name);
-    this.#touch();
+    for (
+      let folder: Folder | undefined = this;
+      folder !== undefined && folder.#built !== undefined;
+      folder = folder.parent
+    ) {
+      folder.#built = undefined;
+      if (folder.parent !== undefined) folder.parent.#dirty.add(folder.name);
+    }
   }
 }

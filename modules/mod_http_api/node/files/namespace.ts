@@ -116,13 +116,8 @@ export class Namespace {
   }
 
   /** Runs with garbage collection kept out: what is stored meanwhile stays. */
-  async hold<T>(signal: AbortSignal | undefined, run: () => Promise<T>): Promise<T> {
-    const release = await this.#collection.share(signal);
-    try {
-      return await run();
-    } finally {
-      release();
-    }
+  hold<T>(signal: AbortSignal | undefined, run: () => Promise<T>): Promise<T> {
+    return this.#collection.sharing(run, signal);
   }
 
   /** One change, as `look` runs it. */
@@ -146,6 +141,16 @@ export class Namespace {
     const built = await folder.write(batch.add, settled);
     await batch.flush();
     for (const settle of settled) settle();
+    return built;
+  }
+
+  /** A directory with those of these names in it, one in the other; stored. */
+  async newDirectories(names: readonly string[], settings: CidSettings): Promise<Built> {
+    const batch = new BlockBatch(this.blocks);
+    const form = { ...settings, sharded: this.#sharded() };
+    let built = await buildDirectory([], form, batch.add);
+    for (const name of names.toReversed()) built = await buildDirectory([{ name, ...built }], form, batch.add);
+    await batch.flush();
     return built;
   }
 
@@ -237,7 +242,8 @@ export class Namespace {
       try {
         await redo(root, change);
       } catch (error) {
-        if (!(error instanceof NodeError) && !(error instanceof Absent)) throw error;
+        // What is only not here may be fetched: until then calls fail, and the change stays where it is kept.
+        if (!(error instanceof NodeError)) throw error;
         this.#log.write("mfs", "error", `a change in /${change.at.join("/")} is lost: ${error.message}`);
       }
     }
@@ -253,6 +259,6 @@ async function redo(root: Folder, change: Change): Promise<void> {
 }
 
 /** Of the form that the settings say; stored. */
-export function emptyDirectory(blocks: Blocks, settings: CidSettings): Promise<Built> {
+function emptyDirectory(blocks: Blocks, settings: CidSettings): Promise<Built> {
   return buildDirectory([], { ...settings, sharded: false }, (block) => blocks.put([block]));
 }

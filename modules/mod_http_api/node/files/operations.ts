@@ -8,7 +8,7 @@ import { duplicateEntry } from "../unixfs/directory.ts";
 import { cumulativeSize, treeNode } from "../unixfs/node.ts";
 import { type FileEntry, Folder, isMissing, kindOf, missing } from "./folder.ts";
 import { lookup, lookupFolder, slashed } from "./lookup.ts";
-import { type ChangeOptions, emptyDirectory, type Namespace } from "./namespace.ts";
+import type { ChangeOptions, Namespace } from "./namespace.ts";
 import { entryOf, isWithin, type NamespacePath, nameOf, parentOf } from "./path.ts";
 
 const existing = () => new NodeError("file already exists");
@@ -43,7 +43,7 @@ export interface MakeOptions extends ChangeOptions {
 
 export async function makeDirectory(files: Namespace, path: NamespacePath, options: MakeOptions): Promise<void> {
   if (path.segments.length > 0) {
-    await files.change(options, async (root) => void (await make(files, root, path, options)));
+    await files.change(options, (root) => make(files, root, path, options));
   } else if (!options.parents) {
     throw new NodeError("cannot create directory '/': Already exists");
   }
@@ -53,26 +53,22 @@ export async function makeDirectory(files: Namespace, path: NamespacePath, optio
 export async function make(
   files: Namespace,
   root: Folder,
-  path: NamespacePath,
+  { segments }: NamespacePath,
   { parents, settings }: Pick<MakeOptions, "parents" | "settings">,
-): Promise<Folder> {
+): Promise<void> {
   let folder = root;
-  for (const [at, name] of path.segments.entries()) {
-    const last = at === path.segments.length - 1;
+  for (const [at, name] of segments.entries()) {
+    const last = at === segments.length - 1;
     if ((await folder.find(name)) === undefined && (last || parents)) {
-      await folder.add({ name, ...(await emptyDirectory(files.blocks, settings ?? folder.settings)) });
-      folder = (await folder.child(name)) as Folder;
-      continue;
+      const made = await files.newDirectories(segments.slice(at + 1), settings ?? folder.settings);
+      return folder.add({ name, ...made });
     }
     const found = await folder.child(name);
     if (last && !(parents && found instanceof Folder)) throw existing();
-    if (!(found instanceof Folder)) {
-      throw new NodeError(`/${path.segments.slice(0, at + 1).join("/")} was not a directory`);
-    }
+    if (!(found instanceof Folder)) throw new NodeError(`/${segments.slice(0, at + 1).join("/")} was not a directory`);
     folder = found;
     if (last && settings !== undefined) folder.changeSettings(settings);
   }
-  return folder;
 }
 
 /** What is copied: a block, or what is at a path of the namespace; `text` is how it was named. */

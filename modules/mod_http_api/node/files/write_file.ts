@@ -30,6 +30,9 @@ export interface WriteOptions extends ChangeOptions {
   readonly settings: CidSettings | undefined;
 }
 
+/** Bytes. Less than that is synced with the change itself. */
+const mostUnsynced = 256 * 1024;
+
 const emptyFile = encodeUnixfs({ type: "File", filesize: 0 });
 
 /**
@@ -122,6 +125,8 @@ async function edit(
   await editor.append(content.rest());
   const built = await editor.finish();
   await batch.flush();
+  // What may not fit on the disk is there before the file leads to it: a write that fails changes nothing.
+  if (batch.total > mostUnsynced) await files.blocks.store.sync();
   return built;
 }
 

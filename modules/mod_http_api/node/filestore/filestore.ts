@@ -5,6 +5,7 @@
 import { dirname, isAbsolute, relative, resolve, sep } from "node:path";
 import type { CID } from "multiformats/cid";
 import { mapAhead } from "../ahead.ts";
+import type { Buffers } from "../blocks/buffers.ts";
 import type { Block, BlockStore, Place } from "../blocks/store.ts";
 import { matches } from "../cid/hashes.ts";
 import { compareNames } from "../dag/pb.ts";
@@ -59,8 +60,8 @@ export class Filestore implements BlockStore {
   }
 
   /** @throws CorruptReference when the bytes are not where they should be */
-  async get(cid: CID): Promise<Uint8Array | undefined> {
-    const bytes = await this.main.get(cid);
+  async get(cid: CID, buffers?: Buffers): Promise<Uint8Array | undefined> {
+    const bytes = await this.main.get(cid, buffers);
     if (bytes !== undefined) return bytes;
     const reference = await this.#references.get(cid);
     return reference && this.#read(cid, reference);

@@ -11,7 +11,9 @@ export interface ReferredBlock {
 }
 
 const prefix = "filestore/";
-const keyOf = (cid: CID) => prefix + cid.toString();
+
+/** Where the reference of a block is kept. */
+export const referenceKey = (cid: CID) => prefix + cid.toString();
 
 /** Only raw blocks can stand in a file as they are. */
 const mayBeReferred = ({ code }: CID) => code === raw;
@@ -25,25 +27,25 @@ export class References {
   }
 
   async get(cid: CID): Promise<Reference | undefined> {
-    const bytes = mayBeReferred(cid) ? await this.#metadata.get(keyOf(cid)) : undefined;
+    const bytes = mayBeReferred(cid) ? await this.#metadata.get(referenceKey(cid)) : undefined;
     return bytes && decodeReference(bytes);
   }
 
   async has(cid: CID): Promise<boolean> {
-    return mayBeReferred(cid) && this.#metadata.has(keyOf(cid));
+    return mayBeReferred(cid) && this.#metadata.has(referenceKey(cid));
   }
 
   async put(blocks: readonly ReferredBlock[]): Promise<void> {
     if (blocks.length === 0) return;
     await this.#metadata.transaction((writer) => {
-      for (const { cid, reference } of blocks) writer.put(keyOf(cid), encodeReference(reference));
+      for (const { cid, reference } of blocks) writer.put(referenceKey(cid), encodeReference(reference));
     });
   }
 
   /** True for each that was there. */
   async delete(cids: readonly CID[]): Promise<boolean[]> {
     if (!cids.some(mayBeReferred)) return cids.map(() => false);
-    return this.#metadata.transaction((writer) => cids.map((cid) => writer.delete(keyOf(cid))));
+    return this.#metadata.transaction((writer) => cids.map((cid) => writer.delete(referenceKey(cid))));
   }
 
   async *list(): AsyncGenerator<ReferredBlock, void, undefined> {

@@ -1,7 +1,7 @@
 /** Bytes that stand behind URLs. */
-import { getSystemErrorMessage } from "node:util";
 import { NodeError } from "../errors.ts";
 import { quote } from "../go/text.ts";
+import { webFailure } from "../web_failure.ts";
 
 export interface WebContent {
   readonly status: number;
@@ -31,28 +31,8 @@ export async function request(
     body,
   } = await fetch(url, { headers, signal: signal ?? null }).catch((error) => {
     signal?.throwIfAborted();
-    throw new NodeError(`Get ${quote(url)}: ${reasonOf(error)}`, { cause: error });
+    throw new NodeError(`Get ${quote(url)}: ${webFailure(error)}`, { cause: error });
   });
   const length = told.get("content-length");
   return { status, length: length === null ? undefined : Number(length), body: body ?? none() };
-}
-
-interface NetworkError extends Error {
-  readonly code?: string;
-  readonly errno?: number;
-  readonly syscall?: string;
-  readonly address?: string;
-  readonly port?: number;
-  readonly hostname?: string;
-}
-
-function reasonOf(error: Error): string {
-  const cause = (error.cause instanceof Error ? error.cause : error) as NetworkError;
-  const { code, errno, syscall, address, port, hostname } = cause;
-  if (code === "ENOTFOUND") return `dial tcp: lookup ${hostname}: no such host`;
-  if (syscall === "connect" && errno !== undefined && address !== undefined) {
-    const place = address.includes(":") ? `[${address}]` : address;
-    return `dial tcp ${place}:${port}: connect: ${getSystemErrorMessage(errno)}`;
-  }
-  return cause.message;
 }

@@ -3,16 +3,17 @@
 import { NodeError } from "../errors.ts";
 import { quote } from "./text.ts";
 
-const units: Readonly<Record<string, number>> = {
-  ns: 1e-6,
-  us: 1e-3,
-  µs: 1e-3,
-  μs: 1e-3,
-  ms: 1,
-  s: 1000,
-  m: 60_000,
-  h: 3_600_000,
-};
+/** In milliseconds. */
+const units: ReadonlyMap<string, number> = new Map([
+  ["ns", 1e-6],
+  ["us", 1e-3],
+  ["µs", 1e-3],
+  ["μs", 1e-3],
+  ["ms", 1],
+  ["s", 1000],
+  ["m", 60_000],
+  ["h", 3_600_000],
+]);
 
 /** Largest duration, in milliseconds: 63 bits of nanoseconds. */
 const most = 2 ** 63 / 1e6;
@@ -31,7 +32,7 @@ export function parseDuration(text: string): number {
     left = left.slice(whole.length);
     const unit = /^[^.0-9]*/.exec(left)?.[0] ?? "";
     if (unit === "") throw new NodeError(`time: missing unit in duration ${quote(text)}`);
-    const size = units[unit];
+    const size = units.get(unit);
     if (size === undefined) throw new NodeError(`time: unknown unit ${quote(unit)} in duration ${quote(text)}`);
     total += Number(number) * size;
     left = left.slice(unit.length);

@@ -6,6 +6,7 @@
  * inside a directory go out as they are built and say no more than that. Behind a root that waits for the disk further
  * entries are taken in; all roots that have come meanwhile share the next flush and the next transaction of pins.
  */
+import { tmpdir } from "node:os";
 import type { CID } from "multiformats/cid";
 import { BlockBatch } from "../blocks/batch.ts";
 import type { Blocks } from "../blocks/blocks.ts";
@@ -14,13 +15,18 @@ import type { Release, SharedLock } from "../lock.ts";
 import type { Pins } from "../pins/pins.ts";
 import { type AddEntry, type AddEvent, type AddSettings, addTree } from "../unixfs/add.ts";
 import type { BlockSink } from "../unixfs/build.ts";
+import { Tree } from "../unixfs/tree.ts";
 
 /** What of a node is needed to add to it. */
 export interface Vault {
   readonly blocks: Blocks;
   readonly pins: Pins;
   readonly lock: SharedLock;
+  /** Folder for what is too much for memory while an add goes on. */
+  readonly scratch: string;
   sync(): Promise<void>;
+  /** Hears of roots that are here in whole now: others may be told of them. */
+  announce?(roots: readonly CID[]): void;
 }
 
 export interface IngestOptions {
@@ -33,12 +39,16 @@ export interface IngestOptions {
 const mostHeld = 1024;
 
 /** Nothing is stored: what would come out. */
-export function rehearse(entries: AsyncIterable<AddEntry>, settings: AddSettings): AsyncIterable<AddEvent> {
+export function rehearse(
+  entries: AsyncIterable<AddEntry>,
+  settings: AddSettings,
+  scratch = tmpdir(),
+): AsyncIterable<AddEvent> {
   const sink: BlockSink = ({ cid }) => {
     requireAllowed(cid.multihash);
     return undefined;
   };
-  return addTree(entries, settings, sink);
+  return addTree(entries, settings, sink, new Tree(settings.sharded, scratch));
 }
 
 /**
@@ -53,10 +63,10 @@ export async function* ingest(
   settings: AddSettings,
   options: IngestOptions,
 ): AsyncGenerator<AddEvent, void, undefined> {
-  const session = new Session(vault, options);
+  const session = new Session(vault, settings, options);
   await session.enter();
   try {
-    yield* session.events(entries, settings);
+    yield* session.events(entries);
   } finally {
     await session.leave();
   }
@@ -64,10 +74,11 @@ export async function* ingest(
 
 class Session {
   readonly #vault: Vault;
+  readonly #settings: AddSettings;
   readonly #options: IngestOptions;
   readonly #batch: BlockBatch;
-  /** Built and not yet below a root that is told. */
-  readonly #building: CID[] = [];
+  /** Built and not yet below a root. */
+  readonly #tree: Tree;
   /** Events that wait to be told, in order. */
   readonly #held: AddEvent[] = [];
   /** So many of them may be told. */
@@ -81,15 +92,17 @@ class Session {
   #unguard: () => void = () => {};
   readonly #changed = new Signal();
 
-  constructor(vault: Vault, options: IngestOptions) {
+  constructor(vault: Vault, settings: AddSettings, options: IngestOptions) {
     this.#vault = vault;
+    this.#settings = settings;
     this.#options = options;
+    this.#tree = new Tree(settings.sharded, vault.scratch);
     this.#batch = new BlockBatch(vault.blocks);
   }
 
   async enter(): Promise<void> {
     this.#release = await this.#vault.lock.share(this.#options.signal);
-    this.#unguard = this.#vault.pins.guard(() => this.#building);
+    this.#unguard = this.#vault.pins.guard(() => this.#guarded());
   }
 
   async leave(): Promise<void> {
@@ -104,8 +117,8 @@ class Session {
     }
   }
 
-  async *events(entries: AsyncIterable<AddEntry>, settings: AddSettings): AsyncGenerator<AddEvent, void, undefined> {
-    this.#pumping = this.#pump(entries, settings);
+  async *events(entries: AsyncIterable<AddEntry>): AsyncGenerator<AddEvent, void, undefined> {
+    this.#pumping = this.#pump(entries);
     for (;;) {
       if (this.#free > 0) {
         this.#free -= 1;
@@ -122,9 +135,9 @@ class Session {
   }
 
   /** Takes entries in. Never rejects. */
-  async #pump(entries: AsyncIterable<AddEntry>, settings: AddSettings): Promise<void> {
+  async #pump(entries: AsyncIterable<AddEntry>): Promise<void> {
     try {
-      for await (const event of addTree(entries, settings, this.#batch.add)) {
+      for await (const event of addTree(entries, this.#settings, this.#batch.add, this.#tree)) {
         this.#options.signal?.throwIfAborted();
         this.#hold(event);
         if (event.built !== undefined && this.#vault.lock.contended) await this.#giveWay();
@@ -140,7 +153,6 @@ class Session {
 
   #hold(event: AddEvent): void {
     this.#held.push(event);
-    if (event.built !== undefined) this.#building.push(event.built.cid);
     if (event.root === true) this.#committing ??= this.#commit();
     else if (this.#committing === undefined) this.#free = this.#held.length;
     this.#changed.tell();
@@ -151,15 +163,11 @@ class Session {
     try {
       while (this.#held.slice(this.#free).some(({ root }) => root)) {
         const events = this.#held.slice(this.#free);
-        const built = this.#building.length;
         const roots = events.flatMap((event) => (event.root === true && event.built ? [event.built.cid] : []));
         await this.#batch.flush();
         await this.#vault.sync();
         if (this.#options.pin) await this.#vault.pins.keep(roots);
-        // What was built behind the last root is not below it.
-        const last = events.findLastIndex(({ root }) => root);
-        const behind = events.slice(last + 1).filter((event) => event.built !== undefined).length;
-        this.#building.splice(0, built - behind);
+        this.#vault.announce?.(roots);
         this.#free += events.length;
         this.#changed.tell();
       }
@@ -170,6 +178,12 @@ class Session {
     }
     this.#committing = undefined;
     this.#changed.tell();
+  }
+
+  /** Roots that are not safe yet, and what is not below any. */
+  *#guarded(): Generator<CID, void, undefined> {
+    for (const { root, built } of this.#held) if (root === true && built !== undefined) yield built.cid;
+    yield* this.#tree.cids();
   }
 
   /** Lets a collection through. Nothing is on its way now but what is guarded. */

@@ -16,6 +16,7 @@ export async function storeBlocks(vault: Vault, blocks: readonly Block[], option
     await vault.sync();
     const last = blocks.at(-1);
     if (options.pin === true && last !== undefined) await vault.pins.keep([last.cid]);
+    if (last !== undefined) vault.announce?.([last.cid]);
   } finally {
     release();
   }

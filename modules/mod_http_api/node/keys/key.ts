@@ -13,6 +13,8 @@ export interface Key {
   readonly bytes: Uint8Array;
   /** The name that it signs. */
   readonly id: PeerId;
+  /** Protobuf of the public key. */
+  readonly publicKey: Uint8Array;
 }
 
 /** What a key is made from; `size` in bits, for RSA alone. */
@@ -50,7 +52,8 @@ export function decodeKey(bytes: Uint8Array): Key {
   const kind = kinds[type];
   if (kind === undefined) throw new NodeError("invalid or unsupported key type");
   const { secret = data, open } = kind(data);
-  return { bytes: protobuf(type, secret), id: idOf(protobuf(type, open)) };
+  const publicKey = protobuf(type, open);
+  return { bytes: protobuf(type, secret), id: peerIdOf(publicKey), publicKey };
 }
 
 /** The section of the configuration that makes a key the node's identity. */
@@ -84,7 +87,8 @@ function protobuf(type: number, data: Uint8Array): Uint8Array {
 const longestInline = 42;
 const identityCode = 0;
 
-function idOf(publicKey: Uint8Array): PeerId {
+/** @param publicKey its protobuf */
+export function peerIdOf(publicKey: Uint8Array): PeerId {
   if (publicKey.length <= longestInline) return peerIdFromMultihash(createDigest(identityCode, publicKey));
   return peerIdFromMultihash(createDigest(sha256.code, hash("sha256", publicKey, "buffer")));
 }

@@ -19,6 +19,8 @@ export const self = "self";
 
 const prefix = "key_";
 const fileMode = 0o400;
+/** Bytes of a file's name, on the file systems that there are. */
+const longestFile = 255;
 /** Files that are read at the same time. */
 const readAtOnce = 16;
 
@@ -93,7 +95,7 @@ export class Keystore {
     return this.#change(async () => {
       const key = await this.#require(was);
       if (was === now) return { name: now, id: key.id, overwritten: false };
-      requireName(now);
+      this.#requireName(now);
       const overwritten = (await this.#read(now)) !== undefined;
       if (overwritten && !force) throw new NodeError("key by that name already exists, refusing to overwrite");
       await rename(this.#path(was), this.#path(now));
@@ -115,7 +117,7 @@ export class Keystore {
   #add(name: string, key: Key): Promise<NamedKey> {
     return this.#change(async () => {
       await this.#requireFree(name);
-      requireName(name);
+      this.#requireName(name);
       await mkdir(this.#folder, { recursive: true, mode: 0o700 });
       await writeWhole(this.#path(name), key.bytes, fileMode);
       return { name, id: key.id };
@@ -143,6 +145,12 @@ export class Keystore {
     }
   }
 
+  /** Refuses what no file can be called. */
+  #requireName(name: string): void {
+    if (name === "") throw new NodeError("key name must be at least one character");
+    if (fileOf(name).length > longestFile) throw new NodeError(`open ${this.#path(name)}: file name too long`);
+  }
+
   #path(name: string): string {
     return join(this.#folder, fileOf(name));
   }
@@ -152,10 +160,6 @@ export class Keystore {
     this.#queue = done.catch(() => undefined);
     return done;
   }
-}
-
-function requireName(name: string): void {
-  if (name === "") throw new NodeError("key name must be at least one character");
 }
 
 /** A name that no file can have is that of none. */

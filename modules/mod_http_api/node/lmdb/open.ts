@@ -37,6 +37,14 @@ const tableNames = 8;
 const ending = new URL(import.meta.url).pathname.endsWith(".ts") ? "ts" : "js";
 const probe = fileURLToPath(new URL(`./probe.${ending}`, import.meta.url));
 
+/** How every environment is opened: see `openEnvironment`. */
+export const byteTables = {
+  overlappingSync: false,
+  eventTurnBatching: false,
+  encoding: "binary",
+  keyEncoding: "binary",
+} as const;
+
 /**
  * Opens the environment in a folder, which is made when missing.
  *
@@ -60,10 +68,7 @@ export async function openEnvironment(folder: string): Promise<Environment> {
     path: folder,
     noSubdir: false,
     maxDbs: tableNames,
-    overlappingSync: false,
-    eventTurnBatching: false,
-    encoding: "binary",
-    keyEncoding: "binary",
+    ...byteTables,
   });
   if (found === undefined) await syncNames(folder);
   return {

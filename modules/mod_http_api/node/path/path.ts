@@ -2,6 +2,7 @@
 import type { CID } from "multiformats/cid";
 import { parseCid } from "../cid/text.ts";
 import { NodeError } from "../errors.ts";
+import { quote } from "../go/text.ts";
 
 export type Namespace = "ipfs" | "ipld" | "ipns";
 
@@ -21,7 +22,7 @@ const neutral: ReadonlyMap<string, Namespace> = new Map([
   ["name", "ipns"],
 ]);
 
-const invalid = (text: string, reason: string) => new NodeError(`invalid path "${text}": ${reason}`);
+const invalid = (text: string, reason: string) => new NodeError(`invalid path ${quote(text)}: ${reason}`);
 
 /** Components without empty ones and `.`, `..` resolved, as Go cleans paths. */
 export function clean(parts: readonly string[]): string[] {
@@ -40,11 +41,21 @@ export function parsePath(text: string): ContentPath {
   if (parts.length < 3) throw invalid(text, "path does not begin with '/'");
   const word = parts[1] as string;
   const namespace = neutral.get(word) ?? (word as Namespace);
-  if (!namespaces.has(namespace)) throw invalid(text, `unknown namespace "${word}"`);
+  if (!namespaces.has(namespace)) throw invalid(text, `unknown namespace ${quote(word)}`);
   const root = parts[2] as string;
   if (root === "") throw invalid(text, "not enough path components");
   if (namespace !== "ipns") rootCid(text, root, "invalid CID: ");
-  return whole(namespace, parts.slice(2));
+  return whole(text, namespace, parts.slice(2));
+}
+
+/**
+ * The path in its full form, and otherwise as it is written: slashes at its end too.
+ *
+ * @throws NodeError as `parsePath`
+ */
+export function wholePath(text: string): string {
+  const { namespace } = parsePath(text);
+  return text.startsWith("/") ? text.replace(/^\/[^/]*/, `/${namespace}`) : `/ipfs/${text}`;
 }
 
 /** `CID` or `CID/a/b`. */
@@ -52,11 +63,15 @@ function bare(text: string, parts: readonly string[]): ContentPath {
   const root = parts[0] as string;
   if (text === "") throw invalid(text, "path does not begin with '/'");
   rootCid(text, root, "");
-  return whole("ipfs", parts);
+  return whole(`/ipfs/${text}`, "ipfs", parts);
 }
 
-function whole(namespace: Namespace, parts: readonly string[]): ContentPath {
-  const [root = "", ...segments] = clean(parts);
+/** What is checked already may be gone when the path is clean: `..` climbs over its root. */
+function whole(text: string, namespace: Namespace, parts: readonly string[]): ContentPath {
+  const [space = "", root, ...segments] = clean([namespace, ...parts]);
+  if (space !== namespace) throw new NodeError(`unsupported path namespace: ${space}`);
+  if (root === undefined) throw invalid(text, namespace === "ipns" ? "ipns path missing IPNS ID" : "empty");
+  if (namespace !== "ipns" && root !== parts[0]) rootCid(text, root, "invalid CID: ");
   return { namespace, root, segments, text: ["", namespace, root, ...segments].join("/") };
 }
 

@@ -7,6 +7,7 @@ import { isCid, valueIn } from "../dag/model.ts";
 import { decodePb } from "../dag/pb.ts";
 import type { ReadBlock } from "../dag/reader.ts";
 import { NodeError } from "../errors.ts";
+import { quote } from "../go/text.ts";
 import { lookup } from "../unixfs/list.ts";
 import { treeNode } from "../unixfs/node.ts";
 import type { ContentPath, Namespace } from "./path.ts";
@@ -29,7 +30,7 @@ async function stepPb(cid: CID, bytes: Uint8Array, name: string, read: ReadBlock
     tree?.unixfs.type === "HAMTShard"
       ? await lookup(tree, name, read)
       : decodePb(bytes).links.find((candidate) => candidate.name === name);
-  if (link === undefined) throw new NodeError(`no link named "${name}" under ${cid}`);
+  if (link === undefined) throw new NodeError(`no link named ${quote(name)} under ${cid}`);
   return { cid: link.cid, used: 1 };
 }
 
@@ -49,7 +50,7 @@ async function step(cid: CID, path: readonly string[], read: ReadBlock, namespac
   if (cid.code === dagPb) return stepPb(cid, bytes, path[0] as string, read, namespace);
   const value = valueIn(cid, bytes);
   if (value !== undefined) return stepInside(value, path);
-  if (cid.code === raw) throw new NodeError(`no link named "${path[0]}" under ${cid}`);
+  if (cid.code === raw) throw new NodeError(`no link named ${quote(path[0] as string)} under ${cid}`);
   throw new NodeError(`unrecognized object type: ${cid.code}`);
 }
 

@@ -25,38 +25,35 @@ export interface CollectOptions {
 const batch = 256;
 
 /**
- * Yields what was removed and what went wrong. Nothing is removed unless every pin could be walked. The caller holds
- * the exclusive side of the lock until the end.
+ * Tells what was removed and what went wrong. Nothing is removed unless every pin could be walked. The caller holds the
+ * exclusive side of the lock until it resolves; the room on the disk is given back by `compact` of the store, later.
  */
-export async function* collectGarbage(
+export async function collectGarbage(
   blocks: Blocks,
   pins: Pins,
+  tell: (result: Removed | NotRemoved) => void,
   { signal, partial = [] }: CollectOptions = {},
-): AsyncGenerator<Removed | NotRemoved, void, undefined> {
+): Promise<void> {
   const { kept, errors } = await mark(blocks, pins, partial, signal);
   if (errors.length > 0) {
-    for (const error of errors) yield { error };
-    yield { error: "garbage collection aborted: could not retrieve some links" };
+    for (const error of errors) tell({ error });
+    tell({ error: "garbage collection aborted: could not retrieve some links" });
     return;
   }
   let failed = false;
-  const doomed: CID[] = [];
+  let doomed: CID[] = [];
+  const sweep = async () => {
+    failed = !(await remove(blocks, doomed, tell)) || failed;
+    doomed = [];
+  };
   for await (const cid of blocks.store.keys()) {
     signal?.throwIfAborted();
     if (kept.has(cid)) continue;
     doomed.push(cid);
-    if (doomed.length < batch) continue;
-    for await (const result of sweep(blocks, doomed.splice(0))) {
-      failed ||= "error" in result;
-      yield result;
-    }
+    if (doomed.length === batch) await sweep();
   }
-  for await (const result of sweep(blocks, doomed)) {
-    failed ||= "error" in result;
-    yield result;
-  }
-  if (failed) yield { error: "garbage collection incomplete: could not delete some blocks" };
-  await blocks.store.compact(signal);
+  if (doomed.length > 0) await sweep();
+  if (failed) tell({ error: "garbage collection incomplete: could not delete some blocks" });
 }
 
 async function mark(
@@ -76,7 +73,8 @@ async function mark(
       errors.push(`could not retrieve links for ${root}: ${error.message}`);
     }
   }
-  for (const root of [...partial, ...pins.guarded()]) await markPresent(blocks, root, kept, signal);
+  for (const root of partial) await markPresent(blocks, root, kept, signal);
+  for (const root of pins.guarded()) await markPresent(blocks, root, kept, signal);
   for await (const cid of pins.list("direct")) kept.add(cid);
   return { kept, errors };
 }
@@ -88,12 +86,18 @@ async function markPresent(blocks: Blocks, root: CID, kept: CidSet, signal: Abor
   for await (const _ of walk(root, { read, seen: kept, signal, skipLeaves: true, lenient: true }));
 }
 
-async function* sweep(blocks: Blocks, cids: readonly CID[]): AsyncGenerator<Removed | NotRemoved, void, undefined> {
-  if (cids.length === 0) return;
+/** True when all of them are gone. */
+async function remove(
+  blocks: Blocks,
+  cids: readonly CID[],
+  tell: (result: Removed | NotRemoved) => void,
+): Promise<boolean> {
   try {
     const removed = await blocks.store.delete(cids);
-    for (const [at, cid] of cids.entries()) if (removed[at]) yield { removed: cid };
+    for (const [at, cid] of cids.entries()) if (removed[at]) tell({ removed: cid });
+    return true;
   } catch (error) {
-    for (const cid of cids) yield { error: `could not remove ${cid}: ${(error as Error).message}` };
+    for (const cid of cids) tell({ error: `could not remove ${cid}: ${(error as Error).message}` });
+    return false;
   }
 }

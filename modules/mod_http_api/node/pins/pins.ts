@@ -6,7 +6,8 @@ import { parseCid } from "../cid/text.ts";
 import { nodeReader } from "../dag/reader.ts";
 import { walk } from "../dag/walk.ts";
 import { NodeError } from "../errors.ts";
-import type { MetadataStore } from "../metadata/store.ts";
+import type { SharedLock } from "../lock.ts";
+import type { MetadataStore, MetadataWriter } from "../metadata/store.ts";
 
 /** Kinds that are stored; `indirect` follows from the recursive ones. */
 export type PinMode = "recursive" | "direct";
@@ -18,61 +19,84 @@ export interface FetchOptions {
   readonly progress?: ((blocks: number) => void) | undefined;
 }
 
-const key = (mode: PinMode, cid: CID) => `pins/${mode}/${cid}`;
+/** Where the keys of pins begin. */
+export const pinPrefix = (mode: PinMode) => `pins/${mode}/`;
+/** Where a pin is kept; its value is empty. */
+export const pinKey = (mode: PinMode, cid: CID) => pinPrefix(mode) + cid;
 const empty = new Uint8Array();
 
-/**
- * A pin that was answered is on the disk. Whoever pins holds the shared side of the collector's lock, so that nothing
- * goes between its blocks' arrival and the pin.
- */
+/** It has one mode at a time. */
+function set(writer: MetadataWriter, cid: CID, mode: PinMode): void {
+  writer.delete(pinKey(mode === "recursive" ? "direct" : "recursive", cid));
+  writer.put(pinKey(mode, cid), empty);
+}
+
+const pinnedAlready = (cid: CID) => new NodeError(`${cid} already pinned recursively`);
+
+/** A pin that was answered is on the disk. */
 export class Pins {
   readonly #blocks: Blocks;
   readonly #metadata: MetadataStore;
+  readonly #lock: SharedLock;
   readonly #guards = new Set<() => Iterable<CID>>();
 
-  constructor(blocks: Blocks, metadata: MetadataStore) {
+  /** `lock` is the collector's. */
+  constructor(blocks: Blocks, metadata: MetadataStore, lock: SharedLock) {
     this.#blocks = blocks;
     this.#metadata = metadata;
+    this.#lock = lock;
   }
 
   async mode(cid: CID): Promise<PinMode | undefined> {
-    if (await this.#metadata.has(key("recursive", cid))) return "recursive";
-    return (await this.#metadata.has(key("direct", cid))) ? "direct" : undefined;
+    if (await this.#metadata.has(pinKey("recursive", cid))) return "recursive";
+    return (await this.#metadata.has(pinKey("direct", cid))) ? "direct" : undefined;
   }
 
   /** Stored pins of one kind, by the text of their CIDs. */
   async *list(mode: PinMode): AsyncGenerator<CID, void, undefined> {
-    const prefix = `pins/${mode}/`;
+    const prefix = pinPrefix(mode);
     for await (const [found] of this.#metadata.range({ prefix })) yield parseCid(found.slice(prefix.length));
   }
 
   /**
-   * Fetches what is missing, then pins.
+   * Fetches what is missing, then pins. The caller does not hold the lock: fetching may take long, and nobody waits for
+   * it.
    *
    * @throws NodeError at a missing block, or when a recursive pin is asked to become a direct one
    */
   async add(cid: CID, mode: PinMode, options: FetchOptions = {}): Promise<void> {
     const before = await this.mode(cid);
-    if (mode === "recursive") {
-      if (before === "recursive") return;
-      await this.#fetch(cid, options);
-    } else {
-      if (before === "recursive") throw new NodeError(`${cid} already pinned recursively`);
-      await nodeReader(this.#blocks, options)(cid);
-    }
-    await this.#metadata.transaction((writer) => {
-      writer.delete(key(mode === "recursive" ? "direct" : "recursive", cid));
-      writer.put(key(mode, cid), empty);
+    if (mode === "recursive" && before === "recursive") return;
+    if (mode === "direct" && before === "recursive") throw pinnedAlready(cid);
+    await this.#arrive(cid, mode, options, (writer) => {
+      if (mode === "direct" && writer.has(pinKey("recursive", cid))) throw pinnedAlready(cid);
+      set(writer, cid, mode);
     });
   }
 
-  /** Pins recursively what is known to be here in whole, such as what was just added. Durable when it resolves. */
+  /** What is to be pinned is here, and stays until `change` is on the disk. */
+  async #arrive(
+    cid: CID,
+    mode: PinMode,
+    options: FetchOptions,
+    change: (writer: MetadataWriter) => void,
+  ): Promise<void> {
+    const unguard = this.guard(() => [cid]);
+    const fetch = async () => {
+      if (mode === "recursive") await this.#fetch(cid, options);
+      else await nodeReader(this.#blocks, options)(cid);
+    };
+    const finish = () => this.#metadata.transaction(change);
+    await this.#lock.undisturbed(fetch, finish, options.signal).finally(unguard);
+  }
+
+  /**
+   * Pins recursively what is known to be here in whole, such as what was just added. Durable when it resolves. The
+   * caller holds a share of the lock since its blocks arrived.
+   */
   async keep(cids: readonly CID[]): Promise<void> {
     await this.#metadata.transaction((writer) => {
-      for (const cid of cids) {
-        writer.delete(key("direct", cid));
-        writer.put(key("recursive", cid), empty);
-      }
+      for (const cid of cids) set(writer, cid, "recursive");
     });
   }
 
@@ -104,24 +128,28 @@ export class Pins {
 
   /** @throws NodeError when it is not pinned so */
   async remove(cid: CID, recursive: boolean): Promise<void> {
-    const mode = await this.mode(cid);
-    if (mode === undefined) throw new NodeError("not pinned or pinned indirectly");
-    if (mode === "recursive" && !recursive) throw new NodeError(`${cid} is pinned recursively`);
-    await this.#metadata.transaction((writer) => writer.delete(key(mode, cid)));
+    await this.#metadata.transaction((writer) => {
+      if (!writer.has(pinKey("recursive", cid))) {
+        if (!writer.delete(pinKey("direct", cid))) throw new NodeError("not pinned or pinned indirectly");
+        return;
+      }
+      if (!recursive) throw new NodeError(`${cid} is pinned recursively`);
+      writer.delete(pinKey("recursive", cid));
+    });
   }
 
-  /** Makes `to` a recursive pin in place of `from`; only what they do not share is fetched. */
+  /** Makes `to` a recursive pin in place of `from`; only what they do not share is fetched. The lock as in `add`. */
   async update(from: CID, to: CID, unpin: boolean, options: FetchOptions = {}): Promise<void> {
-    if ((await this.mode(from)) !== "recursive") {
-      throw new NodeError("'from' cid was not recursively pinned already");
-    }
+    const check = (isPinned: boolean) => {
+      if (!isPinned) throw new NodeError("'from' cid was not recursively pinned already");
+    };
+    check((await this.mode(from)) === "recursive");
     if (from.equals(to)) return;
     if ((await this.mode(to)) === "recursive") throw new NodeError("'to' cid was already recursively pinned");
-    await this.#fetch(to, options);
-    await this.#metadata.transaction((writer) => {
-      writer.delete(key("direct", to));
-      writer.put(key("recursive", to), empty);
-      if (unpin) writer.delete(key("recursive", from));
+    await this.#arrive(to, "recursive", options, (writer) => {
+      check(writer.has(pinKey("recursive", from)));
+      set(writer, to, "recursive");
+      if (unpin) writer.delete(pinKey("recursive", from));
     });
   }
 

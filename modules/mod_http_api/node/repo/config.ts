@@ -18,23 +18,28 @@ export interface ConfigChange {
   readonly after: JsonObject;
 }
 
+/** Values in the place of those of the file. */
+export type ConfigOverrides = { readonly [P in ConfigPath]?: ConfigValue<P> };
+
 export class ConfigFile {
   readonly path: string;
   readonly #folder: string;
+  readonly #overrides: ConfigOverrides;
   #typed: Document;
   /** Ends when the last change that was asked for has ended. */
   #queue: Promise<unknown> = Promise.resolve();
 
-  private constructor(folder: string, path: string, typed: Document) {
+  private constructor(folder: string, path: string, typed: Document, overrides: ConfigOverrides) {
     this.#folder = folder;
     this.path = path;
     this.#typed = typed;
+    this.#overrides = overrides;
   }
 
   /** @throws NodeError when the file is no configuration */
-  static async open(folder: string): Promise<ConfigFile> {
+  static async open(folder: string, overrides: ConfigOverrides = {}): Promise<ConfigFile> {
     const path = join(folder, "config");
-    return new ConfigFile(folder, path, decodeConfig(await readDocument(path)));
+    return new ConfigFile(folder, path, decodeConfig(await readDocument(path)), overrides);
   }
 
   /** Writes the document of a new repo, in the order of its keys. */
@@ -44,7 +49,8 @@ export class ConfigFile {
 
   /** A value as this process has last read or written it. Most of them are looked at only when the node starts. */
   value<P extends ConfigPath>(path: P): ConfigValue<P> {
-    return valueAt(this.#typed, path);
+    const { [path]: override } = this.#overrides;
+    return override === undefined ? valueAt(this.#typed, path) : override;
   }
 
   /** What the file has at a dotted path, null and all. @throws NodeError as the command `config` */
@@ -162,15 +168,20 @@ export class ConfigFile {
 }
 
 async function readDocument(path: string): Promise<JsonObject> {
-  const text = await readFile(path, "utf8");
+  return parseDocument(await readFile(path, "utf8"));
+}
+
+/** The text of a configuration. @throws NodeError when it is none */
+export function parseDocument(text: string): JsonObject {
+  let document: unknown;
   try {
-    const document = parseJson(text);
-    if (isObject(document)) return document;
+    document = parseJson(text);
   } catch (error) {
     const reason = text.trim() === "" ? "EOF" : (error as Error).message;
     throw new NodeError(`failure to decode config: ${reason}`, { cause: error });
   }
-  return decodeConfig(JSON.parse(text));
+  // What is no object is refused with the words of the decoder.
+  return isObject(document) ? document : decodeConfig(document);
 }
 
 function shownAt(document: JsonObject, path: string): unknown {

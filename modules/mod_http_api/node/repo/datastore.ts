@@ -1,4 +1,5 @@
 /** Where a repo keeps its blocks and metadata: `Datastore.Spec`, and what of it decides whether a repo fits. */
+import { resolve } from "node:path";
 import { NodeError } from "../errors.ts";
 import { isObject, type JsonObject } from "./json.ts";
 
@@ -46,21 +47,70 @@ function mounted(mount: unknown): Mounted {
   return Object.fromEntries(entries.sort(([one], [other]) => (one < other ? -1 : 1))) as unknown as Mounted;
 }
 
-/** Folders of the two stores, relative to the repo. */
-export interface StoreFolders {
+/** What keeps the blocks of a repo: the stores of this node, or those of go-ipfs. */
+export type StoreKind = "segments" | "flatfs";
+
+/** Where a repo keeps what; paths are absolute, or relative to the repo. */
+export interface StorePlaces {
+  readonly kind: StoreKind;
   readonly blocks: string;
+  /** Of `flatfs`: how it finds the folder of a block. */
+  readonly shardFunc?: string;
   readonly metadata: string;
+  /** The LevelDB in which go-ipfs has what this node keeps in `metadata`. */
+  readonly levels?: string;
+}
+
+/** Folder of this node in a repo that go-ipfs uses, too. */
+export const ownFolder = "modhost";
+
+/** Of a node whose stores are apart from its repo. */
+export const defaultPlaces: StorePlaces = { kind: "segments", blocks: "segments", metadata: "metadata" };
+
+/** The same with absolute paths. */
+export function placesBelow(folder: string, { blocks, metadata, levels, ...rest }: StorePlaces): StorePlaces {
+  return {
+    ...rest,
+    blocks: resolve(folder, blocks),
+    metadata: resolve(folder, metadata),
+    ...(levels === undefined ? {} : { levels: resolve(folder, levels) }),
+  };
 }
 
 /** @throws NodeError for stores that this node cannot open */
-export function storeFolders(spec: JsonObject): StoreFolders {
-  const { mounts } = essence(spec);
-  const at = (place: string, engine: string) => {
-    const found = (Array.isArray(mounts) ? (mounts as Mounted[]) : []).find(({ mountpoint }) => mountpoint === place);
-    if (found?.type === engine && typeof found.path === "string") return found.path;
-    throw new NodeError(`this node keeps ${place} in ${engine}; it cannot open a repo that has it in ${named(found)}`);
-  };
-  return { blocks: at("/blocks", "segments"), metadata: at("/", "lmdb") };
+export function storePlaces(spec: JsonObject): StorePlaces {
+  const { mounts, type } = essence(spec);
+  if (!Array.isArray(mounts)) throw unknownStore("everything", type);
+  const found = new Map((mounts as Mounted[]).map((mount) => [mount.mountpoint, mount]));
+  const blocks = found.get("/blocks");
+  const rest = found.get("/");
+  const other = (mounts as Mounted[]).find((mount) => mount !== blocks && mount !== rest);
+  if (other !== undefined) throw unknownStore(other.mountpoint, "a store of its own");
+  return { ...blockPlaces(blocks), ...metadataPlaces(rest) };
 }
 
-const named = (mount: Mounted | undefined): string => (mount === undefined ? "something else" : String(mount.type));
+function blockPlaces(mount: Mounted | undefined): Pick<StorePlaces, "kind" | "blocks" | "shardFunc"> {
+  const { type, path, shardFunc }: Partial<Mounted> = mount ?? {};
+  if (typeof path === "string") {
+    if (type === "segments") return { kind: type, blocks: path };
+    if (type === "flatfs" && typeof shardFunc === "string") return { kind: type, blocks: path, shardFunc };
+  }
+  throw unknownStore("/blocks", type);
+}
+
+function metadataPlaces(mount: Mounted | undefined): Pick<StorePlaces, "metadata" | "levels"> {
+  const { type, path }: Partial<Mounted> = mount ?? {};
+  if (typeof path === "string") {
+    if (type === "lmdb") return { metadata: path };
+    if (type === "levelds") return { metadata: `${ownFolder}/metadata`, levels: path };
+  }
+  throw unknownStore("/", type);
+}
+
+function unknownStore(place: string, type: unknown): NodeError {
+  const found = typeof type === "string" ? type : "nothing";
+  return new NodeError(
+    `this node cannot open a repo that keeps ${place} in ${found}: it keeps /blocks in segments or flatfs, and / in ` +
+      "lmdb or, as go-ipfs, in levelds. Convert the repo with ipfs-ds-convert, or use another folder.",
+  );
+}

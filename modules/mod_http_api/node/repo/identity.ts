@@ -15,6 +15,7 @@ import { NodeError } from "../errors.ts";
 
 export type PeerId = ReturnType<typeof peerIdFromMultihash>;
 export type PrivateKey = ReturnType<typeof privateKeyFromProtobuf>;
+export type PublicKey = PrivateKey["publicKey"];
 
 export interface Identity {
   readonly peerId: PeerId;
@@ -96,6 +97,7 @@ export function peerIdEncoder(base: string): (id: PeerId) => string {
   return (id) => id.toCID().toString(encoder);
 }
 
-/** As `id` shows it: the protobuf of the public key in base64. */
-export const publicKeyText = ({ privateKey }: Identity): string =>
-  Buffer.from(publicKeyToProtobuf(privateKey.publicKey)).toString("base64");
+/** As `id` shows it: its protobuf in base64. */
+export const keyText = (key: PublicKey): string => Buffer.from(publicKeyToProtobuf(key)).toString("base64");
+
+export const publicKeyText = ({ privateKey }: Identity): string => keyText(privateKey.publicKey);

@@ -1,9 +1,13 @@
-/** One process at a time: the file `repo.lock`, which names its holder. */
-import { readdir, readFile, rename, rm } from "node:fs/promises";
+/**
+ * One process at a time: the file `repo.lock`, which names its holder. go-ipfs holds an empty file of that name by a lock
+ * of the system, and takes none that has something in it.
+ */
+import { readdir, readFile, rename, rm, stat } from "node:fs/promises";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { failure, NodeError } from "../errors.ts";
 import { freshName, writeWhole } from "./files.ts";
+import { isHeld } from "./held.ts";
 import { isAlive, ownProcess, type ProcessName } from "./process.ts";
 
 const lockName = "repo.lock";
@@ -59,11 +63,20 @@ async function isFirst(folder: string, claim: string): Promise<boolean> {
     // Claims before the lock: one that becomes the lock meanwhile is seen at either place.
     const others = (await livingClaims(folder)).filter((other) => other !== claim);
     const holder = await readName(join(folder, lockName));
-    if (holder !== undefined && (await isAlive(holder))) return false;
+    if (holder === undefined ? await isForeign(join(folder, lockName)) : await isAlive(holder)) return false;
     if (others.length === 0) return true;
     if (others.some((other) => other < claim) || performance.now() > deadline) return false;
     await delay(pause);
   }
+}
+
+/** Whether go-ipfs has it. @throws NodeError where that cannot be told */
+async function isForeign(path: string): Promise<boolean> {
+  const found = await stat(path).catch(() => undefined);
+  if (found === undefined || found.size > 0) return false;
+  const held = await isHeld(path);
+  if (held !== undefined) return held;
+  throw new NodeError(`${path} is the lock of go-ipfs: end that program, or remove the file when it has ended already`);
 }
 
 async function claimsIn(folder: string): Promise<string[]> {

@@ -108,9 +108,11 @@ export const profiles: Readonly<Record<string, Profile>> = {
   },
 };
 
+export const isProfile = (name: string): boolean => Object.hasOwn(profiles, name);
+
 /** @throws NodeError `x is not a profile` */
 export function profileNamed(name: string): Profile {
-  const found = Object.hasOwn(profiles, name) ? profiles[name] : undefined;
+  const found = isProfile(name) ? profiles[name] : undefined;
   if (found === undefined) throw new NodeError(`${name} is not a profile`);
   return found;
 }

@@ -2,14 +2,14 @@
 import { mkdir, readFile, rm, stat } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import { NodeError } from "../errors.ts";
-import { ConfigFile } from "./config.ts";
-import { diskSpec, type StoreFolders, storeFolders } from "./datastore.ts";
+import { ConfigFile, type ConfigOverrides, parseDocument } from "./config.ts";
+import { defaultPlaces, diskSpec, placesBelow, type StorePlaces, storePlaces } from "./datastore.ts";
 import { writeWhole } from "./files.ts";
-import { createIdentity, type Identity, readIdentity } from "./identity.ts";
+import { createIdentity, type Identity, type IdentityConfig, readIdentity } from "./identity.ts";
 import { setAt } from "./json.ts";
 import { lockRepo, type RepoLock, removeStaleClaims } from "./lock.ts";
 import { applyProfile, profileNamed } from "./profiles.ts";
-import { decodeConfig, initialConfig, valueAt } from "./schema.ts";
+import { type Document, decodeConfig, initialConfig, valueAt } from "./schema.ts";
 
 /** The format of repos that this node makes and opens. */
 export const repoVersion = "11";
@@ -21,6 +21,14 @@ export interface RepoOptions {
   readonly init?: boolean | undefined;
   /** Multiaddress that `Addresses.API` of a repo that is made now names. */
   readonly apiAddress?: string | undefined;
+  /** Document that a repo that is made now begins with, as text; it may hold the identity, too. */
+  readonly document?: string | undefined;
+  /** Identity of a repo that is made now; without it that of the document, or a new one of an Ed25519 key. */
+  readonly identity?: IdentityConfig | undefined;
+  /** What holds in place of the configuration's own values while the repo is open; it is never written. */
+  readonly overrides?: ConfigOverrides | undefined;
+  /** Folder that blocks and metadata are kept in; without it they are in the repo, as its configuration says. */
+  readonly data?: string | undefined;
 }
 
 export interface Repo {
@@ -30,8 +38,10 @@ export interface Repo {
   readonly config: ConfigFile;
   /** As it was when the repo was opened. */
   readonly identity: Identity;
-  /** Absolute paths of the stores. */
-  readonly stores: StoreFolders;
+  /** Where blocks and metadata are; absolute paths. */
+  readonly stores: StorePlaces;
+  /** Where the repo itself keeps them, when that is not where this opening has them. */
+  readonly aside: StorePlaces | undefined;
   /** This opening has made the repo. */
   readonly isNew: boolean;
   /** Writes the file `api`, by which clients find the RPC; undefined takes it away. */
@@ -50,26 +60,52 @@ export interface Repo {
  */
 export async function openRepo(folder: string, options: RepoOptions = {}): Promise<Repo> {
   const path = resolve(folder);
+  const data = resolve(options.data ?? path);
   const { init = true } = options;
   if (!init && !(await isRepo(path))) throw new NodeError(`no IPFS repo found in ${path}.\nplease run: 'ipfs init'`);
-  await makeFolder(path);
-  const lock = await lockRepo(path);
+  const lock = await lockFolders(data === path ? [path] : [path, data]);
   try {
     await removeStaleClaims(path);
+    await refuseHalfCopied(path);
     const isNew = !(await isRepo(path));
     if (isNew) await makeRepo(path, options);
     else await requireVersion(path);
-    return await openLocked(path, lock, isNew);
+    return await openLocked({ path, data, lock, isNew }, options);
   } catch (error) {
     await lock.release();
     throw error;
   }
 }
 
-async function openLocked(path: string, lock: RepoLock, isNew: boolean): Promise<Repo> {
-  const config = await ConfigFile.open(path);
+/** All of them or none, each made when it is not there. */
+export async function lockFolders(folders: readonly string[]): Promise<RepoLock> {
+  const locks: RepoLock[] = [];
+  const release = async () => {
+    for (const lock of locks.splice(0)) await lock.release();
+  };
+  try {
+    for (const folder of folders) {
+      await makeFolder(folder);
+      locks.push(await lockRepo(folder));
+    }
+  } catch (error) {
+    await release();
+    throw error;
+  }
+  return { release };
+}
+
+interface LockedFolder {
+  readonly path: string;
+  readonly data: string;
+  readonly lock: RepoLock;
+  readonly isNew: boolean;
+}
+
+async function openLocked({ path, data, lock, isNew }: LockedFolder, { overrides }: RepoOptions): Promise<Repo> {
+  const config = await ConfigFile.open(path, overrides);
   const identity = readIdentity({ PeerID: config.value("Identity.PeerID"), PrivKey: config.value("Identity.PrivKey") });
-  const folders = await requireStores(path, config);
+  const own = placesBelow(path, await requireStores(path, config));
   const api = join(path, "api");
   await rm(api, { force: true });
   return {
@@ -77,7 +113,8 @@ async function openLocked(path: string, lock: RepoLock, isNew: boolean): Promise
     version: repoVersion,
     config,
     identity,
-    stores: { blocks: resolve(path, folders.blocks), metadata: resolve(path, folders.metadata) },
+    stores: data === path ? own : placesBelow(data, defaultPlaces),
+    aside: data === path ? undefined : own,
     isNew,
     announceApi: (address) => (address === undefined ? rm(api, { force: true }) : writeWhole(api, address, 0o644)),
     clean: () => removeStaleClaims(path),
@@ -89,7 +126,7 @@ async function openLocked(path: string, lock: RepoLock, isNew: boolean): Promise
 }
 
 /** What has a configuration is a repo: it is the last file that is written. */
-async function isRepo(path: string): Promise<boolean> {
+export async function isRepo(path: string): Promise<boolean> {
   try {
     return (await stat(join(path, "config"))).isFile();
   } catch {
@@ -105,20 +142,44 @@ async function makeFolder(path: string): Promise<void> {
   }
 }
 
-async function makeRepo(path: string, { profile = "", apiAddress }: RepoOptions): Promise<void> {
-  let config = initialConfig();
+async function makeRepo(path: string, { profile = "", apiAddress, document, identity }: RepoOptions): Promise<void> {
+  let config = document === undefined ? initialConfig() : decodeConfig(parseDocument(document));
   if (apiAddress !== undefined) config = setAt(config, "Addresses.API", apiAddress);
   for (const name of profile.split(",").filter((each) => each !== "")) {
     config = await applyProfile(config, profileNamed(name));
   }
   // Before anything is written: a profile may name a store that this node does not have.
   const spec = valueAt(config, "Datastore.Spec") ?? {};
-  storeFolders(spec);
-  const identity = await createIdentity();
+  storePlaces(spec);
+  const own = identity ?? identityIn(config) ?? (await createIdentity());
+  await writeRepo(path, decodeConfig({ ...config, Identity: own }));
+}
+
+/** Makes a folder a repo with this configuration. */
+export async function writeRepo(path: string, document: Document): Promise<void> {
   await mkdir(join(path, "keystore"), { recursive: true, mode: 0o700 });
-  await writeWhole(join(path, "datastore_spec"), diskSpec(spec), 0o600);
+  await writeWhole(join(path, "datastore_spec"), diskSpec(valueAt(document, "Datastore.Spec") ?? {}), 0o600);
   await writeWhole(join(path, "version"), `${repoVersion}\n`, 0o644);
-  await ConfigFile.create(path, decodeConfig({ ...config, Identity: identity }));
+  await ConfigFile.create(path, document);
+}
+
+/** A file that names the repo that is being copied into its folder. */
+export const copyMark = "copied-from";
+
+async function refuseHalfCopied(path: string): Promise<void> {
+  const from = await readFile(join(path, copyMark), "utf8").catch(() => undefined);
+  if (from === undefined) return;
+  throw new NodeError(
+    `${path} is half of a copy of ${from}: let \`modhost node migrate\` copy the rest, or remove the folder`,
+  );
+}
+
+/** Undefined where a document has none. @throws NodeError of one that is broken */
+function identityIn(document: Document): IdentityConfig | undefined {
+  const own = { PeerID: valueAt(document, "Identity.PeerID"), PrivKey: valueAt(document, "Identity.PrivKey") };
+  if (own.PeerID === "" && (own.PrivKey ?? "") === "") return undefined;
+  readIdentity(own);
+  return own as IdentityConfig;
 }
 
 async function requireVersion(path: string): Promise<void> {
@@ -140,7 +201,7 @@ async function requireVersion(path: string): Promise<void> {
   }
 }
 
-async function requireStores(path: string, config: ConfigFile): Promise<StoreFolders> {
+async function requireStores(path: string, config: ConfigFile): Promise<StorePlaces> {
   if (config.value("Datastore.Type") !== "" || config.value("Datastore.Path") !== "") {
     throw new NodeError("old style datatstore config detected");
   }
@@ -151,5 +212,5 @@ async function requireStores(path: string, config: ConfigFile): Promise<StoreFol
   if (found !== wanted) {
     throw new NodeError(`datastore configuration of '${found}' does not match what is on disk '${wanted}'`);
   }
-  return storeFolders(spec);
+  return storePlaces(spec);
 }

@@ -1,10 +1,9 @@
 /** Adding trees of files: the events that the reference sends, in its order (storage section 3, "add"). */
-import type { PbLink } from "../dag/pb.ts";
-import { compareNames } from "../dag/pb.ts";
+import { tmpdir } from "node:os";
 import { gather } from "../gather.ts";
 import type { BlockSink, Built } from "./build.ts";
-import { buildDirectory, duplicateEntry } from "./directory.ts";
 import { type FileSettings, importFile, importSymlink } from "./import_file.ts";
+import { Tree } from "./tree.ts";
 
 /** What comes in: directories before or without their files, in any order within one top-level entry. */
 export interface AddEntry {
@@ -38,11 +37,8 @@ export interface AddEvent {
 /** Bytes between two lines of progress. */
 const progressStep = 262_144;
 
-type Tree = Map<string, Tree | Built>;
-const isTree = (node: Tree | Built): node is Tree => node instanceof Map;
-
 /**
- * Imports entries and yields events.
+ * Imports entries and yields events. What lies in directories waits in `tree`, which is empty before and after.
  *
  * @throws NodeError when an entry cannot have its name; what was yielded before is stored
  */
@@ -50,38 +46,40 @@ export async function* addTree(
   entries: AsyncIterable<AddEntry>,
   settings: AddSettings,
   sink: BlockSink,
+  tree = new Tree(settings.sharded, tmpdir()),
 ): AsyncGenerator<AddEvent, void, undefined> {
-  let tree: Tree = new Map();
-  /** Name of the top-level directory that `tree` holds, when nothing is wrapped. */
-  let open: string | undefined;
+  /** The directory that is built next: a top-level one, or that around everything. */
+  let open = settings.wrap ? "" : undefined;
 
   async function* finish(): AsyncGenerator<AddEvent, void, undefined> {
-    if (!settings.wrap && open === undefined) return;
-    const root = settings.wrap ? tree : (tree.get(open as string) as Tree);
-    yield* directories(root, settings.wrap ? "" : (open as string), settings, sink);
-    tree = new Map();
+    if (open === undefined) return;
+    for await (const { path, built, last } of tree.build(open, settings, sink)) {
+      yield { name: path, kind: "directory", built, root: last };
+    }
+    await tree.clear();
     open = undefined;
   }
 
-  for await (const entry of entries) {
-    const [top = "", ...below] = entry.path.split("/");
-    const single = below.length === 0;
-    const inside = settings.wrap || (top === open && !single);
-    if (!inside) yield* finish();
-    if (entry.kind === "directory") {
-      makeTree(tree, entry.path.split("/"));
-      if (!settings.wrap) open = top;
-      continue;
+  try {
+    for await (const entry of entries) {
+      const slash = entry.path.indexOf("/");
+      const top = slash < 0 ? entry.path : entry.path.slice(0, slash);
+      const single = slash < 0;
+      if (!settings.wrap && (top !== open || single)) yield* finish();
+      if (!settings.wrap && (!single || entry.kind === "directory")) open = top;
+      if (entry.kind === "directory") {
+        await tree.open(entry.path);
+        continue;
+      }
+      const built = yield* importEntry(entry, settings, sink);
+      const name = entry.path === "" ? built.cid.toString() : entry.path;
+      if (open !== undefined) await tree.put(name, built);
+      yield { name, kind: entry.kind, built, root: open === undefined };
     }
-    const built = yield* importEntry(entry, settings, sink);
-    const name = entry.path === "" ? built.cid.toString() : entry.path;
-    if (settings.wrap || !single) {
-      put(tree, name.split("/"), built);
-      if (!settings.wrap) open = top;
-    }
-    yield { name, kind: entry.kind, built, root: !settings.wrap && single };
+    yield* finish();
+  } finally {
+    await tree.clear();
   }
-  yield* finish();
 }
 
 async function* importEntry(
@@ -147,45 +145,4 @@ class Meter {
       await Promise.race([ended, promise]);
     }
   }
-}
-
-function makeTree(root: Tree, path: readonly string[]): Tree {
-  let tree = root;
-  for (const name of path) {
-    if (name === "") continue;
-    const inner = tree.get(name) ?? new Map();
-    if (!isTree(inner)) throw duplicateEntry();
-    tree.set(name, inner);
-    tree = inner;
-  }
-  return tree;
-}
-
-function put(root: Tree, path: readonly string[], built: Built): void {
-  const tree = makeTree(root, path.slice(0, -1));
-  const name = path.at(-1) as string;
-  if (tree.has(name)) throw duplicateEntry();
-  tree.set(name, built);
-}
-
-/** Depth first by name, children before parents, the root last. */
-async function* directories(
-  root: Tree,
-  path: string,
-  settings: AddSettings,
-  sink: BlockSink,
-): AsyncGenerator<AddEvent, void, undefined> {
-  async function* build(tree: Tree, name: string): AsyncGenerator<AddEvent, Built, undefined> {
-    const links: PbLink[] = [];
-    const names = [...tree.keys()].sort(compareNames);
-    for (const child of names) {
-      const node = tree.get(child) as Tree | Built;
-      const built: Built = isTree(node) ? yield* build(node, name === "" ? child : `${name}/${child}`) : node;
-      links.push({ name: child, size: built.size, cid: built.cid });
-    }
-    const built = await buildDirectory(links, settings, sink);
-    yield { name, kind: "directory", built, root: tree === root };
-    return built;
-  }
-  yield* build(root, path);
 }

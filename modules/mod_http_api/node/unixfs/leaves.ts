@@ -26,7 +26,7 @@ const tailroom = 16;
 /** Leaves that are hashed or stored at the same time. */
 const inFlight = 8;
 /** The least buffer: what follows a small first piece may have room in it. */
-const smallest = 1024;
+const smallest = 256;
 
 /** Leaves of one file, asked for one after the other. */
 export class Leaves {

@@ -44,7 +44,9 @@ export async function* entries(directory: TreeNode, read: ReadBlock): AsyncGener
       ahead.catch(() => {});
       asked.set(next, ahead);
     }
-    stack.push(...(await own).links.toReversed());
+    const { links } = await own;
+    // Not as arguments: there may be more of them than a call can have.
+    for (let at = links.length - 1; at >= 0; at -= 1) stack.push(links[at] as PbLink);
   }
 }
 

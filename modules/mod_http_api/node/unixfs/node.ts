@@ -14,6 +14,10 @@ export interface TreeNode {
   readonly unixfs: Unixfs;
 }
 
+/** Nodes of so many links are decoded once while their bytes are held by somebody. */
+const many = 8;
+const decoded = new WeakMap<Uint8Array, TreeNode>();
+
 /** Undefined when the codec or the data is none of a file tree. */
 export function treeNode(cid: CID, bytes: Uint8Array): TreeNode | undefined {
   if (cid.code === raw) {
@@ -21,10 +25,14 @@ export function treeNode(cid: CID, bytes: Uint8Array): TreeNode | undefined {
     return { cid, length: bytes.length, links: [], unixfs };
   }
   if (cid.code !== dagPb) return undefined;
+  const known = decoded.get(bytes);
+  if (known?.cid.equals(cid)) return known;
   const { data, links } = decodePb(bytes);
   if (data === undefined) return undefined;
   try {
-    return { cid, length: bytes.length, links, unixfs: decodeUnixfs(data) };
+    const node = { cid, length: bytes.length, links, unixfs: decodeUnixfs(data) };
+    if (links.length >= many) decoded.set(bytes, node);
+    return node;
   } catch (error) {
     if (error instanceof NodeError) return undefined;
     throw error;

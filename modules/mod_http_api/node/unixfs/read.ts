@@ -1,5 +1,6 @@
 /** Reading files: ranges that seek, blocks asked for before their turn. */
 import type { CID } from "multiformats/cid";
+import type { Buffers } from "../blocks/buffers.ts";
 import type { ReadBlock } from "../dag/reader.ts";
 import { NodeError } from "../errors.ts";
 import { fileSize, type TreeNode, treeNode } from "./node.ts";
@@ -11,7 +12,14 @@ export interface ReadRange {
   readonly length?: number | undefined;
 }
 
+export interface ReadFileOptions extends ReadRange {
+  /** Those that `read` reads into. Whoever takes the pieces gives each back here when it is done with. */
+  readonly buffers?: Buffers | undefined;
+}
+
 const readahead = 8;
+/** So many are asked for together at least: what stands together in the store is read in one go. */
+const together = 4;
 
 /** A subtree whose bytes lie from `start` on; of it those before `end` of the range are wanted. */
 interface Part {
@@ -41,7 +49,7 @@ function partsOf({ links, unixfs }: TreeNode, start: number, from: number, to: n
 export async function* readFile(
   root: TreeNode,
   read: ReadBlock,
-  { offset = 0, length = Number.POSITIVE_INFINITY }: ReadRange = {},
+  { offset = 0, length = Number.POSITIVE_INFINITY, buffers }: ReadFileOptions = {},
 ): AsyncGenerator<Uint8Array, void, undefined> {
   const from = offset;
   const to = Math.min(offset + length, fileSize(root));
@@ -49,18 +57,20 @@ export async function* readFile(
   const stack: Part[] = [];
 
   function* enter(node: TreeNode, start: number): Generator<Uint8Array, void, undefined> {
+    // Links are parts of their block, and are followed later.
+    const [first] = node.links;
+    if (first !== undefined) buffers?.keep(first.cid.multihash.bytes);
     const data = node.unixfs.data;
     if (data !== undefined && start < to && start + data.length > from) {
       yield data.subarray(Math.max(0, from - start), Math.min(data.length, to - start));
     }
-    stack.push(...partsOf(node, start, from, to).reverse());
+    const parts = partsOf(node, start, from, to);
+    // Not as arguments: there may be more of them than a call can have.
+    for (let at = parts.length - 1; at >= 0; at -= 1) stack.push(parts[at] as Part);
   }
 
-  if (from >= to) return;
-  yield* enter(root, 0);
-  for (let part = stack.pop(); part !== undefined; part = stack.pop()) {
-    const bytes = asked.get(part) ?? read(part.cid);
-    asked.delete(part);
+  function askAhead(): void {
+    if (asked.size > readahead - together) return;
     for (let at = stack.length - 1; at >= 0 && stack.length - at <= readahead; at -= 1) {
       const next = stack[at] as Part;
       if (asked.has(next)) continue;
@@ -68,10 +78,24 @@ export async function* readFile(
       ahead.catch(() => {});
       asked.set(next, ahead);
     }
-    const node = treeNode(part.cid, await bytes);
-    if (node === undefined || (node.unixfs.type !== "File" && node.unixfs.type !== "Raw")) {
-      throw new NodeError(`${part.cid} is not a part of a file`);
+  }
+
+  if (from >= to) return;
+  yield* enter(root, 0);
+  try {
+    for (let part = stack.pop(); part !== undefined; part = stack.pop()) {
+      const asking = asked.get(part) ?? read(part.cid);
+      asked.delete(part);
+      askAhead();
+      const node = treeNode(part.cid, await asking);
+      if (node === undefined || (node.unixfs.type !== "File" && node.unixfs.type !== "Raw")) {
+        throw new NodeError(`${part.cid} is not a part of a file`);
+      }
+      yield* enter(node, part.start);
     }
-    yield* enter(node, part.start);
+  } finally {
+    if (buffers !== undefined) {
+      for (const ahead of asked.values()) ahead.then((bytes) => buffers.release(bytes)).catch(() => {});
+    }
   }
 }

@@ -1,6 +1,6 @@
 /** Sharded directories: names spread over a trie by their hash (storage section 2, "Sharded directories"). */
 import { murmur3128 } from "@multiformats/murmur3";
-import { compareNames, type PbLink } from "../dag/pb.ts";
+import type { PbLink } from "../dag/pb.ts";
 import { NodeError } from "../errors.ts";
 import { type BlockSink, type Built, buildNode, type CidSettings } from "./build.ts";
 import { encodeUnixfs } from "./format.ts";
@@ -30,11 +30,6 @@ export function slotBits(slots: Iterable<number>): Uint8Array {
   return first < 0 ? new Uint8Array() : bits.subarray(first);
 }
 
-interface Entry {
-  readonly link: PbLink;
-  readonly path: Uint8Array;
-}
-
 /** A shard node over links that carry their slot's digits. */
 export function buildShard(links: readonly PbLink[], settings: CidSettings, sink: BlockSink): Promise<Built> {
   const slots = links.map(({ name }) => Number.parseInt(name.slice(0, prefixLength), 16));
@@ -44,29 +39,74 @@ export function buildShard(links: readonly PbLink[], settings: CidSettings, sink
   return buildNode({ data, links }, settings, sink);
 }
 
-/** The trie of all links of a directory; names are distinct. */
-export function buildShards(links: readonly PbLink[], settings: CidSettings, sink: BlockSink): Promise<Built> {
-  return level(
-    links.map((link) => ({ link, path: shardPath(link.name) })),
-    0,
-    settings,
-    sink,
-  );
+/** Slots that two entries share on their way down. */
+function sharedDepth(one: Uint8Array, other: Uint8Array): number {
+  let depth = 0;
+  while (depth < deepest && one[depth] === other[depth]) depth += 1;
+  if (depth === deepest) throw new NodeError("sharded directory too deep");
+  return depth;
 }
 
-async function level(entries: readonly Entry[], depth: number, settings: CidSettings, sink: BlockSink): Promise<Built> {
-  if (depth >= deepest) throw new NodeError("sharded directory too deep");
-  const slots = Map.groupBy(entries, ({ path }) => path[depth] as number);
-  const links: PbLink[] = [];
-  for (const [slot, members] of slots) {
-    const prefix = slotPrefix(slot);
-    const [only] = members;
-    if (members.length === 1 && only !== undefined) {
-      links.push({ ...only.link, name: prefix + only.link.name });
-    } else {
-      links.push({ ...(await level(members, depth + 1, settings, sink)), name: prefix });
+interface Entry {
+  readonly link: PbLink;
+  readonly path: Uint8Array;
+}
+
+/**
+ * Builds a trie from links that come in its order, with distinct names. Only the shards on the way to the last link are
+ * held; each is handed on when it is full.
+ */
+export class ShardBuilder {
+  readonly #settings: CidSettings;
+  readonly #sink: BlockSink;
+  /** Links of the open shards, from the root down. */
+  readonly #open: PbLink[][] = [[]];
+  #last: Entry | undefined;
+  /** What the last one shares with the one before it. */
+  #shared = 0;
+
+  constructor(settings: CidSettings, sink: BlockSink) {
+    this.#settings = settings;
+    this.#sink = sink;
+  }
+
+  /**
+   * `path` is the `shardPath` of its name. What it returns is waited for.
+   *
+   * @throws NodeError when it would need more levels than there are
+   */
+  add(link: PbLink, path: Uint8Array): Promise<void> | undefined {
+    const entry = { link, path };
+    const last = this.#last;
+    this.#last = entry;
+    if (last === undefined) return undefined;
+    const shared = sharedDepth(last.path, entry.path);
+    this.#place(last, Math.max(this.#shared, shared));
+    this.#shared = shared;
+    return this.#open.length - 1 > shared ? this.#close(last.path, shared) : undefined;
+  }
+
+  async end(): Promise<Built> {
+    const last = this.#last;
+    if (last !== undefined) {
+      this.#place(last, this.#shared);
+      await this.#close(last.path, 0);
+    }
+    return buildShard(this.#open[0] as PbLink[], this.#settings, this.#sink);
+  }
+
+  /** An entry stands in the first shard where it has its slot to itself. */
+  #place({ link, path }: Entry, depth: number): void {
+    while (this.#open.length <= depth) this.#open.push([]);
+    this.#open[depth]?.push({ ...link, name: slotPrefix(path[depth] as number) + link.name });
+  }
+
+  /** Hands on the shards below a depth. */
+  async #close(path: Uint8Array, depth: number): Promise<void> {
+    while (this.#open.length - 1 > depth) {
+      const built = await buildShard(this.#open.pop() as PbLink[], this.#settings, this.#sink);
+      const above = this.#open.length - 1;
+      this.#open[above]?.push({ ...built, name: slotPrefix(path[above] as number) });
     }
   }
-  links.sort((one, other) => compareNames(one.name, other.name));
-  return buildShard(links, settings, sink);
 }

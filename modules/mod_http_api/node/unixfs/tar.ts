@@ -12,6 +12,9 @@ import { readFile } from "./read.ts";
 
 const trailer = new Uint8Array(2 * blockSize);
 
+/** As later versions of the reference say it: whoever unpacks such an archive may lose files of his own. */
+const outside = "relative UnixFS paths outside the root are not allowed, use CAR instead";
+
 interface Entry {
   readonly name: string;
   /** "0" file, "2" symlink, "5" directory. */
@@ -23,7 +26,11 @@ interface Entry {
   readonly mtime: number;
 }
 
-/** `name` is what the root is called; nothing is held but a few blocks of a file, and a node of each level above it. */
+/**
+ * `name` is what the root is called; nothing is held but a few blocks of a file, and a node of each level above it.
+ *
+ * @throws NodeError at an entry that would be unpacked outside of the root
+ */
 export async function* tarOf(
   root: TreeNode,
   name: string,
@@ -34,6 +41,7 @@ export async function* tarOf(
   for (; at !== undefined; at = await following(levels, read)) {
     // Put together anew for each: the whole names of all levels of a deep tree are more than memory holds.
     const path = posix.normalize([...levels.map((level) => level.name), at.name].join("/"));
+    if (levels.length > 0 && !path.startsWith(`${name}/`)) throw new NodeError(outside);
     if (isDirectory(at.node)) {
       yield header({ name: path, type: "5", mode: 0o777, size: 0, mtime: now() });
       levels.push({ name: at.name, links: entries(at.node, read) });

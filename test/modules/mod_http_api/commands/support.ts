@@ -17,10 +17,11 @@ export interface RpcHost extends TestHost {
   failure(path: string, files?: Readonly<Record<string, string>>): Promise<readonly [status: number, message: unknown]>;
 }
 
+/** Without a network, unless `api_offline` is false: then blocks that are not here are waited for. */
 export async function startRpc(config: Record<string, unknown> = {}, setup: Partial<HostSetup> = {}): Promise<RpcHost> {
   const host = await startHost({
     ...setup,
-    config: { modules_enabled: ["http", "http_api"], https_ports: [], ...config },
+    config: { modules_enabled: ["http", "http_api"], https_ports: [], api_offline: true, ...config },
   });
   const call: RpcHost["call"] = async (path, files) => {
     const body = files === undefined ? null : new FormData();

@@ -66,6 +66,46 @@ test("a full disk is told to who adds; what was answered is there, and room make
   assert.equal(verified.values.at(-1)?.Msg, "verify complete, all blocks validated.");
 });
 
+test("a disk that is full in the middle of files/write leaves the file as it was, and all others", async () => {
+  const disk = new SmallDisk(2.5 * mebibyte);
+  const stores = async (folder: string) => ({
+    blocks: await openSegmentStore(join(folder, "segments"), { fs: disk.fs }),
+    metadata: await openLmdbMetadata(join(folder, "metadata")),
+  });
+  await using lab = await startLab(stores);
+  const [kept, other] = [randomBytes(mebibyte / 2), randomBytes(mebibyte / 2)];
+  const write = (path: string, content: Buffer) => call(lab, `files/write?create=true&arg=${path}`, content);
+  const read = async (path: string) => (await call(lab, `files/read?arg=${path}`)).bytes;
+  for (const [path, content] of [
+    ["/kept", kept],
+    ["/other", other],
+  ] as const) {
+    assert.equal((await write(path, content)).message, undefined);
+  }
+  const before = (await call(lab, "files/stat?arg=/")).text;
+  for (const path of ["/kept", "/other&truncate=true", "/new"]) {
+    const { status, message } = await write(path, randomBytes(3 * mebibyte));
+    assert.equal(status, 500, path);
+    assert.match(message ?? "", /^the block store cannot write to .*segments: .*ENOSPC.*; free space or move the repo/);
+  }
+  assert.ok((await read("/kept")).equals(kept));
+  assert.ok((await read("/other")).equals(other));
+  assert.equal((await call(lab, "version")).status, 200);
+  disk.left = 64 * mebibyte;
+  const after = randomBytes(3 * mebibyte);
+  assert.equal((await write("/new", after)).message, undefined);
+  assert.equal((await call(lab, "repo/gc")).message, undefined);
+  for (const [path, content] of [
+    ["/kept", kept],
+    ["/other", other],
+    ["/new", after],
+  ] as const) {
+    assert.ok((await read(path)).equals(content), path);
+  }
+  assert.notEqual((await call(lab, "files/stat?arg=/")).text, before);
+  assert.equal((await call(lab, "repo/verify")).values.at(-1)?.Msg, "verify complete, all blocks validated.");
+});
+
 /** Makes a folder a file system of its own of a few megabytes; false where that cannot be done. */
 function mountSmall(folder: string, megabytes: number): boolean {
   if (process.platform !== "linux" || process.getuid?.() !== 0) return false;
@@ -220,4 +260,6 @@ test("a damaged node of a pinned tree stops a collection before anything is remo
   const verified = await call<{ Cid: string; BadNodes: { Err: string }[] }>(host, "pin/verify");
   assert.equal(verified.values[0]?.Cid, root);
   assert.match(verified.values[0]?.BadNodes[0]?.Err ?? "", /is damaged on disk/);
+  const quiet = await call<{ Cid: string }>(host, "pin/verify?quiet=true");
+  assert.deepEqual(quiet.values, [{ Cid: root, PinStatus: { Ok: false }, Ok: false }]);
 });

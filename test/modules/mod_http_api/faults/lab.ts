@@ -51,13 +51,15 @@ export interface Answered<T> {
   readonly message: string | undefined;
 }
 
-/** A call on a connection of its own; a text is the file that is sent. */
+/** A call on a connection of its own; a text is the file that is sent, with further headers of its part. */
 export async function call<T = Record<string, unknown>>(
   { http }: { readonly http: number },
   path: string,
   file?: string | Uint8Array,
+  partHeaders: Readonly<Record<string, string>> = {},
 ): Promise<Answered<T>> {
-  const { headers, body } = file === undefined ? {} : multipart([{ filename: "file", content: file as Buffer }]);
+  const parts = file === undefined ? [] : [{ filename: "file", content: file as Buffer, headers: partHeaders }];
+  const { headers, body } = parts.length === 0 ? {} : multipart(parts);
   const asked = request({
     host: "127.0.0.1",
     port: http,

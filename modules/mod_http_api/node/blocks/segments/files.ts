@@ -5,8 +5,8 @@ import { fileHead, nameOf, numberOf } from "./format.ts";
 
 /** An open file. Every operation says where: there is no position of its own. */
 export interface SegmentFile {
-  /** Bytes read; fewer than asked for only at the end of the file. */
-  read(into: Uint8Array, at: number): Promise<number>;
+  /** Fills one array after the other. Bytes read; fewer than asked for only at the end of the file. */
+  read(into: readonly Uint8Array[], at: number): Promise<number>;
   /** Bytes written: perhaps fewer than given. */
   write(from: readonly Uint8Array[], at: number): Promise<number>;
   /** Resolves when data and length are on the disk. */
@@ -22,6 +22,8 @@ export interface SegmentFs {
   list(folder: string): Promise<string[]>;
   open(path: string, create: boolean): Promise<SegmentFile>;
   remove(path: string): Promise<void>;
+  /** Bytes of a file, without opening it. */
+  size(path: string): Promise<number>;
   /** Bytes of the file system that a folder is in; undefined where they are not known. */
   space?(folder: string): Promise<{ readonly free: number; readonly total: number } | undefined>;
   /** Resolves when names that came and went in a folder are on the disk. */
@@ -39,12 +41,14 @@ class DiskFile implements SegmentFile {
     this.#fd = fd;
   }
 
-  async read(into: Uint8Array, at: number): Promise<number> {
+  async read(into: readonly Uint8Array[], at: number): Promise<number> {
+    let left = into;
     let done = 0;
-    while (done < into.length) {
-      const read = await call<number>((end) => fs.read(this.#fd, into, done, into.length - done, at + done, end));
+    while (left.length > 0) {
+      const read = await call<number>((end) => fs.readv(this.#fd, left, at + done, end));
       if (read === 0) break;
       done += read;
+      left = behind(left, read);
     }
     return done;
   }
@@ -78,6 +82,7 @@ export const diskFs: SegmentFs = {
   },
   open: async (path, create) => new DiskFile(await call((end) => fs.open(path, create ? "w+" : "r+", 0o644, end))),
   remove: (path) => fs.promises.rm(path, { force: true }),
+  size: async (path) => (await fs.promises.stat(path)).size,
   async space(folder) {
     const { bavail, blocks, bsize } = await fs.promises.statfs(folder);
     // Some file systems have no end.
@@ -98,7 +103,10 @@ interface Opened {
   idle: (() => void) | undefined;
 }
 
-/** Opens each segment once, and closes it only when nobody uses it. */
+/** Files that stay open though nobody uses them. */
+const mostIdle = 64;
+
+/** Opens each segment once, and closes it only when nobody uses it: those used last stay open. */
 export class SegmentFiles {
   readonly folder: string;
   readonly #fs: SegmentFs;
@@ -115,6 +123,11 @@ export class SegmentFiles {
     return names.flatMap((name) => numberOf(name) ?? []).sort((a, b) => a - b);
   }
 
+  /** Bytes of a segment. */
+  size(segment: number): Promise<number> {
+    return this.#fs.size(join(this.folder, nameOf(segment)));
+  }
+
   /** Hands the file to `use`; it stays open until `use` is through, and mostly for longer. */
   async use<T>(segment: number, use: (file: SegmentFile) => Promise<T>): Promise<T> {
     const opened = this.#opened.get(segment) ?? this.#add(segment, false);
@@ -123,7 +136,21 @@ export class SegmentFiles {
       return await use(await opened.file);
     } finally {
       opened.users -= 1;
-      if (opened.users === 0) opened.idle?.();
+      if (opened.users === 0) {
+        opened.idle?.();
+        if (this.#opened.size > mostIdle) this.#closeOldest(segment);
+      }
+    }
+  }
+
+  /** Of those that nobody uses. The one that was used just now becomes the youngest. */
+  #closeOldest(used: number): void {
+    const opened = this.#opened.get(used);
+    if (opened !== undefined && this.#opened.delete(used)) this.#opened.set(used, opened);
+    for (const [segment, { users, idle }] of this.#opened) {
+      if (users > 0 || idle !== undefined) continue;
+      this.#close(segment).catch(() => {});
+      if (this.#opened.size <= mostIdle) return;
     }
   }
 
@@ -181,15 +208,21 @@ export async function writeAll(file: SegmentFile, parts: readonly Uint8Array[], 
   let left = parts;
   let offset = at;
   while (left.length > 0) {
-    let written = await file.write(left, offset);
+    const written = await file.write(left, offset);
     if (written === 0) throw new Error("nothing could be written");
     offset += written;
-    let done = 0;
-    while (done < left.length && written >= (left[done] as Uint8Array).length) {
-      written -= (left[done] as Uint8Array).length;
-      done += 1;
-    }
-    left = left.slice(done);
-    if (written > 0) left = [(left[0] as Uint8Array).subarray(written), ...left.slice(1)];
+    left = behind(left, written);
   }
+}
+
+/** What is left of arrays behind their first `bytes`. */
+function behind(parts: readonly Uint8Array[], bytes: number): readonly Uint8Array[] {
+  let rest = bytes;
+  let done = 0;
+  while (done < parts.length && rest >= (parts[done] as Uint8Array).length) {
+    rest -= (parts[done] as Uint8Array).length;
+    done += 1;
+  }
+  if (rest === 0) return parts.slice(done);
+  return [(parts[done] as Uint8Array).subarray(rest), ...parts.slice(done + 1)];
 }

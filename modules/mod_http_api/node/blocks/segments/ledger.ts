@@ -18,10 +18,13 @@ interface Note {
   readonly end: Position;
 }
 
-/** So many multihashes, or so many bytes of the log, are taken into the index at a time. */
-const dueEntries = 8192;
+/**
+ * So many multihashes, or so many bytes of the log, are taken into the index at a time. Each may be on a page of its own,
+ * which LMDB copies, and it never gives that memory back.
+ */
+const dueEntries = 4096;
 const dueBytes = 64 * 1024 * 1024;
-const crowdedEntries = 64 * 1024;
+const crowdedEntries = 2 * dueEntries;
 
 const nothing: Stored = { forms: [], place: undefined };
 const sizeOf = (place: Place): number => place.head + place.length;
@@ -82,6 +85,11 @@ export class Ledger {
   due(position: Position): boolean {
     if (this.#queued > 0) return false;
     return this.#recent.size >= dueEntries || position - this.#state.position >= dueBytes;
+  }
+
+  /** As much waits for a flush as is taken into the index at a time. */
+  get full(): boolean {
+    return this.#recent.size >= dueEntries && this.#queued === 0;
   }
 
   /** Whether something is waiting for the index. */

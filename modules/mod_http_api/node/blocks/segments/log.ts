@@ -28,8 +28,9 @@ export interface LogOptions {
   readonly onSynced: () => void;
 }
 
-/** With so many bytes waiting a write begins even if nobody asks; with fewer, a little later. */
+/** With so many bytes or items waiting a write begins even if nobody asks; with fewer, a little later. */
 const eagerBytes = 1024 * 1024;
+const eagerItems = 512;
 const lingerMs = 25;
 /** Of one write. */
 const batchBytes = 4 * 1024 * 1024;
@@ -166,7 +167,8 @@ export class Log {
     const next = this.#queue[0];
     // A segment is on the disk before the next one begins: only the last one can be torn.
     const turning = next !== undefined && segmentAt(next.position) !== segmentAt(this.#written);
-    const eager = now || this.#buffered >= eagerBytes || this.#waiters.length > 0 || this.#roomWaiters.length > 0;
+    const much = this.#buffered >= eagerBytes || this.#queue.length >= eagerItems;
+    const eager = now || much || this.#waiters.length > 0 || this.#roomWaiters.length > 0;
     if (next !== undefined && !this.#writing && eager && !(turning && this.#written !== this.#synced)) {
       this.#writing = true;
       clearTimeout(this.#lingering);
@@ -276,7 +278,7 @@ export class Log {
     }
     for (let at = from; at < end; at += eagerBytes) {
       const chunk = new Uint8Array(Math.min(eagerBytes, end - at));
-      await file.read(chunk, at);
+      await file.read([chunk], at);
       await writeAll(file, [chunk], at);
     }
   }

@@ -23,12 +23,9 @@ export interface Recovered {
  */
 export async function recover(files: SegmentFiles, index: SegmentIndex, notice: Notice): Promise<Recovered> {
   let { state, usage } = index.load() ?? { state: undefined, usage: new Map<number, Usage>() };
-  const dropping = [...usage].filter(([, used]) => used.dropping).map(([segment]) => segment);
-  for (const segment of dropping) await files.remove(segment);
-
-  const segments = await files.list();
+  let segments = await files.list();
   const lengths = new Map<number, number>();
-  for (const segment of segments) lengths.set(segment, await files.use(segment, (file) => file.size()));
+  for (const segment of segments) lengths.set(segment, await files.size(segment));
 
   const lastBytes = (position: Position) => readLast(files, position);
   const wrong = contradiction(state, usage, lengths) ?? (await otherLog(state, lastBytes));
@@ -39,10 +36,17 @@ export async function recover(files: SegmentFiles, index: SegmentIndex, notice: 
     usage = new Map();
     state = undefined;
   }
+  // Only an index of these very files knows which of them are to go.
+  const dropping = [...usage].filter(([, used]) => used.dropping).map(([segment]) => segment);
+  for (const segment of dropping) {
+    await files.remove(segment);
+    lengths.delete(segment);
+  }
+  segments = segments.filter((segment) => lengths.has(segment));
   const first = segments[0] ?? 1;
   state ??= { position: positionAt(first, fileHead.length), blocks: 0, rebuilding, last: new Uint8Array(0) };
   const ledger = new Ledger(index, { state, usage }, lastBytes);
-  for (const segment of rebuilding ? [] : dropping) await ledger.mark(segment, undefined);
+  for (const segment of dropping) await ledger.mark(segment, undefined);
 
   if (segments.length === 0) {
     await files.syncParent();
@@ -97,7 +101,7 @@ const lastLength = 32;
 function readLast(files: SegmentFiles, position: Position): Promise<Uint8Array> {
   const bytes = new Uint8Array(Math.min(lastLength, offsetAt(position)));
   return files.use(segmentAt(position), async (file) => {
-    await file.read(bytes, offsetAt(position) - bytes.length);
+    await file.read([bytes], offsetAt(position) - bytes.length);
     return bytes;
   });
 }

@@ -89,7 +89,7 @@ export class SectionReader {
   async #fill(size: number): Promise<void> {
     // A window of its own each time: what was handed out stays as it is.
     const window = new Uint8Array(Buffer.allocUnsafeSlow(Math.min(size, this.#end - this.#at)).buffer);
-    const read = await this.#file.read(window, this.#at);
+    const read = await this.#file.read([window], this.#at);
     this.#window = window.subarray(0, read);
     this.#start = this.#at;
   }

@@ -4,6 +4,7 @@ import type { CID } from "multiformats/cid";
 import { matches } from "../../cid/hashes.ts";
 import { failure, NodeError } from "../../errors.ts";
 import { CommitFailed } from "../../lmdb/open.ts";
+import { type Buffers, unfilled } from "../buffers.ts";
 import type { Block, BlockStore } from "../store.ts";
 import { compactSegments } from "./compaction.ts";
 import { diskFs, SegmentFiles, type SegmentFs } from "./files.ts";
@@ -11,6 +12,8 @@ import { cidOf, formOf, keyOf, type Place, recordSections, type Statement } from
 import { longestMultihash, SegmentIndex, type Stored } from "./index.ts";
 import type { Ledger } from "./ledger.ts";
 import { Log } from "./log.ts";
+import { Reads } from "./reads.ts";
+import { RecentNodes } from "./recent.ts";
 import { type Notice, recover } from "./recovery.ts";
 import { Space, segmentLength } from "./space.ts";
 
@@ -77,11 +80,14 @@ export class SegmentStore implements BlockStore {
   readonly #files: SegmentFiles;
   readonly #ledger: Ledger;
   readonly #log: Log;
+  readonly #reads: Reads;
+  readonly #recent = new RecentNodes();
   readonly #space: Space;
   readonly #verify: boolean;
   readonly #notice: Notice;
   #compacting: Promise<void> = Promise.resolve();
   #idle: NodeJS.Timeout | undefined;
+  #flushing: Promise<void> | undefined;
   #closing: Promise<void> | undefined;
 
   /** See `openSegmentStore`. */
@@ -94,6 +100,7 @@ export class SegmentStore implements BlockStore {
     this.#folder = folder;
     this.#files = files;
     this.#ledger = ledger;
+    this.#reads = new Reads(files);
     this.#verify = options.verifyOnRead ?? false;
     this.#notice = options.onNotice;
     const { bufferedBytes = 16 * 1024 * 1024 } = options;
@@ -103,13 +110,17 @@ export class SegmentStore implements BlockStore {
     this.#space = new Space({ folder, fs: options.fs, reserve: segmentBytes, unwritten });
   }
 
-  async get(cid: CID): Promise<Uint8Array | undefined> {
+  async get(cid: CID, buffers?: Buffers): Promise<Uint8Array | undefined> {
     const place = this.#find(cid)?.place;
     if (place === undefined) return undefined;
     if (place.bytes !== undefined) return waiting(place.bytes, place);
-    const bytes = await this.#read(place);
-    const corrupt = bytes.length < place.length || (this.#verify && !(await matches(cid, bytes)));
+    const isKept = buffers !== undefined && this.#recent.takes(cid, place);
+    const recent = isKept ? this.#recent.get(place) : undefined;
+    if (recent !== undefined) return recent;
+    const bytes = await this.#read(place, isKept ? undefined : buffers);
+    const corrupt = bytes.length < place.length || (this.#verify && !(await matches(cid, bytes, "here")));
     if (corrupt) throw failure("BLOCK_CORRUPT", { cid: cid.toString() });
+    if (isKept) this.#recent.add(place, bytes);
     return bytes;
   }
 
@@ -130,6 +141,7 @@ export class SegmentStore implements BlockStore {
       this.#mustBeOpen();
       this.#put(block);
     }
+    if (this.#ledger.full) this.#flush();
   }
 
   async sync(): Promise<void> {
@@ -270,12 +282,9 @@ export class SegmentStore implements BlockStore {
   }
 
   /** As many of a block's bytes as the file has. */
-  #read({ segment, offset, length }: Place): Promise<Uint8Array> {
-    // Not filled with zeros first.
-    const { buffer, byteOffset } = Buffer.allocUnsafe(length);
-    const into = new Uint8Array(buffer, byteOffset, length);
-    const reading = this.#files.use(segment, async (file) => into.subarray(0, await file.read(into, offset)));
-    return reading.catch((error: Error) => {
+  #read(place: Place, buffers?: Buffers): Promise<Uint8Array> {
+    const into = buffers === undefined ? unfilled(place.length) : buffers.take(place.length);
+    return this.#reads.read(place, into).catch((error: Error) => {
       throw failure("STORE_BROKEN", { path: this.#folder, reason: error.message });
     });
   }
@@ -293,6 +302,16 @@ export class SegmentStore implements BlockStore {
   #synced(): void {
     if (this.#ledger.due(this.#log.synced)) this.#follow();
     else if (this.#ledger.behind) this.#idle ??= setTimeout(() => this.#follow(), idleMs).unref();
+  }
+
+  /** Small blocks are flushed before there are bytes enough: the index takes what is on the disk alone. */
+  #flush(): void {
+    this.#flushing ??= this.#log
+      .sync()
+      .catch(() => {})
+      .finally(() => {
+        this.#flushing = undefined;
+      });
   }
 
   /** Brings the index up to what is on the disk. It may fail: the log says all of it, and the next one tries again. */

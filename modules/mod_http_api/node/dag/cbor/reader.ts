@@ -170,17 +170,21 @@ export class CborReader {
   }
 
   #string(first: number, kind: string): Uint8Array {
-    const length = this.#length(first);
+    const length = this.#exactLength(first);
     if (length > longestString) {
       throw new NodeError(`cbor: decoding rejected oversized ${kind} field: ${length} is too large`);
     }
-    return this.#take(length);
+    return this.#take(Number(length));
   }
 
   #length(first: number): number {
+    return Number(this.#exactLength(first));
+  }
+
+  #exactLength(first: number): number | bigint {
     const length = this.#uint(first);
-    if (BigInt(length) >= largestInt) throw new NodeError("cbor: positive integer is out of length");
-    return Number(length);
+    if (length >= largestInt) throw new NodeError("cbor: positive integer is out of length");
+    return length;
   }
 
   #uint(first: number): number | bigint {

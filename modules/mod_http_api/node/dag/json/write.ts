@@ -1,23 +1,28 @@
 /** Nodes as JSON: the reference's older form, and dag-json. */
 import { NodeError } from "../../errors.ts";
-import { quotedJson } from "../../go/text.ts";
+import { GoText, quotedJson } from "../../go/text.ts";
 import { bytewise, type Scalar, type Value, visitValue } from "../cbor/value.ts";
 
 /** Values inside of values, at most: JSON readers end there. */
 const deepest = 10_000;
 
 interface Form {
+  /** A letter for each byte of the text. */
+  text(latin1: string): string;
   float(value: number): string;
   bytes(value: Uint8Array): string;
 }
 
-/** The older form: floats as JavaScript writes them, bytes as base64 text. */
+/** The older form: texts as Go writes them, floats as JavaScript does, bytes as base64 text. */
 const older: Form = {
+  text: (latin1) => quotedJson(Buffer.from(latin1, "latin1")),
   float: (value) => (Object.is(value, -0) ? "-0" : String(value)),
   bytes: (value) => `"${Buffer.from(value).toString("base64")}"`,
 };
 
+/** Its bytes make a CID: no more is escaped than JSON demands. */
 const dagJson: Form = {
+  text: (latin1) => JSON.stringify(String(new GoText(Buffer.from(latin1, "latin1")))),
   float: (value) => (Object.is(value, -0) ? "-0.0" : Number.isInteger(value) ? wholeFloat(value) : String(value)),
   bytes: (value) => `{"/":{"bytes":"${Buffer.from(value).toString("base64").replace(/=+$/, "")}"}}`,
 };
@@ -46,16 +51,14 @@ function write(value: Value, form: Form): string {
     item: (at) => {
       if (at > 0) parts.push(",");
     },
-    key: (key) => parts.push(text(key), ":"),
+    key: (key) => parts.push(form.text(key), ":"),
     scalar: (scalar) => parts.push(scalarText(scalar, form)),
   });
   return parts.join("");
 }
 
-const text = (latin1: string): string => quotedJson(Buffer.from(latin1, "latin1"));
-
 function scalarText(scalar: Scalar, form: Form): string {
-  if (typeof scalar === "string") return text(scalar);
+  if (typeof scalar === "string") return form.text(scalar);
   if (scalar === null || typeof scalar === "boolean" || typeof scalar === "bigint") return String(scalar);
   if (typeof scalar === "number") {
     if (!Number.isFinite(scalar)) throw unwritten(`json: unsupported value: ${floatName(scalar)}`);

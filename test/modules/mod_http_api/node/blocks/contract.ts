@@ -1,6 +1,6 @@
 /** What every block store must do; each implementation's test runs it. */
 import assert from "node:assert/strict";
-import { test } from "node:test";
+import { type TestContext, test } from "node:test";
 import { CID } from "multiformats/cid";
 import type { BlockStore } from "../../../../../modules/mod_http_api/node/blocks/store.ts";
 import { hashNamed, sha256 } from "../../../../../modules/mod_http_api/node/cid/hashes.ts";
@@ -8,10 +8,10 @@ import { as, contents, contentsOf, dagPb, hashedWith, keysOf, legacy, noise, raw
 
 const closed = { code: "STORE_CLOSED" };
 
-export function blockContract(name: string, open: () => Promise<BlockStore>): void {
+export function blockContract(name: string, open: (test: TestContext) => Promise<BlockStore>): void {
   const each = (title: string, run: (store: BlockStore) => Promise<void>) =>
-    test(`${name}: ${title}`, async () => {
-      const store = await open();
+    test(`${name}: ${title}`, async (t) => {
+      const store = await open(t);
       try {
         await run(store);
       } finally {

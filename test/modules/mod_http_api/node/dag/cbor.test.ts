@@ -114,6 +114,7 @@ const refused: Readonly<Record<string, string>> = {
   "9bffffffffffffffff": "cbor: positive integer is out of length",
   "5a02000001": "cbor: decoding rejected oversized byte field: 33554433 is too large",
   "7a02000001": "cbor: decoding rejected oversized string field: 33554433 is too large",
+  "7b1000000000000001": "cbor: decoding rejected oversized string field: 1152921504606846977 is too large",
   bf6161ff: "unexpected break; expected value in indefinite-length map",
   a26161016161: 'repeated key "a"',
   a3616201616102616103: 'repeated key "a"',

@@ -96,6 +96,13 @@ test("dag-json keeps what the older form loses", () => {
   assert.equal(text(writeDagJson(readDagJson(Buffer.from('{"a":{"/":{"bytes":""}}}')))), '{"a":{"/":{"bytes":""}}}');
 });
 
+test("dag-json escapes what JSON demands and no more: its bytes make a CID", () => {
+  const value = { "<&>": '\u2028\u2029\x7f\b\f\n"\\/', "\0": "ü😀" };
+  const bytes = dagJson.encode(value);
+  assert.equal(text(writeDagJson(readDagJson(bytes))), text(bytes));
+  assert.equal(writeJson(readDagJson(Buffer.from('"<"'))), '"\\u003c"');
+});
+
 test("dag-json is strict", () => {
   const strict: Readonly<Record<string, RegExp>> = {
     '{"/":1}': /stands for links and bytes only/,

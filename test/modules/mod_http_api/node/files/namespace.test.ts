@@ -6,7 +6,7 @@ import { memoryBlocks } from "../../../../../modules/mod_http_api/node/blocks/me
 import { failure } from "../../../../../modules/mod_http_api/node/errors.ts";
 import { namespacePath } from "../../../../../modules/mod_http_api/node/files/path.ts";
 import { writeFile } from "../../../../../modules/mod_http_api/node/files/write_file.ts";
-import { collectGarbage } from "../../../../../modules/mod_http_api/node/pins/collect.ts";
+import { collectGarbage, type NotRemoved, type Removed } from "../../../../../modules/mod_http_api/node/pins/collect.ts";
 import { Pins } from "../../../../../modules/mod_http_api/node/pins/pins.ts";
 import { Place } from "./place.ts";
 
@@ -313,14 +313,15 @@ test("a block from elsewhere is fetched while others go on", async () => {
 
 test("collection keeps all that is in the namespace, flushed or not, and takes the rest", async () => {
   const place = new Place();
-  const pins = new Pins(place.blocks, place.metadata);
+  const pins = new Pins(place.blocks, place.metadata, place.lock);
   await place.mkdir("/d");
   for (const text of ["one", "two", "three"]) await place.write("/d/f", text, { truncate: true });
   await place.write("/d/loose", "x", { flush: false });
   const release = await place.lock.exclude();
   const partial = await place.files.roots();
   const before = (await Array.fromAsync(place.store.keys())).length;
-  const removed = await Array.fromAsync(collectGarbage(place.blocks, pins, { partial }));
+  const removed: (Removed | NotRemoved)[] = [];
+  await collectGarbage(place.blocks, pins, (result) => removed.push(result), { partial });
   release();
   assert.ok(removed.length > 0 && removed.every((result) => "removed" in result));
   assert.equal((await Array.fromAsync(place.store.keys())).length, before - removed.length);

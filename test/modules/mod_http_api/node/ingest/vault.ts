@@ -1,4 +1,5 @@
 /** A place to add to, in memory, whose disk answers when the test says so. */
+import { tmpdir } from "node:os";
 import { Blocks } from "../../../../../modules/mod_http_api/node/blocks/blocks.ts";
 import { memoryBlocks } from "../../../../../modules/mod_http_api/node/blocks/memory.ts";
 import { ingest, type Vault } from "../../../../../modules/mod_http_api/node/ingest/ingest.ts";
@@ -10,8 +11,9 @@ import type { AddEntry, AddEvent } from "../../../../../modules/mod_http_api/nod
 
 export class TestVault implements Vault {
   readonly blocks = new Blocks(memoryBlocks());
-  readonly pins = new Pins(this.blocks, memoryMetadata());
   readonly lock = new SharedLock();
+  readonly pins = new Pins(this.blocks, memoryMetadata(), this.lock);
+  readonly scratch = tmpdir();
   syncs = 0;
   /** Replaces what the disk does. */
   disk: () => Promise<void> = async () => {};

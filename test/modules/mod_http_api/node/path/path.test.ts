@@ -37,11 +37,22 @@ describe("paths are taken or refused as the reference does", () => {
     qmdftbbqbpq7vnxzeyej14vmruzbkqfbiwreogjgs1zr1n:
       'invalid path "qmdftbbqbpq7vnxzeyej14vmruzbkqfbiwreogjgs1zr1n": selected encoding not supported (possible lowercased CIDv0; consider converting to a case-agnostic CIDv1, such as base32)',
   };
-  for (const [text, message] of Object.entries(refused)) {
+  const climbing: Record<string, string> = {
+    [`${known}/..`]: `invalid path "/ipfs/${known}/..": empty`,
+    [`/ipfs/${known}/../x`]: `invalid path "/ipfs/${known}/../x": invalid CID: cid too short`,
+    [`/ipld/${known}/../x/y`]: `invalid path "/ipld/${known}/../x/y": invalid CID: cid too short`,
+    [`/ipfs/${known}/../../etc/passwd`]: "unsupported path namespace: etc",
+    [`${known}/../..`]: "unsupported path namespace: ",
+    "/ipns/x/..": 'invalid path "/ipns/x/..": ipns path missing IPNS ID',
+    [`${known}\0`]: `invalid path "${known}\\x00": selected encoding not supported`,
+    '/x"y/z': 'invalid path "/x\\"y/z": unknown namespace "x\\"y"',
+  };
+  for (const [text, message] of Object.entries({ ...refused, ...climbing })) {
     test(`says why: ${text}`, () => assert.throws(() => parsePath(text), { message }));
   }
 
   test("bare, full and neutral forms are one path", () => {
+    assert.equal(parsePath(`${known}/../${known}/a`).text, `/ipfs/${known}/a`);
     for (const text of [`${known}/a//b`, `/ipfs/${known}/a/./b/`, `/store/${known}/x/../a/b`]) {
       assert.equal(parsePath(text).text, `/ipfs/${known}/a/b`);
     }
@@ -67,6 +78,9 @@ describe("paths are followed", () => {
     const all = await trees.add({ "d/a": "a" });
     await assert.rejects(resolvePath(parsePath(`${all.get("d")}/b`), trees.read), {
       message: `no link named "b" under ${all.get("d")}`,
+    });
+    await assert.rejects(resolvePath(parsePath(`${all.get("d")}/b"\0`), trees.read), {
+      message: `no link named "b\\"\\x00" under ${all.get("d")}`,
     });
   });
 

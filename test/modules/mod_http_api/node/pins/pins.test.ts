@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { CID } from "multiformats/cid";
 import { CidSet } from "../../../../../modules/mod_http_api/node/cid/set.ts";
+import { collectGarbage } from "../../../../../modules/mod_http_api/node/pins/collect.ts";
 import { removeBlocks } from "../../../../../modules/mod_http_api/node/pins/remove.ts";
 import { verifyPins } from "../../../../../modules/mod_http_api/node/pins/verify.ts";
 import { files, TestVault } from "../ingest/vault.ts";
@@ -63,4 +64,71 @@ test("blocks are removed unless something pins them; each is told of in its plac
   assert.equal(await vault.blocks.has(cid("loose")), false);
   const again = await removeBlocks(vault.blocks, vault.pins, [cid("loose")], { ignoreMissing: true });
   assert.equal(again[0]?.fault, undefined);
+});
+
+test("a recursive pin that comes while a direct one is on its way stays what it is", async () => {
+  const [vault, cid] = await filled("d/a");
+  const { get } = vault.blocks.store;
+  const reading = Promise.withResolvers<void>();
+  const mayRead = Promise.withResolvers<void>();
+  vault.blocks.store.get = async (asked) => {
+    reading.resolve();
+    await mayRead.promise;
+    return get.call(vault.blocks.store, asked);
+  };
+  const direct = vault.pins.add(cid("d"), "direct");
+  await reading.promise;
+  vault.blocks.store.get = get;
+  await vault.pins.add(cid("d"), "recursive");
+  mayRead.resolve();
+  await assert.rejects(direct, { message: `${cid("d")} already pinned recursively` });
+  assert.equal(await vault.pins.mode(cid("d")), "recursive");
+});
+
+test("a pin that waits for its blocks keeps neither a collection nor those behind it waiting", async () => {
+  const [vault, cid] = await filled("d/a", "d/b", "stray");
+  const lost = await vault.blocks.get(cid("d/a"));
+  await vault.blocks.store.delete([cid("d/a")]);
+  const asked = Promise.withResolvers<void>();
+  const arrived = Promise.withResolvers<Uint8Array>();
+  vault.blocks.source = {
+    async fetch(wanted) {
+      asked.resolve();
+      const bytes = await arrived.promise;
+      await vault.blocks.put([{ cid: wanted, bytes }]);
+      return bytes;
+    },
+  };
+  const pinning = vault.pins.add(cid("d"), "recursive");
+  await asked.promise;
+  const release = await vault.lock.exclude();
+  await collectGarbage(vault.blocks, vault.pins, () => {});
+  release();
+  assert.equal(await vault.blocks.has(cid("stray")), false);
+  arrived.resolve(lost);
+  await pinning;
+  for (const name of ["d", "d/a", "d/b"]) assert.ok(await vault.blocks.has(cid(name)), name);
+});
+
+test("what a collection took while a pin looked is fetched again before the pin is answered", async () => {
+  const [vault, cid] = await filled("d/a");
+  let fetched = 0;
+  const bytes = await vault.blocks.get(cid("d/a"));
+  vault.blocks.source = {
+    async fetch(wanted) {
+      fetched += 1;
+      await vault.blocks.put([{ cid: wanted, bytes }]);
+      return bytes;
+    },
+  };
+  let told = 0;
+  await vault.pins.add(cid("d"), "recursive", {
+    progress: () => {
+      told += 1;
+      if (told === 2)
+        void vault.lock.exclude().then((release) => vault.blocks.store.delete([cid("d/a")]).then(release));
+    },
+  });
+  assert.equal(fetched, 1);
+  assert.ok(await vault.blocks.has(cid("d/a")));
 });

@@ -17,7 +17,11 @@ test("an empty folder becomes a repo, once", async (t) => {
   assert.deepEqual((await readdir(folder)).sort(), ["config", "datastore_spec", "keystore", "repo.lock", "version"]);
   assert.equal(await readFile(join(folder, "version"), "utf8"), "11\n");
   assert.deepEqual(await Promise.all(["config", "keystore"].map((name) => mode(join(folder, name)))), ["600", "700"]);
-  assert.deepEqual(repo.stores, { blocks: join(folder, "segments"), metadata: join(folder, "metadata") });
+  assert.deepEqual(repo.stores, {
+    kind: "segments",
+    blocks: join(folder, "segments"),
+    metadata: join(folder, "metadata"),
+  });
   assert.equal(repo.config.value("Addresses.API"), "/ip4/127.0.0.1/tcp/5280");
   assert.deepEqual(repo.config.value("Addresses.Swarm"), ["/ip4/127.0.0.1/tcp/0"]);
   assert.deepEqual(repo.config.value("Bootstrap"), []);
@@ -53,7 +57,10 @@ test("a folder that is no repo stays as it is when none is to be made", async (t
     message: `no IPFS repo found in ${folder}.\nplease run: 'ipfs init'`,
   });
   await assert.rejects(openRepo(folder, { profile: "test,odd" }), { message: "odd is not a profile" });
-  await assert.rejects(openRepo(folder, { profile: "badgerds" }), /keeps \/blocks in segments/);
+  await assert.rejects(
+    openRepo(folder, { profile: "badgerds" }),
+    /this node cannot open a repo that keeps everything in badgerds: /,
+  );
   assert.deepEqual(await readdir(folder), []);
 });
 

@@ -1,6 +1,5 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { type Header, pack } from "tar-stream";
 import {
   gnuFormat,
   paxFormat,
@@ -9,19 +8,13 @@ import {
   type TarHeader,
 } from "../../../../../modules/mod_http_api/node/tar/header.ts";
 import { readTar } from "../../../../../modules/mod_http_api/node/tar/read.ts";
-import { padding, writeHeader } from "../../../../../modules/mod_http_api/node/tar/write.ts";
+import { writeHeader } from "../../../../../modules/mod_http_api/node/tar/write.ts";
+import { entry, packed } from "../../../../support/tar.ts";
 
 const text = (bytes: readonly Uint8Array[]) => Buffer.concat(bytes).toString();
 
 async function* pieces(bytes: Uint8Array, size: number): AsyncGenerator<Uint8Array> {
   for (let at = 0; at < bytes.length; at += size) yield bytes.subarray(at, at + size);
-}
-
-async function packed(entries: readonly (Partial<Header> & { name: string; body?: string })[]): Promise<Buffer> {
-  const archive = pack();
-  for (const { body = "", ...header } of entries) archive.entry(header, body);
-  archive.finalize();
-  return Buffer.concat(await Array.fromAsync(archive as AsyncIterable<Buffer>));
 }
 
 async function read(bytes: Uint8Array, size = 100) {
@@ -129,31 +122,19 @@ test("what is no archive is told as Go tells it", async () => {
   assert.throws(() => readHeader(Buffer.alloc(512)), { message: "archive/tar: invalid tar header" });
 });
 
-/** A made-up file in front of an entry. */
-function special(type: string, data: string, size = data.length): Buffer {
-  const header = writeHeader({ ...plainHeader("0", "special"), size });
-  const block = Buffer.from(header);
-  block.write(type, 156, "latin1");
-  block.write(" ".repeat(8), 148, "latin1");
-  const sum = block.reduce((total, byte) => total + byte, 0);
-  block.write(`${sum.toString(8).padStart(6, "0")}\0 `, 148, "latin1");
-  return Buffer.concat([block, Buffer.from(data), Buffer.alloc(padding(data.length))]);
-}
-
 test("hostile headers end in a sentence", async () => {
-  const entry = writeHeader(plainHeader("0", "a"));
-  const after = (...parts: Uint8Array[]) => read(Buffer.concat([...parts, entry]));
+  const after = (...parts: Uint8Array[]) => read(Buffer.concat([...parts, writeHeader(plainHeader("0", "a"))]));
   const bad = { message: "archive/tar: invalid tar header" };
-  await assert.rejects(after(special("x", "5 a=\n junk")), bad);
-  await assert.rejects(after(special("x", "99 a=b\n")), bad);
-  await assert.rejects(after(special("x", "0 a=b\n")), bad);
-  await assert.rejects(after(special("x", "11 size=-x\n")), bad);
-  await assert.rejects(after(special("x", "12 size=-99\n")), bad);
-  await assert.rejects(after(special("x", "25 size=9999999999999999\n")), bad);
-  await assert.rejects(after(special("x", "", 2 ** 31)), { message: "archive/tar: header field too long" });
-  await assert.rejects(after(special("L", "", 2 ** 31)), { message: "archive/tar: header field too long" });
-  await assert.rejects(after(special("x", "22 GNU.sparse.major=1\n")), /sparse files are not supported/);
-  await assert.rejects(after(special("S", "")), /sparse files are not supported/);
-  const header = headerOf(await after(special("x", "22 __proto__=polluted\n")));
+  await assert.rejects(after(entry("x", "5 a=\n junk")), bad);
+  await assert.rejects(after(entry("x", "99 a=b\n")), bad);
+  await assert.rejects(after(entry("x", "0 a=b\n")), bad);
+  await assert.rejects(after(entry("x", "11 size=-x\n")), bad);
+  await assert.rejects(after(entry("x", "12 size=-99\n")), bad);
+  await assert.rejects(after(entry("x", "25 size=9999999999999999\n")), bad);
+  await assert.rejects(after(entry("x", "", { size: 2 ** 31 })), { message: "archive/tar: header field too long" });
+  await assert.rejects(after(entry("L", "", { size: 2 ** 31 })), { message: "archive/tar: header field too long" });
+  await assert.rejects(after(entry("x", "22 GNU.sparse.major=1\n")), /sparse files are not supported/);
+  await assert.rejects(after(entry("S", "")), /sparse files are not supported/);
+  const header = headerOf(await after(entry("x", "22 __proto__=polluted\n")));
   assert.equal(header.records.get("__proto__"), "polluted");
 });

@@ -1,13 +1,16 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { setImmediate } from "node:timers/promises";
-import type { CID } from "multiformats/cid";
+import { CID } from "multiformats/cid";
+import { identity } from "multiformats/hashes/identity";
+import { Buffers } from "../../../../../modules/mod_http_api/node/blocks/buffers.ts";
 import { decodePb, encodePb } from "../../../../../modules/mod_http_api/node/dag/pb.ts";
 import type { ReadBlock } from "../../../../../modules/mod_http_api/node/dag/reader.ts";
 import { encodeUnixfs } from "../../../../../modules/mod_http_api/node/unixfs/format.ts";
 import { fileSize, treeNode } from "../../../../../modules/mod_http_api/node/unixfs/node.ts";
 import { type ReadRange, readFile } from "../../../../../modules/mod_http_api/node/unixfs/read.ts";
 import { goRandom } from "../../../../support/go_random.ts";
+import { as, dagPb, raw, sample } from "../blocks/samples.ts";
 import { Trees } from "./trees.ts";
 
 async function readAll(trees: Trees, cid: CID, range?: ReadRange): Promise<Buffer> {
@@ -112,3 +115,40 @@ test("a node whose sizes do not fit its links is refused", async () => {
     for await (const _ of readFile(root, trees.read));
   }, /incorrectly formatted unixfs/);
 });
+
+test("pieces that are given back spoil neither the links of a node nor the blocks that are still to come", async () => {
+  const leaves = Array.from({ length: 600 }, (_, at) => (at % 2 === 0 ? sample(at, 20_000) : inlined(at)));
+  const links = leaves.map(({ cid }) => ({ cid, name: "", size: 1 }));
+  const blocksizes = leaves.map(({ bytes }) => bytes.length);
+  const filesize = blocksizes.reduce((sum, size) => sum + size, 0);
+  const parent = encodePb({ data: encodeUnixfs({ type: "File", filesize, blocksizes }), links });
+  const stored = new Map(leaves.map(({ cid, bytes }) => [String(cid), bytes]));
+  const buffers = new Buffers();
+  const read: ReadBlock = async (cid) => {
+    if (cid.multihash.code === 0) return cid.multihash.digest;
+    const bytes = stored.get(String(cid));
+    assert.ok(bytes, `${cid} is asked for`);
+    const into = buffers.take(bytes.length);
+    into.set(bytes);
+    return into;
+  };
+  const block = buffers.take(parent.length);
+  block.set(parent);
+  const root = treeNode(as(sample(1).cid, dagPb), block);
+  assert.ok(root);
+  assert.ok(parent.length > 20_000, "it is long enough to be lent");
+  const pieces: Buffer[] = [];
+  for await (const piece of readFile(root, read, { buffers })) {
+    pieces.push(Buffer.from(piece));
+    buffers.release(piece);
+    // Somebody else gets all that is free, and writes there.
+    const taken = Array.from({ length: 20 }, () => buffers.take(60_000).fill(0xff));
+    for (const other of taken) buffers.release(other);
+  }
+  assert.ok(Buffer.concat(pieces).equals(Buffer.concat(leaves.map(({ bytes }) => bytes))));
+});
+
+function inlined(seed: number) {
+  const { bytes } = sample(seed, 20);
+  return { cid: CID.createV1(raw, identity.digest(bytes)), bytes };
+}

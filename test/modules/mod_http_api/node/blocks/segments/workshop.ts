@@ -77,6 +77,7 @@ export function watched(before: (operation: Operation, path: string) => unknown)
       await before("remove", path);
       return diskFs.remove(path);
     },
+    size: (path) => diskFs.size(path),
     async syncFolder(at) {
       await before("syncFolder", at);
       return diskFs.syncFolder(at);
@@ -129,6 +130,7 @@ export class PowerCut {
 
   readonly fs: SegmentFs = {
     list: (at) => diskFs.list(at),
+    size: (path) => diskFs.size(path),
     open: async (path, create) => {
       const file = await watched((operation) => this.#before(operation, path)).open(path, create);
       if (!create) this.#synced.set(path, await file.size());

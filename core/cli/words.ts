@@ -1,0 +1,91 @@
+/** Reads the words of a command line by what a command declares. */
+import { parseArgs } from "node:util";
+import { nearest } from "../config/index.ts";
+import { reasonOf } from "../errors.ts";
+import { type Command, type CommandOption, UsageError } from "./command.ts";
+
+export type Options = Readonly<Record<string, CommandOption>>;
+
+export interface Words {
+  readonly args: string[];
+  readonly values: Readonly<Record<string, string | boolean | undefined>>;
+}
+
+/** Where the first word stands that is neither an option nor the value of one of these; undefined when there is none. */
+export function firstWord(words: readonly string[], options: Options): number | undefined {
+  return tokensOf(words, options).find(({ kind }) => kind === "positional")?.index;
+}
+
+/** A word, or two of them, that are one option. */
+export interface OptionWords {
+  readonly name: string;
+  readonly value: string | undefined;
+  readonly index: number;
+  readonly count: number;
+}
+
+/** Where these options stand among words of which others are not known. */
+export function findOptions(words: readonly string[], options: Options): OptionWords[] {
+  return tokensOf(words, options).flatMap((token) => {
+    if (token.kind !== "option" || options[token.name] === undefined) return [];
+    const { name, value, index, inlineValue } = token;
+    return [{ name, value, index, count: value === undefined || inlineValue === true ? 1 : 2 }];
+  });
+}
+
+function tokensOf(words: readonly string[], options: Options) {
+  const args = [...words];
+  const { tokens } = parseArgs({
+    args,
+    options,
+    strict: false,
+    allowPositionals: true,
+    allowNegative: true,
+    tokens: true,
+  });
+  return tokens;
+}
+
+/** Arguments and options of a command. @throws UsageError for what it does not take */
+export function readWords(
+  { name, arguments: taken, options }: Pick<Command, "name" | "arguments" | "options">,
+  words: readonly string[],
+  shared: Options,
+): Words {
+  const known = { ...options, ...shared };
+  const { values, positionals } = strictly(name, known, () =>
+    parseArgs({ args: plain(words, known), options: known, allowPositionals: true, allowNegative: true }),
+  );
+  if (taken === undefined && positionals.length > 0) {
+    throw new UsageError(`${name} takes no argument, but there is ${positionals.join(" ")}`);
+  }
+  return { args: positionals, values: values as Words["values"] };
+}
+
+/** Programs written in Go let flags have values, and letters an equals sign: `--migrate=false`, `-p=server`. */
+function plain(words: readonly string[], options: Options): string[] {
+  const end = words.indexOf("--");
+  return words.map((word, at) => {
+    if (end >= 0 && at > end) return word;
+    const [, long, flag] = /^--([^=]+)=(true|false)$/.exec(word) ?? [];
+    if (long !== undefined && options[long]?.type === "boolean") return flag === "true" ? `--${long}` : `--no-${long}`;
+    const [, letter, value] = /^-(\w)=(.+)$/s.exec(word) ?? [];
+    return letter === undefined ? word : `-${letter}${value}`;
+  });
+}
+
+function strictly<T>(name: string, known: Options, read: () => T): T {
+  try {
+    return read();
+  } catch (error) {
+    const [, unknown] = /^Unknown option '--([^']+)'/.exec(reasonOf(error)) ?? [];
+    if (unknown === undefined) throw new UsageError(reasonOf(error).split("\n")[0]);
+    throw new UsageError(`${name} has no option --${unknown}${suggestion(unknown, Object.keys(known), "--")}`);
+  }
+}
+
+/** `: did you mean …?`, or nothing. */
+export function suggestion(name: string, known: readonly string[], prefix = ""): string {
+  const near = nearest(name, known);
+  return near === undefined ? "" : `: did you mean ${prefix}${near}?`;
+}

@@ -1,0 +1,49 @@
+/** `modhost node`: the node at the addresses of its own repo, on the command line of the program that it stands in for. */
+
+import { type Command, type CommandContext, commandHelp, firstWord, readWords } from "../../../core/cli/index.ts";
+import { reasonOf } from "../../../core/index.ts";
+import { call, callOptions } from "./node/call.ts";
+import { daemon } from "./node/daemon.ts";
+import { init } from "./node/init.ts";
+import { migrate } from "./node/migrate.ts";
+import { repoOptions, sharedOptions } from "./node/repo.ts";
+
+const own: readonly Command[] = [init, daemon, migrate];
+
+export const command: Command = {
+  name: "node",
+  arguments: "COMMAND [ARGUMENTS]",
+  help:
+    "Make, serve and move a repo; any other command is called at the daemon of the repo or, when there is none, in " +
+    "this process",
+  verbatim: true,
+  commands: own,
+  options: repoOptions,
+  /** Failures are told, and end, as those of the program that it stands in for. */
+  async run(context) {
+    try {
+      return await dispatch(context);
+    } catch (error) {
+      context.stderr.write(`Error: ${reasonOf(error)}\n`);
+      return 1;
+    }
+  },
+};
+
+async function dispatch(context: CommandContext): Promise<number> {
+  const { args: words, stdout } = context;
+  const at = firstWord(words, { ...sharedOptions, ...callOptions });
+  const found = at === undefined ? undefined : own.find(({ name }) => name === words[at]);
+  if (at === undefined && !words.includes("--version")) {
+    stdout.write(`${commandHelp(command, {})}\n`);
+    return 0;
+  }
+  if (found === undefined || at === undefined) return call(context, words);
+  // Options of every command of go-ipfs are taken, though they mean nothing to these.
+  const { args, values } = readWords(found, words.toSpliced(at, 1), { ...callOptions, ...sharedOptions });
+  if (values.help === true) {
+    stdout.write(`${commandHelp(found, sharedOptions, "modhost node")}\n`);
+    return 0;
+  }
+  return found.run({ ...context, args, options: values });
+}

@@ -1,0 +1,40 @@
+/** What the flags of the daemon ask for. */
+import type { CommandContext } from "../../../../core/cli/index.ts";
+import { NodeError } from "../../node/errors.ts";
+import type { ConfigOverrides } from "../../node/repo/config.ts";
+import { textOf } from "./repo.ts";
+
+const routings: readonly string[] = ["dht", "dhtclient", "dhtserver", "none"];
+const idle: readonly string[] = ["writable", "unrestricted-api", "enable-mplex-experiment"];
+
+/** @throws NodeError for what cannot be */
+export function readFlags({ options, stderr }: CommandContext) {
+  const refused = (flag: string, why: string) => {
+    if (options[flag] === true) throw new NodeError(`${why}: start without --${flag}`);
+  };
+  refused("disable-transport-encryption", "connections between peers are always encrypted");
+  if (options.mount === true && options.offline === true) {
+    throw new NodeError("mount is not currently supported in offline mode");
+  }
+  for (const flag of idle) if (options[flag] === true) stderr.write(`modhost: --${flag} has no effect\n`);
+  const routing = textOf(options.routing) ?? "default";
+  if (routing !== "default" && !routings.includes(routing)) {
+    throw new NodeError(`unrecognized routing option: ${routing}`);
+  }
+  const overrides: ConfigOverrides = routing === "default" ? {} : { "Routing.Type": routing };
+  const namesOverPubsub = options["enable-namesys-pubsub"] === true;
+  const pubsub = namesOverPubsub || options["enable-pubsub-experiment"] === true;
+  return {
+    newRepo:
+      options.init === true
+        ? { document: textOf(options["init-config"]), profile: textOf(options["init-profile"]) }
+        : undefined,
+    offline: options.offline === true,
+    overrides,
+    pubsub,
+    namesOverPubsub,
+    mount:
+      options.mount === true ? { ipfs: textOf(options["mount-ipfs"]), ipns: textOf(options["mount-ipns"]) } : undefined,
+    settings: { api_gc: options["enable-gc"] === true },
+  };
+}

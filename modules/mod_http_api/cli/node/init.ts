@@ -1,0 +1,27 @@
+/** `modhost node init`. */
+import { type Command, UsageError } from "../../../../core/cli/index.ts";
+import { textOf } from "./repo.ts";
+
+export const init: Command = {
+  name: "init",
+  arguments: "[DEFAULT-CONFIG]",
+  help: "Make a repo, with the identity of a new key or as a config file says",
+  options: {
+    profile: { type: "string", short: "p", value: "NAMES", help: "Profiles to apply, separated by commas" },
+    algorithm: { type: "string", short: "a", value: "NAME", help: "Kind of the key: ed25519 (the default) or rsa" },
+    bits: { type: "string", short: "b", value: "N", help: "Length of an RSA key; default: 2048" },
+    "empty-repo": { type: "boolean", short: "e", help: "No welcome documents; there are none in any case" },
+  },
+  async run(context) {
+    const { args, options } = context;
+    if (args.length > 1) throw new UsageError(`expected 1 argument(s), got ${args.length}`);
+    const { makeRepo } = await import("./making.ts");
+    await makeRepo(context, {
+      document: args[0],
+      profile: textOf(options.profile),
+      algorithm: textOf(options.algorithm),
+      bits: textOf(options.bits),
+    });
+    return 0;
+  },
+};

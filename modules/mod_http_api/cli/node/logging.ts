@@ -1,0 +1,39 @@
+/** What the daemon logs, how and where: by the variables that go-ipfs knows. */
+import { resolve } from "node:path";
+import type { CommandContext } from "../../../../core/cli/index.ts";
+import type { LogSettings } from "../../../../core/index.ts";
+import type { NodeLog } from "../../node/log.ts";
+import { textOf } from "./repo.ts";
+
+/** `error,dht=debug`: the level of all, and those of some. */
+function levelsOf({ env, options }: CommandContext): readonly (readonly [subsystem: string, level: string])[] {
+  const asked = textOf(env.GOLOG_LOG_LEVEL) ?? textOf(env.IPFS_LOGGING) ?? "";
+  const parts = options.debug === true ? ["debug"] : asked.split(",").filter((part) => part !== "");
+  return parts.map((part) => {
+    const [first = "", second] = part.split("=");
+    return second === undefined ? (["*", first] as const) : ([first, second] as const);
+  });
+}
+
+/** For the host: it leaves out nothing that the node's own log lets pass when somebody asked for a level. */
+export function logSettings(context: CommandContext): LogSettings {
+  const { env, cwd, stderr } = context;
+  const file = textOf(env.GOLOG_FILE);
+  const form = textOf(env.GOLOG_LOG_FMT) ?? textOf(env.IPFS_LOGGING_FMT);
+  return {
+    level: levelsOf(context).length > 0 ? "debug" : "warn",
+    ...(form === undefined ? {} : { format: form === "json" ? "json" : "pretty" }),
+    destination: file === undefined ? stderr : resolve(cwd, file),
+  };
+}
+
+/** What there is no such level or subsystem for is told of, and stops nothing. */
+export function setLevels(log: NodeLog, context: CommandContext): void {
+  for (const [subsystem, level] of levelsOf(context)) {
+    try {
+      log.setLevel(subsystem, level);
+    } catch (error) {
+      context.stderr.write(`modhost: ${subsystem}=${level}: ${(error as Error).message}\n`);
+    }
+  }
+}

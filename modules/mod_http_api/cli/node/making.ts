@@ -1,0 +1,54 @@
+/** A new repo, told of line by line. */
+import { readFile } from "node:fs/promises";
+import { resolve } from "node:path";
+import { type CommandContext, UsageError } from "../../../../core/cli/index.ts";
+import { NodeError } from "../../node/errors.ts";
+import { createNode } from "../../node/index.ts";
+import { defaultBits, generateKey, identityOf } from "../../node/keys/key.ts";
+import type { IdentityConfig } from "../../node/repo/identity.ts";
+import { isProfile } from "../../node/repo/profiles.ts";
+import { isRepo } from "../../node/repo/repo.ts";
+import { dataFolder, repoFolder } from "./repo.ts";
+
+export interface NewRepo {
+  /** Path of a config file. */
+  readonly document?: string | undefined;
+  readonly profile?: string | undefined;
+  readonly algorithm?: string | undefined;
+  readonly bits?: string | undefined;
+}
+
+/** Makes the repo that the context names, and tells of it. @throws NodeError */
+export async function makeRepo(context: CommandContext, wanted: NewRepo): Promise<void> {
+  const { stdout, cwd } = context;
+  const { profile } = wanted;
+  const repo = repoFolder(context);
+  if (await isRepo(repo)) {
+    throw new NodeError("ipfs configuration file already exists!\nReinitializing would overwrite your keys.\n");
+  }
+  const unknown = profile?.split(",").find((name) => name !== "" && !isProfile(name));
+  if (unknown !== undefined) throw new NodeError(`invalid configuration profile: ${unknown}`);
+  const document = wanted.document === undefined ? undefined : await readFile(resolve(cwd, wanted.document), "utf8");
+  const identity = document === undefined ? await makeIdentity(context, wanted) : undefined;
+  stdout.write(`initializing IPFS node at ${repo}\n`);
+  const node = await createNode({ repo, data: dataFolder(context), offline: true, profile, document, identity });
+  await node.close();
+}
+
+async function makeIdentity(
+  { stdout }: CommandContext,
+  { algorithm: type = "ed25519", bits }: NewRepo,
+): Promise<IdentityConfig> {
+  const isRsa = type.toLowerCase() === "rsa";
+  if (bits !== undefined && !isRsa) {
+    throw new NodeError(`number of key bits does not apply when using ${type.toLowerCase()} keys`);
+  }
+  if (bits !== undefined && !/^\d+$/.test(bits)) throw new UsageError(`--bits takes a number, not ${bits}`);
+  const size = Number(bits ?? defaultBits);
+  if (isRsa || type.toLowerCase() === "ed25519") {
+    stdout.write(`generating ${isRsa ? `${size}-bit ` : ""}${type.toUpperCase()} keypair...`);
+  }
+  const identity = identityOf(await generateKey({ type, size }));
+  stdout.write(`done\npeer identity: ${identity.PeerID}\n`);
+  return identity;
+}

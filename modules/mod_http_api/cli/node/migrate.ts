@@ -1,0 +1,69 @@
+/** `modhost node migrate`. */
+import { resolve } from "node:path";
+import { type Command, type CommandContext, Progress, UsageError } from "../../../../core/cli/index.ts";
+import { size_text } from "../../../../core/net/http.ts";
+import type { MigrationProgress } from "../../node/index.ts";
+import { textOf } from "./repo.ts";
+
+/** Between two lines where no bar is drawn; milliseconds. */
+const period = 5000;
+
+export const migrate: Command = {
+  name: "migrate",
+  arguments: "FROM TO",
+  help: "Copy the repo FROM into the new folder TO, where blocks and metadata are in another kind of store",
+  options: {
+    kind: { type: "string", value: "KIND", help: "segments or flatfs (go-ipfs); default: the one that FROM is not" },
+  },
+  async run(context) {
+    const { args, options, cwd, stdout, stderr } = context;
+    const [from, to, ...more] = args;
+    if (from === undefined || to === undefined || more.length > 0) {
+      throw new UsageError("migrate takes two arguments, a repo and a new folder: modhost node migrate FROM TO");
+    }
+    const tell = progressOf(context);
+    const { migrateRepo } = await import("../../node/index.ts");
+    const done = await migrateRepo(resolve(cwd, from), resolve(cwd, to), {
+      kind: kindOf(textOf(options.kind)),
+      onProgress: tell.show,
+      onNotice: (sentence) => {
+        tell.clear();
+        stderr.write(`${sentence}\n`);
+      },
+    });
+    tell.clear();
+    stdout.write(`${textFor(done)} copied to ${resolve(cwd, to)}\n`);
+    return 0;
+  },
+};
+
+function kindOf(name: string | undefined): "segments" | "flatfs" | undefined {
+  if (name === undefined || name === "segments" || name === "flatfs") return name;
+  throw new UsageError(`--kind takes segments or flatfs, not ${name}`);
+}
+
+const textFor = ({ blocks, bytes, total }: MigrationProgress): string =>
+  `${blocks}${total === undefined || total === blocks ? "" : ` of ${total}`} blocks (${size_text(bytes)})`;
+
+/** A bar on a terminal, else a line now and then. */
+function progressOf({ stdout, stderr }: CommandContext) {
+  if (stderr.isTTY === true) {
+    let bar: Progress | undefined;
+    return {
+      show({ blocks, total }: MigrationProgress) {
+        if (total !== undefined) bar ??= new Progress(stderr, total, (count) => `${Math.round(count)} blocks`);
+        bar?.show(blocks);
+      },
+      clear: () => bar?.clear(),
+    };
+  }
+  let told = performance.now();
+  return {
+    show(progress: MigrationProgress) {
+      if (performance.now() - told < period) return;
+      told = performance.now();
+      stdout.write(`${textFor(progress)}\n`);
+    },
+    clear: () => undefined,
+  };
+}

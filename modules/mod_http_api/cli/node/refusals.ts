@@ -1,0 +1,48 @@
+/** Addresses of the config that cannot be listened on, in the words of the reference. */
+import { ModhostError } from "../../../../core/index.ts";
+import type { NetEndpoint } from "../../../../core/types.ts";
+import { addressList, endpointOf } from "../../addresses.ts";
+import { NodeError } from "../../node/errors.ts";
+import type { Node } from "../../node/index.ts";
+
+/** Where the API listens, and where the gateway does: what they are called when they cannot. */
+const doors = [
+  { key: "Addresses.API", title: "serveHTTPApi", name: "API" },
+  { key: "Addresses.Gateway", title: "serveHTTPGateway", name: "gateway" },
+] as const;
+
+/** @throws NodeError for what is no address that can be listened on */
+export function requireAddresses({ repo }: Node): void {
+  for (const { key, title, name } of doors) {
+    const wrong = addressList(repo.config.value(key)).find((address) => endpointOf(address) === undefined);
+    if (wrong === undefined) continue;
+    const why = "neither a TCP port nor a Unix socket";
+    throw new NodeError(`${title}: invalid ${name} address: ${JSON.stringify(wrong)} (err: ${why})`);
+  }
+}
+
+/** Go's words for what is wrong with a place. */
+const reasons: Readonly<Record<string, string>> = {
+  EADDRINUSE: "bind: address already in use",
+  EACCES: "bind: permission denied",
+  EADDRNOTAVAIL: "bind: cannot assign requested address",
+};
+
+/** The reference's words for an address that cannot be listened on. */
+export function refusalOf(error: unknown, { repo }: Node): unknown {
+  if (!ModhostError.is(error) || error.code !== "ENDPOINT_UNAVAILABLE") return error;
+  const endpoint = error.details.endpoint as NetEndpoint;
+  const isGateway = String(error.details.service).startsWith("http_api_gateway");
+  const { key, title } = isGateway ? doors[1] : doors[0];
+  const address = addressList(repo.config.value(key)).find((each) => isSame(endpointOf(each), endpoint)) ?? "";
+  const { code = "" } = (error.cause ?? {}) as NodeJS.ErrnoException;
+  const reason = reasons[code] ?? String(error.details.reason);
+  const place = "path" in endpoint ? `unix ${endpoint.path}` : `tcp ${endpoint.address}:${endpoint.port}`;
+  return new NodeError(`${title}: manet.Listen(${address}) failed: listen ${place}: ${reason}`, { cause: error });
+}
+
+function isSame(one: NetEndpoint | undefined, other: NetEndpoint): boolean {
+  if (one === undefined) return false;
+  if ("path" in one) return "path" in other && one.path === other.path;
+  return "port" in other && one.address === other.address && one.port === other.port;
+}

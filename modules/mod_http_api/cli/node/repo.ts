@@ -1,0 +1,39 @@
+/** Which repo a command is about. */
+import { homedir } from "node:os";
+import { join, resolve } from "node:path";
+import type { CommandContext, Options } from "../../../../core/cli/index.ts";
+
+export const repoOptions = {
+  "repo-dir": { type: "string", value: "DIR", help: "Folder of the repo; default: $IPFS_PATH, else ~/.ipfs" },
+  config: { type: "string", short: "c", value: "DIR", help: "The same, as go-ipfs has it" },
+  data: { type: "string", value: "DIR", help: "Keep blocks and metadata there, and not in the repo" },
+  debug: { type: "boolean", short: "D", help: "Log everything" },
+} as const satisfies Options;
+
+/** Of every command here. */
+export const sharedOptions = {
+  ...repoOptions,
+  help: { type: "boolean", short: "h", help: "Print this" },
+} as const satisfies Options;
+
+type Place = Pick<CommandContext, "options" | "env" | "cwd">;
+
+/** Absolute. */
+export function repoFolder({ options, env, cwd }: Place): string {
+  const named = textOf(options["repo-dir"]) ?? textOf(options.config) ?? textOf(env.IPFS_PATH) ?? "~/.ipfs";
+  return resolve(cwd, named.replace(/^~(?=$|\/)/, textOf(env.HOME) ?? homedir()));
+}
+
+/** Undefined while they are in the repo. */
+export function dataFolder({ options, cwd }: Omit<Place, "env">): string | undefined {
+  const named = textOf(options.data);
+  return named === undefined ? undefined : resolve(cwd, named);
+}
+
+/** The value of an option; empty is none. */
+export function textOf(value: string | boolean | undefined): string | undefined {
+  return typeof value === "string" && value !== "" ? value : undefined;
+}
+
+/** For those who look into the repo without opening it. */
+export const apiFile = (repo: string): string => join(repo, "api");

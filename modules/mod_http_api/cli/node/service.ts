@@ -1,0 +1,139 @@
+/** The daemon itself: the node, its network, and a host with nothing but the RPC module at the addresses of the repo. */
+import type { CommandContext, Service } from "../../../../core/cli/index.ts";
+import { createHost, type Host, loadConfig, reasonOf } from "../../../../core/index.ts";
+import { endpointOf } from "../../addresses.ts";
+import type { HttpApi } from "../../index.ts";
+import { createNode, type Node } from "../../node/index.ts";
+import { isRepo } from "../../node/repo/repo.ts";
+import { readFlags } from "./flags.ts";
+import { logSettings, setLevels } from "./logging.ts";
+import { makeRepo } from "./making.ts";
+import { refusalOf, requireAddresses } from "./refusals.ts";
+import { dataFolder, repoFolder } from "./repo.ts";
+import { serving } from "./serving.ts";
+
+/** Launchers give a daemon about three seconds to end; what is not answered then is cut. */
+const patience = 2;
+
+export class Daemon implements Service {
+  readonly ended: Promise<void>;
+  readonly #context: CommandContext;
+  readonly #end = Promise.withResolvers<void>();
+  #starting: Promise<void> = Promise.resolve();
+  #stopping = false;
+  #node: Node | undefined;
+  #host: Host | undefined;
+
+  constructor(context: CommandContext) {
+    this.#context = context;
+    this.ended = this.#end.promise;
+  }
+
+  start(): Promise<void> {
+    // A launcher that has read enough may close its end.
+    this.#context.stdout.on("error", () => undefined);
+    this.#starting = this.#start();
+    return this.#starting;
+  }
+
+  async stop(): Promise<void> {
+    this.#stopping = true;
+    await this.#host?.stop();
+    await this.#starting.catch(() => undefined);
+    await this.#node?.close();
+  }
+
+  report(error: unknown): void {
+    if (this.#host !== undefined) this.#host.report(error);
+    else this.#context.stderr.write(`modhost: nobody caught this: ${reasonOf(error)}\n`);
+  }
+
+  async #start(): Promise<void> {
+    const context = this.#context;
+    const { settings, newRepo, mount, ...wanted } = readFlags(context);
+    const repo = repoFolder(context);
+    if (newRepo !== undefined && !(await isRepo(repo))) await makeRepo(context, newRepo);
+    if (this.#stopping) return;
+    const onNotice = (sentence: string) => context.stderr.write(`modhost: ${sentence}\n`);
+    const opening = createNode({ repo, data: dataFolder(context), init: false, onNotice, ...wanted });
+    const node = await opening.catch((error: unknown) => {
+      if (/^ipfs repo needs migration/.test(reasonOf(error))) {
+        this.#say("Found outdated fs-repo, migrations need to be run.");
+      }
+      throw error;
+    });
+    this.#node = node;
+    setLevels(node.log, context);
+    requireAddresses(node);
+    if (!this.#stopping) await this.#goOnline(node);
+    if (!this.#stopping) await this.#serve(node, settings, mount);
+  }
+
+  async #goOnline(node: Node): Promise<void> {
+    if (node.offline) return this.#say("Swarm not listening, running in offline mode.");
+    await node.goOnline();
+    const { peers } = await node.network();
+    const relay = peers.relayed ? ["/p2p-circuit"] : [];
+    for (const address of [...peers.listenAddresses().map(String), ...relay].sort()) {
+      this.#say(`Swarm listening on ${address}`);
+    }
+    for (const address of peers.announcedAddresses()) this.#say(`Swarm announcing ${address}`);
+  }
+
+  async #serve(
+    node: Node,
+    settings: Readonly<Record<string, unknown>>,
+    mount: Parameters<Node["mounts"]["mount"]>[0],
+  ): Promise<void> {
+    const { configPath, cwd, env } = this.#context;
+    const values = {
+      ...settings,
+      modules_enabled: ["http"],
+      http_ports: [],
+      https_ports: [],
+      stop_timeout: patience,
+      unload_grace: patience,
+    };
+    const config = await loadConfig({ path: configPath, search: false, cwd, env, values });
+    if (this.#stopping) return;
+    const host = createHost({
+      config,
+      modules: [serving(node)],
+      tls: false,
+      log: logSettings(this.#context),
+    });
+    this.#host = host;
+    void host.ended.then(() => this.#end.resolve());
+    await host.start().catch((error: unknown) => {
+      throw refusalOf(error, node);
+    });
+    if (host.state !== "running") return;
+    const failed = host.modules().find(({ status }) => status === "failed");
+    if (failed !== undefined) throw new Error(failed.note ?? `the module ${failed.name} does not load`);
+    const { api, gateway } = host.exports<HttpApi>("http_api").listening;
+    for (const address of api) {
+      this.#say(`API server listening on ${address}`);
+      const url = urlOf(address);
+      if (url !== undefined) this.#say(`WebUI: ${url}/webui`);
+    }
+    if (mount !== undefined && !this.#stopping) {
+      const { ipfs, ipns } = await node.mounts.mount(mount);
+      this.#say(`IPFS mounted at: ${ipfs}`);
+      this.#say(`IPNS mounted at: ${ipns}`);
+    }
+    for (const address of gateway) this.#say(`Gateway (readonly) server listening on ${address}`);
+    this.#say("Daemon is ready");
+  }
+
+  #say(line: string): void {
+    this.#context.stdout.write(`${line}\n`);
+  }
+}
+
+/** Undefined for a Unix socket. */
+function urlOf(address: string): string | undefined {
+  const endpoint = endpointOf(address);
+  if (endpoint === undefined || "path" in endpoint) return undefined;
+  const { address: host, port } = endpoint;
+  return `http://${host.includes(":") ? `[${host}]` : host}:${port}`;
+}

@@ -1,0 +1,51 @@
+/** A command without a daemon. */
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { type CommandContext, callRpc, serverWithin } from "../../../../core/cli/index.ts";
+import { createHost } from "../../../../core/index.ts";
+import { createNode } from "../../node/index.ts";
+import { isRepo } from "../../node/repo/repo.ts";
+import { serving } from "./serving.ts";
+
+/** They need no repo. */
+const repoless: ReadonlySet<string | undefined> = new Set(["version", "commands", "cid"]);
+
+export interface Stores {
+  readonly repo: string;
+  readonly data: string | undefined;
+}
+
+/** Calls it in this process, with the repo open for as long as that takes. Gives the exit code. @throws as `call` */
+export async function callWithin(context: CommandContext, words: readonly string[], stores: Stores): Promise<number> {
+  const isHelp = words.includes("--help") || words.includes("-h");
+  if (!(isHelp || repoless.has(words[0])) || (await isRepo(stores.repo))) return callOn(context, words, stores);
+  const repo = await mkdtemp(join(tmpdir(), "modhost-node-"));
+  try {
+    return await callOn(context, words, { repo, init: true });
+  } finally {
+    await rm(repo, { recursive: true });
+  }
+}
+
+/** Without a network. */
+async function callOn(
+  context: CommandContext,
+  words: readonly string[],
+  { init = false, ...place }: { repo: string; data?: string | undefined; init?: boolean },
+): Promise<number> {
+  const node = await createNode({ ...place, init, offline: true });
+  const host = createHost({
+    config: { modules_enabled: ["http"] },
+    modules: [serving(node)],
+    listen: false,
+    log: { level: "error", destination: context.stderr },
+  });
+  try {
+    await host.start();
+    return await callRpc(context, words, serverWithin(host));
+  } finally {
+    await host.stop();
+    await node.close();
+  }
+}

@@ -1,0 +1,52 @@
+/** How many bytes came and went. */
+import { setTimeout as delay } from "node:timers/promises";
+import { defineCommand, stream } from "../command.ts";
+import { NodeError } from "../node/errors.ts";
+import { parseDuration } from "../node/go/duration.ts";
+import type { BandwidthStats } from "../node/peers/bandwidth.ts";
+import { parsePeerId } from "../node/repo/identity.ts";
+import { fields } from "../shape.ts";
+
+/** Milliseconds from one to the next at least. */
+const leastInterval = 10;
+
+async function* polled(read: () => BandwidthStats, interval: number, signal: AbortSignal) {
+  for (;;) {
+    yield read();
+    await delay(Math.max(interval, leastInterval), undefined, { signal });
+  }
+}
+
+async function* once(read: () => BandwidthStats) {
+  yield read();
+}
+
+export const bandwidth = defineCommand({
+  help: "Tells how many bytes came and went.",
+  options: {
+    peer: { type: "string", aliases: ["p"], help: "Only those of this peer." },
+    proto: { type: "string", aliases: ["t"], help: "Only those of this protocol." },
+    poll: { type: "bool", help: "Go on telling." },
+    interval: {
+      type: "string",
+      aliases: ["i"],
+      default: "1s",
+      help: 'With `poll`, time from one to the next, such as "300s", "1.5h" or "2h45m".',
+    },
+  },
+  returns: stream(fields("Stats", { TotalIn: "int64", TotalOut: "int64", RateIn: "float64", RateOut: "float64" })),
+  async run({ node, options: { peer, proto, poll, interval }, signal }) {
+    const { bandwidth: counted } = (await node.network("client")).peers;
+    if (counted === undefined) throw new NodeError("bandwidth reporter disabled in config");
+    if (peer !== undefined && proto !== undefined) {
+      throw new NodeError("please only specify peer OR protocol", { kind: "client" });
+    }
+    const id = peer === undefined ? undefined : parsePeerId(peer);
+    const milliseconds = parseDuration(interval);
+    const read = () => {
+      if (id !== undefined) return counted.peer(id);
+      return proto === undefined ? counted.total() : counted.protocol(proto);
+    };
+    return poll === true ? polled(read, milliseconds, signal) : once(read);
+  },
+});

@@ -1,0 +1,118 @@
+/** Whether and how fast a peer answers. */
+import { setTimeout as delay } from "node:timers/promises";
+import { type Commands, defineCommand, stream } from "../command.ts";
+import { NodeError } from "../node/errors.ts";
+import { type PeerAddress, parseMultiaddr, splitPeer } from "../node/peers/multiaddr.ts";
+import type { Peers } from "../node/peers/peers.ts";
+import type { Echo } from "../node/peers/ping.ts";
+import { parsePeerId } from "../node/repo/identity.ts";
+import { fields } from "../shape.ts";
+
+/** Milliseconds: for a look-up, for each echo, and from one to the next. */
+const times = { lookUp: 10_000, echo: 10_000, pause: 1000 };
+
+interface PingResult {
+  readonly Success: boolean;
+  /** Nanoseconds there and back; 0 where the object only says something. */
+  readonly Time: number;
+  readonly Text: string;
+}
+
+const said = (Text: string): PingResult => ({ Success: true, Time: 0, Text });
+const failed = (error: unknown): PingResult => ({
+  Success: false,
+  Time: 0,
+  Text: `Ping error: ${(error as Error).message}`,
+});
+
+function target(text: string): PeerAddress {
+  try {
+    return text.startsWith("/") ? splitPeer(parseMultiaddr(text)) : { id: parsePeerId(text), address: undefined };
+  } catch (error) {
+    throw new NodeError(`failed to parse peer address '${text}': ${(error as Error).message}`, { cause: error });
+  }
+}
+
+async function* ping(peers: Peers, { id, address }: PeerAddress, count: number, caller: AbortSignal) {
+  const known = [...(address === undefined ? [] : [address]), ...(await peers.addresses(id))];
+  if (known.length === 0 && peers.connections(id).length === 0) {
+    yield said(`Looking up peer ${id}`);
+    known.push(...(await lookUp(peers, id, caller)));
+  }
+  yield said(`PING ${id}.`);
+  const signal = AbortSignal.any([caller, AbortSignal.timeout(times.echo * count)]);
+  let echo: Echo;
+  try {
+    await peers.connect(id, known, signal);
+    echo = await peers.ping.open(id, { signal });
+  } catch (error) {
+    caller.throwIfAborted();
+    yield failed(error);
+    throw new NodeError("ping failed", { cause: error });
+  }
+  try {
+    yield* echoes(peers, id, echo, count, signal);
+  } catch (error) {
+    caller.throwIfAborted();
+    throw signal.aborted ? new NodeError("context deadline exceeded", { cause: error }) : error;
+  } finally {
+    echo.close();
+  }
+}
+
+async function lookUp(peers: Peers, id: PeerAddress["id"], caller: AbortSignal) {
+  try {
+    return await peers.find(id, AbortSignal.any([caller, AbortSignal.timeout(times.lookUp)]));
+  } catch (error) {
+    caller.throwIfAborted();
+    throw new NodeError(`peer lookup failed: ${(error as Error).message}`, { cause: error });
+  }
+}
+
+async function* echoes(peers: Peers, id: PeerAddress["id"], echo: Echo, count: number, signal: AbortSignal) {
+  let answered = 0;
+  let total = 0;
+  for (let left = count; left > 0; left--) {
+    try {
+      const milliseconds = await echo.once(signal);
+      peers.ping.latencies.record(id, milliseconds);
+      answered += 1;
+      total += milliseconds;
+      yield { Success: true, Time: Math.round(milliseconds * 1e6), Text: "" };
+    } catch (error) {
+      signal.throwIfAborted();
+      yield failed(error);
+    }
+    await delay(times.pause, undefined, { signal });
+  }
+  if (answered === 0) throw new NodeError("ping failed");
+  yield said(`Average latency: ${(total / answered).toFixed(2)}ms`);
+}
+
+export const commands = {
+  ping: defineCommand({
+    help: "Sends echo requests to a peer.",
+    arguments: [
+      {
+        name: "peer ID",
+        required: true,
+        variadic: true,
+        stdin: "first",
+        help: "The peer; further ones are not looked at.",
+      },
+    ],
+    options: { count: { type: "int", aliases: ["n"], default: 10, help: "Number of requests." } },
+    returns: stream(fields("PingResult", { Success: "bool", Time: "duration", Text: "string" })),
+    async run({ node, arguments: { "peer ID": given }, options: { count }, signal }) {
+      const { peers } = await node.network();
+      const peer = target(given[0] as string);
+      if (peer.id.equals(peers.id)) throw new NodeError("error: can't ping self");
+      if (count <= 0) throw new NodeError(`ping count must be greater than 0, was ${count}`);
+      return ping(peers, peer, count, signal);
+    },
+    text({ Success, Time, Text }: PingResult) {
+      if (Text !== "") return `${Text}\n`;
+      return Success ? `Pong received: time=${(Time / 1e6).toFixed(2)} ms\n` : "Pong failed\n";
+    },
+  }),
+} satisfies Commands;

@@ -1,0 +1,147 @@
+/**
+ * Whether the files of a LevelDB are what was written into them. The library reads blocks of tables without looking at
+ * their checksums, and passes over broken records of journals: what it gives would only be less.
+ */
+import { readFile } from "node:fs/promises";
+
+export class LevelDamaged extends Error {
+  override readonly name = "LevelDamaged";
+}
+
+const castagnoli = 0x82f63b78;
+const crcTable = Int32Array.from({ length: 256 }, (_, byte) => {
+  let value = byte;
+  for (let bit = 0; bit < 8; bit += 1) value = value & 1 ? (value >>> 1) ^ castagnoli : value >>> 1;
+  return value;
+});
+
+/** CRC-32C as LevelDB keeps it: rotated and added to, since a checksum of checksums tells little. */
+export function maskedCrc(bytes: Uint8Array): number {
+  let crc = -1;
+  for (const byte of bytes) crc = (crc >>> 8) ^ (crcTable[(crc ^ byte) & 0xff] as number);
+  const whole = ~crc >>> 0;
+  return (((whole >>> 15) | (whole << 17)) + 0xa282ead8) >>> 0;
+}
+
+/** @throws LevelDamaged */
+export async function checkFile(path: string): Promise<void> {
+  if (/\.(ldb|sst)$/.test(path)) checkTable(path, await readFile(path));
+  else if (/\.log$|MANIFEST-\d+$/.test(path)) checkJournal(path, await readFile(path));
+}
+
+// ---------------------------------------------------------------------------------------------------------- tables
+
+const footerLength = 48;
+const magic = Buffer.from("57fb808b247547db", "hex");
+/** Kind of compression and checksum, behind each block. */
+const trailerLength = 5;
+
+interface Handle {
+  readonly offset: number;
+  readonly size: number;
+}
+
+/** The footer leads to two lists: of what helps to find something, and of the blocks with keys and values. */
+function checkTable(path: string, table: Buffer): void {
+  const damaged = (what: string) => new LevelDamaged(`${path} is damaged: ${what}`);
+  const footer = table.subarray(-footerLength);
+  if (footer.length < footerLength || !footer.subarray(-magic.length).equals(magic)) throw damaged("it has no end");
+  const read = new Fields(footer);
+  const block = ({ offset, size }: Handle): Buffer => {
+    const end = offset + size;
+    if (end + trailerLength > table.length) throw damaged(`a block at ${offset} is cut off`);
+    if (maskedCrc(table.subarray(offset, end + 1)) !== table.readUInt32LE(end + 1)) {
+      throw damaged(`the checksum of the block at ${offset} is wrong`);
+    }
+    return table.subarray(offset, end);
+  };
+  for (let list = 0; list < 2; list += 1) {
+    const handle = read.handle();
+    const entries = block(handle);
+    // What is compressed cannot be looked into; go-ipfs compresses nothing unless it is told to.
+    if (table[handle.offset + handle.size] !== 0) continue;
+    for (const listed of handlesIn(entries)) block(listed);
+  }
+}
+
+/** Entries: lengths of what a key shares with the one before, of the rest, and of the value; rest; value. */
+function* handlesIn(index: Buffer): Generator<Handle> {
+  const restarts = index.readUInt32LE(index.length - 4);
+  const end = index.length - 4 - 4 * restarts;
+  const read = new Fields(index);
+  while (read.at < end) {
+    read.varint();
+    const rest = read.varint();
+    const length = read.varint();
+    read.at += rest;
+    const next = read.at + length;
+    yield read.handle();
+    read.at = next;
+  }
+}
+
+class Fields {
+  readonly #bytes: Uint8Array;
+  at = 0;
+
+  constructor(bytes: Uint8Array) {
+    this.#bytes = bytes;
+  }
+
+  varint(): number {
+    let value = 0;
+    for (let scale = 1; ; scale *= 128) {
+      const byte = this.#bytes[this.at++];
+      if (byte === undefined) throw new LevelDamaged("an index is cut off");
+      value += (byte & 0x7f) * scale;
+      if (byte < 0x80) return value;
+    }
+  }
+
+  handle(): Handle {
+    return { offset: this.varint(), size: this.varint() };
+  }
+}
+
+// -------------------------------------------------------------------------------------------------------- journals
+
+const journalBlock = 32 * 1024;
+const headLength = 7;
+const lastKind = 4;
+
+/** Records of checksum, length, kind and data; none goes beyond its block. The last may be cut off: a crash does that. */
+function checkJournal(path: string, journal: Buffer): void {
+  for (let at = 0; at + headLength <= journal.length; ) {
+    const left = leftOfBlock(at);
+    if (left < headLength) at += left;
+    else if (isRecord(journal, at)) at = endOf(journal, at);
+    else if (isEnd(journal, at)) return;
+    else throw new LevelDamaged(`${path} is damaged: the checksum of the record at ${at} is wrong`);
+  }
+}
+
+const leftOfBlock = (at: number): number => journalBlock - (at % journalBlock);
+
+const endOf = (journal: Buffer, at: number): number => at + headLength + journal.readUInt16LE(at + 4);
+
+/** Whether a record could begin here. */
+function mayBegin(journal: Buffer, at: number): boolean {
+  const kind = journal[at + 6] as number;
+  return kind > 0 && kind <= lastKind && endOf(journal, at) - at <= leftOfBlock(at);
+}
+
+function isRecord(journal: Buffer, at: number): boolean {
+  const end = endOf(journal, at);
+  if (!mayBegin(journal, at) || end > journal.length) return false;
+  return maskedCrc(journal.subarray(at + 6, end)) === journal.readUInt32LE(at);
+}
+
+/** Whether nothing more was written: there is room alone, or less than the record says and no other behind it. */
+function isEnd(journal: Buffer, at: number): boolean {
+  if (journal.subarray(at).every((byte) => byte === 0)) return true;
+  if (!mayBegin(journal, at) || endOf(journal, at) <= journal.length) return false;
+  for (let next = at + 1; next + headLength <= journal.length; next += 1) {
+    if (isRecord(journal, next)) return false;
+  }
+  return true;
+}

@@ -1,0 +1,22 @@
+/** What was exchanged with a peer, in bytes of blocks. */
+export class Ledger {
+  sent = 0;
+  received = 0;
+  /** Blocks, both ways. */
+  exchanged = 0;
+
+  /** How much more it got than it gave. */
+  get value(): number {
+    return this.sent / (this.received + 1);
+  }
+
+  send(bytes: number): void {
+    this.sent += bytes;
+    this.exchanged += 1;
+  }
+
+  receive(bytes: number): void {
+    this.received += bytes;
+    this.exchanged += 1;
+  }
+}

@@ -1,0 +1,88 @@
+/** What one peer wants of us. */
+import type { CID } from "multiformats/cid";
+
+export interface Order {
+  readonly key: string;
+  readonly cid: CID;
+  priority: number;
+  /** The block is wanted, not only whether it is there. */
+  block: boolean;
+  tellMissing: boolean;
+  /** Length of the block in bytes; undefined while it is not known to be here. */
+  size: number | undefined;
+  state: "waiting" | "ready" | "sending";
+}
+
+export class Orders {
+  readonly #orders = new Map<string, Order>();
+  #ready: Order[] = [];
+  #sorted = true;
+  /** Bytes of the blocks that are ready. */
+  pending = 0;
+  /** Somebody sends them. */
+  served = false;
+
+  get size(): number {
+    return this.#orders.size;
+  }
+
+  get hasReady(): boolean {
+    return this.#ready.length > 0;
+  }
+
+  get(key: string): Order | undefined {
+    return this.#orders.get(key);
+  }
+
+  add(order: Order): void {
+    this.#orders.set(order.key, order);
+  }
+
+  remove(order: Order): void {
+    if (this.#orders.get(order.key) !== order) return;
+    this.#orders.delete(order.key);
+    if (order.state !== "ready") return;
+    this.#ready.splice(this.#ready.indexOf(order), 1);
+    this.pending -= order.size ?? 0;
+  }
+
+  clear(): void {
+    this.#orders.clear();
+    this.#ready = [];
+    this.pending = 0;
+  }
+
+  /** The block is here and is to be sent. */
+  ready(order: Order, size: number): void {
+    order.size = size;
+    order.state = "ready";
+    this.pending += size;
+    this.#sorted &&= (this.#ready.at(-1)?.priority ?? order.priority) >= order.priority;
+    this.#ready.push(order);
+  }
+
+  /** The next to be sent, the most urgent first: one, or as many as have no more than so many bytes together. */
+  take(bytes: number): Order[] {
+    if (!this.#sorted) this.#ready.sort((one, other) => other.priority - one.priority);
+    this.#sorted = true;
+    let count = 0;
+    let sum = 0;
+    for (const { size = 0 } of this.#ready) {
+      if (count > 0 && sum + size > bytes) break;
+      sum += size;
+      count += 1;
+    }
+    const taken = this.#ready.splice(0, count);
+    for (const order of taken) order.state = "sending";
+    this.pending -= sum;
+    return taken;
+  }
+
+  keys(): Iterable<string> {
+    return this.#orders.keys();
+  }
+
+  list(): CID[] {
+    return [...this.#orders.values()].map(({ cid }) => cid);
+  }
+}

@@ -1,0 +1,218 @@
+/** Blocks for others: each gets a message in turn, and no more is read from the store than they take. */
+import type { CID } from "multiformats/cid";
+import type { Blocks } from "../blocks/blocks.ts";
+import type { Block } from "../blocks/store.ts";
+import type { NodeLog } from "../log.ts";
+import { Budget } from "./budget.ts";
+import { keyOf, ownCid } from "./keys.ts";
+import { type Order, Orders } from "./orders.ts";
+import type { Partner } from "./partner.ts";
+import { longestBlock, type Received } from "./wire.ts";
+
+/** What went out, in blocks and bytes, and what was not taken. */
+export interface Outgo {
+  blocks: number;
+  bytes: number;
+  /** Wants beyond the bounds. */
+  refused: number;
+}
+
+export interface ServingOptions {
+  /** Wants that are kept for one peer. */
+  readonly mostOrders?: number;
+  /** Bytes of blocks that are on their way to all peers together. */
+  readonly budgetBytes?: number;
+}
+
+/** Bytes of blocks in one message; a longer block goes alone. */
+const messageBytes = 512 * 1024;
+/** Messages with blocks that are on their way to one peer. */
+const mostMessages = 2;
+/** A block no longer than that is sent to who asks only whether it is there. */
+const sentAtOnce = 1024;
+
+export class Serving {
+  readonly outgo: Outgo = { blocks: 0, bytes: 0, refused: 0 };
+  readonly #blocks: Blocks;
+  readonly #log: NodeLog;
+  readonly #mostOrders: number;
+  readonly #budget: Budget;
+  readonly #orders = new Map<Partner, Orders>();
+  /** Who waits for what is not here. */
+  readonly #missing = new Map<string, Set<Partner>>();
+
+  constructor(blocks: Blocks, log: NodeLog, options: ServingOptions = {}) {
+    this.#blocks = blocks;
+    this.#log = log;
+    this.#mostOrders = options.mostOrders ?? 4096;
+    this.#budget = new Budget(options.budgetBytes ?? 64 * 1024 * 1024);
+  }
+
+  join(partner: Partner): void {
+    this.#orders.set(partner, new Orders());
+  }
+
+  leave(partner: Partner): void {
+    this.#clear(partner);
+    this.#orders.delete(partner);
+  }
+
+  /** What was on the way to a peer is lost: it says anew what it wants. */
+  broken(partner: Partner): void {
+    this.#clear(partner);
+  }
+
+  /** What a peer wants. */
+  wantlist(partner: Partner): CID[] {
+    return this.#orders.get(partner)?.list() ?? [];
+  }
+
+  /** Takes the wants of a message. @throws Error at bytes that are no CID */
+  receive(partner: Partner, { full, entries, leftOut }: Received): void {
+    const orders = this.#orders.get(partner);
+    if (orders === undefined) return;
+    const cids = entries.map(({ cid }) => ownCid(cid));
+    if (full) this.#clear(partner);
+    this.outgo.refused += leftOut;
+    const fresh: Order[] = [];
+    for (const [at, { cancel, priority, have, tellMissing }] of entries.entries()) {
+      const cid = cids[at] as CID;
+      const key = keyOf(cid);
+      const known = orders.get(key);
+      if (cancel) {
+        if (known !== undefined) this.#remove(partner, orders, known);
+      } else if (known !== undefined) {
+        if (known.state === "sending") continue;
+        // A want for the block is not taken back by a mere question.
+        orders.remove(known);
+        const order: Order = { ...known, priority, block: known.block || !have, tellMissing, state: "waiting" };
+        orders.add(order);
+        fresh.push(order);
+      } else if (orders.size >= this.#mostOrders) {
+        this.outgo.refused += 1;
+        if (tellMissing) partner.link.tell(key, { cid: cid.bytes, have: false });
+      } else {
+        const order: Order = { key, cid, priority, block: !have, tellMissing, size: undefined, state: "waiting" };
+        orders.add(order);
+        fresh.push(order);
+      }
+    }
+    if (fresh.length > 0) void this.#look(partner, orders, fresh);
+  }
+
+  /** Blocks came: whoever waits for them gets them. */
+  here(blocks: readonly { readonly cid: CID }[]): void {
+    if (this.#missing.size === 0) return;
+    for (const { cid } of blocks) {
+      const key = keyOf(cid);
+      for (const partner of this.#missing.get(key) ?? []) {
+        const orders = this.#orders.get(partner);
+        const order = orders?.get(key);
+        if (orders !== undefined && order?.state === "waiting") void this.#look(partner, orders, [order]);
+      }
+    }
+  }
+
+  /** Answers for what is here and what is not. */
+  async #look(partner: Partner, orders: Orders, fresh: readonly Order[]): Promise<void> {
+    const sizes = await Promise.all(fresh.map(({ cid }) => this.#blocks.size(cid).catch(() => undefined)));
+    for (const [at, order] of fresh.entries()) {
+      if (orders.get(order.key) !== order || order.state !== "waiting") continue;
+      const size = sizes[at];
+      if (size === undefined || size > longestBlock) this.#lack(partner, order);
+      else if (order.block || size <= sentAtOnce) {
+        this.#found(partner, order.key);
+        orders.ready(order, size);
+      } else {
+        this.#remove(partner, orders, order);
+        partner.link.tell(order.key, { cid: order.cid.bytes, have: true });
+      }
+    }
+    if (orders.hasReady) void this.#serve(partner, orders);
+  }
+
+  /** It is not here: the peer gets it if it comes. */
+  #lack(partner: Partner, { key, cid, tellMissing }: Order): void {
+    if (tellMissing) partner.link.tell(key, { cid: cid.bytes, have: false });
+    const waiting = this.#missing.get(key);
+    if (waiting === undefined) this.#missing.set(key, new Set([partner]));
+    else waiting.add(partner);
+  }
+
+  #found(partner: Partner, key: string): void {
+    const waiting = this.#missing.get(key);
+    if (waiting?.delete(partner) && waiting.size === 0) this.#missing.delete(key);
+  }
+
+  #remove(partner: Partner, orders: Orders, order: Order): void {
+    orders.remove(order);
+    this.#found(partner, order.key);
+  }
+
+  #clear(partner: Partner): void {
+    const orders = this.#orders.get(partner);
+    if (orders === undefined) return;
+    for (const key of orders.keys()) this.#found(partner, key);
+    orders.clear();
+  }
+
+  /** Reads the next message while the one before is on its way. */
+  async #serve(partner: Partner, orders: Orders): Promise<void> {
+    if (orders.served) return;
+    orders.served = true;
+    const sending: Promise<void>[] = [];
+    try {
+      while (orders.hasReady || sending.length > 0) {
+        if (orders.hasReady && sending.length < mostMessages) sending.push((await this.#send(partner, orders)).sent);
+        else await sending.shift();
+      }
+    } catch (reason) {
+      // The link has told of it: what this peer wants is void.
+      await Promise.allSettled(sending);
+      this.#log.write("bitswap", "debug", `sending to ${partner.name}: ${reason}`);
+    } finally {
+      orders.served = false;
+    }
+    if (orders.hasReady) void this.#serve(partner, orders);
+  }
+
+  /** Reads the blocks of a message; `sent` is when the peer has taken them. */
+  async #send(partner: Partner, orders: Orders): Promise<{ readonly sent: Promise<void> }> {
+    const taken = orders.take(messageBytes);
+    const bytes = taken.reduce((sum, { size = 0 }) => sum + size, 0);
+    await this.#budget.take(bytes);
+    const found = await Promise.all(taken.map(({ cid }) => this.#read(cid)));
+    const blocks: Block[] = [];
+    for (const [at, order] of taken.entries()) {
+      const data = found[at];
+      if (data !== undefined) blocks.push({ cid: order.cid, bytes: data });
+      else if (orders.get(order.key) === order) {
+        order.state = "waiting";
+        this.#lack(partner, order);
+      }
+    }
+    const sent = partner.link.deliver(blocks, orders.pending).then(() => {
+      for (const { bytes: data } of blocks) this.#count(partner, data.length);
+      for (const order of taken) if (order.state === "sending") orders.remove(order);
+    });
+    const given = sent.finally(() => this.#budget.give(bytes));
+    given.catch(() => {});
+    return { sent: given };
+  }
+
+  /** What was removed since it was asked for, or is damaged, is not here. */
+  async #read(cid: CID): Promise<Uint8Array | undefined> {
+    try {
+      return await this.#blocks.find(cid);
+    } catch (error) {
+      this.#log.write("bitswap", "error", `${cid} cannot be sent: ${error}`);
+      return undefined;
+    }
+  }
+
+  #count({ ledger }: Partner, bytes: number): void {
+    this.outgo.blocks += 1;
+    this.outgo.bytes += bytes;
+    ledger.send(bytes);
+  }
+}

@@ -1,0 +1,114 @@
+/** One repo made into another that keeps its blocks and metadata in another kind of store. */
+import { cp, readdir, readFile, rm } from "node:fs/promises";
+import { dirname, join, resolve } from "node:path";
+import { writeLevels } from "../adopt/write.ts";
+import { Blocks } from "../blocks/blocks.ts";
+import { NodeError } from "../errors.ts";
+import { Namespace } from "../files/namespace.ts";
+import { moveReferences } from "../filestore/move.ts";
+import { SharedLock } from "../lock.ts";
+import { NodeLog } from "../log.ts";
+import { parseDocument } from "../repo/config.ts";
+import { placesBelow, type StoreKind, storePlaces } from "../repo/datastore.ts";
+import { defaultSpec, flatfsSpec } from "../repo/defaults.ts";
+import { writeWhole } from "../repo/files.ts";
+import { type JsonObject, setAt } from "../repo/json.ts";
+import { copyMark, isRepo, lockFolders, openRepo, type Repo, writeRepo } from "../repo/repo.ts";
+import { decodeConfig } from "../repo/schema.ts";
+import { type CopyOptions, type CopyProgress, copyStores } from "../stores/copy.ts";
+import { openBlocks, openMetadata, type Stores } from "../stores/engines.ts";
+
+export type MigrationProgress = CopyProgress;
+
+export interface MigrationOptions extends CopyOptions {
+  /** Default: the kind that the old repo does not have. */
+  readonly kind?: StoreKind | undefined;
+}
+
+const specs: Readonly<Record<StoreKind, JsonObject>> = { segments: defaultSpec, flatfs: flatfsSpec };
+
+/** Beside the configuration; copied when they are there. */
+const keyFiles = ["keystore", "swarm.key"];
+
+/**
+ * Copies configuration, keys, blocks, pins, the namespace and references to files of the repo in the folder `from` into
+ * the folder `to`. The old one stays as it is. The new one is no repo before all is there; when the copying was cut
+ * short, the same call goes on where it ended. A new repo of the kind `flatfs` is one of go-ipfs 0.9, too.
+ *
+ * @throws NodeError REPO_LOCKED, LEVELS_HELD, LEVELS_BROKEN, BLOCK_CORRUPT, STORE_FULL; when `to` has something else in
+ *   it; the signal's reason when it is aborted
+ */
+export async function migrateRepo(
+  from: string,
+  to: string,
+  { kind, ...options }: MigrationOptions = {},
+): Promise<MigrationProgress> {
+  const old = await openRepo(from, { init: false });
+  try {
+    const path = resolve(to);
+    const lock = await lockFolders([path]);
+    try {
+      const wanted = kind ?? (old.stores.kind === "segments" ? "flatfs" : "segments");
+      return await copyRepo(old, path, wanted, options);
+    } finally {
+      await lock.release();
+    }
+  } finally {
+    await old.close();
+  }
+}
+
+async function copyRepo(old: Repo, path: string, kind: StoreKind, options: CopyOptions): Promise<MigrationProgress> {
+  await mark(path, old.path);
+  const places = placesBelow(path, storePlaces(specs[kind]));
+  const { onNotice = () => {} } = options;
+  const blocks = await openBlocks(places, onNotice);
+  let progress: MigrationProgress;
+  try {
+    const metadata = await openMetadata(places);
+    try {
+      const stores = { blocks, metadata };
+      progress = await copyStores(old.stores, stores, places.metadata, options);
+      await moveReferences(stores, { from: dirname(old.path), to: dirname(path), onNotice });
+      await settleRoot(stores, () => old.config.value("Experimental.ShardingEnabled"));
+      if (places.levels !== undefined) {
+        await rm(places.levels, { recursive: true, force: true });
+        await writeLevels(places.levels, metadata);
+      }
+    } finally {
+      await metadata.close();
+    }
+  } finally {
+    await blocks.close();
+  }
+  for (const name of keyFiles) {
+    await cp(join(old.path, name), join(path, name), { recursive: true, force: true }).catch(passMissing);
+  }
+  const document = parseDocument(await readFile(join(old.path, "config"), "utf8"));
+  await writeRepo(path, decodeConfig(setAt(document, "Datastore.Spec", specs[kind])));
+  await rm(join(path, copyMark));
+  return progress;
+}
+
+/** From now on the folder is a half copy of that repo. @throws NodeError when there is something else in it */
+async function mark(path: string, from: string): Promise<void> {
+  const file = join(path, copyMark);
+  const marked = await readFile(file, "utf8").catch(() => undefined);
+  if (marked === from) return;
+  if (marked !== undefined) throw new NodeError(`${path} is half of a copy of ${marked}, not of ${from}`);
+  if (await isRepo(path)) throw new NodeError(`${path} is a repo already`);
+  // The lock is there.
+  if ((await readdir(path)).length > 1) throw new NodeError(`${path} is not empty`);
+  await writeWhole(file, from, 0o600);
+}
+
+function passMissing(error: NodeJS.ErrnoException): void {
+  if (error.code !== "ENOENT") throw error;
+}
+
+/** The root of the namespace has all changes in it: others know of no changes beside. */
+async function settleRoot({ blocks, metadata }: Stores, sharded: () => boolean): Promise<void> {
+  const parts = { blocks: new Blocks(blocks), metadata, lock: new SharedLock(), sharded, log: new NodeLog() };
+  await new Namespace(parts).roots();
+  await blocks.sync();
+}

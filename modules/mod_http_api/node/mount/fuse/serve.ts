@@ -1,0 +1,264 @@
+/** Answers the kernel's requests out of a file system: those of one mount, over the channel of the process that has it. */
+import type { Duplex } from "node:stream";
+import { type Changes, type FileSystem, FuseError, type Listing } from "./file_system.ts";
+import { Framing } from "./framing.ts";
+import {
+  attributeBits,
+  attributesReply,
+  capabilities,
+  type Errno,
+  EntryPage,
+  entryReply,
+  errno,
+  initReply,
+  kinds,
+  longestName,
+  opcodes,
+  openReply,
+  Request,
+  renameFlags,
+  reply,
+  replyHead,
+  statfsReply,
+  type Telling,
+  writeReplyHead,
+  writtenReply,
+} from "./wire.ts";
+
+const common =
+  capabilities.asyncRead |
+  capabilities.bigWrites |
+  capabilities.readdirplus |
+  capabilities.readdirplusAuto |
+  capabilities.noOpen |
+  capabilities.parallelDirectories |
+  capabilities.maxPages;
+
+/** What is told of a failure that nobody has foreseen. */
+export type OnFault = (error: unknown) => void;
+
+/** Resolves when the channel has closed and the file system is closed. */
+export async function serve(channel: Duplex, files: FileSystem, onFault: OnFault): Promise<void> {
+  const server = new Server(channel, files, onFault);
+  const framing = new Framing();
+  channel.on("data", (bytes: Buffer) => {
+    for (const message of framing.take(bytes)) server.take(new Request(message));
+  });
+  await new Promise<void>((resolve) => {
+    channel.on("error", () => resolve());
+    channel.on("close", () => resolve());
+  });
+  await server.close();
+}
+
+type Answering = Promise<Buffer | undefined> | Buffer | undefined;
+
+class Server {
+  readonly #channel: Duplex;
+  readonly #files: FileSystem;
+  readonly #onFault: OnFault;
+  /** Requests that are worked on, to be taken back. */
+  readonly #open = new Map<number, AbortController>();
+  readonly #listings = new Map<number, Listing>();
+  #lastHandle = 0;
+  readonly #telling: Telling;
+
+  constructor(channel: Duplex, files: FileSystem, onFault: OnFault) {
+    this.#channel = channel;
+    this.#files = files;
+    this.#onFault = onFault;
+    const [uid, gid] = [process.getuid?.() ?? 0, process.getgid?.() ?? 0];
+    this.#telling = { uid, gid, seconds: files.seconds, time: Date.now() };
+  }
+
+  take(request: Request): void {
+    const { opcode, unique } = request;
+    if (opcode === opcodes.forget) return this.#files.forget(request.node, request.u64(0));
+    if (opcode === opcodes.batchForget) return this.#forgetMany(request);
+    // Its answer is that of the request: by then that may have been given.
+    if (opcode === opcodes.interrupt) return this.#open.get(request.u64(0))?.abort();
+    const leaving = new AbortController();
+    this.#open.set(unique, leaving);
+    void this.#answer(request, leaving.signal).finally(() => this.#open.delete(unique));
+  }
+
+  async close(): Promise<void> {
+    for (const leaving of this.#open.values()) leaving.abort();
+    for (const listing of this.#listings.values()) listing.close();
+    await this.#files.close();
+  }
+
+  async #answer(request: Request, signal: AbortSignal): Promise<void> {
+    const { unique } = request;
+    let answer: Buffer | undefined;
+    try {
+      answer = await orAborted(this.#run(request, signal), signal);
+    } catch (error) {
+      answer = reply(unique, 0, errno[this.#errnoOf(error, signal)]);
+    }
+    if (answer !== undefined) this.#channel.write(answer);
+  }
+
+  #errnoOf(error: unknown, signal: AbortSignal): Errno {
+    if (signal.aborted) return "EINTR";
+    if (error instanceof FuseError) return error.errno;
+    this.#onFault(error);
+    return "EIO";
+  }
+
+  #forgetMany(request: Request): void {
+    const count = request.u32(0);
+    for (let at = 8; at < 8 + 16 * count; at += 16) this.#files.forget(request.u64(at), request.u64(at + 8));
+  }
+
+  /** The answer; undefined when it is given already. */
+  #run(request: Request, signal: AbortSignal): Answering {
+    const { unique, node } = request;
+    const files = this.#files;
+    switch (request.opcode) {
+      case opcodes.init:
+        return initReply(request, common | files.capabilities);
+      case opcodes.lookup:
+        return this.#entry(unique, files.lookup(node, nameOf(request), signal));
+      case opcodes.getattr:
+        return this.#attributes(unique, node, signal);
+      case opcodes.readlink:
+        return files.readlink(node, signal).then((target) => bytesReply(unique, target));
+      case opcodes.read:
+        return this.#read(request, signal);
+      case opcodes.opendir:
+        return this.#openDirectory(request);
+      case opcodes.readdir:
+        return this.#list(request, undefined, signal);
+      case opcodes.readdirplus:
+        return this.#list(request, this.#telling, signal);
+      case opcodes.releasedir:
+        this.#listings.get(request.u64(0))?.close();
+        this.#listings.delete(request.u64(0));
+        return reply(unique, 0);
+      case opcodes.statfs:
+        return files.free().then((free) => statfsReply(unique, free));
+      case opcodes.release:
+      case opcodes.fsyncdir:
+      case opcodes.destroy:
+        return reply(unique, 0);
+      default:
+        if (files.changes !== undefined) return this.#change(request, files.changes, signal);
+        throw new FuseError("ENOSYS");
+    }
+  }
+
+  #change(request: Request, changes: Changes, signal: AbortSignal): Answering {
+    const { unique, node } = request;
+    const done = (work: Promise<void>) => work.then(() => reply(unique, 0));
+    switch (request.opcode) {
+      case opcodes.write: {
+        const size = request.u32(16);
+        // The message is nobody else's.
+        const bytes = request.rest(40, size);
+        return changes.write(node, request.u64(8), bytes).then(() => writtenReply(unique, size));
+      }
+      case opcodes.setattr: {
+        const sized = (request.u32(0) & attributeBits.size) !== 0;
+        const work = sized ? changes.resize(node, request.u64(16)) : Promise.resolve();
+        return work.then(() => this.#attributes(unique, node, signal));
+      }
+      case opcodes.create:
+        return this.#entry(unique, changes.create(node, nameOf(request, 16)), true);
+      case opcodes.mknod:
+        if ((request.u32(0) & 0o170000) !== kinds.file) throw new FuseError("EPERM");
+        return this.#entry(unique, changes.create(node, nameOf(request, 16)));
+      case opcodes.mkdir:
+        return this.#entry(unique, changes.makeDirectory(node, nameOf(request, 8)));
+      case opcodes.symlink: {
+        const [name = "", target = ""] = request.names(0);
+        return this.#entry(unique, changes.makeSymlink(node, checked(name), target));
+      }
+      case opcodes.unlink:
+        return done(changes.remove(node, nameOf(request), "file"));
+      case opcodes.rmdir:
+        return done(changes.remove(node, nameOf(request), "directory"));
+      case opcodes.rename:
+        return done(this.#rename(request, changes, 8, 0));
+      case opcodes.rename2:
+        return done(this.#rename(request, changes, 16, request.u32(8)));
+      case opcodes.flush:
+        return done(changes.settle(node, { durable: false }));
+      case opcodes.fsync:
+        return done(changes.settle(node, { durable: true }));
+      default:
+        throw new FuseError("ENOSYS");
+    }
+  }
+
+  #rename(request: Request, changes: Changes, at: number, flags: number): Promise<void> {
+    if ((flags & ~renameFlags.noReplace) !== 0) throw new FuseError("EINVAL");
+    const [was = "", name = ""] = request.names(at);
+    const to = { parent: request.u64(0), name: checked(name) };
+    return changes.rename({ parent: request.node, name: was }, to, { replace: flags === 0 });
+  }
+
+  async #entry(unique: number, finding: ReturnType<FileSystem["lookup"]>, opened = false): Promise<Buffer> {
+    return entryReply(unique, await finding, this.#telling, opened);
+  }
+
+  async #attributes(unique: number, node: number, signal: AbortSignal): Promise<Buffer> {
+    return attributesReply(unique, await this.#files.attributes(node, signal), this.#telling);
+  }
+
+  async #read(request: Request, signal: AbortSignal): Promise<undefined> {
+    const { unique, node } = request;
+    const reading = this.#files.read(node, request.u64(8), request.u32(16), signal);
+    const { pieces, release } = await orAborted(reading, signal);
+    const head = Buffer.allocUnsafe(replyHead);
+    writeReplyHead(head, unique, pieces.reduce((sum, { length }) => sum + length, 0));
+    const channel = this.#channel;
+    channel.cork();
+    channel.write(head, pieces.length === 0 ? release && (() => release()) : undefined);
+    for (const [at, piece] of pieces.entries()) {
+      channel.write(piece, at === pieces.length - 1 ? release && (() => release()) : undefined);
+    }
+    channel.uncork();
+  }
+
+  async #openDirectory({ unique, node }: Request): Promise<Buffer> {
+    const listing = await this.#files.list(node);
+    this.#lastHandle += 1;
+    this.#listings.set(this.#lastHandle, listing);
+    return openReply(unique, this.#lastHandle, this.#files.directoryFlags);
+  }
+
+  async #list(request: Request, telling: Telling | undefined, signal: AbortSignal): Promise<Buffer> {
+    const listing = this.#listings.get(request.u64(0));
+    if (listing === undefined) throw new FuseError("EINVAL");
+    const page = new EntryPage(request.u32(16), telling);
+    let next = request.u64(8);
+    for await (const entry of listing.from(next, telling !== undefined, signal)) {
+      next += 1;
+      if (!page.add(entry, next)) break;
+    }
+    return page.reply(request.unique);
+  }
+}
+
+function bytesReply(unique: number, bytes: Uint8Array): Buffer {
+  const answer = reply(unique, bytes.length);
+  answer.set(bytes, replyHead);
+  return answer;
+}
+
+const nameOf = (request: Request, at = 0): string => checked(request.name(at));
+
+function checked(name: string): string {
+  if (Buffer.byteLength(name) > longestName) throw new FuseError("ENAMETOOLONG");
+  return name;
+}
+
+/** Who has taken the request back does not wait until the work notices. */
+function orAborted<T>(work: Promise<T> | T, signal: AbortSignal): Promise<T> | T {
+  if (!(work instanceof Promise)) return work;
+  return new Promise((resolve, reject) => {
+    signal.addEventListener("abort", () => reject(signal.reason), { once: true });
+    work.then(resolve, reject);
+  });
+}

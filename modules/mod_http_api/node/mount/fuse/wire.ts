@@ -1,0 +1,307 @@
+/**
+ * The messages between the kernel and a file system in user space, as linux/fuse.h 7.31 lays them out: little-endian,
+ * in front of each the length of all of it.
+ */
+
+export const opcodes = {
+  lookup: 1,
+  forget: 2,
+  getattr: 3,
+  setattr: 4,
+  readlink: 5,
+  symlink: 6,
+  mknod: 8,
+  mkdir: 9,
+  unlink: 10,
+  rmdir: 11,
+  rename: 12,
+  open: 14,
+  read: 15,
+  write: 16,
+  statfs: 17,
+  release: 18,
+  fsync: 20,
+  flush: 25,
+  init: 26,
+  opendir: 27,
+  readdir: 28,
+  releasedir: 29,
+  fsyncdir: 30,
+  access: 34,
+  create: 35,
+  interrupt: 36,
+  destroy: 38,
+  batchForget: 42,
+  readdirplus: 44,
+  rename2: 45,
+} as const;
+
+export const errno = {
+  EPERM: 1,
+  ENOENT: 2,
+  EINTR: 4,
+  EIO: 5,
+  EEXIST: 17,
+  EXDEV: 18,
+  ENOTDIR: 20,
+  EISDIR: 21,
+  EINVAL: 22,
+  EFBIG: 27,
+  ENOSPC: 28,
+  EROFS: 30,
+  ENAMETOOLONG: 36,
+  ENOSYS: 38,
+  ENOTEMPTY: 39,
+  EOPNOTSUPP: 95,
+  ESTALE: 116,
+} as const;
+export type Errno = keyof typeof errno;
+
+/** What a file system can do, to be agreed on with the kernel. */
+export const capabilities = {
+  asyncRead: 1 << 0,
+  bigWrites: 1 << 5,
+  readdirplus: 1 << 13,
+  readdirplusAuto: 1 << 14,
+  /** A file is opened without a word. */
+  noOpen: 1 << 17,
+  parallelDirectories: 1 << 18,
+  maxPages: 1 << 22,
+  cacheSymlinks: 1 << 23,
+} as const;
+
+/** How an open directory may be cached. */
+export const openFlags = { keepCache: 1 << 1, cacheDirectory: 1 << 3 } as const;
+
+/** Which fields of a change of attributes count. */
+export const attributeBits = { size: 1 << 3 } as const;
+
+export const renameFlags = { noReplace: 1 } as const;
+
+export const kinds = { directory: 0o040000, file: 0o100000, symlink: 0o120000 } as const;
+export type Kind = keyof typeof kinds;
+
+/** The longest name of an entry, in bytes: the system calls take no longer one. */
+export const longestName = 255;
+
+/** Of the node that is the root of the mount. */
+export const rootId = 1;
+
+const requestHead = 40;
+export const replyHead = 16;
+const version = { major: 7, minor: 31 } as const;
+/** Bytes of one read or write. */
+export const largest = 1024 * 1024;
+const pageSize = 4096;
+/** Bytes: what the system reads ahead is its own affair, up to this. */
+const longestReadahead = 2 ** 26;
+/** Bytes of the longest message, with all that stands before what is written. */
+export const longestMessage = largest + pageSize;
+
+const u64 = (bytes: Buffer, at: number): number => bytes.readUInt32LE(at) + bytes.readUInt32LE(at + 4) * 2 ** 32;
+
+function putU64(bytes: Buffer, at: number, value: number): void {
+  bytes.writeUInt32LE(value >>> 0, at);
+  bytes.writeUInt32LE(Math.floor(value / 2 ** 32), at + 4);
+}
+
+/** A message from the kernel. Numbers are read where they stand: `at` counts from behind the head. */
+export class Request {
+  readonly #bytes: Buffer;
+
+  constructor(bytes: Buffer) {
+    this.#bytes = bytes;
+  }
+
+  get opcode(): number {
+    return this.#bytes.readUInt32LE(4);
+  }
+  /** Names the request in its answer, and when it is taken back. */
+  get unique(): number {
+    return u64(this.#bytes, 8);
+  }
+  get node(): number {
+    return u64(this.#bytes, 16);
+  }
+  u32(at: number): number {
+    return this.#bytes.readUInt32LE(requestHead + at);
+  }
+  u64(at: number): number {
+    return u64(this.#bytes, requestHead + at);
+  }
+  /** What follows; the bytes are the request's own. */
+  rest(at: number, length?: number): Buffer {
+    return this.#bytes.subarray(requestHead + at, length === undefined ? undefined : requestHead + at + length);
+  }
+  /** Texts that end in a zero byte. */
+  names(at: number): string[] {
+    return this.rest(at).toString().split("\0");
+  }
+  name(at = 0): string {
+    return this.names(at)[0] as string;
+  }
+}
+
+/** Of the answer that begins there: the request that it is for. */
+export const uniqueOf = (bytes: Buffer, at: number): number => u64(bytes, at + 8);
+
+/** What is told of a node. */
+export interface Attributes {
+  readonly id: number;
+  readonly kind: Kind;
+  /** Permission bits. */
+  readonly mode: number;
+  /** In bytes. */
+  readonly size: number;
+}
+
+/** How what is told is to be understood: whose all is, and for how many seconds it may be remembered. */
+export interface Telling {
+  readonly uid: number;
+  readonly gid: number;
+  readonly seconds: number;
+  /** Milliseconds since 1970: time of everything that has none of its own. */
+  readonly time: number;
+}
+
+const unknownNumber = 2 ** 32 - 1;
+const attributeLength = 88;
+const entryLength = 128;
+
+/** An answer with room for `length` bytes behind its head. */
+export function reply(unique: number, length: number, error = 0): Buffer {
+  const bytes = Buffer.alloc(replyHead + length);
+  writeReplyHead(bytes, unique, length, error);
+  return bytes;
+}
+
+/** `length` is that of what follows. */
+export function writeReplyHead(bytes: Buffer, unique: number, length: number, error = 0): void {
+  bytes.writeUInt32LE(replyHead + length, 0);
+  bytes.writeInt32LE(-error, 4);
+  putU64(bytes, 8, unique);
+}
+
+function putAttributes(bytes: Buffer, at: number, { id, kind, mode, size }: Attributes, telling: Telling): void {
+  putU64(bytes, at, id);
+  putU64(bytes, at + 8, size);
+  putU64(bytes, at + 16, Math.ceil(size / 512));
+  const seconds = Math.floor(telling.time / 1000);
+  for (const time of [24, 32, 40]) putU64(bytes, at + time, seconds);
+  bytes.writeUInt32LE(kinds[kind] | mode, at + 60);
+  bytes.writeUInt32LE(1, at + 64);
+  bytes.writeUInt32LE(telling.uid, at + 68);
+  bytes.writeUInt32LE(telling.gid, at + 72);
+  bytes.writeUInt32LE(pageSize, at + 80);
+}
+
+function putEntry(bytes: Buffer, at: number, node: Attributes, telling: Telling): void {
+  putU64(bytes, at, node.id);
+  putU64(bytes, at + 16, telling.seconds);
+  putU64(bytes, at + 24, telling.seconds);
+  putAttributes(bytes, at + 40, node, telling);
+}
+
+export function attributesReply(unique: number, node: Attributes, telling: Telling): Buffer {
+  const bytes = reply(unique, 16 + attributeLength);
+  putU64(bytes, replyHead, telling.seconds);
+  putAttributes(bytes, replyHead + 16, node, telling);
+  return bytes;
+}
+
+/** `opened`: the entry is open, too. */
+export function entryReply(unique: number, node: Attributes, telling: Telling, opened = false): Buffer {
+  const bytes = reply(unique, entryLength + (opened ? 16 : 0));
+  putEntry(bytes, replyHead, node, telling);
+  if (opened) bytes.writeUInt32LE(openFlags.keepCache, replyHead + entryLength + 8);
+  return bytes;
+}
+
+export function openReply(unique: number, handle: number, flags: number): Buffer {
+  const bytes = reply(unique, 16);
+  putU64(bytes, replyHead, handle);
+  bytes.writeUInt32LE(flags, replyHead + 8);
+  return bytes;
+}
+
+export function writtenReply(unique: number, length: number): Buffer {
+  const bytes = reply(unique, 8);
+  bytes.writeUInt32LE(length, replyHead);
+  return bytes;
+}
+
+/** The answer to `init`. @throws Error when the kernel is too old */
+export function initReply(request: Request, wanted: number): Buffer {
+  const [major, minor, offered] = [request.u32(0), request.u32(4), request.u32(12)];
+  if (major !== version.major || minor < 23) throw new Error(`the kernel speaks version ${major}.${minor} of FUSE`);
+  const bytes = reply(request.unique, 64);
+  const put = (at: number, value: number) => bytes.writeUInt32LE(value >>> 0, replyHead + at);
+  put(0, version.major);
+  put(4, Math.min(minor, version.minor));
+  put(8, longestReadahead);
+  put(12, wanted & offered);
+  bytes.writeUInt16LE(64, replyHead + 16);
+  bytes.writeUInt16LE(48, replyHead + 18);
+  put(20, largest);
+  put(24, 1);
+  bytes.writeUInt16LE(largest / pageSize, replyHead + 28);
+  return bytes;
+}
+
+/** Of the file system; all of it is free. */
+export function statfsReply(unique: number, free: number): Buffer {
+  const bytes = reply(unique, 80);
+  const blocks = Math.floor(free / pageSize);
+  for (const at of [0, 8, 16]) putU64(bytes, replyHead + at, blocks);
+  bytes.writeUInt32LE(pageSize, replyHead + 40);
+  bytes.writeUInt32LE(longestName, replyHead + 44);
+  bytes.writeUInt32LE(pageSize, replyHead + 48);
+  return bytes;
+}
+
+/** An entry of a directory. */
+export interface DirectoryEntry {
+  readonly name: string;
+  /** Undefined where nobody has looked. */
+  readonly kind: Kind | undefined;
+  /** Its node, which is told from then on; without it the entry is looked up later. */
+  readonly node?: (() => Attributes) | undefined;
+}
+
+/** Bytes of entries, up to `limit` in all. */
+export class EntryPage {
+  readonly #bytes: Buffer;
+  readonly #telling: Telling | undefined;
+  #at = replyHead;
+
+  /** With `telling` the nodes of the entries are told, too. */
+  constructor(limit: number, telling?: Telling) {
+    this.#bytes = Buffer.alloc(replyHead + limit);
+    this.#telling = telling;
+  }
+
+  /** `next` is where a listing goes on behind it. False when there is no room. */
+  add({ name, kind, node }: DirectoryEntry, next: number): boolean {
+    const bytes = this.#bytes;
+    const nodeLength = this.#telling === undefined ? 0 : entryLength;
+    const nameLength = Buffer.byteLength(name);
+    const length = nodeLength + Math.ceil((24 + nameLength) / 8) * 8;
+    if (this.#at + length > bytes.length) return false;
+    const told = this.#telling && node?.();
+    if (this.#telling !== undefined && told !== undefined) putEntry(bytes, this.#at, told, this.#telling);
+    const at = this.#at + nodeLength;
+    // Programs take entries without a number for deleted ones.
+    putU64(bytes, at, told?.id ?? unknownNumber);
+    putU64(bytes, at + 8, next);
+    bytes.writeUInt32LE(nameLength, at + 16);
+    bytes.writeUInt32LE(kind === undefined ? 0 : kinds[kind] >> 12, at + 20);
+    bytes.write(name, at + 24);
+    this.#at += length;
+    return true;
+  }
+
+  reply(unique: number): Buffer {
+    writeReplyHead(this.#bytes, unique, this.#at - replyHead);
+    return this.#bytes.subarray(0, this.#at);
+  }
+}

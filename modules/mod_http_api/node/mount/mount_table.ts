@@ -1,0 +1,40 @@
+/** What is mounted on this machine. */
+
+import { readFile } from "node:fs/promises";
+
+/** Type of the mounts of a node, as the table shows it; their source is the folder of its repo. */
+export const mountType = "fuse.modhost";
+
+/** Where Linux tells; there is none elsewhere. */
+const mountTable = "/proc/self/mountinfo";
+
+export interface Mounted {
+  readonly folder: string;
+  /** `major:minor`. */
+  readonly device: string;
+  readonly type: string;
+  readonly source: string;
+}
+
+/** The lines of the table, in the order in which they were mounted. */
+function mountsIn(text: string): Mounted[] {
+  return text.split("\n").flatMap((line) => {
+    const fields = line.split(" ");
+    const dash = fields.indexOf("-");
+    const [device, folder, type, source] = [fields[2], fields[4], fields[dash + 1], fields[dash + 2]];
+    if (dash < 0 || device === undefined || folder === undefined || type === undefined) return [];
+    return [{ device, folder: plain(folder), type: plain(type), source: plain(source ?? "") }];
+  });
+}
+
+/** Blanks and backslashes are written in octal. */
+const plain = (text: string): string =>
+  text.replace(/\\([0-7]{3})/g, (_, digits: string) => String.fromCharCode(Number.parseInt(digits, 8)));
+
+/** Those of a type, the last first: in this order they can be unmounted. Empty where the system does not tell. */
+export async function mounted(type: string): Promise<Mounted[]> {
+  const text = await readFile(mountTable, "utf8").catch(() => "");
+  return mountsIn(text)
+    .filter((found) => found.type === type)
+    .reverse();
+}

@@ -1,0 +1,105 @@
+/** What stands under a key of the node's own: a tree that is edited, kept, and published. */
+import { CID } from "multiformats/cid";
+import { Journal } from "../../files/journal.ts";
+import { type ChangeOptions, Namespace, type NamespaceGround } from "../../files/namespace.ts";
+import { flush } from "../../files/operations.ts";
+import { namespacePath } from "../../files/path.ts";
+import type { NamedKey } from "../../keys/keystore.ts";
+import type { Names } from "../../names/names.ts";
+import type { PeerId } from "../../repo/identity.ts";
+import type { MetadataStore } from "../../metadata/store.ts";
+import { roomOf } from "../../metadata/room.ts";
+import { Publisher } from "./publisher.ts";
+
+/** Where trees are kept, each below the text of its key's identifier. */
+const room = "mounts/";
+/** What was published last from here. */
+const publishedKey = "published";
+/** Of changes: the disk follows when something asks for that. */
+export const later: ChangeOptions = { flush: false };
+
+/** Milliseconds for which a tree that is closed waits for others to hear of it. */
+const patience = 3000;
+/** Milliseconds for which others are asked what an own name stands for. */
+const askedFor = 10_000;
+
+export interface TreeGround extends NamespaceGround {
+  readonly names: Pick<Names, "key" | "publish" | "resolve">;
+  /** The block at a content path. */
+  blockAt(path: string): Promise<CID>;
+}
+
+export class OwnTree {
+  readonly key: NamedKey;
+  readonly files: Namespace;
+  readonly #publisher: Publisher;
+  readonly #leaving = new AbortController();
+
+  /** As it was left here; or as it was published since from elsewhere. */
+  static async open(ground: TreeGround, key: NamedKey): Promise<OwnTree> {
+    const kept = roomOf(ground.metadata, `${room}${key.id}/`);
+    const published = await kept.get(publishedKey);
+    const value = (await currentValue(ground, key.id, true)) ?? (await currentValue(ground, key.id, false));
+    if (value !== undefined && (published === undefined || !value.equals(CID.decode(published)))) {
+      await new Journal(kept).keep(value);
+      await keepPublished(kept, value);
+    }
+    return new OwnTree(ground, key, kept);
+  }
+
+  private constructor(ground: TreeGround, key: NamedKey, kept: MetadataStore) {
+    this.key = key;
+    this.files = new Namespace({ ...ground, metadata: kept });
+    const publish = async () => {
+      const root = await flush(this.files, namespacePath("/"), {});
+      const last = await kept.get(publishedKey);
+      if (last !== undefined && CID.decode(last).equals(root)) return;
+      const { names } = ground;
+      try {
+        await names.publish(await names.key(key.name), `/ipfs/${root}`, { signal: this.#leaving.signal });
+      } finally {
+        // The record stays here when nobody could be told.
+        if ((await currentValue(ground, key.id, true))?.equals(root)) await keepPublished(kept, root);
+      }
+    };
+    this.#publisher = new Publisher(publish, (error) =>
+      ground.log.write("fuse/ipns", "error", `${key.id} was not published: ${(error as Error).message}`),
+    );
+  }
+
+  /** To be called behind a change: it is published in a while. */
+  changed(): void {
+    this.#publisher.touch();
+  }
+
+  /** Publishes and keeps what has changed. */
+  async close(): Promise<void> {
+    const timer = setTimeout(() => this.#leaving.abort(), patience);
+    await this.#publisher.settle();
+    clearTimeout(timer);
+    await this.files.close();
+  }
+}
+
+/** Undefined when the name stands for nothing yet, or nobody can tell. */
+async function currentValue({ names, blockAt }: TreeGround, id: PeerId, offline: boolean): Promise<CID | undefined> {
+  const path = await names.resolve(id.toString(), { offline, timeout: askedFor }).catch(() => undefined);
+  return path === undefined ? undefined : blockAt(path);
+}
+
+const keepPublished = (kept: MetadataStore, { bytes }: CID): Promise<void> =>
+  kept.transaction((writer) => writer.put(publishedKey, bytes));
+
+/** What garbage collection has to keep of the trees as they were left, open or not. */
+export async function keptTrees(metadata: MetadataStore): Promise<CID[]> {
+  const kept: CID[] = [];
+  const rooms = new Set<string>();
+  for await (const [key] of metadata.range({ prefix: room })) rooms.add(key.slice(0, key.indexOf("/", room.length) + 1));
+  for (const name of rooms) {
+    const journal = new Journal(roomOf(metadata, name));
+    const root = await journal.root();
+    if (root !== undefined) kept.push(root);
+    for (const change of await journal.changes()) if ("put" in change) kept.push(change.put.cid);
+  }
+  return kept;
+}

@@ -1,0 +1,54 @@
+/** Publishing what a tree has become: a while after a change, however many follow it (as the reference does). */
+
+/** Milliseconds without a change, and those that a change waits at most. */
+const quiet = 300;
+const longest = 3000;
+/** Milliseconds until what has failed is tried again. */
+const again = 10_000;
+
+export class Publisher {
+  readonly #publish: () => Promise<void>;
+  readonly #onFailure: (error: unknown) => void;
+  #timer: NodeJS.Timeout | undefined;
+  #since: number | undefined;
+  #running: Promise<void> = Promise.resolve();
+
+  /** `publish` is not called again before it has ended. */
+  constructor(publish: () => Promise<void>, onFailure: (error: unknown) => void) {
+    this.#publish = publish;
+    this.#onFailure = onFailure;
+  }
+
+  /** Something has changed. */
+  touch(): void {
+    const now = performance.now();
+    this.#since ??= now;
+    this.#schedule(Math.max(0, Math.min(quiet, this.#since + longest - now)));
+  }
+
+  /** Publishes what has changed, at once. Never rejects. */
+  async settle(): Promise<void> {
+    clearTimeout(this.#timer);
+    if (this.#since !== undefined) this.#begin();
+    await this.#running;
+    clearTimeout(this.#timer);
+  }
+
+  #schedule(milliseconds: number): void {
+    clearTimeout(this.#timer);
+    this.#timer = setTimeout(() => this.#begin(), milliseconds).unref();
+  }
+
+  #begin(): void {
+    this.#running = this.#running.then(async () => {
+      this.#since = undefined;
+      try {
+        await this.#publish();
+      } catch (error) {
+        this.#onFailure(error);
+        this.#since ??= performance.now() + again;
+        this.#schedule(again);
+      }
+    });
+  }
+}

@@ -1,0 +1,63 @@
+/** Writing that goes on and on at one place of a file: one change of it, however many pieces it comes in. */
+
+/** Bytes that wait to be taken in. */
+const mostWaiting = 4 * 1024 * 1024;
+
+export class Writing {
+  /** Where the next piece has to go to belong to this. */
+  end: number;
+  used = performance.now();
+  readonly #pieces: Uint8Array[] = [];
+  #waiting = 0;
+  #over = false;
+  #wake: (() => void) | undefined;
+  #drained: (() => void) | undefined;
+  readonly #done: Promise<void>;
+
+  /** `write` takes the content in, and resolves when the file has changed. */
+  constructor(offset: number, write: (content: AsyncIterable<Uint8Array>) => Promise<void>) {
+    this.end = offset;
+    this.#done = write(this.#content()).finally(() => {
+      this.#over = true;
+      this.#drained?.();
+    });
+    this.#done.catch(() => undefined);
+  }
+
+  /** Resolves when there is room for more. @throws what the writing has failed with */
+  async put(bytes: Uint8Array): Promise<void> {
+    this.used = performance.now();
+    this.end += bytes.length;
+    this.#pieces.push(bytes);
+    this.#waiting += bytes.length;
+    this.#wake?.();
+    while (this.#waiting > mostWaiting && !this.#over) {
+      await new Promise<void>((resolve) => {
+        this.#drained = resolve;
+      });
+    }
+    if (this.#over) await this.#done;
+  }
+
+  /** Resolves when the file has changed. @throws what that has failed with */
+  finish(): Promise<void> {
+    this.#over = true;
+    this.#wake?.();
+    return this.#done;
+  }
+
+  async *#content(): AsyncGenerator<Uint8Array, void, undefined> {
+    for (;;) {
+      const piece = this.#pieces.shift();
+      if (piece !== undefined) {
+        yield piece;
+        this.#waiting -= piece.length;
+        this.#drained?.();
+      } else if (this.#over) return;
+      else
+        await new Promise<void>((resolve) => {
+          this.#wake = resolve;
+        });
+    }
+  }
+}

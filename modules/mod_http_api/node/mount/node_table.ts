@@ -1,0 +1,64 @@
+/** The nodes that the kernel knows of a file system, by number. */
+import { FuseError } from "./fuse/file_system.ts";
+import { rootId } from "./fuse/wire.ts";
+
+interface Held<T> {
+  readonly node: T;
+  key: string;
+  /** How often it was told. */
+  told: number;
+}
+
+/** Nodes are found by a key, too: what is asked for again is the same node as long as the kernel knows it. */
+export class NodeTable<T extends { readonly id: number }> {
+  readonly #byId = new Map<number, Held<T>>();
+  readonly #byKey = new Map<string, Held<T>>();
+  #last = rootId;
+
+  /** The root has the number `rootId`, and is never forgotten. */
+  constructor(root: T) {
+    this.#byId.set(root.id, { node: root, key: "", told: Number.POSITIVE_INFINITY });
+  }
+
+  /** @throws FuseError of a number that means nothing (any more) */
+  get(id: number): T {
+    const held = this.#byId.get(id);
+    if (held === undefined) throw new FuseError("ESTALE");
+    return held.node;
+  }
+
+  find(key: string): T | undefined {
+    return this.#byKey.get(key)?.node;
+  }
+
+  /** The node of a key, made when there is none; it is told once more. */
+  tell(key: string, make: (id: number) => T): T {
+    let held = this.#byKey.get(key);
+    if (held === undefined) {
+      this.#last += 1;
+      held = { node: make(this.#last), key, told: 0 };
+      this.#byId.set(held.node.id, held);
+      this.#byKey.set(key, held);
+    }
+    held.told += 1;
+    return held.node;
+  }
+
+  /** The node has another key from now on, or none. Who had that key has none. */
+  rekey(id: number, key: string | undefined): void {
+    const held = this.#byId.get(id);
+    if (held === undefined) return;
+    if (this.#byKey.get(held.key) === held) this.#byKey.delete(held.key);
+    held.key = key ?? "";
+    if (key !== undefined) this.#byKey.set(key, held);
+  }
+
+  forget(id: number, times: number): void {
+    const held = this.#byId.get(id);
+    if (held === undefined) return;
+    held.told -= times;
+    if (held.told > 0) return;
+    this.#byId.delete(id);
+    if (this.#byKey.get(held.key) === held) this.#byKey.delete(held.key);
+  }
+}

@@ -1,0 +1,167 @@
+/** Reading files as the kernel asks for them: in pieces, many of which follow each other. */
+import type { ReadOptions } from "../blocks/blocks.ts";
+import type { Buffers } from "../blocks/buffers.ts";
+import type { ReadBlock } from "../dag/reader.ts";
+import type { TreeNode } from "../unixfs/node.ts";
+import { fileSize } from "../unixfs/node.ts";
+import { readFile } from "../unixfs/read.ts";
+import type { Pieces } from "./fuse/file_system.ts";
+
+/** Files that are read ahead at the same time, and places from where one may go on. */
+const mostStreams = 32;
+const mostPlaces = 1024;
+/** Milliseconds after which who reads in order is taken to have stopped. */
+const idle = 5000;
+
+/** A file, under an identifier that no other has meanwhile. */
+export interface OpenFile {
+  readonly id: number | string;
+  readonly tree: TreeNode;
+}
+
+type Reader = (options: ReadOptions) => ReadBlock;
+
+/**
+ * Whoever reads where the last read has ended reads in order: from then on blocks are asked for ahead. All others get
+ * what they ask for, and nothing else is read.
+ */
+export class Reads {
+  readonly #reader: Reader;
+  readonly #buffers: Buffers;
+  /** Under file and place where each goes on; those that were used last come last. */
+  readonly #streams = new Map<string, Stream>();
+  /** Where a read has ended. */
+  readonly #places = new Set<string>();
+  #timer: NodeJS.Timeout | undefined;
+
+  constructor(reader: Reader, buffers: Buffers) {
+    this.#reader = reader;
+    this.#buffers = buffers;
+  }
+
+  /** Up to `length` bytes; fewer only at the end. @throws NodeError, the signal's reason */
+  async read({ id, tree }: OpenFile, offset: number, length: number, signal: AbortSignal): Promise<Pieces> {
+    const place = `${id}:${offset}`;
+    const following = this.#streams.get(place);
+    const end = offset + length;
+    const inOrder = following !== undefined || this.#places.delete(place);
+    if (!inOrder) {
+      if (end < fileSize(tree)) this.#remember(`${id}:${end}`);
+      return this.#range(tree, offset, length, signal);
+    }
+    const stream = following ?? new Stream(tree, offset, this.#reader, this.#buffers);
+    this.#streams.delete(place);
+    if (end < fileSize(tree)) this.#keep(`${id}:${end}`, stream);
+    try {
+      return await stream.take(length, signal);
+    } catch (error) {
+      this.#drop(stream);
+      // Another one who was reading along has left, and has ended it.
+      if (!signal.aborted && stream.left) return this.#range(tree, offset, length, signal);
+      throw error;
+    }
+  }
+
+  close(): void {
+    clearInterval(this.#timer);
+    for (const stream of this.#streams.values()) stream.leave();
+    this.#streams.clear();
+  }
+
+  #range(tree: TreeNode, offset: number, length: number, signal: AbortSignal): Promise<Pieces> {
+    return new Stream(tree, offset, this.#reader, this.#buffers, length).take(length, signal);
+  }
+
+  #remember(place: string): void {
+    this.#places.add(place);
+    const [oldest] = this.#places;
+    if (this.#places.size > mostPlaces && oldest !== undefined) this.#places.delete(oldest);
+  }
+
+  #keep(place: string, stream: Stream): void {
+    this.#streams.set(place, stream);
+    this.#timer ??= setInterval(() => this.#sweep(), idle).unref();
+    const [oldest] = this.#streams.values();
+    if (this.#streams.size > mostStreams && oldest !== undefined) this.#drop(oldest);
+  }
+
+  #sweep(): void {
+    for (const stream of this.#streams.values()) if (performance.now() - stream.used > idle) this.#drop(stream);
+    if (this.#streams.size > 0) return;
+    clearInterval(this.#timer);
+    this.#timer = undefined;
+  }
+
+  #drop(stream: Stream): void {
+    for (const [place, kept] of this.#streams) if (kept === stream) this.#streams.delete(place);
+    stream.leave();
+  }
+}
+
+/** One who reads on from a place. */
+class Stream {
+  used = performance.now();
+  readonly #leaving = new AbortController();
+  readonly #source: AsyncGenerator<Uint8Array, void, undefined>;
+  readonly #buffers: Buffers;
+  #rest: Uint8Array | undefined;
+  /** Reads come in order, and wait for those before them: what follows a failure fails. */
+  #turn: Promise<unknown> = Promise.resolve();
+
+  constructor(tree: TreeNode, offset: number, reader: Reader, buffers: Buffers, length?: number) {
+    const read = reader({ signal: this.#leaving.signal, buffers });
+    this.#source = readFile(tree, read, { offset, length, buffers });
+    this.#buffers = buffers;
+  }
+
+  /** It was told to end. */
+  get left(): boolean {
+    return this.#leaving.signal.aborted;
+  }
+
+  take(length: number, signal: AbortSignal): Promise<Pieces> {
+    this.used = performance.now();
+    const leave = () => this.leave();
+    signal.addEventListener("abort", leave, { once: true });
+    const taken = this.#turn.then(() => this.#take(length));
+    this.#turn = taken;
+    taken.catch(() => {});
+    return taken.finally(() => signal.removeEventListener("abort", leave));
+  }
+
+  leave(): void {
+    this.#leaving.abort();
+    this.#turn
+      .catch(() => {})
+      .then(() => this.#source.return())
+      .catch(() => {});
+  }
+
+  async #take(length: number): Promise<Pieces> {
+    const pieces: Uint8Array[] = [];
+    const done: Uint8Array[] = [];
+    for (let left = length; left > 0; ) {
+      const piece = this.#rest ?? (await this.#next());
+      this.#rest = undefined;
+      if (piece === undefined) break;
+      if (piece.length > left) {
+        this.#rest = piece.subarray(left);
+        pieces.push(piece.subarray(0, left));
+      } else {
+        pieces.push(piece);
+        // Parts that went before it stand before it in the channel, too.
+        done.push(piece);
+      }
+      left -= piece.length;
+    }
+    const release = () => {
+      for (const piece of done) this.#buffers.release(piece);
+    };
+    return { pieces, release };
+  }
+
+  async #next(): Promise<Uint8Array | undefined> {
+    const { value } = await this.#source.next();
+    return value ?? undefined;
+  }
+}

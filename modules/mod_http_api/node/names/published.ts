@@ -1,0 +1,51 @@
+/** The records that this node published last, on the disk. */
+import type { MetadataStore } from "../metadata/store.ts";
+import type { PeerId } from "../repo/identity.ts";
+import { publishedKey } from "./keys.ts";
+import { decodeRecord, type NameRecord } from "./record.ts";
+
+/** A record in both forms. */
+export interface Kept {
+  readonly bytes: Uint8Array;
+  readonly record: NameRecord;
+}
+
+export class Published {
+  readonly #metadata: MetadataStore;
+  /** By name: ends when the last change that was asked for has ended. */
+  readonly #turns = new Map<string, Promise<unknown>>();
+
+  constructor(metadata: MetadataStore) {
+    this.#metadata = metadata;
+  }
+
+  /** It may be valid no more; undefined also for what cannot be read. */
+  async get(id: PeerId): Promise<Kept | undefined> {
+    const bytes = await this.#metadata.get(publishedKey(id));
+    if (bytes === undefined) return undefined;
+    try {
+      return { bytes, record: decodeRecord(bytes) };
+    } catch {
+      return undefined;
+    }
+  }
+
+  /** Puts what `make` makes in the place of the last record, one after the other for each name; it is on the disk then. */
+  change(id: PeerId, make: (last: Kept | undefined) => Promise<Uint8Array>): Promise<Uint8Array> {
+    const key = publishedKey(id);
+    const run = async () => {
+      const bytes = await make(await this.get(id));
+      await this.#metadata.transaction((writer) => writer.put(key, bytes));
+      return bytes;
+    };
+    const before = this.#turns.get(key) ?? Promise.resolve();
+    const done = before.then(run);
+    const turn = done
+      .catch(() => undefined)
+      .finally(() => {
+        if (this.#turns.get(key) === turn) this.#turns.delete(key);
+      });
+    this.#turns.set(key, turn);
+    return done;
+  }
+}

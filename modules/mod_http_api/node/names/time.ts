@@ -1,0 +1,22 @@
+/** Moments as name records write them: RFC 3339 in UTC, to the nanosecond. */
+
+/** Nanoseconds since 1970 of an RFC 3339 text; undefined when it is none. */
+export function parseMoment(text: string): bigint | undefined {
+  const parts = /^(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:\.(\d+))?(Z|[+-]\d\d:\d\d)$/.exec(text);
+  if (parts === null) return undefined;
+  const [, whole, fraction = "", zone] = parts;
+  const seconds = Date.parse(`${whole}${zone}`);
+  if (Number.isNaN(seconds)) return undefined;
+  return BigInt(seconds) * 1_000_000n + BigInt(fraction.slice(0, 9).padEnd(9, "0"));
+}
+
+/** The fraction has no zeros at its end. */
+export function formatMoment(nanoseconds: bigint): string {
+  const fraction = ((nanoseconds % 1_000_000_000n) + 1_000_000_000n) % 1_000_000_000n;
+  const whole = new Date(Number((nanoseconds - fraction) / 1_000_000n)).toISOString().slice(0, 19);
+  const digits = fraction.toString().padStart(9, "0").replace(/0+$/, "");
+  return digits === "" ? `${whole}Z` : `${whole}.${digits}Z`;
+}
+
+/** Nanoseconds since 1970; the clock of this machine counts milliseconds. */
+export const momentAfter = (milliseconds: number): bigint => BigInt(Math.round(Date.now() + milliseconds)) * 1_000_000n;

@@ -1,0 +1,168 @@
+/** How many bytes came and went over streams, in all, by peer and by protocol. Counting costs an addition a chunk. */
+import type {
+  Connection,
+  Libp2pEvents,
+  Metric,
+  MetricGroup,
+  Metrics,
+  Stream,
+  TypedEventTarget,
+} from "@libp2p/interface";
+import type { PeerId } from "../repo/identity.ts";
+
+/** Bytes, and bytes per second. */
+export interface BandwidthStats {
+  readonly TotalIn: number;
+  readonly TotalOut: number;
+  readonly RateIn: number;
+  readonly RateOut: number;
+}
+
+const second = 1000;
+/** Of the moving average over seconds. */
+const weight = 1 - Math.exp(-1);
+/** Peers whose figures are kept when they are gone. */
+const keptPeers = 4096;
+
+/** A total, and the exponentially weighted average of what is added in a second. */
+export class Meter {
+  readonly #now: () => number;
+  #total = 0;
+  #counted = 0;
+  #rate = 0;
+  #since: number;
+
+  constructor(now: () => number = () => performance.now()) {
+    this.#now = now;
+    this.#since = now();
+  }
+
+  add(bytes: number): void {
+    this.#settle();
+    this.#total += bytes;
+  }
+
+  get total(): number {
+    return this.#total;
+  }
+
+  /** Bytes per second, as of the last whole second. */
+  get rate(): number {
+    this.#settle();
+    return this.#rate;
+  }
+
+  /** Takes the seconds that have passed into the average: what was added came in the first of them. */
+  #settle(): void {
+    const passed = Math.floor((this.#now() - this.#since) / second);
+    if (passed < 1) return;
+    const instant = this.#total - this.#counted;
+    this.#rate = this.#rate === 0 ? instant : this.#rate + weight * (instant - this.#rate);
+    this.#rate *= (1 - weight) ** (passed - 1);
+    if (this.#rate < 1e-13) this.#rate = 0;
+    this.#counted = this.#total;
+    this.#since += passed * second;
+  }
+}
+
+class Traffic {
+  readonly in = new Meter();
+  readonly out = new Meter();
+
+  stats(): BandwidthStats {
+    return {
+      TotalIn: this.in.total,
+      TotalOut: this.out.total,
+      RateIn: this.in.rate,
+      RateOut: this.out.rate,
+    };
+  }
+}
+
+const nothing: BandwidthStats = { TotalIn: 0, TotalOut: 0, RateIn: 0, RateOut: 0 };
+
+const ignored = () => undefined;
+const metric: Metric & MetricGroup = {
+  update: ignored,
+  increment: ignored,
+  decrement: ignored,
+  reset: ignored,
+  timer: () => ignored,
+};
+const register = () => ({ ...metric, observe: ignored });
+
+/** To be given to libp2p as its metrics: of those only streams are looked at. */
+export class Bandwidth implements Metrics {
+  readonly #all = new Traffic();
+  readonly #peers = new Map<string, Traffic>();
+  readonly #protocols = new Map<string, Traffic>();
+  readonly #open = new Set<Connection>();
+
+  constructor(events: TypedEventTarget<Libp2pEvents>) {
+    events.addEventListener("connection:open", ({ detail }) => this.#open.add(detail));
+    events.addEventListener("connection:close", ({ detail }) => this.#open.delete(detail));
+  }
+
+  total(): BandwidthStats {
+    return this.#all.stats();
+  }
+
+  peer(id: PeerId): BandwidthStats {
+    return this.#peers.get(id.toString())?.stats() ?? nothing;
+  }
+
+  protocol(name: string): BandwidthStats {
+    return this.#protocols.get(name)?.stats() ?? nothing;
+  }
+
+  /** What a stream sends passes `send`, and what comes leaves it in `message` events. */
+  trackProtocolStream(stream: Stream): void {
+    const counted = [this.#all, this.#of(this.#protocols, stream.protocol)];
+    const peer = this.#peerOf(stream);
+    if (peer !== undefined) counted.push(this.#ofPeer(peer));
+    const { send, dispatchEvent } = stream;
+    stream.send = (data) => {
+      for (const { out } of counted) out.add(data.byteLength);
+      return send.call(stream, data);
+    };
+    stream.dispatchEvent = (event) => {
+      if (event.type === "message") {
+        const { byteLength } = (event as Event & { data: { byteLength: number } }).data;
+        for (const traffic of counted) traffic.in.add(byteLength);
+      }
+      return dispatchEvent.call(stream, event);
+    };
+  }
+
+  #peerOf(stream: Stream): string | undefined {
+    for (const { streams, remotePeer } of this.#open) if (streams.includes(stream)) return remotePeer.toString();
+    return undefined;
+  }
+
+  /** The peers that were counted last stay. */
+  #ofPeer(id: string): Traffic {
+    const traffic = this.#of(this.#peers, id);
+    this.#peers.delete(id);
+    this.#peers.set(id, traffic);
+    if (this.#peers.size > keptPeers) this.#peers.delete(this.#peers.keys().next().value as string);
+    return traffic;
+  }
+
+  #of(all: Map<string, Traffic>, key: string): Traffic {
+    const traffic = all.get(key) ?? new Traffic();
+    all.set(key, traffic);
+    return traffic;
+  }
+
+  trackMultiaddrConnection = ignored;
+  registerMetric = register as Metrics["registerMetric"];
+  registerMetricGroup = register as Metrics["registerMetricGroup"];
+  registerCounter = register as Metrics["registerCounter"];
+  registerCounterGroup = register as Metrics["registerCounterGroup"];
+  registerHistogram = register as Metrics["registerHistogram"];
+  registerHistogramGroup = register as Metrics["registerHistogramGroup"];
+  registerSummary = register as Metrics["registerSummary"];
+  registerSummaryGroup = register as Metrics["registerSummaryGroup"];
+  traceFunction = ((_name: string, traced: unknown) => traced) as Metrics["traceFunction"];
+  createTrace = ignored;
+}

@@ -1,0 +1,28 @@
+/** Holding somebody back who spends too much. */
+import { setTimeout as pass } from "node:timers/promises";
+
+export interface PaceLimits {
+  /** What may be spent at once. */
+  readonly burst: number;
+  readonly perSecond: number;
+}
+
+export class Pace {
+  readonly #limits: PaceLimits;
+  #left: number;
+  #at = performance.now();
+
+  constructor(limits: PaceLimits) {
+    this.#limits = limits;
+    this.#left = limits.burst;
+  }
+
+  /** Resolves when there was enough; at once until the burst is spent. */
+  spend(amount: number): Promise<void> | undefined {
+    const { burst, perSecond } = this.#limits;
+    const now = performance.now();
+    this.#left = Math.min(burst, this.#left + ((now - this.#at) * perSecond) / 1000) - amount;
+    this.#at = now;
+    return this.#left >= 0 ? undefined : pass((-this.#left * 1000) / perSecond, undefined, { ref: false });
+  }
+}

@@ -1,0 +1,198 @@
+/** What others have asked this node to keep for them, and what it tells of itself: on the disk, for a while, bounded. */
+import { NotFoundError, type PeerStore } from "@libp2p/interface";
+import { Record as KadRecord } from "@libp2p/kad-dht";
+import { BaseDatastore } from "datastore-core/base";
+import { Key, type KeyQuery, type Pair, type Query } from "interface-datastore";
+import { base32 } from "multiformats/bases/base32";
+import { NodeError } from "../errors.ts";
+import { Behind } from "../metadata/behind.ts";
+import type { MetadataStore } from "../metadata/store.ts";
+import { type PeerId, parsePeerId } from "../repo/identity.ts";
+import { compare } from "./validators.ts";
+
+/** As the routing tables name their keys: `/provider/<multihash>/<peer>` and `/record/<key>`, in base32. */
+type Kind = "provider" | "record";
+
+const hour = 3600 * 1000;
+/** Milliseconds that a record lives, and how many of those of others are kept. */
+const limits: Readonly<Record<Kind, { readonly life: number; readonly most: number }>> = {
+  provider: { life: 24 * hour, most: 65_536 },
+  record: { life: 36 * hour, most: 8192 },
+};
+/** Providers of one block that are told. */
+const mostTold = 256;
+const sweepEvery = hour;
+/** Milliseconds. What a crash takes is announced again by those who announced it. */
+const writeAfter = 5000;
+/** Bytes of the time of arrival, in milliseconds since 1970, in front of what is kept. */
+const stampLength = 8;
+
+export interface RecordsOptions {
+  readonly metadata: MetadataStore;
+  readonly self: PeerId;
+  /** Milliseconds since 1970. */
+  readonly now?: () => number;
+}
+
+/** The records of both tables: as in the reference they share them. */
+export class Records {
+  readonly #store: Behind;
+  readonly #own: string;
+  readonly #now: () => number;
+  /** Those of others. */
+  readonly #count: Record<Kind, number> = { provider: 0, record: 0 };
+  #timer: NodeJS.Timeout | undefined;
+  #sweeping: Promise<void> | undefined;
+  #closed = false;
+
+  constructor({ metadata, self, now = Date.now }: RecordsOptions) {
+    this.#store = new Behind(metadata, "routing", { after: writeAfter });
+    this.#own = `/${self}`;
+    this.#now = now;
+  }
+
+  /** Looks through what is there, now and each hour. */
+  start(): void {
+    if (this.#timer !== undefined || this.#closed) return;
+    this.#timer = setInterval(() => void this.sweep(), sweepEvery).unref();
+    void this.sweep();
+  }
+
+  async close(): Promise<void> {
+    this.#closed = true;
+    clearInterval(this.#timer);
+    await this.#sweeping;
+    await this.#store.close();
+  }
+
+  async get(key: string): Promise<Uint8Array | undefined> {
+    return this.#live(kindOf(key), await this.#store.get(key));
+  }
+
+  /** The value of a routing key that is kept here; it may be valid no more. */
+  async value(key: Uint8Array): Promise<Uint8Array | undefined> {
+    const record = await this.get(valueName(key));
+    return record && KadRecord.deserialize(record).value;
+  }
+
+  /** @throws NodeError when what is kept is better */
+  async put(key: string, value: Uint8Array): Promise<void> {
+    const kind = kindOf(key);
+    const before = await this.get(key);
+    if (before !== undefined && kind === "record" && isBetter(before, value)) {
+      throw new NodeError("can't replace a newer value with an older value");
+    }
+    if (before === undefined && !this.#makeRoom(kind, key)) return;
+    const stamped = Buffer.allocUnsafe(stampLength + value.length);
+    stamped.writeBigUInt64BE(BigInt(this.#now()));
+    stamped.set(value, stampLength);
+    this.#store.set(key, stamped);
+  }
+
+  /** Beyond the bounds nothing is taken of others until something has gone. */
+  #makeRoom(kind: Kind, key: string): boolean {
+    if (key.endsWith(this.#own)) return true;
+    if (this.#count[kind] >= limits[kind].most) return false;
+    this.#count[kind] += 1;
+    return true;
+  }
+
+  async delete(key: string): Promise<void> {
+    if ((await this.#store.get(key)) === undefined) return;
+    if (!key.endsWith(this.#own)) this.#count[kindOf(key)] -= 1;
+    this.#store.set(key, undefined);
+  }
+
+  async *range(prefix: string): AsyncGenerator<readonly [key: string, value: Uint8Array], void, undefined> {
+    for await (const [key, stamped] of this.#store.range(prefix)) {
+      const value = this.#live(kindOf(key), stamped);
+      if (value !== undefined) yield [key, value];
+    }
+  }
+
+  #live(kind: Kind, stamped: Uint8Array | undefined): Uint8Array | undefined {
+    if (stamped === undefined || this.#now() - arrival(stamped) > limits[kind].life) return undefined;
+    return stamped.subarray(stampLength);
+  }
+
+  /** Takes away what has lived its time, and counts the others. Never rejects. */
+  sweep(): Promise<void> {
+    this.#sweeping ??= this.#sweep()
+      .catch(() => undefined)
+      .finally(() => {
+        this.#sweeping = undefined;
+      });
+    return this.#sweeping;
+  }
+
+  async #sweep(): Promise<void> {
+    for (const kind of ["provider", "record"] as const) {
+      let left = 0;
+      for await (const [key, stamped] of this.#store.range(`/${kind}/`)) {
+        if (this.#closed) return;
+        if (this.#live(kind, stamped) === undefined) this.#store.set(key, undefined);
+        else if (!key.endsWith(this.#own)) left += 1;
+      }
+      this.#count[kind] = left;
+    }
+  }
+}
+
+const kindOf = (key: string): Kind => (key.startsWith("/record/") ? "record" : "provider");
+
+const arrival = ({ buffer, byteOffset }: Uint8Array): number =>
+  Number(new DataView(buffer, byteOffset, stampLength).getBigUint64(0));
+
+function isBetter(before: Uint8Array, value: Uint8Array): boolean {
+  const [kept, given] = [KadRecord.deserialize(before), KadRecord.deserialize(value)];
+  return compare(given.key, kept.value, given.value) > 0;
+}
+
+/** Under which the tables keep the value of a routing key. */
+export const valueName = (key: Uint8Array): string => `/record/${base32.baseEncode(key)}`;
+
+/** The records as a table asks for them. */
+export class TableRecords extends BaseDatastore {
+  readonly #records: Records;
+  readonly #peers: Pick<PeerStore, "has">;
+
+  constructor(records: Records, peers: Pick<PeerStore, "has">) {
+    super();
+    this.#records = records;
+    this.#peers = peers;
+  }
+
+  override async put(key: Key, value: Uint8Array): Promise<Key> {
+    await this.#records.put(key.toString(), value);
+    return key;
+  }
+
+  override async get(key: Key): Promise<Uint8Array> {
+    const value = await this.#records.get(key.toString());
+    if (value === undefined) throw new NotFoundError();
+    return value;
+  }
+
+  override async has(key: Key): Promise<boolean> {
+    return (await this.#records.get(key.toString())) !== undefined;
+  }
+
+  override async delete(key: Key): Promise<void> {
+    await this.#records.delete(key.toString());
+  }
+
+  /** Providers of whom nothing is known any more are left out: the table would fail to answer for them. */
+  override async *_all({ prefix = "" }: Query): AsyncGenerator<Pair, void, undefined> {
+    let told = 0;
+    for await (const [key, value] of this.#records.range(`${prefix}/`)) {
+      if (!(await this.#peers.has(parsePeerId(key.slice(key.lastIndexOf("/") + 1))))) continue;
+      yield { key: new Key(key, false), value };
+      told += 1;
+      if (told === mostTold) return;
+    }
+  }
+
+  override async *_allKeys(query: KeyQuery): AsyncGenerator<Key, void, undefined> {
+    for await (const { key } of this._all(query.prefix === undefined ? {} : { prefix: query.prefix })) yield key;
+  }
+}

@@ -1,0 +1,67 @@
+/** Carrying bytes between a stream to a peer and a local socket, both ways, each end closed on its own. */
+import type { Socket } from "node:net";
+import type { Stream, StreamMessageEvent } from "@libp2p/interface";
+
+/** Resolves when both are closed. Whichever fails takes the other with it. The socket must allow half-open use. */
+export function carry(stream: Stream, socket: Socket): Promise<void> {
+  const { promise, resolve } = Promise.withResolvers<void>();
+  const open = new Set<Stream | Socket>([stream, socket]);
+  const closed = (one: Stream | Socket) => {
+    open.delete(one);
+    if (open.size === 0) resolve();
+  };
+
+  // To the socket, no faster than it takes: the peer is held back by the window of the stream.
+  const toSocket = ({ data }: StreamMessageEvent) => {
+    const pieces = data instanceof Uint8Array ? [data] : [...data];
+    for (const piece of pieces) if (!socket.write(piece)) stream.pause();
+  };
+  socket.on("drain", () => stream.resume());
+  stream.addEventListener("message", toSocket);
+  const ended = () => void socket.end();
+  if (stream.readableEnded) ended();
+  else stream.addEventListener("end", ended, { once: true });
+
+  // To the stream, no faster than it takes.
+  socket.on("data", (bytes: Buffer) => {
+    try {
+      if (stream.send(bytes)) return;
+    } catch {
+      socket.destroy();
+      return;
+    }
+    socket.pause();
+    stream.onDrain().then(
+      () => socket.resume(),
+      () => socket.destroy(),
+    );
+  });
+  socket.on("end", () => void stream.close().catch(() => socket.destroy()));
+
+  stream.addEventListener(
+    "close",
+    ({ error }) => {
+      closed(stream);
+      if (error !== undefined) resetSocket(socket);
+      else if (!socket.writableEnded) socket.end();
+    },
+    { once: true },
+  );
+  socket.on("error", () => {});
+  socket.once("close", (failed: boolean) => {
+    closed(socket);
+    // Both directions of the socket are over: nobody is left to read from the stream.
+    if (failed || stream.readStatus !== "closed") stream.abort(new Error("the local connection is closed"));
+  });
+  if (stream.status !== "open" && stream.status !== "closing") {
+    closed(stream);
+    resetSocket(socket);
+  }
+  return promise;
+}
+
+/** The other end hears of it, unless the socket is being shut down already: then Node cannot. */
+export function resetSocket(socket: Socket): void {
+  if (socket.writableEnded) socket.destroy();
+  else socket.resetAndDestroy();
+}

@@ -1,0 +1,47 @@
+/** All that is done with the client libraries, each on a server of its own. */
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { RpcServer } from "../support/rpc_server.ts";
+import { type Drive, drive } from "./drive.ts";
+import { everyMethod } from "./every.ts";
+import { clients } from "./libraries.ts";
+import { byPlainHttp } from "./plain.ts";
+
+type Lines = AsyncGenerator<string, void, undefined>;
+
+export interface NamedDrive {
+  readonly name: string;
+  /** Throws when something is not right; gives what was done, a line each. */
+  run(): Lines;
+}
+
+export function drives(size: Drive): NamedDrive[] {
+  const ofClients = Object.entries(clients).flatMap(([name, create]) => [
+    {
+      name,
+      run: () =>
+        withServer(async function* (url) {
+          yield* drive(await create(url), size);
+        }),
+    },
+    {
+      name: `${name}, every method`,
+      run: () =>
+        withServer(async function* (url) {
+          yield* everyMethod(await create(url));
+        }),
+    },
+  ]);
+  return [...ofClients, { name: "no library", run: () => withServer(byPlainHttp) }];
+}
+
+async function* withServer(run: (url: string) => Lines): Lines {
+  const folder = await mkdtemp(join(tmpdir(), "modhost-clients-"));
+  try {
+    await using server = await RpcServer.start({ folder });
+    yield* run(server.url);
+  } finally {
+    await rm(folder, { recursive: true, force: true });
+  }
+}

@@ -1,0 +1,21 @@
+/** Endpoints by plain HTTP: clients call but some of them. */
+import { serverOf } from "../../core/cli/rpc/server.ts";
+import { storageCommands } from "../support/storage_commands.ts";
+import { type Answers, calls } from "../surface/calls.ts";
+import { callEndpoint } from "../surface/live.ts";
+
+/** On a fresh server, which ends with it. Throws when an endpoint does not do its work or has no call; gives how many there are. */
+export async function* byPlainHttp(url: string): AsyncGenerator<string, void, undefined> {
+  const server = serverOf(url, "the test");
+  const answers: Record<string, Answers[string]> = {};
+  const known = new Map(storageCommands);
+  const failures = [...known.keys()].filter((path) => !(path in calls)).map((path) => `${path} has no call`);
+  for (const [path, call] of Object.entries(calls)) {
+    const command = known.get(path);
+    if (command === undefined) continue;
+    const outcome = await callEndpoint(server, path, command, call, answers);
+    if (outcome.state !== "works") failures.push(`${path}: ${outcome.state === "fails" ? outcome.why : "501"}`);
+  }
+  if (failures.length > 0) throw new Error(failures.join("\n"));
+  yield `${known.size} endpoints by plain HTTP`;
+}

@@ -1,0 +1,86 @@
+/**
+ * `npm run demo:three-nodes -- [--size MIB]`: three nodes on loopback, each a process of its own, driven only through
+ * their RPC. Every answer is printed with what was expected of it. Exits non-zero when one differs.
+ */
+import { mkdir, mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { parseArgs } from "node:util";
+import {
+  booksAgree,
+  connects,
+  fileCrosses,
+  findsPeer,
+  identifies,
+  peersOf,
+  pings,
+  providesFor,
+  treeCrosses,
+} from "../network/meeting.ts";
+import { Report, untilRight } from "../network/report.ts";
+import { Rpc } from "../network/rpc.ts";
+import { RpcServer } from "../support/rpc_server.ts";
+
+const { values: given } = parseArgs({ options: { size: { type: "string", default: "100" } } });
+const size = Number(given.size) * 2 ** 20;
+
+const folder = await mkdtemp(join(tmpdir(), "modhost-three-nodes-"));
+const servers: RpcServer[] = [];
+const report = new Report();
+try {
+  for (const name of ["anna", "ben", "cleo"]) {
+    await mkdir(join(folder, name));
+    servers.push(await RpcServer.start({ folder: join(folder, name) }));
+  }
+  const [anna, ben, cleo] = (await Promise.all(
+    servers.map(({ url }, at) => Rpc.of(["anna", "ben", "cleo"][at] as string, url)),
+  )) as [Rpc, Rpc, Rpc];
+  console.log([anna, ben, cleo].map(({ name, address }) => `${name}: ${address}`).join("\n"));
+
+  await report.part("Nobody knows anybody", async () => {
+    for (const node of [anna, ben, cleo]) report.same(`peers of ${node.name}`, await peersOf(node), []);
+  });
+  await report.part("They meet: ben knows the other two, who do not know each other", async () => {
+    await connects(report, ben, anna);
+    await connects(report, cleo, ben);
+  });
+  await report.part("They know each other by identify", async () => {
+    await identifies(report, ben, anna);
+    await identifies(report, anna, ben);
+  });
+  await report.part("Ping, a line a second", () => pings(report, anna, ben));
+  await report.part("What is added on anna is read on ben", async () => {
+    await fileCrosses(report, anna, ben, 100, 1);
+    await fileCrosses(report, anna, ben, size, 2);
+  });
+  await report.part("Their books agree", () => booksAgree(report, anna, ben, size));
+  await report.part("The other way, and whole trees", async () => {
+    await fileCrosses(report, ben, anna, 5_000_000, 3);
+    await treeCrosses(report, ben, anna, 10);
+    await booksAgree(report, ben, anna, 5_000_000);
+  });
+  await report.part("Routing: cleo finds anna through ben, and what she provides", async () => {
+    await findsPeer(report, cleo, anna);
+    await providesFor(report, anna, cleo, 100);
+  });
+  await report.part("Content by routing alone: cleo reads from anna, to whom she is not connected", async () => {
+    for (const peer of await peersOf(cleo)) {
+      if (peer === anna.id) await cleo.one("swarm/disconnect", { arg: `/p2p/${peer}` });
+    }
+    report.holds("peers of cleo", await peersOf(cleo), "without anna", !(await peersOf(cleo)).includes(anna.id));
+    await fileCrosses(report, anna, cleo, 1_000_000, 4);
+    await booksAgree(report, anna, cleo, 1_000_000);
+  });
+  await report.part("Who leaves is gone", async () => {
+    await cleo.one("swarm/disconnect", { arg: ben.address });
+    const left = await untilRight(
+      () => peersOf(ben),
+      (peers) => !peers.includes(cleo.id),
+    );
+    report.holds("peers of ben", left, "without cleo", !left.includes(cleo.id));
+  });
+} finally {
+  await Promise.all(servers.map((server) => server.stop()));
+  await rm(folder, { recursive: true, force: true });
+}
+process.exitCode = report.end();

@@ -1,0 +1,280 @@
+import assert from "node:assert/strict";
+import { once } from "node:events";
+import { readdir, readFile, writeFile } from "node:fs/promises";
+import { type IncomingMessage, request } from "node:http";
+import { type AddressInfo, createServer } from "node:net";
+import { join } from "node:path";
+import { describe, test } from "node:test";
+import { Place, urlOf } from "./support.ts";
+
+const banner =
+  /^Initializing daemon\.\.\.\ngo-ipfs version: 0\.9\.0\nRepo version: 11\nSystem version: .+\nGolang version: .+\n/;
+const emptyDirectory = "QmUNLLsPACCz1vLxQVkXqqLX5R1X345qqfHbsf67hvA3Nn";
+
+async function call(url: string, command: string, init: RequestInit = {}) {
+  const answer = await fetch(`${url}/api/v0/${command}`, { method: "POST", ...init });
+  return { status: answer.status, headers: answer.headers, text: await answer.text() };
+}
+
+/** A port that nobody has at the moment. */
+async function taken() {
+  const server = createServer().listen(0, "127.0.0.1");
+  await once(server, "listening");
+  return { port: (server.address() as AddressInfo).port, free: () => server.close() };
+}
+
+describe("a launcher that knows IPFS_PATH, the file api and the printed lines", () => {
+  test("makes a repo, starts the daemon on it, uses it, and ends it", async () => {
+    await using place = await Place.make();
+    const made = await place.done(["init", "--profile", "test"]);
+    assert.match(
+      made,
+      /^generating ED25519 keypair\.\.\.done\npeer identity: 12D3KooW\w+\ninitializing IPFS node at .+\/repo\n$/,
+    );
+    const daemon = await place.daemon();
+    const api = await place.api();
+    const url = urlOf(api);
+    assert.deepEqual(daemon.lines().slice(5), [
+      "Swarm not listening, running in offline mode.",
+      `API server listening on ${api}`,
+      `WebUI: ${url}/webui`,
+      daemon.lines()[8],
+      "Daemon is ready",
+    ]);
+    assert.match(daemon.lines()[8] ?? "", /^Gateway \(readonly\) server listening on \/ip4\/127\.0\.0\.1\/tcp\/\d+$/);
+    const body = new FormData();
+    body.append("file", new Blob(["hello"]));
+    const { Hash } = JSON.parse((await call(url, "add", { body })).text);
+    assert.equal((await call(url, `cat?arg=${Hash}`)).text, "hello");
+    const { stdout, stderr, code } = await daemon.stop();
+    assert.match(stdout, banner);
+    assert.ok(
+      stdout.endsWith(
+        "Daemon is ready\n\nReceived interrupt signal, shutting down...\n(Hit ctrl-c again to force-shutdown the daemon.)\n",
+      ),
+    );
+    assert.deepEqual([stderr, code, await place.api()], ["", 0, undefined]);
+    assert.deepEqual(await readdir(place.folder), ["repo"]);
+  });
+
+  test("is told where others reach the node, before it is told of the API", async () => {
+    await using place = await Place.withRepo();
+    const daemon = await place.daemon([]);
+    const swarm = /^Swarm (listening on|announcing) (\/ip4\/127\.0\.0\.1\/tcp\/\d+|\/p2p-circuit)$/;
+    const [first, second, third, fourth] = daemon.lines().slice(5);
+    for (const line of [first, second, third]) assert.match(line ?? "", swarm);
+    assert.match(fourth ?? "", /^API server/);
+    const { text } = await call(urlOf(await place.api()), "swarm/addrs/listen");
+    assert.deepEqual(
+      JSON.parse(text).Strings,
+      [first, second].map((line) => line?.replace("Swarm listening on ", "")),
+    );
+    assert.deepEqual((await daemon.stop()).stderr, "");
+  });
+
+  test("may name a folder that has no repo yet, with --init", async () => {
+    await using place = await Place.make();
+    const daemon = await place.daemon(["--init", "--init-profile=test,lowpower", "--offline", "--migrate=true"]);
+    assert.match(daemon.lines().join("\n"), /node .+\ngenerating ED25519 keypair\.\.\.done\npeer identity: /);
+    const { text } = await call(urlOf(await place.api()), "config?arg=Routing.Type");
+    assert.deepEqual(JSON.parse(text), { Key: "Routing.Type", Value: "dhtclient" });
+    assert.equal((await daemon.stop()).code, 0);
+    const again = await place.daemon(["--init", "--init-profile=nonsense", "--offline"]);
+    assert.doesNotMatch(again.lines().join("\n"), /keypair/);
+    await again.stop();
+  });
+});
+
+describe("the end of a daemon", () => {
+  for (const signal of ["SIGINT", "SIGHUP"] as const) {
+    test(`comes with ${signal}, and is not hindered by one more`, async () => {
+      await using place = await Place.withRepo();
+      const daemon = await place.daemon();
+      daemon.kill(signal);
+      const { code, stdout } = await daemon.stop(signal);
+      assert.equal(code, 0);
+      assert.equal(stdout.split("Received interrupt signal").length, 2);
+      assert.equal(await place.api(), undefined);
+    });
+  }
+
+  test("comes with shutdown, and without a word", async () => {
+    await using place = await Place.withRepo();
+    const daemon = await place.daemon();
+    assert.equal((await call(urlOf(await place.api()), "shutdown")).status, 200);
+    const { code, stdout } = await daemon.ended;
+    assert.equal(code, 0);
+    assert.match(stdout, /Daemon is ready\n$/);
+    assert.equal(await place.api(), undefined);
+  });
+
+  test("does not wait for calls that never end", async () => {
+    await using place = await Place.withRepo();
+    const daemon = await place.daemon();
+    const tail = await fetch(`${urlOf(await place.api())}/api/v0/log/tail`, { method: "POST" });
+    assert.equal(tail.status, 200);
+    const began = performance.now();
+    assert.equal((await daemon.stop()).code, 0);
+    assert.ok(performance.now() - began < 6000);
+    await tail.text().catch(() => undefined);
+  });
+
+  test("by kill -9 leaves nothing that hinders the next one", async () => {
+    await using place = await Place.withRepo();
+    const daemon = await place.daemon();
+    const former = await place.api();
+    await daemon.stop("SIGKILL");
+    assert.equal(await place.api(), former);
+    assert.match(await place.done(["pin", "ls"]), new RegExp(`^${emptyDirectory} recursive\n$`));
+    const next = await place.daemon();
+    assert.equal((await call(urlOf(await place.api()), "id")).status, 200);
+    await next.stop();
+  });
+});
+
+describe("the addresses of a daemon", () => {
+  test("are those of the config: lists, free ports, sockets; the first one stands in the file api", async () => {
+    await using elsewhere = await Place.make();
+    const socket = join(elsewhere.folder, "api.sock");
+    const one = "/ip4/127.0.0.1/tcp/0";
+    await using place = await Place.withRepo({
+      "Addresses.API": [`/unix${socket}`, one, one],
+      "Addresses.Gateway": [one, one],
+      "API.HTTPHeaders": { "X-Special": ["so special"] },
+    });
+    const daemon = await place.daemon();
+    const listening = (who: string) =>
+      daemon.lines().flatMap((line) => (line.startsWith(who) ? [line.slice(`${who} listening on `.length)] : []));
+    const api = listening("API server");
+    const gateway = listening("Gateway (readonly) server");
+    assert.deepEqual([api.length, api[0], gateway.length], [3, `/unix${socket}`, 2]);
+    assert.equal(await place.api(), `/unix${socket}`);
+    const ports = new Set([...api.slice(1), ...gateway]);
+    assert.equal(ports.size, 4);
+    for (const address of api.slice(1)) {
+      const { status, headers } = await call(urlOf(address), "id");
+      assert.deepEqual([status, headers.get("x-special")], [200, "so special"]);
+    }
+    for (const address of gateway) {
+      const url = urlOf(address);
+      assert.equal((await call(url, `ls?arg=${emptyDirectory}`)).status, 200);
+      assert.equal((await call(url, "shutdown")).status, 404);
+      assert.equal((await fetch(`${url}/ipfs/${emptyDirectory}`)).status, 404);
+    }
+    const asked = request({ socketPath: socket, path: "/api/v0/version", method: "POST" }).end();
+    const [answer] = (await once(asked, "response")) as [IncomingMessage];
+    assert.equal(answer.statusCode, 200);
+    answer.resume();
+    assert.equal((await place.run(["id", "--format=<id>"])).code, 0);
+    assert.equal((await daemon.stop()).code, 0);
+  });
+
+  test("may be none for the gateway, and a wildcard is told to clients as loopback", async () => {
+    await using place = await Place.withRepo({ "Addresses.API": "/ip4/0.0.0.0/tcp/0", "Addresses.Gateway": [] });
+    const daemon = await place.daemon();
+    const printed = daemon.lines().find((line) => line.startsWith("API server")) ?? "";
+    const [, port] = /^API server listening on \/ip4\/0\.0\.0\.0\/tcp\/(\d+)$/.exec(printed) ?? [];
+    assert.equal(await place.api(), `/ip4/127.0.0.1/tcp/${port}`);
+    assert.equal(daemon.lines().at(-2), `WebUI: http://0.0.0.0:${port}/webui`);
+    await daemon.stop();
+  });
+
+  for (const [key, title] of [
+    ["Addresses.API", "serveHTTPApi"],
+    ["Addresses.Gateway", "serveHTTPGateway"],
+  ] as const) {
+    test(`are refused where ${key} has one that somebody else has`, async () => {
+      const { port, free } = await taken();
+      await using place = await Place.withRepo({ [key]: `/ip4/127.0.0.1/tcp/${port}` });
+      const { code, stdout, stderr } = await place.run(["daemon", "--offline"]);
+      free();
+      assert.equal(code, 1);
+      assert.doesNotMatch(stdout, /ready/);
+      const address = `/ip4/127.0.0.1/tcp/${port}`;
+      assert.equal(
+        stderr,
+        `Error: ${title}: manet.Listen(${address}) failed: listen tcp 127.0.0.1:${port}: bind: address already in use\n`,
+      );
+      assert.equal(await place.api(), undefined);
+      assert.ok(!(await readdir(place.repo)).includes("repo.lock"));
+    });
+  }
+
+  test("are refused where one cannot be listened on", async () => {
+    await using place = await Place.withRepo({ "Addresses.API": "/ip4/127.0.0.1/udp/5001" });
+    const { code, stderr } = await place.run(["daemon", "--offline"]);
+    assert.equal(code, 1);
+    assert.match(stderr, /^Error: serveHTTPApi: invalid API address: "\/ip4\/127\.0\.0\.1\/udp\/5001" \(err: /);
+  });
+});
+
+describe("a daemon does not start", () => {
+  test("on a repo that another one has, which goes on", async () => {
+    await using place = await Place.withRepo();
+    const daemon = await place.daemon();
+    const { code, stdout, stderr } = await place.run(["daemon", "--offline"]);
+    assert.deepEqual([code, stderr], [1, `Error: lock ${join(place.repo, "repo.lock")}: someone else has the lock\n`]);
+    assert.match(stdout, banner);
+    assert.equal((await call(urlOf(await place.api()), "id")).status, 200);
+    await daemon.stop();
+  });
+
+  test("without a repo", async () => {
+    await using place = await Place.make();
+    const { code, stdout, stderr } = await place.run(["daemon"]);
+    assert.equal(code, 1);
+    assert.match(stdout, banner);
+    assert.equal(stderr, `Error: no IPFS repo found in ${place.repo}.\nplease run: 'ipfs init'\n`);
+  });
+
+  test("on a repo of an older format", async () => {
+    await using place = await Place.withRepo();
+    await writeFile(join(place.repo, "version"), "10\n");
+    const { code, stdout, stderr } = await place.run(["daemon", "--offline", "--migrate=true"]);
+    assert.equal(code, 1);
+    assert.match(stdout, /Found outdated fs-repo, migrations need to be run\.\n$/);
+    assert.match(stderr, /^Error: ipfs repo needs migration: /);
+  });
+
+  test("with flags that ask for what cannot be", async () => {
+    await using place = await Place.withRepo();
+    for (const [args, reason] of [
+      [["--routing=nonsense"], /^Error: unrecognized routing option: nonsense\n$/],
+      [["--disable-transport-encryption"], /^Error: .*always encrypted.*\n$/],
+      [["--mount"], /^Error: mount is not currently supported in offline mode\n$/],
+      [["--bogus"], /^Error: daemon has no option --bogus\n$/],
+      [["extra"], /^Error: daemon takes no argument, but there is extra\n$/],
+    ] as const) {
+      const { code, stderr } = await place.run(["daemon", "--offline", ...args]);
+      assert.equal(code, 1);
+      assert.match(stderr, reason);
+      assert.equal(await place.api(), undefined);
+    }
+  });
+});
+
+test("the log has the levels, the form and the file that the variables of go-ipfs name", async () => {
+  await using place = await Place.withRepo();
+  const env = {
+    GOLOG_LOG_LEVEL: "info,nonsense=debug",
+    GOLOG_LOG_FMT: "json",
+    GOLOG_FILE: "node.log",
+    MODHOST_NONSENSE: "1",
+  };
+  const daemon = await place.daemon(["--offline"], env);
+  const { stderr } = await daemon.stop();
+  assert.equal(stderr, "modhost: nonsense=debug: Error: No such logger\n");
+  const lines = (await readFile(join(place.folder, "node.log"), "utf8")).trimEnd().split("\n");
+  const told = lines.map((line) => JSON.parse(line) as { level: string; msg: string });
+  assert.ok(told.some(({ level, msg }) => level === "warn" && msg.includes("MODHOST_NONSENSE")));
+});
+
+test("flags that mean nothing here are taken; some of them are told of", async () => {
+  await using place = await Place.withRepo();
+  const flags = ["--enable-gc", "--manage-fdlimit=false", "--enable-pubsub-experiment", "--enable-namesys-pubsub"];
+  const daemon = await place.daemon(["--offline", ...flags, "--writable", "--routing=dhtclient", "--enc=json"]);
+  const { stderr, code } = await daemon.stop();
+  assert.deepEqual([code, stderr], [0, "modhost: --writable has no effect\n"]);
+  const config = JSON.parse(await readFile(join(place.repo, "config"), "utf8"));
+  assert.equal(config.Routing.Type, "dht");
+});

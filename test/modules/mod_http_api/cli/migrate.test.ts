@@ -1,0 +1,47 @@
+import assert from "node:assert/strict";
+import { readdir } from "node:fs/promises";
+import { join } from "node:path";
+import { describe, test } from "node:test";
+import { Place } from "./support.ts";
+
+const hello = "QmZULkCELmmk5XNfCgTnCyFgAVxBRBXyDHGGMVoLFLiXEN";
+
+describe("migrate", () => {
+  test("copies a repo to flatfs and back, and says how much that was", async () => {
+    await using place = await Place.withRepo();
+    await place.does(["add", "-Q"], { stdin: "hello\n" });
+    const id = await place.does(["id", "-f", "<id>"]);
+    assert.match(await place.does(["migrate", "repo", "flat"]), /^2 blocks \(.+\) copied to .+\/flat\n$/);
+    assert.match(await place.does(["migrate", "--kind=segments", "flat", "again"]), /^2 blocks \(.+\/again\n$/);
+    for (const repo of ["flat", "again"]) {
+      assert.equal(await place.does(["--repo-dir", repo, "cat", hello]), "hello\n");
+      assert.equal(await place.does(["-c", repo, "id", "-f", "<id>"]), id);
+      assert.match(await place.does(["-c", repo, "pin", "ls", "--type=recursive"]), new RegExp(`^${hello} `, "m"));
+    }
+    assert.ok((await readdir(join(place.folder, "flat"))).includes("blocks"));
+  });
+
+  test("refuses what is no repo, a folder that is in use, and a kind that there is not", async () => {
+    await using place = await Place.withRepo();
+    const reasons: string[] = [];
+    for (const args of [["nothing", "to"], ["repo", "repo"], ["--kind=other", "repo", "to"], ["repo"]]) {
+      const { code, stderr } = await place.node(["migrate", ...args]);
+      assert.equal(code, 1);
+      reasons.push(stderr);
+    }
+    assert.match(reasons[0] ?? "", /^Error: no IPFS repo found in .+\/nothing\./);
+    assert.match(reasons[1] ?? "", /^Error: .+\/repo/);
+    assert.equal(reasons[2], "Error: --kind takes segments or flatfs, not other\n");
+    assert.match(reasons[3] ?? "", /^Error: migrate takes two arguments/);
+  });
+});
+
+test("--data keeps blocks and metadata elsewhere", async () => {
+  await using place = await Place.withRepo();
+  const size = async () => (await readdir(join(place.folder, "elsewhere"), { recursive: true })).length;
+  assert.equal(await place.does(["--data", "elsewhere", "add", "-Q"], { stdin: "hello\n" }), `${hello}\n`);
+  assert.ok((await size()) > 2);
+  assert.equal(await place.does(["cat", "--data=elsewhere", hello]), "hello\n");
+  const { code } = await place.node(["block", "stat", hello]);
+  assert.equal(code, 1);
+});

@@ -1,0 +1,92 @@
+/** Looking at nodes on repos of go-ipfs. */
+import assert from "node:assert/strict";
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { text as textOf } from "node:stream/consumers";
+import type { TestContext } from "node:test";
+import { createNode, type Node, type NodeOptions, openFile, readFile } from "modhost/node";
+
+export async function opened<T>(
+  options: NodeOptions | string,
+  use: (node: Node, notices: string[]) => Promise<T>,
+): Promise<T> {
+  const notices: string[] = [];
+  const onNotice = (sentence: string) => void notices.push(sentence);
+  const own = typeof options === "string" ? { repo: options } : options;
+  const node = await createNode({ ...own, offline: true, onNotice });
+  try {
+    return await use(node, notices);
+  } finally {
+    await node.close();
+  }
+}
+
+export const pinsOf = async (node: Node) => ({
+  recursive: (await Array.fromAsync(node.pins.list("recursive"))).map(String).sort(),
+  direct: (await Array.fromAsync(node.pins.list("direct"))).map(String).sort(),
+});
+
+/** What a collection takes away; it may not fail. */
+export async function collected(node: Node): Promise<string[]> {
+  const gone: string[] = [];
+  for await (const result of node.collect()) {
+    assert.ok("removed" in result, JSON.stringify(result));
+    gone.push(result.removed.toString());
+  }
+  return gone.sort();
+}
+
+/** The text of a file. */
+export async function fileAt(node: Node, path: string): Promise<string> {
+  const { cid } = await node.resolve(path);
+  const pieces = await Array.fromAsync(readFile(await openFile(cid, node.reader()), node.reader()));
+  return Buffer.concat(pieces).toString();
+}
+
+export const rootOf = async (node: Node) => String((await node.files.roots())[0]);
+
+export const { GO_IPFS: goIpfs } = process.env;
+export const withoutGoIpfs = goIpfs === undefined && "GO_IPFS does not name the program of go-ipfs";
+
+export interface Said {
+  readonly stdout: string;
+  readonly stderr: string;
+  readonly code: number;
+}
+
+/** What the reference's program says. */
+export async function runGoIpfs(repo: string, args: readonly string[], input = ""): Promise<Said> {
+  const child = spawn(goIpfs as string, args, { env: { ...process.env, IPFS_PATH: repo } });
+  child.stdin.end(input);
+  const [stdout, stderr, [code]] = await Promise.all([
+    textOf(child.stdout),
+    textOf(child.stderr),
+    once(child, "close"),
+  ]);
+  return { stdout, stderr, code };
+}
+
+/** The same, when it must not fail; without the newline at the end. */
+export async function go(repo: string, args: readonly string[], input = ""): Promise<string> {
+  const { stdout, stderr, code } = await runGoIpfs(repo, args, input);
+  assert.equal(code, 0, `${args.join(" ")}: ${stderr}`);
+  return stdout.trimEnd();
+}
+
+/** Starts its daemon; resolves when it is ready, with a function that ends it. */
+export async function goDaemon(t: TestContext, repo: string): Promise<() => Promise<void>> {
+  const env = { ...process.env, IPFS_PATH: repo };
+  const child = spawn(goIpfs as string, ["daemon", "--offline"], { env, stdio: ["ignore", "pipe", "inherit"] });
+  const ended = once(child, "exit");
+  t.after(() => child.kill("SIGKILL"));
+  let said = "";
+  for await (const piece of child.stdout) {
+    said += piece;
+    if (said.includes("Daemon is ready")) break;
+  }
+  assert.match(said, /Daemon is ready/);
+  return async () => {
+    child.kill("SIGTERM");
+    await ended;
+  };
+}

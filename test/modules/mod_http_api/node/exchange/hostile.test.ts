@@ -1,0 +1,221 @@
+import assert from "node:assert/strict";
+import { randomBytes } from "node:crypto";
+import { type TestContext, test } from "node:test";
+import { prefixOf } from "../../../../../modules/mod_http_api/node/exchange/keys.ts";
+import { frameOf, longestMessage, protocols } from "../../../../../modules/mod_http_api/node/exchange/wire.ts";
+import { blockOf, connect, host, isFor, type Peer, peer, puppet, someBlocks, until, wantOf } from "./support.ts";
+
+type SomeBlock = ReturnType<typeof blockOf>;
+
+/** A good peer still gets what it wants of the node, and the node what it wants of the peer. */
+async function stillServes(t: TestContext, node: Peer): Promise<void> {
+  const good = await peer(t);
+  const [ours, theirs] = someBlocks(2, 300_000) as [SomeBlock, SomeBlock];
+  await Promise.all([node.blocks.put([ours]), good.blocks.put([theirs])]);
+  await connect(good, node);
+  const got = await Promise.all([good.blocks.get(ours.cid), node.blocks.get(theirs.cid)]);
+  assert.ok(Buffer.compare(got[0], ours.bytes) === 0);
+  assert.ok(Buffer.compare(got[1], theirs.bytes) === 0);
+}
+
+const isConnected = (node: Peer, other: { readonly id: Peer["id"] }) => node.libp2p.getConnections(other.id).length > 0;
+
+test("frames of garbage end the stream, and a peer that goes on is disconnected", async (t) => {
+  const [node, bad] = await Promise.all([peer(t), puppet(t)]);
+  await bad.join(node);
+  await until(() => node.exchange.stat().peers.length === 1, "it is known");
+  for (let round = 0; round < 20 && isConnected(node, bad); round += 1) {
+    const stream = await bad.stream().catch(() => undefined);
+    if (stream === undefined) break;
+    stream.send(Buffer.concat([Buffer.from([100]), Buffer.alloc(100, 0xff)]));
+    await until(() => stream.status !== "open", "the stream is reset");
+  }
+  await until(() => !isConnected(node, bad), "it is disconnected");
+  assert.ok(node.exchange.stat().malformed >= 4);
+  assert.deepEqual(node.exchange.stat().peers, []);
+  await stillServes(t, node);
+});
+
+test("a message beyond the bound is refused before it has come", async (t) => {
+  const [node, bad] = await Promise.all([peer(t), puppet(t)]);
+  await bad.join(node);
+  const stream = await bad.stream();
+  const length = longestMessage + 1;
+  stream.send(
+    Uint8Array.of((length & 127) | 128, ((length >> 7) & 127) | 128, ((length >> 14) & 127) | 128, length >> 21),
+  );
+  await until(() => stream.status !== "open", "the stream is reset");
+  assert.equal(node.exchange.stat().malformed, 1);
+  await stillServes(t, node);
+});
+
+test("messages that never become whole are held up to a bound", async (t) => {
+  const [node, bad] = await Promise.all([peer(t), puppet(t)]);
+  await bad.join(node);
+  const streams = await Promise.all(Array.from({ length: 8 }, () => bad.stream()));
+  const length = longestMessage - 1;
+  const head = Uint8Array.of(
+    (length & 127) | 128,
+    ((length >> 7) & 127) | 128,
+    ((length >> 14) & 127) | 128,
+    length >> 21,
+  );
+  for (const stream of streams) stream.send(Buffer.concat([head, randomBytes(100)]));
+  await until(() => streams.some(({ status }) => status !== "open"), "some are reset");
+  await stillServes(t, node);
+});
+
+test("blocks with other bytes than were asked for are dropped and counted; who sends them on is disconnected", async (t) => {
+  const [node, bad] = await Promise.all([peer(t), puppet(t)]);
+  await bad.join(node);
+  await until(() => node.exchange.stat().peers.length === 1, "it is known");
+  const [block] = someBlocks(1, 1000) as [SomeBlock];
+  const got = node.blocks.get(block.cid);
+  await bad.entry(isFor(block));
+  const wrong = (): { prefix: Uint8Array; data: Uint8Array } => ({
+    prefix: prefixOf(block.cid),
+    data: randomBytes(1000),
+  });
+  await bad.say({ parcels: [wrong()] });
+  await until(() => node.exchange.stat().unwantedReceived === 1, "it is counted");
+  assert.equal(node.exchange.wantlist().length, 1);
+  assert.equal((await node.blocks.store.stat()).blocks, 0);
+  await bad.say({ parcels: Array.from({ length: 40 }, wrong) });
+  await until(() => !isConnected(node, bad), "it is disconnected");
+  const { blocksReceived, dataReceived, unwantedReceived, dupBlksReceived } = node.exchange.stat();
+  assert.deepEqual([blocksReceived, dataReceived, unwantedReceived, dupBlksReceived], [41, 41_000, 41, 0]);
+
+  const good = await peer(t);
+  await good.blocks.put([block]);
+  await connect(good, node);
+  assert.ok(Buffer.compare(await got, block.bytes) === 0);
+});
+
+test("blocks that nobody asked for are not stored, those that are here already are counted as duplicates", async (t) => {
+  const [node, other] = await Promise.all([peer(t), puppet(t)]);
+  await other.join(node);
+  const [here, unasked] = someBlocks(2, 2000) as [SomeBlock, SomeBlock];
+  await node.blocks.put([here]);
+  await other.give(here, unasked);
+  await until(() => node.exchange.stat().blocksReceived === 2, "both have come");
+  await until(() => node.exchange.stat().unwantedReceived === 1, "one is unwanted");
+  assert.equal(node.exchange.stat().dupBlksReceived, 1);
+  assert.equal(node.exchange.stat().dupDataReceived, 2000);
+  assert.ok(!(await node.blocks.has(unasked.cid)));
+  assert.equal(node.exchange.ledger(other.id).received, 4000);
+});
+
+test("a block that was asked for and is wanted no longer is no fault", async (t) => {
+  const [node, slow] = await Promise.all([peer(t), puppet(t)]);
+  await slow.join(node);
+  await until(() => node.exchange.stat().peers.length === 1, "it is known");
+  const blocks = someBlocks(60, 2000);
+  const controller = new AbortController();
+  const calls = blocks.map(({ cid }) => node.blocks.get(cid, { signal: controller.signal }).catch(() => undefined));
+  await slow.entry(isFor(blocks.at(-1) as SomeBlock));
+  controller.abort();
+  await Promise.all(calls);
+  await slow.give(...blocks);
+  await until(() => node.exchange.stat().blocksReceived === 60, "all have come");
+  assert.ok(isConnected(node, slow));
+  assert.equal((await node.blocks.store.stat()).blocks, 0);
+});
+
+test("a stream that is reset in the middle of a block costs nothing but that block", async (t) => {
+  const [node, bad] = await Promise.all([peer(t), puppet(t)]);
+  await bad.join(node);
+  await until(() => node.exchange.stat().peers.length === 1, "it is known");
+  const [block] = someBlocks(1, 500_000) as [SomeBlock];
+  const got = node.blocks.get(block.cid);
+  await bad.entry(isFor(block));
+  await bad.say({ presences: [{ cid: block.cid.bytes, have: true }] });
+  await bad.entry(isFor(block, { have: false }));
+  const frame = Buffer.concat(
+    frameOf({
+      full: false,
+      entries: [],
+      parcels: [{ prefix: prefixOf(block.cid), data: block.bytes }],
+      presences: [],
+      pending: 0,
+    }),
+  );
+  const stream = await bad.stream();
+  stream.send(frame.subarray(0, 200_000));
+  stream.abort(new Error("reset"));
+  const good = await peer(t);
+  await good.blocks.put([block]);
+  await connect(good, node);
+  assert.ok(Buffer.compare(await got, block.bytes) === 0);
+  assert.equal(node.exchange.stat().blocksReceived, 1);
+});
+
+test("a million wants are cut, told so and counted, in bounded memory", async (t) => {
+  const [node, bad] = await Promise.all([peer(t, { mostOrders: 500 }), puppet(t)]);
+  await bad.join(node);
+  const stream = await bad.stream();
+  const { cid } = blockOf(randomBytes(1));
+  const prefix = Buffer.from(cid.bytes.subarray(0, 4));
+  const random = randomBytes(32);
+  const before = process.memoryUsage().heapUsed;
+  const total = 1_000_000;
+  const each = 10_000;
+  for (let sent = 0; sent < total; sent += each) {
+    const entries = Array.from({ length: each }, (_, at) => {
+      const bytes = Buffer.concat([prefix, random]);
+      bytes.writeUInt32BE(sent + at, 8);
+      return { ...wantOf({ cid, bytes }), cid: bytes, tellMissing: sent === 0 };
+    });
+    const frame = Buffer.concat(frameOf({ full: false, entries, parcels: [], presences: [], pending: 0 }));
+    if (!stream.send(frame)) await until(() => !stream.writableNeedsDrain, "there is room", 30_000);
+  }
+  await until(() => node.exchange.stat().wantsRefused >= total - 500, "all have come", 40_000);
+  assert.equal(node.exchange.wantlist(bad.id).length, 500);
+  assert.equal(node.exchange.stat().wantsRefused, total - 500);
+  assert.ok(process.memoryUsage().heapUsed - before < 300e6);
+  await until(() => bad.heard.length > 0, "it is told");
+  assert.ok(bad.heard.every(({ presences }) => presences.every(({ have }) => !have)));
+  await stillServes(t, node);
+});
+
+test("peers that want much and never read hold only their share, and are given up", async (t) => {
+  const node = await peer(t, { budgetBytes: 4 * 1024 * 1024, patience: 2000 });
+  const blocks = someBlocks(40, 500_000);
+  await node.blocks.put(blocks);
+  const greedy = await Promise.all(Array.from({ length: 6 }, () => host(t)));
+  for (const bad of greedy) {
+    await bad.handle(protocols[0], (stream) => stream.pause());
+    await bad.dial(node.libp2p.getMultiaddrs());
+    const stream = await bad.dialProtocol(node.id, protocols[0]);
+    for (const piece of frameOf({
+      full: false,
+      entries: blocks.map((block) => wantOf(block)),
+      parcels: [],
+      presences: [],
+      pending: 0,
+    })) {
+      stream.send(piece);
+    }
+  }
+  await until(() => node.exchange.stat().messagesReceived === greedy.length, "all have asked");
+  await stillServes(t, node);
+  await until(() => greedy.every(({ peerId }) => node.exchange.wantlist(peerId).length === 0), "all are given up");
+  await stillServes(t, node);
+});
+
+test("peers that come and go at once leave nothing behind", async (t) => {
+  const node = await peer(t);
+  const block = blockOf(randomBytes(10));
+  const controller = new AbortController();
+  const waiting = node.blocks.get(block.cid, { signal: controller.signal }).catch(() => undefined);
+  for (let round = 0; round < 5; round += 1) {
+    const bad = await Promise.all(Array.from({ length: 8 }, () => puppet(t)));
+    await Promise.all(bad.map((each) => each.join(node)));
+    await Promise.all(bad.map(async (each) => each.say({ entries: [wantOf(block)] }).catch(() => {})));
+    await Promise.all(bad.map((each) => each.libp2p.stop()));
+  }
+  await until(() => node.exchange.stat().peers.length === 0, "nobody is left");
+  await stillServes(t, node);
+  controller.abort();
+  await waiting;
+  assert.deepEqual(node.exchange.stat().wantlist, []);
+});

@@ -1,0 +1,129 @@
+import assert from "node:assert/strict";
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { createInterface } from "node:readline";
+import { describe, test } from "node:test";
+import { fileURLToPath } from "node:url";
+import { MountPlace, skip } from "./support.ts";
+
+const program = fileURLToPath(new URL("../../../../fixtures/mount/node.ts", import.meta.url));
+
+/** A node in a process of its own, with its mounts. */
+async function start(place: MountPlace) {
+  const { NODE_OPTIONS: _, ...env } = process.env;
+  const node = spawn(process.execPath, ["--conditions=source", program, place.repo, place.ipfs, place.ipns], {
+    stdio: ["ignore", "pipe", "inherit"],
+    env,
+  });
+  const [line] = await Promise.race([
+    once(createInterface(node.stdout), "line") as Promise<[string]>,
+    once(node, "exit").then(() => Promise.reject(new Error("The node has ended"))),
+  ]);
+  return { node, holder: Number(line), ended: once(node, "exit") };
+}
+
+/** Resolves when no process has this number any more. */
+async function gone(pid: number): Promise<void> {
+  for (;;) {
+    try {
+      process.kill(pid, 0);
+    } catch {
+      return;
+    }
+    await new Promise((resolve) => setTimeout(resolve, 10));
+  }
+}
+
+async function nothingMounted(place: MountPlace): Promise<void> {
+  while ((await place.mounted()).length > 0) await new Promise((resolve) => setTimeout(resolve, 10));
+}
+
+describe("whoever is killed, nothing stays mounted", { skip }, () => {
+  test("the node: the other process notices", async () => {
+    await using place = await MountPlace.make();
+    const { node, holder, ended } = await start(place);
+    assert.equal((await place.mounted()).length, 2);
+    node.kill("SIGKILL");
+    await ended;
+    await gone(holder);
+    assert.deepEqual(await place.mounted(), []);
+  });
+
+  test("the process that holds the mounts: the node notices, and can mount again", async () => {
+    await using place = await MountPlace.make();
+    const node = await place.mount();
+    const holder = node.mounts.pid as number;
+    await place.shell("echo kept > ipns/local/kept");
+    process.kill(holder, "SIGKILL");
+    await nothingMounted(place);
+    await node.mounts.mount(place);
+    assert.equal(await place.shell("cat ipns/local/kept"), "kept\n");
+    assert.equal((await place.mounted()).length, 2);
+  });
+
+  for (const order of ["the holder first", "the node first", "the holder first, with a file open"] as const) {
+    test(`both, ${order}: the next start unmounts`, async () => {
+      await using place = await MountPlace.make();
+      const { node, holder, ended } = await start(place);
+      const user = order.endsWith("open")
+        ? spawn("sleep", ["60"], { cwd: place.ipns, stdio: "ignore" })
+        : undefined;
+      // Stopped, neither can notice that the other is gone.
+      process.kill(holder, "SIGSTOP");
+      node.kill("SIGSTOP");
+      if (order === "the node first") {
+        node.kill("SIGKILL");
+        await ended;
+        process.kill(holder, "SIGKILL");
+      } else {
+        process.kill(holder, "SIGKILL");
+        node.kill("SIGKILL");
+        await ended;
+      }
+      await gone(holder);
+      assert.equal((await place.mounted()).length, 2);
+      await place.open();
+      assert.deepEqual(await place.mounted(), []);
+      await place.node.mounts.mount(place);
+      assert.equal((await place.mounted()).length, 2);
+      user?.kill();
+    });
+  }
+
+  test("the next start unmounts what a process holds that does nothing any more", async () => {
+    await using place = await MountPlace.make();
+    const { node, holder, ended } = await start(place);
+    process.kill(holder, "SIGSTOP");
+    node.kill("SIGKILL");
+    await ended;
+    try {
+      await place.open();
+      assert.deepEqual(await place.mounted(), []);
+    } finally {
+      process.kill(holder, "SIGCONT");
+    }
+    await gone(holder);
+  });
+
+  test("somebody who unmounts by hand ends it; the node goes on", async () => {
+    await using place = await MountPlace.make();
+    const node = await place.mount();
+    await place.shell("umount -i ipfs ipns");
+    await node.mounts.unmount();
+    assert.equal(node.mounts.active, false);
+    await node.mounts.mount(place);
+    assert.equal((await place.mounted()).length, 2);
+  });
+
+  test("a stop in good order keeps what was written", async () => {
+    await using place = await MountPlace.make();
+    const { node, holder, ended } = await start(place);
+    await place.shell("echo written > ipns/local/file");
+    node.kill("SIGTERM");
+    await ended;
+    await gone(holder);
+    assert.deepEqual(await place.mounted(), []);
+    await place.mount();
+    assert.equal(await place.shell("cat ipns/local/file"), "written\n");
+  });
+});

@@ -1,0 +1,214 @@
+import assert from "node:assert/strict";
+import { createHash, randomBytes } from "node:crypto";
+import { once } from "node:events";
+import { createServer as createHttpServer, get } from "node:http";
+import { type AddressInfo, connect, createServer, type Server, type Socket } from "node:net";
+import { type TestContext, test } from "node:test";
+import { NodeLog } from "../../../../../modules/mod_http_api/node/log.ts";
+import { parseMultiaddr } from "../../../../../modules/mod_http_api/node/peers/multiaddr.ts";
+import { StreamMounts } from "../../../../../modules/mod_http_api/node/streams/mounts.ts";
+import { connectTo, startPeer, type TestPeer } from "../peers/support.ts";
+
+const plain = { custom: false };
+const quiet = { custom: false, reportPeer: false };
+
+interface Pair {
+  readonly a: StreamMounts;
+  readonly b: StreamMounts;
+  readonly peerA: TestPeer;
+  readonly peerB: TestPeer;
+}
+
+/** Two connected nodes with mounts on both. */
+async function pair(t: TestContext): Promise<Pair> {
+  const [peerA, peerB] = [await startPeer(), await startPeer()];
+  const [a, b] = [peerA, peerB].map(({ peers }) => new StreamMounts({ libp2p: peers.libp2p, log: new NodeLog() }));
+  assert.ok(a && b);
+  await a.start();
+  await b.start();
+  t.after(async () => {
+    await Promise.all([a.stop(), b.stop()]);
+    await Promise.all([peerA.stop(), peerB.stop()]);
+  });
+  await connectTo(peerB, peerA);
+  return { a, b, peerA, peerB };
+}
+
+async function listening(t: TestContext, server: Server): Promise<number> {
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  t.after(() => server.close());
+  return (server.address() as AddressInfo).port;
+}
+
+const tcp = (port: number) => parseMultiaddr(`/ip4/127.0.0.1/tcp/${port}`);
+const portOf = (mounts: StreamMounts) => Number(mounts.list()[0]?.listen.split("/").at(-1));
+
+/** From B's socket through the stream to `port` at A. */
+async function tunnel({ a, b, peerA }: Pair, port: number, options = quiet): Promise<number> {
+  await a.listen("/x/test", tcp(port), options);
+  await b.forward("/x/test", tcp(0), { id: peerA.peers.id, addresses: [] }, plain);
+  return portOf(b);
+}
+
+/** All that comes until the other end is closed. */
+async function readAll(socket: Socket): Promise<Buffer> {
+  const pieces: Buffer[] = [];
+  for await (const piece of socket) pieces.push(piece as Buffer);
+  return Buffer.concat(pieces);
+}
+
+test("megabytes cross in both directions at the same time, and come out as they went in", async (t) => {
+  const nodes = await pair(t);
+  const port = await listening(
+    t,
+    createServer((socket) => socket.pipe(socket)),
+  );
+  const local = await tunnel(nodes, port);
+  const sent = randomBytes(8 * 1024 * 1024);
+  const socket = connect(local, "127.0.0.1");
+  const back = readAll(socket);
+  socket.end(sent);
+  const digest = (bytes: Buffer) => createHash("sha256").update(bytes).digest("hex");
+  assert.equal(digest(await back), digest(sent));
+});
+
+test("an end that is through may still be answered: each direction closes on its own", async (t) => {
+  const nodes = await pair(t);
+  const server = createServer({ allowHalfOpen: true }, (socket) => {
+    let asked = "";
+    socket.on("data", (bytes) => (asked += bytes)).on("end", () => socket.end(`you said ${asked}`));
+  });
+  const local = await tunnel(nodes, await listening(t, server));
+  const socket = connect({ port: local, host: "127.0.0.1", allowHalfOpen: true });
+  socket.end("something");
+  assert.equal((await readAll(socket)).toString(), "you said something");
+});
+
+test("an HTTP server is reached through the tunnel, many times at once", async (t) => {
+  const nodes = await pair(t);
+  const server = createHttpServer((request, response) => response.end(`answer to ${request.url}`));
+  const local = await tunnel(nodes, await listening(t, server));
+  const ask = async (path: string) => {
+    const [response] = await once(get({ port: local, host: "127.0.0.1", path, agent: false }), "response");
+    let text = "";
+    for await (const piece of response) text += piece;
+    return text;
+  };
+  const answers = await Promise.all(Array.from({ length: 20 }, (_, at) => ask(`/${at}`)));
+  assert.deepEqual(
+    answers,
+    Array.from({ length: 20 }, (_, at) => `answer to /${at}`),
+  );
+});
+
+test("the target hears first who calls, when that was asked for", async (t) => {
+  const nodes = await pair(t);
+  const server = createServer((socket) => socket.pipe(socket));
+  const local = await tunnel(nodes, await listening(t, server), { custom: false, reportPeer: true });
+  const socket = connect(local, "127.0.0.1");
+  socket.end("hello");
+  assert.equal((await readAll(socket)).toString(), `${nodes.peerB.peers.id}\nhello`);
+});
+
+test("listeners and streams are listed, and closed by what they are", async (t) => {
+  const nodes = await pair(t);
+  const { a, b, peerA, peerB } = nodes;
+  const port = await listening(
+    t,
+    createServer((socket) => socket.pipe(socket)),
+  );
+  const local = await tunnel(nodes, port);
+  const [idA, idB] = [`/p2p/${peerA.peers.id}`, `/p2p/${peerB.peers.id}`];
+  const target = `/ip4/127.0.0.1/tcp/${port}`;
+  const here = `/ip4/127.0.0.1/tcp/${local}`;
+  const shown = (mounts: StreamMounts) => mounts.list().map(({ listen, target: to }) => [listen, to]);
+  assert.deepEqual(shown(a), [[idA, target]]);
+  assert.deepEqual(shown(b), [[here, idA]]);
+
+  const socket = connect(local, "127.0.0.1");
+  socket.write("x");
+  await once(socket, "data");
+  const [atA, atB] = [a.streams()[0], b.streams()[0]];
+  assert.deepEqual([atA?.origin, atA?.target, atA?.protocol], [idB, target, "/x/test"]);
+  const own = `/ip4/127.0.0.1/tcp/${socket.localPort}`;
+  assert.deepEqual([atB?.origin, atB?.target, atB?.id], [own, idA, 0n]);
+
+  // The listener goes, the stream stays; then it is reset.
+  assert.equal(b.close({ protocol: "/x/other" }), 0);
+  assert.equal(b.close({ protocol: "/x/test", listen: tcp(local) }), 1);
+  assert.deepEqual(b.list(), []);
+  socket.write("y");
+  assert.equal(String((await once(socket, "data"))[0]), "y");
+  const gone = once(socket, "close");
+  socket.on("error", () => {});
+  b.closeStreams(99n);
+  b.closeStreams(0n);
+  await gone;
+  await waitFor(() => a.streams().length === 0 && b.streams().length === 0);
+  assert.equal(a.close({ target: tcp(port) }), 1);
+});
+
+test("a target that is not there, or a name that nobody listens for, closes the connection", async (t) => {
+  const nodes = await pair(t);
+  const { b, peerA } = nodes;
+  const server = createServer();
+  const port = await listening(t, server);
+  server.close();
+  const dead = await tunnel(nodes, port);
+  await b.forward("/x/nobody", tcp(0), { id: peerA.peers.id, addresses: [] }, plain);
+  const nobody = Number(b.list()[1]?.listen.split("/").at(-1));
+  for (const local of [dead, nobody]) {
+    const socket = connect(local, "127.0.0.1").on("error", () => {});
+    await once(socket, "close");
+  }
+  await waitFor(() => b.streams().length === 0);
+});
+
+test("a target that never reads holds the sender back, and nothing piles up", async (t) => {
+  const nodes = await pair(t);
+  const held: Socket[] = [];
+  const server = createServer((socket) => held.push(socket.pause()));
+  t.after(() => {
+    for (const socket of held) socket.destroy();
+  });
+  const local = await tunnel(nodes, await listening(t, server));
+  const socket = connect(local, "127.0.0.1").on("error", () => {});
+  t.after(() => socket.destroy());
+  const piece = Buffer.alloc(1024 * 1024);
+  let sent = 0;
+  // Buffers of sockets and the window of the stream fill up; then nobody takes any more.
+  while (sent < 256 && (socket.write(piece) || (await drained(socket)))) sent += 1;
+  assert.ok(sent < 64, `${sent} MiB were taken from the sender`);
+});
+
+test("refusals are the reference's", async (t) => {
+  const { a, b, peerA } = await pair(t);
+  const peer = { id: peerA.peers.id, addresses: [] };
+  const refused = (work: Promise<void>, message: string) => assert.rejects(work, { name: "NodeError", message });
+  await refused(a.listen("/x/a", tcp(0), quiet), "port can not be 0");
+  await refused(a.listen("/x/a", parseMultiaddr("/ip4/127.0.0.1/udp/0"), quiet), "port can not be 0");
+  await refused(
+    a.listen("/x/a", parseMultiaddr("/ip4/1.2.3.4"), quiet),
+    "address does not contain tcp or udp protocol",
+  );
+  await refused(a.listen("/a/b", tcp(1234), quiet), "protocol name must be within '/x/' namespace");
+  await refused(b.forward("/a", tcp(0), peer, plain), "protocol name must be within '/x/' namespace");
+  await a.listen("/a/b", tcp(1234), { custom: true, reportPeer: false });
+  await refused(a.listen("/a/b", tcp(1234), { custom: true, reportPeer: false }), "listener already registered");
+  assert.ok(peerA.peers.libp2p.getProtocols().includes("/x/"));
+});
+
+/** False when it does not happen soon. */
+async function drained(socket: Socket): Promise<boolean> {
+  const soon = AbortSignal.timeout(500);
+  return once(socket, "drain", { signal: soon }).then(
+    () => true,
+    () => false,
+  );
+}
+
+async function waitFor(isSo: () => boolean): Promise<void> {
+  for (let turn = 0; turn < 200 && !isSo(); turn += 1) await new Promise((resolve) => setTimeout(resolve, 10));
+  assert.ok(isSo());
+}

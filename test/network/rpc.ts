@@ -1,0 +1,110 @@
+/** Nodes of any make as their RPC shows them: whoever drives two of them needs nothing else. */
+import { createHash } from "node:crypto";
+
+export type Query = Readonly<Record<string, string | readonly string[]>>;
+
+/** Contents of files by name; a name with slashes makes directories. */
+export type Files = Readonly<Record<string, readonly Uint8Array[]>>;
+
+interface Added {
+  readonly Name: string;
+  readonly Hash: string;
+}
+
+interface Identity {
+  readonly ID: string;
+  readonly Addresses: readonly string[];
+  readonly AgentVersion: string;
+  readonly ProtocolVersion: string;
+  readonly Protocols: readonly string[];
+}
+
+/** Milliseconds that any call may take, streams of messages apart. */
+const callWithin = 120_000;
+
+export class Rpc {
+  /** As reports call it. */
+  readonly name: string;
+  readonly id: string;
+  /** Where it is met, with its id. */
+  readonly address: string;
+  readonly identity: Identity;
+  readonly #api: string;
+
+  private constructor(name: string, api: string, identity: Identity) {
+    this.name = name;
+    this.#api = api;
+    this.identity = identity;
+    this.id = identity.ID;
+    const tcp = identity.Addresses.find((one) => /^\/ip4\/127\.0\.0\.1\/tcp\/\d+\/p2p\/[^/]+$/.test(one));
+    if (tcp === undefined) throw new Error(`${name} is not on loopback: ${identity.Addresses.join(" ")}`);
+    this.address = tcp;
+  }
+
+  /** `url` ends before `/api/v0`. */
+  static async of(name: string, url: string): Promise<Rpc> {
+    const api = `${url}/api/v0`;
+    const [identity] = await values<Identity>(await post(api, "id"));
+    return new Rpc(name, api, identity as Identity);
+  }
+
+  /** @throws Error with the text of a failure */
+  post(command: string, query: Query = {}, more: { readonly body?: FormData; readonly signal?: AbortSignal } = {}) {
+    return post(this.#api, command, query, more);
+  }
+
+  /** All values of an answer. @throws Error with the text of a failure */
+  async all<T = Record<string, unknown>>(command: string, query?: Query, body?: FormData): Promise<readonly T[]> {
+    return values<T>(await this.post(command, query, body === undefined ? {} : { body }));
+  }
+
+  /** The only value, or the last one. */
+  async one<T = Record<string, unknown>>(command: string, query?: Query, body?: FormData): Promise<T> {
+    const last = (await this.all<T>(command, query, body)).at(-1);
+    if (last === undefined) throw new Error(`${this.name} answers ${command} with nothing`);
+    return last;
+  }
+
+  /** @returns the CID of the last: of a tree, that of its root */
+  async add(files: Files, query: Query = {}): Promise<string> {
+    const body = new FormData();
+    for (const [name, pieces] of Object.entries(files)) {
+      body.append("file", new Blob(pieces as Uint8Array<ArrayBuffer>[]), encodeURIComponent(name));
+    }
+    return (await this.one<Added>("add", { progress: "false", ...query }, body)).Hash;
+  }
+
+  /** SHA-256 of a file, hexadecimal. */
+  async digest(path: string): Promise<string> {
+    const hash = createHash("sha256");
+    for await (const piece of (await this.post("cat", { arg: path })).body ?? []) hash.update(piece);
+    return hash.digest("hex");
+  }
+
+  /** Whether a command is more than declared. */
+  async works(command: string): Promise<boolean> {
+    const { status, body } = await fetch(`${this.#api}/${command}?arg=x`, { method: "POST" });
+    await body?.cancel();
+    return status !== 501;
+  }
+}
+
+async function post(
+  api: string,
+  command: string,
+  query: Query = {},
+  { body, signal }: { readonly body?: FormData; readonly signal?: AbortSignal } = {},
+): Promise<Response> {
+  const pairs = Object.entries(query).flatMap(([name, given]) => [given].flat().map((value) => [name, value]));
+  const answer = await fetch(`${api}/${command}?${new URLSearchParams(pairs)}`, {
+    method: "POST",
+    signal: signal ?? AbortSignal.timeout(callWithin),
+    ...(body === undefined ? {} : { body }),
+  });
+  if (!answer.ok) throw new Error(`${command}: ${answer.status} ${await answer.text()}`);
+  return answer;
+}
+
+async function values<T>(answer: Response): Promise<readonly T[]> {
+  return (await answer.text()).split("\n").flatMap((line) => (line.trim() === "" ? [] : [JSON.parse(line) as T]));
+}

@@ -1,0 +1,68 @@
+/** The reference's own node, for tests that meet it: only where GO_IPFS names its program. */
+import { type ChildProcess, execFile, spawn } from "node:child_process";
+import { once } from "node:events";
+import { mkdtemp, readFile, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { createInterface } from "node:readline";
+import { promisify } from "node:util";
+
+const { GO_IPFS: program } = process.env;
+
+/** Of tests that need it. */
+export const withoutGoIpfs: string | false = program === undefined && "GO_IPFS does not name the reference's program";
+
+/** A daemon on loopback that knows nobody. */
+export class GoIpfs implements AsyncDisposable {
+  readonly id: string;
+  /** Where it is met, with its id. */
+  readonly address: string;
+  readonly #api: string;
+  readonly #child: ChildProcess;
+  readonly #folder: string;
+
+  private constructor(child: ChildProcess, folder: string, api: string, identity: { ID: string; Addresses: string[] }) {
+    this.#child = child;
+    this.#folder = folder;
+    this.#api = api;
+    this.id = identity.ID;
+    this.address = identity.Addresses[0] as string;
+  }
+
+  /** `args`: further arguments of `ipfs daemon`; `prepare` gets the folder of the repo. */
+  static async start(args: readonly string[] = [], prepare?: (repo: string) => Promise<void>): Promise<GoIpfs> {
+    if (program === undefined) throw new Error("GO_IPFS is not set");
+    const folder = await mkdtemp(join(tmpdir(), "modhost-go-ipfs-"));
+    const env = { ...process.env, IPFS_PATH: folder };
+    await promisify(execFile)(program, ["init", "--profile=test"], { env });
+    await prepare?.(folder);
+    const child = spawn(program, ["daemon", ...args], { env, stdio: ["ignore", "pipe", "ignore"] });
+    const lines = createInterface(child.stdout);
+    for await (const line of lines) if (line === "Daemon is ready") break;
+    child.stdout.resume();
+    const [, , host, , port] = (await readFile(join(folder, "api"), "utf8")).split("/");
+    const api = `http://${host}:${port}/api/v0`;
+    const answer = await fetch(`${api}/id`, { method: "POST" });
+    return new GoIpfs(child, folder, api, (await answer.json()) as { ID: string; Addresses: string[] });
+  }
+
+  /** Of its RPC, before `/api/v0`. */
+  get url(): string {
+    return new URL(this.#api).origin;
+  }
+
+  /** Values of an answer. @throws Error with the text of a failure */
+  async call<T = Record<string, unknown>>(path: string, body?: FormData): Promise<readonly T[]> {
+    const answer = await fetch(`${this.#api}/${path}`, { method: "POST", ...(body === undefined ? {} : { body }) });
+    const text = await answer.text();
+    if (!answer.ok) throw new Error(`${path}: ${text}`);
+    return text.split("\n").flatMap((line) => (line === "" ? [] : [JSON.parse(line) as T]));
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    const ended = once(this.#child, "exit");
+    this.#child.kill();
+    await ended;
+    await rm(this.#folder, { recursive: true, force: true });
+  }
+}

@@ -1,0 +1,23 @@
+/** Archives of files for tests: honest ones by a library, and pieces that no honest program writes. */
+import { type Header, pack } from "tar-stream";
+import { plainHeader } from "../../modules/mod_http_api/node/tar/header.ts";
+import { padding, writeHeader } from "../../modules/mod_http_api/node/tar/write.ts";
+
+export type PackedEntry = Partial<Header> & { readonly name: string; readonly body?: string };
+
+export async function packed(entries: readonly PackedEntry[]): Promise<Buffer> {
+  const archive = pack();
+  for (const { body = "", ...header } of entries) archive.entry(header, body);
+  archive.finalize();
+  return Buffer.concat(await Array.fromAsync(archive as AsyncIterable<Buffer>));
+}
+
+/** A file as the next entry of an archive: a made-up one in front of another is of type `x`, `g`, `L` or `K`. */
+export function entry(type: string, data: string, { name = "special", size = data.length } = {}): Buffer {
+  const block = Buffer.from(writeHeader({ ...plainHeader("0", name), size }));
+  block.write(type, 156, "latin1");
+  block.write(" ".repeat(8), 148, "latin1");
+  const sum = block.reduce((total, byte) => total + byte, 0);
+  block.write(`${sum.toString(8).padStart(6, "0")}\0 `, 148, "latin1");
+  return Buffer.concat([block, Buffer.from(data), Buffer.alloc(padding(data.length))]);
+}
