@@ -1,12 +1,12 @@
 /** Nodes of others, as far as they are on this machine; each answers /api/v0, by itself or through a script here. */
-import { type ChildProcess, fork } from "node:child_process";
+import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { fileURLToPath } from "node:url";
+import { readFile } from "node:fs/promises";
 import type { Wire } from "../network/words.ts";
 import { GoIpfs, withoutGoIpfs } from "../support/go_ipfs.ts";
 
 /** What it can do besides content, connections, identify and ping. `books`: ledgers and counters by peer. */
-type Speech = "dht" | "pubsub" | "streams" | "books";
+type Speech = "dht" | "names" | "pubsub" | "streams" | "books";
 
 export interface Foreign extends AsyncDisposable {
   readonly url: string;
@@ -27,7 +27,8 @@ export const foreign: readonly Maker[] = [
   { name: "go-ipfs", missing: withoutGoIpfs || undefined, start: goIpfs },
   {
     name: "helia",
-    missing: helia === undefined ? "HELIA does not name a folder with helia and @helia/unixfs" : undefined,
+    missing:
+      helia === undefined ? "HELIA does not name a folder with helia, @helia/unixfs and @libp2p/gossipsub" : undefined,
     start: () => script("helia_node.mjs", helia as string, ["dht", "pubsub"]),
   },
   {
@@ -41,15 +42,17 @@ async function goIpfs(): Promise<Foreign> {
   const go = await GoIpfs.start(["--enable-pubsub-experiment"]);
   return {
     url: go.url,
-    speaks: new Set(["dht", "pubsub", "streams", "books"]),
+    speaks: new Set(["dht", "names", "pubsub", "streams", "books"]),
     wire: "plain",
     [Symbol.asyncDispose]: () => go[Symbol.asyncDispose](),
   };
 }
 
-/** A program of this folder that says where it answers; the packages are those of `folder`. */
+/** A program beside this one that says where it answers. The packages of `folder` are its own, so it runs in there. */
 async function script(file: string, folder: string, speaks: readonly Speech[]): Promise<Foreign> {
-  const child: ChildProcess = fork(fileURLToPath(new URL(file, import.meta.url)), [folder], {
+  const program = await readFile(new URL(file, import.meta.url), "utf8");
+  const child = spawn(process.execPath, ["--input-type=module", "--eval", program], {
+    cwd: folder,
     stdio: ["ignore", "ignore", "inherit", "ipc"],
   });
   const exited = once(child, "exit");

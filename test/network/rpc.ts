@@ -95,7 +95,9 @@ async function post(
   query: Query = {},
   { body, signal }: { readonly body?: FormData; readonly signal?: AbortSignal } = {},
 ): Promise<Response> {
-  const pairs = Object.entries(query).flatMap(([name, given]) => [given].flat().map((value) => [name, value]));
+  const pairs = Object.entries(query).flatMap(([name, given]) =>
+    [given].flat().map((value): [string, string] => [name, value]),
+  );
   const answer = await fetch(`${api}/${command}?${new URLSearchParams(pairs)}`, {
     method: "POST",
     signal: signal ?? AbortSignal.timeout(callWithin),

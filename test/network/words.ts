@@ -35,7 +35,12 @@ export async function messagesCross(
   try {
     // Both listen: only then does each know the other as somebody who cares.
     const [received] = await Promise.all(
-      ([[to, toWire], [from, fromWire]] as const).map(([node, wire]) => subscribed(node, wire, topic, ended.signal)),
+      (
+        [
+          [to, toWire],
+          [from, fromWire],
+        ] as const
+      ).map(([node, wire]) => subscribed(node, wire, topic, ended.signal)),
     );
     for (const [node, wire, other] of [
       [from, fromWire, to],

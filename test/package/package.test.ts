@@ -31,6 +31,7 @@ describe("the tarball", () => {
       "config/modhost.config.sample.yaml",
       "config/modhost.schema.json",
       "core/cli/launch.mjs",
+      "core/cli/launch_node.mjs",
       "core/cli/scaffold",
       "dist/core .d.ts",
       "dist/core .js",

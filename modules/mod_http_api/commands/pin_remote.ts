@@ -119,8 +119,9 @@ export const commands = {
       { name: "key", required: true, secret: true, help: "The key that it gave." },
     ],
     returns: nothing,
-    run: ({ node, arguments: { service: name, endpoint, key } }) =>
-      addService(node.repo.config, name, { endpoint, key }) as Promise<undefined>,
+    async run({ node, arguments: { service: name, endpoint, key } }) {
+      await addService(node.repo.config, name, { endpoint, key });
+    },
   }),
   "pin/remote/service/ls": defineCommand({
     help: "Lists the services.",

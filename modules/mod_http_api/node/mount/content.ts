@@ -140,7 +140,8 @@ export class ContentFiles implements FileSystem {
   /** What is nowhere to be had is not there. */
   #content(cid: CID, read: ReadBlock): Promise<Content> {
     return contentAt(cid, this.#ground, read).catch((error: unknown) => {
-      if (error instanceof NodeError && error.code === "NODE_NOT_FOUND") throw new FuseError("ENOENT", { cause: error });
+      if (error instanceof NodeError && error.code === "NODE_NOT_FOUND")
+        throw new FuseError("ENOENT", { cause: error });
       throw error;
     });
   }

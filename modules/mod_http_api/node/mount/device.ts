@@ -155,7 +155,10 @@ export class Device {
   #ask(buffer: Buffer, length: number): void {
     const request = new Request(buffer);
     if (!unanswered.has(request.opcode)) this.#asked.add(request.unique);
-    if (this.#channel.destroyed) return this.#refuseAll();
+    if (this.#channel.destroyed) {
+      this.#refuseAll();
+      return;
+    }
     const done = () => void (this.#free.length < 4 && this.#free.push(buffer));
     this.#channel.write(buffer.subarray(0, length), done);
   }

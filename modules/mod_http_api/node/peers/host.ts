@@ -12,7 +12,6 @@ import {
   type Transport,
 } from "@libp2p/interface";
 import { mdns } from "@libp2p/mdns";
-import { mplex } from "@libp2p/mplex";
 import { noise } from "@libp2p/noise";
 import type { PingComponents } from "@libp2p/ping";
 import { preSharedKey } from "@libp2p/pnet";
@@ -30,6 +29,7 @@ import { namingAddresses } from "./dial_failure.ts";
 import { addressMatcher, type Filters } from "./filters.ts";
 import type { Limits } from "./limits.ts";
 import { type Multiaddr, parseMultiaddr, transportOf } from "./multiaddr.ts";
+import { oldMultiplexer } from "./old_multiplexer.ts";
 import type { PeerBook } from "./peer_book.ts";
 import { PingService } from "./ping.ts";
 import { encodeSwarmKey, readSwarmKey } from "./private_network.ts";
@@ -261,7 +261,7 @@ function encryptersOf({ repo: { config } }: HostParts): MakeEncrypter[] {
 function muxersOf({ repo: { config } }: HostParts): (() => StreamMuxerFactory)[] {
   return chosen<() => StreamMuxerFactory>([
     { priority: config.value("Swarm.Transports.Multiplexers.Yamux"), usual: 100, make: yamux() },
-    { priority: config.value("Swarm.Transports.Multiplexers.Mplex"), usual: 200, make: mplex() },
+    { priority: config.value("Swarm.Transports.Multiplexers.Mplex"), usual: 200, make: oldMultiplexer() },
   ]);
 }
 

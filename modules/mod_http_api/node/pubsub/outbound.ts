@@ -1,4 +1,8 @@
-/** What is said to peers: streams that are opened again, RPCs that are not too long, and waiting for who reads slowly. */
+/**
+ * What is said to peers: streams that are opened again, RPCs that are not too long, and waiting for peers that are new
+ * or read slowly.
+ */
+import { setTimeout as pass, setImmediate as turn } from "node:timers/promises";
 import type { Connection, Libp2p, PeerId, Stream, StreamMiddleware } from "@libp2p/interface";
 import type { Router } from "./router.ts";
 import { cut, longestRpc } from "./wire.ts";
@@ -7,13 +11,21 @@ import { cut, longestRpc } from "./wire.ts";
 const reopenAfter = 2000;
 /** Milliseconds that whoever publishes waits for a peer that takes nothing; then its stream is given up. */
 const patience = 5000;
-/** Of the length before an RPC. */
+/** Milliseconds that whoever publishes waits, once, for the stream to a peer that has just come. */
+const openWithin = 1000;
+/** With the length before an RPC. */
 const longestFrame = longestRpc + 3;
 
 export class Outbound {
   readonly #libp2p: Pick<Libp2p, "getConnections">;
   readonly #router: Pick<Router, "onPeerConnected" | "protocols">;
   readonly #reopening = new Set<NodeJS.Timeout>();
+  /** Streams by peer. */
+  readonly #open = new Map<string, number>();
+  /** Resolves when the next stream is open. */
+  #opened = Promise.withResolvers<void>();
+  /** Connections on which no stream was opened in time. */
+  readonly #silent = new WeakSet<Connection>();
 
   constructor(libp2p: Pick<Libp2p, "getConnections">, router: Pick<Router, "onPeerConnected" | "protocols">) {
     this.#libp2p = libp2p;
@@ -22,12 +34,48 @@ export class Outbound {
 
   /** To be used for the protocols of the router. */
   readonly middleware: StreamMiddleware = (stream, connection, next) => {
-    if (stream.direction === "outbound") {
-      cutting(stream);
-      stream.addEventListener("close", ({ error }) => error && this.#reopen(connection));
-    }
+    if (stream.direction === "outbound") this.#add(stream, connection);
     next(stream, connection);
   };
+
+  #add(stream: Stream, connection: Connection): void {
+    const id = connection.remotePeer.toString();
+    cutting(stream);
+    this.#count(id, 1);
+    this.#opened.resolve();
+    this.#opened = Promise.withResolvers();
+    stream.addEventListener("close", ({ error }) => {
+      this.#count(id, -1);
+      if (error !== undefined) this.#reopen(connection);
+    });
+  }
+
+  #count(id: string, change: 1 | -1): void {
+    const count = (this.#open.get(id) ?? 0) + change;
+    if (count === 0) this.#open.delete(id);
+    else this.#open.set(id, count);
+  }
+
+  /** Resolves when there are streams to those peers, and after a moment in any case: what is said before is lost. */
+  async ready(peers: readonly PeerId[]): Promise<void> {
+    if (this.#missing(peers).length === 0) return;
+    const ending = new AbortController();
+    const late = pass(openWithin, true, { signal: ending.signal }).catch(() => true);
+    let isLate = false;
+    while (!isLate && this.#missing(peers).length > 0)
+      isLate = (await Promise.race([late, this.#opened.promise])) === true;
+    ending.abort();
+    for (const connection of this.#missing(peers)) this.#silent.add(connection);
+    // The router hears of a stream a little later.
+    await turn();
+  }
+
+  #missing(peers: readonly PeerId[]): readonly Connection[] {
+    return peers
+      .filter((id) => !this.#open.has(id.toString()))
+      .flatMap((id) => this.#libp2p.getConnections(id))
+      .filter((connection) => !this.#silent.has(connection));
+  }
 
   #reopen(connection: Connection): void {
     if (connection.status !== "open") return;

@@ -74,6 +74,7 @@ export class Pubsub {
     if (Buffer.byteLength(topic) + data.length > longestMessage) {
       throw new NodeError(`the message is too long: topic and data may have ${longestMessage} bytes together`);
     }
+    await this.#outbound.ready(this.#router.getSubscribers(topic));
     const { recipients } = await this.#router.publish(topic, data);
     await this.#outbound.room(recipients);
   }

@@ -129,7 +129,7 @@ export class RemotePins {
       }
       if (pin.status === "failed") throw new NodeError(`remote service failed to pin ${id}`);
       if (pin.status === "pinned") return pin;
-      await pause(lookEvery, undefined, { signal });
+      await pause(lookEvery, undefined, { signal }).catch(() => signal.throwIfAborted());
     }
   }
 

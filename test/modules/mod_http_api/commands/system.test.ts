@@ -10,17 +10,25 @@ before(async () => {
 });
 after(() => host.stop());
 
-test("mount looks at its folders before anything else", async () => {
-  const [there, file] = [join(host.folder, "there"), join(host.folder, "file")];
-  await mkdir(there);
-  await writeFile(file, "");
-  await host.call(`config?arg=Mounts.IPFS&arg=${there}`);
-  await host.call("config?arg=Mounts.IPNS&arg=/no/such/folder");
-  const [bad, other] = ["mountpoint does not exist: /no/such/folder", `fuse failed to access mountpoint ${file}`];
-  assert.deepEqual(await host.failure("mount"), [500, bad]);
-  assert.deepEqual(await host.failure("mount?f=/no/such/folder"), [500, bad]);
-  assert.deepEqual(await host.failure(`mount?ipns-path=${file}`), [500, other]);
-  assert.equal((await host.failure(`mount?name-path=${there}`))[0], 501);
+test("mount wants a network, and looks at both folders before anything else", async () => {
+  assert.deepEqual(await host.failure("mount"), [
+    500,
+    "this command must be run in online mode. Try running 'ipfs daemon' first",
+  ]);
+  const online = await startRpc({ api_offline: false });
+  try {
+    const [there, file] = [join(online.folder, "there"), join(online.folder, "file")];
+    await mkdir(there);
+    await writeFile(file, "");
+    await online.call(`config?arg=Mounts.IPFS&arg=${there}`);
+    await online.call("config?arg=Mounts.IPNS&arg=/no/such/folder");
+    const [bad, other] = ["mountpoint does not exist: /no/such/folder", `fuse failed to access mountpoint ${file}`];
+    assert.deepEqual(await online.failure("mount"), [500, bad]);
+    assert.deepEqual(await online.failure("mount?f=/no/such/folder"), [500, bad]);
+    assert.deepEqual(await online.failure(`mount?ipns-path=${file}`), [500, other]);
+  } finally {
+    await online.stop();
+  }
 });
 
 test("update says how updates are had", async () => {

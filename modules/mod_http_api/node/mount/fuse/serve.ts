@@ -6,8 +6,8 @@ import {
   attributeBits,
   attributesReply,
   capabilities,
-  type Errno,
   EntryPage,
+  type Errno,
   entryReply,
   errno,
   initReply,
@@ -73,13 +73,15 @@ class Server {
 
   take(request: Request): void {
     const { opcode, unique } = request;
-    if (opcode === opcodes.forget) return this.#files.forget(request.node, request.u64(0));
-    if (opcode === opcodes.batchForget) return this.#forgetMany(request);
+    if (opcode === opcodes.forget) this.#files.forget(request.node, request.u64(0));
+    else if (opcode === opcodes.batchForget) this.#forgetMany(request);
     // Its answer is that of the request: by then that may have been given.
-    if (opcode === opcodes.interrupt) return this.#open.get(request.u64(0))?.abort();
-    const leaving = new AbortController();
-    this.#open.set(unique, leaving);
-    void this.#answer(request, leaving.signal).finally(() => this.#open.delete(unique));
+    else if (opcode === opcodes.interrupt) this.#open.get(request.u64(0))?.abort();
+    else {
+      const leaving = new AbortController();
+      this.#open.set(unique, leaving);
+      void this.#answer(request, leaving.signal).finally(() => this.#open.delete(unique));
+    }
   }
 
   async close(): Promise<void> {
@@ -211,7 +213,11 @@ class Server {
     const reading = this.#files.read(node, request.u64(8), request.u32(16), signal);
     const { pieces, release } = await orAborted(reading, signal);
     const head = Buffer.allocUnsafe(replyHead);
-    writeReplyHead(head, unique, pieces.reduce((sum, { length }) => sum + length, 0));
+    writeReplyHead(
+      head,
+      unique,
+      pieces.reduce((sum, { length }) => sum + length, 0),
+    );
     const channel = this.#channel;
     channel.cork();
     channel.write(head, pieces.length === 0 ? release && (() => release()) : undefined);

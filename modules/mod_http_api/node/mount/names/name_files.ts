@@ -1,29 +1,36 @@
 /** The name path as a file system: a directory for each key of the node's own, links for all other names. */
 import { statfs } from "node:fs/promises";
-import { linksIn } from "../../files/list.ts";
-import { Folder, isMissing } from "../../files/folder.ts";
+import type { PbLink } from "../../dag/pb.ts";
 import { NodeError } from "../../errors.ts";
+import { Folder, isMissing } from "../../files/folder.ts";
+import { linksIn } from "../../files/list.ts";
 import { lookup } from "../../files/lookup.ts";
 import { cidAt, makeDirectory, move, remove } from "../../files/operations.ts";
 import { type NamespacePath, namespacePath } from "../../files/path.ts";
 import { writeFile } from "../../files/write_file.ts";
 import { type NamedKey, self } from "../../keys/keystore.ts";
 import { parsePath } from "../../path/path.ts";
-import type { PbLink } from "../../dag/pb.ts";
 import { buildNode } from "../../unixfs/build.ts";
 import { encodeUnixfs } from "../../unixfs/format.ts";
 import { fileSize, type TreeNode, treeNode } from "../../unixfs/node.ts";
 import { readFile } from "../../unixfs/read.ts";
-import { contentAt, type ContentGround, unusable } from "../content.ts";
-import { type Changes, type Entry, type FileSystem, FuseError, type Listing, type Pieces } from "../fuse/file_system.ts";
-import { type Attributes, type Kind, openFlags, rootId } from "../fuse/wire.ts";
+import { type ContentGround, contentAt, unusable } from "../content.ts";
+import {
+  type Changes,
+  type Entry,
+  type FileSystem,
+  FuseError,
+  type Listing,
+  type Pieces,
+} from "../fuse/file_system.ts";
+import { type Attributes, openFlags, rootId } from "../fuse/wire.ts";
 import { pagedListing } from "../listing.ts";
 import { NodeTable } from "../node_table.ts";
 import { Reads } from "../reads.ts";
+import { type Found, keyOf, type NameNode, nodeOf, pathOf, told } from "./name_node.ts";
 import { later, OwnTree, type TreeGround } from "./own_tree.ts";
 import { Writing } from "./writing.ts";
 
-const modes: Readonly<Record<Kind, number>> = { directory: 0o555, file: 0o666, symlink: 0o777 };
 /** Seconds: names of others may come to stand for something else. */
 const remembered = 60;
 /** Milliseconds after which a file is taken to be written to its end. */
@@ -35,28 +42,6 @@ const local = "local";
 
 async function* nothing(): AsyncGenerator<Uint8Array, void, undefined> {}
 
-/** A node of the mount. What it stands for is `file`, `target`, or a directory. */
-interface NameNode {
-  readonly id: number;
-  readonly kind: Kind;
-  /** Where it stands; the root of the mount stands nowhere. */
-  parent: NameNode | undefined;
-  name: string;
-  /** Missing at the root and at its links. */
-  readonly tree: OwnTree | undefined;
-  readonly target: string | undefined;
-  file: TreeNode | undefined;
-  /** Counts what `file` was. */
-  version: number;
-  /** It has no name any more. */
-  gone: boolean;
-  writing: Writing | undefined;
-  /** What was written before. */
-  settling: Promise<void> | undefined;
-  /** Why what was written is lost, until somebody asks. */
-  failure: Error | undefined;
-}
-
 export interface NameGround extends ContentGround, TreeGround {
   /** The keys of the node's own. */
   keys(): Promise<readonly NamedKey[]>;
@@ -65,8 +50,6 @@ export interface NameGround extends ContentGround, TreeGround {
   /** Folder on the disk that all is kept on. */
   readonly disk: string;
 }
-
-type Found = Pick<NameNode, "kind"> & Partial<Pick<NameNode, "file" | "target" | "tree">>;
 
 export class NameFiles implements FileSystem, Changes {
   readonly capabilities = 0;
@@ -401,27 +384,6 @@ export class NameFiles implements FileSystem, Changes {
       });
     }
   }
-}
-
-const keyOf = (parent: NameNode, name: string): string => `${parent.id}/${name}`;
-
-function nodeOf(id: number, parent: NameNode | undefined, name: string, found: Found): NameNode {
-  const { kind, file, target, tree } = found;
-  const fresh = { version: 0, gone: false, writing: undefined, settling: undefined, failure: undefined };
-  return { id, parent, name, kind, file, target, tree, ...fresh };
-}
-
-function told({ id, kind, parent, file, target, writing }: NameNode): Attributes {
-  const stored = target === undefined ? (file === undefined ? 0 : fileSize(file)) : Buffer.byteLength(target);
-  const size = Math.max(stored, writing?.end ?? 0);
-  return { id, kind, mode: parent === undefined ? 0o111 : modes[kind], size };
-}
-
-/** In the tree that the node belongs to. */
-function pathOf(node: NameNode): NamespacePath {
-  const segments: string[] = [];
-  for (let at: NameNode | undefined = node; at?.parent?.tree !== undefined; at = at.parent) segments.unshift(at.name);
-  return { text: `/${segments.join("/")}`, segments, inside: false };
 }
 
 /** What is missing, or would not fit, is said so. */

@@ -5,10 +5,10 @@ import { type ChangeOptions, Namespace, type NamespaceGround } from "../../files
 import { flush } from "../../files/operations.ts";
 import { namespacePath } from "../../files/path.ts";
 import type { NamedKey } from "../../keys/keystore.ts";
+import { roomOf } from "../../metadata/room.ts";
+import type { MetadataStore } from "../../metadata/store.ts";
 import type { Names } from "../../names/names.ts";
 import type { PeerId } from "../../repo/identity.ts";
-import type { MetadataStore } from "../../metadata/store.ts";
-import { roomOf } from "../../metadata/room.ts";
 import { Publisher } from "./publisher.ts";
 
 /** Where trees are kept, each below the text of its key's identifier. */
@@ -94,7 +94,8 @@ const keepPublished = (kept: MetadataStore, { bytes }: CID): Promise<void> =>
 export async function keptTrees(metadata: MetadataStore): Promise<CID[]> {
   const kept: CID[] = [];
   const rooms = new Set<string>();
-  for await (const [key] of metadata.range({ prefix: room })) rooms.add(key.slice(0, key.indexOf("/", room.length) + 1));
+  for await (const [key] of metadata.range({ prefix: room }))
+    rooms.add(key.slice(0, key.indexOf("/", room.length) + 1));
   for (const name of rooms) {
     const journal = new Journal(roomOf(metadata, name));
     const root = await journal.root();

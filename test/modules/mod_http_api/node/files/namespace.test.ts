@@ -6,7 +6,11 @@ import { memoryBlocks } from "../../../../../modules/mod_http_api/node/blocks/me
 import { failure } from "../../../../../modules/mod_http_api/node/errors.ts";
 import { namespacePath } from "../../../../../modules/mod_http_api/node/files/path.ts";
 import { writeFile } from "../../../../../modules/mod_http_api/node/files/write_file.ts";
-import { collectGarbage, type NotRemoved, type Removed } from "../../../../../modules/mod_http_api/node/pins/collect.ts";
+import {
+  collectGarbage,
+  type NotRemoved,
+  type Removed,
+} from "../../../../../modules/mod_http_api/node/pins/collect.ts";
 import { Pins } from "../../../../../modules/mod_http_api/node/pins/pins.ts";
 import { Place } from "./place.ts";
 

@@ -65,9 +65,7 @@ describe("whoever is killed, nothing stays mounted", { skip }, () => {
     test(`both, ${order}: the next start unmounts`, async () => {
       await using place = await MountPlace.make();
       const { node, holder, ended } = await start(place);
-      const user = order.endsWith("open")
-        ? spawn("sleep", ["60"], { cwd: place.ipns, stdio: "ignore" })
-        : undefined;
+      const user = order.endsWith("open") ? spawn("sleep", ["60"], { cwd: place.ipns, stdio: "ignore" }) : undefined;
       // Stopped, neither can notice that the other is gone.
       process.kill(holder, "SIGSTOP");
       node.kill("SIGSTOP");

@@ -34,7 +34,10 @@ describe("names, read and written by other processes", { skip }, () => {
     assert.equal((await stat(join(place.ipns, other))).mode & 0o7777, 0o555);
     assert.equal(await place.shell("readlink ipns/local"), `${own}\n`);
     await assert.rejects(place.shell("touch ipns/new"), /Operation not permitted/);
-    await assert.rejects(place.shell("mv ipns/local ipns/elsewhere"), /Operation not permitted|cross-device|Permission/);
+    await assert.rejects(
+      place.shell("mv ipns/local ipns/elsewhere"),
+      /Operation not permitted|cross-device|Permission/,
+    );
     await assert.rejects(place.shell("ls ipns/no-such-name"), /No such file/);
   });
 
@@ -47,7 +50,9 @@ describe("names, read and written by other processes", { skip }, () => {
       mv file moved; cat moved; echo four > file; mv file moved; cat moved; rm moved; ls`);
     assert.equal(
       said,
-      ["one\ntwo\n", "one\nTWO\n", "one\nT\n", "one\\nT\\0\\0\n", "three\n-rw-rw-rw-\n6\n", "three\n", "four\n"].join(""),
+      ["one\ntwo\n", "one\nTWO\n", "one\nT\n", "one\\nT\\0\\0\n", "three\n-rw-rw-rw-\n6\n", "three\n", "four\n"].join(
+        "",
+      ),
     );
   });
 
@@ -58,7 +63,10 @@ describe("names, read and written by other processes", { skip }, () => {
     await assert.rejects(place.shell("rm ipns/local/z"), /Is a directory/);
     await assert.rejects(place.shell("mkdir ipns/local/y; mv -T ipns/local/y ipns/local/z"), /not empty/);
     await assert.rejects(place.shell("mv -T ipns/local/z ipns/local/z/b/under"), /subdirectory of itself|Invalid/);
-    await assert.rejects(place.shell(`python3 -c 'import os; os.rename("ipns/local/z", "ipns/${other}/z")'`), /Errno 18/);
+    await assert.rejects(
+      place.shell(`python3 -c 'import os; os.rename("ipns/local/z", "ipns/${other}/z")'`),
+      /Errno 18/,
+    );
     await place.shell("mv ipns/local/z/b/c ipns/local/y/; rmdir ipns/local/z/b ipns/local/z; rm -r ipns/local/y");
     assert.deepEqual(await readdir(join(place.ipns, own)), []);
   });
@@ -78,7 +86,9 @@ for name in ("changed", "ipns/local/large"):
     with open(name, "r+b") as file, mmap.mmap(file.fileno(), 0) as mapped: mapped[123456:123459] = b"abc"'
       cmp changed ipns/local/large`);
     // The last of it is in the tree when nobody has written for a while.
-    const expected = createHash("sha256").update(await readFile(join(place.folder, "changed"))).digest("hex");
+    const expected = createHash("sha256")
+      .update(await readFile(join(place.folder, "changed")))
+      .digest("hex");
     for (let path: string | undefined; ; ) {
       path = await published(own, path);
       const sum = await place.shell(`sha256sum ipfs${path.slice("/ipfs".length)}/large`);

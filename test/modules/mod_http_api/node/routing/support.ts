@@ -11,7 +11,13 @@ import { tcp } from "@libp2p/tcp";
 import { yamux } from "@libp2p/yamux";
 import { createLibp2p, type Libp2p } from "libp2p";
 import type { CID } from "multiformats/cid";
-import { addSettings, createNode, ingest, type Node, type NodeOptions } from "../../../../../modules/mod_http_api/node/index.ts";
+import {
+  addSettings,
+  createNode,
+  ingest,
+  type Node,
+  type NodeOptions,
+} from "../../../../../modules/mod_http_api/node/index.ts";
 import type { Network } from "../../../../../modules/mod_http_api/node/network.ts";
 import type { PeerId } from "../../../../../modules/mod_http_api/node/repo/identity.ts";
 import { eventTypes, type RoutingEvent } from "../../../../../modules/mod_http_api/node/routing/events.ts";

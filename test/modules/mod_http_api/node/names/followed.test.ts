@@ -1,0 +1,113 @@
+import assert from "node:assert/strict";
+import { type TestContext, test } from "node:test";
+import { generateKey } from "../../../../../modules/mod_http_api/node/keys/key.ts";
+import { NodeLog } from "../../../../../modules/mod_http_api/node/log.ts";
+import { FollowedNames, type FollowedParts } from "../../../../../modules/mod_http_api/node/names/followed.ts";
+import { recordTopic } from "../../../../../modules/mod_http_api/node/names/keys.ts";
+import { signRecord } from "../../../../../modules/mod_http_api/node/names/sign.ts";
+import { formatMoment, momentAfter } from "../../../../../modules/mod_http_api/node/names/time.ts";
+import { Queue } from "../../../../../modules/mod_http_api/node/queue.ts";
+
+const never = new AbortController().signal;
+
+const record = async (sequence: bigint, lifetime = 3_600_000) => {
+  const validity = formatMoment(momentAfter(lifetime));
+  return signRecord(key, { value: Buffer.from("/ipfs/bafkqaaa"), validity, sequence, ttl: 0n });
+};
+const key = await generateKey({ type: "ed25519" });
+const peer = (await generateKey({ type: "ed25519" })).id;
+
+/** Topics that nobody else takes part in; what is published is noted. */
+function start(t: TestContext, parts: Partial<FollowedParts> = {}) {
+  const topics = new Map<string, Queue<{ data: Uint8Array }>>();
+  const published: Uint8Array[] = [];
+  const followed = new FollowedNames({
+    messages: {
+      async publish(_, data) {
+        published.push(data);
+      },
+      subscribe(topic, signal) {
+        const queue = new Queue<{ data: Uint8Array }>();
+        topics.set(topic, queue);
+        signal.addEventListener("abort", () => {
+          topics.delete(topic);
+          queue.fail(signal.reason);
+        });
+        return queue;
+      },
+      peers: () => [],
+    },
+    guard: () => () => undefined,
+    ask: async () => undefined,
+    published: async () => undefined,
+    log: new NodeLog(),
+    ...parts,
+  });
+  t.after(() => followed.stop());
+  return { followed, topics, published };
+}
+
+test("beyond a thousand names the one that was asked for longest ago gives way", async (t) => {
+  const { followed, topics } = start(t);
+  const keys = await Promise.all(Array.from({ length: 1030 }, () => generateKey({ type: "ed25519" })));
+  const [first, second, ...others] = keys.map(({ id }) => id);
+  const ask = (id: typeof first) => Array.fromAsync(followed.search(id as NonNullable<typeof first>, never));
+  await ask(first);
+  await ask(second);
+  for (const id of others) {
+    await ask(first);
+    await ask(id);
+  }
+  assert.equal(followed.list().length, 1024);
+  assert.equal(topics.size, 1024);
+  assert.ok(topics.has(recordTopic(first as NonNullable<typeof first>)));
+  assert.ok(!topics.has(recordTopic(second as NonNullable<typeof first>)));
+});
+
+test("a name that somebody waits for stays", async (t) => {
+  let answer = (_: undefined) => {};
+  const asked = new Promise<undefined>((resolve) => {
+    answer = resolve;
+  });
+  const { followed } = start(t, {
+    ask: () => asked,
+    messages: { publish: async () => {}, subscribe: () => new Queue(), peers: () => [peer] },
+  });
+  const waiting = Array.fromAsync(followed.search(key.id, never));
+  await Promise.resolve();
+  assert.throws(() => followed.cancel(key.id), { message: "key has active subscriptions" });
+  answer(undefined);
+  assert.deepEqual(await waiting, []);
+  assert.equal(followed.cancel(key.id), true);
+});
+
+test("the best record is told again each minute, unless somebody else has, and while it is valid", async (t) => {
+  t.mock.timers.enable({ apis: ["setInterval", "Date"], now: Date.now() });
+  const { followed, topics, published } = start(t);
+  const settled = () => new Promise<void>((resolve) => setImmediate(() => setImmediate(resolve)));
+  const bytes = await record(1n, 170_000);
+  await followed.publish(key.id, bytes);
+  t.mock.timers.tick(60_000);
+  await settled();
+  assert.deepEqual(published, [bytes, bytes]);
+  t.mock.timers.tick(40_000);
+  topics.get(recordTopic(key.id))?.put({ data: bytes });
+  await settled();
+  t.mock.timers.tick(20_000);
+  await settled();
+  assert.equal(published.length, 2);
+  t.mock.timers.tick(60_000);
+  await settled();
+  assert.equal(published.length, 2, "a record that has run out was told");
+});
+
+test("what was published here before is told to who asks, as long as it is valid", async (t) => {
+  const bytes = await record(4n);
+  let kept = bytes;
+  const { followed } = start(t, { published: async () => kept });
+  const question = Buffer.concat([Buffer.from("/ipns/"), key.id.toMultihash().bytes]);
+  assert.deepEqual(await followed.answer(question), bytes);
+  kept = await record(5n, -1000);
+  assert.equal(await followed.answer(question), undefined);
+  await assert.rejects(followed.answer(Buffer.from("/pk/x")), { message: "invalid record keytype" });
+});
