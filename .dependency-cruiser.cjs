@@ -1,4 +1,21 @@
 /** The layer rules of the source tree: which room may look into which. */
+
+/** Rooms of the node (folders, or files of their own), from the ground up: each looks only into those before it. */
+const nodeRooms = [
+  // Words and tools.
+  ["errors", "agent", "web_failure", "async", "wire", "go", "size", "log"],
+  // What blocks and peers are called, and where the node keeps what.
+  ["cid", "peer_id", "lmdb", "metadata", "repo"],
+  // Content.
+  ["tar", "blocks", "dag", "car", "spill", "unixfs", "archive", "pins", "filestore", "ingest", "path", "files"],
+  // Names and the network.
+  ["keys", "name_records", "peers", "exchange", "streams", "routing", "pubsub", "remote_pins", "names", "network"],
+  // The node itself, and what stands on all of it.
+  ["mount", "seed", "adopt", "stores", "migrate", "index"],
+].flat();
+
+const inRooms = (rooms) => `^modules/mod_http_api/node/(${rooms.join("|")})(/|\\.ts$)`;
+
 module.exports = {
   forbidden: [
     {
@@ -82,6 +99,19 @@ module.exports = {
       to: {
         path: "^modules/mod_http_api/node/(blocks/(segments/|flatfs/|memory\\.ts$)|metadata/(lmdb|memory)\\.ts$|lmdb/)|node_modules/lmdb/",
       },
+    },
+    ...nodeRooms.slice(0, -1).map((room, at) => ({
+      name: `${room}-knows-no-room-above-it`,
+      severity: "error",
+      from: { path: inRooms([room]) },
+      to: { path: inRooms(nodeRooms.slice(at + 1)) },
+    })),
+    {
+      name: "every-room-of-the-node-has-its-place",
+      comment: "A new room is put into the list above.",
+      severity: "error",
+      from: { path: "^modules/mod_http_api/node/", pathNot: inRooms(nodeRooms) },
+      to: {},
     },
     {
       name: "no-cycles",

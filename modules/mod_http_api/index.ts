@@ -10,7 +10,7 @@ import type { ConfiguredHeaders } from "./cors.ts";
 import { HeldNode } from "./held_node.ts";
 import { type Listening, openListeners } from "./listeners.ts";
 import { mountApi } from "./mount.ts";
-import { createNode, type Node } from "./node/index.ts";
+import { createNode, type Node, type NodeModule } from "./node/index.ts";
 import { options } from "./options.ts";
 import { tokensFrom } from "./tokens.ts";
 
@@ -20,8 +20,7 @@ export const depends = ["http"];
 export const global = true;
 
 /** What `module.depends("http_api")` gives. */
-export interface HttpApi {
-  readonly node: Node;
+export interface HttpApi extends NodeModule {
   /** Where it is listened on beside the host's own ports. */
   readonly listening: Listening;
 }

@@ -2,14 +2,12 @@
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { setImmediate as nextTurn } from "node:timers/promises";
 import { pathToFileURL } from "node:url";
-import { setFlagsFromString } from "node:v8";
-import { runInNewContext } from "node:vm";
 import { createHost, type GivenModule, type Host } from "../../core/index.ts";
 import { assertNothingLeft } from "../../core/testing/index.ts";
 import type { Module, ModuleDefinition, OwnedItem } from "../../core/types.ts";
 import { exampleFile, type exampleNames } from "../docs/examples/support.ts";
+import { heapUsed } from "../support/heap.ts";
 import { type Client, fetchClient, http2Client, type Ports, rawClient, Worker } from "./clients.ts";
 import { type Situation, situations } from "./examples.ts";
 
@@ -219,16 +217,4 @@ async function asValue(example: ExampleName): Promise<GivenModule> {
 function portsOf(host: Host): Ports {
   const port = (scheme: string) => host.listening().find((open) => open.scheme === scheme)?.port ?? 0;
   return { http: port("http"), https: port("https") };
-}
-
-setFlagsFromString("--expose-gc");
-const collect = runInNewContext("gc") as () => void;
-
-/** After what is garbage by now has been collected, with all that was waiting to be called about it. */
-export async function heapUsed(): Promise<number> {
-  for (let pass = 0; pass < 4; pass += 1) {
-    collect();
-    await nextTurn();
-  }
-  return process.memoryUsage().heapUsed;
 }

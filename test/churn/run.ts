@@ -9,7 +9,8 @@
 import { pathToFileURL } from "node:url";
 import { parseArgs } from "node:util";
 import { exampleNames } from "../docs/examples/support.ts";
-import { type ChurnReport, churn, codeFile, type Form, heapUsed } from "./churn.ts";
+import { heapUsed } from "../support/heap.ts";
+import { type ChurnReport, churn, codeFile, type Form } from "./churn.ts";
 
 const { values } = parseArgs({
   options: { cycles: { type: "string", default: "200" }, example: { type: "string", multiple: true } },

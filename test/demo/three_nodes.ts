@@ -19,22 +19,33 @@ import {
 } from "../network/meeting.ts";
 import { Report, untilRight } from "../network/report.ts";
 import { Rpc } from "../network/rpc.ts";
+import { allowTunnels, tunnels } from "../network/tunnels.ts";
+import { messagesCross, namesCross, namesFollowed } from "../network/words.ts";
 import { RpcServer } from "../support/rpc_server.ts";
 
 const { values: given } = parseArgs({ options: { size: { type: "string", default: "100" } } });
 const size = Number(given.size) * 2 ** 20;
 
+/** ben hears of names by the routing table alone, and speaks the other form of messages in his RPC. */
+const people = [
+  ["anna", {}],
+  ["ben", { MODHOST_API_NAMESYS_PUBSUB: "false", MODHOST_API_PUBSUB_WIRE: "multibase" }],
+  ["cleo", {}],
+] as const;
+
 const folder = await mkdtemp(join(tmpdir(), "modhost-three-nodes-"));
 const servers: RpcServer[] = [];
 const report = new Report();
 try {
-  for (const name of ["anna", "ben", "cleo"]) {
+  for (const [name, env] of people) {
     await mkdir(join(folder, name));
-    servers.push(await RpcServer.start({ folder: join(folder, name) }));
+    servers.push(await RpcServer.start({ folder: join(folder, name), env }));
   }
-  const [anna, ben, cleo] = (await Promise.all(
-    servers.map(({ url }, at) => Rpc.of(["anna", "ben", "cleo"][at] as string, url)),
-  )) as [Rpc, Rpc, Rpc];
+  const [anna, ben, cleo] = (await Promise.all(servers.map(({ url }, at) => Rpc.of(people[at]![0], url)))) as [
+    Rpc,
+    Rpc,
+    Rpc,
+  ];
   console.log([anna, ben, cleo].map(({ name, address }) => `${name}: ${address}`).join("\n"));
 
   await report.part("Nobody knows anybody", async () => {
@@ -71,6 +82,15 @@ try {
     await fileCrosses(report, anna, cleo, 1_000_000, 4);
     await booksAgree(report, anna, cleo, 1_000_000);
   });
+  await report.part("A name of anna leads ben to content, by routing", () => namesCross(report, anna, ben, 200));
+  await report.part("Messages, in both forms", async () => {
+    await messagesCross(report, [anna, "plain"], [ben, "multibase"]);
+    await messagesCross(report, [ben, "multibase"], [cleo, "plain"]);
+  });
+  await report.part("Servers beside anna, used through ben", async () => {
+    await Promise.all([anna, ben].map(allowTunnels));
+    await tunnels(report, ben, anna);
+  });
   await report.part("Who leaves is gone", async () => {
     await cleo.one("swarm/disconnect", { arg: ben.address });
     const left = await untilRight(
@@ -78,6 +98,15 @@ try {
       (peers) => !peers.includes(cleo.id),
     );
     report.holds("peers of ben", left, "without cleo", !left.includes(cleo.id));
+  });
+  await report.part("A name that is followed: cleo comes back without a routing table", async () => {
+    await cleo.one("config", { arg: ["Routing.Type", "none"] });
+    await servers[2]?.stop();
+    servers[2] = await RpcServer.start({ folder: join(folder, "cleo") });
+    const back = await Rpc.of("cleo", servers[2].url);
+    report.same("it is still cleo", back.id, cleo.id);
+    await connects(report, back, anna);
+    await namesFollowed(report, anna, back, 300);
   });
 } finally {
   await Promise.all(servers.map((server) => server.stop()));

@@ -1,12 +1,20 @@
-/** Nodes of others, as far as they are on this machine; each answers /api/v0, by itself or through a script here. */
+/** Nodes of others, as far as they are on this machine; each answers /api/v0, by itself or through a program here. */
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { readFile } from "node:fs/promises";
 import type { Wire } from "../network/words.ts";
 import { GoIpfs, withoutGoIpfs } from "../support/go_ipfs.ts";
 
-/** What it can do besides content, connections, identify and ping. `books`: ledgers and counters by peer. */
-type Speech = "dht" | "names" | "pubsub" | "streams" | "books";
+/** What a node can do besides content, connections, identify and ping, as a report calls it. */
+export const speeches = {
+  books: "ledgers and counters by peer",
+  dht: "routing",
+  names: "names",
+  pubsub: "messages",
+  streams: "streams",
+} as const;
+
+export type Speech = keyof typeof speeches;
 
 export interface Foreign extends AsyncDisposable {
   readonly url: string;
@@ -22,19 +30,20 @@ export interface Maker {
 }
 
 const { HELIA: helia, JS_IPFS: js } = process.env;
+const besides = ["@helia/ipns", "@libp2p/gossipsub"];
 
 export const foreign: readonly Maker[] = [
   { name: "go-ipfs", missing: withoutGoIpfs || undefined, start: goIpfs },
   {
     name: "helia",
     missing:
-      helia === undefined ? "HELIA does not name a folder with helia, @helia/unixfs and @libp2p/gossipsub" : undefined,
-    start: () => script("helia_node.mjs", helia as string, ["dht", "pubsub"]),
+      helia === undefined ? `HELIA does not name a folder with helia, @helia/unixfs, ${besides.join(", ")}` : undefined,
+    start: () => program("helia_node.mjs", helia as string),
   },
   {
     name: "js-ipfs",
     missing: js === undefined ? "JS_IPFS does not name a folder with ipfs-daemon@0.16.1" : undefined,
-    start: () => script("js_ipfs_node.mjs", js as string, ["dht", "pubsub"]),
+    start: () => program("js_ipfs_node.mjs", js as string),
   },
 ];
 
@@ -48,16 +57,19 @@ async function goIpfs(): Promise<Foreign> {
   };
 }
 
-/** A program beside this one that says where it answers. The packages of `folder` are its own, so it runs in there. */
-async function script(file: string, folder: string, speaks: readonly Speech[]): Promise<Foreign> {
-  const program = await readFile(new URL(file, import.meta.url), "utf8");
-  const child = spawn(process.execPath, ["--input-type=module", "--eval", program], {
+/**
+ * A program beside this one, that says where it answers and what it speaks. The packages of `folder` are its own, so it
+ * runs in there.
+ */
+async function program(file: string, folder: string): Promise<Foreign> {
+  const source = await readFile(new URL(file, import.meta.url), "utf8");
+  const child = spawn(process.execPath, ["--input-type=module", "--eval", source], {
     cwd: folder,
     stdio: ["ignore", "ignore", "inherit", "ipc"],
   });
   const exited = once(child, "exit");
-  const url = await Promise.race([
-    once(child, "message").then(([said]) => String(said)),
+  const { url, speaks } = await Promise.race([
+    once(child, "message").then(([said]) => said as { readonly url: string; readonly speaks: readonly Speech[] }),
     exited.then(([code]) => Promise.reject(new Error(`${file} ended with ${code}`))),
   ]);
   return {

@@ -1,25 +1,31 @@
 /**
  * A helia that answers the commands of /api/v0 which conversations of nodes need. Evaluated in a folder that has helia,
- * @helia/unixfs and, for messages, @libp2p/gossipsub; tells its URL to its parent.
+ * @helia/unixfs and, for names and messages, @helia/ipns and @libp2p/gossipsub; tells its parent where it answers and
+ * what it speaks. It has no mounted streams: a handler of libp2p carries them here.
  */
 import { createServer } from "node:http";
+import { connect, createServer as createTcpServer } from "node:net";
 import { Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
-import { libp2pDefaults } from "@helia/libp2p";
+import { withBitswap } from "@helia/bitswap";
+import { libp2pDefaults, withLibp2p } from "@helia/libp2p";
 import { unixfs } from "@helia/unixfs";
 import { identify } from "@libp2p/identify";
 import { kadDHT } from "@libp2p/kad-dht";
-import { peerIdFromString } from "@libp2p/peer-id";
+import { peerIdFromPrivateKey, peerIdFromString } from "@libp2p/peer-id";
 import { ping } from "@libp2p/ping";
 import { tcp } from "@libp2p/tcp";
 import { multiaddr } from "@multiformats/multiaddr";
-import { createHelia } from "helia";
+import { createHeliaLight } from "helia";
 import { CID } from "multiformats/cid";
 
-const gossip = await import("@libp2p/gossipsub").catch(() => undefined);
+const [gossip, naming] = await Promise.all(
+  ["@libp2p/gossipsub", "@helia/ipns"].map((name) => import(name).catch(() => undefined)),
+);
 const { connectionEncrypters, streamMuxers } = libp2pDefaults();
-const node = await createHelia({
-  libp2p: {
+// Without what asks servers of the web.
+const node = await withBitswap(
+  withLibp2p(createHeliaLight(), {
     config: "replace",
     addresses: { listen: ["/ip4/127.0.0.1/tcp/0"] },
     transports: [tcp()],
@@ -32,11 +38,12 @@ const node = await createHelia({
       dht: kadDHT({ protocol: "/ipfs/lan/kad/1.0.0", clientMode: false, peerInfoMapper: (peer) => peer }),
       ...(gossip === undefined ? {} : { pubsub: gossip.gossipsub() }),
     },
-  },
-}).start();
+  }),
+).start();
 const { libp2p } = node;
 const { dht, pubsub } = libp2p.services;
 const files = unixfs(node);
+const names = naming?.ipns(node);
 const topics = new Map();
 pubsub?.addEventListener("message", ({ detail }) => {
   for (const send of topics.get(detail.topic) ?? []) send(detail);
@@ -112,6 +119,25 @@ async function identity(id) {
   };
 }
 
+/** Between a stream to a peer and a local socket. */
+function carry(stream, socket) {
+  const outward = pipeline(socket, async (pieces) => {
+    for await (const bytes of pieces) if (!stream.send(bytes)) await stream.onDrain();
+    await stream.close();
+  });
+  const inward = pipeline(async function* () {
+    for await (const pieces of stream) yield pieces.subarray();
+  }, socket);
+  Promise.all([outward, inward]).catch((error) => {
+    stream.abort(error);
+    socket.destroy();
+  });
+}
+
+const portOf = (address) => Number(address.split("/").at(-1));
+/** How `p2p/ls` shows a mount, and how it ends. */
+const mounts = [];
+
 /** What each command answers: one value, or a stream of values or bytes. */
 const commands = {
   id: ({ arg }) => identity(arg),
@@ -163,6 +189,41 @@ const commands = {
     pubsub.subscribe(topic);
     return stream;
   },
+  config: () => ({}),
+  async "p2p/listen"({ arg: [protocol, target] }) {
+    await libp2p.handle(protocol, (stream) => carry(stream, connect({ port: portOf(target), allowHalfOpen: true })));
+    const close = () => libp2p.unhandle(protocol);
+    mounts.push({ Protocol: protocol, ListenAddress: `/p2p/${libp2p.peerId}`, TargetAddress: target, close });
+    return undefined;
+  },
+  async "p2p/forward"({ arg: [protocol, , target] }) {
+    const local = createTcpServer({ allowHalfOpen: true, pauseOnConnect: true }, async (socket) => {
+      carry(await libp2p.dialProtocol(peerOf(target), protocol), socket);
+    });
+    await new Promise((resolve) => local.listen(0, "127.0.0.1", resolve));
+    const address = `/ip4/127.0.0.1/tcp/${local.address().port}`;
+    mounts.push({ Protocol: protocol, ListenAddress: address, TargetAddress: target, close: () => local.close() });
+    return undefined;
+  },
+  "p2p/ls": () => ({ Listeners: mounts.map(({ close: _, ...shown }) => shown) }),
+  async "p2p/close"() {
+    const closed = mounts.splice(0);
+    for (const { close } of closed) await close();
+    return closed.length;
+  },
+  async "key/gen"({ arg }) {
+    const key = await node.keychain.generateKey(arg);
+    return { Name: arg, Id: String(peerIdFromPrivateKey(key)) };
+  },
+  async "name/publish"({ arg, key }) {
+    const { name } = await names.publish(key, arg);
+    return { Name: name, Value: arg };
+  },
+  async "name/resolve"({ arg, nocache }) {
+    let best;
+    for await (best of names.resolve(peerIdFromString(arg).toCID(), { nocache: nocache === "true" }));
+    return { Path: best.value };
+  },
 };
 
 async function answer(request, response) {
@@ -177,7 +238,9 @@ async function answer(request, response) {
     const form = type?.startsWith("multipart/")
       ? await new Response(Readable.toWeb(request), { headers: { "content-type": type } }).formData()
       : undefined;
-    const result = await command(Object.fromEntries(searchParams), form);
+    const { arg, ...options } = Object.fromEntries(searchParams);
+    const args = searchParams.getAll("arg");
+    const result = await command({ ...options, arg: args.length > 1 ? args : arg }, form);
     if (result instanceof Readable) {
       response.flushHeaders();
       await pipeline(result, response);
@@ -195,5 +258,11 @@ async function* texts(values) {
 }
 
 const server = createServer((request, response) => void answer(request, response));
-server.listen(0, "127.0.0.1", () => process.send?.(`http://127.0.0.1:${server.address().port}`));
+const speaks = [
+  "dht",
+  "streams",
+  ...(pubsub === undefined ? [] : ["pubsub"]),
+  ...(naming === undefined ? [] : ["names"]),
+];
+server.listen(0, "127.0.0.1", () => process.send?.({ url: `http://127.0.0.1:${server.address().port}`, speaks }));
 process.on("disconnect", () => process.exit());

@@ -1,8 +1,8 @@
 /**
  * `npm run test:interop -- [--size MIB] [--only NAME]`: our node and nodes that we did not write, driven through their
  * RPC in both directions. GO_IPFS names a go-ipfs 0.9.0, HELIA a folder in which
- * `npm i helia@7 @helia/unixfs @libp2p/gossipsub` was run, JS_IPFS one with ipfs-daemon@0.16.1; who is not there is left
- * out. Exits non-zero when an answer is not as expected.
+ * `npm i helia@7 @helia/unixfs @helia/ipns @libp2p/gossipsub` was run, JS_IPFS one with ipfs-daemon@0.16.1; who is not
+ * there is left out. Exits non-zero when an answer is not as expected.
  */
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -23,7 +23,7 @@ import { Rpc } from "../network/rpc.ts";
 import { allowTunnels, tunnels } from "../network/tunnels.ts";
 import { messagesCross, namesCross } from "../network/words.ts";
 import { RpcServer } from "../support/rpc_server.ts";
-import { type Foreign, foreign } from "./foreign.ts";
+import { type Foreign, foreign, type Speech, speeches } from "./foreign.ts";
 
 const { values: given } = parseArgs({
   options: { size: { type: "string", default: "64" }, only: { type: "string" } },
@@ -58,9 +58,9 @@ async function meet(own: Rpc, other: Rpc, { speaks, wire }: Foreign): Promise<vo
     report.part(`${other.name}: ${title}`, async () => {
       for (const [at, [from, to]] of both.entries()) await work(from, to, 1000 * (at + 1));
     });
-  const later = async (title: string, command: string, work: (from: Rpc, to: Rpc, seed: number) => Promise<void>) => {
-    if (await own.works(command)) await part(title, work);
-    else report.note(`${other.name}: ${title}: not yet, ${command} answers 501`);
+  const ifBoth = async (speech: Speech, work: (from: Rpc, to: Rpc, seed: number) => Promise<void>) => {
+    if (speaks.has(speech)) await part(speeches[speech], work);
+    else report.note(`${other.name}: ${speeches[speech]}: it has none`);
   };
 
   await part("connect", async (from, to) => {
@@ -73,26 +73,18 @@ async function meet(own: Rpc, other: Rpc, { speaks, wire }: Foreign): Promise<vo
   await part("content", async (from, to, seed) => {
     await fileCrosses(report, from, to, 100, seed);
     await fileCrosses(report, from, to, size, seed + 1);
-    if (speaks.has("books")) await booksAgree(report, from, to, size, 0.01);
   });
+  await ifBoth("books", (from, to) => booksAgree(report, from, to, size, 0.01));
   await part("trees", (from, to, seed) => treeCrosses(report, from, to, seed + 10));
-  if (speaks.has("dht")) {
-    await part("routing", async (from, to, seed) => {
-      await findsPeer(report, from, to);
-      await providesFor(report, from, to, seed + 100);
-    });
-  }
-  if (speaks.has("names")) {
-    await later("names by routing", "name/publish", (from, to, seed) => namesCross(report, from, to, seed + 200));
-  }
-  if (speaks.has("pubsub")) {
-    const wireOf = (node: Rpc) => (node === own ? "plain" : wire);
-    await later("messages", "pubsub/ls", (from, to) => messagesCross(report, [from, wireOf(from)], [to, wireOf(to)]));
-  }
-  if (speaks.has("streams")) {
-    await part("streams", async (from, to) => {
-      await Promise.all([from, to].map(allowTunnels));
-      await tunnels(report, from, to);
-    });
-  }
+  await ifBoth("dht", async (from, to, seed) => {
+    await findsPeer(report, from, to);
+    await providesFor(report, from, to, seed + 100);
+  });
+  await ifBoth("names", (from, to, seed) => namesCross(report, from, to, seed + 200));
+  const wireOf = (node: Rpc) => (node === own ? "plain" : wire);
+  await ifBoth("pubsub", (from, to) => messagesCross(report, [from, wireOf(from)], [to, wireOf(to)]));
+  await ifBoth("streams", async (from, to) => {
+    await Promise.all([from, to].map(allowTunnels));
+    await tunnels(report, from, to);
+  });
 }

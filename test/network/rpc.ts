@@ -80,13 +80,6 @@ export class Rpc {
     for await (const piece of (await this.post("cat", { arg: path })).body ?? []) hash.update(piece);
     return hash.digest("hex");
   }
-
-  /** Whether a command is more than declared. */
-  async works(command: string): Promise<boolean> {
-    const { status, body } = await fetch(`${this.#api}/${command}?arg=x`, { method: "POST" });
-    await body?.cancel();
-    return status !== 501;
-  }
 }
 
 async function post(

@@ -3,8 +3,8 @@ import { setTimeout as delay } from "node:timers/promises";
 import { defineCommand, stream } from "../command.ts";
 import { NodeError } from "../node/errors.ts";
 import { parseDuration } from "../node/go/duration.ts";
+import { parsePeerId } from "../node/peer_id.ts";
 import type { BandwidthStats } from "../node/peers/bandwidth.ts";
-import { parsePeerId } from "../node/repo/identity.ts";
 import { fields } from "../shape.ts";
 
 /** Milliseconds from one to the next at least. */

@@ -1,7 +1,7 @@
 /** The block exchange agent. */
 import type { CID } from "multiformats/cid";
 import { type Commands, defineCommand, defineGroup, nothing, value } from "../command.ts";
-import { parsePeerId } from "../node/repo/identity.ts";
+import { parsePeerId } from "../node/peer_id.ts";
 import { sizeText } from "../node/size.ts";
 import { fields } from "../shape.ts";
 import { human, verbose } from "./shapes.ts";

@@ -1,8 +1,8 @@
 /** Single blocks. */
 import { bytes, type Commands, defineCommand, defineGroup, raw, stream, value } from "../command.ts";
+import { gather } from "../node/async/gather.ts";
 import { blockForm, makeBlock } from "../node/blocks/make.ts";
 import { NodeError } from "../node/errors.ts";
-import { gather } from "../node/gather.ts";
 import { storeBlocks } from "../node/ingest/store.ts";
 import { removeBlocks } from "../node/pins/remove.ts";
 import { fields } from "../shape.ts";

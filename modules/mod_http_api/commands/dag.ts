@@ -2,7 +2,8 @@
 import type { CID } from "multiformats/cid";
 import { type AnyCall, bytes, type Commands, defineCommand, defineGroup, raw, stream, value } from "../command.ts";
 import type { FileTree } from "../files.ts";
-import { mapAhead } from "../node/ahead.ts";
+import { mapAhead } from "../node/async/ahead.ts";
+import { gather } from "../node/async/gather.ts";
 import { exportCar } from "../node/car/export.ts";
 import { importCar } from "../node/car/import.ts";
 import { parseCid } from "../node/cid/text.ts";
@@ -12,7 +13,6 @@ import { nodeJson, valueIn, valueJson } from "../node/dag/model.ts";
 import { nodeMaker } from "../node/dag/put.ts";
 import { walk } from "../node/dag/walk.ts";
 import { failure, failures, NodeError } from "../node/errors.ts";
-import { gather } from "../node/gather.ts";
 import { storeBlocks } from "../node/ingest/store.ts";
 import { fields } from "../shape.ts";
 import { writerFor } from "./resolve.ts";

@@ -1,14 +1,14 @@
 /** The routing system. */
 import type { CID } from "multiformats/cid";
 import { type AnyCall, type Argument, type Commands, defineCommand, defineGroup, stream } from "../command.ts";
+import { gather } from "../node/async/gather.ts";
 import { CidSet } from "../node/cid/set.ts";
 import { parseCid } from "../node/cid/text.ts";
 import { walk } from "../node/dag/walk.ts";
 import { NodeError } from "../node/errors.ts";
-import { gather } from "../node/gather.ts";
 import type { Node } from "../node/index.ts";
-import { publicKeyKey, recordKey } from "../node/names/keys.ts";
-import { type PeerId, parsePeerId } from "../node/repo/identity.ts";
+import { publicKeyKey, recordKey } from "../node/name_records/keys.ts";
+import { type PeerId, parsePeerId } from "../node/peer_id.ts";
 import { eventTypes, type RoutingEvents } from "../node/routing/events.ts";
 import type { Routing } from "../node/routing/routing.ts";
 import {

@@ -3,8 +3,9 @@ import { type Commands, defineCommand, value } from "../command.ts";
 import { agentVersion, protocolVersion } from "../node/agent.ts";
 import { NodeError } from "../node/errors.ts";
 import type { Node } from "../node/index.ts";
+import { type PeerId, parsePeerId, peerIdEncoder } from "../node/peer_id.ts";
 import { type Multiaddr, withPeer } from "../node/peers/multiaddr.ts";
-import { keyText, type PeerId, parsePeerId, peerIdEncoder, publicKeyText } from "../node/repo/identity.ts";
+import { keyText, publicKeyText } from "../node/repo/identity.ts";
 import { fields } from "../shape.ts";
 
 const offline = `'ipfs id' currently cannot query information on remote

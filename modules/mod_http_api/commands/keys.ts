@@ -11,12 +11,12 @@ import {
   raw,
   value,
 } from "../command.ts";
+import { gather } from "../node/async/gather.ts";
 import { NodeError } from "../node/errors.ts";
-import { gather } from "../node/gather.ts";
 import { printable } from "../node/go/text.ts";
 import type { NamedKey } from "../node/keys/keystore.ts";
 import { rotateIdentity } from "../node/keys/rotate.ts";
-import { peerIdEncoder } from "../node/repo/identity.ts";
+import { peerIdEncoder } from "../node/peer_id.ts";
 import { fields } from "../shape.ts";
 import { nameBase } from "./shapes.ts";
 

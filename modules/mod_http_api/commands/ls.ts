@@ -2,7 +2,7 @@
 
 import { columns } from "../columns.ts";
 import { type AnyCall, type Commands, defineCommand, defineGroup, Listing, value } from "../command.ts";
-import { mapAhead } from "../node/ahead.ts";
+import { mapAhead } from "../node/async/ahead.ts";
 import { dagPb, raw } from "../node/cid/codecs.ts";
 import { namedLinks } from "../node/dag/links.ts";
 import { compareNames, type PbLink } from "../node/dag/pb.ts";

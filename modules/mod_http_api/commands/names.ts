@@ -8,7 +8,7 @@ import { type Linked, mostLinks, recursionExceeded } from "../node/names/dnslink
 import type { FollowedNames } from "../node/names/followed.ts";
 import type { RecordOptions } from "../node/names/resolver.ts";
 import { wholePath } from "../node/path/path.ts";
-import { parsePeerId, peerIdEncoder } from "../node/repo/identity.ts";
+import { parsePeerId, peerIdEncoder } from "../node/peer_id.ts";
 import { fields } from "../shape.ts";
 import { nameBase, resolvedPath, stringList } from "./shapes.ts";
 

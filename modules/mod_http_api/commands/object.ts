@@ -11,6 +11,7 @@ import {
   raw,
   value,
 } from "../command.ts";
+import { gather } from "../node/async/gather.ts";
 import { dagPb, raw as rawCodec } from "../node/cid/codecs.ts";
 import { parseCid } from "../node/cid/text.ts";
 import { linksOf, namedLinks } from "../node/dag/links.ts";
@@ -21,7 +22,6 @@ import { type Held, heldIn, pbBlock, sizeOf } from "../node/dag/object/node.ts";
 import { readObjectXml } from "../node/dag/object/xml.ts";
 import { decodePb, encodePb, type PbLink, parsePb } from "../node/dag/pb.ts";
 import { NodeError } from "../node/errors.ts";
-import { gather } from "../node/gather.ts";
 import { GoText, printable, quote } from "../node/go/text.ts";
 import { storeBlocks } from "../node/ingest/store.ts";
 import { sizeText } from "../node/size.ts";

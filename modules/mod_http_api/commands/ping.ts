@@ -2,10 +2,10 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { type Commands, defineCommand, stream } from "../command.ts";
 import { NodeError } from "../node/errors.ts";
+import { parsePeerId } from "../node/peer_id.ts";
 import { type PeerAddress, parseMultiaddr, splitPeer } from "../node/peers/multiaddr.ts";
 import type { Peers } from "../node/peers/peers.ts";
 import type { Echo } from "../node/peers/ping.ts";
-import { parsePeerId } from "../node/repo/identity.ts";
 import { fields } from "../shape.ts";
 
 /** Milliseconds: for a look-up, for each echo, and from one to the next. */

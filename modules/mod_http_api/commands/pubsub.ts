@@ -15,12 +15,12 @@ import {
 } from "../command.ts";
 import type { FileEntry } from "../files.ts";
 import { basePrefixed } from "../node/cid/bases.ts";
-import { varintLength, writeVarint } from "../node/dag/pb.ts";
 import { failure, NodeError } from "../node/errors.ts";
 import { printable } from "../node/go/text.ts";
+import type { PeerId } from "../node/peer_id.ts";
 import type { Pubsub, PubsubMessage } from "../node/pubsub/pubsub.ts";
 import { longestMessage } from "../node/pubsub/wire.ts";
-import type { PeerId } from "../node/repo/identity.ts";
+import { varintLength, writeVarint } from "../node/wire/varint.ts";
 import { fields } from "../shape.ts";
 import { stringList } from "./shapes.ts";
 

@@ -2,14 +2,17 @@
 import { readdir, rm, stat } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import type { CID } from "multiformats/cid";
+import { SharedLock } from "./async/lock.ts";
+import { Queue } from "./async/queue.ts";
 import { Blocks, type ReadOptions } from "./blocks/blocks.ts";
 import { nodeReader, type ReadBlock } from "./dag/reader.ts";
 import { type FailureCode, type FailureKind, failure, failures, NodeError } from "./errors.ts";
 import { Namespace } from "./files/namespace.ts";
+import { flush } from "./files/operations.ts";
+import { namespacePath } from "./files/path.ts";
 import { Filestore, filestoreSettings } from "./filestore/filestore.ts";
 import type { Vault } from "./ingest/ingest.ts";
 import { Keystore } from "./keys/keystore.ts";
-import { SharedLock } from "./lock.ts";
 import { NodeLog } from "./log.ts";
 import type { MetadataStore } from "./metadata/store.ts";
 import { Mounts, unmountStale } from "./mount/mounts.ts";
@@ -20,8 +23,9 @@ import { type ContentPath, parsePath } from "./path/path.ts";
 import { type Resolved, resolvePath } from "./path/resolve.ts";
 import { collectGarbage, type NotRemoved, type Removed } from "./pins/collect.ts";
 import { Pins } from "./pins/pins.ts";
-import { Queue } from "./queue.ts";
+import { FilesPolicy } from "./remote_pins/files_policy.ts";
 import { RemotePins } from "./remote_pins/remote_pins.ts";
+import { knownServices } from "./remote_pins/services.ts";
 import { openRepo, type Repo, type RepoOptions } from "./repo/repo.ts";
 import { seed } from "./seed.ts";
 import { parseSize } from "./size.ts";
@@ -31,11 +35,20 @@ import { openStores } from "./stores/open.ts";
 export { ingest } from "./ingest/ingest.ts";
 export { addSettings } from "./ingest/settings.ts";
 export { type MigrationOptions, type MigrationProgress, migrateRepo } from "./migrate/migrate.ts";
+export { parseCid } from "./cid/text.ts";
+export type { MetadataStore, MetadataWriter } from "./metadata/store.ts";
+export { roomOf } from "./metadata/room.ts";
+export { type PeerAddress, parsePeerAddress } from "./peers/multiaddr.ts";
 export type { ConfigChange, ConfigFile } from "./repo/config.ts";
 export type { Identity } from "./repo/identity.ts";
 export { openFile } from "./unixfs/open.ts";
 export { readFile } from "./unixfs/read.ts";
 export type { ContentPath, Repo, Resolved, Stores };
+
+/** What `module.depends("http_api")` gives the modules of a host: the node that answers the calls. */
+export interface NodeModule {
+  readonly node: Node;
+}
 
 /** The reference has two texts; most commands use the first. */
 export type OfflineCode = Extract<FailureCode, "OFFLINE_COMMAND" | "OFFLINE">;
@@ -59,7 +72,10 @@ export interface Node {
   /** Folder, configuration document and identity. */
   readonly repo: Repo;
   readonly blocks: Blocks;
-  /** All that is no block. Keys begin with the name of their room: `pins/`, `files/`, ... */
+  /**
+   * All that is no block. Keys begin with the name of their room: `pins/`, `files/`, ...; a module keeps its own with
+   * `roomOf(node.metadata, "modules/<name>/")`.
+   */
   readonly metadata: MetadataStore;
   readonly pins: Pins;
   /** The mutable namespace. */
@@ -185,6 +201,7 @@ class LocalNode implements Node {
   readonly names: Names;
   readonly remotePins: RemotePins;
   readonly mounts: Mounts;
+  readonly #filesPolicy: FilesPolicy;
   readonly #pubsub: boolean;
   readonly #namesOverPubsub: boolean;
   readonly #onNotice: NodeOptions["onNotice"];
@@ -224,6 +241,13 @@ class LocalNode implements Node {
     });
     const peers = async () => (await this.#network?.catch(() => undefined))?.peers;
     this.remotePins = new RemotePins({ config: repo.config, log: this.log, peers });
+    this.#filesPolicy = new FilesPolicy({
+      pins: this.remotePins,
+      services: () => knownServices(repo.config),
+      root: (signal) => flush(this.files, namespacePath("/"), { signal }),
+      usualName: `policy/${repo.identity.peerId}/mfs`,
+      log: this.log,
+    });
     this.mounts = new Mounts({
       ...{ repo, metadata, sharded, lock, blocks: this.blocks, log: this.log, names: this.names },
       reader: (reading) => this.reader(reading),
@@ -256,6 +280,7 @@ class LocalNode implements Node {
       const parts = { repo, blocks, metadata, pins, names, pubsub, namesOverPubsub, log, onNotice };
       const network = await openNetwork(parts);
       this.blocks.source = network.exchange;
+      this.#filesPolicy.start();
       return network;
     } catch (error) {
       this.#network = undefined;
@@ -274,6 +299,7 @@ class LocalNode implements Node {
 
   async goOffline(): Promise<void> {
     const network = await this.#network?.catch(() => undefined);
+    await this.#filesPolicy.stop();
     this.blocks.source = undefined;
     await network?.close();
   }

@@ -1,5 +1,6 @@
 /** The network of a node: libp2p, and what runs over it. `Node.goOnline` opens it; nobody else loads libp2p. */
 import type { Libp2p } from "@libp2p/interface";
+import { within } from "./async/within.ts";
 import type { Blocks } from "./blocks/blocks.ts";
 import { Bitswap } from "./exchange/bitswap.ts";
 import type { NodeLog } from "./log.ts";
@@ -15,7 +16,6 @@ import type { Repo } from "./repo/repo.ts";
 import { Routing } from "./routing/routing.ts";
 import { routingServices } from "./routing/services.ts";
 import { StreamMounts } from "./streams/mounts.ts";
-import { within } from "./within.ts";
 
 /** Milliseconds that what runs over libp2p has to end in; libp2p itself has as many. */
 const stopWithin = 3000;

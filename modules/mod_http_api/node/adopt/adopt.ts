@@ -4,12 +4,12 @@
  * here, too: what was taken over is kept beside, to tell a change of one program from a change of the other.
  */
 import type { CID } from "multiformats/cid";
+import { pages } from "../async/pages.ts";
 import { CidSet } from "../cid/set.ts";
 import { castCid, parseCid } from "../cid/text.ts";
 import { failure, NodeError } from "../errors.ts";
 import { Journal, rootKey } from "../files/journal.ts";
 import type { MetadataStore, MetadataWriter } from "../metadata/store.ts";
-import { pages } from "../pages.ts";
 import { pinPrefix } from "../pins/pins.ts";
 import { seededKey } from "../seed.ts";
 import { cumulativeSize, treeNode } from "../unixfs/node.ts";

@@ -9,7 +9,7 @@ import { NodeError } from "../errors.ts";
 import { rootKey } from "../files/journal.ts";
 import { decodeReference } from "../filestore/reference.ts";
 import { referenceKey } from "../filestore/references.ts";
-import { publishedRoom } from "../names/keys.ts";
+import { publishedRoom } from "../name_records/keys.ts";
 import { type PinMode, pinKey } from "../pins/pins.ts";
 import type { Levels } from "./levels.ts";
 

@@ -1,6 +1,6 @@
 /** Whether every stored block is what its CID says (storage section 8, "repo/verify"). */
 import type { CID } from "multiformats/cid";
-import { mapAhead } from "../ahead.ts";
+import { mapAhead } from "../async/ahead.ts";
 import { failures } from "../errors.ts";
 import type { BlockStore } from "./store.ts";
 

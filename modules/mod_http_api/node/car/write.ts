@@ -1,6 +1,6 @@
 /** Blocks as an archive (CAR, version 1). */
 import type { CID } from "multiformats/cid";
-import { varintLength, writeVarint } from "../dag/pb.ts";
+import { varintLength, writeVarint } from "../wire/varint.ts";
 import { writeHeader } from "./header.ts";
 
 /** Small sections go out together, up to so many bytes; blocks of more go as they are. */

@@ -2,6 +2,8 @@
 import type { CID } from "multiformats/cid";
 import { castCid } from "../cid/text.ts";
 import { NodeError } from "../errors.ts";
+import { FieldReader, fieldLength, type Message, wireBytes, wireVarint, writeField } from "../wire/protobuf.ts";
+import { varintLength, writeVarint } from "../wire/varint.ts";
 
 export interface PbLink {
   readonly name: string;
@@ -18,139 +20,6 @@ export interface PbNode {
 
 const text = new TextDecoder("utf-8", { ignoreBOM: true });
 const empty = new Uint8Array();
-
-// ------------------------------------------------------------------------------------------------------------ wire
-
-const wireVarint = 0;
-const wireFixed64 = 1;
-const wireBytes = 2;
-const wireGroup = 3;
-const wireGroupEnd = 4;
-const wireFixed32 = 5;
-
-/** What a message is made of: with it, fields of another type are refused in the reference's words. */
-interface Message {
-  readonly name: string;
-  /** Name and wire type by number. */
-  readonly fields: Readonly<Record<number, readonly [name: string, wire: number]>>;
-}
-
-/** Protobuf fields of a message, one after the other; no copy is made of any. */
-export class FieldReader {
-  readonly #bytes: Uint8Array;
-  readonly #message: Message | undefined;
-  #at = 0;
-  /** Of the field read last. */
-  field = 0;
-  /** Exact up to 2^53; `integer` is exact always. */
-  number = 0;
-  bytes: Uint8Array = empty;
-  #varintAt = 0;
-
-  constructor(bytes: Uint8Array, message?: Message) {
-    this.#bytes = bytes;
-    this.#message = message;
-  }
-
-  /** Reads the next field; false at the end. @throws NodeError when the message is broken */
-  next(): boolean {
-    if (this.#at >= this.#bytes.length) return false;
-    const tag = this.#varint();
-    this.field = Math.floor(tag / 8);
-    const wire = tag % 8;
-    this.#check(wire);
-    this.number = 0;
-    this.bytes = empty;
-    this.#varintAt = this.#at;
-    if (wire === wireVarint) this.number = this.#varint();
-    else if (wire === wireBytes) this.bytes = this.#take(this.#varint());
-    else this.#pass(wire);
-    return true;
-  }
-
-  /** The varint of the field read last, as 64 bits without a sign. */
-  get integer(): bigint {
-    let value = 0n;
-    let shift = 0n;
-    for (let at = this.#varintAt; ; at += 1, shift += 7n) {
-      const byte = this.#bytes[at] ?? 0;
-      value |= BigInt(byte & 0x7f) << shift;
-      if (byte < 0x80) return BigInt.asUintN(64, value);
-    }
-  }
-
-  #check(wire: number): void {
-    const prefix = this.#message === undefined ? "proto:" : `proto: ${this.#message.name}:`;
-    if (wire === wireGroupEnd) throw new NodeError(`${prefix} wiretype end group for non-group`);
-    if (this.field === 0) throw new NodeError(`${prefix} illegal tag 0 (wire type ${wire})`);
-    const [name, expected = wire] = this.#message?.fields[this.field] ?? [];
-    if (wire !== expected) throw new NodeError(`proto: wrong wireType = ${wire} for field ${name}`);
-  }
-
-  /** Passes over a value of a type that no message here has. Groups are within groups. */
-  #pass(wire: number): void {
-    let depth = 0;
-    for (let next = wire; ; next = this.#varint() % 8) {
-      if (next === wireFixed64) this.#take(8);
-      else if (next === wireFixed32) this.#take(4);
-      else if (next === wireVarint) this.#varint();
-      else if (next === wireBytes) this.#take(this.#varint());
-      else if (next === wireGroup) depth += 1;
-      else if (next === wireGroupEnd) depth -= 1;
-      else throw new NodeError(`proto: illegal wireType ${next}`);
-      if (depth === 0) return;
-    }
-  }
-
-  #varint(): number {
-    let value = 0;
-    let scale = 1;
-    for (let read = 0; read < 10; read += 1) {
-      const byte = this.#bytes[this.#at];
-      if (byte === undefined) throw new NodeError("unexpected EOF");
-      this.#at += 1;
-      value += (byte & 0x7f) * scale;
-      // The tenth byte has one bit of the 64.
-      if (read === 9 && byte > 1) break;
-      if (byte < 0x80) return value;
-      scale *= 128;
-    }
-    throw new NodeError("proto: integer overflow");
-  }
-
-  #take(length: number): Uint8Array {
-    if (length >= 2 ** 63) throw new NodeError("proto: negative length found during unmarshaling");
-    const end = this.#at + length;
-    if (end > this.#bytes.length) throw new NodeError("unexpected EOF");
-    const taken = this.#bytes.subarray(this.#at, end);
-    this.#at = end;
-    return taken;
-  }
-}
-
-/** Bytes that a number takes as a varint. */
-export function varintLength(value: number): number {
-  let length = 1;
-  for (let rest = value; rest >= 128; rest = Math.floor(rest / 128)) length += 1;
-  return length;
-}
-
-/** Writes a varint and returns the place after it. */
-export function writeVarint(into: Uint8Array, at: number, value: number): number {
-  let rest = value;
-  let place = at;
-  while (rest >= 128) {
-    into[place++] = (rest % 128) | 0x80;
-    rest = Math.floor(rest / 128);
-  }
-  into[place++] = rest;
-  return place;
-}
-
-/** Bytes of a length-delimited field with a one-byte tag. */
-export const fieldLength = (length: number): number => 1 + varintLength(length) + length;
-
-// ----------------------------------------------------------------------------------------------------------- dag-pb
 
 /** A block. @throws NodeError when the bytes are no dag-pb node */
 export function decodePb(bytes: Uint8Array): PbNode {
@@ -298,11 +167,3 @@ function writeLink(into: Uint8Array, from: number, cid: CID, name: Uint8Array, s
 
 const linkLength = (cid: CID, nameLength: number, size: number): number =>
   fieldLength(cid.bytes.length) + fieldLength(nameLength) + 1 + varintLength(size);
-
-/** Writes a length-delimited field and returns the place after it. */
-export function writeField(into: Uint8Array, at: number, tag: number, value: Uint8Array): number {
-  into[at] = tag;
-  const from = writeVarint(into, at + 1, value.length);
-  into.set(value, from);
-  return from + value.length;
-}

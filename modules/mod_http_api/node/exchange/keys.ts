@@ -1,8 +1,8 @@
 /** What blocks are told apart by here: their multihash, whatever form of CID a peer uses for it. */
 import { CID } from "multiformats/cid";
 import { hashCoded } from "../cid/hashes.ts";
-import { varintLength, writeVarint } from "../dag/pb.ts";
 import { NodeError } from "../errors.ts";
+import { varintLength, writeVarint } from "../wire/varint.ts";
 import type { Parcel } from "./wire.ts";
 
 const textOf = (bytes: Uint8Array): string =>

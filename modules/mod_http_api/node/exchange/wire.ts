@@ -1,6 +1,8 @@
 /** Bitswap messages and their bytes: the protocol buffers of all its versions. */
-import { FieldReader, fieldLength, varintLength, writeVarint } from "../dag/pb.ts";
+
 import { NodeError } from "../errors.ts";
+import { FieldReader, fieldLength } from "../wire/protobuf.ts";
+import { varintLength, writeVarint } from "../wire/varint.ts";
 
 /** Bytes of a message at most, as all implementations have it. */
 export const longestMessage = 4 * 1024 * 1024;

@@ -1,6 +1,6 @@
 /** What is said of files and directories. */
 import type { CID } from "multiformats/cid";
-import { mapAhead } from "../ahead.ts";
+import { mapAhead } from "../async/ahead.ts";
 import type { Blocks } from "../blocks/blocks.ts";
 import { dagPb, raw } from "../cid/codecs.ts";
 import { linksOf } from "../dag/links.ts";

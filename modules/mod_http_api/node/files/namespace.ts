@@ -6,12 +6,13 @@
  * calls that come while one is on its way to the disk share the next.
  */
 import type { CID } from "multiformats/cid";
+import { SharedLock } from "../async/lock.ts";
+import { Turns } from "../async/turns.ts";
 import { BlockBatch } from "../blocks/batch.ts";
 import type { Blocks, ReadOptions } from "../blocks/blocks.ts";
 import type { PbLink } from "../dag/pb.ts";
 import { nodeReader, type ReadBlock } from "../dag/reader.ts";
 import { NodeError } from "../errors.ts";
-import { SharedLock } from "../lock.ts";
 import type { NodeLog } from "../log.ts";
 import type { MetadataStore } from "../metadata/store.ts";
 import { type Built, type CidSettings, defaultCid } from "../unixfs/build.ts";
@@ -20,7 +21,6 @@ import type { Settle } from "./directory.ts";
 import { Folder, type Ground } from "./folder.ts";
 import { type Change, Journal } from "./journal.ts";
 import { lookupFolder } from "./lookup.ts";
-import { Turns } from "./turns.ts";
 
 /** Bytes of directories that are read before those without changes are let go. */
 const mostHeld = 64 * 1024 * 1024;

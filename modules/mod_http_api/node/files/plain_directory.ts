@@ -3,8 +3,9 @@
  * where it stands, so that a change costs a move of bytes and no decoding, however many entries there are.
  */
 import { dagPb } from "../cid/codecs.ts";
-import { decodeLink, decodePb, encodeLink, encodePb, FieldReader, type PbLink } from "../dag/pb.ts";
+import { decodeLink, decodePb, encodeLink, encodePb, type PbLink } from "../dag/pb.ts";
 import { type BlockSink, type Built, type CidSettings, cidOf } from "../unixfs/build.ts";
+import { FieldReader } from "../wire/protobuf.ts";
 import type { Directory } from "./directory.ts";
 
 const linkTag = 0x12;

@@ -4,7 +4,7 @@
  */
 import { dirname, isAbsolute, relative, resolve, sep } from "node:path";
 import type { CID } from "multiformats/cid";
-import { mapAhead } from "../ahead.ts";
+import { mapAhead } from "../async/ahead.ts";
 import type { Buffers } from "../blocks/buffers.ts";
 import type { Block, BlockStore, Place } from "../blocks/store.ts";
 import { matches } from "../cid/hashes.ts";

@@ -1,6 +1,8 @@
 /** What the filestore keeps of a block: where its bytes stand, in the reference's own form. */
-import { FieldReader, fieldLength, varintLength, writeVarint } from "../dag/pb.ts";
+
 import { NodeError } from "../errors.ts";
+import { FieldReader, fieldLength } from "../wire/protobuf.ts";
+import { varintLength, writeVarint } from "../wire/varint.ts";
 
 export interface Reference {
   /** Path below the root of the filestore, with `/`; or a URL. */

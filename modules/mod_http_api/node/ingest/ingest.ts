@@ -8,10 +8,10 @@
  */
 import { tmpdir } from "node:os";
 import type { CID } from "multiformats/cid";
+import type { Release, SharedLock } from "../async/lock.ts";
 import { BlockBatch } from "../blocks/batch.ts";
 import type { Blocks } from "../blocks/blocks.ts";
 import { requireAllowed } from "../cid/hashes.ts";
-import type { Release, SharedLock } from "../lock.ts";
 import type { Pins } from "../pins/pins.ts";
 import { type AddEntry, type AddEvent, type AddSettings, addTree } from "../unixfs/add.ts";
 import type { BlockSink } from "../unixfs/build.ts";

@@ -4,9 +4,11 @@ import { generateKeyPair, privateKeyToProtobuf } from "@libp2p/crypto/keys";
 import { peerIdFromMultihash } from "@libp2p/peer-id";
 import { create as createDigest } from "multiformats/hashes/digest";
 import { sha256 } from "../cid/hashes.ts";
-import { FieldReader, varintLength, writeVarint } from "../dag/pb.ts";
 import { NodeError } from "../errors.ts";
-import type { IdentityConfig, PeerId } from "../repo/identity.ts";
+import type { PeerId } from "../peer_id.ts";
+import type { IdentityConfig } from "../repo/identity.ts";
+import { FieldReader } from "../wire/protobuf.ts";
+import { varintLength, writeVarint } from "../wire/varint.ts";
 
 export interface Key {
   /** What stands in the file: the protobuf of the private key. */

@@ -1,12 +1,12 @@
 /** Keys by name, in the files that the reference keeps them in (network section 2, "Keys"). */
 import { mkdir, readdir, readFile, rename, rm } from "node:fs/promises";
 import { join } from "node:path";
-import { mapAhead } from "../ahead.ts";
+import { mapAhead } from "../async/ahead.ts";
 import { base32 } from "../cid/bases.ts";
 import { compareNames } from "../dag/pb.ts";
 import { NodeError } from "../errors.ts";
+import type { PeerId } from "../peer_id.ts";
 import { syncFolder, writeWhole } from "../repo/files.ts";
-import type { PeerId } from "../repo/identity.ts";
 import { decodeKey, generateKey, type Key, type KeyForm } from "./key.ts";
 
 export interface NamedKey {

@@ -1,5 +1,6 @@
 /** Another identity for the node (design 8.2): it takes effect at the next start. */
 import { NodeError } from "../errors.ts";
+import { decodeBase64 } from "../go/base64.ts";
 import type { ConfigFile } from "../repo/config.ts";
 import { decodeKey, generateKey, identityOf, type KeyForm } from "./key.ts";
 import { type Keystore, self } from "./keystore.ts";
@@ -40,7 +41,7 @@ async function keepOld(keys: Keystore, name: string, secret: string): Promise<vo
     if ((await keys.get(name)) !== undefined) {
       throw new NodeError("key by that name already exists, refusing to overwrite");
     }
-    await keys.import(name, decodeKey(Buffer.from(secret, "base64")).bytes);
+    await keys.import(name, decodeKey(decodeBase64(secret)).bytes);
   } catch (error) {
     throw new NodeError(`saving old key in keystore (${(error as Error).message})`, { cause: error });
   }

@@ -2,11 +2,11 @@
 import { cp, readdir, readFile, rm } from "node:fs/promises";
 import { dirname, join, resolve } from "node:path";
 import { writeLevels } from "../adopt/write.ts";
+import { SharedLock } from "../async/lock.ts";
 import { Blocks } from "../blocks/blocks.ts";
 import { NodeError } from "../errors.ts";
 import { Namespace } from "../files/namespace.ts";
 import { moveReferences } from "../filestore/move.ts";
-import { SharedLock } from "../lock.ts";
 import { NodeLog } from "../log.ts";
 import { parseDocument } from "../repo/config.ts";
 import { placesBelow, type StoreKind, storePlaces } from "../repo/datastore.ts";

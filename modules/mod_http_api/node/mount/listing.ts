@@ -1,5 +1,5 @@
 /** Open directories that are read on and on, and now and then from the start again. */
-import { mapAhead } from "../ahead.ts";
+import { mapAhead } from "../async/ahead.ts";
 import type { Listing } from "./fuse/file_system.ts";
 import type { DirectoryEntry } from "./fuse/wire.ts";
 

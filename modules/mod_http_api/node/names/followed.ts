@@ -1,10 +1,11 @@
 /** Names over publish and subscribe: whoever follows a name is told of its records (network section 3.6). */
+
+import { Queue } from "../async/queue.ts";
 import { NodeError } from "../errors.ts";
 import type { NodeLog } from "../log.ts";
-import { Queue } from "../queue.ts";
-import type { PeerId } from "../repo/identity.ts";
-import { checkRecord, compareRecords, isValidRecord } from "./check.ts";
-import { nameOfRecord, recordKey, recordTopic } from "./keys.ts";
+import { checkRecord, compareRecords, isValidRecord } from "../name_records/check.ts";
+import { nameOfRecord, recordKey, recordTopic } from "../name_records/keys.ts";
+import type { PeerId } from "../peer_id.ts";
 
 /** What of publish and subscribe names need. */
 export interface Messages {

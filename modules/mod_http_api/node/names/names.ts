@@ -5,21 +5,21 @@ import { decodeKey, type Key } from "../keys/key.ts";
 import { type Keystore, self } from "../keys/keystore.ts";
 import type { NodeLog } from "../log.ts";
 import type { MetadataStore } from "../metadata/store.ts";
+import { checkRecord, compareRecords, isValidRecord } from "../name_records/check.ts";
+import { recordKey } from "../name_records/keys.ts";
+import type { NameRecord } from "../name_records/record.ts";
+import { nextSequence, signRecord } from "../name_records/sign.ts";
+import { formatMoment, momentAfter } from "../name_records/time.ts";
 import { wholePath } from "../path/path.ts";
-import { type PeerId, parsePeerId } from "../repo/identity.ts";
+import { type PeerId, parsePeerId } from "../peer_id.ts";
 import type { Repo } from "../repo/repo.ts";
 import { NameCache } from "./cache.ts";
-import { checkRecord, compareRecords, isValidRecord } from "./check.ts";
 import { type Linked, type LinkOptions, recursionExceeded, resolveLink } from "./dnslink.ts";
 import type { FollowedNames } from "./followed.ts";
-import { recordKey } from "./keys.ts";
 import type { NameNetwork, Others } from "./others.ts";
 import { Published } from "./published.ts";
-import type { NameRecord } from "./record.ts";
 import { Republisher } from "./republisher.ts";
 import { type RecordOptions, type ResolveOptions, type ResolverParts, resolveName, unresolved } from "./resolver.ts";
-import { nextSequence, signRecord } from "./sign.ts";
-import { formatMoment, momentAfter } from "./time.ts";
 import { txtLookUp } from "./txt.ts";
 
 export interface NamesParts {

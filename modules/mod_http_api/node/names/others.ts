@@ -4,15 +4,15 @@ import type { Libp2p } from "@libp2p/interface";
 import { NodeError } from "../errors.ts";
 import type { Key } from "../keys/key.ts";
 import type { NodeLog } from "../log.ts";
+import { publicKeyKey, recordKey, recordPrefix, tellsKey } from "../name_records/keys.ts";
+import type { PeerId } from "../peer_id.ts";
 import type { Pubsub } from "../pubsub/pubsub.ts";
 import { routerOf } from "../pubsub/router.ts";
-import type { PeerId } from "../repo/identity.ts";
 import { notFoundText } from "../routing/events.ts";
 import { merge } from "../routing/merge.ts";
 import type { Routing } from "../routing/routing.ts";
 import { fetchOf } from "./fetching.ts";
 import { FollowedNames, type FollowedParts, type Verdict } from "./followed.ts";
-import { publicKeyKey, recordKey, recordPrefix, tellsKey } from "./keys.ts";
 import type { RecordOptions } from "./resolver.ts";
 
 /** What of the network names need. */

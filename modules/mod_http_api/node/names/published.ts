@@ -1,8 +1,8 @@
 /** The records that this node published last, on the disk. */
 import type { MetadataStore } from "../metadata/store.ts";
-import type { PeerId } from "../repo/identity.ts";
-import { publishedKey } from "./keys.ts";
-import { decodeRecord, type NameRecord } from "./record.ts";
+import { publishedKey } from "../name_records/keys.ts";
+import { decodeRecord, type NameRecord } from "../name_records/record.ts";
+import type { PeerId } from "../peer_id.ts";
 
 /** A record in both forms. */
 export interface Kept {

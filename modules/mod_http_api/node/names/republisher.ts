@@ -4,10 +4,10 @@ import { NodeError } from "../errors.ts";
 import { parseDuration } from "../go/duration.ts";
 import type { Key } from "../keys/key.ts";
 import type { NodeLog } from "../log.ts";
+import { signRecord } from "../name_records/sign.ts";
+import { formatMoment, momentAfter, parseMoment } from "../name_records/time.ts";
 import type { Repo } from "../repo/repo.ts";
 import type { Kept, Published } from "./published.ts";
-import { signRecord } from "./sign.ts";
-import { formatMoment, momentAfter, parseMoment } from "./time.ts";
 
 export interface RepublisherParts {
   readonly config: Repo["config"];

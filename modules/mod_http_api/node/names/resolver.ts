@@ -6,12 +6,12 @@ import { sha256 } from "../cid/hashes.ts";
 import { castCid, parseCid } from "../cid/text.ts";
 import { NodeError } from "../errors.ts";
 import { quote } from "../go/text.ts";
+import type { NameRecord } from "../name_records/record.ts";
+import { momentAfter, parseMoment } from "../name_records/time.ts";
 import { wholePath } from "../path/path.ts";
-import { type PeerId, parsePeerId } from "../repo/identity.ts";
+import { type PeerId, parsePeerId } from "../peer_id.ts";
 import type { NameCache } from "./cache.ts";
 import { isDomain, type Linked, type LookUpTxt, mostLinks, resolveLink } from "./dnslink.ts";
-import type { NameRecord } from "./record.ts";
-import { momentAfter, parseMoment } from "./time.ts";
 
 /** How the records of a name are looked for. */
 export interface RecordOptions {

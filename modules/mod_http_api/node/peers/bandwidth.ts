@@ -8,7 +8,7 @@ import type {
   Stream,
   TypedEventTarget,
 } from "@libp2p/interface";
-import type { PeerId } from "../repo/identity.ts";
+import type { PeerId } from "../peer_id.ts";
 
 /** Bytes, and bytes per second. */
 export interface BandwidthStats {

@@ -1,7 +1,7 @@
 /** Why a peer could not be reached, as the reference tells it: address by address. */
 import type { Transport } from "@libp2p/interface";
 import { NodeError } from "../errors.ts";
-import type { PeerId } from "../repo/identity.ts";
+import type { PeerId } from "../peer_id.ts";
 import { type Multiaddr, transportOf } from "./multiaddr.ts";
 
 /** What became of one address. */

@@ -60,6 +60,8 @@ export interface Host {
   listening(): readonly Multiaddr[];
   /** Tells others every address that is listened on, whether somebody has tried it from outside or not. */
   announceAll(): void;
+  /** Tells nobody anything any more: to be called before libp2p stops. */
+  hush(): void;
 }
 
 /** Inbound connections of one address in a second, and those that are being agreed upon. */
@@ -156,7 +158,22 @@ export async function createHost(parts: HostParts): Promise<Host> {
         addressManager.confirmObservedAddr(address, { type: "transport", ttl: year });
       }
     },
+    hush() {
+      silenced(own().addressManager, "_updatePeerStoreAddresses");
+      silenced(libp2p.services.identifyPush, "_push");
+    },
   };
+}
+
+/**
+ * What libp2p does a second after an address or a protocol has gone, also when all of them go because it stops: it would
+ * write into a store that is closed, and keep the process for two seconds.
+ */
+function silenced(component: object, method: string): void {
+  const late: unknown = Reflect.get(component, method);
+  if (typeof late !== "function") return;
+  if ("stop" in late && typeof late.stop === "function") late.stop();
+  Reflect.set(component, method, () => undefined);
 }
 
 const quiet: ComponentLogger = { forComponent: () => silence };

@@ -3,8 +3,8 @@ import type { Connection, Libp2p } from "@libp2p/interface";
 import { NodeError } from "../errors.ts";
 import { parseDuration } from "../go/duration.ts";
 import { quote } from "../go/text.ts";
+import type { PeerId } from "../peer_id.ts";
 import type { ConfigFile } from "../repo/config.ts";
-import type { PeerId } from "../repo/identity.ts";
 
 export interface Limits {
   /** Connections that are left when some are closed. */

@@ -10,7 +10,7 @@ import {
 } from "@multiformats/multiaddr";
 import { NodeError } from "../errors.ts";
 import { quote } from "../go/text.ts";
-import { type PeerId, parsePeerId } from "../repo/identity.ts";
+import { type PeerId, parsePeerId } from "../peer_id.ts";
 
 export type { Multiaddr };
 
@@ -115,6 +115,9 @@ export function splitPeer(address: Multiaddr): PeerAddress {
   if (last?.code !== CODE_P2P || last.value === undefined) throw new NodeError("invalid p2p multiaddr");
   return { id: parsePeerId(last.value), address: components.length === 0 ? undefined : multiaddr(components) };
 }
+
+/** From the text of an address with the id of its peer. @throws NodeError when it is none */
+export const parsePeerAddress = (text: string): PeerAddress => splitPeer(parseMultiaddr(text));
 
 /** Less the id at its end, if there is one. */
 export function transportOf(address: Multiaddr): Multiaddr {

@@ -2,12 +2,13 @@
 import type { Connection, Peer } from "@libp2p/interface";
 import type { Libp2p, ServiceFactoryMap } from "libp2p";
 import { agentVersion } from "../agent.ts";
+import { within } from "../async/within.ts";
 import { NodeError } from "../errors.ts";
 import type { NodeLog } from "../log.ts";
 import type { MetadataStore } from "../metadata/store.ts";
-import { type PeerId, type PublicKey, parsePeerId } from "../repo/identity.ts";
+import { type PeerId, parsePeerId } from "../peer_id.ts";
+import type { PublicKey } from "../repo/identity.ts";
 import type { Repo } from "../repo/repo.ts";
-import { within } from "../within.ts";
 import { autoNatProtocol } from "./autonat.ts";
 import type { Bandwidth } from "./bandwidth.ts";
 import { bootstrapAddresses } from "./bootstrap_list.ts";
@@ -17,7 +18,7 @@ import { createHost, type Host } from "./host.ts";
 import { Identified } from "./identified.ts";
 import { Bootstrapping, Peering } from "./keeping.ts";
 import { connectionLimits, Trimming } from "./limits.ts";
-import { type Multiaddr, parseMultiaddr, transportOf, withPeer } from "./multiaddr.ts";
+import { byPeer, type Multiaddr, type PeerAddress, parseMultiaddr, transportOf, withPeer } from "./multiaddr.ts";
 import { PeerBook } from "./peer_book.ts";
 import type { PingService } from "./ping.ts";
 
@@ -48,6 +49,8 @@ export type FindPeer = (id: PeerId, signal?: AbortSignal) => Promise<readonly Mu
 
 /** Milliseconds that the end of everything may take. */
 const stopWithin = 3000;
+/** Milliseconds that the dialling of those who are to be met may take. */
+const meetWithin = 60_000;
 /** What somebody asked to be connected to is worth, in the choice of what to close. */
 const askedFor = { "user-connect": { value: 100 } };
 
@@ -144,6 +147,7 @@ export class Peers {
   /** Ends within seconds, whatever the others do. */
   async stop(): Promise<void> {
     for (const keeper of this.#keepers) keeper.stop();
+    this.#host.hush();
     await within(stopWithin, Promise.resolve(this.libp2p.stop()));
     await this.#book.close();
   }
@@ -161,6 +165,11 @@ export class Peers {
   /** What others are told, without the id, in order. */
   announcedAddresses(): readonly Multiaddr[] {
     return inOrder(this.libp2p.getMultiaddrs().map(transportOf));
+  }
+
+  /** The same as others are to dial them: as text, with the id at the end of each. */
+  ownAddresses(): readonly string[] {
+    return this.announcedAddresses().map((address) => withPeer(address, this.id).toString());
   }
 
   /** Open ones, by the text of their address. */
@@ -194,6 +203,15 @@ export class Peers {
     const connection = open ?? (await this.#dial(id, addresses, signal));
     await this.#identified.of(connection);
     return connection;
+  }
+
+  /** Begins to connect to others, and does not wait for it; `missed` hears of everyone who is not reached. */
+  meet(others: readonly PeerAddress[], missed: (id: PeerId, reason: Error) => void): void {
+    const signal = AbortSignal.timeout(meetWithin);
+    for (const { id, addresses } of byPeer(others)) {
+      if (id.equals(this.id)) continue;
+      this.connect(id, addresses, signal).catch((error: Error) => missed(id, error));
+    }
   }
 
   async #dial(id: PeerId, given: readonly Multiaddr[], signal: AbortSignal | undefined): Promise<Connection> {

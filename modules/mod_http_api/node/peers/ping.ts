@@ -7,7 +7,7 @@ import { randomBytes } from "node:crypto";
 import { type Connection, type Stream, serviceCapabilities } from "@libp2p/interface";
 import type { Ping, PingComponents } from "@libp2p/ping";
 import { NodeError } from "../errors.ts";
-import type { PeerId } from "../repo/identity.ts";
+import type { PeerId } from "../peer_id.ts";
 
 export const pingProtocol = "/ipfs/ping/1.0.0";
 

@@ -1,12 +1,12 @@
 /** Pins: what must stay, kept in the metadata store (storage section 8, "Pins"). */
 import type { CID } from "multiformats/cid";
+import type { SharedLock } from "../async/lock.ts";
 import type { Blocks } from "../blocks/blocks.ts";
 import { CidSet } from "../cid/set.ts";
 import { parseCid } from "../cid/text.ts";
 import { nodeReader } from "../dag/reader.ts";
 import { walk } from "../dag/walk.ts";
 import { NodeError } from "../errors.ts";
-import type { SharedLock } from "../lock.ts";
 import type { MetadataStore, MetadataWriter } from "../metadata/store.ts";
 
 /** Kinds that are stored; `indirect` follows from the recursive ones. */

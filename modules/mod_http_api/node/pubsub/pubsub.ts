@@ -3,7 +3,7 @@ import type { GossipsubMessage, Message, SubscriptionChangeData } from "@libp2p/
 import type { Libp2p } from "libp2p";
 import { NodeError } from "../errors.ts";
 import type { NodeLog } from "../log.ts";
-import type { PeerId } from "../repo/identity.ts";
+import type { PeerId } from "../peer_id.ts";
 import { Inbound } from "./inbound.ts";
 import { Outbound } from "./outbound.ts";
 import { type Router, sequenceOf } from "./router.ts";

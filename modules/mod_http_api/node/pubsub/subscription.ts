@@ -1,5 +1,5 @@
 /** The messages of a topic for one reader. */
-import { Queue } from "../queue.ts";
+import { Queue } from "../async/queue.ts";
 import type { PubsubMessage } from "./pubsub.ts";
 
 /** Bytes and messages that may wait for a reader; beyond it those that have waited longest are dropped. */

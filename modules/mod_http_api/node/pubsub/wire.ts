@@ -1,6 +1,6 @@
 /** How much may be sent at once, and cutting what is more (network section 11). */
 import { RPC } from "@libp2p/gossipsub/message";
-import { varintLength, writeVarint } from "../dag/pb.ts";
+import { varintLength, writeVarint } from "../wire/varint.ts";
 
 /** Bytes of one RPC; nodes of the reference hang up on longer ones. */
 export const longestRpc = 2 ** 20;

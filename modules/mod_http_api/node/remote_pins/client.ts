@@ -1,7 +1,8 @@
 /** Speaks with one pinning service (network section 13). The key goes into one header, and nowhere else. */
+
+import { gather } from "../async/gather.ts";
 import { parseCid } from "../cid/text.ts";
 import { NodeError } from "../errors.ts";
-import { gather } from "../gather.ts";
 import { quote } from "../go/text.ts";
 import { parseJson } from "../repo/json.ts";
 import { webFailure } from "../web_failure.ts";
@@ -121,7 +122,7 @@ export class PinningClient {
     const url = `${this.#access.endpoint}/pins${path}${search}`;
     const verb = `${method.charAt(0)}${method.slice(1).toLowerCase()}`;
     const empty = (reason: string, cause?: unknown) =>
-      new NodeError(`empty response from remote pinning service: ${verb} ${quote(url)}: ${reason}`, { cause });
+      new NodeError(`empty response from remote pinning service: ${verb} ${quote(shown(url))}: ${reason}`, { cause });
     const headers: Record<string, string> = {
       accept: "application/json",
       "user-agent": "go-pinning-service-http-client",
@@ -197,6 +198,9 @@ const bodyOf = ({ cid, name = "", origins }: PinWish): object => ({
 });
 
 const pathOf = (requestId: string): string => `/${encodeURIComponent(requestId)}`;
+
+/** With stars for a password, as the reference writes it. */
+const shown = (url: string): string => url.replace(/^(\w+:\/\/[^/:@]*):[^/@]*@/, "$1:***@");
 
 /** Less user and password: `fetch` refuses them, and the header of the key would go before them. */
 function bare(url: string): URL {

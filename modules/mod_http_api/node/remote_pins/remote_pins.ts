@@ -5,7 +5,7 @@ import { parseCid } from "../cid/text.ts";
 import { NodeError } from "../errors.ts";
 import { quote } from "../go/text.ts";
 import type { NodeLog } from "../log.ts";
-import { byPeer, type Multiaddr, parseMultiaddr, splitPeer, withPeer } from "../peers/multiaddr.ts";
+import { type Multiaddr, parseMultiaddr, splitPeer } from "../peers/multiaddr.ts";
 import type { Peers } from "../peers/peers.ts";
 import type { Repo } from "../repo/repo.ts";
 import { type Fetch, PinningClient, type PinQuery, type PinWish } from "./client.ts";
@@ -14,8 +14,6 @@ import { isPinStatus, type PinStatusWord, pinStatuses, type RemotePin } from "./
 
 /** Milliseconds between two looks at a pin that is waited for. */
 const lookEvery = 500;
-/** Milliseconds that the dialling of delegates may take. */
-const dialWithin = 60_000;
 /** Bytes. */
 const longestName = 255;
 
@@ -99,21 +97,15 @@ export class RemotePins {
   /** The own addresses go along: there the blocks are. */
   async wish(cid: CID, name: string): Promise<PinWish> {
     const peers = await this.#parts.peers();
-    const origins = peers?.announcedAddresses().map((address) => withPeer(address, peers.id).toString()) ?? [];
-    return { cid: cid.toString(), name, origins };
+    return { cid: cid.toString(), name, origins: peers?.ownAddresses() ?? [] };
   }
 
   /** Begins to dial those who fetch a pin; whom it does not reach is told in the log. @throws NodeError */
   async meet({ delegates }: RemotePin): Promise<void> {
     const peers = await this.#parts.peers();
-    if (peers === undefined) return;
-    const signal = AbortSignal.timeout(dialWithin);
-    for (const { id, addresses } of byPeer(delegates.flatMap(parsed).map(splitPeer))) {
-      if (id.equals(peers.id)) continue;
-      peers.connect(id, addresses, signal).catch((error: Error) => {
-        this.#parts.log.write("core/commands", "error", `the delegate ${id} is not reached: ${error.message}`);
-      });
-    }
+    peers?.meet(delegates.flatMap(parsed).map(splitPeer), (id, { message }) =>
+      this.#parts.log.write("core/commands", "error", `the delegate ${id} is not reached: ${message}`),
+    );
   }
 
   async #pinned(client: PinningClient, requestId: string, signal: AbortSignal): Promise<RemotePin> {

@@ -5,7 +5,7 @@
 import { NodeError } from "../errors.ts";
 import { formatDuration, parseDuration } from "../go/duration.ts";
 import { quote } from "../go/text.ts";
-import { parsePeerId } from "./identity.ts";
+import { parsePeerId } from "../peer_id.ts";
 import { isObject, type JsonObject } from "./json.ts";
 
 /** Where in the document a value stands. */

@@ -1,8 +1,8 @@
 /** What is told of a search in the routing system, in the words of the reference (network section 7). */
 import type { PeerInfo } from "@libp2p/interface";
 import type { QueryEvent } from "@libp2p/kad-dht";
+import type { PeerId } from "../peer_id.ts";
 import { type Multiaddr, transportOf } from "../peers/multiaddr.ts";
-import type { PeerId } from "../repo/identity.ts";
 
 /** As numbered on the wire. */
 export const eventTypes = {

@@ -7,8 +7,8 @@ import {
   removePrivateAddressesMapper,
   removePublicAddressesMapper,
 } from "@libp2p/kad-dht";
+import type { PeerId } from "../peer_id.ts";
 import { transportOf } from "../peers/multiaddr.ts";
-import type { PeerId } from "../repo/identity.ts";
 import { type Records, TableRecords } from "./records.ts";
 import { selectors, validators } from "./validators.ts";
 

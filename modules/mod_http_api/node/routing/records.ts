@@ -7,7 +7,7 @@ import { base32 } from "multiformats/bases/base32";
 import { NodeError } from "../errors.ts";
 import { Behind } from "../metadata/behind.ts";
 import type { MetadataStore } from "../metadata/store.ts";
-import { type PeerId, parsePeerId } from "../repo/identity.ts";
+import { type PeerId, parsePeerId } from "../peer_id.ts";
 import { compare } from "./validators.ts";
 
 /** As the routing tables name their keys: `/provider/<multihash>/<peer>` and `/record/<key>`, in base32. */

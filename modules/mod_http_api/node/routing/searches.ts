@@ -1,7 +1,7 @@
 /** Searches over both tables, by the rules of the reference (network section 7): which is asked, and what comes of it. */
 import type { CID } from "multiformats/cid";
 import { NodeError } from "../errors.ts";
-import type { PeerId } from "../repo/identity.ts";
+import type { PeerId } from "../peer_id.ts";
 import {
   eventTypes,
   failed,

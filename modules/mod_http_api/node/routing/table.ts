@@ -2,7 +2,7 @@
 import { type Connection, type PeerDiscovery, peerDiscoverySymbol, type Startable } from "@libp2p/interface";
 import type { KadDHTComponents, QueryEvent } from "@libp2p/kad-dht";
 import type { CID } from "multiformats/cid";
-import type { PeerId } from "../repo/identity.ts";
+import type { PeerId } from "../peer_id.ts";
 import { type Deed, eventTypes, failed, nobodyText, type RoutingEvents, translate } from "./events.ts";
 import { createKademlia, type Kademlia, type TableName, type TableOptions } from "./kademlia.ts";
 import type { Records } from "./records.ts";

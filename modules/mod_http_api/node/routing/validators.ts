@@ -3,9 +3,9 @@ import type { SelectFn, Selectors, ValidateFn, Validators } from "@libp2p/kad-dh
 import { decode as decodeMultihash } from "multiformats/hashes/digest";
 import { NodeError } from "../errors.ts";
 import { peerIdOf } from "../keys/key.ts";
-import { checkRecord, compareRecords } from "../names/check.ts";
-import { nameOfRecord } from "../names/keys.ts";
-import { longestRecord } from "../names/record.ts";
+import { checkRecord, compareRecords } from "../name_records/check.ts";
+import { nameOfRecord } from "../name_records/keys.ts";
+import { longestRecord } from "../name_records/record.ts";
 
 interface Kind {
   /** @throws NodeError with the reference's text */

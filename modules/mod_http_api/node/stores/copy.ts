@@ -1,12 +1,12 @@
 /** Copies what the stores of one repo hold into other stores. Done again, it copies what is missing. */
 import { access } from "node:fs/promises";
 import type { CID } from "multiformats/cid";
-import { mapAhead } from "../ahead.ts";
+import { mapAhead } from "../async/ahead.ts";
+import { pages } from "../async/pages.ts";
 import { BlockBatch } from "../blocks/batch.ts";
 import type { BlockStore } from "../blocks/store.ts";
 import { failure } from "../errors.ts";
 import type { MetadataStore } from "../metadata/store.ts";
-import { pages } from "../pages.ts";
 import type { StorePlaces } from "../repo/datastore.ts";
 import { type Notice, openBlocks, openMetadata, type Stores, takeOver } from "./engines.ts";
 

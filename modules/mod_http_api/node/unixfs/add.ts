@@ -1,6 +1,6 @@
 /** Adding trees of files: the events that the reference sends, in its order (storage section 3, "add"). */
 import { tmpdir } from "node:os";
-import { gather } from "../gather.ts";
+import { gather } from "../async/gather.ts";
 import type { BlockSink, Built } from "./build.ts";
 import { type FileSettings, importFile, importSymlink } from "./import_file.ts";
 import { Tree } from "./tree.ts";

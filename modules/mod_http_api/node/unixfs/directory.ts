@@ -1,7 +1,8 @@
 /** Directories from their entries. */
 import { dagPb } from "../cid/codecs.ts";
-import { compareNames, encodeLink, type PbLink, writeField } from "../dag/pb.ts";
+import { compareNames, encodeLink, type PbLink } from "../dag/pb.ts";
 import { NodeError } from "../errors.ts";
+import { writeField } from "../wire/protobuf.ts";
 import { type BlockSink, type Built, type CidSettings, cidOf } from "./build.ts";
 import { encodeUnixfs } from "./format.ts";
 import { ShardBuilder, shardPath } from "./shard.ts";

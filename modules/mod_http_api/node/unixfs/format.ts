@@ -1,6 +1,8 @@
 /** The UnixFS message inside dag-pb nodes (storage section 2, "UnixFS data"). */
-import { FieldReader, fieldLength, varintLength, writeField, writeVarint } from "../dag/pb.ts";
+
 import { NodeError } from "../errors.ts";
+import { FieldReader, fieldLength, writeField } from "../wire/protobuf.ts";
+import { varintLength, writeVarint } from "../wire/varint.ts";
 
 export const unixfsTypes = ["Raw", "Directory", "File", "Metadata", "Symlink", "HAMTShard"] as const;
 export type UnixfsType = (typeof unixfsTypes)[number];

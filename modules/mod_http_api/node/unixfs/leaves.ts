@@ -1,6 +1,6 @@
 /** The bytes of a file, cut into leaves: framed and hashed where they were received, in order, several at a time. */
 import { dagPb, raw } from "../cid/codecs.ts";
-import { varintLength, writeVarint } from "../dag/pb.ts";
+import { varintLength, writeVarint } from "../wire/varint.ts";
 import { type BlockSink, type Built, type CidSettings, cidOf } from "./build.ts";
 import type { Chunker } from "./chunk/chunker.ts";
 import { unixfsTypes } from "./format.ts";

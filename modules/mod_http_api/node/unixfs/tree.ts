@@ -1,7 +1,7 @@
 /** Directories that are being added: what lies in them until they are built. */
 import { CID } from "multiformats/cid";
-import { varintLength, writeVarint } from "../dag/pb.ts";
 import { type Form, Spill } from "../spill.ts";
+import { varintLength, writeVarint } from "../wire/varint.ts";
 import type { BlockSink, Built } from "./build.ts";
 import { buildOrdered, type DirectorySettings, duplicateEntry, entryKey } from "./directory.ts";
 

@@ -8,7 +8,7 @@ import { peerIdFromPrivateKey } from "@libp2p/peer-id";
 import { createNode } from "../../../../modules/mod_http_api/node/index.ts";
 import { generateKey } from "../../../../modules/mod_http_api/node/keys/key.ts";
 import { Keystore } from "../../../../modules/mod_http_api/node/keys/keystore.ts";
-import { peerIdEncoder } from "../../../../modules/mod_http_api/node/repo/identity.ts";
+import { peerIdEncoder } from "../../../../modules/mod_http_api/node/peer_id.ts";
 import { type RpcHost, startRpc } from "./support.ts";
 
 let host: RpcHost;

@@ -61,7 +61,7 @@ test("a node that is closed while it goes online leaves nothing open", async () 
   await (await open("hasty")).close();
 });
 
-test("a process ends by itself when its nodes are closed", async () => {
+test("a process ends by itself, and at once, when its nodes are closed", async () => {
   const program = join(folder, "two.ts");
   const index = fileURLToPath(new URL("../../../../modules/mod_http_api/node/index.ts", import.meta.url));
   await writeFile(
@@ -72,7 +72,7 @@ await Promise.all([a.goOnline(), b.goOnline()]);
 const [one, two] = await Promise.all([a.network(), b.network()]);
 await one.peers.connect(two.peers.id, two.peers.listenAddresses());
 await Promise.all([a.close(), b.close()]);
-const open = process.getActiveResourcesInfo().filter((name) => /TCP|UDP/.test(name));
+const open = process.getActiveResourcesInfo().filter((name) => /TCP|UDP|Timeout/.test(name));
 console.log(JSON.stringify(open));
 `,
   );

@@ -2,10 +2,10 @@ import { mkdir, open, opendir, readdir, readFile, rm, stat } from "node:fs/promi
 import { join } from "node:path";
 import { setImmediate as nextTurn } from "node:timers/promises";
 import type { CID } from "multiformats/cid";
-import { mapAhead } from "../../ahead.ts";
+import { mapAhead } from "../../async/ahead.ts";
+import { SharedLock } from "../../async/lock.ts";
 import { matches } from "../../cid/hashes.ts";
 import { failure, NodeError } from "../../errors.ts";
-import { SharedLock } from "../../lock.ts";
 import { writeWhole } from "../../repo/files.ts";
 import { Buffers } from "../buffers.ts";
 import type { Block, BlockStore } from "../store.ts";

@@ -1,7 +1,7 @@
 /** How many bytes the files take, as go-ipfs keeps count of it: in a file, so that they need not be added up again. */
 import { readdir, readFile, stat } from "node:fs/promises";
 import { join } from "node:path";
-import { mapAhead } from "../../ahead.ts";
+import { mapAhead } from "../../async/ahead.ts";
 import { writeWhole } from "../../repo/files.ts";
 import { usageFile } from "./layout.ts";
 

@@ -1,6 +1,6 @@
 /** Blocks on their way into their files: many files and folders share a flush. */
 import { join } from "node:path";
-import { mapAhead } from "../../ahead.ts";
+import { mapAhead } from "../../async/ahead.ts";
 import { failure, NodeError } from "../../errors.ts";
 import { freshName } from "../../repo/files.ts";
 import type { FlatfsFs } from "./files.ts";

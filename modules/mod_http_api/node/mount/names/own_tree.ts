@@ -8,7 +8,7 @@ import type { NamedKey } from "../../keys/keystore.ts";
 import { roomOf } from "../../metadata/room.ts";
 import type { MetadataStore } from "../../metadata/store.ts";
 import type { Names } from "../../names/names.ts";
-import type { PeerId } from "../../repo/identity.ts";
+import type { PeerId } from "../../peer_id.ts";
 import { Publisher } from "./publisher.ts";
 
 /** Where trees are kept, each below the text of its key's identifier. */

@@ -6,11 +6,11 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
 import { fileURLToPath } from "node:url";
+import { gather } from "../../../../../modules/mod_http_api/node/async/gather.ts";
 import { entriesIn } from "../../../../../modules/mod_http_api/node/files/list.ts";
 import { cidAt } from "../../../../../modules/mod_http_api/node/files/operations.ts";
 import { namespacePath } from "../../../../../modules/mod_http_api/node/files/path.ts";
 import { fileAt } from "../../../../../modules/mod_http_api/node/files/write_file.ts";
-import { gather } from "../../../../../modules/mod_http_api/node/gather.ts";
 import { createNode } from "../../../../../modules/mod_http_api/node/index.ts";
 import { readFile } from "../../../../../modules/mod_http_api/node/unixfs/read.ts";
 

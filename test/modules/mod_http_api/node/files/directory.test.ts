@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { CID } from "multiformats/cid";
 import { sha256 } from "../../../../../modules/mod_http_api/node/cid/hashes.ts";
-import { encodePb, type PbLink, writeField } from "../../../../../modules/mod_http_api/node/dag/pb.ts";
+import { encodePb, type PbLink } from "../../../../../modules/mod_http_api/node/dag/pb.ts";
 import type { Directory, Settle } from "../../../../../modules/mod_http_api/node/files/directory.ts";
 import { PlainDirectory } from "../../../../../modules/mod_http_api/node/files/plain_directory.ts";
 import { ShardedDirectory } from "../../../../../modules/mod_http_api/node/files/sharded_directory.ts";
@@ -10,6 +10,7 @@ import { type Built, cidOf, defaultCid } from "../../../../../modules/mod_http_a
 import { buildDirectory } from "../../../../../modules/mod_http_api/node/unixfs/directory.ts";
 import { encodeUnixfs } from "../../../../../modules/mod_http_api/node/unixfs/format.ts";
 import { type TreeNode, treeNode } from "../../../../../modules/mod_http_api/node/unixfs/node.ts";
+import { writeField } from "../../../../../modules/mod_http_api/node/wire/protobuf.ts";
 
 const empty = encodePb({ data: encodeUnixfs({ type: "Directory" }), links: [] });
 

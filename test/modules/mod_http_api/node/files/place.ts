@@ -1,5 +1,7 @@
 /** A namespace of its own in memory, and its commands in few words. */
 import type { CID } from "multiformats/cid";
+import { gather } from "../../../../../modules/mod_http_api/node/async/gather.ts";
+import { SharedLock } from "../../../../../modules/mod_http_api/node/async/lock.ts";
 import { Blocks } from "../../../../../modules/mod_http_api/node/blocks/blocks.ts";
 import { memoryBlocks } from "../../../../../modules/mod_http_api/node/blocks/memory.ts";
 import type { BlockStore } from "../../../../../modules/mod_http_api/node/blocks/store.ts";
@@ -9,8 +11,6 @@ import * as operations from "../../../../../modules/mod_http_api/node/files/oper
 import { nameOf, namespacePath } from "../../../../../modules/mod_http_api/node/files/path.ts";
 import { type CidOptions, cidSettings } from "../../../../../modules/mod_http_api/node/files/settings.ts";
 import { fileAt, type WriteOptions, writeFile } from "../../../../../modules/mod_http_api/node/files/write_file.ts";
-import { gather } from "../../../../../modules/mod_http_api/node/gather.ts";
-import { SharedLock } from "../../../../../modules/mod_http_api/node/lock.ts";
 import { NodeLog } from "../../../../../modules/mod_http_api/node/log.ts";
 import { memoryMetadata } from "../../../../../modules/mod_http_api/node/metadata/memory.ts";
 import type { MetadataStore } from "../../../../../modules/mod_http_api/node/metadata/store.ts";

@@ -1,10 +1,10 @@
 /** A place to add to, in memory, whose disk answers when the test says so. */
 import { tmpdir } from "node:os";
+import { SharedLock } from "../../../../../modules/mod_http_api/node/async/lock.ts";
 import { Blocks } from "../../../../../modules/mod_http_api/node/blocks/blocks.ts";
 import { memoryBlocks } from "../../../../../modules/mod_http_api/node/blocks/memory.ts";
 import { ingest, type Vault } from "../../../../../modules/mod_http_api/node/ingest/ingest.ts";
 import { type AddOptions, addSettings } from "../../../../../modules/mod_http_api/node/ingest/settings.ts";
-import { SharedLock } from "../../../../../modules/mod_http_api/node/lock.ts";
 import { memoryMetadata } from "../../../../../modules/mod_http_api/node/metadata/memory.ts";
 import { Pins } from "../../../../../modules/mod_http_api/node/pins/pins.ts";
 import type { AddEntry, AddEvent } from "../../../../../modules/mod_http_api/node/unixfs/add.ts";

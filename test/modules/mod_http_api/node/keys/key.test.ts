@@ -4,7 +4,7 @@ import { test } from "node:test";
 import { generateKeyPair, privateKeyFromProtobuf, privateKeyToProtobuf } from "@libp2p/crypto/keys";
 import { peerIdFromPrivateKey } from "@libp2p/peer-id";
 import { decodeKey, generateKey } from "../../../../../modules/mod_http_api/node/keys/key.ts";
-import { peerIdEncoder } from "../../../../../modules/mod_http_api/node/repo/identity.ts";
+import { peerIdEncoder } from "../../../../../modules/mod_http_api/node/peer_id.ts";
 
 interface KnownKey {
   readonly name: string;

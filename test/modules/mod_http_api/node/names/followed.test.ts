@@ -1,12 +1,12 @@
 import assert from "node:assert/strict";
 import { type TestContext, test } from "node:test";
+import { Queue } from "../../../../../modules/mod_http_api/node/async/queue.ts";
 import { generateKey } from "../../../../../modules/mod_http_api/node/keys/key.ts";
 import { NodeLog } from "../../../../../modules/mod_http_api/node/log.ts";
+import { recordTopic } from "../../../../../modules/mod_http_api/node/name_records/keys.ts";
+import { signRecord } from "../../../../../modules/mod_http_api/node/name_records/sign.ts";
+import { formatMoment, momentAfter } from "../../../../../modules/mod_http_api/node/name_records/time.ts";
 import { FollowedNames, type FollowedParts } from "../../../../../modules/mod_http_api/node/names/followed.ts";
-import { recordTopic } from "../../../../../modules/mod_http_api/node/names/keys.ts";
-import { signRecord } from "../../../../../modules/mod_http_api/node/names/sign.ts";
-import { formatMoment, momentAfter } from "../../../../../modules/mod_http_api/node/names/time.ts";
-import { Queue } from "../../../../../modules/mod_http_api/node/queue.ts";
 
 const never = new AbortController().signal;
 

@@ -5,12 +5,12 @@ import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { createNode, type Node } from "modhost/node";
 import { decodeKey, generateKey } from "../../../../../modules/mod_http_api/node/keys/key.ts";
-import { publishedKey } from "../../../../../modules/mod_http_api/node/names/keys.ts";
-import { decodeRecord, encodeRecord } from "../../../../../modules/mod_http_api/node/names/record.ts";
+import { publishedKey } from "../../../../../modules/mod_http_api/node/name_records/keys.ts";
+import { decodeRecord, encodeRecord } from "../../../../../modules/mod_http_api/node/name_records/record.ts";
+import { signRecord } from "../../../../../modules/mod_http_api/node/name_records/sign.ts";
+import { formatMoment, momentAfter } from "../../../../../modules/mod_http_api/node/name_records/time.ts";
 import { resolveName } from "../../../../../modules/mod_http_api/node/names/resolver.ts";
-import { signRecord } from "../../../../../modules/mod_http_api/node/names/sign.ts";
-import { formatMoment, momentAfter } from "../../../../../modules/mod_http_api/node/names/time.ts";
-import type { PeerId } from "../../../../../modules/mod_http_api/node/repo/identity.ts";
+import type { PeerId } from "../../../../../modules/mod_http_api/node/peer_id.ts";
 
 const empty = "/ipfs/QmUNLLsPACCz1vLxQVkXqqLX5R1X345qqfHbsf67hvA3Nn";
 const nobody = "12D3KooWGC6TvWhfapngX6wvJHMYvKpDMXPb3ZnCZ6dMoaMtimQ5";

@@ -1,12 +1,12 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { generateKey, type Key } from "../../../../../modules/mod_http_api/node/keys/key.ts";
+import { recordKey, recordTopic } from "../../../../../modules/mod_http_api/node/name_records/keys.ts";
+import { decodeRecord, encodeRecord } from "../../../../../modules/mod_http_api/node/name_records/record.ts";
+import { signRecord } from "../../../../../modules/mod_http_api/node/name_records/sign.ts";
+import { formatMoment, momentAfter } from "../../../../../modules/mod_http_api/node/name_records/time.ts";
 import { fetchOf } from "../../../../../modules/mod_http_api/node/names/fetching.ts";
 import type { FollowedNames } from "../../../../../modules/mod_http_api/node/names/followed.ts";
-import { recordKey, recordTopic } from "../../../../../modules/mod_http_api/node/names/keys.ts";
-import { decodeRecord, encodeRecord } from "../../../../../modules/mod_http_api/node/names/record.ts";
-import { signRecord } from "../../../../../modules/mod_http_api/node/names/sign.ts";
-import { formatMoment, momentAfter } from "../../../../../modules/mod_http_api/node/names/time.ts";
 import type { Pubsub } from "../../../../../modules/mod_http_api/node/pubsub/pubsub.ts";
 import { meet, type NodeSetup, type RoutingNode, soon, startNode, until } from "../routing/support.ts";
 

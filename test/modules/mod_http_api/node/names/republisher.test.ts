@@ -3,12 +3,12 @@ import { type TestContext, test } from "node:test";
 import { generateKey, type Key } from "../../../../../modules/mod_http_api/node/keys/key.ts";
 import { NodeLog } from "../../../../../modules/mod_http_api/node/log.ts";
 import { memoryMetadata } from "../../../../../modules/mod_http_api/node/metadata/memory.ts";
-import { checkRecord } from "../../../../../modules/mod_http_api/node/names/check.ts";
+import { checkRecord } from "../../../../../modules/mod_http_api/node/name_records/check.ts";
+import { decodeRecord } from "../../../../../modules/mod_http_api/node/name_records/record.ts";
+import { signRecord } from "../../../../../modules/mod_http_api/node/name_records/sign.ts";
+import { formatMoment, momentAfter, parseMoment } from "../../../../../modules/mod_http_api/node/name_records/time.ts";
 import { Published } from "../../../../../modules/mod_http_api/node/names/published.ts";
-import { decodeRecord } from "../../../../../modules/mod_http_api/node/names/record.ts";
 import { Republisher } from "../../../../../modules/mod_http_api/node/names/republisher.ts";
-import { signRecord } from "../../../../../modules/mod_http_api/node/names/sign.ts";
-import { formatMoment, momentAfter, parseMoment } from "../../../../../modules/mod_http_api/node/names/time.ts";
 
 const minute = 60_000;
 const hour = 60 * minute;

@@ -3,8 +3,8 @@ import { createServer } from "node:net";
 import { test } from "node:test";
 import type { IdentifyResult } from "@libp2p/interface";
 import { agentVersion } from "../../../../../modules/mod_http_api/node/agent.ts";
+import { parsePeerId } from "../../../../../modules/mod_http_api/node/peer_id.ts";
 import { parseMultiaddr } from "../../../../../modules/mod_http_api/node/peers/multiaddr.ts";
-import { parsePeerId } from "../../../../../modules/mod_http_api/node/repo/identity.ts";
 import { connectTo, next, startPeer, startStranger } from "./support.ts";
 
 const nobody = parsePeerId("12D3KooWGC6TvWhfapngX6wvJHMYvKpDMXPb3ZnCZ6dMoaMtimQ5");

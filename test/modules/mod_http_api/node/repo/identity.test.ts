@@ -2,13 +2,8 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { generateKeyPair, privateKeyToProtobuf } from "@libp2p/crypto/keys";
 import { peerIdFromPrivateKey } from "@libp2p/peer-id";
-import {
-  createIdentity,
-  parsePeerId,
-  peerIdEncoder,
-  publicKeyText,
-  readIdentity,
-} from "../../../../../modules/mod_http_api/node/repo/identity.ts";
+import { parsePeerId, peerIdEncoder } from "../../../../../modules/mod_http_api/node/peer_id.ts";
+import { createIdentity, publicKeyText, readIdentity } from "../../../../../modules/mod_http_api/node/repo/identity.ts";
 
 /** Made by the reference. */
 const recorded = {

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { generateKey } from "../../../../../modules/mod_http_api/node/keys/key.ts";
-import { publicKeyKey } from "../../../../../modules/mod_http_api/node/names/keys.ts";
+import { publicKeyKey } from "../../../../../modules/mod_http_api/node/name_records/keys.ts";
 import {
   add,
   known,

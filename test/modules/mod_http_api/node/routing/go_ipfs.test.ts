@@ -2,11 +2,11 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { CID } from "multiformats/cid";
 import { generateKey } from "../../../../../modules/mod_http_api/node/keys/key.ts";
-import { recordKey } from "../../../../../modules/mod_http_api/node/names/keys.ts";
-import { signRecord } from "../../../../../modules/mod_http_api/node/names/sign.ts";
-import { formatMoment, momentAfter } from "../../../../../modules/mod_http_api/node/names/time.ts";
+import { recordKey } from "../../../../../modules/mod_http_api/node/name_records/keys.ts";
+import { signRecord } from "../../../../../modules/mod_http_api/node/name_records/sign.ts";
+import { formatMoment, momentAfter } from "../../../../../modules/mod_http_api/node/name_records/time.ts";
+import { parsePeerId } from "../../../../../modules/mod_http_api/node/peer_id.ts";
 import { parseMultiaddr, splitPeer } from "../../../../../modules/mod_http_api/node/peers/multiaddr.ts";
-import { parsePeerId } from "../../../../../modules/mod_http_api/node/repo/identity.ts";
 import { GoIpfs, withoutGoIpfs } from "../../../../support/go_ipfs.ts";
 import { add, known, outcome, providersIn, type RoutingNode, soon, startNode, until } from "./support.ts";
 

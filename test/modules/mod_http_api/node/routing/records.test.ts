@@ -4,10 +4,10 @@ import { Record } from "@libp2p/kad-dht";
 import { Key } from "interface-datastore";
 import { generateKey } from "../../../../../modules/mod_http_api/node/keys/key.ts";
 import { memoryMetadata } from "../../../../../modules/mod_http_api/node/metadata/memory.ts";
-import { recordKey } from "../../../../../modules/mod_http_api/node/names/keys.ts";
-import { signRecord } from "../../../../../modules/mod_http_api/node/names/sign.ts";
-import { formatMoment, momentAfter } from "../../../../../modules/mod_http_api/node/names/time.ts";
-import { parsePeerId } from "../../../../../modules/mod_http_api/node/repo/identity.ts";
+import { recordKey } from "../../../../../modules/mod_http_api/node/name_records/keys.ts";
+import { signRecord } from "../../../../../modules/mod_http_api/node/name_records/sign.ts";
+import { formatMoment, momentAfter } from "../../../../../modules/mod_http_api/node/name_records/time.ts";
+import { parsePeerId } from "../../../../../modules/mod_http_api/node/peer_id.ts";
 import { Records, TableRecords, valueName } from "../../../../../modules/mod_http_api/node/routing/records.ts";
 
 const self = parsePeerId("12D3KooWGC6TvWhfapngX6wvJHMYvKpDMXPb3ZnCZ6dMoaMtimQ5");

@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { generateKey } from "../../../../../modules/mod_http_api/node/keys/key.ts";
-import { publicKeyKey } from "../../../../../modules/mod_http_api/node/names/keys.ts";
+import { publicKeyKey } from "../../../../../modules/mod_http_api/node/name_records/keys.ts";
 import { add, known, meet, outcome, providersIn, soon, startNode, until } from "./support.ts";
 
 let folder: string;

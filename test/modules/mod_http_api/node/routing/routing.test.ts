@@ -2,10 +2,10 @@ import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { CID } from "multiformats/cid";
 import { generateKey } from "../../../../../modules/mod_http_api/node/keys/key.ts";
-import { publicKeyKey, recordKey } from "../../../../../modules/mod_http_api/node/names/keys.ts";
-import { signRecord } from "../../../../../modules/mod_http_api/node/names/sign.ts";
-import { formatMoment, momentAfter } from "../../../../../modules/mod_http_api/node/names/time.ts";
-import { parsePeerId } from "../../../../../modules/mod_http_api/node/repo/identity.ts";
+import { publicKeyKey, recordKey } from "../../../../../modules/mod_http_api/node/name_records/keys.ts";
+import { signRecord } from "../../../../../modules/mod_http_api/node/name_records/sign.ts";
+import { formatMoment, momentAfter } from "../../../../../modules/mod_http_api/node/name_records/time.ts";
+import { parsePeerId } from "../../../../../modules/mod_http_api/node/peer_id.ts";
 import { eventTypes } from "../../../../../modules/mod_http_api/node/routing/events.ts";
 import { add, known, meet, ofType, outcome, providersIn, type RoutingNode, soon, startNode, until } from "./support.ts";
 

@@ -19,7 +19,7 @@ import {
   type NodeOptions,
 } from "../../../../../modules/mod_http_api/node/index.ts";
 import type { Network } from "../../../../../modules/mod_http_api/node/network.ts";
-import type { PeerId } from "../../../../../modules/mod_http_api/node/repo/identity.ts";
+import type { PeerId } from "../../../../../modules/mod_http_api/node/peer_id.ts";
 import { eventTypes, type RoutingEvent } from "../../../../../modules/mod_http_api/node/routing/events.ts";
 import { selectors, validators } from "../../../../../modules/mod_http_api/node/routing/validators.ts";
 

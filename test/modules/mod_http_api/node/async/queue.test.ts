@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { setImmediate as nextTurn } from "node:timers/promises";
-import { Queue } from "../../../../modules/mod_http_api/node/queue.ts";
+import { Queue } from "../../../../../modules/mod_http_api/node/async/queue.ts";
 
 test("what is put is read in order, before and after the reader came", async () => {
   const queue = new Queue<number>();

@@ -1,5 +1,5 @@
 /** One at a time by name, in the order in which they came. */
-import { type Release, SharedLock } from "../lock.ts";
+import { type Release, SharedLock } from "./lock.ts";
 
 export class Turns {
   readonly #places = new Map<string, { readonly lock: SharedLock; users: number }>();

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { SharedLock } from "../../../../modules/mod_http_api/node/lock.ts";
+import { SharedLock } from "../../../../../modules/mod_http_api/node/async/lock.ts";
 
 /** Whether a promise has come to its end by now. */
 async function settled(promise: Promise<unknown>): Promise<boolean> {

@@ -2,17 +2,17 @@ import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { test } from "node:test";
 import { decodeKey, generateKey } from "../../../../../modules/mod_http_api/node/keys/key.ts";
-import { checkRecord, compareRecords } from "../../../../../modules/mod_http_api/node/names/check.ts";
+import { checkRecord, compareRecords } from "../../../../../modules/mod_http_api/node/name_records/check.ts";
 import {
   publicKeyKey,
   publishedKey,
   recordKey,
   recordTopic,
-} from "../../../../../modules/mod_http_api/node/names/keys.ts";
-import { claimData, decodeRecord, encodeRecord } from "../../../../../modules/mod_http_api/node/names/record.ts";
-import { nextSequence, signRecord } from "../../../../../modules/mod_http_api/node/names/sign.ts";
-import { formatMoment, momentAfter, parseMoment } from "../../../../../modules/mod_http_api/node/names/time.ts";
-import { parsePeerId } from "../../../../../modules/mod_http_api/node/repo/identity.ts";
+} from "../../../../../modules/mod_http_api/node/name_records/keys.ts";
+import { claimData, decodeRecord, encodeRecord } from "../../../../../modules/mod_http_api/node/name_records/record.ts";
+import { nextSequence, signRecord } from "../../../../../modules/mod_http_api/node/name_records/sign.ts";
+import { formatMoment, momentAfter, parseMoment } from "../../../../../modules/mod_http_api/node/name_records/time.ts";
+import { parsePeerId } from "../../../../../modules/mod_http_api/node/peer_id.ts";
 
 type Case = Readonly<Record<string, string>>;
 

@@ -3,7 +3,7 @@ import { peerIdFromMultihash } from "@libp2p/peer-id";
 import { base32upper } from "multiformats/bases/base32";
 import { decode as decodeMultihash } from "multiformats/hashes/digest";
 import { NodeError } from "../errors.ts";
-import type { PeerId } from "../repo/identity.ts";
+import type { PeerId } from "../peer_id.ts";
 
 /** What keys of records begin with. */
 export const recordPrefix = "/ipns/";

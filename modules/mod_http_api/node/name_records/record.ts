@@ -1,7 +1,8 @@
 /** Name records on the wire (network section 3.2): a protobuf message, with the same again as CBOR that version 2 signs. */
 import { encodeCbor, type Value } from "../dag/cbor/value.ts";
-import { FieldReader, fieldLength, writeVarint } from "../dag/pb.ts";
 import { NodeError } from "../errors.ts";
+import { FieldReader, fieldLength } from "../wire/protobuf.ts";
+import { writeVarint } from "../wire/varint.ts";
 
 /** What a record says. */
 export interface NameClaim {

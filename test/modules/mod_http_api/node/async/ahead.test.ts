@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { setImmediate as nextTurn } from "node:timers/promises";
-import { mapAhead } from "../../../../modules/mod_http_api/node/ahead.ts";
+import { mapAhead } from "../../../../../modules/mod_http_api/node/async/ahead.ts";
 
 /** Work that ends when the test says so. */
 class Bench {

@@ -3,7 +3,7 @@ import { decodeCbor, member, type Value } from "../dag/cbor/value.ts";
 import { NodeError } from "../errors.ts";
 import { peerIdOf } from "../keys/key.ts";
 import { isSignedBy } from "../keys/signing.ts";
-import type { PeerId } from "../repo/identity.ts";
+import type { PeerId } from "../peer_id.ts";
 import { tellsKey } from "./keys.ts";
 import { decodeRecord, type NameRecord, signedByV1, signedByV2 } from "./record.ts";
 import { momentAfter, parseMoment } from "./time.ts";
