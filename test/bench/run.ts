@@ -1,5 +1,6 @@
 import { parseArgs } from "node:util";
 import { benchHost } from "./host.ts";
+import { benchMount } from "./mount.ts";
 import { benchNode } from "./node.ts";
 
 interface Options {
@@ -10,7 +11,11 @@ interface Options {
   only?: string;
 }
 
-const benches: Record<string, (options: Options) => Promise<void>> = { host: benchHost, node: benchNode };
+const benches: Record<string, (options: Options) => Promise<void>> = {
+  host: benchHost,
+  node: benchNode,
+  mount: benchMount,
+};
 
 const { positionals, values } = parseArgs({
   allowPositionals: true,

@@ -17,6 +17,7 @@ import {
   providesFor,
   treeCrosses,
 } from "../network/meeting.ts";
+import { pinsRemotely } from "../network/remote_pins.ts";
 import { Report, untilRight } from "../network/report.ts";
 import { Rpc } from "../network/rpc.ts";
 import { allowTunnels, tunnels } from "../network/tunnels.ts";
@@ -26,10 +27,16 @@ import { RpcServer } from "../support/rpc_server.ts";
 const { values: given } = parseArgs({ options: { size: { type: "string", default: "100" } } });
 const size = Number(given.size) * 2 ** 20;
 
+const token = "a-token-of-anna";
+/** Who pins for others. */
+const pinning = {
+  MODHOST_MODULES_ENABLED: "http,http_errors,http_health,http_api,http_pinning",
+  MODHOST_PINNING_TOKENS: JSON.stringify([token]),
+};
 /** ben hears of names by the routing table alone, and speaks the other form of messages in his RPC. */
 const people = [
   ["anna", {}],
-  ["ben", { MODHOST_API_NAMESYS_PUBSUB: "false", MODHOST_API_PUBSUB_WIRE: "multibase" }],
+  ["ben", { MODHOST_API_NAMESYS_PUBSUB: "false", MODHOST_API_PUBSUB_WIRE: "multibase", ...pinning }],
   ["cleo", {}],
 ] as const;
 
@@ -91,6 +98,9 @@ try {
     await Promise.all([anna, ben].map(allowTunnels));
     await tunnels(report, ben, anna);
   });
+  await report.part("anna pins on ben, who serves the pinning service API", () =>
+    pinsRemotely(report, anna, ben, { endpoint: `${servers[1]!.url}/pinning`, token }),
+  );
   await report.part("Who leaves is gone", async () => {
     await cleo.one("swarm/disconnect", { arg: ben.address });
     const left = await untilRight(

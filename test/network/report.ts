@@ -7,23 +7,38 @@ const shown = (value: unknown): string => {
 };
 
 export class Report {
+  readonly #print: (line: string) => void;
   #checks = 0;
-  #failed = 0;
+  readonly #wrong: string[] = [];
+
+  /** `quiet`: prints nothing. */
+  constructor({ quiet = false }: { readonly quiet?: boolean } = {}) {
+    this.#print = quiet ? () => undefined : (line) => console.log(line);
+  }
+
+  get checks(): number {
+    return this.#checks;
+  }
+
+  /** Answers that were not as expected, with what was. */
+  get wrong(): readonly string[] {
+    return this.#wrong;
+  }
 
   get failed(): number {
-    return this.#failed;
+    return this.#wrong.length;
   }
 
   /** A part of its own: what it throws is a difference, and the next part goes on. */
   async part(title: string, work: () => Promise<void>): Promise<void> {
-    console.log(`\n# ${title}`);
+    this.#print(`\n# ${title}`);
     const began = performance.now();
     try {
       await work();
     } catch (error) {
       this.#tell(false, "it goes through", (error as Error).message);
     }
-    console.log(`  ${((performance.now() - began) / 1000).toFixed(1)} s`);
+    this.#print(`  ${((performance.now() - began) / 1000).toFixed(1)} s`);
   }
 
   /** The answer has to be the expected one. */
@@ -37,20 +52,20 @@ export class Report {
   }
 
   note(sentence: string): void {
-    console.log(`\n# ${sentence}`);
+    this.#print(`\n# ${sentence}`);
   }
 
   /** Prints the count. @returns the exit code */
   end(): number {
-    console.log(`\n${this.#checks} answers, ${this.#failed} wrong`);
-    return this.#failed === 0 && this.#checks > 0 ? 0 : 1;
+    this.#print(`\n${this.#checks} answers, ${this.failed} wrong`);
+    return this.failed === 0 && this.#checks > 0 ? 0 : 1;
   }
 
   #tell(isRight: boolean, what: string, answer: string, expected = "") {
     this.#checks += 1;
-    if (!isRight) this.#failed += 1;
-    console.log(`  ${isRight ? "ok   " : "WRONG"} ${what}: ${answer}`);
-    if (expected !== "" && expected !== answer) console.log(`        expected: ${expected}`);
+    if (!isRight) this.#wrong.push(`${what}: ${answer}${expected === "" ? "" : `, expected: ${expected}`}`);
+    this.#print(`  ${isRight ? "ok   " : "WRONG"} ${what}: ${answer}`);
+    if (expected !== "" && expected !== answer) this.#print(`        expected: ${expected}`);
   }
 }
 

@@ -58,13 +58,18 @@ export class NodeError extends Error {
   }
 }
 
-/** The failure of the table; its details are checked against the text by the compiler. */
+/**
+ * The failure of the table; its details are checked against the text by the compiler. What it was made of goes along as
+ * its cause.
+ */
 export function failure<C extends FailureCode>(
   code: C,
-  ...[details]: [Details<(typeof failures)[C]>] extends [never] ? [] : [DetailsOf<C>]
+  ...[details, cause]: [Details<(typeof failures)[C]>] extends [never]
+    ? [details?: undefined, cause?: unknown]
+    : [details: DetailsOf<C>, cause?: unknown]
 ): NodeError {
   const message = failures[code].replace(/\{(\w+)\}/g, (_, name: string) =>
     String((details as Record<string, string | number> | undefined)?.[name]),
   );
-  return new NodeError(message, { code });
+  return new NodeError(message, { code, cause });
 }

@@ -1,7 +1,6 @@
 /** The node under test, in a process of its own: serves its API, and tells its parent what it holds. */
-import { once } from "node:events";
 import { createHost } from "../../../core/index.ts";
-import { handlesNow } from "../../../core/testing/index.ts";
+import { handlesNow } from "../../../core/testing/handles.ts";
 import type { Module } from "../../../core/types.ts";
 import type { HttpApi } from "../../../modules/mod_http_api/index.ts";
 import type { Network } from "../../../modules/mod_http_api/node/network.ts";
@@ -19,6 +18,16 @@ export interface Holdings {
   /** Listeners that others have added to libp2p, by event. */
   readonly listeners: Readonly<Record<string, number>>;
 }
+
+const events = [
+  "connection:open",
+  "connection:close",
+  "peer:connect",
+  "peer:disconnect",
+  "peer:identify",
+  "peer:update",
+  "self:peer:update",
+] as const;
 
 let api: HttpApi | undefined;
 
@@ -41,17 +50,6 @@ process.on("message", (asked) => {
   else void holdings().then((held) => process.send?.(held));
 });
 process.send?.(host.listening().find(({ scheme }) => scheme === "http")?.port);
-await once(process, "disconnect");
-
-const events = [
-  "connection:open",
-  "connection:close",
-  "peer:connect",
-  "peer:disconnect",
-  "peer:identify",
-  "peer:update",
-  "self:peer:update",
-] as const;
 
 async function holdings(): Promise<Holdings> {
   const heap = await heapUsed();

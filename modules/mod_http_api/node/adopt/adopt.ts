@@ -56,7 +56,7 @@ export async function adopt(options: AdoptOptions): Promise<void> {
   if (state === before) return;
   const changes = await readLevels(levels, scratch, (open) => follow(open, options)).catch((error: Error) => {
     if (error instanceof NodeError && error.code !== undefined) throw error;
-    throw failure("LEVELS_BROKEN", { path: levels, reason: error.message });
+    throw failure("LEVELS_BROKEN", { path: levels, reason: error.message }, error);
   });
   await metadata.transaction((writer) => {
     writer.put(stateKey, Buffer.from(state));

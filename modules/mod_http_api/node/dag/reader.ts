@@ -12,7 +12,9 @@ export function nodeReader(blocks: Blocks, options: ReadOptions = {}): ReadBlock
     try {
       return await blocks.get(cid, options);
     } catch (error) {
-      throw error instanceof NodeError && error.code === "BLOCK_NOT_FOUND" ? failure("NODE_NOT_FOUND") : error;
+      throw error instanceof NodeError && error.code === "BLOCK_NOT_FOUND"
+        ? failure("NODE_NOT_FOUND", undefined, error)
+        : error;
     }
   };
 }

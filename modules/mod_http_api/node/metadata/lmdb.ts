@@ -25,7 +25,7 @@ interface Group {
  */
 export async function openLmdbMetadata(folder: string): Promise<MetadataStore> {
   const environment = await openEnvironment(folder).catch((error: Error) => {
-    throw failure("STORE_BROKEN", { path: folder, reason: reasonOf(error) });
+    throw failure("STORE_BROKEN", { path: folder, reason: reasonOf(error) }, error);
   });
   return new LmdbMetadata(folder, environment);
 }
@@ -142,7 +142,7 @@ class LmdbMetadata implements MetadataStore {
         this.#rebase(draft);
         written.resolve();
       } catch (error) {
-        const full = failure("STORE_FULL", { path: this.#folder, reason: (error as Error).message });
+        const full = failure("STORE_FULL", { path: this.#folder, reason: (error as Error).message }, error);
         const built = this.#gathering as Group | undefined;
         this.#writing = undefined;
         this.#gathering = undefined;

@@ -1,6 +1,7 @@
 /** Both mounts of a node and the process that holds them; loaded when somebody mounts. */
 import { realpath } from "node:fs/promises";
 import { ContentFiles } from "./content.ts";
+import type { Kernel } from "./fuse/kernel.ts";
 import { serve } from "./fuse/serve.ts";
 import { Holder } from "./holder.ts";
 import { mountType } from "./mount_table.ts";
@@ -30,9 +31,10 @@ export async function begin(ground: MountGround, { ipfs, ipns }: MountPoints): P
   const contents = new ContentFiles(ground);
   const tell = (system: "fuse/ipfs" | "fuse/ipns") => (error: unknown) =>
     ground.log.write(system, "error", (error as Error).message);
+  const kernelOf = (place: number) => holder.kernels[place] as Kernel;
   const over = Promise.all([
-    serve(holder.channel(0), contents, tell("fuse/ipfs")),
-    serve(holder.channel(1), names, tell("fuse/ipns")),
+    serve(holder.requests(0), kernelOf(0), contents, tell("fuse/ipfs")),
+    serve(holder.requests(1), kernelOf(1), names, tell("fuse/ipns")),
     holder.ended,
   ]);
   await holder.mount();

@@ -1,11 +1,20 @@
 /**
  * The process that holds the mounts of a node: `node child.ts`, started by `holder.ts`. The kernel's requests go through
- * it to the node, and answers back, each as it is. What it is told to do comes over the channel between processes; when
+ * it to the node, which answers the kernel itself. What it is told to do comes over the channel between processes; when
  * that closes, the node is gone, and all is unmounted.
  */
-import { type Answer, type Device, firstChannel, mount, type Order, type Place, reasonIn, unmount } from "./device.ts";
+import {
+  type Answer,
+  descriptorsOf,
+  mount,
+  type Order,
+  type Place,
+  type Requests,
+  reasonIn,
+  unmount,
+} from "./device.ts";
 
-let mounted: readonly { readonly place: Place; readonly device: Device }[] = [];
+let mounted: readonly { readonly place: Place; readonly requests: Requests }[] = [];
 let leaving: Promise<void> | undefined;
 
 function tell(answer: Answer): void {
@@ -13,14 +22,14 @@ function tell(answer: Answer): void {
 }
 
 async function take(places: readonly Place[]): Promise<void> {
-  const done: { place: Place; device: Device }[] = [];
+  const done: { place: Place; requests: Requests }[] = [];
   mounted = done;
   try {
     for (const [at, place] of places.entries()) {
-      const device = await mount(place, firstChannel + at);
-      done.push({ place, device });
+      const requests = await mount(place, descriptorsOf(at));
+      done.push({ place, requests });
     }
-    void Promise.all(done.map(({ device }) => device.ended)).then(leave);
+    void Promise.all(done.map(({ requests }) => requests.ended)).then(() => leave());
     if (leaving === undefined) tell({ mounted: true });
   } catch (error) {
     await leaveAll();
@@ -28,11 +37,12 @@ async function take(places: readonly Place[]): Promise<void> {
   }
 }
 
-async function leaveAll(): Promise<void> {
+async function leaveAll(force = false): Promise<void> {
   await Promise.all(
-    mounted.map(async ({ place, device }) => {
-      await unmount(place.folder);
-      await device.ended;
+    mounted.map(async ({ place, requests }) => {
+      // What stands there since is not ours.
+      if (!requests.over) await unmount(place.folder, { force });
+      await requests.ended;
     }),
   );
 }
@@ -52,4 +62,5 @@ process.on("message", (order: Order) => {
   if ("mount" in order) taking = take(order.mount);
   else void taking.then(leave);
 });
-process.on("disconnect", () => void taking.then(leave));
+// Nobody answers any more: who waits would wait for ever, and whoever unmounts in good order, too.
+process.on("disconnect", () => void Promise.all([leaveAll(true), taking.then(() => leaveAll(true))]).then(leave));

@@ -3,7 +3,8 @@ import { type ChildProcess, spawn } from "node:child_process";
 import type { Duplex } from "node:stream";
 import { fileURLToPath } from "node:url";
 import { NodeError } from "../errors.ts";
-import { type Answer, firstChannel, type Order, type Place, unmount } from "./device.ts";
+import { type Answer, descriptorsOf, type Order, type Place, unmount } from "./device.ts";
+import { Kernel } from "./fuse/kernel.ts";
 import { mounted, mountType } from "./mount_table.ts";
 
 const ending = new URL(import.meta.url).pathname.endsWith(".ts") ? "ts" : "js";
@@ -14,14 +15,18 @@ const patience = 15_000;
 export class Holder {
   readonly #places: readonly Place[];
   readonly #child: ChildProcess;
+  /** Where the answers go, in order of the places. */
+  readonly kernels: readonly Kernel[];
   /** Resolves when the process has ended, whoever has ended it; nothing of it is mounted then. */
   readonly ended: Promise<void>;
 
+  /** @throws NodeError where the system does not let us */
   constructor(places: readonly Place[]) {
     this.#places = places;
+    this.kernels = Kernel.open(places.length);
     const { NODE_OPTIONS: _, ...env } = process.env;
     this.#child = spawn(process.execPath, [program], {
-      stdio: ["ignore", "ignore", "ignore", "ipc", ...places.map(() => "pipe" as const)],
+      stdio: ["ignore", "ignore", "ignore", "ipc", ...this.kernels.flatMap(({ fd }) => [fd, "pipe" as const])],
       // Each mount keeps a thread waiting.
       env: { ...env, UV_THREADPOOL_SIZE: String(places.length + 2) },
       // It outlives whatever ends the node, to unmount.
@@ -39,9 +44,9 @@ export class Holder {
     return this.#child.pid;
   }
 
-  /** What the kernel asks of a place, and where the answers go. */
-  channel(place: number): Duplex {
-    return this.#child.stdio[firstChannel + place] as Duplex;
+  /** What the kernel asks of a place. */
+  requests(place: number): Duplex {
+    return this.#child.stdio[descriptorsOf(place).channel] as Duplex;
   }
 
   /** Mounts all places or none. @throws NodeError with the reason */
@@ -69,10 +74,11 @@ export class Holder {
   }
 
   async #cleanUp(): Promise<void> {
-    for (const at of this.#places.keys()) this.channel(at).destroy();
+    for (const at of this.#places.keys()) this.requests(at).destroy();
     const ours = new Set(this.#places.map(({ folder, source }) => `${source}\0${folder}`));
     for (const { folder, source } of await mounted(mountType)) {
       if (ours.has(`${source}\0${folder}`)) await unmount(folder, { force: true });
     }
+    for (const kernel of this.kernels) kernel.close();
   }
 }

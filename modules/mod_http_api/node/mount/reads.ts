@@ -149,7 +149,7 @@ class Stream {
         pieces.push(piece.subarray(0, left));
       } else {
         pieces.push(piece);
-        // Parts that went before it stand before it in the channel, too.
+        // Those who were given parts of it before have answered: reads are answered in order.
         done.push(piece);
       }
       left -= piece.length;

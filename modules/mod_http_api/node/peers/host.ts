@@ -68,6 +68,8 @@ export interface Host {
 const burst = { perSecond: 64, pending: 256 };
 /** In multiples of the most connections that are kept: what comes above it is turned away at once. */
 const ceiling = 4;
+/** Whoever is a relay chose to be one: as in the reference, it carries as much as it is given. The library's 15 are few. */
+const relaying = { reservations: { maxReservations: 128, applyDefaultLimit: false } };
 const year = 365 * 24 * 3600 * 1000;
 
 const silence: Logger = Object.assign(() => undefined, {
@@ -132,7 +134,7 @@ export async function createHost(parts: HostParts): Promise<Host> {
         return autoNAT()(own);
       },
       ...(relayed ? { dcutr: dcutr() } : {}),
-      ...(config.value("Swarm.EnableRelayHop") ? { relay: circuitRelayServer() } : {}),
+      ...(config.value("Swarm.EnableRelayHop") ? { relay: circuitRelayServer(relaying) } : {}),
       ...(config.value("Swarm.DisableNatPortMap") ? {} : { portMapping: uPnPNAT() }),
       ...(config.value("Discovery.MDNS.Enabled") ? { localNetwork: localNetwork(parts, found) } : {}),
       ...parts.services,

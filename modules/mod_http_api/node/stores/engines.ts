@@ -2,9 +2,11 @@
 import { dirname, join } from "node:path";
 import type { CID } from "multiformats/cid";
 import { openFlatfs } from "../blocks/flatfs/store.ts";
+import { memoryBlocks } from "../blocks/memory.ts";
 import { openSegmentStore } from "../blocks/segments/store.ts";
 import type { BlockStore } from "../blocks/store.ts";
 import { openLmdbMetadata } from "../metadata/lmdb.ts";
+import { memoryMetadata } from "../metadata/memory.ts";
 import type { MetadataStore } from "../metadata/store.ts";
 import type { StorePlaces } from "../repo/datastore.ts";
 
@@ -12,6 +14,9 @@ export interface Stores {
   readonly blocks: BlockStore;
   readonly metadata: MetadataStore;
 }
+
+/** Stores for `NodeOptions.stores` that are gone with the process: for tests, and for nodes that only fetch. */
+export const memoryStores = (): Stores => ({ blocks: memoryBlocks(), metadata: memoryMetadata() });
 
 /** Told of something in a sentence. */
 export type Notice = (sentence: string) => void;

@@ -1,4 +1,6 @@
 /** A host with the module as it is shipped, and calls as clients make them. */
+import { join } from "node:path";
+import { openRepo } from "../../../../modules/mod_http_api/node/repo/repo.ts";
 import { type HostSetup, startHost, type TestHost } from "../../../support/host.ts";
 
 export interface Called {
@@ -17,11 +19,13 @@ export interface RpcHost extends TestHost {
   failure(path: string, files?: Readonly<Record<string, string>>): Promise<readonly [status: number, message: unknown]>;
 }
 
+const rpcOptions = { modules_enabled: ["http", "http_api"], https_ports: [], api_offline: true };
+
 /** Without a network, unless `api_offline` is false: then blocks that are not here are waited for. */
 export async function startRpc(config: Record<string, unknown> = {}, setup: Partial<HostSetup> = {}): Promise<RpcHost> {
   const host = await startHost({
     ...setup,
-    config: { modules_enabled: ["http", "http_api"], https_ports: [], api_offline: true, ...config },
+    config: setup.config ?? { ...rpcOptions, ...config },
   });
   const call: RpcHost["call"] = async (path, files) => {
     const body = files === undefined ? null : new FormData();
@@ -46,4 +50,24 @@ export async function startRpc(config: Record<string, unknown> = {}, setup: Part
       return [status, first?.Message ?? text] as const;
     },
   });
+}
+
+/** On loopback, with values of the node's configuration by path. */
+export function startOnline(
+  values: Readonly<Record<string, unknown>> = {},
+  config: Record<string, unknown> = {},
+): Promise<RpcHost> {
+  let repo = "";
+  return startRpc(
+    {},
+    {
+      async prepare(folder) {
+        repo = join(folder, "repo");
+        const made = await openRepo(repo, { profile: "local" });
+        for (const [path, value] of Object.entries(values)) await made.config.set(path, () => value);
+        await made.close();
+      },
+      config: () => ({ ...rpcOptions, api_offline: false, api_repo: repo, ...config }),
+    },
+  );
 }

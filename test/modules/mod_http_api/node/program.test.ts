@@ -3,7 +3,7 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
-import { addSettings, createNode, ingest, openFile, readFile } from "modhost/node";
+import { addSettings, createNode, ingest, memoryStores, openFile, readFile } from "modhost/node";
 
 async function* bytes(text: string): AsyncGenerator<Uint8Array> {
   yield Buffer.from(text);
@@ -26,6 +26,20 @@ test("a program adds a file and reads it back without HTTP", async () => {
     const pieces: Uint8Array[] = [];
     for await (const piece of readFile(await openFile(cid, node.reader()), node.reader())) pieces.push(piece);
     assert.equal(Buffer.concat(pieces).toString(), "Hello Worlds!\n");
+  } finally {
+    await node.close();
+    await rm(repo, { recursive: true, force: true });
+  }
+});
+
+test("a program may keep all in memory, and own stores say what they hold", async () => {
+  const repo = await mkdtemp(join(tmpdir(), "modhost-node-"));
+  const stores = memoryStores();
+  const node = await createNode({ repo, offline: true, stores: async () => stores });
+  try {
+    const added = [];
+    for await (const { built } of ingest(node, files(), addSettings({}), { pin: false })) added.push(built?.cid);
+    assert.equal(await stores.blocks.size(added[0] as NonNullable<(typeof added)[0]>), 22);
   } finally {
     await node.close();
     await rm(repo, { recursive: true, force: true });

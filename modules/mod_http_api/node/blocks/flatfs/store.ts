@@ -274,7 +274,7 @@ class Flatfs implements BlockStore {
   }
 
   #broken(error: unknown): NodeError {
-    return failure("STORE_BROKEN", { path: this.#folder, reason: (error as Error).message });
+    return failure("STORE_BROKEN", { path: this.#folder, reason: (error as Error).message }, error);
   }
 }
 

@@ -106,7 +106,7 @@ export class Writer {
 
   failed(error: unknown): NodeError {
     if (error instanceof NodeError) return error;
-    return failure("STORE_FULL", { path: this.#options.folder, reason: (error as Error).message });
+    return failure("STORE_FULL", { path: this.#options.folder, reason: (error as Error).message }, error);
   }
 
   async #flushAfter(before: Promise<void> | undefined): Promise<void> {

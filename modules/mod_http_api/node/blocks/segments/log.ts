@@ -210,7 +210,7 @@ export class Log {
       this.#pump();
       return;
     }
-    this.#failure = failure("STORE_FULL", { path: this.#files.folder, reason: error.message });
+    this.#failure = failure("STORE_FULL", { path: this.#files.folder, reason: error.message }, error);
     const waiting = [...this.#waiters, ...this.#roomWaiters];
     this.#waiters = [];
     this.#roomWaiters = [];

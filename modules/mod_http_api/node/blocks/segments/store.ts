@@ -285,7 +285,7 @@ export class SegmentStore implements BlockStore {
   #read(place: Place, buffers?: Buffers): Promise<Uint8Array> {
     const into = buffers === undefined ? unfilled(place.length) : buffers.take(place.length);
     return this.#reads.read(place, into).catch((error: Error) => {
-      throw failure("STORE_BROKEN", { path: this.#folder, reason: error.message });
+      throw failure("STORE_BROKEN", { path: this.#folder, reason: error.message }, error);
     });
   }
 
@@ -295,7 +295,7 @@ export class SegmentStore implements BlockStore {
     try {
       await this.#ledger.apply(this.#log.synced);
     } catch (error) {
-      throw failure("STORE_FULL", { path: this.#folder, reason: (error as Error).message });
+      throw failure("STORE_FULL", { path: this.#folder, reason: (error as Error).message }, error);
     }
   }
 

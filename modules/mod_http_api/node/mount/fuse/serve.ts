@@ -1,7 +1,8 @@
-/** Answers the kernel's requests out of a file system: those of one mount, over the channel of the process that has it. */
+/** Answers the kernel's requests out of a file system: those of one mount, as the process sends them that has it. */
 import type { Duplex } from "node:stream";
 import { type Changes, type FileSystem, FuseError, type Listing } from "./file_system.ts";
 import { Framing } from "./framing.ts";
+import type { Kernel } from "./kernel.ts";
 import {
   attributeBits,
   attributesReply,
@@ -38,15 +39,15 @@ const common =
 export type OnFault = (error: unknown) => void;
 
 /** Resolves when the channel has closed and the file system is closed. */
-export async function serve(channel: Duplex, files: FileSystem, onFault: OnFault): Promise<void> {
-  const server = new Server(channel, files, onFault);
+export async function serve(requests: Duplex, kernel: Kernel, files: FileSystem, onFault: OnFault): Promise<void> {
+  const server = new Server(kernel, files, onFault);
   const framing = new Framing();
-  channel.on("data", (bytes: Buffer) => {
+  requests.on("data", (bytes: Buffer) => {
     for (const message of framing.take(bytes)) server.take(new Request(message));
   });
   await new Promise<void>((resolve) => {
-    channel.on("error", () => resolve());
-    channel.on("close", () => resolve());
+    requests.on("error", () => resolve());
+    requests.on("close", () => resolve());
   });
   await server.close();
 }
@@ -54,7 +55,7 @@ export async function serve(channel: Duplex, files: FileSystem, onFault: OnFault
 type Answering = Promise<Buffer | undefined> | Buffer | undefined;
 
 class Server {
-  readonly #channel: Duplex;
+  readonly #kernel: Kernel;
   readonly #files: FileSystem;
   readonly #onFault: OnFault;
   /** Requests that are worked on, to be taken back. */
@@ -63,8 +64,8 @@ class Server {
   #lastHandle = 0;
   readonly #telling: Telling;
 
-  constructor(channel: Duplex, files: FileSystem, onFault: OnFault) {
-    this.#channel = channel;
+  constructor(kernel: Kernel, files: FileSystem, onFault: OnFault) {
+    this.#kernel = kernel;
     this.#files = files;
     this.#onFault = onFault;
     const [uid, gid] = [process.getuid?.() ?? 0, process.getgid?.() ?? 0];
@@ -98,7 +99,15 @@ class Server {
     } catch (error) {
       answer = reply(unique, 0, errno[this.#errnoOf(error, signal)]);
     }
-    if (answer !== undefined) this.#channel.write(answer);
+    if (answer !== undefined) this.#send([answer]);
+  }
+
+  #send(parts: readonly Uint8Array[]): void {
+    try {
+      this.#kernel.answer(parts);
+    } catch (error) {
+      this.#onFault(error);
+    }
   }
 
   #errnoOf(error: unknown, signal: AbortSignal): Errno {
@@ -213,18 +222,10 @@ class Server {
     const reading = this.#files.read(node, request.u64(8), request.u32(16), signal);
     const { pieces, release } = await orAborted(reading, signal);
     const head = Buffer.allocUnsafe(replyHead);
-    writeReplyHead(
-      head,
-      unique,
-      pieces.reduce((sum, { length }) => sum + length, 0),
-    );
-    const channel = this.#channel;
-    channel.cork();
-    channel.write(head, pieces.length === 0 ? release && (() => release()) : undefined);
-    for (const [at, piece] of pieces.entries()) {
-      channel.write(piece, at === pieces.length - 1 ? release && (() => release()) : undefined);
-    }
-    channel.uncork();
+    const length = pieces.reduce((sum, piece) => sum + piece.length, 0);
+    writeReplyHead(head, unique, length);
+    this.#send([head, ...pieces]);
+    release?.();
   }
 
   async #openDirectory({ unique, node }: Request): Promise<Buffer> {

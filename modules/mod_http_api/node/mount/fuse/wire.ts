@@ -142,9 +142,6 @@ export class Request {
   }
 }
 
-/** Of the answer that begins there: the request that it is for. */
-export const uniqueOf = (bytes: Buffer, at: number): number => u64(bytes, at + 8);
-
 /** What is told of a node. */
 export interface Attributes {
   readonly id: number;

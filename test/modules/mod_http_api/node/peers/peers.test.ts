@@ -1,22 +1,12 @@
 import assert from "node:assert/strict";
-import { createServer } from "node:net";
 import { test } from "node:test";
 import type { IdentifyResult } from "@libp2p/interface";
 import { agentVersion } from "../../../../../modules/mod_http_api/node/agent.ts";
 import { parsePeerId } from "../../../../../modules/mod_http_api/node/peer_id.ts";
 import { parseMultiaddr } from "../../../../../modules/mod_http_api/node/peers/multiaddr.ts";
-import { connectTo, next, startPeer, startStranger } from "./support.ts";
+import { connectTo, freePort, next, startPeer, startStranger } from "./support.ts";
 
 const nobody = parsePeerId("12D3KooWGC6TvWhfapngX6wvJHMYvKpDMXPb3ZnCZ6dMoaMtimQ5");
-
-/** A port at which nobody listens. */
-async function freePort(): Promise<number> {
-  const server = createServer();
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-  const { port } = server.address() as { port: number };
-  await new Promise((resolve) => server.close(resolve));
-  return port;
-}
 
 test("peers that connect know each other by what they told", async () => {
   await using a = await startPeer();

@@ -1,0 +1,97 @@
+/** The pinning service API: `/pins` and `/pins/<requestid>` below the app. */
+import type { Node } from "modhost/node";
+import type { Handler, HttpEvent, ModuleLog, ResponseFields, RouteTable } from "../../core/types.ts";
+import { ApiFailure, failureAnswer, json } from "./failure.ts";
+import { readFilter } from "./filter.ts";
+import type { PinRequest, Requests } from "./requests.ts";
+import { type Users, userBy } from "./users.ts";
+import { readWish } from "./wish.ts";
+
+export interface ApiParts {
+  readonly users: Users;
+  readonly log: ModuleLog;
+  readonly node: () => Node;
+  readonly requests: () => Requests;
+  /** Has a request worked for. */
+  readonly take: (request: PinRequest) => void;
+}
+
+interface Call {
+  readonly event: HttpEvent;
+  readonly user: string;
+  /** Below `/pins/`. */
+  readonly id: string;
+}
+
+const mostDelegates = 20;
+
+export function pinningRoutes(parts: ApiParts): RouteTable {
+  const { users, log } = parts;
+  const answered =
+    (run: (call: Call) => Promise<ResponseFields>): Handler =>
+    async (event, rest = "") => {
+      try {
+        const user = userBy(event.request.headers.authorization, users);
+        if (user === undefined) throw new ApiFailure("UNAUTHORIZED", "The access token is missing or not known");
+        return await run({ event, user, id: rest });
+      } catch (error) {
+        if (error instanceof ApiFailure) return failureAnswer(error);
+        log.error("request %s failed: %s", event.request.id, error instanceof Error ? error.stack : error);
+        return failureAnswer(
+          new ApiFailure("INTERNAL_SERVER_ERROR", `See the log for the request ${event.request.id}`),
+        );
+      }
+    };
+  const nothing = answered(() => Promise.reject(new ApiFailure("NOT_FOUND", "There are only /pins and what is below")));
+
+  async function shown(request: PinRequest, delegates?: readonly string[]) {
+    const { id, status, created, wish, details } = request;
+    return {
+      requestid: id,
+      status,
+      created: new Date(created).toISOString(),
+      pin: wish,
+      delegates: delegates ?? (await ownAddresses(parts.node())),
+      ...(details === undefined ? {} : { info: { status_details: details } }),
+    };
+  }
+
+  async function add({ event, user }: Call, replaced?: string): Promise<ResponseFields> {
+    const added = await parts.requests().add(user, readWish(event.request.body), replaced);
+    const [request] = added;
+    if (request === undefined) throw missing(replaced);
+    for (const each of added) parts.take(each);
+    return json(202, await shown(request));
+  }
+
+  return {
+    "GET /pins": answered(async ({ event, user }) => {
+      const { count, results } = await parts.requests().list(user, readFilter(event.request.url.query ?? ""));
+      const delegates = await ownAddresses(parts.node());
+      return json(200, { count, results: await Promise.all(results.map((request) => shown(request, delegates))) });
+    }),
+    "POST /pins": answered((call) => add(call)),
+    "GET /pins/*": answered(async ({ user, id }) => {
+      const request = await parts.requests().get(user, id);
+      if (request === undefined) throw missing(id);
+      return json(200, await shown(request));
+    }),
+    "POST /pins/*": answered((call) => add(call, call.id)),
+    "DELETE /pins/*": answered(async ({ user, id }) => {
+      const left = await parts.requests().leave(user, id);
+      if (left === undefined) throw missing(id);
+      parts.take(left);
+      return { status_code: 202, body: "" };
+    }),
+    "GET /*": nothing,
+    "POST /*": nothing,
+    "DELETE /*": nothing,
+  };
+}
+
+const missing = (id: string | undefined) => new ApiFailure("NOT_FOUND", `There is no pin request ${id}`);
+
+/** Whom clients are to connect to: none while the node has no network. */
+async function ownAddresses(node: Node): Promise<readonly string[]> {
+  return node.online ? (await node.network()).peers.ownAddresses().slice(0, mostDelegates) : [];
+}

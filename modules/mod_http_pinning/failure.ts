@@ -1,0 +1,26 @@
+/** What is answered instead of a pin: the failures of the pinning service API. */
+import type { ResponseFields } from "../../core/types.ts";
+
+const statuses = { BAD_REQUEST: 400, UNAUTHORIZED: 401, NOT_FOUND: 404, INTERNAL_SERVER_ERROR: 500 } as const;
+
+export class ApiFailure extends Error {
+  readonly reason: keyof typeof statuses;
+
+  /** `details` is for people. */
+  constructor(reason: keyof typeof statuses, details: string) {
+    super(details);
+    this.reason = reason;
+  }
+}
+
+export const badRequest = (details: string) => new ApiFailure("BAD_REQUEST", details);
+
+export function failureAnswer({ reason, message: details }: ApiFailure): ResponseFields {
+  const answer = json(statuses[reason], { error: { reason, details } });
+  return reason === "UNAUTHORIZED" ? { ...answer, headers: { ...answer.headers, www_authenticate: "Bearer" } } : answer;
+}
+
+export function json(status_code: number, value: object): ResponseFields {
+  const headers = { content_type: "application/json", cache_control: "no-store" };
+  return { status_code, headers, body: JSON.stringify(value) };
+}

@@ -1,0 +1,46 @@
+/** Has a node pin for others: the public pinning service API, under `/pinning`. */
+import { type NodeModule, roomOf } from "modhost/node";
+import type { Module } from "../../core/types.ts";
+import { pinningRoutes } from "./api.ts";
+import { options } from "./options.ts";
+import { Requests } from "./requests.ts";
+import { usersFrom } from "./users.ts";
+import { Work } from "./work.ts";
+
+export { options };
+export const depends = ["http", "http_api"];
+/** One node, whatever hosts there are. */
+export const global = true;
+
+export default function load(module: Module<typeof options>): void {
+  const users = usersFrom(module.get_option("pinning_tokens"));
+  const parallel = module.get_option_integer("pinning_parallel");
+  const patience = module.get_option_period("pinning_timeout") * 1000;
+  const api = module.depends<NodeModule>("http_api");
+  const { log } = module;
+
+  // Where modules are only looked at there is no node.
+  let opened: { readonly requests: Requests; readonly work: Work } | undefined;
+  const service = () => {
+    if (opened === undefined) {
+      const requests = new Requests(roomOf(api.node.metadata, "modules/http_pinning/"));
+      opened = { requests, work: new Work({ node: api.node, requests, log, parallel, patience }) };
+    }
+    return opened;
+  };
+
+  module.ready = () => {
+    if (users.size === 0) log.warn("nobody can pin here: the option pinning_tokens is not set");
+    service().work.start();
+  };
+  module.unload = () => opened?.work.stop();
+  module.provides("http", {
+    route: pinningRoutes({
+      users,
+      log,
+      node: () => api.node,
+      requests: () => service().requests,
+      take: (request) => service().work.take(request),
+    }),
+  });
+}

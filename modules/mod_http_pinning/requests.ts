@@ -1,0 +1,178 @@
+/**
+ * What was asked for, kept in the metadata of the node: `requests/<user>/<id>`, where ids of the newest come first;
+ * `cids/<cid>/<key>` tells which of them are for one CID, and `ours/<cid>` that the pin was made for them, not by others.
+ */
+import { randomBytes } from "node:crypto";
+import type { MetadataStore, MetadataWriter } from "modhost/node";
+import type { Filter, Status } from "./filter.ts";
+import type { Wish } from "./wish.ts";
+
+export interface PinRequest {
+  /** Where it is kept: `<user>/<id>`. */
+  readonly key: string;
+  readonly id: string;
+  readonly wish: Wish;
+  readonly status: Status;
+  /** Milliseconds since 1970; no two are of the same. */
+  readonly created: number;
+  /** Why it has failed. */
+  readonly details?: string;
+  /** Removed, as callers see it; the pin goes when the request with the key `after`, where there is one, is settled. */
+  readonly leaving?: { readonly after?: string };
+}
+
+type Kept = Omit<PinRequest, "key" | "id">;
+export type Change = Partial<Pick<Kept, "status" | "details">>;
+
+export interface Page {
+  /** How many fit, those of this page among them. */
+  readonly count: number;
+  /** The newest first. */
+  readonly results: readonly PinRequest[];
+}
+
+const folder = "requests/";
+/** Behind every id of a moment. */
+const afterIds = "~";
+const latest = 2 ** 48 - 1;
+
+/** Moments that come later sort first. */
+const inverted = (moment: number): string =>
+  (latest - Math.min(Math.max(Math.trunc(moment), 0), latest)).toString(16).padStart(12, "0");
+
+const isId = (text: string): boolean => /^[0-9a-f]{28}$/.test(text);
+
+const encode = (kept: Kept): Uint8Array => Buffer.from(JSON.stringify(kept));
+const ofUser = (user: string): string => `${encodeURIComponent(user)}/`;
+
+function decode(key: string, bytes: Uint8Array): PinRequest {
+  const kept = JSON.parse(Buffer.from(bytes).toString()) as Kept;
+  return { ...kept, key, id: key.slice(key.indexOf("/") + 1) };
+}
+
+/** Whoever is still to be worked for. */
+export const isOpen = ({ status, leaving }: PinRequest): boolean =>
+  leaving !== undefined || status === "queued" || status === "pinning";
+
+export class Requests {
+  readonly #store: MetadataStore;
+  #last = 0;
+
+  constructor(store: MetadataStore) {
+    this.#store = store;
+  }
+
+  /**
+   * On the disk when it resolves; one that it is to replace leaves in the same step. @returns the new one, then the one
+   * that leaves; none at all when there is none to replace
+   */
+  async add(user: string, wish: Wish, replaced?: string): Promise<readonly PinRequest[]> {
+    this.#last = Math.max(Date.now(), this.#last + 1);
+    const created = this.#last;
+    const id = inverted(created) + randomBytes(8).toString("hex");
+    const key = ofUser(user) + id;
+    const kept: Kept = { wish, status: "queued", created };
+    return this.#store.transaction((writer) => {
+      let former: PinRequest | undefined;
+      if (replaced !== undefined) {
+        former = leave(writer, user, replaced, { after: key });
+        if (former === undefined) return [];
+      }
+      writer.put(folder + key, encode(kept));
+      writer.put(`cids/${wish.cid}/${key}`, new Uint8Array());
+      return [{ ...kept, key, id }, ...(former === undefined ? [] : [former])];
+    });
+  }
+
+  /** From now on it is not there for callers. @returns undefined for one that is none */
+  leave(user: string, id: string): Promise<PinRequest | undefined> {
+    return this.#store.transaction((writer) => leave(writer, user, id, {}));
+  }
+
+  /** Undefined for one that is none, or leaving. */
+  async get(user: string, id: string): Promise<PinRequest | undefined> {
+    const found = isId(id) ? await this.at(ofUser(user) + id) : undefined;
+    return found?.leaving === undefined ? found : undefined;
+  }
+
+  async at(key: string): Promise<PinRequest | undefined> {
+    const bytes = await this.#store.get(folder + key);
+    return bytes && decode(key, bytes);
+  }
+
+  async list(user: string, { before, after, limit, fits }: Filter): Promise<Page> {
+    const prefix = folder + ofUser(user);
+    const results: PinRequest[] = [];
+    let count = 0;
+    const from = before === undefined ? {} : { after: prefix + inverted(before) + afterIds };
+    for await (const [key, bytes] of this.#store.range({ prefix, ...from })) {
+      const request = decode(key.slice(folder.length), bytes);
+      if (after !== undefined && request.created <= after) break;
+      if (request.leaving !== undefined || !fits(request)) continue;
+      count += 1;
+      if (results.length < limit) results.push(request);
+    }
+    return { count, results };
+  }
+
+  /** Of all users, those that are still to be worked for. */
+  async *open(): AsyncGenerator<PinRequest, void, undefined> {
+    for await (const [key, bytes] of this.#store.range({ prefix: folder })) {
+      const request = decode(key.slice(folder.length), bytes);
+      if (isOpen(request)) yield request;
+    }
+  }
+
+  /** @returns what it is then; undefined for one that is none, leaving, or settled */
+  change(key: string, change: Change): Promise<PinRequest | undefined> {
+    return this.#store.transaction((writer) => {
+      const request = read(writer, key);
+      if (request === undefined || request.leaving !== undefined || !isOpen(request)) return undefined;
+      return write(writer, { ...request, ...change });
+    });
+  }
+
+  /** Before the pin is made: from now on it is one that goes with the last request for it. */
+  async own(cid: string): Promise<void> {
+    await this.#store.transaction((writer) => writer.put(`ours/${cid}`, new Uint8Array()));
+  }
+
+  /** Whether the pin is there for this request alone. */
+  async isLast({ key, wish: { cid } }: PinRequest): Promise<boolean> {
+    if (!(await this.#store.has(`ours/${cid}`))) return false;
+    const prefix = `cids/${cid}/`;
+    for await (const [found] of this.#store.range({ prefix, limit: 2 })) if (found !== prefix + key) return false;
+    return true;
+  }
+
+  /** Nothing is left of it; `unpinned`: nor of the pin. */
+  async forget({ key, wish: { cid } }: PinRequest, unpinned: boolean): Promise<void> {
+    await this.#store.transaction((writer) => {
+      writer.delete(folder + key);
+      writer.delete(`cids/${cid}/${key}`);
+      if (unpinned) writer.delete(`ours/${cid}`);
+    });
+  }
+}
+
+function read(writer: MetadataWriter, key: string): PinRequest | undefined {
+  const bytes = writer.get(folder + key);
+  return bytes && decode(key, bytes);
+}
+
+function leave(
+  writer: MetadataWriter,
+  user: string,
+  id: string,
+  leaving: NonNullable<PinRequest["leaving"]>,
+): PinRequest | undefined {
+  const request = isId(id) ? read(writer, ofUser(user) + id) : undefined;
+  if (request === undefined || request.leaving !== undefined) return undefined;
+  return write(writer, { ...request, leaving });
+}
+
+function write(writer: MetadataWriter, request: PinRequest): PinRequest {
+  const { key, id: _, ...kept } = request;
+  writer.put(folder + key, encode(kept));
+  return request;
+}

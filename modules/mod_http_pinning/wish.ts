@@ -1,0 +1,73 @@
+/** What somebody wants pinned: the `Pin` of the pinning service API, read from JSON. */
+import { parseCid } from "modhost/node";
+import { badRequest } from "./failure.ts";
+
+export interface Wish {
+  /** In the form in which the node writes CIDs. */
+  readonly cid: string;
+  readonly name?: string;
+  /** Multiaddresses of those who have it, as they were sent. */
+  readonly origins?: readonly string[];
+  readonly meta?: Readonly<Record<string, string>>;
+}
+
+/** Characters of a CID and of a name; origins; entries of `meta`. */
+const longestCid = 512;
+export const longestName = 255;
+const mostOrigins = 20;
+const mostMeta = 1000;
+
+const isObject = (value: unknown): value is Readonly<Record<string, unknown>> =>
+  typeof value === "object" && value !== null && !Array.isArray(value);
+
+/** What else is there is left out. @throws ApiFailure BAD_REQUEST */
+export function readWish(body: string): Wish {
+  const value = jsonOf(body, "The body");
+  if (!isObject(value)) throw badRequest("The body must be an object");
+  const { cid, name, origins, meta } = value;
+  if (typeof cid !== "string" || cid.length > longestCid) {
+    throw badRequest(`cid must be a text of at most ${longestCid} characters`);
+  }
+  if (name !== undefined && (typeof name !== "string" || name.length > longestName)) {
+    throw badRequest(`name must be a text of at most ${longestName} characters`);
+  }
+  return {
+    cid: readCid(cid).toString(),
+    ...(name === undefined || name === "" ? {} : { name }),
+    ...(origins === undefined ? {} : { origins: readOrigins(origins) }),
+    ...(meta === undefined ? {} : { meta: readMeta(meta) }),
+  };
+}
+
+function readOrigins(value: unknown): readonly string[] {
+  const fits = Array.isArray(value) && value.length <= mostOrigins && value.every((each) => typeof each === "string");
+  if (!fits) throw badRequest(`origins must be a list of at most ${mostOrigins} multiaddresses`);
+  return [...new Set(value as string[])];
+}
+
+/** @throws ApiFailure BAD_REQUEST */
+export function readMeta(value: unknown): Readonly<Record<string, string>> {
+  const fits = isObject(value) && Object.values(value).every((each) => typeof each === "string");
+  if (!fits || Object.keys(value).length > mostMeta) {
+    throw badRequest(`meta must be an object of at most ${mostMeta} texts`);
+  }
+  return value as Readonly<Record<string, string>>;
+}
+
+/** @throws ApiFailure BAD_REQUEST */
+export function readCid(text: string) {
+  try {
+    return parseCid(text);
+  } catch (error) {
+    throw badRequest(`${JSON.stringify(text)} is no CID: ${(error as Error).message}`);
+  }
+}
+
+/** @throws ApiFailure BAD_REQUEST */
+export function jsonOf(text: string, what: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    throw badRequest(`${what} must be JSON`);
+  }
+}

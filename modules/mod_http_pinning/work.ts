@@ -1,0 +1,191 @@
+/** Makes the pins that were asked for, and takes away those that nobody asks for any more: in the background. */
+import { type Node, parseCid, parsePeerAddress } from "modhost/node";
+import type { ModuleLog } from "../../core/types.ts";
+import { isOpen, type PinRequest, type Requests } from "./requests.ts";
+
+export interface WorkParts {
+  readonly node: Node;
+  readonly requests: Requests;
+  readonly log: ModuleLog;
+  /** Pins that are fetched at a time. */
+  readonly parallel: number;
+  /** Milliseconds without anything new after which a pin has failed. */
+  readonly patience: number;
+}
+
+interface Task {
+  readonly leave: AbortController;
+  readonly ended: Promise<void>;
+}
+
+export class Work {
+  readonly #parts: WorkParts;
+  readonly #waiting = new Set<string>();
+  readonly #tasks = new Map<string, Task>();
+  /** By the key of a request, that of the one it replaces. */
+  readonly #replaced = new Map<string, string>();
+  readonly #removals = new Set<Promise<void>>();
+  readonly #stop = new AbortController();
+  #begun: Promise<void> | undefined;
+  #canFetch = false;
+  /** Ends when the last step that looks at pins and requests together has ended. */
+  #steps: Promise<unknown> = Promise.resolve();
+
+  constructor(parts: WorkParts) {
+    this.#parts = parts;
+  }
+
+  /** Goes on with what an earlier process has left, the oldest first. Only a node that has its network finds blocks. */
+  start(): void {
+    this.#begun ??= this.#begin();
+  }
+
+  async #begin(): Promise<void> {
+    const { node, requests, log } = this.#parts;
+    try {
+      // Why there is no network, the module of the node tells.
+      await node.goOnline().catch(() => undefined);
+      this.#canFetch = true;
+      const left: PinRequest[] = [];
+      for await (const request of requests.open()) left.push(request);
+      for (const request of left.sort((a, b) => a.created - b.created)) this.take(request);
+    } catch (error) {
+      if (!this.#stop.signal.aborted) log.error("what was asked for before is not gone on with: %s", error);
+    }
+  }
+
+  /** Has a request worked for, whatever state it is in. */
+  take(request: PinRequest): void {
+    if (this.#stop.signal.aborted || !isOpen(request)) return;
+    const { key, leaving } = request;
+    if (leaving === undefined) {
+      if (!this.#tasks.has(key)) this.#waiting.add(key);
+      this.#fill();
+      return;
+    }
+    if (leaving.after !== undefined) this.#replaced.set(leaving.after, key);
+    const removal = this.#remove(request).catch((error: Error) =>
+      this.#parts.log.error("the pin of %s stays: %s", request.wish.cid, error.message),
+    );
+    this.#removals.add(removal);
+    void removal.finally(() => this.#removals.delete(removal));
+  }
+
+  /** What is under way is left as it is: the next start goes on with it. */
+  async stop(): Promise<void> {
+    this.#stop.abort();
+    this.#waiting.clear();
+    for (const { leave } of this.#tasks.values()) leave.abort();
+    await this.#begun;
+    await Promise.all([...[...this.#tasks.values()].map(({ ended }) => ended), ...this.#removals]);
+  }
+
+  #fill(): void {
+    if (!this.#canFetch) return;
+    for (const key of this.#waiting) {
+      if (this.#tasks.size >= this.#parts.parallel || this.#stop.signal.aborted) return;
+      this.#waiting.delete(key);
+      const leave = new AbortController();
+      const ended = this.#pin(key, leave.signal)
+        .catch((error) => this.#parts.log.error("a pin is not gone on with: %s", error))
+        .finally(() => {
+          this.#tasks.delete(key);
+          this.#fill();
+        });
+      this.#tasks.set(key, { leave, ended });
+    }
+  }
+
+  async #pin(key: string, left: AbortSignal): Promise<void> {
+    const { requests } = this.#parts;
+    const request = await requests.change(key, { status: "pinning" });
+    if (request === undefined) return;
+    await this.#meet(request);
+    const failed = await this.#fetch(request, left);
+    if (left.aborted) return;
+    if (failed === undefined) this.#parts.node.announce([parseCid(request.wish.cid)]);
+    else await requests.change(key, { status: "failed", details: failed });
+    await this.#settled(key);
+  }
+
+  /** Pins, and says so. @returns why it cannot be done; undefined also when `left` is aborted */
+  async #fetch({ key, wish }: PinRequest, left: AbortSignal): Promise<string | undefined> {
+    const { node, requests, patience, log } = this.#parts;
+    const cid = parseCid(wish.cid);
+    const late = new AbortController();
+    const timer = setTimeout(() => late.abort(), patience).unref();
+    const signal = AbortSignal.any([left, late.signal]);
+    const isPinned = async () => (await node.pins.mode(cid)) === "recursive";
+    try {
+      await this.#step(async () => {
+        if (!(await isPinned())) await requests.own(wish.cid);
+      });
+      for (;;) {
+        await node.pins.add(cid, "recursive", { signal, progress: () => timer.refresh() });
+        // The last request for a pin that was there may have left meanwhile, and the pin with it.
+        const isDone = await this.#step(async () => {
+          if (!(await isPinned())) return requests.own(wish.cid).then(() => false);
+          await requests.change(key, { status: "pinned" });
+          return true;
+        });
+        if (isDone) return undefined;
+      }
+    } catch (error) {
+      if (left.aborted) return undefined;
+      if (late.signal.aborted) return `nothing of it arrived for ${patience / 1000} seconds`;
+      if ((error as Error).name !== "NodeError") log.error("pinning %s failed: %s", wish.cid, (error as Error).stack);
+      return (error as Error).message;
+    } finally {
+      clearTimeout(timer);
+    }
+  }
+
+  /** Those who have it are connected to; what is no address helps nobody, and harms nobody. */
+  async #meet({ wish: { cid, origins = [] } }: PinRequest): Promise<void> {
+    const { node, log } = this.#parts;
+    if (!node.online || origins.length === 0) return;
+    const addresses = origins.flatMap((text) => {
+      try {
+        return [parsePeerAddress(text)];
+      } catch {
+        return [];
+      }
+    });
+    const { peers } = await node.network();
+    peers.meet(addresses, (id, { message }) => log.info("the origin %s of %s is not reached: %s", id, cid, message));
+  }
+
+  /** Somebody may wait for this one to have come to its end. */
+  async #settled(key: string): Promise<void> {
+    const waiting = this.#replaced.get(key);
+    this.#replaced.delete(key);
+    const request = waiting === undefined ? undefined : await this.#parts.requests.at(waiting);
+    if (request !== undefined) this.take(request);
+  }
+
+  async #remove(request: PinRequest): Promise<void> {
+    const { node, requests } = this.#parts;
+    const { key, wish, leaving } = request;
+    this.#waiting.delete(key);
+    const task = this.#tasks.get(key);
+    task?.leave.abort();
+    await task?.ended;
+    // What the two have in common is not to be collected between them.
+    const next = leaving?.after === undefined ? undefined : await requests.at(leaving.after);
+    if (next !== undefined && next.leaving === undefined && isOpen(next)) return;
+    const cid = parseCid(wish.cid);
+    await this.#step(async () => {
+      const isLast = await requests.isLast(request);
+      if (isLast && (await node.pins.mode(cid)) === "recursive") await node.pins.remove(cid, true);
+      await requests.forget(request, isLast);
+    });
+    await this.#settled(key);
+  }
+
+  /** One after the other. */
+  #step<T>(run: () => Promise<T>): Promise<T> {
+    const done = this.#steps.then(run);
+    this.#steps = done.catch(() => undefined);
+    return done;
+  }
+}
