@@ -6,7 +6,7 @@ import {
   isCommand,
   type Option,
 } from "../../modules/mod_http_api/command.ts";
-import type { Fields, Scalar, Shape } from "../../modules/mod_http_api/shape.ts";
+import type { Scalar, Shape } from "../../modules/mod_http_api/shape.ts";
 import { globalOptions, type Table, type TableNode } from "../../modules/mod_http_api/table.ts";
 import { anchor, code, page, prose, table as rows } from "./markdown.ts";
 
@@ -205,6 +205,7 @@ const scalars: Readonly<Record<Scalar, unknown>> = {
   time: "2026-01-02T03:04:05Z",
   duration: 1_500_000,
   base64: "aGVsbG8=",
+  bytes: "…",
   link: { "/": cid },
   any: "…",
 };
@@ -213,14 +214,15 @@ function exampleOf(shape: Shape, name = ""): unknown {
   if (typeof shape === "string") return shape === "string" ? (texts[name] ?? scalars.string) : scalars[shape];
   if (!("kind" in shape)) return [exampleOf(shape[0], name)];
   if (shape.kind === "map") return { "…": exampleOf(shape.of, name) };
+  if (shape.kind === "nullable") return exampleOf(shape.of, name);
   return Object.fromEntries(Object.entries(shape.fields).map(([field, of]) => [field, exampleOf(of, field)]));
 }
 
 function optionalNames(shape: Shape, where: string): string[] {
   if (typeof shape === "string") return [];
   if (!("kind" in shape)) return optionalNames(shape[0], where);
-  if (shape.kind === "map") return optionalNames(shape.of, where);
-  return (shape as Fields).optional
+  if (shape.kind !== "fields") return optionalNames(shape.of, where);
+  return shape.optional
     .map((name) => `${where}${name}`)
     .concat(Object.entries(shape.fields).flatMap(([name, of]) => optionalNames(of, `${where}${name}.`)));
 }

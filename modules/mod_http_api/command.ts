@@ -22,7 +22,7 @@ import type { FileTree } from "./files.ts";
 import { goJson } from "./node/go/text.ts";
 import type { Node } from "./node/index.ts";
 import type { Operator } from "./operator.ts";
-import type { Shape } from "./shape.ts";
+import type { Shape, ValueOf } from "./shape.ts";
 import type { Table } from "./table.ts";
 
 export interface Argument {
@@ -72,20 +72,31 @@ export interface FileArgument {
   readonly many?: boolean;
 }
 
-/** What a command answers with. The form that it really takes is that of what `run` returns. */
-export interface Returns {
-  readonly form: "value" | "stream" | "bytes" | "nothing";
-  readonly shape: Shape;
+/** What `run` returns by form; V: a value of the shape. */
+interface Answers<V> {
+  /** Or many by option, or a list that may be too long to be held. */
+  readonly value: V | AsyncIterable<V> | Listing<unknown>;
+  readonly stream: AsyncIterable<V>;
+  readonly bytes: Bytes;
+  readonly nothing: void;
+}
+
+export type Form = keyof Answers<unknown>;
+
+/** What a command answers with. */
+export interface Returns<F extends Form = Form, S extends Shape = Shape> {
+  readonly form: F;
+  readonly shape: S;
 }
 
 /** One value. */
-export const value = (shape: Shape): Returns => ({ form: "value", shape });
+export const value = <const S extends Shape>(shape: S): Returns<"value", S> => ({ form: "value", shape });
 /** Values one after the other: `run` returns an async iterable. */
-export const stream = (shape: Shape): Returns => ({ form: "stream", shape });
+export const stream = <const S extends Shape>(shape: S): Returns<"stream", S> => ({ form: "stream", shape });
 /** `run` returns `bytes(...)`. */
-export const raw: Returns = { form: "bytes", shape: "any" };
+export const raw: Returns<"bytes", "any"> = { form: "bytes", shape: "any" };
 /** `run` returns undefined. */
-export const nothing: Returns = { form: "nothing", shape: "any" };
+export const nothing: Returns<"nothing", "any"> = { form: "nothing", shape: "any" };
 
 /** A raw answer. Whatever fails while it is read is told in the trailer. */
 export class Bytes {
@@ -208,13 +219,10 @@ export interface Call<A, O> {
 
 export type AnyCall = Call<Readonly<Record<string, unknown>>, Readonly<Record<string, unknown>>>;
 
-/** One value, a value of a long list, many, raw bytes, or nothing. */
-export type Answer<V> = V | AsyncIterable<V> | Listing<unknown> | Bytes | undefined;
-
 /** An encoding that only this command knows. */
 export interface Encoding<V> {
   readonly type: string;
-  encode(value: V): string | Uint8Array;
+  readonly encode: (value: V) => string | Uint8Array;
 }
 
 interface Traits {
@@ -230,16 +238,26 @@ interface Traits {
   readonly eager?: boolean;
 }
 
-export interface Declaration<A extends readonly Argument[], O extends Options, G extends Options, V> extends Traits {
+type CallOf<A extends readonly Argument[], O extends Options> = Call<ArgumentValues<A>, OptionValues<O>>;
+
+/** F, S: form and shape of the answer; A, O: the arguments and options; G: the options of the group. */
+export interface Declaration<
+  F extends Form,
+  S extends Shape,
+  A extends readonly Argument[],
+  O extends Options,
+  G extends Options,
+> extends Traits {
+  readonly returns: Returns<F, S>;
   /** The group, when it has options. */
   readonly group?: Group<G>;
   readonly arguments?: A;
   readonly options?: O;
-  run(call: Call<ArgumentValues<A>, OptionValues<O & G>>): Answer<V> | Promise<Answer<V>>;
-  /** The text form of a value; `previous` is the value before it in a stream. Declare it behind `run`. */
-  text?(value: V, call: Call<ArgumentValues<A>, OptionValues<O & G>>, previous: V | undefined): string | Uint8Array;
+  readonly run: (call: CallOf<A, O & G>) => Answers<ValueOf<S>>[F] | Promise<Answers<ValueOf<S>>[F]>;
+  /** The text form of a value; `previous` is the value before it in a stream. */
+  readonly text?: (value: ValueOf<S>, call: CallOf<A, O & G>, previous: ValueOf<S> | undefined) => string | Uint8Array;
   /** Encodings beside json, text and xml, by name. */
-  readonly encodings?: Readonly<Record<string, Encoding<V>>>;
+  readonly encodings?: Readonly<Record<string, Encoding<ValueOf<S>>>>;
 }
 
 /** A declared command, its types forgotten. */
@@ -258,11 +276,12 @@ export interface Command extends Traits {
 export type Commands = Readonly<Record<string, Command | Group>>;
 
 export function defineCommand<
-  V,
+  F extends Form,
+  S extends Shape,
   const A extends readonly Argument[] = readonly [],
   const O extends Options = Record<never, never>,
   const G extends Options = Record<never, never>,
->(declaration: Declaration<A, O, G, V>): Command {
+>(declaration: Declaration<F, S, A, O, G>): Command {
   const { group, arguments: args = [], options = {}, encodings = {}, ...rest } = declaration;
   return { ...rest, group, arguments: args, options, encodings } as unknown as Command;
 }

@@ -18,6 +18,7 @@ const scalars: Readonly<Record<Scalar, Json>> = {
   time: { type: "string", format: "date-time" },
   duration: { type: "integer", format: "int64", description: "Nanoseconds" },
   base64: { type: "string", contentEncoding: "base64" },
+  bytes: { type: "string" },
   link: { type: "object", properties: { "/": { type: "string" } }, required: ["/"] },
   any: {},
 };
@@ -33,10 +34,11 @@ const optionTypes: Readonly<Record<Option["type"], Json>> = {
   list: { type: "array", items: scalars.string },
 };
 
-export function schemaOf(shape: Shape): Json {
+function schemaOf(shape: Shape): Json {
   if (typeof shape === "string") return scalars[shape];
   if (!("kind" in shape)) return { type: "array", items: schemaOf(shape[0]) };
   if (shape.kind === "map") return { type: "object", additionalProperties: schemaOf(shape.of) };
+  if (shape.kind === "nullable") return { anyOf: [schemaOf(shape.of), { type: "null" }] };
   return objectSchema(shape);
 }
 

@@ -34,18 +34,16 @@ function nameOf(shape: Shape): string {
 
 function element(name: string, value: unknown, shape: Shape): string {
   if (value === null || value === undefined) return "";
+  if (typeof shape === "object" && "kind" in shape && shape.kind === "nullable") return element(name, value, shape.of);
   if (Array.isArray(value)) {
     const each = Array.isArray(shape) ? (shape[0] as Shape) : "any";
     return value.map((one) => element(name, one, each)).join("");
   }
-  if (shape === "link" || value instanceof GoText) return `<${name}>${escapeXml(textOf(value))}</${name}>`;
-  if (typeof value !== "object") return `<${name}>${escapeXml(String(value))}</${name}>`;
+  if (typeof value !== "object" || value instanceof CID || value instanceof GoText) {
+    return `<${name}>${escapeXml(String(value))}</${name}>`;
+  }
   const fields = typeof shape === "object" && "kind" in shape && shape.kind === "fields" ? shape.fields : undefined;
   if (fields === undefined) throw new NodeError("xml: unsupported type: map");
   const inner = Object.entries(value).map(([key, each]) => element(key, each, fields[key] ?? "any"));
   return `<${name}>${inner.join("")}</${name}>`;
 }
-
-/** A CID stands for itself, or in an object as it does in JSON. */
-const textOf = (value: object | string | number | boolean): string =>
-  typeof value === "object" && !(value instanceof CID) && "/" in value ? String(value["/"]) : String(value);

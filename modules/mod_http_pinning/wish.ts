@@ -11,7 +11,8 @@ export interface Wish {
   readonly meta?: Readonly<Record<string, string>>;
 }
 
-/** Characters of a CID and of a name; origins; entries of `meta`. */
+/** Characters of a whole body, of a CID and of a name; origins; entries of `meta`. */
+const longestBody = 65_536;
 const longestCid = 512;
 export const longestName = 255;
 const mostOrigins = 20;
@@ -22,6 +23,7 @@ const isObject = (value: unknown): value is Readonly<Record<string, unknown>> =>
 
 /** What else is there is left out. @throws ApiFailure BAD_REQUEST */
 export function readWish(body: string): Wish {
+  if (body.length > longestBody) throw badRequest(`The body must not have more than ${longestBody} characters`);
   const value = jsonOf(body, "The body");
   if (!isObject(value)) throw badRequest("The body must be an object");
   const { cid, name, origins, meta } = value;

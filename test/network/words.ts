@@ -97,7 +97,8 @@ async function subscribed(node: Rpc, wire: Wire, topic: string, signal: AbortSig
   const received: Message[] = [];
   const answer = await node.post("pubsub/sub", { arg: topicFor(wire, topic) }, { signal });
   const lines = createInterface(Readable.fromWeb(answer.body as never));
-  lines.on("line", (line) => received.push(JSON.parse(line) as Message)).on("error", () => undefined);
+  // js-ipfs begins with an object that says nothing.
+  lines.on("line", (line) => line === "{}" || received.push(JSON.parse(line) as Message)).on("error", () => undefined);
   return received;
 }
 

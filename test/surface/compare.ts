@@ -107,8 +107,10 @@ function returnsOf({ returns, deprecated }: Command, endpoint: Endpoint): string
 const at = (where: string) => (where === "" ? "the result" : where.slice(1));
 
 function shapeLines(shape: Shape, form: Form, where: string): string[] {
+  if (typeof shape === "object" && "kind" in shape && shape.kind === "nullable")
+    return shapeLines(shape.of, form, where);
   const wrong = [`${at(where)} is ${kindOf(shape)} instead of ${shown(form)}`];
-  if (typeof form === "string") return shape === form ? [] : wrong;
+  if (typeof form === "string") return shape === form || (shape === "bytes" && form === "string") ? [] : wrong;
   if (typeof shape === "string") return wrong;
   if (Array.isArray(form))
     return "kind" in shape ? wrong : shapeLines(shape[0], (form as readonly [Form])[0], `${where}[]`);
@@ -116,7 +118,7 @@ function shapeLines(shape: Shape, form: Form, where: string): string[] {
   const fields = form as Readonly<Record<string, Form>>;
   const entry = fields["<string>"];
   if (entry !== undefined) return shape.kind === "map" ? shapeLines(shape.of, entry, `${where}{}`) : wrong;
-  if (shape.kind === "map") return wrong;
+  if (shape.kind !== "fields") return wrong;
   const missing = Object.entries(fields).flatMap(([name, of]) => {
     const declared = shape.fields[name];
     return declared === undefined

@@ -68,11 +68,12 @@ function wrong(
   return undefined;
 }
 
-/** Why a value is not of a shape; undefined when it is. Lists, maps and links may be null. */
+/** Why a value is not of a shape; undefined when it is. */
 export function misfit(value: unknown, shape: Shape, where: string): string | undefined {
   if (typeof shape === "string")
     return scalars[shape](value) ? undefined : `${where} is no ${shape}: ${JSON.stringify(value)}`;
-  if (value === null) return "kind" in shape && shape.kind === "fields" ? `${where} is null` : undefined;
+  if ("kind" in shape && shape.kind === "nullable") return value === null ? undefined : misfit(value, shape.of, where);
+  if (value === null) return `${where} is null`;
   if (!("kind" in shape)) {
     if (!Array.isArray(value)) return `${where} is no list`;
     return first(value.map((item) => misfit(item, shape[0], `${where}[]`)));
@@ -107,7 +108,8 @@ const scalars: Readonly<Record<Extract<Shape, string>, (value: unknown) => boole
   time: (value) => typeof value === "string" && /^\d{4}-\d\d-\d\dT/.test(value),
   duration: isInteger,
   base64: isText,
-  link: (value) => value === null || isText((value as { "/"?: unknown } | undefined)?.["/"]),
+  bytes: isText,
+  link: (value) => isText((value as { "/"?: unknown } | null)?.["/"]),
   any: () => true,
 };
 

@@ -6,14 +6,8 @@ import { printable } from "../node/go/text.ts";
 import { ingest, rehearse } from "../node/ingest/ingest.ts";
 import { addSettings } from "../node/ingest/settings.ts";
 import type { AddEntry, AddEvent } from "../node/unixfs/add.ts";
+import type { ValueOf } from "../shape.ts";
 import { addedItem } from "./shapes.ts";
-
-interface AddedItem {
-  readonly Name: string;
-  readonly Hash?: string;
-  readonly Bytes?: number;
-  readonly Size?: string;
-}
 
 const options = {
   recursive: { type: "bool", aliases: ["r"], help: "Send folders with all that is in them; the sender's work." },
@@ -126,7 +120,7 @@ export const commands = {
 
 type WriteCid = (cid: NonNullable<AddEvent["built"]>["cid"]) => string;
 
-function itemOf({ name, built, bytes = 0 }: AddEvent, write: WriteCid): AddedItem {
+function itemOf({ name, built, bytes = 0 }: AddEvent, write: WriteCid): ValueOf<typeof addedItem> {
   if (built !== undefined) return { Name: name, Hash: write(built.cid), Size: String(built.size) };
   return bytes === 0 ? { Name: name } : { Name: name, Bytes: bytes };
 }

@@ -1,6 +1,6 @@
 /** What needs no store: what there is, and which version it is. */
 import { type Commands, defineCommand, value } from "../command.ts";
-import { commandLines, commandTree } from "../listing.ts";
+import { commandLines, commandTree, type ListedCommand } from "../listing.ts";
 import { fields } from "../shape.ts";
 import { versionFacts } from "../version.ts";
 
@@ -13,7 +13,7 @@ export const commands = {
       fields("Command", { Name: "string", Subcommands: ["any"], Options: [fields({ Names: ["string"] })] }),
     ),
     run: ({ table, options }) => commandTree(table.root, options.flags === true),
-    text: (root) => `${commandLines(root).join("\n")}\n`,
+    text: (root) => `${commandLines(root as ListedCommand).join("\n")}\n`,
   }),
   version: defineCommand({
     help: "Tells the version of the node.",

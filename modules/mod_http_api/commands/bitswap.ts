@@ -1,10 +1,9 @@
 /** The block exchange agent. */
-import type { CID } from "multiformats/cid";
 import { type Commands, defineCommand, defineGroup, nothing, value } from "../command.ts";
 import { parsePeerId } from "../node/peer_id.ts";
 import { sizeText } from "../node/size.ts";
-import { fields } from "../shape.ts";
-import { human, verbose } from "./shapes.ts";
+import { fields, nullable } from "../shape.ts";
+import { human, orNull, verbose } from "./shapes.ts";
 
 /** CIDs that may wait to be announced, as the reference prints it. */
 const provideRoom = 256;
@@ -98,13 +97,12 @@ export const commands = {
   "bitswap/wantlist": defineCommand({
     help: "Lists the blocks that are wanted.",
     options: { peer: { type: "string", aliases: ["p"], help: "The peer whose wants are listed; by default our own." } },
-    returns: value(fields("KeyList", { Keys: ["link"] })),
-    async run({ options, node }): Promise<{ readonly Keys: readonly CID[] | null }> {
+    returns: value(fields("KeyList", { Keys: nullable(["link"]) })),
+    async run({ options, node }) {
       const { exchange } = await node.network();
       const peer = options.peer === undefined ? undefined : parsePeerId(options.peer);
       if (peer === undefined || peer.equals(node.repo.identity.peerId)) return { Keys: exchange.wantlist() };
-      const keys = exchange.wantlist(peer);
-      return { Keys: keys.length === 0 ? null : keys };
+      return { Keys: orNull(exchange.wantlist(peer)) };
     },
     text(list, call) {
       const cidText = call.cidText();

@@ -1,7 +1,6 @@
 /** Single blocks. */
 import { bytes, type Commands, defineCommand, defineGroup, raw, stream, value } from "../command.ts";
-import { gather } from "../node/async/gather.ts";
-import { blockForm, makeBlock } from "../node/blocks/make.ts";
+import { blockBytes, blockForm, makeBlock } from "../node/blocks/make.ts";
 import { NodeError } from "../node/errors.ts";
 import { storeBlocks } from "../node/ingest/store.ts";
 import { removeBlocks } from "../node/pins/remove.ts";
@@ -49,13 +48,15 @@ export const commands = {
     returns: stream(blockStat),
     async *run({ node, files, options, signal }) {
       const form = blockForm(options.format ?? "", options.mhtype, options.mhlen);
+      const { buffers } = node.blocks;
       let some = false;
       for await (const entry of files.entries()) {
         if (entry.kind !== "file") throw new NodeError("expected a file");
         some = true;
-        const block = await makeBlock(await gather(entry.body), form);
-        await storeBlocks(node, [block], { pin: options.pin, signal });
-        yield { Key: block.cid.toString(), Size: block.bytes.length };
+        const bytes = await blockBytes(entry.body, buffers);
+        const { cid } = await makeBlock(bytes, form);
+        await storeBlocks(node, [{ cid, bytes, release: () => buffers.release(bytes) }], { pin: options.pin, signal });
+        yield { Key: cid.toString(), Size: bytes.length };
       }
       if (!some) throw new NodeError("expected a file argument");
     },
@@ -84,8 +85,7 @@ export const commands = {
         }
       }
     },
-    text: (item: { Hash: string; Error?: string }) =>
-      item.Error === undefined ? `removed ${item.Hash}\n` : `cannot remove ${item.Hash}: ${item.Error}\n`,
+    text: ({ Hash, Error: fault }) => (fault === undefined ? `removed ${Hash}\n` : `cannot remove ${Hash}: ${fault}\n`),
   }),
   "block/stat": defineCommand({
     help: "Tells the size of a block.",

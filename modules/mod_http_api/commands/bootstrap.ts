@@ -7,17 +7,13 @@ import {
   listBootstrap,
   removeBootstrap,
 } from "../node/peers/bootstrap_list.ts";
-import { fields } from "../shape.ts";
+import { fields, type ValueOf } from "../shape.ts";
 
-interface Listed {
-  readonly Peers: readonly string[];
-}
+const output = fields("BootstrapOutput", { Peers: ["string"] });
+const returns = value(output);
 
-const returns = value(fields("BootstrapOutput", { Peers: ["string"] }));
-
-const lines = (word: string) => (listed: Listed) =>
-  [...listed.Peers]
-    .sort()
+const lines = (word: string) => (listed: ValueOf<typeof output>) =>
+  listed.Peers.toSorted()
     .map((peer) => `${word}${peer}\n`)
     .join("");
 
@@ -27,7 +23,7 @@ const peers = (help: string) =>
 const list = defineCommand({
   help: "Lists the peers that are dialled first.",
   returns,
-  run: ({ node }): Listed => ({ Peers: listBootstrap(node.repo.config) }),
+  run: ({ node }) => ({ Peers: listBootstrap(node.repo.config) }),
   text: lines(""),
 });
 
@@ -44,7 +40,7 @@ export const commands = {
       },
     },
     returns,
-    async run({ node, arguments: { peer }, options: { default: builtIn } }): Promise<Listed> {
+    async run({ node, arguments: { peer }, options: { default: builtIn } }) {
       const { config } = node.repo;
       return { Peers: await (builtIn === true ? addDefaultBootstrap(config) : addBootstrap(config, peer)) };
     },
@@ -53,7 +49,7 @@ export const commands = {
   "bootstrap/add/default": defineCommand({
     help: "Puts the built-in peers into the list.",
     returns,
-    run: async ({ node }): Promise<Listed> => ({ Peers: await addDefaultBootstrap(node.repo.config) }),
+    run: async ({ node }) => ({ Peers: await addDefaultBootstrap(node.repo.config) }),
     text: lines("added "),
   }),
   "bootstrap/list": list,
@@ -64,7 +60,7 @@ export const commands = {
       all: { type: "bool", deprecated: true, help: "Remove all peers; `bootstrap/rm/all` does that now." },
     },
     returns,
-    async run({ node, arguments: { peer }, options: { all } }): Promise<Listed> {
+    async run({ node, arguments: { peer }, options: { all } }) {
       const { config } = node.repo;
       return { Peers: await (all === true ? clearBootstrap(config) : removeBootstrap(config, peer)) };
     },
@@ -73,7 +69,7 @@ export const commands = {
   "bootstrap/rm/all": defineCommand({
     help: "Empties the list.",
     returns,
-    run: async ({ node }): Promise<Listed> => ({ Peers: await clearBootstrap(node.repo.config) }),
+    run: async ({ node }) => ({ Peers: await clearBootstrap(node.repo.config) }),
     text: lines("removed "),
   }),
 } satisfies Commands;

@@ -5,15 +5,11 @@ import { codecs } from "../node/cid/codecs.ts";
 import { type CidFormat, cidFormat, FormatError, formatCid } from "../node/cid/format.ts";
 import { hashFunctions } from "../node/cid/hashes.ts";
 import { NodeError } from "../node/errors.ts";
-import { fields } from "../shape.ts";
+import { fields, type ValueOf } from "../shape.ts";
 
-interface Formatted {
-  readonly CidStr: string;
-  readonly Formatted: string;
-  readonly ErrorMsg: string;
-}
-
-const formatted = stream(fields("CidFormatRes", { CidStr: "string", Formatted: "string", ErrorMsg: "string" }));
+const result = fields("CidFormatRes", { CidStr: "string", Formatted: "string", ErrorMsg: "string" });
+type Formatted = ValueOf<typeof result>;
+const formatted = stream(result);
 const formattedText = ({ CidStr, Formatted, ErrorMsg }: Formatted) =>
   ErrorMsg === "" ? `${Formatted}\n` : `${CidStr}: ${ErrorMsg}\n`;
 
@@ -33,12 +29,9 @@ function formatOne(text: string, format: CidFormat): Formatted {
   }
 }
 
-interface CodeAndName {
-  readonly Code: number;
-  readonly Name: string;
-}
-
-const listed = value([fields("CodeAndName", { Code: "int", Name: "string" })]);
+const codeAndName = fields("CodeAndName", { Code: "int", Name: "string" });
+type CodeAndName = ValueOf<typeof codeAndName>;
+const listed = value([codeAndName]);
 const numeric = { type: "bool", help: "Print the numbers, too." } as const;
 
 /** The names, in the order of their numbers. */
@@ -67,7 +60,7 @@ export const commands = {
     help: "Lists the multibase encodings.",
     options: { prefix: { type: "bool", help: "Print the prefix letters, too." }, numeric },
     returns: listed,
-    run: () => bases.map(({ prefix, name }): CodeAndName => ({ Code: prefix.charCodeAt(0), Name: name })),
+    run: () => bases.map(({ prefix, name }) => ({ Code: prefix.charCodeAt(0), Name: name })),
     text: (list, { options }) =>
       list
         .toSorted(byLetter)
@@ -82,7 +75,7 @@ export const commands = {
     help: "Lists the content codecs.",
     options: { numeric },
     returns: listed,
-    run: () => [...codecs].map(([Name, Code]): CodeAndName => ({ Code, Name })),
+    run: () => [...codecs].map(([Name, Code]) => ({ Code, Name })),
     text: (list, { options }) => numbered(list, options.numeric === true),
   }),
   "cid/format": defineCommand({

@@ -1,9 +1,9 @@
 /** Nodes of any codec. */
 import type { CID } from "multiformats/cid";
 import { type AnyCall, bytes, type Commands, defineCommand, defineGroup, raw, stream, value } from "../command.ts";
-import type { FileTree } from "../files.ts";
+import type { FileEntry, FileTree } from "../files.ts";
 import { mapAhead } from "../node/async/ahead.ts";
-import { gather } from "../node/async/gather.ts";
+import { blockBytes } from "../node/blocks/make.ts";
 import { exportCar } from "../node/car/export.ts";
 import { importCar } from "../node/car/import.ts";
 import { parseCid } from "../node/cid/text.ts";
@@ -13,6 +13,7 @@ import { nodeJson, valueIn, valueJson } from "../node/dag/model.ts";
 import { nodeMaker } from "../node/dag/put.ts";
 import { walk } from "../node/dag/walk.ts";
 import { failure, failures, NodeError } from "../node/errors.ts";
+import { Budget } from "../node/exchange/budget.ts";
 import { storeBlocks } from "../node/ingest/store.ts";
 import { fields } from "../shape.ts";
 import { writerFor } from "./resolve.ts";
@@ -22,20 +23,27 @@ const root = [{ name: "root", required: true, stdin: "first", help: "CID of the 
 
 /** Nodes that are stored at the same time: they share flushes of the disk. */
 const storedAtOnce = 16;
+/** Bytes of them; a longer one is stored alone. */
+const mostHeld = 16 * 1024 * 1024;
 
-/** Bodies of the files, one after the other; each is read before the next is asked for. @throws NodeError */
-async function* bodies(files: FileTree, directory: string): AsyncGenerator<AsyncIterable<Uint8Array>> {
+/** The files, one after the other; each is read before the next is asked for. @throws NodeError */
+async function* entriesOf(files: FileTree, directory: string): AsyncGenerator<FileEntry> {
   let some = false;
   for await (const entry of files.entries()) {
     if (entry.kind !== "file") throw new NodeError(directory);
     some = true;
-    yield entry.body;
+    yield entry;
   }
   if (!some) throw new NodeError("expected a file argument");
 }
 
-async function* contents(files: FileTree, directory: string): AsyncGenerator<Uint8Array> {
-  for await (const body of bodies(files, directory)) yield await gather(body);
+/** Contents of the files, as long as they fit in what may be held. @throws NodeError */
+async function* contents(files: FileTree, directory: string, held: Budget): AsyncGenerator<Uint8Array> {
+  for await (const { body } of entriesOf(files, directory)) {
+    const content = await blockBytes(body);
+    await held.take(content.length);
+    yield content;
+  }
 }
 
 /** Why a root cannot be pinned; empty when it is. */
@@ -73,8 +81,12 @@ export const commands = {
     options: { progress: { type: "bool", aliases: ["p"], help: "Show progress; of no effect on the answer." } },
     returns: raw,
     run(call) {
-      const read = call.node.reader(call);
-      return bytes(hinted(exportCar(rootIn(call.arguments.root), read, call.signal), call));
+      const { node, signal, offline } = call;
+      const { buffers } = node.blocks;
+      const read = node.reader({ signal, offline, buffers });
+      return bytes(hinted(exportCar(rootIn(call.arguments.root), read, { signal, buffers }), call), {
+        release: (piece) => buffers.release(piece),
+      });
     },
   }),
   "dag/get": defineCommand({
@@ -103,8 +115,8 @@ export const commands = {
       const unguard = node.pins.guard(() => roots.values());
       try {
         await node.lock.sharing(async () => {
-          for await (const body of bodies(files, "expected a file handle")) {
-            for (const cid of await importCar(node.blocks, body)) roots.set(cid.toString(), cid);
+          for await (const { passing } of entriesOf(files, "expected a file handle")) {
+            for (const cid of await importCar(node.blocks, passing)) roots.set(cid.toString(), cid);
           }
           await node.sync();
         }, signal);
@@ -150,11 +162,16 @@ export const commands = {
     async *run({ node, files, options, signal }) {
       const make = nodeMaker(options["input-enc"], options.format, options.hash);
       const { pin } = options;
-      const given = contents(files, "expected a regular file");
+      const held = new Budget(mostHeld);
+      const given = contents(files, "expected a regular file", held);
       yield* mapAhead(given, storedAtOnce, async (content) => {
-        const block = await make(content);
-        await storeBlocks(node, [block], { pin, signal });
-        return { Cid: block.cid };
+        try {
+          const block = await make(content);
+          await storeBlocks(node, [block], { pin, signal });
+          return { Cid: block.cid };
+        } finally {
+          held.give(content.length);
+        }
       });
     },
     text: ({ Cid }, call) => `${call.cidText("kept")(Cid)}\n`,

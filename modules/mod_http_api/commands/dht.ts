@@ -18,7 +18,6 @@ import {
   printProvider,
   printRecord,
   queryEvent,
-  type ShownEvent,
   shownEvents,
 } from "./dht_events.ts";
 
@@ -78,7 +77,7 @@ export const commands = {
     arguments: several("peerID", "The peer's ID; further ones are not looked at."),
     options,
     returns,
-    async *run({ node, arguments: { peerID }, signal }): AsyncGenerator<ShownEvent> {
+    async *run({ node, arguments: { peerID }, signal }) {
       const routing = await routingOf(node);
       yield* shownEvents(routing.findPeer(parsePeerId(peerID[0] as string), signal));
     },
@@ -92,7 +91,7 @@ export const commands = {
       "num-providers": { type: "int", aliases: ["n"], default: 20, help: "Number of providers to find." },
     },
     returns,
-    async *run({ node, arguments: { key }, options: { "num-providers": count }, signal }): AsyncGenerator<ShownEvent> {
+    async *run({ node, arguments: { key }, options: { "num-providers": count }, signal }) {
       const routing = await routingOf(node);
       if (count < 1) throw new NodeError("number of providers must be greater than 0");
       yield* shownEvents(routing.findProviders(parseCid(key[0] as string), { count, signal }));
@@ -104,7 +103,7 @@ export const commands = {
     arguments: several("key", "The key, `/ipns/<name>` or `/pk/<peer ID>`; further ones are not looked at."),
     options,
     returns,
-    async *run({ node, arguments: { key }, signal }): AsyncGenerator<ShownEvent> {
+    async *run({ node, arguments: { key }, signal }) {
       const routing = await routingOf(node);
       yield* shownEvents(routing.get(keyOf(key[0] as string), signal));
     },
@@ -118,7 +117,7 @@ export const commands = {
       recursive: { type: "bool", aliases: ["r"], help: "Announce all that they link to, too." },
     },
     returns,
-    async *run(call): AsyncGenerator<ShownEvent> {
+    async *run(call) {
       const { node, signal } = call;
       const { routing, libp2p } = await node.network();
       if (libp2p.getPeers().length === 0) throw new NodeError("cannot provide, no connected peers");
@@ -134,7 +133,7 @@ export const commands = {
     options,
     file: { name: "value-file", required: true, help: "The record." },
     returns,
-    async *run({ node, arguments: { key }, files, signal }): AsyncGenerator<ShownEvent> {
+    async *run({ node, arguments: { key }, files, signal }) {
       const routing = await routingOf(node);
       const record = keyOf(key);
       const { body } = await files.one();
@@ -147,7 +146,7 @@ export const commands = {
     arguments: several("peerID", "The ID; further ones are not looked at."),
     options,
     returns,
-    async *run({ node, arguments: { peerID }, signal }): AsyncGenerator<ShownEvent> {
+    async *run({ node, arguments: { peerID }, signal }) {
       const routing = node.online ? await routingOf(node) : undefined;
       if (routing?.tables === undefined) throw new NodeError("routing service is not a DHT");
       yield* shownEvents(routing.query(asked(peerID[0] as string).toMultihash().bytes, signal));

@@ -1,21 +1,17 @@
 /** What happens in the routing system, as clients are told: as an event, and as lines of text. */
 import { eventTypes, type RoutingEvent, type RoutingEvents } from "../node/routing/events.ts";
-import { fields } from "../shape.ts";
-
-export interface ShownEvent {
-  /** An error, or a record in base64. */
-  readonly Extra: string;
-  readonly ID: string;
-  readonly Responses: readonly { readonly ID: string; readonly Addrs: readonly string[] }[] | null;
-  readonly Type: number;
-}
+import { fields, nullable, type ValueOf } from "../shape.ts";
+import { lines } from "./shapes.ts";
 
 export const queryEvent = fields("QueryEvent", {
+  /** An error, or a record in base64. */
   Extra: "string",
   ID: "string",
-  Responses: [fields("AddrInfo", { ID: "string", Addrs: ["string"] })],
+  Responses: nullable([fields("AddrInfo", { ID: "string", Addrs: ["string"] })]),
   Type: "int",
 });
+
+type ShownEvent = ValueOf<typeof queryEvent>;
 
 const shown = ({ type, id, responses, text, value }: RoutingEvent): ShownEvent => ({
   Extra: text ?? (value === undefined ? "" : Buffer.from(value).toString("base64")),
@@ -31,7 +27,6 @@ export async function* shownEvents(events: RoutingEvents): AsyncGenerator<ShownE
 type Print = (event: ShownEvent, verbose: boolean) => string | Uint8Array;
 
 const addresses = ({ Responses }: ShownEvent): readonly string[] => (Responses ?? []).flatMap(({ Addrs }) => Addrs);
-const lines = (items: readonly string[]) => items.map((item) => `${item}\n`).join("");
 const chatter =
   (print: (event: ShownEvent) => string): Print =>
   (event, verbose) =>

@@ -6,7 +6,8 @@ import { formatDuration } from "../node/go/duration.ts";
 import type { Node } from "../node/index.ts";
 import type { Network } from "../node/network.ts";
 import type { Bucket, TableEntry } from "../node/routing/table.ts";
-import { fields } from "../shape.ts";
+import { fields, nullable, type ValueOf } from "../shape.ts";
+import { orNull } from "./shapes.ts";
 
 const peer = fields("dhtPeerInfo", {
   ID: "string",
@@ -16,24 +17,12 @@ const peer = fields("dhtPeerInfo", {
   LastQueriedAt: "string",
 });
 
-interface ShownPeer {
-  readonly ID: string;
-  readonly Connected: boolean;
-  readonly AgentVersion: string;
-  readonly LastUsefulAt: string;
-  readonly LastQueriedAt: string;
-}
+const bucket = fields("dhtBucket", { LastRefresh: "string", Peers: nullable([peer]) });
+const table = fields("dhtStat", { Name: "string", Buckets: [bucket] });
 
-interface ShownBucket {
-  readonly LastRefresh: string;
-  /** Null where nobody is. */
-  readonly Peers: readonly ShownPeer[] | null;
-}
-
-interface ShownTable {
-  readonly Name: string;
-  readonly Buckets: readonly ShownBucket[];
-}
+type ShownPeer = ValueOf<typeof peer>;
+type ShownBucket = ValueOf<typeof bucket>;
+type ShownTable = ValueOf<typeof table>;
 
 /** RFC 3339 to the second, where this machine is; empty when it never was. */
 function timeText(time: Date | undefined): string {
@@ -58,7 +47,7 @@ async function shownPeer({ peers }: Network, { id, connected, useful, queried }:
 
 async function shownBucket(network: Network, { refreshed, peers }: Bucket): Promise<ShownBucket> {
   const shown = await Promise.all(peers.map((entry) => shownPeer(network, entry)));
-  return { LastRefresh: timeText(refreshed), Peers: shown.length === 0 ? null : shown };
+  return { LastRefresh: timeText(refreshed), Peers: orNull(shown) };
 }
 
 /** The client that announces in batches knows all peers as one. */
@@ -119,12 +108,7 @@ export const routingTables = defineCommand({
       help: "The tables: `wanserver`, `lanserver`, `wan`, `lan`; by default `wan` and `lan`.",
     },
   ],
-  returns: stream(
-    fields("dhtStat", {
-      Name: "string",
-      Buckets: [fields("dhtBucket", { LastRefresh: "string", Peers: [peer] })],
-    }),
-  ),
+  returns: stream(table),
   run: ({ node, arguments: { dht } }) => tables(node, dht.length === 0 ? ["wan", "lan"] : dht),
   text: (shown) => columns([...rowsOf(shown)], 4, 2),
 });

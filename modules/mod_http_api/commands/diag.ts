@@ -2,18 +2,18 @@
 import { columns } from "../columns.ts";
 import { type Commands, defineCommand, defineGroup, nothing, value } from "../command.ts";
 import { formatDuration, parseDuration } from "../node/go/duration.ts";
-import { fields, map } from "../shape.ts";
+import { fields, map, type ValueOf } from "../shape.ts";
 import { systemFacts } from "../system_facts.ts";
 
-interface Shown {
-  readonly StartTime: string;
-  readonly EndTime: string;
-  readonly Active: boolean;
-  readonly Command: string;
-  readonly Options: Readonly<Record<string, unknown>>;
-  readonly Args: readonly string[];
-  readonly ID: number;
-}
+const entry = fields("ReqLogEntry", {
+  StartTime: "time",
+  EndTime: "time",
+  Active: "bool",
+  Command: "string",
+  Options: map("any"),
+  Args: ["string"],
+  ID: "int",
+});
 
 /** As Go writes the time that was never set. */
 const never = "0001-01-01T00:00:00Z";
@@ -27,8 +27,8 @@ function stamp(time: Date): string {
   return `${months[time.getMonth()]} ${String(time.getDate()).padStart(2)} ${clock}`;
 }
 
-function cells(entry: Shown, verbose: boolean, now: number): string[] {
-  const { ID, Command, Args, Options, Active, StartTime, EndTime } = entry;
+function cells(shown: ValueOf<typeof entry>, verbose: boolean, now: number): string[] {
+  const { ID, Command, Args, Options, Active, StartTime, EndTime } = shown;
   const start = new Date(StartTime);
   const lived = (Active ? now : Date.parse(EndTime)) - start.getTime();
   const options = Object.keys(Options).sort();
@@ -42,34 +42,22 @@ export const commands = {
   "diag/cmds": defineCommand({
     help: "Lists the commands that run, and those that ran lately.",
     options: { verbose: { type: "bool", aliases: ["v"], help: "Print ids, arguments and options, too." } },
-    returns: value([
-      fields("ReqLogEntry", {
-        StartTime: "time",
-        EndTime: "time",
-        Active: "bool",
-        Command: "string",
-        Options: map("any"),
-        Args: ["string"],
-        ID: "int",
-      }),
-    ]),
+    returns: value([entry]),
     run: ({ log }) =>
-      log.list().map(
-        ({ id, command, args, options, start, end }): Shown => ({
-          StartTime: start.toISOString(),
-          EndTime: end?.toISOString() ?? never,
-          Active: end === undefined,
-          Command: command,
-          Options: Object.fromEntries(Object.entries(options).sort(([one], [other]) => (one < other ? -1 : 1))),
-          Args: args,
-          ID: id,
-        }),
-      ),
+      log.list().map(({ id, command, args, options, start, end }) => ({
+        StartTime: start.toISOString(),
+        EndTime: end?.toISOString() ?? never,
+        Active: end === undefined,
+        Command: command,
+        Options: Object.fromEntries(Object.entries(options).sort(([one], [other]) => (one < other ? -1 : 1))),
+        Args: args,
+        ID: id,
+      })),
     text(entries, { options: { verbose = false } }) {
       const facts = ["Active", "StartTime", "RunTime"];
       const head = verbose ? ["ID", "Command", "Arguments", "Options", ...facts] : ["Command", ...facts];
       const now = Date.now();
-      const lines = [head, ...entries.map((entry) => cells(entry, verbose, now))];
+      const lines = [head, ...entries.map((each) => cells(each, verbose, now))];
       // Two blanks between columns.
       return columns(
         lines.map((line) => line.map((cell, at) => (at < line.length - 1 ? `${cell} ` : cell))),

@@ -20,7 +20,7 @@ import { cidSettings } from "../node/files/settings.ts";
 import { fileAt, writeFile } from "../node/files/write_file.ts";
 import { sizeText } from "../node/size.ts";
 import { readFile } from "../node/unixfs/read.ts";
-import { fields } from "../shape.ts";
+import { fields, nullable, type ValueOf } from "../shape.ts";
 import { cidOptions } from "./shapes.ts";
 
 const group = defineGroup({
@@ -48,16 +48,8 @@ const statOutput = fields("statOutput", {
   "SizeLocal?": "uint64",
 });
 
-const lsOutput = fields("filesLsOutput", {
-  Entries: [fields("NodeListing", { Name: "string", Type: "int", Size: "int64", Hash: "string" })],
-});
-
-interface LsEntry {
-  readonly Name: string;
-  readonly Type: number;
-  readonly Size: number;
-  readonly Hash: string;
-}
+const lsEntry = fields("NodeListing", { Name: "string", Type: "int", Size: "int64", Hash: "string" });
+type LsEntry = ValueOf<typeof lsEntry>;
 
 const types = { file: 0, directory: 1 } as const;
 
@@ -94,7 +86,9 @@ async function sourceOf(given: string, call: AnyCall): Promise<Source> {
   const name = nameOf(found) as string | undefined;
   if (!isContent(found)) return { text, name, at: found };
   try {
-    return { text, name, at: await contentAt(text, call) };
+    const at = await contentAt(text, call);
+    await call.node.reader(call)(at);
+    return { text, name, at };
   } catch (error) {
     if (!(error instanceof NodeError)) throw error;
     throw new NodeError(`cp: cannot get node from path ${text}: ${error.message}`, { cause: error });
@@ -170,7 +164,7 @@ export const commands = {
       long: { type: "bool", aliases: ["l"], help: "Tell size, type and hash, too." },
       U: { type: "bool", help: "Do not sort: print in the order of the directory." },
     },
-    returns: value(lsOutput),
+    returns: value(fields("filesLsOutput", { Entries: nullable([lsEntry]) })),
     async run(call) {
       const { node, options } = call;
       const found = namespacePath(call.arguments.path);
@@ -190,7 +184,7 @@ export const commands = {
         options.long === true ? { Type: types.file, Size: size, Hash: write(cid) } : { Type: 0, Size: 0, Hash: "" };
       return { Entries: [{ Name: name, ...facts }] };
     },
-    text({ Entries }: { readonly Entries: readonly LsEntry[] | null }, { options: { U, long } }) {
+    text({ Entries }, { options: { U, long } }) {
       const entries = Entries ?? [];
       const shown = U === true ? entries : entries.toSorted((one, other) => compareNames(one.Name, other.Name));
       return shown
@@ -293,7 +287,7 @@ export const commands = {
         ...(local.size > 0 && { SizeLocal: local.size }),
       };
     },
-    text(stat: Stat, { options }) {
+    text(stat, { options }) {
       const values: Readonly<Record<string, unknown>> = {
         hash: stat.Hash,
         size: stat.Size,
@@ -305,7 +299,8 @@ export const commands = {
         String(values[name]),
       );
       if (stat.WithLocality !== true) return `${line}\n`;
-      const { SizeLocal: local = 0, CumulativeSize: all } = stat;
+      const { SizeLocal = 0, CumulativeSize } = stat;
+      const [local, all] = [Number(SizeLocal), Number(CumulativeSize)];
       return `${line}\nLocal: ${sizeText(local)} of ${sizeText(all)} (${((100 * local) / all).toFixed(2)}%)\n`;
     },
   }),
@@ -328,7 +323,7 @@ export const commands = {
       const { node, files, options } = call;
       const to = namespacePath(call.arguments.path);
       const settings = settingsOf(options);
-      await writeFile(node.files, to, async () => (await files.one()).body, {
+      await writeFile(node.files, to, async () => (await files.one()).passing, {
         ...changing(call),
         offset: options.offset ?? 0,
         count: options.count,
@@ -341,14 +336,3 @@ export const commands = {
     },
   }),
 } satisfies Commands;
-
-interface Stat {
-  readonly Hash: string;
-  readonly Size: number;
-  readonly CumulativeSize: number;
-  readonly Blocks: number;
-  readonly Type: string;
-  readonly WithLocality?: boolean;
-  readonly Local?: boolean;
-  readonly SizeLocal?: number;
-}

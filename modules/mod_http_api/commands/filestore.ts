@@ -10,28 +10,19 @@ import type { Node } from "../node/index.ts";
 import { ingest } from "../node/ingest/ingest.ts";
 import { addSettings } from "../node/ingest/settings.ts";
 import type { AddEntry } from "../node/unixfs/add.ts";
-import { fields } from "../shape.ts";
+import { fields, nullable, type ValueOf } from "../shape.ts";
 import { blockStat, refItem } from "./shapes.ts";
 
-const listed = stream(
-  fields("ListRes", {
-    Status: "int32",
-    ErrorMsg: "string",
-    Key: "link",
-    FilePath: "string",
-    Offset: "uint64",
-    Size: "uint64",
-  }),
-);
-
-interface ListRes {
-  readonly Status: number;
-  readonly ErrorMsg: string;
-  readonly Key: { readonly "/": string } | null;
-  readonly FilePath: string;
-  readonly Offset: number;
-  readonly Size: number;
-}
+const listRes = fields("ListRes", {
+  Status: "int32",
+  ErrorMsg: "string",
+  Key: nullable("link"),
+  FilePath: "string",
+  Offset: "uint64",
+  Size: "uint64",
+});
+type ListRes = ValueOf<typeof listRes>;
+const listed = stream(listRes);
 
 const some = [
   { name: "obj", variadic: true, help: "CIDs of the blocks; by default all. These are checked, too." },
@@ -45,7 +36,7 @@ function openFilestore({ filestore }: Node): Filestore {
 const lineOf = ({ cid, status, message, reference }: Inspected): ListRes => ({
   Status: status,
   ErrorMsg: message,
-  Key: cid === undefined ? null : { "/": cid.toString() },
+  Key: cid ?? null,
   FilePath: reference?.path ?? "",
   Offset: reference?.offset ?? 0,
   Size: reference?.size ?? 0,
@@ -93,7 +84,7 @@ const words: Readonly<Record<number, string>> = {
 
 function longText({ Key, FilePath, Offset, Size }: ListRes, call: Pick<AnyCall, "cidText">): string {
   if (Key === null) return "<corrupt key>";
-  const key = call.cidText()(parseCid(Key["/"]));
+  const key = call.cidText()(Key);
   return FilePath === "" ? key : `${key.padEnd(50)} ${String(Size).padStart(6)} ${FilePath} ${Offset}`;
 }
 

@@ -6,7 +6,8 @@ import type { Node } from "../node/index.ts";
 import { type PeerId, parsePeerId, peerIdEncoder } from "../node/peer_id.ts";
 import { type Multiaddr, withPeer } from "../node/peers/multiaddr.ts";
 import { keyText, publicKeyText } from "../node/repo/identity.ts";
-import { fields } from "../shape.ts";
+import { fields, nullable, type ValueOf } from "../shape.ts";
+import { orNull } from "./shapes.ts";
 
 const offline = `'ipfs id' currently cannot query information on remote
 peers without a running daemon; we are working to fix this.
@@ -20,15 +21,17 @@ please run the daemon:
 /** What routing says when there is nobody to ask. */
 const emptyTable = "failed to find any peer in table";
 
-interface Identified {
-  readonly ID: string;
-  readonly PublicKey: string;
-  /** Null while the node is offline, and so is the next. */
-  readonly Addresses: readonly string[] | null;
-  readonly AgentVersion: string;
-  readonly ProtocolVersion: string;
-  readonly Protocols: readonly string[] | null;
-}
+const output = fields("IdOutput", {
+  ID: "string",
+  PublicKey: "string",
+  /** Null while the node is offline, and so are the protocols. */
+  Addresses: nullable(["string"]),
+  AgentVersion: "string",
+  ProtocolVersion: "string",
+  Protocols: nullable(["string"]),
+});
+
+type Identified = ValueOf<typeof output>;
 
 function asked(text: string): PeerId {
   try {
@@ -66,7 +69,7 @@ async function factsOf(node: Node, id: PeerId, signal: AbortSignal): Promise<Tol
     Addresses: told(id, addresses),
     AgentVersion: agentVersion,
     ProtocolVersion: protocolVersion,
-    Protocols: protocols.length === 0 ? null : protocols,
+    Protocols: orNull(protocols),
   };
 }
 
@@ -101,17 +104,8 @@ export const commands = {
         help: "Encoding of the id: `b58mh`, or the multibase of a CID.",
       },
     },
-    returns: value(
-      fields("IdOutput", {
-        ID: "string",
-        PublicKey: "string",
-        Addresses: ["string"],
-        AgentVersion: "string",
-        ProtocolVersion: "string",
-        Protocols: ["string"],
-      }),
-    ),
-    async run({ arguments: { peerid }, options, node, signal }): Promise<Identified> {
+    returns: value(output),
+    async run({ arguments: { peerid }, options, node, signal }) {
       const encode = peerIdEncoder(options["peerid-base"]);
       const own = node.repo.identity.peerId;
       const id = peerid === undefined ? own : asked(peerid);

@@ -11,17 +11,18 @@ import {
   raw,
   value,
 } from "../command.ts";
-import { gather } from "../node/async/gather.ts";
+import { gatherWhole } from "../node/async/gather.ts";
 import { NodeError } from "../node/errors.ts";
 import { printable } from "../node/go/text.ts";
 import type { NamedKey } from "../node/keys/keystore.ts";
 import { rotateIdentity } from "../node/keys/rotate.ts";
 import { peerIdEncoder } from "../node/peer_id.ts";
-import { fields } from "../shape.ts";
-import { nameBase } from "./shapes.ts";
+import { fields, type ValueOf } from "../shape.ts";
+import { lines, nameBase } from "./shapes.ts";
 
-const key = fields("KeyOutput", { Name: "string", Id: "string" });
-const keys = value(fields("KeyOutputList", { Keys: [key] }));
+const keyOutput = fields("KeyOutput", { Name: "string", Id: "string" });
+const keyList = fields("KeyOutputList", { Keys: [keyOutput] });
+const keys = value(keyList);
 
 const name = <N extends string>(name: N, help: string) => ({ name, required: true, help }) as const satisfies Argument;
 const long: Option = { type: "bool", help: "Print identifiers, too." };
@@ -35,17 +36,13 @@ const made = {
 const longestFile = 64 * 1024;
 
 /** As answers show keys, their ids in the base of that name. @throws NodeError */
-function shown(base: string): (key: NamedKey) => { readonly Name: string; readonly Id: string } {
+function shown(base: string): (key: NamedKey) => ValueOf<typeof keyOutput> {
   const encode = peerIdEncoder(base);
   return ({ name, id }) => ({ Name: name, Id: encode(id) });
 }
 
-interface Listed {
-  readonly Keys: readonly { readonly Name: string; readonly Id: string }[];
-}
-
-function listText({ Keys }: Listed, ids: boolean): string {
-  if (!ids) return Keys.map(({ Name }) => `${printable(Name)}\n`).join("");
+function listText({ Keys }: ValueOf<typeof keyList>, ids: boolean): string {
+  if (!ids) return lines(Keys.map(({ Name }) => printable(Name)));
   return columns(
     Keys.map(({ Name, Id }) => [Id, printable(Name), ""]),
     1,
@@ -72,7 +69,7 @@ export const commands = {
     help: "Makes a key.",
     arguments: [name("name", "Its name.")],
     options: { ...made, "ipns-base": nameBase },
-    returns: value(key),
+    returns: value(keyOutput),
     async run({ arguments: { name }, options: { type, size, "ipns-base": base }, node }) {
       const show = shown(base);
       return show(await node.keys.generate(name, { type, size }));
@@ -84,12 +81,12 @@ export const commands = {
     arguments: [name("name", "The name that it gets.")],
     options: { "ipns-base": nameBase },
     file: { name: "key", required: true, help: "The file, as `key/export` gives it." },
-    returns: value(key),
+    returns: value(keyOutput),
     async run({ arguments: { name }, options: { "ipns-base": base }, files, node }) {
       const show = shown(base);
       const { body } = await files.one();
-      const content = await gather(body, longestFile + 1);
-      if (content.length > longestFile) throw new NodeError(`the file is longer than ${longestFile} bytes`);
+      const tooLong = () => new NodeError(`the file is longer than ${longestFile} bytes`);
+      const content = await gatherWhole(body, longestFile, tooLong);
       return show(await node.keys.import(name, content));
     },
     text: ({ Id }) => `${Id}\n`,
@@ -98,7 +95,7 @@ export const commands = {
     help: "Lists the keys.",
     options: { l: long, "ipns-base": nameBase },
     returns: keys,
-    async run({ options: { "ipns-base": base }, node }): Promise<Listed> {
+    async run({ options: { "ipns-base": base }, node }) {
       const show = shown(base);
       return { Keys: (await node.keys.list()).map(show) };
     },
@@ -124,7 +121,7 @@ export const commands = {
     arguments: [{ name: "name", required: true, variadic: true, stdin: "first", help: "The keys." }],
     options: { l: long, "ipns-base": nameBase },
     returns: keys,
-    async run({ arguments: { name: names }, options: { "ipns-base": base }, node }): Promise<Listed> {
+    async run({ arguments: { name: names }, options: { "ipns-base": base }, node }) {
       const show = shown(base);
       const removed: NamedKey[] = [];
       for (const each of names) removed.push(await node.keys.remove(each));

@@ -5,7 +5,7 @@ import { goJson } from "../node/go/text.ts";
 import type { Node } from "../node/index.ts";
 import { subsystems } from "../node/log.ts";
 import { fields } from "../shape.ts";
-import { stringList } from "./shapes.ts";
+import { strings } from "./shapes.ts";
 
 /** A reader that is so far behind misses lines. */
 const mostWaiting = 10_000;
@@ -59,9 +59,8 @@ export const commands = {
   }),
   "log/ls": defineCommand({
     help: "Lists the parts of the node that log.",
-    returns: value(stringList),
+    ...strings,
     run: () => ({ Strings: [...subsystems] }),
-    text: ({ Strings }) => Strings.map((name) => `${name}\n`).join(""),
   }),
   "log/tail": defineCommand({
     help: "Prints the log as it grows, a line of JSON for each event.",

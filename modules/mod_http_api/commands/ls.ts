@@ -13,29 +13,13 @@ import { jsonForm, Spill } from "../node/spill.ts";
 import { entries } from "../node/unixfs/list.ts";
 import { fileSize, isDirectory } from "../node/unixfs/node.ts";
 import { openTree } from "../node/unixfs/open.ts";
-import { fields, map } from "../shape.ts";
+import { fields, map, nullable, type ValueOf } from "../shape.ts";
 
-interface LsLink {
-  readonly Name: string;
-  readonly Hash: string;
-  readonly Size: number;
-  readonly Type: number;
-  readonly Target: string;
-}
+const lsLink = fields("LsLink", { Name: "string", Hash: "string", Size: "uint64", Type: "int32", Target: "string" });
+const lsObject = fields("LsObject", { Hash: "string", Links: [lsLink] });
 
-interface LsObject {
-  readonly Hash: string;
-  readonly Links: readonly LsLink[];
-}
-
-const lsOutput = fields("LsOutput", {
-  Objects: [
-    fields("LsObject", {
-      Hash: "string",
-      Links: [fields("LsLink", { Name: "string", Hash: "string", Size: "uint64", Type: "int32", Target: "string" })],
-    }),
-  ],
-});
+type LsLink = ValueOf<typeof lsLink>;
+type LsObject = ValueOf<typeof lsObject>;
 
 const paths = [{ name: "ipfs-path", required: true, variadic: true, stdin: "lines", help: "What to list." }] as const;
 
@@ -148,31 +132,9 @@ function rows({ Hash, Links }: LsObject, { headings, sizes, titled }: Table): st
   ];
 }
 
-const fileLsOutput = fields("LsOutput", {
-  Arguments: map("string"),
-  Objects: map(
-    fields("LsObject", {
-      Hash: "string",
-      Size: "uint64",
-      Type: "string",
-      Links: [fields("LsLink", { Name: "string", Hash: "string", Size: "uint64", Type: "string" })],
-    }),
-  ),
-});
-
-interface FileLink {
-  readonly Name: string;
-  readonly Hash: string;
-  readonly Size: number;
-  readonly Type: string;
-}
-
-interface FileObject {
-  readonly Hash: string;
-  readonly Size: number;
-  readonly Type: string;
-  readonly Links: readonly FileLink[] | null;
-}
+const fileLink = fields("LsLink", { Name: "string", Hash: "string", Size: "uint64", Type: "string" });
+const fileObject = fields("LsObject", { Hash: "string", Size: "uint64", Type: "string", Links: nullable([fileLink]) });
+type FileObject = ValueOf<typeof fileObject>;
 
 /** A node of a tree, but no raw leaf: this command is older than those. */
 async function oldNode(cid: PbLink["cid"], read: ReadBlock) {
@@ -181,7 +143,7 @@ async function oldNode(cid: PbLink["cid"], read: ReadBlock) {
   return openTree(cid, bytes);
 }
 
-async function fileObject(cid: PbLink["cid"], read: ReadBlock): Promise<FileObject> {
+async function fileObjectOf(cid: PbLink["cid"], read: ReadBlock): Promise<FileObject> {
   const node = await oldNode(cid, read);
   const { type } = node.unixfs;
   const facts = { Hash: cid.toString(), Size: type === "Directory" ? 0 : fileSize(node), Type: type };
@@ -211,7 +173,7 @@ export const commands = {
       size: { type: "bool", default: true, help: "Look at each entry to tell its size." },
       stream: { type: "bool", aliases: ["s"], help: "Send entries as they are found, in the directory's order." },
     },
-    returns: value(lsOutput),
+    returns: value(fields("LsOutput", { Objects: [lsObject] })),
     async run(call) {
       const { options } = call;
       const given = call.arguments["ipfs-path"];
@@ -219,7 +181,7 @@ export const commands = {
       if (options.stream === true) return streamed(given, resolved, call);
       return new ObjectListing("Objects", rowsOf(given, resolved, call));
     },
-    text({ Objects }: { readonly Objects: readonly LsObject[] }, { options, given }) {
+    text({ Objects }, { options, given }) {
       const stream = options.stream === true;
       const table = {
         headings: !stream && options.headers === true,
@@ -238,7 +200,7 @@ export const commands = {
     help: "Lists directories; `ls` does more.",
     deprecated: true,
     arguments: paths,
-    returns: value(fileLsOutput),
+    returns: value(fields("LsOutput", { Arguments: map("string"), Objects: map(fileObject) })),
     async run(call) {
       const read = call.node.reader(call);
       const given = new Map<string, string>();
@@ -247,7 +209,7 @@ export const commands = {
         const { cid } = await call.node.resolve(path, call);
         const hash = cid.toString();
         given.set(path, hash);
-        if (!objects.has(hash)) objects.set(hash, await fileObject(cid, read));
+        if (!objects.has(hash)) objects.set(hash, await fileObjectOf(cid, read));
       }
       return { Arguments: sorted(given), Objects: sorted(objects) };
     },

@@ -9,12 +9,10 @@ import type { FollowedNames } from "../node/names/followed.ts";
 import type { RecordOptions } from "../node/names/resolver.ts";
 import { wholePath } from "../node/path/path.ts";
 import { parsePeerId, peerIdEncoder } from "../node/peer_id.ts";
-import { fields } from "../shape.ts";
-import { nameBase, resolvedPath, stringList } from "./shapes.ts";
+import { fields, type ValueOf } from "../shape.ts";
+import { nameBase, orNull, resolvedPath, strings } from "./shapes.ts";
 
-interface Resolved {
-  readonly Path: string;
-}
+type Resolved = ValueOf<typeof resolvedPath>;
 
 const recursive = (help: string) => ({ type: "bool", aliases: ["r"], default: true, help }) as const satisfies Option;
 
@@ -69,7 +67,7 @@ export const commands = {
     arguments: [{ name: "domain-name", required: true, stdin: "first", help: "The domain." }],
     options: { recursive: recursive("Go on until the result is no domain.") },
     returns: value(resolvedPath),
-    async run({ node, arguments: { "domain-name": domain }, options, signal }): Promise<Resolved> {
+    async run({ node, arguments: { "domain-name": domain }, options, signal }) {
       return resolved(await node.names.link(domain, { depth: depthOf(options), signal }), options.recursive);
     },
     text: asPath,
@@ -131,13 +129,11 @@ export const commands = {
   "name/pubsub/subs": defineCommand({
     help: "Lists the names that are followed.",
     options: { "ipns-base": nameBase },
-    returns: value(stringList),
+    ...strings,
     async run({ node, options }) {
       const encode = peerIdEncoder(options["ipns-base"]);
-      const names = (await followedOf(node)).list().map((id) => `/ipns/${encode(id)}`);
-      return { Strings: names.length === 0 ? null : names };
+      return { Strings: orNull((await followedOf(node)).list().map((id) => `/ipns/${encode(id)}`)) };
     },
-    text: ({ Strings }) => (Strings ?? []).map((name) => `${name}\n`).join(""),
   }),
   "name/resolve": defineCommand({
     help: "Tells what a name stands for.",

@@ -12,6 +12,7 @@ import {
   value,
 } from "../command.ts";
 import { gather } from "../node/async/gather.ts";
+import { blockBytes } from "../node/blocks/make.ts";
 import { dagPb, raw as rawCodec } from "../node/cid/codecs.ts";
 import { parseCid } from "../node/cid/text.ts";
 import { linksOf, namedLinks } from "../node/dag/links.ts";
@@ -20,18 +21,19 @@ import { type Edited, fresh, withData, withLink, withoutLink } from "../node/dag
 import { objectOf, readObjectJson } from "../node/dag/object/json.ts";
 import { type Held, heldIn, pbBlock, sizeOf } from "../node/dag/object/node.ts";
 import { readObjectXml } from "../node/dag/object/xml.ts";
-import { decodePb, encodePb, type PbLink, parsePb } from "../node/dag/pb.ts";
+import { cumulativeSize, decodePb, encodePb, type PbLink, parsePb } from "../node/dag/pb.ts";
 import { NodeError } from "../node/errors.ts";
 import { GoText, printable, quote } from "../node/go/text.ts";
 import { storeBlocks } from "../node/ingest/store.ts";
 import { sizeText } from "../node/size.ts";
 import { encodeUnixfs } from "../node/unixfs/format.ts";
-import { fields } from "../shape.ts";
+import { fields, nullable, type ValueOf } from "../shape.ts";
 import { human, verbose } from "./shapes.ts";
 
-const links = [fields("Link", { Name: "string", Hash: "string", Size: "uint64" })] as const;
+const objectLink = fields("Link", { Name: "string", Hash: "string", Size: "uint64" });
 /** `Links` is left out where the reference leaves it out. */
-const object = value(fields("Object", { "Hash?": "string", "Links?": links }));
+const hashed = fields("Object", { "Hash?": "string", "Links?": [objectLink] });
+const object = value(hashed);
 
 const key = [{ name: "key", required: true, stdin: "first", help: "The node." }] as const;
 const root = { name: "root", required: true, help: "The node to start from." } as const;
@@ -46,16 +48,8 @@ const dataEncoding = {
 /** Bytes of an upload that are looked at. */
 const mostInput = 2 * 1024 * 1024 + 10;
 
-interface ObjectLink {
-  readonly Name: string;
-  readonly Hash: string;
-  readonly Size: number;
-}
-
-interface HashedObject {
-  readonly Hash: string;
-  readonly Links?: readonly ObjectLink[];
-}
+type ObjectLink = ValueOf<typeof objectLink>;
+type HashedObject = ValueOf<typeof hashed>;
 
 type Call = Pick<AnyCall, "node" | "signal" | "offline" | "cidText">;
 
@@ -118,7 +112,7 @@ const patchData = (help: string, change: (before: Uint8Array, given: Uint8Array)
     async run(call) {
       const { body } = await call.files.one();
       const node = await heldAt(call.arguments.root, call);
-      return stored(await withData(node, change(node.data ?? new Uint8Array(), await gather(body))), call);
+      return stored(await withData(node, change(node.data ?? new Uint8Array(), await blockBytes(body))), call);
     },
     text: hashLine,
   });
@@ -151,7 +145,7 @@ export const commands = {
     options: { verbose: verbose("Print more words.") },
     returns: value(
       fields("Changes", {
-        Changes: [fields("Change", { Type: "int", Path: "string", Before: "link", After: "link" })],
+        Changes: [fields("Change", { Type: "int", Path: "string", Before: nullable("link"), After: nullable("link") })],
       }),
     ),
     async run(call) {
@@ -184,7 +178,7 @@ export const commands = {
     deprecated: true,
     arguments: key,
     options: { "data-encoding": dataEncoding },
-    returns: value(fields("Node", { Links: links, Data: "string" })),
+    returns: value(fields("Node", { Links: [objectLink], Data: "bytes" })),
     async run(call) {
       const write = call.cidText("kept");
       const { links, data = new Uint8Array() } = await heldAt(call.arguments.key, call);
@@ -199,7 +193,7 @@ export const commands = {
         encode: ({ Links, Data }) =>
           encodePb({
             data: Data.bytes,
-            links: Links.map(({ Name, Hash, Size }) => ({ name: Name, cid: parseCid(Hash), size: Size })),
+            links: Links.map(({ Name, Hash, Size }) => ({ name: Name, cid: parseCid(Hash), size: Number(Size) })),
           }),
       },
     },
@@ -211,7 +205,7 @@ export const commands = {
     arguments: key,
     options: { headers: { type: "bool", aliases: ["v"], help: "Print a heading." } },
     returns: object,
-    async run(call): Promise<HashedObject> {
+    async run(call) {
       const write = call.cidText("kept");
       const { cid, bytes } = await blockAt(call.arguments.key, call);
       const found = namedLinks(cid, bytes);
@@ -334,6 +328,6 @@ function sizesOf(codec: number, bytes: Uint8Array) {
     BlockSize: bytes.length,
     LinksSize: bytes.length - DataSize,
     DataSize,
-    CumulativeSize: links.reduce((sum, { size }) => sum + size, bytes.length),
+    CumulativeSize: cumulativeSize({ length: bytes.length, links }),
   };
 }

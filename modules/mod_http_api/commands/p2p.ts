@@ -15,7 +15,8 @@ import { quote } from "../node/go/text.ts";
 import { parseMultiaddr } from "../node/peers/multiaddr.ts";
 import { type NamedPeer, peersAt } from "../node/peers/resolve_peers.ts";
 import type { StreamMounts } from "../node/streams/mounts.ts";
-import { fields } from "../shape.ts";
+import { fields, nullable } from "../shape.ts";
+import { orNull } from "./shapes.ts";
 
 const argument = <const N extends string>(name: N, help: string) =>
   ({ name, required: true, help }) as const satisfies Argument;
@@ -121,9 +122,9 @@ export const commands = {
     options: { headers },
     returns: value(
       fields("P2PLsOutput", {
-        Listeners: [
+        Listeners: nullable([
           fields("P2PListenerInfoOutput", { Protocol: "string", ListenAddress: "string", TargetAddress: "string" }),
-        ],
+        ]),
       }),
     ),
     async run(call) {
@@ -132,7 +133,7 @@ export const commands = {
         ListenAddress: mount.listen,
         TargetAddress: mount.target,
       }));
-      return { Listeners: listeners.length === 0 ? null : listeners };
+      return { Listeners: orNull(listeners) };
     },
     text({ Listeners }, { options }) {
       const rows = (Listeners ?? []).map((mount) => [mount.Protocol, mount.ListenAddress, mount.TargetAddress]);
@@ -158,14 +159,14 @@ export const commands = {
     options: { headers },
     returns: value(
       fields("P2PStreamsOutput", {
-        Streams: [
+        Streams: nullable([
           fields("P2PStreamInfoOutput", {
             HandlerID: "string",
             Protocol: "string",
             OriginAddress: "string",
             TargetAddress: "string",
           }),
-        ],
+        ]),
       }),
     ),
     async run(call) {
@@ -175,7 +176,7 @@ export const commands = {
         OriginAddress: stream.origin,
         TargetAddress: stream.target,
       }));
-      return { Streams: streams.length === 0 ? null : streams };
+      return { Streams: orNull(streams) };
     },
     text({ Streams }, { options }) {
       const rows = (Streams ?? []).map((stream) => [

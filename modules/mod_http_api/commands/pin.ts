@@ -7,7 +7,7 @@ import { NodeError } from "../node/errors.ts";
 import { goJson } from "../node/go/text.ts";
 import { verifyPins } from "../node/pins/verify.ts";
 import { jsonForm, Spill } from "../node/spill.ts";
-import { fields, map } from "../shape.ts";
+import { fields, map, type ValueOf } from "../shape.ts";
 
 const paths = [{ name: "ipfs-path", required: true, variadic: true, stdin: "lines", help: "The objects." }] as const;
 const pinned = fields("PinOutput", { Pins: ["string"] });
@@ -15,10 +15,8 @@ const pinned = fields("PinOutput", { Pins: ["string"] });
 /** Milliseconds between two lines of progress. */
 const progressEvery = 500;
 
-interface Progress {
-  readonly Pins?: readonly string[];
-  readonly Progress?: number;
-}
+const addOutput = fields("AddPinOutput", { "Pins?": ["string"], "Progress?": "int" });
+type Progress = ValueOf<typeof addOutput>;
 
 /** Pins one after the other; `progress` hears the number of blocks looked at, of all together. */
 async function addAll(
@@ -68,10 +66,8 @@ async function* addTelling(given: readonly string[], recursive: boolean, call: A
 
 const types = ["direct", "indirect", "recursive", "all"];
 
-interface Pin {
-  readonly Cid: string;
-  readonly Type: string;
-}
+const pin = fields("PinLsObject", { Cid: "string", Type: "string" });
+type Pin = ValueOf<typeof pin>;
 
 /** All pins of a type: stored ones, then what lies below the recursive ones. */
 async function* listAll(type: string, { node, signal, ...call }: Lister): AsyncGenerator<Pin> {
@@ -166,9 +162,8 @@ async function* doubled(pins: AsyncIterable<Pin>): AsyncGenerator<Pin & { readon
   for await (const pin of pins) yield { ...pin, PinLsObject: pin };
 }
 
-const pinLsObject = { Cid: "string", Type: "string" } as const;
 const pinKeys = map(fields("PinLsType", { Type: "string" }));
-const badNodes = [fields("BadNode", { Cid: "string", Err: "string" })] as const;
+const badNode = fields("BadNode", { Cid: "string", Err: "string" });
 
 export const commands = {
   pin: defineGroup({ help: "Keep objects from being collected as garbage." }),
@@ -179,8 +174,8 @@ export const commands = {
       recursive: { type: "bool", aliases: ["r"], default: true, help: "Pin all that is linked to, too." },
       progress: { type: "bool", help: "Tell how many blocks were looked at." },
     },
-    returns: value(fields("AddPinOutput", { "Pins?": ["string"], "Progress?": "int" })),
-    run(call): AsyncGenerator<Progress> | Promise<Progress> {
+    returns: value(addOutput),
+    run(call) {
       const { recursive, progress } = call.options;
       const run = progress === true ? addTelling : addAll;
       return run(call.arguments["ipfs-path"], recursive, call);
@@ -207,7 +202,7 @@ export const commands = {
         "PinLsList?": fields("PinLsList", { Keys: pinKeys }),
         "Cid?": "string",
         "Type?": "string",
-        "PinLsObject?": fields("PinLsObject", pinLsObject),
+        "PinLsObject?": pin,
       }),
     ),
     run(call) {
@@ -221,8 +216,9 @@ export const commands = {
       if (streamed === true) return doubled(pins);
       return new PinListing("Keys", inOrderTwice(pins, call.node.scratch));
     },
-    text(output: PinLsOutput, { options }) {
-      const pins = "Keys" in output ? Object.entries(output.Keys).map(([Cid, { Type }]) => ({ Cid, Type })) : [output];
+    text({ Keys, Cid = "", Type = "" }, { options }) {
+      const pins =
+        Keys === undefined ? [{ Cid, Type }] : Object.entries(Keys).map(([Cid, { Type }]) => ({ Cid, Type }));
       return pins.map(({ Cid, Type }) => (options.quiet === true ? `${Cid}\n` : `${Cid} ${Type}\n`)).join("");
     },
   }),
@@ -273,8 +269,8 @@ export const commands = {
       fields("PinVerifyRes", {
         Cid: "string",
         Ok: "bool",
-        "BadNodes?": badNodes,
-        PinStatus: fields("PinStatus", { Ok: "bool", "BadNodes?": badNodes }),
+        "BadNodes?": [badNode],
+        PinStatus: fields("PinStatus", { Ok: "bool", "BadNodes?": [badNode] }),
       }),
     ),
     async *run(call) {
@@ -291,19 +287,10 @@ export const commands = {
         yield { Cid: write(root), ...status, PinStatus: status };
       }
     },
-    text({ Cid, PinStatus }: VerifiedPin, { options }) {
+    text({ Cid, PinStatus }, { options }) {
       if (options.quiet === true) return `${Cid}\n`;
       const lines = (PinStatus.BadNodes ?? []).map((node) => `  ${node.Cid}: ${node.Err}\n`);
       return `${Cid} ${PinStatus.Ok ? "ok" : "broken"}\n${lines.join("")}`;
     },
   }),
 } satisfies Commands;
-
-type PinLsOutput =
-  | (Pin & { readonly PinLsObject: Pin })
-  | { readonly Keys: Readonly<Record<string, Pick<Pin, "Type">>>; readonly PinLsList: object };
-
-interface VerifiedPin {
-  readonly Cid: string;
-  readonly PinStatus: { readonly Ok: boolean; readonly BadNodes?: readonly { Cid: string; Err: string }[] };
-}

@@ -14,7 +14,7 @@ import { printable } from "../node/go/text.ts";
 import type { PinCounts, WrittenQuery } from "../node/remote_pins/remote_pins.ts";
 import { addService, removeService } from "../node/remote_pins/services.ts";
 import type { RemotePin } from "../node/remote_pins/shapes.ts";
-import { fields } from "../shape.ts";
+import { fields, type ValueOf } from "../shape.ts";
 
 const pins = stream(fields("RemotePinOutput", { Status: "string", Cid: "string", Name: "string" }));
 
@@ -45,19 +45,16 @@ const shown = ({ status, cid, name }: RemotePin) => ({ Status: status, Cid: cid,
 
 const count = fields("PinCount", { Queued: "int", Pinning: "int", Pinned: "int", Failed: "int" });
 
-function statOf(counts: PinCounts | "invalid") {
+const stat = fields("Stat", { Status: "string", "PinCount?": count });
+const details = fields("ServiceDetails", { Service: "string", ApiEndpoint: "string", "Stat?": stat });
+
+function statOf(counts: PinCounts | "invalid"): ValueOf<typeof stat> {
   if (counts === "invalid") return { Status: "invalid" };
   const { queued, pinning, pinned, failed } = counts;
   return { Status: "valid", PinCount: { Queued: queued, Pinning: pinning, Pinned: pinned, Failed: failed } };
 }
 
-interface ShownService {
-  readonly Service: string;
-  readonly ApiEndpoint: string;
-  readonly Stat?: ReturnType<typeof statOf>;
-}
-
-const cells = ({ Service, ApiEndpoint, Stat }: ShownService): readonly string[] => {
+const cells = ({ Service, ApiEndpoint, Stat }: ValueOf<typeof details>): readonly string[] => {
   const { Queued, Pinning, Pinned, Failed } = Stat?.PinCount ?? {};
   const counts = Stat?.PinCount === undefined ? Stat?.Status : [Queued, Pinning, Pinned, Failed].join("/");
   return [Service, ApiEndpoint, ...(counts === undefined ? [] : [counts])];
@@ -126,18 +123,8 @@ export const commands = {
   "pin/remote/service/ls": defineCommand({
     help: "Lists the services.",
     options: { stat: { type: "bool", default: false, help: "Ask them how many pins they have." } },
-    returns: value(
-      fields("PinServicesList", {
-        RemoteServices: [
-          fields("ServiceDetails", {
-            Service: "string",
-            ApiEndpoint: "string",
-            "Stat?": fields("Stat", { Status: "string", "PinCount?": count }),
-          }),
-        ],
-      }),
-    ),
-    async run({ node, options, signal }): Promise<{ RemoteServices: readonly ShownService[] }> {
+    returns: value(fields("PinServicesList", { RemoteServices: [details] })),
+    async run({ node, options, signal }) {
       const services = await node.remotePins.services(options.stat, signal);
       return {
         RemoteServices: services.map(({ name, endpoint, counts }) => ({

@@ -6,17 +6,18 @@ import { parsePeerId } from "../node/peer_id.ts";
 import { type PeerAddress, parseMultiaddr, splitPeer } from "../node/peers/multiaddr.ts";
 import type { Peers } from "../node/peers/peers.ts";
 import type { Echo } from "../node/peers/ping.ts";
-import { fields } from "../shape.ts";
+import { fields, type ValueOf } from "../shape.ts";
 
 /** Milliseconds: for a look-up, for each echo, and from one to the next. */
 const times = { lookUp: 10_000, echo: 10_000, pause: 1000 };
 
-interface PingResult {
-  readonly Success: boolean;
-  /** Nanoseconds there and back; 0 where the object only says something. */
-  readonly Time: number;
-  readonly Text: string;
-}
+const pingResult = fields("PingResult", {
+  Success: "bool",
+  /** There and back; 0 where the object only says something. */
+  Time: "duration",
+  Text: "string",
+});
+type PingResult = ValueOf<typeof pingResult>;
 
 const said = (Text: string): PingResult => ({ Success: true, Time: 0, Text });
 const failed = (error: unknown): PingResult => ({
@@ -102,7 +103,7 @@ export const commands = {
       },
     ],
     options: { count: { type: "int", aliases: ["n"], default: 10, help: "Number of requests." } },
-    returns: stream(fields("PingResult", { Success: "bool", Time: "duration", Text: "string" })),
+    returns: stream(pingResult),
     async run({ node, arguments: { "peer ID": given }, options: { count }, signal }) {
       const { peers } = await node.network();
       const peer = target(given[0] as string);
@@ -110,7 +111,7 @@ export const commands = {
       if (count <= 0) throw new NodeError(`ping count must be greater than 0, was ${count}`);
       return ping(peers, peer, count, signal);
     },
-    text({ Success, Time, Text }: PingResult) {
+    text({ Success, Time, Text }) {
       if (Text !== "") return `${Text}\n`;
       return Success ? `Pong received: time=${(Time / 1e6).toFixed(2)} ms\n` : "Pong failed\n";
     },

@@ -11,7 +11,6 @@ import {
   nothing,
   type Option,
   stream,
-  value,
 } from "../command.ts";
 import type { FileEntry } from "../files.ts";
 import { basePrefixed } from "../node/cid/bases.ts";
@@ -21,8 +20,8 @@ import type { PeerId } from "../node/peer_id.ts";
 import type { Pubsub, PubsubMessage } from "../node/pubsub/pubsub.ts";
 import { longestMessage } from "../node/pubsub/wire.ts";
 import { varintLength, writeVarint } from "../node/wire/varint.ts";
-import { fields } from "../shape.ts";
-import { stringList } from "./shapes.ts";
+import { fields, type ValueOf } from "../shape.ts";
+import { lines, orNull, strings } from "./shapes.ts";
 
 /** How topics and messages stand in calls and answers. */
 interface Wire {
@@ -36,14 +35,13 @@ interface Wire {
   readonly pub: Command;
 }
 
-interface ShownMessage {
-  readonly from?: string;
-  readonly data?: string;
-  readonly seqno?: string;
-  readonly topicIDs: readonly string[];
-}
-
-type Strings = { readonly Strings: readonly string[] | null };
+const message = fields("pubsubMessage", {
+  "from?": "base64",
+  "data?": "base64",
+  "seqno?": "base64",
+  "topicIDs?": ["string"],
+});
+type ShownMessage = ValueOf<typeof message>;
 
 /** @throws NodeError while it is switched off, or the node has no network */
 async function pubsubOf({ node }: Pick<AnyCall, "node">): Promise<Pubsub> {
@@ -80,7 +78,7 @@ export const plain: Wire = {
       topicArgument,
       { name: "data", required: true, variadic: true, stdin: "lines", bytes: true, help: "The messages." },
     ],
-    async run(call): Promise<undefined> {
+    async run(call) {
       const pubsub = await pubsubOf(call);
       const topic = plain.topic(call.arguments.topic);
       for (const message of call.arguments.data) await pubsub.publish(topic, message);
@@ -99,7 +97,7 @@ export const multibase: Wire = {
     ...publish,
     arguments: [topicArgument],
     file: { name: "data", required: true, help: "The message." },
-    async run(call): Promise<undefined> {
+    async run(call) {
       const pubsub = await pubsubOf(call);
       const topic = multibase.topic(call.arguments.topic);
       await pubsub.publish(topic, await messageIn(await call.files.one()));
@@ -156,24 +154,21 @@ export function commandsIn(wire: Wire): Commands {
     pubsub: defineGroup({ help: "Publish messages and subscribe to them.", experimental: true }),
     "pubsub/ls": defineCommand({
       help: "Lists the topics subscribed to.",
-      returns: value(stringList),
-      async run(call): Promise<Strings> {
-        const topics = (await pubsubOf(call)).topics();
-        return { Strings: topics.length === 0 ? null : topics.map(wire.shownTopic) };
+      returns: strings.returns,
+      async run(call) {
+        return { Strings: orNull((await pubsubOf(call)).topics().map(wire.shownTopic)) };
       },
-      text: ({ Strings: topics }) =>
-        (topics ?? []).map((topic) => `${printable(wire.topic(Buffer.from(topic)))}\n`).join(""),
+      text: ({ Strings: topics }) => lines((topics ?? []).map((topic) => printable(wire.topic(Buffer.from(topic))))),
     }),
     "pubsub/peers": defineCommand({
       help: "Lists the peers that take part.",
       arguments: [{ name: "topic", bytes: true, help: "Only those subscribed to it." }],
-      returns: value(stringList),
-      async run(call): Promise<Strings> {
+      ...strings,
+      async run(call) {
         const pubsub = await pubsubOf(call);
         const { topic = new Uint8Array() } = call.arguments;
         return { Strings: pubsub.peers(topic.length === 0 ? undefined : wire.topic(topic)).map(String) };
       },
-      text: ({ Strings: peers }) => (peers ?? []).map((peer) => `${peer}\n`).join(""),
     }),
     "pubsub/pub": wire.pub,
     "pubsub/sub": defineCommand({
@@ -181,10 +176,8 @@ export function commandsIn(wire: Wire): Commands {
       arguments: [topicArgument],
       options: { discover },
       eager: true,
-      returns: stream(
-        fields("pubsubMessage", { "from?": "base64", "data?": "base64", "seqno?": "base64", "topicIDs?": ["string"] }),
-      ),
-      async run(call): Promise<AsyncIterable<ShownMessage>> {
+      returns: stream(message),
+      async run(call) {
         const pubsub = await pubsubOf(call);
         return shownAll(wire, pubsub.subscribe(wire.topic(call.arguments.topic), call.signal));
       },

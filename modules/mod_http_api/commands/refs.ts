@@ -4,15 +4,11 @@ import { CidNumbers } from "../node/cid/set.ts";
 import { refs } from "../node/dag/refs.ts";
 import { NodeError } from "../node/errors.ts";
 import { manyReader } from "../node/unixfs/open.ts";
+import type { ValueOf } from "../shape.ts";
 import { refItem } from "./shapes.ts";
 
-interface RefItem {
-  readonly Ref: string;
-  readonly Err: string;
-}
-
 /** A failure that is a line of its own elsewhere ends the text. */
-function lineOf({ Ref, Err }: RefItem): string {
+function lineOf({ Ref, Err }: ValueOf<typeof refItem>): string {
   if (Err !== "") throw new NodeError(Err);
   return `${Ref}\n`;
 }

@@ -35,7 +35,7 @@ const stat = defineCommand({
   ),
   run: ({ node, options }) => figures(node, options["size-only"] === true),
   text({ RepoSize, StorageMax, NumObjects, RepoPath, Version }, { options }) {
-    const size = (bytes: number | bigint) => (options.human === true ? sizeText(Number(bytes)) : String(bytes));
+    const size = options.human === true ? sizeText : String;
     const lines = [
       ["RepoSize:", size(RepoSize)],
       ["StorageMax:", size(StorageMax)],

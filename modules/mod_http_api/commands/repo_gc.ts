@@ -2,12 +2,7 @@
 import { type Commands, defineCommand, stream } from "../command.ts";
 import { verifyBlocks } from "../node/blocks/verify.ts";
 import { NodeError } from "../node/errors.ts";
-import { fields } from "../shape.ts";
-
-interface GcResult {
-  readonly Key: { readonly "/": string } | null;
-  readonly Error?: string;
-}
+import { fields, nullable } from "../shape.ts";
 
 export const commands = {
   "repo/gc": defineCommand({
@@ -16,13 +11,13 @@ export const commands = {
       "stream-errors": { type: "bool", help: "Send failures among the results." },
       quiet: { type: "bool", aliases: ["q"], help: "Print CIDs only." },
     },
-    returns: stream(fields("GcResult", { Key: "link", "Error?": "string" })),
-    async *run({ node, options, signal }): AsyncGenerator<GcResult> {
+    returns: stream(fields("GcResult", { Key: nullable("link"), "Error?": "string" })),
+    async *run({ node, options, signal }) {
       const streamErrors = options["stream-errors"] === true;
       const errors: string[] = [];
       for await (const result of node.collect(signal)) {
         if ("removed" in result) {
-          yield { Key: { "/": result.removed.toString() } };
+          yield { Key: result.removed };
           continue;
         }
         errors.push(result.error);
@@ -34,7 +29,7 @@ export const commands = {
     },
     text({ Key, Error: failed }, { options }) {
       if (failed !== undefined) return `Error: ${failed}\n`;
-      return options.quiet === true ? `${Key?.["/"]}\n` : `removed ${Key?.["/"]}\n`;
+      return options.quiet === true ? `${Key}\n` : `removed ${Key}\n`;
     },
   }),
   "repo/verify": defineCommand({

@@ -1,8 +1,19 @@
 /** Shapes and options that several groups of commands share. */
-import type { Option } from "../command.ts";
-import { fields } from "../shape.ts";
+import { type Option, value } from "../command.ts";
+import { fields, nullable, type ValueOf } from "../shape.ts";
 
-export const stringList = fields("stringList", { Strings: ["string"] });
+const stringList = fields("stringList", { Strings: nullable(["string"]) });
+
+export const lines = (items: readonly string[]): string => items.map((item) => `${item}\n`).join("");
+
+/** A list of texts, and a line for each. */
+export const strings = {
+  returns: value(stringList),
+  text: ({ Strings }: ValueOf<typeof stringList>) => lines(Strings ?? []),
+};
+
+/** As the reference writes a list in which nothing ever was. */
+export const orNull = <T>(items: readonly T[]): readonly T[] | null => (items.length === 0 ? null : items);
 
 /** A file that was added, or what came of it so far. */
 export const addedItem = fields("AddEvent", {

@@ -7,40 +7,28 @@ import type { Node } from "../node/index.ts";
 import { transportOf, withPeer } from "../node/peers/multiaddr.ts";
 import type { Peers } from "../node/peers/peers.ts";
 import { peersAt } from "../node/peers/resolve_peers.ts";
-import { fields, map } from "../shape.ts";
-import { stringList, verbose } from "./shapes.ts";
+import { fields, map, nullable, type ValueOf } from "../shape.ts";
+import { lines, orNull, strings, verbose } from "./shapes.ts";
 
 const addresses = (help: string) =>
   [{ name: "address", required: true, variadic: true, stdin: "first", help }] as const satisfies readonly Argument[];
 
 const flag = (help: string) => ({ type: "bool", help }) as const satisfies Option;
 
-interface Strings {
-  /** Null is a list in which nothing ever was. */
-  readonly Strings: readonly string[] | null;
-}
-
-const list = { returns: value(stringList), text: ({ Strings }: Strings) => lines(Strings ?? []) };
-const lines = (items: readonly string[]) => items.map((item) => `${item}\n`).join("");
-const orNull = <T>(items: readonly T[]) => (items.length === 0 ? null : items);
-
 const peersOf = async (node: Node): Promise<Peers> => (await node.network("failure", "OFFLINE")).peers;
 const filteringOf = async (node: Node): Promise<Peers> => (await node.network()).peers;
 
 const directions = { unknown: 0, inbound: 1, outbound: 2 } as const;
 
-interface ShownStream {
-  readonly Protocol: string;
-}
-
-interface ShownPeer {
-  readonly Addr: string;
-  readonly Peer: string;
-  readonly Latency: string;
-  readonly Muxer: string;
-  readonly Direction: number;
-  readonly Streams: readonly ShownStream[] | null;
-}
+const connInfo = fields("connInfo", {
+  Addr: "string",
+  Peer: "string",
+  Latency: "string",
+  Muxer: "string",
+  Direction: "int",
+  Streams: nullable([fields("streamInfo", { Protocol: "string" })]),
+});
+type ShownPeer = ValueOf<typeof connInfo>;
 
 interface Shown {
   readonly latency: boolean;
@@ -95,8 +83,8 @@ export const commands = {
   }),
   "swarm/addrs/listen": defineCommand({
     help: "Lists the addresses that the node listens on.",
-    ...list,
-    async run({ node }): Promise<Strings> {
+    ...strings,
+    async run({ node }) {
       const peers = await peersOf(node);
       const relay = peers.relayed ? ["/p2p-circuit"] : [];
       return { Strings: orNull([...peers.listenAddresses().map(String), ...relay].sort()) };
@@ -105,8 +93,8 @@ export const commands = {
   "swarm/addrs/local": defineCommand({
     help: "Lists the addresses that the node tells others.",
     options: { id: flag("Append the peer ID.") },
-    ...list,
-    async run({ node, options: { id } }): Promise<Strings> {
+    ...strings,
+    async run({ node, options: { id } }) {
       const peers = await peersOf(node);
       const known = peers.announcedAddresses();
       return { Strings: orNull(known.map((address) => String(id === true ? withPeer(address, peers.id) : address))) };
@@ -115,8 +103,8 @@ export const commands = {
   "swarm/connect": defineCommand({
     help: "Connects to peers.",
     arguments: addresses("The peers, as `<multiaddr>/p2p/<peer ID>`."),
-    ...list,
-    async run({ node, arguments: { address }, signal }): Promise<Strings> {
+    ...strings,
+    async run({ node, arguments: { address }, signal }) {
       const done: string[] = [];
       for (const { id, addresses: known } of await peersAt(address, signal)) {
         try {
@@ -133,8 +121,8 @@ export const commands = {
   "swarm/disconnect": defineCommand({
     help: "Closes the connections to peers.",
     arguments: addresses("The peers, as `<multiaddr>/p2p/<peer ID>`, or `/p2p/<peer ID>`."),
-    ...list,
-    async run({ node, arguments: { address }, signal }): Promise<Strings> {
+    ...strings,
+    async run({ node, arguments: { address }, signal }) {
       const done: string[] = [];
       for (const { id, addresses: named } of await peersAt(address, signal)) {
         for (const one of named.length === 0 ? [undefined] : named) {
@@ -148,14 +136,14 @@ export const commands = {
   }),
   "swarm/filters": defineCommand({
     help: "Lists the address ranges that are refused.",
-    ...list,
-    run: async ({ node }): Promise<Strings> => ({ Strings: orNull((await filteringOf(node)).filters.list()) }),
+    ...strings,
+    run: async ({ node }) => ({ Strings: orNull((await filteringOf(node)).filters.list()) }),
   }),
   "swarm/filters/add": defineCommand({
     help: "Refuses address ranges.",
     arguments: addresses("The ranges, such as `/ip4/192.168.0.0/ipcidr/16`."),
-    ...list,
-    async run({ node, arguments: { address } }): Promise<Strings> {
+    ...strings,
+    async run({ node, arguments: { address } }) {
       const { filters } = await filteringOf(node);
       for (const range of address) filters.add(range);
       const added = typed(address);
@@ -166,8 +154,8 @@ export const commands = {
   "swarm/filters/rm": defineCommand({
     help: "Refuses address ranges no longer.",
     arguments: addresses("The ranges; `all` for all of them."),
-    ...list,
-    async run({ node, arguments: { address } }): Promise<Strings> {
+    ...strings,
+    async run({ node, arguments: { address } }) {
       const { filters } = await filteringOf(node);
       const all = address[0] === "all" || address[0] === "*";
       if (all) filters.clear();
@@ -188,20 +176,7 @@ export const commands = {
       latency: flag("Tell the latency, too."),
       direction: flag("Tell who opened it, too."),
     },
-    returns: value(
-      fields("connInfos", {
-        Peers: [
-          fields("connInfo", {
-            Addr: "string",
-            Peer: "string",
-            Latency: "string",
-            Muxer: "string",
-            Direction: "int",
-            Streams: [fields("streamInfo", { Protocol: "string" })],
-          }),
-        ],
-      }),
-    ),
+    returns: value(fields("connInfos", { Peers: nullable([connInfo]) })),
     async run({ node, options: { verbose: everything, ...options } }) {
       const peers = await peersOf(node);
       const wants = (option: boolean | undefined) => everything === true || option === true;

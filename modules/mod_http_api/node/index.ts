@@ -33,7 +33,7 @@ export async function createNode(options: NodeOptions): Promise<Node> {
   const closing: (() => Promise<void>)[] = [() => repo.close()];
   try {
     await unmountStale(repo);
-    const { blocks, metadata } = await (options.stores ?? ((own) => openStores(own, options.onNotice)))(repo);
+    const { blocks, metadata } = await (options.stores ?? ((own) => openStores(own, options)))(repo);
     closing.unshift(
       () => blocks.close(),
       () => metadata.close(),

@@ -56,8 +56,8 @@ export class LocalNode implements Node {
   readonly offline: boolean;
   readonly names: Names;
   readonly remotePins: RemotePins;
+  readonly filesPolicy: FilesPolicy;
   readonly mounts: Mounts;
-  readonly #filesPolicy: FilesPolicy;
   readonly #pubsub: boolean;
   readonly #namesOverPubsub: boolean;
   readonly #onNotice: NodeOptions["onNotice"];
@@ -97,7 +97,7 @@ export class LocalNode implements Node {
     });
     const peers = async () => (await this.#network?.catch(() => undefined))?.peers;
     this.remotePins = new RemotePins({ config: repo.config, log: this.log, peers });
-    this.#filesPolicy = new FilesPolicy({
+    this.filesPolicy = new FilesPolicy({
       pins: this.remotePins,
       services: () => knownServices(repo.config),
       root: (signal) => flush(this.files, namespacePath("/"), { signal }),
@@ -136,7 +136,7 @@ export class LocalNode implements Node {
       const parts = { repo, blocks, metadata, pins, names, pubsub, namesOverPubsub, log, onNotice };
       const network = await openNetwork(parts);
       this.blocks.source = network.exchange;
-      this.#filesPolicy.start();
+      this.filesPolicy.start();
       return network;
     } catch (error) {
       this.#network = undefined;
@@ -155,7 +155,7 @@ export class LocalNode implements Node {
 
   async goOffline(): Promise<void> {
     const network = await this.#network?.catch(() => undefined);
-    await this.#filesPolicy.stop();
+    await this.filesPolicy.stop();
     this.blocks.source = undefined;
     await network?.close();
   }

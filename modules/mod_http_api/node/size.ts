@@ -21,7 +21,8 @@ export function parseSize(text: string): number {
 }
 
 /** `234 MB`: three digits at most, decimal steps. */
-export function sizeText(bytes: number): string {
+export function sizeText(size: number | bigint): string {
+  const bytes = Number(size);
   if (bytes < 10) return `${bytes} B`;
   const units = ["B", "kB", "MB", "GB", "TB", "PB", "EB"];
   const step = Math.min(Math.floor(Math.log10(bytes) / 3), units.length - 1);

@@ -16,6 +16,7 @@ import type { Network } from "./network.ts";
 import type { Resolved } from "./path/resolve.ts";
 import type { NotRemoved, Removed } from "./pins/collect.ts";
 import type { Pins } from "./pins/pins.ts";
+import type { FilesPolicy } from "./remote_pins/files_policy.ts";
 import type { RemotePins } from "./remote_pins/remote_pins.ts";
 import type { Repo, RepoOptions } from "./repo/repo.ts";
 import type { Stores } from "./stores/engines.ts";
@@ -41,6 +42,8 @@ export interface NodeOptions extends RepoOptions {
   readonly namesOverPubsub?: boolean | undefined;
   /** Told in a sentence of what was put right while the stores were opened, and of what the network cannot do. */
   readonly onNotice?: (sentence: string) => void;
+  /** Ends the opening, which may have whole stores to copy: it fails with the signal's reason then. */
+  readonly signal?: AbortSignal | undefined;
 }
 
 export interface Node {
@@ -66,6 +69,8 @@ export interface Node {
   readonly names: Names;
   /** Pins at services. */
   readonly remotePins: RemotePins;
+  /** Keeps the root of the files pinned at services, by itself while the network is open. */
+  readonly filesPolicy: FilesPolicy;
   /** The node as folders of this machine. */
   readonly mounts: Mounts;
   /** Garbage collection holds it exclusively; whoever puts blocks and pins them holds a share meanwhile. */

@@ -93,6 +93,7 @@ async function playRound({ node, report, kept, folder, round, peers }: Round): P
         const server = await RpcServer.start({ folder: own });
         servers.push(server);
         const peer = await Rpc.of(`peer ${round}-${at}`, server.url);
+        await allowTunnels(peer);
         await report.part(peer.name, () => play({ report, node, peer, kept, at, seed: 100_000 * (at + 1) + 1000 * round }));
         if (at !== 0) return;
         await report.part(`${peer.name} is killed`, () => cutOff(node, peer, round, () => server.kill()));

@@ -40,7 +40,7 @@ const required = (name: string, more: Partial<Argument> = {}): Argument => ({
 const path = required("ipfs-path", { variadic: true, stdin: "lines" });
 const group = () => defineGroup({ help: "A group." });
 const command = (args: readonly Argument[], run: () => unknown = () => undefined) =>
-  defineCommand({ help: "Stands in.", arguments: args, returns: nothing, run });
+  defineCommand({ help: "Stands in.", arguments: args, returns: value("any"), run });
 
 const reasons: Readonly<Record<string, string>> = {
   "": "path does not begin with '/'",

@@ -2,14 +2,28 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { create } from "kubo-rpc-client";
+import type { Node, NodeModule } from "modhost/node";
 import { CID } from "multiformats/cid";
+import type { Module } from "../../../core/types.ts";
 import { untilRight } from "../../network/report.ts";
+import { GoIpfs, withoutGoIpfs } from "../../support/go_ipfs.ts";
 import { addUnpinned, pinsOf, type ServiceHost, startPinning } from "./support.ts";
 
 let anna: ServiceHost;
 let ben: ServiceHost;
+/** The node of anna. */
+let node: Node;
 before(async () => {
-  [anna, ben] = await Promise.all([startPinning({ api_offline: false }), startPinning({ api_offline: false })]);
+  const keeper = (module: Module) => {
+    const api = module.depends<NodeModule>("http_api");
+    module.ready = () => {
+      node = api.node;
+    };
+  };
+  [anna, ben] = await Promise.all([
+    startPinning({ api_offline: false }, { modules: { keeper } }),
+    startPinning({ api_offline: false }),
+  ]);
   for (const [name, from, to] of [
     ["ben", anna, ben],
     ["anna", ben, anna],
@@ -84,6 +98,56 @@ test("a client library lists, counts and removes", { timeout: 60_000 }, async ()
     (await pinsOf(ben)).filter((cid) => cids.includes(cid)),
     [],
   );
+});
+
+test("the policy of a service keeps the files pinned there, each state in the place of the last", async () => {
+  const { signal } = new AbortController();
+  const { ID } = await identityOf(anna);
+  const name = `policy/${ID}/mfs`;
+  const policy = "config?arg=Pinning.RemoteServices.ben.Policies.MFS";
+  await anna.call(`${policy}.Enable&arg=true&bool=true`);
+  await anna.call(`${policy}.RepinInterval&arg=0s`);
+  const roots: string[] = [];
+  for (const at of [1, 2]) {
+    await anna.call("files/write?arg=/file&create=true&truncate=true", { file: content(at * 101) });
+    await node.filesPolicy.round(signal);
+    const { Hash } = await anna.value<{ Hash: string }>("files/stat?arg=/");
+    roots.push(Hash);
+    const { results } = await untilRight(
+      () => ben.list(`?name=${encodeURIComponent(name)}`),
+      (page) => page.count === 1 && page.results[0]?.pin.cid === Hash,
+    );
+    assert.deepEqual(
+      results.map(({ pin }) => pin.cid),
+      [Hash],
+    );
+    assert.equal(await read(ben, `${Hash}/file`), content(at * 101));
+  }
+  const [former, last] = roots as [string, string];
+  assert.notEqual(former, last);
+  const pins = await untilRight(
+    () => pinsOf(ben),
+    (all) => !all.includes(former),
+  );
+  assert.deepEqual([pins.includes(former), pins.includes(last)], [false, true]);
+});
+
+test("the reference pins here, lists and removes", { skip: withoutGoIpfs, timeout: 60_000 }, async () => {
+  await using go = await GoIpfs.start();
+  await go.call(`pin/remote/service/add?arg=ben&arg=http://127.0.0.1:${ben.http}/pinning&arg=token-of-ben`);
+  const form = new FormData();
+  form.append("file", new Blob([content(13)]));
+  const [added] = await go.call<{ Hash: string }>("add?pin=false", form);
+  const cid = added?.Hash as string;
+  const pinned = { Status: "pinned", Cid: cid, Name: "theirs" };
+  assert.deepEqual(await go.call(`pin/remote/add?arg=${cid}&service=ben&name=theirs`), [pinned]);
+  assert.equal(await read(ben, cid), content(13));
+  assert.deepEqual(await go.call("pin/remote/ls?service=ben"), [pinned]);
+  const [services] = await go.call<{ RemoteServices: { Stat: unknown }[] }>("pin/remote/service/ls?stat=true");
+  const PinCount = { Queued: 0, Pinning: 0, Pinned: 1, Failed: 0 };
+  assert.deepEqual(services?.RemoteServices[0]?.Stat, { Status: "valid", PinCount });
+  await go.call("pin/remote/rm?service=ben&name=theirs");
+  assert.deepEqual(await go.call("pin/remote/ls?service=ben"), []);
 });
 
 test("a token that is not known is refused, in the words of the service", async () => {

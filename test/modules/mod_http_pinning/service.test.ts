@@ -196,6 +196,7 @@ describe("a service without a network", () => {
       ["", "The body must be JSON"],
       ["{", "The body must be JSON"],
       ["[]", "The body must be an object"],
+      [{ cid, meta: { a: "x".repeat(65_536) } }, "The body must not have more than 65536 characters"],
       [{}, "cid must be a text of at most 512 characters"],
       [{ cid: 3 }, "cid must be a text of at most 512 characters"],
       [{ cid: "b".repeat(513) }, "cid must be a text of at most 512 characters"],

@@ -1,4 +1,5 @@
 /** `modhost node migrate`. */
+import { constants } from "node:os";
 import { resolve } from "node:path";
 import { type Command, type CommandContext, Progress, UsageError } from "../../../../core/cli/index.ts";
 import { size_text } from "../../../../core/net/http.ts";
@@ -7,6 +8,8 @@ import { textOf } from "./repo.ts";
 
 /** Between two lines where no bar is drawn; milliseconds. */
 const period = 5000;
+
+const interrupting = ["SIGINT", "SIGTERM", "SIGHUP"] as const;
 
 export const migrate: Command = {
   name: "migrate",
@@ -23,19 +26,52 @@ export const migrate: Command = {
     }
     const tell = progressOf(context);
     const { migrateRepo } = await import("../../node/index.ts");
-    const done = await migrateRepo(resolve(cwd, from), resolve(cwd, to), {
-      kind: kindOf(textOf(options.kind)),
-      onProgress: tell.show,
-      onNotice: (sentence) => {
-        tell.clear();
-        stderr.write(`${sentence}\n`);
-      },
-    });
-    tell.clear();
-    stdout.write(`${textFor(done)} copied to ${resolve(cwd, to)}\n`);
-    return 0;
+    const { signal, release } = interruption();
+    try {
+      const done = await migrateRepo(resolve(cwd, from), resolve(cwd, to), {
+        kind: kindOf(textOf(options.kind)),
+        signal,
+        onProgress: tell.show,
+        onNotice: (sentence) => {
+          tell.clear();
+          stderr.write(`${sentence}\n`);
+        },
+      });
+      tell.clear();
+      stdout.write(`${textFor(done)} copied to ${resolve(cwd, to)}\n`);
+      return 0;
+    } catch (error) {
+      tell.clear();
+      if (!(error instanceof Interrupted)) throw error;
+      stderr.write("Interrupted. The same command goes on from here.\n");
+      return error.exitCode;
+    } finally {
+      release();
+    }
   },
 };
+
+class Interrupted extends Error {
+  readonly exitCode: number;
+
+  constructor(signal: NodeJS.Signals) {
+    super(signal);
+    this.exitCode = 128 + constants.signals[signal];
+  }
+}
+
+/** Aborted with `Interrupted` when the process is told to end: neither repo must keep a lock that hinders go-ipfs. */
+function interruption() {
+  const abort = new AbortController();
+  const interrupt = (signal: NodeJS.Signals) => abort.abort(new Interrupted(signal));
+  for (const each of interrupting) process.on(each, interrupt);
+  return {
+    signal: abort.signal,
+    release() {
+      for (const each of interrupting) process.off(each, interrupt);
+    },
+  };
+}
 
 function kindOf(name: string | undefined): "segments" | "flatfs" | undefined {
   if (name === undefined || name === "segments" || name === "flatfs") return name;

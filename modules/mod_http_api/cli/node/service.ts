@@ -20,13 +20,17 @@ export class Daemon implements Service {
   readonly #context: CommandContext;
   readonly #end = Promise.withResolvers<void>();
   #starting: Promise<void> = Promise.resolve();
-  #stopping = false;
+  readonly #stop = new AbortController();
   #node: Node | undefined;
   #host: Host | undefined;
 
   constructor(context: CommandContext) {
     this.#context = context;
     this.ended = this.#end.promise;
+  }
+
+  get #stopping(): boolean {
+    return this.#stop.signal.aborted;
   }
 
   start(): Promise<void> {
@@ -37,7 +41,7 @@ export class Daemon implements Service {
   }
 
   async stop(): Promise<void> {
-    this.#stopping = true;
+    this.#stop.abort();
     await this.#host?.stop();
     await this.#starting.catch(() => undefined);
     await this.#node?.close();
@@ -55,7 +59,14 @@ export class Daemon implements Service {
     if (newRepo !== undefined && !(await isRepo(repo))) await makeRepo(context, newRepo);
     if (this.#stopping) return;
     const onNotice = (sentence: string) => context.stderr.write(`modhost: ${sentence}\n`);
-    const opening = createNode({ repo, data: dataFolder(context), init: false, onNotice, ...wanted });
+    const opening = createNode({
+      repo,
+      data: dataFolder(context),
+      init: false,
+      onNotice,
+      signal: this.#stop.signal,
+      ...wanted,
+    });
     const node = await opening.catch((error: unknown) => {
       if (/^ipfs repo needs migration/.test(reasonOf(error))) {
         this.#say("Found outdated fs-repo, migrations need to be run.");

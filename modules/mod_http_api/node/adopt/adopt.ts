@@ -7,12 +7,13 @@ import type { CID } from "multiformats/cid";
 import { pages } from "../async/pages.ts";
 import { CidSet } from "../cid/set.ts";
 import { castCid, parseCid } from "../cid/text.ts";
+import { cumulativeSize } from "../dag/pb.ts";
 import { failure, NodeError } from "../errors.ts";
 import { Journal, rootKey } from "../files/journal.ts";
 import type { MetadataStore, MetadataWriter } from "../metadata/store.ts";
 import { pinPrefix } from "../pins/pins.ts";
 import { seededKey } from "../seed.ts";
-import { cumulativeSize, treeNode } from "../unixfs/node.ts";
+import { treeNode } from "../unixfs/node.ts";
 import { fingerprint, isOpen, type Levels, readLevels } from "./levels.ts";
 import { type Adoptable, nameKey, recordsIn } from "./records.ts";
 

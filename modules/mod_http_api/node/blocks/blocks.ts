@@ -1,7 +1,7 @@
 /** Blocks as the node sees them: the store, and above it identity CIDs, twin forms, hash safety and the network. */
-import { CID } from "multiformats/cid";
-import { dagPb } from "../cid/codecs.ts";
-import { matches, requireAllowed, sha256 } from "../cid/hashes.ts";
+import type { CID } from "multiformats/cid";
+import { identity, matches, requireAllowed } from "../cid/hashes.ts";
+import { fitsVersion0, makeCid } from "../cid/make.ts";
 import { failure, NodeError } from "../errors.ts";
 import { Buffers } from "./buffers.ts";
 import type { Block, BlockStore } from "./store.ts";
@@ -23,15 +23,10 @@ export interface BlockSource {
   fetch(cid: CID, signal: AbortSignal | undefined, buffers?: Buffers): Promise<Uint8Array>;
 }
 
-const identityCode = 0;
-
 /** The other form of the same dag-pb block: version 0 for 1 and 1 for 0. */
 function twin(cid: CID): CID | undefined {
-  const { multihash } = cid;
-  if (cid.code !== dagPb || multihash.code !== sha256.code || multihash.digest.length !== sha256.length) {
-    return undefined;
-  }
-  return cid.version === 0 ? cid.toV1() : CID.createV0(multihash as Parameters<typeof CID.createV0>[0]);
+  const { version, code, multihash } = cid;
+  return fitsVersion0(code, multihash) ? makeCid(version === 0 ? 1 : 0, code, multihash) : undefined;
 }
 
 function unlessFull(error: unknown): void {
@@ -45,7 +40,7 @@ export class Blocks {
   source: BlockSource | undefined;
   /** Told of blocks that were put, when they are to be seen: somebody may wait for them. */
   onStored: ((blocks: readonly Block[]) => void) | undefined;
-  /** Check every block that is read against its CID (`Datastore.HashOnRead`). */
+  /** Check every block that is read against its CID, unless the store does (`Datastore.HashOnRead`). */
   hashOnRead = false;
   /** For readers who give blocks back. */
   readonly buffers = new Buffers();
@@ -57,9 +52,10 @@ export class Blocks {
   /** The bytes of a block of this machine; undefined when it is not here. */
   async find(cid: CID, buffers?: Buffers): Promise<Uint8Array | undefined> {
     requireAllowed(cid.multihash);
-    if (cid.multihash.code === identityCode) return cid.multihash.digest;
+    if (cid.multihash.code === identity.code) return cid.multihash.digest;
     const bytes = (await this.store.get(cid, buffers)) ?? (await this.#findTwin(cid));
-    if (bytes !== undefined && this.hashOnRead && !(await matches(cid, bytes))) throw failure("BLOCK_MISMATCH");
+    const unchecked = bytes !== undefined && this.hashOnRead && !this.store.verifies;
+    if (unchecked && !(await matches(cid, bytes))) throw failure("BLOCK_MISMATCH");
     return bytes;
   }
 
@@ -87,7 +83,7 @@ export class Blocks {
 
   /** Whether a block is on this machine, under this form or its twin. */
   async has(cid: CID): Promise<boolean> {
-    if (cid.multihash.code === identityCode) return true;
+    if (cid.multihash.code === identity.code) return true;
     if (await this.store.has(cid)) return true;
     const other = twin(cid);
     return other !== undefined && this.store.has(other);
@@ -95,7 +91,7 @@ export class Blocks {
 
   /** Length in bytes of a block of this machine; undefined when it is not here. */
   async size(cid: CID): Promise<number | undefined> {
-    if (cid.multihash.code === identityCode) return cid.multihash.digest.length;
+    if (cid.multihash.code === identity.code) return cid.multihash.digest.length;
     const size = await this.store.size(cid);
     if (size !== undefined) return size;
     const other = twin(cid);
@@ -105,8 +101,8 @@ export class Blocks {
   /** See `BlockStore.put`; identity CIDs are never stored. @throws NodeError of a hash that may not be stored */
   async put(blocks: readonly Block[]): Promise<void> {
     for (const { cid } of blocks) requireAllowed(cid.multihash);
-    const inlined = blocks.some(({ cid }) => cid.multihash.code === identityCode);
-    const kept = inlined ? blocks.filter(({ cid }) => cid.multihash.code !== identityCode) : blocks;
+    const inlined = blocks.some(({ cid }) => cid.multihash.code === identity.code);
+    const kept = inlined ? blocks.filter(({ cid }) => cid.multihash.code !== identity.code) : blocks;
     if (kept.length === 0) return;
     await this.store.put(kept);
     this.onStored?.(kept);

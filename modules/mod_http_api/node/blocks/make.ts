@@ -1,9 +1,20 @@
 /** Blocks of given bytes under a CID of one's choice (storage section 4, "block/put"). */
-import { CID } from "multiformats/cid";
-import { codecNamed } from "../cid/codecs.ts";
+import { gatherWhole } from "../async/gather.ts";
+import { codecNamed, dagPb } from "../cid/codecs.ts";
 import { type HashFunction, hashNamed, multihash, sha256 } from "../cid/hashes.ts";
+import { makeCid } from "../cid/make.ts";
 import { NodeError } from "../errors.ts";
+import type { Buffers } from "./buffers.ts";
 import type { Block } from "./store.ts";
+
+/** Bytes of the longest block that is taken from a caller: more than any that travels, and held in memory meanwhile. */
+export const longestBlock = 128 * 1024 * 1024;
+
+/** What a caller sends of one block, whole; `buffers`: in one of those. @throws NodeError when it is too long */
+export function blockBytes(body: AsyncIterable<Uint8Array>, buffers?: Buffers): Promise<Uint8Array> {
+  const tooLong = () => new NodeError(`a block of more than ${longestBlock} bytes is not taken`);
+  return gatherWhole(body, longestBlock, tooLong, buffers && ((length) => buffers.take(length)));
+}
 
 export interface BlockForm {
   /** Undefined: version 0, which has one codec and one hash function. */
@@ -30,7 +41,6 @@ export function blockForm(format: string, hashName: string, length: number): Blo
 
 /** @throws NodeError when there is no such digest */
 export async function makeBlock(bytes: Uint8Array, { codec, hash, length }: BlockForm): Promise<Block> {
-  const made = await multihash(hash, bytes, length);
-  const cid = codec === undefined ? CID.createV0(made as never) : CID.createV1(codec, made);
-  return { cid, bytes };
+  const made = await multihash(hash, bytes, length, "here");
+  return { cid: codec === undefined ? makeCid(0, dagPb, made) : makeCid(1, codec, made), bytes };
 }

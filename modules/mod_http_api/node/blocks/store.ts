@@ -29,6 +29,8 @@ export interface Place {
  * with BLOCK_CORRUPT when bytes on disk cannot be those of the CID.
  */
 export interface BlockStore {
+  /** Every block that `get` reads from the disk is checked against its CID. */
+  readonly verifies: boolean;
   /**
    * The bytes, not to be changed by the caller; undefined when this form is not stored.
    *

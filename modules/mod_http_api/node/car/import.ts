@@ -1,11 +1,13 @@
 /** Archives into the store (storage section 5, "dag import"). */
-import { CID } from "multiformats/cid";
+
+import type { CID } from "multiformats/cid";
 import type { Blocks } from "../blocks/blocks.ts";
 import type { Block } from "../blocks/store.ts";
-import { hashCoded, multihash, requireAllowed } from "../cid/hashes.ts";
+import { hashCoded, hashUnavailable, identity, multihash, requireAllowed } from "../cid/hashes.ts";
+import { makeCid } from "../cid/make.ts";
 import { linksOf } from "../dag/links.ts";
-import { failure, NodeError } from "../errors.ts";
-import { readCar } from "./read.ts";
+import { NodeError } from "../errors.ts";
+import { type CarPart, readCar } from "./read.ts";
 
 /** A batch is checked and put when it has this many blocks or bytes; so many batches are on their way. */
 const batchCount = 1024;
@@ -13,7 +15,8 @@ const batchBytes = 1024 * 1024;
 const batchesAtOnce = 4;
 
 /**
- * Checks and stores every block of an archive, while it comes; memory does not grow with it.
+ * Checks and stores every block of an archive, while it comes; memory does not grow with it. A piece of the source is
+ * not needed any more when the next one is asked for.
  *
  * @returns roots that the header names
  * @throws NodeError at the first thing that is wrong; blocks before it may be stored
@@ -22,7 +25,7 @@ export async function importCar(blocks: Blocks, source: AsyncIterable<Uint8Array
   const roots: CID[] = [];
   const running: Promise<void>[] = [];
   try {
-    for await (const batch of batchesOf(source, (named) => {
+    for await (const batch of batchesOf(readCar(source, blocks.buffers), (named) => {
       for (const root of named) roots.push(root);
     })) {
       const work = keep(blocks, batch);
@@ -40,12 +43,12 @@ export async function importCar(blocks: Blocks, source: AsyncIterable<Uint8Array
 }
 
 async function* batchesOf(
-  source: AsyncIterable<Uint8Array>,
+  source: AsyncIterable<CarPart>,
   named: (roots: readonly CID[]) => void,
 ): AsyncGenerator<readonly Block[], void, undefined> {
   let batch: Block[] = [];
   let size = 0;
-  for await (const { roots, blocks } of readCar(source)) {
+  for await (const { roots, blocks } of source) {
     if (roots !== undefined) named(roots);
     for (const block of blocks) {
       batch.push(block);
@@ -75,9 +78,9 @@ function checkHash({ cid, bytes }: Block): Promise<void> | undefined {
   const { code, digest } = cid.multihash;
   const hash = hashCoded(code);
   const made = hash?.digest?.(bytes);
-  if (made === undefined) throw failure("HASH_UNAVAILABLE", { code, hex: code.toString(16) });
+  if (made === undefined) throw hashUnavailable(code);
   const compare = (found: Uint8Array): Promise<void> | undefined => {
-    const cut = code === 0 ? found : found.subarray(0, digest.length);
+    const cut = code === identity.code ? found : found.subarray(0, digest.length);
     return Buffer.compare(cut, digest) === 0 ? undefined : mismatch(cid, bytes);
   };
   return made instanceof Promise ? made.then(compare) : compare(made);
@@ -86,7 +89,7 @@ function checkHash({ cid, bytes }: Block): Promise<void> | undefined {
 async function mismatch(cid: CID, bytes: Uint8Array): Promise<void> {
   requireAllowed(cid.multihash);
   const hash = hashCoded(cid.multihash.code) as NonNullable<ReturnType<typeof hashCoded>>;
-  const length = cid.multihash.code === 0 ? -1 : cid.multihash.digest.length;
-  const made = CID.create(cid.version, cid.code, (await multihash(hash, bytes, length)) as never);
+  const length = cid.multihash.code === identity.code ? -1 : cid.multihash.digest.length;
+  const made = makeCid(cid.version, cid.code, await multihash(hash, bytes, length));
   throw new NodeError(`mismatch in content integrity, name: ${cid}, data: ${made}`);
 }

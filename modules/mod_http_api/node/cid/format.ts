@@ -1,9 +1,11 @@
 /** CIDs written another way: version, codec, base, and format strings (storage section 9, "cid/format"). */
+
 import { CID } from "multiformats/cid";
 import { NodeError } from "../errors.ts";
 import { type Base, base58btc } from "./bases.ts";
 import { codecName, codecNamed, dagPb } from "./codecs.ts";
-import { hashCoded, sha256 } from "./hashes.ts";
+import { hashCoded } from "./hashes.ts";
+import { fitsVersion0, makeCid } from "./make.ts";
 import { parseCidWithBase } from "./text.ts";
 
 export interface CidFormat {
@@ -44,10 +46,8 @@ function convert(cid: CID, version: 0 | 1): CID {
   if (version === 1) return cid.toV1();
   const { multihash } = cid;
   if (cid.code !== dagPb) throw new NodeError("can't convert non-protobuf nodes to cidv0");
-  if (multihash.code !== sha256.code || multihash.digest.length !== sha256.length) {
-    throw new NodeError("only sha2-255-32 is allowed with CIDv0");
-  }
-  return CID.createV0(multihash as Parameters<typeof CID.createV0>[0]);
+  if (!fitsVersion0(cid.code, multihash)) throw new NodeError("only sha2-255-32 is allowed with CIDv0");
+  return makeCid(0, cid.code, multihash);
 }
 
 const hashName = (code: number): string => hashCoded(code)?.name ?? `hash?${code}`;

@@ -113,24 +113,35 @@ byName.set("sha3", byCode.get(0x14) as HashFunction);
 export const hashNamed = (name: string): HashFunction | undefined => byName.get(name);
 export const hashCoded = (code: number): HashFunction | undefined => byCode.get(code);
 
+/** Its digests are the bytes themselves. */
+export const identity = byCode.get(0x00) as HashFunction;
 export const sha256 = byCode.get(0x12) as HashFunction;
+
+/** Of a hash function that there is not, or that cannot be computed. */
+export const hashUnavailable = (code: number): NodeError =>
+  failure("HASH_UNAVAILABLE", { code, hex: code.toString(16) });
 
 const shortest = 20;
 
 /** Throws what the reference says of hash functions and digests that it neither stores nor reads. */
 export function requireAllowed({ code, digest }: MultihashDigest): void {
   if (!byCode.get(code)?.allowed) throw failure("HASH_INSECURE");
-  if (code !== 0 && digest.length < shortest) throw failure("HASH_SHORT");
+  if (code !== identity.code && digest.length < shortest) throw failure("HASH_SHORT");
 }
 
 /**
- * The multihash of bytes; `length` cuts the digest (-1: whole).
+ * The multihash of bytes; `length` cuts the digest (-1: whole). See `Digest` for `place`.
  *
  * @throws NodeError when it cannot be computed, or when the digest is shorter than `length`
  */
-export async function multihash(entry: HashFunction, bytes: Uint8Array, length = -1): Promise<MultihashDigest> {
-  const made = entry.digest?.(bytes);
-  if (made === undefined) throw failure("HASH_UNAVAILABLE", { code: entry.code, hex: entry.code.toString(16) });
+export async function multihash(
+  entry: HashFunction,
+  bytes: Uint8Array,
+  length = -1,
+  place?: "here",
+): Promise<MultihashDigest> {
+  const made = entry.digest?.(bytes, place);
+  if (made === undefined) throw hashUnavailable(entry.code);
   const digest = made instanceof Promise ? await made : made;
   if (length > digest.length) throw new NodeError("requested length was too large for digest");
   return createDigest(entry.code, length < 0 ? digest : digest.subarray(0, length));

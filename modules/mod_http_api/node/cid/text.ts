@@ -43,8 +43,10 @@ export function castCid(bytes: Uint8Array): CID {
   const end = at + length;
   if (end > bytes.length) throw new NodeError("length greater than remaining number of bytes in buffer");
   if (end < bytes.length) throw new NodeError("trailing bytes in data buffer passed to cid Cast");
-  const digest = new Digest(code, length, bytes.subarray(at), bytes.subarray(from));
-  return CID.create(version, codec, digest);
+  const digest = new Digest(code, length, bytes.subarray(at), from === 0 ? bytes : bytes.subarray(from));
+  // Numbers of one digit each are written in one way: these bytes are those of the CID.
+  const same = version === 0 ? at === 2 : at === 4;
+  return same ? new CID(version, codec, digest, bytes) : CID.create(version, codec, digest);
 }
 
 function head(bytes: Uint8Array): readonly [version: 0 | 1, codec: number, from: number] {
@@ -64,6 +66,8 @@ function multihashHead(bytes: Uint8Array, from: number): readonly [code: number,
 }
 
 function number(bytes: Uint8Array, at: number): readonly [value: number, next: number] {
+  const first = bytes[at];
+  if (first !== undefined && first < 0x80) return [first, at + 1];
   try {
     const [value, read] = varint.decode(bytes, at);
     return [value, at + read];

@@ -4,6 +4,7 @@ import { castCid } from "../cid/text.ts";
 import { NodeError } from "../errors.ts";
 import { FieldReader, fieldLength, type Message, wireBytes, wireVarint, writeField } from "../wire/protobuf.ts";
 import { varintLength, writeVarint } from "../wire/varint.ts";
+import { plainLinks } from "./plain_links.ts";
 
 export interface PbLink {
   readonly name: string;
@@ -17,6 +18,10 @@ export interface PbNode {
   readonly data: Uint8Array | undefined;
   readonly links: readonly PbLink[];
 }
+
+/** A block and all below it, in bytes, by what its links say: the Tsize of links to it. */
+export const cumulativeSize = ({ length, links }: Pick<PbNode, "links"> & { readonly length: number }): number =>
+  links.reduce((sum, { size }) => sum + size, length);
 
 const text = new TextDecoder("utf-8", { ignoreBOM: true });
 const empty = new Uint8Array();
@@ -103,10 +108,9 @@ export function pbData(bytes: Uint8Array): Uint8Array | undefined {
   return data;
 }
 
-/** CIDs that a node links to, in order, without decoding more than that. */
-export function pbLinks(bytes: Uint8Array): readonly CID[] {
-  return decodePb(bytes).links.map(({ cid }) => cid);
-}
+/** CIDs that a node links to, in order. @throws NodeError when the bytes are no dag-pb node */
+export const pbLinks = (bytes: Uint8Array): readonly CID[] =>
+  plainLinks(bytes) ?? decodePb(bytes).links.map(({ cid }) => cid);
 
 /** Bytewise by name, stable. */
 function inOrder(links: readonly PbLink[]): readonly PbLink[] {

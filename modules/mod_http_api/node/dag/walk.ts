@@ -1,5 +1,6 @@
 /** Walking DAGs: depth first, parents before children, links in order, without recursion. */
 import type { CID } from "multiformats/cid";
+import type { Buffers } from "../blocks/buffers.ts";
 import { raw } from "../cid/codecs.ts";
 import { CidSet } from "../cid/set.ts";
 import { NodeError } from "../errors.ts";
@@ -18,6 +19,8 @@ export interface WalkOptions {
   readonly failed?: ((cid: CID, error: NodeError) => void) | undefined;
   /** Blocks asked for before their turn. */
   readonly readahead?: number | undefined;
+  /** Those that `read` reads into: a block that is followed by others below it does not go back. */
+  readonly buffers?: Buffers | undefined;
   readonly signal?: AbortSignal | undefined;
 }
 
@@ -28,6 +31,8 @@ export interface WalkedBlock {
 }
 
 const defaultReadahead = 8;
+/** So many are asked for together at least: what stands together in the store is read in one go. */
+const together = 4;
 
 /** Every block of the DAG below `root`, itself first, each once. */
 export async function* walk(root: CID, options: WalkOptions): AsyncGenerator<WalkedBlock, void, undefined> {
@@ -38,11 +43,23 @@ export async function* walk(root: CID, options: WalkOptions): AsyncGenerator<Wal
     lenient = false,
     readahead = defaultReadahead,
     failed,
+    buffers,
     signal,
   } = options;
   const wanted = (cid: CID) => !(skipLeaves && cid.code === raw);
   const stack: CID[] = [root];
   const asked = new Map<CID, Promise<Uint8Array>>();
+
+  function askAhead(): void {
+    for (let at = stack.length - 1; at >= 0 && stack.length - at <= readahead; at -= 1) {
+      const next = stack[at] as CID;
+      if (asked.has(next) || !wanted(next) || seen.has(next)) continue;
+      const ahead = read(next);
+      ahead.catch(() => {});
+      asked.set(next, ahead);
+    }
+  }
+
   for (let cid = stack.pop(); cid !== undefined; cid = stack.pop()) {
     signal?.throwIfAborted();
     const reading = asked.get(cid);
@@ -53,18 +70,20 @@ export async function* walk(root: CID, options: WalkOptions): AsyncGenerator<Wal
       continue;
     }
     const own = reading ?? read(cid);
-    for (let at = stack.length - 1; at >= 0 && stack.length - at <= readahead; at -= 1) {
-      const next = stack[at] as CID;
-      if (asked.has(next) || !wanted(next) || seen.has(next)) continue;
-      const ahead = read(next);
-      ahead.catch(() => {});
-      asked.set(next, ahead);
-    }
+    if (asked.size <= Math.max(0, readahead - together)) askAhead();
     let links: readonly CID[] = [];
     try {
       const bytes = await own;
-      yield { cid, bytes };
-      links = lenient ? linksIfAny(cid, bytes) : linksOf(cid, bytes);
+      const found = linksIn(cid, bytes);
+      if (found instanceof NodeError) {
+        yield { cid, bytes };
+        if (!lenient) throw found;
+      } else {
+        links = found;
+        const [first] = links;
+        if (first !== undefined) buffers?.keep(first.multihash.bytes);
+        yield { cid, bytes };
+      }
     } catch (error) {
       if (failed === undefined || !(error instanceof NodeError)) throw error;
       failed(cid, error);
@@ -73,11 +92,12 @@ export async function* walk(root: CID, options: WalkOptions): AsyncGenerator<Wal
   }
 }
 
-function linksIfAny(cid: CID, bytes: Uint8Array): readonly CID[] {
+/** Links, or why there are none. */
+function linksIn(cid: CID, bytes: Uint8Array): readonly CID[] | NodeError {
   try {
     return linksOf(cid, bytes);
   } catch (error) {
-    if (error instanceof NodeError) return [];
+    if (error instanceof NodeError) return error;
     throw error;
   }
 }

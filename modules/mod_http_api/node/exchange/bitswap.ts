@@ -10,6 +10,7 @@ import type { NodeLog } from "../log.ts";
 import { Inbound } from "./inbound.ts";
 import type { Lease } from "./lease.ts";
 import { Ledger } from "./ledger.ts";
+import type { OpenedStream } from "./link.ts";
 import { Partner } from "./partner.ts";
 import { Serving, type ServingOptions } from "./serving.ts";
 import { type Provider, type Providers, Session } from "./session.ts";
@@ -74,6 +75,11 @@ export interface Receipt {
 
 /** Streams that a peer may have open to us; some open one for each message. */
 const mostStreams = 64;
+
+/** A multiplexer without pacing: who reads slowly resets a stream that has brought it 4 MiB too many. */
+const unpaced = "/mplex/6.7.0";
+/** Bytes for one of its streams: fewer would make more streams in a second than some allow. */
+const unpacedBytes = 2 * 1024 * 1024;
 
 export class Bitswap implements BlockSource {
   readonly #host: Host;
@@ -238,10 +244,11 @@ export class Bitswap implements BlockSource {
     partner.link.close(reason);
   }
 
-  async #open(peer: PeerId, signal: AbortSignal): Promise<Stream> {
+  async #open(peer: PeerId, signal: AbortSignal): Promise<OpenedStream> {
     const connection = this.#host.getConnections(peer).find(({ status, limits }) => status === "open" && !limits);
     if (connection === undefined) throw new Error("the peer is not connected");
-    return connection.newStream([...protocols], { signal });
+    const stream = await connection.newStream([...protocols], { signal });
+    return { stream, most: connection.multiplexer === unpaced ? unpacedBytes : Number.POSITIVE_INFINITY };
   }
 
   #receive(partner: Partner, received: Received, memory: Lease): Promise<void> | undefined {

@@ -1,6 +1,6 @@
 /** What blocks are told apart by here: their multihash, whatever form of CID a peer uses for it. */
 import { CID } from "multiformats/cid";
-import { hashCoded } from "../cid/hashes.ts";
+import { hashCoded, identity } from "../cid/hashes.ts";
 import { NodeError } from "../errors.ts";
 import { varintLength, writeVarint } from "../wire/varint.ts";
 import type { Parcel } from "./wire.ts";
@@ -27,8 +27,6 @@ interface Form {
 /** A block without a prefix is one of version 0. */
 const bare: Form = { code: 0x12, length: 32 };
 
-const identityCode = 0;
-
 /** Undefined for what is no prefix. */
 function formOf(prefix: Uint8Array | undefined): Form | undefined {
   if (prefix === undefined) return bare;
@@ -51,7 +49,7 @@ function formOf(prefix: Uint8Array | undefined): Form | undefined {
 export function keyOfParcel({ prefix, data }: Parcel): string | undefined | Promise<string | undefined> {
   const form = formOf(prefix);
   const hash = form && hashCoded(form.code);
-  if (form === undefined || !hash?.allowed || hash.code === identityCode) return undefined;
+  if (form === undefined || !hash?.allowed || hash.code === identity.code) return undefined;
   const digest = hash.digest?.(data, "here");
   return digest instanceof Promise ? digest.then((made) => keyFor(form, made)) : digest && keyFor(form, digest);
 }

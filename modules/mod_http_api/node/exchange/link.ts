@@ -5,8 +5,14 @@ import type { Block } from "../blocks/store.ts";
 import { prefixOf } from "./keys.ts";
 import { type Entry, frameOf, type Presence, type Version, versionOf } from "./wire.ts";
 
+export interface OpenedStream {
+  readonly stream: Stream;
+  /** Bytes after which another stream takes its place. */
+  readonly most: number;
+}
+
 /** Opens a stream of the newest version that both sides speak. */
-export type OpenStream = (signal: AbortSignal) => Promise<Stream>;
+export type OpenStream = (signal: AbortSignal) => Promise<OpenedStream>;
 
 interface Delivery {
   readonly blocks: readonly Block[];
@@ -44,6 +50,8 @@ export class Link {
   readonly #presences = new Map<string, Presence>();
   readonly #deliveries: Delivery[] = [];
   #stream: Stream | undefined;
+  /** Bytes that the stream may still take. */
+  #left = 0;
   #version: Version = versionOf("");
   #running = false;
   /** The last stream broke: the next begins with all wants. */
@@ -124,8 +132,12 @@ export class Link {
     try {
       const stream = await this.#ready();
       delivery = this.#deliveries.shift();
-      for (const piece of this.#message(delivery)) stream.send(piece);
+      for (const piece of this.#message(delivery)) {
+        stream.send(piece);
+        this.#left -= piece.length;
+      }
       await this.#taken(stream);
+      if (this.#left <= 0) this.#leave(stream);
       return delivery;
     } catch (reason) {
       this.#stream?.abort(reason instanceof Error ? reason : new Error(String(reason)));
@@ -143,10 +155,22 @@ export class Link {
     if (this.#stream?.writeStatus === "writable") return this.#stream;
     this.#anew ||= this.#stream !== undefined;
     const signal = AbortSignal.any([this.#closing.signal, AbortSignal.timeout(this.#patience)]);
-    const stream = await this.#open(signal);
+    const { stream, most } = await this.#open(signal);
     this.#stream = stream;
+    this.#left = most;
     this.#version = versionOf(stream.protocol);
     return stream;
+  }
+
+  /** It is whole as it is: what follows goes over another one, and nothing is told anew. */
+  #leave(stream: Stream): void {
+    this.#stream = undefined;
+    stream.close({ signal: AbortSignal.timeout(this.#patience) }).catch((reason: Error) => {
+      stream.abort(reason);
+      // Its last bytes may be lost.
+      this.#anew = true;
+      if (!this.#closing.signal.aborted) this.#events.broken(reason);
+    });
   }
 
   #message({ blocks, pending }: Pick<Delivery, "blocks" | "pending"> = nothing): Uint8Array[] {

@@ -3,10 +3,9 @@
  * directories above it weigh, however many entries those have; the root follows now and then and takes the changes in.
  */
 import { CID } from "multiformats/cid";
-import { hashCoded } from "../cid/hashes.ts";
+import { hashCoded, hashUnavailable } from "../cid/hashes.ts";
 import { parseCid } from "../cid/text.ts";
 import type { PbLink } from "../dag/pb.ts";
-import { failure } from "../errors.ts";
 import type { MetadataStore } from "../metadata/store.ts";
 import type { CidSettings } from "../unixfs/build.ts";
 
@@ -43,7 +42,7 @@ function changeOf(record: Record): Change {
   if ("remove" in record) return { at, remove: record.remove };
   const [version, code] = record.settings;
   const hash = hashCoded(code);
-  if (hash === undefined) throw failure("HASH_UNAVAILABLE", { code, hex: code.toString(16) });
+  if (hash === undefined) throw hashUnavailable(code);
   return { at, settings: { version, hash } };
 }
 

@@ -4,12 +4,12 @@ import { mapAhead } from "../async/ahead.ts";
 import type { Blocks } from "../blocks/blocks.ts";
 import { dagPb, raw } from "../cid/codecs.ts";
 import { linksOf } from "../dag/links.ts";
-import { decodePb, type PbLink, pbData } from "../dag/pb.ts";
+import { cumulativeSize, decodePb, type PbLink, pbData } from "../dag/pb.ts";
 import type { ReadBlock } from "../dag/reader.ts";
 import { NodeError } from "../errors.ts";
 import { decodeUnixfs, type Unixfs } from "../unixfs/format.ts";
 import { entries } from "../unixfs/list.ts";
-import { cumulativeSize, fileSize, type TreeNode, treeNode } from "../unixfs/node.ts";
+import { fileSize, type TreeNode, treeNode } from "../unixfs/node.ts";
 import { kindOf } from "./folder.ts";
 import { PlainDirectory } from "./plain_directory.ts";
 
@@ -48,7 +48,7 @@ export function statOf(cid: CID, bytes: Uint8Array): Stat {
   const unixfs = decodeUnixfs(data);
   if (unixfs.type === "Symlink") throw new NodeError("unrecognized node type: Symlink");
   const kind = unixfs.type === "Directory" || unixfs.type === "HAMTShard" ? "directory" : "file";
-  const total = cumulativeSize({ cid, length: bytes.length, links, unixfs });
+  const total = cumulativeSize({ length: bytes.length, links });
   return { cid, kind, size: sizeOf(unixfs), cumulativeSize: total, children: links.length };
 }
 

@@ -1,11 +1,12 @@
 /** What is done to the tree of the namespace, with the reference's rules and refusals (storage section 7). */
 import type { CID } from "multiformats/cid";
 import type { ReadOptions } from "../blocks/blocks.ts";
+import { cumulativeSize } from "../dag/pb.ts";
 import type { ReadBlock } from "../dag/reader.ts";
 import { NodeError } from "../errors.ts";
 import type { CidSettings } from "../unixfs/build.ts";
 import { duplicateEntry } from "../unixfs/directory.ts";
-import { cumulativeSize, treeNode } from "../unixfs/node.ts";
+import { treeNode } from "../unixfs/node.ts";
 import { type FileEntry, Folder, isMissing, kindOf, missing } from "./folder.ts";
 import { lookup, lookupFolder, slashed } from "./lookup.ts";
 import type { ChangeOptions, Namespace } from "./namespace.ts";

@@ -1,6 +1,6 @@
 /** Of which form CIDs in the namespace are: as options say it, or as what is there already has it. */
 import type { CID } from "multiformats/cid";
-import { hashCoded } from "../cid/hashes.ts";
+import { hashCoded, hashUnavailable } from "../cid/hashes.ts";
 import { failure, NodeError } from "../errors.ts";
 import { hashOf } from "../ingest/settings.ts";
 import type { CidSettings } from "../unixfs/build.ts";
@@ -20,15 +20,13 @@ export function cidSettings(options: CidOptions): CidSettings | undefined {
   if (version !== 0 && version !== 1) throw new NodeError(`unknown CID version: ${version}`);
   const hash = hashOf(name);
   if (!hash.allowed) throw failure("HASH_INSECURE");
-  if (hash.digest === undefined) throw unavailable(hash.code);
+  if (hash.digest === undefined) throw hashUnavailable(hash.code);
   return { version, hash };
 }
 
 /** The settings under which a block like this one is made. @throws NodeError when its hash cannot be computed */
 export function settingsOf({ version, multihash: { code } }: CID): CidSettings {
   const hash = hashCoded(code);
-  if (hash?.digest === undefined) throw unavailable(code);
+  if (hash?.digest === undefined) throw hashUnavailable(code);
   return { version, hash };
 }
-
-const unavailable = (code: number) => failure("HASH_UNAVAILABLE", { code, hex: code.toString(16) });

@@ -2,8 +2,10 @@
  * A directory spread over a trie, of which only the shards on the way to changed names are held, until they are
  * stored. It grows and shrinks as the reference's does (storage section 2, "Sharded directories").
  */
+
 import type { CID } from "multiformats/cid";
 import type { PbLink } from "../dag/pb.ts";
+import { cumulativeSize } from "../dag/pb.ts";
 import type { ReadBlock } from "../dag/reader.ts";
 import { NodeError } from "../errors.ts";
 import type { BlockSink, Built, CidSettings } from "../unixfs/build.ts";
@@ -90,7 +92,7 @@ class Shard {
       if (Number.isNaN(slot)) throw new NodeError(`invalid link name '${link.name}'`);
       shard.slots.set(slot, { ...link, name: link.name.slice(prefixLength) });
     }
-    shard.#built = { cid, size: links.reduce((sum, { size }) => sum + size, length) };
+    shard.#built = { cid, size: cumulativeSize({ length, links }) };
     return shard;
   }
 

@@ -100,12 +100,17 @@ function fileOf({ text }: NamespacePath, found: Folder | FileEntry): FileEntry {
   return found;
 }
 
-/** The file as it becomes; undefined when nothing changes. */
-async function edit(
+/** The file as it becomes, wherever it stands; undefined when nothing changes. Within `hold`. */
+export async function edit(
   files: Namespace,
   file: TreeNode,
   content: Taker,
-  { offset, truncate, rawLeaves, ...options }: WriteOptions,
+  {
+    offset,
+    truncate,
+    rawLeaves,
+    ...options
+  }: Pick<WriteOptions, "offset" | "truncate" | "rawLeaves" | "signal" | "offline">,
 ): Promise<Built | undefined> {
   const batch = new BlockBatch(files.blocks);
   const read = files.reader(options);

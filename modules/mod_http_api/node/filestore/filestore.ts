@@ -55,6 +55,11 @@ export class Filestore implements BlockStore {
     this.#settings = settings;
   }
 
+  /** What is referred to is checked in any case. */
+  get verifies(): boolean {
+    return this.main.verifies;
+  }
+
   get takesUrls(): boolean {
     return this.#settings.urls;
   }
@@ -155,12 +160,10 @@ export class Filestore implements BlockStore {
     for await (const { cid } of this.#references.list()) if (!(await this.main.has(cid))) yield cid;
   }
 
-  /** Every reference counts as a block, and takes no room to speak of. */
+  /** Every reference counts, as in the reference node: also that of a block which is stored as well. */
   async stat(): Promise<{ readonly blocks: number; readonly bytes: number }> {
     const { blocks, bytes } = await this.main.stat();
-    let referred = 0;
-    for await (const _ of this.#references.list()) referred += 1;
-    return { blocks: blocks + referred, bytes };
+    return { blocks: blocks + (await this.#references.count()), bytes };
   }
 
   compact(signal?: AbortSignal): Promise<void> {

@@ -2,7 +2,7 @@
 import type { CID } from "multiformats/cid";
 import { raw } from "../cid/codecs.ts";
 import { parseCid } from "../cid/text.ts";
-import type { MetadataStore } from "../metadata/store.ts";
+import type { MetadataStore, MetadataWriter } from "../metadata/store.ts";
 import { decodeReference, encodeReference, type Reference } from "./reference.ts";
 
 export interface ReferredBlock {
@@ -21,6 +21,9 @@ const mayBeReferred = ({ code }: CID) => code === raw;
 /** What was changed is on the disk when a call resolves. */
 export class References {
   readonly #metadata: MetadataStore;
+  /** How many there are: counted when somebody asks, followed from then on. */
+  #count: Promise<{ now: number }> | undefined;
+  readonly #changing = new Set<Promise<unknown>>();
 
   constructor(metadata: MetadataStore) {
     this.#metadata = metadata;
@@ -37,15 +40,51 @@ export class References {
 
   async put(blocks: readonly ReferredBlock[]): Promise<void> {
     if (blocks.length === 0) return;
-    await this.#metadata.transaction((writer) => {
+    await this.#change((writer) => {
+      const added = blocks.filter(({ cid }) => !writer.has(referenceKey(cid))).length;
       for (const { cid, reference } of blocks) writer.put(referenceKey(cid), encodeReference(reference));
+      return { result: undefined, more: added };
     });
   }
 
   /** True for each that was there. */
   async delete(cids: readonly CID[]): Promise<boolean[]> {
     if (!cids.some(mayBeReferred)) return cids.map(() => false);
-    return this.#metadata.transaction((writer) => cids.map((cid) => writer.delete(referenceKey(cid))));
+    return this.#change((writer) => {
+      const result = cids.map((cid) => writer.delete(referenceKey(cid)));
+      return { result, more: -result.filter(Boolean).length };
+    });
+  }
+
+  async count(): Promise<number> {
+    this.#count ??= this.#counted();
+    return (await this.#count).now;
+  }
+
+  async #counted(): Promise<{ now: number }> {
+    try {
+      await Promise.allSettled(this.#changing);
+      let now = 0;
+      for await (const _ of this.#metadata.range({ prefix })) now += 1;
+      return { now };
+    } catch (error) {
+      this.#count = undefined;
+      throw error;
+    }
+  }
+
+  /** Nothing changes while they are counted. `more`: by so many. */
+  async #change<T>(run: (writer: MetadataWriter) => { readonly result: T; readonly more: number }): Promise<T> {
+    const count = this.#count && (await this.#count);
+    const changing = this.#metadata.transaction(run);
+    this.#changing.add(changing);
+    try {
+      const { result, more } = await changing;
+      if (count !== undefined) count.now += more;
+      return result;
+    } finally {
+      this.#changing.delete(changing);
+    }
   }
 
   async *list(): AsyncGenerator<ReferredBlock, void, undefined> {

@@ -3,7 +3,7 @@ import { createECDH, createPrivateKey, createPublicKey, hash, type KeyObject } f
 import { generateKeyPair, privateKeyToProtobuf } from "@libp2p/crypto/keys";
 import { peerIdFromMultihash } from "@libp2p/peer-id";
 import { create as createDigest } from "multiformats/hashes/digest";
-import { sha256 } from "../cid/hashes.ts";
+import { identity, sha256 } from "../cid/hashes.ts";
 import { NodeError } from "../errors.ts";
 import type { PeerId } from "../peer_id.ts";
 import type { IdentityConfig } from "../repo/identity.ts";
@@ -87,11 +87,10 @@ function protobuf(type: number, data: Uint8Array): Uint8Array {
 
 /** Public keys of at most so many bytes are their own id. */
 const longestInline = 42;
-const identityCode = 0;
 
 /** @param publicKey its protobuf */
 export function peerIdOf(publicKey: Uint8Array): PeerId {
-  if (publicKey.length <= longestInline) return peerIdFromMultihash(createDigest(identityCode, publicKey));
+  if (publicKey.length <= longestInline) return peerIdFromMultihash(createDigest(identity.code, publicKey));
   return peerIdFromMultihash(createDigest(sha256.code, hash("sha256", publicKey, "buffer")));
 }
 

@@ -5,8 +5,8 @@ import { NodeError } from "../errors.ts";
 import type { Repo } from "../repo/repo.ts";
 import type { Active } from "./begin.ts";
 import { mounted, mountType } from "./mount_table.ts";
-import type { NameGround } from "./names/name_files.ts";
 import { keptTrees } from "./names/own_tree.ts";
+import type { NameGround } from "./names/places.ts";
 
 export interface MountGround extends Omit<NameGround, "contents" | "disk"> {
   readonly repo: Repo;

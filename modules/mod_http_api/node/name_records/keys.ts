@@ -1,14 +1,15 @@
 /** Under which keys others and the node itself keep what belongs to a name (network sections 3.2 and 3.6). */
+
 import { peerIdFromMultihash } from "@libp2p/peer-id";
 import { base32upper } from "multiformats/bases/base32";
 import { decode as decodeMultihash } from "multiformats/hashes/digest";
+import { identity } from "../cid/hashes.ts";
 import { NodeError } from "../errors.ts";
 import type { PeerId } from "../peer_id.ts";
 
 /** What keys of records begin with. */
 export const recordPrefix = "/ipns/";
 const keyed = "/pk/";
-const identityCode = 0;
 
 const key = (prefix: string, id: PeerId): Uint8Array => Buffer.concat([Buffer.from(prefix), id.toMultihash().bytes]);
 
@@ -19,7 +20,7 @@ export const recordKey = (id: PeerId): Uint8Array => key(recordPrefix, id);
 export const publicKeyKey = (id: PeerId): Uint8Array => key(keyed, id);
 
 /** The name of a short public key is the key itself. */
-export const tellsKey = (id: PeerId): boolean => id.toMultihash().code === identityCode;
+export const tellsKey = (id: PeerId): boolean => id.toMultihash().code === identity.code;
 
 /** Of the messages in which a name's records are published. */
 export const recordTopic = (id: PeerId): string => `/record/${Buffer.from(recordKey(id)).toString("base64url")}`;

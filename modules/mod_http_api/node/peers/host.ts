@@ -28,6 +28,7 @@ import { Bandwidth } from "./bandwidth.ts";
 import { namingAddresses } from "./dial_failure.ts";
 import { addressMatcher, type Filters } from "./filters.ts";
 import type { Limits } from "./limits.ts";
+import { listForEachStream } from "./middleware.ts";
 import { type Multiaddr, parseMultiaddr, transportOf } from "./multiaddr.ts";
 import { oldMultiplexer } from "./old_multiplexer.ts";
 import type { PeerBook } from "./peer_book.ts";
@@ -140,8 +141,9 @@ export async function createHost(parts: HostParts): Promise<Host> {
       ...parts.services,
     },
   });
-  limitAutoNat(libp2p, config);
   const own = () => components as unknown as AutoNATComponents;
+  listForEachStream(own().registrar);
+  limitAutoNat(libp2p, config);
   for (const address of listen) {
     if (own().transportManager.listenTransportForMultiaddr(address) === undefined) {
       unheard.set(String(address), "no transport that is on takes it");

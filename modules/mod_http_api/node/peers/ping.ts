@@ -41,48 +41,76 @@ export class Latencies {
 type Target = Parameters<Ping["ping"]>[0];
 type Options = NonNullable<Parameters<Ping["ping"]>[1]>;
 
-/** One stream for echoes. */
+interface Waiting {
+  readonly sent: Buffer;
+  readonly start: number;
+  resolve(milliseconds: number): void;
+  reject(reason: unknown): void;
+}
+
+/** One stream for echoes, which come back in their order. Those who ask the same peer meanwhile share it. */
 export class Echo {
   readonly #stream: Stream;
-  readonly #chunks: AsyncIterator<Uint8Array | { subarray(): Uint8Array }>;
+  readonly #waiting: Waiting[] = [];
+  #users = 1;
 
   constructor(stream: Stream) {
     this.#stream = stream;
-    this.#chunks = stream[Symbol.asyncIterator]();
+    this.#read().then(
+      () => this.#end(new NodeError("stream reset")),
+      (reason) => this.#end(reason),
+    );
+  }
+
+  /** One more who closes it; false when it has ended. */
+  share(): boolean {
+    if (this.#users === 0) return false;
+    this.#users += 1;
+    return true;
   }
 
   /** Milliseconds there and back. @throws NodeError of an echo that is not what was sent; whatever ends the stream */
   async once(signal?: AbortSignal): Promise<number> {
     signal?.throwIfAborted();
-    const stop = () => this.#stream.abort(signal?.reason instanceof Error ? signal.reason : new Error("aborted"));
+    const { promise, resolve, reject } = Promise.withResolvers<number>();
+    const stop = () => reject(signal?.reason instanceof Error ? signal.reason : new Error("aborted"));
     signal?.addEventListener("abort", stop, { once: true });
     try {
       const sent = randomBytes(echoLength);
       const start = performance.now();
       this.#stream.send(sent);
-      const got = await this.#read();
-      const milliseconds = performance.now() - start;
-      if (!sent.equals(got)) throw new NodeError("ping packet was incorrect");
-      return milliseconds;
+      this.#waiting.push({ sent, start, resolve, reject });
+      return await promise;
     } finally {
       signal?.removeEventListener("abort", stop);
     }
   }
 
-  async #read(): Promise<Buffer> {
-    const parts: Uint8Array[] = [];
-    for (let length = 0; length < echoLength; ) {
-      const { value, done } = await this.#chunks.next();
-      if (done === true) throw new NodeError("stream reset");
-      const bytes = value.subarray();
-      parts.push(bytes);
-      length += bytes.length;
-    }
-    return Buffer.concat(parts);
+  /** The stream ends with the last of its users. */
+  close(): void {
+    if (this.#users === 1) this.#end(new Error("no more echoes are wanted"));
+    else if (this.#users > 1) this.#users -= 1;
   }
 
-  close(): void {
-    this.#stream.abort(new Error("no more echoes are wanted"));
+  async #read(): Promise<void> {
+    let got = Buffer.alloc(0);
+    for await (const chunk of this.#stream) {
+      const bytes = chunk.subarray();
+      got = got.length === 0 ? Buffer.from(bytes) : Buffer.concat([got, bytes]);
+      for (; got.length >= echoLength; got = got.subarray(echoLength)) this.#answered(got.subarray(0, echoLength));
+    }
+  }
+
+  #answered(got: Buffer): void {
+    const first = this.#waiting.shift();
+    if (first?.sent.equals(got)) first.resolve(performance.now() - first.start);
+    else first?.reject(new NodeError("ping packet was incorrect"));
+  }
+
+  #end(reason: Error): void {
+    this.#users = 0;
+    for (const { reject } of this.#waiting.splice(0)) reject(reason);
+    this.#stream.abort(reason);
   }
 }
 
@@ -91,6 +119,7 @@ export class PingService implements Ping {
   readonly [serviceCapabilities] = ["@libp2p/ping"];
   readonly latencies = new Latencies();
   readonly #components: PingComponents;
+  readonly #echoes = new Map<string, Promise<Echo>>();
 
   constructor(components: PingComponents) {
     this.#components = components;
@@ -108,15 +137,27 @@ export class PingService implements Ping {
     await this.#components.registrar.unhandle(pingProtocol);
   }
 
-  /** Connects when there is no connection. */
+  /** Connects when there is no connection. One stream for each peer: some refuse a second. */
   async open(peer: Target, options: Options = {}): Promise<Echo> {
+    const name = String(peer);
+    const shared = await this.#echoes.get(name)?.catch(() => undefined);
+    if (shared?.share()) return shared;
     const { connectionManager } = this.#components;
-    return new Echo(
-      await connectionManager.openStream(peer, pingProtocol, { runOnLimitedConnection: true, ...options }),
-    );
+    const opening = connectionManager
+      .openStream(peer, pingProtocol, { runOnLimitedConnection: true, ...options })
+      .then((stream) => {
+        stream.addEventListener("close", forget, { once: true });
+        return new Echo(stream);
+      });
+    const forget = () => {
+      if (this.#echoes.get(name) === opening) this.#echoes.delete(name);
+    };
+    opening.catch(forget);
+    this.#echoes.set(name, opening);
+    return opening;
   }
 
-  /** One echo on a stream of its own; milliseconds. */
+  /** One echo; milliseconds. */
   async ping(peer: Target, options: Options = {}): Promise<number> {
     const echo = await this.open(peer, options);
     try {

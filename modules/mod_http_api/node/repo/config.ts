@@ -36,10 +36,15 @@ export class ConfigFile {
     this.#overrides = overrides;
   }
 
-  /** @throws NodeError when the file is no configuration */
+  /** @throws NodeError when the file is no configuration, which names it */
   static async open(folder: string, overrides: ConfigOverrides = {}): Promise<ConfigFile> {
     const path = join(folder, "config");
-    return new ConfigFile(folder, path, decodeConfig(await readDocument(path)), overrides);
+    try {
+      return new ConfigFile(folder, path, decodeConfig(await readDocument(path)), overrides);
+    } catch (error) {
+      if (!(error instanceof NodeError)) throw error;
+      throw new NodeError(`${error.message}: mend ${path}, or put back a copy of it`, { cause: error });
+    }
   }
 
   /** Writes the document of a new repo, in the order of its keys. */

@@ -1,11 +1,12 @@
 /** From bytes of a node to its block: which CID it gets, and where it goes. */
-import { CID } from "multiformats/cid";
+
+import type { CID } from "multiformats/cid";
 import { create as createDigest } from "multiformats/hashes/digest";
 import type { Block } from "../blocks/store.ts";
 import { dagPb } from "../cid/codecs.ts";
-import { type HashFunction, sha256 } from "../cid/hashes.ts";
-import { encodePb, type PbNode } from "../dag/pb.ts";
-import { failure } from "../errors.ts";
+import { type HashFunction, hashUnavailable, identity, sha256 } from "../cid/hashes.ts";
+import { makeCid } from "../cid/make.ts";
+import { cumulativeSize, encodePb, type PbNode } from "../dag/pb.ts";
 
 /** How CIDs of new nodes are made ("CID rules" of storage section 2). */
 export interface CidSettings {
@@ -27,18 +28,17 @@ export interface Built {
   readonly size: number;
 }
 
-const identityCode = 0;
-const inlined = (codec: number, bytes: Uint8Array) => CID.createV1(codec, createDigest(identityCode, bytes));
+const inlined = (codec: number, bytes: Uint8Array) => makeCid(1, codec, createDigest(identity.code, bytes));
 
 /** The CID of a block under these settings. Raw blocks are version 1 always. */
 export function cidOf(codec: number, bytes: Uint8Array, settings: CidSettings): CID | Promise<CID> {
   const { version, hash, inlineLimit } = settings;
   if (inlineLimit !== undefined && bytes.length <= inlineLimit) return inlined(codec, bytes);
-  if (hash.code === identityCode) return inlined(codec, bytes);
-  if (hash.digest === undefined) throw failure("HASH_UNAVAILABLE", { code: hash.code, hex: hash.code.toString(16) });
+  if (hash.code === identity.code) return inlined(codec, bytes);
+  if (hash.digest === undefined) throw hashUnavailable(hash.code);
   const of = (digest: Uint8Array) => {
     const made = createDigest(hash.code, digest);
-    return version === 0 && codec === dagPb ? CID.createV0(made as never) : CID.createV1(codec, made);
+    return makeCid(codec === dagPb ? version : 1, codec, made);
   };
   const digest = hash.digest(bytes);
   return digest instanceof Promise ? digest.then(of) : of(digest);
@@ -49,5 +49,5 @@ export async function buildNode(node: PbNode, settings: CidSettings, sink: Block
   const bytes = encodePb(node);
   const cid = await cidOf(dagPb, bytes, settings);
   await sink({ cid, bytes });
-  return { cid, size: node.links.reduce((sum, { size }) => sum + size, bytes.length) };
+  return { cid, size: cumulativeSize({ length: bytes.length, links: node.links }) };
 }

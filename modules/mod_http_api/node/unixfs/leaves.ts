@@ -118,12 +118,15 @@ export class Leaves {
     if (this.#end > headroom) this.#emit(this.#end);
   }
 
-  /** Makes room for a chunk up to `end`: little for what may be a small file, all at once behind the first chunk. */
+  /**
+   * Makes room for a chunk up to `end`: all at once behind the first chunk, before that as much as came, and then twice as
+   * much each time. Small files come in several pieces, too, and are not worth the room of a large one.
+   */
   #reserve(end: number): void {
     if (end + tailroom <= this.#buffer.length) return;
     const whole = this.#whole;
-    const begun = this.#buffer.length > 0 || this.#emitted;
-    const room = begun ? whole : Math.min(whole, Math.max(smallest, end + tailroom));
+    const needed = Math.max(smallest, end + tailroom, this.#buffer.length * 2);
+    const room = this.#emitted ? whole : Math.min(whole, needed);
     const spare = room === whole ? this.#free.pop() : undefined;
     const next = spare ?? new Uint8Array(Buffer.allocUnsafeSlow(room).buffer);
     next.set(this.#buffer.subarray(headroom, this.#end), headroom);

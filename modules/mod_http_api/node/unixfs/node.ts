@@ -45,7 +45,3 @@ export const isDirectory = ({ unixfs }: TreeNode): boolean =>
 /** Bytes of the file that a File or Raw node is the root of. */
 export const fileSize = ({ unixfs }: TreeNode): number =>
   unixfs.type === "Symlink" ? (unixfs.data?.length ?? 0) : (unixfs.filesize ?? unixfs.data?.length ?? 0);
-
-/** The block and all below it, in bytes, by what its links say. */
-export const cumulativeSize = ({ length, links }: TreeNode): number =>
-  links.reduce((sum, { size }) => sum + size, length);

@@ -81,12 +81,12 @@ async function openLayout(folder: string, wanted: string): Promise<ShardFunc> {
 }
 
 class Flatfs implements BlockStore {
+  readonly verifies: boolean;
   readonly #folder: string;
   readonly #folderOf: ShardFunc;
   readonly #usage: DiskUsage;
   readonly #fs: FlatfsFs;
   readonly #writer: Writer;
-  readonly #verify: boolean;
   /** Held by those who put, exclusively by who deletes. */
   readonly #lock = new SharedLock();
   #closing: Promise<void> | undefined;
@@ -98,7 +98,7 @@ class Flatfs implements BlockStore {
     this.#usage = usage;
     this.#fs = fs;
     this.#writer = new Writer({ folder, folderOf, fs, usage, limit: bufferedBytes });
-    this.#verify = verifyOnRead;
+    this.verifies = verifyOnRead;
   }
 
   async get(cid: CID, buffers?: Buffers): Promise<Uint8Array | undefined> {
@@ -108,7 +108,7 @@ class Flatfs implements BlockStore {
     if (waiting !== undefined) return bytesOf(waiting);
     const bytes = await this.#read(name, buffers);
     if (bytes === undefined) return undefined;
-    if (this.#verify && !(await matches(cid, bytes))) throw failure("BLOCK_CORRUPT", { cid: cid.toString() });
+    if (this.verifies && !(await matches(cid, bytes))) throw failure("BLOCK_CORRUPT", { cid: cid.toString() });
     return bytes;
   }
 

@@ -7,9 +7,12 @@
  * - a section says: the bytes of this multihash are here (the last such section counts), and this form is stored;
  * - a record says of multihashes: exactly these forms are stored from here on; no form: the block was deleted.
  */
+
 import { varint } from "multiformats";
-import { CID } from "multiformats/cid";
+import type { CID } from "multiformats/cid";
 import { decode as decodeDigest } from "multiformats/hashes/digest";
+import { dagPb } from "../../cid/codecs.ts";
+import { makeCid } from "../../cid/make.ts";
 
 /** Where the bytes of a block are. */
 export interface Place {
@@ -33,7 +36,7 @@ export const formOf = ({ version, code }: CID): Form => (version === 0 ? 0 : cod
 /** `multihash` must stay as it is. */
 export function cidOf(form: Form, multihash: Uint8Array): CID {
   const digest = decodeDigest(multihash);
-  return form === 0 ? CID.createV0(digest as Parameters<typeof CID.createV0>[0]) : CID.createV1(form - 1, digest);
+  return form === 0 ? makeCid(0, dagPb, digest) : makeCid(1, form - 1, digest);
 }
 
 /** A multihash as the key of a map. */

@@ -1,7 +1,7 @@
 import { join } from "node:path";
 import { setImmediate as nextTurn } from "node:timers/promises";
 import type { CID } from "multiformats/cid";
-import { matches } from "../../cid/hashes.ts";
+import { identity, matches } from "../../cid/hashes.ts";
 import { failure, NodeError } from "../../errors.ts";
 import { CommitFailed } from "../../lmdb/open.ts";
 import { type Buffers, unfilled } from "../buffers.ts";
@@ -35,7 +35,6 @@ export interface SegmentStoreOptions {
 
 const readOnlyOrFull = new Set(["EROFS", "EACCES", "EPERM", "ENOSPC", "EDQUOT"]);
 const longestSegment = 2 ** 31;
-const identityCode = 0;
 const pageSize = 512;
 /** Of one multihash: all of them must fit in a record. */
 const mostForms = 1024;
@@ -76,6 +75,7 @@ export async function openSegmentStore(folder: string, options: SegmentStoreOpti
 }
 
 export class SegmentStore implements BlockStore {
+  readonly verifies: boolean;
   readonly #folder: string;
   readonly #files: SegmentFiles;
   readonly #ledger: Ledger;
@@ -83,7 +83,6 @@ export class SegmentStore implements BlockStore {
   readonly #reads: Reads;
   readonly #recent = new RecentNodes();
   readonly #space: Space;
-  readonly #verify: boolean;
   readonly #notice: Notice;
   #compacting: Promise<void> = Promise.resolve();
   #idle: NodeJS.Timeout | undefined;
@@ -101,7 +100,7 @@ export class SegmentStore implements BlockStore {
     this.#files = files;
     this.#ledger = ledger;
     this.#reads = new Reads(files);
-    this.#verify = options.verifyOnRead ?? false;
+    this.verifies = options.verifyOnRead ?? false;
     this.#notice = options.onNotice;
     const { bufferedBytes = 16 * 1024 * 1024 } = options;
     const segmentBytes = Math.min(options.segmentBytes, longestSegment);
@@ -118,7 +117,7 @@ export class SegmentStore implements BlockStore {
     const recent = isKept ? this.#recent.get(place) : undefined;
     if (recent !== undefined) return recent;
     const bytes = await this.#read(place, isKept ? undefined : buffers);
-    const corrupt = bytes.length < place.length || (this.#verify && !(await matches(cid, bytes, "here")));
+    const corrupt = bytes.length < place.length || (this.verifies && !(await matches(cid, bytes, "here")));
     if (corrupt) throw failure("BLOCK_CORRUPT", { cid: cid.toString() });
     if (isKept) this.#recent.add(place, bytes);
     return bytes;
@@ -249,7 +248,7 @@ export class SegmentStore implements BlockStore {
   #put(block: Block): void {
     const { cid, release } = block;
     const { multihash } = cid;
-    if (multihash.code === identityCode || multihash.bytes.length > longestMultihash) {
+    if (multihash.code === identity.code || multihash.bytes.length > longestMultihash) {
       throw new NodeError(`${cid} cannot be stored: its multihash is the block itself, or too long to be a key`);
     }
     const form = formOf(cid);

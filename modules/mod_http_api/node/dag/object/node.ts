@@ -3,10 +3,10 @@ import type { CID } from "multiformats/cid";
 import { makeBlock } from "../../blocks/make.ts";
 import type { Block } from "../../blocks/store.ts";
 import { dagPb } from "../../cid/codecs.ts";
-import { hashCoded, sha256 } from "../../cid/hashes.ts";
-import { failure, NodeError } from "../../errors.ts";
+import { hashCoded, hashUnavailable, identity, sha256 } from "../../cid/hashes.ts";
+import { NodeError } from "../../errors.ts";
 import { linksOf } from "../links.ts";
-import { decodePb, encodePb, type PbNode } from "../pb.ts";
+import { cumulativeSize, decodePb, encodePb, type PbNode } from "../pb.ts";
 import type { ReadBlock } from "../reader.ts";
 
 /** A node with the CID that it has, or that says how the next one is made. */
@@ -33,13 +33,13 @@ export function pbBlock(bytes: Uint8Array, like?: CID): Promise<Block> {
   if (like === undefined) return makeBlock(bytes, { codec: undefined, hash: sha256, length: -1 });
   const { code, digest } = like.multihash;
   const hash = hashCoded(code);
-  if (hash === undefined) throw failure("HASH_UNAVAILABLE", { code, hex: code.toString(16) });
+  if (hash === undefined) throw hashUnavailable(code);
   const codec = like.version === 0 ? undefined : dagPb;
-  return makeBlock(bytes, { codec, hash, length: code === 0 ? -1 : digest.length });
+  return makeBlock(bytes, { codec, hash, length: code === identity.code ? -1 : digest.length });
 }
 
 /** Bytes of a block and all below it, by what its links say: the size of a link to it. */
 export function sizeOf(cid: CID, bytes: Uint8Array): number {
   if (cid.code !== dagPb) return bytes.length;
-  return decodePb(bytes).links.reduce((sum, { size }) => sum + size, bytes.length);
+  return cumulativeSize({ length: bytes.length, links: decodePb(bytes).links });
 }

@@ -6,7 +6,8 @@ const mostWaiting = 4 * 1024 * 1024;
 export class Writing {
   /** Where the next piece has to go to belong to this. */
   end: number;
-  used = performance.now();
+  readonly began = performance.now();
+  used = this.began;
   readonly #pieces: Uint8Array[] = [];
   #waiting = 0;
   #over = false;

@@ -3,7 +3,7 @@ import { createHash, randomBytes } from "node:crypto";
 import { once } from "node:events";
 import type { TestContext } from "node:test";
 import { identify } from "@libp2p/identify";
-import type { Libp2p, PeerId, Stream } from "@libp2p/interface";
+import type { Libp2p, PeerId, Stream, StreamMuxerFactory } from "@libp2p/interface";
 import { noise } from "@libp2p/noise";
 import { tcp } from "@libp2p/tcp";
 import { tls } from "@libp2p/tls";
@@ -40,12 +40,16 @@ export const someBlocks = (count: number, size: number): Block[] =>
   Array.from({ length: count }, () => blockOf(randomBytes(size)));
 
 /** A libp2p host on loopback, stopped after the test. */
-export async function host(t: TestContext, encrypters = [tls(), noise()]): Promise<Libp2p> {
+export async function host(
+  t: TestContext,
+  encrypters = [tls(), noise()],
+  multiplexers: readonly (() => StreamMuxerFactory)[] = [yamux()],
+): Promise<Libp2p> {
   const libp2p = await createLibp2p({
     addresses: { listen: ["/ip4/127.0.0.1/tcp/0"] },
     transports: [tcp()],
     connectionEncrypters: encrypters,
-    streamMuxers: [yamux()],
+    streamMuxers: [...multiplexers],
     services: { identify: identify() },
     connectionManager: { inboundConnectionThreshold: 1000 },
   });
@@ -91,6 +95,8 @@ export class Puppet {
   readonly #protocol: string;
   /** All messages so far. */
   readonly heard: Received[] = [];
+  /** What each stream to it has brought so far. */
+  readonly streams: { bytes: number }[] = [];
   /** What it does with a message. */
   onMessage: (message: Received) => void = () => {};
   #heard = Promise.withResolvers<void>();
@@ -113,7 +119,11 @@ export class Puppet {
   async start(): Promise<void> {
     await this.libp2p.handle(this.#protocol, (stream) => {
       const frames = new FrameReader(longestMessage, new Buffers());
+      const brought = { bytes: 0 };
+      this.streams.push(brought);
+      stream.addEventListener("remoteCloseWrite", () => void stream.close());
       stream.addEventListener("message", ({ data }) => {
+        brought.bytes += data.byteLength;
         for (const frame of frames.read(data)) {
           const message = parseMessage(frame);
           this.heard.push(message);

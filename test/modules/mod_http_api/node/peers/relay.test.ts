@@ -6,7 +6,8 @@ import { test } from "node:test";
 import { parseMultiaddr } from "../../../../../modules/mod_http_api/node/peers/multiaddr.ts";
 import { connectTo, freePort, startPeer, type TestPeer } from "./support.ts";
 
-const relayed = (peer: TestPeer) => parseMultiaddr(`${peer.peers.listenAddresses()[0]}/p2p/${peer.peers.id}/p2p-circuit`);
+const relayed = (peer: TestPeer) =>
+  parseMultiaddr(`${peer.peers.listenAddresses()[0]}/p2p/${peer.peers.id}/p2p-circuit`);
 
 const announced = ({ peers }: TestPeer) => peers.announcedAddresses().map(String);
 
@@ -16,7 +17,9 @@ function listening({ peers: { libp2p } }: TestPeer): Promise<unknown> {
 }
 
 /** A relay, and somebody behind it. */
-async function behindRelay(config: Record<string, unknown> = {}): Promise<readonly [relay: TestPeer, hidden: TestPeer]> {
+async function behindRelay(
+  config: Record<string, unknown> = {},
+): Promise<readonly [relay: TestPeer, hidden: TestPeer]> {
   const relay = await startPeer({ config: { "Swarm.EnableRelayHop": true } });
   const swarm = [String(relayed(relay)), ...((config["Addresses.Swarm"] as string[]) ?? [])];
   return [relay, await startPeer({ config: { ...config, "Addresses.Swarm": swarm } })];
@@ -58,7 +61,10 @@ test("whoever dialled through a relay is dialled back where everybody can reach 
   await using _hidden = hidden;
   const port = await freePort();
   // A name counts as an address that everybody can reach.
-  const config = { "Addresses.Swarm": [`/ip4/127.0.0.1/tcp/${port}`], "Addresses.Announce": [`/dns4/localhost/tcp/${port}`] };
+  const config = {
+    "Addresses.Swarm": [`/ip4/127.0.0.1/tcp/${port}`],
+    "Addresses.Announce": [`/dns4/localhost/tcp/${port}`],
+  };
   await using open = await startPeer({ config });
   await open.peers.connect(hidden.peers.id, [relayed(relay)]);
   await Promise.all([direct(open, hidden), direct(hidden, open)]);
@@ -70,7 +76,10 @@ test("whoever dialled through a relay is dialled back where everybody can reach 
 
 test("two behind a relay agree to dial each other", async () => {
   const port = await freePort();
-  const swarm = { "Addresses.Swarm": [`/ip4/127.0.0.1/tcp/${port}`], "Addresses.Announce": [`/dns4/localhost/tcp/${port}`] };
+  const swarm = {
+    "Addresses.Swarm": [`/ip4/127.0.0.1/tcp/${port}`],
+    "Addresses.Announce": [`/dns4/localhost/tcp/${port}`],
+  };
   const [relay, hidden] = await behindRelay(swarm);
   await using _relay = relay;
   await using _hidden = hidden;

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { PubsubMessage } from "../../../../../modules/mod_http_api/node/pubsub/pubsub.ts";
+import { until } from "../exchange/support.ts";
 import { connect, follow, joined, startNode, take, textsOf } from "./support.ts";
 
 test("messages come to all who follow the topic, their publisher among them, in order and as they were", async (t) => {
@@ -136,4 +137,18 @@ test("without signatures messages have no sender and no number, and signed nodes
   assert.deepEqual([heard[0]?.from, heard[0]?.sequence], [undefined, undefined]);
   await c.pubsub.publish("plain", Buffer.from("me"));
   assert.deepEqual(textsOf(await take(strict, 1)), ["me"]);
+});
+
+test("a peer that leaves and comes again, many times, is known to follow what it follows, and is heard", async (t) => {
+  const [a, b] = await Promise.all([startNode(t), startNode(t)]);
+  const [reader] = await follow("topic", a, b);
+  const know = (others: number) => () => [a, b].every(({ pubsub }) => pubsub.peers("topic").length === others);
+  for (let times = 0; times < 8; times += 1) {
+    await a.network.libp2p.hangUp(b.network.peers.id);
+    await until(know(0), "they have parted");
+    await connect(b, a);
+    await until(know(1), "they know each other again");
+    await b.pubsub.publish("topic", Buffer.from(`message ${times}`));
+    assert.deepEqual(textsOf(await take(reader, 1)), [`message ${times}`]);
+  }
 });
