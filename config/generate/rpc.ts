@@ -55,7 +55,7 @@ ${rows(
 )}
 
 \`encoding=text\` gives values in the form that the command line prints. A failure is \`{"Message": "…", "Code": 0, "Type": "error"}\` with
-status 500 (400 and \`Code\` 1 where the call cannot be right, 501 where the command does not work yet); one that comes after the
+status 500 (400 and \`Code\` 1 where the call cannot be right); one that comes after the
 first value ends the answer, and its text stands in the trailer \`X-Stream-Error\`. Calls that cannot be read are refused with
 400 and plain text, callers that may not call with 403.`;
 
@@ -89,13 +89,9 @@ function section({ path, command }: Documented): string {
   const { arguments: declared, file, group } = command;
   const options = { ...command.options, ...group?.options };
   const shown = Object.values(options).some(({ hidden }) => hidden !== true);
-  const later =
-    command.later === true
-      ? " It does not work yet: calls are answered with 501, or as by a node without network."
-      : "";
   const parts = [
     `## ${path}`,
-    `${prose(command.help)}${marks(command)}${later}${command.readOnly === true ? " The read-only port has it, too." : ""}`,
+    `${prose(command.help)}${marks(command)}${command.readOnly === true ? " The read-only port has it, too." : ""}`,
     `\`\`\`sh\n${curlLine(path, command)}\n${programLine(path, command)}\n\`\`\``,
     ...(declared.length > 0 ? [argumentTable(declared)] : []),
     ...(shown ? [optionTable(options)] : []),

@@ -209,11 +209,8 @@ class TypedCall implements AnyCall {
   get offline() {
     return this.options.offline === true || this.options.local === true;
   }
-  get encoding() {
-    return this.options.encoding as string;
-  }
   get node() {
-    if (this.#around.node === undefined) throw failure("NOT_YET", { command: this.#parsed.path });
+    if (this.#around.node === undefined) throw failure("STORE_CLOSED");
     return this.#around.node;
   }
   get table() {

@@ -6,15 +6,17 @@
  *       "block/stat": defineCommand({
  *         help: "Tells the size of a block.",
  *         readOnly: true,
- *         arguments: [{ name: "key", required: true, stdin: "first", help: "The block." }],
+ *         arguments: [{ name: "key", required: true, stdin: "first", help: "The block, by CID or path." }],
  *         returns: value(fields("BlockStat", { Key: "string", Size: "int" })),
- *         async run({ arguments: { key }, node, signal }) {
- *           const { cid, size } = await node.blocks.stat(key, { signal });
- *           return { Key: cid.toString(), Size: size };
+ *         async run(call) {
+ *           const { cid } = await call.node.resolve(call.arguments.key, call);
+ *           return { Key: cid.toString(), Size: (await call.node.blocks.get(cid, call)).length };
  *         },
  *         text: ({ Key, Size }) => `Key: ${Key}\nSize: ${Size}\n`,
  *       }),
  *     } satisfies Commands;
+ *
+ * `returns` says the types: `run` gives values of that shape, and `text` takes them.
  */
 import type { CID } from "multiformats/cid";
 import type { CommandLog } from "./command_log.ts";
@@ -75,7 +77,7 @@ export interface FileArgument {
 /** What `run` returns by form; V: a value of the shape. */
 interface Answers<V> {
   /** Or many by option, or a list that may be too long to be held. */
-  readonly value: V | AsyncIterable<V> | Listing<unknown>;
+  readonly value: V | AsyncIterable<V> | Listing<unknown, V>;
   readonly stream: AsyncIterable<V>;
   readonly bytes: Bytes;
   readonly nothing: void;
@@ -116,13 +118,17 @@ export interface BytesOptions {
   readonly release?: (piece: Uint8Array) => void;
 }
 
-/** A raw answer. */
-export function bytes(source: AsyncIterable<Uint8Array>, options: BytesOptions = {}): Bytes {
-  return new Bytes(source, options);
+/** A raw answer, in pieces or in one. */
+export function bytes(source: AsyncIterable<Uint8Array> | Uint8Array, options: BytesOptions = {}): Bytes {
+  return new Bytes(source instanceof Uint8Array ? alone(source) : source, options);
 }
 
-/** One value of one list that may be too long to be held: then it is written as it comes. */
-export class Listing<T> {
+async function* alone(content: Uint8Array): AsyncGenerator<Uint8Array, void, undefined> {
+  if (content.length > 0) yield content;
+}
+
+/** One value V of one list that may be too long to be held: then its items T are written as they come. */
+export class Listing<T, V = unknown> {
   /** Of the value: where the list stands. It is null when there is nothing in it. */
   readonly field: string;
   readonly items: AsyncIterable<T>;
@@ -133,29 +139,20 @@ export class Listing<T> {
   }
 
   /** The value, when it is short or its encoding needs all of it. */
-  whole(items: readonly T[]): unknown {
-    return { [this.field]: items.length === 0 ? null : items };
+  whole(items: readonly T[]): V {
+    return { [this.field]: items.length === 0 ? null : items } as V;
   }
 
   /** The same as JSON, in bits, while the items come. */
   async *json(items: AsyncIterable<T>): AsyncGenerator<string, void, undefined> {
-    yield* jsonList(`{${goJson(this.field)}:[`, items, goJson, "]}");
+    const before = `{${goJson(this.field)}:[`;
+    let between = before;
+    for await (const item of items) {
+      yield between + goJson(item);
+      between = ",";
+    }
+    yield between === "," ? "]}" : `${before}]}`;
   }
-}
-
-/** Texts of items with commas between them. */
-export async function* jsonList<T>(
-  before: string,
-  items: AsyncIterable<T>,
-  write: (item: T) => string,
-  after: string,
-): AsyncGenerator<string, void, undefined> {
-  let between = before;
-  for await (const item of items) {
-    yield between + write(item);
-    between = ",";
-  }
-  yield between === "," ? after : before + after;
 }
 
 type OptionValue<T extends OptionType> = T extends "bool"
@@ -200,8 +197,6 @@ export interface Call<A, O> {
   readonly signal: AbortSignal;
   /** This call uses no network. */
   readonly offline: boolean;
-  /** The encoding that was asked for: `json`, `text`, ... */
-  readonly encoding: string;
   readonly node: Node;
   readonly table: Table;
   /** What runs and ran, for `diag/cmds`. */
@@ -266,8 +261,6 @@ export interface Command extends Traits {
   readonly arguments: readonly Argument[];
   readonly options: Options;
   readonly encodings: Readonly<Record<string, Encoding<unknown>>>;
-  /** Declared, while its work is still to come: see commands/later.ts. */
-  readonly later?: true;
   run(call: AnyCall): unknown;
   text?(value: unknown, call: AnyCall, previous: unknown): string | Uint8Array;
 }

@@ -49,6 +49,10 @@ export type Entry = FileEntry | LinkEntry | DirectoryEntry;
 export interface FileTree {
   /** @throws NodeError when the body is cut off or malformed, after the entries before that place */
   entries(): AsyncIterable<Entry>;
+  /** The same. @throws NodeError at the end of a body without any, too */
+  some(): AsyncIterable<Entry>;
+  /** The same, plain files alone. @throws NodeError with that text at any other entry, too */
+  plain(refusal: string): AsyncIterable<FileEntry>;
   /** The first entry, which must be a file: the argument of commands that take one. @throws NodeError */
   one(): Promise<FileEntry>;
 }
@@ -57,13 +61,33 @@ export function treeOf(parts: AsyncIterable<MultipartPart>): FileTree {
   const walker = new Walker(parts);
   return {
     entries: () => children(walker, "/"),
+    some: () => some(walker),
+    plain: (refusal) => plain(walker, refusal),
     async one() {
       const first = await children(walker, "/").next();
-      if (first.done === true) throw new NodeError("expected a file argument");
+      if (first.done === true) throw noFile();
       if (first.value.kind !== "file") throw new NodeError("file argument was nil");
       return first.value;
     },
   };
+}
+
+const noFile = () => new NodeError("expected a file argument");
+
+async function* some(walker: Walker): AsyncGenerator<Entry, void, undefined> {
+  let any = false;
+  for await (const entry of children(walker, "/")) {
+    any = true;
+    yield entry;
+  }
+  if (!any) throw noFile();
+}
+
+async function* plain(walker: Walker, refusal: string): AsyncGenerator<FileEntry, void, undefined> {
+  for await (const entry of some(walker)) {
+    if (entry.kind !== "file") throw new NodeError(refusal);
+    yield entry;
+  }
 }
 
 interface Met {

@@ -76,7 +76,6 @@ export function openApi(table: Table): string {
         refused: text("The call cannot be right: an argument or a flag"),
         forbidden: text("The caller, or the page that calls, may not"),
         failed: failedResponse("The command failed"),
-        later: failedResponse("The command does not work yet"),
       },
     },
   };
@@ -113,7 +112,6 @@ function operation(table: Table, path: string, command: Command): Json {
       400: reference("refused"),
       403: reference("forbidden"),
       500: reference("failed"),
-      ...(command.later === true ? { 501: reference("later") } : {}),
     },
     "x-command": commandFacts(command),
   };

@@ -1,8 +1,7 @@
 /** From what a command returns to an answer on the wire. */
 import type { HttpResponse, LendingBody, ResponseFields, ResponseHeaders } from "../../core/types.ts";
 import { type AnyCall, Bytes, type BytesOptions, Listing } from "./command.ts";
-import { type Encoder, type Failure, failureOf } from "./encodings.ts";
-import { NodeError } from "./node/errors.ts";
+import { type Encoder, failureOf } from "./encodings.ts";
 import { apiVersion } from "./version.ts";
 
 const streamError = "X-Stream-Error";
@@ -84,12 +83,7 @@ function failureAnswer(running: Running, thrown: unknown): ResponseFields {
   const failure = failureOf(thrown);
   const { encoder } = running;
   const headers = { content_type: encoder.failureType };
-  return answer(running, { status: statusOf(thrown, failure), headers, body: encoder.failure(failure) });
-}
-
-function statusOf(thrown: unknown, { code }: Failure): number {
-  if (thrown instanceof NodeError && thrown.code === "NOT_YET") return 501;
-  return code === 1 ? 400 : 500;
+  return answer(running, { status: failure.code === 1 ? 400 : 500, headers, body: encoder.failure(failure) });
 }
 
 function valueAnswer(running: Running, value: unknown): ResponseFields {

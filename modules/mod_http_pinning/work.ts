@@ -172,7 +172,7 @@ export class Work {
     await task?.ended;
     // What the two have in common is not to be collected between them.
     const next = leaving?.after === undefined ? undefined : await requests.at(leaving.after);
-    if (next !== undefined && next.leaving === undefined && isOpen(next)) return;
+    if (next !== undefined && isOpen(next)) return;
     const cid = parseCid(wish.cid);
     await this.#step(async () => {
       const isLast = await requests.isLast(request);

@@ -1,6 +1,7 @@
 import { parseArgs } from "node:util";
 import { benchHost } from "./host.ts";
 import { benchMount } from "./mount.ts";
+import { benchNetwork } from "./network.ts";
 import { benchNode } from "./node.ts";
 
 interface Options {
@@ -15,6 +16,7 @@ const benches: Record<string, (options: Options) => Promise<void>> = {
   host: benchHost,
   node: benchNode,
   mount: benchMount,
+  network: benchNetwork,
 };
 
 const { positionals, values } = parseArgs({

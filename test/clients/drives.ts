@@ -2,11 +2,18 @@
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { Rpc } from "../network/rpc.ts";
 import { RpcServer } from "../support/rpc_server.ts";
 import { type Drive, drive } from "./drive.ts";
 import { everyMethod } from "./every.ts";
 import { clients } from "./libraries.ts";
 import { byPlainHttp } from "./plain.ts";
+
+const token = "a-token";
+const pinningFor = {
+  MODHOST_MODULES_ENABLED: "http,http_errors,http_api,http_pinning",
+  MODHOST_PINNING_TOKENS: JSON.stringify([token]),
+};
 
 type Lines = AsyncGenerator<string, void, undefined>;
 
@@ -28,18 +35,24 @@ export function drives(size: Drive): NamedDrive[] {
     {
       name: `${name}, every method`,
       run: () =>
-        withServer(async function* (url) {
-          yield* everyMethod(await create(url));
-        }),
+        withServer(
+          (url) =>
+            withServer(async function* (far) {
+              const other = await Rpc.of("other", far);
+              const pinning = { endpoint: `${far}/pinning`, token };
+              yield* everyMethod(await create(url), { other, pinning });
+            }, pinningFor),
+          { MODHOST_API_PUBSUB_WIRE: "multibase" },
+        ),
     },
   ]);
   return [...ofClients, { name: "no library", run: () => withServer(byPlainHttp) }];
 }
 
-async function* withServer(run: (url: string) => Lines): Lines {
+async function* withServer(run: (url: string) => Lines, env: NodeJS.ProcessEnv = {}): Lines {
   const folder = await mkdtemp(join(tmpdir(), "modhost-clients-"));
   try {
-    await using server = await RpcServer.start({ folder });
+    await using server = await RpcServer.start({ folder, env });
     yield* run(server.url);
   } finally {
     await rm(folder, { recursive: true, force: true });

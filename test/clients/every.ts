@@ -1,6 +1,7 @@
 /** Uses every method of a client library, by the table of methods. */
 import { isUtf8 } from "node:buffer";
-import { methods, type Plain, type Use } from "./methods.ts";
+import { methods } from "./methods.ts";
+import type { Plain, Use } from "./use.ts";
 
 /** Functions of an object and of the objects in it, by their names from the outside in. */
 export function methodsOf(client: object, prefix = ""): Map<string, (...args: unknown[]) => unknown> {
@@ -18,12 +19,16 @@ export function methodsOf(client: object, prefix = ""): Map<string, (...args: un
 const tables = new Set(["bases", "codecs", "hashers"]);
 
 /** Throws when a use goes wrong or a method has no line; gives, at last, how many there are. */
-export async function* everyMethod(client: object): AsyncGenerator<string, void, undefined> {
+export async function* everyMethod(
+  client: object,
+  around: Pick<Use, "other" | "pinning">,
+): AsyncGenerator<string, void, undefined> {
   const own = methodsOf(client);
   const unknown = [...own.keys()].filter((name) => !(name in methods));
   if (unknown.length > 0) throw new Error(`there is no line for ${unknown.join(", ")}`);
   const method = (name: string) => own.get(name) ?? (() => Promise.reject(new Error(`there is no method ${name}`)));
   const use: Use = {
+    ...around,
     kept: new Map(),
     call: async (name, ...args) => plain(await gathered(method(name)(...args))),
     async first(name, ...args) {
@@ -59,7 +64,8 @@ function plain(value: unknown): Plain {
   if (typeof value === "bigint") return Number(value);
   if (typeof value !== "object" || value === null) return value as Plain;
   if (Array.isArray(value)) return value.map(plain);
-  // CIDs and peer ids of either library.
-  if ("multihash" in value) return String(value);
+  // CIDs, peer ids, multiaddresses and URLs of either library.
+  const prototype = Object.getPrototypeOf(value);
+  if (prototype !== null && prototype !== Object.prototype) return String(value);
   return Object.fromEntries(Object.entries(value).map(([name, each]) => [name, plain(each)]));
 }

@@ -1,53 +1,12 @@
 /** Every method that the client libraries have: a use of it, or why there is none. */
 import assert from "node:assert/strict";
-import { isDeepStrictEqual } from "node:util";
 import { CID } from "multiformats/cid";
-
-/** What a method gives, made plain: lists for streams, texts for CIDs and bytes. */
-export type Plain = null | string | number | boolean | undefined | Plain[] | { [name: string]: Plain };
-
-export interface Use {
-  /** Calls a method by its name and gathers what it gives. */
-  call(name: string, ...args: readonly unknown[]): Promise<Plain>;
-  /** The same, of which only the first value is waited for. */
-  first(name: string, ...args: readonly unknown[]): Promise<Plain>;
-  /** What earlier uses left, by name. */
-  readonly kept: Map<string, Plain>;
-}
-
-/** Driven between several nodes. */
-const network = "needs a network";
-const elsewhere = "no endpoint of this API";
-const local = "asks no server";
-
-type Line = ((use: Use) => Promise<void>) | typeof network | typeof elsewhere | typeof local;
+import { networkMethods } from "./network_methods.ts";
+import { cidOf, elsewhere, gives, holds, type Line, local, type Plain, type Use } from "./use.ts";
 
 const text = "driven by a client\n";
 const bytes = new TextEncoder().encode(text);
 const empty = CID.parse("QmUNLLsPACCz1vLxQVkXqqLX5R1X345qqfHbsf67hvA3Nn");
-
-/** A use that is one call. */
-const gives =
-  (name: string, args: readonly unknown[], wanted: Plain | RegExp) =>
-  async ({ call }: Use): Promise<void> =>
-    holds(await call(name, ...args), wanted);
-
-/** Objects may have more than is wanted, lists not; a pattern is looked for in the JSON. */
-function holds(got: Plain, wanted: Plain | RegExp): void {
-  if (wanted instanceof RegExp) assert.match(JSON.stringify(got) ?? "undefined", wanted);
-  else if (!includes(got, wanted)) assert.deepEqual(got, wanted);
-}
-
-function includes(got: Plain, wanted: Plain): boolean {
-  if (Array.isArray(wanted)) {
-    return Array.isArray(got) && got.length === wanted.length && wanted.every((each, at) => includes(got[at], each));
-  }
-  if (typeof wanted !== "object" || wanted === null) return isDeepStrictEqual(got, wanted);
-  if (typeof got !== "object" || got === null || Array.isArray(got)) return false;
-  return Object.entries(wanted).every(([name, each]) => includes(got[name], each));
-}
-
-const cidOf = (value: Plain): CID => CID.parse(String((value as { cid?: Plain } | null)?.cid ?? value));
 
 async function* archive(use: Use): AsyncGenerator<Uint8Array> {
   yield Buffer.from(String(use.kept.get("car")), "latin1");
@@ -206,55 +165,7 @@ export const methods: Readonly<Record<string, Line>> = {
   "repo.version": gives("repo.version", [], "11"),
   "repo.gc": gives("repo.gc", [], /"cid"/),
   "stats.repo": gives("stats.repo", [], /"version":"fs-repo@11"/),
-  mount: network,
-
-  "bitswap.wantlist": network,
-  "bitswap.wantlistForPeer": network,
-  "bitswap.unwant": elsewhere,
-  "bitswap.stat": network,
-  "bootstrap.add": network,
-  "bootstrap.clear": network,
-  "bootstrap.list": network,
-  "bootstrap.reset": network,
-  "bootstrap.rm": network,
-  "dht.findPeer": network,
-  "dht.findProvs": network,
-  "dht.get": network,
-  "dht.provide": network,
-  "dht.put": network,
-  "dht.query": network,
-  dns: network,
-  "name.publish": network,
-  "name.resolve": network,
-  "name.pubsub.cancel": network,
-  "name.pubsub.state": network,
-  "name.pubsub.subs": network,
-  "pin.remote.add": network,
-  "pin.remote.ls": network,
-  "pin.remote.rm": network,
-  "pin.remote.rmAll": network,
-  "pin.remote.service.add": network,
-  "pin.remote.service.ls": network,
-  "pin.remote.service.rm": network,
-  ping: network,
-  "provide.stat": elsewhere,
-  "pubsub.ls": network,
-  "pubsub.peers": network,
-  "pubsub.publish": network,
-  "pubsub.subscribe": network,
-  "pubsub.unsubscribe": network,
-  "routing.findPeer": elsewhere,
-  "routing.findProvs": elsewhere,
-  "routing.get": elsewhere,
-  "routing.provide": elsewhere,
-  "routing.put": elsewhere,
-  "stats.bitswap": network,
-  "stats.bw": network,
-  "swarm.addrs": network,
-  "swarm.connect": network,
-  "swarm.disconnect": network,
-  "swarm.localAddrs": network,
-  "swarm.peers": network,
+  ...networkMethods,
 
   stop: gives("stop", [], undefined),
 };

@@ -29,7 +29,6 @@ export async function callEndpoint(
     files === undefined ? {} : { upload: { type: `multipart/form-data; boundary=${boundary}`, content: parts(files) } };
   const leaving = new AbortController();
   const answer = await exchange(server, "POST", `/api/v0/${path}?${query}`, { ...upload, signal: leaving.signal });
-  if (answer.status === 501 || (command.later === true && answer.status !== 200)) return { state: "declared" };
   if (answer.status !== 200) return failed(call, `${answer.status} ${await failureText(answer)}`);
   if (call.endless === true) {
     leaving.abort();

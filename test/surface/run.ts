@@ -2,7 +2,7 @@
  * `npm run surface`: every endpoint of the contract, declared as the contract and the reference have it, and called on a
  * started server. Exits 1 when something differs or fails; what is declared for now (501) is counted, and no failure.
  */
-import { mkdtemp, rm } from "node:fs/promises";
+import { mkdir, mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { serverOf } from "../../core/cli/rpc/server.ts";
@@ -62,9 +62,16 @@ process.exitCode = failed === 0 ? 0 : 1;
 async function callAll(): Promise<Map<string, Outcome>> {
   const folder = await mkdtemp(join(tmpdir(), "modhost-surface-"));
   try {
-    await using started = await RpcServer.start({ folder, env: { MODHOST_MODULES_ENABLED: "http,http_api" } });
+    const start = async (name: string) => {
+      const own = join(folder, name);
+      await mkdir(own);
+      return RpcServer.start({ folder: own, env: { MODHOST_MODULES_ENABLED: "http,http_api" } });
+    };
+    await using started = await start("called");
+    await using other = await start("other");
     const server = serverOf(started.url, "the test");
-    const answers: Record<string, Answers[string]> = {};
+    const identity = (await (await other.call("id")).json()) as Answers[string];
+    const answers: Record<string, Answers[string]> = { other: identity };
     const all = new Map<string, Outcome>();
     for (const [path, call] of Object.entries(calls)) {
       const entry = table.node(path)?.entry;

@@ -1,6 +1,6 @@
 /** Adding files and trees. */
 import { type Commands, defineCommand, stream } from "../command.ts";
-import type { DirectoryEntry, Entry, FileEntry, FileTree } from "../files.ts";
+import type { Entry, FileEntry } from "../files.ts";
 import { failure, NodeError } from "../node/errors.ts";
 import { printable } from "../node/go/text.ts";
 import { ingest, rehearse } from "../node/ingest/ingest.ts";
@@ -40,13 +40,13 @@ const options = {
 } as const;
 
 /**
- * All entries of the body below a directory, in their order, under the path of its place in the tree. `refer`: every
+ * Entries of the body and all below them, in their order, under the path of its place in the tree. `refer`: every
  * file says where else its bytes stand. @throws NodeError for one that does not
  */
-async function* below(directory: FileTree | DirectoryEntry, refer: boolean): AsyncGenerator<AddEntry> {
-  for await (const entry of directory.entries()) {
+async function* below(entries: AsyncIterable<Entry>, refer: boolean): AsyncGenerator<AddEntry> {
+  for await (const entry of entries) {
     yield leaf(entry, refer);
-    if (entry.kind === "directory") yield* below(entry, refer);
+    if (entry.kind === "directory") yield* below(entry.entries(), refer);
   }
 }
 
@@ -60,16 +60,6 @@ function leaf(entry: Entry, refer: boolean): AddEntry {
   const { path, kind } = entry;
   if (kind === "file") return { path, kind, body: entry.passing, place: refer ? placeOf(entry) : undefined };
   return { path, kind, body: kind === "symlink" ? text(entry.target) : nothing() };
-}
-
-/** @throws NodeError at the end of a body in which there was nothing */
-async function* someOf(entries: AsyncIterable<AddEntry>): AsyncGenerator<AddEntry> {
-  let some = false;
-  for await (const entry of entries) {
-    some = true;
-    yield entry;
-  }
-  if (!some) throw new NodeError("expected a file argument");
 }
 
 function placeOf({ abspath = "" }: FileEntry): string {
@@ -101,7 +91,7 @@ export const commands = {
       const { nocopy = false, fscache = false } = given;
       if (nocopy && node.filestore === undefined) throw failure("REFERENCES_OFF");
       const write = call.cidText();
-      const entries = someOf(below(files, nocopy));
+      const entries = below(files.some(), nocopy);
       const events =
         given["only-hash"] === true
           ? rehearse(entries, settings, node.scratch)

@@ -1,7 +1,6 @@
 /** Single blocks. */
 import { bytes, type Commands, defineCommand, defineGroup, raw, stream, value } from "../command.ts";
 import { blockBytes, blockForm, makeBlock } from "../node/blocks/make.ts";
-import { NodeError } from "../node/errors.ts";
 import { storeBlocks } from "../node/ingest/store.ts";
 import { removeBlocks } from "../node/pins/remove.ts";
 import { fields } from "../shape.ts";
@@ -11,10 +10,6 @@ const key = [{ name: "key", required: true, stdin: "first", help: "The block, by
 
 /** Blocks that are removed under one lock, after one look at the pins. */
 const removedTogether = 256;
-
-async function* single(content: Uint8Array): AsyncGenerator<Uint8Array> {
-  yield content;
-}
 
 export const commands = {
   block: defineGroup({ help: "Handle single blocks." }),
@@ -28,7 +23,7 @@ export const commands = {
       const { node, signal, offline } = call;
       const { buffers } = node.blocks;
       const block = await node.blocks.get(cid, { signal, offline, buffers });
-      return bytes(single(block), { release: (piece) => buffers.release(piece) });
+      return bytes(block, { release: (piece) => buffers.release(piece) });
     },
   }),
   "block/put": defineCommand({
@@ -49,16 +44,12 @@ export const commands = {
     async *run({ node, files, options, signal }) {
       const form = blockForm(options.format ?? "", options.mhtype, options.mhlen);
       const { buffers } = node.blocks;
-      let some = false;
-      for await (const entry of files.entries()) {
-        if (entry.kind !== "file") throw new NodeError("expected a file");
-        some = true;
-        const bytes = await blockBytes(entry.body, buffers);
+      for await (const { body } of files.plain("expected a file")) {
+        const bytes = await blockBytes(body, buffers);
         const { cid } = await makeBlock(bytes, form);
         await storeBlocks(node, [{ cid, bytes, release: () => buffers.release(bytes) }], { pin: options.pin, signal });
         yield { Key: cid.toString(), Size: bytes.length };
       }
-      if (!some) throw new NodeError("expected a file argument");
     },
     text: ({ Key }) => `${Key}\n`,
   }),

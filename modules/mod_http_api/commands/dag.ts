@@ -1,7 +1,7 @@
 /** Nodes of any codec. */
 import type { CID } from "multiformats/cid";
 import { type AnyCall, bytes, type Commands, defineCommand, defineGroup, raw, stream, value } from "../command.ts";
-import type { FileEntry, FileTree } from "../files.ts";
+import type { FileEntry } from "../files.ts";
 import { mapAhead } from "../node/async/ahead.ts";
 import { blockBytes } from "../node/blocks/make.ts";
 import { exportCar } from "../node/car/export.ts";
@@ -26,20 +26,9 @@ const storedAtOnce = 16;
 /** Bytes of them; a longer one is stored alone. */
 const mostHeld = 16 * 1024 * 1024;
 
-/** The files, one after the other; each is read before the next is asked for. @throws NodeError */
-async function* entriesOf(files: FileTree, directory: string): AsyncGenerator<FileEntry> {
-  let some = false;
-  for await (const entry of files.entries()) {
-    if (entry.kind !== "file") throw new NodeError(directory);
-    some = true;
-    yield entry;
-  }
-  if (!some) throw new NodeError("expected a file argument");
-}
-
 /** Contents of the files, as long as they fit in what may be held. @throws NodeError */
-async function* contents(files: FileTree, directory: string, held: Budget): AsyncGenerator<Uint8Array> {
-  for await (const { body } of entriesOf(files, directory)) {
+async function* contents(files: AsyncIterable<FileEntry>, held: Budget): AsyncGenerator<Uint8Array> {
+  for await (const { body } of files) {
     const content = await blockBytes(body);
     await held.take(content.length);
     yield content;
@@ -115,7 +104,7 @@ export const commands = {
       const unguard = node.pins.guard(() => roots.values());
       try {
         await node.lock.sharing(async () => {
-          for await (const { passing } of entriesOf(files, "expected a file handle")) {
+          for await (const { passing } of files.plain("expected a file handle")) {
             for (const cid of await importCar(node.blocks, passing)) roots.set(cid.toString(), cid);
           }
           await node.sync();
@@ -163,7 +152,7 @@ export const commands = {
       const make = nodeMaker(options["input-enc"], options.format, options.hash);
       const { pin } = options;
       const held = new Budget(mostHeld);
-      const given = contents(files, "expected a regular file", held);
+      const given = contents(files.plain("expected a regular file"), held);
       yield* mapAhead(given, storedAtOnce, async (content) => {
         try {
           const block = await make(content);

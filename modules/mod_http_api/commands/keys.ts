@@ -49,10 +49,6 @@ function listText({ Keys }: ValueOf<typeof keyList>, ids: boolean): string {
   );
 }
 
-async function* one(content: Uint8Array): AsyncGenerator<Uint8Array> {
-  yield content;
-}
-
 export const commands = {
   key: defineGroup({ help: "Make and keep the keys that names are signed with." }),
   "key/export": defineCommand({
@@ -62,7 +58,7 @@ export const commands = {
     returns: raw,
     async run({ arguments: { name }, node }) {
       const content = await node.keys.export(name);
-      return bytes(one(content), { length: content.length });
+      return bytes(content, { length: content.length });
     },
   }),
   "key/gen": defineCommand({

@@ -98,6 +98,7 @@ export const commands = {
       const lifetime = lifetimeOf(options.lifetime);
       const ttl = options.ttl === undefined ? undefined : Math.max(0, parseDuration(options.ttl));
       if (options.resolve) await requireBlock(path, call);
+      if (node.mounts.active) throw new NodeError("cannot manually publish while IPNS is mounted");
       if (!node.online && options["allow-offline"] !== true) {
         throw new NodeError("can't publish while offline: pass `--allow-offline` to override");
       }

@@ -117,10 +117,6 @@ const patchData = (help: string, change: (before: Uint8Array, given: Uint8Array)
     text: hashLine,
   });
 
-async function* some(content: Uint8Array): AsyncGenerator<Uint8Array> {
-  if (content.length > 0) yield content;
-}
-
 const changeTypes = { added: 0, removed: 1, changed: 2 } as const;
 
 export const commands = {
@@ -133,7 +129,7 @@ export const commands = {
     returns: raw,
     async run(call) {
       const { data } = await heldAt(call.arguments.key, call);
-      return bytes(some(data ?? new Uint8Array()));
+      return bytes(data ?? new Uint8Array());
     },
   }),
   "object/diff": defineCommand({

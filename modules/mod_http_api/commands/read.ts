@@ -34,8 +34,6 @@ function lending({ node, signal, offline }: AnyCall): Lending {
   return { buffers, read: node.reader({ signal, offline, buffers }) };
 }
 
-async function* none(): Bytes {}
-
 interface Part {
   readonly file: TreeNode;
   readonly offset: number;
@@ -114,7 +112,7 @@ export const commands = {
       const { offset = 0, length = Number.POSITIVE_INFINITY } = call.options;
       if (offset < 0) throw new NodeError("cannot specify negative offset");
       if (length < 0) throw new NodeError("cannot specify negative length");
-      if (length === 0) return bytes(none(), { length: 0 });
+      if (length === 0) return bytes(new Uint8Array(), { length: 0 });
       const lent = lending(call);
       const parts = await partsOf(call.arguments["ipfs-path"], { offset, length }, call, lent.read);
       const source = contents(parts, lent);

@@ -11,10 +11,10 @@ const place = (what: string, ...aliases: readonly string[]) =>
     help: `Folder where ${what} are mounted; by default what the config says.`,
   }) as const satisfies Option;
 
-async function* howToUpdate(): AsyncGenerator<Uint8Array> {
+async function howToUpdate(): Promise<Uint8Array> {
   const { name, version } = await ownPackage();
   const { Version, Repo, Golang } = versionFacts();
-  yield Buffer.from(
+  return Buffer.from(
     `${name} ${version}: API ${Version}, repo ${Repo}, ${Golang}\n` +
       `Updates come through npm: \`npm view ${name} versions\` lists them, \`npm install ${name}@VERSION\` installs ` +
       "one (with --global where it was installed so). The host runs it from its next start on.\n",
@@ -40,6 +40,6 @@ export const commands = {
     help: "Tells how updates are had, and which version this is.",
     arguments: [{ name: "args", variadic: true, help: "Of no effect here." }],
     returns: raw,
-    run: () => bytes(howToUpdate()),
+    run: async () => bytes(await howToUpdate()),
   }),
 } satisfies Commands;

@@ -37,7 +37,6 @@ export const failures = {
   OFFLINE: "this action must be run in online mode, try running 'ipfs daemon' first",
   OFFLINE_COMMAND: "this command must be run in online mode. Try running 'ipfs daemon' first",
   PUBSUB_OFF: "experimental pubsub feature not enabled. Run daemon with --enable-pubsub-experiment to use.",
-  NOT_YET: "the command {command} does not work yet in this version of modhost",
 } as const satisfies Record<string, string>;
 
 export type FailureCode = keyof typeof failures;

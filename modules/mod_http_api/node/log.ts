@@ -3,7 +3,7 @@ import { NodeError } from "./errors.ts";
 import { quote } from "./go/text.ts";
 
 /** From the least to the most severe. */
-export const nodeLogLevels = ["debug", "info", "warn", "error", "dpanic", "panic", "fatal"] as const;
+const nodeLogLevels = ["debug", "info", "warn", "error", "dpanic", "panic", "fatal"] as const;
 export type NodeLogLevel = (typeof nodeLogLevels)[number];
 
 /** Rooms of the node, by the names that the reference's have. */

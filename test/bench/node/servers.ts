@@ -48,8 +48,9 @@ async function script(name: string, file: string, folder: string): Promise<Serve
   return { name, url: `http://127.0.0.1:${port}`, pid, isLimit: false, stop: () => subject.stop() };
 }
 
+/** Without the network, as the others. */
 async function modhost(folder: string): Promise<Server> {
-  const server = await RpcServer.start({ folder });
+  const server = await RpcServer.start({ folder, env: { MODHOST_API_OFFLINE: "true" } });
   return { name: "modhost", url: server.url, pid: server.pid, isLimit: false, stop: () => server.stop() };
 }
 

@@ -189,6 +189,32 @@ describe("what a part says of its file", () => {
   });
 });
 
+describe("some entries", () => {
+  test("are all of them", async () =>
+    assert.deepEqual(await outline(tree([file("a"), file("d/b", "b")]).some()), [
+      ["a", "a"],
+      ["d/", [["b", "b"]]],
+    ]));
+  test("none", () => assert.rejects(outline(tree([]).some()), { message: "expected a file argument" }));
+});
+
+describe("plain files", () => {
+  test("are read one after the other", async () =>
+    assert.deepEqual(await outline(tree([file("a"), file("b")]).plain("no file")), [
+      ["a", "a"],
+      ["b", "b"],
+    ]));
+  test("none", () => assert.rejects(outline(tree([]).plain("no file")), { message: "expected a file argument" }));
+  test("a directory behind a file", async () => {
+    const read: string[] = [];
+    const all = async () => {
+      for await (const { body } of tree([file("a"), file("d/b")]).plain("no file")) read.push(await textOf(body));
+    };
+    await assert.rejects(all(), { message: "no file" });
+    assert.deepEqual(read, ["a"]);
+  });
+});
+
 describe("one file", () => {
   test("is the first entry", async () =>
     assert.equal(await textOf((await tree([file("a", "x"), file("b")]).one()).body), "x"));

@@ -273,7 +273,28 @@ test("fetching goes on in the background, so many at a time, and after a restart
     // What is replaced while it is fetched is not waited for any more.
     const cid = await addUnpinned(host, "here\n");
     const { body } = await host.ask("POST", `/pins/${second.requestid}`, { cid });
-    assert.equal((await host.until((body as PinStatus).requestid, "pinned")).status, "pinned");
+    const kept = (await host.until((body as PinStatus).requestid, "pinned")).requestid;
+    const aside = await addUnpinned(host, "aside\n");
+    const asides = await host.until((await host.pin({ cid: aside })).requestid, "pinned");
+    // Nothing is taken away before what comes last is there, and everything then.
+    const { body: between } = await host.ask("POST", `/pins/${kept}`, { cid: unknown(6) });
+    await host.until((between as PinStatus).requestid, "pinning");
+    // Pins go one after the other: behind this one that of the replaced request would have gone.
+    await host.ask("DELETE", `/pins/${asides.requestid}`);
+    await untilRight(
+      () => pinsOf(host),
+      (found) => !found.includes(aside),
+    );
+    assert.ok((await pinsOf(host)).includes(cid));
+    const other = await addUnpinned(host, "here, too\n");
+    const { body: last } = await host.ask("POST", `/pins/${(between as PinStatus).requestid}`, { cid: other });
+    await host.until((last as PinStatus).requestid, "pinned");
+    const pins = await untilRight(
+      () => pinsOf(host),
+      (found) => !found.includes(cid),
+    );
+    assert.deepEqual([pins.includes(cid), pins.includes(other)], [false, true]);
+    assert.equal((await host.list("?status=queued,pinning,pinned,failed")).count, 1);
   } finally {
     await host.stop();
   }

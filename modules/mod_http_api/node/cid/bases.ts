@@ -58,4 +58,4 @@ export function baseNamed(name: string): Base {
   return base;
 }
 
-export { base32, base36, base58btc };
+export { base32, base58btc };

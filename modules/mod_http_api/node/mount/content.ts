@@ -1,6 +1,7 @@
 /** The immutable path as a file system: below its root every CID is there. */
 import type { CID } from "multiformats/cid";
 import type { Blocks, ReadOptions } from "../blocks/blocks.ts";
+import type { Buffers } from "../blocks/buffers.ts";
 import { raw } from "../cid/codecs.ts";
 import { parseCid } from "../cid/text.ts";
 import type { PbLink } from "../dag/pb.ts";
@@ -60,8 +61,10 @@ export async function contentAt(cid: CID, { blocks }: ContentGround, read: ReadB
 
 export class ContentFiles implements FileSystem {
   readonly capabilities = capabilities.cacheSymlinks;
+  readonly limits = { bytes: 2 ** 20, background: 64 };
   readonly seconds = forever;
   readonly directoryFlags = openFlags.keepCache | openFlags.cacheDirectory;
+  readonly buffers: Buffers;
   readonly #ground: ContentGround;
   readonly #nodes = new NodeTable<ContentNode>({
     id: rootId,
@@ -75,7 +78,8 @@ export class ContentFiles implements FileSystem {
 
   constructor(ground: ContentGround) {
     this.#ground = ground;
-    this.#reads = new Reads((options) => this.#reader(options), ground.blocks.buffers);
+    this.buffers = ground.blocks.buffers;
+    this.#reads = new Reads((options) => this.#reader(options), this.buffers);
   }
 
   async lookup(parent: number, name: string, signal: AbortSignal): Promise<Attributes> {

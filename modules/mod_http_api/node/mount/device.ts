@@ -73,14 +73,20 @@ async function readAhead({ folder, type, readahead }: Place): Promise<void> {
 const run = promisify(execFile);
 
 /**
- * Takes a mount away, from those who use it too: what they do there fails from then on. `force`: nobody answers there
- * any more. Never rejects.
+ * Takes a mount away, from those who use it too: what they have written is written, and what they do there fails from
+ * then on. `force`: nobody answers there any more. Never rejects.
  */
 export async function unmount(folder: string, { force = false } = {}): Promise<void> {
-  const umount = (...flags: readonly string[]) =>
-    run("umount", ["-i", ...flags, folder], { timeout: patience, killSignal: "SIGKILL" });
+  const limits = { timeout: patience, killSignal: "SIGKILL" } as const;
+  const umount = (...flags: readonly string[]) => run("umount", ["-i", ...flags, folder], limits);
   const cutOff = () => umount("-f", "-l").catch(() => undefined);
-  await (force ? cutOff() : umount().catch(cutOff));
+  if (force) await cutOff();
+  else
+    await umount().catch(() =>
+      run("sync", ["-f", folder], limits)
+        .catch(() => undefined)
+        .then(cutOff),
+    );
 }
 
 /** Requests of one mount, read by a thread of the pool. Their answers are the node's own affair. */
@@ -110,7 +116,7 @@ export class Requests {
     read(this.#fd, buffer, 0, buffer.length, null, (error, length) => {
       if (error === null) {
         this.#next();
-        this.#channel.write(buffer.subarray(0, length), () => this.#free.length < 4 && this.#free.push(buffer));
+        this.#channel.write(buffer.subarray(0, length), () => this.#free.length < 8 && this.#free.push(buffer));
       } else if (error.code === "ENODEV" || error.code === "EBADF") this.#close();
       // A request was taken back before it was read.
       else this.#next();

@@ -1,5 +1,7 @@
 /** Telling others whether they can be reached: how often, or not at all (`AutoNAT`). */
+import type { AutoNATComponents } from "@libp2p/autonat";
 import type { Libp2p, StreamMiddleware } from "@libp2p/interface";
+import { isMultiaddr } from "@multiformats/multiaddr";
 import { parseDuration } from "../go/duration.ts";
 import type { ConfigFile } from "../repo/config.ts";
 import { isObject } from "../repo/json.ts";
@@ -51,4 +53,26 @@ export function throttled({ all, peer, interval }: Throttle, now: () => number =
     byPeer.set(id, own);
     return next(stream, connection);
   };
+}
+
+/**
+ * For the library's service, which dials a peer back without saying that it has to be a new connection: it is given the
+ * one that the peer asks over, takes that for a failure, and closes it.
+ */
+export function dialingAnew(components: AutoNATComponents): AutoNATComponents {
+  const { connectionManager } = components;
+  const openConnection: typeof connectionManager.openConnection = (target, options) =>
+    connectionManager.openConnection(target, isMultiaddr(target) ? { ...options, force: true } : options);
+  return overlaid(components, { connectionManager: overlaid(connectionManager, { openConnection }) });
+}
+
+/** An object with some of its members in another form. */
+function overlaid<T extends object>(own: T, over: Partial<T>): T {
+  return new Proxy(own, {
+    get(target, key) {
+      if (key in over) return Reflect.get(over, key);
+      const value: unknown = Reflect.get(target, key, target);
+      return typeof value === "function" ? value.bind(target) : value;
+    },
+  });
 }

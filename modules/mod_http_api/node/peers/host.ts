@@ -1,39 +1,27 @@
 /** libp2p in the way that the configuration says. */
 import { type AutoNATComponents, autoNAT } from "@libp2p/autonat";
-import { circuitRelayServer, circuitRelayTransport } from "@libp2p/circuit-relay-v2";
+import { circuitRelayServer } from "@libp2p/circuit-relay-v2";
 import { dcutr } from "@libp2p/dcutr";
 import { identify, identifyPush } from "@libp2p/identify";
-import {
-  type ComponentLogger,
-  type ConnectionEncrypter,
-  FaultTolerance,
-  type Logger,
-  type StreamMuxerFactory,
-  type Transport,
-} from "@libp2p/interface";
+import { type ComponentLogger, FaultTolerance, type Logger, type Transport } from "@libp2p/interface";
 import { mdns } from "@libp2p/mdns";
-import { noise } from "@libp2p/noise";
 import type { PingComponents } from "@libp2p/ping";
 import { preSharedKey } from "@libp2p/pnet";
-import { tcp } from "@libp2p/tcp";
-import { tls } from "@libp2p/tls";
 import { uPnPNAT } from "@libp2p/upnp-nat";
-import { webSockets } from "@libp2p/websockets";
-import { yamux } from "@libp2p/yamux";
 import { createLibp2p, type Libp2p, type ServiceFactoryMap } from "libp2p";
 import { NodeError } from "../errors.ts";
 import type { Repo } from "../repo/repo.ts";
-import { limitAutoNat } from "./autonat.ts";
+import { dialingAnew, limitAutoNat } from "./autonat.ts";
 import { Bandwidth } from "./bandwidth.ts";
 import { namingAddresses } from "./dial_failure.ts";
 import { addressMatcher, type Filters } from "./filters.ts";
 import type { Limits } from "./limits.ts";
 import { listForEachStream } from "./middleware.ts";
 import { type Multiaddr, parseMultiaddr, transportOf } from "./multiaddr.ts";
-import { oldMultiplexer } from "./old_multiplexer.ts";
 import type { PeerBook } from "./peer_book.ts";
 import { PingService } from "./ping.ts";
 import { encodeSwarmKey, readSwarmKey } from "./private_network.ts";
+import { encryptersOf, muxersOf, quicTransport, type TransportComponents, transportsOf } from "./transports.ts";
 
 export interface HostParts {
   readonly repo: Pick<Repo, "path" | "config" | "identity">;
@@ -57,6 +45,8 @@ export interface Host {
   readonly relayed: boolean;
   /** What is not listened on, and why not. */
   readonly unheard: Map<string, string>;
+  /** Something should be listened on, and nothing is. */
+  isDeaf(): boolean;
   /** Every address that is listened on. */
   listening(): readonly Multiaddr[];
   /** Tells others every address that is listened on, whether somebody has tried it from outside or not. */
@@ -87,9 +77,9 @@ export async function createHost(parts: HostParts): Promise<Host> {
   const psk = await readSwarmKey(repo.path);
   const relayed = config.value("Swarm.Transports.Network.Relay") ?? !config.value("Swarm.DisableRelay");
   const unheard = new Map<string, string>();
-  const quic = await quicTransport(parts, psk !== undefined);
-  const transports = transportsOf(parts, relayed, quic);
-  const listen = listenAddresses(parts, quic !== undefined, unheard);
+  const quic = await quicTransport(config, psk !== undefined);
+  const transports = transportsOf(config, relayed, quic.make);
+  const listen = listenAddresses(parts, quic.missing, unheard);
   let ping: PingService | undefined;
   let bandwidth: Bandwidth | undefined;
   let components: AutoNATComponents | undefined;
@@ -108,8 +98,8 @@ export async function createHost(parts: HostParts): Promise<Host> {
     },
     transports: transports.map((make) => (own: TransportComponents) => watched(make(own), unheard)),
     transportManager: { faultTolerance: FaultTolerance.NO_FATAL },
-    connectionEncrypters: encryptersOf(parts),
-    streamMuxers: muxersOf(parts),
+    connectionEncrypters: encryptersOf(config),
+    streamMuxers: muxersOf(config),
     ...(psk === undefined ? {} : { connectionProtector: preSharedKey({ psk: encodeSwarmKey(psk) }) }),
     connectionGater: {
       denyDialMultiaddr: (address) => filters.blocksDial(address),
@@ -132,7 +122,7 @@ export async function createHost(parts: HostParts): Promise<Host> {
       ping: (own: PingComponents) => (ping = new PingService(own)),
       autoNAT: (own: AutoNATComponents) => {
         components = own;
-        return autoNAT()(own);
+        return autoNAT()(dialingAnew(own));
       },
       ...(relayed ? { dcutr: dcutr() } : {}),
       ...(config.value("Swarm.EnableRelayHop") ? { relay: circuitRelayServer(relaying) } : {}),
@@ -155,6 +145,7 @@ export async function createHost(parts: HostParts): Promise<Host> {
     bandwidth,
     relayed,
     unheard,
+    isDeaf: () => unheard.size > 0 && listen.every((address) => unheard.has(String(address))),
     listening: () => own().transportManager.getAddrs(),
     announceAll() {
       const { addressManager, transportManager } = own();
@@ -182,34 +173,11 @@ function silenced(component: object, method: string): void {
 
 const quiet: ComponentLogger = { forComponent: () => silence };
 
-type TransportComponents = Parameters<ReturnType<typeof circuitRelayTransport>>[0] &
-  Parameters<ReturnType<typeof webSockets>>[0];
-type MakeTransport = (components: TransportComponents) => Transport;
-
-function transportsOf({ repo: { config } }: HostParts, relayed: boolean, quic: MakeTransport | undefined) {
-  const transports: MakeTransport[] = [];
-  if (config.value("Swarm.Transports.Network.TCP") !== false) transports.push(tcp());
-  if (config.value("Swarm.Transports.Network.Websocket") !== false) transports.push(webSockets());
-  if (quic !== undefined) transports.push(quic);
-  if (relayed) transports.push(circuitRelayTransport());
-  return transports;
-}
-
-/** There when the operator has installed the package: it is a native one. */
-async function quicTransport({ repo: { config } }: HostParts, isPrivate: boolean): Promise<MakeTransport | undefined> {
-  const wanted = config.value("Swarm.Transports.Network.QUIC");
-  if (wanted === true && isPrivate) {
-    throw new NodeError(
-      "The QUIC transport does not support private networks. Please disable Swarm.Transports.Network.QUIC.",
-    );
-  }
-  if (wanted === false || isPrivate) return undefined;
-  const name: string = "@chainsafe/libp2p-quic";
-  const found = await import(name).catch(() => undefined);
-  return found?.quic();
-}
-
-function listenAddresses({ repo: { config } }: HostParts, quic: boolean, unheard: Map<string, string>): Multiaddr[] {
+function listenAddresses(
+  { repo: { config } }: HostParts,
+  quicMissing: string | undefined,
+  unheard: Map<string, string>,
+): Multiaddr[] {
   const texts = config.value("Addresses.Swarm") ?? [];
   let addresses: Multiaddr[];
   try {
@@ -217,12 +185,13 @@ function listenAddresses({ repo: { config } }: HostParts, quic: boolean, unheard
   } catch (error) {
     throw new NodeError(`failure to parse config.Addresses.Swarm: [${texts.join(" ")}]`, { cause: error });
   }
+  if (quicMissing !== undefined && config.value("Swarm.Transports.Network.QUIC") === true)
+    unheard.set("QUIC", quicMissing);
   if (config.value("Swarm.EnableAutoRelay")) addresses.push(parseMultiaddr("/p2p-circuit"));
   return addresses.filter((address) => {
     const names = address.getComponents().map(({ name }) => name);
     if (names.includes("quic")) unheard.set(String(address), "nothing here speaks this draft of QUIC");
-    else if (names.includes("quic-v1") && !quic)
-      unheard.set(String(address), "@chainsafe/libp2p-quic is not installed");
+    else if (names.includes("quic-v1") && quicMissing !== undefined) unheard.set(String(address), quicMissing);
     else return true;
     return false;
   });
@@ -251,39 +220,6 @@ function watched(transport: Transport, unheard: Map<string, string>): Transport 
     return listener;
   };
   return namingAddresses(transport);
-}
-
-interface Choice<T> {
-  readonly priority: number | false | null;
-  /** Where the configuration says nothing. */
-  readonly usual: number;
-  readonly make: T;
-}
-
-/** Those that are on, the lowest priority first. */
-function chosen<T>(choices: readonly Choice<T>[]): T[] {
-  return choices
-    .map(({ priority, usual, make }) => ({ priority: priority ?? usual, make }))
-    .filter(({ priority }) => priority !== false)
-    .sort((a, b) => Number(a.priority) - Number(b.priority))
-    .map(({ make }) => make);
-}
-
-type MakeEncrypter = (components: Parameters<ReturnType<typeof noise>>[0]) => ConnectionEncrypter;
-
-function encryptersOf({ repo: { config } }: HostParts): MakeEncrypter[] {
-  return chosen<MakeEncrypter>([
-    { priority: config.value("Swarm.Transports.Security.Noise"), usual: 100, make: noise() },
-    // Nodes of version 0.9 turn down certificates of the library's TLS: an extension that they do not know is critical.
-    { priority: config.value("Swarm.Transports.Security.TLS"), usual: 300, make: tls() },
-  ]);
-}
-
-function muxersOf({ repo: { config } }: HostParts): (() => StreamMuxerFactory)[] {
-  return chosen<() => StreamMuxerFactory>([
-    { priority: config.value("Swarm.Transports.Multiplexers.Yamux"), usual: 100, make: yamux() },
-    { priority: config.value("Swarm.Transports.Multiplexers.Mplex"), usual: 200, make: oldMultiplexer() },
-  ]);
 }
 
 const usualInterval = 5;

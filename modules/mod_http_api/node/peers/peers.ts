@@ -138,10 +138,9 @@ export class Peers {
 
   #report(): void {
     const { unheard } = this.#host;
-    const listening = this.listenAddresses().length > 0;
     for (const [address, reason] of unheard) this.#parts.onNotice?.(`${address} is not listened on: ${reason}`);
-    if (unheard.size === 0 || listening) return;
-    this.#parts.log.write("swarm2", "error", "nothing is listened on: no other node can reach this one");
+    if (this.#host.isDeaf())
+      this.#parts.log.write("swarm2", "error", "nothing is listened on: no other node can reach this one");
   }
 
   /** Ends within seconds, whatever the others do. */

@@ -36,6 +36,11 @@ const floodsub = "/floodsub/1.0.0";
 const seenFor = 120_000;
 /** Bytes that may wait for one peer: beyond it the stream is given up. */
 const mostWaiting = 8 * longestRpc;
+/**
+ * Peers are judged by what they do. That many share an address, as all of one machine or one household do, is held
+ * against nobody, as little as in the reference; and of those who have gone nothing is remembered that would have faded.
+ */
+const judgement = { IPColocationFactorWeight: 0, retainScore: 60_000 };
 
 /** @throws NodeError of a router that there is not */
 export function pubsubService(config: Repo["config"]): ServiceFactoryMap {
@@ -53,6 +58,7 @@ export function pubsubService(config: Repo["config"]): ServiceFactoryMap {
     awaitRpcHandler: true,
     awaitRpcMessageHandler: true,
     maxOutboundBufferSize: mostWaiting,
+    scoreParams: judgement,
   });
   return {
     [serviceName]: (components) => {

@@ -62,7 +62,7 @@ export interface StorePlaces {
 }
 
 /** Folder of this node in a repo that go-ipfs uses, too. */
-export const ownFolder = "modhost";
+const ownFolder = "modhost";
 
 /** Of a node whose stores are apart from its repo. */
 export const defaultPlaces: StorePlaces = { kind: "segments", blocks: "segments", metadata: "metadata" };

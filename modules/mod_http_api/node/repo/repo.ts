@@ -1,6 +1,6 @@
 /** The folder of a node: its configuration, its identity, and the lock that keeps every other process out. */
 import { mkdir, readFile, rm, stat } from "node:fs/promises";
-import { join, resolve } from "node:path";
+import { dirname, join, resolve } from "node:path";
 import { NodeError } from "../errors.ts";
 import { ConfigFile, type ConfigOverrides, parseDocument } from "./config.ts";
 import { defaultPlaces, diskSpec, placesBelow, type StorePlaces, storePlaces } from "./datastore.ts";
@@ -136,10 +136,25 @@ export async function isRepo(path: string): Promise<boolean> {
 
 async function makeFolder(path: string): Promise<void> {
   try {
-    await mkdir(path, { recursive: true });
+    await makeFolders(path);
   } catch (error) {
     throw new NodeError(`the repo ${path} cannot be made: ${(error as Error).message}`, { cause: error });
   }
+}
+
+/** Node's own recursion never ends where a file system has the parent but refuses with ENOENT: automounts, `/proc`. */
+async function makeFolders(path: string): Promise<void> {
+  const exists = await stat(path).then(
+    (found) => found.isDirectory(),
+    () => false,
+  );
+  if (exists) return;
+  if (dirname(path) !== path) await makeFolders(dirname(path));
+  await mkdir(path).catch((error: NodeJS.ErrnoException) => {
+    // Somebody was faster, or it is a file.
+    if (error.code !== "EEXIST") throw error;
+    return mkdir(path, { recursive: true });
+  });
 }
 
 async function makeRepo(path: string, { profile = "", apiAddress, document, identity }: RepoOptions): Promise<void> {

@@ -145,7 +145,7 @@ export const configKeys = {
   "Swarm.DisableNatPortMap": key(bool, false, "Do not ask the router for a port."),
   "Swarm.DisableRelay": key(bool, undefined, "Deprecated; `Swarm.Transports.Network.Relay` goes before it."),
   "Swarm.EnableRelayHop": key(bool, false, "Be a relay for others."),
-  "Swarm.EnableAutoRelay": key(bool, false, "Find relays while the node cannot be reached."),
+  "Swarm.EnableAutoRelay": key(bool, false, "Be reached through a relay that is found among the peers."),
   "Swarm.Transports.Network.QUIC": key(flag, undefined, "QUIC; on by default, off in a private network."),
   "Swarm.Transports.Network.TCP": key(flag, undefined, "TCP; on by default."),
   "Swarm.Transports.Network.Websocket": key(flag, undefined, "WebSockets; on by default."),

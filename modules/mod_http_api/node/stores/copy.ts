@@ -82,6 +82,7 @@ async function copyBlocks(from: BlockStore, to: BlockStore, options: CopyOptions
   }
   await batch.flush();
   await to.sync();
+  signal?.throwIfAborted();
   onProgress(progress);
   return progress;
 }

@@ -20,7 +20,7 @@ export function shardPath(name: string): Uint8Array {
 export const slotPrefix = (slot: number): string => slot.toString(16).toUpperCase().padStart(prefixLength, "0");
 
 /** The bit field of used slots: big-endian, without leading zero bytes. */
-export function slotBits(slots: Iterable<number>): Uint8Array {
+function slotBits(slots: Iterable<number>): Uint8Array {
   const bits = new Uint8Array(shardWidth / 8);
   for (const slot of slots) {
     const at = bits.length - 1 - (slot >> 3);

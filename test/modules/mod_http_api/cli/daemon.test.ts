@@ -5,16 +5,11 @@ import { type IncomingMessage, request } from "node:http";
 import { type AddressInfo, createServer } from "node:net";
 import { join } from "node:path";
 import { describe, test } from "node:test";
-import { Place, urlOf } from "./support.ts";
+import { call, Place, urlOf } from "./support.ts";
 
 const banner =
   /^Initializing daemon\.\.\.\ngo-ipfs version: 0\.9\.0\nRepo version: 11\nSystem version: .+\nGolang version: .+\n/;
 const emptyDirectory = "QmUNLLsPACCz1vLxQVkXqqLX5R1X345qqfHbsf67hvA3Nn";
-
-async function call(url: string, command: string, init: RequestInit = {}) {
-  const answer = await fetch(`${url}/api/v0/${command}`, { method: "POST", ...init });
-  return { status: answer.status, headers: answer.headers, text: await answer.text() };
-}
 
 /** A port that nobody has at the moment. */
 async function taken() {
@@ -136,10 +131,10 @@ describe("the addresses of a daemon", () => {
   test("are those of the config: lists, free ports, sockets; the first one stands in the file api", async () => {
     await using elsewhere = await Place.make();
     const socket = join(elsewhere.folder, "api.sock");
-    const one = "/ip4/127.0.0.1/tcp/0";
+    const [one, six] = ["/ip4/127.0.0.1/tcp/0", "/ip6/::1/tcp/0"];
     await using place = await Place.withRepo({
-      "Addresses.API": [`/unix${socket}`, one, one],
-      "Addresses.Gateway": [one, one],
+      "Addresses.API": [`/unix${socket}`, one, six],
+      "Addresses.Gateway": [one, six],
       "API.HTTPHeaders": { "X-Special": ["so special"] },
     });
     const daemon = await place.daemon();
@@ -151,6 +146,8 @@ describe("the addresses of a daemon", () => {
     assert.equal(await place.api(), `/unix${socket}`);
     const ports = new Set([...api.slice(1), ...gateway]);
     assert.equal(ports.size, 4);
+    assert.match(api[2] ?? "", /^\/ip6\/::1\/tcp\/[1-9]\d*$/);
+    assert.ok(daemon.lines().includes(`WebUI: ${urlOf(api[2])}/webui`));
     for (const address of api.slice(1)) {
       const { status, headers } = await call(urlOf(address), "id");
       assert.deepEqual([status, headers.get("x-special")], [200, "so special"]);
@@ -227,6 +224,19 @@ describe("a daemon does not start", () => {
     assert.equal(stderr, `Error: no IPFS repo found in ${place.repo}.\nplease run: 'ipfs init'\n`);
   });
 
+  test("on a config that is none, and names the file", async () => {
+    await using place = await Place.withRepo();
+    const file = join(place.repo, "config");
+    await writeFile(file, '{ "Identity": ');
+    const { code, stderr } = await place.run(["daemon", "--offline"]);
+    assert.equal(code, 1);
+    assert.equal(
+      stderr,
+      `Error: failure to decode config: unexpected end of JSON input: mend ${file}, or put back a copy of it\n`,
+    );
+    assert.ok(!(await readdir(place.repo)).includes("repo.lock"));
+  });
+
   test("on a repo of an older format", async () => {
     await using place = await Place.withRepo();
     await writeFile(join(place.repo, "version"), "10\n");
@@ -267,14 +277,4 @@ test("the log has the levels, the form and the file that the variables of go-ipf
   const lines = (await readFile(join(place.folder, "node.log"), "utf8")).trimEnd().split("\n");
   const told = lines.map((line) => JSON.parse(line) as { level: string; msg: string });
   assert.ok(told.some(({ level, msg }) => level === "warn" && msg.includes("MODHOST_NONSENSE")));
-});
-
-test("flags that mean nothing here are taken; some of them are told of", async () => {
-  await using place = await Place.withRepo();
-  const flags = ["--enable-gc", "--manage-fdlimit=false", "--enable-pubsub-experiment", "--enable-namesys-pubsub"];
-  const daemon = await place.daemon(["--offline", ...flags, "--writable", "--routing=dhtclient", "--enc=json"]);
-  const { stderr, code } = await daemon.stop();
-  assert.deepEqual([code, stderr], [0, "modhost: --writable has no effect\n"]);
-  const config = JSON.parse(await readFile(join(place.repo, "config"), "utf8"));
-  assert.equal(config.Routing.Type, "dht");
 });

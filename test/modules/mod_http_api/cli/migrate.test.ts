@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { readdir } from "node:fs/promises";
+import { readdir, watch } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, test } from "node:test";
 import { Place } from "./support.ts";
@@ -19,6 +19,25 @@ describe("migrate", () => {
       assert.match(await place.does(["-c", repo, "pin", "ls", "--type=recursive"]), new RegExp(`^${hello} `, "m"));
     }
     assert.ok((await readdir(join(place.folder, "flat"))).includes("blocks"));
+  });
+
+  test("that is interrupted leaves no locks, and goes on when it is asked again", async () => {
+    await using place = await Place.withRepo();
+    const stdin = Array.from({ length: 2000 }, (_, at) => String(at).padStart(32, "0")).join("");
+    const cid = await place.does(["add", "-Q", "--chunker=size-32"], { stdin });
+    const copying = watch(place.folder, { recursive: true });
+    const child = place.start(["migrate", "repo", "flat"]);
+    for await (const { filename } of copying) if (/^flat\/blocks\/..\/./.test(filename ?? "")) break;
+    child.kill("SIGINT");
+    child.kill("SIGINT");
+    const { code, stderr } = await child.ended;
+    assert.deepEqual([code, stderr], [130, "Interrupted. The same command goes on from here.\n"]);
+    for (const repo of ["repo", "flat"]) {
+      assert.ok(!(await readdir(join(place.folder, repo))).includes("repo.lock"), repo);
+    }
+    assert.equal((await place.node(["-c", "flat", "pin", "ls"])).code, 1);
+    await place.does(["migrate", "repo", "flat"]);
+    assert.equal(await place.does(["-c", "flat", "cat", cid.trim()]), stdin);
   });
 
   test("refuses what is no repo, a folder that is in use, and a kind that there is not", async () => {

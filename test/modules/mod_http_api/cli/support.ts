@@ -102,6 +102,12 @@ export class Place implements AsyncDisposable {
     return output(args, await this.run(args, given));
   }
 
+  /** Runs on: whoever starts it waits for its end, or has it ended with the place. */
+  start(args: readonly string[]): { kill(signal: NodeJS.Signals): void; readonly ended: Promise<Ended> } {
+    const child = this.#spawn(args, {});
+    return { kill: (signal) => child.kill(signal), ended: ended(child) };
+  }
+
   /** Runs until it says that it is ready. */
   async daemon(args: readonly string[] = ["--offline"], env: NodeJS.ProcessEnv = {}): Promise<Daemon> {
     const child = this.#spawn(["daemon", ...args], env);
@@ -166,4 +172,10 @@ export function urlOf(address: string | undefined): string {
   const [, host, port] = /^\/ip[46]\/([^/]+)\/tcp\/(\d+)$/.exec(address ?? "") ?? [];
   if (host === undefined) throw new Error(`${address} is no TCP address`);
   return `http://${host.includes(":") ? `[${host}]` : host}:${port}`;
+}
+
+/** A command of the RPC API at such a URL. */
+export async function call(url: string, command: string, init: RequestInit = {}) {
+  const answer = await fetch(`${url}/api/v0/${command}`, { method: "POST", ...init });
+  return { status: answer.status, headers: answer.headers, text: await answer.text() };
 }

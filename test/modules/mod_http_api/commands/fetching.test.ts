@@ -108,7 +108,9 @@ let made = 0;
 async function fresh(): Promise<Content> {
   const text = `content ${made++} `;
   const files = { a: text, big: text.repeat(60_000) };
-  const added = (await a.call("add?wrap-with-directory=true&progress=false&pin=false", files)).lines as { Hash: string }[];
+  const added = (await a.call("add?wrap-with-directory=true&progress=false&pin=false", files)).lines as {
+    Hash: string;
+  }[];
   const [block] = (await a.call("block/put", { block: `block ${text}` })).lines as [{ Key: string }];
   const put = async (node: unknown) => {
     const [{ Cid }] = (await a.call("dag/put", { node: JSON.stringify(node) })).lines as [{ Cid: { "/": string } }];

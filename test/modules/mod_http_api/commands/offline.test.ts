@@ -58,14 +58,11 @@ const answers: Readonly<Record<string, Answer>> = {
   "stats/dht?arg=odd": failed(command),
   "stats/provide": failed(command),
   "id?arg=x": failed("invalid peer id"),
-  [`name/publish?arg=/ipfs/${empty}`]: failed(
-    "can't publish while offline: pass `--allow-offline` to override",
-  ),
-  [`name/publish?arg=/ipfs/${empty}&lifetime=x`]: failed(
-    'error parsing lifetime option: time: invalid duration "x"',
-  ),
+  [`name/publish?arg=/ipfs/${empty}`]: failed("can't publish while offline: pass `--allow-offline` to override"),
+  [`name/publish?arg=/ipfs/${empty}&lifetime=x`]: failed('error parsing lifetime option: time: invalid duration "x"'),
   [`name/resolve?arg=${peer}`]: failed(unresolved),
-  [`name/resolve?arg=${peer}&stream=true`]: failed(unresolved),
+  [`name/resolve?arg=${peer}&stream=true`]: answered(),
+  [`name/resolve?arg=${peer}&dht-timeout=x`]: failed('time: invalid duration "x"'),
   [`resolve?arg=/ipns/${peer}`]: failed(unresolved),
   "name/pubsub/state": answered({ Enabled: false }),
   "name/pubsub/subs": refused(namesOverPubsub),
@@ -88,7 +85,10 @@ const streams = [
   "p2p/ls",
   "p2p/stream/ls",
   "p2p/close?all=true",
+  "p2p/close",
   "p2p/stream/close?arg=0",
+  "p2p/stream/close",
+  "p2p/listen?arg=a&arg=b",
   "p2p/listen?arg=/x/a&arg=/ip4/127.0.0.1/tcp/9",
   `p2p/forward?arg=/x/a&arg=/ip4/127.0.0.1/tcp/0&arg=/p2p/${peer}`,
 ];
@@ -115,7 +115,10 @@ test("what is known of the node itself is told, and of others that nothing can b
   assert.deepEqual([Addresses, Protocols, typeof AgentVersion], [null, null, "string"]);
   const [status, text] = await host.failure(`id?arg=${peer}`);
   assert.equal(status, 500);
-  assert.match(String(text), /^'ipfs id' currently cannot query information on remote\npeers without a running daemon;/);
+  assert.match(
+    String(text),
+    /^'ipfs id' currently cannot query information on remote\npeers without a running daemon;/,
+  );
 });
 
 test("a name is published and resolved here when that is allowed", async () => {
@@ -126,7 +129,13 @@ test("a name is published and resolved here when that is allowed", async () => {
 
 test("streams are mounted when that is switched on, and not without a network", async () => {
   const first = () => Promise.all(streams.map(answer));
-  assert.deepEqual(await first(), streams.map(() => failed("libp2p stream mounting not enabled")));
+  assert.deepEqual(
+    await first(),
+    streams.map(() => failed("libp2p stream mounting not enabled")),
+  );
   await host.value("config?arg=Experimental.Libp2pStreamMounting&arg=true&bool=true");
-  assert.deepEqual(await first(), streams.map(() => failed(command)));
+  assert.deepEqual(
+    await first(),
+    streams.map(() => failed(command)),
+  );
 });

@@ -76,6 +76,17 @@ test("a key that no header can hold is in no failure", async () => {
   await host.call("pin/remote/service/rm?arg=odd");
 });
 
+test("a password in the URL of a service is in no failure", async () => {
+  await host.call(`pin/remote/service/add?arg=user&arg=${dead.replace("//", "//anna:hidden@")}&arg=k`);
+  const [, text] = await host.failure("pin/remote/ls?service=user");
+  const shown = `${dead.replace("//", "//anna:***@")}/pins?limit=10&status=pinned`;
+  assert.match(
+    String(text),
+    new RegExp(`^empty response from remote pinning service: Get "${RegExp.escape(shown)}": `),
+  );
+  await host.call("pin/remote/service/rm?arg=user");
+});
+
 test("services are asked how many pins they have", async () => {
   await host.call(`pin/remote/service/add?arg=dead&arg=${dead}&arg=k`);
   service.answers(({ target }) => ({ body: { count: target.includes("queued") ? 3 : 1, results: [pinStatus()] } }));

@@ -115,3 +115,18 @@ test("removing many blocks tells of each in its place", async () => {
       `cannot remove ${a}: pinned via ${d}\ncannot remove ${loose}: blockstore: block not found\n`,
   );
 });
+
+test("a directory without a name is the empty directory, pinned", async () => {
+  const hash = "QmUNLLsPACCz1vLxQVkXqqLX5R1X345qqfHbsf67hvA3Nn";
+  await call(`pin/rm?arg=${hash}`);
+  const boundary = "x";
+  const answer = await fetch(`http://127.0.0.1:${host.http}/api/v0/add`, {
+    method: "POST",
+    headers: { "content-type": `multipart/form-data; boundary=${boundary}` },
+    body: `--${boundary}\r\nContent-Type: application/x-directory\r\n\r\n\r\n--${boundary}--\r\n`,
+  });
+  assert.equal(answer.status, 200);
+  assert.equal(await answer.text(), `{"Name":"","Hash":"${hash}","Size":"4"}\n`);
+  const { lines } = await call(`pin/ls?arg=${hash}`);
+  assert.deepEqual(lines()[0].Keys, { [hash]: { Type: "recursive" } });
+});

@@ -30,6 +30,16 @@ async function held(): Promise<string[]> {
   return values.map(({ Ref }) => Ref).sort();
 }
 
+test("a block that is longer than any may be is refused by each command that takes one", async () => {
+  const long = Buffer.alloc(128 * mebibyte + 1);
+  const before = bytesInUse();
+  const empty = (await call<{ Hash: string }>(host, "object/new")).values[0]?.Hash;
+  for (const path of ["block/put", "dag/put?input-enc=raw&format=raw", `object/patch/append-data?arg=${empty}`]) {
+    assert.deepEqual(await refusal(path, long), [500, "a block of more than 134217728 bytes is not taken"], path);
+  }
+  await expectHeld(before, 16 * mebibyte);
+});
+
 describe("an archive of blocks", () => {
   const leaf = rawBlock("of an archive that is not whole");
   const foot = rawBlock("a second one");

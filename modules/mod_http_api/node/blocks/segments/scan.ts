@@ -95,7 +95,7 @@ export class SectionReader {
   }
 }
 
-export const isSystemError = (error: unknown): error is NodeJS.ErrnoException =>
+const isSystemError = (error: unknown): error is NodeJS.ErrnoException =>
   error instanceof Error && typeof (error as NodeJS.ErrnoException).code === "string" && "syscall" in error;
 
 /** Whether a section's bytes can be what its head says. What cannot be computed here is believed. */

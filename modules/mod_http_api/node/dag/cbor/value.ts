@@ -13,7 +13,7 @@ export type ValueMap = Map<string, Value>;
 export type Scalar = Exclude<Value, Value[] | ValueMap>;
 
 /** Values in one node, at most: each takes many times its bytes here. */
-export const mostValues = 4_000_000;
+const mostValues = 4_000_000;
 
 interface Open {
   readonly container: Value[] | ValueMap;

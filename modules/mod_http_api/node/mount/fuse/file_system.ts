@@ -1,5 +1,6 @@
 /** What a file system has to be able to do for `serve`. */
-import type { Attributes, DirectoryEntry, Errno } from "./wire.ts";
+import type { Buffers } from "../../blocks/buffers.ts";
+import type { Attributes, DirectoryEntry, Errno, Limits } from "./wire.ts";
 
 /** A refusal that the calling program is told as it is. */
 export class FuseError extends Error {
@@ -30,10 +31,13 @@ export interface Listing {
 export interface FileSystem {
   /** `capabilities`, beyond what all have. */
   readonly capabilities: number;
+  readonly limits: Limits;
   /** Seconds for which the kernel may remember what it is told of nodes and entries. */
   readonly seconds: number;
   /** For open directories: `openFlags`. */
   readonly directoryFlags: number;
+  /** Memory for what it is asked, and for what is written. */
+  readonly buffers: Buffers;
   /** Finds an entry. The node is in use until it is forgotten as often as it was told. */
   lookup(parent: number, name: string, signal: AbortSignal): Promise<Attributes>;
   forget(id: number, times: number): void;
@@ -56,7 +60,7 @@ export interface Changes {
   remove(parent: number, name: string, kind: "file" | "directory"): Promise<void>;
   rename(from: Entry, to: Entry, options: { readonly replace: boolean }): Promise<void>;
   resize(id: number, size: number): Promise<void>;
-  /** The bytes are the file system's own from then on. */
+  /** The bytes, out of `buffers`, are the file system's own from then on: it gives them back. */
   write(id: number, offset: number, bytes: Uint8Array): Promise<void>;
   /** What was written is in the tree when it resolves; on the disk if `durable`. */
   settle(id: number, options: { readonly durable: boolean }): Promise<void>;

@@ -1,13 +1,20 @@
 /** Messages out of a stream of bytes: each begins with its length. */
+import type { Buffers } from "../../blocks/buffers.ts";
 
 const lengthBytes = 4;
 
 export class Framing {
+  readonly #buffers: Buffers;
   /** Bytes of a message that is not whole yet: as many as there are, in a buffer of its length. */
   #message: Buffer | undefined;
   #filled = 0;
   readonly #length = Buffer.alloc(lengthBytes);
   #lengthFilled = 0;
+
+  /** Messages are made in these buffers. */
+  constructor(buffers: Buffers) {
+    this.#buffers = buffers;
+  }
 
   /** Whole messages; nobody else has their bytes. */
   *take(bytes: Buffer): Generator<Buffer, void, undefined> {
@@ -32,7 +39,8 @@ export class Framing {
   }
 
   #begin(): void {
-    this.#message = Buffer.allocUnsafe(this.#length.readUInt32LE(0));
+    const { buffer, byteOffset, length } = this.#buffers.take(this.#length.readUInt32LE(0));
+    this.#message = Buffer.from(buffer, byteOffset, length);
     this.#message.set(this.#length);
     this.#filled = lengthBytes;
     this.#lengthFilled = 0;

@@ -41,7 +41,7 @@ export type OnFault = (error: unknown) => void;
 /** Resolves when the channel has closed and the file system is closed. */
 export async function serve(requests: Duplex, kernel: Kernel, files: FileSystem, onFault: OnFault): Promise<void> {
   const server = new Server(kernel, files, onFault);
-  const framing = new Framing();
+  const framing = new Framing(files.buffers);
   requests.on("data", (bytes: Buffer) => {
     for (const message of framing.take(bytes)) server.take(new Request(message));
   });
@@ -128,7 +128,7 @@ class Server {
     const files = this.#files;
     switch (request.opcode) {
       case opcodes.init:
-        return initReply(request, common | files.capabilities);
+        return initReply(request, common | files.capabilities, files.limits);
       case opcodes.lookup:
         return this.#entry(unique, files.lookup(node, nameOf(request), signal));
       case opcodes.getattr:
@@ -165,7 +165,6 @@ class Server {
     switch (request.opcode) {
       case opcodes.write: {
         const size = request.u32(16);
-        // The message is nobody else's.
         const bytes = request.rest(40, size);
         return changes.write(node, request.u64(8), bytes).then(() => writtenReply(unique, size));
       }

@@ -63,6 +63,8 @@ export const capabilities = {
   bigWrites: 1 << 5,
   readdirplus: 1 << 13,
   readdirplusAuto: 1 << 14,
+  /** The kernel gathers what is written, and tells it in large parts: at the latest when a file is closed or synced. */
+  writebackCache: 1 << 16,
   /** A file is opened without a word. */
   noOpen: 1 << 17,
   parallelDirectories: 1 << 18,
@@ -90,8 +92,8 @@ export const rootId = 1;
 const requestHead = 40;
 export const replyHead = 16;
 const version = { major: 7, minor: 31 } as const;
-/** Bytes of one read or write. */
-export const largest = 1024 * 1024;
+/** Bytes of one read or write, at most. */
+const largest = 1024 * 1024;
 const pageSize = 4096;
 /** Bytes: what the system reads ahead is its own affair, up to this. */
 const longestReadahead = 2 ** 26;
@@ -227,8 +229,16 @@ export function writtenReply(unique: number, length: number): Buffer {
   return bytes;
 }
 
+/** How much the kernel asks at once. */
+export interface Limits {
+  /** Bytes of one read or write, up to 1 MiB. */
+  readonly bytes: number;
+  /** Requests that nobody waits for: reading ahead, and writing what was gathered. */
+  readonly background: number;
+}
+
 /** The answer to `init`. @throws Error when the kernel is too old */
-export function initReply(request: Request, wanted: number): Buffer {
+export function initReply(request: Request, wanted: number, limits: Limits): Buffer {
   const [major, minor, offered] = [request.u32(0), request.u32(4), request.u32(12)];
   if (major !== version.major || minor < 23) throw new Error(`the kernel speaks version ${major}.${minor} of FUSE`);
   const bytes = reply(request.unique, 64);
@@ -237,11 +247,11 @@ export function initReply(request: Request, wanted: number): Buffer {
   put(4, Math.min(minor, version.minor));
   put(8, longestReadahead);
   put(12, wanted & offered);
-  bytes.writeUInt16LE(64, replyHead + 16);
-  bytes.writeUInt16LE(48, replyHead + 18);
-  put(20, largest);
+  bytes.writeUInt16LE(limits.background, replyHead + 16);
+  bytes.writeUInt16LE(Math.ceil(limits.background * 0.75), replyHead + 18);
+  put(20, limits.bytes);
   put(24, 1);
-  bytes.writeUInt16LE(largest / pageSize, replyHead + 28);
+  bytes.writeUInt16LE(limits.bytes / pageSize, replyHead + 28);
   return bytes;
 }
 

@@ -46,7 +46,7 @@ export class NameChanges implements Changes {
   }
 
   remove(parent: number, name: string, kind: "file" | "directory"): Promise<void> {
-    return this.#written.still(async () => {
+    return this.#written.still([{ parent, name }], async () => {
       const place = this.#places.locate({ parent, name });
       await this.#removable(place, name, kind);
       await this.#remove(place);
@@ -57,7 +57,7 @@ export class NameChanges implements Changes {
 
   rename(from: Entry, to: Entry, { replace }: { readonly replace: boolean }): Promise<void> {
     const places = this.#places;
-    return this.#written.still(async () => {
+    return this.#written.still([from, to], async () => {
       const [source, dest] = [places.locate(from), places.locate(to)];
       if (source.tree !== dest.tree) throw new FuseError("EXDEV");
       if (source.path.text === dest.path.text) return;

@@ -1,5 +1,6 @@
 /** The name path as a file system: a directory for each key of the node's own, links for all other names. */
 import { statfs } from "node:fs/promises";
+import type { Buffers } from "../../blocks/buffers.ts";
 import type { PbLink } from "../../dag/pb.ts";
 import { linksIn } from "../../files/list.ts";
 import { cidAt } from "../../files/operations.ts";
@@ -7,7 +8,7 @@ import type { NamedKey } from "../../keys/keystore.ts";
 import { type TreeNode, treeNode } from "../../unixfs/node.ts";
 import { contentAt, unusable } from "../content.ts";
 import { type Changes, type FileSystem, FuseError, type Listing, type Pieces } from "../fuse/file_system.ts";
-import { type Attributes, openFlags } from "../fuse/wire.ts";
+import { type Attributes, capabilities, openFlags } from "../fuse/wire.ts";
 import { pagedListing } from "../listing.ts";
 import { Reads } from "../reads.ts";
 import { NameChanges } from "./changes.ts";
@@ -20,10 +21,13 @@ import { WrittenFiles } from "./written.ts";
 const remembered = 60;
 
 export class NameFiles implements FileSystem {
-  readonly capabilities = 0;
+  readonly capabilities = capabilities.writebackCache;
+  /** All that comes at once is held in memory: what is written is more than can be stored as fast. */
+  readonly limits = { bytes: 2 ** 18, background: 12 };
   readonly seconds = remembered;
   readonly directoryFlags = openFlags.keepCache;
   readonly changes: Changes;
+  readonly buffers: Buffers;
   readonly #ground: NameGround;
   readonly #places: Places;
   readonly #written: WrittenFiles;
@@ -31,7 +35,8 @@ export class NameFiles implements FileSystem {
 
   constructor(ground: NameGround) {
     this.#ground = ground;
-    this.#reads = new Reads((options) => ground.reader(options), ground.blocks.buffers);
+    this.buffers = ground.blocks.buffers;
+    this.#reads = new Reads((options) => ground.reader(options), this.buffers);
     this.#places = new Places(ground);
     this.#written = new WrittenFiles(ground);
     this.changes = new NameChanges(ground, this.#places, this.#written);

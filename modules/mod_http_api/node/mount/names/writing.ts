@@ -1,5 +1,7 @@
 /** Writing that goes on and on at one place of a file: one change of it, however many pieces it comes in. */
 
+import type { Buffers } from "../../blocks/buffers.ts";
+
 /** Bytes that wait to be taken in. */
 const mostWaiting = 4 * 1024 * 1024;
 
@@ -15,9 +17,15 @@ export class Writing {
   #drained: (() => void) | undefined;
   readonly #done: Promise<void>;
 
-  /** `write` takes the content in, and resolves when the file has changed. */
-  constructor(offset: number, write: (content: AsyncIterable<Uint8Array>) => Promise<void>) {
+  readonly #buffers: Buffers;
+
+  /**
+   * `write` takes the content in, and resolves when the file has changed. Each piece goes back to `buffers` when the next
+   * is asked for.
+   */
+  constructor(offset: number, buffers: Buffers, write: (content: AsyncIterable<Uint8Array>) => Promise<void>) {
     this.end = offset;
+    this.#buffers = buffers;
     this.#done = write(this.#content()).finally(() => {
       this.#over = true;
       this.#drained?.();
@@ -52,6 +60,7 @@ export class Writing {
       const piece = this.#pieces.shift();
       if (piece !== undefined) {
         yield piece;
+        this.#buffers.release(piece);
         this.#waiting -= piece.length;
         this.#drained?.();
       } else if (this.#over) return;

@@ -6,7 +6,7 @@ import { Taker } from "../../files/taker.ts";
 import { edit, writeFile } from "../../files/write_file.ts";
 import { fileSize, type TreeNode, treeNode } from "../../unixfs/node.ts";
 import { readFile } from "../../unixfs/read.ts";
-import { FuseError } from "../fuse/file_system.ts";
+import { type Entry, FuseError } from "../fuse/file_system.ts";
 import { type NameNode, pathOf } from "./name_node.ts";
 import { later, type OwnTree } from "./own_tree.ts";
 import { type NameGround, saying } from "./places.ts";
@@ -56,7 +56,9 @@ export class WrittenFiles {
       // Several may write at once, and each waits for the others' places.
       while (node.writing !== undefined && node.writing.end !== offset) await this.settle(node);
       this.#nodes.add(node);
-      node.writing ??= new Writing(offset, (content) => this.#change(target, content, { offset }));
+      node.writing ??= new Writing(offset, this.#ground.blocks.buffers, (content) =>
+        this.#change(target, content, { offset }),
+      );
       await saying(node.writing.put(bytes));
     });
   }
@@ -95,12 +97,13 @@ export class WrittenFiles {
     return done;
   }
 
-  /** With all that was written in the trees, and nobody writing. */
-  async still<T>(run: () => Promise<T>): Promise<T> {
+  /** Runs while nobody writes, with what was written to these entries and below them in their trees. */
+  async still<T>(entries: readonly Entry[], run: () => Promise<T>): Promise<T> {
     const release = await this.#places.exclude();
     try {
+      const concerned = [...this.#nodes].filter((node) => entries.some((entry) => isWithin(node, entry)));
       // Whoever has written it is told when it is flushed.
-      await Promise.all([...this.#nodes].map((node) => this.settle(node).catch((error: Error) => lose(node, error))));
+      await Promise.all(concerned.map((node) => this.settle(node).catch((error: Error) => lose(node, error))));
       return await run();
     } finally {
       release();
@@ -158,6 +161,13 @@ export class WrittenFiles {
       });
     }
   }
+}
+
+function isWithin(node: NameNode, { parent, name }: Entry): boolean {
+  for (let at: NameNode | undefined = node; at !== undefined; at = at.parent) {
+    if (at.parent?.id === parent && at.name === name) return true;
+  }
+  return false;
 }
 
 /** Kept for who asks. */

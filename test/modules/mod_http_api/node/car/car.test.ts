@@ -247,3 +247,50 @@ test("memory does not grow with what is imported", async () => {
   await importCar(node, endless());
   assert.ok(given > 60 * 1024 * 1024 && most < 8 * 1024 * 1024, `${most} of ${given} bytes were on their way at once`);
 });
+
+test("an archive comes into buffers that are used again, and out of them", async () => {
+  const many = await Promise.all(
+    Array.from({ length: 60 }, (_, at) => raw(randomBytes(at % 3 === 0 ? 90_000 : 3_000))),
+  );
+  const root = await cbor(many.map(({ cid }) => cid));
+  const car = new Uint8Array(await written([root.cid], [root, ...many]));
+  const memory = memoryBlocks();
+  const used = new Set<ArrayBufferLike>();
+  // Takes a copy, and overwrites what it gives back.
+  const put: BlockStore["put"] = async (blocks) => {
+    for (const { cid, bytes, release } of blocks) {
+      await memory.put([{ cid, bytes: bytes.slice() }]);
+      used.add(bytes.buffer);
+      bytes.fill(0);
+      release?.();
+    }
+  };
+  const get: BlockStore["get"] = async (cid, buffers) => {
+    const bytes = await memory.get(cid);
+    if (bytes === undefined || buffers === undefined) return bytes;
+    const lent = buffers.take(bytes.length);
+    lent.set(bytes);
+    return lent;
+  };
+  const node = new Blocks({ ...memory, put, get });
+  async function* passing(): AsyncGenerator<Uint8Array> {
+    for await (const piece of pieces(car, 65_536)) {
+      yield piece;
+      piece.fill(0);
+    }
+  }
+  assert.deepEqual((await importCar(node, passing())).map(String), [String(root.cid)]);
+  for (const { cid, bytes } of [root, ...many]) {
+    assert.ok(Buffer.compare((await memory.get(cid)) ?? new Uint8Array(), bytes) === 0, `${cid}`);
+  }
+  assert.ok(used.size < many.length / 2, `${used.size} buffers for ${many.length + 1} blocks`);
+
+  const { buffers } = node;
+  const out: Buffer[] = [];
+  for await (const piece of exportCar(root.cid, nodeReader(node, { buffers }), { buffers })) {
+    out.push(Buffer.from(piece));
+    if (piece.length > 32 * 1024) piece.fill(0);
+    buffers.release(piece);
+  }
+  assert.ok(Buffer.concat(out).equals(car));
+});

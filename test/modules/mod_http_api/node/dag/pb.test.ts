@@ -3,7 +3,13 @@ import { test } from "node:test";
 import * as dagPb from "@ipld/dag-pb";
 import { CID } from "multiformats/cid";
 import { hashNamed, multihash } from "../../../../../modules/mod_http_api/node/cid/hashes.ts";
-import { compareNames, decodePb, encodePb, type PbLink } from "../../../../../modules/mod_http_api/node/dag/pb.ts";
+import {
+  compareNames,
+  decodePb,
+  encodePb,
+  type PbLink,
+  pbLinks,
+} from "../../../../../modules/mod_http_api/node/dag/pb.ts";
 import { NodeError } from "../../../../../modules/mod_http_api/node/errors.ts";
 
 const sha256 = hashNamed("sha2-256") as NonNullable<ReturnType<typeof hashNamed>>;
@@ -75,4 +81,43 @@ test("broken messages are refused, whatever is broken, and never read past their
   }
   assert.throws(() => decodePb(Buffer.from([0x12, 0x7f, 1])), NodeError);
   assert.throws(() => decodePb(Buffer.from([0x0a, ...Array(11).fill(0xff)])), NodeError);
+});
+
+/** What comes of it: CIDs, or the reason. */
+function outcome(links: () => readonly CID[]): string {
+  try {
+    return links().join();
+  } catch (error) {
+    assert.ok(error instanceof NodeError);
+    return error.message;
+  }
+}
+
+test("links alone are those of the whole node, whatever is changed in its bytes", async () => {
+  const cids = await Promise.all(["a", "b", "c", "d"].map(cidOf));
+  const links = cids.map((cid, at) => ({ name: `n${at}`, size: 10 ** (at * 4), cid: at % 2 === 0 ? cid : cid.toV1() }));
+  const node = encodePb({ data: Buffer.from("some data"), links });
+  assert.equal(pbLinks(node).join(), cids.map((cid, at) => (at % 2 === 0 ? cid : cid.toV1())).join());
+  // The second link before the first, and data before both.
+  const first = node.indexOf(0x12, 2 + (node[1] as number));
+  const swapped = Buffer.concat([node.subarray(first), node.subarray(0, first)]);
+  const changed = [new Uint8Array(), swapped, ...Array.from(node, (_, length) => node.subarray(0, length))];
+  for (const [at, byte] of node.entries()) {
+    for (const other of [0, 1, byte ^ 1, byte ^ 2, byte ^ 8, byte ^ 0x80, 0xff]) {
+      const bytes = node.slice();
+      bytes[at] = other;
+      changed.push(bytes);
+    }
+  }
+  const reasons = new Set<string>();
+  for (const bytes of changed) {
+    const whole = outcome(() => decodePb(bytes).links.map(({ cid }) => cid));
+    assert.equal(
+      outcome(() => pbLinks(bytes)),
+      whole,
+      hex(bytes),
+    );
+    reasons.add(whole);
+  }
+  assert.ok(reasons.size > 100, `${reasons.size} outcomes`);
 });

@@ -219,3 +219,28 @@ test("references have the reference's bytes, and come back", () => {
     assert.deepEqual(decodeReference(encodeReference(reference)), reference);
   }
 });
+
+test("references are counted once, and the number follows them", async (t) => {
+  const { main, metadata, written } = await opened(t);
+  let ranges = 0;
+  const counting = {
+    ...metadata,
+    range: (bounds: Parameters<typeof metadata.range>[0]) => {
+      ranges += 1;
+      return metadata.range(bounds);
+    },
+  };
+  const [one, two] = [await written("a", 1), await written("b", 2)];
+  const root = one.at.path.slice(0, -2);
+  const store = new Filestore(main, counting, { root, files: true, urls: true });
+  await store.put([one]);
+  const count = async () => (await store.stat()).blocks;
+  assert.deepEqual(await Promise.all([count(), store.put([one, two]).then(count)]), [1, 2]);
+  await store.put([two]);
+  assert.equal(await count(), 2);
+  await store.delete([one.cid, sample(3).cid]);
+  await main.put([two]);
+  assert.equal(await count(), 2, "one reference, one stored block");
+  assert.equal(ranges, 1);
+  assert.equal((await new Filestore(main, metadata, { root, files: true, urls: true }).stat()).blocks, 2);
+});

@@ -124,4 +124,20 @@ describe("whoever is killed, nothing stays mounted", { skip }, () => {
     await place.mount();
     assert.equal(await place.shell("cat ipns/local/file"), "written\n");
   });
+
+  test("a stop cuts off who has a folder or a file open, and keeps what was written to it", async () => {
+    await using place = await MountPlace.make();
+    await place.mount();
+    const script = "cd ipns/local/; mkdir in; cd in; exec 3> open; echo written >&3; echo ready; sleep 60";
+    const user = spawn("bash", ["-c", script], { cwd: place.folder, stdio: ["ignore", "pipe", "ignore"] });
+    try {
+      await once(user.stdout, "data");
+      await place.close();
+      assert.deepEqual(await place.mounted(), []);
+    } finally {
+      user.kill();
+    }
+    await place.mount();
+    assert.equal(await place.shell("cat ipns/local/in/open"), "written\n");
+  });
 });

@@ -1,9 +1,14 @@
 import assert from "node:assert/strict";
+import { spawnSync } from "node:child_process";
 import { createHash } from "node:crypto";
 import { readdir, readFile, stat } from "node:fs/promises";
 import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
+import { fileURLToPath } from "node:url";
 import { bytes, MountPlace, skip } from "./support.ts";
+
+const writers = fileURLToPath(new URL("../../../../fixtures/mount/writers.py", import.meta.url));
+const noGit = spawnSync("git", ["--version"]).error !== undefined && "there is no git";
 
 describe("names, read and written by other processes", { skip }, () => {
   let place: MountPlace;
@@ -110,6 +115,34 @@ import os
 file = open("ipns/local/gone", "w+"); file.write("still here"); file.flush(); os.unlink("ipns/local/gone")
 file.seek(0); print(file.read(), os.path.exists("ipns/local/gone"))'`);
     assert.equal(said, "still here False\n");
+  });
+
+  test("several write at once, at random places, through maps, into what is moved and what has no name", async () => {
+    await place.shell("mkdir ipns/local/writers");
+    assert.equal(await place.shell(`python3 "${writers}" ipns/local/writers`), "right\n");
+    // What is there now is what was kept, not what the kernel remembers.
+    const sums = "cd ipns/local/writers; sha256sum mapped shared order*";
+    const before = await place.shell(sums);
+    await place.node.mounts.mount(place);
+    assert.equal(await place.shell(sums), before);
+    await place.shell("rm -r ipns/local/writers");
+  });
+
+  test("editors, and programs that keep files of their own, find what they rely on", async () => {
+    const said = await place.shell(`mkdir ipns/local/edit; cd ipns/local/edit
+      echo one > file; sed -i s/one/two/ file; cat file; touch file fresh; stat -c %s fresh
+      echo three > .swap; mv .swap file; cat file; cp file 'file~'; touch -d '2001-02-03 UTC' fresh; date -ur fresh +%F
+      printf x >> file; tail -c 2 file | od -An -c | tr -d ' \n'; echo; cd ..; rm -rf edit; ls -A`);
+    assert.equal(said, "two\n0\nthree\n2001-02-03\n\\nx\n");
+  });
+
+  test("git keeps a repository there", { skip: noGit }, async () => {
+    const said = await place.shell(`mkdir ipns/local/git; cd ipns/local/git
+      git init -q .; git config user.email a@example.org; git config user.name a; git config commit.gpgsign false
+      echo one > file; git add file; git commit -qm one; echo two > file; git status --short; git commit -qam two
+      git fsck --no-progress; git checkout -q HEAD~1; cat file; git gc -q; git fsck --no-progress; git rev-list --all --count
+      cd ..; rm -rf git; ls -A`);
+    assert.equal(said, " M file\none\n2\n");
   });
 
   test("what was flushed is published, and stands under the name for everybody", async () => {

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { throttled } from "../../../../../modules/mod_http_api/node/peers/autonat.ts";
+import { dialingAnew, throttled } from "../../../../../modules/mod_http_api/node/peers/autonat.ts";
+import { parseMultiaddr } from "../../../../../modules/mod_http_api/node/peers/multiaddr.ts";
 import { connectTo, startPeer } from "./support.ts";
 
 type Middleware = ReturnType<typeof throttled>;
@@ -45,4 +46,44 @@ test("a node that is not to tell others does not offer it", async () => {
   await connectTo(b, a);
   assert.equal((await b.peers.facts(a.peers.id)).protocols.includes("/libp2p/autonat/1.0.0"), false);
   assert.equal(b.peers.libp2p.getProtocols().includes("/libp2p/autonat/1.0.0"), true);
+});
+
+/** A field of bytes. */
+const field = (number: number, ...parts: readonly Uint8Array[]): Uint8Array => {
+  const content = Buffer.concat(parts);
+  return Buffer.concat([Uint8Array.of((number << 3) | 2, content.length), content]);
+};
+const refused = 101;
+
+test("who asks about an address that not everybody can reach is answered so, and stays connected", async () => {
+  await using a = await startPeer();
+  await using b = await startPeer();
+  const connection = await connectTo(b, a);
+  const stream = await connection.newStream("/libp2p/autonat/1.0.0");
+  const addresses = b.peers.listenAddresses().map(({ bytes }) => field(2, bytes));
+  const dial = field(2, field(1, field(1, b.peers.id.toMultihash().bytes), ...addresses));
+  stream.send(Buffer.concat([Uint8Array.of(dial.length + 2, 8, 0), dial]));
+  const answer = Buffer.concat(await Array.fromAsync(stream, (chunk) => chunk.subarray()));
+  // A DIAL_RESPONSE, which begins with its status.
+  assert.deepEqual([...answer.subarray(1, 7)], [8, 1, 0x1a, answer.length - 5, 8, refused]);
+  assert.equal(connection.status, "open");
+});
+
+test("a peer is dialled back on a connection of its own", async () => {
+  const asked: unknown[] = [];
+  const connectionManager = {
+    own: "its state",
+    async openConnection(...call: unknown[]) {
+      asked.push([this.own, ...call]);
+    },
+  };
+  const components = { connectionManager } as unknown as Parameters<typeof dialingAnew>[0];
+  const { openConnection } = dialingAnew(components).connectionManager;
+  const address = parseMultiaddr("/ip4/192.0.2.1/tcp/1");
+  await openConnection(address, { priority: 1 });
+  await openConnection([address], { priority: 1 });
+  assert.deepEqual(asked, [
+    ["its state", address, { priority: 1, force: true }],
+    ["its state", [address], { priority: 1 }],
+  ]);
 });

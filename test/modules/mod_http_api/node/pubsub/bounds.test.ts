@@ -129,3 +129,15 @@ test("messages that were asked for at once are sent in RPCs that peers take", ()
     ],
   );
 });
+
+test("many peers behind one address are heard, all of them", async (t) => {
+  const a = await startNode(t);
+  const reader = a.pubsub.subscribe("topic");
+  const write = await author();
+  for (let count = 0; count < 18; count += 1) {
+    const { say } = await startStranger(t, a);
+    say({ ...subscribed("topic"), messages: [await write("topic", Buffer.from(`from ${count}`))] });
+    assert.deepEqual(textsOf(await take(reader, 1)), [`from ${count}`]);
+  }
+  assert.equal(a.pubsub.peers("topic").length, 18);
+});

@@ -217,6 +217,7 @@ test("a file that is no configuration is not opened", async (t) => {
   ];
   for (const [text, reason] of refused) {
     await writeFile(join(folder, "config"), text);
-    await assert.rejects(ConfigFile.open(folder), message(reason));
+    const remedy = `mend ${join(folder, "config")}, or put back a copy of it`;
+    await assert.rejects(ConfigFile.open(folder), message(`${reason}: ${remedy}`));
   }
 });

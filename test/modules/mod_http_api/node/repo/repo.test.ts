@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { once } from "node:events";
+import { existsSync } from "node:fs";
 import { chmod, readdir, readFile, rm, stat, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { text } from "node:stream/consumers";
@@ -86,7 +87,9 @@ test("what cannot be opened says why, and is not locked afterwards", async (t) =
   await put("version", "11\n");
 
   await put("config", "{bad");
-  await refused(/^failure to decode config: invalid character 'b' looking for beginning of object key string$/);
+  await refused(
+    /^failure to decode config: invalid character 'b' looking for beginning of object key string: mend \/.*\/config, /,
+  );
   await put("config", JSON.stringify({ ...good, Identity: { PeerID: "" } }));
   await refused(/^identity was not set in config \(was 'ipfs init' run\?\)$/);
   await put("config", JSON.stringify({ ...good, Datastore: { ...(good.Datastore as object), Spec: null } }));
@@ -130,6 +133,12 @@ test("a folder in which nothing can be written is refused by name", async (t) =>
   const [first = "", second = ""] = said.split("\n");
   assert.match(first, new RegExp(`^the repo ${folder} cannot be written to: EACCES`));
   assert.match(second, new RegExp(`^the repo ${join(folder, "repo")} cannot be made: EACCES`));
+});
+
+test("a folder that no folder can be made in is refused", { skip: !existsSync("/proc/self") }, async () => {
+  await assert.rejects(openRepo("/proc/modhost/repo"), {
+    message: /^the repo \/proc\/modhost\/repo cannot be made: ENOENT/,
+  });
 });
 
 test("unknown settings of a later program survive being opened", async (t) => {

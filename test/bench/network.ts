@@ -1,0 +1,135 @@
+import { mkdtemp, rm } from "node:fs/promises";
+import { loadavg, tmpdir } from "node:os";
+import { join } from "node:path";
+import { median } from "./measure.ts";
+import { folderOf, type Kind, kinds, type Peer } from "./network/peers.ts";
+import { cpuSeconds, forgetPeak, peakBytes } from "./node/usage.ts";
+
+const mebibyte = 2 ** 20;
+
+export interface NetworkBenchOptions {
+  readonly rounds?: number;
+  /** MiB of the large file. */
+  readonly size?: number;
+  /** Regular expression: only work whose name it matches. */
+  readonly only?: string;
+}
+
+interface Work {
+  readonly name: string;
+  readonly unit: string;
+  /** Bytes of the content, and of each block of it. */
+  readonly bytes: number;
+  readonly chunk: number;
+  /** For a figure of so many units. */
+  readonly amount: number;
+}
+
+/** Of one kind in one round; of the process that gives and the one that takes. */
+interface Sample {
+  readonly speed: number;
+  readonly cpu: readonly [giving: number, taking: number];
+  readonly peak: readonly [giving: number, taking: number];
+}
+
+/** Milliseconds. */
+interface Latency {
+  readonly connect: number;
+  readonly ping: number;
+}
+
+const dials = 20;
+const echoes = 200;
+const smallBlocks = 10_000;
+const smallBytes = 4096;
+
+/**
+ * Content from one process to another beside peers of another make, and beside what a socket and the hashes cost: in
+ * turns, with fresh stores and processes in each round. Ratios are taken within each round; figures are medians.
+ */
+export async function benchNetwork({ rounds = 3, size = 256, only = "" }: NetworkBenchOptions): Promise<void> {
+  const all: readonly Work[] = [
+    { name: `a file of ${size} MiB`, unit: "MiB/s", bytes: size * mebibyte, chunk: 256 * 1024, amount: size },
+    {
+      name: `${smallBlocks} blocks of 4 KiB`,
+      unit: "blocks/s",
+      bytes: smallBlocks * smallBytes,
+      chunk: smallBytes,
+      amount: smallBlocks,
+    },
+  ];
+  const works = all.filter(({ name }) => new RegExp(only).test(name));
+  const contestants = kinds();
+  const samples = new Map(works.map((work) => [work, new Map<Kind, Sample[]>()]));
+  const latencies = new Map<Kind, Latency[]>();
+  const began = loadavg()[0];
+  for (let round = 1; round <= rounds; round += 1) {
+    for (const kind of contestants) await play(kind, round, samples, latencies);
+  }
+  const loads = `load ${began?.toFixed(1)} before, ${loadavg()[0]?.toFixed(1)} after`;
+  console.log(`${rounds} rounds, two processes each (Node ${process.version}); ${loads}`);
+  for (const [work, byKind] of samples) printWork(work, byKind, contestants);
+  printLatencies(latencies, contestants);
+}
+
+type Samples = ReadonlyMap<Work, Map<Kind, Sample[]>>;
+
+async function play(kind: Kind, round: number, samples: Samples, latencies: Map<Kind, Latency[]>): Promise<void> {
+  const folder = await mkdtemp(join(tmpdir(), "modhost-bench-"));
+  const peers: Peer[] = [];
+  try {
+    for (const role of ["giving", "taking"]) peers.push(await kind.start(folderOf(folder, kind, role)));
+    const [giving, taking] = peers as [Peer, Peer];
+    const { address } = giving;
+    const connect = median(await taking.ask("connect", { address, times: dials }));
+    const ping = median((await taking.ask("ping", { address, times: echoes })).slice(echoes / 4));
+    latencies.set(kind, [...(latencies.get(kind) ?? []), { connect, ping }]);
+    for (const [at, [work, byKind]] of [...samples].entries()) {
+      const sample = await measure(giving, taking, work, 10 * round + at).catch((error: Error) => {
+        console.error(`${kind.name}, ${work.name}: ${error.message}`);
+        return undefined;
+      });
+      if (sample !== undefined) byKind.set(kind, [...(byKind.get(kind) ?? []), sample]);
+    }
+  } finally {
+    await Promise.all(peers.map((peer) => peer.stop()));
+    await rm(folder, { recursive: true, force: true });
+  }
+}
+
+async function measure(giving: Peer, taking: Peer, { bytes, chunk, amount }: Work, seed: number): Promise<Sample> {
+  const name = await giving.ask("add", { size: bytes, chunk, seed });
+  const pids = [giving.pid, taking.pid] as const;
+  for (const pid of pids) forgetPeak(pid);
+  const before = pids.map(cpuSeconds);
+  const began = performance.now();
+  await taking.ask("read", { name, size: bytes });
+  const seconds = (performance.now() - began) / 1000;
+  const cpu = pids.map((pid, at) => cpuSeconds(pid) - (before[at] as number)) as [number, number];
+  return { speed: amount / seconds, cpu, peak: pids.map(peakBytes) as [number, number] };
+}
+
+function printWork({ name, unit }: Work, byKind: ReadonlyMap<Kind, readonly Sample[]>, all: readonly Kind[]): void {
+  console.log(`\n| ${name} | ${unit} (ours in multiples of it) | CPU (s): gives, takes | peak memory (MiB): gives, takes |`);
+  console.log("|---|---|---|---|");
+  const [own] = all;
+  const ours = (own && byKind.get(own)) ?? [];
+  for (const kind of all) {
+    const samples = byKind.get(kind) ?? [];
+    const figure = (digits: number, of: (sample: Sample) => number) => median(samples.map(of)).toFixed(digits);
+    const ratio = median(samples.map(({ speed }, round) => (ours[round]?.speed ?? Number.NaN) / speed)).toFixed(2);
+    const cpu = `${figure(2, (sample) => sample.cpu[0])}, ${figure(2, (sample) => sample.cpu[1])}`;
+    const peak = ([0, 1] as const).map((at) => figure(0, (sample) => sample.peak[at] / mebibyte)).join(", ");
+    console.log(`| ${kind.name} | ${figure(0, ({ speed }) => speed)} (${ratio}) | ${cpu} | ${peak} |`);
+  }
+}
+
+function printLatencies(latencies: ReadonlyMap<Kind, readonly Latency[]>, all: readonly Kind[]): void {
+  console.log("\n| latency | connect (ms) | ping (ms) |");
+  console.log("|---|---|---|");
+  for (const kind of all) {
+    const own = latencies.get(kind) ?? [];
+    const figure = (of: (latency: Latency) => number) => median(own.map(of)).toFixed(2);
+    console.log(`| ${kind.name} | ${figure(({ connect }) => connect)} | ${figure(({ ping }) => ping)} |`);
+  }
+}

@@ -1,0 +1,58 @@
+/** The node as it is started by default, without HTTP. */
+import {
+  addSettings,
+  createNode,
+  ingest,
+  openFile,
+  parseCid,
+  parsePeerAddress,
+  readFile,
+} from "../../../modules/mod_http_api/node/index.ts";
+import { parseMultiaddr } from "../../../modules/mod_http_api/node/peers/multiaddr.ts";
+import { keystream } from "../../support/content.ts";
+import { serve } from "./serve.ts";
+
+const node = await createNode({ repo: process.env.BENCH_FOLDER ?? "", profile: "local", pubsub: true });
+await node.goOnline();
+const { peers } = await node.network();
+
+async function* one(size: number, seed: number) {
+  const body = (async function* () {
+    yield* keystream(size, seed);
+  })();
+  yield { path: "file", kind: "file" as const, body };
+}
+
+serve(`${peers.listenAddresses()[0]}/p2p/${peers.id}`, {
+  async add({ size, chunk, seed }) {
+    const settings = addSettings({ chunker: `size-${chunk}`, cidVersion: 1 });
+    const events = await Array.fromAsync(ingest(node, one(size, seed), settings, { pin: true }));
+    await node.sync();
+    return String(events.findLast(({ built }) => built !== undefined)?.built?.cid);
+  },
+  async connect({ address, times }) {
+    const [{ id }, where] = [parsePeerAddress(address), parseMultiaddr(address)];
+    const took: number[] = [];
+    for (let left = times; left > 0; left -= 1) {
+      await peers.libp2p.hangUp(id);
+      const began = performance.now();
+      await peers.libp2p.dial(where);
+      took.push(performance.now() - began);
+    }
+    return took;
+  },
+  async ping({ address, times }) {
+    const echo = await peers.ping.open(parsePeerAddress(address).id);
+    const took: number[] = [];
+    for (let left = times; left > 0; left -= 1) took.push(await echo.once());
+    echo.close();
+    return took;
+  },
+  async read({ name, size }) {
+    const read = node.reader({ signal: AbortSignal.timeout(300_000) });
+    let left = size;
+    for await (const { length } of readFile(await openFile(parseCid(name), read), read)) left -= length;
+    if (left !== 0) throw new Error(`${left} bytes of ${size} are missing`);
+    return null;
+  },
+});

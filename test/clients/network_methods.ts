@@ -1,0 +1,196 @@
+/** The methods that need others: each use meets the other node, or the network as far as there is one. */
+import assert from "node:assert/strict";
+import { CID } from "multiformats/cid";
+import { untilRight } from "../network/report.ts";
+import type { Rpc } from "../network/rpc.ts";
+import { cidOf, elsewhere, gives, holds, type Line, type Plain, type Use } from "./use.ts";
+
+const empty = CID.parse("QmUNLLsPACCz1vLxQVkXqqLX5R1X345qqfHbsf67hvA3Nn");
+/** Nobody has it. */
+const nowhere = CID.parse("QmZULkCELmmk5XNfCgTnCyFgAVxBRBXyDHGGMVoLFLiXE1");
+const topic = "driven";
+const service = "driven";
+
+const added = (on: Rpc, content: string): Promise<string> => on.add({ file: [Buffer.from(content)] });
+
+/** What the record of the other's own name says, as the routing system hands it out. */
+async function recordOf(other: Rpc): Promise<Uint8Array> {
+  const events = await other.all<{ Type: number; Extra: string }>("dht/get", { arg: `/ipns/${other.id}` });
+  return Buffer.from(events.find(({ Type }) => Type === 5)?.Extra ?? "", "base64");
+}
+
+/** Asks until the answer fits. */
+async function becomes(ask: () => Promise<Plain>, wanted: RegExp): Promise<void> {
+  holds(await untilRight(ask, (answer) => wanted.test(JSON.stringify(answer) ?? "")), wanted);
+}
+
+/** A peer that has come, as every method of a routing system tells of it. */
+const eventOf = (name: string, { id }: Rpc) => new RegExp(`"name":"${name}".*${id}`);
+
+const pinned = ({ kept }: Use): Plain => ({ status: "pinned", cid: String(kept.get("remote")), name: "far" });
+
+export const networkMethods: Readonly<Record<string, Line>> = {
+  "bootstrap.list": gives("bootstrap.list", [], { Peers: [] }),
+  "bootstrap.add": async ({ call, other: { address } }) =>
+    holds(await call("bootstrap.add", address), { Peers: [address] }),
+  "bootstrap.rm": async ({ call, other: { address } }) => {
+    holds(await call("bootstrap.list"), { Peers: [address] });
+    holds(await call("bootstrap.rm", address), { Peers: [address] });
+  },
+  "bootstrap.reset": gives("bootstrap.reset", [], /"Peers":\["\/(dnsaddr|ip4)\//),
+  "bootstrap.clear": gives("bootstrap.clear", [], /"Peers":\["\/(dnsaddr|ip4)\//),
+
+  "swarm.connect": async ({ call, other }) =>
+    holds(await call("swarm.connect", other.address), [`connect ${other.id} success`]),
+  "swarm.peers": async ({ call, other }) =>
+    holds(await call("swarm.peers", { direction: true }), [{ peer: other.id, direction: "outbound" }]),
+  "swarm.addrs": async ({ call, other }) => holds(await call("swarm.addrs"), new RegExp(`"id":"${other.id}"`)),
+  "swarm.localAddrs": gives("swarm.localAddrs", [], /"\/ip4\/127\.0\.0\.1\/tcp\/\d+"/),
+  ping: async ({ call, other }) =>
+    holds(await call("ping", other.id, { count: 1 }), [
+      { success: true, text: `PING ${other.id}.` },
+      { success: true, text: "" },
+      { success: true },
+    ]),
+
+  "bitswap.wantlist": async ({ call }) => {
+    const waiting = call("block.get", nowhere, { timeout: 1500 }).catch(() => undefined);
+    await becomes(() => call("bitswap.wantlist"), new RegExp(`"${nowhere}"`));
+    await waiting;
+  },
+  "bitswap.wantlistForPeer": async ({ call, other }) => {
+    const waiting = other.one("block/get", { arg: String(nowhere), timeout: "1500ms" }).catch(() => undefined);
+    await becomes(() => call("bitswap.wantlistForPeer", other.id), new RegExp(`"${nowhere}"`));
+    await waiting;
+  },
+  "bitswap.unwant": elsewhere,
+  "bitswap.stat": async ({ call, other }) => {
+    holds(await call("cat", CID.parse(await added(other, "of the other"))), ["of the other"]);
+    holds(await call("bitswap.stat"), { blocksReceived: 1, dataReceived: 20, peers: [other.id] });
+  },
+  "stats.bitswap": async ({ call, other }) =>
+    holds(await call("stats.bitswap"), { blocksReceived: 1, peers: [other.id] }),
+  "stats.bw": gives("stats.bw", [], /"totalIn":[1-9]\d+,"totalOut":[1-9]\d+/),
+
+  "dht.findPeer": async ({ call, other }) => holds(await call("dht.findPeer", other.id), eventOf("FINAL_PEER", other)),
+  "dht.provide": gives("dht.provide", [empty], /"name":"(PEER_RESPONSE|FINAL_PEER|SENDING_QUERY)"/),
+  "dht.findProvs": async ({ call, other }) => {
+    const cid = await added(other, "provided by the other");
+    await other.all("dht/provide", { arg: cid });
+    holds(await call("dht.findProvs", CID.parse(cid), { numProviders: 1 }), eventOf("PROVIDER", other));
+  },
+  "dht.query": async ({ call, other }) => holds(await call("dht.query", other.id), /"name":"PEER_RESPONSE"/),
+  "dht.get": async ({ call, other }) => {
+    await other.one("name/publish", { arg: `/ipfs/${empty}` });
+    holds(await call("dht.get", `/ipns/${other.id}`), new RegExp(`"name":"VALUE".*/ipfs/${empty}`));
+  },
+  "dht.put": async ({ call, other }) =>
+    holds(await call("dht.put", `/ipns/${other.id}`, await recordOf(other)), /"name":"VALUE"/),
+
+  // No resolver is asked for this one.
+  dns: async ({ call }) => assert.rejects(call("dns", "localhost", { timeout: 5000 }), /could not resolve name/),
+  // Both ask for `dns` instead, and name no domain.
+  mount: async ({ call }) => assert.rejects(call("mount"), /argument "domain-name" is required/),
+
+  "name.publish": async ({ call, kept }) => {
+    const published = await call("name.publish", `/ipfs/${empty}`);
+    holds(published, { value: `/ipfs/${empty}` });
+    kept.set("name", (published as { name: string }).name);
+  },
+  "name.resolve": async ({ call, kept, other }) => {
+    const name = String(kept.get("name"));
+    holds(await call("name.resolve", `/ipns/${name}`), [`/ipfs/${empty}`]);
+    const asked = { arg: name, nocache: "true" };
+    assert.deepEqual(await other.one("name/resolve", asked), { Path: `/ipfs/${empty}` });
+  },
+  "name.pubsub.state": gives("name.pubsub.state", [], { enabled: true }),
+  "name.pubsub.subs": async ({ call, kept }) =>
+    holds(await call("name.pubsub.subs"), new RegExp(`/ipns/${kept.get("name")}`)),
+  "name.pubsub.cancel": async ({ call, kept }) =>
+    holds(await call("name.pubsub.cancel", kept.get("name")), { canceled: true }),
+
+  "pubsub.subscribe": async ({ call, kept, other }) => {
+    const { promise, resolve } = Promise.withResolvers<{ data: Uint8Array; topic: string; from: unknown }>();
+    await call("pubsub.subscribe", topic, resolve);
+    const listening = untilRight(
+      () => other.one<{ Strings: string[] }>("pubsub/peers", { arg: topic }),
+      ({ Strings }) => Strings.length > 0,
+    );
+    kept.set("peer", (await listening).Strings[0]);
+    await other.all("pubsub/pub", { arg: [topic, "said by the other \u{1f344}"] });
+    const { data, from, topic: under } = await promise;
+    assert.equal(Buffer.from(data).toString(), "said by the other \u{1f344}");
+    assert.deepEqual([String(from), under], [other.id, topic]);
+  },
+  "pubsub.ls": gives("pubsub.ls", [], new RegExp(`"${topic}"`)),
+  "pubsub.peers": async ({ call, other }) => {
+    const leaving = new AbortController();
+    await other.post("pubsub/sub", { arg: topic }, { signal: leaving.signal });
+    await becomes(() => call("pubsub.peers", topic), new RegExp(other.id));
+    leaving.abort();
+  },
+  "pubsub.publish": async ({ call, other, kept }) => {
+    const leaving = new AbortController();
+    const heard = await other.post("pubsub/sub", { arg: topic }, { signal: leaving.signal });
+    await becomes(() => call("pubsub.peers", topic), new RegExp(other.id));
+    await call("pubsub.publish", topic, Buffer.from([0, 255, 10]));
+    for await (const piece of heard.body ?? []) {
+      const { data, from } = JSON.parse(Buffer.from(piece).toString());
+      assert.equal(data, "AP8K");
+      assert.notEqual(from, "");
+      break;
+    }
+    leaving.abort();
+    assert.ok(kept.get("peer"));
+  },
+  "pubsub.unsubscribe": async ({ call }) => {
+    await call("pubsub.unsubscribe", topic);
+    await becomes(async () => !String(await call("pubsub.ls")).includes(topic), /true/);
+  },
+
+  "pin.remote.service.add": async ({ call, pinning: { endpoint, token } }) =>
+    holds(await call("pin.remote.service.add", service, { endpoint: new URL(endpoint), key: token }), undefined),
+  "pin.remote.service.ls": async ({ call, pinning: { endpoint } }) =>
+    holds(await call("pin.remote.service.ls", { stat: true }), [
+      { service, endpoint, stat: { status: "valid", pinCount: { queued: 0, pinning: 0, pinned: 0, failed: 0 } } },
+    ]),
+  "pin.remote.add": async (use) => {
+    const { call, kept } = use;
+    const { cid } = (await call("add", "pinned far away", { pin: false })) as { cid: string };
+    kept.set("remote", cid);
+    holds(await call("pin.remote.add", cidOf(cid), { service, name: "far" }), pinned(use));
+  },
+  "pin.remote.ls": async (use) => {
+    holds(await use.call("pin.remote.ls", { service, status: ["pinned"] }), [pinned(use)]);
+    const { Keys } = await use.other.one<{ Keys: object }>("pin/ls", { type: "recursive" });
+    assert.ok(String(use.kept.get("remote")) in Keys);
+  },
+  "pin.remote.rm": async ({ call }) => {
+    await call("pin.remote.rm", { service, name: "far" });
+    holds(await call("pin.remote.ls", { service }), []);
+  },
+  "pin.remote.rmAll": async ({ call }) => {
+    for (const content of ["one", "two"]) {
+      const { cid } = (await call("add", content)) as { cid: string };
+      await call("pin.remote.add", cidOf(cid), { service, name: "both" });
+    }
+    await call("pin.remote.rmAll", { service, name: "both" });
+    holds(await call("pin.remote.ls", { service }), []);
+  },
+  "pin.remote.service.rm": async ({ call }) => {
+    await call("pin.remote.service.rm", service);
+    holds(await call("pin.remote.service.ls"), []);
+  },
+
+  "swarm.disconnect": async ({ call, other }) => {
+    holds(await call("swarm.disconnect", `/p2p/${other.id}`), [`disconnect ${other.id} success`]);
+    holds(await call("swarm.peers"), []);
+  },
+
+  "provide.stat": elsewhere,
+  "routing.findPeer": elsewhere,
+  "routing.findProvs": elsewhere,
+  "routing.get": elsewhere,
+  "routing.provide": elsewhere,
+  "routing.put": elsewhere,
+};
