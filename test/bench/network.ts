@@ -110,7 +110,9 @@ async function measure(giving: Peer, taking: Peer, { bytes, chunk, amount }: Wor
 }
 
 function printWork({ name, unit }: Work, byKind: ReadonlyMap<Kind, readonly Sample[]>, all: readonly Kind[]): void {
-  console.log(`\n| ${name} | ${unit} (ours in multiples of it) | CPU (s): gives, takes | peak memory (MiB): gives, takes |`);
+  console.log(
+    `\n| ${name} | ${unit} (ours in multiples of it) | CPU (s): gives, takes | peak memory (MiB): gives, takes |`,
+  );
   console.log("|---|---|---|---|");
   const [own] = all;
   const ours = (own && byKind.get(own)) ?? [];

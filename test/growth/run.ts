@@ -1,11 +1,16 @@
-/** `npm run test:growth -- --entries N`: the long form. */
+/**
+ * `npm run test:growth -- [--entries N] [--heap MIB]`: the long form. Node lets its heap grow as long as there is memory:
+ * with a bound, what is alive shows.
+ */
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { grow } from "./growth.ts";
 
-const { values } = parseArgs({ options: { entries: { type: "string", default: "1000000" } } });
+const { values } = parseArgs({
+  options: { entries: { type: "string", default: "1000000" }, heap: { type: "string", default: "96" } },
+});
 const folder = await mkdtemp(join(tmpdir(), "modhost-growth-"));
 const mebibytes = (bytes: number) => (bytes / 2 ** 20).toFixed(0).padStart(6);
 try {
@@ -13,6 +18,7 @@ try {
   await grow({
     folder,
     entries: Number(values.entries),
+    nodeFlags: [`--max-old-space-size=${values.heap}`],
     report: ({ name, seconds, own, mapped }) =>
       console.log(`${seconds.toFixed(1).padStart(7)}  ${mebibytes(own)}  ${mebibytes(mapped)}  ${name}`),
   });

@@ -36,7 +36,7 @@ export class Report {
     try {
       await work();
     } catch (error) {
-      this.#tell(false, "it goes through", (error as Error).message);
+      this.#tell(false, `${title}: it goes through`, (error as Error).message);
     }
     this.#print(`  ${((performance.now() - began) / 1000).toFixed(1)} s`);
   }

@@ -93,11 +93,19 @@ async function post(
   );
   const answer = await fetch(`${api}/${command}?${new URLSearchParams(pairs)}`, {
     method: "POST",
-    signal: signal ?? AbortSignal.timeout(callWithin),
+    signal: signal ?? limit(`${command} ${new URLSearchParams(pairs)}`),
     ...(body === undefined ? {} : { body }),
   });
   if (!answer.ok) throw new Error(`${command}: ${answer.status} ${await answer.text()}`);
   return answer;
+}
+
+/** Aborts when a call takes too long, and says which. */
+function limit(call: string): AbortSignal {
+  const leaving = new AbortController();
+  const late = () => leaving.abort(new Error(`${call} took longer than ${callWithin} ms`));
+  setTimeout(late, callWithin).unref();
+  return leaving.signal;
 }
 
 async function values<T>(answer: Response): Promise<readonly T[]> {

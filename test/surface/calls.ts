@@ -68,7 +68,7 @@ export const calls: Readonly<Record<string, Call>> = {
   "version/deps": nothing,
   id: nothing,
 
-  config: { args: ["Addresses.API"] },
+  config: { args: ["Experimental.Libp2pStreamMounting", "true"], options: { bool: "true" } },
   "config/show": nothing,
   "config/profile/apply": { args: ["test"], options: { "dry-run": "true" } },
   "config/replace": { files: (answers) => ({ config: JSON.stringify(answers["config/show"]) }) },
@@ -186,12 +186,12 @@ export const calls: Readonly<Record<string, Call>> = {
   "pubsub/pub": { args: ["surface", "a message"] },
   "pubsub/sub": { args: ["surface"], endless: true },
 
-  "p2p/listen": { args: ["/x/surface", "/ip4/127.0.0.1/tcp/9"], fails: /not enabled/ },
-  "p2p/forward": { args: ["/x/surface", "/ip4/127.0.0.1/tcp/0", `/p2p/${peer}`], fails: /not enabled/ },
-  "p2p/ls": { fails: /not enabled/ },
-  "p2p/close": { options: { all: "true" }, fails: /not enabled/ },
-  "p2p/stream/ls": { fails: /not enabled/ },
-  "p2p/stream/close": { options: { all: "true" }, fails: /not enabled/ },
+  "p2p/listen": { args: ["/x/surface", "/ip4/127.0.0.1/tcp/9"] },
+  "p2p/forward": { args: (answers) => ["/x/surface", "/ip4/127.0.0.1/tcp/0", `/p2p/${other(answers)}`] },
+  "p2p/ls": { options: { headers: "true" } },
+  "p2p/stream/ls": nothing,
+  "p2p/stream/close": { options: { all: "true" } },
+  "p2p/close": { options: { all: "true" } },
 
   "pin/remote/service/add": { args: ["surface", "http://127.0.0.1:9/api", "a key"] },
   "pin/remote/service/ls": { options: { stat: "true" } },

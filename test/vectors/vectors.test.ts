@@ -11,7 +11,7 @@ const isLong = ({ group, id }: Vector) => group === "add-big" || /shape-4561305/
 test("the known answers of the reference are given, but for those that are explained", {
   timeout: 240_000,
 }, async () => {
-  await using host = await startRpc();
+  await using host = await startRpc({ api_offline: false });
   using player = new Player(`http://127.0.0.1:${host.http}`);
   const results = await runAll(player, /^/, (vector) => !isLong(vector));
   const { text, ok } = report(results, { verbose: false, whole: true });

@@ -11,6 +11,7 @@ import { member } from "../node/dag/cbor/value.ts";
 import { linksOf } from "../node/dag/links.ts";
 import { nodeJson, valueIn, valueJson } from "../node/dag/model.ts";
 import { nodeMaker } from "../node/dag/put.ts";
+import { inSession } from "../node/dag/reader.ts";
 import { walk } from "../node/dag/walk.ts";
 import { failure, failures, NodeError } from "../node/errors.ts";
 import { Budget } from "../node/exchange/budget.ts";
@@ -72,7 +73,7 @@ export const commands = {
     run(call) {
       const { node, signal, offline } = call;
       const { buffers } = node.blocks;
-      const read = node.reader({ signal, offline, buffers });
+      const read = node.reader(inSession({ signal, offline, buffers }));
       return bytes(hinted(exportCar(rootIn(call.arguments.root), read, { signal, buffers }), call), {
         release: (piece) => buffers.release(piece),
       });
@@ -193,7 +194,7 @@ export const commands = {
       if (remainder.length > 0) {
         throw new NodeError("cannot return size for anything other than a DAG with a root CID");
       }
-      const read = node.reader(call);
+      const read = node.reader(inSession(call));
       linksOf(cid, await read(cid));
       let Size = 0;
       let NumBlocks = 0;

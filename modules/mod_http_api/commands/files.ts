@@ -12,6 +12,7 @@ import {
   value,
 } from "../command.ts";
 import { compareNames } from "../node/dag/pb.ts";
+import { inSession } from "../node/dag/reader.ts";
 import { NodeError } from "../node/errors.ts";
 import { describe, entriesIn, linksIn, localityOf, statOf } from "../node/files/list.ts";
 import { changeCid, cidAt, copy, flush, makeDirectory, move, remove, type Source } from "../node/files/operations.ts";
@@ -236,7 +237,7 @@ export const commands = {
       if (offset < 0) throw new NodeError("cannot specify negative offset");
       if (offset > size) throw new NodeError(`offset was past end of file (${offset} > ${size})`);
       if (count !== undefined && count < 0) throw new NodeError("cannot specify negative 'count'");
-      return bytes(readFile(file, node.reader(call), { offset, length: count }));
+      return bytes(readFile(file, node.reader(inSession(call)), { offset, length: count }));
     },
   }),
   "files/rm": defineCommand({

@@ -6,7 +6,7 @@ import { mapAhead } from "../node/async/ahead.ts";
 import { dagPb, raw } from "../node/cid/codecs.ts";
 import { namedLinks } from "../node/dag/links.ts";
 import { compareNames, type PbLink } from "../node/dag/pb.ts";
-import type { ReadBlock } from "../node/dag/reader.ts";
+import { inSession, type ReadBlock } from "../node/dag/reader.ts";
 import { NodeError } from "../node/errors.ts";
 import { goJson, printable } from "../node/go/text.ts";
 import { jsonForm, Spill } from "../node/spill.ts";
@@ -47,8 +47,8 @@ async function kindOf({ cid, size }: PbLink, read: ReadBlock | undefined): Promi
 /** Links of one object, in its order; children are read ahead, so many at a time. */
 async function* linksOf(path: string, resolved: boolean, call: AnyCall): AsyncGenerator<LsLink> {
   const write = call.cidText();
-  const read = call.node.reader(call);
-  const { cid } = await call.node.resolve(path, call);
+  const read = call.node.reader(inSession(call));
+  const { cid } = await call.node.resolve(path, inSession(call));
   const bytes = await read(cid);
   const node = cid.code === dagPb ? openTree(cid, bytes) : undefined;
   const links = node !== undefined && isDirectory(node) ? entries(node, read) : namedLinks(cid, bytes);

@@ -4,7 +4,7 @@ import { createGzip } from "node:zlib";
 import { type AnyCall, bytes, type Commands, defineCommand, raw } from "../command.ts";
 import type { Buffers } from "../node/blocks/buffers.ts";
 import { cumulativeSize } from "../node/dag/pb.ts";
-import type { ReadBlock } from "../node/dag/reader.ts";
+import { inSession, type ReadBlock } from "../node/dag/reader.ts";
 import { NodeError } from "../node/errors.ts";
 import { parsePath } from "../node/path/path.ts";
 import { fileSize, isDirectory, type TreeNode } from "../node/unixfs/node.ts";
@@ -15,13 +15,13 @@ import { tarOf } from "../node/unixfs/tar.ts";
 type Bytes = AsyncGenerator<Uint8Array, void, undefined>;
 
 /** What a path leads to, as the root of a file, directory or symlink. */
-async function open(path: string, call: AnyCall, read = call.node.reader(call)): Promise<TreeNode> {
-  const { cid } = await call.node.resolve(path, call);
+async function open(path: string, call: AnyCall, read = call.node.reader(inSession(call))): Promise<TreeNode> {
+  const { cid } = await call.node.resolve(path, inSession(call));
   return openFile(cid, read);
 }
 
 /** Reads children, which are fetched many at a time. */
-const reader = (call: AnyCall) => manyReader(call.node.reader(call));
+const reader = (call: AnyCall) => manyReader(call.node.reader(inSession(call)));
 
 /** Reads what is given back when it is sent. */
 interface Lending {
@@ -31,7 +31,7 @@ interface Lending {
 
 function lending({ node, signal, offline }: AnyCall): Lending {
   const { buffers } = node.blocks;
-  return { buffers, read: node.reader({ signal, offline, buffers }) };
+  return { buffers, read: node.reader(inSession({ signal, offline, buffers })) };
 }
 
 interface Part {
@@ -144,7 +144,7 @@ export const commands = {
       const packed = archive === true || !compress;
       if (!packed && isDirectory(root)) throw new NodeError("file is not regular");
       const name = parsePath(path).text.split("/").at(-1) as string;
-      const source = packed ? tarOf(root, name, call.node.reader(call)) : readFile(root, reader(call));
+      const source = packed ? tarOf(root, name, call.node.reader(inSession(call))) : readFile(root, reader(call));
       return bytes(compress ? gzip(source, level) : source);
     },
   }),

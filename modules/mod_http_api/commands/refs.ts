@@ -1,6 +1,7 @@
 /** Links of nodes. */
 import { type Commands, defineCommand, stream } from "../command.ts";
 import { CidNumbers } from "../node/cid/set.ts";
+import { inSession } from "../node/dag/reader.ts";
 import { refs } from "../node/dag/refs.ts";
 import { NodeError } from "../node/errors.ts";
 import { manyReader } from "../node/unixfs/open.ts";
@@ -42,7 +43,7 @@ export const commands = {
       for (const path of call.arguments["ipfs-path"]) roots.push((await node.resolve(path, call)).cid);
       const maxDepth = options.recursive === true ? options["max-depth"] : 1;
       const walk = { unique: options.unique === true, maxDepth, met: new CidNumbers(), signal };
-      const readRoot = node.reader(call);
+      const readRoot = node.reader(inSession(call));
       const read = manyReader(readRoot);
       for (const root of roots) {
         try {

@@ -4,8 +4,8 @@ import { dirname, join } from "node:path";
 import type { CID } from "multiformats/cid";
 import { SharedLock } from "./async/lock.ts";
 import { Queue } from "./async/queue.ts";
-import { Blocks, type ReadOptions } from "./blocks/blocks.ts";
-import { nodeReader, type ReadBlock } from "./dag/reader.ts";
+import { Blocks } from "./blocks/blocks.ts";
+import { type NodeReadOptions, nodeReader, type ReadBlock } from "./dag/reader.ts";
 import { type FailureKind, failure, failures, NodeError } from "./errors.ts";
 import { Namespace } from "./files/namespace.ts";
 import { flush } from "./files/operations.ts";
@@ -160,7 +160,7 @@ export class LocalNode implements Node {
     await network?.close();
   }
 
-  async resolve(path: string, options: ReadOptions & RecordOptions = {}): Promise<Resolved> {
+  async resolve(path: string, options: NodeReadOptions & RecordOptions = {}): Promise<Resolved> {
     const parsed = parsePath(path);
     return resolvePath(parsed.namespace === "ipns" ? await this.#named(parsed, options) : parsed, this.reader(options));
   }
@@ -179,7 +179,7 @@ export class LocalNode implements Node {
     return new Records({ metadata: this.metadata, self: this.repo.identity.peerId }).value(key);
   }
 
-  reader(options: ReadOptions = {}): ReadBlock {
+  reader(options: NodeReadOptions = {}): ReadBlock {
     return nodeReader(this.blocks, options);
   }
 

@@ -1,7 +1,7 @@
 import type { CID } from "multiformats/cid";
 import type { SharedLock } from "./async/lock.ts";
-import type { Blocks, ReadOptions } from "./blocks/blocks.ts";
-import type { ReadBlock } from "./dag/reader.ts";
+import type { Blocks } from "./blocks/blocks.ts";
+import type { NodeReadOptions, ReadBlock } from "./dag/reader.ts";
 import type { FailureCode, FailureKind } from "./errors.ts";
 import type { Namespace } from "./files/namespace.ts";
 import type { Filestore } from "./filestore/filestore.ts";
@@ -98,9 +98,9 @@ export interface Node {
    *
    * @throws NodeError with the reference's texts: invalid paths, missing links, names that nobody knows
    */
-  resolve(path: string, options?: ReadOptions & RecordOptions): Promise<Resolved>;
+  resolve(path: string, options?: NodeReadOptions & RecordOptions): Promise<Resolved>;
   /** Reads blocks for one call, from the network too unless `offline`. A missing block rejects with NODE_NOT_FOUND. */
-  reader(options?: ReadOptions): ReadBlock;
+  reader(options?: NodeReadOptions): ReadBlock;
   /** Has others told that what lies below these blocks can be had here: in the background, if the node is online. */
   announce(roots: readonly CID[]): void;
   /** Resolves when all that was put before is on the disk: to be awaited before a final answer. */

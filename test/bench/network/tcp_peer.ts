@@ -11,11 +11,13 @@ let to: Socket | undefined;
 
 /** A name on a line is answered with its content, a line without one is sent back. */
 const server = createServer({ noDelay: true }, (socket) => {
-  socket.on("error", () => undefined).on("data", async (line: Buffer) => {
-    const pieces = contents.get(String(line).trim());
-    if (pieces === undefined) return void socket.write(line);
-    for (const piece of pieces) if (!socket.write(piece)) await once(socket, "drain");
-  });
+  socket
+    .on("error", () => undefined)
+    .on("data", async (line: Buffer) => {
+      const pieces = contents.get(String(line).trim());
+      if (pieces === undefined) return void socket.write(line);
+      for (const piece of pieces) if (!socket.write(piece)) await once(socket, "drain");
+    });
 });
 await once(server.listen(0, "127.0.0.1"), "listening");
 
@@ -34,7 +36,9 @@ async function said(socket: Socket, line: string): Promise<void> {
 serve(String((server.address() as AddressInfo).port), {
   async add({ size, chunk, seed }) {
     const whole = Buffer.concat([...keystream(size, seed)]);
-    const pieces = Array.from({ length: Math.ceil(size / chunk) }, (_, at) => whole.subarray(at * chunk, (at + 1) * chunk));
+    const pieces = Array.from({ length: Math.ceil(size / chunk) }, (_, at) =>
+      whole.subarray(at * chunk, (at + 1) * chunk),
+    );
     for (const piece of pieces) createHash("sha256").update(piece).digest();
     contents.set(`${seed}/${chunk}`, pieces);
     return `${seed}/${chunk}`;

@@ -1,13 +1,6 @@
 /** What a node does with one peer while that one is there. */
-import {
-  connects,
-  fileCrosses,
-  findsPeer,
-  pings,
-  providesFor,
-  treeCrosses,
-} from "../../network/meeting.ts";
-import type { Report } from "../../network/report.ts";
+import { connects, fileCrosses, findsPeer, pings, providesFor, treeCrosses } from "../../network/meeting.ts";
+import { type Report, untilRight } from "../../network/report.ts";
 import type { Rpc } from "../../network/rpc.ts";
 import { tunnels } from "../../network/tunnels.ts";
 import { messagesCross, namesCross } from "../../network/words.ts";
@@ -36,16 +29,21 @@ const mebibyte = 2 ** 20;
 
 export async function play(parts: Play): Promise<void> {
   const { report, node, peer, at, seed } = parts;
-  await (at % 2 === 0 ? connects(report, peer, node) : connects(report, node, peer));
-  await Promise.all([contents(parts), words(parts)]);
-  await comesBack(parts);
-  await findsPeer(report, node, peer);
-  await pings(report, node, peer, 1);
-  await given(node, seed + 900);
+  const scene = (title: string, work: () => Promise<void>) => report.part(`${peer.name}, ${title}`, work);
+  await scene("meeting", () => (at % 2 === 0 ? connects(report, peer, node) : connects(report, node, peer)));
+  await Promise.all([
+    scene("contents", () => contents(parts)),
+    scene("names", () => names(parts)).then(() => scene("messages", () => messages(parts))),
+  ]);
+  await scene("coming back", () => comesBack(parts));
+  await scene("routing", async () => {
+    await findsPeer(report, node, peer);
+    await pings(report, node, peer, 1);
+    await given(node, seed + 900);
+  });
 }
 
-async function contents(parts: Play): Promise<void> {
-  const { report, node, peer, kept, seed } = parts;
+async function contents({ report, node, peer, kept, seed }: Play): Promise<void> {
   for (const [at, size] of [100, 70_000, 2 * mebibyte].entries()) {
     const own = seed + at;
     kept.push({ cid: await fileCrosses(report, node, peer, size, own), size, seed: own });
@@ -63,14 +61,22 @@ async function contents(parts: Play): Promise<void> {
 async function comesBack({ report, node, peer, seed }: Play): Promise<void> {
   const reading = fileCrosses(report, peer, node, 4 * mebibyte, seed + 400);
   await node.all("swarm/disconnect", { arg: peer.address });
+  const gone = await untilRight(
+    () => peersOf(peer),
+    (ids) => !ids.includes(node.id),
+  );
+  report.holds(`peers of ${peer.name}`, gone, `without ${node.name}`, !gone.includes(node.id));
   await connects(report, peer, node);
   await reading;
 }
 
-async function words({ report, node, peer, at, seed }: Play): Promise<void> {
+async function names({ report, node, peer, seed }: Play): Promise<void> {
   await namesCross(report, peer, node, seed + 500);
   await namesCross(report, node, peer, seed + 510);
   await node.one("key/rm", { arg: `name-${peer.name}` });
+}
+
+async function messages({ report, node, peer, at }: Play): Promise<void> {
   await messagesCross(report, [peer, "plain"], [node, "plain"]);
   if (at !== 0) return;
   await messagesCross(report, [node, "plain"], [peer, "plain"]);

@@ -1,6 +1,7 @@
 /** One at a time by name, in the order in which they came. */
 import { type Release, SharedLock } from "./lock.ts";
 
+/** Who waits can leave by its signal; who has the turn has it until its work is done, however it ends. */
 export class Turns {
   readonly #places = new Map<string, { readonly lock: SharedLock; users: number }>();
 
@@ -21,6 +22,16 @@ export class Turns {
     } catch (error) {
       leave();
       throw error;
+    }
+  }
+
+  /** What `work` gives, in the turn of that name. */
+  async run<T>(name: string, work: () => Promise<T>, signal?: AbortSignal): Promise<T> {
+    const release = await this.take(name, signal);
+    try {
+      return await work();
+    } finally {
+      release();
     }
   }
 }

@@ -1,7 +1,7 @@
 /** What peers say: streams that they open are read message by message, no faster than the messages are dealt with. */
 import type { Stream, StreamMessageEvent } from "@libp2p/interface";
 import type { Buffers } from "../blocks/buffers.ts";
-import { FrameReader } from "./frames.ts";
+import { FrameReader } from "../wire/frames.ts";
 import { Lease } from "./lease.ts";
 import { longestMessage, parseMessage, type Received } from "./wire.ts";
 

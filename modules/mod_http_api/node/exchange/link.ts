@@ -1,6 +1,7 @@
 /** The way to one peer: everything that it is to be told, over one stream that is kept open. */
 import type { Stream } from "@libp2p/interface";
 import type { CID } from "multiformats/cid";
+import { Uint8ArrayList } from "uint8arraylist";
 import type { Block } from "../blocks/store.ts";
 import { prefixOf } from "./keys.ts";
 import { type Entry, frameOf, type Presence, type Version, versionOf } from "./wire.ts";
@@ -132,10 +133,10 @@ export class Link {
     try {
       const stream = await this.#ready();
       delivery = this.#deliveries.shift();
-      for (const piece of this.#message(delivery)) {
-        stream.send(piece);
-        this.#left -= piece.length;
-      }
+      // In one go: whatever is sent by itself becomes frames of its own, below.
+      const message = new Uint8ArrayList(...this.#message(delivery));
+      this.#left -= message.byteLength;
+      stream.send(message);
       await this.#taken(stream);
       if (this.#left <= 0) this.#leave(stream);
       return delivery;

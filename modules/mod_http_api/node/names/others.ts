@@ -9,7 +9,7 @@ import type { PeerId } from "../peer_id.ts";
 import type { Pubsub } from "../pubsub/pubsub.ts";
 import { routerOf } from "../pubsub/router.ts";
 import { notFoundText } from "../routing/events.ts";
-import { merge } from "../routing/merge.ts";
+import { merge } from "../async/merge.ts";
 import type { Routing } from "../routing/routing.ts";
 import { fetchOf } from "./fetching.ts";
 import { FollowedNames, type FollowedParts, type Verdict } from "./followed.ts";

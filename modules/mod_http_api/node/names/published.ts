@@ -1,4 +1,5 @@
 /** The records that this node published last, on the disk. */
+import { Turns } from "../async/turns.ts";
 import type { MetadataStore } from "../metadata/store.ts";
 import { publishedKey } from "../name_records/keys.ts";
 import { decodeRecord, type NameRecord } from "../name_records/record.ts";
@@ -12,8 +13,7 @@ export interface Kept {
 
 export class Published {
   readonly #metadata: MetadataStore;
-  /** By name: ends when the last change that was asked for has ended. */
-  readonly #turns = new Map<string, Promise<unknown>>();
+  readonly #turns = new Turns();
 
   constructor(metadata: MetadataStore) {
     this.#metadata = metadata;
@@ -30,22 +30,17 @@ export class Published {
     }
   }
 
-  /** Puts what `make` makes in the place of the last record, one after the other for each name; it is on the disk then. */
-  change(id: PeerId, make: (last: Kept | undefined) => Promise<Uint8Array>): Promise<Uint8Array> {
+  /**
+   * Puts what `make` makes in the place of the last record, one after the other for each name; it is on the disk then.
+   * `make` asks nobody else: others may be waiting. With `signal` who waits for its turn leaves.
+   */
+  change(id: PeerId, make: (last: Kept | undefined) => Promise<Uint8Array>, signal?: AbortSignal): Promise<Uint8Array> {
     const key = publishedKey(id);
-    const run = async () => {
+    const work = async () => {
       const bytes = await make(await this.get(id));
       await this.#metadata.transaction((writer) => writer.put(key, bytes));
       return bytes;
     };
-    const before = this.#turns.get(key) ?? Promise.resolve();
-    const done = before.then(run);
-    const turn = done
-      .catch(() => undefined)
-      .finally(() => {
-        if (this.#turns.get(key) === turn) this.#turns.delete(key);
-      });
-    this.#turns.set(key, turn);
-    return done;
+    return this.#turns.run(key, work, signal);
   }
 }

@@ -2,12 +2,14 @@
 import { circuitRelayTransport } from "@libp2p/circuit-relay-v2";
 import type { ConnectionEncrypter, StreamMuxerFactory, Transport } from "@libp2p/interface";
 import { noise } from "@libp2p/noise";
-import { tcp } from "@libp2p/tcp";
+import { type TCPSocketOptions, tcp } from "@libp2p/tcp";
 import { tls } from "@libp2p/tls";
 import { webSockets } from "@libp2p/websockets";
 import { yamux } from "@libp2p/yamux";
 import { NodeError } from "../errors.ts";
 import type { ConfigFile } from "../repo/config.ts";
+import { gathered } from "./gathered.ts";
+import { noiseCipher } from "./noise_cipher.ts";
 import { oldMultiplexer } from "./old_multiplexer.ts";
 
 type Config = Pick<ConfigFile, "value">;
@@ -16,9 +18,16 @@ export type TransportComponents = Parameters<ReturnType<typeof circuitRelayTrans
   Parameters<ReturnType<typeof webSockets>>[0];
 type MakeTransport = (components: TransportComponents) => Transport;
 
+/**
+ * Bytes that a socket takes before whoever sends is to wait. With Node's own bound each frame is waited for, which makes
+ * the speed of a connection one of how soon processes take their turns.
+ */
+const sockets: TCPSocketOptions & { readonly highWaterMark: number } = { highWaterMark: 512 * 1024 };
+
 export function transportsOf(config: Config, relayed: boolean, quic: MakeTransport | undefined): MakeTransport[] {
   const transports: MakeTransport[] = [];
-  if (config.value("Swarm.Transports.Network.TCP") !== false) transports.push(tcp());
+  if (config.value("Swarm.Transports.Network.TCP") !== false)
+    transports.push(tcp({ dialOpts: sockets, listenOpts: sockets }));
   if (config.value("Swarm.Transports.Network.Websocket") !== false) transports.push(webSockets());
   if (quic !== undefined) transports.push(quic);
   if (relayed) transports.push(circuitRelayTransport());
@@ -75,10 +84,10 @@ type MakeEncrypter = (components: Parameters<ReturnType<typeof noise>>[0]) => Co
 
 export function encryptersOf(config: Config): MakeEncrypter[] {
   return chosen<MakeEncrypter>([
-    { priority: config.value("Swarm.Transports.Security.Noise"), usual: 100, make: noise() },
+    { priority: config.value("Swarm.Transports.Security.Noise"), usual: 100, make: noise({ crypto: noiseCipher }) },
     // Nodes of version 0.9 turn down certificates of the library's TLS: an extension that they do not know is critical.
     { priority: config.value("Swarm.Transports.Security.TLS"), usual: 300, make: tls() },
-  ]);
+  ]).map((make) => (components) => gathered(make(components)));
 }
 
 export function muxersOf(config: Config): (() => StreamMuxerFactory)[] {

@@ -84,7 +84,7 @@ export class Pins {
     const unguard = this.guard(() => [cid]);
     const fetch = async () => {
       if (mode === "recursive") await this.#fetch(cid, options);
-      else await nodeReader(this.#blocks, options, true)(cid);
+      else await nodeReader(this.#blocks, options)(cid);
     };
     const finish = () => this.#metadata.transaction(change);
     await this.#lock.undisturbed(fetch, finish, options.signal).finally(unguard);
@@ -117,7 +117,7 @@ export class Pins {
   /** All blocks below are on this machine afterwards; raw leaves that are here are not read. */
   async #fetch(cid: CID, options: FetchOptions): Promise<void> {
     const { signal, progress } = options;
-    const read = nodeReader(this.#blocks, options, true);
+    const read = nodeReader(this.#blocks, options);
     let blocks = 0;
     for await (const block of walk(cid, { read, signal, skipLeaves: true })) {
       if (block.bytes === undefined && !(await this.#blocks.has(block.cid))) await read(block.cid);

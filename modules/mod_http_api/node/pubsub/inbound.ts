@@ -1,7 +1,7 @@
 /** What peers say, read RPC by RPC in their order, and no faster than it is dealt with. */
 import type { Connection, PeerId, Stream } from "@libp2p/interface";
 import { Buffers } from "../blocks/buffers.ts";
-import { FrameReader } from "../exchange/frames.ts";
+import { FrameReader } from "../wire/frames.ts";
 import { Pace } from "./pace.ts";
 import type { Router } from "./router.ts";
 import { longestRpc } from "./wire.ts";

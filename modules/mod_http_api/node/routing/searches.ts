@@ -11,7 +11,7 @@ import {
   type RoutingEvent,
   type RoutingEvents,
 } from "./events.ts";
-import { merge } from "./merge.ts";
+import { merge } from "../async/merge.ts";
 import type { Table } from "./table.ts";
 import { compare, validate } from "./validators.ts";
 

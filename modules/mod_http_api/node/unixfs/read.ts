@@ -17,14 +17,19 @@ export interface ReadFileOptions extends ReadRange {
   readonly buffers?: Buffers | undefined;
 }
 
-const readahead = 8;
-/** So many are asked for together at least: what stands together in the store is read in one go. */
-const together = 4;
+/**
+ * Blocks that are asked for before their turn: eight, and more of small ones as long as these are not many bytes, since
+ * each asking of another node takes its time.
+ */
+const ahead = { blocks: 8, bytes: 2 * 1024 * 1024, most: 256 };
+/** More are asked for when half of them are there: what stands together in the store is read in one go. */
+const half = 2;
 
-/** A subtree whose bytes lie from `start` on; of it those before `end` of the range are wanted. */
+/** A subtree with so many bytes of the file, from `start` on. */
 interface Part {
   readonly cid: CID;
   readonly start: number;
+  readonly size: number;
 }
 
 /** The parts below a node that overlap the range, in order. */
@@ -34,7 +39,7 @@ function partsOf({ links, unixfs }: TreeNode, start: number, from: number, to: n
   for (const [index, { cid }] of links.entries()) {
     const size = unixfs.blocksizes?.[index];
     if (size === undefined) throw new NodeError("incorrectly formatted unixfs: a link without its size");
-    if (at < to && at + size > from) parts.push({ cid, start: at });
+    if (at < to && at + size > from) parts.push({ cid, start: at, size });
     at += size;
   }
   return parts;
@@ -54,6 +59,8 @@ export async function* readFile(
   const from = offset;
   const to = Math.min(offset + length, fileSize(root));
   const asked = new Map<Part, Promise<Uint8Array>>();
+  /** Of the parts that come next, one after the other: how many have been asked for, and their bytes. */
+  const next = { blocks: 0, bytes: 0 };
   const stack: Part[] = [];
 
   function* enter(node: TreeNode, start: number): Generator<Uint8Array, void, undefined> {
@@ -67,16 +74,24 @@ export async function* readFile(
     const parts = partsOf(node, start, from, to);
     // Not as arguments: there may be more of them than a call can have.
     for (let at = parts.length - 1; at >= 0; at -= 1) stack.push(parts[at] as Part);
+    if (parts.length > 0) Object.assign(next, { blocks: 0, bytes: 0 });
   }
 
+  /** Whether so many and so much are as much as may be asked for, or a part of that. */
+  const isEnough = (blocks: number, bytes: number, part = 1) =>
+    blocks >= ahead.blocks / part && (bytes >= ahead.bytes / part || blocks >= ahead.most / part);
+
   function askAhead(): void {
-    if (asked.size > readahead - together) return;
-    for (let at = stack.length - 1; at >= 0 && stack.length - at <= readahead; at -= 1) {
-      const next = stack[at] as Part;
-      if (asked.has(next)) continue;
-      const ahead = read(next.cid);
-      ahead.catch(() => {});
-      asked.set(next, ahead);
+    if (isEnough(next.blocks, next.bytes, half)) return;
+    Object.assign(next, { blocks: 0, bytes: 0 });
+    for (let at = stack.length - 1; at >= 0 && !isEnough(next.blocks, next.bytes); at -= 1) {
+      const part = stack[at] as Part;
+      next.blocks += 1;
+      next.bytes += part.size;
+      if (asked.has(part)) continue;
+      const coming = read(part.cid);
+      coming.catch(() => {});
+      asked.set(part, coming);
     }
   }
 
@@ -85,7 +100,10 @@ export async function* readFile(
   try {
     for (let part = stack.pop(); part !== undefined; part = stack.pop()) {
       const asking = asked.get(part) ?? read(part.cid);
-      asked.delete(part);
+      if (asked.delete(part)) {
+        next.blocks -= 1;
+        next.bytes -= part.size;
+      }
       askAhead();
       const node = treeNode(part.cid, await asking);
       if (node === undefined || (node.unixfs.type !== "File" && node.unixfs.type !== "Raw")) {
@@ -95,7 +113,7 @@ export async function* readFile(
     }
   } finally {
     if (buffers !== undefined) {
-      for (const ahead of asked.values()) ahead.then((bytes) => buffers.release(bytes)).catch(() => {});
+      for (const coming of asked.values()) coming.then((bytes) => buffers.release(bytes)).catch(() => {});
     }
   }
 }

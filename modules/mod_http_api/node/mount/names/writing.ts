@@ -14,7 +14,8 @@ export class Writing {
   #waiting = 0;
   #over = false;
   #wake: (() => void) | undefined;
-  #drained: (() => void) | undefined;
+  /** Who waits for room: the kernel writes several parts at once. */
+  #waiters: (() => void)[] = [];
   readonly #done: Promise<void>;
 
   readonly #buffers: Buffers;
@@ -28,7 +29,7 @@ export class Writing {
     this.#buffers = buffers;
     this.#done = write(this.#content()).finally(() => {
       this.#over = true;
-      this.#drained?.();
+      this.#drain();
     });
     this.#done.catch(() => undefined);
   }
@@ -42,7 +43,7 @@ export class Writing {
     this.#wake?.();
     while (this.#waiting > mostWaiting && !this.#over) {
       await new Promise<void>((resolve) => {
-        this.#drained = resolve;
+        this.#waiters.push(resolve);
       });
     }
     if (this.#over) await this.#done;
@@ -55,6 +56,10 @@ export class Writing {
     return this.#done;
   }
 
+  #drain(): void {
+    for (const wake of this.#waiters.splice(0)) wake();
+  }
+
   async *#content(): AsyncGenerator<Uint8Array, void, undefined> {
     for (;;) {
       const piece = this.#pieces.shift();
@@ -62,7 +67,7 @@ export class Writing {
         yield piece;
         this.#buffers.release(piece);
         this.#waiting -= piece.length;
-        this.#drained?.();
+        this.#drain();
       } else if (this.#over) return;
       else
         await new Promise<void>((resolve) => {

@@ -177,6 +177,69 @@ test("a million wants are cut, told so and counted, in bounded memory", async (t
   await stillServes(t, node);
 });
 
+test("wants that are said again and again are looked for a few at a time, and answered", async (t) => {
+  const [node, bad] = await Promise.all([peer(t), puppet(t)]);
+  const wanted = someBlocks(2048, 10);
+  const [here] = wanted as [SomeBlock];
+  await node.blocks.put([here]);
+  const { store } = node.blocks;
+  const { size } = store;
+  const gate = Promise.withResolvers<void>();
+  let open = 0;
+  let most = 0;
+  t.mock.method(store, "size", async (cid: SomeBlock["cid"]) => {
+    open += 1;
+    most = Math.max(most, open);
+    await gate.promise;
+    open -= 1;
+    return size(cid);
+  });
+  await bad.join(node);
+  const entries = Array.from({ length: 16_384 }, (_, at) => wantOf(wanted[at % wanted.length] as SomeBlock));
+  for (let round = 0; round < 10; round += 1) await bad.say({ entries });
+  await until(() => node.exchange.stat().messagesReceived === 10, "all have come");
+  assert.equal(node.exchange.wantlist(bad.id).length, wanted.length);
+  assert.ok(most > 0 && most <= 512, `${most} at a time`);
+  gate.resolve();
+  await bad.parcel(here.bytes);
+  const missing = () => new Set(bad.heard.flatMap(({ presences }) => presences.map(({ cid }) => `${cid}`))).size;
+  await until(() => missing() === wanted.length - 1, "all others are answered");
+  assert.ok(most <= 512, `${most} at a time`);
+});
+
+test("a question becomes a want for the block, even when there is no room for more", async (t) => {
+  const [node, other] = await Promise.all([peer(t, { mostOrders: 1 }), puppet(t)]);
+  await other.join(node);
+  const [wanted, further] = someBlocks(2, 2000) as [SomeBlock, SomeBlock];
+  await other.say({ entries: [wantOf(wanted, { have: true })] });
+  assert.equal(await other.presence(wanted.cid), false);
+  await other.say({ entries: [wantOf(further), wantOf(wanted)] });
+  await until(() => node.exchange.stat().wantsRefused === 1, "the one beyond is refused");
+  await node.blocks.put([wanted]);
+  await other.parcel(wanted.bytes);
+});
+
+test("a block that comes while it is looked for is sent", async (t) => {
+  const [node, other] = await Promise.all([peer(t), puppet(t)]);
+  const [block] = someBlocks(1, 2000) as [SomeBlock];
+  const { store } = node.blocks;
+  const { size } = store;
+  const asked = Promise.withResolvers<void>();
+  const gate = Promise.withResolvers<void>();
+  t.mock.method(store, "size", async (cid: SomeBlock["cid"]) => {
+    const found = await size(cid);
+    asked.resolve();
+    await gate.promise;
+    return found;
+  });
+  await other.join(node);
+  await other.say({ entries: [wantOf(block)] });
+  await asked.promise;
+  await node.blocks.put([block]);
+  gate.resolve();
+  await other.parcel(block.bytes);
+});
+
 test("peers that want much and never read hold only their share, and are given up", async (t) => {
   const node = await peer(t, { budgetBytes: 4 * 1024 * 1024, patience: 2000 });
   const blocks = someBlocks(40, 500_000);

@@ -16,7 +16,7 @@ import { Buffers } from "../../../../../modules/mod_http_api/node/blocks/buffers
 import { memoryBlocks } from "../../../../../modules/mod_http_api/node/blocks/memory.ts";
 import type { Block } from "../../../../../modules/mod_http_api/node/blocks/store.ts";
 import { Bitswap, type BitswapOptions } from "../../../../../modules/mod_http_api/node/exchange/bitswap.ts";
-import { FrameReader } from "../../../../../modules/mod_http_api/node/exchange/frames.ts";
+import { FrameReader } from "../../../../../modules/mod_http_api/node/wire/frames.ts";
 import { prefixOf } from "../../../../../modules/mod_http_api/node/exchange/keys.ts";
 import {
   type Entry,

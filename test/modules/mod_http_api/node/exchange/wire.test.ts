@@ -3,7 +3,7 @@ import { randomBytes } from "node:crypto";
 import { suite, test } from "node:test";
 import { Buffers } from "../../../../../modules/mod_http_api/node/blocks/buffers.ts";
 import { parseCid } from "../../../../../modules/mod_http_api/node/cid/text.ts";
-import { FrameReader } from "../../../../../modules/mod_http_api/node/exchange/frames.ts";
+import { FrameReader } from "../../../../../modules/mod_http_api/node/wire/frames.ts";
 import {
   cidOfParcel,
   keyOf,

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { merge } from "../../../../../modules/mod_http_api/node/routing/merge.ts";
+import { merge } from "../../../../../modules/mod_http_api/node/async/merge.ts";
 
 async function* of<T>(...items: T[]) {
   yield* items;

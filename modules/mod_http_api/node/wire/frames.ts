@@ -1,15 +1,20 @@
 /** A stream of chunks, cut into messages: each comes behind its length as a varint. */
-import type { Buffers } from "../blocks/buffers.ts";
 import { NodeError } from "../errors.ts";
 
 type Chunk = Uint8Array | Iterable<Uint8Array>;
+
+/** Where messages get their memory. */
+export interface Room {
+  /** So many bytes, with anything in them. */
+  take(length: number): Uint8Array;
+}
 
 /** Bytes that a length may take. */
 const longestLength = 4;
 
 export class FrameReader {
   readonly #longest: number;
-  readonly #buffers: Buffers;
+  readonly #buffers: Room;
   #length = 0;
   #scale = 1;
   #digits = 0;
@@ -19,7 +24,7 @@ export class FrameReader {
   #whole: Uint8Array | undefined;
 
   /** `longest`: bytes of a message at most. `buffers`: for messages that come in several chunks. */
-  constructor(longest: number, buffers: Buffers) {
+  constructor(longest: number, buffers: Room) {
     this.#longest = longest;
     this.#buffers = buffers;
   }
