@@ -92,6 +92,7 @@ function section({ path, command }: Documented): string {
   const parts = [
     `## ${path}`,
     `${prose(command.help)}${marks(command)}${command.readOnly === true ? " The read-only port has it, too." : ""}`,
+    ...(command.needs === undefined ? [] : [switchOf(command.needs)]),
     `\`\`\`sh\n${curlLine(path, command)}\n${programLine(path, command)}\n\`\`\``,
     ...(declared.length > 0 ? [argumentTable(declared)] : []),
     ...(shown ? [optionTable(options)] : []),
@@ -101,22 +102,30 @@ function section({ path, command }: Documented): string {
   return parts.join("\n\n");
 }
 
+const switchOf = (key: string) =>
+  `Needs ${code(key)} of [the node's configuration](../node-config.md): ${code(`modhost rpc config --bool ${key} true`)}.`;
+
 /** A call with what must be given. */
-function curlLine(path: string, { arguments: declared, file, returns }: Command): string {
-  const given = declared.filter(({ required }) => required === true).map(({ name }) => `arg=<${name}>`);
+function curlLine(path: string, { arguments: declared, file, returns, example = {} }: Command): string {
+  const required = declared.filter(({ required }) => required === true).map(({ name }) => `arg=<${name}>`);
+  const given = [...required, ...Object.entries(example).map(([name, value]) => `${name}=${value}`)];
   const upload =
     file === undefined ? "" : ` -F file=@${file.many === true ? "FILE" : file.name.replaceAll(" ", "-").toUpperCase()}`;
   const output = returns.form === "bytes" ? " -o OUTPUT" : "";
   return `curl -X POST${upload}${output} "http://127.0.0.1:5280/api/v0/${path}${given.length === 0 ? "" : `?${given.join("&")}`}"`;
 }
 
-function programLine(path: string, { arguments: declared, file }: Command): string {
+function programLine(path: string, { arguments: declared, file, example = {} }: Command): string {
   const words = [...declared, ...(file === undefined ? [] : [{ ...file, variadic: file.many }])];
   const shown = words.map(({ name, required, variadic }) => {
     const word = `${name.toUpperCase().replaceAll(/\W/g, "-")}${variadic === true ? "..." : ""}`;
-    return required === true ? word : `[${word}]`;
+    return required === true || `<${name}>` === example.arg ? word : `[${word}]`;
   });
-  return ["modhost rpc", ...path.split("/"), ...shown].join(" ");
+  const options = Object.entries(example).filter(([name]) => name !== "arg");
+  const flags = options.map(([name, value]) =>
+    value === "true" ? `--${name}` : `--${name} ${value.replaceAll(/[<>]/g, "").toUpperCase()}`,
+  );
+  return ["modhost rpc", ...path.split("/"), ...flags, ...shown].join(" ");
 }
 
 function argumentTable(declared: readonly Argument[]): string {

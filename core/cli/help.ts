@@ -26,7 +26,7 @@ export function commandHelp(
 ): string {
   const { name, help, verbatim, commands = [], options } = command;
   const shown = verbatim === true ? { ...options } : { ...options, ...globals };
-  const note = verbatim === true ? ["", `Options of modhost itself, such as --config, stand before ${name}.`] : [];
+  const note = verbatim === true ? ["", `Options of modhost itself stand before ${name}.`] : [];
   return [
     `Usage: ${program} ${usageOf(command)} [OPTIONS]`,
     "",

@@ -1,13 +1,20 @@
+import { resolve } from "node:path";
 import { nearest } from "../config/index.ts";
 import { type Command, type CommandContext, UsageError } from "./command.ts";
 import { editConfig } from "./rpc/edit.ts";
 import { commandHelp, groupHelp } from "./rpc/help.ts";
 import { add, convertCids, type Presenter, print, removeBlocks } from "./rpc/outcome.ts";
-import { findCommand, parseCall, takeOwn } from "./rpc/parse.ts";
+import { callOptions, commandFirst, findCommand, parseCall, takeOwn } from "./rpc/parse.ts";
 import { exportKey, get } from "./rpc/saved.ts";
 import { findServer, type Server } from "./rpc/server.ts";
 import { Session } from "./rpc/session.ts";
 import { type RpcCommand, readSurface } from "./rpc/surface.ts";
+import { takeOptions } from "./words.ts";
+
+const { api, token, encoding, timeout } = callOptions;
+const configOption = {
+  config: { type: "string", short: "c", value: "FILE", help: "Read this config file, which tells the repo" },
+} as const;
 
 export const rpc: Command = {
   name: "rpc",
@@ -16,35 +23,53 @@ export const rpc: Command = {
   verbatim: true,
   options: {
     api: {
-      type: "string",
-      value: "ADDRESS",
-      help: "The server, a URL or a multiaddress; default: what the file `api` of the repo says",
+      ...api,
+      help: "The server: a URL, HOST:PORT or a multiaddress; default: that of the repo, which it tells in its file `api`",
     },
-    token: { type: "string", value: "TOKEN", help: "A token of its option api_tokens; @FILE reads it from a file" },
-    encoding: { type: "string", value: "FORM", help: "Form of the outcome: text, json (a value a line) or xml" },
+    token,
+    encoding,
+    timeout,
+    ...configOption,
   },
-  run: (context) => callRpc(context, context.args),
+  run(context) {
+    const { values, rest } = takeOptions(context.args, configOption);
+    const { config } = values;
+    const configPath = typeof config === "string" ? resolve(context.cwd, config) : context.configPath;
+    if (config === true) throw new UsageError("--config needs a value");
+    return callRpc({ ...context, configPath }, rest);
+  },
 };
 
+export interface RpcOptions {
+  /** Default: that of `--api` or of the repo. */
+  readonly server?: Server;
+  /** What the names of commands are typed behind. Default "modhost rpc". */
+  readonly program?: string;
+}
+
 /**
- * Calls a command of a server's node, as the words say it; without a server, that of `--api` or of the repo. Gives the
- * exit code.
+ * Calls a command of a server's node, as the words say it, and gives the exit code.
  *
  * @throws UsageError for words that no command takes, Error with the reason of a failure
  */
-export async function callRpc(context: CommandContext, words: readonly string[], server?: Server): Promise<number> {
-  const { api, token, help, rest } = takeOwn(words);
+export async function callRpc(
+  context: CommandContext,
+  words: readonly string[],
+  { server, program = "modhost rpc" }: RpcOptions = {},
+): Promise<number> {
+  const { api, token, help, rest: given } = takeOwn(words);
+  const rest = commandFirst(given);
   const found = server ?? (await findServer(context, api, token));
   const commands = await readSurface(found);
   const session = new Session(found, context);
   const { command, group, rest: behind } = findCommand(commands, rest);
   if (command === undefined) {
-    if (rest.length > 0 && (group === "" || group !== rest.join("/"))) throw unknown(commands, rest);
-    await session.write(`${groupHelp(commands, group)}\n`);
+    if (rest.length > 0 && (group === "" || group !== rest.join("/"))) throw unknown(commands, rest, group, found);
+    await session.write(`${groupHelp(commands, group, program)}\n`);
     return 0;
   }
   if (help) {
-    await session.write(`${commandHelp(command, commands)}\n`);
+    await session.write(`${commandHelp(command, commands, program)}\n`);
     return 0;
   }
   const present = presenters(commands)[command.path] ?? print;
@@ -62,12 +87,23 @@ const presenters = (commands: ReadonlyMap<string, RpcCommand>): Readonly<Record<
   "config/edit": editConfig(commands),
 });
 
-function unknown(commands: ReadonlyMap<string, RpcCommand>, words: readonly string[]): UsageError {
-  const options = words.findIndex((word) => word.startsWith("-"));
-  const path = words.slice(0, options < 0 ? words.length : options).join("/");
+/** `group`: what of the words is one; no more than one word behind it can be the name of a command. */
+function unknown(
+  commands: ReadonlyMap<string, RpcCommand>,
+  words: readonly string[],
+  group: string,
+  { connect }: Server,
+): UsageError {
+  const groups = group === "" ? [] : group.split("/");
+  const name = words[groups.length];
+  if (name === undefined || name.startsWith("-")) {
+    return new UsageError(`No command is named${groups.length === 0 ? "" : ` behind ${groups.join(" ")}`}`);
+  }
+  const path = [...groups, name].join("/");
   const near = nearest(path, [...commands.keys()]);
   const hint = near === undefined ? "" : `: did you mean ${near.replaceAll("/", " ")}?`;
-  return new UsageError(`The server has no command ${path.replaceAll("/", " ")}${hint}`);
+  const who = connect === undefined ? "The server has" : "There is";
+  return new UsageError(`${who} no command ${path.replaceAll("/", " ")}${hint}`);
 }
 
 /** A reader that has seen enough (`| head`) is no failure to tell of. */

@@ -28,9 +28,25 @@ export interface OptionWords {
 export function findOptions(words: readonly string[], options: Options): OptionWords[] {
   return tokensOf(words, options).flatMap((token) => {
     if (token.kind !== "option" || options[token.name] === undefined) return [];
-    const { name, value, index, inlineValue } = token;
+    const { name, rawName, index, inlineValue } = token;
+    // Letters of an option that is not known may look like one of these: `-f=%c`.
+    const word = words[index] ?? "";
+    if (!(token.value === undefined ? word === rawName || word.startsWith("--") : word.startsWith(rawName))) return [];
+    const value = rawName.length === 2 && inlineValue === true ? token.value?.replace(/^=/, "") : token.value;
     return [{ name, value, index, count: value === undefined || inlineValue === true ? 1 : 2 }];
   });
+}
+
+/** Values of these options (true for a flag) and the words that are left. */
+export function takeOptions(words: readonly string[], options: Options) {
+  const found = findOptions(words, options);
+  const values: Record<string, string | boolean> = {};
+  const taken = new Set<number>();
+  for (const { name, value, index, count } of found) {
+    values[name] = value ?? true;
+    for (let at = index; at < index + count; at++) taken.add(at);
+  }
+  return { values, rest: words.filter((_, at) => !taken.has(at)) };
 }
 
 function tokensOf(words: readonly string[], options: Options) {

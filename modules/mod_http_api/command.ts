@@ -23,6 +23,7 @@ import type { CommandLog } from "./command_log.ts";
 import type { FileTree } from "./files.ts";
 import { goJson } from "./node/go/text.ts";
 import type { Node } from "./node/index.ts";
+import type { ConfigPath } from "./node/repo/schema.ts";
 import type { Operator } from "./operator.ts";
 import type { Shape, ValueOf } from "./shape.ts";
 import type { Table } from "./table.ts";
@@ -231,7 +232,15 @@ interface Traits {
   readonly deprecated?: boolean;
   /** A stream whose headers go out before its first value. */
   readonly eager?: boolean;
+  /** Switch of the configuration without which it fails. */
+  readonly needs?: `Experimental.${string}` & ConfigPath;
+  /** What must be given in the query for an example to succeed, beside required arguments; `arg` is one of those. */
+  readonly example?: Readonly<Record<string, string>>;
 }
+
+/** What the command does, and what has to be switched on for it. */
+export const summaryOf = ({ help, needs }: Traits): string =>
+  needs === undefined ? help : `${help} Needs ${needs} of the node's configuration.`;
 
 type CallOf<A extends readonly Argument[], O extends Options> = Call<ArgumentValues<A>, OptionValues<O>>;
 

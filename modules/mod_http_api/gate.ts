@@ -164,8 +164,13 @@ function methodAllowed({ request, methods, cors }: Visit): ResponseFields | unde
   return plain(405, "405 - Method Not Allowed", headers);
 }
 
+/** What the reference's bare refusal leaves out; said where there are tokens, which it does not know. */
+const strangers =
+  ": pages of other origins are let in by API.HTTPHeaders.Access-Control-Allow-Origin of the node's configuration, " +
+  "whatever token they have";
+
 /** Pages of strangers are refused, whether they say whose they are or only that a browser sends them. */
-function browserAllowed({ request, cors }: Visit): ResponseFields | undefined {
+function browserAllowed({ request, settings, cors }: Visit): ResponseFields | undefined {
   const { origin = "", referer = "", user_agent: agent = "", sec_fetch_site: site } = request.headers;
   const isPost = request.method === "POST";
   const isStranger =
@@ -173,7 +178,8 @@ function browserAllowed({ request, cors }: Visit): ResponseFields | undefined {
     (referer !== "" && !cors.lists(originOf(referer))) ||
     (isPost && origin === "" && referer === "" && agent.startsWith("Mozilla") && !agent.includes("Electron")) ||
     (site?.toLowerCase() === "cross-site" && origin === "");
-  return isStranger ? plain(403, "403 - Forbidden", cors.headers()) : undefined;
+  const why = settings.tokens.length > 0 ? strangers : "";
+  return isStranger ? plain(403, `403 - Forbidden${why}`, cors.headers()) : undefined;
 }
 
 function originOf(url: string): string {

@@ -1,5 +1,5 @@
 /** The OpenAPI 3.1 document of the table. */
-import type { Argument, Command, Option } from "./command.ts";
+import { type Argument, type Command, type Option, summaryOf } from "./command.ts";
 import type { Fields, Scalar, Shape } from "./shape.ts";
 import { globalOptionNames, type NamedOption, type Table } from "./table.ts";
 import { apiVersion } from "./version.ts";
@@ -98,7 +98,7 @@ function operation(table: Table, path: string, command: Command): Json {
   const reference = (response: string) => ({ $ref: `#/components/responses/${response}` });
   return {
     operationId: path.replaceAll(/[/-](.)/g, (_, letter: string) => letter.toUpperCase()),
-    summary: command.help,
+    summary: summaryOf(command),
     tags: [path.split("/", 1)[0]],
     ...(command.deprecated === true ? { deprecated: true } : {}),
     parameters: [

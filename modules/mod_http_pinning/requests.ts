@@ -1,6 +1,6 @@
 /**
  * What was asked for, kept in the metadata of the node: `requests/<user>/<id>`, where ids of the newest come first;
- * `cids/<cid>/<key>` tells which of them are for one CID, and `ours/<cid>` that the pin was made for them, not by others.
+ * `cids/<cid>/<key>` tells which of them are for one CID.
  */
 import { randomBytes } from "node:crypto";
 import type { MetadataStore, MetadataWriter } from "modhost/node";
@@ -132,25 +132,18 @@ export class Requests {
     });
   }
 
-  /** Before the pin is made: from now on it is one that goes with the last request for it. */
-  async own(cid: string): Promise<void> {
-    await this.#store.transaction((writer) => writer.put(`ours/${cid}`, new Uint8Array()));
-  }
-
-  /** Whether the pin is there for this request alone. */
+  /** Whether no other request is for the same CID. */
   async isLast({ key, wish: { cid } }: PinRequest): Promise<boolean> {
-    if (!(await this.#store.has(`ours/${cid}`))) return false;
     const prefix = `cids/${cid}/`;
     for await (const [found] of this.#store.range({ prefix, limit: 2 })) if (found !== prefix + key) return false;
     return true;
   }
 
-  /** Nothing is left of it; `unpinned`: nor of the pin. */
-  async forget({ key, wish: { cid } }: PinRequest, unpinned: boolean): Promise<void> {
+  /** Nothing is left of it. */
+  async forget({ key, wish: { cid } }: PinRequest): Promise<void> {
     await this.#store.transaction((writer) => {
       writer.delete(folder + key);
       writer.delete(`cids/${cid}/${key}`);
-      if (unpinned) writer.delete(`ours/${cid}`);
     });
   }
 }

@@ -13,6 +13,9 @@ export interface WorkParts {
   readonly patience: number;
 }
 
+/** The pins that are made here are there for requests, and go with them. */
+const owner = "mod_http_pinning";
+
 interface Task {
   readonly leave: AbortController;
   readonly ended: Promise<void>;
@@ -115,16 +118,12 @@ export class Work {
     const late = new AbortController();
     const timer = setTimeout(() => late.abort(), patience).unref();
     const signal = AbortSignal.any([left, late.signal]);
-    const isPinned = async () => (await node.pins.mode(cid)) === "recursive";
     try {
-      await this.#step(async () => {
-        if (!(await isPinned())) await requests.own(wish.cid);
-      });
       for (;;) {
-        await node.pins.add(cid, "recursive", { signal, progress: () => timer.refresh() });
+        await node.pins.add(cid, "recursive", { owner, signal, progress: () => timer.refresh() });
         // The last request for a pin that was there may have left meanwhile, and the pin with it.
         const isDone = await this.#step(async () => {
-          if (!(await isPinned())) return requests.own(wish.cid).then(() => false);
+          if ((await node.pins.mode(cid)) !== "recursive") return false;
           await requests.change(key, { status: "pinned" });
           return true;
         });
@@ -175,9 +174,8 @@ export class Work {
     if (next !== undefined && isOpen(next)) return;
     const cid = parseCid(wish.cid);
     await this.#step(async () => {
-      const isLast = await requests.isLast(request);
-      if (isLast && (await node.pins.mode(cid)) === "recursive") await node.pins.remove(cid, true);
-      await requests.forget(request, isLast);
+      if (await requests.isLast(request)) await node.pins.release(cid, owner);
+      await requests.forget(request);
     });
     await this.#settled(key);
   }

@@ -1,21 +1,22 @@
 /** Help of the commands of a server, from what it tells of them. */
 import { columns } from "../output.ts";
+import { callOptions } from "./parse.ts";
 import type { RpcCommand, RpcOption } from "./surface.ts";
 
-/** The commands below a group; "" for all. */
-export function groupHelp(commands: ReadonlyMap<string, RpcCommand>, group: string): string {
+/** The commands below a group, "" for all; `program` is what their names are typed behind. */
+export function groupHelp(commands: ReadonlyMap<string, RpcCommand>, group: string, program: string): string {
   const inside = [...commands.values()].filter(({ path }) => group === "" || path.startsWith(`${group}/`));
   const rows = inside.map((command) => [command.path.replaceAll("/", " "), command.help]);
   return [
-    `Usage: modhost rpc ${group === "" ? "COMMAND" : `${group.replaceAll("/", " ")} COMMAND`} [ARGUMENTS] [OPTIONS]`,
+    `Usage: ${program} ${group === "" ? "COMMAND" : `${group.replaceAll("/", " ")} COMMAND`} [ARGUMENTS] [OPTIONS]`,
     "",
     columns(rows, "  "),
     "",
-    "modhost rpc COMMAND --help tells more about a command.",
+    `${program} COMMAND --help tells more about a command.`,
   ].join("\n");
 }
 
-export function commandHelp(command: RpcCommand, commands: ReadonlyMap<string, RpcCommand>): string {
+export function commandHelp(command: RpcCommand, commands: ReadonlyMap<string, RpcCommand>, program: string): string {
   const { path, help, deprecated, arguments: declared, file, options } = command;
   const words = [...declared, ...(file === undefined ? [] : [{ ...file, variadic: file.many }])];
   const usage = words.map(({ name, required, variadic }) => {
@@ -27,7 +28,7 @@ export function commandHelp(command: RpcCommand, commands: ReadonlyMap<string, R
   const section = (title: string, rows: readonly (readonly string[])[]) =>
     rows.length === 0 ? [] : ["", `${title}:`, columns(rows, "  ")];
   return [
-    `Usage: ${["modhost rpc", path.replaceAll("/", " "), ...usage, "[OPTIONS]"].join(" ")}`,
+    `Usage: ${[program, path.replaceAll("/", " "), ...usage, "[OPTIONS]"].join(" ")}`,
     "",
     `${help}${deprecated ? " Deprecated." : ""}`,
     ...section(
@@ -44,8 +45,8 @@ export function commandHelp(command: RpcCommand, commands: ReadonlyMap<string, R
 }
 
 const ownRows = [
-  ["--api ADDRESS", "The server: a URL or a multiaddress; default: what the repo's file `api` says"],
-  ["--token TOKEN", "A token of the server's option api_tokens; @FILE reads it from a file"],
+  ["--api ADDRESS", "The server: a URL, HOST:PORT or a multiaddress; default: what the repo's file `api` says"],
+  ["--token TOKEN", callOptions.token.help],
 ];
 
 const isTold = ({ shared, name, help }: RpcOption) => shared && name !== "api" && !help.includes("no effect here");

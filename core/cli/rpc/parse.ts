@@ -1,7 +1,27 @@
 /** From the words of the command line to a call. */
 import { nearest } from "../../config/index.ts";
 import { UsageError } from "../command.ts";
+import { firstWord, type Options } from "../words.ts";
 import type { RpcCommand, RpcOption } from "./surface.ts";
+
+/** Options with a value that may stand before a command. */
+export const callOptions = {
+  api: { type: "string", value: "ADDRESS", help: "The server: a URL or a multiaddress" },
+  token: { type: "string", value: "TOKEN", help: "A token of its option api_tokens; @FILE reads it from a file" },
+  encoding: { type: "string", value: "FORM", help: "Form of the outcome: text, json (a value a line) or xml" },
+  enc: { type: "string", value: "FORM", help: "The same" },
+  timeout: { type: "string", value: "TIME", help: "How long it may take, such as 30s" },
+  "cid-base": { type: "string", value: "BASE", help: "Base of CIDs of version 1" },
+} as const satisfies Options;
+
+/** What stands before the command is moved behind it. */
+export function commandFirst(words: readonly string[]): readonly string[] {
+  if (words.length === 1 && words[0] === "--version") return ["version"];
+  const at = firstWord(words, callOptions) ?? words.length;
+  const behind = words.slice(at);
+  const end = behind.indexOf("--");
+  return behind.toSpliced(end < 0 ? behind.length : end, 0, ...words.slice(0, at));
+}
 
 /** Options that the command line itself acts on, whatever the command. */
 export interface OwnOptions {
@@ -81,7 +101,7 @@ export function parseCall(command: RpcCommand, words: readonly string[]): Call {
     const option = known.get(name);
     if (option !== undefined) return option;
     const dashes = (each: string) => `${each.length === 1 ? "-" : "--"}${each}`;
-    const near = name.length === 1 ? undefined : nearest(name, [...known.keys()]);
+    const near = name === "json" ? "encoding=json" : name.length === 1 ? undefined : nearest(name, [...known.keys()]);
     const hint = near === undefined ? "" : `: did you mean ${dashes(near)}?`;
     throw new UsageError(`${title} has no option ${dashes(name)}${hint}`);
   };

@@ -1,4 +1,5 @@
 /** Which server the commands are sent to. */
+import { existsSync } from "node:fs";
 import { readFile } from "node:fs/promises";
 import { connect, isIPv6, type Socket } from "node:net";
 import { join, resolve } from "node:path";
@@ -21,16 +22,15 @@ export interface Server {
 
 const standard = "/ip4/127.0.0.1/tcp/5280";
 
+type Place = Pick<CommandContext, "configPath" | "cwd" | "env" | "stderr">;
+
 /**
- * The server of `--api`; else the one whose address stands in the file `api` of the repo ($IPFS_PATH, or the folder
- * that the configuration names); else the address that a server has when nothing is configured.
- * @throws UsageError for an address that is none
+ * The server of `--api`; else the one whose address stands in the file `api` of the repo: of the config file that is
+ * named, of $IPFS_PATH, or of the configuration that is found. Where none of them tells a repo and none is in ./data,
+ * the address that a server has when nothing is configured, which the standard error tells.
+ * @throws UsageError for an address that is none, Error when no server runs on the repo
  */
-export async function findServer(
-  context: Pick<CommandContext, "configPath" | "cwd" | "env">,
-  api: string | undefined,
-  token: string | undefined,
-): Promise<Server> {
+export async function findServer(context: Place, api: string | undefined, token: string | undefined): Promise<Server> {
   const { address, source } = api === undefined ? await announced(context) : { address: api, source: "--api" };
   const server = serverOf(address, source);
   if (token === undefined) return server;
@@ -68,17 +68,28 @@ export function isAnswering({ origin, socketPath }: Server): Promise<boolean> {
   });
 }
 
-async function announced({ configPath, cwd, env }: Pick<CommandContext, "configPath" | "cwd" | "env">) {
-  return (await findApi(await repoFolder())) ?? { address: standard, source: "the default address" };
-
-  async function repoFolder(): Promise<string> {
-    if (env.IPFS_PATH !== undefined && env.IPFS_PATH !== "") return resolve(cwd, env.IPFS_PATH);
-    const config = await loadConfig({ path: configPath, cwd, env });
-    const named = config.raw("api_repo");
-    return typeof named === "string"
-      ? resolve(config.directory, named)
-      : join(String(config.value("data_path")), "repo");
+async function announced(context: Place): Promise<{ address: string; source: string }> {
+  const { repo, by } = await repoOf(context);
+  const found = await findApi(repo);
+  if (found !== undefined) return found;
+  if (by !== undefined || existsSync(repo)) {
+    const named = by ?? "where it is when nothing names one";
+    throw new Error(`No server runs on the repo ${repo} (${named}): start it, or name a server by --api`);
   }
+  context.stderr.write(`modhost: there is no repo ${repo}: this goes to the server at ${standard}\n`);
+  return { address: standard, source: "the default address" };
+}
+
+/** `by`: what names it; undefined when nothing does. */
+async function repoOf({ configPath, cwd, env }: Place): Promise<{ repo: string; by: string | undefined }> {
+  const { IPFS_PATH = "" } = env;
+  if (configPath === undefined && IPFS_PATH !== "") return { repo: resolve(cwd, IPFS_PATH), by: "by $IPFS_PATH" };
+  const config = await loadConfig({ path: configPath, cwd, env });
+  const named = config.raw("api_repo");
+  const repo =
+    typeof named === "string" ? resolve(config.directory, named) : join(String(config.value("data_path")), "repo");
+  const variable = ["MODHOST_API_REPO", "MODHOST_DATA_PATH"].find((name) => env[name] !== undefined);
+  return { repo, by: variable === undefined ? config.file && `by ${config.file}` : `by $${variable}` };
 }
 
 /** `@FILE` stands for what the file holds: what is on the command line, others can see. */
@@ -86,12 +97,13 @@ async function secretOf(token: string, cwd: string): Promise<string> {
   return token.startsWith("@") ? (await readFile(resolve(cwd, token.slice(1)), "utf8")).trim() : token;
 }
 
-/** A URL or a multiaddress. @throws UsageError */
+/** A URL, `HOST:PORT` or a multiaddress. @throws UsageError */
 export function serverOf(address: string, source: string): Server {
-  const server = address.startsWith("/") ? ofMultiaddress(address) : ofUrl(address);
+  const isPlace = /^(?:[\w.-]+|\[[\da-f:.]+\]):\d+$/i.test(address);
+  const server = address.startsWith("/") ? ofMultiaddress(address) : ofUrl(isPlace ? `http://${address}` : address);
   if (server === undefined) {
     throw new UsageError(
-      `${source} has no address of a server: ${address} is neither a URL such as http://127.0.0.1:5280 nor a multiaddress such as ${standard}`,
+      `${source} has no address of a server: ${address} is neither a URL such as http://127.0.0.1:5280, nor HOST:PORT, nor a multiaddress such as ${standard}`,
     );
   }
   return { ...server, source };

@@ -1,8 +1,15 @@
 /** `modhost node`: the node at the addresses of its own repo, on the command line of the program that it stands in for. */
 
-import { type Command, type CommandContext, commandHelp, firstWord, readWords } from "../../../core/cli/index.ts";
+import {
+  type Command,
+  type CommandContext,
+  callOptions,
+  commandHelp,
+  firstWord,
+  readWords,
+} from "../../../core/cli/index.ts";
 import { reasonOf } from "../../../core/index.ts";
-import { call, callOptions } from "./node/call.ts";
+import { call, program } from "./node/call.ts";
 import { daemon } from "./node/daemon.ts";
 import { init } from "./node/init.ts";
 import { migrate } from "./node/migrate.ts";
@@ -42,7 +49,7 @@ async function dispatch(context: CommandContext): Promise<number> {
   // Options of every command of go-ipfs are taken, though they mean nothing to these.
   const { args, values } = readWords(found, words.toSpliced(at, 1), { ...callOptions, ...sharedOptions });
   if (values.help === true) {
-    stdout.write(`${commandHelp(found, sharedOptions, "modhost node")}\n`);
+    stdout.write(`${commandHelp(found, sharedOptions, program)}\n`);
     return 0;
   }
   return found.run({ ...context, args, options: values });

@@ -31,7 +31,8 @@ export const commands = {
   bootstrap: list,
   "bootstrap/add": defineCommand({
     help: "Puts peers into the list; it is used from the next start on.",
-    arguments: peers("The peers to add, as `<multiaddr>/p2p/<peer ID>`."),
+    example: { arg: "<peer>" },
+    arguments: peers("The peers to add, as `<multiaddr>/p2p/<peer ID>`; needed without `default`."),
     options: {
       default: {
         type: "bool",

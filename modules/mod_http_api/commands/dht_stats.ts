@@ -115,6 +115,7 @@ export const routingTables = defineCommand({
 
 export const announcing = defineCommand({
   help: "Tells how announcing to the routing system goes.",
+  needs: "Experimental.AcceleratedDHTClient",
   returns: stream(
     fields("provideStats", {
       TotalProvides: "int",

@@ -92,6 +92,7 @@ export const commands = {
   filestore: defineGroup({ help: "Look into the blocks whose bytes are kept in files outside.", experimental: true }),
   "filestore/dups": defineCommand({
     help: "Lists the blocks that the block store has, too.",
+    needs: "Experimental.FilestoreEnabled",
     returns: stream(refItem),
     async *run(call) {
       const write = call.cidText();
@@ -104,6 +105,7 @@ export const commands = {
   }),
   "filestore/ls": defineCommand({
     help: "Lists blocks and the files they stand in.",
+    needs: "Experimental.FilestoreEnabled",
     arguments: some,
     options: { "file-order": { type: "bool", help: "Sort by path of the file." } },
     returns: listed,
@@ -116,6 +118,7 @@ export const commands = {
   }),
   "filestore/verify": defineCommand({
     help: "Checks blocks against the files they stand in.",
+    needs: "Experimental.FilestoreEnabled",
     arguments: some,
     options: { "file-order": { type: "bool", help: "Check in the order of the files." } },
     returns: listed,
@@ -131,6 +134,7 @@ export const commands = {
   urlstore: defineGroup({ help: "Store what URLs lead to.", experimental: true }),
   "urlstore/add": defineCommand({
     help: "Adds what a URL leads to without keeping its bytes; they are fetched again when they are read.",
+    needs: "Experimental.UrlstoreEnabled",
     arguments: [{ name: "url", required: true, help: "The URL." }],
     options: {
       trickle: { type: "bool", aliases: ["t"], help: "Use the trickle layout." },

@@ -96,7 +96,7 @@ export const commands = {
       format: {
         type: "string",
         aliases: ["f"],
-        help: "Text with <id>, <aver>, <pver>, <pubkey>, <addrs> and <protocols> in it.",
+        help: "Text with <id>, <aver>, <pver>, <pubkey>, <addrs> and <protocols> in it; of effect with `encoding=text`.",
       },
       "peerid-base": {
         type: "string",

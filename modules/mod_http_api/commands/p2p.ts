@@ -27,9 +27,11 @@ const matching = (letter: string, help: string) =>
   ({ type: "string", aliases: [letter], help }) as const satisfies Option;
 const headers = { type: "bool", aliases: ["v"], help: "Print a heading." } as const satisfies Option;
 
+const needs = "Experimental.Libp2pStreamMounting";
+
 /** @throws NodeError while the experiment is off, then while the node is offline */
 async function mountsOf({ node }: Pick<AnyCall, "node">): Promise<StreamMounts> {
-  if (!node.repo.config.value("Experimental.Libp2pStreamMounting")) {
+  if (!node.repo.config.value(needs)) {
     throw new NodeError("libp2p stream mounting not enabled");
   }
   return (await node.network()).streams;
@@ -61,7 +63,9 @@ const table = (rows: readonly (readonly string[])[], heading: readonly string[],
 export const commands = {
   p2p: defineGroup({ help: "Carry local connections over streams to peers.", experimental: true }),
   "p2p/close": defineCommand({
-    help: "Stops listeners, and tells how many.",
+    help: "Stops listeners, and tells how many; one of the options is needed.",
+    needs,
+    example: { all: "true" },
     options: {
       all: { type: "bool", aliases: ["a"], help: "Stop all of them." },
       protocol: matching("p", "Stop those of this protocol."),
@@ -85,6 +89,7 @@ export const commands = {
   }),
   "p2p/forward": defineCommand({
     help: "Listens here, and carries connections to a peer.",
+    needs,
     arguments: [
       protocol,
       argument("listen-address", "Where to listen, a multiaddress."),
@@ -102,6 +107,7 @@ export const commands = {
   }),
   "p2p/listen": defineCommand({
     help: "Takes streams from peers, and carries them to an address here.",
+    needs,
     arguments: [protocol, argument("target-address", "Where to connect to, a multiaddress.")],
     options: {
       "allow-custom-protocol": custom,
@@ -119,6 +125,7 @@ export const commands = {
   }),
   "p2p/ls": defineCommand({
     help: "Lists the listeners.",
+    needs,
     options: { headers },
     returns: value(
       fields("P2PLsOutput", {
@@ -143,7 +150,9 @@ export const commands = {
   "p2p/stream": defineGroup({ help: "Look after the streams that are open.", experimental: true }),
   "p2p/stream/close": defineCommand({
     help: "Closes streams.",
-    arguments: [{ name: "id", help: "Number of the stream." }],
+    needs,
+    example: { all: "true" },
+    arguments: [{ name: "id", help: "Number of the stream; needed without `all`." }],
     options: { all: { type: "bool", aliases: ["a"], help: "Close all of them." } },
     returns: nothing,
     async run(call) {
@@ -156,6 +165,7 @@ export const commands = {
   }),
   "p2p/stream/ls": defineCommand({
     help: "Lists the streams.",
+    needs,
     options: { headers },
     returns: value(
       fields("P2PStreamsOutput", {

@@ -64,6 +64,7 @@ export const commands = {
   "pin/remote": defineGroup({ help: "Pin at remote services." }),
   "pin/remote/add": defineCommand({
     help: "Has a service pin something.",
+    example: { service: "<service>" },
     arguments: [{ name: "ipfs-path", required: true, help: "What to pin." }],
     options: {
       service,
@@ -88,6 +89,7 @@ export const commands = {
   }),
   "pin/remote/ls": defineCommand({
     help: "Lists the pins at a service.",
+    example: { service: "<service>" },
     options: chosen,
     returns: pins,
     async *run({ node, options, signal }) {
@@ -99,6 +101,7 @@ export const commands = {
   }),
   "pin/remote/rm": defineCommand({
     help: "Removes pins at a service.",
+    example: { service: "<service>", cid: "<cid>" },
     options: { ...chosen, force: { type: "bool", default: false, help: "Allow it to be more than one." } },
     returns: nothing,
     async run({ node, options, signal }) {

@@ -5,7 +5,7 @@ import { type AnyCall, bytes, type Commands, defineCommand, raw } from "../comma
 import type { Buffers } from "../node/blocks/buffers.ts";
 import { cumulativeSize } from "../node/dag/pb.ts";
 import { inSession, type ReadBlock } from "../node/dag/reader.ts";
-import { NodeError } from "../node/errors.ts";
+import { failure, NodeError } from "../node/errors.ts";
 import { parsePath } from "../node/path/path.ts";
 import { fileSize, isDirectory, type TreeNode } from "../node/unixfs/node.ts";
 import { manyReader, openFile } from "../node/unixfs/open.ts";
@@ -55,7 +55,7 @@ async function partsOf(
   let left = length;
   for (const path of paths) {
     const file = await open(path, call, read);
-    if (isDirectory(file)) throw new NodeError("this dag node is a directory");
+    if (isDirectory(file)) throw failure("IS_DIRECTORY");
     const size = fileSize(file);
     if (skip > size) {
       skip -= size;

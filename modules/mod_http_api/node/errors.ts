@@ -18,6 +18,12 @@ export const failures = {
   HASH_INSECURE: "potentially insecure hash functions not allowed",
   HASH_SHORT: "hashes must be at 20 least bytes long",
   HASH_UNAVAILABLE: "unknown multihash code {code} (0x{hex}): no such hash registered",
+  // Paths and names
+  INVALID_CID: "{reason}",
+  INVALID_PATH: "invalid path {path}: {reason}",
+  NO_LINK: "no link named {name} under {cid}",
+  NAME_NOT_FOUND: "could not resolve name",
+  IS_DIRECTORY: "this dag node is a directory",
   // The namespace
   FILE_NOT_FOUND: "file does not exist",
   // Storage

@@ -27,9 +27,29 @@ export { openFile } from "./unixfs/open.ts";
 export { readFile } from "./unixfs/read.ts";
 export type { ContentPath, Repo, Resolved };
 
-/** Opens a repo, made when it is not there, and all that the node keeps in it. @throws NodeError as `openRepo` */
+/** Of `NodeOptions`, all of them. */
+const optionNames: Readonly<Record<keyof NodeOptions, true>> = {
+  ...{ repo: true, data: true, init: true, profile: true, apiAddress: true, document: true, identity: true },
+  ...{ overrides: true, offline: true, stores: true, pubsub: true, namesOverPubsub: true, onNotice: true, signal: true },
+};
+
+/** @throws TypeError, for programs that no compiler has checked */
+function requireOptions(options: NodeOptions | undefined): void {
+  if (typeof options?.repo !== "string" || options.repo === "") throw new TypeError('createNode takes { repo: "FOLDER" }');
+  const unknown = Object.keys(options).find((name) => !Object.hasOwn(optionNames, name));
+  if (unknown === undefined) return;
+  throw new TypeError(`createNode has no option ${unknown}; it has ${Object.keys(optionNames).join(", ")}`);
+}
+
+/**
+ * Opens a repo, made when it is not there, and all that the node keeps in it.
+ *
+ * @throws TypeError of options that are none, NodeError as `openRepo`
+ */
 export async function createNode(options: NodeOptions): Promise<Node> {
-  const repo = await openRepo(options.repo, options);
+  requireOptions(options);
+  const { profile = options.document === undefined ? "local" : "" } = options;
+  const repo = await openRepo(options.repo, { ...options, profile });
   const closing: (() => Promise<void>)[] = [() => repo.close()];
   try {
     await unmountStale(repo);

@@ -108,7 +108,7 @@ export class LocalNode implements Node {
       ...{ repo, metadata, sharded, lock, blocks: this.blocks, log: this.log, names: this.names },
       reader: (reading) => this.reader(reading),
       keys: () => this.keys.list(),
-      blockAt: async (path) => (await this.resolve(path)).cid,
+      blockAt: async (path, signal) => (await this.resolve(path, { signal })).cid,
     });
     this.#pubsub = options.pubsub ?? false;
     this.#namesOverPubsub = options.namesOverPubsub ?? false;
@@ -234,6 +234,10 @@ export class LocalNode implements Node {
   close(): Promise<void> {
     this.#closed ??= closeAll(this.#closing);
     return this.#closed;
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.close();
   }
 }
 

@@ -78,8 +78,15 @@ export async function openNetwork(node: NetworkParts): Promise<Network> {
   const router = routerOf(libp2p);
   const pubsub = router && new Pubsub({ libp2p, router, log });
   const close = once(async () => {
-    pubsub?.stop();
-    await within(stopWithin, Promise.allSettled([names.goOffline(), routing.stop(), exchange.stop(), streams.stop()]));
+    const ends = [
+      () => pubsub?.stop(),
+      () => names.goOffline(),
+      () => routing.stop(),
+      () => exchange.stop(),
+      () => streams.stop(),
+    ];
+    // What throws holds up none of the others.
+    await within(stopWithin, Promise.allSettled(ends.map(async (end) => end())));
     await peers.stop();
   });
   try {

@@ -30,6 +30,11 @@ export interface NodeModule {
 export type OfflineCode = Extract<FailureCode, "OFFLINE_COMMAND" | "OFFLINE">;
 
 export interface NodeOptions extends RepoOptions {
+  /**
+   * Profiles for a repo that is made now, separated by commas. Without any, and without a `document`, `local`: the
+   * public network is only for whoever asks for it. "" is a repo as the reference makes it.
+   */
+  readonly profile?: string | undefined;
   /** Folder of the repo. */
   readonly repo: string;
   /** Never use a network. */
@@ -46,7 +51,8 @@ export interface NodeOptions extends RepoOptions {
   readonly signal?: AbortSignal | undefined;
 }
 
-export interface Node {
+/** `await using` closes it. */
+export interface Node extends AsyncDisposable {
   /** Folder, configuration document and identity. */
   readonly repo: Repo;
   readonly blocks: Blocks;

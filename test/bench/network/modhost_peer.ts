@@ -1,4 +1,4 @@
-/** The node as it is started by default, without HTTP. */
+/** The node as it is started by default, and read from as its commands read, without HTTP. */
 import {
   addSettings,
   createNode,
@@ -49,9 +49,13 @@ serve(`${peers.listenAddresses()[0]}/p2p/${peers.id}`, {
     return took;
   },
   async read({ name, size }) {
-    const read = node.reader({ signal: AbortSignal.timeout(300_000) });
+    const { buffers } = node.blocks;
+    const read = node.reader({ signal: AbortSignal.timeout(300_000), buffers });
     let left = size;
-    for await (const { length } of readFile(await openFile(parseCid(name), read), read)) left -= length;
+    for await (const piece of readFile(await openFile(parseCid(name), read), read, { buffers })) {
+      left -= piece.length;
+      buffers.release(piece);
+    }
     if (left !== 0) throw new Error(`${left} bytes of ${size} are missing`);
     return null;
   },

@@ -73,9 +73,12 @@ async function answerOf(child: ChildProcess): Promise<unknown> {
 
 const programAt = (file: string) => fileURLToPath(new URL(file, import.meta.url));
 
+/** As the launcher starts the node. */
+const flags = ["--max-semi-space-size=4", "--conditions=source"];
+
 const own = (name: string, file: string): Kind => ({
   name,
-  start: (folder) => Peer.start(["--conditions=source", programAt(file)], folder),
+  start: (folder) => Peer.start([...flags, programAt(file)], folder),
 });
 
 /** Those that are there; the first is this project's. */

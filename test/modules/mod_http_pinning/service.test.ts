@@ -169,6 +169,26 @@ describe("a service without a network", () => {
     assert.ok((await pinsOf(host)).includes(cid));
   });
 
+  test("a pin that the operator asks for, too, stays when the requests for it go", async () => {
+    const cid = await addUnpinned(host, "of the service, then of the node\n");
+    const again = await addUnpinned(host, "unpinned, then pinned by the node\n");
+    const requests = [await host.pin({ cid }), await host.pin({ cid: again })];
+    await pinned(2);
+    await host.call(`pin/rm?arg=${again}`);
+    for (const each of [cid, again]) await host.call(`pin/add?arg=${each}`);
+    for (const { requestid } of requests) await host.ask("DELETE", `/pins/${requestid}`);
+    const other = await addUnpinned(host, "of the service alone\n");
+    const later = await host.pin({ cid: other });
+    await host.until(later.requestid, "pinned");
+    await host.ask("DELETE", `/pins/${later.requestid}`);
+    assert.ok(!(await gone(other)).includes(other));
+    const pins = await pinsOf(host);
+    assert.deepEqual(
+      [cid, again].map((each) => pins.includes(each)),
+      [true, true],
+    );
+  });
+
   test("one pin takes the place of another, under an id of its own", async () => {
     const [first, second] = [await addUnpinned(host, "first\n"), await addUnpinned(host, "second\n")];
     const old = await host.pin({ cid: first, name: "site" });

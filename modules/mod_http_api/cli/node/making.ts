@@ -31,7 +31,8 @@ export async function makeRepo(context: CommandContext, wanted: NewRepo): Promis
   const document = wanted.document === undefined ? undefined : await readFile(resolve(cwd, wanted.document), "utf8");
   const identity = document === undefined ? await makeIdentity(context, wanted) : undefined;
   stdout.write(`initializing IPFS node at ${repo}\n`);
-  const node = await createNode({ repo, data: dataFolder(context), offline: true, profile, document, identity });
+  const made = { document, identity, profile: profile ?? "" };
+  const node = await createNode({ repo, data: dataFolder(context), offline: true, ...made });
   await node.close();
 }
 

@@ -6,6 +6,7 @@ import { type CommandContext, callRpc, serverWithin } from "../../../../core/cli
 import { createHost } from "../../../../core/index.ts";
 import { createNode } from "../../node/index.ts";
 import { isRepo } from "../../node/repo/repo.ts";
+import { program } from "./call.ts";
 import { serving } from "./serving.ts";
 
 /** They need no repo. */
@@ -43,7 +44,7 @@ async function callOn(
   });
   try {
     await host.start();
-    return await callRpc(context, words, serverWithin(host));
+    return await callRpc(context, words, { server: serverWithin(host), program });
   } finally {
     await host.stop();
     await node.close();

@@ -2,7 +2,7 @@
 import type { CID } from "multiformats/cid";
 import { type Held, readHeld } from "../dag/object/node.ts";
 import type { ReadBlock } from "../dag/reader.ts";
-import { NodeError } from "../errors.ts";
+import { failure, NodeError } from "../errors.ts";
 import { padding } from "../tar/write.ts";
 import { isDirectory } from "../unixfs/node.ts";
 import { openFile } from "../unixfs/open.ts";
@@ -48,7 +48,7 @@ const cidsOf = ({ links }: Held): CID[] => links.map(({ cid }) => cid).reverse()
 async function* contentOf(cid: CID, read: ReadBlock): AsyncGenerator<Uint8Array, void, undefined> {
   await readHeld(cid, read);
   const file = await openFile(cid, read);
-  if (isDirectory(file)) throw new NodeError("this dag node is a directory");
+  if (isDirectory(file)) throw failure("IS_DIRECTORY");
   let length = 0;
   for await (const piece of readFile(file, read)) {
     length += piece.length;

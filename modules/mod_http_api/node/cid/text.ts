@@ -2,7 +2,7 @@
 import { varint } from "multiformats";
 import { CID } from "multiformats/cid";
 import { Digest } from "multiformats/hashes/digest";
-import { NodeError } from "../errors.ts";
+import { failure, NodeError } from "../errors.ts";
 import { type Base, base32, base58btc, basePrefixed } from "./bases.ts";
 import { dagPb } from "./codecs.ts";
 import { decodeText } from "./decode.ts";
@@ -11,13 +11,26 @@ const sha256Code = 0x12;
 const sha256Length = 32;
 const longestDigest = 128;
 
-/** @throws NodeError whose message is the bare reason */
+/** @throws NodeError INVALID_CID whose message is the bare reason */
 export function parseCid(text: string): CID {
   return parseCidWithBase(text).cid;
 }
 
-/** The CID and the base that it is written in. */
-export function parseCidWithBase(text: string): { readonly cid: CID; readonly base: Base } {
+export interface CidWithBase {
+  readonly cid: CID;
+  readonly base: Base;
+}
+
+/** The CID and the base that it is written in. @throws NodeError as `parseCid` */
+export function parseCidWithBase(text: string): CidWithBase {
+  try {
+    return read(text);
+  } catch (error) {
+    throw error instanceof NodeError ? failure("INVALID_CID", { reason: error.message }, error) : error;
+  }
+}
+
+function read(text: string): CidWithBase {
   if (text.length < 2) throw new NodeError("cid too short");
   if (text.length === 46 && text.startsWith("Qm")) {
     return { cid: castCid(multihashOf(text)), base: base58btc };

@@ -1,6 +1,7 @@
 /** What peers say: streams that they open are read message by message, no faster than the messages are dealt with. */
 import type { Stream, StreamMessageEvent } from "@libp2p/interface";
 import type { Buffers } from "../blocks/buffers.ts";
+import { letWait, pause, resume } from "../peers/paced.ts";
 import { FrameReader } from "../wire/frames.ts";
 import { Lease } from "./lease.ts";
 import { longestMessage, parseMessage, type Received } from "./wire.ts";
@@ -9,8 +10,6 @@ import { longestMessage, parseMessage, type Received } from "./wire.ts";
 const mostInHand = 8 * 1024 * 1024;
 /** Bytes that all streams of a peer may hold of messages that are not whole. */
 const mostHeld = 4 * longestMessage;
-/** A paused stream still gets what its peer was allowed to send: as much as the window of a multiplexer. */
-const pausedBytes = 32 * 1024 * 1024;
 
 export interface InboundEvents {
   /**
@@ -39,7 +38,7 @@ export class Inbound {
   add(stream: Stream): void {
     const frames = new FrameReader(longestMessage, this.#buffers);
     this.#streams.set(stream, frames);
-    stream.maxReadBufferLength = pausedBytes;
+    letWait(stream);
     const read = ({ data }: StreamMessageEvent) => this.#read(stream, frames, data);
     const end = () => {
       stream.removeEventListener("message", read);
@@ -50,7 +49,7 @@ export class Inbound {
     stream.addEventListener("close", end);
     // Nothing is ever said on a stream of the other side.
     stream.close().catch(() => {});
-    if (this.#inHand > mostInHand) stream.pause();
+    if (this.#inHand > mostInHand) pause(stream);
   }
 
   /** Nothing more is read. */
@@ -80,18 +79,14 @@ export class Inbound {
       return;
     }
     this.#inHand += frame.length;
-    if (this.#inHand > mostInHand) this.#each((stream) => stream.pause());
+    if (this.#inHand > mostInHand) for (const stream of this.#streams.keys()) pause(stream);
     void done.finally(() => {
       memory.leave();
       const full = this.#inHand > mostInHand;
       this.#inHand -= frame.length;
-      if (full && this.#inHand <= mostInHand) this.#each((stream) => stream.resume());
+      if (!full) return;
+      // Each may bring so much that the next has to wait.
+      for (const stream of this.#streams.keys()) if (this.#inHand <= mostInHand) resume(stream);
     });
-  }
-
-  #each(change: (stream: Stream) => void): void {
-    for (const stream of this.#streams.keys()) {
-      if (stream.readStatus === "readable" || stream.readStatus === "paused") change(stream);
-    }
   }
 }

@@ -10,6 +10,14 @@ const textOf = (bytes: Uint8Array): string =>
 
 export const keyOf = ({ multihash }: CID): string => textOf(multihash.bytes);
 
+/** As `keyOf`, of the bytes of a CID, and no more of them is looked at. @throws Error when it is too long */
+export function keyOfCid(cid: Uint8Array): string {
+  checkLength(cid);
+  if (cid[0] === prefix0[2] && cid[1] === prefix0[3]) return textOf(cid);
+  const codec = cid.findIndex((byte) => byte < 0x80) + 1;
+  return textOf(cid.subarray(codec + cid.subarray(codec).findIndex((byte) => byte < 0x80) + 1));
+}
+
 const prefix0 = Uint8Array.of(0, 0x70, 0x12, 0x20);
 
 /** Version, codec, hash function and length of the digest. */
@@ -82,8 +90,12 @@ function headLength(multihash: Uint8Array): number {
 /** Bytes of a CID that a peer may name; there are longer ones only of blocks that need no fetching. */
 const longestCid = 512;
 
+function checkLength(cid: Uint8Array): void {
+  if (cid.length > longestCid) throw new NodeError("a CID that is too long");
+}
+
 /** A CID of its own, that keeps nothing else alive. @throws Error when the bytes are none */
 export function ownCid(bytes: Uint8Array): CID {
-  if (bytes.length > longestCid) throw new NodeError("a CID that is too long");
+  checkLength(bytes);
   return CID.decode(bytes.slice());
 }

@@ -15,10 +15,14 @@ export interface Order {
 
 export class Orders {
   readonly #orders = new Map<string, Order>();
+  /** Of those that wait, the ones to be looked for. */
+  readonly #sought = new Set<Order>();
   #ready: Order[] = [];
   #sorted = true;
   /** Bytes of the blocks that are ready. */
   pending = 0;
+  /** Somebody looks for them. */
+  looked = false;
   /** Somebody sends them. */
   served = false;
 
@@ -41,6 +45,7 @@ export class Orders {
   remove(order: Order): void {
     if (this.#orders.get(order.key) !== order) return;
     this.#orders.delete(order.key);
+    this.#sought.delete(order);
     if (order.state !== "ready") return;
     this.#ready.splice(this.#ready.indexOf(order), 1);
     this.pending -= order.size ?? 0;
@@ -48,8 +53,30 @@ export class Orders {
 
   clear(): void {
     this.#orders.clear();
+    this.#sought.clear();
     this.#ready = [];
     this.pending = 0;
+  }
+
+  /** It is not known whether the block is here. */
+  seek(order: Order): void {
+    this.#sought.add(order);
+  }
+
+  /** The next to be looked for, no more than so many. */
+  sought(most: number): Order[] {
+    const some = [...this.#sought.values().take(most)];
+    for (const order of some) this.#sought.delete(order);
+    return some;
+  }
+
+  /** The peer has said anew what it wants. */
+  renew(order: Order, { priority, block, tellMissing }: Pick<Order, "priority" | "block" | "tellMissing">): void {
+    if (order.state === "ready" && priority !== order.priority) this.#sorted = false;
+    order.priority = priority;
+    // A want for the block is not taken back by a mere question.
+    order.block ||= block;
+    order.tellMissing = tellMissing;
   }
 
   /** The block is here and is to be sent. */

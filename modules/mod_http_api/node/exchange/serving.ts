@@ -1,10 +1,10 @@
 /** Blocks for others: each gets a message in turn, and no more is read from the store than they take. */
 import type { CID } from "multiformats/cid";
+import { Budget } from "../async/budget.ts";
 import type { Blocks } from "../blocks/blocks.ts";
 import type { Block } from "../blocks/store.ts";
 import type { NodeLog } from "../log.ts";
-import { Budget } from "./budget.ts";
-import { keyOf, ownCid } from "./keys.ts";
+import { keyOf, keyOfCid, ownCid } from "./keys.ts";
 import { type Order, Orders } from "./orders.ts";
 import type { Partner } from "./partner.ts";
 import { longestBlock, type Received } from "./wire.ts";
@@ -28,6 +28,8 @@ export interface ServingOptions {
 const messageBytes = 512 * 1024;
 /** Messages with blocks that are on their way to one peer. */
 const mostMessages = 2;
+/** Blocks of one peer that the store is asked for at a time. */
+const mostLooked = 256;
 /** A block no longer than that is sent to who asks only whether it is there. */
 const sentAtOnce = 1024;
 
@@ -38,7 +40,7 @@ export class Serving {
   readonly #mostOrders: number;
   readonly #budget: Budget;
   readonly #orders = new Map<Partner, Orders>();
-  /** Who waits for what is not here. */
+  /** Who waits for what is not known to be here. */
   readonly #missing = new Map<string, Set<Partner>>();
 
   constructor(blocks: Blocks, log: NodeLog, options: ServingOptions = {}) {
@@ -71,33 +73,27 @@ export class Serving {
   receive(partner: Partner, { full, entries, leftOut }: Received): void {
     const orders = this.#orders.get(partner);
     if (orders === undefined) return;
-    const cids = entries.map(({ cid }) => ownCid(cid));
     if (full) this.#clear(partner);
     this.outgo.refused += leftOut;
-    const fresh: Order[] = [];
-    for (const [at, { cancel, priority, have, tellMissing }] of entries.entries()) {
-      const cid = cids[at] as CID;
-      const key = keyOf(cid);
+    for (const { cid, cancel, priority, have, tellMissing } of entries) {
+      const key = keyOfCid(cid);
       const known = orders.get(key);
       if (cancel) {
         if (known !== undefined) this.#remove(partner, orders, known);
       } else if (known !== undefined) {
-        if (known.state === "sending") continue;
-        // A want for the block is not taken back by a mere question.
-        orders.remove(known);
-        const order: Order = { ...known, priority, block: known.block || !have, tellMissing, state: "waiting" };
-        orders.add(order);
-        fresh.push(order);
+        orders.renew(known, { priority, block: !have, tellMissing });
+        if (known.state === "waiting") this.#seek(partner, orders, known);
       } else if (orders.size >= this.#mostOrders) {
         this.outgo.refused += 1;
-        if (tellMissing) partner.link.tell(key, { cid: cid.bytes, have: false });
+        if (tellMissing) partner.link.tell(key, { cid: cid.slice(), have: false });
       } else {
-        const order: Order = { key, cid, priority, block: !have, tellMissing, size: undefined, state: "waiting" };
+        const [size, state] = [undefined, "waiting"] as const;
+        const order: Order = { key, cid: ownCid(cid), priority, block: !have, tellMissing, size, state };
         orders.add(order);
-        fresh.push(order);
+        this.#await(partner, key);
+        this.#seek(partner, orders, order);
       }
     }
-    if (fresh.length > 0) void this.#look(partner, orders, fresh);
   }
 
   /** Blocks came: whoever waits for them gets them. */
@@ -108,18 +104,35 @@ export class Serving {
       for (const partner of this.#missing.get(key) ?? []) {
         const orders = this.#orders.get(partner);
         const order = orders?.get(key);
-        if (orders !== undefined && order?.state === "waiting") void this.#look(partner, orders, [order]);
+        if (orders !== undefined && order?.state === "waiting") this.#seek(partner, orders, order);
       }
     }
   }
 
+  #seek(partner: Partner, orders: Orders, order: Order): void {
+    orders.seek(order);
+    if (!orders.looked) void this.#look(partner, orders);
+  }
+
+  /** However much a peer asks, and however often, the store is asked for no more than a page at a time. */
+  async #look(partner: Partner, orders: Orders): Promise<void> {
+    orders.looked = true;
+    // What one message asks for goes together.
+    await undefined;
+    for (let page = orders.sought(mostLooked); page.length > 0; page = orders.sought(mostLooked)) {
+      const sizes = await Promise.all(page.map(({ cid }) => this.#blocks.size(cid).catch(() => undefined)));
+      this.#answer(partner, orders, page, sizes);
+      if (orders.hasReady) void this.#serve(partner, orders);
+    }
+    orders.looked = false;
+  }
+
   /** Answers for what is here and what is not. */
-  async #look(partner: Partner, orders: Orders, fresh: readonly Order[]): Promise<void> {
-    const sizes = await Promise.all(fresh.map(({ cid }) => this.#blocks.size(cid).catch(() => undefined)));
-    for (const [at, order] of fresh.entries()) {
+  #answer(partner: Partner, orders: Orders, page: readonly Order[], sizes: readonly (number | undefined)[]): void {
+    for (const [at, order] of page.entries()) {
       if (orders.get(order.key) !== order || order.state !== "waiting") continue;
       const size = sizes[at];
-      if (size === undefined || size > longestBlock) this.#lack(partner, order);
+      if (size === undefined || size > longestBlock) lack(partner, order);
       else if (order.block || size <= sentAtOnce) {
         this.#found(partner, order.key);
         orders.ready(order, size);
@@ -128,12 +141,10 @@ export class Serving {
         partner.link.tell(order.key, { cid: order.cid.bytes, have: true });
       }
     }
-    if (orders.hasReady) void this.#serve(partner, orders);
   }
 
-  /** It is not here: the peer gets it if it comes. */
-  #lack(partner: Partner, { key, cid, tellMissing }: Order): void {
-    if (tellMissing) partner.link.tell(key, { cid: cid.bytes, have: false });
+  /** The peer gets it if it comes. */
+  #await(partner: Partner, key: string): void {
     const waiting = this.#missing.get(key);
     if (waiting === undefined) this.#missing.set(key, new Set([partner]));
     else waiting.add(partner);
@@ -188,7 +199,8 @@ export class Serving {
       if (data !== undefined) blocks.push({ cid: order.cid, bytes: data });
       else if (orders.get(order.key) === order) {
         order.state = "waiting";
-        this.#lack(partner, order);
+        this.#await(partner, order.key);
+        lack(partner, order);
       }
     }
     const sent = partner.link.deliver(blocks, orders.pending).then(() => {
@@ -215,4 +227,9 @@ export class Serving {
     this.outgo.bytes += bytes;
     ledger.send(bytes);
   }
+}
+
+/** It is not here. */
+function lack({ link }: Partner, { key, cid, tellMissing }: Order): void {
+  if (tellMissing) link.tell(key, { cid: cid.bytes, have: false });
 }

@@ -39,10 +39,16 @@ export class FileEditor {
   readonly #read: ReadBlock;
   readonly #sink: BlockSink;
   readonly #rawLeaves: boolean;
+  /** The root, and those below it that were not built again. */
+  readonly #opened: Set<Open>;
 
-  /** `rawLeaves` says what new leaves are; else the version of the file's CID does. @throws NodeError */
+  /**
+   * `rawLeaves` says what new leaves are; else the version of the file's CID does. All that was built is in the sink, and
+   * below `cids`, whenever `read` is called. @throws NodeError
+   */
   constructor(root: TreeNode, read: ReadBlock, sink: BlockSink, rawLeaves?: boolean) {
     this.#root = openNode(root);
+    this.#opened = new Set([this.#root]);
     this.#read = read;
     this.#sink = sink;
     this.#rawLeaves = rawLeaves ?? root.cid.version > 0;
@@ -51,6 +57,11 @@ export class FileEditor {
   /** Of the file, in bytes. */
   get size(): number {
     return sizeOf(this.#root);
+  }
+
+  /** The parts that the file is to be made of, as far as it is. */
+  *cids(): Generator<CID, void, undefined> {
+    for (const { parts } of this.#opened) for (const { cid } of parts) yield cid;
   }
 
   /** To no bytes: what is left is the first leaf, emptied. */
@@ -77,6 +88,13 @@ export class FileEditor {
     return this.#build(this.#root);
   }
 
+  /** What is built is a part of one that is open, or the file. */
+  async #close(node: Open): Promise<FilePart> {
+    const built = await this.#build(node);
+    this.#opened.delete(node);
+    return built;
+  }
+
   async #build({ settings, raw: isRaw, data, type, parts }: Open): Promise<FilePart> {
     if (!isRaw) return interior(parts, settings, this.#sink, { type, data });
     const bytes = data ?? nothing;
@@ -88,7 +106,9 @@ export class FileEditor {
   async #open(cid: CID): Promise<Open> {
     const node = treeNode(cid, await this.#read(cid));
     if (node === undefined) throw new NodeError(`${cid} is not a part of a file`);
-    return openNode(node);
+    const opened = openNode(node);
+    this.#opened.add(opened);
+    return opened;
   }
 
   async #empty(node: Open): Promise<void> {
@@ -101,7 +121,7 @@ export class FileEditor {
     }
     const first = await this.#open((node.parts[at] as FilePart).cid);
     await this.#empty(first);
-    node.parts = [...node.parts.slice(0, at), await this.#build(first)];
+    node.parts = [...node.parts.slice(0, at), await this.#close(first)];
   }
 
   async #overwrite(node: Open, offset: number, content: Taker): Promise<void> {
@@ -118,7 +138,7 @@ export class FileEditor {
         if (!(await content.more())) return;
         const below = await this.#open(part.cid);
         await this.#overwrite(below, Math.max(0, offset - start), content);
-        node.parts[at] = await this.#build(below);
+        node.parts[at] = await this.#close(below);
       }
       start = end;
     }
@@ -127,6 +147,8 @@ export class FileEditor {
   async #append(content: AsyncIterable<Uint8Array>, chunkSize: number): Promise<void> {
     const root = this.#root;
     const { settings } = root;
+    // Leaves are built ahead: a peer that has what they are put behind is waited for before there are any.
+    await this.#reach(root);
     const chunker = () => new SizeChunker(chunkSize);
     const leaves = new Leaves(
       content,
@@ -140,6 +162,12 @@ export class FileEditor {
     } finally {
       await leaves.close();
     }
+  }
+
+  /** Reads what stands last at each depth: there the file goes on. */
+  async #reach({ parts }: Open): Promise<void> {
+    const last = parts.length > width ? parts.at(-1) : undefined;
+    if (last !== undefined) await this.#reach(await this.#open(last.cid));
   }
 
   /** A raw block has no room for parts: it becomes the first of a node. */

@@ -19,6 +19,7 @@ import { type Built, type CidSettings, defaultCid } from "../unixfs/build.ts";
 import { buildDirectory } from "../unixfs/directory.ts";
 import type { Settle } from "./directory.ts";
 import { Folder, type Ground } from "./folder.ts";
+import { Hold } from "./hold.ts";
 import { type Change, Journal } from "./journal.ts";
 import { lookupFolder } from "./lookup.ts";
 
@@ -36,6 +37,8 @@ export interface NamespaceGround {
   /** Whether directories that entries are put into become sharded. */
   readonly sharded: () => boolean;
   readonly log: NodeLog;
+  /** When it aborts, no peer is asked any more. */
+  readonly alone?: AbortSignal;
 }
 
 export interface ChangeOptions extends ReadOptions {
@@ -59,10 +62,13 @@ export class Namespace {
   readonly #collection: SharedLock;
   readonly #sharded: () => boolean;
   readonly #log: NodeLog;
+  readonly #alone: AbortSignal | undefined;
   /** Whoever walks or changes the tree. */
   readonly #turns = new SharedLock();
   /** Turns of those who write a file, by its path. They are taken before `hold`, never within. */
   readonly writers = new Turns();
+  /** Those of who keeps collection out. */
+  readonly #holds = new Set<Hold>();
   #root: Folder | undefined;
   /** Changes that are in the tree and not on the disk. */
   #changes: Change[] = [];
@@ -76,26 +82,31 @@ export class Namespace {
   #committing: Promise<void> | undefined;
   #waiting: Promise<void> | undefined;
 
-  constructor({ blocks, metadata, lock, sharded, log }: NamespaceGround) {
+  constructor({ blocks, metadata, lock, sharded, log, alone }: NamespaceGround) {
     this.blocks = blocks;
     this.#journal = new Journal(metadata);
     this.#collection = lock;
     this.#sharded = sharded;
     this.#log = log;
+    this.#alone = alone;
   }
 
-  /** What garbage collection has to keep, as far as it is here. To be asked by who holds the lock for itself. */
+  /** What garbage collection has to keep, as far as it is here, on its way into the tree too. To be asked by who holds the lock for itself. */
   async roots(): Promise<CID[]> {
     // What is kept as changes would lead to blocks that no root leads to.
     await this.commit({ whole: true });
-    return [(await this.#journal.root()) ?? (await emptyDirectory(this.blocks, defaultCid)).cid];
+    const root = (await this.#journal.root()) ?? (await emptyDirectory(this.blocks, defaultCid)).cid;
+    return [root, ...[...this.#holds].flatMap((hold) => [...hold.spared()])];
   }
 
   /**
    * Has the tree for itself while `run` looks at it. Blocks that are not on this machine are fetched between two
-   * attempts: `run` begins again, so it must read all that it needs before it changes anything.
+   * attempts: `run` begins again, so it must read all that it needs before it changes anything. `hold` is that of a
+   * caller within `hold`.
    */
-  async look<T>(options: ReadOptions, run: (root: Folder) => Promise<T>): Promise<T> {
+  async look<T>(options: ReadOptions, run: (root: Folder) => Promise<T>, hold?: Hold): Promise<T> {
+    const wanted: CID[] = [];
+    hold?.spare(() => wanted);
     const fetched = new Map<string, Uint8Array>();
     for (;;) {
       const release = await this.#turns.exclude(options.signal);
@@ -111,19 +122,29 @@ export class Namespace {
         this.#changes.push(...this.#made.splice(0));
         release();
       }
-      fetched.set(absent.toString(), await this.reader(options)(absent));
+      wanted.push(absent);
+      const ask = () => this.reader(options)(absent);
+      fetched.set(absent.toString(), await (hold === undefined ? ask() : hold.away(ask)));
     }
   }
 
-  /** Runs with garbage collection kept out: what is stored meanwhile stays. */
-  hold<T>(signal: AbortSignal | undefined, run: () => Promise<T>): Promise<T> {
-    return this.#collection.sharing(run, signal);
+  /** Runs with garbage collection kept out, but for what `run` waits for `away`: what is stored meanwhile stays. */
+  async hold<T>(signal: AbortSignal | undefined, run: (hold: Hold) => Promise<T>): Promise<T> {
+    const hold = new Hold(this.#collection, signal);
+    await hold.take();
+    this.#holds.add(hold);
+    try {
+      return await run(hold);
+    } finally {
+      this.#holds.delete(hold);
+      hold.leave();
+    }
   }
 
   /** One change, as `look` runs it. */
   change<T>(options: ChangeOptions, run: (root: Folder) => Promise<T>): Promise<T> {
-    return this.hold(options.signal, async () => {
-      const result = await this.look(options, run);
+    return this.hold(options.signal, async (hold) => {
+      const result = await this.look(options, run, hold);
       await this.changed(options);
       return result;
     });
@@ -163,7 +184,11 @@ export class Namespace {
   };
 
   reader(options: ReadOptions): ReadBlock {
-    return nodeReader(this.blocks, options);
+    const alone = this.#alone;
+    if (alone === undefined) return nodeReader(this.blocks, options);
+    if (alone.aborted) return nodeReader(this.blocks, { ...options, offline: true });
+    const signal = options.signal === undefined ? alone : AbortSignal.any([options.signal, alone]);
+    return nodeReader(this.blocks, { ...options, signal });
   }
 
   /** Resolves when all changes up to now are on the disk; `whole`: and the root that they make. */

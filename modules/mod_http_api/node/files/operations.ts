@@ -8,6 +8,7 @@ import type { CidSettings } from "../unixfs/build.ts";
 import { duplicateEntry } from "../unixfs/directory.ts";
 import { treeNode } from "../unixfs/node.ts";
 import { type FileEntry, Folder, isMissing, kindOf, missing } from "./folder.ts";
+import type { Hold } from "./hold.ts";
 import { lookup, lookupFolder, slashed } from "./lookup.ts";
 import type { ChangeOptions, Namespace } from "./namespace.ts";
 import { entryOf, isWithin, type NamespacePath, nameOf, parentOf } from "./path.ts";
@@ -15,8 +16,8 @@ import { entryOf, isWithin, type NamespacePath, nameOf, parentOf } from "./path.
 const existing = () => new NodeError("file already exists");
 
 /** The block that a path leads to; it is stored, not yet on the disk. */
-export function cidAt(files: Namespace, path: NamespacePath, options: ReadOptions): Promise<CID> {
-  return files.look(options, async (root) => (await linkTo(files, await lookup(root, path))).cid);
+export function cidAt(files: Namespace, path: NamespacePath, options: ReadOptions, hold?: Hold): Promise<CID> {
+  return files.look(options, async (root) => (await linkTo(files, await lookup(root, path))).cid, hold);
 }
 
 /** What of an entry stands in a link. */
@@ -28,8 +29,8 @@ async function linkTo(files: Namespace, entry: Folder | FileEntry) {
 
 /** Puts all changes up to now on the disk; gives the block at the path. */
 export async function flush(files: Namespace, path: NamespacePath, options: ReadOptions): Promise<CID> {
-  return files.hold(options.signal, async () => {
-    const cid = await cidAt(files, path, options);
+  return files.hold(options.signal, async (hold) => {
+    const cid = await cidAt(files, path, options, hold);
     await files.commit({ whole: true });
     return cid;
   });

@@ -7,6 +7,7 @@ import { encodeUnixfs } from "../unixfs/format.ts";
 import { fileSize, type TreeNode } from "../unixfs/node.ts";
 import { FileEditor } from "./edit.ts";
 import { type FileEntry, Folder, isMissing } from "./folder.ts";
+import type { Hold } from "./hold.ts";
 import { lookup, lookupFolder } from "./lookup.ts";
 import type { ChangeOptions, Namespace } from "./namespace.ts";
 import { make } from "./operations.ts";
@@ -50,11 +51,11 @@ export async function writeFile(
   if (count !== undefined && count < 0) throw new NodeError("cannot have negative byte count");
   const release = await files.writers.take(path.segments.join("/"), signal);
   try {
-    await files.hold(signal, async () => {
-      const file = await files.look(options, (root) => open(files, root, path, options));
+    await files.hold(signal, async (hold) => {
+      const file = await files.look(options, (root) => open(files, root, path, options), hold);
       const taker = new Taker(await content(), count);
-      const edited = await edit(files, file, taker, options).finally(() => taker.close());
-      if (edited !== undefined) await files.look(options, (root) => relink(root, path, file, edited));
+      const edited = await edit(files, file, taker, options, hold).finally(() => taker.close());
+      if (edited !== undefined) await files.look(options, (root) => relink(root, path, file, edited), hold);
       await files.changed(options);
     });
   } finally {
@@ -100,7 +101,7 @@ function fileOf({ text }: NamespacePath, found: Folder | FileEntry): FileEntry {
   return found;
 }
 
-/** The file as it becomes, wherever it stands; undefined when nothing changes. Within `hold`. */
+/** The file as it becomes, wherever it stands, spared by `hold`; undefined when nothing changes. */
 export async function edit(
   files: Namespace,
   file: TreeNode,
@@ -111,15 +112,18 @@ export async function edit(
     rawLeaves,
     ...options
   }: Pick<WriteOptions, "offset" | "truncate" | "rawLeaves" | "signal" | "offline">,
+  hold: Hold,
 ): Promise<Built | undefined> {
   const batch = new BlockBatch(files.blocks);
   const read = files.reader(options);
   // What is read again may not be stored yet.
   const readBack: typeof read = async (cid) => {
     await batch.flush();
-    return read(cid);
+    return (await files.blocks.find(cid)) ?? hold.away(() => read(cid));
   };
   const editor = new FileEditor(file, readBack, batch.add, rawLeaves);
+  let edited: Built | undefined;
+  hold.spare(() => (edited === undefined ? editor.cids() : [edited.cid]));
   const cut = truncate && editor.size > 0;
   if (cut) await editor.truncate();
   const gap = offset > editor.size;
@@ -127,12 +131,12 @@ export async function edit(
   const filled = await content.more();
   if (!cut && !gap && !filled) return undefined;
   await editor.overwrite(offset, content);
-  await editor.append(content.rest());
-  const built = await editor.finish();
+  if (await content.more()) await editor.append(content.rest());
+  edited = await editor.finish();
   await batch.flush();
   // What may not fit on the disk is there before the file leads to it: a write that fails changes nothing.
   if (batch.total > mostUnsynced) await files.blocks.store.sync();
-  return built;
+  return edited;
 }
 
 /** Puts the file as it became in the place of what it was. */

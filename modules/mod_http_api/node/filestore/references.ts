@@ -2,6 +2,7 @@
 import type { CID } from "multiformats/cid";
 import { raw } from "../cid/codecs.ts";
 import { parseCid } from "../cid/text.ts";
+import { listed } from "../metadata/listed.ts";
 import type { MetadataStore, MetadataWriter } from "../metadata/store.ts";
 import { decodeReference, encodeReference, type Reference } from "./reference.ts";
 
@@ -88,7 +89,7 @@ export class References {
   }
 
   async *list(): AsyncGenerator<ReferredBlock, void, undefined> {
-    for await (const [key, value] of this.#metadata.range({ prefix })) {
+    for await (const [key, value] of listed(this.#metadata, prefix)) {
       yield { cid: parseCid(key.slice(prefix.length)), reference: decodeReference(value) };
     }
   }

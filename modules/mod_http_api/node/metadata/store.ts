@@ -27,7 +27,10 @@ export interface MetadataWriter extends MetadataReader {
 export interface MetadataStore {
   get(key: string): Promise<Uint8Array | undefined>;
   has(key: string): Promise<boolean>;
-  /** A view of one moment, streamed: a million keys take no memory to speak of. */
+  /**
+   * A view of one moment, streamed: a million keys take no memory to speak of. Whoever may take long to read it uses
+   * `listed`.
+   */
   range(range?: KeyRange): AsyncIterable<readonly [key: string, value: Uint8Array]>;
   transaction<T>(run: (writer: MetadataWriter) => T): Promise<T>;
   /** Puts `value` (undefined deletes) if the key holds `expected` (undefined: nothing); tells whether it did. */

@@ -1,5 +1,5 @@
 /** One repo made into another that keeps its blocks and metadata in another kind of store. */
-import { cp, readdir, readFile, rm } from "node:fs/promises";
+import { mkdir, readdir, readFile, rm, stat } from "node:fs/promises";
 import { dirname, join, resolve } from "node:path";
 import { writeLevels } from "../adopt/write.ts";
 import { SharedLock } from "../async/lock.ts";
@@ -11,7 +11,7 @@ import { NodeLog } from "../log.ts";
 import { parseDocument } from "../repo/config.ts";
 import { placesBelow, type StoreKind, storePlaces } from "../repo/datastore.ts";
 import { defaultSpec, flatfsSpec } from "../repo/defaults.ts";
-import { writeWhole } from "../repo/files.ts";
+import { syncFolder, writeWhole } from "../repo/files.ts";
 import { type JsonObject, setAt } from "../repo/json.ts";
 import { copyMark, isRepo, lockFolders, openRepo, type Repo, writeRepo } from "../repo/repo.ts";
 import { decodeConfig } from "../repo/schema.ts";
@@ -27,8 +27,8 @@ export interface MigrationOptions extends CopyOptions {
 
 const specs: Readonly<Record<StoreKind, JsonObject>> = { segments: defaultSpec, flatfs: flatfsSpec };
 
-/** Beside the configuration; copied when they are there. */
-const keyFiles = ["keystore", "swarm.key"];
+/** Beside the configuration; they need not be there. */
+const [keystore, swarmKey] = ["keystore", "swarm.key"] as const;
 
 /**
  * Copies configuration, keys, blocks, pins, the namespace and references to files of the repo in the folder `from` into
@@ -81,9 +81,7 @@ async function copyRepo(old: Repo, path: string, kind: StoreKind, options: CopyO
   } finally {
     await blocks.close();
   }
-  for (const name of keyFiles) {
-    await cp(join(old.path, name), join(path, name), { recursive: true, force: true }).catch(passMissing);
-  }
+  await copyKeys(old.path, path);
   const document = parseDocument(await readFile(join(old.path, "config"), "utf8"));
   await writeRepo(path, decodeConfig(setAt(document, "Datastore.Spec", specs[kind])));
   await rm(join(path, copyMark));
@@ -102,7 +100,22 @@ async function mark(path: string, from: string): Promise<void> {
   await writeWhole(file, from, 0o600);
 }
 
-function passMissing(error: NodeJS.ErrnoException): void {
+/** Those that are there now, and no others of an earlier attempt; on the disk when it resolves. */
+async function copyKeys(from: string, to: string): Promise<void> {
+  await rm(join(to, keystore), { recursive: true, force: true });
+  await rm(join(to, swarmKey), { force: true });
+  const entries = await readdir(join(from, keystore), { withFileTypes: true }).catch(absent);
+  await mkdir(join(to, keystore), { mode: 0o700 });
+  const names = (entries ?? []).filter((entry) => entry.isFile()).map(({ name }) => join(keystore, name));
+  for (const name of [...names, swarmKey]) {
+    const file = join(from, name);
+    const content = await readFile(file).catch(absent);
+    if (content !== undefined) await writeWhole(join(to, name), content, (await stat(file)).mode & 0o777);
+  }
+  await syncFolder(to);
+}
+
+function absent(error: NodeJS.ErrnoException): undefined {
   if (error.code !== "ENOENT") throw error;
 }
 

@@ -14,7 +14,7 @@ const readahead = 2048;
 export interface Active {
   readonly holder: Holder;
   readonly names: NameFiles;
-  /** Resolves when nothing of it is left. */
+  /** Resolves when nothing of it is left. Never rejects: what goes wrong is in the log. */
   readonly over: Promise<unknown>;
 }
 
@@ -33,10 +33,15 @@ export async function begin(ground: MountGround, { ipfs, ipns }: MountPoints): P
     ground.log.write(system, "error", (error as Error).message);
   const kernelOf = (place: number) => holder.kernels[place] as Kernel;
   const over = Promise.all([
-    serve(holder.requests(0), kernelOf(0), contents, tell("fuse/ipfs")),
-    serve(holder.requests(1), kernelOf(1), names, tell("fuse/ipns")),
-    holder.ended,
+    serve(holder.requests(0), kernelOf(0), contents, tell("fuse/ipfs")).catch(tell("fuse/ipfs")),
+    serve(holder.requests(1), kernelOf(1), names, tell("fuse/ipns")).catch(tell("fuse/ipns")),
+    holder.ended.catch(tell("fuse/ipfs")),
   ]);
-  await holder.mount();
+  try {
+    await holder.mount();
+  } catch (error) {
+    await over;
+    throw error;
+  }
   return { holder, names, over };
 }

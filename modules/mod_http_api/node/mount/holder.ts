@@ -53,7 +53,8 @@ export class Holder {
   async mount(): Promise<void> {
     const answer = await new Promise<Answer>((resolve) => {
       this.#child.once("message", (message) => resolve(message as Answer));
-      void this.ended.then(() => resolve({ failed: "fuse: the process that mounts has ended" }));
+      const over = () => resolve({ failed: "fuse: the process that mounts has ended" });
+      this.ended.then(over, over);
       this.#tell({ mount: this.#places });
     });
     if ("mounted" in answer) return;

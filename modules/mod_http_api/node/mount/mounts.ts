@@ -68,15 +68,14 @@ export class Mounts {
 
   /** What garbage collection has to keep. To be asked by who holds the lock for itself. */
   async roots(): Promise<CID[]> {
-    await this.#active?.names.keep();
-    return keptTrees(this.#ground.metadata);
+    const changed = (await this.#active?.names.roots()) ?? [];
+    return [...changed, ...(await keptTrees(this.#ground.metadata))];
   }
 
   async #unmount(): Promise<void> {
     const active = this.#active;
     if (active === undefined) return;
-    await active.holder.close();
-    await active.over;
+    await active.holder.close().finally(() => active.over);
   }
 
   #inTurn(run: () => Promise<void>): Promise<void> {

@@ -1,5 +1,5 @@
 /** Links from domains to paths in their DNS records (network section 3.5). */
-import { NodeError } from "../errors.ts";
+import { failure, NodeError } from "../errors.ts";
 import { quote } from "../go/text.ts";
 import { wholePath } from "../path/path.ts";
 
@@ -67,7 +67,7 @@ async function step(name: string, lookUp: LookUpTxt, signal: AbortSignal | undef
   if (link === undefined) {
     const last = name.replace(/\/+$/, "").split("/").at(-1) ?? "";
     const reason = `${quote(last)} is missing a DNSLink record (https://docs.ipfs.io/concepts/dnslink/)`;
-    throw new NodeError(`could not resolve name: ${reason}`);
+    throw new NodeError(`could not resolve name: ${reason}`, { code: "NAME_NOT_FOUND" });
   }
   return below.length === 0 ? link : `${link.replace(/\/+$/, "")}/${below.join("/")}`;
 }
@@ -95,7 +95,7 @@ async function linkAt(name: string, lookUp: LookUpTxt, signal: AbortSignal | und
     records = await lookUp(name, signal);
   } catch (error) {
     signal?.throwIfAborted();
-    throw new NodeError("could not resolve name", { cause: error });
+    throw failure("NAME_NOT_FOUND", undefined, error);
   }
   for (const record of records) {
     const link = linkIn(record);

@@ -1,6 +1,7 @@
 /** Names over publish and subscribe: whoever follows a name is told of its records (network section 3.6). */
 
 import { Queue } from "../async/queue.ts";
+import { Turns } from "../async/turns.ts";
 import { NodeError } from "../errors.ts";
 import type { NodeLog } from "../log.ts";
 import { checkRecord, compareRecords, isValidRecord } from "../name_records/check.ts";
@@ -38,6 +39,8 @@ const mostAsked = 16;
 const askFor = 10_000;
 /** Milliseconds after which a record is told again, unless somebody else has. */
 const tellEvery = 60_000;
+/** Milliseconds after which a peer who comes to follow a name again is asked again. */
+const askEvery = 60_000;
 
 interface Followed {
   readonly id: PeerId;
@@ -45,6 +48,8 @@ interface Followed {
   readonly leave: AbortController;
   /** Those who wait for a record. */
   readonly waiting: Set<Queue<Uint8Array>>;
+  /** Peers who came to follow it and were asked; when, in milliseconds since 1970, none while they still are. */
+  readonly asked: Map<string, number | undefined>;
   best: Uint8Array | undefined;
   /** When the best one was told last, by whomever; milliseconds since 1970. */
   told: number;
@@ -54,11 +59,13 @@ export class FollowedNames {
   readonly #parts: FollowedParts;
   /** By the topic; the one that was asked for last is the last. */
   readonly #names = new Map<string, Followed>();
+  /** Of those who came to follow names, by the peer: whoever follows many at once is asked one after the other. */
+  readonly #questions = new Turns();
   readonly #timer: NodeJS.Timeout;
 
   constructor(parts: FollowedParts) {
     this.#parts = parts;
-    this.#timer = setInterval(() => this.#tellAgain(), tellEvery).unref();
+    this.#timer = setInterval(() => this.#eachMinute(), tellEvery).unref();
   }
 
   list(): readonly PeerId[] {
@@ -108,10 +115,18 @@ export class FollowedNames {
     return best !== undefined && (await isValidRecord(id, best)) ? best : undefined;
   }
 
-  /** Asks a peer who has come to follow a name; nobody waits for it. */
+  /** Asks a peer who has come to follow a name, unless that was done just now; nobody waits for it. */
   joined(topic: string, peer: PeerId): void {
     const name = this.#names.get(topic);
-    if (name !== undefined) void this.#ask(name, peer, name.leave.signal);
+    const text = peer.toString();
+    if (name === undefined || name.asked.has(text)) return;
+    name.asked.set(text, undefined);
+    const { signal } = name.leave;
+    void this.#questions
+      .run(text, () => this.#ask(name, peer, signal), signal)
+      // Nobody follows the name any more.
+      .catch(() => undefined)
+      .then(() => name.asked.set(text, Date.now()));
   }
 
   stop(): void {
@@ -133,6 +148,7 @@ export class FollowedNames {
       topic,
       leave: new AbortController(),
       waiting: new Set(),
+      asked: new Map(),
       best: undefined,
       told: 0,
     };
@@ -210,9 +226,11 @@ export class FollowedNames {
     await this.#parts.messages.publish(name.topic, bytes);
   }
 
-  #tellAgain(): void {
-    const before = Date.now() - tellEvery / 2;
+  #eachMinute(): void {
+    const now = Date.now();
+    const before = now - tellEvery / 2;
     for (const name of this.#names.values()) {
+      for (const [peer, at] of name.asked) if (at !== undefined && now - at >= askEvery) name.asked.delete(peer);
       if (name.told < before) void this.#tellOne(name);
     }
   }

@@ -1,6 +1,6 @@
 /** Names that stand for paths: published here, resolved here (network section 3). */
 import { privateKeyToProtobuf } from "@libp2p/crypto/keys";
-import { NodeError } from "../errors.ts";
+import { failure, NodeError } from "../errors.ts";
 import { decodeKey, type Key } from "../keys/key.ts";
 import { type Keystore, self } from "../keys/keystore.ts";
 import type { NodeLog } from "../log.ts";
@@ -17,9 +17,9 @@ import { NameCache } from "./cache.ts";
 import { type Linked, type LinkOptions, recursionExceeded, resolveLink } from "./dnslink.ts";
 import type { FollowedNames } from "./followed.ts";
 import type { NameNetwork, Others } from "./others.ts";
-import { Published } from "./published.ts";
+import { type Kept, Published } from "./published.ts";
 import { Republisher } from "./republisher.ts";
-import { type RecordOptions, type ResolveOptions, type ResolverParts, resolveName, unresolved } from "./resolver.ts";
+import { type RecordOptions, type ResolveOptions, type ResolverParts, resolveName } from "./resolver.ts";
 import { txtLookUp } from "./txt.ts";
 
 export interface NamesParts {
@@ -141,8 +141,11 @@ export class Names {
       validity: formatMoment(momentAfter(lifetime)),
       ttl: BigInt(Math.round(ttl * nanoseconds)),
     };
-    const bytes = await this.#published.change(key.id, async (last) => {
-      const before = last?.record ?? (online && (await this.#lookBack(key.id, signal)));
+    // Before its turn: an answer may take long.
+    const isFirst = online !== undefined && (await this.#published.get(key.id)) === undefined;
+    const found = isFirst ? await this.#lookBack(key.id, signal) : undefined;
+    const sign = async (last: Kept | undefined) => {
+      const before = latest(last?.record, found);
       const made = await signRecord(key, { ...claim, sequence: nextSequence(before, claim.value) });
       await checkRecord(key.id, made);
       if (last !== undefined && (await isValidRecord(key.id, last.bytes)) && compareRecords(last.bytes, made) > 0) {
@@ -150,12 +153,17 @@ export class Names {
         throw new NodeError(`can't replace a newer ${words}`);
       }
       return made;
-    });
+    };
+    const bytes = await this.#published.change(key.id, sign, signal);
     const name = key.id.toString();
     const cache = this.#online?.cache;
     cache?.delete(name);
     await online?.others.tell(key, bytes, signal);
-    cache?.set(name, path, Math.min(lifetime, ttl || remember));
+    const last = await this.#published.get(key.id);
+    // It may have been published again while others were told.
+    if (last !== undefined && Buffer.compare(last.bytes, bytes) === 0) {
+      cache?.set(name, path, Math.min(lifetime, ttl || remember));
+    }
     return path;
   }
 
@@ -170,7 +178,7 @@ export class Names {
   async find(name: string, options: ResolveOptions = {}): Promise<Linked> {
     let best: Linked | undefined;
     for await (best of this.search(name, options));
-    if (best === undefined) throw new NodeError(unresolved);
+    if (best === undefined) throw failure("NAME_NOT_FOUND");
     return best;
   }
 
@@ -230,8 +238,16 @@ export class Names {
       const record = await better(bytes);
       if (record !== undefined) yield record;
     }
+    // It may have been published here meanwhile.
+    const since = await better((await this.#published.get(id))?.bytes);
+    if (since !== undefined) yield since;
     if (best === undefined) online.others.requireAny();
   }
+}
+
+/** Of two records of a name the one with the higher number; the first when that is the same. */
+function latest(one: NameRecord | undefined, other: NameRecord | undefined): NameRecord | undefined {
+  return other !== undefined && (one === undefined || other.sequence > one.sequence) ? other : one;
 }
 
 function idIn(text: string): PeerId | undefined {

@@ -1,6 +1,7 @@
 /** Telling others of records, and asking them: over the routing system, and over publish and subscribe where that is on. */
 import { TopicValidatorResult } from "@libp2p/gossipsub";
 import type { Libp2p } from "@libp2p/interface";
+import { merge } from "../async/merge.ts";
 import { NodeError } from "../errors.ts";
 import type { Key } from "../keys/key.ts";
 import type { NodeLog } from "../log.ts";
@@ -9,7 +10,6 @@ import type { PeerId } from "../peer_id.ts";
 import type { Pubsub } from "../pubsub/pubsub.ts";
 import { routerOf } from "../pubsub/router.ts";
 import { notFoundText } from "../routing/events.ts";
-import { merge } from "../async/merge.ts";
 import type { Routing } from "../routing/routing.ts";
 import { fetchOf } from "./fetching.ts";
 import { FollowedNames, type FollowedParts, type Verdict } from "./followed.ts";

@@ -85,7 +85,7 @@ export class Republisher {
     const { published, tell } = this.#parts;
     try {
       if ((await published.get(key.id)) === undefined) return true;
-      await tell(key, await published.change(key.id, (last) => this.#renewed(key, last)), signal);
+      await tell(key, await published.change(key.id, (last) => this.#renewed(key, last), signal), signal);
       return true;
     } catch (error) {
       if (!signal.aborted) this.#complain(`${key.id} is not published again: ${(error as Error).message}`);

@@ -40,8 +40,6 @@ export interface ResolverParts {
   readonly fixed: ReadonlyMap<string, string>;
 }
 
-export const unresolved = "could not resolve name";
-
 const named = "/ipns/";
 const nanoseconds = 1e6;
 
@@ -110,7 +108,7 @@ function cidIn(text: string): CID | undefined {
 
 /** DNS tells nothing of how long its answer holds. */
 async function* linked(root: string, { lookUp }: ResolverParts, { signal }: ResolveOptions): AsyncGenerator<Step> {
-  if (!isDomain(root)) throw new NodeError(`invalid IPNS root: ${quote(root)}`);
+  if (!isDomain(root)) throw new NodeError(`invalid IPNS root: ${quote(root)}`, { code: "INVALID_PATH" });
   const { path } = await resolveLink(root, lookUp, { depth: 1, signal });
   yield { path, life: 0 };
 }

@@ -1,6 +1,7 @@
 /** TXT records: from the system's resolver, or over HTTPS from those that the configuration names. */
 import { Resolver } from "node:dns/promises";
 import { decode, encode, RECURSION_DESIRED } from "@dnsquery/dns-packet";
+import { gatherWhole } from "../async/gather.ts";
 import type { LookUpTxt } from "./dnslink.ts";
 
 /** Domain with a dot at its end to the URL of its resolver; empty stands for the system's. */
@@ -14,12 +15,14 @@ const builtIn: Resolvers = { "eth.": ethereum, "crypto.": ethereum };
 const absent = new Set(["ENOTFOUND", "ENODATA", "NXDOMAIN"]);
 const noSuchName = 3;
 const longestAnswer = 65_535;
+/** Milliseconds for which a resolver is waited for. */
+const longestWait = 10_000;
 
-/** `resolvers` is read at each look-up. */
-export function txtLookUp(resolvers: () => Resolvers): LookUpTxt {
+/** `resolvers` is read at each look-up; over HTTPS none takes longer than `wait` milliseconds. */
+export function txtLookUp(resolvers: () => Resolvers, wait = longestWait): LookUpTxt {
   return (name, signal) => {
     const url = resolverOf(name, { ...builtIn, ...resolvers() });
-    return url === "" ? fromSystem(name, signal) : fromUrl(url, name, signal);
+    return url === "" ? fromSystem(name, signal) : fromUrl(url, name, wait, signal);
   };
 }
 
@@ -50,23 +53,31 @@ async function fromSystem(name: string, signal: AbortSignal | undefined): Promis
 }
 
 /** RFC 8484. */
-async function fromUrl(url: string, name: string, signal: AbortSignal | undefined): Promise<readonly string[]> {
+async function fromUrl(url: string, name: string, wait: number, signal?: AbortSignal): Promise<readonly string[]> {
   const question = { type: "TXT" as const, name: name.replace(/\.$/, "") };
   const query = Buffer.from(encode({ type: "query", id: 0, flags: RECURSION_DESIRED, questions: [question] }));
   const at = new URL(url);
   at.searchParams.set("dns", query.toString("base64url"));
-  const answer = await fetch(at, { headers: { accept: "application/dns-message" }, signal: signal ?? null });
-  if (!answer.ok) {
-    await answer.body?.cancel();
-    throw new Error(`the resolver ${at.origin} answered ${answer.status}`);
-  }
-  const bytes = new Uint8Array(await answer.arrayBuffer());
-  if (bytes.length > longestAnswer) throw new Error(`the resolver ${at.origin} answered ${bytes.length} bytes`);
+  const late = AbortSignal.timeout(wait);
+  const bytes = await ask(at, signal === undefined ? late : AbortSignal.any([signal, late])).catch((error: Error) => {
+    if (late.aborted && !signal?.aborted) throw new Error(`the resolver ${at.origin} did not answer`, { cause: error });
+    throw error;
+  });
   const { answers = [], ...head } = decode(bytes);
   const code = "flags" in head ? Number(head.flags) & 15 : 0;
   if (code === noSuchName) return [];
   if (code !== 0) throw new Error(`the resolver ${at.origin} answered with code ${code}`);
   return answers.flatMap((record) => (record.type === "TXT" ? [textOf(record.data)] : []));
+}
+
+async function ask({ href, origin }: URL, signal: AbortSignal): Promise<Uint8Array> {
+  const answer = await fetch(href, { headers: { accept: "application/dns-message" }, signal });
+  if (!answer.ok || answer.body === null) {
+    await answer.body?.cancel();
+    throw new Error(`the resolver ${origin} answered ${answer.status}`);
+  }
+  const tooLong = () => new Error(`the resolver ${origin} answered more than ${longestAnswer} bytes`);
+  return gatherWhole(answer.body, longestAnswer, tooLong);
 }
 
 /** A record is a list of strings that belong together. */

@@ -1,7 +1,7 @@
 /** Content paths as text (conventions section 9). */
 import type { CID } from "multiformats/cid";
 import { parseCid } from "../cid/text.ts";
-import { NodeError } from "../errors.ts";
+import { failure, NodeError } from "../errors.ts";
 import { quote } from "../go/text.ts";
 
 export type Namespace = "ipfs" | "ipld" | "ipns";
@@ -22,7 +22,7 @@ const neutral: ReadonlyMap<string, Namespace> = new Map([
   ["name", "ipns"],
 ]);
 
-const invalid = (text: string, reason: string) => new NodeError(`invalid path ${quote(text)}: ${reason}`);
+const invalid = (text: string, reason: string) => failure("INVALID_PATH", { path: quote(text), reason });
 
 /** Components without empty ones and `.`, `..` resolved, as Go cleans paths. */
 export function clean(parts: readonly string[]): string[] {
@@ -69,7 +69,7 @@ function bare(text: string, parts: readonly string[]): ContentPath {
 /** What is checked already may be gone when the path is clean: `..` climbs over its root. */
 function whole(text: string, namespace: Namespace, parts: readonly string[]): ContentPath {
   const [space = "", root, ...segments] = clean([namespace, ...parts]);
-  if (space !== namespace) throw new NodeError(`unsupported path namespace: ${space}`);
+  if (space !== namespace) throw new NodeError(`unsupported path namespace: ${space}`, { code: "INVALID_PATH" });
   if (root === undefined) throw invalid(text, namespace === "ipns" ? "ipns path missing IPNS ID" : "empty");
   if (namespace !== "ipns" && root !== parts[0]) rootCid(text, root, "invalid CID: ");
   return { namespace, root, segments, text: ["", namespace, root, ...segments].join("/") };

@@ -6,7 +6,7 @@ import { member, type Value } from "../dag/cbor/value.ts";
 import { isCid, valueIn } from "../dag/model.ts";
 import { decodePb } from "../dag/pb.ts";
 import type { ReadBlock } from "../dag/reader.ts";
-import { NodeError } from "../errors.ts";
+import { failure, NodeError } from "../errors.ts";
 import { quote } from "../go/text.ts";
 import { lookup } from "../unixfs/list.ts";
 import { treeNode } from "../unixfs/node.ts";
@@ -23,6 +23,8 @@ export interface Resolved {
 /** Where one block leads with the next components of a path: to a link, or to a place inside itself. */
 type Step = { readonly cid: CID; readonly used: number } | "inside";
 
+const noLink = (name: string, cid: CID) => failure("NO_LINK", { name: quote(name), cid: String(cid) });
+
 /** Below /ipfs sharded directories are one directory; below /ipld every link goes by its stored name. */
 async function stepPb(cid: CID, bytes: Uint8Array, name: string, read: ReadBlock, namespace: Namespace): Promise<Step> {
   const tree = namespace === "ipfs" ? treeNode(cid, bytes) : undefined;
@@ -30,7 +32,7 @@ async function stepPb(cid: CID, bytes: Uint8Array, name: string, read: ReadBlock
     tree?.unixfs.type === "HAMTShard"
       ? await lookup(tree, name, read)
       : decodePb(bytes).links.find((candidate) => candidate.name === name);
-  if (link === undefined) throw new NodeError(`no link named ${quote(name)} under ${cid}`);
+  if (link === undefined) throw noLink(name, cid);
   return { cid: link.cid, used: 1 };
 }
 
@@ -50,7 +52,7 @@ async function step(cid: CID, path: readonly string[], read: ReadBlock, namespac
   if (cid.code === dagPb) return stepPb(cid, bytes, path[0] as string, read, namespace);
   const value = valueIn(cid, bytes);
   if (value !== undefined) return stepInside(value, path);
-  if (cid.code === raw) throw new NodeError(`no link named ${quote(path[0] as string)} under ${cid}`);
+  if (cid.code === raw) throw noLink(path[0] as string, cid);
   throw new NodeError(`unrecognized object type: ${cid.code}`);
 }
 

@@ -5,6 +5,7 @@ import { isMultiaddr } from "@multiformats/multiaddr";
 import { parseDuration } from "../go/duration.ts";
 import type { ConfigFile } from "../repo/config.ts";
 import { isObject } from "../repo/json.ts";
+import { overlaid } from "./overlaid.ts";
 
 export const autoNatProtocol = "/libp2p/autonat/1.0.0";
 
@@ -64,15 +65,4 @@ export function dialingAnew(components: AutoNATComponents): AutoNATComponents {
   const openConnection: typeof connectionManager.openConnection = (target, options) =>
     connectionManager.openConnection(target, isMultiaddr(target) ? { ...options, force: true } : options);
   return overlaid(components, { connectionManager: overlaid(connectionManager, { openConnection }) });
-}
-
-/** An object with some of its members in another form. */
-function overlaid<T extends object>(own: T, over: Partial<T>): T {
-  return new Proxy(own, {
-    get(target, key) {
-      if (key in over) return Reflect.get(over, key);
-      const value: unknown = Reflect.get(target, key, target);
-      return typeof value === "function" ? value.bind(target) : value;
-    },
-  });
 }

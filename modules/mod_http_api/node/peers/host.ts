@@ -13,6 +13,7 @@ import { NodeError } from "../errors.ts";
 import type { Repo } from "../repo/repo.ts";
 import { dialingAnew, limitAutoNat } from "./autonat.ts";
 import { Bandwidth } from "./bandwidth.ts";
+import { boundAddresses } from "./bounded_addresses.ts";
 import { namingAddresses } from "./dial_failure.ts";
 import { addressMatcher, type Filters } from "./filters.ts";
 import type { Limits } from "./limits.ts";
@@ -133,6 +134,7 @@ export async function createHost(parts: HostParts): Promise<Host> {
   });
   const own = () => components as unknown as AutoNATComponents;
   listForEachStream(own().registrar);
+  boundAddresses(libp2p.peerStore);
   limitAutoNat(libp2p, config);
   for (const address of listen) {
     if (own().transportManager.listenTransportForMultiaddr(address) === undefined) {

@@ -1,5 +1,6 @@
 /** Which connections have been told by the other side who it is and what it speaks. */
 import type { Connection, IdentifyResult, Libp2p } from "@libp2p/interface";
+import { orAborted } from "../async/aborted.ts";
 
 /** Milliseconds after which one that says nothing counts as told. */
 const patience = 5000;
@@ -21,13 +22,16 @@ export class Identified {
     this.#waiting.delete(connection);
   }
 
-  /** Resolves when it is known, also when the connection ends first. */
-  async of(connection: Connection): Promise<void> {
+  /** Resolves when it is known, also when the connection ends first. @throws the reason of the signal */
+  async of(connection: Connection, signal?: AbortSignal): Promise<void> {
     if (this.#known.has(connection) || connection.status !== "open") return;
     const waiting = this.#waiting.get(connection) ?? Promise.withResolvers<void>();
     this.#waiting.set(connection, waiting);
     const timer = setTimeout(() => this.#done(connection), patience).unref();
-    await waiting.promise;
-    clearTimeout(timer);
+    try {
+      await orAborted(waiting.promise, signal);
+    } finally {
+      clearTimeout(timer);
+    }
   }
 }

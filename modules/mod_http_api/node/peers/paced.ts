@@ -27,3 +27,21 @@ export function resume(stream: Stream): void {
 }
 
 const isPaused = ({ readStatus }: Stream): boolean => readStatus === "paused";
+
+/**
+ * Resolves when a stream takes more again, to be waited for when `send` gave false. The library's `onDrain` waits only
+ * once: after that it resolves at once, whatever the stream takes.
+ *
+ * @throws what ended the stream; the reason of the signal
+ */
+export function drained(stream: Stream, signal?: AbortSignal): Promise<void> {
+  if (!stream.writableNeedsDrain) return Promise.resolve();
+  const { promise, resolve, reject } = Promise.withResolvers<void>();
+  const heard = new AbortController();
+  const once = { once: true, signal: heard.signal };
+  stream.addEventListener("drain", () => resolve(), once);
+  stream.addEventListener("close", ({ error }) => reject(error ?? new Error("the stream is closed")), once);
+  signal?.addEventListener("abort", () => reject(signal.reason), once);
+  if (signal?.aborted === true) reject(signal.reason);
+  return promise.finally(() => heard.abort());
+}

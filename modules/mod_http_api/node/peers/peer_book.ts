@@ -3,19 +3,25 @@ import { NotFoundError } from "@libp2p/interface";
 import { BaseDatastore } from "datastore-core/base";
 import { Key, type KeyQuery, type Pair, type Query } from "interface-datastore";
 import type { MetadataStore } from "../metadata/store.ts";
+import type { PeerId } from "../peer_id.ts";
 
 /** Room in the metadata store. */
 const room = "peers";
 /** Keys of libp2p's peer store begin with it. */
 const peerKeys = "/peers/";
-/** Peers that are remembered: those that were heard of last. */
+/** Peers that are remembered, at most: those that stay, and the ones that were heard of last. */
 const mostPeers = 4096;
 /** Milliseconds between a change and its writing. What a crash takes with it is told by the peers again. */
 const writeAfter = 30_000;
 
+/** Where libp2p's peer store keeps what is known of a peer. */
+export const peerKey = (id: PeerId): string => `${peerKeys}${id.toCID()}`;
+
 export interface PeerBookOptions {
   /** Key of what is only of this run: the node itself. */
   readonly own: string;
+  /** Keys of peers that stay however many others are heard of: what they speak is known from nowhere else. */
+  readonly staying?: ReadonlySet<string>;
 }
 
 /**
@@ -25,20 +31,22 @@ export interface PeerBookOptions {
 export class PeerBook extends BaseDatastore {
   readonly #metadata: MetadataStore;
   readonly #own: string;
+  readonly #staying: ReadonlySet<string>;
   /** The last one changed last. */
   readonly #entries = new Map<string, Uint8Array>();
   readonly #changed = new Set<string>();
   #timer: NodeJS.Timeout | undefined;
   #closed = false;
 
-  private constructor(metadata: MetadataStore, own: string) {
+  private constructor(metadata: MetadataStore, { own, staying = new Set() }: PeerBookOptions) {
     super();
     this.#metadata = metadata;
     this.#own = own;
+    this.#staying = staying;
   }
 
-  static async open(metadata: MetadataStore, { own }: PeerBookOptions): Promise<PeerBook> {
-    const book = new PeerBook(metadata, own);
+  static async open(metadata: MetadataStore, options: PeerBookOptions): Promise<PeerBook> {
+    const book = new PeerBook(metadata, options);
     for await (const [key, value] of metadata.range({ prefix: `${room}${peerKeys}`, limit: mostPeers })) {
       book.#entries.set(key.slice(room.length), value);
     }
@@ -50,8 +58,16 @@ export class PeerBook extends BaseDatastore {
     this.#entries.delete(name);
     this.#entries.set(name, value);
     this.#note(name);
-    if (this.#entries.size > mostPeers) this.#drop(this.#entries.keys().next().value as string);
+    if (this.#entries.size > mostPeers) this.#dropOldest();
     return key;
+  }
+
+  #dropOldest(): void {
+    for (const name of this.#entries.keys()) {
+      if (name === this.#own || this.#staying.has(name)) continue;
+      this.#drop(name);
+      return;
+    }
   }
 
   override async get(key: Key): Promise<Uint8Array> {

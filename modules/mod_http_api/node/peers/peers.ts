@@ -19,7 +19,7 @@ import { Identified } from "./identified.ts";
 import { Bootstrapping, Peering } from "./keeping.ts";
 import { connectionLimits, Trimming } from "./limits.ts";
 import { byPeer, type Multiaddr, type PeerAddress, parseMultiaddr, transportOf, withPeer } from "./multiaddr.ts";
-import { PeerBook } from "./peer_book.ts";
+import { PeerBook, peerKey } from "./peer_book.ts";
 import type { PingService } from "./ping.ts";
 
 export interface PeersParts {
@@ -59,7 +59,8 @@ export async function openPeers(parts: PeersParts): Promise<Peers> {
   const { config, identity } = parts.repo;
   const filters = filtersOf(config.value("Swarm.AddrFilters") ?? []);
   const limits = connectionLimits(config);
-  const book = await PeerBook.open(parts.metadata, { own: `/peers/${identity.peerId.toCID()}` });
+  const connected = new Set<string>();
+  const book = await PeerBook.open(parts.metadata, { own: peerKey(identity.peerId), staying: connected });
   const found: { peers?: Peers } = {};
   const host = await createHost({
     repo: parts.repo,
@@ -70,6 +71,8 @@ export async function openPeers(parts: PeersParts): Promise<Peers> {
     services: parts.services ?? {},
     found: ({ id, multiaddrs }) => void found.peers?.connect(id, multiaddrs).catch(() => undefined),
   });
+  host.libp2p.addEventListener("peer:connect", ({ detail }) => connected.add(peerKey(detail)));
+  host.libp2p.addEventListener("peer:disconnect", ({ detail }) => connected.delete(peerKey(detail)));
   found.peers = new Peers(parts, host, book, filters);
   return found.peers;
 }
@@ -200,7 +203,7 @@ export class Peers {
     if (id.equals(this.id)) throw new NodeError("dial to self attempted");
     const open = this.connections(id)[0];
     const connection = open ?? (await this.#dial(id, addresses, signal));
-    await this.#identified.of(connection);
+    await this.#identified.of(connection, signal);
     return connection;
   }
 

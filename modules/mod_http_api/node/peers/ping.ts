@@ -6,8 +6,10 @@
 import { randomBytes } from "node:crypto";
 import { type Connection, type Stream, serviceCapabilities } from "@libp2p/interface";
 import type { Ping, PingComponents } from "@libp2p/ping";
+import { orAborted } from "../async/aborted.ts";
 import { NodeError } from "../errors.ts";
 import type { PeerId } from "../peer_id.ts";
+import { drained } from "./paced.ts";
 
 export const pingProtocol = "/ipfs/ping/1.0.0";
 
@@ -114,12 +116,18 @@ export class Echo {
   }
 }
 
+interface Opening {
+  readonly echo: Promise<Echo>;
+  /** Of who asked first. */
+  readonly signal: AbortSignal | undefined;
+}
+
 /** To be given to libp2p as its service `ping`. */
 export class PingService implements Ping {
   readonly [serviceCapabilities] = ["@libp2p/ping"];
   readonly latencies = new Latencies();
   readonly #components: PingComponents;
-  readonly #echoes = new Map<string, Promise<Echo>>();
+  readonly #echoes = new Map<string, Opening>();
 
   constructor(components: PingComponents) {
     this.#components = components;
@@ -140,21 +148,35 @@ export class PingService implements Ping {
   /** Connects when there is no connection. One stream for each peer: some refuse a second. */
   async open(peer: Target, options: Options = {}): Promise<Echo> {
     const name = String(peer);
-    const shared = await this.#echoes.get(name)?.catch(() => undefined);
-    if (shared?.share()) return shared;
+    for (;;) {
+      const known = this.#echoes.get(name);
+      if (known === undefined) return this.#begin(name, peer, options);
+      try {
+        const shared = await orAborted(known.echo, options.signal);
+        if (shared.share()) return shared;
+        this.#forget(name, known);
+      } catch (error) {
+        // That who asked first has left is no matter to the others.
+        if (options.signal?.aborted === true || known.signal?.aborted !== true) throw error;
+      }
+    }
+  }
+
+  #begin(name: string, peer: Target, options: Options): Promise<Echo> {
     const { connectionManager } = this.#components;
-    const opening = connectionManager
-      .openStream(peer, pingProtocol, { runOnLimitedConnection: true, ...options })
-      .then((stream) => {
-        stream.addEventListener("close", forget, { once: true });
-        return new Echo(stream);
-      });
-    const forget = () => {
-      if (this.#echoes.get(name) === opening) this.#echoes.delete(name);
-    };
-    opening.catch(forget);
+    const stream = connectionManager.openStream(peer, pingProtocol, { runOnLimitedConnection: true, ...options });
+    const echo = stream.then((opened) => {
+      opened.addEventListener("close", () => this.#forget(name, opening), { once: true });
+      return new Echo(opened);
+    });
+    const opening: Opening = { echo, signal: options.signal };
     this.#echoes.set(name, opening);
-    return opening;
+    echo.catch(() => this.#forget(name, opening));
+    return echo;
+  }
+
+  #forget(name: string, opening: Opening): void {
+    if (this.#echoes.get(name) === opening) this.#echoes.delete(name);
   }
 
   /** One echo; milliseconds. */
@@ -173,7 +195,7 @@ async function answer(stream: Stream, _connection: Connection): Promise<void> {
   try {
     for await (const chunk of stream) {
       silence.refresh();
-      if (!stream.send(chunk)) await stream.onDrain();
+      if (!stream.send(chunk)) await drained(stream);
     }
     await stream.close();
   } catch (error) {

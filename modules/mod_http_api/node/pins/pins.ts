@@ -7,6 +7,7 @@ import { parseCid } from "../cid/text.ts";
 import { nodeReader } from "../dag/reader.ts";
 import { walk } from "../dag/walk.ts";
 import { NodeError } from "../errors.ts";
+import { listed } from "../metadata/listed.ts";
 import type { MetadataStore, MetadataWriter } from "../metadata/store.ts";
 
 /** Kinds that are stored; `indirect` follows from the recursive ones. */
@@ -19,17 +20,30 @@ export interface FetchOptions {
   readonly progress?: ((blocks: number) => void) | undefined;
 }
 
+export interface PinOptions extends FetchOptions {
+  /**
+   * For whom alone a recursive pin is made: `release` takes it back. One that somebody else asks for, too, in whatever
+   * way, or has asked for before, is no owner's from then on.
+   */
+  readonly owner?: string | undefined;
+}
+
 /** Where the keys of pins begin. */
 export const pinPrefix = (mode: PinMode) => `pins/${mode}/`;
-/** Where a pin is kept; its value is empty. */
+/** Where a pin is kept; its value is the name of its owner, empty where it has none. */
 export const pinKey = (mode: PinMode, cid: CID) => pinPrefix(mode) + cid;
 const empty = new Uint8Array();
 
 /** It has one mode at a time. */
-function set(writer: MetadataWriter, cid: CID, mode: PinMode): void {
-  writer.delete(pinKey(mode === "recursive" ? "direct" : "recursive", cid));
-  writer.put(pinKey(mode, cid), empty);
+function set(writer: MetadataWriter, cid: CID, mode: PinMode, owner?: string): void {
+  const key = pinKey(mode, cid);
+  const wasOther = writer.delete(pinKey(mode === "recursive" ? "direct" : "recursive", cid));
+  const held = writer.get(key);
+  const isAlone = mode === "recursive" && !wasOther && (held === undefined || isOf(held, owner));
+  writer.put(key, isAlone && owner !== undefined ? Buffer.from(owner) : empty);
 }
+
+const isOf = (held: Uint8Array, owner: string | undefined): boolean => Buffer.from(held).toString() === owner;
 
 const pinnedAlready = (cid: CID) => new NodeError(`${cid} already pinned recursively`);
 
@@ -52,10 +66,10 @@ export class Pins {
     return (await this.#metadata.has(pinKey("direct", cid))) ? "direct" : undefined;
   }
 
-  /** Stored pins of one kind, by the text of their CIDs. */
+  /** Stored pins of one kind, by the text of their CIDs; the caller may take its time (see `listed`). */
   async *list(mode: PinMode): AsyncGenerator<CID, void, undefined> {
     const prefix = pinPrefix(mode);
-    for await (const [found] of this.#metadata.range({ prefix })) yield parseCid(found.slice(prefix.length));
+    for await (const [found] of listed(this.#metadata, prefix)) yield parseCid(found.slice(prefix.length));
   }
 
   /**
@@ -64,14 +78,24 @@ export class Pins {
    *
    * @throws NodeError at a missing block, or when a recursive pin is asked to become a direct one
    */
-  async add(cid: CID, mode: PinMode, options: FetchOptions = {}): Promise<void> {
-    const before = await this.mode(cid);
+  async add(cid: CID, mode: PinMode, options: PinOptions = {}): Promise<void> {
+    const before = await this.#shared(cid, options.owner);
     if (mode === "recursive" && before === "recursive") return;
     if (mode === "direct" && before === "recursive") throw pinnedAlready(cid);
     await this.#arrive(cid, mode, options, (writer) => {
       if (mode === "direct" && writer.has(pinKey("recursive", cid))) throw pinnedAlready(cid);
-      set(writer, cid, mode);
+      set(writer, cid, mode, options.owner);
     });
+  }
+
+  /** Its mode; one that is there for another owner is from now on there for both. */
+  async #shared(cid: CID, owner?: string): Promise<PinMode | undefined> {
+    const key = pinKey("recursive", cid);
+    const held = await this.#metadata.get(key);
+    if (held !== undefined && held.length > 0 && !isOf(held, owner)) {
+      await this.#metadata.compareAndSet(key, held, empty);
+    }
+    return this.mode(cid);
   }
 
   /** What is to be pinned is here, and stays until `change` is on the disk. */
@@ -138,6 +162,15 @@ export class Pins {
     });
   }
 
+  /** Takes back what was pinned for this owner alone; any other pin stays. */
+  async release(cid: CID, owner: string): Promise<void> {
+    await this.#metadata.transaction((writer) => {
+      const key = pinKey("recursive", cid);
+      const held = writer.get(key);
+      if (held !== undefined && isOf(held, owner)) writer.delete(key);
+    });
+  }
+
   /** Makes `to` a recursive pin in place of `from`; only what they do not share is fetched. The lock as in `add`. */
   async update(from: CID, to: CID, unpin: boolean, options: FetchOptions = {}): Promise<void> {
     const check = (isPinned: boolean) => {
@@ -145,7 +178,7 @@ export class Pins {
     };
     check((await this.mode(from)) === "recursive");
     if (from.equals(to)) return;
-    if ((await this.mode(to)) === "recursive") throw new NodeError("'to' cid was already recursively pinned");
+    if ((await this.#shared(to)) === "recursive") throw new NodeError("'to' cid was already recursively pinned");
     await this.#arrive(to, "recursive", options, (writer) => {
       check(writer.has(pinKey("recursive", from)));
       set(writer, to, "recursive");

@@ -1,13 +1,12 @@
 /** What peers say, read RPC by RPC in their order, and no faster than it is dealt with. */
 import type { Connection, PeerId, Stream } from "@libp2p/interface";
 import { Buffers } from "../blocks/buffers.ts";
+import { letWait, pause, resume } from "../peers/paced.ts";
 import { FrameReader } from "../wire/frames.ts";
 import { Pace } from "./pace.ts";
 import type { Router } from "./router.ts";
 import { longestRpc } from "./wire.ts";
 
-/** A paused stream still gets what its peer was allowed to send: as much as the window of a multiplexer. */
-const pausedBytes = 32 * 1024 * 1024;
 /** Streams of one peer: more than the reference opens while two connections cross. */
 const mostStreams = 4;
 /** What a message costs beside its bytes: it is checked, and its id is kept for a while. */
@@ -37,7 +36,7 @@ export class Inbound {
     const { remotePeer } = connection;
     this.#parts.router.onPeerConnected(remotePeer, connection);
     this.#keep(remotePeer.toString(), stream);
-    stream.maxReadBufferLength = pausedBytes;
+    letWait(stream);
     const frames = new FrameReader(longestRpc, new Buffers());
     const own = new Pace(pace);
     stream.addEventListener("message", ({ data }) => void this.#read(stream, remotePeer, frames.read(data), own));
@@ -58,9 +57,9 @@ export class Inbound {
   /** What comes meanwhile waits in the stream. */
   async #read(stream: Stream, from: PeerId, frames: Iterable<Uint8Array>, own: Pace): Promise<void> {
     try {
-      if (stream.readStatus === "readable") stream.pause();
+      pause(stream);
       for (const frame of frames) await this.#take(from, frame, own);
-      if (stream.readStatus === "paused") stream.resume();
+      resume(stream);
     } catch (reason) {
       stream.abort(reason instanceof Error ? reason : new Error(String(reason)));
     }

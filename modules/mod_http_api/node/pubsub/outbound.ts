@@ -4,6 +4,7 @@
  */
 import { setTimeout as pass, setImmediate as turn } from "node:timers/promises";
 import type { Connection, Libp2p, PeerId, Stream, StreamMiddleware } from "@libp2p/interface";
+import { drained } from "../peers/paced.ts";
 import type { Router } from "./router.ts";
 import { cut, longestRpc } from "./wire.ts";
 
@@ -95,7 +96,7 @@ export class Outbound {
     const signal = AbortSignal.timeout(patience);
     await Promise.all(
       full.map((stream) =>
-        stream.onDrain({ signal }).catch(() => stream.abort(new Error("the peer does not read what it follows"))),
+        drained(stream, signal).catch(() => stream.abort(new Error("the peer does not read what it follows"))),
       ),
     );
   }

@@ -9,6 +9,7 @@ import {
 } from "@libp2p/kad-dht";
 import type { PeerId } from "../peer_id.ts";
 import { transportOf } from "../peers/multiaddr.ts";
+import { overlaid } from "../peers/overlaid.ts";
 import { type Records, TableRecords } from "./records.ts";
 import { selectors, validators } from "./validators.ts";
 
@@ -78,17 +79,6 @@ export function createKademlia(components: KadDHTComponents, { name, mode, recor
     datastore: new TableRecords(records, peerStore),
   });
   return kad as Kademlia;
-}
-
-/** `target` with some of its members replaced. */
-function overlaid<T extends object>(target: T, members: Partial<T>): T {
-  return new Proxy(target, {
-    get(_, name) {
-      if (Object.hasOwn(members, name)) return Reflect.get(members, name);
-      const member: unknown = Reflect.get(target, name, target);
-      return typeof member === "function" ? member.bind(target) : member;
-    },
-  });
 }
 
 /** The library marks the nearest peers as those to be dialled again whenever a connection ends: nobody asked for that. */

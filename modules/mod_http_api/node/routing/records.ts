@@ -8,7 +8,7 @@ import { NodeError } from "../errors.ts";
 import { Behind } from "../metadata/behind.ts";
 import type { MetadataStore } from "../metadata/store.ts";
 import { type PeerId, parsePeerId } from "../peer_id.ts";
-import { compare } from "./validators.ts";
+import { compare, requireNamespace } from "./validators.ts";
 
 /** As the routing tables name their keys: `/provider/<multihash>/<peer>` and `/record/<key>`, in base32. */
 type Kind = "provider" | "record";
@@ -32,6 +32,47 @@ export interface RecordsOptions {
   readonly self: PeerId;
   /** Milliseconds since 1970. */
   readonly now?: () => number;
+  /** Of others so many records of each kind, when it is not as many as usual. */
+  readonly most?: number;
+}
+
+/** Keys of what others have told, bounded: of who has the most the oldest give way. */
+class Others {
+  /** By the peer who told (values of keys tell none: they are of one), in the order in which they came. */
+  readonly #ofPeer = new Map<string, Set<string>>();
+  readonly #most: number;
+  readonly #giveWay: (key: string) => void;
+  #size = 0;
+
+  /** @param giveWay has to `delete` what it is given */
+  constructor(most: number, giveWay: (key: string) => void) {
+    this.#most = most;
+    this.#giveWay = giveWay;
+  }
+
+  add(key: string): void {
+    const peer = peerOf(key);
+    const keys = this.#ofPeer.get(peer) ?? new Set();
+    if (keys.has(key)) return;
+    this.#ofPeer.set(peer, keys.add(key));
+    this.#size += 1;
+    if (this.#size > this.#most) this.#makeRoom();
+  }
+
+  delete(key: string): void {
+    const peer = peerOf(key);
+    const keys = this.#ofPeer.get(peer);
+    if (!keys?.delete(key)) return;
+    this.#size -= 1;
+    if (keys.size === 0) this.#ofPeer.delete(peer);
+  }
+
+  /** For several, since looking for who has the most takes a while. */
+  #makeRoom(): void {
+    let most = new Set<string>();
+    for (const keys of this.#ofPeer.values()) if (keys.size > most.size) most = keys;
+    for (const key of [...most.values().take(Math.ceil(most.size / 16))]) this.#giveWay(key);
+  }
 }
 
 /** The records of both tables: as in the reference they share them. */
@@ -39,16 +80,19 @@ export class Records {
   readonly #store: Behind;
   readonly #own: string;
   readonly #now: () => number;
-  /** Those of others. */
-  readonly #count: Record<Kind, number> = { provider: 0, record: 0 };
+  readonly #others: Readonly<Record<Kind, Others>>;
+  /** Keys that were set since the sweep began. */
+  #since = new Set<string>();
   #timer: NodeJS.Timeout | undefined;
   #sweeping: Promise<void> | undefined;
   #closed = false;
 
-  constructor({ metadata, self, now = Date.now }: RecordsOptions) {
+  constructor({ metadata, self, now = Date.now, most }: RecordsOptions) {
     this.#store = new Behind(metadata, "routing", { after: writeAfter });
     this.#own = `/${self}`;
     this.#now = now;
+    const othersOf = (kind: Kind) => new Others(most ?? limits[kind].most, (key) => this.#set(key, undefined));
+    this.#others = { provider: othersOf("provider"), record: othersOf("record") };
   }
 
   /** Looks through what is there, now and each hour. */
@@ -82,25 +126,24 @@ export class Records {
     if (before !== undefined && kind === "record" && isBetter(before, value)) {
       throw new NodeError("can't replace a newer value with an older value");
     }
-    if (before === undefined && !this.#makeRoom(kind, key)) return;
     const stamped = Buffer.allocUnsafe(stampLength + value.length);
     stamped.writeBigUInt64BE(BigInt(this.#now()));
     stamped.set(value, stampLength);
-    this.#store.set(key, stamped);
-  }
-
-  /** Beyond the bounds nothing is taken of others until something has gone. */
-  #makeRoom(kind: Kind, key: string): boolean {
-    if (key.endsWith(this.#own)) return true;
-    if (this.#count[kind] >= limits[kind].most) return false;
-    this.#count[kind] += 1;
-    return true;
+    this.#set(key, stamped);
   }
 
   async delete(key: string): Promise<void> {
-    if ((await this.#store.get(key)) === undefined) return;
-    if (!key.endsWith(this.#own)) this.#count[kindOf(key)] -= 1;
-    this.#store.set(key, undefined);
+    if ((await this.#store.get(key)) !== undefined) this.#set(key, undefined);
+  }
+
+  /** Whatever comes or goes does it here. */
+  #set(key: string, stamped: Uint8Array | undefined): void {
+    this.#store.set(key, stamped);
+    if (this.#sweeping !== undefined) this.#since.add(key);
+    if (key.endsWith(this.#own)) return;
+    const others = this.#others[kindOf(key)];
+    others.delete(key);
+    if (stamped !== undefined) others.add(key);
   }
 
   async *range(prefix: string): AsyncGenerator<readonly [key: string, value: Uint8Array], void, undefined> {
@@ -115,30 +158,33 @@ export class Records {
     return stamped.subarray(stampLength);
   }
 
-  /** Takes away what has lived its time, and counts the others. Never rejects. */
+  /** Takes away what has lived its time, and counts what was kept before the start. Never rejects. */
   sweep(): Promise<void> {
     this.#sweeping ??= this.#sweep()
       .catch(() => undefined)
       .finally(() => {
         this.#sweeping = undefined;
+        this.#since.clear();
       });
     return this.#sweeping;
   }
 
   async #sweep(): Promise<void> {
     for (const kind of ["provider", "record"] as const) {
-      let left = 0;
       for await (const [key, stamped] of this.#store.range(`/${kind}/`)) {
         if (this.#closed) return;
-        if (this.#live(kind, stamped) === undefined) this.#store.set(key, undefined);
-        else if (!key.endsWith(this.#own)) left += 1;
+        // What is listed may be old by now.
+        if (this.#since.has(key)) continue;
+        if (this.#live(kind, stamped) === undefined) this.#set(key, undefined);
+        else if (!key.endsWith(this.#own)) this.#others[kind].add(key);
       }
-      this.#count[kind] = left;
     }
   }
 }
 
 const kindOf = (key: string): Kind => (key.startsWith("/record/") ? "record" : "provider");
+
+const peerOf = (key: string): string => (kindOf(key) === "provider" ? key.slice(key.lastIndexOf("/") + 1) : "");
 
 const arrival = ({ buffer, byteOffset }: Uint8Array): number =>
   Number(new DataView(buffer, byteOffset, stampLength).getBigUint64(0));
@@ -163,7 +209,10 @@ export class TableRecords extends BaseDatastore {
   }
 
   override async put(key: Key, value: Uint8Array): Promise<Key> {
-    await this.#records.put(key.toString(), value);
+    const name = key.toString();
+    // The table looks its validators up in an object: it finds some under the names that every object has.
+    if (kindOf(name) === "record") requireNamespace(KadRecord.deserialize(value).key);
+    await this.#records.put(name, value);
     return key;
   }
 

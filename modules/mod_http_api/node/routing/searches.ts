@@ -1,5 +1,6 @@
 /** Searches over both tables, by the rules of the reference (network section 7): which is asked, and what comes of it. */
 import type { CID } from "multiformats/cid";
+import { merge } from "../async/merge.ts";
 import { NodeError } from "../errors.ts";
 import type { PeerId } from "../peer_id.ts";
 import {
@@ -11,7 +12,6 @@ import {
   type RoutingEvent,
   type RoutingEvents,
 } from "./events.ts";
-import { merge } from "../async/merge.ts";
 import type { Table } from "./table.ts";
 import { compare, validate } from "./validators.ts";
 

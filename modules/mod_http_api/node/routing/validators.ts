@@ -53,6 +53,11 @@ function kindOf(key: Uint8Array): Kind {
   return kind;
 }
 
+/** @throws NodeError when there are no records with such a key */
+export function requireNamespace(key: Uint8Array): void {
+  kindOf(key);
+}
+
 /** @throws NodeError with the reference's text unless the value is a valid one of the key */
 export async function validate(key: Uint8Array, value: Uint8Array): Promise<void> {
   await kindOf(key).validate(key, value);

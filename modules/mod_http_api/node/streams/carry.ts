@@ -1,6 +1,7 @@
 /** Carrying bytes between a stream to a peer and a local socket, both ways, each end closed on its own. */
 import type { Socket } from "node:net";
 import type { Stream, StreamMessageEvent } from "@libp2p/interface";
+import { drained, letWait, pause, resume } from "../peers/paced.ts";
 
 /** Resolves when both are closed. Whichever fails takes the other with it. The socket must allow half-open use. */
 export function carry(stream: Stream, socket: Socket): Promise<void> {
@@ -12,11 +13,12 @@ export function carry(stream: Stream, socket: Socket): Promise<void> {
   };
 
   // To the socket, no faster than it takes: the peer is held back by the window of the stream.
+  letWait(stream);
   const toSocket = ({ data }: StreamMessageEvent) => {
     const pieces = data instanceof Uint8Array ? [data] : [...data];
-    for (const piece of pieces) if (!socket.write(piece)) stream.pause();
+    for (const piece of pieces) if (!socket.write(piece)) pause(stream);
   };
-  socket.on("drain", () => stream.resume());
+  socket.on("drain", () => resume(stream));
   stream.addEventListener("message", toSocket);
   const ended = () => void socket.end();
   if (stream.readableEnded) ended();
@@ -31,7 +33,7 @@ export function carry(stream: Stream, socket: Socket): Promise<void> {
       return;
     }
     socket.pause();
-    stream.onDrain().then(
+    drained(stream).then(
       () => socket.resume(),
       () => socket.destroy(),
     );
@@ -42,8 +44,8 @@ export function carry(stream: Stream, socket: Socket): Promise<void> {
     "close",
     ({ error }) => {
       closed(stream);
+      // Without one, what has come and still waits is delivered, and then the stream ends.
       if (error !== undefined) resetSocket(socket);
-      else if (!socket.writableEnded) socket.end();
     },
     { once: true },
   );
@@ -55,7 +57,7 @@ export function carry(stream: Stream, socket: Socket): Promise<void> {
   });
   if (stream.status !== "open" && stream.status !== "closing") {
     closed(stream);
-    resetSocket(socket);
+    if (stream.status !== "closed") resetSocket(socket);
   }
   return promise;
 }

@@ -30,7 +30,8 @@ export function requireTarget(address: Multiaddr): void {
 }
 
 /** Resolves with a connected socket that may be closed in one direction. */
-export function connectTo(address: Multiaddr, signal: AbortSignal): Promise<Socket> {
+export async function connectTo(address: Multiaddr, signal: AbortSignal): Promise<Socket> {
+  signal.throwIfAborted();
   const { promise, resolve, reject } = Promise.withResolvers<Socket>();
   const socket = connect({ ...endpointOf(address), allowHalfOpen: true });
   const leave = () => socket.destroy(signal.reason);

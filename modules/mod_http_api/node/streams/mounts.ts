@@ -4,6 +4,7 @@ import type { Connection, Libp2p, Stream } from "@libp2p/interface";
 import type { Multiaddr } from "@multiformats/multiaddr";
 import { NodeError } from "../errors.ts";
 import type { NodeLog } from "../log.ts";
+import { letWait, pause, resume } from "../peers/paced.ts";
 import type { NamedPeer } from "../peers/resolve_peers.ts";
 import { carry, resetSocket } from "./carry.ts";
 import { connectTo, type LocalListener, listenAt, originOf, requireTarget } from "./endpoint.ts";
@@ -101,6 +102,7 @@ export class StreamMounts {
         cause: error,
       });
     }
+    this.#requireOpen(listener);
   }
 
   /** Listens at `address` here, and carries connections to the peer. @throws NodeError, or of what cannot be listened on */
@@ -115,6 +117,7 @@ export class StreamMounts {
       if (error instanceof NodeError) throw error;
       throw new NodeError(`listen ${address}: ${(error as Error).message}`, { cause: error });
     }
+    this.#requireOpen(local);
     this.#forwards.add({ protocol, listen: local.address.toString(), target, close: local.close });
   }
 
@@ -161,7 +164,8 @@ export class StreamMounts {
     { protocol, target, reportPeer }: { protocol: string; target: Multiaddr; reportPeer: boolean },
   ): Promise<void> {
     // What comes before the target is there waits in the window of the stream.
-    stream.pause();
+    letWait(stream);
+    pause(stream);
     let socket: Socket;
     try {
       socket = await connectTo(target, this.#limit());
@@ -196,11 +200,22 @@ export class StreamMounts {
       resetSocket(socket);
     };
     this.#open.set(id, { id, ...names, reset });
-    const carried = carry(stream, socket);
-    stream.resume();
-    socket.resume();
-    await carried;
-    this.#open.delete(id);
+    try {
+      const carried = carry(stream, socket);
+      if (this.#closing.signal.aborted) reset();
+      resume(stream);
+      socket.resume();
+      await carried;
+    } finally {
+      this.#open.delete(id);
+    }
+  }
+
+  /** What was opened while everything is closed goes again. */
+  #requireOpen(opened: { close(): void }): void {
+    if (!this.#closing.signal.aborted) return;
+    opened.close();
+    throw this.#closing.signal.reason;
   }
 
   #limit(): AbortSignal {

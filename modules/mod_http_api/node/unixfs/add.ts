@@ -1,6 +1,7 @@
 /** Adding trees of files: the events that the reference sends, in its order (storage section 3, "add"). */
 import { tmpdir } from "node:os";
 import { gather } from "../async/gather.ts";
+import { NodeError } from "../errors.ts";
 import type { BlockSink, Built } from "./build.ts";
 import { type FileSettings, importFile, importSymlink } from "./import_file.ts";
 import { Tree } from "./tree.ts";
@@ -62,6 +63,7 @@ export async function* addTree(
 
   try {
     for await (const entry of entries) {
+      requireEntry(entry);
       const slash = entry.path.indexOf("/");
       const top = slash < 0 ? entry.path : entry.path.slice(0, slash);
       const single = slash < 0;
@@ -80,6 +82,16 @@ export async function* addTree(
   } finally {
     await tree.clear();
   }
+}
+
+/** Those of a program need not have come through the compiler. @throws NodeError that says what is missing */
+function requireEntry({ path, kind, body }: Partial<AddEntry>): void {
+  if (typeof path !== "string") throw new NodeError("an entry needs a path");
+  if (kind !== "file" && kind !== "directory" && kind !== "symlink") {
+    throw new NodeError(`the entry ${path} needs a kind: file, directory or symlink`);
+  }
+  if (kind === "directory" || typeof body?.[Symbol.asyncIterator] === "function") return;
+  throw new NodeError(`the entry ${path} needs a body: an async iterable of bytes`);
 }
 
 async function* importEntry(

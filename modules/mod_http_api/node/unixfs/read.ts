@@ -2,8 +2,8 @@
 import type { CID } from "multiformats/cid";
 import type { Buffers } from "../blocks/buffers.ts";
 import type { ReadBlock } from "../dag/reader.ts";
-import { NodeError } from "../errors.ts";
-import { fileSize, type TreeNode, treeNode } from "./node.ts";
+import { failure, NodeError } from "../errors.ts";
+import { fileSize, isDirectory, type TreeNode, treeNode } from "./node.ts";
 
 export interface ReadRange {
   /** Bytes to pass over. */
@@ -49,12 +49,22 @@ function partsOf({ links, unixfs }: TreeNode, start: number, from: number, to: n
  * The bytes of a file (or of a symlink: its target). Memory does not grow with it; what it is read from is not read
  * beyond the range.
  *
- * @throws NodeError at a block that cannot be had or is no part of a file; what was yielded before is right
+ * @throws NodeError IS_DIRECTORY at once; later at a block that cannot be had or is no part of a file: what was yielded
+ *   before is right
  */
-export async function* readFile(
+export function readFile(
   root: TreeNode,
   read: ReadBlock,
-  { offset = 0, length = Number.POSITIVE_INFINITY, buffers }: ReadFileOptions = {},
+  options: ReadFileOptions = {},
+): AsyncGenerator<Uint8Array, void, undefined> {
+  if (isDirectory(root)) throw failure("IS_DIRECTORY");
+  return pieces(root, read, options);
+}
+
+async function* pieces(
+  root: TreeNode,
+  read: ReadBlock,
+  { offset = 0, length = Number.POSITIVE_INFINITY, buffers }: ReadFileOptions,
 ): AsyncGenerator<Uint8Array, void, undefined> {
   const from = offset;
   const to = Math.min(offset + length, fileSize(root));

@@ -61,6 +61,21 @@ test("a node that is closed while it goes online leaves nothing open", async () 
   await (await open("hasty")).close();
 });
 
+test("a part of the network that fails to end holds up none of the others", async (t) => {
+  const node = await open("failing");
+  await node.goOnline();
+  const { libp2p, pubsub, routing, close } = await node.network();
+  assert.ok(pubsub);
+  t.mock.method(pubsub, "stop", () => {
+    throw new Error("cannot be stopped");
+  });
+  const stopped = t.mock.method(routing, "stop");
+  await close();
+  assert.equal(libp2p.status, "stopped");
+  assert.equal(stopped.mock.callCount(), 1);
+  await node.close();
+});
+
 test("a process ends by itself, and at once, when its nodes are closed", async () => {
   const program = join(folder, "two.ts");
   const index = fileURLToPath(new URL("../../../../modules/mod_http_api/node/index.ts", import.meta.url));

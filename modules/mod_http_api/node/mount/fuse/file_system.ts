@@ -54,12 +54,12 @@ export interface FileSystem {
 }
 
 export interface Changes {
-  create(parent: number, name: string): Promise<Attributes>;
-  makeDirectory(parent: number, name: string): Promise<Attributes>;
-  makeSymlink(parent: number, name: string, target: string): Promise<Attributes>;
-  remove(parent: number, name: string, kind: "file" | "directory"): Promise<void>;
-  rename(from: Entry, to: Entry, options: { readonly replace: boolean }): Promise<void>;
-  resize(id: number, size: number): Promise<void>;
+  create(parent: number, name: string, signal: AbortSignal): Promise<Attributes>;
+  makeDirectory(parent: number, name: string, signal: AbortSignal): Promise<Attributes>;
+  makeSymlink(parent: number, name: string, target: string, signal: AbortSignal): Promise<Attributes>;
+  remove(parent: number, name: string, kind: "file" | "directory", signal: AbortSignal): Promise<void>;
+  rename(from: Entry, to: Entry, options: { readonly replace: boolean; readonly signal: AbortSignal }): Promise<void>;
+  resize(id: number, size: number, signal: AbortSignal): Promise<void>;
   /** The bytes, out of `buffers`, are the file system's own from then on: it gives them back. */
   write(id: number, offset: number, bytes: Uint8Array): Promise<void>;
   /** What was written is in the tree when it resolves; on the disk if `durable`. */

@@ -170,28 +170,28 @@ class Server {
       }
       case opcodes.setattr: {
         const sized = (request.u32(0) & attributeBits.size) !== 0;
-        const work = sized ? changes.resize(node, request.u64(16)) : Promise.resolve();
+        const work = sized ? changes.resize(node, request.u64(16), signal) : Promise.resolve();
         return work.then(() => this.#attributes(unique, node, signal));
       }
       case opcodes.create:
-        return this.#entry(unique, changes.create(node, nameOf(request, 16)), true);
+        return this.#entry(unique, changes.create(node, nameOf(request, 16), signal), true);
       case opcodes.mknod:
         if ((request.u32(0) & 0o170000) !== kinds.file) throw new FuseError("EPERM");
-        return this.#entry(unique, changes.create(node, nameOf(request, 16)));
+        return this.#entry(unique, changes.create(node, nameOf(request, 16), signal));
       case opcodes.mkdir:
-        return this.#entry(unique, changes.makeDirectory(node, nameOf(request, 8)));
+        return this.#entry(unique, changes.makeDirectory(node, nameOf(request, 8), signal));
       case opcodes.symlink: {
         const [name = "", target = ""] = request.names(0);
-        return this.#entry(unique, changes.makeSymlink(node, checked(name), target));
+        return this.#entry(unique, changes.makeSymlink(node, checked(name), target, signal));
       }
       case opcodes.unlink:
-        return done(changes.remove(node, nameOf(request), "file"));
+        return done(changes.remove(node, nameOf(request), "file", signal));
       case opcodes.rmdir:
-        return done(changes.remove(node, nameOf(request), "directory"));
+        return done(changes.remove(node, nameOf(request), "directory", signal));
       case opcodes.rename:
-        return done(this.#rename(request, changes, 8, 0));
+        return done(this.#rename(request, changes, { at: 8, flags: 0, signal }));
       case opcodes.rename2:
-        return done(this.#rename(request, changes, 16, request.u32(8)));
+        return done(this.#rename(request, changes, { at: 16, flags: request.u32(8), signal }));
       case opcodes.flush:
         return done(changes.settle(node, { durable: false }));
       case opcodes.fsync:
@@ -201,11 +201,15 @@ class Server {
     }
   }
 
-  #rename(request: Request, changes: Changes, at: number, flags: number): Promise<void> {
+  #rename(
+    request: Request,
+    changes: Changes,
+    { at, flags, signal }: { readonly at: number; readonly flags: number; readonly signal: AbortSignal },
+  ): Promise<void> {
     if ((flags & ~renameFlags.noReplace) !== 0) throw new FuseError("EINVAL");
     const [was = "", name = ""] = request.names(at);
     const to = { parent: request.u64(0), name: checked(name) };
-    return changes.rename({ parent: request.node, name: was }, to, { replace: flags === 0 });
+    return changes.rename({ parent: request.node, name: was }, to, { replace: flags === 0, signal });
   }
 
   async #entry(unique: number, finding: ReturnType<FileSystem["lookup"]>, opened = false): Promise<Buffer> {

@@ -23,20 +23,20 @@ export class NameChanges implements Changes {
     this.#written = written;
   }
 
-  create(parent: number, name: string): Promise<Attributes> {
-    return this.#make({ parent, name }, ({ tree, path }) => this.#written.create(tree, path));
+  create(parent: number, name: string, signal: AbortSignal): Promise<Attributes> {
+    return this.#make({ parent, name }, signal, ({ tree, path }) => this.#written.create(tree, path, signal));
   }
 
-  makeDirectory(parent: number, name: string): Promise<Attributes> {
-    return this.#make({ parent, name }, ({ tree, path }) =>
-      makeDirectory(tree.files, path, { ...later, parents: false, settings: undefined }),
+  makeDirectory(parent: number, name: string, signal: AbortSignal): Promise<Attributes> {
+    return this.#make({ parent, name }, signal, ({ tree, path }) =>
+      makeDirectory(tree.files, path, { ...later, signal, parents: false, settings: undefined }),
     );
   }
 
-  makeSymlink(parent: number, name: string, target: string): Promise<Attributes> {
+  makeSymlink(parent: number, name: string, target: string, signal: AbortSignal): Promise<Attributes> {
     const data = encodeUnixfs({ type: "Symlink", data: Buffer.from(target) });
-    return this.#make({ parent, name }, ({ tree: { files }, path: { segments } }) =>
-      files.change(later, async (root) => {
+    return this.#make({ parent, name }, signal, ({ tree: { files }, path: { segments } }) =>
+      files.change({ ...later, signal }, async (root) => {
         const folder = await lookup(root, { segments: segments.slice(0, -1) });
         if (!(folder instanceof Folder)) throw new FuseError("ENOTDIR");
         const built = await buildNode({ data, links: [] }, folder.settings, (block) => files.blocks.put([block]));
@@ -45,31 +45,35 @@ export class NameChanges implements Changes {
     );
   }
 
-  remove(parent: number, name: string, kind: "file" | "directory"): Promise<void> {
-    return this.#written.still([{ parent, name }], async () => {
+  remove(parent: number, name: string, kind: "file" | "directory", signal: AbortSignal): Promise<void> {
+    return this.#written.still([{ parent, name }], signal, async () => {
       const place = this.#places.locate({ parent, name });
-      await this.#removable(place, name, kind);
-      await this.#remove(place);
+      await this.#removable(place, name, { kind, signal });
+      await this.#remove(place, signal);
       this.#places.leave(place.above, name);
       place.tree.changed();
     });
   }
 
-  rename(from: Entry, to: Entry, { replace }: { readonly replace: boolean }): Promise<void> {
+  rename(
+    from: Entry,
+    to: Entry,
+    { replace, signal }: { readonly replace: boolean; readonly signal: AbortSignal },
+  ): Promise<void> {
     const places = this.#places;
-    return this.#written.still([from, to], async () => {
+    return this.#written.still([from, to], signal, async () => {
       const [source, dest] = [places.locate(from), places.locate(to)];
       if (source.tree !== dest.tree) throw new FuseError("EXDEV");
       if (source.path.text === dest.path.text) return;
-      const { kind } = await places.find(source.above, from.name);
-      const there = await places.find(dest.above, to.name).catch(() => undefined);
+      const { kind } = await places.find(source.above, from.name, signal);
+      const there = await places.find(dest.above, to.name, signal).catch(() => undefined);
       if (there !== undefined) {
         if (!replace) throw new FuseError("EEXIST");
-        await this.#removable(dest, to.name, kind === "directory" ? "directory" : "file");
+        await this.#removable(dest, to.name, { kind: kind === "directory" ? "directory" : "file", signal });
         // A file is replaced at once; into a directory it would be moved.
-        if (kind === "directory") await this.#remove(dest);
+        if (kind === "directory") await this.#remove(dest, signal);
       }
-      await saying(move(source.tree.files, source.path, dest.path, later));
+      await saying(move(source.tree.files, source.path, dest.path, { ...later, signal }));
       places.leave(dest.above, to.name);
       const node = places.nodes.find(keyOf(source.above, from.name));
       if (node !== undefined) {
@@ -81,8 +85,8 @@ export class NameChanges implements Changes {
     });
   }
 
-  resize(id: number, size: number): Promise<void> {
-    return this.#written.resize(this.#places.nodes.get(id), size);
+  resize(id: number, size: number, signal: AbortSignal): Promise<void> {
+    return this.#written.resize(this.#places.nodes.get(id), size, signal);
   }
 
   write(id: number, offset: number, bytes: Uint8Array): Promise<void> {
@@ -98,26 +102,30 @@ export class NameChanges implements Changes {
     if (durable) await node.tree?.files.commit();
   }
 
-  async #make(entry: Entry, make: (place: Place) => Promise<void>): Promise<Attributes> {
+  async #make(entry: Entry, signal: AbortSignal, make: (place: Place) => Promise<void>): Promise<Attributes> {
     const place = this.#places.locate(entry);
     await saying(make(place));
     place.tree.changed();
-    return this.#places.tell(place.above, entry.name, await this.#places.find(place.above, entry.name));
+    return this.#places.tell(place.above, entry.name, await this.#places.find(place.above, entry.name, signal));
   }
 
-  #remove({ tree, path }: Place): Promise<void> {
-    return saying(remove(tree.files, path, { ...later, recursive: true, force: false }));
+  #remove({ tree, path }: Place, signal: AbortSignal): Promise<void> {
+    return saying(remove(tree.files, path, { ...later, signal, recursive: true, force: false }));
   }
 
   /** @throws FuseError when it is not of that kind, or not empty */
-  async #removable({ above, tree, path }: Place, name: string, kind: "file" | "directory"): Promise<void> {
-    const found = await this.#places.find(above, name);
+  async #removable(
+    { above, tree, path }: Place,
+    name: string,
+    { kind, signal }: { readonly kind: "file" | "directory"; readonly signal: AbortSignal },
+  ): Promise<void> {
+    const found = await this.#places.find(above, name, signal);
     if ((found.kind === "directory") !== (kind === "directory")) {
       throw new FuseError(kind === "directory" ? "ENOTDIR" : "EISDIR");
     }
     if (kind === "file") return;
-    const cid = await cidAt(tree.files, path, {});
-    const read = this.#ground.reader({});
+    const cid = await cidAt(tree.files, path, { signal });
+    const read = this.#ground.reader({ signal });
     for await (const _ of linksIn(cid, await read(cid), read)) throw new FuseError("ENOTEMPTY");
   }
 }

@@ -1,5 +1,6 @@
 /** The name path as a file system: a directory for each key of the node's own, links for all other names. */
 import { statfs } from "node:fs/promises";
+import type { CID } from "multiformats/cid";
 import type { Buffers } from "../../blocks/buffers.ts";
 import type { PbLink } from "../../dag/pb.ts";
 import { linksIn } from "../../files/list.ts";
@@ -85,9 +86,9 @@ export class NameFiles implements FileSystem {
     await this.#places.close();
   }
 
-  /** Of the trees that are open: what they have changed is kept with what was there. */
-  keep(): Promise<void> {
-    return this.#places.keep();
+  /** Of the trees that are open: what garbage collection has to keep. */
+  roots(): Promise<CID[]> {
+    return this.#places.roots();
   }
 
   #listKeys(node: NameNode): Listing {

@@ -18,15 +18,15 @@ const publishedKey = "published";
 /** Of changes: the disk follows when something asks for that. */
 export const later: ChangeOptions = { flush: false };
 
-/** Milliseconds for which a tree that is closed waits for others to hear of it. */
-const patience = 3000;
+/** Milliseconds for which what is closed waits for others: to hear of it, or to send what a change needs. */
+export const patience = 3000;
 /** Milliseconds for which others are asked what an own name stands for. */
 const askedFor = 10_000;
 
 export interface TreeGround extends NamespaceGround {
   readonly names: Pick<Names, "key" | "publish" | "resolve">;
-  /** The block at a content path. */
-  blockAt(path: string): Promise<CID>;
+  /** The block at a content path; peers are asked until the signal says so. */
+  blockAt(path: string, signal: AbortSignal): Promise<CID>;
 }
 
 export class OwnTree {
@@ -34,12 +34,15 @@ export class OwnTree {
   readonly files: Namespace;
   readonly #publisher: Publisher;
   readonly #leaving = new AbortController();
+  readonly #alone = new AbortController();
 
   /** As it was left here; or as it was published since from elsewhere. */
-  static async open(ground: TreeGround, key: NamedKey): Promise<OwnTree> {
+  static async open(ground: TreeGround, key: NamedKey, signal: AbortSignal): Promise<OwnTree> {
     const kept = roomOf(ground.metadata, `${room}${key.id}/`);
     const published = await kept.get(publishedKey);
-    const value = (await currentValue(ground, key.id, true)) ?? (await currentValue(ground, key.id, false));
+    const here = await currentValue(ground, key.id, { offline: true, signal });
+    const value = here ?? (await currentValue(ground, key.id, { offline: false, signal }));
+    signal.throwIfAborted();
     if (value !== undefined && (published === undefined || !value.equals(CID.decode(published)))) {
       await new Journal(kept).keep(value);
       await keepPublished(kept, value);
@@ -49,17 +52,18 @@ export class OwnTree {
 
   private constructor(ground: TreeGround, key: NamedKey, kept: MetadataStore) {
     this.key = key;
-    this.files = new Namespace({ ...ground, metadata: kept });
+    this.files = new Namespace({ ...ground, metadata: kept, alone: this.#alone.signal });
+    const { signal } = this.#leaving;
     const publish = async () => {
-      const root = await flush(this.files, namespacePath("/"), {});
+      const root = await flush(this.files, namespacePath("/"), { signal });
       const last = await kept.get(publishedKey);
       if (last !== undefined && CID.decode(last).equals(root)) return;
       const { names } = ground;
       try {
-        await names.publish(await names.key(key.name), `/ipfs/${root}`, { signal: this.#leaving.signal });
+        await names.publish(await names.key(key.name), `/ipfs/${root}`, { signal });
       } finally {
         // The record stays here when nobody could be told.
-        if ((await currentValue(ground, key.id, true))?.equals(root)) await keepPublished(kept, root);
+        if ((await currentValue(ground, key.id, { offline: true, signal }))?.equals(root)) await keepPublished(kept, root);
       }
     };
     this.#publisher = new Publisher(publish, (error) =>
@@ -72,6 +76,11 @@ export class OwnTree {
     this.#publisher.touch();
   }
 
+  /** What waits for a block from a peer fails, now and from now on. */
+  askNobody(): void {
+    this.#alone.abort();
+  }
+
   /** Publishes and keeps what has changed. */
   async close(): Promise<void> {
     const timer = setTimeout(() => this.#leaving.abort(), patience);
@@ -82,9 +91,15 @@ export class OwnTree {
 }
 
 /** Undefined when the name stands for nothing yet, or nobody can tell. */
-async function currentValue({ names, blockAt }: TreeGround, id: PeerId, offline: boolean): Promise<CID | undefined> {
-  const path = await names.resolve(id.toString(), { offline, timeout: askedFor }).catch(() => undefined);
-  return path === undefined ? undefined : blockAt(path);
+async function currentValue(
+  { names, blockAt }: TreeGround,
+  id: PeerId,
+  { offline, signal }: { readonly offline: boolean; readonly signal: AbortSignal },
+): Promise<CID | undefined> {
+  // What is known here can be told to the end.
+  const asking = { offline, timeout: askedFor, ...(offline ? {} : { signal }) };
+  const path = await names.resolve(id.toString(), asking).catch(() => undefined);
+  return path === undefined ? undefined : blockAt(path, AbortSignal.any([signal, AbortSignal.timeout(askedFor)]));
 }
 
 const keepPublished = (kept: MetadataStore, { bytes }: CID): Promise<void> =>

@@ -1,4 +1,5 @@
 /** What stands where on the name path: the root with its names, and below the own ones what their trees have. */
+import type { CID } from "multiformats/cid";
 import { NodeError } from "../../errors.ts";
 import { Folder, isMissing } from "../../files/folder.ts";
 import { lookup } from "../../files/lookup.ts";
@@ -37,6 +38,9 @@ export class Places {
   readonly nodes: NodeTable<NameNode>;
   readonly #ground: NameGround;
   readonly #trees = new Map<string, Promise<OwnTree>>();
+  /** Those that are open. */
+  readonly #open = new Set<OwnTree>();
+  readonly #leaving = new AbortController();
 
   constructor(ground: NameGround) {
     this.#ground = ground;
@@ -74,18 +78,15 @@ export class Places {
     this.nodes.rekey(node.id, undefined);
   }
 
-  /** Of the trees that are open: what they have changed is kept with what was there. */
-  async keep(): Promise<void> {
-    await Promise.all((await this.#opened()).map(({ files }) => files.roots()));
+  /** Of the trees that are open what garbage collection has to keep; those that are being opened are as they were left. */
+  async roots(): Promise<CID[]> {
+    return (await Promise.all([...this.#open].map(({ files }) => files.roots()))).flat();
   }
 
   async close(): Promise<void> {
-    await Promise.all((await this.#opened()).map((tree) => tree.close()));
-  }
-
-  async #opened(): Promise<OwnTree[]> {
-    const trees = await Promise.allSettled(this.#trees.values());
-    return trees.flatMap((opened) => (opened.status === "fulfilled" ? [opened.value] : []));
+    this.#leaving.abort();
+    await Promise.allSettled(this.#trees.values());
+    await Promise.all([...this.#open].map((tree) => tree.close()));
   }
 
   /** What a name at the root stands for. */
@@ -93,7 +94,7 @@ export class Places {
     const keys = await this.#ground.keys();
     if (name === local) return { kind: "symlink", target: String(keys.find((key) => key.name === self)?.id) };
     const own = keys.find(({ id }) => id.toString() === name || id.toCID().toString() === name);
-    if (own !== undefined) return { kind: "directory", tree: await this.#open(own) };
+    if (own !== undefined) return { kind: "directory", tree: await this.#opened(own) };
     const path = await this.#ground.names.resolve(name, { signal }).catch((error: unknown) => {
       throw new FuseError(signal.aborted ? "EINTR" : "ENOENT", { cause: error });
     });
@@ -102,12 +103,15 @@ export class Places {
     return { kind: "symlink", target: [this.#ground.contents, root, ...segments].join("/") };
   }
 
-  #open(key: NamedKey): Promise<OwnTree> {
+  #opened(key: NamedKey): Promise<OwnTree> {
     const id = key.id.toString();
     let opening = this.#trees.get(id);
     if (opening === undefined) {
-      opening = OwnTree.open(this.#ground, key);
-      opening.catch(() => this.#trees.delete(id));
+      opening = OwnTree.open(this.#ground, key, this.#leaving.signal);
+      opening.then(
+        (tree) => this.#open.add(tree),
+        () => this.#trees.delete(id),
+      );
       this.#trees.set(id, opening);
     }
     return opening;

@@ -8,7 +8,7 @@ import { fileSize, type TreeNode, treeNode } from "../../unixfs/node.ts";
 import { readFile } from "../../unixfs/read.ts";
 import { type Entry, FuseError } from "../fuse/file_system.ts";
 import { type NameNode, pathOf } from "./name_node.ts";
-import { later, type OwnTree } from "./own_tree.ts";
+import { later, type OwnTree, patience } from "./own_tree.ts";
 import { type NameGround, saying } from "./places.ts";
 import { Writing } from "./writing.ts";
 
@@ -24,6 +24,7 @@ interface Change {
   readonly offset: number;
   readonly truncate?: boolean;
   readonly create?: boolean;
+  readonly signal?: AbortSignal;
 }
 
 /** A node that can be written. */
@@ -44,8 +45,8 @@ export class WrittenFiles {
   }
 
   /** An empty file. */
-  create(tree: OwnTree, path: Parameters<typeof writeFile>[1]): Promise<void> {
-    return write(tree, path, nothing(), { offset: 0, create: true });
+  create(tree: OwnTree, path: Parameters<typeof writeFile>[1], signal: AbortSignal): Promise<void> {
+    return write(tree, path, nothing(), { offset: 0, create: true, signal });
   }
 
   /** Resolves when the bytes are taken; they are its own from then on. */
@@ -63,7 +64,7 @@ export class WrittenFiles {
     });
   }
 
-  resize(node: NameNode, size: number): Promise<void> {
+  resize(node: NameNode, size: number, signal: AbortSignal): Promise<void> {
     return this.#places.sharing(async () => {
       const target = targetOf(node);
       await this.settle(node);
@@ -73,10 +74,10 @@ export class WrittenFiles {
       const was = fileSize(file);
       if (size === was) return;
       const shorter = size < was;
-      const content = shorter && size > 0 ? readFile(file, this.#ground.reader({}), { length: size }) : nothing();
-      await this.#change(target, content, { offset: shorter ? 0 : size, truncate: shorter });
+      const content = shorter && size > 0 ? readFile(file, this.#ground.reader({ signal }), { length: size }) : nothing();
+      await this.#change(target, content, { offset: shorter ? 0 : size, truncate: shorter, signal });
       await this.#refresh(target);
-    });
+    }, signal);
   }
 
   /** What was written to it is in the tree when it resolves. */
@@ -98,8 +99,8 @@ export class WrittenFiles {
   }
 
   /** Runs while nobody writes, with what was written to these entries and below them in their trees. */
-  async still<T>(entries: readonly Entry[], run: () => Promise<T>): Promise<T> {
-    const release = await this.#places.exclude();
+  async still<T>(entries: readonly Entry[], signal: AbortSignal, run: () => Promise<T>): Promise<T> {
+    const release = await this.#places.exclude(signal);
     try {
       const concerned = [...this.#nodes].filter((node) => entries.some((entry) => isWithin(node, entry)));
       // Whoever has written it is told when it is flushed.
@@ -110,9 +111,14 @@ export class WrittenFiles {
     }
   }
 
+  /** What waits for a peer by then is not waited for long. */
   async close(): Promise<void> {
     clearInterval(this.#timer);
-    await Promise.allSettled([...this.#nodes].map((node) => this.settle(node)));
+    const timer = setTimeout(() => {
+      for (const { tree } of this.#nodes) tree?.askNobody();
+    }, patience);
+    await Promise.all([...this.#nodes].map((node) => this.#settleUnasked(node)));
+    clearTimeout(timer);
   }
 
   #change({ node, tree }: Target, content: AsyncIterable<Uint8Array>, change: Change): Promise<void> {
@@ -124,15 +130,15 @@ export class WrittenFiles {
     node: NameNode,
     { files }: OwnTree,
     content: AsyncIterable<Uint8Array>,
-    { offset, truncate = false }: Change,
+    { offset, truncate = false, signal }: Change,
   ): Promise<void> {
     // No path begins so.
-    const release = await files.writers.take(`/${node.id}`);
+    const release = await files.writers.take(`/${node.id}`, signal);
     try {
-      await files.hold(undefined, async () => {
+      await files.hold(signal, async (hold) => {
         const taker = new Taker(content);
-        const options = { offset, truncate, rawLeaves: undefined };
-        const edited = await edit(files, node.file as TreeNode, taker, options).finally(() => taker.close());
+        const options = { offset, truncate, rawLeaves: undefined, signal };
+        const edited = await edit(files, node.file as TreeNode, taker, options, hold).finally(() => taker.close());
         if (edited === undefined) return;
         const { cid } = edited;
         node.file = treeNode(cid, await this.#ground.reader({})(cid)) ?? node.file;
@@ -155,11 +161,16 @@ export class WrittenFiles {
     for (const node of this.#nodes) {
       const { writing } = node;
       if (writing === undefined || (now - writing.used < idle && now - writing.began < longest)) continue;
-      this.settle(node).catch((error: Error) => {
-        lose(node, error);
-        this.#ground.log.write("fuse/ipns", "error", `${pathOf(node).text} was not written: ${error.message}`);
-      });
+      void this.#settleUnasked(node);
     }
+  }
+
+  /** Never rejects: who flushes it is told, and the log. */
+  #settleUnasked(node: NameNode): Promise<void> {
+    return this.settle(node).catch((error: Error) => {
+      lose(node, error);
+      this.#ground.log.write("fuse/ipns", "error", `${pathOf(node).text} was not written: ${error.message}`);
+    });
   }
 }
 
@@ -184,8 +195,8 @@ function write(
   { files }: OwnTree,
   path: Parameters<typeof writeFile>[1],
   content: AsyncIterable<Uint8Array>,
-  { offset, truncate = false, create = false }: Change,
+  { offset, truncate = false, create = false, signal }: Change,
 ): Promise<void> {
   const usual = { count: undefined, parents: false, rawLeaves: undefined, settings: undefined };
-  return writeFile(files, path, async () => content, { ...usual, ...later, offset, truncate, create });
+  return writeFile(files, path, async () => content, { ...usual, ...later, offset, truncate, create, signal });
 }

@@ -1,6 +1,5 @@
 import assert from "node:assert/strict";
 import { suite, test } from "node:test";
-import { Budget } from "../../../../../modules/mod_http_api/node/exchange/budget.ts";
 import { Ledger } from "../../../../../modules/mod_http_api/node/exchange/ledger.ts";
 import { type Order, Orders } from "../../../../../modules/mod_http_api/node/exchange/orders.ts";
 import { blockOf } from "./support.ts";
@@ -9,27 +8,6 @@ const order = (name: string, priority: number): Order => {
   const { cid } = blockOf(Buffer.from(name));
   return { key: name, cid, priority, block: true, tellMissing: false, size: undefined, state: "waiting" };
 };
-
-suite("the budget", () => {
-  test("is given in the order of asking, and what does not fit at all is granted alone", async () => {
-    const budget = new Budget(10);
-    const entered: string[] = [];
-    assert.equal(budget.take(6), undefined);
-    const line = [
-      ["large", 20],
-      ["small", 1],
-    ] as const;
-    const waiting = line.map(([name, bytes]) => budget.take(bytes)?.then(() => entered.push(name)));
-    await Promise.resolve();
-    assert.deepEqual(entered, []);
-    budget.give(6);
-    await waiting[0];
-    assert.deepEqual(entered, ["large"]);
-    budget.give(20);
-    await waiting[1];
-    assert.deepEqual(entered, ["large", "small"]);
-  });
-});
 
 suite("orders", () => {
   test("are taken by priority, then in the order in which they came, up to a message", () => {

@@ -16,7 +16,6 @@ import { Buffers } from "../../../../../modules/mod_http_api/node/blocks/buffers
 import { memoryBlocks } from "../../../../../modules/mod_http_api/node/blocks/memory.ts";
 import type { Block } from "../../../../../modules/mod_http_api/node/blocks/store.ts";
 import { Bitswap, type BitswapOptions } from "../../../../../modules/mod_http_api/node/exchange/bitswap.ts";
-import { FrameReader } from "../../../../../modules/mod_http_api/node/wire/frames.ts";
 import { prefixOf } from "../../../../../modules/mod_http_api/node/exchange/keys.ts";
 import {
   type Entry,
@@ -28,6 +27,7 @@ import {
   type Received,
 } from "../../../../../modules/mod_http_api/node/exchange/wire.ts";
 import { NodeLog } from "../../../../../modules/mod_http_api/node/log.ts";
+import { FrameReader } from "../../../../../modules/mod_http_api/node/wire/frames.ts";
 
 const rawCodec = 0x55;
 const sha256 = 0x12;

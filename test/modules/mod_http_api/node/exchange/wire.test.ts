@@ -3,7 +3,6 @@ import { randomBytes } from "node:crypto";
 import { suite, test } from "node:test";
 import { Buffers } from "../../../../../modules/mod_http_api/node/blocks/buffers.ts";
 import { parseCid } from "../../../../../modules/mod_http_api/node/cid/text.ts";
-import { FrameReader } from "../../../../../modules/mod_http_api/node/wire/frames.ts";
 import {
   cidOfParcel,
   keyOf,
@@ -12,6 +11,7 @@ import {
   prefixOf,
 } from "../../../../../modules/mod_http_api/node/exchange/keys.ts";
 import { frameOf, type Message, parseMessage } from "../../../../../modules/mod_http_api/node/exchange/wire.ts";
+import { FrameReader } from "../../../../../modules/mod_http_api/node/wire/frames.ts";
 import { blockOf } from "./support.ts";
 
 const none: Message = { full: false, entries: [], parcels: [], presences: [], pending: 0 };

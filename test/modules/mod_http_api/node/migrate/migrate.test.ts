@@ -1,5 +1,16 @@
 import assert from "node:assert/strict";
-import { appendFile, mkdir, readdir, readFile, rename, rm, stat, writeFile } from "node:fs/promises";
+import {
+  appendFile,
+  type FileHandle,
+  mkdir,
+  open,
+  readdir,
+  readFile,
+  rename,
+  rm,
+  stat,
+  writeFile,
+} from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { type TestContext, test } from "node:test";
 import { createNode, type MigrationProgress, migrateRepo } from "modhost/node";
@@ -19,6 +30,19 @@ async function folders(t: TestContext): Promise<Folders> {
   const [goIpfs = "", segments = "", flatfs = ""] = ["go-ipfs", "segments", "flatfs"].map((name) => join(folder, name));
   await makeGoIpfsRepo(goIpfs);
   return { goIpfs, segments, flatfs };
+}
+
+/** The numbers of the files and folders that are written to the disk from now on. */
+async function syncedFiles(t: TestContext): Promise<ReadonlySet<number>> {
+  const synced = new Set<number>();
+  await using any = await open(import.meta.filename);
+  const handles = Object.getPrototypeOf(any) as FileHandle;
+  const { sync } = handles;
+  t.mock.method(handles, "sync", async function (this: FileHandle) {
+    synced.add((await this.stat()).ino);
+    return sync.call(this);
+  });
+  return synced;
 }
 
 /** What a node has to show for a repo. */
@@ -81,6 +105,28 @@ test("keys, and what was changed here after go-ipfs, are copied, too", async (t)
   const after = await shown(segments);
   assert.deepEqual(after, before);
   assert.deepEqual(after.pins.recursive, [held.one.cid.toString()]);
+});
+
+test("keys are as they are in the old repo when the copy ends, and on the disk", async (t) => {
+  const { goIpfs, segments } = await folders(t);
+  await opened(goIpfs, (node) => node.keys.generate("mine", { type: "ed25519" }));
+  await writeFile(join(goIpfs, "swarm.key"), "/key/swarm/psk/1.0.0/\n");
+  const leaving = new AbortController();
+  leaving.abort(new Error("enough"));
+  await assert.rejects(migrateRepo(goIpfs, segments, { signal: leaving.signal }), /enough/);
+  // Of an attempt that came further, before this key was removed.
+  await mkdir(join(segments, "keystore"), { recursive: true });
+  await writeFile(join(segments, "keystore", "key_n5wgi"), "old");
+  const synced = await syncedFiles(t);
+  await migrateRepo(goIpfs, segments);
+  const names = await readdir(join(goIpfs, "keystore"));
+  assert.equal(names.length, 1);
+  assert.deepEqual(await readdir(join(segments, "keystore")), names);
+  const modes = await Promise.all([goIpfs, segments].map((repo) => stat(join(repo, "keystore", names[0] ?? ""))));
+  assert.equal(modes[1]?.mode, modes[0]?.mode);
+  for (const place of [join("keystore", names[0] ?? ""), "keystore", "swarm.key", ""]) {
+    assert.ok(synced.has((await stat(join(segments, place))).ino), place);
+  }
 });
 
 test("a copy that was cut short is no repo; the same call makes it whole", async (t) => {

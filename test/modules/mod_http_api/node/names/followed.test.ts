@@ -81,6 +81,44 @@ test("a name that somebody waits for stays", async (t) => {
   assert.equal(followed.cancel(key.id), true);
 });
 
+test("whoever comes to follow a name again and again is asked once a minute, and about one name at a time", async (t) => {
+  t.mock.timers.enable({ apis: ["setInterval", "Date"], now: Date.now() });
+  const settled = () => new Promise<void>((resolve) => setImmediate(resolve));
+  const ids = await Promise.all(Array.from({ length: 3 }, async () => (await generateKey({ type: "ed25519" })).id));
+  const waiting: (() => void)[] = [];
+  let asked = 0;
+  const ask = async () => {
+    asked += 1;
+    await new Promise<void>((resolve) => waiting.push(resolve));
+    return undefined;
+  };
+  const { followed } = start(t, { ask });
+  for (const id of ids) await Array.fromAsync(followed.search(id, never));
+  const joinAll = async () => {
+    for (let round = 0; round < 1000; round += 1) for (const id of ids) followed.joined(recordTopic(id), peer);
+    await settled();
+  };
+  const answerAll = async () => {
+    while (waiting.length > 0) {
+      assert.equal(waiting.length, 1);
+      waiting.pop()?.();
+      await settled();
+    }
+  };
+  await joinAll();
+  t.mock.timers.tick(120_000);
+  await joinAll();
+  assert.equal(asked, 1, "more than one question at a time");
+  await answerAll();
+  assert.equal(asked, 3);
+  await joinAll();
+  assert.equal(asked, 3);
+  t.mock.timers.tick(60_000);
+  await joinAll();
+  await answerAll();
+  assert.equal(asked, 6);
+});
+
 test("the best record is told again each minute, unless somebody else has, and while it is valid", async (t) => {
   t.mock.timers.enable({ apis: ["setInterval", "Date"], now: Date.now() });
   const { followed, topics, published } = start(t);

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { type TestContext, test } from "node:test";
 import type { Stream } from "@libp2p/interface";
-import { letWait, pause, resume } from "../../../../../modules/mod_http_api/node/peers/paced.ts";
+import { drained, letWait, pause, resume } from "../../../../../modules/mod_http_api/node/peers/paced.ts";
 import { connectTo, startPeer } from "./support.ts";
 
 const protocol = "/test/paced";
@@ -24,7 +24,7 @@ async function fill(stream: Stream, most: number): Promise<number> {
   let sent = 0;
   for (const piece = new Uint8Array(mebibyte / 4); sent < most; sent += piece.length) {
     if (stream.send(piece)) continue;
-    const isTaken = await stream.onDrain({ signal: AbortSignal.timeout(500) }).then(
+    const isTaken = await drained(stream, AbortSignal.timeout(500)).then(
       () => true,
       () => false,
     );

@@ -1,7 +1,10 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { Key } from "interface-datastore";
+import { base58btc } from "multiformats/bases/base58";
 import { memoryMetadata } from "../../../../../modules/mod_http_api/node/metadata/memory.ts";
+import { type PeerId, parsePeerId } from "../../../../../modules/mod_http_api/node/peer_id.ts";
+import { parseMultiaddr } from "../../../../../modules/mod_http_api/node/peers/multiaddr.ts";
 import { PeerBook } from "../../../../../modules/mod_http_api/node/peers/peer_book.ts";
 import { connectTo, startPeer } from "./support.ts";
 
@@ -48,6 +51,41 @@ test("it remembers those that it heard of last", async () => {
   assert.equal((await keysOf(again)).length, most);
   assert.equal(await again.has(new Key("/peers/1")), false);
 });
+
+test("however many are heard of, the node's own entry stays, and those of peers that are connected", async () => {
+  const staying = new Set(["/peers/near"]);
+  const book = await PeerBook.open(memoryMetadata(), { own, staying });
+  for (const name of [own, "/peers/near", "/peers/far"]) await book.put(new Key(name), bytes("x"));
+  for (let at = 0; at < 4096; at++) await book.put(new Key(`/peers/${at}`), bytes("x"));
+  const has = (name: string) => book.has(new Key(name));
+  assert.deepEqual(await Promise.all([own, "/peers/near", "/peers/far"].map(has)), [true, true, false]);
+  staying.delete("/peers/near");
+  await book.put(new Key("/peers/new"), bytes("x"));
+  assert.equal(await has("/peers/near"), false);
+  await book.close();
+});
+
+test("a node that has heard of thousands is identified, and knows what its peers speak", async () => {
+  await using a = await startPeer();
+  await using b = await startPeer();
+  await using c = await startPeer();
+  await connectTo(b, a);
+  const multiaddrs = [parseMultiaddr("/ip4/127.0.0.1/tcp/4001")];
+  const heard = Array.from({ length: 4097 }, (_, at) => madeUp(at));
+  await Promise.all(heard.map((id) => a.peers.libp2p.peerStore.merge(id, { multiaddrs })));
+  assert.deepEqual(await a.peers.addresses(madeUp(0)), []);
+  assert.ok((await a.peers.facts(b.peers.id)).protocols.length > 0);
+  await connectTo(c, a);
+  assert.ok((await c.peers.facts(a.peers.id)).protocols.length > 0);
+});
+
+/** An id for which nobody has the key. */
+function madeUp(at: number): PeerId {
+  const multihash = Buffer.alloc(34);
+  multihash.writeUInt16BE(0x1220);
+  multihash.writeUInt32BE(at + 1, 2);
+  return parsePeerId(base58btc.encode(multihash).slice(1));
+}
 
 test("nothing is written after the end", async () => {
   const metadata = memoryMetadata();

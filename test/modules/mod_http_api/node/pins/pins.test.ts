@@ -1,10 +1,19 @@
 import assert from "node:assert/strict";
+import { mkdtemp, readdir, rm, stat } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { test } from "node:test";
 import type { CID } from "multiformats/cid";
+import { SharedLock } from "../../../../../modules/mod_http_api/node/async/lock.ts";
+import { Blocks } from "../../../../../modules/mod_http_api/node/blocks/blocks.ts";
+import { memoryBlocks } from "../../../../../modules/mod_http_api/node/blocks/memory.ts";
 import { CidSet } from "../../../../../modules/mod_http_api/node/cid/set.ts";
+import { openLmdbMetadata } from "../../../../../modules/mod_http_api/node/metadata/lmdb.ts";
 import { collectGarbage } from "../../../../../modules/mod_http_api/node/pins/collect.ts";
+import { Pins } from "../../../../../modules/mod_http_api/node/pins/pins.ts";
 import { removeBlocks } from "../../../../../modules/mod_http_api/node/pins/remove.ts";
 import { verifyPins } from "../../../../../modules/mod_http_api/node/pins/verify.ts";
+import { samples } from "../blocks/samples.ts";
 import { files, TestVault } from "../ingest/vault.ts";
 
 /** A vault with files; the CIDs by name. */
@@ -131,4 +140,50 @@ test("what a collection took while a pin looked is fetched again before the pin 
   });
   assert.equal(fetched, 1);
   assert.ok(await vault.blocks.has(cid("d/a")));
+});
+
+test("a pin that was made for an owner goes with it, unless somebody else has asked for it, too", async () => {
+  const owner = "service";
+  const [vault, cid] = await filled("alone", "kept", "added", "updated", "was", "before", "other", "direct");
+  const { pins } = vault;
+  const names = ["alone", "kept", "added", "updated", "other", "direct"];
+  await pins.keep([cid("was"), cid("before")]);
+  await pins.add(cid("direct"), "direct");
+  for (const name of [...names, "before"]) await pins.add(cid(name), "recursive", { owner });
+  await pins.add(cid("alone"), "recursive", { owner });
+  await pins.keep([cid("kept")]);
+  await pins.add(cid("added"), "recursive");
+  await assert.rejects(pins.update(cid("was"), cid("updated"), true), /already recursively pinned/);
+  await pins.add(cid("other"), "recursive", { owner: "another" });
+  await pins.release(cid("before"), "another");
+  for (const name of [...names, "before"]) await pins.release(cid(name), owner);
+  assert.deepEqual(
+    (await vault.pinned()).sort(),
+    ["added", "before", "direct", "kept", "other", "updated", "was"].map((name) => String(cid(name))).sort(),
+  );
+});
+
+test("pins are listed as slowly as one likes: the store uses its room again meanwhile", async (t) => {
+  const folder = await mkdtemp(join(tmpdir(), "modhost-pins-"));
+  t.after(() => rm(folder, { recursive: true }));
+  const metadata = await openLmdbMetadata(folder);
+  t.after(() => metadata.close());
+  const pins = new Pins(new Blocks(memoryBlocks()), metadata, new SharedLock());
+  const cids = samples(5000, 4).map(({ cid }) => cid);
+  await pins.keep(cids);
+  const expected = new Set(cids.map(String));
+  const seen: string[] = [];
+  for await (const cid of pins.list("recursive")) {
+    if (seen.push(String(cid)) > 1) continue;
+    for (let round = 0; round < 100; round += 1) {
+      await metadata.transaction((writer) => {
+        for (let at = 0; at < 20; at += 1) writer.put(`other/${at}`, Buffer.alloc(2000, round));
+      });
+    }
+  }
+  assert.equal(seen.length, expected.size);
+  assert.deepEqual(new Set(seen), expected);
+  let bytes = 0;
+  for (const name of await readdir(folder)) bytes += (await stat(join(folder, name))).size;
+  assert.ok(bytes < 4 * 1024 * 1024, `${bytes} bytes`);
 });

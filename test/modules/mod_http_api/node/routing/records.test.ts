@@ -7,7 +7,7 @@ import { memoryMetadata } from "../../../../../modules/mod_http_api/node/metadat
 import { recordKey } from "../../../../../modules/mod_http_api/node/name_records/keys.ts";
 import { signRecord } from "../../../../../modules/mod_http_api/node/name_records/sign.ts";
 import { formatMoment, momentAfter } from "../../../../../modules/mod_http_api/node/name_records/time.ts";
-import { parsePeerId } from "../../../../../modules/mod_http_api/node/peer_id.ts";
+import { type PeerId, parsePeerId } from "../../../../../modules/mod_http_api/node/peer_id.ts";
 import { Records, TableRecords, valueName } from "../../../../../modules/mod_http_api/node/routing/records.ts";
 
 const self = parsePeerId("12D3KooWGC6TvWhfapngX6wvJHMYvKpDMXPb3ZnCZ6dMoaMtimQ5");
@@ -15,9 +15,9 @@ const other = parsePeerId("12D3KooWEfnzCZ79qLke7bqPoJvXGMBTfwMb5gZfcdYGxmj1TFtu"
 const hour = 3600 * 1000;
 const block = "/provider/ciqfrslwmexpphpuzzrgjbtvvjldkxewnjlaphhzdfhqf7gyb66nnoi";
 
-function open(metadata = memoryMetadata()) {
+function open(metadata = memoryMetadata(), most?: number) {
   const clock = { now: 1_700_000_000_000 };
-  const records = new Records({ metadata, self, now: () => clock.now });
+  const records = new Records({ metadata, self, now: () => clock.now, ...(most === undefined ? {} : { most }) });
   return { metadata, clock, records };
 }
 
@@ -75,34 +75,81 @@ test("what was put is there when the store is opened anew", async () => {
   assert.deepEqual(await keysOf(open(metadata).records), [`${block}/${other}`]);
 });
 
-test("of others so much is kept and no more, of the node itself all", async () => {
-  const { records, clock } = open();
-  const most = 65_536;
-  const name = (number: number) => `/provider/block${number}`;
-  for (let number = 0; number < most; number += 1) await records.put(`${name(number)}/${other}`, time);
-  await records.put(`${name(most)}/${other}`, time);
-  assert.equal(await records.get(`${name(most)}/${other}`), undefined);
-  await records.put(`${name(most)}/${self}`, time);
-  assert.deepEqual(Buffer.from((await records.get(`${name(most)}/${self}`)) ?? []), time);
-  // One that is there may be told again, and one that goes makes room.
-  await records.put(`${name(0)}/${other}`, time);
-  await records.delete(`${name(1)}/${other}`);
-  await records.put(`${name(most)}/${other}`, time);
-  assert.notEqual(await records.get(`${name(most)}/${other}`), undefined);
-  clock.now += 25 * hour;
-  await records.sweep();
-  await records.put(`${name(1)}/${other}`, time);
-  assert.notEqual(await records.get(`${name(1)}/${other}`), undefined);
+const told = (number: number | string, peer: PeerId | string = other) => `/provider/block${number}/${peer}`;
+const has = async (records: Records, key: string) => (await records.get(key)) !== undefined;
+const fill = async (records: Records, most: number) => {
+  for (let number = 0; number < most; number += 1) await records.put(told(number), time);
+};
+
+test("beyond 65,536 of others the oldest of who has the most give way, of the node itself none", async () => {
+  const { records } = open();
+  const honest = "12D3honest";
+  await records.put(told("own", self), time);
+  await records.put(told("first", honest), time);
+  await fill(records, 65_534);
+  await records.put(told("own too", self), time);
+  await records.put(told("last", honest), time);
+  assert.ok(await has(records, told(0)));
+  await records.put(told("one more", honest), time);
+  assert.ok(!(await has(records, told(0))));
+  const kept = [
+    told("own", self),
+    told("own too", self),
+    told("first", honest),
+    told("one more", honest),
+    told(65_533),
+  ];
+  for (const key of kept) assert.ok(await has(records, key), key);
+});
+
+test("what is told by many at once, again, or after its time counts as one", async () => {
+  const { records, clock } = open(undefined, 256);
+  for (let round = 0; round < 10; round += 1) {
+    clock.now += 25 * hour;
+    for (let number = 0; number < 200; number += 1) {
+      await Promise.all([1, 2, 3].map(() => records.put(told(number), time)));
+    }
+  }
+  assert.ok(await has(records, told(0)));
+  for (let number = 0; number < 200; number += 1) await records.delete(told(number));
+  await fill(records, 256);
+  assert.ok(await has(records, told(0)));
+});
+
+test("after a restart as much is kept as before", async () => {
+  const { records, metadata } = open(undefined, 256);
+  await fill(records, 256);
   await records.close();
+  const again = open(metadata, 256).records;
+  await again.put(told("early", "12D3honest"), time);
+  await again.sweep();
+  await again.put(told("late", "12D3honest"), time);
+  const kept = (await Array.fromAsync(again.range("/provider/"))).map(([key]) => key);
+  assert.ok(kept.length <= 256 && kept.length > 200, `${kept.length} are kept`);
+  for (const time of ["early", "late"]) assert.ok(kept.includes(told(time, "12D3honest")), time);
+});
+
+test("what comes while the old is looked through stays", async () => {
+  const { records, clock } = open();
+  await fill(records, 16);
+  clock.now += 25 * hour;
+  const sweeping = records.sweep();
+  await records.put(told(15), time);
+  await sweeping;
+  const left = await Array.fromAsync(records.range("/provider/"));
+  assert.deepEqual(
+    left.map(([key]) => key),
+    [told(15)],
+  );
 });
 
 test("a table is told of those providers alone of whom anything is known", async () => {
   const { records } = open();
   const table = new TableRecords(records, { has: async (id) => id.equals(self) });
   for (const id of [self, other]) await table.put(new Key(`${block}/${id}`), time);
-  const told = await Array.fromAsync(table.query({ prefix: block }));
+  const found = await Array.fromAsync(table.query({ prefix: block }));
   assert.deepEqual(
-    told.map(({ key }) => key.toString()),
+    found.map(({ key }) => key.toString()),
     [`${block}/${self}`],
   );
   await assert.rejects(async () => table.get(new Key("/record/none")), { name: "NotFoundError" });

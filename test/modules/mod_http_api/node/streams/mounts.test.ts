@@ -6,10 +6,12 @@ import { type AddressInfo, connect, createServer, type Server, type Socket } fro
 import { type TestContext, test } from "node:test";
 import { NodeLog } from "../../../../../modules/mod_http_api/node/log.ts";
 import { parseMultiaddr } from "../../../../../modules/mod_http_api/node/peers/multiaddr.ts";
-import { StreamMounts } from "../../../../../modules/mod_http_api/node/streams/mounts.ts";
+import type { NamedPeer } from "../../../../../modules/mod_http_api/node/peers/resolve_peers.ts";
+import { type MountParts, StreamMounts } from "../../../../../modules/mod_http_api/node/streams/mounts.ts";
 import { connectTo, startPeer, type TestPeer } from "../peers/support.ts";
 
 const plain = { custom: false };
+const mebibyte = 1024 * 1024;
 const quiet = { custom: false, reportPeer: false };
 
 interface Pair {
@@ -165,21 +167,81 @@ test("a target that is not there, or a name that nobody listens for, closes the 
   await waitFor(() => b.streams().length === 0);
 });
 
-test("a target that never reads holds the sender back, and nothing piles up", async (t) => {
+test("a target that does not read holds the sender back, nothing piles up, and it gets all when it reads", async (t) => {
   const nodes = await pair(t);
-  const held: Socket[] = [];
-  const server = createServer((socket) => held.push(socket.pause()));
-  t.after(() => {
-    for (const socket of held) socket.destroy();
-  });
-  const local = await tunnel(nodes, await listening(t, server));
-  const socket = connect(local, "127.0.0.1").on("error", () => {});
+  const server = createServer();
+  const taken = once(server, "connection");
+  const local = await tunnel(
+    nodes,
+    await listening(
+      t,
+      server.on("connection", (socket) => socket.pause()),
+    ),
+  );
+  const socket = connect(local, "127.0.0.1");
   t.after(() => socket.destroy());
-  const piece = Buffer.alloc(1024 * 1024);
+  const target = (await taken)[0] as Socket;
+  t.after(() => target.destroy());
+  let got = 0;
   let sent = 0;
-  // Buffers of sockets and the window of the stream fill up; then nobody takes any more.
-  while (sent < 256 && (socket.write(piece) || (await drained(socket)))) sent += 1;
-  assert.ok(sent < 64, `${sent} MiB were taken from the sender`);
+  // Buffers of sockets and the window of the stream fill up; then nobody takes any more. What is read makes room.
+  for (let turn = 0; turn < 4; turn += 1) {
+    sent += await fill(socket, 96);
+    assert.ok(sent * mebibyte - got < 96 * mebibyte, `${sent} MiB were taken from the sender, ${got} bytes were read`);
+    assert.deepEqual([nodes.a.streams().length, nodes.b.streams().length], [1, 1]);
+    const enough = got + 4 * mebibyte;
+    for await (const piece of target.iterator({ destroyOnReturn: false })) {
+      got += (piece as Buffer).length;
+      if (got >= enough) break;
+    }
+    target.pause();
+  }
+  socket.end();
+  for await (const piece of target) got += (piece as Buffer).length;
+  assert.equal(got, sent * mebibyte);
+});
+
+test("a peer that resets a stream before the target is there leaves nothing behind", async (t) => {
+  const { a, peerA, peerB } = await pair(t);
+  const server = createServer((socket) => socket.on("error", () => {}).resume());
+  let connections = 0;
+  server.on("connection", () => (connections += 1));
+  const port = await listening(t, server);
+  await a.listen("/x/test", parseMultiaddr(`/dns4/localhost/tcp/${port}`), quiet);
+  for (let at = 1; at <= 10; at += 1) {
+    const stream = await peerB.peers.libp2p.dialProtocol(peerA.peers.id, "/x/test");
+    // Now the other end is there as well, or is not yet.
+    if (at % 2 === 0) await new Promise((resolve) => setImmediate(resolve));
+    stream.abort(new Error("gone"));
+  }
+  await waitFor(() => connections > 0 && a.streams().length === 0);
+});
+
+test("what is begun while everything is closed is refused, and leaves nothing open", async () => {
+  const { promise: merging, resolve: merge } = Promise.withResolvers<void>();
+  const { promise: handling, resolve: handle } = Promise.withResolvers<void>();
+  const protocols = new Set<string>();
+  const libp2p = {
+    peerId: "12D3KooWGC6TvWhfapngX6wvJHMYvKpDMXPb3ZnCZ6dMoaMtimQ5",
+    peerStore: { merge: () => merging },
+    handle: async (protocol: string) => {
+      if (protocol === "/x/here") await handling;
+      protocols.add(protocol);
+    },
+    unhandle: async (protocol: string) => void protocols.delete(protocol),
+  };
+  const mounts = new StreamMounts({ libp2p: libp2p as unknown as MountParts["libp2p"], log: new NodeLog() });
+  await mounts.start();
+  const peer = { id: libp2p.peerId, addresses: [tcp(4001)] } as unknown as NamedPeer;
+  const begun = [mounts.forward("/x/there", tcp(0), peer, plain), mounts.listen("/x/here", tcp(1234), quiet)];
+  const refused = begun.map((work) => assert.rejects(work, { message: "the node is closed" }));
+  await mounts.stop();
+  merge();
+  handle();
+  await Promise.all(refused);
+  assert.deepEqual(mounts.list(), []);
+  assert.deepEqual([...protocols], []);
+  await waitFor(() => !process.getActiveResourcesInfo().includes("TCPServerWrap"));
 });
 
 test("refusals are the reference's", async (t) => {
@@ -198,6 +260,17 @@ test("refusals are the reference's", async (t) => {
   await refused(a.listen("/a/b", tcp(1234), { custom: true, reportPeer: false }), "listener already registered");
   assert.ok(peerA.peers.libp2p.getProtocols().includes("/x/"));
 });
+
+/** Writes MiB, at most so many, until none are taken for a while; says how many are on their way. */
+async function fill(socket: Socket, most: number): Promise<number> {
+  const piece = Buffer.alloc(mebibyte);
+  let sent = 0;
+  while (sent < most && !socket.writableNeedDrain) {
+    sent += 1;
+    if (!socket.write(piece) && !(await drained(socket))) break;
+  }
+  return sent;
+}
 
 /** False when it does not happen soon. */
 async function drained(socket: Socket): Promise<boolean> {

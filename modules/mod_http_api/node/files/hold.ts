@@ -1,0 +1,42 @@
+/** A share of the collector's lock, for one who changes something and may have to ask peers on the way. */
+import type { CID } from "multiformats/cid";
+import type { Release, SharedLock } from "../async/lock.ts";
+
+export class Hold {
+  readonly #lock: SharedLock;
+  readonly #signal: AbortSignal | undefined;
+  readonly #spared: (() => Iterable<CID>)[] = [];
+  #release: Release = () => {};
+
+  constructor(lock: SharedLock, signal: AbortSignal | undefined) {
+    this.#lock = lock;
+    this.#signal = signal;
+  }
+
+  async take(): Promise<void> {
+    this.#release = await this.#lock.share(this.#signal);
+  }
+
+  leave(): void {
+    this.#release();
+  }
+
+  /** Lets collection through while `ask` waits for a peer; nothing may be stored meanwhile. */
+  async away<T>(ask: () => Promise<T>): Promise<T> {
+    this.leave();
+    try {
+      return await ask();
+    } finally {
+      await this.take();
+    }
+  }
+
+  /** Saves from collection what nothing leads to yet: asked for when one begins. */
+  spare(cids: () => Iterable<CID>): void {
+    this.#spared.push(cids);
+  }
+
+  *spared(): Generator<CID, void, undefined> {
+    for (const cids of this.#spared) yield* cids();
+  }
+}

@@ -1,0 +1,62 @@
+import assert from "node:assert/strict";
+import { once } from "node:events";
+import { type AddressInfo, connect, createServer, type Socket } from "node:net";
+import { type TestContext, test } from "node:test";
+import { streamPair } from "@libp2p/utils";
+import { carry } from "../../../../../modules/mod_http_api/node/streams/carry.ts";
+
+const mebibyte = 1024 * 1024;
+
+/** Both ends of a local connection; the target does not read yet. */
+async function sockets(t: TestContext): Promise<{ readonly socket: Socket; readonly target: Socket }> {
+  const server = createServer({ allowHalfOpen: true, pauseOnConnect: true }).listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const { port } = server.address() as AddressInfo;
+  const taken = once(server, "connection");
+  const socket = connect({ port, host: "127.0.0.1", allowHalfOpen: true });
+  const [target] = (await taken) as [Socket];
+  server.close();
+  t.after(() => {
+    socket.destroy();
+    target.destroy();
+  });
+  return { socket, target };
+}
+
+test("what waits for a slow target gets there, also when the stream is closed in both directions before", async (t) => {
+  const [far, near] = await streamPair();
+  const { socket, target } = await sockets(t);
+  const carried = carry(near, socket);
+  const closed = new Promise((resolve) => near.addEventListener("close", resolve));
+  target.end();
+  const size = 24 * mebibyte;
+  for (let sent = 0; sent < size; sent += mebibyte) far.send(new Uint8Array(mebibyte));
+  await Promise.all([far.close(), closed]);
+  assert.equal(near.status, "closed");
+  assert.ok(near.readBufferLength > 0);
+  let got = 0;
+  for await (const piece of target) got += (piece as Buffer).length;
+  assert.equal(got, size);
+  await carried;
+});
+
+test("a stream that was closed before it is carried brings what it has", async (t) => {
+  const [far, near] = await streamPair();
+  const { socket, target } = await sockets(t);
+  far.send(Buffer.from("last words"));
+  const closed = new Promise((resolve) => near.addEventListener("close", resolve));
+  await Promise.all([far.close(), near.close(), closed]);
+  const carried = carry(near, socket);
+  target.end();
+  assert.equal(String(await target.toArray()), "last words");
+  await carried;
+});
+
+test("a stream that was reset takes the socket with it", async (t) => {
+  const [far, near] = await streamPair();
+  const { socket, target } = await sockets(t);
+  const reset = new Promise((resolve) => near.addEventListener("close", resolve));
+  far.abort(new Error("gone"));
+  await reset;
+  await Promise.all([carry(near, socket), assert.rejects(target.toArray(), { code: "ECONNRESET" })]);
+});
