@@ -46,7 +46,7 @@ export const errorTable = {
   // Listeners
   PORT_TAKEN: {
     message:
-      "Port {port} on {address} is taken by another program: stop it, or set the option {option} to another port",
+      "Port {port} on {address} is taken by another program: stop it, or set the option {option} to another port, for example {example}",
   },
   PORT_FORBIDDEN: {
     message: "Port {port} on {address} may not be opened by this user: set the option {option} to a port above 1023",

@@ -1,6 +1,6 @@
 import { lstat, rm } from "node:fs/promises";
 import { connect, createServer, type ListenOptions, type Server, type Socket } from "node:net";
-import { type Config, convert } from "./config/index.ts";
+import { type Config, convert, variableOf } from "./config/index.ts";
 import { ModhostError, reasonOf } from "./errors.ts";
 import type { ListeningPort, NetEndpoint, NetProvider, OptionType, OwnedItem } from "./types.ts";
 
@@ -252,15 +252,17 @@ export class Ports {
   }
 
   #failure({ name }: Service, address: string, port: number, error: unknown): ModhostError {
-    const details = { port, address, option: `${name}_ports`, reason: reasonOf(error) };
+    const option = `${name}_ports`;
+    const example = `${variableOf(option)}=${port + (port < 64_000 ? 1000 : -1000)}`;
+    const details = { port, address, option, example, reason: reasonOf(error) };
     const code = codeOf(error);
     const own = this.listening().find((open) => open.port === port && open.service !== name);
     if (code === "EADDRINUSE" && own === undefined) return new ModhostError("PORT_TAKEN", details, { cause: error });
     if (code === "EACCES") return new ModhostError("PORT_FORBIDDEN", details, { cause: error });
     const reason = own === undefined ? details.reason : `${own.service}_ports has it too`;
     // The port is not the trouble of an address that this machine does not have.
-    const option = addressErrors.has(code) ? `${name}_interfaces` : details.option;
-    return new ModhostError("PORT_UNAVAILABLE", { ...details, option, reason }, { cause: error });
+    const wrong = addressErrors.has(code) ? `${name}_interfaces` : option;
+    return new ModhostError("PORT_UNAVAILABLE", { ...details, option: wrong, reason }, { cause: error });
   }
 }
 

@@ -15,7 +15,7 @@ export async function commandLinePage(): Promise<string> {
       section(command),
       ...(command.commands ?? []).map((below) => section(below, `${command.name} `)),
     ]),
-    `## Options of every command\n\n${options(globals)}`,
+    `## Options of every command\n\nOf \`rpc\` and \`node\`, these stand before the name; \`rpc\` takes \`--config\` behind it, too.\n\n${options(globals)}`,
     exitCodes,
     bringing,
   ]);
@@ -27,7 +27,8 @@ const usage = (command: Command, before = "") =>
 function section(command: Command, before = ""): string {
   const own = command.options === undefined ? "" : `\n\n${options(command.options)}`;
   const title = `${"#".repeat(before === "" ? 2 : 3)} modhost ${before}${command.name}`;
-  return `${title}\n\n\`\`\`\n${usage(command, before)} [OPTIONS]\n\`\`\`\n\n${command.help}.${own}`;
+  const about = command.about === undefined ? "" : `\n\n${command.about}`;
+  return `${title}\n\n\`\`\`\n${usage(command, before)} [OPTIONS]\n\`\`\`\n\n${command.help}.${own}${about}`;
 }
 
 function options(all: Readonly<Record<string, CommandOption>>): string {
@@ -38,8 +39,10 @@ function options(all: Readonly<Record<string, CommandOption>>): string {
   return table(["Option", ""], rows);
 }
 
-const introduction = `Without a command, \`run\` is meant; without arguments, it serves what the configuration says. Options may stand anywhere.
-In a clone \`npx modhost\` is the program and \`npm start\` its command \`run\`.`;
+const introduction = `Without a command, \`run\` is meant; without arguments, it serves what the configuration says. Options may stand anywhere,
+but for \`rpc\` and \`node\`: what stands behind these is their own, and options of modhost itself stand before them.
+Options of the configuration are no options here: they stand in the config file, or as \`MODHOST_HTTP_PORTS=6280\` in the
+environment. In a clone \`npx modhost\` is the program and \`npm start\` its command \`run\`.`;
 
 const exitCodes = `## Exit codes
 

@@ -30,8 +30,17 @@ export function rpcPages(table: Table): Map<string, string> {
   );
   for (const [name, nodes] of index) {
     const [first] = nodes;
-    const about = name === "single" || first === undefined || isCommand(first.entry) ? [] : [prose(first.entry.help)];
-    pages.set(`${name}.md`, page(titleOf(name), source, [...about, ...nodes.flatMap(commandsBelow).map(section)]));
+    const about =
+      name === "single" || first === undefined || isCommand(first.entry)
+        ? []
+        : [first.entry.help, first.entry.about ?? ""];
+    pages.set(
+      `${name}.md`,
+      page(titleOf(name), source, [
+        ...about.filter((text) => text !== "").map(prose),
+        ...nodes.flatMap(commandsBelow).map(section),
+      ]),
+    );
   }
   return pages;
 }
@@ -40,7 +49,9 @@ const introduction = `A command is called by \`POST /api/v0/<command>\`, also fr
 \`arg\` in the query, in their order; options are query parameters by one of their names; a flag (\`bool\`) without a value is
 true. Options that may be repeated (\`list\`) are given once for each value. Files are the parts of a \`multipart/form-data\`
 body: the file name of a part is its path, with \`/\` written as \`%2F\`; parts of the type \`application/x-directory\` are folders,
-of \`application/symlink\` links. Where an argument may come from the body, each line of the first part is one value.`;
+of \`application/symlink\` links. Where an argument may come from the body, each line of the first part is one value.
+
+A running host describes all of it, as OpenAPI 3.1, at \`GET /api/openapi.json\`.`;
 
 const answers = `## Answers
 
@@ -92,6 +103,7 @@ function section({ path, command }: Documented): string {
   const parts = [
     `## ${path}`,
     `${prose(command.help)}${marks(command)}${command.readOnly === true ? " The read-only port has it, too." : ""}`,
+    ...(command.about === undefined ? [] : [prose(command.about)]),
     ...(command.needs === undefined ? [] : [switchOf(command.needs)]),
     `\`\`\`sh\n${curlLine(path, command)}\n${programLine(path, command)}\n\`\`\``,
     ...(declared.length > 0 ? [argumentTable(declared)] : []),

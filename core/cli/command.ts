@@ -13,6 +13,8 @@ export interface Command {
   readonly name: string;
   /** One line for --help. */
   readonly help: string;
+  /** Sentences behind the options in --help, and in the reference. */
+  readonly about?: string;
   /** Arguments as --help shows them; left out, the command takes none. */
   readonly arguments?: string;
   readonly options?: Readonly<Record<string, CommandOption>>;

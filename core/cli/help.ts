@@ -24,7 +24,7 @@ export function commandHelp(
   globals: Readonly<Record<string, CommandOption>>,
   program = "modhost",
 ): string {
-  const { name, help, verbatim, commands = [], options } = command;
+  const { name, help, about, verbatim, commands = [], options } = command;
   const shown = verbatim === true ? { ...options } : { ...options, ...globals };
   const note = verbatim === true ? ["", `Options of modhost itself stand before ${name}.`] : [];
   return [
@@ -35,6 +35,7 @@ export function commandHelp(
     "",
     "Options:",
     optionRows(shown),
+    ...(about === undefined ? [] : ["", about]),
     ...note,
   ].join("\n");
 }

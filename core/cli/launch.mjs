@@ -60,13 +60,19 @@ function hand(executable, args) {
   });
 }
 
+/** A clone in which nothing has been installed yet: what is needed is a command away. */
+const isBare = existsSync(join(root, "package-lock.json")) && !existsSync(join(root, "node_modules"));
+const remedy = isBare
+  ? "Run npm ci first."
+  : `Install it from https://nodejs.org, or put it beside the program: npm install node@${needed[0]}`;
+
 const isNewEnough = isEnough(process.version);
 const executable = isNewEnough ? process.execPath : newerNode();
 if (executable === undefined) {
-  console.error(
-    `modhost needs Node.js ${needed.join(".")} or newer, and this is ${process.version}. Install it from https://nodejs.org, ` +
-      `or put it beside the program: npm install node@${needed[0]}`,
-  );
+  console.error(`modhost needs Node.js ${needed.join(".")} or newer, and this is ${process.version}. ${remedy}`);
+  process.exit(1);
+} else if (isBare) {
+  console.error(`modhost: the packages that it needs are not installed. ${remedy}`);
   process.exit(1);
 } else if (isNewEnough && flags.every((flag) => process.execArgv.indexOf(flag) >= 0)) {
   // What was compiled once starts faster the next time, and what strips types need not be loaded: a sixth of the memory

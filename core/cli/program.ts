@@ -1,5 +1,6 @@
 import { existsSync } from "node:fs";
 import { resolve } from "node:path";
+import { coreOptions, variableOf } from "../config/index.ts";
 import { reasonOf } from "../errors.ts";
 import { packageVersion } from "../package.ts";
 import { broughtCommand, broughtCommands, broughtNames } from "./brought.ts";
@@ -74,18 +75,29 @@ async function parse(argv: readonly string[], cwd: string): Promise<Parsed> {
   const found = first === undefined ? undefined : await commandNamed(first);
   if (first === undefined || at === undefined || found === undefined) {
     if (first !== undefined && !existsSync(resolve(cwd, first))) {
+      // It may well be meant as the value of an option that there is not.
+      readWords({ ...commands[0], options: every }, argv.slice(0, at), globals, settingHint);
       const names = [...commands.map(({ name }) => name), ...broughtNames()];
       throw new UsageError(`There is no command or file ${first}${suggestion(first, names)}`);
     }
-    return { command: commands[0], named: false, ...readWords(commands[0], argv, globals) };
+    return { command: commands[0], named: false, ...readWords(commands[0], argv, globals, settingHint) };
   }
   const [before, behind] = [argv.slice(0, at), argv.slice(at + 1)];
   if (found.verbatim !== true)
-    return { command: found, named: true, ...readWords(found, [...before, ...behind], globals) };
+    return { command: found, named: true, ...readWords(found, [...before, ...behind], globals, settingHint) };
   // Options of the program stand before the name; what stands behind it is the command's own.
   const { values } = readWords({ name: found.name }, before, globals);
   const asked = behind.length === 1 && /^(--help|-h)$/.test(behind[0] ?? "") ? { help: true } : {};
   return { command: found, named: true, args: behind, values: { ...values, ...asked } };
+}
+
+/** For names of options of the configuration, which are no options of the command line. */
+function settingHint(unknown: string): string {
+  const name = unknown.replaceAll("-", "_");
+  if (/^(https?_)?ports?$/.test(name)) {
+    return `: ports are the options http_ports and https_ports, for example ${variableOf("http_ports")}=6280`;
+  }
+  return Object.hasOwn(coreOptions, name) ? `: it is an option of the configuration, or ${variableOf(name)}` : "";
 }
 
 async function commandNamed(name: string): Promise<Command | undefined> {

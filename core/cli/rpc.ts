@@ -3,7 +3,7 @@ import { nearest } from "../config/index.ts";
 import { type Command, type CommandContext, UsageError } from "./command.ts";
 import { editConfig } from "./rpc/edit.ts";
 import { commandHelp, groupHelp } from "./rpc/help.ts";
-import { add, convertCids, type Presenter, print, removeBlocks } from "./rpc/outcome.ts";
+import { add, convertCids, isMultibase, type Presenter, print, removeBlocks, withTopic } from "./rpc/outcome.ts";
 import { callOptions, commandFirst, findCommand, parseCall, takeOwn } from "./rpc/parse.ts";
 import { exportKey, get } from "./rpc/saved.ts";
 import { findServer, type Server } from "./rpc/server.ts";
@@ -20,6 +20,12 @@ export const rpc: Command = {
   name: "rpc",
   arguments: "COMMAND [ARGUMENTS]",
   help: "Call a command of a running server's node, such as add or pin ls; without one, list them",
+  about: [
+    "It calls the server that --api names, else the one of a repo, whose file `api` has its address while it runs. The",
+    "repo is that of the config file which --config names, else of $IPFS_PATH, else of the configuration as `run` finds it",
+    "(api_repo, else repo in data_path). When no server runs there, the call fails; only where nothing names a repo and",
+    "there is no ./data/repo, the server at 127.0.0.1:5280 is called, and the standard error says so.",
+  ].join("\n"),
   verbatim: true,
   options: {
     api: {
@@ -85,6 +91,7 @@ const presenters = (commands: ReadonlyMap<string, RpcCommand>): Readonly<Record<
   "cid/format": convertCids,
   "key/export": exportKey,
   "config/edit": editConfig(commands),
+  ...(isMultibase(commands) && { "pubsub/peers": withTopic, "pubsub/pub": withTopic, "pubsub/sub": withTopic }),
 });
 
 /** `group`: what of the words is one; no more than one word behind it can be the name of a command. */

@@ -62,14 +62,18 @@ function tokensOf(words: readonly string[], options: Options) {
   return tokens;
 }
 
-/** Arguments and options of a command. @throws UsageError for what it does not take */
+/**
+ * Arguments and options of a command; `hint` tells what else an unknown option may be about.
+ * @throws UsageError for what it does not take
+ */
 export function readWords(
   { name, arguments: taken, options }: Pick<Command, "name" | "arguments" | "options">,
   words: readonly string[],
   shared: Options,
+  hint: (unknown: string) => string = () => "",
 ): Words {
   const known = { ...options, ...shared };
-  const { values, positionals } = strictly(name, known, () =>
+  const { values, positionals } = strictly(name, known, hint, () =>
     parseArgs({ args: plain(words, known), options: known, allowPositionals: true, allowNegative: true }),
   );
   if (taken === undefined && positionals.length > 0) {
@@ -90,13 +94,14 @@ function plain(words: readonly string[], options: Options): string[] {
   });
 }
 
-function strictly<T>(name: string, known: Options, read: () => T): T {
+function strictly<T>(name: string, known: Options, hint: (unknown: string) => string, read: () => T): T {
   try {
     return read();
   } catch (error) {
     const [, unknown] = /^Unknown option '--([^']+)'/.exec(reasonOf(error)) ?? [];
     if (unknown === undefined) throw new UsageError(reasonOf(error).split("\n")[0]);
-    throw new UsageError(`${name} has no option --${unknown}${suggestion(unknown, Object.keys(known), "--")}`);
+    const near = hint(unknown) || suggestion(unknown, Object.keys(known), "--");
+    throw new UsageError(`${name} has no option --${unknown}${near}`);
   }
 }
 

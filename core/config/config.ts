@@ -193,7 +193,8 @@ export function environmentOptions(env: NodeJS.ProcessEnv): Map<string, string> 
   return options;
 }
 
-function variableOf(name: string): string {
+/** The variable of the environment that sets an option. */
+export function variableOf(name: string): string {
   return environmentPrefix + name.toUpperCase();
 }
 

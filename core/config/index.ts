@@ -1,5 +1,5 @@
 /** Configuration: where it is looked for, how options are declared, read and checked. */
-export { Config, type ConfigSources, configFrom, type UnknownName } from "./config.ts";
+export { Config, type ConfigSources, configFrom, type UnknownName, variableOf } from "./config.ts";
 export { allowedText, convert, type Problem } from "./convert.ts";
 export { type LoadConfigOptions, loadConfig, searchPlaces } from "./load.ts";
 export { nearest } from "./nearest.ts";

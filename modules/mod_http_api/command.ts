@@ -182,6 +182,8 @@ export type ArgumentValues<A extends readonly Argument[]> = {
 export interface Group<O extends Options = Options> {
   readonly help: string;
   readonly options: O;
+  /** What the reference page says besides. */
+  readonly about?: string;
   readonly deprecated?: boolean;
   readonly experimental?: boolean;
 }
@@ -224,6 +226,8 @@ export interface Encoding<V> {
 interface Traits {
   /** One sentence. */
   readonly help: string;
+  /** What the reference page says besides. */
+  readonly about?: string;
   readonly file?: FileArgument;
   readonly returns: Returns;
   /** The read-only port of the gateway has it, too. */

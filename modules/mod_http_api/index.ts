@@ -1,4 +1,5 @@
 /** The RPC API of the node, under `/api/v0`, and the node itself. */
+import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import type { ListeningPort, Module } from "../../core/types.ts";
 import { multiaddrOf, ownEndpoints, reachable } from "./addresses.ts";
@@ -10,7 +11,10 @@ import type { ConfiguredHeaders } from "./cors.ts";
 import { HeldNode } from "./held_node.ts";
 import { type Listening, openListeners } from "./listeners.ts";
 import { mountApi } from "./mount.ts";
+import { NodeError } from "./node/errors.ts";
 import { createNode, type Node, type NodeModule } from "./node/index.ts";
+import { lockHolder } from "./node/repo/lock.ts";
+import { isProfile, profiles } from "./node/repo/profiles.ts";
 import { options } from "./options.ts";
 import { tokensFrom } from "./tokens.ts";
 
@@ -111,11 +115,18 @@ function nodeSettings(module: ApiModule): NodeSettings {
   return {
     repo: module.get_option_path("api_repo") ?? join(module.data_path(), "repo"),
     data: module.get_option_path("api_data"),
-    profile: module.get_option_string("api_profile"),
+    profile: profileOf(module),
     offline: module.get_option_boolean("api_offline") === true,
     pubsub: module.get_option_boolean("api_pubsub") === true,
     namesOverPubsub: module.get_option_boolean("api_namesys_pubsub") === true,
   };
+}
+
+/** One or several, separated by commas. @throws ModhostError OPTION_INVALID */
+function profileOf(module: ApiModule): string | undefined {
+  const given = module.get_option_string("api_profile");
+  const names = given?.split(",").filter((name) => name !== "") ?? [];
+  return names.every(isProfile) ? given : module.get_option_enum("api_profile", Object.keys(profiles));
 }
 
 /** @throws Error that names the folder: the node's own texts need not */
@@ -129,8 +140,20 @@ async function openNode(module: ApiModule, settings: NodeSettings): Promise<Held
     if (node.repo.isNew) module.log.info("made the repo %s of %s", node.repo.path, node.repo.identity.peerId);
     return heldBy(module, node, settings);
   } catch (error) {
-    throw new Error(`the repo ${settings.repo} does not open: ${(error as Error).message}`, { cause: error });
+    const locked = error instanceof NodeError && error.code === "REPO_LOCKED";
+    const reason = locked ? await lockedBy(settings) : (error as Error).message;
+    throw new Error(`the repo ${settings.repo} does not open: ${reason}`, { cause: error });
   }
+}
+
+/** For operators, who can do something about it. */
+async function lockedBy({ repo, data }: NodeSettings): Promise<string> {
+  const holders = await Promise.all([repo, ...(data === undefined ? [] : [data])].map(lockHolder));
+  const holder = holders.find((pid) => pid !== undefined);
+  const api = await readFile(join(repo, "api"), "utf8").catch(() => "");
+  const who = holder === undefined ? "another program" : `process ${holder}`;
+  const where = api === "" ? "" : ` (its API: ${api.trim()})`;
+  return `it is in use by ${who}${where}: stop that one, or set the option api_repo to another folder`;
 }
 
 /** What the node logs, the host does. */

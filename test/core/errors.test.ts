@@ -19,7 +19,7 @@ describe("the error table", () => {
     const error = new ModhostError("PORT_TAKEN", { port: 80, address: "::1" });
     assert.equal(
       error.message,
-      "Port 80 on ::1 is taken by another program: stop it, or set the option {option} to another port",
+      "Port 80 on ::1 is taken by another program: stop it, or set the option {option} to another port, for example {example}",
     );
     assert.deepEqual([error.code, error.status, error.expose, error.details.port], ["PORT_TAKEN", 500, false, 80]);
   });

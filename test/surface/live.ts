@@ -6,8 +6,8 @@ import type { Command } from "../../modules/mod_http_api/command.ts";
 import type { Shape } from "../../modules/mod_http_api/shape.ts";
 import type { Answers, Call, Files } from "./calls.ts";
 
-/** `works`, `declared` (501, or refused without network), or what is wrong. */
-export type Outcome = { readonly state: "works" | "declared" } | { readonly state: "fails"; readonly why: string };
+/** It works, or what is wrong. */
+export type Outcome = { readonly state: "works" } | { readonly state: "fails"; readonly why: string };
 
 const works = { state: "works" } as const;
 

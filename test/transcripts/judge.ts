@@ -2,8 +2,7 @@
 import { aspectsOf, type Explanation } from "./explained.ts";
 import type { Skipped, Step } from "./replay.ts";
 
-/** `later`: it needs a command that answers 501 for now. */
-export const verdicts = ["passed", "explained", "later", "failed", "skipped"] as const;
+export const verdicts = ["passed", "explained", "failed", "skipped"] as const;
 export type Verdict = (typeof verdicts)[number];
 
 export interface Judged {
@@ -14,22 +13,8 @@ export interface Judged {
   readonly remarks: readonly string[];
 }
 
-export interface Circumstances {
-  readonly explanations: readonly Explanation[];
-  /** The server has a network: while it has none, what needs one comes later. */
-  readonly hasNetwork: boolean;
-}
-
-export function judge(
-  report: readonly (Step | Skipped)[],
-  { explanations, hasNetwork }: Circumstances,
-): readonly Judged[] {
+export function judge(report: readonly (Step | Skipped)[], explanations: readonly Explanation[]): readonly Judged[] {
   const explained = new Map(explanations.map((one) => [keyOf(one.scenario, one.step), one]));
-  // What follows a call that was not carried out cannot be as it was recorded.
-  const lacking = new Set<string>();
-  const offline = new Set(
-    hasNetwork ? [] : report.filter((entry) => "step" in entry && needsNetwork(entry)).map(nameOf),
-  );
   return report.map((entry): Judged => {
     const scenario = nameOf(entry);
     const { topic } = entry;
@@ -48,8 +33,6 @@ export function judge(
     }
     const aspects = aspectsOf(entry);
     if (aspects === explanation?.aspects) return verdictIs("explained", explanation.reason);
-    if (isLater(entry)) lacking.add(scenario);
-    if (lacking.has(scenario) || offline.has(scenario)) return verdictIs("later");
     if (explanation === undefined) return verdictIs("failed");
     return verdictIs("failed", `explained are differences in ${explanation.aspects}, not in ${aspects}`);
   });
@@ -68,13 +51,6 @@ export function unused(report: readonly (Step | Skipped)[], explanations: readon
 
 const nameOf = ({ topic, scenario }: Step | Skipped) => `${topic}/${scenario}`;
 const keyOf = (scenario: string, step: number | undefined) => `${scenario} ${step}`;
-
-const isLater = ({ differences }: Step) =>
-  differences.some(({ aspect, got }) => aspect === "status" && String(got) === "501");
-
-/** It is about an address that peers are met at, or was refused for want of a network. */
-const needsNetwork = ({ differences }: Step) =>
-  differences.some(({ got }) => /^blocked: no value for \{swarm[AB]\}$|must be run in online mode/.test(String(got)));
 
 function remarksOf({ differences, quirk }: Step): string[] {
   const text = (value: unknown) => (typeof value === "string" ? value : JSON.stringify(value));

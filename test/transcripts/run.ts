@@ -7,7 +7,7 @@ import { parseArgs } from "node:util";
 import { readExplanations } from "./explained.ts";
 import { type Judged, judge, unused, type Verdict, verdicts } from "./judge.ts";
 import { replay } from "./replay.ts";
-import { hasNetwork, withServers } from "./servers.ts";
+import { withServers } from "./servers.ts";
 
 const { values: given } = parseArgs({
   options: { only: { type: "string" }, verbose: { type: "boolean" }, spawn: { type: "string" } },
@@ -15,17 +15,14 @@ const { values: given } = parseArgs({
 const { only, spawn: command, verbose = false } = given;
 
 const explanations = command === undefined ? await readExplanations() : [];
-const { report, networked } =
+const report =
   command === undefined
-    ? await withServers(async (first, second) => ({
-        networked: await hasNetwork(first),
-        report: await replay({ urls: [first.url, second.url] }, only),
-      }))
-    : { networked: true, report: await replay({ spawn: command }, only) };
+    ? await withServers((first, second) => replay({ urls: [first.url, second.url] }, only))
+    : await replay({ spawn: command }, only);
 
-const judged = judge(report, { explanations, hasNetwork: networked });
+const judged = judge(report, explanations);
 const stale = unused(report, explanations);
-const shown: readonly Verdict[] = verbose ? ["failed", "later", "explained", "skipped"] : ["failed"];
+const shown: readonly Verdict[] = verbose ? ["failed", "explained", "skipped"] : ["failed"];
 for (const { name, verdict, remarks } of judged) {
   if (!shown.includes(verdict)) continue;
   console.log([`${verdict} ${name}`, ...(verbose ? remarks : remarks.slice(0, 3))].join("\n    "));
@@ -42,7 +39,6 @@ function tableOf(all: readonly Judged[]): string {
   const head: Record<Verdict, string> = {
     passed: "passed",
     explained: "explained",
-    later: "not yet",
     failed: "failed",
     skipped: "skipped",
   };

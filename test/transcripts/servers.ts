@@ -24,9 +24,6 @@ export async function withServers<T>(work: (first: RpcServer, second: RpcServer)
   }
 }
 
-/** Whether it tells where it listens for peers. */
-export const hasNetwork = async (server: RpcServer): Promise<boolean> => (await server.call("swarm/addrs/listen")).ok;
-
 /** Settings hold from the next start on. */
 async function startFresh(folder: string): Promise<RpcServer> {
   const server = await RpcServer.start({ folder });

@@ -3,7 +3,7 @@ import { before, describe, test } from "node:test";
 import { parseExplanations, readExplanations } from "./explained.ts";
 import { type Judged, judge, unused } from "./judge.ts";
 import { replay, type Step } from "./replay.ts";
-import { hasNetwork, withServers } from "./servers.ts";
+import { withServers } from "./servers.ts";
 
 /** Scenarios that are played on every run; the others are left to `npm run transcripts`. */
 const short = "^(add|blocks|cid|config|diag|pins|read|repo|wire)/";
@@ -13,11 +13,8 @@ describe("recorded conversations with the reference", () => {
   let stale: readonly string[];
   before(async () => {
     const explanations = await readExplanations();
-    const { report, networked } = await withServers(async (first, second) => ({
-      networked: await hasNetwork(first),
-      report: await replay({ urls: [first.url, second.url] }, short),
-    }));
-    judged = judge(report, { explanations, hasNetwork: networked });
+    const report = await withServers((first, second) => replay({ urls: [first.url, second.url] }, short));
+    judged = judge(report, explanations);
     stale = unused(report, explanations);
   });
 
@@ -45,8 +42,7 @@ describe("judging a step", () => {
   const explanations = parseExplanations(
     "| Scenario | Steps | Differs in | Reason |\n|---|---|---|---|\n| read/all | 1, 2 | status | so |\n",
   );
-  const verdicts = (...steps: Step[]) =>
-    judge(steps, { explanations, hasNetwork: false }).map(({ verdict }) => verdict);
+  const verdicts = (...steps: Step[]) => judge(steps, explanations).map(({ verdict }) => verdict);
 
   test("an explained step differs in what is explained", () => {
     assert.deepEqual(verdicts(step(1, 500)), ["explained"]);
@@ -55,19 +51,6 @@ describe("judging a step", () => {
   });
   test("an explained step that passes is a failure", () => assert.deepEqual(verdicts(step(2)), ["failed"]));
   test("what differs without an explanation is a failure", () => assert.deepEqual(verdicts(step(3, 404)), ["failed"]));
-  test("what differs after a call that does not work yet has to wait for it", () => {
-    assert.deepEqual(verdicts(step(3, 404), step(4, "501"), step(5), step(6, 404)), [
-      "failed",
-      "later",
-      "passed",
-      "later",
-    ]);
-  });
-  test("what needs a network has to wait for one", () => {
-    assert.deepEqual(verdicts(step(3, "this command must be run in online mode. Try again")), ["later"]);
-    assert.deepEqual(verdicts(step(3, "blocked: no value for {swarmA}")), ["later"]);
-    assert.deepEqual(verdicts(step(3, "blocked: no value for {cid}")), ["failed"]);
-  });
   test("an explanation needs its step", () => {
     assert.deepEqual(unused([step(1, 500)], explanations), ["read/all 2 is explained, but there is no such step"]);
   });

@@ -122,6 +122,8 @@ const specials: Readonly<Record<string, Special>> = {
   "dag-import-roots-line-shape": () => undefined,
   // Needs files beside the server; the CID is the same without nocopy, and commands/filestore.test.ts adds it with it.
   "filestore-dir": ({ input = {}, expect = {} }) => [{ call: "add", query: { "raw-leaves": "true" }, input, expect }],
+  // Recorded without a network: with one, what is missing is waited for.
+  "pin-add-missing": (vector) => single({ ...vector, query: { ...vector.query, offline: "true" } }),
   "add-truncated-multipart": (vector) => [{ call: "add", rawBody: "--known-answ", expect: vector.expect ?? {} }],
   "car-export": ({ expect = {}, query = {} }) => [
     { call: "dag/import", bodyHex: String(expect.bodyHex) },

@@ -4,12 +4,10 @@ import { type Multipart, multipart, multipartType } from "./content.ts";
 import { judge } from "./judge.ts";
 import { type Step, stepsOf, type Vector, wellKnown } from "./plan.ts";
 
-/** `waits`: a command that it calls is declared and does not work yet. `none`: it is about no call. */
+/** `none`: it is about no call. */
 export type Outcome =
-  | { readonly kind: "passes" | "waits" | "none" }
+  | { readonly kind: "passes" | "none" }
   | { readonly kind: "differs"; readonly differences: readonly string[] };
-
-const notYet = 501;
 
 export class Player implements Disposable {
   readonly #client: Client;
@@ -70,7 +68,6 @@ export class Player implements Disposable {
     const bodies = new Map<string, Buffer>();
     for (const step of steps) {
       const reply = await this.#call(step, saved, bodies);
-      if (reply.status === notYet) return { kind: "waits" };
       const differences = judge(reply, JSON.parse(filled(JSON.stringify(step.expect ?? {}), saved)));
       if (differences.length > 0) return { kind: "differs", differences: [`${step.call}:`, ...differences] };
       remember(step, reply, saved);

@@ -67,8 +67,8 @@ export function report(
   return { text: [...wrong, table(counts)].join("\n"), ok: !unexplained && !unneeded && stale.length === 0 };
 }
 
-const kinds = ["passes", "explained", "differs", "waits", "none"];
-const titles = ["pass", "meant", "differ", "not yet", "no call"];
+const kinds = ["passes", "explained", "differs", "none"];
+const titles = ["pass", "meant", "differ", "no call"];
 
 function table(counts: ReadonlyMap<string, Readonly<Record<string, number>>>): string {
   const line = (first: string, cells: readonly (string | number)[]) =>

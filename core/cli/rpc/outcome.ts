@@ -4,6 +4,7 @@ import { printable } from "../../net/text.ts";
 import type { Answered } from "./exchange.ts";
 import type { Call } from "./parse.ts";
 import { checkEnd, type Session, withOptions } from "./session.ts";
+import type { RpcCommand } from "./surface.ts";
 
 /** Does what a call asks for. */
 export type Presenter = (session: Session, call: Call) => Promise<void>;
@@ -65,6 +66,18 @@ export const add: Presenter = async (session, call) => {
   progress?.clear();
   if (isOn("quieter") && !isOn("silent") && last !== "") await session.write(`${last}\n`);
   checkEnd(answer);
+};
+
+/** Whether topics stand in multibase in calls, as later versions of the reference have it: a message is a file there. */
+export const isMultibase = (commands: ReadonlyMap<string, RpcCommand>): boolean =>
+  commands.get("pubsub/pub")?.file !== undefined;
+
+/** What people type is the topic itself. */
+export const withTopic: Presenter = (session, call) => {
+  const [topic, ...more] = call.arguments;
+  if (topic === undefined) return print(session, call);
+  const encoded = `u${Buffer.from(topic).toString("base64url")}`;
+  return print(session, { ...call, arguments: [encoded, ...more] });
 };
 
 type Item = Readonly<Record<string, string | undefined>>;

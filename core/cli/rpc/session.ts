@@ -56,12 +56,13 @@ export class Session {
   }
 
   /** The options that only the sender can follow. */
-  async #uploadOptions({ options }: Call): Promise<UploadOptions> {
+  async #uploadOptions({ command, options }: Call): Promise<UploadOptions> {
     const isOn = (name: string) => ["true", "1", "t"].includes(options.get(name)?.[0]?.toLowerCase() ?? "");
     const rules = options.get("ignore-rules-path")?.[0];
     const ruled = rules === undefined ? "" : await readFile(resolve(this.context.cwd, rules), "utf8");
     const lines = ruled.split(/\r?\n/).filter((line) => line.trim() !== "" && !line.startsWith("#"));
     return {
+      title: command.path.replaceAll("/", " "),
       recursive: isOn("recursive"),
       hidden: isOn("hidden"),
       follow: isOn("dereference-args"),

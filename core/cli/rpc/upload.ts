@@ -7,6 +7,8 @@ import { UsageError } from "../command.ts";
 import type { Upload } from "./exchange.ts";
 
 export interface UploadOptions {
+  /** What takes the files, for messages. */
+  readonly title: string;
   readonly recursive: boolean;
   /** Take names that begin with a dot, too, where folders are read. */
   readonly hidden: boolean;
@@ -55,7 +57,10 @@ async function collect(
   options: UploadOptions,
   isNamed = false,
 ): Promise<void> {
-  const found = isNamed && options.follow ? await stat(path) : await lstat(path);
+  const found = await (isNamed && options.follow ? stat(path) : lstat(path)).catch((error: NodeJS.ErrnoException) => {
+    if (error.code !== "ENOENT" || !isNamed) throw error;
+    throw new Error(`${path}: there is no such file; ${options.title} takes a file, or the standard input`);
+  });
   if (found.isSymbolicLink()) entries.push({ name, path, kind: "link", size: 0 });
   else if (!found.isDirectory()) entries.push({ name, path, kind: "file", size: found.size });
   else {

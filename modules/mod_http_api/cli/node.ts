@@ -9,11 +9,11 @@ import {
   readWords,
 } from "../../../core/cli/index.ts";
 import { reasonOf } from "../../../core/index.ts";
-import { call, program } from "./node/call.ts";
+import { call } from "./node/call.ts";
 import { daemon } from "./node/daemon.ts";
 import { init } from "./node/init.ts";
 import { migrate } from "./node/migrate.ts";
-import { repoOptions, sharedOptions } from "./node/repo.ts";
+import { program, repoOptions, sharedOptions } from "./node/repo.ts";
 
 const own: readonly Command[] = [init, daemon, migrate];
 

@@ -75,6 +75,9 @@ export const commands = {
   name: defineGroup({ help: "Publish and resolve names." }),
   "name/publish": defineCommand({
     help: "Makes a name stand for a path.",
+    about: `A node that is connected to nobody, as a new one is, answers \`failed to find any peer in table\`; the name stands for the new
+path here all the same. With \`allow-offline=true&offline=true\` it does not try to tell others; \`allow-offline\` alone is for a node
+that was started without a network.`,
     arguments: [{ name: "ipfs-path", required: true, stdin: "first", help: "The path." }],
     options: {
       resolve: { type: "bool", default: true, help: "Look first whether there is something at that path." },

@@ -23,6 +23,18 @@ import { varintLength, writeVarint } from "../node/wire/varint.ts";
 import { fields, type ValueOf } from "../shape.ts";
 import { lines, orNull, strings } from "./shapes.ts";
 
+const about = `These are the forms of go-ipfs 0.9: topics stand in calls as they are, messages in the query or a line each, and come
+in base64. With the option \`api_pubsub_wire: multibase\` of the host (\`MODHOST_API_PUBSUB_WIRE=multibase\` in the environment of
+\`modhost node daemon\`) the API has those of later versions instead, and \`kubo-rpc-client\` needs them: topics and messages are in
+multibase (base64url), and one message is the body of a call:
+
+\`\`\`sh
+curl -X POST "http://127.0.0.1:5280/api/v0/pubsub/pub?arg=t2&arg=hello"               # plain
+printf hello | curl -F file=@- "http://127.0.0.1:5280/api/v0/pubsub/pub?arg=udDI"     # multibase; udDI is t2
+\`\`\`
+
+\`modhost rpc\` takes topics as they are, whichever form the server has; in the latter \`pub\` takes a file or the standard input.`;
+
 /** How topics and messages stand in calls and answers. */
 interface Wire {
   /** The topic that an argument names. @throws NodeError */
@@ -151,7 +163,7 @@ function withLength(bytes: Uint8Array): Uint8Array {
 export function commandsIn(wire: Wire): Commands {
   const payload = ({ data }: ShownMessage) => (data === undefined ? new Uint8Array() : wire.read(data));
   return {
-    pubsub: defineGroup({ help: "Publish messages and subscribe to them.", experimental: true }),
+    pubsub: defineGroup({ help: "Publish messages and subscribe to them.", experimental: true, about }),
     "pubsub/ls": defineCommand({
       help: "Lists the topics subscribed to.",
       returns: strings.returns,

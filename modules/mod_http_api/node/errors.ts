@@ -50,9 +50,12 @@ export type FailureCode = keyof typeof failures;
 type Details<T extends string> = T extends `${string}{${infer Name}}${infer Rest}` ? Name | Details<Rest> : never;
 type DetailsOf<C extends FailureCode> = Record<Details<(typeof failures)[C]>, string | number>;
 
+const brand = Symbol.for("modhost.NodeError");
+
 /** A failure with a text for the client. `code` is missing where the text belongs to one place only. */
 export class NodeError extends Error {
   override readonly name = "NodeError";
+  readonly [brand] = true;
   readonly code: FailureCode | undefined;
   readonly kind: FailureKind;
 
@@ -60,6 +63,11 @@ export class NodeError extends Error {
     super(message, options.cause === undefined ? undefined : { cause: options.cause });
     this.code = options.code;
     this.kind = options.kind ?? "failure";
+  }
+
+  /** True for one that any copy of the node in the process has made: modules of a host may have another than it has. */
+  static is(value: unknown): value is NodeError {
+    return typeof value === "object" && value !== null && (value as Record<symbol, unknown>)[brand] === true;
   }
 }
 

@@ -30,12 +30,21 @@ export type { ContentPath, Repo, Resolved };
 /** Of `NodeOptions`, all of them. */
 const optionNames: Readonly<Record<keyof NodeOptions, true>> = {
   ...{ repo: true, data: true, init: true, profile: true, apiAddress: true, document: true, identity: true },
-  ...{ overrides: true, offline: true, stores: true, pubsub: true, namesOverPubsub: true, onNotice: true, signal: true },
+  ...{
+    overrides: true,
+    offline: true,
+    stores: true,
+    pubsub: true,
+    namesOverPubsub: true,
+    onNotice: true,
+    signal: true,
+  },
 };
 
 /** @throws TypeError, for programs that no compiler has checked */
 function requireOptions(options: NodeOptions | undefined): void {
-  if (typeof options?.repo !== "string" || options.repo === "") throw new TypeError('createNode takes { repo: "FOLDER" }');
+  if (typeof options?.repo !== "string" || options.repo === "")
+    throw new TypeError('createNode takes { repo: "FOLDER" }');
   const unknown = Object.keys(options).find((name) => !Object.hasOwn(optionNames, name));
   if (unknown === undefined) return;
   throw new TypeError(`createNode has no option ${unknown}; it has ${Object.keys(optionNames).join(", ")}`);

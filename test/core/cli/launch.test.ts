@@ -98,6 +98,14 @@ describe("the launcher", () => {
     }
   });
 
+  test("a clone in which nothing is installed says the remedy, whatever the Node", async () => {
+    const folder = await tree({ "core/cli/main.ts": reporting, "package-lock.json": "{}" });
+    const [old, own] = await Promise.all([ended(launch(folder, ["--import", oldNode])), ended(launch(folder, []))]);
+    assert.deepEqual([old.code, own.code], [1, 1]);
+    assert.match(old.stderr, /this is v20\.1\.0\. Run npm ci first\.\n$/);
+    assert.match(own.stderr, /not installed\. Run npm ci first\.\n$/);
+  });
+
   test("an old Node hands over to the package node beside it", async () => {
     const folder = await tree({ "core/cli/main.ts": reporting, ...nodePackage("24.9.0") });
     const { stdout, code } = await ended(launch(folder, ["--import", oldNode], "routes"));

@@ -10,6 +10,7 @@ import { after, before, describe, test } from "node:test";
 import { pack } from "tar-stream";
 import { program } from "../../../core/cli/program.ts";
 import { createTestHost, type TestHost } from "../../../core/testing/index.ts";
+import type { HttpApi } from "../../../modules/mod_http_api/index.ts";
 
 const emptyDirectory = "QmUNLLsPACCz1vLxQVkXqqLX5R1X345qqfHbsf67hvA3Nn";
 const hello = "QmZULkCELmmk5XNfCgTnCyFgAVxBRBXyDHGGMVoLFLiXEN";
@@ -39,6 +40,8 @@ interface Given {
   readonly terminal?: boolean;
   readonly env?: NodeJS.ProcessEnv;
   readonly address?: string | undefined;
+  /** Below the folder of the tests. */
+  readonly cwd?: string;
 }
 
 /** The program in this process; `terminal`: the standard error is one. */
@@ -59,7 +62,7 @@ async function rpc(
     }),
     stdout: stdout as unknown as NodeJS.WriteStream,
     stderr: Object.assign(stderr, { isTTY: terminal, columns: 80 }) as unknown as NodeJS.WriteStream,
-    cwd: folder,
+    cwd: join(folder, given.cwd ?? "."),
     env,
   });
   return { code, stdout: texts[0]!(), stderr: texts[1]!() };
@@ -95,6 +98,45 @@ describe("rpc: the server", () => {
     assert.match(stderr, /No server answers at http:\/\/127\.0\.0\.1:1 \(from --api\): .*ECONNREFUSED/);
   });
 
+  test("is named by its host and port, too", async () => {
+    assert.equal((await rpc(["version", "-n"], { address: new URL(api).host })).stdout, "0.9.0\n");
+  });
+
+  test("is that of the repo which --config names, before or behind, whatever $IPFS_PATH says", async () => {
+    await writeFile(join(folder, "own.yaml"), `api_repo: ${JSON.stringify(join(host.folder, "repo"))}\n`);
+    const env = { IPFS_PATH: join(folder, "other") };
+    for (const words of [
+      ["--config", "own.yaml", "version", "-n"],
+      ["version", "-n", "-c=own.yaml"],
+    ]) {
+      assert.deepEqual(await rpc(words, { address: undefined, env }), { code: 0, stdout: "0.9.0\n", stderr: "" });
+    }
+    assert.match((await rpc(["id", "--config"], { address: undefined })).stderr, /--config needs a value/);
+    assert.match((await rpc(["id", "-c", "/nope.yaml"], { address: undefined })).stderr, /\/nope\.yaml/);
+  });
+
+  for (const [title, given] of [
+    ["$IPFS_PATH names", { env: { IPFS_PATH: "quiet" } }],
+    ["the environment configures", { env: { MODHOST_API_REPO: "quiet" } }],
+    ["a config file names", { words: ["-c", "quiet.yaml"] }],
+    ["is in ./data", { cwd: "home" }],
+  ] as const) {
+    test(`of a repo that ${title} is no other one when it does not run`, async () => {
+      await mkdir(join(folder, "home", "data", "repo"), { recursive: true });
+      await writeFile(join(folder, "quiet.yaml"), "api_repo: ./quiet\n");
+      const words = "words" in given ? given.words : [];
+      const { code, stdout, stderr } = await rpc(["id", ...words], { address: undefined, ...given });
+      assert.deepEqual([code, stdout], [1, ""]);
+      assert.match(stderr, /^modhost: No server runs on the repo \/.*\/(quiet|data\/repo) \(.*\): .* --api\n$/);
+    });
+  }
+
+  test("at the default address is asked where nothing tells a repo, and that is said", async () => {
+    await mkdir(join(folder, "bare"), { recursive: true });
+    const { stderr } = await rpc(["nope-nope"], { address: undefined, cwd: "bare" });
+    assert.match(stderr, /^modhost: there is no repo .*\/bare\/data\/repo: this goes to .*\/tcp\/5280\n/);
+  });
+
   test("whose address is none is wrong usage", async () => {
     assert.equal((await rpc(["id"], { address: "/ip4/nowhere" })).code, 2);
     assert.equal((await rpc(["id"], { address: "localhost" })).code, 2);
@@ -104,6 +146,11 @@ describe("rpc: the server", () => {
 describe("rpc: words", () => {
   for (const [words, message] of [
     [["nope"], /no command nope/],
+    [["catt", "x"], /no command catt: did you mean cat\?/],
+    [["pin", "lss", "x"], /no command pin lss: did you mean pin ls\?/],
+    [["--offline"], /No command is named\n/],
+    [["pin", "--offline"], /No command is named behind pin\n/],
+    [["--json", "version"], /version has no option --json: did you mean --encoding=json\?/],
     [["pin", "lss"], /no command pin lss: did you mean pin ls\?/],
     [["ls", "--heders", hello], /ls has no option --heders: did you mean --headers\?/],
     [["ls", "-Z"], /ls has no option -Z/],
@@ -136,6 +183,19 @@ describe("rpc: words", () => {
     assert.match(stdout, /-r, --recursive/);
     assert.match(stdout, /--max-depth MAX-DEPTH .*\(default: -1\)/);
     assert.match(stdout, /Further commands:\n {2}refs local/);
+  });
+
+  test("options may stand before the command", async () => {
+    for (const words of [
+      ["--encoding", "json"],
+      ["--enc=json", "--timeout", "5s"],
+      ["--cid-base", "base32", "--offline", "--enc", "json"],
+    ]) {
+      const { stdout, stderr } = await rpc([...words, "version"]);
+      assert.equal(stderr, "");
+      assert.equal(JSON.parse(stdout).Version, "0.9.0");
+    }
+    assert.equal((await rpc(["cid", "format", "-f=%c", "--", hello])).stdout, "protobuf\n");
   });
 
   test("letters stand together, and with their values", async () => {
@@ -222,7 +282,7 @@ describe("rpc: add, cat and get", () => {
     assert.equal((await rpc(["add", "plain"])).code, 2);
     const { code, stderr } = await rpc(["add", "none"]);
     assert.equal(code, 1);
-    assert.match(stderr, /ENOENT.*none/);
+    assert.match(stderr, /none: there is no such file; add takes a file, or the standard input/);
   });
 
   test("a file that cannot be read to its end is named, whatever was added before", {
@@ -313,5 +373,26 @@ describe("rpc: a server of another kind", () => {
     await using server = await serving([{ name: "y" }], "merkledag: not found");
     const { code, stderr } = await rpc(["get", "y"], { address: server.address });
     assert.deepEqual([code, stderr], [1, "modhost: merkledag: not found\n"]);
+  });
+});
+
+describe("rpc: messages of a server that has topics in multibase", () => {
+  test("are under the topic as it is typed, and come from a file or the standard input", async () => {
+    await using own = await createTestHost({
+      config: { modules_enabled: ["http", "http_api"], api_pubsub_wire: "multibase" },
+    });
+    const address = own.url("").replace(/\/$/, "");
+    const { node } = own.host.exports<HttpApi>("http_api");
+    await node.goOnline();
+    const { pubsub } = await node.network();
+    const end = new AbortController();
+    const messages = pubsub?.subscribe("news of today", end.signal)[Symbol.asyncIterator]();
+    const first = messages?.next();
+    assert.equal((await rpc(["pubsub", "ls"], { address })).stdout, "news of today\n");
+    const wrong = await rpc(["pubsub", "pub", "news of today", "hello there"], { address });
+    assert.match(wrong.stderr, /hello there: there is no such file; pubsub pub takes a file, or the standard input/);
+    assert.equal((await rpc(["pubsub", "pub", "news of today"], { address, stdin: "hello there" })).code, 0);
+    assert.equal(Buffer.from((await first)?.value?.data ?? []).toString(), "hello there");
+    end.abort();
   });
 });

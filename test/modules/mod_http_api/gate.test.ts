@@ -142,6 +142,20 @@ describe("pages", () => {
   }
 });
 
+test("where tokens are known, a page of another origin is told what lets it in", async () => {
+  const page = { Origin: "http://app.example", Authorization: "Bearer everywhere" };
+  const told =
+    "403 - Forbidden: pages of other origins are let in by API.HTTPHeaders.Access-Control-Allow-Origin of the node's " +
+    "configuration, whatever token they have\n";
+  await expect(guarded, "version", { headers: page }, [403, told]);
+  configured = { "Access-Control-Allow-Origin": ["http://app.example"] };
+  try {
+    await expect(guarded, "version", { headers: page }, [200, inside]);
+  } finally {
+    configured = {};
+  }
+});
+
 describe("who may read an answer", () => {
   const grant = (value: string | undefined) => ({ "access-control-allow-origin": value });
   const cases: [what: string, api: ConfiguredHeaders, asked: () => Asked, expected: () => Expected][] = [

@@ -56,7 +56,10 @@ test("a repo that does not open is named, and the host serves the rest", async (
   const [state] = second.host.modules().filter(({ name }) => name === "http_api");
   assert.equal(state?.status, "failed");
   assert.ok(
-    state?.note?.includes(`the repo ${folder} does not open: lock ${folder}/repo.lock: someone else has the lock`),
+    state?.note?.includes(
+      `the repo ${folder} does not open: it is in use by process ${process.pid} (its API: ${await apiFile(first.folder)}): ` +
+        "stop that one, or set the option api_repo to another folder",
+    ),
   );
   assert.equal((await second.call("version")).status, 404);
   await second.stop();
@@ -67,6 +70,14 @@ test("a repo that does not open is named, and the host serves the rest", async (
   assert.match(note, /does not open: failure to decode config: invalid character 'b'/);
   await third.stop();
   await first.stop();
+});
+
+test("a profile that there is not stops the start, whether there is a repo or not", async () => {
+  for (const api_profile of ["nope", "server,nope"]) {
+    await assert.rejects(startRpc({ api_profile }), { code: "OPTION_INVALID", message: /api_profile.*nope.*local/s });
+  }
+  await using host = await startRpc({ api_profile: "local,lowpower" });
+  assert.equal((await host.call("version")).status, 200);
 });
 
 test("shutdown is answered, and then the host ends", async () => {

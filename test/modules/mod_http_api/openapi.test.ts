@@ -110,4 +110,21 @@ describe("the OpenAPI document", () => {
       }
     }
   });
+
+  test("says which switch a command needs", () => {
+    const needed = operations.filter(([, { summary }]) => summary.includes(" Needs Experimental."));
+    assert.deepEqual([...new Set(needed.map(([path]) => path.split("/")[0]))].sort(), [
+      ...["filestore", "p2p", "stats", "urlstore"],
+    ]);
+  });
+
+  test("has what an example gives", () => {
+    const shown = [...table.commands()].filter(([, { example }]) => example !== undefined);
+    assert.ok(shown.length > 4);
+    for (const [path, { example }] of shown) {
+      const { parameters } = operations.find(([name]) => name === path)?.[1] ?? { parameters: [] };
+      const names = parameters.map(({ name }) => name);
+      for (const name of Object.keys(example ?? {})) assert.ok(names.includes(name), `${path}?${name}`);
+    }
+  });
 });

@@ -10,10 +10,7 @@ import {
   takeOptions,
 } from "../../../../core/cli/index.ts";
 import { NodeError } from "../../node/errors.ts";
-import { dataFolder, repoFolder, repoOptions } from "./repo.ts";
-
-/** What the names of commands are typed behind. */
-export const program = "modhost node";
+import { dataFolder, program, repoFolder, repoOptions } from "./repo.ts";
 
 /** Gives the exit code. @throws UsageError, Error with the reason of a failure */
 export async function call(context: CommandContext, words: readonly string[]): Promise<number> {

@@ -3,6 +3,7 @@ import { constants } from "node:os";
 import { resolve } from "node:path";
 import { type Command, type CommandContext, Progress, UsageError } from "../../../../core/cli/index.ts";
 import { size_text } from "../../../../core/net/http.ts";
+import { NodeError } from "../../node/errors.ts";
 import type { MigrationProgress } from "../../node/index.ts";
 import { textOf } from "./repo.ts";
 
@@ -24,6 +25,8 @@ export const migrate: Command = {
     if (from === undefined || to === undefined || more.length > 0) {
       throw new UsageError("migrate takes two arguments, a repo and a new folder: modhost node migrate FROM TO");
     }
+    const { isRepo } = await import("../../node/repo/repo.ts");
+    if (!(await isRepo(resolve(cwd, from)))) throw new NodeError(`there is no repo ${resolve(cwd, from)}`);
     const tell = progressOf(context);
     const { migrateRepo } = await import("../../node/index.ts");
     const { signal, release } = interruption();

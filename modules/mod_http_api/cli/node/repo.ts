@@ -3,6 +3,9 @@ import { homedir } from "node:os";
 import { join, resolve } from "node:path";
 import type { CommandContext, Options } from "../../../../core/cli/index.ts";
 
+/** What the names of commands are typed behind. */
+export const program = "modhost node";
+
 export const repoOptions = {
   "repo-dir": { type: "string", value: "DIR", help: "Folder of the repo; default: $IPFS_PATH, else ~/.ipfs" },
   config: { type: "string", short: "c", value: "DIR", help: "The same, as go-ipfs has it" },

@@ -6,7 +6,7 @@ import { type CommandContext, callRpc, serverWithin } from "../../../../core/cli
 import { createHost } from "../../../../core/index.ts";
 import { createNode } from "../../node/index.ts";
 import { isRepo } from "../../node/repo/repo.ts";
-import { program } from "./call.ts";
+import { program } from "./repo.ts";
 import { serving } from "./serving.ts";
 
 /** They need no repo. */

@@ -102,6 +102,11 @@ export async function removeStaleClaims(folder: string): Promise<readonly string
   return stale.sort();
 }
 
+/** Id of the process that has a folder; undefined when the lock tells none, as that of go-ipfs. */
+export async function lockHolder(folder: string): Promise<number | undefined> {
+  return (await readName(join(folder, lockName)))?.pid;
+}
+
 /** Undefined when there is no file, or one that names nobody. */
 async function readName(path: string): Promise<ProcessName | undefined> {
   try {

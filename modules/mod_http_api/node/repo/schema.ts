@@ -190,8 +190,12 @@ export const configKeys = {
     "How often it is announced what is here; empty is 12h, `0` is never.",
   ),
   "Reprovider.Strategy": key(text, "all", "`all`, `pinned` or `roots`; empty is all."),
-  "Experimental.FilestoreEnabled": experiment("Blocks that stay in the files they come from."),
-  "Experimental.UrlstoreEnabled": experiment("Blocks that stay at the URL they come from."),
+  "Experimental.FilestoreEnabled": experiment(
+    "Blocks that stay in the files they come from; looked at when the node starts.",
+  ),
+  "Experimental.UrlstoreEnabled": experiment(
+    "Blocks that stay at the URL they come from; looked at when the node starts.",
+  ),
   "Experimental.ShardingEnabled": experiment("Spread every directory over many blocks."),
   "Experimental.GraphsyncEnabled": experiment("Read and kept, without effect."),
   "Experimental.Libp2pStreamMounting": experiment("The commands `p2p/*`; looked at on each call."),

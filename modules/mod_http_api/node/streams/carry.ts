@@ -20,7 +20,9 @@ export function carry(stream: Stream, socket: Socket): Promise<void> {
   };
   socket.on("drain", () => resume(stream));
   stream.addEventListener("message", toSocket);
-  const ended = () => void socket.end();
+  const ended = () => {
+    if (!isBroken(stream)) socket.end();
+  };
   if (stream.readableEnded) ended();
   else stream.addEventListener("end", ended, { once: true });
 
@@ -52,15 +54,18 @@ export function carry(stream: Stream, socket: Socket): Promise<void> {
   socket.on("error", () => {});
   socket.once("close", (failed: boolean) => {
     closed(socket);
-    // Both directions of the socket are over: nobody is left to read from the stream.
-    if (failed || stream.readStatus !== "closed") stream.abort(new Error("the local connection is closed"));
+    // Both directions of the socket are over: nobody is left to read what the peer may still say.
+    if (failed || !stream.readableEnded) stream.abort(new Error("the local connection is closed"));
   });
   if (stream.status !== "open" && stream.status !== "closing") {
     closed(stream);
-    if (stream.status !== "closed") resetSocket(socket);
+    if (isBroken(stream)) resetSocket(socket);
   }
   return promise;
 }
+
+/** It ends as well, but was cut short. */
+const isBroken = ({ status }: Stream): boolean => status === "aborted" || status === "reset";
 
 /** The other end hears of it, unless the socket is being shut down already: then Node cannot. */
 export function resetSocket(socket: Socket): void {

@@ -38,10 +38,16 @@ describe("a command without a daemon", () => {
     assert.deepEqual(await readdir(place.folder), []);
   });
 
+  test("is told of by the name that is typed", async () => {
+    await using place = await Place.withRepo();
+    assert.match(await place.does(["add", "--help"]), /^Usage: modhost node add /);
+    assert.match(await place.does(["pin"]), /^Usage: modhost node pin COMMAND/);
+  });
+
   test("that there is not is refused", async () => {
     await using place = await Place.withRepo();
     const { code, stderr } = await place.node(["nonsense"]);
-    assert.deepEqual([code, stderr], [1, "Error: The server has no command nonsense\n"]);
+    assert.deepEqual([code, stderr], [1, "Error: There is no command nonsense\n"]);
   });
 });
 

@@ -48,7 +48,7 @@ describe("migrate", () => {
       assert.equal(code, 1);
       reasons.push(stderr);
     }
-    assert.match(reasons[0] ?? "", /^Error: no IPFS repo found in .+\/nothing\./);
+    assert.match(reasons[0] ?? "", /^Error: there is no repo .+\/nothing\n$/);
     assert.match(reasons[1] ?? "", /^Error: .+\/repo/);
     assert.equal(reasons[2], "Error: --kind takes segments or flatfs, not other\n");
     assert.match(reasons[3] ?? "", /^Error: migrate takes two arguments/);

@@ -10,7 +10,13 @@ import { linksOf } from "../../../../modules/mod_http_api/node/dag/links.ts";
 import * as operations from "../../../../modules/mod_http_api/node/files/operations.ts";
 import { namespacePath } from "../../../../modules/mod_http_api/node/files/path.ts";
 import { fileAt, writeFile } from "../../../../modules/mod_http_api/node/files/write_file.ts";
-import { createNode, memoryStores, type Node, parseCid, readFile } from "../../../../modules/mod_http_api/node/index.ts";
+import {
+  createNode,
+  memoryStores,
+  type Node,
+  parseCid,
+  readFile,
+} from "../../../../modules/mod_http_api/node/index.ts";
 import { rootId } from "../../../../modules/mod_http_api/node/mount/fuse/wire.ts";
 import { NameFiles } from "../../../../modules/mod_http_api/node/mount/names/name_files.ts";
 
@@ -100,7 +106,7 @@ class Waiting {
 /** A file of an own name that is written where its block is not here. */
 async function writing(t: TestContext) {
   const waiting = await Waiting.open(t);
-  const second = await waiting.putFile(new Uint8Array(600_000).fill(1));
+  const second = await waiting.putFile(bytesFrom(0, 600_000));
   const files = waiting.names();
   const name = await waiting.publish(`/ipfs/${await operations.flush(waiting.node.files, namespacePath("/"), {})}`);
   const { signal } = new AbortController();
@@ -111,12 +117,15 @@ async function writing(t: TestContext) {
   return { waiting, files, file: { id, second } };
 }
 
+/** No two leaves are alike. */
+const bytesFrom = (first: number, length: number) => Uint8Array.from({ length }, (_, at) => first + (at >> 16));
+
 async function* once(bytes: Uint8Array): AsyncGenerator<Uint8Array> {
   yield bytes;
 }
 
 describe("garbage collection and those who add do not wait for a peer that a change waits for", () => {
-  const content = new Uint8Array(600_000).fill(1);
+  const content = bytesFrom(0, 600_000);
   const changes: Record<string, (node: Node, signal: AbortSignal) => Promise<unknown>> = {
     "a directory is made": ({ files }, signal) =>
       operations.makeDirectory(files, namespacePath("/far/new"), { ...made, signal }),
@@ -174,8 +183,8 @@ describe("garbage collection and those who add do not wait for a peer that a cha
 
 test("what was written before and behind a block that came from a peer outlasts a collection", patient, async (t) => {
   const waiting = await Waiting.open(t);
-  const second = await waiting.putFile(new Uint8Array(600_000).fill(1));
-  const content = new Uint8Array(900_000).fill(2);
+  const second = await waiting.putFile(bytesFrom(0, 600_000));
+  const content = bytesFrom(100, 900_000);
   const { files } = waiting.node;
   const writing = writeFile(files, namespacePath("/file"), async () => once(content), written);
   await waiting.asked.promise;

@@ -1,9 +1,10 @@
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { readdir, rm } from "node:fs/promises";
+import { readdir, readFile, rm } from "node:fs/promises";
+import { join } from "node:path";
 import { test } from "node:test";
-import { createNode, type Node } from "modhost/node";
+import { type AddEntry, addSettings, createNode, ingest, memoryStores, type Node } from "modhost/node";
 import { memoryBlocks } from "../../../../modules/mod_http_api/node/blocks/memory.ts";
 import { parseCid } from "../../../../modules/mod_http_api/node/cid/text.ts";
 import { memoryMetadata } from "../../../../modules/mod_http_api/node/metadata/memory.ts";
@@ -35,16 +36,89 @@ test("a new repo holds the empty directory, pinned; unpinned, it stays so", asyn
   assert.equal((await readdir(repo)).includes("repo.lock"), false);
 });
 
+test("a new repo keeps to this machine unless somebody asks for more", async (t) => {
+  const made = async (options: { profile?: string; document?: string }) => {
+    await using node = await createNode({ repo: await emptyFolder(t), ...options });
+    const { config, path } = node.repo;
+    const document = await readFile(join(path, "config"), "utf8");
+    return { document, swarm: config.value("Addresses.Swarm"), bootstrap: config.value("Bootstrap")?.length };
+  };
+  const usual = await made({});
+  assert.deepEqual([usual.swarm, usual.bootstrap], [["/ip4/127.0.0.1/tcp/0"], 0]);
+  const reference = await made({ profile: "" });
+  assert.equal(reference.swarm?.[0], "/ip4/0.0.0.0/tcp/4001");
+  assert.ok(Number(reference.bootstrap) > 0);
+  const { swarm } = await made({ document: reference.document });
+  assert.deepEqual(swarm, reference.swarm);
+});
+
+test("a node is closed at the end of its block", async (t) => {
+  const repo = await emptyFolder(t);
+  {
+    await using node = await createNode({ repo });
+    assert.equal(node.repo.isNew, true);
+  }
+  await (await createNode({ repo })).close();
+});
+
+test("options that are none are a TypeError, and no folder is made", async (t) => {
+  const create = createNode as (options?: unknown) => Promise<Node>;
+  const wanted = { name: "TypeError", message: 'createNode takes { repo: "FOLDER" }' };
+  for (const options of [undefined, null, {}, "repo", { repo: "" }, { dir: "repo" }]) {
+    await assert.rejects(create(options), wanted, JSON.stringify(options));
+  }
+  const repo = await emptyFolder(t);
+  await assert.rejects(create({ repo, ofline: true }), {
+    name: "TypeError",
+    message: /^createNode has no option ofline; it has repo, /,
+  });
+  assert.deepEqual(await readdir(repo), []);
+});
+
+test("what is added has a path, a kind and a body", async (t) => {
+  await using node = await createNode({ repo: await emptyFolder(t), stores: async () => memoryStores() });
+  const added = (entry: object) =>
+    Array.fromAsync(
+      ingest(
+        node,
+        (async function* () {
+          yield entry as AddEntry;
+        })(),
+        addSettings({}),
+        { pin: false },
+      ),
+    );
+  await assert.rejects(added({ content: "x" }), { message: "an entry needs a path" });
+  await assert.rejects(added({ path: "x", content: "x" }), {
+    message: "the entry x needs a kind: file, directory or symlink",
+  });
+  await assert.rejects(added({ path: "x", kind: "file", content: "x" }), {
+    message: "the entry x needs a body: an async iterable of bytes",
+  });
+  assert.equal(String((await added({ path: "x", kind: "directory" }))[0]?.built?.cid), emptyDirectory);
+});
+
 test("paths are resolved; names only where there is somebody to ask", async (t) => {
   const node = await createNode({ repo: await emptyFolder(t) });
   t.after(() => node.close());
   const { cid, namespace, remainder } = await node.resolve(emptyDirectory);
   assert.deepEqual([String(cid), namespace, remainder], [emptyDirectory, "ipfs", []]);
   await assert.rejects(node.resolve(`/ipfs/${emptyDirectory}/x`), {
+    code: "NO_LINK",
     message: `no link named "x" under ${emptyDirectory}`,
   });
-  await assert.rejects(node.resolve("/x/y"), { message: 'invalid path "/x/y": unknown namespace "x"' });
-  await assert.rejects(node.resolve("/ipns/a..b"), { message: 'invalid IPNS root: "a..b"' });
+  await assert.rejects(node.resolve("/x/y"), {
+    code: "INVALID_PATH",
+    message: 'invalid path "/x/y": unknown namespace "x"',
+  });
+  await assert.rejects(node.resolve("foo"), {
+    code: "INVALID_PATH",
+    message: `invalid path "foo": encoding/hex: invalid byte: U+006F 'o'`,
+  });
+  assert.throws(() => parseCid("f"), { code: "INVALID_CID", message: "cid too short" });
+  await assert.rejects(node.resolve("/ipns/a..b"), { code: "INVALID_PATH", message: 'invalid IPNS root: "a..b"' });
+  const absent = "/ipns/12D3KooWDNUXmH5LKRK2GBsmZ7TDGEXqHTLyjuSEdSgq9pbJWQJp";
+  await assert.rejects(node.resolve(absent), { code: "NAME_NOT_FOUND", message: "could not resolve name" });
   await assert.rejects(node.reader()(parseCid("QmdfTbBqBPQ7VNxZEYEj14VmRuZBkqFbiwReogJgS1zR1n")), {
     code: "NODE_NOT_FOUND",
   });

@@ -14,7 +14,7 @@ before(async () => {
 });
 after(() => rm(folder, { recursive: true, force: true }));
 
-const open = (name: string, options: { offline?: boolean } = {}): Promise<Node> =>
+const open = (name: string, options: { offline?: boolean; pubsub?: boolean } = {}): Promise<Node> =>
   createNode({ repo: join(folder, name), profile: "local", ...options });
 
 test("a node talks to nobody until it goes online", async () => {
@@ -62,7 +62,8 @@ test("a node that is closed while it goes online leaves nothing open", async () 
 });
 
 test("a part of the network that fails to end holds up none of the others", async (t) => {
-  const node = await open("failing");
+  const node = await open("failing", { pubsub: true });
+  t.after(() => node.close());
   await node.goOnline();
   const { libp2p, pubsub, routing, close } = await node.network();
   assert.ok(pubsub);
@@ -73,7 +74,6 @@ test("a part of the network that fails to end holds up none of the others", asyn
   await close();
   assert.equal(libp2p.status, "stopped");
   assert.equal(stopped.mock.callCount(), 1);
-  await node.close();
 });
 
 test("a process ends by itself, and at once, when its nodes are closed", async () => {

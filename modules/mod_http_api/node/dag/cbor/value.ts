@@ -252,7 +252,8 @@ export function member(value: Value, name: string): Value {
     if (found === undefined) throw new NodeError("array index out of range", { code: "NO_LINK" });
     return found;
   }
-  if (!(value instanceof Map)) throw new NodeError("tried to resolve through object that had no links", { code: "NO_LINK" });
+  if (!(value instanceof Map))
+    throw new NodeError("tried to resolve through object that had no links", { code: "NO_LINK" });
   const found = value.get(binary(Buffer.from(name)));
   if (found === undefined) throw new NodeError("no such link found", { code: "NO_LINK" });
   return found;

@@ -63,7 +63,8 @@ export class OwnTree {
         await names.publish(await names.key(key.name), `/ipfs/${root}`, { signal });
       } finally {
         // The record stays here when nobody could be told.
-        if ((await currentValue(ground, key.id, { offline: true, signal }))?.equals(root)) await keepPublished(kept, root);
+        if ((await currentValue(ground, key.id, { offline: true, signal }))?.equals(root))
+          await keepPublished(kept, root);
       }
     };
     this.#publisher = new Publisher(publish, (error) =>

@@ -74,7 +74,8 @@ export class WrittenFiles {
       const was = fileSize(file);
       if (size === was) return;
       const shorter = size < was;
-      const content = shorter && size > 0 ? readFile(file, this.#ground.reader({ signal }), { length: size }) : nothing();
+      const content =
+        shorter && size > 0 ? readFile(file, this.#ground.reader({ signal }), { length: size }) : nothing();
       await this.#change(target, content, { offset: shorter ? 0 : size, truncate: shorter, signal });
       await this.#refresh(target);
     }, signal);

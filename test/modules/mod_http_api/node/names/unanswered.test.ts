@@ -28,7 +28,9 @@ async function start(t: TestContext, routing: Partial<Routing>) {
   const nobody: Routing = { async *search() {}, async store() {} };
   const network = { libp2p: { services: {} }, routing: { ...nobody, ...routing, tables: {} }, pubsub: undefined };
   await node.names.goOnline(network as unknown as NameNetwork);
-  const key = await node.names.key("self");
+  // The node's own name has been published by now.
+  await node.keys.generate("new", { type: "ed25519" });
+  const key = await node.names.key("new");
   return { node, names: node.names, key };
 }
 

@@ -141,3 +141,25 @@ test("many peers behind one address are heard, all of them", async (t) => {
   }
   assert.equal(a.pubsub.peers("topic").length, 18);
 });
+
+test("a peer that follows a hundred thousand topics and says thousands of lies a second holds up nobody", async (t) => {
+  const [a, b] = await Promise.all([startNode(t), startNode(t)]);
+  const [reader] = await follow("topic", a, b);
+  const write = await author();
+  const { say, stream } = await startStranger(t, a);
+  const before = process.memoryUsage().heapUsed;
+  for (let at = 0; at < 100_000; at += 1000) {
+    const subscriptions = Array.from({ length: 1000 }, (_, more) => ({ subscribe: true, topic: `${at + more}` }));
+    say({ subscriptions });
+    if (at % 10_000 === 0) await new Promise((resolve) => setImmediate(resolve));
+  }
+  const lie = { ...(await write("topic", Buffer.from("true"))), data: Buffer.from("lie") };
+  for (let count = 0; count < 30 && stream.status === "open"; count += 1) {
+    say({ messages: Array.from({ length: 100 }, (_, at) => ({ ...lie, data: Buffer.from(`lie ${count} ${at}`) })) });
+  }
+  await b.pubsub.publish("topic", Buffer.from("from a good peer"));
+  assert.deepEqual(textsOf(await take(reader, 1)), ["from a good peer"]);
+  assert.ok(process.memoryUsage().heapUsed - before < 100 * 2 ** 20);
+  const topics = Array.from({ length: 100 }, (_, at) => String(at * 1000));
+  assert.ok(topics.filter((topic) => a.pubsub.peers(topic).length > 0).length <= 10, "most are not kept");
+});

@@ -14,7 +14,7 @@ async function sockets(t: TestContext): Promise<{ readonly socket: Socket; reado
   const { port } = server.address() as AddressInfo;
   const taken = once(server, "connection");
   const socket = connect({ port, host: "127.0.0.1", allowHalfOpen: true });
-  const [target] = (await taken) as [Socket];
+  const [[target]] = (await Promise.all([taken, once(socket, "connect")])) as unknown as [[Socket]];
   server.close();
   t.after(() => {
     socket.destroy();
@@ -40,6 +40,22 @@ test("what waits for a slow target gets there, also when the stream is closed in
   await carried;
 });
 
+test("what a local program says last gets to a slow peer, which has nothing to say", async (t) => {
+  const [far, near] = await streamPair({ delay: 5, capacity: 1 });
+  const { socket, target } = await sockets(t);
+  let got = 0;
+  far.addEventListener("message", ({ data }) => {
+    got += data.byteLength;
+  });
+  const over = new Promise((resolve) => far.addEventListener("close", ({ error }) => resolve(error)));
+  const carried = carry(near, socket);
+  await far.close();
+  target.resume().end(Buffer.alloc(mebibyte));
+  const [failure] = await Promise.all([over, carried]);
+  assert.equal(failure, undefined);
+  assert.equal(got, mebibyte);
+});
+
 test("a stream that was closed before it is carried brings what it has", async (t) => {
   const [far, near] = await streamPair();
   const { socket, target } = await sockets(t);
@@ -52,7 +68,19 @@ test("a stream that was closed before it is carried brings what it has", async (
   await carried;
 });
 
-test("a stream that was reset takes the socket with it", async (t) => {
+test("a stream that is reset resets the local connection: it does not look like an end", async (t) => {
+  const [far, near] = await streamPair();
+  const { socket, target } = await sockets(t);
+  const carried = carry(near, socket);
+  far.send(Buffer.from("half of"));
+  await once(target.resume(), "data");
+  const failed = once(target, "error");
+  far.abort(new Error("gone"));
+  assert.equal((await failed)[0].code, "ECONNRESET");
+  await carried;
+});
+
+test("so does one that was reset before", async (t) => {
   const [far, near] = await streamPair();
   const { socket, target } = await sockets(t);
   const reset = new Promise((resolve) => near.addEventListener("close", resolve));

@@ -47,6 +47,14 @@ describe("files are read back whole and in ranges", () => {
   });
 });
 
+test("a directory is refused at once, not when it is read", async () => {
+  const trees = new Trees();
+  const cid = (await trees.add({ "d/f": "abc" })).get("d") as CID;
+  const node = treeNode(cid, await trees.read(cid));
+  assert.ok(node);
+  assert.throws(() => readFile(node, trees.read), { code: "IS_DIRECTORY", message: "this dag node is a directory" });
+});
+
 test("a range reads the blocks on its way and a few ahead, not the file", async () => {
   const trees = new Trees();
   const cid = (await trees.add({ f: content })).get("f") as CID;
