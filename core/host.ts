@@ -4,13 +4,14 @@ import { inspect } from "node:util";
 import { Config, configFrom, loadConfig } from "./config/index.ts";
 import { ModhostError, reasonOf } from "./errors.ts";
 import { EventBus } from "./events.ts";
+import { entryFrom, type GivenModule, givenModules } from "./given.ts";
 import { createLog, type Log, type LogSettings } from "./log.ts";
 import { Catalog } from "./module/catalog.ts";
 import type { Clock } from "./module/clock.ts";
 import { Deadline } from "./module/deadline.ts";
 import type { Instance } from "./module/instance.ts";
 import { Items } from "./module/items.ts";
-import { locatePath, type ModuleSource, moduleName } from "./module/locate.ts";
+import { moduleName } from "./module/locate.ts";
 import { Modules } from "./module/modules.ts";
 import { SharedTables } from "./module/shared.ts";
 import type { Surroundings } from "./module/surroundings.ts";
@@ -18,18 +19,7 @@ import { Timers } from "./module/timers.ts";
 import { installHooks } from "./module/versions.ts";
 import { Ports } from "./ports.ts";
 import { Certificates } from "./tls/index.ts";
-import type {
-  ListeningPort,
-  ModuleDefinition,
-  ModuleFunction,
-  ModuleLog,
-  ModuleState,
-  NetProvider,
-  OwnedItem,
-} from "./types.ts";
-
-/** A module to load beside those that the configuration enables: a path, or the module itself. */
-export type GivenModule = string | ModuleFunction | (ModuleDefinition & { readonly name: string });
+import type { ListeningPort, ModuleLog, ModuleState, NetProvider, OwnedItem } from "./types.ts";
 
 export interface HostOptions {
   /** The whole configuration: no file is looked for, unless `configPath` names one, over which these values win. */
@@ -163,7 +153,7 @@ class ModuleHost implements Host {
   }
 
   load(name: string, host?: string): Promise<void> {
-    return this.#change(host, ({ modules }) => modules.load(this.#entry(name), host));
+    return this.#change(host, ({ modules }) => modules.load(entryFrom(this.#cwd(), name), host));
   }
 
   unload(name: string, host?: string): Promise<void> {
@@ -262,7 +252,8 @@ class ModuleHost implements Host {
 
   #assemble(config: Config): Running {
     const loadTimeout = seconds(config, "load_timeout", 30);
-    const catalog = new Catalog(config, this.#given(config), loadTimeout);
+    const given = givenModules(this.#options.modules ?? [], this.#cwd(), config.directory);
+    const catalog = new Catalog(config, given, loadTimeout);
     const ports = new Ports(config);
     const certificates = this.#certificates(config);
     const items = new Items();
@@ -299,10 +290,11 @@ class ModuleHost implements Host {
   }
 
   async #readConfig(): Promise<Config> {
-    const { config, configPath, search = true, cwd = process.cwd(), env = process.env } = this.#options;
+    const { config, configPath, search = true, env = process.env } = this.#options;
+    const cwd = this.#cwd();
     installHooks();
     if (config instanceof Config) return config;
-    if (config !== undefined && configPath === undefined) return configFrom({ ...config }, resolve(cwd));
+    if (config !== undefined && configPath === undefined) return configFrom({ ...config }, cwd);
     return loadConfig({ cwd, env, path: configPath, search, values: { ...config } });
   }
 
@@ -314,33 +306,6 @@ class ModuleHost implements Host {
     const known = Object.entries(configured).filter(([, value]) => value !== undefined);
     this.#log.close();
     this.#log = createLog({ ...Object.fromEntries(known), ...this.#options.log });
-  }
-
-  /** @throws {ModhostError} MODULE_NOT_FOUND, MODULE_INVALID for two of one name, and one without */
-  #given(config: Config): ModuleSource[] {
-    const sources = (this.#options.modules ?? []).map((given, index): ModuleSource => {
-      if (typeof given === "string") return locatePath(this.#entry(given, true));
-      const definition = typeof given === "function" ? { load: given } : given;
-      if (typeof given !== "function" && typeof given?.name !== "string") {
-        const reason = 'only a path or a function may come without a name: write { name: "hello", load }';
-        throw new ModhostError("MODULE_INVALID", { file: `modules[${index}]`, reason });
-      }
-      const name = moduleName(given.name) || `given_${index + 1}`;
-      return { name, definition, file: undefined, directory: config.directory, root: undefined };
-    });
-    for (const [index, { name, file }] of sources.entries()) {
-      const other = sources.find((source, at) => at < index && source.name === name);
-      if (other === undefined) continue;
-      const reason = `${other.file ?? "another module"} is called ${name}, too: rename one of them`;
-      throw new ModhostError("MODULE_INVALID", { file: file ?? name, reason });
-    }
-    return sources;
-  }
-
-  /** Paths count from `cwd`; names stay. */
-  #entry(entry: string, isFile = false): string {
-    const named = !isFile && !/^\.{1,2}[\\/]/.test(entry);
-    return named ? entry : resolve(this.#options.cwd ?? process.cwd(), entry);
   }
 
   #certificates(config: Config): Certificates {
@@ -371,6 +336,10 @@ class ModuleHost implements Host {
 
   #announce(event: string, data: unknown): void {
     this.#bus.announce(event, data, (error) => this.log.error("A hook of %s failed: %s", event, reasonOf(error)));
+  }
+
+  #cwd(): string {
+    return resolve(this.#options.cwd ?? process.cwd());
   }
 
   #listens(): boolean {

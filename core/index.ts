@@ -3,7 +3,8 @@ import type { ModuleDefinition, OptionDeclarations } from "./types.ts";
 
 export { Config, configFrom, type LoadConfigOptions, loadConfig } from "./config/index.ts";
 export { type ErrorCode, errorTable, HttpError, ModhostError, reasonOf } from "./errors.ts";
-export { createHost, type GivenModule, type Host, type HostOptions, type HostPhase } from "./host.ts";
+export type { GivenModule } from "./given.ts";
+export { createHost, type Host, type HostOptions, type HostPhase } from "./host.ts";
 export type { LogSettings, LogStream } from "./log.ts";
 export type { Clock } from "./module/clock.ts";
 export type * from "./types.ts";

@@ -2,12 +2,12 @@ import { ModhostError, reasonOf } from "../errors.ts";
 import type { ModuleState } from "../types.ts";
 import type { Catalog } from "./catalog.ts";
 import type { ModuleCode } from "./code.ts";
-import { culpritOf } from "./culprit.ts";
 import { Deadline } from "./deadline.ts";
 import { Failures } from "./failures.ts";
 import { inOrder, withDependants } from "./graph.ts";
 import { type Beginning, Instance, keyOf } from "./instance.ts";
 import { moduleName } from "./locate.ts";
+import { cycle, Roster } from "./roster.ts";
 import type { Surroundings } from "./surroundings.ts";
 
 export interface ModulesEnvironment {
@@ -38,15 +38,10 @@ interface Operation {
  */
 export class Modules {
   readonly #environment: ModulesEnvironment;
-  readonly #live = new Map<string, Instance>();
+  readonly #roster = new Roster();
   readonly #failures: Failures;
   /** Loaded into the running host: their ports are not awaited yet, nor are they told that these are open. */
   #newcomers: Instance[] = [];
-  /** By module: steps of its unloading that did not come to their end. */
-  readonly #unfinished = new Map<string, Set<string>>();
-  readonly #loading = new Map<string, Instance>();
-  /** Names of all that was ever asked for, whatever became of it. */
-  readonly #known = new Set<string>();
   #isStopping = false;
 
   constructor(environment: ModulesEnvironment) {
@@ -57,44 +52,20 @@ export class Modules {
   // ---------------------------------------------------------------------------------------------------- questions
 
   states(): ModuleState[] {
-    const instances = [
-      ...this.#live.values(),
-      ...[...this.#loading.values()].filter(({ key }) => !this.#live.has(key)),
-    ];
-    return [...instances.map((instance) => instance.state()), ...this.#failures.states()];
+    return [...this.#roster.states(), ...this.#failures.states()];
   }
 
-  /** What `module.depends` finds: the instance of the same host, else that of the whole server. */
   find(name: string, host: string, asking?: Instance): Instance | undefined {
-    for (const key of new Set([keyOf(name, host), keyOf(name, "*")])) {
-      const group = asking?.phase === "loading" ? asking.group : undefined;
-      const found = group?.has(key) ? group.get(key) : this.#live.get(key);
-      if (found !== undefined) return found;
-      if (group?.has(key)) throw cycle([asking?.name ?? name, name, asking?.name ?? name]);
-    }
-    return undefined;
+    return this.#roster.find(name, host, asking);
   }
 
-  /**
-   * What is left of a module, one line for each thing; nothing once it is gone.
-   * @throws {ModhostError} MODULE_UNKNOWN, since nothing is left of a misspelt name, too
-   */
+  /** @throws {ModhostError} MODULE_UNKNOWN */
   residue(name: string): string[] {
-    if (!this.#known.has(name))
-      throw new ModhostError("MODULE_UNKNOWN", { name, known: [...this.#known].join(", ") || "none" });
-    const { bus, items, shared, timers } = this.#environment.surroundings;
-    return [
-      ...[...this.#live.values(), ...this.#loading.values()]
-        .filter((instance) => instance.name === name)
-        .map(({ phase, host }) => `the module itself (${phase}, host ${host})`),
-      ...[items, bus, timers, shared].flatMap((registry) => registry.ownedBy(name)),
-      ...(this.#unfinished.get(name) ?? []),
-    ];
+    return this.#roster.residue(name, this.#environment.surroundings);
   }
 
-  /** The instance whose code an error comes from, as far as its stack tells. */
   culpritOf(error: unknown): Instance | undefined {
-    return culpritOf([...this.#live.values(), ...this.#loading.values()], error);
+    return this.#roster.culpritOf(error);
   }
 
   /** A wrong value that a module found while it was loading. */
@@ -152,9 +123,9 @@ export class Modules {
    */
   async unload(name: string, host?: string): Promise<void> {
     const failed = this.#failures.forget(name, host);
-    const found = this.#instancesOf(name, host);
+    const found = this.#roster.of(name, host);
     if (found.length === 0 && !failed) throw new ModhostError("MODULE_NOT_LOADED", { name });
-    await this.#retire(withDependants([...this.#live.values()], found).reverse());
+    await this.#retire(withDependants([...this.#roster.live.values()], found).reverse());
   }
 
   /**
@@ -164,7 +135,7 @@ export class Modules {
    * @throws {ModhostError} MODULE_NOT_LOADED, MODULE_FAILED, ...
    */
   async reload(name: string, host?: string): Promise<void> {
-    const found = this.#instancesOf(name, host);
+    const found = this.#roster.of(name, host);
     if (found.length === 0) {
       if (!this.#failures.forget(name, host)) throw new ModhostError("MODULE_NOT_LOADED", { name });
       return this.load(name, host);
@@ -178,7 +149,7 @@ export class Modules {
 
   /** Calls `module.ready` of all, in the order of loading. */
   async ready(): Promise<void> {
-    for (const instance of [...this.#live.values()]) await instance.ready();
+    for (const instance of [...this.#roster.live.values()]) await instance.ready();
   }
 
   /** Lets requests in flight end while all modules are still there to serve them; no new ones reach any. */
@@ -194,7 +165,7 @@ export class Modules {
   }
 
   #lastFirst(): Instance[] {
-    return inOrder([...this.#live.values()]).reverse();
+    return inOrder([...this.#roster.live.values()]).reverse();
   }
 
   // -------------------------------------------------------------------------------------------------------- steps
@@ -217,7 +188,7 @@ export class Modules {
     const { catalog, isRunning, announce } = this.#environment;
     const code = await catalog.fresh(name);
     const former = catalog.adopted(name);
-    const old = withDependants([...this.#live.values()], found);
+    const old = withDependants([...this.#roster.live.values()], found);
     const built = new Map<string, Instance | undefined>(old.map(({ key }) => [key, undefined]));
     const fresh = () => [...built.values()].filter((instance) => instance !== undefined);
     try {
@@ -237,7 +208,7 @@ export class Modules {
       if (former !== undefined) catalog.adopt(former);
       throw error;
     }
-    for (const instance of fresh()) this.#live.set(instance.key, instance);
+    for (const instance of fresh()) this.#roster.live.set(instance.key, instance);
     const leaving = old.reverse();
     const waits = leaving.flatMap((instance) => instance.withdraw());
     await this.#close(leaving, waits, new Deadline(Number.POSITIVE_INFINITY));
@@ -251,7 +222,7 @@ export class Modules {
     const live = this.find(name, host);
     if (live !== undefined) return live;
     if (this.#environment.catalog.isDisabled(name, host)) throw new ModhostError("MODULE_DISABLED", { name });
-    this.#known.add(name);
+    this.#roster.known.add(name);
     const at = operation.chain.indexOf(name);
     if (at >= 0) throw cycle([...operation.chain.slice(at), name]);
     const earlier = operation.failed.get(keyOf(name, host)) ?? operation.failed.get(keyOf(name, "*"));
@@ -263,7 +234,7 @@ export class Modules {
       const place = this.#environment.catalog.adopted(name) === undefined ? "*" : host;
       operation.failed.set(keyOf(name, place), error);
       this.#fail(name, place, error);
-      if (this.#instancesOf(name).length === 0) this.#environment.catalog.forget(name);
+      if (!this.#roster.has(name)) this.#environment.catalog.forget(name);
       throw error;
     }
   }
@@ -282,8 +253,8 @@ export class Modules {
       await instance.abandon();
       throw error;
     }
-    if (this.#instancesOf(name).length === 0) this.#unfinished.delete(name);
-    this.#live.set(instance.key, instance);
+    if (!this.#roster.has(name)) this.#roster.unfinished.delete(name);
+    this.#roster.live.set(instance.key, instance);
     if (this.#environment.isRunning()) this.#newcomers.push(instance);
     this.#failures.forget(name, place === "*" ? undefined : instance.host);
     announce("module-loaded", { module: name, host: instance.host });
@@ -308,11 +279,11 @@ export class Modules {
         const found = this.find(dependency, host, instance);
         if (found !== undefined) instance.depends.add(found.key);
       }
-      this.#loading.set(instance.key, instance);
+      this.#roster.loading.set(instance.key, instance);
       const outcome = await instance
         .run(() => catalog.hostsOf(name), beginning.saved)
         .catch((error: unknown) => ({ error }));
-      this.#loading.delete(keyOf(name, host));
+      this.#roster.loading.delete(keyOf(name, host));
       if (instance.missing === undefined && outcome === undefined) {
         if (!beginning.reloading || instance.host === host) return instance;
         await instance.abandon();
@@ -354,9 +325,9 @@ export class Modules {
     const waits = leaving.flatMap((instance) => instance.withdraw());
     await this.#close(leaving, waits, deadline);
     for (const { key, name, host } of leaving) {
-      this.#live.delete(key);
+      this.#roster.live.delete(key);
       this.#environment.hangUp(name);
-      if (this.#instancesOf(name).length === 0) this.#environment.catalog.forget(name);
+      if (!this.#roster.has(name)) this.#environment.catalog.forget(name);
       this.#environment.announce("module-unloaded", { module: name, host });
     }
   }
@@ -368,14 +339,8 @@ export class Modules {
     for (const instance of leaving) {
       await instance.close(deadline.within(grace + 1));
       const { name, unfinished } = instance;
-      this.#unfinished.set(name, new Set([...(this.#unfinished.get(name) ?? []), ...unfinished]));
+      this.#roster.unfinished.set(name, new Set([...(this.#roster.unfinished.get(name) ?? []), ...unfinished]));
     }
-  }
-
-  #instancesOf(name: string, host?: string): Instance[] {
-    return [...this.#live.values()].filter(
-      (instance) => instance.name === name && (host === undefined || instance.host === host || instance.host === "*"),
-    );
   }
 
   #fail(name: string, host: string, error: unknown): void {
@@ -389,10 +354,6 @@ export class Modules {
 
 function newOperation(begun: Partial<Operation> = {}): Operation {
   return { chain: [], failed: new Map(), ...begun };
-}
-
-function cycle(names: readonly string[]): ModhostError {
-  return new ModhostError("MODULE_CYCLE", { cycle: names.join(" -> "), names });
 }
 
 function isPartOf(error: ModhostError, name: string): boolean {

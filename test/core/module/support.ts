@@ -3,7 +3,7 @@ import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import type { TestContext } from "node:test";
-import type { GivenModule } from "../../../core/host.ts";
+import type { GivenModule } from "../../../core/given.ts";
 import { createTestHost, type LogEntry, type TestHost, type TestHostOptions } from "../../../core/testing/index.ts";
 import type { LogLevel, ModuleFunction, ModuleState } from "../../../core/types.ts";
 
