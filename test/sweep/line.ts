@@ -48,12 +48,7 @@ export interface ShownBy {
   readonly in: string;
 }
 
-/** It acts where there is a network: shown when there is one. */
-export interface Later {
-  readonly later: string;
-}
-
-export type Line = Effect | Same | ShownBy | Later;
+export type Line = Effect | Same | ShownBy;
 
 /** By the long name of an option, `<name>` for an argument, `encoding` for the text form. */
 export type Lines = Readonly<Record<string, Line>>;

@@ -11,6 +11,8 @@ const leaves =
     return Number(links) >= least;
   };
 
+const asked = "others are asked for so many records and for so long";
+
 const reading: Sweep = {
   add: {
     recursive: sameOfAdd("recursive=true"),
@@ -102,9 +104,13 @@ const reading: Sweep = {
   "refs/local": { encoding: { call: "refs/local?encoding=text", shows: /^200 \d+ [Qb]\w+\n[Qb]/ } },
   resolve: {
     "<name>": { call: "resolve?arg=/ipfs/{dir}/a", shows: /"Path":"\/ipfs\/Qm/, otherwise: missingArgument("name") },
-    recursive: { later: "names" },
-    "dht-record-count": { later: "names" },
-    "dht-timeout": { later: "names" },
+    recursive: {
+      call: "resolve?arg=/ipns/{self}/nix&recursive=false",
+      shows: /^200 \d+ \{"Path":"\/ipfs\/Qm\w+\/nix"/,
+      otherwise: /no link named/,
+    },
+    "dht-record-count": { test: asked, in: "test/modules/mod_http_api/node/names/unanswered.test.ts" },
+    "dht-timeout": { test: asked, in: "test/modules/mod_http_api/node/names/unanswered.test.ts" },
     encoding: { call: "resolve?arg=/ipfs/{dir}/a&encoding=text", shows: /^200 \d+ \/ipfs\/Qm\w+\n$/ },
   },
   "tar/add": { encoding: { call: "tar/add?encoding=text", file: "", shows: /^200 \d+ Qm\w+\n$/ } },

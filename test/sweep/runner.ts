@@ -3,7 +3,7 @@ import { readFile } from "node:fs/promises";
 import type { Command, Option } from "../../modules/mod_http_api/command.ts";
 import type { RpcHost } from "../modules/mod_http_api/commands/support.ts";
 import { call as ask } from "../modules/mod_http_api/faults/lab.ts";
-import type { Answer, Effect, Fields, Later, Line, Lines, Same, Sent, ShownBy, Step } from "./line.ts";
+import type { Answer, Effect, Fields, Line, Lines, Same, Sent, ShownBy, Step } from "./line.ts";
 
 const root = new URL("../../", import.meta.url);
 
@@ -43,7 +43,7 @@ export class Runner {
   }
 
   /** @throws Error that says what the answer was when the parameter does not do what the line says */
-  async check(command: Command, name: string, line: Exclude<Line, Later>): Promise<void> {
+  async check(command: Command, name: string, line: Line): Promise<void> {
     if ("test" in line) return shownElsewhere(line);
     const { aliases = [], hiddenAliases = [] } = optionsOf(command)[name] ?? {};
     const withIt = (call: string) => call;

@@ -113,3 +113,19 @@ test("who is called off while others are asked publishes nothing", async (t) => 
   await assert.rejects(publishing, { message: "called off" });
   assert.equal(await node.metadata.get(publishedKey(key.id)), undefined);
 });
+
+test("others are asked for so many records and for so long", async (t) => {
+  const counts: (number | undefined)[] = [];
+  const { names } = await start(t, {
+    async *search(_key, { count, signal }) {
+      counts.push(count);
+      await new Promise<void>((resolve) => signal?.addEventListener("abort", () => resolve()));
+      yield* [];
+    },
+  });
+  const nobody = "12D3KooWKnDdG3iXw9eTFijk3EWSunZcFi54Zka4wmtqtt6rPxc8";
+  const signal = AbortSignal.timeout(20_000);
+  await assert.rejects(names.find(nobody, { count: 3, timeout: 30, signal }), { message: "could not resolve name" });
+  await assert.rejects(names.find(nobody, { timeout: 30, signal }), { message: "could not resolve name" });
+  assert.deepEqual([counts, signal.aborted], [[3, 16], false]);
+});
