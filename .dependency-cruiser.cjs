@@ -3,7 +3,7 @@
 /** Rooms of the node (folders, or files of their own), from the ground up: each looks only into those before it. */
 const nodeRooms = [
   // Words and tools.
-  ["errors", "agent", "web_failure", "async", "wire", "go", "size", "log"],
+  ["errors", "agent", "web_failure", "async", "wire", "go", "size", "recent", "log"],
   // What blocks and peers are called, and where the node keeps what.
   ["cid", "peer_id", "lmdb", "metadata", "repo"],
   // Content.

@@ -20,7 +20,7 @@ export const errorTable = {
   CONFIG_INVALID: { message: "The configuration does not hold:\n{problems}" },
   // Modules
   MODULE_NOT_FOUND: {
-    message: "No module {name} in {searched}: check the spelling, or add its folder to plugin_paths",
+    message: "No module {name} in {searched}: check the spelling{meant}, or add its folder to plugin_paths",
   },
   MODULE_NOT_LOADED: { message: "The module {name} is not loaded" },
   MODULE_UNKNOWN: { message: "The module {name} was never loaded here; these were: {known}" },

@@ -1,7 +1,7 @@
 import type { Socket } from "node:net";
 import { join, resolve } from "node:path";
-import { inspect } from "node:util";
-import { Config, configFrom, loadConfig } from "./config/index.ts";
+import { inspect, isDeepStrictEqual } from "node:util";
+import { Config, configFrom, loadConfig, type UnknownName } from "./config/index.ts";
 import { ModhostError, reasonOf } from "./errors.ts";
 import { EventBus } from "./events.ts";
 import { entryFrom, type GivenModule, givenModules } from "./given.ts";
@@ -212,20 +212,32 @@ class ModuleHost implements Host {
     this.#running = running;
     const { modules, ports, certificates } = running;
     await modules.prepare();
-    config.check();
-    if (this.#isSecure()) await certificates.prepare();
+    try {
+      config.check();
+    } catch (error) {
+      this.#warn(config.unknownNames().filter(({ nearest }) => nearest !== undefined));
+      throw error;
+    }
+    if (this.#listens()) await ports.tryOut();
+    // Without ports for HTTPS nobody would be shown the self-signed one.
+    const selfSigned = !isDeepStrictEqual(config.value("https_ports"), []);
+    if (this.#isSecure()) await certificates.prepare({ selfSigned });
     await modules.loadEnabled(() => this.state !== "starting");
     const wrong = modules.wrongOption();
     if (wrong !== undefined) throw wrong;
-    for (const { path, nearest } of config.unknownNames()) {
-      this.log.warn("Nothing reads the option %s%s", path, nearest === undefined ? "" : `: is ${nearest} meant?`);
-    }
+    this.#warn(config.unknownNames());
     if (this.#listens() && this.state === "starting") await ports.open();
     if (this.state !== "starting") return;
     this.state = "running";
     if (!this.#listens()) return;
     await modules.ready();
     this.#announce("server-started", {});
+  }
+
+  #warn(unknown: readonly UnknownName[]): void {
+    for (const { path, nearest } of unknown) {
+      this.log.warn("Nothing reads the option %s%s", path, nearest === undefined ? "" : `: is ${nearest} meant?`);
+    }
   }
 
   async #stop(timeout: number | undefined): Promise<void> {
@@ -273,7 +285,7 @@ class ModuleHost implements Host {
       find: (name: string, asking: Instance) => modules.find(name, asking.host, asking),
       listening: () => ports.listening(),
       states: () => modules.states(),
-      tls: () => (this.#isSecure() ? certificates.options() : closedTls),
+      tls: () => (certificates.isReady ? certificates.options() : closedTls),
       serves: this.#listens(),
       stop: () => void this.stop().catch((error: unknown) => this.report(error)),
     };
@@ -356,7 +368,7 @@ class ModuleHost implements Host {
   }
 }
 
-/** For hosts without TLS: nobody will ask. */
+/** For hosts without TLS. */
 const closedTls: ReturnType<Certificates["options"]> = {
   SNICallback: (_name, answer) => answer(new Error("This host serves nothing over TLS")),
 };

@@ -64,6 +64,26 @@ export class Ports {
   }
 
   /**
+   * Opens the ports that declared options name, and closes them again: without them nothing need be loaded or made.
+   * @throws {ModhostError} PORT_TAKEN, PORT_FORBIDDEN
+   */
+  async tryOut(): Promise<void> {
+    for (const [option, { type }] of this.#config.declarations()) {
+      const name = /^(.+)_ports$/.exec(option)?.[1];
+      if (name === undefined || type !== "ports") continue;
+      const { ports, interfaces } = this.#endpoints({ name });
+      for (const port of ports.filter((port) => port !== 0)) {
+        for (const host of interfaces.map((address) => (address === "*" ? "0.0.0.0" : address))) {
+          const server = createServer();
+          const error = await listen(server, { host, port }).catch((error: unknown) => error);
+          server.close();
+          if (refusals.has(codeOf(error))) throw this.#failure({ name }, host, port, error);
+        }
+      }
+    }
+  }
+
+  /**
    * Opens the ports of all providers.
    * @throws {ModhostError} PORT_TAKEN, PORT_FORBIDDEN, PORT_UNAVAILABLE
    */
@@ -242,7 +262,7 @@ export class Ports {
     }
   }
 
-  #endpoints(provider: NetProvider): { ports: number[]; interfaces: string[] } {
+  #endpoints(provider: Omit<NetProvider, "onconnect">): { ports: number[]; interfaces: string[] } {
     const read = (option: string, type: OptionType, fallback: unknown) =>
       convert({ type, describe: "" }, option, this.#config.value(option) ?? fallback, this.#config.directory);
     return {
@@ -251,7 +271,7 @@ export class Ports {
     };
   }
 
-  #failure({ name }: Service, address: string, port: number, error: unknown): ModhostError {
+  #failure({ name }: Pick<Service, "name">, address: string, port: number, error: unknown): ModhostError {
     const option = `${name}_ports`;
     const example = `${variableOf(option)}=${port + (port < 64_000 ? 1000 : -1000)}`;
     const details = { port, address, option, example, reason: reasonOf(error) };
@@ -266,6 +286,8 @@ export class Ports {
   }
 }
 
+/** The other errors may be of an address that this machine lacks, which need not matter. */
+const refusals: ReadonlySet<unknown> = new Set(["EADDRINUSE", "EACCES"]);
 const addressErrors: ReadonlySet<unknown> = new Set(["EADDRNOTAVAIL", "ENOTFOUND", "EINVAL", "EAI_AGAIN"]);
 
 function current({ providers }: Service): Provider | undefined {

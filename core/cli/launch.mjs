@@ -16,9 +16,10 @@ const fromSource = existsSync(source);
 const main = fromSource ? source : join(root, "dist", "core", "cli", "main.js");
 /**
  * Bytes on their way through belong to no JavaScript object for long. A small young generation frees them in time;
- * with Node's own size they pile up until the whole heap is searched: a third more CPU for uploads, and more memory. Smaller still, requests cost more.
+ * with Node's own size they pile up until the whole heap is searched: a third more CPU for uploads, and more memory.
+ * Smaller still, requests cost more.
  */
-const youngGeneration = "--max-semi-space-size=4";
+const youngGeneration = "--max-semi-space-size=2";
 const flags = (fromSource ? ["--conditions=source"] : []).concat(
   /semi.space/.test(process.env.NODE_OPTIONS || "") ? [] : [youngGeneration],
 );

@@ -1,5 +1,5 @@
-import { STATUS_CODES } from "node:http";
 import { HttpError, ModhostError } from "../errors.ts";
+import { STATUS_CODES } from "../node_http.ts";
 import type { HttpErrorEvent, ResponseHeaders } from "../types.ts";
 
 /** What a client gets to know of something thrown. */

@@ -1,5 +1,5 @@
-import { METHODS } from "node:http";
 import { ModhostError } from "../errors.ts";
+import { METHODS } from "../node_http.ts";
 import type { HttpMethod } from "../types.ts";
 import { websocketMethod } from "./upgrade.ts";
 

@@ -1,8 +1,9 @@
-import { createServer, type IncomingMessage, type Server, type ServerResponse, STATUS_CODES } from "node:http";
+import type { Server } from "node:http";
 import { createSecureServer, type Http2SecureServer, type ServerHttp2Session } from "node:http2";
 import type { Socket } from "node:net";
 import type { TlsOptions } from "node:tls";
 import { reasonOf } from "../errors.ts";
+import { createServer, type IncomingMessage, type ServerResponse, STATUS_CODES } from "../node_http.ts";
 import type { HttpErrorEvent, ResponseHeaders } from "../types.ts";
 import type { NodeRequest } from "./body.ts";
 import { errorPage } from "./error_page.ts";

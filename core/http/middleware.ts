@@ -1,7 +1,7 @@
-import { IncomingMessage, type ServerResponse, STATUS_CODES } from "node:http";
 import { Readable } from "node:stream";
 import Koa, { type Context } from "koa";
 import { ModhostError, reasonOf } from "../errors.ts";
+import { IncomingMessage, type ServerResponse, STATUS_CODES } from "../node_http.ts";
 import type { HandlerResult, Middleware, ResponseFields, ResponseHeaders, WildcardHandler } from "../types.ts";
 import type { NodeRequest } from "./body.ts";
 import type { Exchange } from "./exchange.ts";

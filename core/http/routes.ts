@@ -1,4 +1,5 @@
-import Router from "@koa/router";
+import { createRequire } from "node:module";
+import type KoaRouter from "@koa/router";
 import type { Handler, HandlerResult, HttpProvider, MiddlewareProvider, Module } from "../types.ts";
 import type { CorsPolicy } from "./cors.ts";
 import { type ParsedKey, parseRouteKeys } from "./keys.ts";
@@ -19,6 +20,9 @@ export interface MountPlace {
   /** Other sites whose pages may open websockets. */
   readonly origins?: OriginPolicy | undefined;
 }
+
+// The form of it that does not import `node:http`: see `node_http.ts`.
+const Router = createRequire(import.meta.url)("@koa/router") as typeof KoaRouter;
 
 let mounted = 0;
 

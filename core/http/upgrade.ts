@@ -1,5 +1,5 @@
-import { type IncomingMessage, ServerResponse } from "node:http";
 import type { Socket } from "node:net";
+import { type IncomingMessage, ServerResponse } from "../node_http.ts";
 import type { RequestHeaders, ResponseHeaders } from "../types.ts";
 import { isToken } from "./fields.ts";
 

@@ -2,7 +2,8 @@ import { existsSync, readdirSync, readFileSync, realpathSync, statSync } from "n
 import { findPackageJSON } from "node:module";
 import { basename, dirname, extname, isAbsolute, join, resolve, sep } from "node:path";
 import { pathToFileURL } from "node:url";
-import { satisfies } from "semver";
+import satisfies from "semver/functions/satisfies.js";
+import { nearest } from "../config/nearest.ts";
 import { ModhostError, reasonOf } from "../errors.ts";
 import { bundledModules, packageVersion } from "../package.ts";
 import type { ModuleDefinition } from "../types.ts";
@@ -53,7 +54,9 @@ export function locateModule(entry: string, pluginPaths: readonly string[], dire
     if (found !== undefined) return found;
   }
   const searched = [...folders, `the npm packages ${packages.join(", ")}`].join(", ");
-  throw new ModhostError("MODULE_NOT_FOUND", { name, searched });
+  const like = nearest(name, folders.flatMap(listModules));
+  const meant = like === undefined ? "" : ` (is ${like} meant?)`;
+  throw new ModhostError("MODULE_NOT_FOUND", { name, searched, meant });
 }
 
 /**
@@ -66,7 +69,7 @@ export function locatePath(path: string): ModuleSource {
   if (isFile(full)) return sourceOf(name, full);
   const found = isFolder(full) ? ofFolder(name, full) : undefined;
   if (found !== undefined) return found;
-  throw new ModhostError("MODULE_NOT_FOUND", { name, searched: full });
+  throw new ModhostError("MODULE_NOT_FOUND", { name, searched: full, meant: "" });
 }
 
 /** Names of the modules in a folder, sorted. A folder that does not exist holds none. */

@@ -1,5 +1,5 @@
 /** Percent coding, paths and status phrases: the plain functions of `modhost/net/http`. No I/O, no state. */
-import { STATUS_CODES } from "node:http";
+import { STATUS_CODES } from "../node_http.ts";
 
 /** Reason phrase by status code, for every code that is registered. */
 export const status_codes: Readonly<Record<number, string | undefined>> = Object.freeze({ ...STATUS_CODES });

@@ -1,7 +1,8 @@
-import { request as httpRequest, type IncomingHttpHeaders, type IncomingMessage } from "node:http";
+import type { IncomingHttpHeaders, IncomingMessage } from "node:http";
 import { isIPv6, type Socket } from "node:net";
 import type { Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
+import { request as httpRequest } from "../node_http.ts";
 import { socketPair } from "./memory_socket.ts";
 
 export type InjectedBody = string | Uint8Array | URLSearchParams | FormData | AsyncIterable<string | Uint8Array>;

@@ -53,12 +53,12 @@ export class Certificates {
   }
 
   /**
-   * Reads all certificates; makes the self-signed one where no certificate of "*" is configured.
+   * Reads all certificates; where none of "*" is configured makes the self-signed one, unless there is to be none.
    * @throws {ModhostError} TLS_INVALID naming the host and the file
    */
-  async prepare(): Promise<void> {
+  async prepare({ selfSigned = true } = {}): Promise<void> {
     const loaded = await this.#readConfigured();
-    if (!loaded.has(everyName)) loaded.set(everyName, await this.#selfSigned());
+    if (!loaded.has(everyName) && selfSigned) loaded.set(everyName, await this.#selfSigned());
     this.#loaded = loaded;
   }
 
@@ -79,7 +79,12 @@ export class Certificates {
     return this.prepare();
   }
 
-  /** What a TLS listener needs; valid after `prepare`. ALPN is the listener's own matter. */
+  /** There is a certificate for whoever asks. */
+  get isReady(): boolean {
+    return this.#loaded.has(everyName);
+  }
+
+  /** What a TLS listener needs; valid while `isReady`. ALPN is the listener's own matter. */
   options(): TlsOptions & { SNICallback: SniCallback } {
     const { certificate, key } = this.#choose("");
     return {

@@ -131,7 +131,10 @@ export interface ModuleObject {
   http_url(app?: string, default_path?: string): string;
   /** The folder in which this server keeps its data. */
   data_path(): string;
-  /** Certificates of the server: what a TLS listener needs, kept current. */
+  /**
+   * Certificates of the server: what a TLS listener needs, kept current. There are none where `https_ports` is empty and
+   * `certificates` names none of "*".
+   */
   tls_options(): TlsOptions & { SNICallback: NonNullable<TlsOptions["SNICallback"]> };
   /** Host names of the option `hosts`; empty when any host is served. */
   hosts(): readonly string[];

@@ -1,6 +1,7 @@
 /** Makes the error pages: small HTML, or JSON or a line of text where the client prefers it. Answers `http-error` last of all hooks. */
-import { STATUS_CODES } from "node:http";
+
 import { addVary, preferredType } from "../../core/http/index.ts";
+import { status_codes } from "../../core/net/http.ts";
 import type { HttpErrorEvent, Module } from "../../core/types.ts";
 import { options } from "./options.ts";
 import { type ErrorText, htmlPage, jsonPage, textPage } from "./page.ts";
@@ -26,7 +27,7 @@ export default function load(module: Module): void {
     const text = {
       code,
       message,
-      phrase: STATUS_CODES[code] ?? `Code ${code}`,
+      phrase: status_codes[code] ?? `Code ${code}`,
       sentence: String(own[code] ?? sentences[code] ?? fallback),
       id: code >= 500 ? request?.id : undefined,
       detail: detailed && error !== undefined ? detailOf(error) : undefined,

@@ -3,8 +3,9 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { median } from "./measure.ts";
 import { benchGrowth } from "./node/growth.ts";
-import { type Server, startServers } from "./node/servers.ts";
-import { cpuSeconds, forgetPeak, peakBytes } from "./node/usage.ts";
+import { type Installed, installed, type Server, startServers } from "./node/servers.ts";
+import { benchStart } from "./node/start.ts";
+import { cpuSeconds, fileBytes, forgetPeak, peakBytes } from "./node/usage.ts";
 import { large, type Scale, small, type Work, warmUp } from "./node/works.ts";
 
 const mebibyte = 2 ** 20;
@@ -12,10 +13,12 @@ const mebibyte = 2 ** 20;
 interface Sample {
   readonly seconds: number;
   readonly cpu: number;
+  /** Most memory; and of it what stands in no file. */
   readonly peak: number;
+  readonly own: number;
 }
 
-const noSample: Sample = { seconds: Number.NaN, cpu: Number.NaN, peak: Number.NaN };
+const noSample: Sample = { seconds: Number.NaN, cpu: Number.NaN, peak: Number.NaN, own: Number.NaN };
 
 /** By work and server, a sample for each round. */
 type Samples = Map<Work, Map<string, Sample[]>>;
@@ -37,24 +40,26 @@ export interface NodeBenchOptions {
 export async function benchNode({ rounds = 3, size = 256, full = false, only = "" }: NodeBenchOptions): Promise<void> {
   const scale: Scale = { size: (full ? 1024 : size) * mebibyte, entries: full ? 100_000 : 10_000 };
   const chosen = ({ name }: { readonly name: string }) => new RegExp(only).test(name);
+  await using program = await installed();
   const samples: Samples = new Map([...large, ...small].filter(chosen).map((work) => [work, new Map()]));
   if (samples.size > 0) {
-    for (let round = 1; round <= rounds; round += 1) await playRound(samples, scale, round);
+    for (let round = 1; round <= rounds; round += 1) await playRound(program, samples, scale, round);
     console.log(`${rounds} rounds, large file of ${scale.size / mebibyte} MiB (Node ${process.version})`);
   }
   for (const work of samples.keys()) {
     print(work, samples, scale, large.includes(work) ? isLimitName : (name) => name === "js-ipfs");
   }
-  await benchGrowth(scale, chosen);
+  if (chosen({ name: "start" })) await benchStart(program);
+  await benchGrowth(program, scale, chosen);
 }
 
 const isLimitName = (name: string) => name.startsWith("node:http");
 
-async function playRound(samples: Samples, scale: Scale, round: number): Promise<void> {
+async function playRound(program: Installed, samples: Samples, scale: Scale, round: number): Promise<void> {
   const folder = await mkdtemp(join(tmpdir(), "modhost-bench-"));
   let servers: readonly Server[] = [];
   try {
-    servers = await startServers(folder);
+    servers = await startServers(program, folder);
     for (const { url } of servers) await warmUp({ ...scale, url, seed: round });
     for (const [work, byServer] of samples) {
       for (const server of servers) {
@@ -80,15 +85,16 @@ async function measure({ url, pid }: Server, work: Work, scale: Scale, seed: num
   const began = performance.now();
   await run();
   const seconds = (performance.now() - began) / 1000;
-  return { seconds, cpu: cpuSeconds(pid) - cpu, peak: peakBytes(pid) };
+  const peak = peakBytes(pid);
+  return { seconds, cpu: cpuSeconds(pid) - cpu, peak, own: peak - fileBytes(pid) };
 }
 
 /** `isBase` names the server to which the others are compared. */
 function print(work: Work, samples: Samples, scale: Scale, isBase: (name: string) => boolean): void {
   const byServer = [...(samples.get(work) ?? [])];
   const [baseName = "-", base = []] = byServer.find(([name]) => isBase(name)) ?? [];
-  console.log(`\n| ${work.name} (x ${baseName}) | ${work.unit} | CPU (s) | peak memory (MiB) |`);
-  console.log("|---|---|---|---|");
+  console.log(`\n| ${work.name} (x ${baseName}) | ${work.unit} | CPU (s) | peak memory (MiB) | of its own (MiB) |`);
+  console.log("|---|---|---|---|---|");
   for (const [name, own] of byServer) {
     const cell = (digits: number, figure: (sample: Sample) => number) => {
       const ratio = median(own.map((sample, round) => figure(sample) / figure(base[round] ?? noSample)));
@@ -97,6 +103,7 @@ function print(work: Work, samples: Samples, scale: Scale, isBase: (name: string
     };
     const speed = cell(0, ({ seconds }) => work.amount(scale) / seconds);
     const cpu = cell(2, (sample) => sample.cpu);
-    console.log(`| ${name} | ${speed} | ${cpu} | ${cell(0, ({ peak }) => peak / mebibyte)} |`);
+    const memory = cell(0, ({ peak }) => peak / mebibyte);
+    console.log(`| ${name} | ${speed} | ${cpu} | ${memory} | ${cell(0, ({ own }) => own / mebibyte)} |`);
   }
 }

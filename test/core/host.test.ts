@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { once } from "node:events";
-import { stat } from "node:fs/promises";
+import { readdir, stat } from "node:fs/promises";
 import { connect, createServer } from "node:net";
 import { join } from "node:path";
 import { describe, test } from "node:test";
@@ -55,32 +55,65 @@ describe("start", () => {
     assert.deepEqual(seen, []);
   });
 
-  test("is refused when a port is taken: everything is unloaded and nothing stays open", async (t) => {
+  test("that is refused for a wrong value tells of misspelt options, too", async (t) => {
+    const lines: string[] = [];
+    const host = createHost({
+      config: { modules_enabled: ["http"], http_port: [0], log_level: "loud", of_a_module_that_is_not_there: 1 },
+      cwd: await folderOf(t, {}),
+      log: { level: "warn", destination: { write: (line: string) => lines.push(line) } },
+    });
+    await assert.rejects(host.start(), { code: "CONFIG_INVALID" });
+    assert.match(lines.join(), /Nothing reads the option http_port: is http_ports meant\?/);
+    assert.doesNotMatch(lines.join(), /not_there/);
+  });
+
+  test("makes a certificate of its own only where HTTPS has a port", async (t) => {
+    for (const https_ports of [[], [0]]) {
+      const running = await hostOf(t, { http_hello: hello }, { config: { https_ports } });
+      const made = await stat(join(running.folder, "certs", "self-signed.key")).catch(() => undefined);
+      assert.equal(made !== undefined, https_ports.length > 0);
+      assert.equal(running.host.listening().filter(({ scheme }) => scheme === "https").length, https_ports.length);
+      await running.stop();
+    }
+  });
+
+  test("is refused when a port is taken, if it can be before anything is loaded: nothing stays open", async (t) => {
     const blocker = createServer().listen(0, "127.0.0.1");
     await once(blocker, "listening");
     t.after(() => blocker.close());
     const { port } = blocker.address() as { port: number };
-    const seen: string[] = [];
-    const host = createHost({
-      config: { modules_enabled: [], http_ports: [0, port], https_ports: [], http_interfaces: ["127.0.0.1"] },
-      cwd: await folderOf(t, {}),
-      log: false,
-      modules: [
-        {
-          name: "http_hello",
-          load(module) {
-            hello(module);
-            module.ready = () => void seen.push("ready");
-            module.unload = () => void seen.push("unload");
+    // Of `own` the host knows no port before the module is loaded.
+    for (const [taken, expected] of [
+      [{ http_ports: [0, port], https_ports: [0] }, []],
+      [{ http_ports: [0], https_ports: [0, port], https_interfaces: ["*"] }, []],
+      [{ http_ports: [0], https_ports: [], own_ports: [port] }, ["load", "unload"]],
+    ] as const) {
+      const seen: string[] = [];
+      const cwd = await folderOf(t, {});
+      const host = createHost({
+        config: { modules_enabled: ["http"], http_interfaces: ["127.0.0.1"], own_interfaces: ["127.0.0.1"], ...taken },
+        cwd,
+        log: false,
+        modules: [
+          {
+            name: "http_hello",
+            load(module) {
+              seen.push("load");
+              hello(module);
+              module.provides("net", { name: "own", onconnect: (socket) => socket.destroy() });
+              module.ready = () => void seen.push("ready");
+              module.unload = () => void seen.push("unload");
+            },
           },
-        },
-      ],
-    });
-    await assert.rejects(host.start(), { code: "PORT_TAKEN", message: /http_ports/ });
-    assert.equal(host.state, "stopped");
-    assert.deepEqual(host.listening(), []);
-    assert.deepEqual(host.modules(), []);
-    assert.deepEqual(seen, ["unload"]);
+        ],
+      });
+      await assert.rejects(host.start(), { code: "PORT_TAKEN", message: /_ports/ });
+      assert.equal(host.state, "stopped");
+      assert.deepEqual(host.listening(), []);
+      assert.deepEqual(host.modules(), []);
+      assert.deepEqual(seen, expected);
+      assert.deepEqual(await readdir(cwd), [], "no certificate is made");
+    }
   });
 
   test("goes on without a module that fails", async (t) => {

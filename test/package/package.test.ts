@@ -100,6 +100,36 @@ describe("an installed package", () => {
     assert.ok(report.modules.length > 3);
   });
 
+  test("has the node as a program, also after a crash, and in the host beside the pinning service", async () => {
+    await write(project, {
+      "node/text.txt": "packed",
+      "node/modhost.config.yaml":
+        "modules_enabled: [http, http_api, http_pinning]\nhttps_ports: []\napi_offline: true\n",
+    });
+    const env = { IPFS_PATH: join(project, "node", "repo") };
+    const node = new Program(join(project, "node"), inPackage("core/cli/launch_node.mjs"));
+    const said = async (...args: readonly string[]) => {
+      const { code, stdout, stderr } = await node.run(args, env);
+      assert.equal(code, 0, `${args.join(" ")}: ${stdout}${stderr}`);
+      return stdout.trim();
+    };
+    await said("init", "--profile=test");
+    const cid = await said("add", "-Q", "text.txt");
+    const daemon = await node.serve(["daemon", "--offline"], env);
+    daemon.kill("SIGKILL");
+    await daemon.ended;
+    assert.equal(await said("cat", cid), "packed");
+
+    await using host = new Program(join(project, "node"), inPackage("core/cli/launch.mjs"));
+    const { started, kill, ended } = await host.serve(["run"]);
+    assert.deepEqual(started.failed, []);
+    assert.ok(started.apps.some(({ module }) => module === "http_pinning"));
+    kill("SIGTERM");
+    assert.equal((await ended).code, 0);
+    // A process of its own, which is not started before something is mounted.
+    assert.ok(existsSync(inPackage("dist/modules/mod_http_api/node/mount/child.js")));
+  });
+
   test("can be required", async () => {
     await write(project, {
       "required.cjs": `

@@ -15,7 +15,14 @@ function describeFailure({ name, file, line, column, details }) {
   const cause = details.error?.cause ?? details.error;
   const place = file === undefined ? "" : ` (${relative(process.cwd(), file)}:${line}:${column})`;
   const text = typeof cause === "string" ? cause : (cause?.stack ?? inspect(cause));
-  return `\nfailed: ${name}${place}\n${text.slice(0, causeLength)}\n`.replaceAll("\n", "\n  ");
+  const end = describeEnd(details.error);
+  return `\nfailed: ${name}${place}\n${text.slice(0, causeLength)}${end}\n`.replaceAll("\n", "\n  ");
+}
+
+/** How the process of a whole file ended; nothing for a test. */
+function describeEnd({ exitCode, signal } = {}) {
+  if (typeof signal === "string") return `\nits process was ended by ${signal}`;
+  return typeof exitCode === "number" ? `\nits process ended with ${exitCode}` : "";
 }
 
 export default async function* report(events) {

@@ -5,7 +5,7 @@ import { createInterface } from "node:readline";
 import type { Readable } from "node:stream";
 import { fileURLToPath } from "node:url";
 
-const launcher = fileURLToPath(new URL("../../core/cli/launch.mjs", import.meta.url));
+const cloned = fileURLToPath(new URL("../../core/cli/launch.mjs", import.meta.url));
 
 type Child = ChildProcessByStdio<null, Readable, Readable>;
 
@@ -18,6 +18,8 @@ export interface RpcServerSettings {
   /** Further variables of the environment, such as MODHOST_<OPTION>. */
   readonly env?: NodeJS.ProcessEnv;
   readonly nodeFlags?: readonly string[];
+  /** Of an installed package; default: that of this clone, which runs from source. */
+  readonly launcher?: string;
 }
 
 /** A started server; whoever starts it stops it. */
@@ -37,7 +39,7 @@ export class RpcServer implements AsyncDisposable {
     this.pid = child.pid as number;
   }
 
-  static async start({ folder, env, nodeFlags = [] }: RpcServerSettings): Promise<RpcServer> {
+  static async start({ folder, env, nodeFlags = [], launcher = cloned }: RpcServerSettings): Promise<RpcServer> {
     const { NODE_OPTIONS: _, ...inherited } = process.env;
     const fixed = {
       MODHOST_HTTP_PORTS: "0",

@@ -2,11 +2,12 @@
  * One request and its answer, both as they flow. `net.http` is for modules and hides what is needed here: trailers, and
  * answers that begin while the request is still being sent.
  */
-import { type IncomingHttpHeaders, type IncomingMessage, request as plainRequest } from "node:http";
+import type { IncomingHttpHeaders, IncomingMessage } from "node:http";
 import { request as secureRequest } from "node:https";
 import { text } from "node:stream/consumers";
 import { pipeline } from "node:stream/promises";
 import { reasonOf } from "../../errors.ts";
+import { request as plainRequest } from "../../node_http.ts";
 import { packageVersion } from "../../package.ts";
 import type { Server } from "./server.ts";
 

@@ -95,7 +95,7 @@ export const commands = {
       const events =
         given["only-hash"] === true
           ? rehearse(entries, settings, node.scratch)
-          : ingest(nocopy || fscache ? node : node.direct, entries, settings, { pin: given.pin, signal });
+          : ingest(node, entries, settings, { pin: given.pin, references: nocopy || fscache, signal });
       for await (const event of events) {
         if (given.silent === true && (event.kind === "file" || event.kind === "symlink")) continue;
         yield itemOf(event, write);

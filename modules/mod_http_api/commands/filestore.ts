@@ -157,10 +157,8 @@ export const commands = {
       }
       const settings = addSettings({ cidVersion: 1, rawLeaves: true, nocopy: true, trickle });
       let root: CID | undefined;
-      for await (const { built } of ingest(node, one({ path: "", kind: "file", body, place: url }), settings, {
-        pin,
-        signal,
-      })) {
+      const entries = one({ path: "", kind: "file", body, place: url });
+      for await (const { built } of ingest(node, entries, settings, { pin, references: true, signal })) {
         root = built?.cid;
       }
       if (root === undefined) throw new Error("an add has ended without its root");

@@ -18,7 +18,7 @@ import { failure, NodeError } from "../node/errors.ts";
 import { printable } from "../node/go/text.ts";
 import type { PeerId } from "../node/peer_id.ts";
 import type { Pubsub, PubsubMessage } from "../node/pubsub/pubsub.ts";
-import { longestMessage } from "../node/pubsub/wire.ts";
+import { longestMessage } from "../node/pubsub/sizes.ts";
 import { varintLength, writeVarint } from "../node/wire/varint.ts";
 import { fields, type ValueOf } from "../shape.ts";
 import { lines, orNull, strings } from "./shapes.ts";

@@ -2,6 +2,7 @@
 import { bytes, type Commands, defineCommand, defineGroup, raw, value } from "../command.ts";
 import { addArchive } from "../node/archive/add.ts";
 import { catArchive, requireArchive } from "../node/archive/cat.ts";
+import { LooseBatch } from "../node/blocks/loose_batch.ts";
 import { readHeld } from "../node/dag/object/node.ts";
 import { addedItem } from "./shapes.ts";
 
@@ -15,13 +16,16 @@ export const commands = {
       const { node, signal } = call;
       const write = call.cidText();
       const { name, body } = await call.files.one();
-      const release = await node.lock.share(signal);
+      const batch = new LooseBatch(node.blocks, node.lock, signal);
+      const unguard = node.pins.guard(() => batch.loose());
       try {
-        const { cid, size } = await addArchive(body, node.blocks, node.reader({ signal, offline: true }));
-        await node.sync();
+        await batch.enter();
+        const { cid, size } = await addArchive(body, batch, node.reader({ signal, offline: true }));
+        await batch.settle(() => node.sync());
         return { Name: name, Hash: write(cid), Size: String(size) };
       } finally {
-        release();
+        batch.leave();
+        unguard();
       }
     },
     text: ({ Hash }) => `${Hash}\n`,

@@ -29,16 +29,20 @@ export type { ContentPath, Repo, Resolved };
 
 /** Of `NodeOptions`, all of them. */
 const optionNames: Readonly<Record<keyof NodeOptions, true>> = {
-  ...{ repo: true, data: true, init: true, profile: true, apiAddress: true, document: true, identity: true },
-  ...{
-    overrides: true,
-    offline: true,
-    stores: true,
-    pubsub: true,
-    namesOverPubsub: true,
-    onNotice: true,
-    signal: true,
-  },
+  repo: true,
+  data: true,
+  init: true,
+  profile: true,
+  apiAddress: true,
+  document: true,
+  identity: true,
+  overrides: true,
+  offline: true,
+  stores: true,
+  pubsub: true,
+  namesOverPubsub: true,
+  onNotice: true,
+  signal: true,
 };
 
 /** @throws TypeError, for programs that no compiler has checked */

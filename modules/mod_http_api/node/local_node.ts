@@ -11,11 +11,10 @@ import { Namespace } from "./files/namespace.ts";
 import { flush } from "./files/operations.ts";
 import { namespacePath } from "./files/path.ts";
 import { Filestore, filestoreSettings } from "./filestore/filestore.ts";
-import type { Vault } from "./ingest/ingest.ts";
 import { Keystore } from "./keys/keystore.ts";
 import { NodeLog } from "./log.ts";
 import type { MetadataStore } from "./metadata/store.ts";
-import { Mounts } from "./mount/mounts.ts";
+import { type MountGround, Mounts } from "./mount/mounts.ts";
 import { Names } from "./names/names.ts";
 import type { RecordOptions } from "./names/resolver.ts";
 import type { Network } from "./network.ts";
@@ -48,7 +47,7 @@ export class LocalNode implements Node {
   readonly pins: Pins;
   readonly files: Namespace;
   readonly filestore: Filestore | undefined;
-  readonly direct: Vault;
+  readonly wholeBlocks: Blocks;
   readonly scratch: string;
   readonly keys: Keystore;
   readonly lock = new SharedLock();
@@ -75,16 +74,14 @@ export class LocalNode implements Node {
     const referring = filestoreSettings(repo);
     this.filestore = referring && new Filestore(blocks, metadata, referring);
     this.blocks = new Blocks(this.filestore ?? blocks);
+    this.wholeBlocks = this.filestore ? new Blocks(blocks) : this.blocks;
+    if (this.filestore) this.wholeBlocks.onStored = (stored) => this.blocks.onStored?.(stored);
     this.blocks.hashOnRead = repo.config.value("Datastore.HashOnRead");
     this.metadata = metadata;
     this.pins = new Pins(this.blocks, metadata, this.lock);
     const sharded = () => repo.config.value("Experimental.ShardingEnabled");
     this.files = new Namespace({ blocks: this.blocks, metadata, lock: this.lock, sharded, log: this.log });
     this.scratch = scratchOf(repo);
-    const { pins, lock, scratch } = this;
-    const sync = () => this.sync();
-    const announce = (roots: readonly CID[]) => this.announce(roots);
-    this.direct = this.filestore ? { blocks: new Blocks(blocks), pins, lock, scratch, sync, announce } : this;
     this.keys = new Keystore(join(repo.path, "keystore"), repo.identity.peerId);
     this.offline = options.offline ?? false;
     this.names = new Names({
@@ -93,9 +90,9 @@ export class LocalNode implements Node {
       keys: this.keys,
       log: this.log,
       kept: (key) => this.#keptFor(key),
-      opened: async () => this.#network?.catch(() => undefined),
+      opened: () => this.#opened(),
     });
-    const peers = async () => (await this.#network?.catch(() => undefined))?.peers;
+    const peers = async () => (await this.#opened())?.peers;
     this.remotePins = new RemotePins({ config: repo.config, log: this.log, peers });
     this.filesPolicy = new FilesPolicy({
       pins: this.remotePins,
@@ -104,12 +101,19 @@ export class LocalNode implements Node {
       usualName: `policy/${repo.identity.peerId}/mfs`,
       log: this.log,
     });
-    this.mounts = new Mounts({
-      ...{ repo, metadata, sharded, lock, blocks: this.blocks, log: this.log, names: this.names },
+    const ground: MountGround = {
+      repo,
+      metadata,
+      lock: this.lock,
+      sharded,
+      blocks: this.blocks,
+      log: this.log,
+      names: this.names,
       reader: (reading) => this.reader(reading),
       keys: () => this.keys.list(),
       blockAt: async (path, signal) => (await this.resolve(path, { signal })).cid,
-    });
+    };
+    this.mounts = new Mounts(ground);
     this.#pubsub = options.pubsub ?? false;
     this.#namesOverPubsub = options.namesOverPubsub ?? false;
     this.#onNotice = options.onNotice;
@@ -149,12 +153,21 @@ export class LocalNode implements Node {
     return this.#network;
   }
 
-  announce(roots: readonly CID[]): void {
-    this.#network?.then(({ routing }) => routing.announce(roots)).catch(() => undefined);
+  /** Undefined when there is none, or it could not be opened. */
+  async #opened(): Promise<Network | undefined> {
+    return this.#network?.catch(() => undefined);
   }
 
+  announce(roots: readonly CID[]): void {
+    this.#opened()
+      .then((network) => network?.routing.announce(roots))
+      .catch(() => undefined);
+  }
+
+  /** For good. */
   async goOffline(): Promise<void> {
-    const network = await this.#network?.catch(() => undefined);
+    const network = await this.#opened();
+    this.#network = undefined;
     await this.filesPolicy.stop();
     this.blocks.source = undefined;
     await network?.close();
@@ -173,7 +186,7 @@ export class LocalNode implements Node {
 
   /** A record that the routing system keeps here for others. */
   async #keptFor(key: Uint8Array): Promise<Uint8Array | undefined> {
-    const network = await this.#network?.catch(() => undefined);
+    const network = await this.#opened();
     if (network !== undefined) return network.routing.kept(key);
     const { Records } = await import("./routing/records.ts");
     return new Records({ metadata: this.metadata, self: this.repo.identity.peerId }).value(key);

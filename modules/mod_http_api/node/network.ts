@@ -1,6 +1,6 @@
 /** The network of a node: libp2p, and what runs over it. `Node.goOnline` opens it; nobody else loads libp2p. */
 import type { Libp2p } from "@libp2p/interface";
-import { within } from "./async/within.ts";
+import { settledWithin } from "./async/settled_within.ts";
 import type { Blocks } from "./blocks/blocks.ts";
 import { Bitswap } from "./exchange/bitswap.ts";
 import type { NodeLog } from "./log.ts";
@@ -17,8 +17,8 @@ import { Routing } from "./routing/routing.ts";
 import { routingServices } from "./routing/services.ts";
 import { StreamMounts } from "./streams/mounts.ts";
 
-/** Milliseconds that what runs over libp2p has to end in; libp2p itself has as many. */
-const stopWithin = 3000;
+/** Milliseconds that what runs over libp2p has to end in. Then libp2p has as many: launchers wait three seconds. */
+const stopWithin = 1500;
 
 /** What the network needs of the node. */
 export interface NetworkParts {
@@ -86,7 +86,7 @@ export async function openNetwork(node: NetworkParts): Promise<Network> {
       () => streams.stop(),
     ];
     // What throws holds up none of the others.
-    await within(stopWithin, Promise.allSettled(ends.map(async (end) => end())));
+    await settledWithin(stopWithin, Promise.allSettled(ends.map(async (end) => end())));
     await peers.stop();
   });
   try {

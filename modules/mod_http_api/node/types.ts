@@ -5,7 +5,6 @@ import type { NodeReadOptions, ReadBlock } from "./dag/reader.ts";
 import type { FailureCode, FailureKind } from "./errors.ts";
 import type { Namespace } from "./files/namespace.ts";
 import type { Filestore } from "./filestore/filestore.ts";
-import type { Vault } from "./ingest/ingest.ts";
 import type { Keystore } from "./keys/keystore.ts";
 import type { NodeLog } from "./log.ts";
 import type { MetadataStore } from "./metadata/store.ts";
@@ -66,8 +65,8 @@ export interface Node extends AsyncDisposable {
   readonly files: Namespace;
   /** Undefined unless references to files or URLs are switched on. */
   readonly filestore: Filestore | undefined;
-  /** To add to this node so that blocks are stored, even if the filestore refers to them. */
-  readonly direct: Vault;
+  /** As `blocks`, but it stores the bytes of every block, even if the filestore refers to it. */
+  readonly wholeBlocks: Blocks;
   /** Folder for what is too much for memory while a call goes on; empty otherwise. */
   readonly scratch: string;
   /** The keys of names, but for the node's own. */

@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { exchange } from "./client.ts";
 import { files } from "./content.ts";
-import { type Server, startServers } from "./servers.ts";
+import { type Installed, type Server, startServers } from "./servers.ts";
 import { cpuSeconds } from "./usage.ts";
 import { lastHash, type Scale } from "./works.ts";
 
@@ -74,12 +74,13 @@ interface Figure {
 
 /** Prints a table for each; `isChosen` leaves some out. */
 export async function benchGrowth(
+  program: Installed,
   { entries }: Scale,
   isChosen: (work: { readonly name: string }) => boolean,
 ): Promise<void> {
   for (const work of growing.filter(isChosen)) {
     const folder = await mkdtemp(join(tmpdir(), "modhost-bench-"));
-    const servers = await startServers(folder);
+    const servers = await startServers(program, folder);
     try {
       console.log(`\n| ${work.name} | entries | µs per entry (x the first) | CPU µs per entry (x the first) |`);
       console.log("|---|---|---|---|");

@@ -4,6 +4,7 @@ import { once } from "node:events";
 import { mkdir, readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
+import { install, pack } from "../../package/packed.ts";
 import { RpcServer } from "../../support/rpc_server.ts";
 import { Subject } from "../measure.ts";
 
@@ -16,8 +17,20 @@ export interface Server {
   stop(): Promise<void>;
 }
 
+/** The package, built and installed in a folder that is gone in the end. */
+export interface Installed extends AsyncDisposable {
+  readonly launcher: string;
+}
+
+/** What users run, as the peers are what theirs run: built code. */
+export async function installed(): Promise<Installed> {
+  const packed = await pack();
+  const launcher = join(await install(packed, []), "node_modules/modhost/core/cli/launch.mjs");
+  return { launcher, [Symbol.asyncDispose]: () => packed[Symbol.asyncDispose]() };
+}
+
 /** Starts those that are there; `folder` takes their data. */
-export async function startServers(folder: string): Promise<readonly Server[]> {
+export async function startServers({ launcher }: Installed, folder: string): Promise<readonly Server[]> {
   const { GO_IPFS: go, JS_IPFS: js } = process.env;
   const own = async (name: string) => {
     const path = join(folder, name);
@@ -27,7 +40,7 @@ export async function startServers(folder: string): Promise<readonly Server[]> {
   const servers: Server[] = [];
   try {
     servers.push(await plain(await own("plain")));
-    servers.push(await modhost(await own("modhost")));
+    servers.push(await modhost(launcher, await own("modhost")));
     if (js !== undefined) servers.push(await script("js-ipfs", "js_ipfs.ts", await own("js")));
     if (go !== undefined) servers.push(await goIpfs(go, await own("go")));
     return servers;
@@ -49,8 +62,8 @@ async function script(name: string, file: string, folder: string): Promise<Serve
 }
 
 /** Without the network, as the others. */
-async function modhost(folder: string): Promise<Server> {
-  const server = await RpcServer.start({ folder, env: { MODHOST_API_OFFLINE: "true" } });
+async function modhost(launcher: string, folder: string): Promise<Server> {
+  const server = await RpcServer.start({ folder, launcher, env: { MODHOST_API_OFFLINE: "true" } });
   return { name: "modhost", url: server.url, pid: server.pid, isLimit: false, stop: () => server.stop() };
 }
 

@@ -10,9 +10,17 @@ export function cpuSeconds(pid: number): number {
 }
 
 /** Most memory that a process and its children held since `forgetPeak`, bytes. */
-export function peakBytes(pid: number): number {
+export const peakBytes = (pid: number): number => memoryOf(pid, "VmHWM");
+
+/**
+ * What of their memory stands in files, bytes: programs, libraries and mapped data, which the system shares among
+ * processes and takes back when it wants to.
+ */
+export const fileBytes = (pid: number): number => memoryOf(pid, "RssFile");
+
+function memoryOf(pid: number, field: string): number {
   return family(pid).reduce((sum, one) => {
-    const [, kibibytes = "0"] = /^VmHWM:\s+(\d+)/m.exec(readFileSync(`/proc/${one}/status`, "latin1")) ?? [];
+    const [, kibibytes = "0"] = new RegExp(`^${field}:\\s+(\\d+)`, "m").exec(read(one, "status")) ?? [];
     return sum + Number(kibibytes) * 1024;
   }, 0);
 }
@@ -22,11 +30,13 @@ export function forgetPeak(pid: number): void {
 }
 
 function cpuOf(pid: number): number {
-  const text = readFileSync(`/proc/${pid}/stat`, "latin1");
+  const text = read(pid, "stat");
   // The name of the program, in brackets, may hold anything.
   const fields = text.slice(text.lastIndexOf(")") + 2).split(" ");
   return fields.slice(11, 15).reduce((sum, field) => sum + Number(field), 0) / ticks;
 }
+
+const read = (pid: number, file: string): string => readFileSync(`/proc/${pid}/${file}`, "latin1");
 
 function family(pid: number): number[] {
   const children = readdirSync(`/proc/${pid}/task`).flatMap((task) => childrenOf(`/proc/${pid}/task/${task}/children`));

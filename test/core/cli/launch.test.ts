@@ -39,7 +39,7 @@ const nodePackage = (version: string) => ({
 });
 
 /** Size of the young generation that the program runs with. */
-const young = "--max-semi-space-size=4";
+const young = "--max-semi-space-size=2";
 
 const reporting =
   "console.log(JSON.stringify({ args: process.argv.slice(2), flags: process.execArgv })); process.exitCode = 7;";

@@ -97,6 +97,13 @@ describe("a module is refused", () => {
     });
   });
 
+  test("when it is misspelt: the one that is meant is named", async (t) => {
+    const files = { "mod_gallery.ts": "" };
+    await assert.rejects(found(t, files, "galery"), { message: /check the spelling \(is gallery meant\?\), or add/ });
+    await assert.rejects(found(t, files, "http_apii"), { message: /\(is http_api meant\?\)/ });
+    await assert.rejects(found(t, files, "picture"), { message: /check the spelling, or add/ });
+  });
+
   test("when an npm package is no module of this host", async (t) => {
     const base = "node_modules/modhost-mod-x";
     const package_ = (modhost: unknown) => ({

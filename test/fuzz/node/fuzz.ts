@@ -1,6 +1,6 @@
 /** Odd calls of a live node in this process: it must not crash, hang, hold memory, nor answer with a defect. */
 import { startRpc } from "../../modules/mod_http_api/commands/support.ts";
-import { bytesInUse } from "../../modules/mod_http_api/faults/lab.ts";
+import { bytesInUse, expectHeld } from "../../modules/mod_http_api/faults/lab.ts";
 import type { FuzzOptions } from "../fuzz.ts";
 import { Random } from "../random.ts";
 import { Client } from "./client.ts";
@@ -57,8 +57,8 @@ export async function fuzzNode({
         .find((line) => /command \S+ failed|uncaught/i.test(line));
       logged = log.length;
       if (faulty !== undefined) fail(`logged: ${faulty.slice(0, 1000)}`);
-      if (round % memoryEvery === memoryEvery - 1 && bytesInUse() - before > mostHeld) {
-        fail(`${bytesInUse() - before} bytes are held`);
+      if (round % memoryEvery === memoryEvery - 1) {
+        await expectHeld(before, mostHeld).catch(({ message }: Error) => fail(message));
       }
     }
     await client.call("repo/gc", [["timeout", "15s"]]);

@@ -25,6 +25,6 @@ export async function call(context: CommandContext, words: readonly string[]): P
     return callRpc(context, [`--api=${api.address}`, ...ordered], { program });
   }
   if (ordered[0] === "shutdown") throw new NodeError("daemon not running");
-  const { callWithin } = await import("./within.ts");
-  return callWithin(context, ordered, { repo, data: dataFolder(place) });
+  const { callUnserved } = await import("./unserved.ts");
+  return callUnserved(context, ordered, { repo, data: dataFolder(place) });
 }

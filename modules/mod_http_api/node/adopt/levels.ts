@@ -2,7 +2,7 @@
 import { constants } from "node:fs";
 import { copyFile, link, mkdir, readdir, rm, stat } from "node:fs/promises";
 import { join } from "node:path";
-import { ClassicLevel } from "classic-level";
+import type { ClassicLevel } from "classic-level";
 import { isHeld } from "../repo/held.ts";
 import { checkFile } from "./integrity.ts";
 
@@ -68,6 +68,8 @@ async function linkOrCopy(from: string, to: string): Promise<void> {
 
 /** @throws Error with the library's reason */
 export async function openLevels(folder: string, { createIfMissing = true } = {}): Promise<Levels> {
+  // Few repos have one.
+  const { ClassicLevel } = await import("classic-level");
   const levels: Levels = new ClassicLevel(folder, {
     keyEncoding: "utf8",
     valueEncoding: "view",

@@ -1,5 +1,5 @@
 /** Tar archives as trees (storage section 8, "tar/add, tar/cat"). */
-import { BlockBatch } from "../blocks/batch.ts";
+import type { LooseBatch } from "../blocks/loose_batch.ts";
 import { heldIn } from "../dag/object/node.ts";
 import type { PbLink } from "../dag/pb.ts";
 import type { ReadBlock } from "../dag/reader.ts";
@@ -28,19 +28,17 @@ interface Branch {
   children: Map<string, Branch> | undefined;
 }
 
-/** What of a node is needed to add an archive. */
-interface Store {
-  put(blocks: readonly { cid: Built["cid"]; bytes: Uint8Array }[]): Promise<void>;
-}
-
 /**
  * Stores an archive as it comes; of every entry only its name and CID are held. Later entries replace earlier ones of
  * the same name, with all below them.
  *
  * @throws NodeError for what is no archive
  */
-export async function addArchive(source: AsyncIterable<Uint8Array>, store: Store, read: ReadBlock): Promise<Built> {
-  const batch = new BlockBatch(store);
+export async function addArchive(
+  source: AsyncIterable<Uint8Array>,
+  batch: Pick<LooseBatch, "add" | "flush">,
+  read: ReadBlock,
+): Promise<Built> {
   const tree = new Tree();
   try {
     for await (const entry of readTar(source)) tree.put(entry.header.name, await addEntry(entry, batch.add));

@@ -12,11 +12,19 @@ export class SharedLock {
   #exclusive = false;
   /** How often it was held exclusively. */
   #exclusions = 0;
+  readonly #holders = new Set<() => void>();
   readonly #waiting: { readonly exclusive: boolean; readonly enter: () => void }[] = [];
 
   /** Somebody wants it exclusively: who holds it for long should let go and take it again. */
   get contended(): boolean {
     return this.#waiting.some(({ exclusive }) => exclusive);
+  }
+
+  /** `hear` is called whenever somebody has to wait to have it exclusively. Ended by what it gives. */
+  whenWanted(hear: () => void): () => void {
+    const holder = () => hear();
+    this.#holders.add(holder);
+    return () => this.#holders.delete(holder);
   }
 
   share(signal?: AbortSignal): Promise<Release> {
@@ -85,6 +93,7 @@ export class SharedLock {
     };
     signal?.addEventListener("abort", leave, { once: true });
     this.#waiting.push(place);
+    if (exclusive) for (const hear of this.#holders) hear();
     return promise;
   }
 

@@ -1,7 +1,7 @@
 /** What peers say: streams that they open are read message by message, no faster than the messages are dealt with. */
 import type { Stream, StreamMessageEvent } from "@libp2p/interface";
 import type { Buffers } from "../blocks/buffers.ts";
-import { letWait, pause, resume } from "../peers/paced.ts";
+import { letWait, pause, resume, widen } from "../peers/paced.ts";
 import { FrameReader } from "../wire/frames.ts";
 import { Lease } from "./lease.ts";
 import { longestMessage, parseMessage, type Received } from "./wire.ts";
@@ -34,19 +34,14 @@ export class Inbound {
     this.#buffers = buffers;
   }
 
-  /** Reads a stream until it ends. */
+  /** Reads a stream until it ends: what waits in a paused one is read although its peer has closed it meanwhile. */
   add(stream: Stream): void {
     const frames = new FrameReader(longestMessage, this.#buffers);
-    this.#streams.set(stream, frames);
+    if (!stream.readableEnded) this.#streams.set(stream, frames);
     letWait(stream);
-    const read = ({ data }: StreamMessageEvent) => this.#read(stream, frames, data);
-    const end = () => {
-      stream.removeEventListener("message", read);
-      this.#streams.delete(stream);
-    };
-    stream.addEventListener("message", read);
-    stream.addEventListener("remoteCloseWrite", end);
-    stream.addEventListener("close", end);
+    widen(stream);
+    stream.addEventListener("message", ({ data }) => this.#read(stream, frames, data));
+    stream.addEventListener("end", () => this.#streams.delete(stream));
     // Nothing is ever said on a stream of the other side.
     stream.close().catch(() => {});
     if (this.#inHand > mostInHand) pause(stream);

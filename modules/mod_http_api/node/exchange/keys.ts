@@ -58,7 +58,7 @@ export function keyOfParcel({ prefix, data }: Parcel): string | undefined | Prom
   const form = formOf(prefix);
   const hash = form && hashCoded(form.code);
   if (form === undefined || !hash?.allowed || hash.code === identity.code) return undefined;
-  const digest = hash.digest?.(data, "here");
+  const digest = hash.digest?.(data);
   return digest instanceof Promise ? digest.then((made) => keyFor(form, made)) : digest && keyFor(form, digest);
 }
 

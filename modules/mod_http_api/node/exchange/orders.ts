@@ -17,8 +17,11 @@ export class Orders {
   readonly #orders = new Map<string, Order>();
   /** Of those that wait, the ones to be looked for. */
   readonly #sought = new Set<Order>();
-  #ready: Order[] = [];
+  /** The most urgent first while they are sorted. */
+  #ready = new Set<Order>();
   #sorted = true;
+  /** While they are sorted, none has a lower priority. */
+  #lowest = Number.POSITIVE_INFINITY;
   /** Bytes of the blocks that are ready. */
   pending = 0;
   /** Somebody looks for them. */
@@ -31,7 +34,7 @@ export class Orders {
   }
 
   get hasReady(): boolean {
-    return this.#ready.length > 0;
+    return this.#ready.size > 0;
   }
 
   get(key: string): Order | undefined {
@@ -46,15 +49,13 @@ export class Orders {
     if (this.#orders.get(order.key) !== order) return;
     this.#orders.delete(order.key);
     this.#sought.delete(order);
-    if (order.state !== "ready") return;
-    this.#ready.splice(this.#ready.indexOf(order), 1);
-    this.pending -= order.size ?? 0;
+    if (this.#ready.delete(order)) this.pending -= order.size ?? 0;
   }
 
   clear(): void {
     this.#orders.clear();
     this.#sought.clear();
-    this.#ready = [];
+    this.#ready.clear();
     this.pending = 0;
   }
 
@@ -84,25 +85,33 @@ export class Orders {
     order.size = size;
     order.state = "ready";
     this.pending += size;
-    this.#sorted &&= (this.#ready.at(-1)?.priority ?? order.priority) >= order.priority;
-    this.#ready.push(order);
+    this.#sorted = this.#ready.size === 0 || (this.#sorted && order.priority <= this.#lowest);
+    this.#lowest = order.priority;
+    this.#ready.add(order);
   }
 
   /** The next to be sent, the most urgent first: one, or as many as have no more than so many bytes together. */
   take(bytes: number): Order[] {
-    if (!this.#sorted) this.#ready.sort((one, other) => other.priority - one.priority);
-    this.#sorted = true;
-    let count = 0;
+    if (!this.#sorted) this.#sort();
+    const taken: Order[] = [];
     let sum = 0;
-    for (const { size = 0 } of this.#ready) {
-      if (count > 0 && sum + size > bytes) break;
+    for (const order of this.#ready) {
+      const { size = 0 } = order;
+      if (taken.length > 0 && sum + size > bytes) break;
       sum += size;
-      count += 1;
+      order.state = "sending";
+      this.#ready.delete(order);
+      taken.push(order);
     }
-    const taken = this.#ready.splice(0, count);
-    for (const order of taken) order.state = "sending";
     this.pending -= sum;
     return taken;
+  }
+
+  #sort(): void {
+    const sorted = [...this.#ready].sort((one, other) => other.priority - one.priority);
+    this.#ready = new Set(sorted);
+    this.#sorted = true;
+    this.#lowest = sorted.at(-1)?.priority ?? this.#lowest;
   }
 
   keys(): Iterable<string> {

@@ -1,6 +1,8 @@
 /** A share of the collector's lock, for one who changes something and may have to ask peers on the way. */
 import type { CID } from "multiformats/cid";
 import type { Release, SharedLock } from "../async/lock.ts";
+import { LooseBatch } from "../blocks/loose_batch.ts";
+import type { BlockStore } from "../blocks/store.ts";
 
 export class Hold {
   readonly #lock: SharedLock;
@@ -21,7 +23,7 @@ export class Hold {
     this.#release();
   }
 
-  /** Lets collection through while `ask` waits for a peer; nothing may be stored meanwhile. */
+  /** Lets collection through while `ask` waits for a peer; it stores nothing. */
   async away<T>(ask: () => Promise<T>): Promise<T> {
     this.leave();
     try {
@@ -29,6 +31,16 @@ export class Hold {
     } finally {
       await this.take();
     }
+  }
+
+  /** Likewise while `run` puts blocks, no faster than a client brings them. */
+  unhurried<T>(blocks: Pick<BlockStore, "put">, run: (batch: LooseBatch) => Promise<T>): Promise<T> {
+    const batch = new LooseBatch(blocks, this.#lock, this.#signal);
+    this.spare(() => batch.loose());
+    return this.away(async () => {
+      await batch.enter();
+      return run(batch).finally(() => batch.leave());
+    });
   }
 
   /** Saves from collection what nothing leads to yet: asked for when one begins. */

@@ -1,6 +1,6 @@
 /** Writing into a file of the namespace. */
-import { BlockBatch } from "../blocks/batch.ts";
 import type { ReadOptions } from "../blocks/blocks.ts";
+import type { LooseBatch } from "../blocks/loose_batch.ts";
 import { NodeError } from "../errors.ts";
 import { type Built, buildNode, type CidSettings } from "../unixfs/build.ts";
 import { encodeUnixfs } from "../unixfs/format.ts";
@@ -53,8 +53,8 @@ export async function writeFile(
   try {
     await files.hold(signal, async (hold) => {
       const file = await files.look(options, (root) => open(files, root, path, options), hold);
-      const taker = new Taker(await content(), count);
-      const edited = await edit(files, file, taker, options, hold).finally(() => taker.close());
+      const taken = async () => new Taker(await content(), count);
+      const edited = await edit(files, file, taken, options, hold);
       if (edited !== undefined) await files.look(options, (root) => relink(root, path, file, edited), hold);
       await files.changed(options);
     });
@@ -101,29 +101,42 @@ function fileOf({ text }: NamespacePath, found: Folder | FileEntry): FileEntry {
   return found;
 }
 
-/** The file as it becomes, wherever it stands, spared by `hold`; undefined when nothing changes. */
+type EditOptions = Pick<WriteOptions, "offset" | "truncate" | "rawLeaves" | "signal" | "offline">;
+
+/**
+ * The file as it becomes, wherever it stands, spared by `hold` as it was and as it is; undefined when nothing changes.
+ * `content` is closed in the end.
+ */
 export async function edit(
   files: Namespace,
   file: TreeNode,
-  content: Taker,
-  {
-    offset,
-    truncate,
-    rawLeaves,
-    ...options
-  }: Pick<WriteOptions, "offset" | "truncate" | "rawLeaves" | "signal" | "offline">,
+  content: () => Promise<Taker>,
+  options: EditOptions,
   hold: Hold,
 ): Promise<Built | undefined> {
-  const batch = new BlockBatch(files.blocks);
+  hold.spare(() => [file.cid]);
+  return hold.unhurried(files.blocks, async (batch) => {
+    const taker = await content();
+    return editWith(files, file, taker, options, hold, batch).finally(() => taker.close());
+  });
+}
+
+async function editWith(
+  files: Namespace,
+  file: TreeNode,
+  content: Taker,
+  { offset, truncate, rawLeaves, ...options }: EditOptions,
+  hold: Hold,
+  batch: LooseBatch,
+): Promise<Built | undefined> {
   const read = files.reader(options);
   // What is read again may not be stored yet.
   const readBack: typeof read = async (cid) => {
     await batch.flush();
-    return (await files.blocks.find(cid)) ?? hold.away(() => read(cid));
+    return read(cid);
   };
   const editor = new FileEditor(file, readBack, batch.add, rawLeaves);
-  let edited: Built | undefined;
-  hold.spare(() => (edited === undefined ? editor.cids() : [edited.cid]));
+  hold.spare(() => editor.cids());
   const cut = truncate && editor.size > 0;
   if (cut) await editor.truncate();
   const gap = offset > editor.size;
@@ -132,10 +145,11 @@ export async function edit(
   if (!cut && !gap && !filled) return undefined;
   await editor.overwrite(offset, content);
   if (await content.more()) await editor.append(content.rest());
-  edited = await editor.finish();
-  await batch.flush();
+  const edited = await editor.finish();
   // What may not fit on the disk is there before the file leads to it: a write that fails changes nothing.
-  if (batch.total > mostUnsynced) await files.blocks.store.sync();
+  await batch.settle(async () => {
+    if (batch.total > mostUnsynced) await files.blocks.store.sync();
+  });
   return edited;
 }
 

@@ -8,9 +8,9 @@
  */
 import { tmpdir } from "node:os";
 import type { CID } from "multiformats/cid";
-import type { Release, SharedLock } from "../async/lock.ts";
-import { BlockBatch } from "../blocks/batch.ts";
+import type { SharedLock } from "../async/lock.ts";
 import type { Blocks } from "../blocks/blocks.ts";
+import { LooseBatch } from "../blocks/loose_batch.ts";
 import { requireAllowed } from "../cid/hashes.ts";
 import type { Pins } from "../pins/pins.ts";
 import { type AddEntry, type AddEvent, type AddSettings, addTree } from "../unixfs/add.ts";
@@ -20,6 +20,8 @@ import { Tree } from "../unixfs/tree.ts";
 /** What of a node is needed to add to it. */
 export interface Vault {
   readonly blocks: Blocks;
+  /** Likewise, but the bytes of every block are stored, even if the filestore refers to it. */
+  readonly wholeBlocks: Blocks;
   readonly pins: Pins;
   readonly lock: SharedLock;
   /** Folder for what is too much for memory while an add goes on. */
@@ -32,6 +34,8 @@ export interface Vault {
 export interface IngestOptions {
   /** Pin every root recursively. */
   readonly pin: boolean;
+  /** References do as well: those that the filestore has, and new ones to entries with a `place`. Default false. */
+  readonly references?: boolean | undefined;
   readonly signal?: AbortSignal | undefined;
 }
 
@@ -52,8 +56,7 @@ export function rehearse(
 }
 
 /**
- * Imports, stores and pins. Collection of garbage waits; between two entries it is let through when it wants to, and
- * spares what was built so far.
+ * Imports, stores and pins. Collection of garbage is let through when it wants to, and spares what was built so far.
  *
  * @throws what the import throws, after the events before it; or what the stores throw
  */
@@ -76,7 +79,7 @@ class Session {
   readonly #vault: Vault;
   readonly #settings: AddSettings;
   readonly #options: IngestOptions;
-  readonly #batch: BlockBatch;
+  readonly #batch: LooseBatch;
   /** Built and not yet below a root. */
   readonly #tree: Tree;
   /** Events that wait to be told, in order. */
@@ -88,7 +91,6 @@ class Session {
   #failure: { readonly reason: unknown } | undefined;
   #pumping: Promise<void> = Promise.resolve();
   #committing: Promise<void> | undefined;
-  #release: Release = () => {};
   #unguard: () => void = () => {};
   readonly #changed = new Signal();
 
@@ -97,11 +99,11 @@ class Session {
     this.#settings = settings;
     this.#options = options;
     this.#tree = new Tree(settings.sharded, vault.scratch);
-    this.#batch = new BlockBatch(vault.blocks);
+    this.#batch = new LooseBatch(options.references ? vault.blocks : vault.wholeBlocks, vault.lock, options.signal);
   }
 
   async enter(): Promise<void> {
-    this.#release = await this.#vault.lock.share(this.#options.signal);
+    await this.#batch.enter();
     this.#unguard = this.#vault.pins.guard(() => this.#guarded());
   }
 
@@ -113,7 +115,7 @@ class Session {
       await this.#committing;
     } finally {
       this.#unguard();
-      this.#release();
+      this.#batch.leave();
     }
   }
 
@@ -140,7 +142,6 @@ class Session {
       for await (const event of addTree(entries, this.#settings, this.#batch.add, this.#tree)) {
         this.#options.signal?.throwIfAborted();
         this.#hold(event);
-        if (event.built !== undefined && this.#vault.lock.contended) await this.#giveWay();
         while (this.#held.length >= mostHeld && !this.#stopped) await this.#changed.next();
         if (this.#stopped || this.#failure !== undefined) break;
       }
@@ -153,6 +154,7 @@ class Session {
 
   #hold(event: AddEvent): void {
     this.#held.push(event);
+    if (event.built !== undefined) this.#batch.letGo(event.built.cid);
     if (event.root === true) this.#committing ??= this.#commit();
     else if (this.#committing === undefined) this.#free = this.#held.length;
     this.#changed.tell();
@@ -164,9 +166,10 @@ class Session {
       while (this.#held.slice(this.#free).some(({ root }) => root)) {
         const events = this.#held.slice(this.#free);
         const roots = events.flatMap((event) => (event.root === true && event.built ? [event.built.cid] : []));
-        await this.#batch.flush();
-        await this.#vault.sync();
-        if (this.#options.pin) await this.#vault.pins.keep(roots);
+        await this.#batch.settle(async () => {
+          await this.#vault.sync();
+          if (this.#options.pin) await this.#vault.pins.keep(roots);
+        });
         this.#vault.announce?.(roots);
         this.#free += events.length;
         this.#changed.tell();
@@ -180,18 +183,14 @@ class Session {
     this.#changed.tell();
   }
 
-  /** Roots that are not safe yet, and what is not below any. */
+  /**
+   * Roots that are not safe yet, and what is not below any. While a collection goes on nothing is added; what is taken
+   * into the tree or out of it by then is below what was loose or held at first.
+   */
   *#guarded(): Generator<CID, void, undefined> {
-    for (const { root, built } of this.#held) if (root === true && built !== undefined) yield built.cid;
+    const roots = this.#held.flatMap(({ root, built }) => (root === true && built ? [built.cid] : []));
+    yield* [...this.#batch.loose(), ...roots];
     yield* this.#tree.cids();
-  }
-
-  /** Lets a collection through. Nothing is on its way now but what is guarded. */
-  async #giveWay(): Promise<void> {
-    await this.#committing;
-    await this.#batch.flush();
-    this.#release();
-    this.#release = await this.#vault.lock.share(this.#options.signal);
   }
 }
 

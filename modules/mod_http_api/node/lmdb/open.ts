@@ -49,7 +49,7 @@ export const byteTables = {
  * Opens the environment in a folder, which is made when missing.
  *
  * LMDB maps its file into memory and trusts it: damage ends the process. So a file that is not as `close` left it is
- * first read through by a process of its own.
+ * first read through by a process of its own, tables and free pages.
  *
  * Asynchronous transaction callbacks of lmdb-js 3.5 never come back on Node 24; batches do. Batching by event turn is
  * off since a commit that fails would reject a promise that nobody holds. `overlappingSync` is off so that a commit

@@ -7,6 +7,7 @@ import { parseCid } from "../cid/text.ts";
 import type { PbLink } from "../dag/pb.ts";
 import type { ReadBlock } from "../dag/reader.ts";
 import { NodeError } from "../errors.ts";
+import { Recent } from "../recent.ts";
 import { entries, lookup } from "../unixfs/list.ts";
 import { fileSize, isDirectory, type TreeNode } from "../unixfs/node.ts";
 import { manyReader, openFile } from "../unixfs/open.ts";
@@ -73,7 +74,7 @@ export class ContentFiles implements FileSystem {
     size: 0,
     cid: undefined,
   });
-  readonly #trees = new Map<number, Tree>();
+  readonly #trees = new Recent<number, Tree>(mostTrees);
   readonly #reads: Reads;
 
   constructor(ground: ContentGround) {
@@ -159,10 +160,7 @@ export class ContentFiles implements FileSystem {
   }
 
   #hold(id: number, tree: Tree): Tree {
-    this.#trees.delete(id);
     this.#trees.set(id, tree);
-    const [oldest] = this.#trees.keys();
-    if (this.#trees.size > mostTrees && oldest !== undefined) this.#trees.delete(oldest);
     return tree;
   }
 

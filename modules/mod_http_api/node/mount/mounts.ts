@@ -1,6 +1,7 @@
 /** The mounts of a node (network section 14): the immutable path and the name path as file systems of this machine. */
 import { realpath, stat } from "node:fs/promises";
 import type { CID } from "multiformats/cid";
+import { Turns } from "../async/turns.ts";
 import { NodeError } from "../errors.ts";
 import type { Repo } from "../repo/repo.ts";
 import type { Active } from "./begin.ts";
@@ -21,8 +22,7 @@ export interface MountPoints {
 export class Mounts {
   readonly #ground: MountGround;
   #active: Active | undefined;
-  /** Ends when the last call has. */
-  #turn: Promise<unknown> = Promise.resolve();
+  readonly #turns = new Turns();
 
   constructor(ground: MountGround) {
     this.#ground = ground;
@@ -48,7 +48,7 @@ export class Mounts {
     const { config } = this.#ground.repo;
     const { ipfs = config.value("Mounts.IPFS"), ipns = config.value("Mounts.IPNS") } = wanted;
     const points = { ipfs, ipns };
-    await this.#inTurn(async () => {
+    await this.#turns.run("", async () => {
       await this.#unmount();
       const folders = { ipfs: await folderAt(points.ipfs), ipns: await folderAt(points.ipns) };
       const { begin } = await import("./begin.ts");
@@ -63,7 +63,7 @@ export class Mounts {
 
   /** What was written below the name path is kept, and published if that can be done in a few seconds. */
   unmount(): Promise<void> {
-    return this.#inTurn(() => this.#unmount());
+    return this.#turns.run("", () => this.#unmount());
   }
 
   /** What garbage collection has to keep. To be asked by who holds the lock for itself. */
@@ -76,12 +76,6 @@ export class Mounts {
     const active = this.#active;
     if (active === undefined) return;
     await active.holder.close().finally(() => active.over);
-  }
-
-  #inTurn(run: () => Promise<void>): Promise<void> {
-    const done = this.#turn.then(run);
-    this.#turn = done.catch(() => undefined);
-    return done;
   }
 }
 

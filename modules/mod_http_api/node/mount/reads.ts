@@ -2,6 +2,7 @@
 import type { ReadOptions } from "../blocks/blocks.ts";
 import type { Buffers } from "../blocks/buffers.ts";
 import type { ReadBlock } from "../dag/reader.ts";
+import { Recent } from "../recent.ts";
 import type { TreeNode } from "../unixfs/node.ts";
 import { fileSize } from "../unixfs/node.ts";
 import { readFile } from "../unixfs/read.ts";
@@ -29,9 +30,9 @@ export class Reads {
   readonly #reader: Reader;
   readonly #buffers: Buffers;
   /** Under file and place where each goes on; those that were used last come last. */
-  readonly #streams = new Map<string, Stream>();
+  readonly #streams = new Recent<string, Stream>(mostStreams, { forgotten: (_, stream) => stream.leave() });
   /** Where a read has ended. */
-  readonly #places = new Set<string>();
+  readonly #places = new Recent<string, true>(mostPlaces);
   #timer: NodeJS.Timeout | undefined;
 
   constructor(reader: Reader, buffers: Buffers) {
@@ -46,7 +47,7 @@ export class Reads {
     const end = offset + length;
     const inOrder = following !== undefined || this.#places.delete(place);
     if (!inOrder) {
-      if (end < fileSize(tree)) this.#remember(`${id}:${end}`);
+      if (end < fileSize(tree)) this.#places.set(`${id}:${end}`, true);
       return this.#range(tree, offset, length, signal);
     }
     const stream = following ?? new Stream(tree, offset, this.#reader, this.#buffers);
@@ -72,17 +73,9 @@ export class Reads {
     return new Stream(tree, offset, this.#reader, this.#buffers, length).take(length, signal);
   }
 
-  #remember(place: string): void {
-    this.#places.add(place);
-    const [oldest] = this.#places;
-    if (this.#places.size > mostPlaces && oldest !== undefined) this.#places.delete(oldest);
-  }
-
   #keep(place: string, stream: Stream): void {
     this.#streams.set(place, stream);
     this.#timer ??= setInterval(() => this.#sweep(), idle).unref();
-    const [oldest] = this.#streams.values();
-    if (this.#streams.size > mostStreams && oldest !== undefined) this.#drop(oldest);
   }
 
   #sweep(): void {

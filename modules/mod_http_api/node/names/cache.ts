@@ -1,5 +1,6 @@
 /** What names stood for, for as long as their records allow. */
 import { NodeError } from "../errors.ts";
+import { Recent } from "../recent.ts";
 
 interface Entry {
   readonly path: string;
@@ -9,30 +10,29 @@ interface Entry {
 
 /** Those that were asked for last are kept. */
 export class NameCache {
-  readonly #entries = new Map<string, Entry>();
-  readonly #size: number;
+  readonly #entries: Recent<string, Entry>;
 
   /** @throws NodeError of a size below zero */
   constructor(size: number) {
     if (size < 0) throw new NodeError("cannot specify negative resolve cache size");
-    this.#size = size;
+    this.#entries = new Recent(size);
   }
 
   get(name: string): string | undefined {
     const entry = this.#entries.get(name);
     if (entry === undefined) return undefined;
-    this.#entries.delete(name);
-    if (entry.until <= Date.now()) return undefined;
+    if (entry.until <= Date.now()) {
+      this.#entries.delete(name);
+      return undefined;
+    }
     this.#entries.set(name, entry);
     return entry.path;
   }
 
   /** @param life milliseconds; nothing is kept for none */
   set(name: string, path: string, life: number): void {
-    this.#entries.delete(name);
-    if (life <= 0) return;
-    this.#entries.set(name, { path, until: Date.now() + life });
-    if (this.#entries.size > this.#size) this.#entries.delete(this.#entries.keys().next().value as string);
+    if (life > 0) this.#entries.set(name, { path, until: Date.now() + life });
+    else this.#entries.delete(name);
   }
 
   delete(name: string): void {

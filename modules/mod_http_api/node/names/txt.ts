@@ -1,6 +1,5 @@
 /** TXT records: from the system's resolver, or over HTTPS from those that the configuration names. */
 import { Resolver } from "node:dns/promises";
-import { decode, encode, RECURSION_DESIRED } from "@dnsquery/dns-packet";
 import { gatherWhole } from "../async/gather.ts";
 import type { LookUpTxt } from "./dnslink.ts";
 
@@ -54,6 +53,7 @@ async function fromSystem(name: string, signal: AbortSignal | undefined): Promis
 
 /** RFC 8484. */
 async function fromUrl(url: string, name: string, wait: number, signal?: AbortSignal): Promise<readonly string[]> {
+  const { decode, encode, RECURSION_DESIRED } = await import("@dnsquery/dns-packet");
   const question = { type: "TXT" as const, name: name.replace(/\.$/, "") };
   const query = Buffer.from(encode({ type: "query", id: 0, flags: RECURSION_DESIRED, questions: [question] }));
   const at = new URL(url);

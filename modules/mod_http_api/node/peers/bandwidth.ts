@@ -9,6 +9,7 @@ import type {
   TypedEventTarget,
 } from "@libp2p/interface";
 import type { PeerId } from "../peer_id.ts";
+import { Recent } from "../recent.ts";
 
 /** Bytes, and bytes per second. */
 export interface BandwidthStats {
@@ -94,7 +95,8 @@ const register = () => ({ ...metric, observe: ignored });
 /** To be given to libp2p as its metrics: of those only streams are looked at. */
 export class Bandwidth implements Metrics {
   readonly #all = new Traffic();
-  readonly #peers = new Map<string, Traffic>();
+  /** Those that were counted last stay. */
+  readonly #peers = new Recent<string, Traffic>(keptPeers);
   readonly #protocols = new Map<string, Traffic>();
   readonly #open = new Set<Connection>();
 
@@ -119,7 +121,7 @@ export class Bandwidth implements Metrics {
   trackProtocolStream(stream: Stream): void {
     const counted = [this.#all, this.#of(this.#protocols, stream.protocol)];
     const peer = this.#peerOf(stream);
-    if (peer !== undefined) counted.push(this.#ofPeer(peer));
+    if (peer !== undefined) counted.push(this.#of(this.#peers, peer));
     const { send, dispatchEvent } = stream;
     stream.send = (data) => {
       for (const { out } of counted) out.add(data.byteLength);
@@ -137,15 +139,6 @@ export class Bandwidth implements Metrics {
   #peerOf(stream: Stream): string | undefined {
     for (const { streams, remotePeer } of this.#open) if (streams.includes(stream)) return remotePeer.toString();
     return undefined;
-  }
-
-  /** The peers that were counted last stay. */
-  #ofPeer(id: string): Traffic {
-    const traffic = this.#of(this.#peers, id);
-    this.#peers.delete(id);
-    this.#peers.set(id, traffic);
-    if (this.#peers.size > keptPeers) this.#peers.delete(this.#peers.keys().next().value as string);
-    return traffic;
   }
 
   #of(all: Map<string, Traffic>, key: string): Traffic {

@@ -60,6 +60,8 @@ export interface Host {
 const burst = { perSecond: 64, pending: 256 };
 /** In multiples of the most connections that are kept: what comes above it is turned away at once. */
 const ceiling = 4;
+/** Dials that wait; those that somebody asked for go first. Of the library's 500 a few answers of a liar take them all. */
+const waitingDials = 8192;
 /** Whoever is a relay chose to be one: as in the reference, it carries as much as it is given. The library's 15 are few. */
 const relaying = { reservations: { maxReservations: 128, applyDefaultLimit: false } };
 const year = 365 * 24 * 3600 * 1000;
@@ -110,6 +112,7 @@ export async function createHost(parts: HostParts): Promise<Host> {
       maxConnections: limit,
       inboundConnectionThreshold: burst.perSecond,
       maxIncomingPendingConnections: burst.pending,
+      maxDialQueueLength: waitingDials,
     },
     // Streams for a ping on each connection every few seconds; the multiplexer finds out about dead ones.
     connectionMonitor: { enabled: false },

@@ -4,6 +4,7 @@ import { BaseDatastore } from "datastore-core/base";
 import { Key, type KeyQuery, type Pair, type Query } from "interface-datastore";
 import type { MetadataStore } from "../metadata/store.ts";
 import type { PeerId } from "../peer_id.ts";
+import { Recent } from "../recent.ts";
 
 /** Room in the metadata store. */
 const room = "peers";
@@ -31,9 +32,8 @@ export interface PeerBookOptions {
 export class PeerBook extends BaseDatastore {
   readonly #metadata: MetadataStore;
   readonly #own: string;
-  readonly #staying: ReadonlySet<string>;
   /** The last one changed last. */
-  readonly #entries = new Map<string, Uint8Array>();
+  readonly #entries: Recent<string, Uint8Array>;
   readonly #changed = new Set<string>();
   #timer: NodeJS.Timeout | undefined;
   #closed = false;
@@ -42,7 +42,10 @@ export class PeerBook extends BaseDatastore {
     super();
     this.#metadata = metadata;
     this.#own = own;
-    this.#staying = staying;
+    this.#entries = new Recent(mostPeers, {
+      stays: (name) => name === own || staying.has(name),
+      forgotten: (name) => this.#note(name),
+    });
   }
 
   static async open(metadata: MetadataStore, options: PeerBookOptions): Promise<PeerBook> {
@@ -55,19 +58,9 @@ export class PeerBook extends BaseDatastore {
 
   override async put(key: Key, value: Uint8Array): Promise<Key> {
     const name = key.toString();
-    this.#entries.delete(name);
     this.#entries.set(name, value);
     this.#note(name);
-    if (this.#entries.size > mostPeers) this.#dropOldest();
     return key;
-  }
-
-  #dropOldest(): void {
-    for (const name of this.#entries.keys()) {
-      if (name === this.#own || this.#staying.has(name)) continue;
-      this.#drop(name);
-      return;
-    }
   }
 
   override async get(key: Key): Promise<Uint8Array> {
@@ -81,7 +74,8 @@ export class PeerBook extends BaseDatastore {
   }
 
   override async delete(key: Key): Promise<void> {
-    this.#drop(key.toString());
+    const name = key.toString();
+    if (this.#entries.delete(name)) this.#note(name);
   }
 
   override async *_all({ prefix = "" }: Query): AsyncGenerator<Pair> {
@@ -96,10 +90,6 @@ export class PeerBook extends BaseDatastore {
   async close(): Promise<void> {
     await this.#write();
     this.#closed = true;
-  }
-
-  #drop(name: string): void {
-    if (this.#entries.delete(name)) this.#note(name);
   }
 
   #note(name: string): void {

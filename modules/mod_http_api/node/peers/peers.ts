@@ -2,7 +2,7 @@
 import type { Connection, Peer } from "@libp2p/interface";
 import type { Libp2p, ServiceFactoryMap } from "libp2p";
 import { agentVersion } from "../agent.ts";
-import { within } from "../async/within.ts";
+import { settledWithin } from "../async/settled_within.ts";
 import { NodeError } from "../errors.ts";
 import type { NodeLog } from "../log.ts";
 import type { MetadataStore } from "../metadata/store.ts";
@@ -47,8 +47,8 @@ export interface PeerFacts {
 /** Where a peer is of which no address is known. Rejects with what the caller is to be told. */
 export type FindPeer = (id: PeerId, signal?: AbortSignal) => Promise<readonly Multiaddr[]>;
 
-/** Milliseconds that the end of everything may take. */
-const stopWithin = 3000;
+/** Milliseconds that libp2p has to end in, when all that runs over it has. */
+const stopWithin = 1500;
 /** Milliseconds that the dialling of those who are to be met may take. */
 const meetWithin = 60_000;
 /** What somebody asked to be connected to is worth, in the choice of what to close. */
@@ -150,7 +150,7 @@ export class Peers {
   async stop(): Promise<void> {
     for (const keeper of this.#keepers) keeper.stop();
     this.#host.hush();
-    await within(stopWithin, Promise.resolve(this.libp2p.stop()));
+    await settledWithin(stopWithin, Promise.resolve(this.libp2p.stop()));
     await this.#book.close();
   }
 

@@ -9,6 +9,7 @@ import type { Ping, PingComponents } from "@libp2p/ping";
 import { orAborted } from "../async/aborted.ts";
 import { NodeError } from "../errors.ts";
 import type { PeerId } from "../peer_id.ts";
+import { Recent } from "../recent.ts";
 import { drained } from "./paced.ts";
 
 export const pingProtocol = "/ipfs/ping/1.0.0";
@@ -24,14 +25,12 @@ const keptPeers = 4096;
 
 /** Round trips to peers, as a moving average. */
 export class Latencies {
-  readonly #known = new Map<string, number>();
+  readonly #known = new Recent<string, number>(keptPeers);
 
   record(peer: PeerId, milliseconds: number): void {
     const id = peer.toString();
     const before = this.#known.get(id);
-    this.#known.delete(id);
     this.#known.set(id, before === undefined ? milliseconds : before + smoothing * (milliseconds - before));
-    if (this.#known.size > keptPeers) this.#known.delete(this.#known.keys().next().value as string);
   }
 
   /** Milliseconds; undefined where nothing was measured. */

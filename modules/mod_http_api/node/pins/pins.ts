@@ -179,6 +179,12 @@ export class Pins {
     check((await this.mode(from)) === "recursive");
     if (from.equals(to)) return;
     if ((await this.#shared(to)) === "recursive") throw new NodeError("'to' cid was already recursively pinned");
+    await nodeReader(
+      this.#blocks,
+      options,
+    )(to).catch((error: unknown) => {
+      throw error instanceof NodeError ? new NodeError(`get ${to}: ${error.message}`, { cause: error }) : error;
+    });
     await this.#arrive(to, "recursive", options, (writer) => {
       check(writer.has(pinKey("recursive", from)));
       set(writer, to, "recursive");

@@ -5,7 +5,7 @@ import { letWait, pause, resume } from "../peers/paced.ts";
 import { FrameReader } from "../wire/frames.ts";
 import { Pace } from "./pace.ts";
 import type { Router } from "./router.ts";
-import { longestRpc } from "./wire.ts";
+import { longestRpc } from "./sizes.ts";
 
 /** Streams of one peer: more than the reference opens while two connections cross. */
 const mostStreams = 4;

@@ -6,7 +6,8 @@ import { setTimeout as pass, setImmediate as turn } from "node:timers/promises";
 import type { Connection, Libp2p, PeerId, Stream, StreamMiddleware } from "@libp2p/interface";
 import { drained } from "../peers/paced.ts";
 import type { Router } from "./router.ts";
-import { cut, longestRpc } from "./wire.ts";
+import { longestRpc } from "./sizes.ts";
+import { cut } from "./wire.ts";
 
 /** Milliseconds until a stream that broke is opened again. */
 const reopenAfter = 2000;

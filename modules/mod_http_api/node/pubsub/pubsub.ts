@@ -7,8 +7,8 @@ import type { PeerId } from "../peer_id.ts";
 import { Inbound } from "./inbound.ts";
 import { Outbound } from "./outbound.ts";
 import { type Router, sequenceOf } from "./router.ts";
+import { longestMessage } from "./sizes.ts";
 import { Subscription } from "./subscription.ts";
-import { longestMessage } from "./wire.ts";
 
 export interface PubsubMessage {
   readonly topic: string;

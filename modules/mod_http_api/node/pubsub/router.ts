@@ -13,7 +13,7 @@ import type { Connection, PeerId, Stream } from "@libp2p/interface";
 import type { Libp2p, ServiceFactoryMap } from "libp2p";
 import { NodeError } from "../errors.ts";
 import type { Repo } from "../repo/repo.ts";
-import { longestRpc } from "./wire.ts";
+import { longestRpc } from "./sizes.ts";
 
 /** What is used of the library that its own interface leaves out; `pubsubService` sees to it that it is there. */
 export interface Router extends GossipSub {

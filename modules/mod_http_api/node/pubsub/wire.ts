@@ -1,13 +1,7 @@
-/** How much may be sent at once, and cutting what is more (network section 11). */
+/** Cutting what is more than may be sent at once. */
 import { RPC } from "@libp2p/gossipsub/message";
 import { varintLength, writeVarint } from "../wire/varint.ts";
-
-/** Bytes of one RPC; nodes of the reference hang up on longer ones. */
-export const longestRpc = 2 ** 20;
-/** Bytes beside topic and data in the RPC of one message: who sent it, its number, its signature, keys of any kind. */
-const envelope = 4096;
-/** Bytes of topic and data together. */
-export const longestMessage = longestRpc - envelope;
+import { longestRpc } from "./sizes.ts";
 
 /**
  * Messages of a long RPC in several, each behind its length as on the wire: libp2p answers a peer that asks for many

@@ -10,6 +10,7 @@ import {
 import type { PeerId } from "../peer_id.ts";
 import { transportOf } from "../peers/multiaddr.ts";
 import { overlaid } from "../peers/overlaid.ts";
+import { boundAnswers, type Network } from "./answers.ts";
 import { type Records, TableRecords } from "./records.ts";
 import { selectors, validators } from "./validators.ts";
 
@@ -35,6 +36,7 @@ const never = 2 ** 31 - 1;
 
 /** What is used of the library beyond what it tells. */
 export interface Kademlia extends KadDHT, Startable, PeerDiscovery {
+  readonly network: Network;
   readonly routingTable: EventTarget & {
     readonly size: number;
     readonly kb: {
@@ -77,8 +79,9 @@ export function createKademlia(components: KadDHTComponents, { name, mode, recor
     addressManager: overlaid(addressManager, { getAddresses: own }),
     peerStore: overlaid(peerStore, { merge: (id, data, options) => peerStore.merge(id, unkept(data), options) }),
     datastore: new TableRecords(records, peerStore),
-  });
-  return kad as Kademlia;
+  }) as Kademlia;
+  boundAnswers(kad.network);
+  return kad;
 }
 
 /** The library marks the nearest peers as those to be dialled again whenever a connection ends: nobody asked for that. */

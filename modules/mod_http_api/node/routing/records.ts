@@ -4,6 +4,7 @@ import { Record as KadRecord } from "@libp2p/kad-dht";
 import { BaseDatastore } from "datastore-core/base";
 import { Key, type KeyQuery, type Pair, type Query } from "interface-datastore";
 import { base32 } from "multiformats/bases/base32";
+import { Turns } from "../async/turns.ts";
 import { NodeError } from "../errors.ts";
 import { Behind } from "../metadata/behind.ts";
 import type { MetadataStore } from "../metadata/store.ts";
@@ -81,6 +82,8 @@ export class Records {
   readonly #own: string;
   readonly #now: () => number;
   readonly #others: Readonly<Record<Kind, Others>>;
+  /** By key: a record is compared with what is kept, and then takes its place. */
+  readonly #turns = new Turns();
   /** Keys that were set since the sweep began. */
   #since = new Set<string>();
   #timer: NodeJS.Timeout | undefined;
@@ -121,11 +124,19 @@ export class Records {
 
   /** @throws NodeError when what is kept is better */
   async put(key: string, value: Uint8Array): Promise<void> {
-    const kind = kindOf(key);
+    if (kindOf(key) === "provider") this.#keep(key, value);
+    else await this.#turns.run(key, () => this.#putBetter(key, value));
+  }
+
+  async #putBetter(key: string, value: Uint8Array): Promise<void> {
     const before = await this.get(key);
-    if (before !== undefined && kind === "record" && isBetter(before, value)) {
+    if (before !== undefined && isBetter(before, value)) {
       throw new NodeError("can't replace a newer value with an older value");
     }
+    this.#keep(key, value);
+  }
+
+  #keep(key: string, value: Uint8Array): void {
     const stamped = Buffer.allocUnsafe(stampLength + value.length);
     stamped.writeBigUInt64BE(BigInt(this.#now()));
     stamped.set(value, stampLength);

@@ -3,6 +3,7 @@ import { type Connection, type PeerDiscovery, peerDiscoverySymbol, type Startabl
 import type { KadDHTComponents, QueryEvent } from "@libp2p/kad-dht";
 import type { CID } from "multiformats/cid";
 import type { PeerId } from "../peer_id.ts";
+import { Recent } from "../recent.ts";
 import { type Deed, eventTypes, failed, nobodyText, type RoutingEvents, translate } from "./events.ts";
 import { createKademlia, type Kademlia, type TableName, type TableOptions } from "./kademlia.ts";
 import type { Records } from "./records.ts";
@@ -41,7 +42,7 @@ export class Table implements Startable {
   readonly #self: PeerId;
   readonly #connections: (peer: PeerId) => readonly Connection[];
   /** Of those that answered last, the last one last. */
-  readonly #heard = new Map<string, Heard>();
+  readonly #heard = new Recent<string, Heard>(mostHeard);
   readonly #stop = new AbortController();
   /** When the peers next to this node were asked for. */
   #lookedAround: Date | undefined;
@@ -157,9 +158,7 @@ export class Table implements Startable {
       const queried = new Date();
       const isUseful = event.closer.length + event.providers.length > 0 || event.record !== undefined;
       const useful = isUseful ? queried : this.#heard.get(name)?.useful;
-      this.#heard.delete(name);
       this.#heard.set(name, { queried, useful });
-      if (this.#heard.size > mostHeard) this.#heard.delete(this.#heard.keys().next().value as string);
     } else if (event.name === "QUERY_ERROR" && !signal.aborted && this.#connections(event.from).length === 0) {
       // Who cannot be reached is asked no more; the library would keep it while there is room.
       void this.#kad.routingTable.remove(event.from).catch(() => undefined);

@@ -3,7 +3,11 @@ import type { Socket } from "node:net";
 import type { Stream, StreamMessageEvent } from "@libp2p/interface";
 import { drained, letWait, pause, resume } from "../peers/paced.ts";
 
-/** Resolves when both are closed. Whichever fails takes the other with it. The socket must allow half-open use. */
+/**
+ * Resolves when both are closed. Whichever fails takes the other with it; but a reset by the peer, once the local side
+ * has said all, is an end: go-ipfs 0.9 closes both directions when it hears the end of one, and the reset of its stream
+ * may overtake its end. The socket must allow half-open use.
+ */
 export function carry(stream: Stream, socket: Socket): Promise<void> {
   const { promise, resolve } = Promise.withResolvers<void>();
   const open = new Set<Stream | Socket>([stream, socket]);
@@ -20,8 +24,9 @@ export function carry(stream: Stream, socket: Socket): Promise<void> {
   };
   socket.on("drain", () => resume(stream));
   stream.addEventListener("message", toSocket);
+  const isCut = () => stream.status === "aborted" || (stream.status === "reset" && !socket.readableEnded);
   const ended = () => {
-    if (!isBroken(stream)) socket.end();
+    if (!isCut()) socket.end();
   };
   if (stream.readableEnded) ended();
   else stream.addEventListener("end", ended, { once: true });
@@ -47,7 +52,7 @@ export function carry(stream: Stream, socket: Socket): Promise<void> {
     ({ error }) => {
       closed(stream);
       // Without one, what has come and still waits is delivered, and then the stream ends.
-      if (error !== undefined) resetSocket(socket);
+      if (error !== undefined && isCut()) resetSocket(socket);
     },
     { once: true },
   );
@@ -59,13 +64,10 @@ export function carry(stream: Stream, socket: Socket): Promise<void> {
   });
   if (stream.status !== "open" && stream.status !== "closing") {
     closed(stream);
-    if (isBroken(stream)) resetSocket(socket);
+    if (isCut()) resetSocket(socket);
   }
   return promise;
 }
-
-/** It ends as well, but was cut short. */
-const isBroken = ({ status }: Stream): boolean => status === "aborted" || status === "reset";
 
 /** The other end hears of it, unless the socket is being shut down already: then Node cannot. */
 export function resetSocket(socket: Socket): void {

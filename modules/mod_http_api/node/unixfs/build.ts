@@ -18,8 +18,11 @@ export interface CidSettings {
 
 export const defaultCid: CidSettings = { version: 0, hash: sha256 };
 
-/** Takes new blocks; what it returns is waited for: that is the backpressure of the disk. */
-export type BlockSink = (block: Block) => Promise<void> | undefined;
+/**
+ * Takes new blocks, with the links in them to such as went before; what it returns is waited for: that is the
+ * backpressure of the disk.
+ */
+export type BlockSink = (block: Block, links?: readonly { readonly cid: CID }[]) => Promise<void> | undefined;
 
 /** What a parent has to know of a node. */
 export interface Built {
@@ -48,6 +51,6 @@ export function cidOf(codec: number, bytes: Uint8Array, settings: CidSettings): 
 export async function buildNode(node: PbNode, settings: CidSettings, sink: BlockSink): Promise<Built> {
   const bytes = encodePb(node);
   const cid = await cidOf(dagPb, bytes, settings);
-  await sink({ cid, bytes });
+  await sink({ cid, bytes }, node.links);
   return { cid, size: cumulativeSize({ length: bytes.length, links: node.links }) };
 }

@@ -85,7 +85,7 @@ const reads: Readonly<Record<string, Read>> = {
   "pin/update": {
     calls: [({ dir }) => `pin/update?arg=${empty}&arg=${dir}&unpin=false`, ({ dir }) => `pin/ls?arg=${dir}`],
     // The reference goes on to look for it.
-    offline: missing,
+    offline: [500, /^get \w+: merkledag: not found$/],
   },
   refs: reading(({ dir }) => `refs?arg=${dir}`, { offline: noRef }),
   "refs of all below": reading(({ dir }) => `refs?arg=${dir}&recursive=true`, { offline: noRef }),

@@ -3,6 +3,7 @@ import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { readdir, readFile, rm } from "node:fs/promises";
 import { join } from "node:path";
+import { Readable } from "node:stream";
 import { test } from "node:test";
 import { type AddEntry, addSettings, createNode, ingest, memoryStores, type Node } from "modhost/node";
 import { memoryBlocks } from "../../../../modules/mod_http_api/node/blocks/memory.ts";
@@ -96,6 +97,22 @@ test("what is added has a path, a kind and a body", async (t) => {
     message: "the entry x needs a body: an async iterable of bytes",
   });
   assert.equal(String((await added({ path: "x", kind: "directory" }))[0]?.built?.cid), emptyDirectory);
+});
+
+test("who waits for blocks is told of those that are added where there is a filestore, too", async (t) => {
+  const overrides = { "Experimental.FilestoreEnabled": true };
+  const repo = await emptyFolder(t);
+  await using node = await createNode({ repo, overrides, stores: async () => memoryStores() });
+  const told: string[] = [];
+  node.blocks.onStored = (blocks) => told.push(...blocks.map(({ cid }) => cid.toString()));
+  const entries = async function* (): AsyncGenerator<AddEntry> {
+    yield { path: "x", kind: "directory", body: Readable.from([]) };
+  };
+  for (const references of [false, true]) {
+    told.length = 0;
+    await Array.fromAsync(ingest(node, entries(), addSettings({}), { pin: true, references }));
+    assert.deepEqual(told, [emptyDirectory], `references: ${references}`);
+  }
 });
 
 test("paths are resolved; names only where there is somebody to ask", async (t) => {

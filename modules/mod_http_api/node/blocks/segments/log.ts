@@ -32,8 +32,8 @@ export interface LogOptions {
 const eagerBytes = 1024 * 1024;
 const eagerItems = 512;
 const lingerMs = 25;
-/** Of one write. */
-const batchBytes = 4 * 1024 * 1024;
+/** Of one write: half of what may wait, so that the next is gathered meanwhile. */
+const batchBytes = 2 * 1024 * 1024;
 const batchParts = 1024;
 /** So many bytes are flushed even if nobody asks: the index follows what is flushed. */
 const flushBytes = 64 * 1024 * 1024;

@@ -23,7 +23,7 @@ export interface SegmentStoreOptions {
    * next. As much room is kept on the disk for upkeep.
    */
   readonly segmentBytes?: number;
-  /** Bytes that are put but not written yet and may be held in memory; 16 MiB. */
+  /** Bytes that are put but not written yet and may be held in memory; 4 MiB. */
   readonly bufferedBytes?: number;
   /** Check every block that is read from the disk against its CID. */
   readonly verifyOnRead?: boolean;
@@ -102,7 +102,7 @@ export class SegmentStore implements BlockStore {
     this.#reads = new Reads(files);
     this.verifies = options.verifyOnRead ?? false;
     this.#notice = options.onNotice;
-    const { bufferedBytes = 16 * 1024 * 1024 } = options;
+    const { bufferedBytes = 4 * 1024 * 1024 } = options;
     const segmentBytes = Math.min(options.segmentBytes, longestSegment);
     this.#log = new Log(files, { segmentBytes, bufferedBytes, onSynced: () => this.#synced() }, end, lengths);
     const unwritten = () => this.#log.buffered;

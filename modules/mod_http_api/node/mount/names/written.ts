@@ -137,9 +137,8 @@ export class WrittenFiles {
     const release = await files.writers.take(`/${node.id}`, signal);
     try {
       await files.hold(signal, async (hold) => {
-        const taker = new Taker(content);
         const options = { offset, truncate, rawLeaves: undefined, signal };
-        const edited = await edit(files, node.file as TreeNode, taker, options, hold).finally(() => taker.close());
+        const edited = await edit(files, node.file as TreeNode, async () => new Taker(content), options, hold);
         if (edited === undefined) return;
         const { cid } = edited;
         node.file = treeNode(cid, await this.#ground.reader({})(cid)) ?? node.file;

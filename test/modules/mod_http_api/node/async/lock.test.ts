@@ -59,3 +59,24 @@ test("who is called off leaves the queue, and those behind go on", async () => {
   held();
   (await lock.exclude())();
 });
+
+test("whoever has asked to hears of each who has to wait for having it exclusively", async () => {
+  const lock = new SharedLock();
+  let heard = 0;
+  const end = lock.whenWanted(() => {
+    heard += 1;
+  });
+  (await lock.exclude())();
+  assert.equal(heard, 0, "nobody had to wait");
+  const release = await lock.share();
+  const waiting = lock.exclude();
+  assert.equal(heard, 1);
+  lock.share().then((shared) => shared());
+  assert.equal(heard, 1);
+  end();
+  const other = lock.exclude();
+  assert.equal(heard, 1);
+  release();
+  (await waiting)();
+  (await other)();
+});

@@ -87,7 +87,7 @@ export async function until(holds: () => boolean, what: string, ms = 25_000): Pr
   }
 }
 
-const silent: Message = { full: false, entries: [], parcels: [], presences: [], pending: 0 };
+export const silent: Message = { full: false, entries: [], parcels: [], presences: [], pending: 0 };
 
 /** A peer that does what a test tells it, and keeps what it is told. */
 export class Puppet {

@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { randomBytes } from "node:crypto";
 import { test } from "node:test";
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { blockForm, makeBlock } from "../../../../../modules/mod_http_api/node/blocks/make.ts";
@@ -12,6 +13,7 @@ import {
   type Removed,
 } from "../../../../../modules/mod_http_api/node/pins/collect.ts";
 import { Pins } from "../../../../../modules/mod_http_api/node/pins/pins.ts";
+import { blockOf } from "../exchange/support.ts";
 import { Place } from "./place.ts";
 
 const emptyDirectory = "QmUNLLsPACCz1vLxQVkXqqLX5R1X345qqfHbsf67hvA3Nn";
@@ -334,6 +336,45 @@ test("collection keeps all that is in the namespace, flushed or not, and takes t
     assert.equal(await place.read("/d/f"), "three");
     assert.equal(await place.read("/d/loose"), "x");
   }
+});
+
+test("a client that takes its time to write keeps no collection waiting, and loses nothing", async () => {
+  const place = new Place();
+  const pins = new Pins(place.blocks, place.metadata, place.lock);
+  const collect = async () => {
+    const release = await place.lock.exclude();
+    const removed: (Removed | NotRemoved)[] = [];
+    const partial = await place.files.roots();
+    await collectGarbage(place.blocks, pins, (result) => removed.push(result), { partial });
+    release();
+    return removed.length;
+  };
+  const before = randomBytes(900_000);
+  const after = randomBytes(6_000_000);
+  await place.write("/f", before);
+  await place.blocks.put([blockOf(randomBytes(100))]);
+  const removed: number[] = [];
+  const body = async () => {
+    removed.push(await collect());
+    return (async function* () {
+      yield after.subarray(0, 300_000);
+      removed.push(await collect());
+      yield after.subarray(300_000, 5_200_000);
+      removed.push(await collect());
+      yield after.subarray(5_200_000);
+      removed.push(await collect());
+    })();
+  };
+  await writeFile(place.files, namespacePath("/f"), body, {
+    ...{ flush: true, offset: 200_000, count: undefined, create: true, parents: false, truncate: false },
+    ...{ rawLeaves: undefined, settings: undefined },
+  });
+  assert.ok((removed.shift() as number) > 0, "what nothing keeps");
+  assert.deepEqual(removed, [0, 0, 0]);
+  await collect();
+  const whole = Buffer.concat([before.subarray(0, 200_000), after]);
+  assert.ok(whole.equals(await place.bytes("/f")));
+  assert.ok(whole.equals(await place.bytes("/f")));
 });
 
 test("a disk that is full fails the call; once there is room, all goes on and nothing is lost", async () => {

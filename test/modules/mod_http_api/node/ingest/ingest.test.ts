@@ -1,10 +1,16 @@
 import assert from "node:assert/strict";
+import { randomBytes } from "node:crypto";
 import { test } from "node:test";
 import { setImmediate as turn } from "node:timers/promises";
+import type { CID } from "multiformats/cid";
+import { gather } from "../../../../../modules/mod_http_api/node/async/gather.ts";
+import { nodeReader } from "../../../../../modules/mod_http_api/node/dag/reader.ts";
 import { rehearse } from "../../../../../modules/mod_http_api/node/ingest/ingest.ts";
 import { addSettings } from "../../../../../modules/mod_http_api/node/ingest/settings.ts";
 import { collectGarbage } from "../../../../../modules/mod_http_api/node/pins/collect.ts";
 import type { AddEntry } from "../../../../../modules/mod_http_api/node/unixfs/add.ts";
+import { treeNode } from "../../../../../modules/mod_http_api/node/unixfs/node.ts";
+import { readFile } from "../../../../../modules/mod_http_api/node/unixfs/read.ts";
 import { file, files, namesOf, TestVault } from "./vault.ts";
 
 const numbered = (count: number, prefix = "") => Array.from({ length: count }, (_, at) => `${prefix}f${at}`);
@@ -71,6 +77,49 @@ test("what came before an entry that fails is safe and told", async () => {
   assert.deepEqual(told, ["one", "two", "d/a"]);
   assert.equal((await vault.pinned()).length, 2);
 });
+
+/** Takes the lock for itself, and gives the CIDs of what was taken away. */
+async function collect(vault: TestVault): Promise<string[]> {
+  const release = await vault.lock.exclude();
+  const removed: string[] = [];
+  await collectGarbage(vault.blocks, vault.pins, (result) => {
+    if ("removed" in result) removed.push(result.removed.toString());
+  });
+  release();
+  return removed;
+}
+
+for (const settings of [{}, { trickle: true }, { rawLeaves: true }, { inline: true }]) {
+  test(`a client that takes its time within a file keeps no collection waiting, and loses nothing: ${JSON.stringify(settings)}`, async () => {
+    const vault = new TestVault();
+    const [stray] = await Array.fromAsync(vault.add(files("stray"), { pin: false }));
+    const leaf = randomBytes(1000);
+    const whole = Buffer.concat([leaf, leaf, randomBytes(700_000), leaf]);
+    const removed: string[] = [];
+    const body = async function* () {
+      yield whole.subarray(0, 1000);
+      removed.push(...(await collect(vault)));
+      yield whole.subarray(1000, 500_000);
+      removed.push(...(await collect(vault)));
+      yield whole.subarray(500_000);
+      removed.push(...(await collect(vault)));
+    };
+    const entry: AddEntry = { path: "d/slow", kind: "file", body: body() };
+    const entries = (async function* () {
+      yield file("d/before");
+      yield entry;
+    })();
+    const events = await Array.fromAsync(vault.add(entries, { ...settings, chunker: "size-1000" }));
+    assert.deepEqual(removed, [String(stray?.built?.cid)]);
+    await collect(vault);
+    const cid = events.find(({ name }) => name === "d/slow")?.built?.cid as CID;
+    const read = nodeReader(vault.blocks, { offline: true });
+    const node = treeNode(cid, await read(cid));
+    assert.ok(node);
+    assert.ok(whole.equals(await gather(readFile(node, read))));
+    assert.deepEqual(Array.from(vault.pins.guarded()), []);
+  });
+}
 
 test("a collection that waits gets its turn between two files and spares what was built", async () => {
   const vault = new TestVault();

@@ -11,6 +11,7 @@ import type { AddEntry, AddEvent } from "../../../../../modules/mod_http_api/nod
 
 export class TestVault implements Vault {
   readonly blocks = new Blocks(memoryBlocks());
+  readonly wholeBlocks = this.blocks;
   readonly lock = new SharedLock();
   readonly pins = new Pins(this.blocks, memoryMetadata(), this.lock);
   readonly scratch = tmpdir();

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { type TestContext, test } from "node:test";
 import type { Stream } from "@libp2p/interface";
-import { drained, letWait, pause, resume } from "../../../../../modules/mod_http_api/node/peers/paced.ts";
+import { drained, letWait, pause, resume, widen } from "../../../../../modules/mod_http_api/node/peers/paced.ts";
 import { connectTo, startPeer } from "./support.ts";
 
 const protocol = "/test/paced";
@@ -64,4 +64,25 @@ test("pausing and resuming what is over does nothing", async (t) => {
   resume(near);
   pause(near);
   assert.equal(near.status, "aborted");
+});
+
+test("over a wide stream much comes at once, and its peer is told of room seldom", async (t) => {
+  const { near, far } = await streams(t);
+  letWait(near);
+  widen(near);
+  const told = t.mock.method(near as Stream & { sendFrame(): unknown }, "sendFrame").mock;
+  pause(near);
+  const waiting = await fill(far, 64 * mebibyte);
+  assert.ok(waiting >= mebibyte, `${waiting} bytes were taken`);
+  const sent = 32 * mebibyte;
+  const { promise: all, resolve: gotAll } = Promise.withResolvers<void>();
+  let left = sent + waiting;
+  near.addEventListener("message", ({ data }) => {
+    left -= data.byteLength;
+    if (left <= mebibyte / 4) gotAll();
+  });
+  resume(near);
+  assert.equal(await fill(far, sent), sent);
+  await all;
+  assert.ok(told.callCount() <= (2 * sent) / mebibyte + 4, `told ${told.callCount()} times`);
 });

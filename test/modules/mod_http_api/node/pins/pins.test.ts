@@ -142,6 +142,16 @@ test("what a collection took while a pin looked is fetched again before the pin 
   assert.ok(await vault.blocks.has(cid("d/a")));
 });
 
+test("a pin that cannot be moved for want of the new root says which; the old one stays", async () => {
+  const [vault, cid] = await filled("was");
+  await vault.pins.keep([cid("was")]);
+  const [{ cid: missing }] = samples(1, 4) as [ReturnType<typeof samples>[number]];
+  await assert.rejects(vault.pins.update(cid("was"), missing, true), {
+    message: `get ${missing}: merkledag: not found`,
+  });
+  assert.deepEqual(await vault.pinned(), [String(cid("was"))]);
+});
+
 test("a pin that was made for an owner goes with it, unless somebody else has asked for it, too", async () => {
   const owner = "service";
   const [vault, cid] = await filled("alone", "kept", "added", "updated", "was", "before", "other", "direct");

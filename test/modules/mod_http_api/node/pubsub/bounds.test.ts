@@ -4,7 +4,8 @@ import { test } from "node:test";
 import { generateKeyPair } from "@libp2p/crypto/keys";
 import { RPC } from "@libp2p/gossipsub/message";
 import { peerIdFromPrivateKey } from "@libp2p/peer-id";
-import { cut, framed, longestRpc } from "../../../../../modules/mod_http_api/node/pubsub/wire.ts";
+import { longestRpc } from "../../../../../modules/mod_http_api/node/pubsub/sizes.ts";
+import { cut, framed } from "../../../../../modules/mod_http_api/node/pubsub/wire.ts";
 import { follow, joined, startNode, startStranger, take, textsOf } from "./support.ts";
 
 const subscribed = (topic: string) => ({ subscriptions: [{ subscribe: true, topic }] });

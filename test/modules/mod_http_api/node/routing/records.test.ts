@@ -68,6 +68,20 @@ test("the better record stays", async () => {
   assert.deepEqual(await records.value(first.name), second.value);
 });
 
+test("of records that are put at once the best stays, whatever their order", async () => {
+  const { records } = open();
+  const first = await signed(1n);
+  const made = Promise.resolve(first.made);
+  const [second, third] = [await signed(2n, made), await signed(3n, made)];
+  const put = ({ bytes }: typeof first) => records.put(valueName(first.name), bytes);
+  const outcomes = await Promise.allSettled([first, third, second].map(put));
+  assert.deepEqual(
+    outcomes.map(({ status }) => status),
+    ["fulfilled", "fulfilled", "rejected"],
+  );
+  assert.deepEqual(await records.value(first.name), third.value);
+});
+
 test("what was put is there when the store is opened anew", async () => {
   const { records, metadata } = open();
   await records.put(`${block}/${other}`, time);

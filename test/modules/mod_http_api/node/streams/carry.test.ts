@@ -88,3 +88,15 @@ test("so does one that was reset before", async (t) => {
   await reset;
   await Promise.all([carry(near, socket), assert.rejects(target.toArray(), { code: "ECONNRESET" })]);
 });
+
+test("once the local side has said all, a reset is an end", async (t) => {
+  const [far, near] = await streamPair();
+  const { socket, target } = await sockets(t);
+  const carried = carry(near, socket);
+  far.addEventListener("remoteCloseWrite", () => far.abort(new Error("closed, as go-ipfs does it")));
+  far.send(Buffer.from("all of it"));
+  assert.equal(String((await once(target.resume(), "data"))[0]), "all of it");
+  target.end();
+  assert.deepEqual(await target.toArray(), []);
+  await carried;
+});

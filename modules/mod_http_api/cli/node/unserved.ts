@@ -18,7 +18,7 @@ export interface Stores {
 }
 
 /** Calls it in this process, with the repo open for as long as that takes. Gives the exit code. @throws as `call` */
-export async function callWithin(context: CommandContext, words: readonly string[], stores: Stores): Promise<number> {
+export async function callUnserved(context: CommandContext, words: readonly string[], stores: Stores): Promise<number> {
   const isHelp = words.includes("--help") || words.includes("-h");
   if (!(isHelp || repoless.has(words[0])) || (await isRepo(stores.repo))) return callOn(context, words, stores);
   const repo = await mkdtemp(join(tmpdir(), "modhost-node-"));

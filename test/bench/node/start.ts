@@ -1,0 +1,85 @@
+/** From the start of a process to its first answer, with a repo that is there, beside the least server of node:http. */
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { RpcServer } from "../../support/rpc_server.ts";
+import { median } from "../measure.ts";
+import { exchange } from "./client.ts";
+import type { Installed } from "./servers.ts";
+import { cpuSeconds, fileBytes, peakBytes } from "./usage.ts";
+
+interface Started {
+  readonly url: string;
+  readonly pid: number;
+  stop(): Promise<void>;
+}
+
+interface Figure {
+  readonly milliseconds: number;
+  readonly cpu: number;
+  /** MiB; and what of it stands in no file. */
+  readonly memory: number;
+  readonly own: number;
+}
+
+const rounds = 9;
+const mebibyte = 2 ** 20;
+
+const hello = `
+  const server = require("node:http").createServer((_, response) => response.end("hello"));
+  server.listen(0, "127.0.0.1", () => console.log(server.address().port));`;
+
+async function startHello(): Promise<Started> {
+  const child = spawn(process.execPath, ["--eval", hello], { stdio: ["ignore", "pipe", "inherit"] });
+  const [port] = await once(child.stdout, "data");
+  const stop = async () => {
+    child.kill();
+    await once(child, "exit");
+  };
+  return { url: `http://127.0.0.1:${Number(port)}`, pid: child.pid as number, stop };
+}
+
+/** Prints a table. */
+export async function benchStart({ launcher }: Installed): Promise<void> {
+  const folder = await mkdtemp(join(tmpdir(), "modhost-bench-"));
+  const start = (offline: boolean) => (): Promise<Started> =>
+    RpcServer.start({ folder, launcher, env: offline ? { MODHOST_API_OFFLINE: "true" } : {} });
+  const starts: Readonly<Record<string, () => Promise<Started>>> = {
+    "node:http": startHello,
+    "modhost, offline": start(true),
+    modhost: start(false),
+  };
+  try {
+    // Makes the repo.
+    await (await start(true)()).stop();
+    const figures = Object.keys(starts).map((): Figure[] => []);
+    for (let round = 0; round < rounds; round += 1) {
+      for (const [at, start] of Object.values(starts).entries()) figures[at]?.push(await measure(start));
+    }
+    console.log("\n| start to first answer | ms | CPU (s) | memory (MiB) | of its own (MiB) |\n|---|---|---|---|---|");
+    for (const [at, name] of Object.keys(starts).entries()) {
+      const cell = (digits: number, of: (figure: Figure) => number) =>
+        median(figures[at]?.map(of) ?? []).toFixed(digits);
+      const times = `${cell(0, ({ milliseconds }) => milliseconds)} | ${cell(2, ({ cpu }) => cpu)}`;
+      console.log(`| ${name} | ${times} | ${cell(0, ({ memory }) => memory)} | ${cell(0, ({ own }) => own)} |`);
+    }
+  } finally {
+    await rm(folder, { recursive: true, force: true });
+  }
+}
+
+async function measure(start: () => Promise<Started>): Promise<Figure> {
+  const began = performance.now();
+  const server = await start();
+  try {
+    await exchange(server.url, "/api/v0/version");
+    const milliseconds = performance.now() - began;
+    const peak = peakBytes(server.pid);
+    const own = (peak - fileBytes(server.pid)) / mebibyte;
+    return { milliseconds, cpu: cpuSeconds(server.pid), memory: peak / mebibyte, own };
+  } finally {
+    await server.stop();
+  }
+}
