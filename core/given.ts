@@ -1,7 +1,7 @@
 /** Modules that a program or the command line hands to a host, beside those of the configuration. */
 import { resolve } from "node:path";
 import { ModhostError } from "./errors.ts";
-import { locatePath, type ModuleSource, moduleName } from "./module/locate.ts";
+import { isPath, locatePath, type ModuleSource, moduleName } from "./module/locate.ts";
 import type { ModuleDefinition, ModuleFunction } from "./types.ts";
 
 /** A module to load beside those that the configuration enables: a path, or the module itself. */
@@ -33,5 +33,5 @@ export function givenModules(modules: readonly GivenModule[], cwd: string, direc
 
 /** What `load` is asked for: paths count from `cwd`, names stay. */
 export function entryFrom(cwd: string, entry: string): string {
-  return /^\.{1,2}[\\/]/.test(entry) ? resolve(cwd, entry) : entry;
+  return isPath(entry) ? resolve(cwd, entry) : entry;
 }

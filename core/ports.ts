@@ -211,7 +211,7 @@ export class Ports {
         continue;
       }
       const bound = server.address();
-      this.#take(service, server);
+      if (!this.#take(service, server)) return;
       endpoint.listening?.(bound !== null && typeof bound === "object" ? bound.port : undefined);
     }
   }
@@ -220,12 +220,14 @@ export class Ports {
     return createServer({ allowHalfOpen: true, noDelay: true }, (socket) => this.#connect(service, socket, true));
   }
 
-  /** Keeps what listens now; the host may have been stopped meanwhile. */
-  #take(service: Service, server: Server): void {
+  /** Keeps what listens now; false when the host has been stopped, or the service has gone, meanwhile. */
+  #take(service: Service, server: Server): boolean {
     const owner = current(service)?.owner;
     server.on("error", (error) => owner?.log.error("%s: %s", service.name, reasonOf(error)));
-    if (!this.#isOpen || service.providers.size === 0) server.close();
-    else service.servers.push(server);
+    const isWanted = this.#isOpen && service.providers.size > 0;
+    if (isWanted) service.servers.push(server);
+    else server.close();
+    return isWanted;
   }
 
   async #listen(service: Service, address: string, port: number, asked: number): Promise<Server> {

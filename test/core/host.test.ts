@@ -275,6 +275,19 @@ describe("stop", () => {
   });
 });
 
+test("paths that are loaded count from cwd, also the folder itself", async (t) => {
+  const cwd = await folderOf(t, { "index.mjs": "export default function here() {}" });
+  const elsewhere = await folderOf(t, {});
+  for (const path of [".", "./", "./index.mjs"]) {
+    const host = createHost({ config: configFrom({ modules_enabled: [] }, elsewhere), cwd, log: false, tls: false });
+    t.after(() => host.stop());
+    await host.start();
+    await host.load(path);
+    assert.equal(host.modules().length, 1, path);
+    await host.stop();
+  }
+});
+
 test("a stop during a reload keeps the new code from coming to life", async (t) => {
   const gate = Promise.withResolvers<void>();
   const entered = Promise.withResolvers<void>();
