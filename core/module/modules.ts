@@ -125,7 +125,7 @@ export class Modules {
     const failed = this.#failures.forget(name, host);
     const found = this.#roster.of(name, host);
     if (found.length === 0 && !failed) throw new ModhostError("MODULE_NOT_LOADED", { name });
-    await this.#retire(withDependants([...this.#roster.live.values()], found).reverse());
+    await this.#retire(withDependants(this.#roster.live(), found).reverse());
   }
 
   /**
@@ -149,7 +149,7 @@ export class Modules {
 
   /** Calls `module.ready` of all, in the order of loading. */
   async ready(): Promise<void> {
-    for (const instance of [...this.#roster.live.values()]) await instance.ready();
+    for (const instance of this.#roster.live()) await instance.ready();
   }
 
   /** Lets requests in flight end while all modules are still there to serve them; no new ones reach any. */
@@ -165,7 +165,7 @@ export class Modules {
   }
 
   #lastFirst(): Instance[] {
-    return inOrder([...this.#roster.live.values()]).reverse();
+    return inOrder(this.#roster.live()).reverse();
   }
 
   // -------------------------------------------------------------------------------------------------------- steps
@@ -188,7 +188,7 @@ export class Modules {
     const { catalog, isRunning, announce } = this.#environment;
     const code = await catalog.fresh(name);
     const former = catalog.adopted(name);
-    const old = withDependants([...this.#roster.live.values()], found);
+    const old = withDependants(this.#roster.live(), found);
     const built = new Map<string, Instance | undefined>(old.map(({ key }) => [key, undefined]));
     const fresh = () => [...built.values()].filter((instance) => instance !== undefined);
     try {
@@ -208,7 +208,7 @@ export class Modules {
       if (former !== undefined) catalog.adopt(former);
       throw error;
     }
-    for (const instance of fresh()) this.#roster.live.set(instance.key, instance);
+    for (const instance of fresh()) this.#roster.add(instance);
     const leaving = old.reverse();
     const waits = leaving.flatMap((instance) => instance.withdraw());
     await this.#close(leaving, waits, new Deadline(Number.POSITIVE_INFINITY));
@@ -222,7 +222,7 @@ export class Modules {
     const live = this.find(name, host);
     if (live !== undefined) return live;
     if (this.#environment.catalog.isDisabled(name, host)) throw new ModhostError("MODULE_DISABLED", { name });
-    this.#roster.known.add(name);
+    this.#roster.expect(name);
     const at = operation.chain.indexOf(name);
     if (at >= 0) throw cycle([...operation.chain.slice(at), name]);
     const earlier = operation.failed.get(keyOf(name, host)) ?? operation.failed.get(keyOf(name, "*"));
@@ -253,8 +253,7 @@ export class Modules {
       await instance.abandon();
       throw error;
     }
-    if (!this.#roster.has(name)) this.#roster.unfinished.delete(name);
-    this.#roster.live.set(instance.key, instance);
+    this.#roster.add(instance);
     if (this.#environment.isRunning()) this.#newcomers.push(instance);
     this.#failures.forget(name, place === "*" ? undefined : instance.host);
     announce("module-loaded", { module: name, host: instance.host });
@@ -279,11 +278,11 @@ export class Modules {
         const found = this.find(dependency, host, instance);
         if (found !== undefined) instance.depends.add(found.key);
       }
-      this.#roster.loading.set(instance.key, instance);
+      this.#roster.begin(instance);
       const outcome = await instance
         .run(() => catalog.hostsOf(name), beginning.saved)
         .catch((error: unknown) => ({ error }));
-      this.#roster.loading.delete(keyOf(name, host));
+      this.#roster.end(instance);
       if (instance.missing === undefined && outcome === undefined) {
         if (!beginning.reloading || instance.host === host) return instance;
         await instance.abandon();
@@ -324,8 +323,9 @@ export class Modules {
   async #retire(leaving: readonly Instance[], deadline = new Deadline(Number.POSITIVE_INFINITY)): Promise<void> {
     const waits = leaving.flatMap((instance) => instance.withdraw());
     await this.#close(leaving, waits, deadline);
-    for (const { key, name, host } of leaving) {
-      this.#roster.live.delete(key);
+    for (const instance of leaving) {
+      const { name, host } = instance;
+      this.#roster.remove(instance);
       this.#environment.hangUp(name);
       if (!this.#roster.has(name)) this.#environment.catalog.forget(name);
       this.#environment.announce("module-unloaded", { module: name, host });
@@ -338,8 +338,7 @@ export class Modules {
     // A module that drains connections itself takes as long again; the second is for what it does afterwards.
     for (const instance of leaving) {
       await instance.close(deadline.within(grace + 1));
-      const { name, unfinished } = instance;
-      this.#roster.unfinished.set(name, new Set([...(this.#roster.unfinished.get(name) ?? []), ...unfinished]));
+      this.#roster.keep(instance);
     }
   }
 

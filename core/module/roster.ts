@@ -6,16 +6,51 @@ import type { Surroundings } from "./surroundings.ts";
 
 /** The instances that a host has, and what is asked about them. */
 export class Roster {
-  readonly live = new Map<string, Instance>();
-  readonly loading = new Map<string, Instance>();
+  /** In the order of loading. */
+  readonly #live = new Map<string, Instance>();
+  readonly #loading = new Set<Instance>();
   /** Names of all that was ever asked for, whatever became of it. */
-  readonly known = new Set<string>();
+  readonly #known = new Set<string>();
   /** By module: steps of its unloading that did not come to their end. */
-  readonly unfinished = new Map<string, Set<string>>();
+  readonly #unfinished = new Map<string, Set<string>>();
+
+  /** From now on `residue` knows the module, whatever becomes of it. */
+  expect(name: string): void {
+    this.#known.add(name);
+  }
+
+  /** It is being loaded, until `end`. */
+  begin(instance: Instance): void {
+    this.#loading.add(instance);
+  }
+
+  end(instance: Instance): void {
+    this.#loading.delete(instance);
+  }
+
+  /** It is live, in the place of one with the same key. */
+  add(instance: Instance): void {
+    if (!this.has(instance.name)) this.#unfinished.delete(instance.name);
+    this.#live.set(instance.key, instance);
+  }
+
+  remove({ key }: Instance): void {
+    this.#live.delete(key);
+  }
+
+  /** Steps of its unloading did not come to their end. */
+  keep({ name, unfinished }: Instance): void {
+    this.#unfinished.set(name, new Set([...(this.#unfinished.get(name) ?? []), ...unfinished]));
+  }
+
+  /** All that are live, in the order of loading. */
+  live(): Instance[] {
+    return [...this.#live.values()];
+  }
 
   states(): ModuleState[] {
-    return [...this.live.values(), ...[...this.loading.values()].filter(({ key }) => !this.live.has(key))].map(
-      (instance) => instance.state(),
+    return [...this.live(), ...[...this.#loading].filter(({ key }) => !this.#live.has(key))].map((instance) =>
+      instance.state(),
     );
   }
 
@@ -23,7 +58,7 @@ export class Roster {
   find(name: string, host: string, asking?: Instance): Instance | undefined {
     for (const key of new Set([keyOf(name, host), keyOf(name, "*")])) {
       const group = asking?.phase === "loading" ? asking.group : undefined;
-      const found = group?.has(key) ? group.get(key) : this.live.get(key);
+      const found = group?.has(key) ? group.get(key) : this.#live.get(key);
       if (found !== undefined) return found;
       if (group?.has(key)) throw cycle([asking?.name ?? name, name, asking?.name ?? name]);
     }
@@ -32,7 +67,7 @@ export class Roster {
 
   /** Those of a module: of all hosts, or of the one and the whole server. */
   of(name: string, host?: string): Instance[] {
-    return [...this.live.values()].filter(
+    return this.live().filter(
       (instance) => instance.name === name && (host === undefined || instance.host === host || instance.host === "*"),
     );
   }
@@ -46,20 +81,20 @@ export class Roster {
    * @throws {ModhostError} MODULE_UNKNOWN, since nothing is left of a misspelt name, too
    */
   residue(name: string, { bus, items, shared, timers }: Surroundings): string[] {
-    if (!this.known.has(name))
-      throw new ModhostError("MODULE_UNKNOWN", { name, known: [...this.known].join(", ") || "none" });
+    if (!this.#known.has(name))
+      throw new ModhostError("MODULE_UNKNOWN", { name, known: [...this.#known].join(", ") || "none" });
     return [
-      ...[...this.live.values(), ...this.loading.values()]
+      ...[...this.live(), ...this.#loading]
         .filter((instance) => instance.name === name)
         .map(({ phase, host }) => `the module itself (${phase}, host ${host})`),
       ...[items, bus, timers, shared].flatMap((registry) => registry.ownedBy(name)),
-      ...(this.unfinished.get(name) ?? []),
+      ...(this.#unfinished.get(name) ?? []),
     ];
   }
 
   /** The instance whose code an error comes from, as far as its stack tells. */
   culpritOf(error: unknown): Instance | undefined {
-    return culpritOf([...this.live.values(), ...this.loading.values()], error);
+    return culpritOf([...this.live(), ...this.#loading], error);
   }
 }
 
