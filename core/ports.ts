@@ -267,8 +267,10 @@ export class Ports {
   #endpoints(provider: Omit<NetProvider, "onconnect">): { ports: number[]; interfaces: string[] } {
     const read = (option: string, type: OptionType, fallback: unknown) =>
       convert({ type, describe: "" }, option, this.#config.value(option) ?? fallback, this.#config.directory);
+    const ports = read(`${provider.name}_ports`, "ports", provider.default_ports ?? []) as number[];
     return {
-      ports: read(`${provider.name}_ports`, "ports", provider.default_ports ?? []) as number[],
+      // Each 0 is a port of its own.
+      ports: ports.filter((port, at) => port === 0 || ports.indexOf(port) === at),
       interfaces: read(`${provider.name}_interfaces`, "strings", provider.default_interfaces ?? ["*"]) as string[],
     };
   }

@@ -43,12 +43,24 @@ function newerNode() {
   return undefined;
 }
 
+/** In the environment of a child that this program runs in: it has a channel to its parent, and nothing to say there. */
+const launched = "MODHOST_LAUNCHED";
+
+/** Whoever kills the process that they have started, and cannot be heard of it there, kills this one. */
+function endWithParent() {
+  if (process.env[launched] === undefined) return;
+  delete process.env[launched];
+  process.on("disconnect", () => process.kill(process.pid, "SIGKILL"));
+  process.channel.unref();
+}
+
 /** Replaces this process where Node can, else runs a child and ends as it does. */
 function hand(executable, args) {
   if (typeof process.execve === "function" && process.platform !== "win32") {
     process.execve(executable, [executable].concat(args), process.env);
   }
-  const child = spawn(executable, args, { stdio: "inherit" });
+  const env = Object.assign({}, process.env, { [launched]: "1" });
+  const child = spawn(executable, args, { stdio: ["inherit", "inherit", "inherit", "ipc"], env });
   const signals = ["SIGINT", "SIGTERM", "SIGHUP"];
   const forward = (signal) => child.kill(signal);
   for (const signal of signals) process.on(signal, forward);
@@ -81,6 +93,7 @@ if (executable === undefined) {
   // What was compiled once starts faster the next time, and what strips types need not be loaded: a sixth of the memory
   // of an idle server.
   nodeModule.enableCompileCache();
+  endWithParent();
   import(pathToFileURL(main).href);
 } else {
   const given = isNewEnough ? process.execArgv : [];

@@ -132,16 +132,20 @@ export class Config {
     return this.#find(name, host).value;
   }
 
-  /** Names that are set although nobody declares them or has asked for them, each with the known name next to it. */
+  /** Names that are set although nobody declares them or has asked for them, each with the known name next to it, as it is written there. */
   unknownNames(): UnknownName[] {
     const known = new Set([...this.#declarations.keys(), ...this.#asked]);
-    const unknown = (names: Iterable<string>, path: (name: string) => string): UnknownName[] =>
+    const same = (name: string) => name;
+    const unknown = (names: Iterable<string>, path: (name: string) => string, written = same): UnknownName[] =>
       [...names]
         .filter((name) => !known.has(name) && !name.startsWith("$"))
-        .map((name) => ({ path: path(name), nearest: nearest(name, known) }));
+        .map((name) => {
+          const like = nearest(name, known);
+          return { path: path(name), nearest: like && written(like) };
+        });
     return [
-      ...unknown(Object.keys(this.#server), (name) => name),
-      ...unknown(this.#environment.keys(), variableOf),
+      ...unknown(Object.keys(this.#server), same),
+      ...unknown(this.#environment.keys(), variableOf, variableOf),
       ...[...this.#hosts.values()].flatMap(({ written, values }) =>
         unknown(Object.keys(values), (name) => `hosts.${written}.${name}`),
       ),

@@ -1,3 +1,4 @@
+import { homedir } from "node:os";
 import { resolve } from "node:path";
 import { ModhostError } from "../errors.ts";
 import type { OptionDeclaration, OptionType } from "../types.ts";
@@ -30,7 +31,8 @@ const readers: Readonly<Record<OptionType, Reader>> = {
     const [, amount, unit = "s"] = /^(\d+(?:\.\d+)?) ?(ms|s|m|h|d|w)?$/.exec(String(value)) ?? [];
     return amount === undefined ? refused : Number(amount) * (units[unit] ?? 1);
   },
-  path: (value, directory) => (typeof value === "string" && value !== "" ? resolve(directory, value) : refused),
+  path: (value, directory) =>
+    typeof value === "string" && value !== "" ? resolve(directory, value.replace(/^~(?=[\\/]|$)/, homedir())) : refused,
   enum: readText,
   strings: (value) => readList(value, readText),
   ports: (value) =>

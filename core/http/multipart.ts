@@ -104,7 +104,7 @@ class PartReader {
         this.#ended = true;
         if (!this.#parser.complete) throw cutMultipart();
       } else if (!this.#parser.complete) {
-        await this.#parser.feed(value);
+        this.#parser.feed(value);
       } else {
         this.#epilogue += value.length;
         if (this.#epilogue <= epilogueBytes) return;
@@ -127,12 +127,16 @@ class PartReader {
         return;
       }
       this.#reading = true;
-      this.#source
-        .next()
-        .finally(() => {
+      this.#source.next().then(
+        (result) => {
           this.#reading = false;
-        })
-        .then(resolve, reject);
+          resolve(result);
+        },
+        (reason: unknown) => {
+          this.#reading = false;
+          reject(reason);
+        },
+      );
     });
   }
 }

@@ -15,6 +15,7 @@ const carriageReturn = 13;
 const longestPrologueLine = 64 * 1024;
 /** Blanks that may follow a boundary on its line. */
 const longestPadding = 256;
+const none = Buffer.alloc(0);
 
 /** What turns chunks into pieces. */
 export interface BodyParser {
@@ -22,7 +23,7 @@ export interface BodyParser {
   readonly pieces: Piece[];
   /** The closing boundary has been seen. */
   readonly complete: boolean;
-  feed(chunk: Buffer): Promise<void>;
+  feed(chunk: Buffer): void;
 }
 
 /**
@@ -34,7 +35,7 @@ export class OpeningParser implements BodyParser {
   readonly #dashes: Buffer;
   readonly #limits: MultipartLimits;
   #parser: BodyParser | undefined;
-  #held: Buffer = Buffer.alloc(0);
+  #held: Buffer = none;
 
   constructor(boundary: string, limits: MultipartLimits) {
     this.#boundary = boundary;
@@ -50,24 +51,32 @@ export class OpeningParser implements BodyParser {
     return this.#parser?.complete === true;
   }
 
-  async feed(chunk: Buffer): Promise<void> {
-    if (this.#parser !== undefined) return this.#parser.feed(chunk);
-    this.#held = this.#held.length === 0 ? chunk : Buffer.concat([this.#held, chunk]);
+  feed(chunk: Buffer): void {
+    const bytes = this.#parser === undefined ? this.#open(chunk) : chunk;
+    this.#parser?.feed(bytes);
+  }
+
+  /** Looks for the first boundary; gives what stands from there on. */
+  #open(chunk: Buffer): Buffer {
+    let held = this.#held.length === 0 ? chunk : Buffer.concat([this.#held, chunk]);
     for (;;) {
-      this.#parser = this.#opened();
-      if (this.#parser !== undefined) return this.#parser.feed(this.#held);
-      const end = this.#held.indexOf(lineFeed);
+      this.#parser = this.#opened(held);
+      const end = this.#parser === undefined ? held.indexOf(lineFeed) : -1;
       if (end < 0) break;
-      this.#held = this.#held.subarray(end + 1);
+      held = held.subarray(end + 1);
     }
-    if (this.#held.length > longestPrologueLine) throw invalidMultipart("it does not begin with a boundary");
+    if (this.#parser === undefined && held.length > longestPrologueLine) {
+      throw invalidMultipart("it does not begin with a boundary");
+    }
+    this.#held = this.#parser === undefined ? held : none;
+    return held;
   }
 
   /** The parser, when the line that is held is a boundary; a longer line that begins like one is none. */
-  #opened(): BodyParser | undefined {
+  #opened(held: Buffer): BodyParser | undefined {
     const { length } = this.#dashes;
-    if (this.#held.length <= length || !this.#held.subarray(0, length).equals(this.#dashes)) return undefined;
-    const rest = this.#held.toString("latin1", length, length + longestPadding);
+    if (held.length <= length || !held.subarray(0, length).equals(this.#dashes)) return undefined;
+    const rest = held.toString("latin1", length, length + longestPadding);
     if (/^(--|\r\n)/.test(rest)) return new PieceParser(this.#boundary, this.#limits);
     return /^[ \t]*\n/.test(rest) ? new LineFeedParser(this.#dashes, this.#limits) : undefined;
   }
@@ -92,7 +101,7 @@ class LineFeedParser implements BodyParser {
     this.#limits = limits;
   }
 
-  async feed(chunk: Buffer): Promise<void> {
+  feed(chunk: Buffer): void {
     this.#held = Buffer.concat([this.#held, chunk]);
     while (!this.complete && (this.#headers === undefined ? this.#content() : this.#header(this.#headers)));
   }

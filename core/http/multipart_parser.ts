@@ -10,6 +10,15 @@ export const defaultHeaderBytes = 16 * 1024;
 const shortBit = 1024;
 
 const carriageReturn = 13;
+const blankLine = "\r\n\r\n";
+
+/** A boundary and the headers behind it. */
+const head = /^(?:\r\n)?--[^\r\n]*\r\n(?:[^:\r\n]+:[^\r\n]*\r\n)*\r\n$/;
+/** A longer one is not looked at. */
+const longestHead = 4096;
+
+const { PART_DATA_START, PART_DATA } = MultipartParser.STATES;
+const contentStates: ReadonlySet<number> = new Set([PART_DATA_START, PART_DATA]);
 
 /** Lower-case names with `_` for `-`. */
 export type PartHeaders = Record<string, string | undefined>;
@@ -58,8 +67,9 @@ export class PieceParser extends MultipartParser {
   #headerBytes = 0;
   #partBytes = 0;
   #headers: PartHeaders = Object.create(null);
-  #field: Buffer[] = [];
-  #value: Buffer[] = [];
+  /** As Latin-1. */
+  #field = "";
+  #value = "";
   /** Bits of data that are not in `pieces` yet. */
   #bits: Buffer[] = [];
 
@@ -68,30 +78,37 @@ export class PieceParser extends MultipartParser {
     this.#maxParts = limits.parts ?? defaultParts;
     this.#maxHeaderBytes = limits.header_bytes ?? defaultHeaderBytes;
     this.#maxPartBytes = limits.part_bytes ?? Number.POSITIVE_INFINITY;
-    // Errors are told to the callback of each write.
-    this.on("error", () => {});
     this.initWithBoundary(boundary);
     this.#delimiter = Buffer.from(`\r\n--${boundary}`);
   }
 
   /** Parses one chunk; its pieces are in `pieces` afterwards, those before a fault included. */
-  async feed(chunk: Buffer): Promise<void> {
-    const content = this.#contentIn(chunk);
-    if (content > 0) this.#data(chunk.subarray(0, content));
+  feed(chunk: Buffer): void {
     try {
-      if (content < chunk.length) await this.#parse(chunk.subarray(content));
+      for (let rest = chunk; rest.length > 0 && this.#fault === undefined; ) {
+        const content = this.#contentIn(rest);
+        if (content > 0) this.#data(rest.subarray(0, content));
+        const end = this.#headEnd(rest, content);
+        if (content < end) this.#parse(rest.subarray(content, end));
+        rest = rest.subarray(end);
+      }
     } finally {
       this.#joinBits();
     }
     if (this.#fault !== undefined) throw this.#fault;
   }
 
+  /** Inside a part's contents, and not in the middle of what may be a boundary. */
+  get #inContent(): boolean {
+    return contentStates.has(this.state) && this.index === 0;
+  }
+
   /**
-   * Bytes at the beginning of a chunk that are contents and nothing else. formidable looks at every byte: large
-   * contents need not pass it.
+   * Bytes at the beginning of a chunk that are contents and nothing else. formidable looks at every byte: contents need
+   * not pass it.
    */
   #contentIn(chunk: Buffer): number {
-    if (this.state !== MultipartParser.STATES.PART_DATA || this.index !== 0) return 0;
+    if (!this.#inContent) return 0;
     const at = chunk.indexOf(this.#delimiter);
     if (at >= 0) return at;
     // The end may be the beginning of a boundary.
@@ -99,15 +116,26 @@ export class PieceParser extends MultipartParser {
     return begun < 0 ? chunk.length : begun;
   }
 
-  async #parse(chunk: Buffer): Promise<void> {
+  /**
+   * Where the headers end that begin at `from`; the end of the chunk where there are none, or not all of them, or where
+   * they are malformed: what that is, formidable says.
+   */
+  #headEnd(chunk: Buffer, from: number): number {
+    const isHead = this.#inContent
+      ? chunk[from + this.#delimiter.length] === carriageReturn
+      : this.state === MultipartParser.STATES.START;
+    const at = isHead ? chunk.indexOf(blankLine, from) : -1;
+    const end = at + blankLine.length;
+    return at >= 0 && end - from <= longestHead && head.test(chunk.toString("latin1", from, end)) ? end : chunk.length;
+  }
+
+  /** formidable works at once: as a stream it would take its time over each of many small pieces. */
+  #parse(chunk: Buffer): void {
     this.#chunk = chunk;
-    try {
-      await new Promise<void>((resolve, reject) => {
-        this.write(chunk, (error) => (error ? reject(invalidMultipart("a part is malformed", error)) : resolve()));
-      });
-    } finally {
-      this.#chunk = undefined;
-    }
+    this._transform(chunk, "binary", (error?: Error) => {
+      if (error) this.#fault ??= invalidMultipart("a part is malformed", error);
+    });
+    this.#chunk = undefined;
   }
 
   override push(event: ParserEvent | null): boolean {
@@ -121,10 +149,10 @@ export class PieceParser extends MultipartParser {
         this.#begin();
         return;
       case "headerField":
-        this.#field.push(this.#headerPiece(event));
+        this.#field += this.#headerPiece(event);
         return;
       case "headerValue":
-        this.#value.push(this.#headerPiece(event));
+        this.#value += this.#headerPiece(event);
         return;
       case "headerEnd":
         this.#addHeader();
@@ -149,18 +177,19 @@ export class PieceParser extends MultipartParser {
     this.#headerBytes = 0;
     this.#partBytes = 0;
     this.#headers = Object.create(null);
-    this.#field = [];
-    this.#value = [];
+    this.#field = "";
+    this.#value = "";
     if (this.#parts > this.#maxParts) this.#fault = invalidMultipart(`it has more than ${this.#maxParts} parts`);
   }
 
   #addHeader(): void {
-    const name = Buffer.concat(this.#field).toString("latin1").toLowerCase().replaceAll("-", "_");
-    const value = headerText(Buffer.concat(this.#value));
+    const name = this.#field.toLowerCase().replaceAll("-", "_");
+    const isAscii = !/[\x80-\xff]/.test(this.#value);
+    const value = isAscii ? this.#value : headerText(Buffer.from(this.#value, "latin1"));
     const before = this.#headers[name];
     this.#headers[name] = before === undefined ? value : `${before}, ${value}`;
-    this.#field = [];
-    this.#value = [];
+    this.#field = "";
+    this.#value = "";
   }
 
   #data(bytes: Buffer): void {
@@ -182,14 +211,13 @@ export class PieceParser extends MultipartParser {
     this.pieces.push({ kind: "data", bytes: bits.length === 1 ? (bits[0] as Buffer) : Buffer.concat(bits) });
   }
 
-  /** A copy, so that a header that arrives bit by bit does not hold on to whole chunks. */
-  #headerPiece(event: ParserEvent): Buffer {
-    const bytes = Buffer.from(this.#bytes(event));
+  #headerPiece(event: ParserEvent): string {
+    const bytes = this.#bytes(event);
     this.#headerBytes += bytes.length;
     if (this.#headerBytes > this.#maxHeaderBytes) {
       this.#fault = invalidMultipart(`the header of part ${this.#parts} is larger than ${this.#maxHeaderBytes} bytes`);
     }
-    return bytes;
+    return bytes.toString("latin1");
   }
 
   #bytes({ buffer, start, end }: ParserEvent): Buffer {

@@ -60,13 +60,17 @@ export function locateModule(entry: string, pluginPaths: readonly string[], dire
 }
 
 /**
- * The module at a path: a file of any name, or a folder.
+ * The module at a path: a file of any name with an ending of modules, or a folder.
  * @throws {ModhostError} MODULE_NOT_FOUND, MODULE_INVALID
  */
 export function locatePath(path: string): ModuleSource {
   const full = resolve(path);
   const name = moduleName(full);
-  if (isFile(full)) return sourceOf(name, full);
+  if (isFile(full)) {
+    if (!extensions.includes(extname(full)))
+      throw invalid(full, `a module is a folder or ends in ${extensions.join(", ")}`);
+    return sourceOf(name, full);
+  }
   const found = isFolder(full) ? ofFolder(name, full) : undefined;
   if (found !== undefined) return found;
   throw new ModhostError("MODULE_NOT_FOUND", { name, searched: full, meant: "" });

@@ -40,7 +40,11 @@ function read(type: Scalar, text: string): boolean | number | string | undefined
   }
 }
 
+/** What is within the range of each type, and needs no second look. */
+const short = /^(?:0|[1-9][0-9]{0,8})$/;
+
 function readInteger(type: keyof typeof ranges, text: string): number | undefined {
+  if (short.test(text)) return Number(text);
   const match = integer.exec(text);
   if (match === null || (type.startsWith("u") && match[1] !== "")) return undefined;
   const [, sign, hex, binary, octal, plain] = match;

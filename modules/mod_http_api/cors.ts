@@ -13,36 +13,58 @@ export interface CorsPlace {
   readonly methods: readonly string[];
 }
 
+interface Rules {
+  readonly origins: readonly string[];
+  readonly methods: readonly string[];
+  readonly credentials: boolean;
+  /** Lower case. */
+  readonly headers: ReadonlySet<string>;
+}
+
 /** The rules of one request, as the configuration stands at the moment. */
 export class Cors {
   readonly #request: HttpRequest;
-  readonly #origins: readonly string[];
-  readonly #methods: readonly string[];
-  readonly #credentials: boolean;
-  readonly #headers: ReadonlySet<string>;
+  readonly #configured: ConfiguredHeaders;
+  readonly #place: CorsPlace;
+  #made: Rules | undefined;
 
-  constructor(request: HttpRequest, configured: ConfiguredHeaders, { authorized, methods: own }: CorsPlace) {
-    const port = String(request.conn.serverport());
+  constructor(request: HttpRequest, configured: ConfiguredHeaders, place: CorsPlace) {
+    this.#request = request;
+    this.#configured = configured;
+    this.#place = place;
+  }
+
+  /** Made when they are asked for: of programs that are no browsers they never are. */
+  get #rules(): Rules {
+    this.#made ??= this.#make();
+    return this.#made;
+  }
+
+  #make(): Rules {
+    const port = String(this.#request.conn.serverport());
+    const { authorized, methods: own } = this.#place;
     const listed = (name: string) => {
-      const found = Object.entries(configured).find(([key]) => key.toLowerCase() === name);
+      const found = Object.entries(this.#configured).find(([key]) => key.toLowerCase() === name);
       return found?.[1] ?? [];
     };
     const { API_ORIGIN: fromEnvironment } = process.env;
     const origins = [...listed("access-control-allow-origin"), ...(fromEnvironment ? [fromEnvironment] : [])];
-    this.#request = request;
-    this.#origins = (origins.length > 0 ? origins : defaultOrigins).map((origin) => origin.replaceAll("<port>", port));
     const methods = listed("access-control-allow-methods");
     // Pages send no HEAD in the reference.
     const allowed = methods.length > 0 ? methods : own.filter((method) => method !== "HEAD");
-    this.#methods = allowed.map((method) => method.toUpperCase());
-    this.#credentials = listed("access-control-allow-credentials").some((word) => word.toLowerCase() === "true");
     const names = authorized ? [...requestHeaders, "Authorization"] : requestHeaders;
-    this.#headers = new Set(names.map((name) => name.toLowerCase()));
+    return {
+      origins: (origins.length > 0 ? origins : defaultOrigins).map((origin) => origin.replaceAll("<port>", port)),
+      methods: allowed.map((method) => method.toUpperCase()),
+      credentials: listed("access-control-allow-credentials").some((word) => word.toLowerCase() === "true"),
+      headers: new Set(names.map((name) => name.toLowerCase())),
+    };
   }
 
   /** Exactly listed, or everything is. */
   lists(origin: string): boolean {
-    return this.#origins.includes("*") || this.#origins.includes(origin);
+    const { origins } = this.#rules;
+    return origins.includes("*") || origins.includes(origin);
   }
 
   /** On every answer: who may read it. */
@@ -56,7 +78,7 @@ export class Cors {
       this.#request.headers;
     const vary = ["Origin", "Access-Control-Request-Method", "Access-Control-Request-Headers"];
     const names = wanted.split(/[\s,]+/).filter((name) => name !== "");
-    const grant = names.every((name) => this.#headers.has(name.toLowerCase())) ? this.#grant(method) : {};
+    const grant = names.every((name) => this.#rules.headers.has(name.toLowerCase())) ? this.#grant(method) : {};
     if (grant.access_control_allow_origin === undefined) return { vary };
     const allowed = names.length === 0 ? undefined : names.map(canonical).join(", ");
     return {
@@ -70,17 +92,19 @@ export class Cors {
   #grant(method: string): ResponseHeaders {
     const { origin = "" } = this.#request.headers;
     const named = method.toUpperCase();
-    if (origin === "" || !(named === "OPTIONS" || this.#methods.includes(named)) || !this.#matches(origin)) return {};
+    if (origin === "") return {};
+    const { methods, origins, credentials } = this.#rules;
+    if (!(named === "OPTIONS" || methods.includes(named)) || !this.#matches(origin)) return {};
     return {
-      access_control_allow_origin: this.#origins.includes("*") ? "*" : origin,
-      access_control_allow_credentials: this.#credentials ? "true" : undefined,
+      access_control_allow_origin: origins.includes("*") ? "*" : origin,
+      access_control_allow_credentials: credentials ? "true" : undefined,
     };
   }
 
   /** Without case, and with one `*` in a listed origin standing for anything. */
   #matches(origin: string): boolean {
     const lower = origin.toLowerCase();
-    return this.#origins.some((listed) => {
+    return this.#rules.origins.some((listed) => {
       const [before = "", after] = listed.toLowerCase().split("*", 2);
       if (after === undefined) return before === lower;
       return lower.length >= before.length + after.length && lower.startsWith(before) && lower.endsWith(after);

@@ -131,7 +131,8 @@ loopback.addAddress("::1", "ipv6");
 
 function isLoopback(address: string): boolean {
   const family = isIP(address);
-  return family !== 0 && loopback.check(address, family === 6 ? "ipv6" : "ipv4");
+  // The list reads every address anew: version 4 has one spelling.
+  return family === 4 ? address.startsWith("127.") : family === 6 && loopback.check(address, "ipv6");
 }
 
 function isForwarded({ headers }: HttpRequest): boolean {

@@ -3,7 +3,7 @@
  * command line parses through the same doors.
  */
 import type { MultipartPart } from "../../core/types.ts";
-import { type Argument, type Command, type Group, isCommand } from "./command.ts";
+import { type Argument, type Command, type Group, isCommand, type Options } from "./command.ts";
 import { convert } from "./convert.ts";
 import { type FileTree, noFiles, treeOf } from "./files.ts";
 import { parseMediaType } from "./media_type.ts";
@@ -205,17 +205,35 @@ function assign(declared: readonly Argument[], values: readonly Value[]): Record
 }
 
 /** What is kept of a call in `diag/cmds`: no secrets. */
-export function loggable({ entry, options, given }: Parsed): { args: string[]; options: Record<string, unknown> } {
+export function loggable({ entry, options, given }: Parsed): {
+  readonly args: readonly string[];
+  readonly options: Readonly<Record<string, unknown>>;
+} {
   const hide = "***";
   const declared = isCommand(entry) ? entry.arguments : [];
-  const ownOptions = { ...globalOptions, ...(isCommand(entry) ? { ...entry.group?.options, ...entry.options } : {}) };
+  const secrets = secretOptions(entry);
+  const hidden = Object.keys(options).filter((name) => secrets.has(name));
   return {
-    args: given.map((value, at) => ((declared[at] ?? declared.at(-1))?.secret === true ? hide : value)),
-    options: Object.fromEntries(
-      Object.entries(options).map(([name, value]) => {
-        const { secret } = (ownOptions as Record<string, { secret?: boolean }>)[name] ?? {};
-        return [name, secret === true ? hide : value];
-      }),
-    ),
+    args: declared.some(({ secret }) => secret === true)
+      ? given.map((value, at) => ((declared[at] ?? declared.at(-1))?.secret === true ? hide : value))
+      : given,
+    options:
+      hidden.length === 0
+        ? options
+        : { ...options, ...Object.fromEntries(hidden.map((name) => [name, hide] as const)) },
   };
+}
+
+const secretsOf = new WeakMap<Command | Group, ReadonlySet<string>>();
+
+/** Names of the options whose values are nobody's business. */
+function secretOptions(entry: Command | Group): ReadonlySet<string> {
+  let names = secretsOf.get(entry);
+  if (names === undefined) {
+    const own: Options = isCommand(entry) ? { ...entry.group?.options, ...entry.options } : {};
+    const all: Options = { ...globalOptions, ...own };
+    names = new Set(Object.keys(all).filter((name) => all[name]?.secret === true));
+    secretsOf.set(entry, names);
+  }
+  return names;
 }

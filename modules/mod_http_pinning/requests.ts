@@ -13,7 +13,7 @@ export interface PinRequest {
   readonly id: string;
   readonly wish: Wish;
   readonly status: Status;
-  /** Milliseconds since 1970; no two are of the same. */
+  /** Milliseconds since 1970; no two of a user are of the same. */
   readonly created: number;
   /** Why it has failed. */
   readonly details?: string;
@@ -56,7 +56,6 @@ export const isOpen = ({ status, leaving }: PinRequest): boolean =>
 
 export class Requests {
   readonly #store: MetadataStore;
-  #last = 0;
 
   constructor(store: MetadataStore) {
     this.#store = store;
@@ -67,12 +66,11 @@ export class Requests {
    * that leaves; none at all when there is none to replace
    */
   async add(user: string, wish: Wish, replaced?: string): Promise<readonly PinRequest[]> {
-    this.#last = Math.max(Date.now(), this.#last + 1);
-    const created = this.#last;
-    const id = inverted(created) + randomBytes(8).toString("hex");
-    const key = ofUser(user) + id;
-    const kept: Kept = { wish, status: "queued", created };
     return this.#store.transaction((writer) => {
+      const created = Math.max(Date.now(), newestOf(writer, user) + 1);
+      const id = inverted(created) + randomBytes(8).toString("hex");
+      const key = ofUser(user) + id;
+      const kept: Kept = { wish, status: "queued", created };
       let former: PinRequest | undefined;
       if (replaced !== undefined) {
         former = leave(writer, user, replaced, { after: key });
@@ -146,6 +144,14 @@ export class Requests {
       writer.delete(`cids/${cid}/${key}`);
     });
   }
+}
+
+/** When the newest request of a user was created, also by a clock that has been set back since; 0 without any. */
+function newestOf(writer: MetadataWriter, user: string): number {
+  for (const [key, bytes] of writer.range({ prefix: folder + ofUser(user), limit: 1 })) {
+    return decode(key.slice(folder.length), bytes).created;
+  }
+  return 0;
 }
 
 function read(writer: MetadataWriter, key: string): PinRequest | undefined {

@@ -68,6 +68,17 @@ describe("the ports of a service", () => {
     });
   });
 
+  test("that are named twice are opened once", async (t) => {
+    const port = await blocked(t);
+    const ports = portsOf(t, { echo_ports: [port, port], echo_interfaces: "127.0.0.2" });
+    ports.add(provider({ name: "echo" }));
+    await ports.open();
+    assert.deepEqual(
+      ports.listening().map(({ address }) => address),
+      ["127.0.0.2"],
+    );
+  });
+
   test("are the same on every address when the system chooses", async (t) => {
     const ports = portsOf(t);
     ports.add(provider({ name: "echo", default_interfaces: ["127.0.0.1", "127.0.0.2"] }));

@@ -9,7 +9,7 @@ import type { Presenter } from "./outcome.ts";
 import { checkEnd } from "./session.ts";
 import type { RpcCommand } from "./surface.ts";
 
-/** Takes the config to the editor and what comes of it back to the server, which checks it. */
+/** Takes the config to the editor and what comes of it back to the server, which checks it; a failure loses nothing. */
 export function editConfig(commands: ReadonlyMap<string, RpcCommand>): Presenter {
   const named = (path: string) => {
     const command = commands.get(path);
@@ -23,18 +23,24 @@ export function editConfig(commands: ReadonlyMap<string, RpcCommand>): Presenter
     const shown = await session.send(named("config/show"));
     const before = `${JSON.stringify(JSON.parse(await text(shown.body)), null, 2)}\n`;
     const folder = await mkdtemp(join(tmpdir(), "modhost-config-"));
+    const file = join(folder, "config.json");
+    const isChanged = async () => (await readFile(file, "utf8")) !== before;
+    let isKept = false;
     try {
-      const file = join(folder, "config.json");
       await writeFile(file, before, { mode: 0o600 });
       const child = spawn("/bin/sh", ["-c", `${editor} "$1"`, "sh", file], { stdio: "inherit", cwd, env });
-      const [code] = await once(child, "exit");
-      if (code !== 0) throw new Error(`The editor ended with ${code}; nothing is changed`);
-      if ((await readFile(file, "utf8")) === before) return;
+      const [code, signal] = await once(child, "exit");
+      if (code !== 0) throw new Error(`The editor ended with ${code ?? signal}; nothing is changed`);
+      if (!(await isChanged())) return;
       const answer = await session.send({ ...named("config/replace"), files: [file] });
       for await (const _ of answer.body);
       checkEnd(answer);
+    } catch (error) {
+      isKept = await isChanged().catch(() => false);
+      if (!isKept) throw error;
+      throw new Error(`${(error as Error).message}\nWhat you wrote is in ${file}`, { cause: error });
     } finally {
-      await rm(folder, { recursive: true });
+      if (!isKept) await rm(folder, { recursive: true });
     }
   };
 }

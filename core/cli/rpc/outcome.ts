@@ -2,7 +2,7 @@
 
 import { printable } from "../../net/text.ts";
 import type { Answered } from "./exchange.ts";
-import type { Call } from "./parse.ts";
+import { type Call, isOn } from "./parse.ts";
 import { checkEnd, type Session, withOptions } from "./session.ts";
 import type { RpcCommand } from "./surface.ts";
 
@@ -39,9 +39,9 @@ interface Added {
 
 /** The reference leaves these lines, and progress, to the client. */
 export const add: Presenter = async (session, call) => {
-  const isOn = (name: string) => call.options.get(name)?.[0]?.toLowerCase() === "true";
   if (call.options.has("encoding")) return print(session, call);
-  const isWatched = session.context.stderr.isTTY === true && !isOn("silent") && !isOn("quiet") && !isOn("quieter");
+  const [silent, quiet, quieter] = ["silent", "quiet", "quieter"].map((name) => isOn(call, name));
+  const isWatched = session.context.stderr.isTTY === true && !silent && !quiet && !quieter;
   const answer = await session.send(withOptions(call, { progress: String(isWatched) }));
   const progress = isWatched ? session.progress(answer.size) : undefined;
   let last = "";
@@ -58,13 +58,13 @@ export const add: Presenter = async (session, call) => {
       continue;
     }
     last = Hash;
-    if (isOn("quieter") || isOn("silent")) continue;
+    if (quieter || silent) continue;
     progress?.clear();
-    await session.write(isOn("quiet") ? `${Hash}\n` : `added ${Hash} ${printable(Name)}\n`);
+    await session.write(quiet ? `${Hash}\n` : `added ${Hash} ${printable(Name)}\n`);
     progress?.show(done);
   }
   progress?.clear();
-  if (isOn("quieter") && !isOn("silent") && last !== "") await session.write(`${last}\n`);
+  if (quieter && !silent && last !== "") await session.write(`${last}\n`);
   checkEnd(answer);
 };
 

@@ -77,9 +77,20 @@ export function findCommand(
 export interface Call {
   readonly command: RpcCommand;
   readonly arguments: readonly string[];
-  /** By long name; a list has all its values. */
+  /** By long name; a list has all its values, and flags are `true`, `false`, or what the server will refuse. */
   readonly options: ReadonlyMap<string, readonly string[]>;
   readonly files: readonly string[];
+}
+
+/** Words of flags as the server takes them, in any letter case. */
+const flags = new Map([
+  ...["", "1", "t", "true"].map((word) => [word, "true"] as const),
+  ...["0", "f", "false"].map((word) => [word, "false"] as const),
+]);
+
+/** Whether a flag is given, and on. */
+export function isOn({ options }: Call, name: string): boolean {
+  return options.get(name)?.[0] === "true";
 }
 
 /** @throws UsageError */
@@ -93,8 +104,9 @@ export function parseCall(command: RpcCommand, words: readonly string[]): Call {
 
   const give = ({ name, kind }: RpcOption, value: string) => {
     const given = options.get(name);
-    if (given === undefined) options.set(name, [value]);
-    else if (kind === "list") given.push(value);
+    const meant = (kind === "flag" && flags.get(value.toLowerCase())) || value;
+    if (given === undefined) options.set(name, [meant]);
+    else if (kind === "list") given.push(meant);
     else throw new UsageError(`${title} takes --${name} once`);
   };
   const find = (name: string): RpcOption => {

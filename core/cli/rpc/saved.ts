@@ -6,9 +6,8 @@ import { Transform } from "node:stream";
 import { pipeline } from "node:stream/promises";
 import { extract } from "tar-stream";
 import { lengthOf, type Presenter, print } from "./outcome.ts";
+import { isOn } from "./parse.ts";
 import { checkEnd } from "./session.ts";
-
-const isOn = (values: readonly string[] | undefined) => values?.[0]?.toLowerCase() === "true";
 
 /** `get`: files and folders, or with `archive` or `compress` one file. */
 export const get: Presenter = async (session, call) => {
@@ -16,7 +15,7 @@ export const get: Presenter = async (session, call) => {
   const source = call.arguments[0]?.replace(/\/+$/, "").split("/").at(-1) ?? "download";
   const named = call.options.get("output")?.[0];
   const wanted = resolve(cwd, named ?? source);
-  const [archive, compress] = [isOn(call.options.get("archive")), isOn(call.options.get("compress"))];
+  const [archive, compress] = [isOn(call, "archive"), isOn(call, "compress")];
   const answer = await session.send(call);
   const progress = session.progress(lengthOf(answer));
   let done = 0;
@@ -34,10 +33,12 @@ export const get: Presenter = async (session, call) => {
     const path = inside ? join(wanted, source) : wanted;
     const file = path.endsWith(ending) ? path : `${path}${ending}`;
     await session.write(`Saving archive to ${shown(file)}\n`);
+    await removeLink(file);
     await pipeline(answer.body, counted, createWriteStream(file));
   } else {
     const target = inside ? join(wanted, source) : wanted;
     await session.write(`Saving file(s) to ${shown(target)}\n`);
+    await mkdir(dirname(target), { recursive: true });
     const tar = extract();
     await Promise.all([pipeline(answer.body, counted, tar), unpack(tar, target)]);
   }
@@ -47,42 +48,46 @@ export const get: Presenter = async (session, call) => {
 
 /**
  * Writes the entries of an archive, of which the first is `target` itself. Nothing is written outside of it: not
- * through names with `..`, and not through links of the archive.
+ * through names with `..`, and not through links, whether of the archive or found on the disk.
  */
 async function unpack(tar: ReturnType<typeof extract>, target: string): Promise<void> {
-  const links = new Set<string>();
+  /** Made or found, and no links. */
+  const folders = new Set<string>();
   for await (const entry of tar) {
     const { name, type, linkname, mode } = entry.header;
     const below = name.replace(/\/$/, "").split("/").slice(1);
     const path = join(target, ...below);
-    if (below.some((part) => part === "" || part === "." || part === "..") || passesLink(path)) {
+    if (below.some((part) => part === "" || part === "." || part === "..")) {
       throw new Error(`The archive has an entry outside of what was asked for: ${name}`);
     }
-    if (type === "directory") {
-      if (!(await isFolder(path))) await mkdir(path, { recursive: true });
-    } else {
-      await mkdir(dirname(path), { recursive: true });
-      await removeLink(path);
-      if (type === "symlink") {
-        links.add(path);
-        await symlink(linkname ?? "", path);
-      } else await pipeline(entry, createWriteStream(path, { mode: mode ?? 0o644 }));
-    }
+    if (path !== target) await makeFolder(dirname(path));
+    // A folder that the caller named by a link of their own is not made at another place.
+    if (path !== target || type !== "directory") await removeLink(path);
+    if (type === "directory") await makeFolder(path);
+    else if (type === "symlink") await symlink(linkname ?? "", path);
+    else await pipeline(entry, createWriteStream(path, { mode: mode ?? 0o644 }));
     entry.resume();
   }
 
-  function passesLink(path: string): boolean {
-    for (let above = dirname(path); above.length >= target.length; above = dirname(above)) {
-      if (links.has(above)) return true;
+  /** With those above it, up to `target`. @throws Error where one of them is a link */
+  async function makeFolder(path: string): Promise<void> {
+    if (folders.has(path)) return;
+    if (path !== target) await makeFolder(dirname(path));
+    if (await isLink(path)) {
+      throw new Error(`Nothing is written through a link, as it may lead outside of what was asked for: ${path}`);
     }
-    return false;
+    await mkdir(path, { recursive: true });
+    folders.add(path);
   }
 }
 
 /** A link in the way is replaced, not written through. */
 async function removeLink(path: string): Promise<void> {
-  const found = await lstat(path).catch(() => undefined);
-  if (found?.isSymbolicLink() === true) await rm(path);
+  if (await isLink(path)) await rm(path);
+}
+
+async function isLink(path: string): Promise<boolean> {
+  return (await lstat(path).catch(() => undefined))?.isSymbolicLink() === true;
 }
 
 async function isFolder(path: string): Promise<boolean> {

@@ -4,7 +4,7 @@ import { resolve } from "node:path";
 import type { Readable } from "node:stream";
 import { type CommandContext, UsageError } from "../command.ts";
 import { type Answered, exchange, failureText } from "./exchange.ts";
-import { type Call, targetOf } from "./parse.ts";
+import { type Call, isOn, targetOf } from "./parse.ts";
 import { Progress } from "./progress.ts";
 import type { Server } from "./server.ts";
 import { planUpload, type UploadOptions } from "./upload.ts";
@@ -56,16 +56,16 @@ export class Session {
   }
 
   /** The options that only the sender can follow. */
-  async #uploadOptions({ command, options }: Call): Promise<UploadOptions> {
-    const isOn = (name: string) => ["true", "1", "t"].includes(options.get(name)?.[0]?.toLowerCase() ?? "");
+  async #uploadOptions(call: Call): Promise<UploadOptions> {
+    const { command, options } = call;
     const rules = options.get("ignore-rules-path")?.[0];
     const ruled = rules === undefined ? "" : await readFile(resolve(this.context.cwd, rules), "utf8");
     const lines = ruled.split(/\r?\n/).filter((line) => line.trim() !== "" && !line.startsWith("#"));
     return {
       title: command.path.replaceAll("/", " "),
-      recursive: isOn("recursive"),
-      hidden: isOn("hidden"),
-      follow: isOn("dereference-args"),
+      recursive: isOn(call, "recursive"),
+      hidden: isOn(call, "hidden"),
+      follow: isOn(call, "dereference-args"),
       ignore: [...(options.get("ignore") ?? []), ...lines],
       stdinName: options.get("stdin-name")?.[0] ?? "",
     };

@@ -114,8 +114,8 @@ export interface Node extends AsyncDisposable {
   /** Whether the stores take more of `Datastore.StorageMax` than `Datastore.StorageGCWatermark` percent. */
   isNearlyFull(): Promise<boolean>;
   /**
-   * Takes away all that nothing keeps: what was removed, and what went wrong. It waits for those who add and pin, and
-   * they wait for it.
+   * Takes away all that nothing keeps: what was removed, and what went wrong. Whoever adds gives way to it, however slow
+   * the source, and goes on behind it; only an import of archives (`dag/import`) is waited for to its end.
    */
   collect(signal?: AbortSignal): AsyncGenerator<Removed | NotRemoved, void, undefined>;
   /** Resolves when nothing is open any more and the repo is unlocked. May be called again. */

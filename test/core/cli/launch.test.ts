@@ -135,4 +135,16 @@ describe("the launcher", () => {
       assert.equal((await ended(killed)).signal, "SIGINT");
     });
   }
+
+  test("the program in a child does not outlive a launcher that was killed, and says nothing of its channel", async () => {
+    const main = `console.log(JSON.stringify(Object.keys(process.env).filter((name) => name.startsWith("MODHOST_"))));
+      setInterval(() => {}, 1000);`;
+    const folder = await tree({ "core/cli/main.ts": main, ...nodePackage("24.9.0") });
+    const child = launch(folder, ["--import", oldNode]);
+    const [said] = await once(child.stdout, "data");
+    assert.deepEqual(JSON.parse(String(said)), []);
+    child.kill("SIGKILL");
+    // Both write there: it ends with the last of them.
+    await once(child.stdout, "close");
+  });
 });

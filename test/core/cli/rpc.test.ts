@@ -1,16 +1,12 @@
 import assert from "node:assert/strict";
 import { existsSync } from "node:fs";
 import { mkdir, mkdtemp, readdir, readFile, readlink, rm, symlink, writeFile } from "node:fs/promises";
-import { createServer } from "node:http";
-import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
-import { PassThrough, Readable } from "node:stream";
+import { dirname, join } from "node:path";
 import { after, before, describe, test } from "node:test";
-import { pack } from "tar-stream";
-import { program } from "../../../core/cli/program.ts";
 import { createTestHost, type TestHost } from "../../../core/testing/index.ts";
 import type { HttpApi } from "../../../modules/mod_http_api/index.ts";
+import { called, type Given } from "./called.ts";
 
 const emptyDirectory = "QmUNLLsPACCz1vLxQVkXqqLX5R1X345qqfHbsf67hvA3Nn";
 const hello = "QmZULkCELmmk5XNfCgTnCyFgAVxBRBXyDHGGMVoLFLiXEN";
@@ -29,44 +25,8 @@ after(async () => {
   await rm(folder, { recursive: true });
 });
 
-interface Ran {
-  readonly code: number;
-  readonly stdout: string;
-  readonly stderr: string;
-}
-
-interface Given {
-  readonly stdin?: string;
-  readonly terminal?: boolean;
-  readonly env?: NodeJS.ProcessEnv;
-  readonly address?: string | undefined;
-  /** Below the folder of the tests. */
-  readonly cwd?: string;
-}
-
-/** The program in this process; `terminal`: the standard error is one. */
-async function rpc(
-  words: readonly string[],
-  { stdin, terminal = false, env = {}, ...given }: Given = {},
-): Promise<Ran> {
-  const [stdout, stderr] = [new PassThrough(), new PassThrough()];
-  const texts = [stdout, stderr].map((stream) => {
-    const pieces: Buffer[] = [];
-    stream.on("data", (piece: Buffer) => pieces.push(piece));
-    return () => Buffer.concat(pieces).toString("utf8");
-  });
-  const address = "address" in given ? given.address : api;
-  const code = await program(["rpc", ...(address === undefined ? [] : [`--api=${address}`]), ...words], {
-    stdin: Object.assign(Readable.from(stdin === undefined ? [] : [Buffer.from(stdin)]), {
-      isTTY: stdin === undefined,
-    }),
-    stdout: stdout as unknown as NodeJS.WriteStream,
-    stderr: Object.assign(stderr, { isTTY: terminal, columns: 80 }) as unknown as NodeJS.WriteStream,
-    cwd: join(folder, given.cwd ?? "."),
-    env,
-  });
-  return { code, stdout: texts[0]!(), stderr: texts[1]!() };
-}
+/** At the host of these tests, unless another address is given, or none: undefined. */
+const rpc = (words: readonly string[], given: Given = {}) => called(folder, words, { address: api, ...given });
 
 async function tree(name: string): Promise<void> {
   await mkdir(join(folder, name, "sub"), { recursive: true });
@@ -250,6 +210,8 @@ describe("rpc: add, cat and get", () => {
       `added ${hello} greeting\n`,
     );
     assert.equal((await rpc(["cat", hello])).stdout, "hello\n");
+    assert.equal((await rpc(["get", hello, "-o=not/yet/there"])).code, 0);
+    assert.equal(await readFile(join(folder, "not/yet/there"), "utf8"), "hello\n");
     assert.equal((await rpc(["cat", "--offset=1", "--length=3", hello])).stdout, "ell");
   });
 
@@ -275,6 +237,30 @@ describe("rpc: add, cat and get", () => {
     assert.ok((await readFile(join(folder, "packed.tar"))).includes("b b"));
     const all = await rpc(["add", "-rH", "--ignore=sub", "there"]);
     assert.deepEqual(all.stdout.match(/there\S*/g), ["there/.hidden", "there/a", "there/link", "there"]);
+  });
+
+  test("a flag is on and off in all words of the server, for what is done here, too", async () => {
+    await tree("flags");
+    for (const word of ["", "1", "t", "T", "true", "True"]) {
+      const { stdout } = await rpc(["add", `-r=${word}`, `--quieter=${word}`, "flags"]);
+      assert.match(stdout, /^Qm\w{44}\n$/, word);
+      const file = `flag-${word}`;
+      const { code } = await rpc(["get", hello, `--archive=${word}`, `--compress=${word}`, "-o", file]);
+      assert.equal(code, 0);
+      assert.deepEqual([...(await readFile(join(folder, `${file}.tar.gz`))).subarray(0, 2)], [0x1f, 0x8b], word);
+    }
+    for (const word of ["0", "f", "F", "false", "False"]) {
+      const { stdout } = await rpc(["add", "-r", `-Q=${word}`, "flags/sub"]);
+      assert.match(stdout, /^added Qm.*\nadded Qm/, word);
+    }
+    assert.match((await rpc(["add", "-Q=yes", "flags/a"])).stderr, /could not convert value "yes" to type "bool"/);
+  });
+
+  test("an archive replaces a link at its place", async () => {
+    await writeFile(join(folder, "linked"), "mine");
+    await symlink("linked", join(folder, "p.tar"));
+    assert.equal((await rpc(["get", hello, "-a", "-o", "p.tar"])).code, 0);
+    assert.equal(await readFile(join(folder, "linked"), "utf8"), "mine");
   });
 
   test("a folder needs --recursive, and a file that is not there is named", async () => {
@@ -317,63 +303,27 @@ describe("rpc: config edit", () => {
   });
 
   test("changes nothing when the editor fails or there is none", async () => {
-    assert.match((await rpc(["config", "edit"], editor("false #"))).stderr, /editor ended with 1; nothing is changed/);
+    assert.match(
+      (await rpc(["config", "edit"], editor("false #"))).stderr,
+      /editor ended with 1; nothing is changed\n/,
+    );
+    assert.match((await rpc(["config", "edit"], editor("kill $$ #"))).stderr, /editor ended with SIGTERM; nothing/);
     assert.match((await rpc(["config", "edit"])).stderr, /set EDITOR/);
   });
-});
 
-describe("rpc: a server of another kind", () => {
-  /** A server with one command `get`, which gives an archive. */
-  async function serving(entries: readonly { name: string; linkname?: string }[], late?: string) {
-    const operation = {
-      summary: "Gets.",
-      parameters: [],
-      "x-command": { arguments: [{ name: "path", required: true, help: "" }], returns: "bytes" },
-    };
-    const server = createServer((request, response) => {
-      if (request.url === "/api/openapi.json") {
-        response.end(JSON.stringify({ paths: { "/api/v0/get": { post: operation } }, components: { parameters: {} } }));
-        return;
-      }
-      response.writeHead(200, { Trailer: "X-Stream-Error" });
-      const archive = pack();
-      for (const { name, linkname } of entries) {
-        if (linkname !== undefined) archive.entry({ name, type: "symlink", linkname });
-        else if (name.endsWith("/")) archive.entry({ name, type: "directory" });
-        else archive.entry({ name }, "content");
-      }
-      archive.finalize();
-      archive.on("data", (piece) => response.write(piece));
-      archive.on("end", () => {
-        if (late !== undefined) response.addTrailers({ "X-Stream-Error": late });
-        response.end();
-      });
-    });
-    await new Promise<void>((done) => server.listen(0, "127.0.0.1", done));
-    const address = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
-    return { address, [Symbol.asyncDispose]: () => new Promise<void>((done) => void server.close(() => done())) };
-  }
-
-  for (const [title, entries] of [
-    ["through its name", [{ name: "x/" }, { name: "x/../../escaped" }]],
-    ["through a link", [{ name: "x/" }, { name: "x/out", linkname: ".." }, { name: "x/out/escaped" }]],
-    ["through the root", [{ name: "x", linkname: ".." }, { name: "x/escaped" }]],
+  for (const [title, written, reason] of [
+    ["the server refuses it", "printf '{ slip' >", /^modhost: failed to decode file as config/],
+    ["the editor fails behind it", 'sh -c \'printf "{ slip" > "$1"; exit 3\' sh', /^modhost: The editor ended with 3/],
   ] as const) {
-    test(`writes nothing outside ${title}`, async () => {
-      await using server = await serving(entries);
-      const { code, stderr } = await rpc(["get", "x", "--"], { address: server.address });
+    test(`keeps what was written where ${title}, and names the file`, async () => {
+      const { code, stderr } = await rpc(["config", "edit"], editor(written));
       assert.equal(code, 1);
-      assert.match(stderr, /outside of what was asked for/);
-      assert.ok(!(await readdir(folder)).includes("escaped"));
-      await rm(join(folder, "x"), { recursive: true });
+      assert.match(stderr, reason);
+      const file = /What you wrote is in (.*)\n$/.exec(stderr)?.[1] ?? "";
+      assert.equal(await readFile(file, "utf8"), "{ slip");
+      await rm(dirname(file), { recursive: true });
     });
   }
-
-  test("a failure after the first bytes is told, with exit code 1", async () => {
-    await using server = await serving([{ name: "y" }], "merkledag: not found");
-    const { code, stderr } = await rpc(["get", "y"], { address: server.address });
-    assert.deepEqual([code, stderr], [1, "modhost: merkledag: not found\n"]);
-  });
 });
 
 describe("rpc: messages of a server that has topics in multibase", () => {

@@ -144,7 +144,7 @@ describe("unknown names", () => {
     assert.deepEqual(made.unknownNames(), [
       { path: "http_prots", nearest: "http_ports" },
       { path: "zebra", nearest: undefined },
-      { path: "MODHOST_LOG_LEVLE", nearest: "log_level" },
+      { path: "MODHOST_LOG_LEVLE", nearest: "MODHOST_LOG_LEVEL" },
       { path: "hosts.a.nmae", nearest: "name" },
     ]);
   });

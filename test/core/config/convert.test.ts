@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { homedir } from "node:os";
 import { join } from "node:path";
 import { describe, test } from "node:test";
 import { convert } from "../../../core/config/index.ts";
@@ -28,6 +29,8 @@ const accepted: [OptionType, unknown, unknown, Partial<OptionDeclaration>?][] = 
   ["period", "1.5 h", 5400],
   ["path", "certs/a.pem", join(folder, "certs/a.pem")],
   ["path", "/var/lib/x", "/var/lib/x"],
+  ["path", "~/x", join(homedir(), "x")],
+  ["path", "~x/~", join(folder, "~x/~")],
   ["enum", "b", "b", { values: ["a", "b"] }],
   ["strings", "one", ["one"]],
   ["strings", ["one", "two"], ["one", "two"]],

@@ -115,6 +115,24 @@ describe("multipart bodies", () => {
     }
   });
 
+  test("a blank line ends the headers and nothing else, wherever a chunk ends", async () => {
+    const contents = [
+      "\r\n\r\n",
+      `\r\n--${boundary}\rX\r\n\r\n`,
+      `a: b\r\n\r\n\r\n--${boundary.slice(0, -1)}\r\n\r\n\r`,
+      "",
+      `${"y".repeat(5000)}\r\n\r`,
+    ];
+    const bytes = encode(contents.map((body, at) => field(`f${at}`, body)));
+    for (const size of [1, 2, 3, 7, 50, 999, bytes.length]) {
+      const read = await readAll(bytes, contentType, () => size);
+      assert.deepEqual(
+        read.map(({ body }) => body.toString()),
+        contents,
+      );
+    }
+  });
+
   test("ignores what stands before the first and behind the last boundary", async () => {
     const bytes = encode([field("a")], { prologue: "This is a multipart message.\r\n", epilogue: "--nothing\r\nmore" });
     assert.equal((await readAll(bytes)).length, 1);

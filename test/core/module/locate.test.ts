@@ -104,6 +104,11 @@ describe("a module is refused", () => {
     await assert.rejects(found(t, files, "picture"), { message: /check the spelling, or add/ });
   });
 
+  test("when the file at a path cannot be one", async (t) => {
+    const file = join(await folderOf(t, { "README.md": "" }), "README.md");
+    assert.throws(() => locatePath(file), /README\.md.*a module is a folder or ends in \.ts, \.js, \.mjs, \.cjs/);
+  });
+
   test("when an npm package is no module of this host", async (t) => {
     const base = "node_modules/modhost-mod-x";
     const package_ = (modhost: unknown) => ({

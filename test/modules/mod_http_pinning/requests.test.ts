@@ -19,6 +19,28 @@ test("requests of one millisecond have times of their own, and come the newest f
   );
 });
 
+test("also where the clock was set back before a restart; no page misses one", async (t) => {
+  const { metadata } = memoryStores();
+  t.mock.timers.enable({ apis: ["Date"], now: 2_000_000_000_000 });
+  await new Requests(metadata).add("anna", { cid, name: "0" });
+  t.mock.timers.setTime(1_000_000_000_000);
+  await new Requests(metadata).add("anna", { cid, name: "1" });
+  const requests = new Requests(metadata);
+  const [newest] = await requests.add("anna", { cid, name: "2" });
+  assert.equal(newest?.created, 2_000_000_000_002);
+  const [other] = await requests.add("ben", { cid });
+  assert.equal(other?.created, 1_000_000_000_000, "a user has nothing to do with the requests of others");
+  const names: unknown[] = [];
+  for (let before = ""; ; ) {
+    const { results } = await requests.list("anna", readFilter(`status=queued&limit=1${before}`));
+    const [found] = results;
+    if (found === undefined) break;
+    names.push(found.wish.name);
+    before = `&before=${new Date(found.created).toISOString()}`;
+  }
+  assert.deepEqual(names, ["2", "1", "0"]);
+});
+
 test("names of users cannot lead into the requests of others", async () => {
   const requests = new Requests(memoryStores().metadata);
   for (const user of ["", "anna", "anna/ben", "ann"]) await requests.add(user, { cid, name: user });

@@ -9,6 +9,16 @@ export class Budget {
     this.#left = bytes;
   }
 
+  /** At least half of it is left. */
+  get isAmple(): boolean {
+    return this.#left * 2 >= this.#whole;
+  }
+
+  /** Somebody waits. */
+  get isShort(): boolean {
+    return this.#line.length > 0;
+  }
+
   /** To be given back by `give`. More than the whole is granted alone. */
   take(bytes: number): Promise<void> | undefined {
     if (this.#line.length === 0 && this.#fits(bytes)) {

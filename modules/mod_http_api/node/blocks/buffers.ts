@@ -44,10 +44,25 @@ export class Buffers {
   release({ buffer }: Uint8Array): void {
     if (!this.#lent.delete(buffer)) return;
     const { byteLength } = buffer;
-    if (this.#bytes + byteLength > kept) return;
+    const free = this.#free.get(byteLength) ?? [];
+    // Last in the order: the length that came back longest ago makes room first.
+    this.#free.delete(byteLength);
+    this.#makeRoom(byteLength);
+    this.#free.set(byteLength, free);
+    if (this.#bytes + byteLength > kept) {
+      (buffer as ArrayBuffer).transfer(0);
+      return;
+    }
     this.#bytes += byteLength;
-    const free = this.#free.get(byteLength);
-    if (free === undefined) this.#free.set(byteLength, [buffer as ArrayBuffer]);
-    else free.push(buffer as ArrayBuffer);
+    free.push(buffer as ArrayBuffer);
+  }
+
+  /** Frees buffers that were kept of other lengths: else those that were used first would be kept for good. */
+  #makeRoom(wanted: number): void {
+    for (const [capacity, free] of this.#free) {
+      for (; this.#bytes + wanted > kept && free.length > 0; this.#bytes -= capacity) free.pop()?.transfer(0);
+      if (this.#bytes + wanted <= kept) return;
+      this.#free.delete(capacity);
+    }
   }
 }

@@ -37,7 +37,7 @@ export interface BitswapOptions extends ServingOptions {
   readonly libp2p: Host;
   readonly blocks: Blocks;
   readonly log: NodeLog;
-  /** Milliseconds to open a stream in, and after which a peer that takes nothing of what it is sent is given up. */
+  /** Milliseconds to open a stream in, and after which a peer that takes nothing, or too little while others wait, is given up. */
   readonly patience?: number;
 }
 
@@ -223,7 +223,8 @@ export class Bitswap implements BlockSource {
       this.#wants.broken(partner);
     };
     const open = (signal: AbortSignal) => this.#open(peer, signal);
-    const options = this.#patience === undefined ? {} : { patience: this.#patience };
+    const isPressed = () => this.#serving.isShort;
+    const options = this.#patience === undefined ? { isPressed } : { isPressed, patience: this.#patience };
     const partner = new Partner(peer, open, broken, options);
     const message = (received: Received, memory: Lease) => this.#receive(partner, received, memory);
     const malformed = (reason: unknown) => {

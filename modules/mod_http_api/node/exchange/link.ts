@@ -34,7 +34,12 @@ export interface LinkEvents {
 export interface LinkOptions {
   /** Milliseconds to open a stream in, and without any byte taken before a stream is given up. */
   readonly patience?: number;
+  /** Others wait for the room that blocks on their way take: a stream is given up, too, that takes but a little of them. */
+  readonly isPressed?: () => boolean;
 }
+
+/** Bytes that a stream has to take in the time of the patience while others wait, unless fewer are left. */
+const leastTaken = 64 * 1024;
 
 /** Of each kind in one message. */
 const mostListed = 2048;
@@ -46,6 +51,7 @@ export class Link {
   readonly #open: OpenStream;
   readonly #events: LinkEvents;
   readonly #patience: number;
+  readonly #isPressed: () => boolean;
   readonly #closing = new AbortController();
   readonly #entries = new Map<string, Entry>();
   readonly #presences = new Map<string, Presence>();
@@ -58,10 +64,11 @@ export class Link {
   /** The last stream broke: the next begins with all wants. */
   #anew = false;
 
-  constructor(open: OpenStream, events: LinkEvents, { patience = 10_000 }: LinkOptions = {}) {
+  constructor(open: OpenStream, events: LinkEvents, { patience = 10_000, isPressed = () => false }: LinkOptions = {}) {
     this.#open = open;
     this.#events = events;
     this.#patience = patience;
+    this.#isPressed = isPressed;
   }
 
   /** Tells what we want. */
@@ -198,13 +205,15 @@ export class Link {
     return [];
   }
 
-  /** Resolves when the stream has room again; rejects when it breaks, or takes nothing for as long as the patience. */
+  /** Resolves when the stream has room again; rejects when it breaks, or takes too little for as long as the patience. */
   #taken(stream: Stream): Promise<void> | undefined {
     if (!stream.writableNeedsDrain) return undefined;
     const { promise, resolve, reject } = Promise.withResolvers<void>();
     let left = stream.writeBufferLength;
     const stalled = setInterval(() => {
-      if (stream.writeBufferLength >= left) reject(new Error("the peer does not read"));
+      const least = this.#isPressed() ? Math.min(leastTaken, left) : 0;
+      const took = left - stream.writeBufferLength;
+      if (took <= 0 || took < least) reject(new Error("the peer does not read"));
       left = stream.writeBufferLength;
     }, this.#patience);
     // What was kept back is sent first, in a microtask of the stream's own; then it may be full again.

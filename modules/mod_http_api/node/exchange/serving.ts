@@ -26,7 +26,7 @@ export interface ServingOptions {
 
 /** Bytes of blocks in one message; a longer block goes alone. */
 const messageBytes = 512 * 1024;
-/** Messages with blocks that are on their way to one peer. */
+/** Messages with blocks that are on their way to one peer, while half of the room for all is left; else it is one. */
 const mostMessages = 2;
 /** Blocks of one peer that the store is asked for at a time. */
 const mostLooked = 256;
@@ -48,6 +48,11 @@ export class Serving {
     this.#log = log;
     this.#mostOrders = options.mostOrders ?? 4096;
     this.#budget = new Budget(options.budgetBytes ?? 64 * 1024 * 1024);
+  }
+
+  /** Others wait for the room that blocks on their way take. */
+  get isShort(): boolean {
+    return this.#budget.isShort;
   }
 
   join(partner: Partner): void {
@@ -167,14 +172,15 @@ export class Serving {
     orders.clear();
   }
 
-  /** Reads the next message while the one before is on its way. */
+  /** Reads the next message while the one before is on its way, if there is room. */
   async #serve(partner: Partner, orders: Orders): Promise<void> {
     if (orders.served) return;
     orders.served = true;
     const sending: Promise<void>[] = [];
     try {
       while (orders.hasReady || sending.length > 0) {
-        if (orders.hasReady && sending.length < mostMessages) sending.push((await this.#send(partner, orders)).sent);
+        const most = this.#budget.isAmple ? mostMessages : 1;
+        if (orders.hasReady && sending.length < most) sending.push((await this.#send(partner, orders)).sent);
         else await sending.shift();
       }
     } catch (reason) {

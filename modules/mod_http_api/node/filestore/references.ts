@@ -42,9 +42,13 @@ export class References {
   async put(blocks: readonly ReferredBlock[]): Promise<void> {
     if (blocks.length === 0) return;
     await this.#change((writer) => {
-      const added = blocks.filter(({ cid }) => !writer.has(referenceKey(cid))).length;
-      for (const { cid, reference } of blocks) writer.put(referenceKey(cid), encodeReference(reference));
-      return { result: undefined, more: added };
+      let more = 0;
+      for (const { cid, reference } of blocks) {
+        const key = referenceKey(cid);
+        if (!writer.has(key)) more += 1;
+        writer.put(key, encodeReference(reference));
+      }
+      return { result: undefined, more };
     });
   }
 

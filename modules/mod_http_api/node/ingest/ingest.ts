@@ -56,9 +56,10 @@ export function rehearse(
 }
 
 /**
- * Imports, stores and pins. Collection of garbage is let through when it wants to, and spares what was built so far.
+ * Imports, stores and pins, some way ahead of the reader. Collection of garbage is let through when it wants to, and
+ * spares what was built so far. Who leaves does not wait for entries, nor for their bytes.
  *
- * @throws what the import throws, after the events before it; or what the stores throw
+ * @throws what the import throws, or the reason of the signal, after the events before it; or what the stores throw
  */
 export async function* ingest(
   vault: Vault,
@@ -87,7 +88,8 @@ class Session {
   /** So many of them may be told. */
   #free = 0;
   #over = false;
-  #stopped = false;
+  /** Ends what waits for the source. */
+  readonly #leaving = new AbortController();
   #failure: { readonly reason: unknown } | undefined;
   #pumping: Promise<void> = Promise.resolve();
   #committing: Promise<void> | undefined;
@@ -108,7 +110,7 @@ class Session {
   }
 
   async leave(): Promise<void> {
-    this.#stopped = true;
+    this.#leaving.abort();
     this.#changed.tell();
     try {
       await this.#pumping;
@@ -138,12 +140,15 @@ class Session {
 
   /** Takes entries in. Never rejects. */
   async #pump(entries: AsyncIterable<AddEntry>): Promise<void> {
+    const left = this.#leaving.signal;
+    const { signal } = this.#options;
+    const either = signal === undefined ? left : AbortSignal.any([signal, left]);
     try {
-      for await (const event of addTree(entries, this.#settings, this.#batch.add, this.#tree)) {
-        this.#options.signal?.throwIfAborted();
+      for await (const event of addTree(entries, this.#settings, this.#batch.add, this.#tree, either)) {
+        signal?.throwIfAborted();
         this.#hold(event);
-        while (this.#held.length >= mostHeld && !this.#stopped) await this.#changed.next();
-        if (this.#stopped || this.#failure !== undefined) break;
+        while (this.#held.length >= mostHeld && !left.aborted) await this.#changed.next();
+        if (left.aborted || this.#failure !== undefined) break;
       }
     } catch (reason) {
       this.#failure ??= { reason };

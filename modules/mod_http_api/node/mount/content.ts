@@ -166,7 +166,7 @@ export class ContentFiles implements FileSystem {
 
   async #tree({ id, cid }: ContentNode, read: ReadBlock): Promise<Tree> {
     if (cid === undefined) throw new FuseError("EISDIR");
-    return this.#hold(id, this.#trees.get(id) ?? new Tree(await openFile(cid, read)));
+    return this.#trees.use(id) ?? this.#hold(id, new Tree(await openFile(cid, read)));
   }
 }
 

@@ -29,8 +29,7 @@ type Reader = (options: ReadOptions) => ReadBlock;
 export class Reads {
   readonly #reader: Reader;
   readonly #buffers: Buffers;
-  /** Under file and place where each goes on; those that were used last come last. */
-  readonly #streams = new Recent<string, Stream>(mostStreams, { forgotten: (_, stream) => stream.leave() });
+  readonly #streams = new Recent<Stream, true>(mostStreams, { forgotten: (stream) => stream.leave() });
   /** Where a read has ended. */
   readonly #places = new Recent<string, true>(mostPlaces);
   #timer: NodeJS.Timeout | undefined;
@@ -43,7 +42,7 @@ export class Reads {
   /** Up to `length` bytes; fewer only at the end. @throws NodeError, the signal's reason */
   async read({ id, tree }: OpenFile, offset: number, length: number, signal: AbortSignal): Promise<Pieces> {
     const place = `${id}:${offset}`;
-    const following = this.#streams.get(place);
+    const following = this.#at(place);
     const end = offset + length;
     const inOrder = following !== undefined || this.#places.delete(place);
     if (!inOrder) {
@@ -51,8 +50,8 @@ export class Reads {
       return this.#range(tree, offset, length, signal);
     }
     const stream = following ?? new Stream(tree, offset, this.#reader, this.#buffers);
-    this.#streams.delete(place);
-    if (end < fileSize(tree)) this.#keep(`${id}:${end}`, stream);
+    if (end < fileSize(tree)) this.#keep(stream, `${id}:${end}`);
+    else this.#streams.delete(stream);
     try {
       return await stream.take(length, signal);
     } catch (error) {
@@ -65,34 +64,42 @@ export class Reads {
 
   close(): void {
     clearInterval(this.#timer);
-    for (const stream of this.#streams.values()) stream.leave();
-    this.#streams.clear();
+    for (const [stream] of this.#streams) this.#drop(stream);
   }
 
   #range(tree: TreeNode, offset: number, length: number, signal: AbortSignal): Promise<Pieces> {
     return new Stream(tree, offset, this.#reader, this.#buffers, length).take(length, signal);
   }
 
-  #keep(place: string, stream: Stream): void {
-    this.#streams.set(place, stream);
+  /** Of several that stand there the one that was used longest ago. */
+  #at(place: string): Stream | undefined {
+    for (const [stream] of this.#streams) if (stream.place === place) return stream;
+    return undefined;
+  }
+
+  #keep(stream: Stream, place: string): void {
+    stream.place = place;
+    this.#streams.set(stream, true);
     this.#timer ??= setInterval(() => this.#sweep(), idle).unref();
   }
 
   #sweep(): void {
-    for (const stream of this.#streams.values()) if (performance.now() - stream.used > idle) this.#drop(stream);
+    for (const [stream] of this.#streams) if (performance.now() - stream.used > idle) this.#drop(stream);
     if (this.#streams.size > 0) return;
     clearInterval(this.#timer);
     this.#timer = undefined;
   }
 
   #drop(stream: Stream): void {
-    for (const [place, kept] of this.#streams) if (kept === stream) this.#streams.delete(place);
+    this.#streams.delete(stream);
     stream.leave();
   }
 }
 
 /** One who reads on from a place. */
 class Stream {
+  /** File and offset, where it goes on. */
+  place = "";
   used = performance.now();
   readonly #leaving = new AbortController();
   readonly #source: AsyncGenerator<Uint8Array, void, undefined>;

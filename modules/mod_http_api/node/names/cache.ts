@@ -19,14 +19,10 @@ export class NameCache {
   }
 
   get(name: string): string | undefined {
-    const entry = this.#entries.get(name);
-    if (entry === undefined) return undefined;
-    if (entry.until <= Date.now()) {
-      this.#entries.delete(name);
-      return undefined;
-    }
-    this.#entries.set(name, entry);
-    return entry.path;
+    const entry = this.#entries.use(name);
+    if (entry === undefined || entry.until > Date.now()) return entry?.path;
+    this.#entries.delete(name);
+    return undefined;
   }
 
   /** @param life milliseconds; nothing is kept for none */

@@ -82,6 +82,12 @@ class Traffic {
 
 const nothing: BandwidthStats = { TotalIn: 0, TotalOut: 0, RateIn: 0, RateOut: 0 };
 
+function begin(all: { set(key: string, traffic: Traffic): unknown }, key: string): Traffic {
+  const traffic = new Traffic();
+  all.set(key, traffic);
+  return traffic;
+}
+
 const ignored = () => undefined;
 const metric: Metric & MetricGroup = {
   update: ignored,
@@ -95,14 +101,23 @@ const register = () => ({ ...metric, observe: ignored });
 /** To be given to libp2p as its metrics: of those only streams are looked at. */
 export class Bandwidth implements Metrics {
   readonly #all = new Traffic();
-  /** Those that were counted last stay. */
-  readonly #peers = new Recent<string, Traffic>(keptPeers);
+  /** Those of connected peers, and those with which a stream was opened last. */
+  readonly #peers = new Recent<string, Traffic>(keptPeers, { stays: (peer) => this.#open.has(peer) });
   readonly #protocols = new Map<string, Traffic>();
-  readonly #open = new Set<Connection>();
+  /** Connections, by peer. */
+  readonly #open = new Map<string, Set<Connection>>();
 
   constructor(events: TypedEventTarget<Libp2pEvents>) {
-    events.addEventListener("connection:open", ({ detail }) => this.#open.add(detail));
-    events.addEventListener("connection:close", ({ detail }) => this.#open.delete(detail));
+    events.addEventListener("connection:open", ({ detail }) => {
+      const peer = detail.remotePeer.toString();
+      const all = this.#open.get(peer) ?? new Set();
+      this.#open.set(peer, all.add(detail));
+    });
+    events.addEventListener("connection:close", ({ detail }) => {
+      const peer = detail.remotePeer.toString();
+      const all = this.#open.get(peer);
+      if (all?.delete(detail) && all.size === 0) this.#open.delete(peer);
+    });
   }
 
   total(): BandwidthStats {
@@ -119,9 +134,9 @@ export class Bandwidth implements Metrics {
 
   /** What a stream sends passes `send`, and what comes leaves it in `message` events. */
   trackProtocolStream(stream: Stream): void {
-    const counted = [this.#all, this.#of(this.#protocols, stream.protocol)];
+    const counted = [this.#all, this.#protocols.get(stream.protocol) ?? begin(this.#protocols, stream.protocol)];
     const peer = this.#peerOf(stream);
-    if (peer !== undefined) counted.push(this.#of(this.#peers, peer));
+    if (peer !== undefined) counted.push(this.#peers.use(peer) ?? begin(this.#peers, peer));
     const { send, dispatchEvent } = stream;
     stream.send = (data) => {
       for (const { out } of counted) out.add(data.byteLength);
@@ -137,14 +152,10 @@ export class Bandwidth implements Metrics {
   }
 
   #peerOf(stream: Stream): string | undefined {
-    for (const { streams, remotePeer } of this.#open) if (streams.includes(stream)) return remotePeer.toString();
+    for (const [peer, connections] of this.#open) {
+      for (const { streams } of connections) if (streams.includes(stream)) return peer;
+    }
     return undefined;
-  }
-
-  #of(all: Map<string, Traffic>, key: string): Traffic {
-    const traffic = all.get(key) ?? new Traffic();
-    all.set(key, traffic);
-    return traffic;
   }
 
   trackMultiaddrConnection = ignored;

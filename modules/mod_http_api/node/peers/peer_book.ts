@@ -70,7 +70,7 @@ export class PeerBook extends BaseDatastore {
   }
 
   override async has(key: Key): Promise<boolean> {
-    return this.#entries.has(key.toString());
+    return this.#entries.get(key.toString()) !== undefined;
   }
 
   override async delete(key: Key): Promise<void> {
@@ -83,7 +83,7 @@ export class PeerBook extends BaseDatastore {
   }
 
   override async *_allKeys({ prefix = "" }: KeyQuery): AsyncGenerator<Key> {
-    for (const name of [...this.#entries.keys()]) if (name.startsWith(prefix)) yield new Key(name);
+    for (const [name] of [...this.#entries]) if (name.startsWith(prefix)) yield new Key(name);
   }
 
   /** Writes what has changed; nothing is written any more afterwards. */

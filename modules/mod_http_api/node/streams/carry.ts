@@ -28,8 +28,11 @@ export function carry(stream: Stream, socket: Socket): Promise<void> {
   const ended = () => {
     if (!isCut()) socket.end();
   };
-  if (stream.readableEnded) ended();
-  else stream.addEventListener("end", ended, { once: true });
+  // What came together with the negotiation is pushed back by libp2p, behind the end if that has come, too: the rest is
+  // then delivered in one piece, after `toSocket`, and no other end is told of.
+  const isRead = () => stream.readableEnded && stream.readBufferLength === 0;
+  if (isRead()) ended();
+  else stream.addEventListener(stream.readableEnded ? "message" : "end", ended, { once: true });
 
   // To the stream, no faster than it takes.
   socket.on("data", (bytes: Buffer) => {
@@ -60,7 +63,7 @@ export function carry(stream: Stream, socket: Socket): Promise<void> {
   socket.once("close", (failed: boolean) => {
     closed(socket);
     // Both directions of the socket are over: nobody is left to read what the peer may still say.
-    if (failed || !stream.readableEnded) stream.abort(new Error("the local connection is closed"));
+    if (failed || !isRead()) stream.abort(new Error("the local connection is closed"));
   });
   if (stream.status !== "open" && stream.status !== "closing") {
     closed(stream);

@@ -4,13 +4,14 @@ import type { Connection, Libp2p, Stream } from "@libp2p/interface";
 import type { Multiaddr } from "@multiformats/multiaddr";
 import { NodeError } from "../errors.ts";
 import type { NodeLog } from "../log.ts";
+import { withPeer } from "../peers/multiaddr.ts";
 import { letWait, pause, resume } from "../peers/paced.ts";
 import type { NamedPeer } from "../peers/resolve_peers.ts";
 import { carry, resetSocket } from "./carry.ts";
 import { connectTo, type LocalListener, listenAt, originOf, requireTarget } from "./endpoint.ts";
 
 export interface MountParts {
-  readonly libp2p: Pick<Libp2p, "handle" | "unhandle" | "dialProtocol" | "peerId" | "peerStore">;
+  readonly libp2p: Pick<Libp2p, "handle" | "unhandle" | "dial" | "dialProtocol" | "peerId" | "peerStore">;
   readonly log: NodeLog;
 }
 
@@ -178,12 +179,16 @@ export class StreamMounts {
     await this.#carry(stream, socket, { protocol, origin: `/p2p/${remotePeer}`, target: target.toString() });
   }
 
-  async #send(socket: Socket, protocol: string, { id }: NamedPeer, target: string): Promise<void> {
+  async #send(socket: Socket, protocol: string, { id, addresses }: NamedPeer, target: string): Promise<void> {
     socket.on("error", () => {});
     const origin = originOf(socket)?.toString() ?? "";
     let stream: Stream;
     try {
-      const options = { signal: this.#limit(), maxOutboundStreams: mostStreams, runOnLimitedConnection: true };
+      const signal = this.#limit();
+      // Whatever others have told of the peer meanwhile. Those that are known are dialled where these do not answer.
+      const whole = addresses.map((address) => withPeer(address, id));
+      if (whole.length > 0) await this.#libp2p.dial(whole, { signal }).catch(() => {});
+      const options = { signal, maxOutboundStreams: mostStreams, runOnLimitedConnection: true };
       stream = await this.#libp2p.dialProtocol(id, protocol, options);
     } catch (error) {
       this.#failed(`no stream to ${id} for ${protocol}`, error);

@@ -1,5 +1,6 @@
 /** Adding trees of files: the events that the reference sends, in its order (storage section 3, "add"). */
 import { tmpdir } from "node:os";
+import { untilAborted } from "../async/aborted.ts";
 import { gather } from "../async/gather.ts";
 import { NodeError } from "../errors.ts";
 import type { BlockSink, Built } from "./build.ts";
@@ -40,14 +41,16 @@ const progressStep = 262_144;
 
 /**
  * Imports entries and yields events. What lies in directories waits in `tree`, which is empty before and after.
+ * `signal` ends the wait for an entry, or for bytes of one.
  *
- * @throws NodeError when an entry cannot have its name; what was yielded before is stored
+ * @throws NodeError when an entry cannot have its name, or the reason of the signal; what was yielded before is stored
  */
 export async function* addTree(
   entries: AsyncIterable<AddEntry>,
   settings: AddSettings,
   sink: BlockSink,
   tree = new Tree(settings.sharded, tmpdir()),
+  signal?: AbortSignal,
 ): AsyncGenerator<AddEvent, void, undefined> {
   /** The directory that is built next: a top-level one, or that around everything. */
   let open = settings.wrap ? "" : undefined;
@@ -62,7 +65,7 @@ export async function* addTree(
   }
 
   try {
-    for await (const entry of entries) {
+    for await (const entry of untilAborted(entries, signal)) {
       requireEntry(entry);
       const slash = entry.path.indexOf("/");
       const top = slash < 0 ? entry.path : entry.path.slice(0, slash);
@@ -73,7 +76,7 @@ export async function* addTree(
         await tree.open(entry.path);
         continue;
       }
-      const built = yield* importEntry(entry, settings, sink);
+      const built = yield* importEntry(entry, settings, sink, signal);
       const name = entry.path === "" ? built.cid.toString() : entry.path;
       if (open !== undefined) await tree.put(name, built);
       yield { name, kind: entry.kind, built, root: open === undefined };
@@ -95,10 +98,12 @@ function requireEntry({ path, kind, body }: Partial<AddEntry>): void {
 }
 
 async function* importEntry(
-  { path, kind, body, place }: AddEntry,
+  { path, kind, body: source, place }: AddEntry,
   settings: AddSettings,
   sink: BlockSink,
+  signal: AbortSignal | undefined,
 ): AsyncGenerator<AddEvent, Built, undefined> {
+  const body = untilAborted(source, signal);
   if (kind === "symlink") return importSymlink(await gather(body), settings, sink);
   if (!settings.progress) return importFile(body, settings, sink, place);
   const meter = new Meter(body);

@@ -1,6 +1,7 @@
 /** Reading files: ranges that seek, blocks asked for before their turn. */
 import type { CID } from "multiformats/cid";
 import type { Buffers } from "../blocks/buffers.ts";
+import type { PbLink } from "../dag/pb.ts";
 import type { ReadBlock } from "../dag/reader.ts";
 import { failure, NodeError } from "../errors.ts";
 import { fileSize, isDirectory, type TreeNode, treeNode } from "./node.ts";
@@ -36,10 +37,10 @@ interface Part {
 function partsOf({ links, unixfs }: TreeNode, start: number, from: number, to: number): Part[] {
   const parts: Part[] = [];
   let at = start + (unixfs.data?.length ?? 0);
-  for (const [index, { cid }] of links.entries()) {
+  for (let index = 0; index < links.length; index += 1) {
     const size = unixfs.blocksizes?.[index];
     if (size === undefined) throw new NodeError("incorrectly formatted unixfs: a link without its size");
-    if (at < to && at + size > from) parts.push({ cid, start: at, size });
+    if (at < to && at + size > from) parts.push({ cid: (links[index] as PbLink).cid, start: at, size });
     at += size;
   }
   return parts;

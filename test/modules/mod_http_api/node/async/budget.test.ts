@@ -20,3 +20,15 @@ test("a budget is given in the order of asking, and what does not fit at all is 
   await waiting[1];
   assert.deepEqual(entered, ["large", "small"]);
 });
+
+test("a budget tells whether much of it is left, and whether somebody waits", async () => {
+  const budget = new Budget(10);
+  budget.take(5);
+  assert.deepEqual([budget.isAmple, budget.isShort], [true, false]);
+  budget.take(1);
+  const waiting = budget.take(5);
+  assert.deepEqual([budget.isAmple, budget.isShort], [false, true]);
+  budget.give(6);
+  await waiting;
+  assert.deepEqual([budget.isAmple, budget.isShort], [true, false]);
+});

@@ -50,3 +50,18 @@ test("short and very long blocks have memory of their own, and what is kept for 
   const again = Array.from({ length: 40 }, () => buffers.take(262_144));
   assert.equal(again.filter(({ buffer }) => before.has(buffer)).length, 16);
 });
+
+test("what is kept of one length makes room for another that is used now, and is freed at once", () => {
+  const buffers = new Buffers();
+  const use = (length: number) => {
+    const many = Array.from({ length: 16 }, () => buffers.take(length));
+    for (const bytes of many) buffers.release(bytes);
+    return many.map(({ buffer }) => buffer);
+  };
+  const kept = (some: readonly ArrayBuffer[]) => some.filter(({ byteLength }) => byteLength > 0).length;
+  const large = use(320_000);
+  assert.equal(kept(large), 12);
+  const small = new Set(use(262_144));
+  assert.equal(kept(large), 0);
+  assert.ok(use(262_144).every((buffer) => small.has(buffer)));
+});

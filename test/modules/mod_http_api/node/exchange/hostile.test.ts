@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { randomBytes } from "node:crypto";
 import { type TestContext, test } from "node:test";
+import type { Libp2p, Stream } from "@libp2p/interface";
 import { prefixOf } from "../../../../../modules/mod_http_api/node/exchange/keys.ts";
 import { frameOf, longestMessage, protocols } from "../../../../../modules/mod_http_api/node/exchange/wire.ts";
 import { heapUsed } from "../../../../support/heap.ts";
@@ -242,29 +243,75 @@ test("a block that comes while it is looked for is sent", async (t) => {
   await other.parcel(block.bytes);
 });
 
-test("peers that want much and never read hold only their share, and are given up", async (t) => {
-  const node = await peer(t, { budgetBytes: 4 * 1024 * 1024, patience: 2000 });
-  const blocks = someBlocks(40, 500_000);
+/** So many peers want all of the blocks, and do with what they are sent what `read` does. */
+async function greedy(
+  t: TestContext,
+  node: Peer,
+  blocks: readonly SomeBlock[],
+  count: number,
+  read: (stream: Stream) => void,
+): Promise<readonly Libp2p[]> {
   await node.blocks.put(blocks);
-  const greedy = await Promise.all(Array.from({ length: 6 }, () => host(t)));
-  for (const bad of greedy) {
-    await bad.handle(protocols[0], (stream) => stream.pause());
+  const all = await Promise.all(Array.from({ length: count }, () => host(t)));
+  const rest = { full: false, parcels: [], presences: [], pending: 0 };
+  for (const bad of all) {
+    await bad.handle(protocols[0], read);
     await bad.dial(node.libp2p.getMultiaddrs());
     const stream = await bad.dialProtocol(node.id, protocols[0]);
-    for (const piece of frameOf({
-      full: false,
-      entries: blocks.map((block) => wantOf(block)),
-      parcels: [],
-      presences: [],
-      pending: 0,
-    })) {
-      stream.send(piece);
-    }
+    for (const piece of frameOf({ ...rest, entries: blocks.map((block) => wantOf(block)) })) stream.send(piece);
   }
-  await until(() => node.exchange.stat().messagesReceived === greedy.length, "all have asked");
+  await until(() => node.exchange.stat().messagesReceived === count, "all have asked");
+  return all;
+}
+
+test("peers that want much and never read hold only their share, and are given up", async (t) => {
+  const node = await peer(t, { budgetBytes: 4 * 1024 * 1024, patience: 2000 });
+  const all = await greedy(t, node, someBlocks(40, 500_000), 6, (stream) => stream.pause());
   await stillServes(t, node);
-  await until(() => greedy.every(({ peerId }) => node.exchange.wantlist(peerId).length === 0), "all are given up");
+  await until(() => all.every(({ peerId }) => node.exchange.wantlist(peerId).length === 0), "all are given up");
   await stillServes(t, node);
+});
+
+test("while others are sent much, a peer has a message at a time: there is room for one that comes", async (t) => {
+  const node = await peer(t, { budgetBytes: 4 * 1024 * 1024, patience: 60_000 });
+  const all = await greedy(t, node, someBlocks(40, 500_000), 5, (stream) => stream.pause());
+  await stillServes(t, node);
+  assert.ok(all.every(({ peerId }) => node.exchange.wantlist(peerId).length > 0));
+});
+
+/** Keeps what it is sent back, and takes a few bytes of it now and then. */
+function trickle(stream: Stream): void {
+  stream.addEventListener("message", () => {});
+  stream.pause();
+  const windowed = stream as Stream & {
+    readonly streamId: number;
+    recvWindowCapacity: number;
+    sendFrame(header: { type: number; flag: number; streamID: number; length: number }): void;
+  };
+  const timer = setInterval(() => {
+    windowed.recvWindowCapacity += 64;
+    windowed.sendFrame({ type: 1, flag: 0, streamID: windowed.streamId, length: 64 });
+  }, 100);
+  stream.addEventListener("close", () => clearInterval(timer));
+}
+
+test("peers that read a few bytes at a time are given up when others wait for the room they take", async (t) => {
+  const node = await peer(t, { budgetBytes: 4 * 1024 * 1024, patience: 1000 });
+  const all = await greedy(t, node, someBlocks(40, 500_000), 12, trickle);
+  await stillServes(t, node);
+  await until(
+    () => all.filter(({ peerId }) => node.exchange.wantlist(peerId).length === 0).length >= 4,
+    "those who waited for one another are given up",
+  );
+});
+
+test("a slow peer for whose room nobody waits gets all the time it takes", async (t) => {
+  const node = await peer(t, { patience: 300 });
+  const [slow] = await greedy(t, node, someBlocks(1, 500_000), 1, trickle);
+  assert.ok(slow);
+  const later = new Promise((resolve) => setTimeout(resolve, 1500));
+  await Promise.all([stillServes(t, node), later]);
+  assert.equal(node.exchange.wantlist(slow.peerId).length, 1);
 });
 
 test("peers that come and go at once leave nothing behind", async (t) => {

@@ -241,6 +241,9 @@ test("references are counted once, and the number follows them", async (t) => {
   await store.delete([one.cid, sample(3).cid]);
   await main.put([two]);
   assert.equal(await count(), 2, "one reference, one stored block");
+  const three = await written("c", 4);
+  await store.put([three, three, three]);
+  assert.equal(await count(), 3, "a block that comes several times at once");
   assert.equal(ranges, 1);
-  assert.equal((await new Filestore(main, metadata, { root, files: true, urls: true }).stat()).blocks, 2);
+  assert.equal((await new Filestore(main, metadata, { root, files: true, urls: true }).stat()).blocks, 3);
 });

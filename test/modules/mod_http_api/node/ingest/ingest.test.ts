@@ -159,6 +159,64 @@ test("who leaves early leaves no lock and no guard behind", async () => {
   assert.deepEqual(Array.from(vault.pins.guarded()), []);
 });
 
+/** Sources that give what comes first and then nothing more, for ever; `asked` once they are waited for. */
+const silent = {
+  "between two entries": () => {
+    const { promise: asked, resolve: ask } = Promise.withResolvers<void>();
+    const entries = async function* (): AsyncGenerator<AddEntry> {
+      yield* files("a", "d/b");
+      ask();
+      await new Promise(() => {});
+    };
+    return { entries: entries(), asked };
+  },
+  "within a file": () => {
+    const { promise: asked, resolve: ask } = Promise.withResolvers<void>();
+    const body = async function* () {
+      yield randomBytes(2000);
+      ask();
+      await new Promise(() => {});
+    };
+    const entries = async function* (): AsyncGenerator<AddEntry> {
+      yield* files("a", "d/b");
+      yield { path: "d/c", kind: "file", body: body() };
+    };
+    return { entries: entries(), asked };
+  },
+};
+
+for (const [where, source] of Object.entries(silent)) {
+  test(`who leaves does not wait for a source that is silent ${where}, and leaves nothing behind`, async () => {
+    const vault = new TestVault();
+    const { entries, asked } = source();
+    for await (const { root } of vault.add(entries, { chunker: "size-1000", progress: true })) {
+      await asked;
+      if (root) break;
+    }
+    await vault.lock.exclude();
+    assert.deepEqual(Array.from(vault.pins.guarded()), []);
+    assert.equal((await vault.pinned()).length, 1);
+  });
+
+  test(`a signal ends the wait for a source that is silent ${where}, behind what is there`, async () => {
+    const vault = new TestVault();
+    const leaving = new AbortController();
+    const { entries, asked } = source();
+    const told: string[] = [];
+    const adding = (async () => {
+      for await (const { name } of vault.add(entries, { chunker: "size-1000", signal: leaving.signal }))
+        told.push(name);
+    })();
+    await asked;
+    await quiet();
+    leaving.abort(new Error("long enough"));
+    await assert.rejects(adding, { message: "long enough" });
+    assert.deepEqual(told, ["a", "d/b"]);
+    await vault.lock.exclude();
+    assert.deepEqual(Array.from(vault.pins.guarded()), []);
+  });
+}
+
 test("a reader that lags holds up the taking in, at about a thousand events", async () => {
   const vault = new TestVault();
   let taken = 0;

@@ -24,8 +24,11 @@ export class TestVault implements Vault {
     await this.disk();
   }
 
-  add(entries: AsyncIterable<AddEntry>, { pin = true, ...options }: AddOptions & { pin?: boolean } = {}) {
-    return ingest(this, entries, addSettings(options), { pin });
+  add(
+    entries: AsyncIterable<AddEntry>,
+    { pin = true, signal, ...options }: AddOptions & { pin?: boolean; signal?: AbortSignal } = {},
+  ) {
+    return ingest(this, entries, addSettings(options), { pin, signal });
   }
 
   async pinned(): Promise<string[]> {

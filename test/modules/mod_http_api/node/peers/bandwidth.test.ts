@@ -1,6 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { Meter } from "../../../../../modules/mod_http_api/node/peers/bandwidth.ts";
+import type { Stream } from "@libp2p/interface";
+import type { PeerId } from "../../../../../modules/mod_http_api/node/peer_id.ts";
+import { Bandwidth, Meter } from "../../../../../modules/mod_http_api/node/peers/bandwidth.ts";
 import { connectTo, startPeer } from "./support.ts";
 
 const weight = 1 - Math.exp(-1);
@@ -52,6 +54,35 @@ test("what one side sends the other gets, by peer and by protocol", async () => 
   assert.ok((got?.peer(a.peers.id).TotalIn ?? 0) >= 3000);
   assert.equal(sent?.peer(a.peers.id).TotalOut, 0);
   assert.equal(sent?.protocol("/none").TotalIn, 0);
+});
+
+test("a peer that is connected keeps its figures however many others come and go", () => {
+  const events = new EventTarget();
+  const bandwidth = new Bandwidth(events as ConstructorParameters<typeof Bandwidth>[0]);
+  const meet = (name: string) => {
+    const stream = Object.assign(new EventTarget(), { protocol: "/test", send: () => true }) as unknown as Stream;
+    const remotePeer = { toString: () => name } as PeerId;
+    const connection = { remotePeer, streams: [stream] };
+    const tell = (type: string) => events.dispatchEvent(new CustomEvent(type, { detail: connection }));
+    tell("connection:open");
+    bandwidth.trackProtocolStream(stream);
+    stream.send(new Uint8Array(10));
+    return { stream, sent: () => bandwidth.peer(remotePeer).TotalOut, leave: () => tell("connection:close") };
+  };
+  const long = meet("long");
+  const short = meet("short");
+  short.leave();
+  for (let at = 0; at < 5000; at += 1) meet(`${at}`).leave();
+  long.stream.send(new Uint8Array(1));
+  assert.deepEqual([long.sent(), short.sent()], [11, 0]);
+  const again = meet("long");
+  again.leave();
+  assert.equal(again.sent(), 21);
+  for (let at = 0; at < 5000; at += 1) meet(`${at}`).leave();
+  assert.equal(long.sent(), 21);
+  long.leave();
+  for (let at = 0; at < 5000; at += 1) meet(`${at}`).leave();
+  assert.equal(long.sent(), 0);
 });
 
 test("nothing is counted where the configuration says so", async () => {

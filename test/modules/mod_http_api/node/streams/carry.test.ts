@@ -68,6 +68,25 @@ test("a stream that was closed before it is carried brings what it has", async (
   await carried;
 });
 
+test("what was pushed back into a stream that has ended already gets through, and then the end", async (t) => {
+  const [far, near] = await streamPair();
+  const { socket, target } = await sockets(t);
+  // As libp2p does with what came together with the negotiation.
+  const heard = new Promise<Uint8Array>((resolve) => {
+    near.addEventListener("message", ({ data }) => resolve(data.subarray()), { once: true });
+  });
+  const ended = new Promise((resolve) => near.addEventListener("end", resolve));
+  far.send(Buffer.from("hello"));
+  const bytes = await heard;
+  await Promise.all([far.close(), ended]);
+  near.push(bytes);
+  assert.equal(near.readableEnded, true);
+  const carried = carry(near, socket);
+  target.end();
+  assert.equal(String(await target.toArray()), "hello");
+  await carried;
+});
+
 test("a stream that is reset resets the local connection: it does not look like an end", async (t) => {
   const [far, near] = await streamPair();
   const { socket, target } = await sockets(t);

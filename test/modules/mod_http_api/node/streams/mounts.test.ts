@@ -4,6 +4,7 @@ import { once } from "node:events";
 import { createServer as createHttpServer, get } from "node:http";
 import { type AddressInfo, connect, createServer, type Server, type Socket } from "node:net";
 import { type TestContext, test } from "node:test";
+import type { Stream } from "@libp2p/interface";
 import { NodeLog } from "../../../../../modules/mod_http_api/node/log.ts";
 import { parseMultiaddr } from "../../../../../modules/mod_http_api/node/peers/multiaddr.ts";
 import type { NamedPeer } from "../../../../../modules/mod_http_api/node/peers/resolve_peers.ts";
@@ -85,6 +86,53 @@ test("an end that is through may still be answered: each direction closes on its
   const socket = connect({ port: local, host: "127.0.0.1", allowHalfOpen: true });
   socket.end("something");
   assert.equal((await readAll(socket)).toString(), "you said something");
+});
+
+test("what a peer says at once, and closes, gets to the local program", async (t) => {
+  const { b, peerA } = await pair(t);
+  await peerA.peers.libp2p.handle("/x/quick", (stream) => {
+    stream.send(Buffer.from("hello"));
+    void stream.close();
+  });
+  await b.forward("/x/quick", tcp(0), { id: peerA.peers.id, addresses: [] }, plain);
+  for (let turn = 0; turn < 5; turn += 1) {
+    assert.equal(String(await readAll(connect(portOf(b), "127.0.0.1"))), "hello");
+  }
+});
+
+test("what a peer sends in one go with the name of the protocol, and its end, gets to the target", async (t) => {
+  const { a, peerA, peerB } = await pair(t);
+  const server = createServer({ allowHalfOpen: true });
+  await a.listen("/x/lazy", tcp(await listening(t, server)), quiet);
+  const line = (text: string) => Buffer.concat([Buffer.of(text.length + 1), Buffer.from(`${text}\n`)]);
+  const whole = Buffer.concat([line("/multistream/1.0.0"), line("/x/lazy"), Buffer.from("hello")]);
+  const taken = once(server, "connection");
+  const [connection] = peerB.peers.libp2p.getConnections(peerA.peers.id);
+  const { muxer } = connection as unknown as { readonly muxer: { createStream(): Promise<Stream> } };
+  const stream = await muxer.createStream();
+  stream.addEventListener("message", () => {});
+  stream.send(whole);
+  void stream.close();
+  const target = (await taken)[0] as Socket;
+  assert.equal(String(await readAll(target)), "hello");
+  target.end();
+});
+
+test("a peer is reached where it was said to be, whatever others tell of it", async (t) => {
+  await using peerA = await startPeer();
+  await using peerB = await startPeer();
+  const [a, b] = [peerA, peerB].map(({ peers }) => new StreamMounts({ libp2p: peers.libp2p, log: new NodeLog() }));
+  assert.ok(a && b);
+  t.after(() => Promise.all([a.stop(), b.stop()]));
+  const port = await listening(
+    t,
+    createServer((socket) => socket.end("hello")),
+  );
+  await a.listen("/x/test", tcp(port), quiet);
+  await b.forward("/x/test", tcp(0), { id: peerA.peers.id, addresses: peerA.peers.listenAddresses() }, plain);
+  const lies = Array.from({ length: 128 }, (_, at) => tcp(at + 1));
+  await peerB.peers.libp2p.peerStore.merge(peerA.peers.id, { multiaddrs: lies });
+  assert.equal(String(await readAll(connect(portOf(b), "127.0.0.1"))), "hello");
 });
 
 test("an HTTP server is reached through the tunnel, many times at once", async (t) => {

@@ -1,0 +1,106 @@
+import assert from "node:assert/strict";
+import { mkdir, mkdtemp, readdir, readFile, rm, symlink } from "node:fs/promises";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
+import { after, before, describe, test } from "node:test";
+import { pack } from "tar-stream";
+import { called, type Given } from "./called.ts";
+
+let folder: string;
+before(async () => {
+  folder = await mkdtemp(join(tmpdir(), "modhost-rpc-other-"));
+});
+after(() => rm(folder, { recursive: true }));
+
+const rpc = (words: readonly string[], given: Given) => called(folder, words, given);
+
+describe("rpc: a server of another kind", () => {
+  /** A server with one command `get`, which gives an archive. */
+  async function serving(entries: readonly { name: string; linkname?: string }[], late?: string) {
+    const operation = {
+      summary: "Gets.",
+      parameters: [{ name: "output", schema: { type: "string" } }],
+      "x-command": { arguments: [{ name: "path", required: true, help: "" }], returns: "bytes" },
+    };
+    const server = createServer((request, response) => {
+      if (request.url === "/api/openapi.json") {
+        response.end(JSON.stringify({ paths: { "/api/v0/get": { post: operation } }, components: { parameters: {} } }));
+        return;
+      }
+      response.writeHead(200, { Trailer: "X-Stream-Error" });
+      const archive = pack();
+      for (const { name, linkname } of entries) {
+        if (linkname !== undefined) archive.entry({ name, type: "symlink", linkname });
+        else if (name.endsWith("/")) archive.entry({ name, type: "directory" });
+        else archive.entry({ name }, "content");
+      }
+      archive.finalize();
+      archive.on("data", (piece) => response.write(piece));
+      archive.on("end", () => {
+        if (late !== undefined) response.addTrailers({ "X-Stream-Error": late });
+        response.end();
+      });
+    });
+    await new Promise<void>((done) => server.listen(0, "127.0.0.1", done));
+    const address = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+    return { address, [Symbol.asyncDispose]: () => new Promise<void>((done) => void server.close(() => done())) };
+  }
+
+  for (const [title, entries] of [
+    ["through its name", [{ name: "x/" }, { name: "x/../../escaped" }]],
+    ["through a link", [{ name: "x/" }, { name: "x/out", linkname: ".." }, { name: "x/out/escaped" }]],
+    ["through the root", [{ name: "x", linkname: ".." }, { name: "x/escaped" }]],
+  ] as const) {
+    test(`writes nothing outside ${title}`, async () => {
+      await using server = await serving(entries);
+      const { code, stderr } = await rpc(["get", "x", "--"], { address: server.address });
+      assert.equal(code, 1);
+      assert.match(stderr, /outside of what was asked for/);
+      assert.ok(!(await readdir(folder)).includes("escaped"));
+      await rm(join(folder, "x"), { recursive: true });
+    });
+  }
+
+  test("a link that an earlier archive left is replaced by what stands at its place now", async () => {
+    for (const name of ["victim", "mirror"]) await mkdir(join(folder, name));
+    await using first = await serving([{ name: "m/" }, { name: "m/d", linkname: "../victim" }]);
+    await using second = await serving([{ name: "m/" }, { name: "m/d/" }, { name: "m/d/e/" }, { name: "m/d/e/file" }]);
+    for (const { address } of [first, second, second]) {
+      assert.deepEqual(await rpc(["get", "m", "--output=mirror"], { address }), {
+        code: 0,
+        stdout: "Saving file(s) to mirror/m\n",
+        stderr: "",
+      });
+    }
+    assert.deepEqual(await readdir(join(folder, "victim")), []);
+    assert.equal(await readFile(join(folder, "mirror/m/d/e/file"), "utf8"), "content");
+  });
+
+  for (const [title, link, entries] of [
+    ["above an entry", "into/n/d", [{ name: "n/" }, { name: "n/d/file" }]],
+    ["above a link", "into/n/d", [{ name: "n/" }, { name: "n/d/taken", linkname: "other" }]],
+    ["that is the target", "into/n", [{ name: "n/" }, { name: "n/file" }]],
+    ["that is named for the target", "into", [{ name: "n/" }, { name: "n/file" }]],
+  ] as const) {
+    test(`nothing is written through a link ${title}, whoever made it`, async (t) => {
+      t.after(() => rm(join(folder, "into"), { recursive: true }));
+      await mkdir(join(folder, "reached", "taken"), { recursive: true });
+      await mkdir(join(folder, dirname(link)), { recursive: true });
+      await symlink(join(folder, "reached"), join(folder, link));
+      await using server = await serving(entries);
+      const { code, stderr } = await rpc(["get", "n", "--output=into"], { address: server.address });
+      assert.equal(code, 1);
+      assert.match(stderr, /through a link, .* outside of what was asked for/);
+      assert.ok(stderr.endsWith(`: ${join(folder, link)}\n`));
+      assert.deepEqual(await readdir(join(folder, "reached")), ["taken"]);
+    });
+  }
+
+  test("a failure after the first bytes is told, with exit code 1", async () => {
+    await using server = await serving([{ name: "y" }], "merkledag: not found");
+    const { code, stderr } = await rpc(["get", "y"], { address: server.address });
+    assert.deepEqual([code, stderr], [1, "modhost: merkledag: not found\n"]);
+  });
+});
