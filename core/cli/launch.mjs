@@ -20,11 +20,9 @@ const main = fromSource ? source : join(root, "dist", "core", "cli", "main.js");
  * Smaller still, requests cost more.
  */
 const youngGeneration = "--max-semi-space-size=2";
-/** Else the heap grows to four times what a start leaves in it before anything old is freed. */
-const growth = "--heap-growing-percent=50";
-const flags = (fromSource ? ["--conditions=source"] : [])
-  .concat(/semi.space/.test(process.env.NODE_OPTIONS || "") ? [] : [youngGeneration])
-  .concat(growth);
+const flags = (fromSource ? ["--conditions=source"] : []).concat(
+  /semi.space/.test(process.env.NODE_OPTIONS || "") ? [] : [youngGeneration],
+);
 
 function isEnough(version) {
   const [major, minor] = version.replace(/^v/, "").split(".").map(Number);

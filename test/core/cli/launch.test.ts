@@ -38,8 +38,8 @@ const nodePackage = (version: string) => ({
   "node_modules/node/bin/node": `#!/bin/sh\nexec "${process.execPath}" "$@"\n`,
 });
 
-/** Size of the young generation that the program runs with, and by how much the heap may grow between collections. */
-const [young, growth] = ["--max-semi-space-size=2", "--heap-growing-percent=50"];
+/** Size of the young generation that the program runs with. */
+const young = "--max-semi-space-size=2";
 
 const reporting =
   "console.log(JSON.stringify({ args: process.argv.slice(2), flags: process.execArgv })); process.exitCode = 7;";
@@ -65,27 +65,27 @@ describe("the launcher", () => {
   test("runs the source with the source condition, passing arguments and exit code on", async () => {
     const folder = await tree({ "core/cli/main.ts": `const a: number = 1; ${reporting}` });
     const { stdout, stderr, code } = await ended(launch(folder, [], "run", "--x"));
-    assert.deepEqual(JSON.parse(stdout), { args: ["run", "--x"], flags: ["--conditions=source", young, growth] });
+    assert.deepEqual(JSON.parse(stdout), { args: ["run", "--x"], flags: ["--conditions=source", young] });
     assert.equal(stderr, "");
     assert.equal(code, 7);
   });
 
   test("starts no further process when the flags are set already", async () => {
     const folder = await tree({ "core/cli/main.ts": "console.log(process.pid);" });
-    const child = launch(folder, ["--conditions=source", young, growth]);
+    const child = launch(folder, ["--conditions=source", young]);
     assert.equal(Number((await ended(child)).stdout), child.pid);
   });
 
   test("leaves the young generation as NODE_OPTIONS sizes it", async () => {
     const folder = await tree({ "core/cli/main.ts": reporting });
     const child = launch(folder, [], { NODE_OPTIONS: "--max-semi-space-size=8" });
-    assert.deepEqual(JSON.parse((await ended(child)).stdout).flags, ["--conditions=source", growth]);
+    assert.deepEqual(JSON.parse((await ended(child)).stdout).flags, ["--conditions=source"]);
   });
 
   test("takes the built program where there is no source", async () => {
     const folder = await tree({ "dist/core/cli/main.js": reporting, "package.json": '{ "type": "module" }' });
     const { stdout, code } = await ended(launch(folder, [], "check"));
-    assert.deepEqual(JSON.parse(stdout), { args: ["check"], flags: [young, growth] });
+    assert.deepEqual(JSON.parse(stdout), { args: ["check"], flags: [young] });
     assert.equal(code, 7);
   });
 
@@ -109,7 +109,7 @@ describe("the launcher", () => {
   test("an old Node hands over to the package node beside it", async () => {
     const folder = await tree({ "core/cli/main.ts": reporting, ...nodePackage("24.9.0") });
     const { stdout, code } = await ended(launch(folder, ["--import", oldNode], "routes"));
-    assert.deepEqual(JSON.parse(stdout), { args: ["routes"], flags: ["--conditions=source", young, growth] });
+    assert.deepEqual(JSON.parse(stdout), { args: ["routes"], flags: ["--conditions=source", young] });
     assert.equal(code, 7);
   });
 
