@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { dialingAnew, throttled } from "../../../../../modules/mod_http_api/node/peers/autonat.ts";
 import { parseMultiaddr } from "../../../../../modules/mod_http_api/node/peers/multiaddr.ts";
+import { field } from "../../../../support/protobuf.ts";
 import { connectTo, startPeer } from "./support.ts";
 
 type Middleware = ReturnType<typeof throttled>;
@@ -48,11 +49,6 @@ test("a node that is not to tell others does not offer it", async () => {
   assert.equal(b.peers.libp2p.getProtocols().includes("/libp2p/autonat/1.0.0"), true);
 });
 
-/** A field of bytes. */
-const field = (number: number, ...parts: readonly Uint8Array[]): Uint8Array => {
-  const content = Buffer.concat(parts);
-  return Buffer.concat([Uint8Array.of((number << 3) | 2, content.length), content]);
-};
 const refused = 101;
 
 test("who asks about an address that not everybody can reach is answered so, and stays connected", async () => {

@@ -3,32 +3,15 @@ import { once } from "node:events";
 import { connect as connectSocket, createServer, type Socket } from "node:net";
 import { type TestContext, test } from "node:test";
 import { setTimeout as pause } from "node:timers/promises";
-import { generateKeyPair, publicKeyToProtobuf } from "@libp2p/crypto/keys";
-import type { Connection, Stream } from "@libp2p/interface";
-import { noise } from "@libp2p/noise";
+import { generateKeyPair } from "@libp2p/crypto/keys";
+import type { Connection } from "@libp2p/interface";
 import { peerIdFromPrivateKey } from "@libp2p/peer-id";
-import { tcp } from "@libp2p/tcp";
-import { yamux } from "@libp2p/yamux";
-import { createLibp2p } from "libp2p";
 import { type Multiaddr, parseMultiaddr } from "../../../../../modules/mod_http_api/node/peers/multiaddr.ts";
-import { fieldLength, writeField } from "../../../../../modules/mod_http_api/node/wire/protobuf.ts";
-import { varintLength, writeVarint } from "../../../../../modules/mod_http_api/node/wire/varint.ts";
+import { field } from "../../../../support/protobuf.ts";
 import { connectTo, startPeer, type TestPeer } from "./support.ts";
+import { talkative } from "./talkative.ts";
 
 const linux = { skip: process.platform !== "linux" && "other systems have one address of their own" };
-
-function field(number: number, value: Uint8Array): Buffer {
-  const into = Buffer.alloc(fieldLength(value.length));
-  writeField(into, 0, number * 8 + 2, value);
-  return into;
-}
-
-function framed(...fields: readonly Uint8Array[]): Buffer {
-  const bytes = Buffer.concat(fields);
-  const head = Buffer.alloc(varintLength(bytes.length));
-  writeVarint(head, 0, bytes.length);
-  return Buffer.concat([head, bytes]);
-}
 
 /** What is opened to a node from an address of this machine, and left alone; they end with the test. */
 async function silent(t: TestContext, { peers }: TestPeer, count: number, localAddress: string): Promise<Socket[]> {
@@ -67,24 +50,10 @@ test(
 test("of a peer that tells ten thousand protocols, again and again, no more are kept than are of use", async (t) => {
   await using a = await startPeer();
   await using b = await startPeer();
-  const privateKey = await generateKeyPair("Ed25519");
-  const stranger = await createLibp2p({
-    privateKey,
-    addresses: { listen: ["/ip4/127.0.0.1/tcp/0"] },
-    transports: [tcp()],
-    connectionEncrypters: [noise()],
-    streamMuxers: [yamux()],
-  });
-  t.after(() => stranger.stop());
-  const head = [field(1, publicKeyToProtobuf(privateKey.publicKey)), field(6, Buffer.from("talkative/1.0"))];
   const messages = Array.from({ length: 10 }, (_, part) =>
-    framed(...head, ...Array.from({ length: 1000 }, (_, at) => field(3, Buffer.from(`${part * 1000 + at}`)))),
+    Array.from({ length: 1000 }, (_, at) => field(3, Buffer.from(`${part * 1000 + at}`))),
   );
-  const tell = (stream: Stream) => {
-    for (const message of messages) stream.send(message);
-    return stream.close().catch(() => undefined);
-  };
-  await stranger.handle("/ipfs/id/1.0.0", tell);
+  const { libp2p: stranger, tell } = await talkative(t, messages);
   const before = process.memoryUsage().heapUsed;
   await a.peers.connect(stranger.peerId, stranger.getMultiaddrs(), AbortSignal.timeout(20_000));
   assert.equal((await a.peers.facts(stranger.peerId)).agentVersion, "talkative/1.0");

@@ -9,8 +9,7 @@ import { recordKey } from "../../../../../modules/mod_http_api/node/name_records
 import { decodeRecord, encodeRecord } from "../../../../../modules/mod_http_api/node/name_records/record.ts";
 import { signRecord } from "../../../../../modules/mod_http_api/node/name_records/sign.ts";
 import { formatMoment, momentAfter } from "../../../../../modules/mod_http_api/node/name_records/time.ts";
-import { fieldLength, writeField } from "../../../../../modules/mod_http_api/node/wire/protobuf.ts";
-import { varintLength, writeVarint } from "../../../../../modules/mod_http_api/node/wire/varint.ts";
+import { field, framed } from "../../../../support/protobuf.ts";
 import { blockOf, host } from "../exchange/support.ts";
 import { add, known, meet, outcome, providersIn, type RoutingNode, soon, startNode, until } from "./support.ts";
 
@@ -18,24 +17,11 @@ const protocol = "/ipfs/lan/kad/1.0.0";
 const types = { putValue: 0, getValue: 1, addProvider: 2, getProviders: 3, findNode: 4 } as const;
 const hour = 3_600_000;
 
-/** A field with bytes, by its number. */
-function field(number: number, value: Uint8Array): Buffer {
-  const into = Buffer.alloc(fieldLength(value.length));
-  writeField(into, 0, number * 8 + 2, value);
-  return into;
-}
-
 const message = (type: number, key: Uint8Array, ...more: Uint8Array[]) =>
   Buffer.concat([Buffer.from([8, type]), field(2, key), ...more]);
 
 const putting = (key: Uint8Array, value: Uint8Array) =>
   message(types.putValue, key, field(3, Buffer.concat([field(1, key), field(2, value)])));
-
-function framed(bytes: Uint8Array): Buffer {
-  const head = Buffer.alloc(varintLength(bytes.length));
-  writeVarint(head, 0, bytes.length);
-  return Buffer.concat([head, bytes]);
-}
 
 /** The fields of a message that name peers next to a key, and those that have it. */
 const [closer, providing] = [8, 9];

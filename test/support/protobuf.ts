@@ -1,0 +1,19 @@
+/** Messages of the wire made by hand: what no encoder would make, too. */
+import { fieldLength, writeField } from "../../modules/mod_http_api/node/wire/protobuf.ts";
+import { varintLength, writeVarint } from "../../modules/mod_http_api/node/wire/varint.ts";
+
+/** A field with bytes, by its number. */
+export function field(number: number, ...parts: readonly Uint8Array[]): Buffer {
+  const content = Buffer.concat(parts);
+  const into = Buffer.alloc(fieldLength(content.length));
+  writeField(into, 0, number * 8 + 2, content);
+  return into;
+}
+
+/** A message of these fields behind its length. */
+export function framed(...fields: readonly Uint8Array[]): Buffer {
+  const bytes = Buffer.concat(fields);
+  const head = Buffer.alloc(varintLength(bytes.length));
+  writeVarint(head, 0, bytes.length);
+  return Buffer.concat([head, bytes]);
+}
