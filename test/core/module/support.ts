@@ -5,7 +5,7 @@ import { dirname, join } from "node:path";
 import type { TestContext } from "node:test";
 import type { GivenModule } from "../../../core/given.ts";
 import { createTestHost, type LogEntry, type TestHost, type TestHostOptions } from "../../../core/testing/index.ts";
-import type { LogLevel, ModuleFunction, ModuleState } from "../../../core/types.ts";
+import type { LogLevel, Module, ModuleFunction, ModuleState } from "../../../core/types.ts";
 
 export type Files = Readonly<Record<string, string>>;
 
@@ -60,3 +60,9 @@ export function stateOf(test: TestHost, name: string, host = "*"): ModuleState |
 export function logged(test: TestHost, level: LogLevel): LogEntry[] {
   return test.logged(level);
 }
+
+/** A module with an app of one route. */
+export const hello = (module: Module): void => {
+  module.depends("http");
+  module.provides("http", { route: { GET: () => "hello" } });
+};
