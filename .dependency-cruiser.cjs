@@ -1,20 +1,14 @@
 /** The layer rules of the source tree: which room may look into which. */
 
-/** Rooms of the node (folders, or files of their own), from the ground up: each looks only into those before it. */
-const nodeRooms = [
-  // Words and tools.
-  ["errors", "agent", "web_failure", "async", "wire", "go", "size", "recent", "log"],
-  // What blocks and peers are called, and where the node keeps what.
-  ["cid", "peer_id", "lmdb", "metadata", "repo"],
-  // Content.
-  ["tar", "blocks", "dag", "car", "spill", "unixfs", "archive", "pins", "filestore", "ingest", "path", "files"],
-  // Names and the network.
-  ["keys", "name_records", "peers", "exchange", "streams", "routing", "pubsub", "remote_pins", "names", "network"],
-  // The node itself, and what stands on all of it.
-  ["mount", "seed", "adopt", "stores", "types", "local_node", "migrate", "index"],
-].flat();
+/** The wings of the node, from the ground up: each imports only from itself and from those before it. */
+const wings = ["util", "formats", "storage", "content", "network"];
+/** What stands on all wings; neither knows the other. */
+const upper = ["mount", "migration"];
+/** What joins them: the files of the top folder, and the surface. */
+const inWings = (names) => `^modules/mod_node/(${names.join("|")})/`;
 
-const inRooms = (rooms) => `^modules/mod_http_api/node/(${rooms.join("|")})(/|\\.ts$)`;
+/** The same of the host: these do not know each other's neighbours above. */
+const protocols = ["config", "tls", "net", "http"];
 
 module.exports = {
   forbidden: [
@@ -50,7 +44,7 @@ module.exports = {
       comment: "module.depends(name) is the way from one module to another; modhost/node is there for every author.",
       severity: "error",
       from: { path: "^modules/([^/]+)/" },
-      to: { path: "^modules/", pathNot: "^modules/($1/|mod_http_api/node/index\\.ts$)" },
+      to: { path: "^modules/", pathNot: "^modules/($1/|mod_node/(?!mount/))" },
     },
     {
       name: "protocol-and-config-do-not-know-the-module-layer",
@@ -59,6 +53,20 @@ module.exports = {
       from: { path: "^core/(http|net|tls|config)/" },
       to: { path: "^core/(module|cli|testing)/|^core/host\\.ts$" },
     },
+    {
+      name: "core-util-knows-nobody",
+      comment: "What http, net, config and tls share; it may use the types of the surface.",
+      severity: "error",
+      from: { path: "^core/util/" },
+      to: { path: "^core/(?!util/|types)" },
+    },
+    ...protocols.map((name) => ({
+      name: `${name}-knows-no-neighbour`,
+      comment: "config, tls, net and http share core/util/ alone.",
+      severity: "error",
+      from: { path: `^core/${name}/` },
+      to: { path: `^core/(?!${name}/|util/|types)` },
+    })),
     {
       name: "nothing-imports-the-command-line",
       severity: "error",
@@ -74,43 +82,55 @@ module.exports = {
     },
     {
       name: "the-node-knows-no-http",
-      comment: "It works as a library, with no host around it.",
+      comment: "It works as a library, with no host around it; as a module it needs the types of a module alone.",
       severity: "error",
-      from: { path: "^modules/mod_http_api/node/" },
-      to: { path: "^core/|^modules/(?!mod_http_api/node/)" },
+      from: { path: "^modules/mod_node/" },
+      to: { path: "^core/(?!types\\.ts$)|^modules/(?!mod_node/)" },
     },
     {
-      name: "commands-know-no-http",
+      name: "rpc-and-commands-know-no-http",
       comment: "A command gets a typed call and the node, and returns a value, a stream or bytes.",
       severity: "error",
-      from: { path: "^modules/mod_http_api/commands/" },
-      to: { path: "^core/" },
+      from: { path: "^modules/mod_http_api/(commands|rpc)/" },
+      to: { path: "^core/|^modules/mod_http_api/http/" },
+    },
+    {
+      name: "rpc-knows-no-commands",
+      severity: "error",
+      from: { path: "^modules/mod_http_api/rpc/" },
+      to: { path: "^modules/mod_http_api/commands/" },
     },
     {
       name: "engines-are-behind-their-interfaces",
       comment:
-        "blocks/store.ts, metadata/store.ts and spill.ts are all that anybody knows of how things are kept; stores/engines.ts opens the engines.",
+        "blockstore/store.ts, metadata/store.ts and external_sorted_map.ts are all that anybody knows of how things are kept; open_stores/engines.ts opens the engines.",
       severity: "error",
       from: {
-        path: "^modules/mod_http_api/",
+        path: "^modules/",
         pathNot:
-          "^modules/mod_http_api/node/(stores/engines\\.ts$|spill\\.ts$|blocks/(segments|flatfs)/|metadata/|lmdb/)",
+          "^modules/mod_node/(migration/open_stores/engines\\.ts$|storage/(external_sorted_map\\.ts$|blockstore/(segments|flatfs)/|metadata/|lmdb/))",
       },
       to: {
-        path: "^modules/mod_http_api/node/(blocks/(segments/|flatfs/|memory\\.ts$)|metadata/(lmdb|memory)\\.ts$|lmdb/)|node_modules/lmdb/",
+        path: "^modules/mod_node/storage/(blockstore/(segments/|flatfs/|memory\\.ts$)|metadata/(lmdb|memory)\\.ts$|lmdb/)|node_modules/lmdb/",
       },
     },
-    ...nodeRooms.slice(0, -1).map((room, at) => ({
-      name: `${room}-knows-no-room-above-it`,
+    ...wings.map((wing, at) => ({
+      name: `${wing}-imports-no-wing-above-it`,
       severity: "error",
-      from: { path: inRooms([room]) },
-      to: { path: inRooms(nodeRooms.slice(at + 1)) },
+      from: { path: inWings([wing]) },
+      to: { path: "^modules/mod_node/", pathNot: inWings(wings.slice(0, at + 1)) },
+    })),
+    ...upper.map((room) => ({
+      name: `${room}-stands-on-the-wings-alone`,
+      severity: "error",
+      from: { path: inWings([room]) },
+      to: { path: "^modules/mod_node/", pathNot: inWings([...wings, room]) },
     })),
     {
-      name: "every-room-of-the-node-has-its-place",
-      comment: "A new room is put into the list above.",
+      name: "every-file-of-the-node-has-its-wing",
+      comment: "A new folder is put into the lists above.",
       severity: "error",
-      from: { path: "^modules/mod_http_api/node/", pathNot: inRooms(nodeRooms) },
+      from: { path: "^modules/mod_node/[^/]+/", pathNot: inWings([...wings, ...upper, "api"]) },
       to: {},
     },
     {

@@ -2,24 +2,24 @@ import type { Socket } from "node:net";
 import { join, resolve } from "node:path";
 import { inspect, isDeepStrictEqual } from "node:util";
 import { Config, configFrom, loadConfig, type UnknownName } from "./config/index.ts";
-import { ModhostError, reasonOf } from "./errors.ts";
 import { EventBus } from "./events.ts";
-import { entryFrom, type GivenModule, givenModules } from "./given.ts";
-import { createLog, type Log, type LogSettings } from "./log.ts";
+import { entryFrom, type GivenModule, givenModules } from "./inline_modules.ts";
 import { Catalog } from "./module/catalog.ts";
 import type { Clock } from "./module/clock.ts";
 import { Deadline } from "./module/deadline.ts";
 import type { Instance } from "./module/instance.ts";
 import { Items } from "./module/items.ts";
 import { moduleName } from "./module/locate.ts";
+import type { Surroundings } from "./module/module_context.ts";
 import { Modules } from "./module/modules.ts";
 import { SharedTables } from "./module/shared.ts";
-import type { Surroundings } from "./module/surroundings.ts";
 import { Timers } from "./module/timers.ts";
 import { installHooks } from "./module/versions.ts";
 import { Ports } from "./ports.ts";
 import { Certificates } from "./tls/index.ts";
 import type { ListeningPort, ModuleLog, ModuleState, NetProvider, OwnedItem } from "./types.ts";
+import { ModhostError, reasonOf } from "./util/errors.ts";
+import { createLog, type Log, type LogSettings } from "./util/log.ts";
 
 export interface HostOptions {
   /** The whole configuration: no file is looked for, unless `configPath` names one, over which these values win. */

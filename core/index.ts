@@ -2,12 +2,12 @@
 import type { ModuleDefinition, OptionDeclarations } from "./types.ts";
 
 export { Config, configFrom, type LoadConfigOptions, loadConfig } from "./config/index.ts";
-export { type ErrorCode, errorTable, HttpError, ModhostError, reasonOf } from "./errors.ts";
-export type { GivenModule } from "./given.ts";
 export { createHost, type Host, type HostOptions, type HostPhase } from "./host.ts";
-export type { LogSettings, LogStream } from "./log.ts";
+export type { GivenModule } from "./inline_modules.ts";
 export type { Clock } from "./module/clock.ts";
 export type * from "./types.ts";
+export { type ErrorCode, errorTable, HttpError, ModhostError, reasonOf } from "./util/errors.ts";
+export type { LogSettings, LogStream } from "./util/log.ts";
 
 /** Gives a config file its types: `export default defineConfig({ ... })`. */
 export function defineConfig<C extends ConfigExport>(config: C): C {

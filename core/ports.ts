@@ -1,8 +1,8 @@
 import { lstat, rm } from "node:fs/promises";
 import { connect, createServer, type ListenOptions, type Server, type Socket } from "node:net";
 import { type Config, convert, variableOf } from "./config/index.ts";
-import { ModhostError, reasonOf } from "./errors.ts";
 import type { ListeningPort, NetEndpoint, NetProvider, OptionType, OwnedItem } from "./types.ts";
+import { ModhostError, reasonOf } from "./util/errors.ts";
 
 type Provider = OwnedItem<NetProvider>;
 

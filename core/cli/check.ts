@@ -1,10 +1,10 @@
 import { relative } from "node:path";
 import { format } from "node:util";
 import type { Config } from "../config/index.ts";
-import { ModhostError, reasonOf } from "../errors.ts";
 import type { Host } from "../host.ts";
 import { Certificates, type CertificatesOptions, type TlsLog } from "../tls/index.ts";
 import type { LogLevel, ModuleState } from "../types.ts";
+import { ModhostError, reasonOf } from "../util/errors.ts";
 import type { Command } from "./command.ts";
 import { filesArgument, hostOptions, type Logged, labelOf, withHost } from "./hosted.ts";
 import { columns } from "./output.ts";

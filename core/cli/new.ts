@@ -3,7 +3,7 @@ import { existsSync, readFileSync } from "node:fs";
 import { mkdir, readFile, writeFile } from "node:fs/promises";
 import { dirname, join, relative, resolve, sep } from "node:path";
 import { appName } from "../http/index.ts";
-import { bundledModules, isClone, packageFolder, packageManifest, projectFolder } from "../package.ts";
+import { bundledModules, isClone, packageFolder, packageManifest, projectFolder } from "../util/package.ts";
 import { type Command, UsageError } from "./command.ts";
 
 /** What is going to be made: files of one folder by name, and what to type then. */

@@ -1,12 +1,12 @@
 import { existsSync } from "node:fs";
 import { resolve } from "node:path";
 import { coreOptions, variableOf } from "../config/index.ts";
-import { reasonOf } from "../errors.ts";
-import { packageVersion } from "../package.ts";
-import { broughtCommand, broughtCommands, broughtNames } from "./brought.ts";
+import { reasonOf } from "../util/errors.ts";
+import { packageVersion } from "../util/package.ts";
 import { type Command, type CommandContext, type CommandOption, UsageError } from "./command.ts";
 import { commands } from "./commands.ts";
 import { commandHelp, programHelp } from "./help.ts";
+import { broughtCommand, broughtCommands, broughtNames } from "./module_commands.ts";
 import { Output } from "./output.ts";
 import { firstWord, readWords, suggestion } from "./words.ts";
 

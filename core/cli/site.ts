@@ -1,7 +1,7 @@
 import { existsSync, readFileSync, statSync } from "node:fs";
 import { basename, join, resolve } from "node:path";
-import { reasonOf } from "../errors.ts";
 import type { HttpFiles, ModuleDefinition } from "../types.ts";
+import { reasonOf } from "../util/errors.ts";
 import { UsageError } from "./command.ts";
 
 /** A module made from a value, as the host takes it. */

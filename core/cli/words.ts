@@ -1,7 +1,7 @@
 /** Reads the words of a command line by what a command declares. */
 import { parseArgs } from "node:util";
 import { nearest } from "../config/index.ts";
-import { reasonOf } from "../errors.ts";
+import { reasonOf } from "../util/errors.ts";
 import { type Command, type CommandOption, UsageError } from "./command.ts";
 
 export type Options = Readonly<Record<string, CommandOption>>;

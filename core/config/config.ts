@@ -1,8 +1,8 @@
 import { basename } from "node:path";
 import { domainToASCII } from "node:url";
 import { isDeepStrictEqual } from "node:util";
-import { ModhostError } from "../errors.ts";
 import type { OptionDeclaration, OptionDeclarations } from "../types.ts";
+import { ModhostError } from "../util/errors.ts";
 import { convert, convertInto, isObject, optionTypes, type Problem, show } from "./convert.ts";
 import { nearest } from "./nearest.ts";
 import { coreOptions } from "./options.ts";

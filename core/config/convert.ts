@@ -1,7 +1,7 @@
 import { homedir } from "node:os";
 import { resolve } from "node:path";
-import { ModhostError } from "../errors.ts";
 import type { OptionDeclaration, OptionType } from "../types.ts";
+import { ModhostError } from "../util/errors.ts";
 
 /** A value that an option does not take: where it stands, and what may stand there. */
 export interface Problem {

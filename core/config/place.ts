@@ -1,6 +1,6 @@
 import { basename } from "node:path";
 import { pathToFileURL } from "node:url";
-import { syntaxErrorLine } from "../syntax.ts";
+import { syntaxErrorLine } from "../util/syntax.ts";
 
 /**
  * Where in a script an error arose: "name.ts:12", from the first frame of its stack inside that file. Undefined when

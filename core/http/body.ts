@@ -1,6 +1,6 @@
 import type { IncomingMessage } from "node:http";
 import type { Http2ServerRequest } from "node:http2";
-import { ModhostError } from "../errors.ts";
+import { ModhostError } from "../util/errors.ts";
 import type { Flow, ProgressWatch } from "./progress.ts";
 
 export type NodeRequest = IncomingMessage | Http2ServerRequest;

@@ -1,6 +1,6 @@
 import { Socket } from "node:net";
 import Koa, { type Context } from "koa";
-import { IncomingMessage, ServerResponse } from "../node_http.ts";
+import { IncomingMessage, ServerResponse } from "../util/node_http.ts";
 
 const koa = new Koa();
 // What fails in a detached context tells whoever made it; Koa has nobody to tell.

@@ -1,5 +1,5 @@
-import { reasonOf } from "../errors.ts";
 import type { HttpErrorEvent } from "../types.ts";
+import { reasonOf } from "../util/errors.ts";
 import { plainPage } from "./failure.ts";
 import type { HttpEnvironment } from "./settings.ts";
 

@@ -1,6 +1,6 @@
 import { Readable } from "node:stream";
-import { ModhostError } from "../errors.ts";
 import type { EventStreamOptions, ServerEvent } from "../types.ts";
+import { ModhostError } from "../util/errors.ts";
 import { eventText } from "./event_text.ts";
 
 /** Events that are written in one go. */

@@ -1,7 +1,7 @@
 import type { ServerResponse } from "node:http";
 import { constants, Http2ServerRequest, type Http2ServerResponse } from "node:http2";
-import { ModhostError, reasonOf } from "../errors.ts";
 import type { HttpErrorEvent, HttpEvent, HttpFinishedEvent } from "../types.ts";
+import { ModhostError, reasonOf } from "../util/errors.ts";
 import { answer } from "./answer.ts";
 import type { NodeRequest } from "./body.ts";
 import { addCorsHeaders, addPreflightHeaders, type CorsPolicy, commonMethods } from "./cors.ts";

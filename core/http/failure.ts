@@ -1,6 +1,6 @@
-import { HttpError, ModhostError } from "../errors.ts";
-import { STATUS_CODES } from "../node_http.ts";
 import type { HttpErrorEvent, ResponseHeaders } from "../types.ts";
+import { HttpError, ModhostError } from "../util/errors.ts";
+import { STATUS_CODES } from "../util/node_http.ts";
 
 /** What a client gets to know of something thrown. */
 export interface Failure {

@@ -1,4 +1,6 @@
 /** `modhost/net/http/server`: serves a table of routes over connections. `mod_http` stands on it; any module may. */
+
+export { appName, appPath, basePath, bracketed, displayName, isWebScheme, originOf } from "./app_urls.ts";
 export { validatorsOf } from "./conditions.ts";
 export { type CorsPolicy, corsPolicy } from "./cors.ts";
 export { detachedContext } from "./detached.ts";
@@ -10,7 +12,6 @@ export { readParts } from "./multipart.ts";
 export { preferredType } from "./negotiate.ts";
 export { type OriginPolicy, originPolicy } from "./origins.ts";
 export { encodePath } from "./paths.ts";
-export { appName, appPath, basePath, bracketed, displayName, isWebScheme, originOf } from "./places.ts";
 export { AppMount, type MountPlace, type RouteInfo } from "./routes.ts";
 export { type Explanation, HttpService } from "./service.ts";
 export type { HttpEnvironment, HttpSettings } from "./settings.ts";

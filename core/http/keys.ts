@@ -1,6 +1,6 @@
-import { ModhostError } from "../errors.ts";
-import { METHODS } from "../node_http.ts";
 import type { HttpMethod } from "../types.ts";
+import { ModhostError } from "../util/errors.ts";
+import { METHODS } from "../util/node_http.ts";
 import { websocketMethod } from "./upgrade.ts";
 
 /** A route key taken apart: `METHOD`, `METHOD /path` or `METHOD /path/*` (spec 2). */

@@ -1,17 +1,18 @@
 import { Readable } from "node:stream";
 import Koa, { type Context } from "koa";
-import { ModhostError, reasonOf } from "../errors.ts";
-import { IncomingMessage, type ServerResponse, STATUS_CODES } from "../node_http.ts";
 import type { HandlerResult, Middleware, ResponseFields, ResponseHeaders, WildcardHandler } from "../types.ts";
+import { byteStream } from "../util/body_stream.ts";
+import { ModhostError, reasonOf } from "../util/errors.ts";
+import { IncomingMessage, type ServerResponse, STATUS_CODES } from "../util/node_http.ts";
 import type { NodeRequest } from "./body.ts";
 import type { Exchange } from "./exchange.ts";
 import { classify, type Failure } from "./failure.ts";
-import { lendResponse } from "./lend.ts";
 import { encodePath } from "./paths.ts";
+import { lendResponse } from "./raw_response.ts";
 import type { Request } from "./request.ts";
 import type { Body } from "./response.ts";
 import type { AppMount } from "./routes.ts";
-import { byteStream, discard, pump } from "./stream.ts";
+import { discard, pump } from "./stream.ts";
 
 type Run = (context: Context, next: () => Promise<void>) => Promise<void>;
 /** `compose` is unknown to Koa's types, and to its second version. */

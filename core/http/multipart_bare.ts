@@ -1,5 +1,5 @@
-import { ModhostError } from "../errors.ts";
 import type { MultipartLimits } from "../types.ts";
+import { ModhostError } from "../util/errors.ts";
 import {
   defaultHeaderBytes,
   defaultParts,

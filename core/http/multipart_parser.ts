@@ -1,7 +1,7 @@
 import { isUtf8 } from "node:buffer";
 import { MultipartParser } from "formidable";
-import { ModhostError } from "../errors.ts";
 import type { MultipartLimits } from "../types.ts";
+import { ModhostError } from "../util/errors.ts";
 
 export const defaultParts = 1000;
 export const defaultHeaderBytes = 16 * 1024;

@@ -1,5 +1,5 @@
 import type { RequestHeaders } from "../types.ts";
-import { isWebScheme } from "./places.ts";
+import { isWebScheme } from "./app_urls.ts";
 
 /** Origins, beside the server's own, whose pages may open websockets. */
 export type OriginPolicy = ReadonlySet<string> | "*";

@@ -1,6 +1,6 @@
 import { Http2ServerRequest } from "node:http2";
 import Koa, { type Middleware } from "koa";
-import { reasonOf } from "../errors.ts";
+import { reasonOf } from "../util/errors.ts";
 import { Exchange } from "./exchange.ts";
 import { type HeadFacts, scanHead } from "./head.ts";
 import { badHost } from "./hosts.ts";

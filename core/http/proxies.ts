@@ -1,6 +1,6 @@
 import { BlockList, isIP } from "node:net";
-import { ModhostError } from "../errors.ts";
 import type { RequestHeaders } from "../types.ts";
+import { ModhostError } from "../util/errors.ts";
 
 /** Who the client is, seen from behind trusted proxies. */
 export interface ClientFacts {

@@ -1,12 +1,13 @@
 import type { OutgoingHttpHeaders, ServerResponse } from "node:http";
 import type { Http2ServerResponse } from "node:http2";
-import { contains_token } from "../net/url.ts";
 import type { HttpRequest, HttpResponse, ResponseFields, ResponseHeaders } from "../types.ts";
+import { piecesOf } from "../util/body_stream.ts";
+import { wireFields, wireName } from "../util/header_fields.ts";
+import { contains_token } from "../util/url.ts";
 import { EventBody } from "./event_body.ts";
 import type { Exchange } from "./exchange.ts";
-import { wireFields, wireName } from "./fields.ts";
 import { sendFile } from "./send_file.ts";
-import { discard, piecesOf, pump } from "./stream.ts";
+import { discard, pump } from "./stream.ts";
 
 export type NodeResponse = ServerResponse | Http2ServerResponse;
 export type Body = NonNullable<ResponseFields["body"]>;

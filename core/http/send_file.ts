@@ -2,8 +2,8 @@ import { once } from "node:events";
 import { createReadStream, ReadStream } from "node:fs";
 import { stat } from "node:fs/promises";
 import { Readable } from "node:stream";
-import { HttpError } from "../errors.ts";
 import type { HttpResponse } from "../types.ts";
+import { HttpError } from "../util/errors.ts";
 import type { Exchange } from "./exchange.ts";
 import { answerFile } from "./file_answer.ts";
 

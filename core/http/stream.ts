@@ -4,20 +4,6 @@ import { setImmediate as nextTurn } from "node:timers/promises";
 import type { LendingBody } from "../types.ts";
 import type { Exchange } from "./exchange.ts";
 
-/** Any body that comes in pieces; undefined when it is none. */
-export function piecesOf(body: unknown): AsyncIterable<unknown> | undefined {
-  if (typeof body !== "object" || body === null) return undefined;
-  if (body instanceof ReadableStream) return Readable.fromWeb(body as Parameters<typeof Readable.fromWeb>[0]);
-  return Symbol.asyncIterator in body ? (body as AsyncIterable<unknown>) : undefined;
-}
-
-/** The same as a Node stream. */
-export function byteStream(body: unknown): Readable | undefined {
-  const pieces = piecesOf(body);
-  if (pieces === undefined || pieces instanceof Readable) return pieces;
-  return Readable.from(pieces, { objectMode: true, highWaterMark: 1 });
-}
-
 /** Lets go of a handler's value that is not sent: files are closed, generators ended, their errors of no interest. */
 export function discard(value: unknown): void {
   if (typeof value !== "object" || value === null) return;

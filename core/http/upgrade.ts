@@ -1,7 +1,7 @@
 import type { Socket } from "node:net";
-import { type IncomingMessage, ServerResponse } from "../node_http.ts";
 import type { RequestHeaders, ResponseHeaders } from "../types.ts";
-import { isToken } from "./fields.ts";
+import { isToken } from "../util/header_fields.ts";
+import { type IncomingMessage, ServerResponse } from "../util/node_http.ts";
 
 /** The pseudo-method of routes for websockets. No request has it: `admit` refuses one that says so. */
 export const websocketMethod = "WS";

@@ -1,7 +1,7 @@
 import type { Socket } from "node:net";
 import type { RawData, WebSocket } from "ws";
-import { ModhostError } from "../errors.ts";
 import type { WebSocketClosed, WebSocketConnection, WebSocketMessage } from "../types.ts";
+import { ModhostError } from "../util/errors.ts";
 import { bytesTaken, type Flow, type ProgressWatch } from "./progress.ts";
 import type { WebsocketLimits } from "./settings.ts";
 

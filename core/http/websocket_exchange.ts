@@ -1,10 +1,10 @@
 import type { Socket } from "node:net";
 import { type ServerOptions, type WebSocket, WebSocketServer } from "ws";
-import { HttpError, ModhostError } from "../errors.ts";
 import type { WebSocketAccept, WebSocketEvent } from "../types.ts";
+import { HttpError, ModhostError } from "../util/errors.ts";
+import { wireFields } from "../util/header_fields.ts";
 import { isThenable } from "./answer.ts";
 import { Exchange } from "./exchange.ts";
-import { wireFields } from "./fields.ts";
 import { mayConnect } from "./origins.ts";
 import type { Resolution, Route } from "./routes.ts";
 import { type Handover, readHandshake } from "./upgrade.ts";

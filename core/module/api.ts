@@ -1,7 +1,6 @@
 import { readFile } from "node:fs/promises";
 import { join, resolve } from "node:path";
-import { ModhostError, reasonOf } from "../errors.ts";
-import { appName } from "../http/places.ts";
+import { appName } from "../http/app_urls.ts";
 import type {
   EventHandler,
   ItemOf,
@@ -13,11 +12,12 @@ import type {
   OwnedItem,
   Timer,
 } from "../types.ts";
+import { ModhostError, reasonOf } from "../util/errors.ts";
 import type { Instance } from "./instance.ts";
 import { moduleName } from "./locate.ts";
+import type { Surroundings } from "./module_context.ts";
 import { OptionReader } from "./option_reader.ts";
 import { sharedPath } from "./shared.ts";
-import type { Surroundings } from "./surroundings.ts";
 import { httpUrl } from "./url.ts";
 
 /** The module object: each call that does something to the host is an effect in the instance's ledger. */

@@ -1,6 +1,6 @@
 import { resolve } from "node:path";
 import type { Config } from "../config/index.ts";
-import { ModhostError } from "../errors.ts";
+import { ModhostError } from "../util/errors.ts";
 import { type ModuleCode, readCode } from "./code.ts";
 import { isPath, listModules, locateModule, locatePath, type ModuleSource, moduleName } from "./locate.ts";
 

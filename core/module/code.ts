@@ -1,7 +1,7 @@
 import { basename, relative } from "node:path";
-import { ModhostError, reasonOf } from "../errors.ts";
-import { syntaxErrorLine } from "../syntax.ts";
 import type { ModuleDefinition, ModuleFunction, OptionDeclarations } from "../types.ts";
+import { ModhostError, reasonOf } from "../util/errors.ts";
+import { syntaxErrorLine } from "../util/syntax.ts";
 import { Deadline } from "./deadline.ts";
 import type { ModuleSource } from "./locate.ts";
 import { importFresh, withoutVersions } from "./versions.ts";

@@ -1,6 +1,6 @@
-import { ModhostError, reasonOf } from "../errors.ts";
-import type { Log } from "../log.ts";
 import type { ModuleState } from "../types.ts";
+import { ModhostError, reasonOf } from "../util/errors.ts";
+import type { Log } from "../util/log.ts";
 import { keyOf } from "./instance.ts";
 
 interface Failure {

@@ -1,11 +1,11 @@
-import { ModhostError, reasonOf } from "../errors.ts";
 import type { ModuleState } from "../types.ts";
+import { ModhostError, reasonOf } from "../util/errors.ts";
 import { ModuleApi } from "./api.ts";
 import type { ModuleCode } from "./code.ts";
 import { failure } from "./code.ts";
 import { Deadline } from "./deadline.ts";
 import { type Effect, type Entry, Ledger, type Release } from "./ledger.ts";
-import type { Surroundings } from "./surroundings.ts";
+import type { Surroundings } from "./module_context.ts";
 
 /** Instances that are made together; those not made yet are undefined. */
 export type Group = ReadonlyMap<string, Instance | undefined>;

@@ -4,9 +4,9 @@ import { basename, dirname, extname, isAbsolute, join, resolve, sep } from "node
 import { pathToFileURL } from "node:url";
 import satisfies from "semver/functions/satisfies.js";
 import { nearest } from "../config/nearest.ts";
-import { ModhostError, reasonOf } from "../errors.ts";
-import { bundledModules, packageVersion } from "../package.ts";
 import type { ModuleDefinition } from "../types.ts";
+import { ModhostError, reasonOf } from "../util/errors.ts";
+import { bundledModules, packageVersion } from "../util/package.ts";
 
 /** Where a module's code is. */
 export interface ModuleSource {

@@ -1,14 +1,14 @@
-import { ModhostError, reasonOf } from "../errors.ts";
 import type { ModuleState } from "../types.ts";
+import { ModhostError, reasonOf } from "../util/errors.ts";
 import type { Catalog } from "./catalog.ts";
 import type { ModuleCode } from "./code.ts";
 import { Deadline } from "./deadline.ts";
 import { Failures } from "./failures.ts";
 import { inOrder, withDependants } from "./graph.ts";
 import { type Beginning, Instance, keyOf } from "./instance.ts";
+import { cycle, Roster } from "./instances.ts";
 import { moduleName } from "./locate.ts";
-import { cycle, Roster } from "./roster.ts";
-import type { Surroundings } from "./surroundings.ts";
+import type { Surroundings } from "./module_context.ts";
 
 export interface ModulesEnvironment {
   readonly surroundings: Surroundings;

@@ -1,5 +1,5 @@
 import type { Config } from "../config/index.ts";
-import { appPath, displayName, originOf } from "../http/places.ts";
+import { appPath, displayName, originOf } from "../http/app_urls.ts";
 import type { ListeningPort, ModuleLog } from "../types.ts";
 
 export interface UrlSurroundings {

@@ -2,8 +2,8 @@
 
 import type { IncomingHttpHeaders } from "node:http";
 import type { Readable } from "node:stream";
-import { reasonOf } from "../errors.ts";
-import { packageVersion } from "../package.ts";
+import { reasonOf } from "../util/errors.ts";
+import { packageVersion } from "../util/package.ts";
 import { Call } from "./client_call.ts";
 import { RequestError, type RequestFailure, shownUrl } from "./client_errors.ts";
 import type { Limits } from "./client_exchange.ts";

@@ -1,5 +1,5 @@
 /** Why a request of `net.http` came to nothing: one table of kinds, and the error that carries one. */
-import { reasonOf } from "../errors.ts";
+import { reasonOf } from "../util/errors.ts";
 
 interface Failure {
   /** `{name}` is replaced by the detail of that name. */

@@ -3,12 +3,12 @@
 import { Readable } from "node:stream";
 import { isUint8Array } from "node:util/types";
 import type { FormData as SendableForm } from "undici";
-import { reasonOf } from "../errors.ts";
-import { wireFields } from "../http/fields.ts";
-import { byteStream } from "../http/stream.ts";
+import { byteStream } from "../util/body_stream.ts";
+import { reasonOf } from "../util/errors.ts";
+import { wireFields } from "../util/header_fields.ts";
+import { urldecode } from "../util/url.ts";
 import { RequestError, shownUrl } from "./client_errors.ts";
 import { undici } from "./undici.ts";
-import { urldecode } from "./url.ts";
 
 /** How `response.body` is given: UTF-8 text, a Buffer, or a Readable that is read as it arrives. */
 export type ResponseType = "text" | "bytes" | "stream";

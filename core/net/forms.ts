@@ -1,5 +1,5 @@
 /** `application/x-www-form-urlencoded` both ways. */
-import { urldecode, urlencode } from "./url.ts";
+import { urldecode, urlencode } from "../util/url.ts";
 
 /**
  * A decoded form: each name holds its last value, and iterating gives every `[name, value]` pair in the order sent.

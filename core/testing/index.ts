@@ -7,8 +7,8 @@ import type { Socket } from "node:net";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { configFrom } from "../config/index.ts";
-import type { GivenModule } from "../given.ts";
 import { createHost, type Host } from "../host.ts";
+import type { GivenModule } from "../inline_modules.ts";
 import type { LogLevel } from "../types.ts";
 import { ManualClock, realClock, type TestClock } from "./clock.ts";
 import {

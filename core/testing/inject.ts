@@ -2,7 +2,7 @@ import type { IncomingHttpHeaders, IncomingMessage } from "node:http";
 import { isIPv6, type Socket } from "node:net";
 import type { Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
-import { request as httpRequest } from "../node_http.ts";
+import { request as httpRequest } from "../util/node_http.ts";
 import { socketPair } from "./memory_socket.ts";
 
 export type InjectedBody = string | Uint8Array | URLSearchParams | FormData | AsyncIterable<string | Uint8Array>;

@@ -4,7 +4,7 @@ import { hostname } from "node:os";
 import { join } from "node:path";
 import { createSecureContext, type SecureContext, type TlsOptions } from "node:tls";
 import { domainToASCII } from "node:url";
-import { ModhostError, reasonOf } from "../errors.ts";
+import { ModhostError, reasonOf } from "../util/errors.ts";
 import type { PemPair } from "./self_signed.ts";
 
 /** What is asked of a logger here. */

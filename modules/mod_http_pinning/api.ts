@@ -3,9 +3,9 @@ import type { Node } from "modhost/node";
 import type { Handler, HttpEvent, ModuleLog, ResponseFields, RouteTable } from "../../core/types.ts";
 import { ApiFailure, failureAnswer, json } from "./failure.ts";
 import { readFilter } from "./filter.ts";
+import { readWish } from "./pin_object.ts";
 import type { PinRequest, Requests } from "./requests.ts";
 import { type Users, userBy } from "./users.ts";
-import { readWish } from "./wish.ts";
 
 export interface ApiParts {
   readonly users: Users;

@@ -1,7 +1,7 @@
 /** Which requests are listed: the query of `GET /pins`. */
 import { badRequest } from "./failure.ts";
+import { jsonOf, longestName, readCid, readMeta } from "./pin_object.ts";
 import type { PinRequest } from "./requests.ts";
-import { jsonOf, longestName, readCid, readMeta } from "./wish.ts";
 
 export const statuses = ["queued", "pinning", "pinned", "failed"] as const;
 export type Status = (typeof statuses)[number];

@@ -5,7 +5,7 @@
 import { randomBytes } from "node:crypto";
 import type { MetadataStore, MetadataWriter } from "modhost/node";
 import type { Filter, Status } from "./filter.ts";
-import type { Wish } from "./wish.ts";
+import type { Wish } from "./pin_object.ts";
 
 export interface PinRequest {
   /** Where it is kept: `<user>/<id>`. */

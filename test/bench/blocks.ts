@@ -6,8 +6,8 @@ import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { CID } from "multiformats/cid";
 import { create } from "multiformats/hashes/digest";
-import { openSegmentStore } from "../../modules/mod_http_api/node/blocks/segments/store.ts";
-import type { Block } from "../../modules/mod_http_api/node/blocks/store.ts";
+import { openSegmentStore } from "#node/storage/blockstore/segments/store.ts";
+import type { Block } from "#node/storage/blockstore/store.ts";
 import { median } from "./measure.ts";
 
 const mebibyte = 1024 * 1024;

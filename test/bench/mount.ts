@@ -1,7 +1,7 @@
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { RpcServer } from "../support/rpc_server.ts";
+import { RpcServer } from "#test/support/rpc_server.ts";
 import { median } from "./measure.ts";
 import { mountFor, type Scale, type Task, tasks, ways } from "./mount/tasks.ts";
 import { cpuSeconds, forgetPeak, peakBytes } from "./node/usage.ts";

@@ -8,8 +8,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { type Browser, chromium } from "playwright-core";
-import { createHost } from "../../core/index.ts";
-import type { HttpFiles } from "../../core/types.ts";
+import { createHost } from "#core/index.ts";
+import type { HttpFiles } from "#core/types.ts";
 
 const images = fileURLToPath(new URL("../../docs/images/", import.meta.url));
 const folder = mkdtempSync(join(tmpdir(), "modhost-pages-"));

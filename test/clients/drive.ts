@@ -1,7 +1,7 @@
 /** What a real client library is put through: the same for each, with sizes to choose. */
 import { createHash } from "node:crypto";
 import { CID } from "multiformats/cid";
-import { digestOf, keystream } from "../support/content.ts";
+import { digestOf, keystream } from "#test/support/content.ts";
 
 /** The part of both client libraries that is used here. */
 export interface ClientLibrary {

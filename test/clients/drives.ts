@@ -2,8 +2,8 @@
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { Rpc } from "../network/rpc.ts";
-import { RpcServer } from "../support/rpc_server.ts";
+import { Rpc } from "#test/support/network/rpc.ts";
+import { RpcServer } from "#test/support/rpc_server.ts";
 import { type Drive, drive } from "./drive.ts";
 import { everyMethod } from "./every.ts";
 import { clients } from "./libraries.ts";

@@ -1,8 +1,8 @@
 /** The methods that need others: each use meets the other node, or the network as far as there is one. */
 import assert from "node:assert/strict";
 import { CID } from "multiformats/cid";
-import { untilRight } from "../network/report.ts";
-import type { Rpc } from "../network/rpc.ts";
+import { untilRight } from "#test/support/network/report.ts";
+import type { Rpc } from "#test/support/network/rpc.ts";
 import { cidOf, elsewhere, gives, holds, type Line, type Plain, type Use } from "./use.ts";
 
 const empty = CID.parse("QmUNLLsPACCz1vLxQVkXqqLX5R1X345qqfHbsf67hvA3Nn");

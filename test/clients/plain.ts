@@ -1,8 +1,8 @@
 /** Endpoints by plain HTTP: clients call but some of them. */
-import { serverOf } from "../../core/cli/rpc/server.ts";
-import { storageCommands } from "../support/storage_commands.ts";
-import { type Answers, calls } from "../surface/calls.ts";
-import { callEndpoint } from "../surface/live.ts";
+import { serverOf } from "#core/cli/rpc/server.ts";
+import { type Answers, calls } from "#test/contract/surface/calls.ts";
+import { callEndpoint } from "#test/contract/surface/live.ts";
+import { storageCommands } from "#test/support/storage_commands.ts";
 
 /** On a fresh server, which ends with it. Throws when an endpoint does not do its work or has no call; gives how many there are. */
 export async function* byPlainHttp(url: string): AsyncGenerator<string, void, undefined> {

@@ -2,8 +2,8 @@
 import assert from "node:assert/strict";
 import { isDeepStrictEqual } from "node:util";
 import { CID } from "multiformats/cid";
-import type { PinningService } from "../network/remote_pins.ts";
-import type { Rpc } from "../network/rpc.ts";
+import type { PinningService } from "#test/support/network/remote_pins.ts";
+import type { Rpc } from "#test/support/network/rpc.ts";
 
 /** What a method gives, made plain: lists for streams, texts for CIDs and bytes. */
 export type Plain = null | string | number | boolean | undefined | Plain[] | { [name: string]: Plain };

@@ -8,8 +8,8 @@ import { mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSyn
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
-import { type Block, blocksOf } from "../docs/blocks.ts";
-import { curlLines } from "../docs/shell.ts";
+import { type Block, blocksOf } from "#test/contract/docs/blocks.ts";
+import { curlLines } from "#test/contract/docs/shell.ts";
 import { ended, plain, project, requireCurlAndPorts, untilReady } from "./support.ts";
 
 const guide = blocksOf("the guide", readFileSync(join(project, "docs/guides/write-a-module.md"), "utf8"));

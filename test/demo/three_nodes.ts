@@ -16,13 +16,13 @@ import {
   pings,
   providesFor,
   treeCrosses,
-} from "../network/meeting.ts";
-import { pinsRemotely } from "../network/remote_pins.ts";
-import { Report, untilRight } from "../network/report.ts";
-import { Rpc } from "../network/rpc.ts";
-import { allowTunnels, tunnels } from "../network/tunnels.ts";
-import { messagesCross, namesCross, namesFollowed } from "../network/words.ts";
-import { RpcServer } from "../support/rpc_server.ts";
+} from "#test/support/network/meeting.ts";
+import { pinsRemotely } from "#test/support/network/remote_pins.ts";
+import { Report, untilRight } from "#test/support/network/report.ts";
+import { Rpc } from "#test/support/network/rpc.ts";
+import { allowTunnels, tunnels } from "#test/support/network/tunnels.ts";
+import { messagesCross, namesCross, namesFollowed } from "#test/support/network/words.ts";
+import { RpcServer } from "#test/support/rpc_server.ts";
 
 const { values: given } = parseArgs({ options: { size: { type: "string", default: "100" } } });
 const size = Number(given.size) * 2 ** 20;

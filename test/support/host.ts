@@ -3,8 +3,8 @@ import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before } from "node:test";
-import { createHost, type Host } from "../../core/index.ts";
-import type { HttpProvider, MiddlewareProvider, ModuleFunction } from "../../core/types.ts";
+import { createHost, type Host } from "#core/index.ts";
+import type { HttpProvider, MiddlewareProvider, ModuleFunction } from "#core/types.ts";
 import { Client, type Ports } from "./transports.ts";
 
 type FromFolder<T> = T | ((folder: string) => T);

@@ -1,6 +1,6 @@
 /** Messages of the wire made by hand: what no encoder would make, too. */
-import { fieldLength, writeField } from "../../modules/mod_http_api/node/wire/protobuf.ts";
-import { varintLength, writeVarint } from "../../modules/mod_http_api/node/wire/varint.ts";
+import { fieldLength, writeField } from "#node/formats/protobuf/protobuf.ts";
+import { varintLength, writeVarint } from "#node/formats/protobuf/varint.ts";
 
 /** A field with bytes, by its number. */
 export function field(number: number, ...parts: readonly Uint8Array[]): Buffer {

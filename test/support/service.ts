@@ -1,7 +1,7 @@
 import { type AddressInfo, createServer, type Server } from "node:net";
-import { EventBus } from "../../core/events.ts";
-import { AppMount, type HttpEnvironment, HttpService, type HttpSettings } from "../../core/http/index.ts";
-import type { EventHandler, HttpProvider, Module } from "../../core/types.ts";
+import { EventBus } from "#core/events.ts";
+import { AppMount, type HttpEnvironment, HttpService, type HttpSettings } from "#core/http/index.ts";
+import type { EventHandler, HttpProvider, Module } from "#core/types.ts";
 
 const settings: HttpSettings = {
   maxContentSize: 64 * 1024,

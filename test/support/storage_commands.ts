@@ -1,6 +1,7 @@
 /** The commands that need no network: those of storage, keys, configuration and of the node itself. */
-import type { Command } from "../../modules/mod_http_api/command.ts";
-import { table } from "../../modules/mod_http_api/commands/index.ts";
+
+import { table } from "#modules/mod_http_api/commands/index.ts";
+import type { Command } from "#modules/mod_http_api/rpc/command.ts";
 
 const network =
   /^(bitswap|bootstrap|dht|dns|name|p2p|pin\/remote|ping|pubsub|stats\/(bitswap|bw|dht|provide)|swarm)(\/|$)|^mount$/;

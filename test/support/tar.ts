@@ -1,7 +1,7 @@
 /** Archives of files for tests: honest ones by a library, and pieces that no honest program writes. */
 import { type Header, pack } from "tar-stream";
-import { plainHeader } from "../../modules/mod_http_api/node/tar/header.ts";
-import { padding, writeHeader } from "../../modules/mod_http_api/node/tar/write.ts";
+import { plainHeader } from "#node/formats/tar/header.ts";
+import { padding, writeHeader } from "#node/formats/tar/write.ts";
 
 export type PackedEntry = Partial<Header> & { readonly name: string; readonly body?: string };
 

@@ -1,4 +1,4 @@
-import type { HttpProvider, WebSocketConnection, WebSocketEvent } from "../../core/types.ts";
+import type { HttpProvider, WebSocketConnection, WebSocketEvent } from "#core/types.ts";
 import { TestService } from "./service.ts";
 
 /** A service whose one websocket, `/app/`, goes to the test. */

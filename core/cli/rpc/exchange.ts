@@ -6,9 +6,9 @@ import type { IncomingHttpHeaders, IncomingMessage } from "node:http";
 import { request as secureRequest } from "node:https";
 import { text } from "node:stream/consumers";
 import { pipeline } from "node:stream/promises";
-import { reasonOf } from "../../errors.ts";
-import { request as plainRequest } from "../../node_http.ts";
-import { packageVersion } from "../../package.ts";
+import { reasonOf } from "../../util/errors.ts";
+import { request as plainRequest } from "../../util/node_http.ts";
+import { packageVersion } from "../../util/package.ts";
 import type { Server } from "./server.ts";
 
 export interface Upload {

@@ -1,6 +1,6 @@
 /** Outcomes as they are printed: bytes and texts as the server sends them, and the lines of `add`. */
 
-import { printable } from "../../net/text.ts";
+import { printable } from "../../util/text.ts";
 import type { Answered } from "./exchange.ts";
 import { type Call, isOn } from "./parse.ts";
 import { checkEnd, type Session, withOptions } from "./session.ts";

@@ -1,5 +1,5 @@
 /** A line on a terminal that tells how far long work has come. */
-import { size_text } from "../../net/text.ts";
+import { size_text } from "../../util/text.ts";
 
 /** Between two drawings. */
 const period = 100;

@@ -1,12 +1,13 @@
 /** Adding files and trees. */
-import { type Commands, defineCommand, stream } from "../command.ts";
-import type { Entry, FileEntry } from "../files.ts";
-import { failure, NodeError } from "../node/errors.ts";
-import { printable } from "../node/go/text.ts";
-import { ingest, rehearse } from "../node/ingest/ingest.ts";
-import { addSettings } from "../node/ingest/settings.ts";
-import type { AddEntry, AddEvent } from "../node/unixfs/add.ts";
-import type { ValueOf } from "../shape.ts";
+
+import { ingest, rehearse } from "../../mod_node/content/adder/ingest.ts";
+import { addSettings } from "../../mod_node/content/adder/settings.ts";
+import type { AddEntry, AddEvent } from "../../mod_node/content/unixfs/add.ts";
+import { failure, NodeError } from "../../mod_node/util/errors.ts";
+import { printable } from "../../mod_node/util/go/text.ts";
+import { type Commands, defineCommand, stream } from "../rpc/command.ts";
+import type { ValueOf } from "../rpc/shape.ts";
+import type { Entry, FileEntry } from "../rpc/uploads.ts";
 import { addedItem } from "./shapes.ts";
 
 const options = {

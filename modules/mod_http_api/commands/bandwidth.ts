@@ -1,11 +1,11 @@
 /** How many bytes came and went. */
 import { setTimeout as delay } from "node:timers/promises";
-import { defineCommand, stream } from "../command.ts";
-import { NodeError } from "../node/errors.ts";
-import { parseDuration } from "../node/go/duration.ts";
-import { parsePeerId } from "../node/peer_id.ts";
-import type { BandwidthStats } from "../node/peers/bandwidth.ts";
-import { fields } from "../shape.ts";
+import { parsePeerId } from "../../mod_node/formats/peer_id.ts";
+import type { BandwidthStats } from "../../mod_node/network/swarm/bandwidth.ts";
+import { NodeError } from "../../mod_node/util/errors.ts";
+import { parseDuration } from "../../mod_node/util/go/duration.ts";
+import { defineCommand, stream } from "../rpc/command.ts";
+import { fields } from "../rpc/shape.ts";
 
 /** Milliseconds from one to the next at least. */
 const leastInterval = 10;

@@ -1,8 +1,8 @@
 /** What needs no store: what there is, and which version it is. */
-import { type Commands, defineCommand, value } from "../command.ts";
-import { commandLines, commandTree, type ListedCommand } from "../listing.ts";
-import { fields } from "../shape.ts";
-import { versionFacts } from "../version.ts";
+import { type Commands, defineCommand, value } from "../rpc/command.ts";
+import { commandLines, commandTree, type ListedCommand } from "../rpc/listing.ts";
+import { fields } from "../rpc/shape.ts";
+import { versionFacts } from "../rpc/version.ts";
 
 export const commands = {
   commands: defineCommand({

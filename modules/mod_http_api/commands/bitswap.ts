@@ -1,8 +1,9 @@
 /** The block exchange agent. */
-import { type Commands, defineCommand, defineGroup, nothing, value } from "../command.ts";
-import { parsePeerId } from "../node/peer_id.ts";
-import { sizeText } from "../node/size.ts";
-import { fields, nullable } from "../shape.ts";
+
+import { parsePeerId } from "../../mod_node/formats/peer_id.ts";
+import { sizeText } from "../../mod_node/util/size.ts";
+import { type Commands, defineCommand, defineGroup, nothing, value } from "../rpc/command.ts";
+import { fields, nullable } from "../rpc/shape.ts";
 import { human, orNull, verbose } from "./shapes.ts";
 
 /** CIDs that may wait to be announced, as the reference prints it. */

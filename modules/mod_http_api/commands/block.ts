@@ -1,9 +1,10 @@
 /** Single blocks. */
-import { bytes, type Commands, defineCommand, defineGroup, raw, stream, value } from "../command.ts";
-import { blockBytes, blockForm, makeBlock } from "../node/blocks/make.ts";
-import { storeBlocks } from "../node/ingest/store.ts";
-import { removeBlocks } from "../node/pins/remove.ts";
-import { fields } from "../shape.ts";
+
+import { storeBlocks } from "../../mod_node/content/adder/store.ts";
+import { removeBlocks } from "../../mod_node/content/pins/remove.ts";
+import { blockBytes, blockForm, makeBlock } from "../../mod_node/storage/blockstore/make.ts";
+import { bytes, type Commands, defineCommand, defineGroup, raw, stream, value } from "../rpc/command.ts";
+import { fields } from "../rpc/shape.ts";
 import { blockStat } from "./shapes.ts";
 
 const key = [{ name: "key", required: true, stdin: "first", help: "The block, by CID or path." }] as const;

@@ -1,13 +1,14 @@
 /** The peers that are dialled first. */
-import { type Argument, type Commands, defineCommand, value } from "../command.ts";
+
 import {
   addBootstrap,
   addDefaultBootstrap,
   clearBootstrap,
   listBootstrap,
   removeBootstrap,
-} from "../node/peers/bootstrap_list.ts";
-import { fields, type ValueOf } from "../shape.ts";
+} from "../../mod_node/network/swarm/bootstrap_list.ts";
+import { type Argument, type Commands, defineCommand, value } from "../rpc/command.ts";
+import { fields, type ValueOf } from "../rpc/shape.ts";
 
 const output = fields("BootstrapOutput", { Peers: ["string"] });
 const returns = value(output);

@@ -1,11 +1,12 @@
 /** CIDs as text: no store is asked. */
-import { type Commands, defineCommand, defineGroup, stream, value } from "../command.ts";
-import { base32, baseNamed, bases } from "../node/cid/bases.ts";
-import { codecs } from "../node/cid/codecs.ts";
-import { type CidFormat, cidFormat, FormatError, formatCid } from "../node/cid/format.ts";
-import { hashFunctions } from "../node/cid/hashes.ts";
-import { NodeError } from "../node/errors.ts";
-import { fields, type ValueOf } from "../shape.ts";
+
+import { base32, baseNamed, bases } from "../../mod_node/formats/cid/bases.ts";
+import { codecs } from "../../mod_node/formats/cid/codecs.ts";
+import { type CidFormat, cidFormat, FormatError, formatCid } from "../../mod_node/formats/cid/format.ts";
+import { hashFunctions } from "../../mod_node/formats/cid/hashes.ts";
+import { NodeError } from "../../mod_node/util/errors.ts";
+import { type Commands, defineCommand, defineGroup, stream, value } from "../rpc/command.ts";
+import { fields, type ValueOf } from "../rpc/shape.ts";
 
 const result = fields("CidFormatRes", { CidStr: "string", Formatted: "string", ErrorMsg: "string" });
 type Formatted = ValueOf<typeof result>;

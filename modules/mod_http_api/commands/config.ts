@@ -1,10 +1,11 @@
 /** The configuration document of the node. */
-import { type Commands, defineCommand, defineGroup, nothing, value } from "../command.ts";
-import type { FileEntry } from "../files.ts";
-import { jsonDiff } from "../json_diff.ts";
-import { NodeError } from "../node/errors.ts";
-import { parseJson, printJson } from "../node/repo/json.ts";
-import { fields, map } from "../shape.ts";
+
+import { parseJson, printJson } from "../../mod_node/storage/repo/json.ts";
+import { NodeError } from "../../mod_node/util/errors.ts";
+import { type Commands, defineCommand, defineGroup, nothing, value } from "../rpc/command.ts";
+import { jsonDiff } from "../rpc/json_diff.ts";
+import { fields, map } from "../rpc/shape.ts";
+import type { FileEntry } from "../rpc/uploads.ts";
 import { editConfig } from "./config_edit.ts";
 
 /** As people read a value: text bare, all else as indented JSON. */

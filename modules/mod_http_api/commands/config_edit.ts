@@ -1,9 +1,9 @@
 /** The configuration in the editor of whoever runs the host. */
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { NodeError } from "../node/errors.ts";
-import type { ConfigFile } from "../node/index.ts";
-import type { Operator } from "../operator.ts";
+import type { ConfigFile } from "../../mod_node/index.ts";
+import { NodeError } from "../../mod_node/util/errors.ts";
+import type { Operator } from "../rpc/operator.ts";
 
 /** @throws NodeError where the operator has not allowed it, or the editor failed */
 export async function editConfig(config: ConfigFile, operator: Operator, signal: AbortSignal): Promise<undefined> {

@@ -1,16 +1,16 @@
 /** The routing system. */
 import type { CID } from "multiformats/cid";
-import { type AnyCall, type Argument, type Commands, defineCommand, defineGroup, stream } from "../command.ts";
-import { gather } from "../node/async/gather.ts";
-import { CidSet } from "../node/cid/set.ts";
-import { parseCid } from "../node/cid/text.ts";
-import { walk } from "../node/dag/walk.ts";
-import { NodeError } from "../node/errors.ts";
-import type { Node } from "../node/index.ts";
-import { publicKeyKey, recordKey } from "../node/name_records/keys.ts";
-import { type PeerId, parsePeerId } from "../node/peer_id.ts";
-import { eventTypes, type RoutingEvents } from "../node/routing/events.ts";
-import type { Routing } from "../node/routing/routing.ts";
+import { walk } from "../../mod_node/content/dag/walk.ts";
+import { CidSet } from "../../mod_node/formats/cid/set.ts";
+import { parseCid } from "../../mod_node/formats/cid/text.ts";
+import { type PeerId, parsePeerId } from "../../mod_node/formats/peer_id.ts";
+import type { Node } from "../../mod_node/index.ts";
+import { publicKeyKey, recordKey } from "../../mod_node/network/ipns_record/keys.ts";
+import { eventTypes, type RoutingEvents } from "../../mod_node/network/kad/events.ts";
+import type { Routing } from "../../mod_node/network/kad/routing.ts";
+import { gather } from "../../mod_node/util/async/gather.ts";
+import { NodeError } from "../../mod_node/util/errors.ts";
+import { type AnyCall, type Argument, type Commands, defineCommand, defineGroup, stream } from "../rpc/command.ts";
 import {
   printAddresses,
   printId,

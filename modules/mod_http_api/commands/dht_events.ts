@@ -1,6 +1,6 @@
 /** What happens in the routing system, as clients are told: as an event, and as lines of text. */
-import { eventTypes, type RoutingEvent, type RoutingEvents } from "../node/routing/events.ts";
-import { fields, nullable, type ValueOf } from "../shape.ts";
+import { eventTypes, type RoutingEvent, type RoutingEvents } from "../../mod_node/network/kad/events.ts";
+import { fields, nullable, type ValueOf } from "../rpc/shape.ts";
 import { lines } from "./shapes.ts";
 
 export const queryEvent = fields("QueryEvent", {

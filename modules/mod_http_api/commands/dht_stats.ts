@@ -1,12 +1,13 @@
 /** Figures of the routing system. */
-import { columns } from "../columns.ts";
-import { defineCommand, stream } from "../command.ts";
-import { NodeError } from "../node/errors.ts";
-import { formatDuration } from "../node/go/duration.ts";
-import type { Node } from "../node/index.ts";
-import type { Network } from "../node/network.ts";
-import type { Bucket, TableEntry } from "../node/routing/table.ts";
-import { fields, nullable, type ValueOf } from "../shape.ts";
+
+import type { Node } from "../../mod_node/index.ts";
+import type { Bucket, TableEntry } from "../../mod_node/network/kad/routing_table.ts";
+import type { Network } from "../../mod_node/network/network.ts";
+import { NodeError } from "../../mod_node/util/errors.ts";
+import { formatDuration } from "../../mod_node/util/go/duration.ts";
+import { columns } from "../rpc/columns.ts";
+import { defineCommand, stream } from "../rpc/command.ts";
+import { fields, nullable, type ValueOf } from "../rpc/shape.ts";
 import { orNull } from "./shapes.ts";
 
 const peer = fields("dhtPeerInfo", {

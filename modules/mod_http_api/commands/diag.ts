@@ -1,9 +1,10 @@
 /** What runs, and on what. */
-import { columns } from "../columns.ts";
-import { type Commands, defineCommand, defineGroup, nothing, value } from "../command.ts";
-import { formatDuration, parseDuration } from "../node/go/duration.ts";
-import { fields, map, type ValueOf } from "../shape.ts";
-import { systemFacts } from "../system_facts.ts";
+
+import { formatDuration, parseDuration } from "../../mod_node/util/go/duration.ts";
+import { columns } from "../rpc/columns.ts";
+import { type Commands, defineCommand, defineGroup, nothing, value } from "../rpc/command.ts";
+import { fields, map, type ValueOf } from "../rpc/shape.ts";
+import { systemFacts } from "../rpc/system_facts.ts";
 
 const entry = fields("ReqLogEntry", {
   StartTime: "time",

@@ -1,4 +1,24 @@
 /** The mutable namespace. */
+
+import { inSession } from "../../mod_node/content/dag/reader.ts";
+import { describe, entriesIn, linksIn, localityOf, statOf } from "../../mod_node/content/mfs/list.ts";
+import {
+  changeCid,
+  cidAt,
+  copy,
+  flush,
+  makeDirectory,
+  move,
+  remove,
+  type Source,
+} from "../../mod_node/content/mfs/operations.ts";
+import { loosePath, type NamespacePath, nameOf, namespacePath } from "../../mod_node/content/mfs/path.ts";
+import { cidSettings } from "../../mod_node/content/mfs/settings.ts";
+import { fileAt, writeFile } from "../../mod_node/content/mfs/write_file.ts";
+import { readFile } from "../../mod_node/content/unixfs/read.ts";
+import { compareNames } from "../../mod_node/formats/dag_pb/dag_pb.ts";
+import { NodeError } from "../../mod_node/util/errors.ts";
+import { sizeText } from "../../mod_node/util/size.ts";
 import {
   type AnyCall,
   type Argument,
@@ -10,18 +30,8 @@ import {
   nothing,
   raw,
   value,
-} from "../command.ts";
-import { compareNames } from "../node/dag/pb.ts";
-import { inSession } from "../node/dag/reader.ts";
-import { NodeError } from "../node/errors.ts";
-import { describe, entriesIn, linksIn, localityOf, statOf } from "../node/files/list.ts";
-import { changeCid, cidAt, copy, flush, makeDirectory, move, remove, type Source } from "../node/files/operations.ts";
-import { loosePath, type NamespacePath, nameOf, namespacePath } from "../node/files/path.ts";
-import { cidSettings } from "../node/files/settings.ts";
-import { fileAt, writeFile } from "../node/files/write_file.ts";
-import { sizeText } from "../node/size.ts";
-import { readFile } from "../node/unixfs/read.ts";
-import { fields, nullable, type ValueOf } from "../shape.ts";
+} from "../rpc/command.ts";
+import { fields, nullable, type ValueOf } from "../rpc/shape.ts";
 import { cidOptions } from "./shapes.ts";
 
 const group = defineGroup({

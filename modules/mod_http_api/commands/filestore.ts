@@ -1,16 +1,24 @@
 /** Blocks that stand for ranges of files and of URLs. */
 import type { CID } from "multiformats/cid";
-import { type AnyCall, type Argument, type Commands, defineCommand, defineGroup, stream, value } from "../command.ts";
-import { parseCid } from "../node/cid/text.ts";
-import { failure, NodeError } from "../node/errors.ts";
-import type { Filestore, Inspected } from "../node/filestore/filestore.ts";
-import { isUrl, statuses } from "../node/filestore/reference.ts";
-import { discard, request } from "../node/filestore/web.ts";
-import type { Node } from "../node/index.ts";
-import { ingest } from "../node/ingest/ingest.ts";
-import { addSettings } from "../node/ingest/settings.ts";
-import type { AddEntry } from "../node/unixfs/add.ts";
-import { fields, nullable, type ValueOf } from "../shape.ts";
+import { ingest } from "../../mod_node/content/adder/ingest.ts";
+import { addSettings } from "../../mod_node/content/adder/settings.ts";
+import type { AddEntry } from "../../mod_node/content/unixfs/add.ts";
+import { parseCid } from "../../mod_node/formats/cid/text.ts";
+import type { Node } from "../../mod_node/index.ts";
+import type { Filestore, Inspected } from "../../mod_node/storage/filestore/filestore.ts";
+import { isUrl, statuses } from "../../mod_node/storage/filestore/reference.ts";
+import { discard, request } from "../../mod_node/storage/filestore/web.ts";
+import { failure, NodeError } from "../../mod_node/util/errors.ts";
+import {
+  type AnyCall,
+  type Argument,
+  type Commands,
+  defineCommand,
+  defineGroup,
+  stream,
+  value,
+} from "../rpc/command.ts";
+import { fields, nullable, type ValueOf } from "../rpc/shape.ts";
 import { blockStat, refItem } from "./shapes.ts";
 
 const listRes = fields("ListRes", {

@@ -1,12 +1,13 @@
 /** Who the node is. */
-import { type Commands, defineCommand, value } from "../command.ts";
-import { agentVersion, protocolVersion } from "../node/agent.ts";
-import { NodeError } from "../node/errors.ts";
-import type { Node } from "../node/index.ts";
-import { type PeerId, parsePeerId, peerIdEncoder } from "../node/peer_id.ts";
-import { type Multiaddr, withPeer } from "../node/peers/multiaddr.ts";
-import { keyText, publicKeyText } from "../node/repo/identity.ts";
-import { fields, nullable, type ValueOf } from "../shape.ts";
+
+import { type PeerId, parsePeerId, peerIdEncoder } from "../../mod_node/formats/peer_id.ts";
+import type { Node } from "../../mod_node/index.ts";
+import { type Multiaddr, withPeer } from "../../mod_node/network/swarm/multiaddr.ts";
+import { keyText, publicKeyText } from "../../mod_node/storage/repo/identity.ts";
+import { agentVersion, protocolVersion } from "../../mod_node/util/agent.ts";
+import { NodeError } from "../../mod_node/util/errors.ts";
+import { type Commands, defineCommand, value } from "../rpc/command.ts";
+import { fields, nullable, type ValueOf } from "../rpc/shape.ts";
 import { orNull } from "./shapes.ts";
 
 const offline = `'ipfs id' currently cannot query information on remote

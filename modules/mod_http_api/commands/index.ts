@@ -1,5 +1,5 @@
 /** All commands, group by group. */
-import { Table } from "../table.ts";
+import { Table } from "../rpc/table.ts";
 import { commands as add } from "./add.ts";
 import { commands as basic } from "./basic.ts";
 import { commands as bitswap } from "./bitswap.ts";

@@ -1,5 +1,12 @@
 /** Keys of names. */
-import { columns } from "../columns.ts";
+
+import { peerIdEncoder } from "../../mod_node/formats/peer_id.ts";
+import type { NamedKey } from "../../mod_node/storage/keystore/keystore.ts";
+import { rotateIdentity } from "../../mod_node/storage/keystore/rotate.ts";
+import { gatherWhole } from "../../mod_node/util/async/gather.ts";
+import { NodeError } from "../../mod_node/util/errors.ts";
+import { printable } from "../../mod_node/util/go/text.ts";
+import { columns } from "../rpc/columns.ts";
 import {
   type Argument,
   bytes,
@@ -10,14 +17,8 @@ import {
   type Option,
   raw,
   value,
-} from "../command.ts";
-import { gatherWhole } from "../node/async/gather.ts";
-import { NodeError } from "../node/errors.ts";
-import { printable } from "../node/go/text.ts";
-import type { NamedKey } from "../node/keys/keystore.ts";
-import { rotateIdentity } from "../node/keys/rotate.ts";
-import { peerIdEncoder } from "../node/peer_id.ts";
-import { fields, type ValueOf } from "../shape.ts";
+} from "../rpc/command.ts";
+import { fields, type ValueOf } from "../rpc/shape.ts";
 import { lines, nameBase } from "./shapes.ts";
 
 const keyOutput = fields("KeyOutput", { Name: "string", Id: "string" });

@@ -1,10 +1,11 @@
 /** The node's log. */
-import { bytes, type Commands, defineCommand, defineGroup, raw, value } from "../command.ts";
-import type { CommandLog } from "../command_log.ts";
-import { goJson } from "../node/go/text.ts";
-import type { Node } from "../node/index.ts";
-import { subsystems } from "../node/log.ts";
-import { fields } from "../shape.ts";
+
+import type { Node } from "../../mod_node/index.ts";
+import { goJson } from "../../mod_node/util/go/text.ts";
+import { subsystems } from "../../mod_node/util/log.ts";
+import { bytes, type Commands, defineCommand, defineGroup, raw, value } from "../rpc/command.ts";
+import type { CommandLog } from "../rpc/command_log.ts";
+import { fields } from "../rpc/shape.ts";
 import { strings } from "./shapes.ts";
 
 /** A reader that is so far behind misses lines. */

@@ -1,19 +1,19 @@
 /** Lists of directories. */
 
-import { columns } from "../columns.ts";
-import { type AnyCall, type Commands, defineCommand, defineGroup, Listing, value } from "../command.ts";
-import { mapAhead } from "../node/async/ahead.ts";
-import { dagPb, raw } from "../node/cid/codecs.ts";
-import { namedLinks } from "../node/dag/links.ts";
-import { compareNames, type PbLink } from "../node/dag/pb.ts";
-import { inSession, type ReadBlock } from "../node/dag/reader.ts";
-import { NodeError } from "../node/errors.ts";
-import { goJson, printable } from "../node/go/text.ts";
-import { jsonForm, Spill } from "../node/spill.ts";
-import { entries } from "../node/unixfs/list.ts";
-import { fileSize, isDirectory } from "../node/unixfs/node.ts";
-import { openTree } from "../node/unixfs/open.ts";
-import { fields, map, nullable, type ValueOf } from "../shape.ts";
+import { inSession, type ReadBlock } from "../../mod_node/content/dag/reader.ts";
+import { entries } from "../../mod_node/content/unixfs/list.ts";
+import { fileSize, isDirectory } from "../../mod_node/content/unixfs/node.ts";
+import { openTree } from "../../mod_node/content/unixfs/open.ts";
+import { dagPb, raw } from "../../mod_node/formats/cid/codecs.ts";
+import { compareNames, type PbLink } from "../../mod_node/formats/dag_pb/dag_pb.ts";
+import { namedLinks } from "../../mod_node/formats/ipld/links.ts";
+import { jsonForm, Spill } from "../../mod_node/storage/external_sorted_map.ts";
+import { mapAhead } from "../../mod_node/util/async/map_concurrent.ts";
+import { NodeError } from "../../mod_node/util/errors.ts";
+import { goJson, printable } from "../../mod_node/util/go/text.ts";
+import { columns } from "../rpc/columns.ts";
+import { type AnyCall, type Commands, defineCommand, defineGroup, Listing, value } from "../rpc/command.ts";
+import { fields, map, nullable, type ValueOf } from "../rpc/shape.ts";
 
 const lsLink = fields("LsLink", { Name: "string", Hash: "string", Size: "uint64", Type: "int32", Target: "string" });
 const lsObject = fields("LsObject", { Hash: "string", Links: [lsLink] });

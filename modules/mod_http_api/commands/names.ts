@@ -1,15 +1,16 @@
 /** Names that change what they stand for. */
-import { type AnyCall, type Commands, defineCommand, defineGroup, type Option, value } from "../command.ts";
-import { NodeError } from "../node/errors.ts";
-import { parseDuration } from "../node/go/duration.ts";
-import { printable } from "../node/go/text.ts";
-import type { Node } from "../node/index.ts";
-import { type Linked, mostLinks, recursionExceeded } from "../node/names/dnslink.ts";
-import type { FollowedNames } from "../node/names/followed.ts";
-import type { RecordOptions } from "../node/names/resolver.ts";
-import { wholePath } from "../node/path/path.ts";
-import { parsePeerId, peerIdEncoder } from "../node/peer_id.ts";
-import { fields, type ValueOf } from "../shape.ts";
+
+import { wholePath } from "../../mod_node/content/resolver/path.ts";
+import { parsePeerId, peerIdEncoder } from "../../mod_node/formats/peer_id.ts";
+import type { Node } from "../../mod_node/index.ts";
+import { type Linked, mostLinks, recursionExceeded } from "../../mod_node/network/ipns/dnslink.ts";
+import type { FollowedNames } from "../../mod_node/network/ipns/ipns_pubsub.ts";
+import type { RecordOptions } from "../../mod_node/network/ipns/resolver.ts";
+import { NodeError } from "../../mod_node/util/errors.ts";
+import { parseDuration } from "../../mod_node/util/go/duration.ts";
+import { printable } from "../../mod_node/util/go/text.ts";
+import { type AnyCall, type Commands, defineCommand, defineGroup, type Option, value } from "../rpc/command.ts";
+import { fields, type ValueOf } from "../rpc/shape.ts";
 import { nameBase, orNull, resolvedPath, strings } from "./shapes.ts";
 
 type Resolved = ValueOf<typeof resolvedPath>;

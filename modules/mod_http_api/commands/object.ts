@@ -1,5 +1,22 @@
 /** Nodes of the codec dag-pb, as they were handled before `dag`. */
-import { columns } from "../columns.ts";
+
+import { storeBlocks } from "../../mod_node/content/adder/store.ts";
+import { diff } from "../../mod_node/content/dag/object/diff.ts";
+import { type Edited, fresh, withData, withLink, withoutLink } from "../../mod_node/content/dag/object/edit.ts";
+import { objectOf, readObjectJson } from "../../mod_node/content/dag/object/json.ts";
+import { type Held, heldIn, pbBlock, sizeOf } from "../../mod_node/content/dag/object/node.ts";
+import { readObjectXml } from "../../mod_node/content/dag/object/xml.ts";
+import { dagPb, raw as rawCodec } from "../../mod_node/formats/cid/codecs.ts";
+import { parseCid } from "../../mod_node/formats/cid/text.ts";
+import { cumulativeSize, decodePb, encodePb, type PbLink, parsePb } from "../../mod_node/formats/dag_pb/dag_pb.ts";
+import { linksOf, namedLinks } from "../../mod_node/formats/ipld/links.ts";
+import { encodeUnixfs } from "../../mod_node/formats/unixfs/format.ts";
+import { blockBytes } from "../../mod_node/storage/blockstore/make.ts";
+import { gather } from "../../mod_node/util/async/gather.ts";
+import { NodeError } from "../../mod_node/util/errors.ts";
+import { GoText, printable, quote } from "../../mod_node/util/go/text.ts";
+import { sizeText } from "../../mod_node/util/size.ts";
+import { columns } from "../rpc/columns.ts";
 import {
   type AnyCall,
   bytes,
@@ -10,24 +27,8 @@ import {
   type Option,
   raw,
   value,
-} from "../command.ts";
-import { gather } from "../node/async/gather.ts";
-import { blockBytes } from "../node/blocks/make.ts";
-import { dagPb, raw as rawCodec } from "../node/cid/codecs.ts";
-import { parseCid } from "../node/cid/text.ts";
-import { linksOf, namedLinks } from "../node/dag/links.ts";
-import { diff } from "../node/dag/object/diff.ts";
-import { type Edited, fresh, withData, withLink, withoutLink } from "../node/dag/object/edit.ts";
-import { objectOf, readObjectJson } from "../node/dag/object/json.ts";
-import { type Held, heldIn, pbBlock, sizeOf } from "../node/dag/object/node.ts";
-import { readObjectXml } from "../node/dag/object/xml.ts";
-import { cumulativeSize, decodePb, encodePb, type PbLink, parsePb } from "../node/dag/pb.ts";
-import { NodeError } from "../node/errors.ts";
-import { GoText, printable, quote } from "../node/go/text.ts";
-import { storeBlocks } from "../node/ingest/store.ts";
-import { sizeText } from "../node/size.ts";
-import { encodeUnixfs } from "../node/unixfs/format.ts";
-import { fields, nullable, type ValueOf } from "../shape.ts";
+} from "../rpc/command.ts";
+import { fields, nullable, type ValueOf } from "../rpc/shape.ts";
 import { human, verbose } from "./shapes.ts";
 
 const objectLink = fields("Link", { Name: "string", Hash: "string", Size: "uint64" });

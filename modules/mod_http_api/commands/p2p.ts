@@ -1,5 +1,11 @@
 /** Streams to peers, mounted as local sockets. */
-import { columns } from "../columns.ts";
+
+import type { StreamMounts } from "../../mod_node/network/p2p/stream_mounts.ts";
+import { parseMultiaddr } from "../../mod_node/network/swarm/multiaddr.ts";
+import { type NamedPeer, peersAt } from "../../mod_node/network/swarm/resolve_peers.ts";
+import { NodeError } from "../../mod_node/util/errors.ts";
+import { quote } from "../../mod_node/util/go/text.ts";
+import { columns } from "../rpc/columns.ts";
 import {
   type AnyCall,
   type Argument,
@@ -9,13 +15,8 @@ import {
   nothing,
   type Option,
   value,
-} from "../command.ts";
-import { NodeError } from "../node/errors.ts";
-import { quote } from "../node/go/text.ts";
-import { parseMultiaddr } from "../node/peers/multiaddr.ts";
-import { type NamedPeer, peersAt } from "../node/peers/resolve_peers.ts";
-import type { StreamMounts } from "../node/streams/mounts.ts";
-import { fields, nullable } from "../shape.ts";
+} from "../rpc/command.ts";
+import { fields, nullable } from "../rpc/shape.ts";
 import { orNull } from "./shapes.ts";
 
 const argument = <const N extends string>(name: N, help: string) =>

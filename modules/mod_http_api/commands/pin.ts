@@ -1,13 +1,13 @@
 /** Pins of this node. */
 import { setTimeout as pause } from "node:timers/promises";
 import type { CID } from "multiformats/cid";
-import { type AnyCall, type Commands, defineCommand, defineGroup, Listing, stream, value } from "../command.ts";
-import { CidSet } from "../node/cid/set.ts";
-import { NodeError } from "../node/errors.ts";
-import { goJson } from "../node/go/text.ts";
-import { verifyPins } from "../node/pins/verify.ts";
-import { jsonForm, Spill } from "../node/spill.ts";
-import { fields, map, type ValueOf } from "../shape.ts";
+import { verifyPins } from "../../mod_node/content/pins/verify.ts";
+import { CidSet } from "../../mod_node/formats/cid/set.ts";
+import { jsonForm, Spill } from "../../mod_node/storage/external_sorted_map.ts";
+import { NodeError } from "../../mod_node/util/errors.ts";
+import { goJson } from "../../mod_node/util/go/text.ts";
+import { type AnyCall, type Commands, defineCommand, defineGroup, Listing, stream, value } from "../rpc/command.ts";
+import { fields, map, type ValueOf } from "../rpc/shape.ts";
 
 const paths = [{ name: "ipfs-path", required: true, variadic: true, stdin: "lines", help: "The objects." }] as const;
 const pinned = fields("PinOutput", { Pins: ["string"] });

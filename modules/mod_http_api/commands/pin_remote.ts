@@ -1,5 +1,10 @@
 /** Pins at remote services. */
-import { columns } from "../columns.ts";
+
+import type { PinCounts, WrittenQuery } from "../../mod_node/network/pinning_services/remote_pins.ts";
+import { addService, removeService } from "../../mod_node/network/pinning_services/services.ts";
+import type { RemotePin } from "../../mod_node/network/pinning_services/shapes.ts";
+import { printable } from "../../mod_node/util/go/text.ts";
+import { columns } from "../rpc/columns.ts";
 import {
   type Argument,
   type Commands,
@@ -9,12 +14,8 @@ import {
   type Option,
   stream,
   value,
-} from "../command.ts";
-import { printable } from "../node/go/text.ts";
-import type { PinCounts, WrittenQuery } from "../node/remote_pins/remote_pins.ts";
-import { addService, removeService } from "../node/remote_pins/services.ts";
-import type { RemotePin } from "../node/remote_pins/shapes.ts";
-import { fields, type ValueOf } from "../shape.ts";
+} from "../rpc/command.ts";
+import { fields, type ValueOf } from "../rpc/shape.ts";
 
 const pins = stream(fields("RemotePinOutput", { Status: "string", Cid: "string", Name: "string" }));
 

@@ -1,12 +1,12 @@
 /** Whether and how fast a peer answers. */
 import { setTimeout as delay } from "node:timers/promises";
-import { type Commands, defineCommand, stream } from "../command.ts";
-import { NodeError } from "../node/errors.ts";
-import { parsePeerId } from "../node/peer_id.ts";
-import { type PeerAddress, parseMultiaddr, splitPeer } from "../node/peers/multiaddr.ts";
-import type { Peers } from "../node/peers/peers.ts";
-import type { Echo } from "../node/peers/ping.ts";
-import { fields, type ValueOf } from "../shape.ts";
+import { parsePeerId } from "../../mod_node/formats/peer_id.ts";
+import { type PeerAddress, parseMultiaddr, splitPeer } from "../../mod_node/network/swarm/multiaddr.ts";
+import type { Peers } from "../../mod_node/network/swarm/peers.ts";
+import type { Echo } from "../../mod_node/network/swarm/ping.ts";
+import { NodeError } from "../../mod_node/util/errors.ts";
+import { type Commands, defineCommand, stream } from "../rpc/command.ts";
+import { fields, type ValueOf } from "../rpc/shape.ts";
 
 /** Milliseconds: for a look-up, for each echo, and from one to the next. */
 const times = { lookUp: 10_000, echo: 10_000, pause: 1000 };

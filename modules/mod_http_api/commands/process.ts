@@ -1,7 +1,7 @@
 /** The program that the node runs in. */
-import { type Commands, defineCommand, nothing, stream } from "../command.ts";
-import { installedPackages } from "../packages.ts";
-import { fields } from "../shape.ts";
+import { type Commands, defineCommand, nothing, stream } from "../rpc/command.ts";
+import { installedPackages } from "../rpc/packages.ts";
+import { fields } from "../rpc/shape.ts";
 
 export const commands = {
   shutdown: defineCommand({

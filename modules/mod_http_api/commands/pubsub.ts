@@ -1,6 +1,13 @@
 /** Messages under topics, in the form of 0.9 and in that of later clients. */
 import { isUtf8 } from "node:buffer";
 import { base64url } from "multiformats/bases/base64";
+import { basePrefixed } from "../../mod_node/formats/cid/bases.ts";
+import type { PeerId } from "../../mod_node/formats/peer_id.ts";
+import { varintLength, writeVarint } from "../../mod_node/formats/protobuf/varint.ts";
+import type { Pubsub, PubsubMessage } from "../../mod_node/network/pubsub/pubsub.ts";
+import { longestMessage } from "../../mod_node/network/pubsub/sizes.ts";
+import { failure, NodeError } from "../../mod_node/util/errors.ts";
+import { printable } from "../../mod_node/util/go/text.ts";
 import {
   type AnyCall,
   type Argument,
@@ -11,16 +18,9 @@ import {
   nothing,
   type Option,
   stream,
-} from "../command.ts";
-import type { FileEntry } from "../files.ts";
-import { basePrefixed } from "../node/cid/bases.ts";
-import { failure, NodeError } from "../node/errors.ts";
-import { printable } from "../node/go/text.ts";
-import type { PeerId } from "../node/peer_id.ts";
-import type { Pubsub, PubsubMessage } from "../node/pubsub/pubsub.ts";
-import { longestMessage } from "../node/pubsub/sizes.ts";
-import { varintLength, writeVarint } from "../node/wire/varint.ts";
-import { fields, type ValueOf } from "../shape.ts";
+} from "../rpc/command.ts";
+import { fields, type ValueOf } from "../rpc/shape.ts";
+import type { FileEntry } from "../rpc/uploads.ts";
 import { lines, orNull, strings } from "./shapes.ts";
 
 const about = `These are the forms of go-ipfs 0.9: topics stand in calls as they are, messages in the query or a line each, and come

@@ -1,16 +1,16 @@
 /** Reading files and trees back. */
 import { pipeline } from "node:stream/promises";
 import { createGzip } from "node:zlib";
-import { type AnyCall, bytes, type Commands, defineCommand, raw } from "../command.ts";
-import type { Buffers } from "../node/blocks/buffers.ts";
-import { cumulativeSize } from "../node/dag/pb.ts";
-import { inSession, type ReadBlock } from "../node/dag/reader.ts";
-import { failure, NodeError } from "../node/errors.ts";
-import { parsePath } from "../node/path/path.ts";
-import { fileSize, isDirectory, type TreeNode } from "../node/unixfs/node.ts";
-import { manyReader, openFile } from "../node/unixfs/open.ts";
-import { readFile } from "../node/unixfs/read.ts";
-import { tarOf } from "../node/unixfs/tar.ts";
+import { inSession, type ReadBlock } from "../../mod_node/content/dag/reader.ts";
+import { parsePath } from "../../mod_node/content/resolver/path.ts";
+import { fileSize, isDirectory, type TreeNode } from "../../mod_node/content/unixfs/node.ts";
+import { manyReader, openFile } from "../../mod_node/content/unixfs/open.ts";
+import { readFile } from "../../mod_node/content/unixfs/read.ts";
+import { tarOf } from "../../mod_node/content/unixfs/tar.ts";
+import { cumulativeSize } from "../../mod_node/formats/dag_pb/dag_pb.ts";
+import type { Buffers } from "../../mod_node/storage/blockstore/buffers.ts";
+import { failure, NodeError } from "../../mod_node/util/errors.ts";
+import { type AnyCall, bytes, type Commands, defineCommand, raw } from "../rpc/command.ts";
 
 type Bytes = AsyncGenerator<Uint8Array, void, undefined>;
 

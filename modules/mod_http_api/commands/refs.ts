@@ -1,11 +1,12 @@
 /** Links of nodes. */
-import { type Commands, defineCommand, stream } from "../command.ts";
-import { CidNumbers } from "../node/cid/set.ts";
-import { inSession } from "../node/dag/reader.ts";
-import { refs } from "../node/dag/refs.ts";
-import { NodeError } from "../node/errors.ts";
-import { manyReader } from "../node/unixfs/open.ts";
-import type { ValueOf } from "../shape.ts";
+
+import { inSession } from "../../mod_node/content/dag/reader.ts";
+import { refs } from "../../mod_node/content/dag/refs.ts";
+import { manyReader } from "../../mod_node/content/unixfs/open.ts";
+import { CidNumbers } from "../../mod_node/formats/cid/set.ts";
+import { NodeError } from "../../mod_node/util/errors.ts";
+import { type Commands, defineCommand, stream } from "../rpc/command.ts";
+import type { ValueOf } from "../rpc/shape.ts";
 import { refItem } from "./shapes.ts";
 
 /** A failure that is a line of its own elsewhere ends the text. */

@@ -1,9 +1,10 @@
 /** Figures and upkeep of the repo. */
-import { columns } from "../columns.ts";
-import { type Commands, defineCommand, defineGroup, value } from "../command.ts";
-import type { Node } from "../node/index.ts";
-import { sizeText } from "../node/size.ts";
-import { fields } from "../shape.ts";
+
+import type { Node } from "../../mod_node/index.ts";
+import { sizeText } from "../../mod_node/util/size.ts";
+import { columns } from "../rpc/columns.ts";
+import { type Commands, defineCommand, defineGroup, value } from "../rpc/command.ts";
+import { fields } from "../rpc/shape.ts";
 
 /** What there is where the configuration sets no limit. */
 const unlimited = 2n ** 64n - 1n;

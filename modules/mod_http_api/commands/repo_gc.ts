@@ -1,8 +1,9 @@
 /** What is done to all blocks: collecting those that nothing keeps, and checking them. */
-import { type Commands, defineCommand, stream } from "../command.ts";
-import { verifyBlocks } from "../node/blocks/verify.ts";
-import { NodeError } from "../node/errors.ts";
-import { fields, nullable } from "../shape.ts";
+
+import { verifyBlocks } from "../../mod_node/storage/blockstore/verify.ts";
+import { NodeError } from "../../mod_node/util/errors.ts";
+import { type Commands, defineCommand, stream } from "../rpc/command.ts";
+import { fields, nullable } from "../rpc/shape.ts";
 
 export const commands = {
   "repo/gc": defineCommand({

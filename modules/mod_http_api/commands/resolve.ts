@@ -1,8 +1,8 @@
 /** From a path to the one that it leads to. */
 
 import type { CID } from "multiformats/cid";
-import { type AnyCall, type Commands, defineCommand, value } from "../command.ts";
-import { cidText, parseCidWithBase } from "../node/cid/text.ts";
+import { cidText, parseCidWithBase } from "../../mod_node/formats/cid/text.ts";
+import { type AnyCall, type Commands, defineCommand, value } from "../rpc/command.ts";
 import { recordOptions } from "./names.ts";
 import { resolvedPath } from "./shapes.ts";
 

@@ -1,6 +1,6 @@
 /** Shapes and options that several groups of commands share. */
-import { type Option, value } from "../command.ts";
-import { fields, nullable, type ValueOf } from "../shape.ts";
+import { type Option, value } from "../rpc/command.ts";
+import { fields, nullable, type ValueOf } from "../rpc/shape.ts";
 
 const stringList = fields("stringList", { Strings: nullable(["string"]) });
 

@@ -1,5 +1,5 @@
 /** Figures. */
-import { type Commands, defineGroup } from "../command.ts";
+import { type Commands, defineGroup } from "../rpc/command.ts";
 import { bandwidth } from "./bandwidth.ts";
 import { stat } from "./bitswap.ts";
 import { announcing, routingTables } from "./dht_stats.ts";

@@ -1,13 +1,13 @@
 /** Connections to peers. */
 import type { Connection } from "@libp2p/interface";
-import { type Argument, type Commands, defineCommand, defineGroup, type Option, value } from "../command.ts";
-import { NodeError } from "../node/errors.ts";
-import { formatDuration } from "../node/go/duration.ts";
-import type { Node } from "../node/index.ts";
-import { transportOf, withPeer } from "../node/peers/multiaddr.ts";
-import type { Peers } from "../node/peers/peers.ts";
-import { peersAt } from "../node/peers/resolve_peers.ts";
-import { fields, map, nullable, type ValueOf } from "../shape.ts";
+import type { Node } from "../../mod_node/index.ts";
+import { transportOf, withPeer } from "../../mod_node/network/swarm/multiaddr.ts";
+import type { Peers } from "../../mod_node/network/swarm/peers.ts";
+import { peersAt } from "../../mod_node/network/swarm/resolve_peers.ts";
+import { NodeError } from "../../mod_node/util/errors.ts";
+import { formatDuration } from "../../mod_node/util/go/duration.ts";
+import { type Argument, type Commands, defineCommand, defineGroup, type Option, value } from "../rpc/command.ts";
+import { fields, map, nullable, type ValueOf } from "../rpc/shape.ts";
 import { lines, orNull, strings, verbose } from "./shapes.ts";
 
 const addresses = (help: string) =>

@@ -1,8 +1,8 @@
 /** What reaches out of the node into the system that it runs on. */
-import { bytes, type Commands, defineCommand, type Option, raw, value } from "../command.ts";
-import { ownPackage } from "../packages.ts";
-import { fields } from "../shape.ts";
-import { versionFacts } from "../version.ts";
+import { bytes, type Commands, defineCommand, type Option, raw, value } from "../rpc/command.ts";
+import { ownPackage } from "../rpc/packages.ts";
+import { fields } from "../rpc/shape.ts";
+import { versionFacts } from "../rpc/version.ts";
 
 const place = (what: string, ...aliases: readonly string[]) =>
   ({

@@ -1,9 +1,10 @@
 /** Archives as trees. */
-import { bytes, type Commands, defineCommand, defineGroup, raw, value } from "../command.ts";
-import { addArchive } from "../node/archive/add.ts";
-import { catArchive, requireArchive } from "../node/archive/cat.ts";
-import { LooseBatch } from "../node/blocks/loose_batch.ts";
-import { readHeld } from "../node/dag/object/node.ts";
+
+import { readHeld } from "../../mod_node/content/dag/object/node.ts";
+import { addArchive } from "../../mod_node/content/tar_archive/add.ts";
+import { catArchive, requireArchive } from "../../mod_node/content/tar_archive/cat.ts";
+import { LooseBatch } from "../../mod_node/storage/blockstore/preemptible_batch.ts";
+import { bytes, type Commands, defineCommand, defineGroup, raw, value } from "../rpc/command.ts";
 import { addedItem } from "./shapes.ts";
 
 export const commands = {

@@ -1,10 +1,10 @@
 /** What is done over RPC and, by another process, with the same contents below the folders of a mounted node. */
 import { mkdir, open, readdir, readFile } from "node:fs/promises";
 import { join } from "node:path";
-import { keystream } from "../../support/content.ts";
-import { exchange, inParallel } from "../node/client.ts";
-import { file, files } from "../node/content.ts";
-import { lastHash } from "../node/works.ts";
+import { exchange, inParallel } from "#test/bench/node/client.ts";
+import { file, files } from "#test/bench/node/content.ts";
+import { lastHash } from "#test/bench/node/works.ts";
+import { keystream } from "#test/support/content.ts";
 
 export interface Scale {
   /** Bytes of the large file. */

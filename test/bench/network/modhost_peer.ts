@@ -1,15 +1,7 @@
 /** The node as it is started by default, and read from as its commands read, without HTTP. */
-import {
-  addSettings,
-  createNode,
-  ingest,
-  openFile,
-  parseCid,
-  parsePeerAddress,
-  readFile,
-} from "../../../modules/mod_http_api/node/index.ts";
-import { parseMultiaddr } from "../../../modules/mod_http_api/node/peers/multiaddr.ts";
-import { keystream } from "../../support/content.ts";
+import { addSettings, createNode, ingest, openFile, parseCid, parsePeerAddress, readFile } from "#node/index.ts";
+import { parseMultiaddr } from "#node/network/swarm/multiaddr.ts";
+import { keystream } from "#test/support/content.ts";
 import { serve } from "./serve.ts";
 
 const node = await createNode({ repo: process.env.BENCH_FOLDER ?? "", profile: "local", pubsub: true });

@@ -2,7 +2,7 @@
 import { createHash } from "node:crypto";
 import { once } from "node:events";
 import { type AddressInfo, connect, createServer, type Socket } from "node:net";
-import { keystream } from "../../support/content.ts";
+import { keystream } from "#test/support/content.ts";
 import { serve, timed } from "./serve.ts";
 
 /** Content by its name: pieces as long as the chunks. */

@@ -3,8 +3,8 @@ import { hash } from "node:crypto";
 import { encode as encodeCbor } from "@ipld/dag-cbor";
 import { CID } from "multiformats/cid";
 import { create } from "multiformats/hashes/digest";
-import { varintLength, writeVarint } from "../../../modules/mod_http_api/node/wire/varint.ts";
-import { keystream } from "../../support/content.ts";
+import { varintLength, writeVarint } from "#node/formats/protobuf/varint.ts";
+import { keystream } from "#test/support/content.ts";
 import type { Upload } from "./client.ts";
 
 const boundary = "----------------------------bench4096";

@@ -4,9 +4,9 @@ import { once } from "node:events";
 import { mkdir, readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { install, pack } from "../../package/packed.ts";
-import { RpcServer } from "../../support/rpc_server.ts";
-import { Subject } from "../measure.ts";
+import { Subject } from "#test/bench/measure.ts";
+import { install, pack } from "#test/contract/package/packed.ts";
+import { RpcServer } from "#test/support/rpc_server.ts";
 
 export interface Server {
   readonly name: string;

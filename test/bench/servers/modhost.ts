@@ -1,7 +1,7 @@
 import { mkdtempSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { createHost } from "../../../core/index.ts";
+import { createHost } from "#core/index.ts";
 import { report } from "./report.ts";
 
 // The default modules, their request log on as they come, and 150 apps of one route.

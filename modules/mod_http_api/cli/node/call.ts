@@ -9,7 +9,7 @@ import {
   serverOf,
   takeOptions,
 } from "../../../../core/cli/index.ts";
-import { NodeError } from "../../node/errors.ts";
+import { NodeError } from "../../../mod_node/util/errors.ts";
 import { dataFolder, program, repoFolder, repoOptions } from "./repo.ts";
 
 /** Gives the exit code. @throws UsageError, Error with the reason of a failure */

@@ -1,7 +1,7 @@
 /** `modhost node daemon`: lines, files, signals and exit codes are those that launchers of go-ipfs know. */
 import { rmSync } from "node:fs";
 import { type Command, serve } from "../../../../core/cli/index.ts";
-import { versionFacts } from "../../version.ts";
+import { versionFacts } from "../../rpc/version.ts";
 import { apiFile, repoFolder } from "./repo.ts";
 
 export const daemon: Command = {

@@ -1,7 +1,7 @@
 /** What the flags of the daemon ask for. */
 import type { CommandContext } from "../../../../core/cli/index.ts";
-import { NodeError } from "../../node/errors.ts";
-import type { ConfigOverrides } from "../../node/repo/config.ts";
+import type { ConfigOverrides } from "../../../mod_node/storage/repo/config.ts";
+import { NodeError } from "../../../mod_node/util/errors.ts";
 import { textOf } from "./repo.ts";
 
 const routings: readonly string[] = ["dht", "dhtclient", "dhtserver", "none"];

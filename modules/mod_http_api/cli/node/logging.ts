@@ -2,7 +2,7 @@
 import { resolve } from "node:path";
 import type { CommandContext } from "../../../../core/cli/index.ts";
 import type { LogSettings } from "../../../../core/index.ts";
-import type { NodeLog } from "../../node/log.ts";
+import type { NodeLog } from "../../../mod_node/util/log.ts";
 import { textOf } from "./repo.ts";
 
 /** `error,dht=debug`: the level of all, and those of some. */

@@ -2,12 +2,12 @@
 import { readFile } from "node:fs/promises";
 import { resolve } from "node:path";
 import { type CommandContext, UsageError } from "../../../../core/cli/index.ts";
-import { NodeError } from "../../node/errors.ts";
-import { createNode } from "../../node/index.ts";
-import { defaultBits, generateKey, identityOf } from "../../node/keys/key.ts";
-import type { IdentityConfig } from "../../node/repo/identity.ts";
-import { isProfile } from "../../node/repo/profiles.ts";
-import { isRepo } from "../../node/repo/repo.ts";
+import { createNode } from "../../../mod_node/index.ts";
+import { defaultBits, generateKey, identityOf } from "../../../mod_node/storage/keystore/key.ts";
+import type { IdentityConfig } from "../../../mod_node/storage/repo/identity.ts";
+import { isProfile } from "../../../mod_node/storage/repo/profiles.ts";
+import { isRepo } from "../../../mod_node/storage/repo/repo.ts";
+import { NodeError } from "../../../mod_node/util/errors.ts";
 import { dataFolder, repoFolder } from "./repo.ts";
 
 export interface NewRepo {

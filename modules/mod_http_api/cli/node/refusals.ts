@@ -1,9 +1,9 @@
 /** Addresses of the config that cannot be listened on, in the words of the reference. */
 import { ModhostError } from "../../../../core/index.ts";
 import type { NetEndpoint } from "../../../../core/types.ts";
-import { addressList, endpointOf } from "../../addresses.ts";
-import { NodeError } from "../../node/errors.ts";
-import type { Node } from "../../node/index.ts";
+import type { Node } from "../../../mod_node/index.ts";
+import { NodeError } from "../../../mod_node/util/errors.ts";
+import { addressList, endpointOf } from "../../http/addresses.ts";
 
 /** Where the API listens, and where the gateway does: what they are called when they cannot. */
 const doors = [

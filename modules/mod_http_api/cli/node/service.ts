@@ -1,10 +1,10 @@
 /** The daemon itself: the node, its network, and a host with nothing but the RPC module at the addresses of the repo. */
 import type { CommandContext, Service } from "../../../../core/cli/index.ts";
 import { createHost, type Host, loadConfig, reasonOf } from "../../../../core/index.ts";
-import { endpointOf } from "../../addresses.ts";
+import { createNode, type Node } from "../../../mod_node/index.ts";
+import { isRepo } from "../../../mod_node/storage/repo/repo.ts";
+import { endpointOf } from "../../http/addresses.ts";
 import type { HttpApi } from "../../index.ts";
-import { createNode, type Node } from "../../node/index.ts";
-import { isRepo } from "../../node/repo/repo.ts";
 import { readFlags } from "./flags.ts";
 import { logSettings, setLevels } from "./logging.ts";
 import { makeRepo } from "./making.ts";

@@ -1,8 +1,8 @@
 /** The RPC module over a node that is open already. */
 import type { GivenModule } from "../../../../core/index.ts";
 import type { Module } from "../../../../core/types.ts";
+import type { Node } from "../../../mod_node/index.ts";
 import load, { depends, global, options } from "../../index.ts";
-import type { Node } from "../../node/index.ts";
 
 /** For `createHost`, which closes the node in the end. */
 export function serving(node: Node): GivenModule {

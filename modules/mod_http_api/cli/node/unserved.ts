@@ -4,8 +4,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type CommandContext, callRpc, serverWithin } from "../../../../core/cli/index.ts";
 import { createHost } from "../../../../core/index.ts";
-import { createNode } from "../../node/index.ts";
-import { isRepo } from "../../node/repo/repo.ts";
+import { createNode } from "../../../mod_node/index.ts";
+import { isRepo } from "../../../mod_node/storage/repo/repo.ts";
 import { program } from "./repo.ts";
 import { serving } from "./serving.ts";
 

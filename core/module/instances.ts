@@ -1,0 +1,103 @@
+import type { ModuleState } from "../types.ts";
+import { ModhostError } from "../util/errors.ts";
+import { culpritOf } from "./error_owner.ts";
+import { type Instance, keyOf } from "./instance.ts";
+import type { Surroundings } from "./module_context.ts";
+
+/** The instances that a host has, and what is asked about them. */
+export class Roster {
+  /** In the order of loading. */
+  readonly #live = new Map<string, Instance>();
+  readonly #loading = new Set<Instance>();
+  /** Names of all that was ever asked for, whatever became of it. */
+  readonly #known = new Set<string>();
+  /** By module: steps of its unloading that did not come to their end. */
+  readonly #unfinished = new Map<string, Set<string>>();
+
+  /** From now on `residue` knows the module, whatever becomes of it. */
+  expect(name: string): void {
+    this.#known.add(name);
+  }
+
+  /** It is being loaded, until `end`. */
+  begin(instance: Instance): void {
+    this.#loading.add(instance);
+  }
+
+  end(instance: Instance): void {
+    this.#loading.delete(instance);
+  }
+
+  /** It is live, in the place of one with the same key. */
+  add(instance: Instance): void {
+    if (!this.has(instance.name)) this.#unfinished.delete(instance.name);
+    this.#live.set(instance.key, instance);
+  }
+
+  remove({ key }: Instance): void {
+    this.#live.delete(key);
+  }
+
+  /** Steps of its unloading did not come to their end. */
+  keep({ name, unfinished }: Instance): void {
+    this.#unfinished.set(name, new Set([...(this.#unfinished.get(name) ?? []), ...unfinished]));
+  }
+
+  /** All that are live, in the order of loading. */
+  live(): Instance[] {
+    return [...this.#live.values()];
+  }
+
+  states(): ModuleState[] {
+    return [...this.live(), ...[...this.#loading].filter(({ key }) => !this.#live.has(key))].map((instance) =>
+      instance.state(),
+    );
+  }
+
+  /** What `module.depends` finds: the instance of the same host, else that of the whole server. */
+  find(name: string, host: string, asking?: Instance): Instance | undefined {
+    for (const key of new Set([keyOf(name, host), keyOf(name, "*")])) {
+      const group = asking?.phase === "loading" ? asking.group : undefined;
+      const found = group?.has(key) ? group.get(key) : this.#live.get(key);
+      if (found !== undefined) return found;
+      if (group?.has(key)) throw cycle([asking?.name ?? name, name, asking?.name ?? name]);
+    }
+    return undefined;
+  }
+
+  /** Those of a module: of all hosts, or of the one and the whole server. */
+  of(name: string, host?: string): Instance[] {
+    return this.live().filter(
+      (instance) => instance.name === name && (host === undefined || instance.host === host || instance.host === "*"),
+    );
+  }
+
+  has(name: string): boolean {
+    return this.of(name).length > 0;
+  }
+
+  /**
+   * What is left of a module, one line for each thing; nothing once it is gone.
+   * @throws {ModhostError} MODULE_UNKNOWN, since nothing is left of a misspelt name, too
+   */
+  residue(name: string, { bus, items, shared, timers }: Surroundings): string[] {
+    if (!this.#known.has(name))
+      throw new ModhostError("MODULE_UNKNOWN", { name, known: [...this.#known].join(", ") || "none" });
+    return [
+      ...[...this.live(), ...this.#loading]
+        .filter((instance) => instance.name === name)
+        .map(({ phase, host }) => `the module itself (${phase}, host ${host})`),
+      ...[items, bus, timers, shared].flatMap((registry) => registry.ownedBy(name)),
+      ...(this.#unfinished.get(name) ?? []),
+    ];
+  }
+
+  /** The instance whose code an error comes from, as far as its stack tells. */
+  culpritOf(error: unknown): Instance | undefined {
+    return culpritOf([...this.live(), ...this.#loading], error);
+  }
+}
+
+export function cycle(names: readonly string[]): ModhostError {
+  return new ModhostError("MODULE_CYCLE", { cycle: names.join(" -> "), names });
+}

@@ -1,0 +1,90 @@
+import { format } from "node:util";
+import { type DestinationStream, destination, type Logger, pino, stdTimeFunctions } from "pino";
+import type { LogLevel, ModuleLog } from "../types.ts";
+import { printable } from "./text.ts";
+
+export interface LogSettings {
+  /** Least severe messages that are written; default "info". */
+  readonly level?: LogLevel | "silent";
+  /** "auto" is pretty on a terminal and JSON lines elsewhere. */
+  readonly format?: "auto" | "json" | "pretty";
+  /** The path of a file, or whatever takes lines; default: the standard error output. */
+  readonly destination?: string | LogStream;
+}
+
+export interface LogStream {
+  write(line: string): unknown;
+  readonly isTTY?: boolean;
+}
+
+/** The log of one host. Lines are written at once, so none is lost when the process ends. */
+export interface Log {
+  /** The host's own voice. */
+  readonly host: ModuleLog;
+  /** A log whose lines carry the module's name, and the host's unless it is "*". */
+  of(module: string, host: string): ModuleLog;
+  /** Closes the file, when the destination is one. */
+  close(): void;
+}
+
+const levels: readonly LogLevel[] = ["debug", "info", "warn", "error"];
+
+export function createLog(settings: LogSettings = {}): Log {
+  const { destination: target = process.stderr, level = "info" } = settings;
+  const file = typeof target === "string" ? destination({ dest: target, mkdir: true, sync: true }) : undefined;
+  const terminal = typeof target !== "string" && target.isTTY === true;
+  const form = settings.format ?? "auto";
+  let isClosed = false;
+  // A module may have something to say after its host has stopped: there is nobody to hear it.
+  const raw: LogStream = { write: (line) => isClosed || (file ?? (target as LogStream)).write(line) };
+  const isPretty = form === "pretty" || (form === "auto" && terminal);
+  const stream = isPretty ? prettyStream(raw, terminal && !process.env.NO_COLOR) : raw;
+  const root = pino(
+    { level, base: null, timestamp: stdTimeFunctions.isoTime, formatters: { level: (label) => ({ level: label }) } },
+    stream as DestinationStream,
+  );
+  return {
+    host: voice(root),
+    of: (module, host) => voice(root.child(host === "*" ? { module } : { module, host })),
+    close() {
+      isClosed = true;
+      file?.end();
+    },
+  };
+}
+
+/** A pino logger with the printf-style calls of the module object. */
+function voice(logger: Logger): ModuleLog {
+  const write = (level: LogLevel, message: string, values: unknown[]) => {
+    if (!levels.includes(level)) {
+      throw new TypeError(`There is no log level ${String(level)}: use ${levels.join(", ")}`);
+    }
+    if (logger.isLevelEnabled(level)) logger[level](format(message, ...values));
+  };
+  const log = (level: LogLevel, message: string, ...values: unknown[]) => write(level, message, values);
+  const methods = levels.map((level) => [
+    level,
+    (message: string, ...values: unknown[]) => write(level, message, values),
+  ]);
+  return Object.assign(log, Object.fromEntries(methods) as Record<LogLevel, ModuleLog["info"]>);
+}
+
+const colours: Readonly<Record<string, string>> = { debug: "2", info: "36", warn: "33", error: "31" };
+
+/**
+ * For people at a terminal: `12:30:01 info  http_hello  message`. Lines of a message after its first are indented, so that
+ * none passes for one of the log, and what could steer the terminal is escaped.
+ */
+function prettyStream(target: LogStream, coloured: boolean): LogStream {
+  const paint = (code: string, text: string) => (coloured ? `\u001b[${code}m${text}\u001b[0m` : text);
+  return {
+    write(line) {
+      const { level, time, module = "host", host, msg } = JSON.parse(line) as Record<string, string>;
+      const clock = new Date(time ?? 0).toTimeString().slice(0, 8);
+      const who = host === undefined ? module : `${host}:${module}`;
+      const text = (msg ?? "").split(/\r?\n/).map(printable).join("\n    ");
+      const label = paint(colours[level ?? ""] ?? "0", (level ?? "").padEnd(5));
+      return target.write(`${paint("2", clock)} ${label} ${paint("1", printable(who))}  ${text}\n`);
+    },
+  };
+}

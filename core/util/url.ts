@@ -1,0 +1,45 @@
+/** Percent coding, paths and status phrases: the plain functions of `modhost/net/http`. No I/O, no state. */
+import { STATUS_CODES } from "./node_http.ts";
+
+/** Reason phrase by status code, for every code that is registered. */
+export const status_codes: Readonly<Record<number, string | undefined>> = Object.freeze({ ...STATUS_CODES });
+
+const reserved = /[^A-Za-z0-9._~-]+/g;
+const escapes = /(?:%[0-9A-Fa-f]{2})+/g;
+
+/** Escapes everything but letters, digits and `. ~ _ -` as UTF-8 bytes in lower-case hex; nothing gives undefined. */
+export function urlencode(text: string): string;
+export function urlencode(text: string | null | undefined): string | undefined;
+export function urlencode(text: string | null | undefined): string | undefined {
+  return text?.replace(reserved, (run) => Buffer.from(run, "utf8").toString("hex").replace(/../g, "%$&"));
+}
+
+/**
+ * Replaces escapes by the UTF-8 text they stand for. A lone percent or a bad escape stays, and so does `+`; nothing
+ * gives undefined.
+ */
+export function urldecode(text: string): string;
+export function urldecode(text: string | null | undefined): string | undefined;
+export function urldecode(text: string | null | undefined): string | undefined {
+  if (!text?.includes("%")) return text ?? undefined;
+  return text.replace(escapes, (run) => Buffer.from(run.replaceAll("%", ""), "hex").toString("utf8"));
+}
+
+/**
+ * True when the comma-separated header value holds the token: `contains_token("gzip, Br", "br")`. Case and blanks are
+ * ignored; an empty list holds the empty token.
+ */
+export function contains_token(list: string, token: string): boolean {
+  return list
+    .replace(/[ \t]+/g, "")
+    .toLowerCase()
+    .split(",")
+    .includes(token.toLowerCase());
+}
+
+/** Puts a slash in front where there is none, and takes one from the end, or puts it there with `is_dir`. */
+export function normalize_path(path: string, is_dir = false): string {
+  const trimmed = path.endsWith("/") ? path.slice(0, -1) : path;
+  const rooted = trimmed.startsWith("/") ? trimmed : `/${trimmed}`;
+  return is_dir && rooted !== "/" ? `${rooted}/` : rooted;
+}

@@ -1,0 +1,242 @@
+/** The RPC API: a request in, an answer out. */
+import type { CID } from "multiformats/cid";
+import { readParts } from "../../../core/http/index.ts";
+import { ModhostError } from "../../../core/index.ts";
+import type { HttpEvent, MultipartPart, ResponseFields, ResponseHeaders } from "../../../core/types.ts";
+import { baseNamed } from "../../mod_node/formats/cid/bases.ts";
+import { cidText } from "../../mod_node/formats/cid/text.ts";
+import type { Node } from "../../mod_node/index.ts";
+import { failure, NodeError } from "../../mod_node/util/errors.ts";
+import { parseDuration } from "../../mod_node/util/go/duration.ts";
+import { type AnyCall, isCommand } from "../rpc/command.ts";
+import type { CommandLog } from "../rpc/command_log.ts";
+import { encoderOf } from "../rpc/encodings.ts";
+import type { Operator } from "../rpc/operator.ts";
+import { find, loggable, type Parsed, parse, Refusal } from "../rpc/parse.ts";
+import type { Table } from "../rpc/table.ts";
+import { copiedHeaders } from "./cors.ts";
+import { type GateSettings, pass, type Visit, visit } from "./gate.ts";
+import { plain, respond, serverHeaders } from "./respond.ts";
+
+export interface ApiSettings extends GateSettings {
+  readonly table: Table;
+  /** By which commands are called, in the order of the header Allow; POST where it is not said. */
+  readonly methods?: readonly string[];
+  readonly log: CommandLog;
+  /** Hears of failures that are none of the node's own: faults of the program. */
+  fault(command: string, thrown: unknown): void;
+  /** Undefined while there is none: commands that need it say so. */
+  readonly node: Node | undefined;
+  /** Undefined where the node is nobody's to stop. */
+  readonly operator?: Operator | undefined;
+  /** Waited for before a call runs, where the node is not there yet. */
+  prepare?(): Promise<unknown> | undefined;
+}
+
+/** Parts are bounded in nothing but their headers, which are held in memory. */
+const partLimits = { parts: Number.POSITIVE_INFINITY, header_bytes: 64 * 1024 };
+
+export class Api {
+  readonly #settings: ApiSettings;
+
+  constructor(settings: ApiSettings) {
+    this.#settings = settings;
+  }
+
+  /** `rest` is the decoded path behind the prefix of the API. */
+  async answer(event: HttpEvent, rest: string): Promise<ResponseFields> {
+    // Whatever the host has put there: who may read an answer is said here alone.
+    event.response.headers = {};
+    const { methods = ["POST"] } = this.#settings;
+    const visitor = visit(event.request, this.#settings, rest, methods);
+    const refusal = pass(visitor);
+    if (refusal !== undefined) return refusal;
+    const preparing = this.#settings.prepare?.();
+    if (preparing !== undefined) await preparing;
+    return this.#call(event, visitor);
+  }
+
+  /** A document about the API, behind the same gate. */
+  document(event: HttpEvent, text: () => string): ResponseFields {
+    event.response.headers = {};
+    const visitor = visit(event.request, this.#settings, undefined, ["GET", "HEAD"]);
+    const headers = { ...visitor.cors.headers(), content_type: "application/json" };
+    return pass(visitor) ?? { status_code: 200, headers, body: text() };
+  }
+
+  async #call(event: HttpEvent, { components = [], cors }: Visit): Promise<ResponseFields> {
+    const { table } = this.#settings;
+    const { request } = event;
+    const headers = cors.headers();
+    const found = find(table, components);
+    if (found === undefined) return plain(404, "404 page not found", headers);
+    const run = new Run(event);
+    const type = request.headers.content_type ?? "";
+    try {
+      const parsed = await parse(found, request.url.query ?? "", { type, parts: () => run.parts(type) });
+      return await this.#run(run, parsed, headers);
+    } catch (error) {
+      run.over();
+      if (error instanceof Refusal) return plain(400, error.message, headers);
+      throw error;
+    }
+  }
+
+  #run(run: Run, parsed: Parsed, base: ResponseHeaders): Promise<ResponseFields> | ResponseFields {
+    const { table, log, fault, node, operator } = this.#settings;
+    const { entry, path, options } = parsed;
+    const headers = { ...serverHeaders(copiedHeaders(this.#settings.headers())), ...base };
+    const refuse = (message: string) => {
+      run.over();
+      return plain(400, message, headers);
+    };
+    const { timeout, encoding } = options as { timeout?: string; encoding: string };
+    if (timeout !== undefined) {
+      const limit = durationOf(timeout);
+      if (limit === undefined) return refuse(`invalid timeout: ${timeout}`);
+      run.limit(limit);
+    }
+    const encoder = encoderOf(entry, encoding);
+    if (encoder === undefined) return refuse(`invalid encoding: ${encoding}`);
+
+    const { args, options: shown } = loggable(parsed);
+    const ended = log.begin(path, args, shown);
+    const call = new TypedCall(parsed, run, headers, { table, log, node, operator });
+    const running = {
+      call,
+      encoder,
+      headers,
+      response: run.event.response,
+      eager: isCommand(entry) && entry.eager === true,
+      failed: (thrown: unknown) => {
+        const known = thrown instanceof NodeError || ModhostError.is(thrown);
+        if (!known && !run.signal.aborted) fault(path, thrown);
+      },
+      over: () => {
+        ended();
+        run.over();
+      },
+    };
+    return respond(running, () => (isCommand(entry) ? entry.run(call) : undefined));
+  }
+}
+
+function durationOf(text: string): number | undefined {
+  try {
+    return parseDuration(text);
+  } catch {
+    return undefined;
+  }
+}
+
+/** Timers hold no more than 31 bits of milliseconds; a longer limit is none. */
+const longestTimer = 2 ** 31 - 1;
+
+/** What one call holds on to until it is over: its time limit and the body that is being read. */
+class Run {
+  readonly event: HttpEvent;
+  #signal: AbortSignal | undefined;
+  #timer: NodeJS.Timeout | undefined;
+  #limit: AbortController | undefined;
+  #parts: AsyncGenerator<MultipartPart> | undefined;
+
+  constructor(event: HttpEvent) {
+    this.event = event;
+  }
+
+  get signal(): AbortSignal {
+    this.#signal ??=
+      this.#limit === undefined
+        ? this.event.request.signal
+        : AbortSignal.any([this.event.request.signal, this.#limit.signal]);
+    return this.#signal;
+  }
+
+  /** Gives the call `milliseconds`; none when that is over already. */
+  limit(milliseconds: number): void {
+    const limit = new AbortController();
+    this.#signal = undefined;
+    const expire = () => limit.abort(new NodeError("context deadline exceeded"));
+    this.#limit = limit;
+    if (milliseconds <= 0) expire();
+    else if (milliseconds <= longestTimer) this.#timer = setTimeout(expire, milliseconds);
+  }
+
+  /** The body, given up with the call. */
+  async *parts(type: string): AsyncGenerator<MultipartPart> {
+    // The time limit is known by now: options are read before the body.
+    this.#parts = readParts(this.event.request.body_stream, type, partLimits, this.signal);
+    yield* this.#parts;
+  }
+
+  over(): void {
+    clearTimeout(this.#timer);
+    this.#parts?.return(undefined).catch(() => undefined);
+    this.#parts = undefined;
+  }
+}
+
+type Surroundings = Pick<ApiSettings, "table" | "log" | "node" | "operator">;
+
+class TypedCall implements AnyCall {
+  readonly #parsed: Parsed;
+  readonly #run: Run;
+  readonly #headers: ResponseHeaders;
+  readonly #around: Surroundings;
+
+  constructor(parsed: Parsed, run: Run, headers: ResponseHeaders, around: Surroundings) {
+    this.#parsed = parsed;
+    this.#run = run;
+    this.#headers = headers;
+    this.#around = around;
+  }
+
+  get arguments() {
+    return this.#parsed.arguments;
+  }
+  get options() {
+    return this.#parsed.options;
+  }
+  get given() {
+    return this.#parsed.given.length;
+  }
+  get files() {
+    return this.#parsed.files;
+  }
+  get signal() {
+    return this.#run.signal;
+  }
+  get offline() {
+    return this.options.offline === true || this.options.local === true;
+  }
+  get node() {
+    if (this.#around.node === undefined) throw failure("STORE_CLOSED");
+    return this.#around.node;
+  }
+  get table() {
+    return this.#around.table;
+  }
+  get log() {
+    return this.#around.log;
+  }
+  get operator() {
+    const { operator } = this.#around;
+    if (operator === undefined) throw new NodeError("daemon not running", { kind: "client" });
+    return operator;
+  }
+
+  // Bound, since commands take a call apart.
+  readonly cidText = (level: "upgraded" | "kept" = "upgraded") => {
+    const { "cid-base": name = "", "upgrade-cidv0-in-output": forced } = this.options as {
+      "cid-base"?: string;
+      "upgrade-cidv0-in-output"?: boolean;
+    };
+    const base = name === "" ? undefined : baseNamed(name);
+    const upgrade = forced ?? (base !== undefined && level === "upgraded");
+    return (cid: CID) => cidText(upgrade ? cid.toV1() : cid, base);
+  };
+
+  readonly announce = (length: number) => {
+    this.#headers.x_content_length = String(length);
+  };
+}

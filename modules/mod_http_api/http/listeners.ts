@@ -1,0 +1,115 @@
+/** Listeners beside the host's own: the further addresses of the API, and that of the read-only commands. */
+import { AppMount, type HttpModule, HttpService, httpMethods } from "../../../core/http/index.ts";
+import type { Handler, Module, NetEndpoint, RouteTable } from "../../../core/types.ts";
+import type { Repo } from "../../mod_node/index.ts";
+import { addressList, endpointOf, ownEndpoints, withPort } from "./addresses.ts";
+import { Api, type ApiSettings } from "./api.ts";
+import { apiRoutes } from "./mount.ts";
+import { plain } from "./respond.ts";
+
+/** What is below `/ipfs` and `/ipns` where only commands are served. */
+const noContent =
+  "Content paths are not served here: ask for them with /api/v0/cat, /api/v0/get or /api/v0/ls, or load a gateway module.";
+
+interface Door {
+  readonly name: string;
+  readonly endpoints: readonly NetEndpoint[];
+  readonly settings: ApiSettings;
+}
+
+/** Multiaddrs that are listened on, in the order of the configuration, with the ports that they really have. */
+export interface Listening {
+  readonly api: readonly string[];
+  readonly gateway: readonly string[];
+}
+
+/**
+ * Opens `Addresses.Gateway` and what of `Addresses.API` is not the host's own: its first entry stands for the ports of
+ * the host, where it has any. What cannot be opened is a warning and the rest goes on, unless all are `required`.
+ */
+export function openListeners(module: Module, { config }: Repo, settings: ApiSettings, required = false): Listening {
+  const own = ownEndpoints(module);
+  const isOwn = (endpoint: NetEndpoint) =>
+    "port" in endpoint &&
+    endpoint.port !== 0 &&
+    own.some(({ address, port }) => port === endpoint.port && address === endpoint.address);
+  const endpoints = (key: "Addresses.API" | "Addresses.Gateway", open: (string | undefined)[]) => {
+    return (address: string, at: number): NetEndpoint | readonly [] => {
+      const endpoint = endpointOf(address);
+      if (endpoint === undefined) module.log.warn("%s: %s is neither a TCP port nor a Unix socket", key, address);
+      const listening = (port: number | undefined) => {
+        open[at] = port === undefined ? address : withPort(address, port);
+      };
+      return endpoint === undefined ? [] : { ...endpoint, required, listening };
+    };
+  };
+  const opened: Record<keyof Listening, (string | undefined)[]> = { api: [], gateway: [] };
+  const further = addressList(config.value("Addresses.API"))
+    .slice(own.length > 0 ? 1 : 0)
+    .flatMap(endpoints("Addresses.API", opened.api));
+  const gateway = addressList(config.value("Addresses.Gateway")).flatMap(
+    endpoints("Addresses.Gateway", opened.gateway),
+  );
+  const readOnly = { ...settings, table: settings.table.readOnly(), methods: ["POST", "HEAD", "GET"] };
+  const doors: Door[] = [
+    { name: "http_api_further", endpoints: further.filter((each) => "port" in each && !isOwn(each)), settings },
+    { name: "http_api_gateway", endpoints: gateway.filter((each) => "port" in each), settings: readOnly },
+    { name: "http_api_socket", endpoints: further.filter((each) => "path" in each), settings: local(settings) },
+    { name: "http_api_gateway_socket", endpoints: gateway.filter((each) => "path" in each), settings: local(readOnly) },
+  ];
+  for (const door of doors) if (door.endpoints.length > 0) open(module, door);
+  const known = (addresses: readonly (string | undefined)[]) => addresses.filter((each) => each !== undefined);
+  return {
+    get api() {
+      return known(opened.api);
+    },
+    get gateway() {
+      return known(opened.gateway);
+    },
+  };
+}
+
+const local = (settings: ApiSettings): ApiSettings => ({ ...settings, isLocal: true });
+
+function open(module: Module, { name, endpoints, settings }: Door): void {
+  const { settings: limits } = module.depends<HttpModule>("http");
+  const environment = {
+    fire: (event: string, data: unknown, host: string) => module.fire_event(event, data, host),
+    announce: (event: string, data: unknown, host: string) => module.announce_event(event, data, host),
+    hasHooks: (event: string) => module.has_hooks(event),
+    log: module.log,
+  };
+  // Neither virtual hosts nor their names are known to this port: the gate looks at the name.
+  const service = new HttpService({ ...limits, hosts: [], defaultHost: undefined }, environment, undefined);
+  const mount = (base: string, route: RouteTable) =>
+    new AppMount({
+      name: "api",
+      owner: module,
+      host: "*",
+      base,
+      provider: { route, streaming_uploads: true },
+      cors: undefined,
+    });
+  service.mount([mount("/api", apiRoutes(new Api(settings), settings.table)), mount("", elsewhere)]);
+  module.provides("net", {
+    name,
+    default_ports: [],
+    endpoints,
+    half_open: true,
+    onconnect: (socket) => service.listeners.connect(socket),
+  });
+  module.hook("server-stopping", () => service.stop());
+  const grace = module.get_option_period("unload_grace") ?? 10;
+  module.on_release(`connections of ${name}`, () => service.close(grace), "listener");
+}
+
+/** Where the reference has a page of its own, which no node brings along. */
+const noPage = "No web interface comes with this node: a program that has one may speak to /api/v0.";
+
+/** Every other path. */
+const elsewhere: RouteTable = {};
+const nothing: Handler = (_event, rest = "") => {
+  if (/^ip[fn]s(\/|$)/.test(rest)) return plain(404, noContent);
+  return plain(404, /^webui(\/|$)/.test(rest) ? noPage : "404 page not found");
+};
+for (const method of httpMethods) elsewhere[`${method} /*`] = nothing;

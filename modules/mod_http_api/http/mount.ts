@@ -1,0 +1,23 @@
+/** The API as an app of the host: `/api/v0/...` and `/api/openapi.json`. */
+import { httpMethods } from "../../../core/http/index.ts";
+import type { Handler, Module, RouteTable } from "../../../core/types.ts";
+import { openApi } from "../rpc/openapi.ts";
+import type { Table } from "../rpc/table.ts";
+import { Api, type ApiSettings } from "./api.ts";
+
+export function mountApi(module: Module, settings: ApiSettings): void {
+  const route = apiRoutes(new Api(settings), settings.table);
+  module.provides("http", { route, streaming_uploads: true, cors: { enabled: false } });
+}
+
+/** Every method is routed, so that its refusals, too, are the API's own. */
+export function apiRoutes(api: Api, table: Table): RouteTable {
+  let document: string | undefined;
+  const route: RouteTable = {};
+  const every = (path: `/${string}`, handler: Handler) => {
+    for (const method of httpMethods) route[`${method} ${path}`] = handler;
+  };
+  every("/v0/*", (event, rest) => api.answer(event, rest ?? ""));
+  every("/openapi.json", (event) => api.document(event, () => (document ??= openApi(table))));
+  return route;
+}

@@ -1,0 +1,200 @@
+/** From what a command returns to an answer on the wire. */
+import type { HttpResponse, LendingBody, ResponseFields, ResponseHeaders } from "../../../core/types.ts";
+import { type AnyCall, Bytes, type BytesOptions, Listing } from "../rpc/command.ts";
+import { type Encoder, failureOf } from "../rpc/encodings.ts";
+import { apiVersion } from "../rpc/version.ts";
+
+const streamError = "X-Stream-Error";
+const announced = "X-Stream-Output, X-Chunked-Output, X-Content-Length";
+
+/** On every answer from the point on where a call may run. */
+export function serverHeaders(configured: ResponseHeaders): ResponseHeaders {
+  return { ...configured, server: `go-ipfs/${apiVersion}` };
+}
+
+/** A refusal as Go's plain error writer sends it. */
+export function plain(status: number, message: string, headers: ResponseHeaders = {}): ResponseFields {
+  const own = { content_type: "text/plain; charset=utf-8", x_content_type_options: "nosniff" };
+  return { status_code: status, headers: { ...headers, ...own }, body: `${message}\n` };
+}
+
+export interface Running {
+  readonly call: AnyCall;
+  readonly encoder: Encoder;
+  readonly headers: ResponseHeaders;
+  readonly response: HttpResponse;
+  /** Headers go out before the first value. */
+  readonly eager: boolean;
+  /** Told of what failed, early or late. */
+  failed(thrown: unknown): void;
+  /** Called once: nothing more comes of the command. */
+  over(): void;
+}
+
+/** Runs the command, and gives its answer as soon as its form is known. Never rejects. */
+export async function respond(running: Running, run: () => unknown): Promise<ResponseFields> {
+  try {
+    const result = await run();
+    if (result instanceof Bytes) return bytesAnswer(running, result);
+    if (result instanceof Listing) return await listingAnswer(running, result);
+    if (isAsyncIterable(result)) return await streamAnswer(running, result);
+    const answer = result === undefined ? emptyAnswer(running) : valueAnswer(running, result);
+    running.over();
+    return answer;
+  } catch (thrown) {
+    running.failed(thrown);
+    running.over();
+    return failureAnswer(running, thrown);
+  }
+}
+
+function isAsyncIterable(value: unknown): value is AsyncIterable<unknown> {
+  return typeof value === "object" && value !== null && Symbol.asyncIterator in value;
+}
+
+interface Wire {
+  readonly status?: number;
+  readonly headers: ResponseHeaders;
+  readonly body: NonNullable<ResponseFields["body"]>;
+  /** The message of a late failure, asked for at the end. */
+  late?(): string | undefined;
+}
+
+/** Every answer of a run announces the trailer, so it is never sent with its length. */
+function answer({ headers, response }: Running, { status = 200, headers: own, body, late }: Wire): ResponseFields {
+  response.trailer_names = [streamError];
+  return {
+    status_code: status,
+    headers: {
+      ...headers,
+      access_control_allow_headers: announced,
+      access_control_expose_headers: announced,
+      ...own,
+    },
+    body,
+    trailers: () => {
+      const message = late?.();
+      return message === undefined ? {} : { [streamError]: headerText(message) };
+    },
+  };
+}
+
+function failureAnswer(running: Running, thrown: unknown): ResponseFields {
+  const failure = failureOf(thrown);
+  const { encoder } = running;
+  const headers = { content_type: encoder.failureType };
+  return answer(running, { status: failure.code === 1 ? 400 : 500, headers, body: encoder.failure(failure) });
+}
+
+function valueAnswer(running: Running, value: unknown): ResponseFields {
+  const { encoder, call } = running;
+  const headers = { content_type: encoder.type };
+  try {
+    return answer(running, { headers, body: encoder.value(value, call, undefined) });
+  } catch (thrown) {
+    // A value that cannot be written in that encoding: the headers are gone by then, in the reference.
+    running.failed(thrown);
+    return answer(running, { headers, body: "", late: () => failureOf(thrown).message });
+  }
+}
+
+/** Entries of a list that are waited for: up to here a failure is an answer of its own. */
+const listedAtOnce = 4096;
+
+async function listingAnswer(running: Running, listing: Listing<unknown>): Promise<ResponseFields> {
+  const { encoder } = running;
+  const iterator = listing.items[Symbol.asyncIterator]();
+  const first: unknown[] = [];
+  let next = await iterator.next();
+  for (; next.done !== true && (first.length < listedAtOnce || !encoder.listing); next = await iterator.next()) {
+    first.push(next.value);
+  }
+  if (next.done !== true && encoder.listing !== undefined) {
+    const texts = encoder.listing(listing, goingOn([...first, next.value], iterator))[Symbol.asyncIterator]();
+    return streamed(running, { content_type: encoder.type }, texts, (text) => text);
+  }
+  const answer = valueAnswer(running, listing.whole(first));
+  running.over();
+  return answer;
+}
+
+async function* goingOn(first: unknown[], iterator: AsyncIterator<unknown>): AsyncGenerator<unknown, void, undefined> {
+  try {
+    yield* first.splice(0);
+    for (let next = await iterator.next(); next.done !== true; next = await iterator.next()) yield next.value;
+  } finally {
+    await iterator.return?.();
+  }
+}
+
+function emptyAnswer(running: Running): ResponseFields {
+  return answer(running, { headers: { content_type: running.encoder.type, x_chunked_output: "1" }, body: "" });
+}
+
+function bytesAnswer(running: Running, { source, options: { length, release } }: Bytes): ResponseFields {
+  const headers: ResponseHeaders = { content_type: "text/plain", x_stream_output: "1" };
+  if (length !== undefined) headers.x_content_length = String(length);
+  return streamed(running, headers, source[Symbol.asyncIterator](), (bytes) => bytes, { release });
+}
+
+async function streamAnswer(running: Running, values: AsyncIterable<unknown>): Promise<ResponseFields> {
+  const { encoder, call, eager } = running;
+  const iterator = values[Symbol.asyncIterator]();
+  // Until the first value is there, a failure is an answer of its own.
+  const first = eager ? undefined : await iterator.next();
+  const headers = { content_type: encoder.type, x_chunked_output: "1" };
+  return streamed(running, headers, iterator, (value, previous) => encoder.value(value, call, previous), { first });
+}
+
+interface Streaming<T> {
+  /** What the source has given already. */
+  readonly first?: IteratorResult<T> | undefined;
+  /** Takes back what the source gave, where that is written as it is. */
+  readonly release?: BytesOptions["release"];
+}
+
+/** A failure on the way ends the body, and is told in the trailer. */
+function streamed<T>(
+  running: Running,
+  headers: ResponseHeaders,
+  source: AsyncIterator<T>,
+  write: (value: T, previous: T | undefined) => string | Uint8Array,
+  { first, release }: Streaming<T> = {},
+): ResponseFields {
+  let late: string | undefined;
+  let waiting = first;
+  let previous: T | undefined;
+  const end = async () => {
+    running.over();
+    await source.return?.();
+    return { done: true, value: undefined } as const;
+  };
+  // Not a generator: one that was never begun would not hear that nobody reads it.
+  const body: AsyncIterableIterator<string | Uint8Array> & Partial<LendingBody> = {
+    [Symbol.asyncIterator]: () => body,
+    async next() {
+      try {
+        const result = waiting ?? (await source.next());
+        waiting = undefined;
+        if (result.done === true) return await end();
+        const piece = write(result.value, previous);
+        previous = result.value;
+        return { done: false, value: piece };
+      } catch (thrown) {
+        late = failureOf(thrown).message;
+        running.failed(thrown);
+        return await end().catch(() => ({ done: true, value: undefined }) as const);
+      }
+    },
+    return: end,
+    ...(release && { release }),
+  };
+  return answer(running, { headers, body, late: () => late });
+}
+
+/** One line, the bytes of its UTF-8 form as headers carry them. */
+function headerText(message: string): string {
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what must go
+  const line = message.replace(/[\x00-\x1f\x7f]/g, " ").trim();
+  return Buffer.from(line, "utf8").toString("latin1");
+}

@@ -1,0 +1,106 @@
+/** The forms in which values and failures are written. */
+
+import type { NodeError } from "../../mod_node/util/errors.ts";
+import { goJson } from "../../mod_node/util/go/text.ts";
+import type { AnyCall, Command, Encoding, Group, Listing } from "./command.ts";
+import { isCommand } from "./command.ts";
+import { escapeXml, toXml } from "./xml.ts";
+
+/** A failure as clients are told. */
+export interface Failure {
+  readonly message: string;
+  /** 0: an ordinary one; 1: the client's fault. */
+  readonly code: 0 | 1;
+}
+
+export interface Encoder {
+  /** Content-Type of values. */
+  readonly type: string;
+  /** `previous` is the value before it in a stream. */
+  value(value: unknown, call: AnyCall, previous: unknown): string | Uint8Array;
+  /** The text of a long list, as its items come. Encodings without it need the whole value. */
+  listing?(listing: Listing<unknown>, items: AsyncIterable<unknown>): AsyncIterable<string>;
+  /** Content-Type of failures. */
+  readonly failureType: string;
+  failure(failure: Failure): string;
+}
+
+const failureJson = ({ message, code }: Failure) => `${goJson({ Message: message, Code: code, Type: "error" })}\n`;
+const inJson = { failureType: "application/json", failure: failureJson };
+const inText = { failureType: "text/plain", failure: ({ message }: Failure) => message };
+
+/** A value that has no text form of its own. */
+const printed = (value: unknown): string => (typeof value === "string" ? value : goJson(value));
+
+const json: Encoder = {
+  type: "application/json",
+  value: (value) => `${goJson(value)}\n`,
+  listing: jsonListing,
+  ...inJson,
+};
+
+/** Characters that are gathered before they are sent. */
+const piece = 64 * 1024;
+
+async function* jsonListing(
+  listing: Listing<unknown>,
+  items: AsyncIterable<unknown>,
+): AsyncGenerator<string, void, undefined> {
+  let text = "";
+  for await (const bit of listing.json(items)) {
+    text += bit;
+    if (text.length < piece) continue;
+    yield text;
+    text = "";
+  }
+  yield `${text}\n`;
+}
+
+const textnl: Encoder = {
+  type: "text/plain",
+  value: (value) => `${printed(value)}\n`,
+  failureType: "text/plain",
+  failure: ({ message }) => `${message}\n`,
+};
+
+function textOf(command: Command | undefined): Encoder {
+  const text = command?.text;
+  if (command === undefined || text === undefined) return { type: "text/plain", value: printed, ...inText };
+  return { type: "text/plain", value: (value, call, previous) => text.call(command, value, call, previous), ...inText };
+}
+
+function xmlOf(command: Command | undefined): Encoder {
+  return {
+    type: "application/xml",
+    value: (value) => toXml(value, command?.returns.shape ?? "any"),
+    failureType: "application/xml",
+    failure: ({ message, code }) => `<Error><Message>${escapeXml(message)}</Message><Code>${code}</Code></Error>`,
+  };
+}
+
+const ownOf = ({ type, encode }: Encoding<unknown>): Encoder => ({ type, value: (value) => encode(value), ...inJson });
+
+/** Undefined for a name that the command does not know. */
+export function encoderOf(entry: Command | Group, name: string): Encoder | undefined {
+  const command = isCommand(entry) ? entry : undefined;
+  switch (name) {
+    case "json":
+      return json;
+    case "text":
+      return textOf(command);
+    case "textnl":
+      return textnl;
+    case "xml":
+      return xmlOf(command);
+    default: {
+      const own = command !== undefined && Object.hasOwn(command.encodings, name) ? command.encodings[name] : undefined;
+      return own && ownOf(own);
+    }
+  }
+}
+
+/** Whatever was thrown, as the client is told. */
+export function failureOf(thrown: unknown): Failure {
+  const { kind } = (typeof thrown === "object" && thrown !== null ? thrown : {}) as Partial<NodeError>;
+  return { message: thrown instanceof Error ? thrown.message : String(thrown), code: kind === "client" ? 1 : 0 };
+}

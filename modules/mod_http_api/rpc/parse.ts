@@ -1,0 +1,238 @@
+/**
+ * From a query and a body to a typed call, with the refusals of the reference in its order. Knows nothing of HTTP: the
+ * command line parses through the same doors.
+ */
+import { quote } from "../../mod_node/util/go/text.ts";
+import { type Argument, type Command, type Group, isCommand, type Options } from "./command.ts";
+import { convert } from "./convert.ts";
+import { parseMediaType } from "./media_type.ts";
+import { bytesOf, fromBytes, pairsOf, textOf, type Value } from "./query.ts";
+import { globalOptions, type Table, type TableNode } from "./table.ts";
+import { type FileTree, noFiles, treeOf, type UploadPart } from "./uploads.ts";
+
+/** A call that cannot be run: 400, as plain text. */
+export class Refusal extends Error {
+  override readonly name = "Refusal";
+}
+
+export interface Found {
+  readonly node: TableNode;
+  /** A last component that is no command: the first argument. */
+  readonly argument: string | undefined;
+}
+
+/** Walks the components of a path behind `/api/v0/`; undefined when there is no such command. */
+export function find(table: Table, components: readonly string[]): Found | undefined {
+  let node = table.root;
+  for (const component of components.slice(0, -1)) {
+    const child = node.children.get(component);
+    if (child === undefined) return undefined;
+    node = child;
+  }
+  const last = components.at(-1) ?? "";
+  const child = node.children.get(last);
+  if (child !== undefined) return { node: child, argument: undefined };
+  const takesArgument = isCommand(node.entry) && node.entry.arguments.length > 0;
+  return takesArgument ? { node, argument: last } : undefined;
+}
+
+export interface Body {
+  /** The Content-Type header, "" without one. */
+  readonly type: string;
+  /** The parts, when it is multipart. Not begun before it is asked for. */
+  parts(): AsyncIterable<UploadPart>;
+}
+
+export interface Parsed {
+  readonly path: string;
+  readonly entry: Command | Group;
+  readonly arguments: Readonly<Record<string, unknown>>;
+  /** By long name, the defaults filled in. */
+  readonly options: Readonly<Record<string, unknown>>;
+  /** All values given, as text. */
+  readonly given: readonly string[];
+  readonly files: FileTree;
+}
+
+/** @throws Refusal */
+export async function parse({ node, argument }: Found, query: string, body: Body): Promise<Parsed> {
+  const values: Value[] = argument === undefined ? [] : [argument];
+  const flags = sort(node, query, values);
+  const { entry } = node;
+  const declared = isCommand(entry) ? entry.arguments : [];
+  const isMultipart = checkBody(body.type);
+  const missing = isMultipart ? undefined : missingFile(entry, values.length);
+  if (missing !== undefined) throw new Refusal(`file argument '${missing}' is required`);
+  const options = typed(node, flags);
+
+  let files = isMultipart ? treeOf(body.parts()) : noFiles;
+  const last = declared.at(-1);
+  if (isMultipart && last?.stdin !== undefined && readsBody(declared, last, values.length)) {
+    await addLines(values, files, last.stdin);
+    files = noFiles;
+  }
+  const short = missingArgument(declared, values.length);
+  if (short !== undefined) throw new Refusal(`argument ${quote(short)} is required`);
+  const given = values.map(textOf);
+  return { path: node.path, entry, arguments: assign(declared, values), options, given, files };
+}
+
+/** Parts the query: values of `arg` are added to `values`, known flags returned by long name. */
+function sort(node: TableNode, query: string, values: Value[]): Map<string, string[]> {
+  const flags = new Map<string, string[]>();
+  const spelled = new Map<string, string[]>();
+  for (const [name, value] of pairsOf(query)) {
+    if (name === "arg") {
+      values.push(value);
+      continue;
+    }
+    if (!node.options.has(name)) continue;
+    const before = spelled.get(name);
+    if (before === undefined) spelled.set(name, [textOf(value)]);
+    else before.push(textOf(value));
+  }
+  for (const [name, given] of spelled) {
+    const known = node.options.get(name);
+    if (known === undefined) continue;
+    if (known.option.type !== "list" && given.length > 1) {
+      throw new Refusal(`expected key ${known.name} to have only a single value, received [${given.join(" ")}]`);
+    }
+    flags.set(known.name, given);
+  }
+  return flags;
+}
+
+/** True for a multipart body; false for any other, which is not looked at. */
+function checkBody(text: string): boolean {
+  const { type, parameters, fault } = parseMediaType(text);
+  if (type !== "multipart/form-data") return false;
+  if (fault !== undefined) throw new Refusal("request Content-Type isn't multipart/form-data");
+  if (!parameters.has("boundary")) throw new Refusal("no multipart boundary param in Content-Type");
+  return true;
+}
+
+/** The name of the file that is missing; a missing value that stands before it is reported instead. */
+function missingFile(entry: Command | Group, count: number): string | undefined {
+  if (!isCommand(entry) || entry.file?.required !== true) return undefined;
+  const strings = entry.arguments.filter(({ required }) => required === true).length;
+  return count >= strings ? entry.file.name : undefined;
+}
+
+/** Typed options by long name, defaults included. */
+function typed(node: TableNode, flags: ReadonlyMap<string, readonly string[]>): Record<string, unknown> {
+  const options: Record<string, unknown> = {};
+  for (const [name, given] of flags) {
+    const { type } = (node.options.get(name) as { option: { type: Parameters<typeof convert>[0] | "list" } }).option;
+    if (type === "list") options[name] = given;
+    else options[name] = refuse(() => convert(type, given[0] as string, name));
+  }
+  for (const { name, option } of node.options.values()) {
+    if (option.default !== undefined) options[name] ??= option.default;
+  }
+  return options;
+}
+
+function refuse<T>(run: () => T): T {
+  try {
+    return run();
+  } catch (error) {
+    throw new Refusal((error as Error).message);
+  }
+}
+
+/** Are there values to be had from the body? One line only where a required value is missing. */
+function readsBody(declared: readonly Argument[], { stdin, required }: Argument, count: number): boolean {
+  if (stdin === "lines") return true;
+  const wanted = declared.filter((argument) => argument.required === true).length;
+  return required === true ? count < wanted : count < declared.length;
+}
+
+/** The first part as text, a value a line. */
+async function addLines(values: Value[], files: FileTree, how: "lines" | "first"): Promise<void> {
+  try {
+    for await (const entry of files.entries()) {
+      if (entry.kind === "directory") return;
+      const source = entry.kind === "file" ? entry.body : [Buffer.from(entry.target)];
+      for await (const line of linesOf(source)) {
+        values.push(line);
+        if (how === "first") return;
+      }
+      return;
+    }
+  } catch (error) {
+    throw new Refusal((error as Error).message);
+  }
+}
+
+const lineFeed = 10;
+const carriageReturn = 13;
+
+/** Lines without their ends; the last may lack one. */
+export async function* linesOf(source: AsyncIterable<Uint8Array> | Iterable<Uint8Array>): AsyncGenerator<Value> {
+  let rest: Uint8Array[] = [];
+  for await (const piece of source) {
+    let from = 0;
+    for (let end = piece.indexOf(lineFeed); end >= 0; end = piece.indexOf(lineFeed, from)) {
+      const line = Buffer.concat([...rest, piece.subarray(from, end)]);
+      rest = [];
+      from = end + 1;
+      yield fromBytes(line.at(-1) === carriageReturn ? line.subarray(0, -1) : line);
+    }
+    if (from < piece.length) rest.push(piece.subarray(from));
+  }
+  if (rest.length > 0) yield fromBytes(Buffer.concat(rest));
+}
+
+/** The name of the first required argument for which there is no value. */
+function missingArgument(declared: readonly Argument[], count: number): string | undefined {
+  return declared.filter(({ required }) => required === true)[count]?.name;
+}
+
+/** Values by name, in order; an optional argument gets one only when there are more than the required ones need. */
+function assign(declared: readonly Argument[], values: readonly Value[]): Record<string, unknown> {
+  const assigned: Record<string, unknown> = {};
+  let wanted = declared.filter(({ required }) => required === true).length;
+  let at = 0;
+  for (const { name, required, variadic, bytes, default: preset } of declared) {
+    const as = (value: Value) => (bytes === true ? bytesOf(value) : textOf(value));
+    if (required === true) wanted -= 1;
+    if (variadic === true) assigned[name] = values.slice(at).map(as);
+    else if (values.length - at > (required === true ? 0 : wanted)) assigned[name] = as(values[at++] as Value);
+    else if (preset !== undefined) assigned[name] = preset;
+  }
+  return assigned;
+}
+
+/** What is kept of a call in `diag/cmds`: no secrets. */
+export function loggable({ entry, options, given }: Parsed): {
+  readonly args: readonly string[];
+  readonly options: Readonly<Record<string, unknown>>;
+} {
+  const hide = "***";
+  const declared = isCommand(entry) ? entry.arguments : [];
+  const secrets = secretOptions(entry);
+  const hidden = Object.keys(options).filter((name) => secrets.has(name));
+  return {
+    args: declared.some(({ secret }) => secret === true)
+      ? given.map((value, at) => ((declared[at] ?? declared.at(-1))?.secret === true ? hide : value))
+      : given,
+    options:
+      hidden.length === 0
+        ? options
+        : { ...options, ...Object.fromEntries(hidden.map((name) => [name, hide] as const)) },
+  };
+}
+
+const secretsOf = new WeakMap<Command | Group, ReadonlySet<string>>();
+
+/** Names of the options whose values are nobody's business. */
+function secretOptions(entry: Command | Group): ReadonlySet<string> {
+  let names = secretsOf.get(entry);
+  if (names === undefined) {
+    const own: Options = isCommand(entry) ? { ...entry.group?.options, ...entry.options } : {};
+    const all: Options = { ...globalOptions, ...own };
+    names = new Set(Object.keys(all).filter((name) => all[name]?.secret === true));
+    secretsOf.set(entry, names);
+  }
+  return names;
+}

@@ -1,0 +1,98 @@
+/**
+ * What results look like, said once: the types of what commands return and print, the reference pages, OpenAPI, XML and
+ * the tests of the whole surface follow from it.
+ */
+import type { CID } from "multiformats/cid";
+import type { GoText } from "../../mod_node/util/go/text.ts";
+
+/** Numbers keep the words of the reference: they say the range, JSON has but one kind. */
+interface Scalars {
+  readonly string: string;
+  readonly bool: boolean;
+  readonly int: number;
+  readonly int32: number;
+  readonly int64: number;
+  readonly uint: number;
+  readonly uint64: number | bigint;
+  readonly float64: number;
+  /** RFC 3339. */
+  readonly time: string;
+  /** Nanoseconds. */
+  readonly duration: number;
+  readonly base64: string;
+  /** A string whose bytes need not be UTF-8. */
+  readonly bytes: GoText;
+  /** In JSON `{"/": "<cid>"}`. */
+  readonly link: CID;
+  readonly any: unknown;
+}
+
+export type Scalar = keyof Scalars;
+
+/** Shapes by name. */
+export type Members = Readonly<Record<string, Shape>>;
+
+export interface Fields<M extends Members = Members, O extends string = string> {
+  readonly kind: "fields";
+  /** Of the reference's type: names the XML element and the OpenAPI schema. */
+  readonly name: string | undefined;
+  readonly fields: M;
+  /** Left out when they are zero or empty. */
+  readonly optional: readonly O[];
+}
+
+export interface MapOf<S extends Shape = Shape> {
+  readonly kind: "map";
+  readonly of: S;
+}
+
+export interface Nullable<S extends Shape = Shape> {
+  readonly kind: "nullable";
+  readonly of: S;
+}
+
+/** A list is an array of one. */
+export type Shape = Scalar | Fields | MapOf | Nullable | readonly [Shape];
+
+/** A value of that shape, as commands return it; of some shape: unknown. */
+export type ValueOf<S extends Shape> = [Shape] extends [S] ? unknown : Valued<S>;
+
+type Valued<S> = S extends Scalar
+  ? Scalars[S]
+  : S extends Fields<infer M, infer O>
+    ? { readonly [K in Exclude<keyof M, O>]: Valued<M[K]> } & { readonly [K in keyof M & O]?: Valued<M[K]> }
+    : S extends MapOf<infer T>
+      ? Readonly<Record<string, Valued<T>>>
+      : S extends Nullable<infer T>
+        ? Valued<T> | null
+        : S extends readonly [infer T]
+          ? readonly Valued<T>[]
+          : never;
+
+type Bare<K> = K extends `${infer N}?` ? N : K;
+type Marked<K> = K extends `${infer N}?` ? N : never;
+type FieldsOf<M> = Fields<{ readonly [K in keyof M as Bare<K>]: Extract<M[K], Shape> }, Marked<keyof M>>;
+
+/**
+ * An object: `fields("KeyOutput", { Name: "string", Id: "string" })`. A name ending in `?` is left out of the answer
+ * when its value is zero or empty.
+ */
+export function fields<const M extends Members>(name: string, of: M): FieldsOf<M>;
+export function fields<const M extends Members>(of: M): FieldsOf<M>;
+export function fields(first: string | Members, second: Members = {}): Fields {
+  const [name, of] = typeof first === "string" ? [first, second] : [undefined, first];
+  const bare = (key: string) => key.replace(/\?$/, "");
+  const keys = Object.keys(of);
+  return {
+    kind: "fields",
+    name,
+    fields: Object.fromEntries(keys.map((key) => [bare(key), of[key] as Shape])),
+    optional: keys.filter((key) => key.endsWith("?")).map(bare),
+  };
+}
+
+/** An object whose keys are data. */
+export const map = <const S extends Shape>(of: S): MapOf<S> => ({ kind: "map", of });
+
+/** Where nothing is, null: lists in which nothing ever was, links that are missing. */
+export const nullable = <const S extends Shape>(of: S): Nullable<S> => ({ kind: "nullable", of });

@@ -1,0 +1,50 @@
+/** The system that the node runs on, as `diag/sys` tells. */
+import { readFile, statfs } from "node:fs/promises";
+import { availableParallelism, cpus, networkInterfaces } from "node:os";
+import type { Node } from "../../mod_node/index.ts";
+import { apiVersion, versionFacts } from "./version.ts";
+
+export async function systemFacts({ repo, online }: Node) {
+  const [diskinfo, memory] = await Promise.all([diskFacts(repo.path), memoryFacts()]);
+  const { System, Golang, Commit } = versionFacts();
+  const [arch, os] = System.split("/");
+  return {
+    diskinfo,
+    environment: { GOPATH: process.env.GOPATH ?? "", IPFS_PATH: repo.path },
+    ipfs_commit: Commit,
+    ipfs_version: apiVersion,
+    memory,
+    net: { interface_addresses: interfaceAddresses(), online },
+    runtime: {
+      arch,
+      compiler: `v8 ${process.versions.v8}`,
+      gomaxprocs: availableParallelism(),
+      numcpu: cpus().length,
+      numgoroutines: process.getActiveResourcesInfo().length,
+      os,
+      version: Golang,
+    },
+  };
+}
+
+/** Bytes; `total_space` is what users may have, as in the reference. */
+async function diskFacts(path: string) {
+  const { type, bsize, bfree, bavail } = await statfs(path);
+  return { fstype: String(type), free_space: bfree * bsize, total_space: bavail * bsize };
+}
+
+/** Bytes, of 1000 to the kilobyte as in the reference; where the system does not tell, what Node knows. */
+async function memoryFacts() {
+  const status = await readFile("/proc/self/status", "utf8").catch(() => "");
+  const figure = (name: string) => Number(new RegExp(`^${name}:\\s*(\\d+) kB`, "m").exec(status)?.[1] ?? 0) * 1000;
+  return { swap: figure("VmSwap"), virt: figure("VmSize") || process.memoryUsage.rss() };
+}
+
+function interfaceAddresses(): string[] {
+  return Object.entries(networkInterfaces()).flatMap(([name, addresses = []]) =>
+    addresses.map(({ family, address, scopeid }) => {
+      if (family === "IPv4") return `/ip4/${address}`;
+      return scopeid ? `/ip6zone/${name}/ip6/${address}` : `/ip6/${address}`;
+    }),
+  );
+}

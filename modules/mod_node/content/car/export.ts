@@ -1,0 +1,22 @@
+/** Trees as archives (storage section 5, "dag export"). */
+import type { CID } from "multiformats/cid";
+import type { Buffers } from "../../storage/blockstore/buffers.ts";
+import type { ReadBlock } from "../dag/reader.ts";
+import { walk } from "../dag/walk.ts";
+import { writeCar } from "./write.ts";
+
+export interface ExportOptions {
+  readonly signal?: AbortSignal | undefined;
+  /** Those that `read` reads into. Whoever takes the pieces gives each back here when it is done with. */
+  readonly buffers?: Buffers | undefined;
+}
+
+/** An archive of a block and all below it: parents before children, links in order, each block once. */
+export const exportCar = (root: CID, read: ReadBlock, options: ExportOptions = {}): AsyncIterable<Uint8Array> =>
+  writeCar([root], blocksBelow(root, read, options));
+
+async function* blocksBelow(root: CID, read: ReadBlock, options: ExportOptions) {
+  for await (const { cid, bytes } of walk(root, { read, ...options })) {
+    if (bytes !== undefined) yield { cid, bytes };
+  }
+}

@@ -1,0 +1,95 @@
+/** Archives into the store (storage section 5, "dag import"). */
+
+import type { CID } from "multiformats/cid";
+import { hashCoded, hashUnavailable, identity, multihash, requireAllowed } from "../../formats/cid/hashes.ts";
+import { makeCid } from "../../formats/cid/make.ts";
+import { linksOf } from "../../formats/ipld/links.ts";
+import type { Blocks } from "../../storage/blockstore/blocks.ts";
+import type { Block } from "../../storage/blockstore/store.ts";
+import { NodeError } from "../../util/errors.ts";
+import { type CarPart, readCar } from "./read.ts";
+
+/** A batch is checked and put when it has this many blocks or bytes; so many batches are on their way. */
+const batchCount = 1024;
+const batchBytes = 1024 * 1024;
+const batchesAtOnce = 4;
+
+/**
+ * Checks and stores every block of an archive, while it comes; memory does not grow with it. A piece of the source is
+ * not needed any more when the next one is asked for.
+ *
+ * @returns roots that the header names
+ * @throws NodeError at the first thing that is wrong; blocks before it may be stored
+ */
+export async function importCar(blocks: Blocks, source: AsyncIterable<Uint8Array>): Promise<readonly CID[]> {
+  const roots: CID[] = [];
+  const running: Promise<void>[] = [];
+  try {
+    for await (const batch of batchesOf(readCar(source, blocks.buffers), (named) => {
+      for (const root of named) roots.push(root);
+    })) {
+      const work = keep(blocks, batch);
+      // It is waited for in its turn.
+      work.catch(() => {});
+      running.push(work);
+      if (running.length >= batchesAtOnce) await running.shift();
+    }
+    while (running.length > 0) await running.shift();
+  } finally {
+    // Nothing is on its way any more when this is over.
+    await Promise.allSettled(running);
+  }
+  return roots;
+}
+
+async function* batchesOf(
+  source: AsyncIterable<CarPart>,
+  named: (roots: readonly CID[]) => void,
+): AsyncGenerator<readonly Block[], void, undefined> {
+  let batch: Block[] = [];
+  let size = 0;
+  for await (const { roots, blocks } of source) {
+    if (roots !== undefined) named(roots);
+    for (const block of blocks) {
+      batch.push(block);
+      size += block.bytes.length;
+    }
+    if (batch.length < batchCount && size < batchBytes) continue;
+    yield batch;
+    batch = [];
+    size = 0;
+  }
+  if (batch.length > 0) yield batch;
+}
+
+async function keep(blocks: Blocks, batch: readonly Block[]): Promise<void> {
+  const checks: Promise<void>[] = [];
+  for (const block of batch) {
+    const check = checkHash(block);
+    if (check !== undefined) checks.push(check);
+  }
+  await Promise.all(checks);
+  for (const { cid, bytes } of batch) linksOf(cid, bytes);
+  await blocks.put(batch);
+}
+
+/** Small blocks are checked at once. @throws NodeError when the bytes are not those of the CID */
+function checkHash({ cid, bytes }: Block): Promise<void> | undefined {
+  const { code, digest } = cid.multihash;
+  const hash = hashCoded(code);
+  const made = hash?.digest?.(bytes);
+  if (made === undefined) throw hashUnavailable(code);
+  const compare = (found: Uint8Array): Promise<void> | undefined => {
+    const cut = code === identity.code ? found : found.subarray(0, digest.length);
+    return Buffer.compare(cut, digest) === 0 ? undefined : mismatch(cid, bytes);
+  };
+  return made instanceof Promise ? made.then(compare) : compare(made);
+}
+
+async function mismatch(cid: CID, bytes: Uint8Array): Promise<void> {
+  requireAllowed(cid.multihash);
+  const hash = hashCoded(cid.multihash.code) as NonNullable<ReturnType<typeof hashCoded>>;
+  const length = cid.multihash.code === identity.code ? -1 : cid.multihash.digest.length;
+  const made = makeCid(cid.version, cid.code, await multihash(hash, bytes, length));
+  throw new NodeError(`mismatch in content integrity, name: ${cid}, data: ${made}`);
+}

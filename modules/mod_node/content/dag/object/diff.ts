@@ -1,0 +1,55 @@
+/** In what two trees differ (storage section 6, "object diff"). */
+import { posix } from "node:path";
+import type { CID } from "multiformats/cid";
+import { dagPb } from "../../../formats/cid/codecs.ts";
+import type { PbLink } from "../../../formats/dag_pb/dag_pb.ts";
+import { namedLinks } from "../../../formats/ipld/links.ts";
+import type { ReadBlock } from "../reader.ts";
+
+export interface Change {
+  readonly kind: "added" | "removed" | "changed";
+  /** Names of links, joined by slashes. */
+  readonly path: string;
+  readonly before: CID | undefined;
+  readonly after: CID | undefined;
+}
+
+/** Changes in the order of the links on the side before, then what is only there, then what is only after. */
+export async function diff(before: CID, after: CID, read: ReadBlock, signal?: AbortSignal): Promise<Change[]> {
+  signal?.throwIfAborted();
+  const own = namedLinks(before, await read(before));
+  const other = namedLinks(after, await read(after));
+  const leaves = own.length === 0 && other.length === 0;
+  if (leaves || before.code !== dagPb || after.code !== dagPb) {
+    return before.equals(after) ? [] : [{ kind: "changed", path: "", before, after }];
+  }
+  const changes: Change[] = [];
+  const targets = firstByName(other);
+  for (const { name, cid } of own) {
+    const target = targets.get(name);
+    if (target === undefined || target.equals(cid)) continue;
+    for (const change of await diff(cid, target, read, signal)) {
+      changes.push({ ...change, path: joined(name, change.path) });
+    }
+  }
+  const names = new Set(own.map(({ name }) => name));
+  for (const { name, cid } of own) {
+    if (!targets.has(name)) changes.push({ kind: "removed", path: name, before: cid, after: undefined });
+  }
+  for (const { name, cid } of other) {
+    if (!names.has(name)) changes.push({ kind: "added", path: name, before: undefined, after: cid });
+  }
+  return changes;
+}
+
+function firstByName(links: readonly PbLink[]): ReadonlyMap<string, CID> {
+  const first = new Map<string, CID>();
+  for (const { name, cid } of links) if (!first.has(name)) first.set(name, cid);
+  return first;
+}
+
+/** As Go joins paths: cleaned, without a slash at the end. */
+function joined(name: string, path: string): string {
+  const whole = [name, path].filter((part) => part !== "").join("/");
+  return whole === "" ? "" : posix.normalize(whole).replace(/(?<=.)\/$/, "");
+}

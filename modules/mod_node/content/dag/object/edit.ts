@@ -1,0 +1,101 @@
+/** Changed copies of trees of dag-pb nodes (storage section 6, "object patch"). */
+import type { CID } from "multiformats/cid";
+import type { PbLink } from "../../../formats/dag_pb/dag_pb.ts";
+import type { Block } from "../../../storage/blockstore/store.ts";
+import { NodeError } from "../../../util/errors.ts";
+import type { ReadBlock } from "../reader.ts";
+import { blockOf, type Held, heldIn, pbBlock, readHeld, sizeOf } from "./node.ts";
+
+/** New blocks, children before parents: the last is the root. */
+export type Edited = readonly [Block, ...Block[]];
+
+const noLink = () => new NodeError("no link by that name");
+
+export interface Child {
+  readonly cid: CID;
+  /** Of the link to it. */
+  readonly size: number;
+}
+
+/**
+ * With a link at a path instead of those that have its name. `create` makes what is missing on the way.
+ *
+ * @throws NodeError with the reference's text
+ */
+export async function withLink(
+  root: Held,
+  path: string,
+  child: Child,
+  read: ReadBlock,
+  create?: () => Promise<Held>,
+): Promise<Edited> {
+  const names = path.split("/");
+  const last = names.pop() as string;
+  const way = await descend(root, names, read, create);
+  if (last === "") throw new NodeError("cannot create link with no name");
+  return rebuild(way, names, (node) => ({ ...node, links: replaced(node.links, { name: last, ...child }) }));
+}
+
+/** Without the links at a path. @throws NodeError with the reference's text */
+export async function withoutLink(root: Held, path: string, read: ReadBlock): Promise<Edited> {
+  const names = path.split("/");
+  const last = names.pop() as string;
+  const way = await descend(root, names, read);
+  return rebuild(way, names, (node) => {
+    const links = node.links.filter(({ name }) => name !== last);
+    if (links.length === node.links.length) throw noLink();
+    return { ...node, links };
+  });
+}
+
+/** The root and the nodes that the names lead to. */
+async function descend(
+  root: Held,
+  names: readonly string[],
+  read: ReadBlock,
+  create?: () => Promise<Held>,
+): Promise<[Held, ...Held[]]> {
+  const way: [Held, ...Held[]] = [root];
+  let node = root;
+  for (const name of names) {
+    const link = node.links.find((each) => each.name === name);
+    if (link === undefined && create === undefined) throw noLink();
+    node = link === undefined ? await (create as () => Promise<Held>)() : await readHeld(link.cid, read);
+    way.push(node);
+  }
+  return way;
+}
+
+/** Changes the last node of a way, and every one above it. */
+async function rebuild(
+  way: readonly [Held, ...Held[]],
+  names: readonly string[],
+  change: (node: Held) => Held,
+): Promise<Edited> {
+  let block = await blockOf(change(way.at(-1) as Held));
+  const blocks: [Block, ...Block[]] = [block];
+  for (let at = way.length - 2; at >= 0; at -= 1) {
+    const { cid, bytes } = block;
+    const link = { name: names[at] as string, cid, size: sizeOf(cid, bytes) };
+    const node = way[at] as Held;
+    block = await blockOf({ ...node, links: replaced(node.links, link) });
+    blocks.push(block);
+  }
+  return blocks;
+}
+
+const replaced = (links: readonly PbLink[], link: PbLink): PbLink[] => [
+  ...links.filter(({ name }) => name !== link.name),
+  link,
+];
+
+/** With other data. */
+export async function withData(root: Held, data: Uint8Array): Promise<Edited> {
+  return [await blockOf({ ...root, data })];
+}
+
+/** A node of these bytes that is not stored yet. */
+export async function fresh(bytes: Uint8Array): Promise<Held> {
+  const { cid } = await pbBlock(bytes);
+  return heldIn(cid, bytes);
+}

@@ -1,0 +1,56 @@
+/** Objects as JSON, and from what is written down to nodes. */
+import { parseCid } from "../../../formats/cid/text.ts";
+import type { PbNode } from "../../../formats/dag_pb/dag_pb.ts";
+import { NodeError } from "../../../util/errors.ts";
+import { decodeBase64 } from "../../../util/go/base64.ts";
+import type { JsonToken } from "../../../util/go/json.ts";
+import { type Place, StructReader } from "../../../util/go/struct.ts";
+
+const utf8 = (bytes: Uint8Array): string => Buffer.from(bytes).toString();
+
+/** An object as it is written down, its data and CIDs still texts. */
+export interface ObjectDraft {
+  data: Uint8Array;
+  links: { name: string; hash: string; size: number }[];
+}
+
+/** `{"Data": "...", "Links": [{"Name", "Hash", "Size"}]}`. @throws NodeError with the reference's text */
+export function readObjectJson(bytes: Uint8Array): ObjectDraft {
+  const reader = new StructReader(bytes, "first", true);
+  const draft: ObjectDraft = { data: new Uint8Array(), links: [] };
+  reader.document("Node", "coreapi.Node", {
+    Data: (token, place) => {
+      draft.data = reader.text(token, place) ?? draft.data;
+    },
+    Links: (token, place) => {
+      draft.links = [];
+      reader.list(token, place, "[]coreapi.Link", (each) => draft.links.push(objectLink(reader, each, place)));
+    },
+  });
+  return draft;
+}
+
+function objectLink(reader: StructReader, token: JsonToken, place: Place): ObjectDraft["links"][number] {
+  const link = { name: "", hash: "", size: 0 };
+  reader.struct(token, place, "coreapi.Link", "Link", {
+    Name: (each, at) => {
+      link.name = utf8(reader.text(each, at) ?? Buffer.from(link.name));
+    },
+    Hash: (each, at) => {
+      link.hash = utf8(reader.text(each, at) ?? Buffer.from(link.hash));
+    },
+    Size: (each, at) => {
+      link.size = reader.uint64(each, at) ?? link.size;
+    },
+  });
+  return link;
+}
+
+/** @throws NodeError for an encoding that is none, data that is none of it, and CIDs that are none */
+export function objectOf({ data, links }: ObjectDraft, encoding: string): PbNode {
+  if (encoding !== "text" && encoding !== "base64") throw new NodeError("unknown data field encoding");
+  return {
+    data: encoding === "text" ? data : decodeBase64(utf8(data)),
+    links: links.map(({ name, hash, size }) => ({ name, size, cid: parseCid(hash) })),
+  };
+}

@@ -1,0 +1,53 @@
+/** Objects as XML. */
+import { NodeError } from "../../../util/errors.ts";
+import { quote } from "../../../util/go/text.ts";
+import { visitXml } from "../../../util/go/xml.ts";
+import type { ObjectDraft } from "./json.ts";
+
+/** Elements around the text of a link's part, with itself. */
+const deepest = 3;
+
+/**
+ * `<Node><Links><Name/><Hash/><Size/></Links><Data/></Node>`; other elements are passed over, and the root may have any
+ * name.
+ *
+ * @throws NodeError with the reference's text
+ */
+export function readObjectXml(bytes: Uint8Array): ObjectDraft {
+  const draft: ObjectDraft = { data: new Uint8Array(), links: [] };
+  const path: string[] = [];
+  const texts: string[] = [];
+  visitXml(bytes, {
+    start(name) {
+      path.push(name);
+      texts.push("");
+      if (path.length === 2 && name === "Links") draft.links.push({ name: "", hash: "", size: 0 });
+    },
+    text(text) {
+      texts.push(`${texts.pop()}${text}`);
+    },
+    end() {
+      const text = texts.pop() as string;
+      if (path.length <= deepest) take(draft, path.slice(1).join("/"), text);
+      path.pop();
+    },
+  });
+  return draft;
+}
+
+function take(draft: ObjectDraft, path: string, text: string): void {
+  if (path === "Data") draft.data = Buffer.from(text);
+  const link = draft.links.at(-1);
+  if (link === undefined) return;
+  if (path === "Links/Name") link.name = text;
+  else if (path === "Links/Hash") link.hash = text;
+  else if (path === "Links/Size") link.size = sizeIn(text.trim());
+}
+
+function sizeIn(text: string): number {
+  if (text === "") return 0;
+  if (!/^\d+$/.test(text)) throw new NodeError(`strconv.ParseUint: parsing ${quote(text)}: invalid syntax`);
+  const size = Number(text);
+  if (size > Number.MAX_SAFE_INTEGER) throw new NodeError(`the size ${text.slice(0, 24)} is more than any tree has`);
+  return size;
+}

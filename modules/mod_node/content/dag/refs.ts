@@ -1,0 +1,64 @@
+/** Links of DAGs, one by one (storage section 3, "refs"). */
+import type { CID } from "multiformats/cid";
+import type { CidNumbers } from "../../formats/cid/set.ts";
+import { namedLinks } from "../../formats/ipld/links.ts";
+import type { ReadBlock } from "./reader.ts";
+
+export interface RefsOptions {
+  /** Children are fetched before they are listed. */
+  readonly read: ReadBlock;
+  readonly unique: boolean;
+  /** Below the root; negative: no limit. */
+  readonly maxDepth: number;
+  /** CIDs met, with the least depth at which: give one to several walks to list the links of all once. */
+  readonly met: CidNumbers;
+  readonly signal?: AbortSignal | undefined;
+}
+
+export interface Ref {
+  readonly from: CID;
+  readonly to: CID;
+  /** Of the link. */
+  readonly name: string;
+}
+
+interface Level {
+  readonly from: CID;
+  readonly links: readonly { readonly name: string; readonly cid: CID }[];
+  at: number;
+}
+
+/**
+ * Links below the root whose bytes are given, in their order, a node's own after the link to it.
+ *
+ * @throws at a block that cannot be had
+ */
+export async function* refs(root: CID, bytes: Uint8Array, options: RefsOptions): AsyncGenerator<Ref, void, undefined> {
+  const { read, signal } = options;
+  const stack: Level[] = [{ from: root, links: namedLinks(root, bytes), at: 0 }];
+  for (let level = stack.at(-1); level !== undefined; level = stack.at(-1)) {
+    signal?.throwIfAborted();
+    const link = level.links[level.at++];
+    if (link === undefined) {
+      stack.pop();
+      continue;
+    }
+    const { list, follow } = visit(link.cid, stack.length, options);
+    if (!list && !follow) continue;
+    const bytes = await read(link.cid);
+    if (list) yield { from: level.from, to: link.cid, name: link.name };
+    if (follow) stack.push({ from: link.cid, links: namedLinks(link.cid, bytes), at: 0 });
+  }
+}
+
+/** Met again nearer to a root, a node is followed again, since more of it is within the limit; but not listed. */
+function visit(cid: CID, depth: number, { unique, maxDepth, met }: RefsOptions): { list: boolean; follow: boolean } {
+  const limited = maxDepth >= 0;
+  if (limited && depth > maxDepth) return { list: false, follow: false };
+  const follow = !limited || depth < maxDepth;
+  if (!unique) return { list: true, follow };
+  const before = met.get(cid);
+  if (before !== undefined && (!limited || before <= depth)) return { list: false, follow: false };
+  met.set(cid, depth);
+  return { list: before === undefined, follow };
+}

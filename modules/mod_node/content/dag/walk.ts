@@ -1,0 +1,103 @@
+/** Walking DAGs: depth first, parents before children, links in order, without recursion. */
+import type { CID } from "multiformats/cid";
+import { raw } from "../../formats/cid/codecs.ts";
+import { CidSet } from "../../formats/cid/set.ts";
+import { linksOf } from "../../formats/ipld/links.ts";
+import type { Buffers } from "../../storage/blockstore/buffers.ts";
+import { NodeError } from "../../util/errors.ts";
+
+export interface WalkOptions {
+  /** Reads one block; what it throws ends the walk. */
+  readonly read: (cid: CID) => Promise<Uint8Array>;
+  /** CIDs seen already are neither read nor walked again; give one set to several walks to walk their union. */
+  readonly seen?: CidSet | undefined;
+  /** Blocks without links by their codec are not read: their `bytes` are undefined. Default false. */
+  readonly skipLeaves?: boolean | undefined;
+  /** Blocks that are none of their codec count as having no links, instead of ending the walk. Default false. */
+  readonly lenient?: boolean | undefined;
+  /** Told of blocks that cannot be had or are none of their codec, which then do not end the walk. */
+  readonly failed?: ((cid: CID, error: NodeError) => void) | undefined;
+  /** Blocks asked for before their turn. */
+  readonly readahead?: number | undefined;
+  /** Those that `read` reads into: a block that is followed by others below it does not go back. */
+  readonly buffers?: Buffers | undefined;
+  readonly signal?: AbortSignal | undefined;
+}
+
+export interface WalkedBlock {
+  readonly cid: CID;
+  /** Undefined only with `skipLeaves`. */
+  readonly bytes: Uint8Array | undefined;
+}
+
+const defaultReadahead = 8;
+/** So many are asked for together at least: what stands together in the store is read in one go. */
+const together = 4;
+
+/** Every block of the DAG below `root`, itself first, each once. */
+export async function* walk(root: CID, options: WalkOptions): AsyncGenerator<WalkedBlock, void, undefined> {
+  const {
+    read,
+    seen = new CidSet(),
+    skipLeaves = false,
+    lenient = false,
+    readahead = defaultReadahead,
+    failed,
+    buffers,
+    signal,
+  } = options;
+  const wanted = (cid: CID) => !(skipLeaves && cid.code === raw);
+  const stack: CID[] = [root];
+  const asked = new Map<CID, Promise<Uint8Array>>();
+
+  function askAhead(): void {
+    for (let at = stack.length - 1; at >= 0 && stack.length - at <= readahead; at -= 1) {
+      const next = stack[at] as CID;
+      if (asked.has(next) || !wanted(next) || seen.has(next)) continue;
+      const ahead = read(next);
+      ahead.catch(() => {});
+      asked.set(next, ahead);
+    }
+  }
+
+  for (let cid = stack.pop(); cid !== undefined; cid = stack.pop()) {
+    signal?.throwIfAborted();
+    const reading = asked.get(cid);
+    asked.delete(cid);
+    if (!seen.add(cid)) continue;
+    if (!wanted(cid)) {
+      yield { cid, bytes: undefined };
+      continue;
+    }
+    const own = reading ?? read(cid);
+    if (asked.size <= Math.max(0, readahead - together)) askAhead();
+    let links: readonly CID[] = [];
+    try {
+      const bytes = await own;
+      const found = linksIn(cid, bytes);
+      if (found instanceof NodeError) {
+        yield { cid, bytes };
+        if (!lenient) throw found;
+      } else {
+        links = found;
+        const [first] = links;
+        if (first !== undefined) buffers?.keep(first.multihash.bytes);
+        yield { cid, bytes };
+      }
+    } catch (error) {
+      if (failed === undefined || !(error instanceof NodeError)) throw error;
+      failed(cid, error);
+    }
+    for (let at = links.length - 1; at >= 0; at -= 1) stack.push(links[at] as CID);
+  }
+}
+
+/** Links, or why there are none. */
+function linksIn(cid: CID, bytes: Uint8Array): readonly CID[] | NodeError {
+  try {
+    return linksOf(cid, bytes);
+  } catch (error) {
+    if (error instanceof NodeError) return error;
+    throw error;
+  }
+}

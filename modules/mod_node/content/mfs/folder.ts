@@ -1,0 +1,206 @@
+/** The part of the namespace's tree that is in memory: directories that were walked through, and what changed in them. */
+import type { CID } from "multiformats/cid";
+import { dagPb, raw } from "../../formats/cid/codecs.ts";
+import { type PbLink, pbData } from "../../formats/dag_pb/dag_pb.ts";
+import { decodeUnixfs } from "../../formats/unixfs/format.ts";
+import { failure, NodeError } from "../../util/errors.ts";
+import type { ReadBlock } from "../dag/reader.ts";
+import type { BlockSink, Built, CidSettings } from "../unixfs/build.ts";
+import { duplicateEntry } from "../unixfs/directory.ts";
+import { type TreeNode, treeNode } from "../unixfs/node.ts";
+import type { Directory, Settle } from "./directory.ts";
+import type { Change } from "./journal.ts";
+import { PlainDirectory } from "./plain_directory.ts";
+import { settingsOf } from "./settings.ts";
+import { ShardedDirectory } from "./sharded_directory.ts";
+
+/** What a directory is loaded with. */
+export interface Ground {
+  /** Of blocks on this machine. */
+  readonly read: ReadBlock;
+  /** Whether a directory that an entry is put into becomes a sharded one. */
+  readonly sharded: () => boolean;
+  /** Told of every change. */
+  readonly changed: (change: Change) => void;
+}
+
+export interface FileEntry {
+  readonly link: PbLink;
+  readonly node: TreeNode;
+}
+
+export const missing = (): NodeError => failure("FILE_NOT_FOUND");
+export const isMissing = (error: unknown): boolean => error instanceof NodeError && error.code === "FILE_NOT_FOUND";
+
+/** What kind of an entry a block makes. @throws NodeError for a block that the namespace cannot hold */
+export function kindOf(cid: CID, bytes: Uint8Array): "directory" | "file" {
+  if (cid.code === raw) return "file";
+  if (cid.code !== dagPb) throw new NodeError("unrecognized node type in cache node");
+  const { type } = decodeUnixfs(pbData(bytes) ?? new Uint8Array());
+  if (type === "Directory" || type === "HAMTShard") return "directory";
+  if (type === "Metadata") throw new NodeError("not yet implemented");
+  return "file";
+}
+
+export class Folder {
+  readonly name: string;
+  readonly parent: Folder | undefined;
+  readonly #ground: Ground;
+  readonly #loaded = new Map<string, Folder>();
+  /** Of the loaded ones, those with changes. */
+  readonly #dirty = new Set<string>();
+  #directory: Directory;
+  #settings: CidSettings;
+  /** Undefined when something in it or below has changed since it was stored. */
+  #built: Built | undefined;
+
+  /** `link` is what leads to it from its parent. @throws NodeError when the block is no directory */
+  constructor(link: PbLink, bytes: Uint8Array, ground: Ground, parent?: Folder) {
+    const { name, cid, size } = link;
+    if (kindOf(cid, bytes) !== "directory") throw new NodeError(`${cid} is not a directory`);
+    this.name = name;
+    this.parent = parent;
+    this.#ground = ground;
+    this.#settings = settingsOf(cid);
+    this.#built = { cid, size };
+    const { type } = decodeUnixfs(pbData(bytes) ?? new Uint8Array());
+    this.#directory =
+      type === "HAMTShard"
+        ? ShardedDirectory.open(treeNode(cid, bytes) as TreeNode, ground.read)
+        : new PlainDirectory(bytes);
+  }
+
+  /** Names from the root. */
+  get path(): string[] {
+    const names: string[] = [];
+    for (let folder: Folder = this; folder.parent !== undefined; folder = folder.parent) names.push(folder.name);
+    return names.reverse();
+  }
+
+  get settings(): CidSettings {
+    return this.#settings;
+  }
+
+  /** The link of an entry, as it was when the entry was last stored. */
+  find(name: string): Promise<PbLink | undefined> {
+    return this.#directory.find(name);
+  }
+
+  /** @throws NodeError when there is none, or none that the namespace can hold */
+  async child(name: string): Promise<Folder | FileEntry> {
+    const loaded = this.#loaded.get(name);
+    if (loaded !== undefined) return loaded;
+    const link = await this.find(name);
+    if (link === undefined) throw missing();
+    const bytes = await this.#ground.read(link.cid);
+    if (kindOf(link.cid, bytes) === "file") return { link, node: treeNode(link.cid, bytes) as TreeNode };
+    const folder = new Folder(link, bytes, this.#ground, this);
+    this.#loaded.set(name, folder);
+    return folder;
+  }
+
+  /** The same; undefined when there is none. */
+  async has(name: string): Promise<Folder | FileEntry | undefined> {
+    return (await this.find(name)) && this.child(name);
+  }
+
+  /** Adds an entry. @throws NodeError when there is one of that name */
+  async add(link: PbLink): Promise<void> {
+    if ((await this.find(link.name)) !== undefined) throw duplicateEntry();
+    await this.put(link);
+  }
+
+  /** Puts another block in the place of an entry that is a file. */
+  async replace(link: PbLink): Promise<void> {
+    if ((await this.find(link.name)) === undefined) throw missing();
+    await this.put(link);
+  }
+
+  /** Puts an entry in the place of whatever has its name. */
+  async put(link: PbLink): Promise<void> {
+    await this.find(link.name);
+    this.#forget(link.name);
+    this.#set(link);
+    this.#change({ at: this.path, put: link });
+  }
+
+  /** @throws NodeError when there is none */
+  async remove(name: string): Promise<void> {
+    if ((await this.find(name)) === undefined) throw missing();
+    this.#forget(name);
+    this.#directory.remove(name);
+    this.#change({ at: this.path, remove: name });
+  }
+
+  changeSettings(settings: CidSettings): void {
+    this.#settings = settings;
+    this.#change({ at: this.path, settings });
+  }
+
+  /** Hands on what has changed in it and below. No recursion: how deep a tree goes is its maker's choice. */
+  async write(sink: BlockSink, settled: Settle[]): Promise<Built> {
+    const changed: Folder[] = [this];
+    for (const folder of changed) {
+      for (const name of folder.#dirty) changed.push(folder.#loaded.get(name) as Folder);
+    }
+    const made = new Map<Folder, Built>();
+    for (const folder of changed.reverse()) made.set(folder, await folder.#writeOver(made, sink, settled));
+    return made.get(this) as Built;
+  }
+
+  /** Those below it are in `made`. */
+  async #writeOver(made: ReadonlyMap<Folder, Built>, sink: BlockSink, settled: Settle[]): Promise<Built> {
+    if (this.#built !== undefined) return this.#built;
+    for (const name of this.#dirty) {
+      const { cid, size } = made.get(this.#loaded.get(name) as Folder) as Built;
+      await this.find(name);
+      this.#set({ name, cid, size });
+    }
+    const built = await this.#directory.write(this.#settings, sink, settled);
+    settled.push(() => {
+      this.#built = built;
+      this.#dirty.clear();
+    });
+    return built;
+  }
+
+  /** Lets go of all below that has no changes. */
+  prune(): void {
+    const kept: Folder[] = [this];
+    for (const folder of kept) {
+      for (const [name, below] of folder.#loaded) {
+        if (folder.#dirty.has(name)) kept.push(below);
+        else folder.#loaded.delete(name);
+      }
+    }
+  }
+
+  #set(link: PbLink): void {
+    if (this.#directory instanceof PlainDirectory && this.#ground.sharded()) {
+      this.#directory = ShardedDirectory.from(this.#directory.links(), this.#settings, this.#ground.read);
+    }
+    this.#directory.set(link);
+  }
+
+  #forget(name: string): void {
+    this.#loaded.delete(name);
+    this.#dirty.delete(name);
+  }
+
+  #change(change: Change): void {
+    this.#ground.changed(change);
+    this.#touch();
+  }
+
+  /** Neither it nor what is above it is stored as it is now. */
+  #touch(): void {
+    for (
+      let folder: Folder | undefined = this;
+      folder !== undefined && folder.#built !== undefined;
+      folder = folder.parent
+    ) {
+      folder.#built = undefined;
+      if (folder.parent !== undefined) folder.parent.#dirty.add(folder.name);
+    }
+  }
+}

@@ -1,0 +1,113 @@
+/** What is said of files and directories. */
+import type { CID } from "multiformats/cid";
+import { dagPb, raw } from "../../formats/cid/codecs.ts";
+import { cumulativeSize, decodePb, type PbLink, pbData } from "../../formats/dag_pb/dag_pb.ts";
+import { linksOf } from "../../formats/ipld/links.ts";
+import { decodeUnixfs, type Unixfs } from "../../formats/unixfs/format.ts";
+import type { Blocks } from "../../storage/blockstore/blocks.ts";
+import { mapAhead } from "../../util/async/map_concurrent.ts";
+import { NodeError } from "../../util/errors.ts";
+import type { ReadBlock } from "../dag/reader.ts";
+import { entries } from "../unixfs/list.ts";
+import { fileSize, type TreeNode, treeNode } from "../unixfs/node.ts";
+import { kindOf } from "./folder.ts";
+import { PlainDirectory } from "./plain_directory.ts";
+
+export type Kind = ReturnType<typeof kindOf>;
+
+export interface Stat {
+  readonly cid: CID;
+  readonly kind: Kind;
+  /** Bytes of a file; 0 for a directory. */
+  readonly size: number;
+  /** The block and all below it, in bytes. */
+  readonly cumulativeSize: number;
+  /** Links of the block. */
+  readonly children: number;
+}
+
+export interface Entry {
+  readonly name: string;
+  readonly cid: CID;
+  readonly kind: Kind;
+  /** Bytes of a file; 0 for a directory. */
+  readonly size: number;
+}
+
+/** Children of a directory that are looked at at the same time. */
+const atOnce = 16;
+const nothing = new Uint8Array();
+
+/** @throws NodeError for a block that is none of a file or directory */
+export function statOf(cid: CID, bytes: Uint8Array): Stat {
+  if (cid.code === raw) {
+    return { cid, kind: "file", size: bytes.length, cumulativeSize: bytes.length, children: 0 };
+  }
+  if (cid.code !== dagPb) throw new NodeError("not unixfs node (proto or raw)");
+  const { data = nothing, links } = decodePb(bytes);
+  const unixfs = decodeUnixfs(data);
+  if (unixfs.type === "Symlink") throw new NodeError("unrecognized node type: Symlink");
+  const kind = unixfs.type === "Directory" || unixfs.type === "HAMTShard" ? "directory" : "file";
+  const total = cumulativeSize({ length: bytes.length, links });
+  return { cid, kind, size: sizeOf(unixfs), cumulativeSize: total, children: links.length };
+}
+
+/** Of files and of targets; all else has none. */
+function sizeOf(unixfs: Unixfs): number {
+  if (unixfs.type !== "File" && unixfs.type !== "Raw" && unixfs.type !== "Symlink") return 0;
+  return fileSize({ unixfs } as TreeNode);
+}
+
+/** What a block is as an entry. @throws NodeError for one that the namespace cannot hold */
+export function describe(name: string, cid: CID, bytes: Uint8Array): Entry {
+  const kind = kindOf(cid, bytes);
+  if (cid.code === raw) return { name, cid, kind, size: bytes.length };
+  return { name, cid, kind, size: sizeOf(decodeUnixfs(pbData(bytes) ?? nothing)) };
+}
+
+/** Links of a directory, in its order; however many there are, no more than its own blocks are held. */
+export function linksIn(cid: CID, bytes: Uint8Array, read: ReadBlock): Iterable<PbLink> | AsyncIterable<PbLink> {
+  const { type } = decodeUnixfs(pbData(bytes) ?? nothing);
+  if (type === "HAMTShard") return entries(treeNode(cid, bytes) as TreeNode, read);
+  return new PlainDirectory(bytes).links();
+}
+
+/** The entries of a directory. @throws NodeError at one that cannot be had or that the namespace cannot hold */
+export function entriesIn(cid: CID, bytes: Uint8Array, read: ReadBlock): AsyncIterable<Entry> {
+  return mapAhead(linksIn(cid, bytes, read), atOnce, async ({ name, cid: child, size }) =>
+    child.code === raw ? { name, cid: child, kind: "file", size } : describe(name, child, await read(child)),
+  );
+}
+
+export interface Locality {
+  /** All of it is on this machine. */
+  readonly whole: boolean;
+  /** Bytes of it that are; a block that stands in two places counts twice. */
+  readonly size: number;
+}
+
+/** How much of a tree is on this machine. */
+export async function localityOf(blocks: Blocks, root: CID, signal: AbortSignal | undefined): Promise<Locality> {
+  const known = new Map<string, Locality>();
+  const visit = async (cid: CID): Promise<Locality> => {
+    signal?.throwIfAborted();
+    if (cid.code === raw) {
+      const size = await blocks.size(cid);
+      return { whole: size !== undefined, size: size ?? 0 };
+    }
+    const key = cid.toString();
+    const before = known.get(key);
+    if (before !== undefined) return before;
+    const bytes = await blocks.find(cid);
+    if (bytes === undefined) return { whole: false, size: 0 };
+    let whole = true;
+    let size = bytes.length;
+    for await (const below of mapAhead(linksOf(cid, bytes), atOnce, visit)) {
+      whole &&= below.whole;
+      size += below.size;
+    }
+    known.set(key, { whole, size });
+    return { whole, size };
+  };
+  return visit(root);
+}

@@ -1,0 +1,28 @@
+/** From paths to places in the tree of the namespace. */
+import { NodeError } from "../../util/errors.ts";
+import { type FileEntry, Folder } from "./folder.ts";
+import type { NamespacePath } from "./path.ts";
+
+type Segments = Pick<NamespacePath, "segments">;
+
+/** @throws NodeError when there is nothing at that path */
+export async function lookup(root: Folder, { segments }: Segments): Promise<Folder | FileEntry> {
+  let found: Folder | FileEntry = root;
+  for (const [at, name] of segments.entries()) {
+    if (!(found instanceof Folder)) {
+      throw new NodeError(`cannot access ${segments.slice(0, at + 1).join("/")}: Not a directory`);
+    }
+    found = await found.child(name);
+  }
+  return found;
+}
+
+/** @throws NodeError when there is no directory at that path */
+export async function lookupFolder(root: Folder, path: Segments): Promise<Folder> {
+  const found = await lookup(root, path);
+  if (found instanceof Folder) return found;
+  throw new NodeError(`${slashed(path)} is not a directory`);
+}
+
+/** With a slash at the end. */
+export const slashed = ({ segments }: Segments): string => `/${segments.map((name) => `${name}/`).join("")}`;

@@ -1,0 +1,215 @@
+/** What is done to the tree of the namespace, with the reference's rules and refusals (storage section 7). */
+import type { CID } from "multiformats/cid";
+import { cumulativeSize } from "../../formats/dag_pb/dag_pb.ts";
+import type { ReadOptions } from "../../storage/blockstore/blocks.ts";
+import { NodeError } from "../../util/errors.ts";
+import type { ReadBlock } from "../dag/reader.ts";
+import type { CidSettings } from "../unixfs/build.ts";
+import { duplicateEntry } from "../unixfs/directory.ts";
+import { treeNode } from "../unixfs/node.ts";
+import { type FileEntry, Folder, isMissing, kindOf, missing } from "./folder.ts";
+import type { Hold } from "./gc_guard.ts";
+import { lookup, lookupFolder, slashed } from "./lookup.ts";
+import type { ChangeOptions, Namespace } from "./namespace.ts";
+import { entryOf, isWithin, type NamespacePath, nameOf, parentOf } from "./path.ts";
+
+const existing = () => new NodeError("file already exists");
+
+/** The block that a path leads to; it is stored, not yet on the disk. */
+export function cidAt(files: Namespace, path: NamespacePath, options: ReadOptions, hold?: Hold): Promise<CID> {
+  return files.look(options, async (root) => (await linkTo(files, await lookup(root, path))).cid, hold);
+}
+
+/** What of an entry stands in a link. */
+async function linkTo(files: Namespace, entry: Folder | FileEntry) {
+  if (entry instanceof Folder) return files.store(entry);
+  const { node } = entry;
+  return { cid: node.cid, size: cumulativeSize(node) };
+}
+
+/** Puts all changes up to now on the disk; gives the block at the path. */
+export async function flush(files: Namespace, path: NamespacePath, options: ReadOptions): Promise<CID> {
+  return files.hold(options.signal, async (hold) => {
+    const cid = await cidAt(files, path, options, hold);
+    await files.commit({ whole: true });
+    return cid;
+  });
+}
+
+export interface MakeOptions extends ChangeOptions {
+  /** Make those above, too; a directory that is there is none the worse. */
+  readonly parents: boolean;
+  /** Of new directories, and with `parents` of the last one that is there. */
+  readonly settings: CidSettings | undefined;
+}
+
+export async function makeDirectory(files: Namespace, path: NamespacePath, options: MakeOptions): Promise<void> {
+  if (path.segments.length > 0) {
+    await files.change(options, (root) => make(files, root, path, options));
+  } else if (!options.parents) {
+    throw new NodeError("cannot create directory '/': Already exists");
+  }
+}
+
+/** Within a change. */
+export async function make(
+  files: Namespace,
+  root: Folder,
+  { segments }: NamespacePath,
+  { parents, settings }: Pick<MakeOptions, "parents" | "settings">,
+): Promise<void> {
+  let folder = root;
+  for (const [at, name] of segments.entries()) {
+    const last = at === segments.length - 1;
+    if ((await folder.find(name)) === undefined && (last || parents)) {
+      const made = await files.newDirectories(segments.slice(at + 1), settings ?? folder.settings);
+      return folder.add({ name, ...made });
+    }
+    const found = await folder.child(name);
+    if (last && !(parents && found instanceof Folder)) throw existing();
+    if (!(found instanceof Folder)) throw new NodeError(`/${segments.slice(0, at + 1).join("/")} was not a directory`);
+    folder = found;
+    if (last && settings !== undefined) folder.changeSettings(settings);
+  }
+}
+
+/** What is copied: a block, or what is at a path of the namespace; `text` is how it was named. */
+export interface Source {
+  readonly text: string;
+  /** The last component of it; undefined for the root of the namespace. */
+  readonly name: string | undefined;
+  readonly at: CID | NamespacePath;
+}
+
+/** Puts an entry into the tree; nothing is copied and no more than its first block is read. */
+export async function copy(
+  files: Namespace,
+  source: Source,
+  dest: NamespacePath,
+  options: ChangeOptions,
+): Promise<void> {
+  const into = dest.inside || dest.segments.length === 0;
+  const text = into ? `${slashed(dest)}${source.name ?? ""}` : dest.text;
+  const name = into ? source.name : dest.segments.at(-1);
+  const from = `cp: cannot get node from path ${source.text}`;
+  const to = `cp: cannot put node in path ${text}`;
+  await files.change(options, async (root) => {
+    const link = await saying(from, () => sourceLink(files, root, source.at));
+    if (name === undefined) throw new NodeError(`${to}: cannot create file with empty name`);
+    const folder = await saying(to, () => lookupFolder(root, into ? dest : parentOf(dest)));
+    // What cannot be an entry is refused before it is one.
+    await saying(`cp: cannot flush the created file ${text}`, async () => {
+      if ((await folder.find(name)) === undefined) kindOf(link.cid, await files.readHere(link.cid));
+    });
+    await saying(to, () => folder.add({ name, ...link }));
+  });
+}
+
+async function sourceLink(files: Namespace, root: Folder, at: Source["at"]) {
+  if ("segments" in at) return linkTo(files, await lookup(root, at));
+  return { cid: at, size: await sizeOf(at, files.readHere) };
+}
+
+async function sizeOf(cid: CID, read: ReadBlock): Promise<number> {
+  const bytes = await read(cid);
+  const node = treeNode(cid, bytes);
+  return node === undefined ? bytes.length : cumulativeSize(node);
+}
+
+/** Failures of the node say first what they keep from being done. */
+async function saying<T>(what: string, run: () => Promise<T>): Promise<T> {
+  try {
+    return await run();
+  } catch (error) {
+    if (!(error instanceof NodeError)) throw error;
+    throw new NodeError(`${what}: ${error.message}`, { cause: error });
+  }
+}
+
+/** An existing directory takes it in, an existing file is replaced. */
+export async function move(
+  files: Namespace,
+  source: NamespacePath,
+  dest: NamespacePath,
+  options: ChangeOptions,
+): Promise<void> {
+  const own = source.segments.at(-1);
+  if (own === undefined) throw missing();
+  const into = dest.inside || dest.segments.length === 0;
+  const asked = into ? entryOf(dest, own) : dest;
+  await files.change(options, async (root) => {
+    let place = asked;
+    let folder = await lookupFolder(root, parentOf(place));
+    const from = await lookupFolder(root, parentOf(source));
+    const entry = await from.child(own);
+    if (isWithin(place, source) && isWithin(source, place)) return;
+    let there = await folder.has(nameOf(place));
+    if (there instanceof Folder) {
+      place = entryOf(place, own);
+      folder = there;
+      if (await folder.find(own)) throw duplicateEntry();
+      there = undefined;
+    }
+    if (entry instanceof Folder && isWithin(place, source)) {
+      throw new NodeError(`cannot move ${source.text} to a subdirectory of itself, ${place.text}`);
+    }
+    const link = await linkTo(files, entry);
+    // All blocks are read by now: from here on nothing can fail.
+    if (there !== undefined) await folder.remove(nameOf(place));
+    await folder.add({ name: nameOf(place), ...link });
+    await from.remove(own);
+  });
+}
+
+export interface RemoveOptions extends ChangeOptions {
+  /** Directories, too, with all that is in them. */
+  readonly recursive: boolean;
+  /** Whatever it is; what is missing is no failure. */
+  readonly force: boolean;
+}
+
+export async function remove(files: Namespace, path: NamespacePath, options: RemoveOptions): Promise<void> {
+  const { recursive, force } = options;
+  if (path.segments.length === 0) throw new NodeError("cannot delete root");
+  const name = nameOf(path);
+  await files.change(options, async (root) => {
+    try {
+      const folder = await parentLookup(root, path);
+      if (!force && (await folder.child(name)) instanceof Folder && !recursive) {
+        throw new NodeError(`/${path.segments.join("/")} is a directory, use -r to remove directories`);
+      }
+      await folder.remove(name);
+    } catch (error) {
+      if (!(force && isMissing(error))) throw error;
+    }
+  });
+}
+
+async function parentLookup(root: Folder, path: NamespacePath): Promise<Folder> {
+  try {
+    const found = await lookup(root, parentOf(path));
+    if (found instanceof Folder) return found;
+  } catch (error) {
+    if (!(error instanceof NodeError)) throw error;
+    throw new NodeError(`parent lookup: ${error.message}`, { ...(error.code && { code: error.code }), cause: error });
+  }
+  throw new NodeError("parent lookup: expected *mfs.Directory, didn't get it. This is likely a race condition");
+}
+
+/** Changes the CID settings of a directory, of what is put into it later, too. Without settings it only flushes. */
+export async function changeCid(
+  files: Namespace,
+  path: NamespacePath,
+  settings: CidSettings | undefined,
+  options: ChangeOptions,
+): Promise<void> {
+  if (settings === undefined) {
+    if (options.flush) await flush(files, path, options);
+    return;
+  }
+  await files.change(options, async (root) => {
+    const found = await lookup(root, path);
+    if (!(found instanceof Folder)) throw new NodeError("can only update directories");
+    found.changeSettings(settings);
+  });
+}

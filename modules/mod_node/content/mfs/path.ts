@@ -1,0 +1,45 @@
+/** Paths of the namespace as text (storage section 7). */
+import { NodeError } from "../../util/errors.ts";
+import { clean } from "../resolver/path.ts";
+
+export interface NamespacePath {
+  /** Clean, with the slash at the end that it was given with. */
+  readonly text: string;
+  readonly segments: readonly string[];
+  /** It ends in a slash: it means a directory, or a place in one. */
+  readonly inside: boolean;
+}
+
+/** @throws NodeError for a path that is empty or relative */
+export function namespacePath(text: string): NamespacePath {
+  if (text === "") throw new NodeError("paths must not be empty");
+  if (!text.startsWith("/")) throw new NodeError("paths must start with a leading slash");
+  const inside = text.endsWith("/");
+  const segments = clean(text.split("/"));
+  return pathOf(segments, inside && segments.length > 0);
+}
+
+/** As `files/flush` and `files/chcid` read paths: not checked, not cleaned; the empty one is the root. */
+export function loosePath(text: string): NamespacePath {
+  const trimmed = text.replace(/^\/+|\/+$/g, "");
+  return pathOf(trimmed === "" ? [] : trimmed.split("/"), false);
+}
+
+const pathOf = (segments: readonly string[], inside: boolean): NamespacePath => ({
+  text: `/${segments.join("/")}${inside ? "/" : ""}`,
+  segments,
+  inside,
+});
+
+/** The directory of a path; the root is its own. */
+export const parentOf = ({ segments }: NamespacePath): NamespacePath => pathOf(segments.slice(0, -1), false);
+
+/** The last component; the root has none. */
+export const nameOf = ({ segments }: NamespacePath): string => segments.at(-1) as string;
+
+/** An entry of the directory at a path. */
+export const entryOf = ({ segments }: NamespacePath, name: string): NamespacePath => pathOf([...segments, name], false);
+
+/** Whether a path lies below another, or is it. */
+export const isWithin = ({ segments }: NamespacePath, above: NamespacePath): boolean =>
+  above.segments.every((segment, at) => segments[at] === segment);

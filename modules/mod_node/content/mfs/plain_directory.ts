@@ -1,0 +1,212 @@
+/**
+ * A directory in one block, kept as the bytes of that block: an entry is found by bisection and put in or taken out
+ * where it stands, so that a change costs a move of bytes and no decoding, however many entries there are.
+ */
+import { dagPb } from "../../formats/cid/codecs.ts";
+import { decodeLink, decodePb, encodeLink, encodePb, type PbLink } from "../../formats/dag_pb/dag_pb.ts";
+import { FieldReader } from "../../formats/protobuf/protobuf.ts";
+import { type BlockSink, type Built, type CidSettings, cidOf } from "../unixfs/build.ts";
+import type { Directory } from "./directory.ts";
+
+const linkTag = 0x12;
+const dataTag = 0x0a;
+const leastRoom = 256;
+
+export class PlainDirectory implements Directory {
+  /** Links as they are encoded, in order of their names. */
+  #links: Buffer;
+  #end: number;
+  /** Where each link begins. */
+  #starts: Uint32Array;
+  #count: number;
+  /** Sum of the sizes of all links. */
+  #below = 0;
+  /** The field behind the links. */
+  readonly #data: Uint8Array;
+
+  /** @throws NodeError when the bytes are no dag-pb node */
+  constructor(block: Uint8Array) {
+    const scanned = scan(block) ?? (scan(encodePb(decodePb(block))) as Scanned);
+    const { bytes, starts, end, below } = scanned;
+    this.#data = new Uint8Array(bytes.subarray(end));
+    this.#starts = Uint32Array.from(starts);
+    this.#count = starts.length;
+    this.#end = end;
+    this.#below = below;
+    this.#links = Buffer.from(bytes.subarray(0, end));
+  }
+
+  async find(name: string): Promise<PbLink | undefined> {
+    const bytes = Buffer.from(name);
+    const at = this.#place(bytes);
+    return at < this.#count && this.#compare(at, bytes) === 0 ? this.#link(at) : undefined;
+  }
+
+  /** All entries, in order of their names; nothing is to be changed meanwhile. */
+  *links(): Generator<PbLink> {
+    for (let at = 0; at < this.#count; at += 1) yield this.#link(at);
+  }
+
+  set(link: PbLink): void {
+    this.remove(link.name);
+    const at = this.#place(Buffer.from(link.name));
+    const field = encodeLink(link);
+    const from = this.#start(at);
+    this.#reserve(field.length);
+    this.#links.copyWithin(from + field.length, from, this.#end);
+    this.#links.set(field, from);
+    this.#starts.copyWithin(at + 1, at, this.#count);
+    this.#starts[at] = from;
+    this.#count += 1;
+    this.#shift(at + 1, field.length);
+    this.#below += link.size;
+  }
+
+  remove(name: string): boolean {
+    const bytes = Buffer.from(name);
+    const at = this.#place(bytes);
+    let removed = false;
+    // Other writers may have put in a name twice.
+    while (at < this.#count && this.#compare(at, bytes) === 0) {
+      this.#below -= this.#link(at).size;
+      const from = this.#start(at);
+      const next = this.#start(at + 1);
+      this.#links.copyWithin(from, next, this.#end);
+      this.#starts.copyWithin(at, at + 1, this.#count);
+      this.#count -= 1;
+      this.#shift(at, from - next);
+      removed = true;
+    }
+    return removed;
+  }
+
+  async write(settings: CidSettings, sink: BlockSink): Promise<Built> {
+    const bytes = new Uint8Array(this.#end + this.#data.length);
+    bytes.set(this.#links.subarray(0, this.#end));
+    bytes.set(this.#data, this.#end);
+    const cid = await cidOf(dagPb, bytes, settings);
+    await sink({ cid, bytes });
+    return { cid, size: bytes.length + this.#below };
+  }
+
+  #start(at: number): number {
+    return at < this.#count ? (this.#starts[at] as number) : this.#end;
+  }
+
+  /** Of bytes of its own: those of the directory move. */
+  #link(at: number): PbLink {
+    const reader = new FieldReader(new Uint8Array(this.#links.subarray(this.#start(at), this.#start(at + 1))));
+    reader.next();
+    return decodeLink(reader.bytes);
+  }
+
+  /** The first place whose name is not less. */
+  #place(name: Buffer): number {
+    let low = 0;
+    let high = this.#count;
+    while (low < high) {
+      const middle = (low + high) >>> 1;
+      if (this.#compare(middle, name) < 0) low = middle + 1;
+      else high = middle;
+    }
+    return low;
+  }
+
+  #compare(at: number, name: Buffer): number {
+    const [from, to] = nameIn(this.#links, this.#start(at));
+    return this.#links.compare(name, 0, name.length, from, to);
+  }
+
+  #shift(from: number, by: number): void {
+    for (let at = from; at < this.#count; at += 1) this.#starts[at] = (this.#starts[at] as number) + by;
+    this.#end += by;
+  }
+
+  #reserve(more: number): void {
+    if (this.#end + more > this.#links.length) {
+      const grown = Buffer.allocUnsafeSlow(Math.max(leastRoom, this.#links.length * 2, this.#end + more));
+      grown.set(this.#links.subarray(0, this.#end));
+      this.#links = grown;
+    }
+    if (this.#count === this.#starts.length) {
+      const grown = new Uint32Array(Math.max(8, this.#count * 2));
+      grown.set(this.#starts);
+      this.#starts = grown;
+    }
+  }
+}
+
+interface Scanned {
+  readonly bytes: Uint8Array;
+  readonly starts: readonly number[];
+  /** Where the links end and the data begins. */
+  readonly end: number;
+  readonly below: number;
+}
+
+/** Undefined for a block that is not in the canonical form. */
+function scan(bytes: Uint8Array): Scanned | undefined {
+  const buffer = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length);
+  const starts: number[] = [];
+  let below = 0;
+  let at = 0;
+  for (let previous: Place | undefined; buffer[at] === linkTag; ) {
+    const link = canonicalLink(buffer, at);
+    if (link === undefined) return undefined;
+    if (previous !== undefined && buffer.compare(buffer, link.from, link.to, previous.from, previous.to) > 0) {
+      return undefined;
+    }
+    starts.push(at);
+    below += link.size;
+    at = link.end;
+    previous = link;
+  }
+  const isData = at === buffer.length || (buffer[at] === dataTag && fieldEnd(buffer, at) === buffer.length);
+  return isData ? { bytes, starts, end: at, below } : undefined;
+}
+
+interface Place {
+  /** Of the name. */
+  readonly from: number;
+  readonly to: number;
+  readonly size: number;
+  readonly end: number;
+}
+
+/** A link of hash, name and size, in that order and no more; undefined for any other. */
+function canonicalLink(bytes: Buffer, at: number): Place | undefined {
+  const end = fieldEnd(bytes, at);
+  const hash = varintAt(bytes, at + 1).next;
+  if (bytes[hash] !== dataTag) return undefined;
+  const name = fieldEnd(bytes, hash);
+  if (bytes[name] !== linkTag) return undefined;
+  const tsize = fieldEnd(bytes, name);
+  if (bytes[tsize] !== 0x18) return undefined;
+  const size = varintAt(bytes, tsize + 1);
+  if (size.next !== end || end > bytes.length) return undefined;
+  return { from: varintAt(bytes, name + 1).next, to: tsize, size: size.value, end };
+}
+
+/** Bounds of the name in the link at a place. */
+function nameIn(bytes: Buffer, at: number): readonly [from: number, to: number] {
+  const name = fieldEnd(bytes, varintAt(bytes, at + 1).next);
+  const { value, next } = varintAt(bytes, name + 1);
+  return [next, next + value];
+}
+
+function fieldEnd(bytes: Buffer, at: number): number {
+  const { value, next } = varintAt(bytes, at + 1);
+  return next + value;
+}
+
+/** Beyond the end of the bytes it reads zero: the bounds that come of it fit nowhere. */
+function varintAt(bytes: Buffer, from: number): { readonly value: number; readonly next: number } {
+  let value = 0;
+  let scale = 1;
+  for (let at = from; ; at += 1) {
+    const byte = bytes[at] ?? 0;
+    value += (byte & 0x7f) * scale;
+    if (byte < 0x80) return { value, next: at + 1 };
+    scale *= 128;
+  }
+}

@@ -1,0 +1,165 @@
+/**
+ * A directory spread over a trie, of which only the shards on the way to changed names are held, until they are
+ * stored. It grows and shrinks as the reference's does (storage section 2, "Sharded directories").
+ */
+
+import type { CID } from "multiformats/cid";
+import type { PbLink } from "../../formats/dag_pb/dag_pb.ts";
+import { cumulativeSize } from "../../formats/dag_pb/dag_pb.ts";
+import { NodeError } from "../../util/errors.ts";
+import type { ReadBlock } from "../dag/reader.ts";
+import type { BlockSink, Built, CidSettings } from "../unixfs/build.ts";
+import { type TreeNode, treeNode } from "../unixfs/node.ts";
+import { buildShard, prefixLength, shardHash, shardPath, shardWidth, slotPrefix } from "../unixfs/shard.ts";
+import type { Directory, Settle } from "./directory.ts";
+import { settingsOf } from "./settings.ts";
+
+/** An entry under its own name; a shard that is not held has none. */
+type Slot = PbLink | Shard;
+
+const tooDeep = () => new NodeError("sharded directory too deep");
+
+export class ShardedDirectory implements Directory {
+  readonly #root: Shard;
+  readonly #read: ReadBlock;
+
+  private constructor(root: Shard, read: ReadBlock) {
+    this.#root = root;
+    this.#read = read;
+  }
+
+  /** @throws NodeError for a shard of another kind than the reference makes */
+  static open(node: TreeNode, read: ReadBlock): ShardedDirectory {
+    return new ShardedDirectory(Shard.of(node), read);
+  }
+
+  /** The entries of a plain directory. */
+  static from(links: Iterable<PbLink>, settings: CidSettings, read: ReadBlock): ShardedDirectory {
+    const directory = new ShardedDirectory(new Shard(settings), read);
+    for (const link of links) directory.set(link);
+    return directory;
+  }
+
+  async find(name: string): Promise<PbLink | undefined> {
+    let shard = this.#root;
+    for (const slot of shardPath(name)) {
+      const found = shard.slots.get(slot);
+      if (found === undefined) return undefined;
+      if (found instanceof Shard) shard = found;
+      else if (found.name !== "") return found.name === name ? found : undefined;
+      else shard = shard.hold(slot, await openShard(found.cid, this.#read));
+    }
+    throw tooDeep();
+  }
+
+  set(link: PbLink): void {
+    this.#root.set(link, shardPath(link.name), 0);
+  }
+
+  remove(name: string): boolean {
+    return this.#root.remove(name, shardPath(name), 0);
+  }
+
+  write(settings: CidSettings, sink: BlockSink, settled: Settle[]): Promise<Built> {
+    this.#root.changeSettings(settings);
+    return this.#root.write(sink, settled);
+  }
+}
+
+async function openShard(cid: CID, read: ReadBlock): Promise<Shard> {
+  const node = treeNode(cid, await read(cid));
+  if (node?.unixfs.type !== "HAMTShard") throw new NodeError("node was not a dir shard");
+  return Shard.of(node);
+}
+
+class Shard {
+  /** By number; names are bare. A link without a name is a shard below. */
+  readonly slots = new Map<number, Slot>();
+  #settings: CidSettings;
+  /** Undefined when it has changed since it was stored. */
+  #built: Built | undefined;
+
+  constructor(settings: CidSettings) {
+    this.#settings = settings;
+  }
+
+  static of({ cid, length, links, unixfs }: TreeNode): Shard {
+    if (unixfs.hashType !== shardHash) throw new NodeError("only murmur3 supported as hash function");
+    if (unixfs.fanout !== shardWidth) throw new NodeError(`only shards of ${shardWidth} slots can be changed`);
+    const shard = new Shard(settingsOf(cid));
+    for (const link of links) {
+      const slot = Number.parseInt(link.name.slice(0, prefixLength), 16);
+      if (Number.isNaN(slot)) throw new NodeError(`invalid link name '${link.name}'`);
+      shard.slots.set(slot, { ...link, name: link.name.slice(prefixLength) });
+    }
+    shard.#built = { cid, size: cumulativeSize({ length, links }) };
+    return shard;
+  }
+
+  hold(slot: number, shard: Shard): Shard {
+    this.slots.set(slot, shard);
+    return shard;
+  }
+
+  changeSettings(settings: CidSettings): void {
+    const { version, hash } = this.#settings;
+    if (settings.version === version && settings.hash === hash) return;
+    this.#settings = settings;
+    this.#built = undefined;
+  }
+
+  set(link: PbLink, path: Uint8Array, depth: number): void {
+    if (depth >= path.length) throw tooDeep();
+    this.#built = undefined;
+    const at = path[depth] as number;
+    const found = this.slots.get(at);
+    if (found instanceof Shard) {
+      found.set(link, path, depth + 1);
+    } else if (found === undefined || found.name === link.name) {
+      this.slots.set(at, link);
+    } else {
+      // Two names in one slot: they go one level down.
+      const below = new Shard(this.#settings);
+      below.set(found, shardPath(found.name), depth + 1);
+      below.set(link, path, depth + 1);
+      this.slots.set(at, below);
+    }
+  }
+
+  remove(name: string, path: Uint8Array, depth: number): boolean {
+    const at = path[depth] as number;
+    const found = this.slots.get(at);
+    if (found === undefined) return false;
+    if (!(found instanceof Shard)) {
+      if (found.name !== name) return false;
+      this.slots.delete(at);
+    } else {
+      if (!found.remove(name, path, depth + 1)) return false;
+      const [only, more] = found.slots.values();
+      if (only === undefined) this.slots.delete(at);
+      // The last entry of a shard goes up into the slot of it.
+      else if (more === undefined && !(only instanceof Shard) && only.name !== "") this.slots.set(at, only);
+    }
+    this.#built = undefined;
+    return true;
+  }
+
+  async write(sink: BlockSink, settled: Settle[]): Promise<Built> {
+    if (this.#built !== undefined) return this.#built;
+    const links: PbLink[] = [];
+    for (const [slot, found] of [...this.slots].sort(([one], [other]) => one - other)) {
+      if (!(found instanceof Shard)) {
+        links.push({ ...found, name: slotPrefix(slot) + found.name });
+        continue;
+      }
+      const built = await found.write(sink, settled);
+      links.push({ ...built, name: slotPrefix(slot) });
+      settled.push(() => this.slots.set(slot, { ...built, name: "" }));
+    }
+    const built = await buildShard(links, this.#settings, sink);
+    settled.push(() => {
+      this.#built = built;
+    });
+    return built;
+  }
+}

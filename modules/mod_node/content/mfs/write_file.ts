@@ -1,0 +1,165 @@
+/** Writing into a file of the namespace. */
+
+import { encodeUnixfs } from "../../formats/unixfs/format.ts";
+import type { ReadOptions } from "../../storage/blockstore/blocks.ts";
+import type { LooseBatch } from "../../storage/blockstore/preemptible_batch.ts";
+import { NodeError } from "../../util/errors.ts";
+import { type Built, buildNode, type CidSettings } from "../unixfs/build.ts";
+import { fileSize, type TreeNode } from "../unixfs/node.ts";
+import { Taker } from "./byte_reader.ts";
+import { FileEditor } from "./edit.ts";
+import { type FileEntry, Folder, isMissing } from "./folder.ts";
+import type { Hold } from "./gc_guard.ts";
+import { lookup, lookupFolder } from "./lookup.ts";
+import type { ChangeOptions, Namespace } from "./namespace.ts";
+import { make } from "./operations.ts";
+import { type NamespacePath, nameOf, parentOf } from "./path.ts";
+
+export interface WriteOptions extends ChangeOptions {
+  /** Byte at which to begin; a gap before it becomes zeros. */
+  readonly offset: number;
+  /** Most bytes to take. */
+  readonly count: number | undefined;
+  /** Make the file when it is not there. */
+  readonly create: boolean;
+  /** Make the directories above it, too. */
+  readonly parents: boolean;
+  /** Empty the file first. */
+  readonly truncate: boolean;
+  /** Whether new leaves are raw blocks; by default those of files of CID version 1 are. */
+  readonly rawLeaves: boolean | undefined;
+  /** Of a new file and of new directories; by default those of the directory. */
+  readonly settings: CidSettings | undefined;
+}
+
+/** Bytes. Less than that is synced with the change itself. */
+const mostUnsynced = 256 * 1024;
+
+const emptyFile = encodeUnixfs({ type: "File", filesize: 0 });
+
+/**
+ * The file is found, or made empty, before `content` is asked for. It changes when all content is there, and not at
+ * all when that fails. Those who write one file wait for each other.
+ */
+export async function writeFile(
+  files: Namespace,
+  path: NamespacePath,
+  content: () => Promise<AsyncIterable<Uint8Array>>,
+  options: WriteOptions,
+): Promise<void> {
+  const { offset, count, signal } = options;
+  if (offset < 0) throw new NodeError("cannot have negative write offset");
+  if (count !== undefined && count < 0) throw new NodeError("cannot have negative byte count");
+  const release = await files.writers.take(path.segments.join("/"), signal);
+  try {
+    await files.hold(signal, async (hold) => {
+      const file = await files.look(options, (root) => open(files, root, path, options), hold);
+      const taken = async () => new Taker(await content(), count);
+      const edited = await edit(files, file, taken, options, hold);
+      if (edited !== undefined) await files.look(options, (root) => relink(root, path, file, edited), hold);
+      await files.changed(options);
+    });
+  } finally {
+    release();
+  }
+}
+
+/** Finds the file, or makes it. */
+async function open(
+  files: Namespace,
+  root: Folder,
+  path: NamespacePath,
+  { create, parents, settings }: WriteOptions,
+): Promise<TreeNode> {
+  const above = path.inside ? path : parentOf(path);
+  if (parents && above.segments.length > 0) await make(files, root, above, { parents, settings });
+  const found = await lookup(root, path).catch(async (error: unknown) => {
+    if (!create || !isMissing(error)) throw error;
+    const folder = await lookupFolder(root, above);
+    const put = (block: Parameters<Parameters<typeof buildNode>[2]>[0]) => files.blocks.put([block]);
+    const built = await buildNode({ data: emptyFile, links: [] }, settings ?? folder.settings, put);
+    await folder.add({ name: nameOf(path), ...built });
+    return folder.child(nameOf(path));
+  });
+  return fileOf(path, found).node;
+}
+
+/** The file at a path, and its size in bytes. @throws NodeError when there is none, or none that can be opened */
+export async function fileAt(
+  files: Namespace,
+  path: NamespacePath,
+  options: ReadOptions,
+): Promise<{ readonly node: TreeNode; readonly size: number }> {
+  const { node } = fileOf(path, await files.look(options, (root) => lookup(root, path)));
+  return { node, size: fileSize(node) };
+}
+
+function fileOf({ text }: NamespacePath, found: Folder | FileEntry): FileEntry {
+  if (found instanceof Folder) throw new NodeError(`${text} was not a file`);
+  const { type } = found.node.unixfs;
+  if (type === "Symlink") throw new NodeError("symlinks not yet supported");
+  if (type !== "File" && type !== "Raw") throw new NodeError("unsupported fsnode type for 'file'");
+  return found;
+}
+
+type EditOptions = Pick<WriteOptions, "offset" | "truncate" | "rawLeaves" | "signal" | "offline">;
+
+/**
+ * The file as it becomes, wherever it stands, spared by `hold` as it was and as it is; undefined when nothing changes.
+ * `content` is closed in the end.
+ */
+export async function edit(
+  files: Namespace,
+  file: TreeNode,
+  content: () => Promise<Taker>,
+  options: EditOptions,
+  hold: Hold,
+): Promise<Built | undefined> {
+  hold.spare(() => [file.cid]);
+  return hold.unhurried(files.blocks, async (batch) => {
+    const taker = await content();
+    return editWith(files, file, taker, options, hold, batch).finally(() => taker.close());
+  });
+}
+
+async function editWith(
+  files: Namespace,
+  file: TreeNode,
+  content: Taker,
+  { offset, truncate, rawLeaves, ...options }: EditOptions,
+  hold: Hold,
+  batch: LooseBatch,
+): Promise<Built | undefined> {
+  const read = files.reader(options);
+  // What is read again may not be stored yet.
+  const readBack: typeof read = async (cid) => {
+    await batch.flush();
+    return read(cid);
+  };
+  const editor = new FileEditor(file, readBack, batch.add, rawLeaves);
+  hold.spare(() => editor.cids());
+  const cut = truncate && editor.size > 0;
+  if (cut) await editor.truncate();
+  const gap = offset > editor.size;
+  await editor.extend(offset, options.signal);
+  const filled = await content.more();
+  if (!cut && !gap && !filled) return undefined;
+  await editor.overwrite(offset, content);
+  if (await content.more()) await editor.append(content.rest());
+  const edited = await editor.finish();
+  // What may not fit on the disk is there before the file leads to it: a write that fails changes nothing.
+  await batch.settle(async () => {
+    if (batch.total > mostUnsynced) await files.blocks.store.sync();
+  });
+  return edited;
+}
+
+/** Puts the file as it became in the place of what it was. */
+async function relink(root: Folder, path: NamespacePath, file: TreeNode, { cid, size }: Built): Promise<void> {
+  const folder = await lookupFolder(root, parentOf(path));
+  const link = await folder.find(nameOf(path));
+  if (link !== undefined && !link.cid.equals(file.cid)) {
+    throw new NodeError(`${path.text} was replaced while it was being written`);
+  }
+  await folder.replace({ name: nameOf(path), cid, size });
+}

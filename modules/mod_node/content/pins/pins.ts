@@ -1,0 +1,224 @@
+/** Pins: what must stay, kept in the metadata store (storage section 8, "Pins"). */
+import type { CID } from "multiformats/cid";
+import { CidSet } from "../../formats/cid/set.ts";
+import { parseCid } from "../../formats/cid/text.ts";
+import type { Blocks } from "../../storage/blockstore/blocks.ts";
+import { listed } from "../../storage/metadata/listed.ts";
+import type { MetadataStore, MetadataWriter } from "../../storage/metadata/store.ts";
+import type { SharedLock } from "../../util/async/lock.ts";
+import { NodeError } from "../../util/errors.ts";
+import { nodeReader } from "../dag/reader.ts";
+import { walk } from "../dag/walk.ts";
+
+/** Kinds that are stored; `indirect` follows from the recursive ones. */
+export type PinMode = "recursive" | "direct";
+
+export interface FetchOptions {
+  readonly signal?: AbortSignal | undefined;
+  readonly offline?: boolean | undefined;
+  /** Called with the number of blocks found so far. */
+  readonly progress?: ((blocks: number) => void) | undefined;
+}
+
+export interface PinOptions extends FetchOptions {
+  /**
+   * For whom alone a recursive pin is made: `release` takes it back. One that somebody else asks for, too, in whatever
+   * way, or has asked for before, is no owner's from then on.
+   */
+  readonly owner?: string | undefined;
+}
+
+/** Where the keys of pins begin. */
+export const pinPrefix = (mode: PinMode) => `pins/${mode}/`;
+/** Where a pin is kept; its value is the name of its owner, empty where it has none. */
+export const pinKey = (mode: PinMode, cid: CID) => pinPrefix(mode) + cid;
+const empty = new Uint8Array();
+
+/** It has one mode at a time. */
+function set(writer: MetadataWriter, cid: CID, mode: PinMode, owner?: string): void {
+  const key = pinKey(mode, cid);
+  const wasOther = writer.delete(pinKey(mode === "recursive" ? "direct" : "recursive", cid));
+  const held = writer.get(key);
+  const isAlone = mode === "recursive" && !wasOther && (held === undefined || isOf(held, owner));
+  writer.put(key, isAlone && owner !== undefined ? Buffer.from(owner) : empty);
+}
+
+const isOf = (held: Uint8Array, owner: string | undefined): boolean => Buffer.from(held).toString() === owner;
+
+const pinnedAlready = (cid: CID) => new NodeError(`${cid} already pinned recursively`);
+
+/** A pin that was answered is on the disk. */
+export class Pins {
+  readonly #blocks: Blocks;
+  readonly #metadata: MetadataStore;
+  readonly #lock: SharedLock;
+  readonly #guards = new Set<() => Iterable<CID>>();
+
+  /** `lock` is the collector's. */
+  constructor(blocks: Blocks, metadata: MetadataStore, lock: SharedLock) {
+    this.#blocks = blocks;
+    this.#metadata = metadata;
+    this.#lock = lock;
+  }
+
+  async mode(cid: CID): Promise<PinMode | undefined> {
+    if (await this.#metadata.has(pinKey("recursive", cid))) return "recursive";
+    return (await this.#metadata.has(pinKey("direct", cid))) ? "direct" : undefined;
+  }
+
+  /** Stored pins of one kind, by the text of their CIDs; the caller may take its time (see `listed`). */
+  async *list(mode: PinMode): AsyncGenerator<CID, void, undefined> {
+    const prefix = pinPrefix(mode);
+    for await (const [found] of listed(this.#metadata, prefix)) yield parseCid(found.slice(prefix.length));
+  }
+
+  /**
+   * Fetches what is missing, then pins. The caller does not hold the lock: fetching may take long, and nobody waits for
+   * it.
+   *
+   * @throws NodeError at a missing block, or when a recursive pin is asked to become a direct one
+   */
+  async add(cid: CID, mode: PinMode, options: PinOptions = {}): Promise<void> {
+    const before = await this.#shared(cid, options.owner);
+    if (mode === "recursive" && before === "recursive") return;
+    if (mode === "direct" && before === "recursive") throw pinnedAlready(cid);
+    await this.#arrive(cid, mode, options, (writer) => {
+      if (mode === "direct" && writer.has(pinKey("recursive", cid))) throw pinnedAlready(cid);
+      set(writer, cid, mode, options.owner);
+    });
+  }
+
+  /** Its mode; one that is there for another owner is from now on there for both. */
+  async #shared(cid: CID, owner?: string): Promise<PinMode | undefined> {
+    const key = pinKey("recursive", cid);
+    const held = await this.#metadata.get(key);
+    if (held !== undefined && held.length > 0 && !isOf(held, owner)) {
+      await this.#metadata.compareAndSet(key, held, empty);
+    }
+    return this.mode(cid);
+  }
+
+  /** What is to be pinned is here, and stays until `change` is on the disk. */
+  async #arrive(
+    cid: CID,
+    mode: PinMode,
+    options: FetchOptions,
+    change: (writer: MetadataWriter) => void,
+  ): Promise<void> {
+    const unguard = this.guard(() => [cid]);
+    const fetch = async () => {
+      if (mode === "recursive") await this.#fetch(cid, options);
+      else await nodeReader(this.#blocks, options)(cid);
+    };
+    const finish = () => this.#metadata.transaction(change);
+    await this.#lock.undisturbed(fetch, finish, options.signal).finally(unguard);
+  }
+
+  /**
+   * Pins recursively what is known to be here in whole, such as what was just added. Durable when it resolves. The
+   * caller holds a share of the lock since its blocks arrived.
+   */
+  async keep(cids: readonly CID[]): Promise<void> {
+    await this.#metadata.transaction((writer) => {
+      for (const cid of cids) set(writer, cid, "recursive");
+    });
+  }
+
+  /**
+   * Saves from collection, without any pin, what is on its way to one: what is here of the DAGs below `roots()`, asked
+   * for when a collection begins. The function that is returned ends it.
+   */
+  guard(roots: () => Iterable<CID>): () => void {
+    this.#guards.add(roots);
+    return () => this.#guards.delete(roots);
+  }
+
+  /** What is guarded now. */
+  *guarded(): Generator<CID, void, undefined> {
+    for (const roots of this.#guards) yield* roots();
+  }
+
+  /** All blocks below are on this machine afterwards; raw leaves that are here are not read. */
+  async #fetch(cid: CID, options: FetchOptions): Promise<void> {
+    const { signal, progress } = options;
+    const read = nodeReader(this.#blocks, options);
+    let blocks = 0;
+    for await (const block of walk(cid, { read, signal, skipLeaves: true })) {
+      if (block.bytes === undefined && !(await this.#blocks.has(block.cid))) await read(block.cid);
+      blocks += 1;
+      progress?.(blocks);
+    }
+  }
+
+  /** @throws NodeError when it is not pinned so */
+  async remove(cid: CID, recursive: boolean): Promise<void> {
+    await this.#metadata.transaction((writer) => {
+      if (!writer.has(pinKey("recursive", cid))) {
+        if (!writer.delete(pinKey("direct", cid))) throw new NodeError("not pinned or pinned indirectly");
+        return;
+      }
+      if (!recursive) throw new NodeError(`${cid} is pinned recursively`);
+      writer.delete(pinKey("recursive", cid));
+    });
+  }
+
+  /** Takes back what was pinned for this owner alone; any other pin stays. */
+  async release(cid: CID, owner: string): Promise<void> {
+    await this.#metadata.transaction((writer) => {
+      const key = pinKey("recursive", cid);
+      const held = writer.get(key);
+      if (held !== undefined && isOf(held, owner)) writer.delete(key);
+    });
+  }
+
+  /** Makes `to` a recursive pin in place of `from`; only what they do not share is fetched. The lock as in `add`. */
+  async update(from: CID, to: CID, unpin: boolean, options: FetchOptions = {}): Promise<void> {
+    const check = (isPinned: boolean) => {
+      if (!isPinned) throw new NodeError("'from' cid was not recursively pinned already");
+    };
+    check((await this.mode(from)) === "recursive");
+    if (from.equals(to)) return;
+    if ((await this.#shared(to)) === "recursive") throw new NodeError("'to' cid was already recursively pinned");
+    await nodeReader(
+      this.#blocks,
+      options,
+    )(to).catch((error: unknown) => {
+      throw error instanceof NodeError ? new NodeError(`get ${to}: ${error.message}`, { cause: error }) : error;
+    });
+    await this.#arrive(to, "recursive", options, (writer) => {
+      check(writer.has(pinKey("recursive", from)));
+      set(writer, to, "recursive");
+      if (unpin) writer.delete(pinKey("recursive", from));
+    });
+  }
+
+  /** CIDs below recursive pins, each once, except those of `unwanted`. Reads local blocks only. */
+  async *indirect(unwanted: CidSet, signal?: AbortSignal): AsyncGenerator<CID, void, undefined> {
+    const read = nodeReader(this.#blocks, { offline: true, signal });
+    const seen = new CidSet();
+    for await (const root of this.list("recursive")) {
+      for await (const { cid } of walk(root, { read, seen, signal, skipLeaves: true, lenient: true })) {
+        if (!unwanted.has(cid)) yield cid;
+      }
+    }
+  }
+
+  /** The first recursive pin that each of these lies below, by the text of the CID. */
+  async through(cids: readonly CID[], signal?: AbortSignal): Promise<ReadonlyMap<string, CID>> {
+    const found = new Map<string, CID>();
+    const asked = new Set(cids.map(String));
+    const wanted = new Set(asked);
+    const read = nodeReader(this.#blocks, { offline: true, signal });
+    const shared = new CidSet();
+    for await (const root of this.list("recursive")) {
+      if (wanted.size === 0) return found;
+      // One that is asked for must still be met below others when its own walk is over.
+      const seen = asked.has(root.toString()) ? new CidSet() : shared;
+      for await (const { cid } of walk(root, { read, seen, signal, skipLeaves: true, lenient: true })) {
+        if (!cid.equals(root) && wanted.delete(cid.toString())) found.set(cid.toString(), root);
+        if (wanted.size === 0) return found;
+      }
+    }
+    return found;
+  }
+}

@@ -1,0 +1,34 @@
+/** Whether all that is pinned is here (storage section 8, "pin/verify"). */
+import type { CID } from "multiformats/cid";
+import { CidSet } from "../../formats/cid/set.ts";
+import type { Blocks } from "../../storage/blockstore/blocks.ts";
+import { failure } from "../../util/errors.ts";
+import { nodeReader } from "../dag/reader.ts";
+import { walk } from "../dag/walk.ts";
+import type { Pins } from "./pins.ts";
+
+export interface PinStatus {
+  readonly root: CID;
+  /** Blocks below that are missing or none of their codec; empty: the pin is whole. */
+  readonly bad: readonly { readonly cid: CID; readonly message: string }[];
+}
+
+/** The state of each recursive pin, by what is on this machine. */
+export async function* verifyPins(
+  blocks: Blocks,
+  pins: Pins,
+  signal: AbortSignal | undefined,
+): AsyncGenerator<PinStatus, void, undefined> {
+  const read = nodeReader(blocks, { offline: true, signal });
+  // What is below a whole pin is whole, too, and need not be looked at again below the next.
+  let whole = new CidSet();
+  for await (const root of pins.list("recursive")) {
+    const bad: { cid: CID; message: string }[] = [];
+    const failed = (cid: CID, { message }: Error) => bad.push({ cid, message });
+    for await (const { cid, bytes } of walk(root, { read, seen: whole, skipLeaves: true, failed, signal })) {
+      if (bytes === undefined && !(await blocks.has(cid))) failed(cid, failure("NODE_NOT_FOUND"));
+    }
+    if (bad.length > 0) whole = new CidSet();
+    yield { root, bad };
+  }
+}

@@ -1,0 +1,88 @@
+/** Content paths as text (conventions section 9). */
+import type { CID } from "multiformats/cid";
+import { parseCid } from "../../formats/cid/text.ts";
+import { failure, NodeError } from "../../util/errors.ts";
+import { quote } from "../../util/go/text.ts";
+
+export type Namespace = "ipfs" | "ipld" | "ipns";
+
+export interface ContentPath {
+  readonly namespace: Namespace;
+  /** First component: a CID, or a name below /ipns. */
+  readonly root: string;
+  readonly segments: readonly string[];
+  /** The path in its full form. */
+  readonly text: string;
+}
+
+const namespaces: ReadonlySet<string> = new Set<Namespace>(["ipfs", "ipld", "ipns"]);
+/** The specification's neutral words for the same namespaces. */
+const neutral: ReadonlyMap<string, Namespace> = new Map([
+  ["store", "ipfs"],
+  ["name", "ipns"],
+]);
+
+const invalid = (text: string, reason: string) => failure("INVALID_PATH", { path: quote(text), reason });
+
+/** Components without empty ones and `.`, `..` resolved, as Go cleans paths. */
+export function clean(parts: readonly string[]): string[] {
+  const kept: string[] = [];
+  for (const part of parts) {
+    if (part === "..") kept.pop();
+    else if (part !== "" && part !== ".") kept.push(part);
+  }
+  return kept;
+}
+
+/** @throws NodeError with the reference's text */
+export function parsePath(text: string): ContentPath {
+  const parts = text.split("/");
+  if (parts[0] !== "") return bare(text, parts);
+  if (parts.length < 3) throw invalid(text, "path does not begin with '/'");
+  const word = parts[1] as string;
+  const namespace = neutral.get(word) ?? (word as Namespace);
+  if (!namespaces.has(namespace)) throw invalid(text, `unknown namespace ${quote(word)}`);
+  const root = parts[2] as string;
+  if (root === "") throw invalid(text, "not enough path components");
+  if (namespace !== "ipns") rootCid(text, root, "invalid CID: ");
+  return whole(text, namespace, parts.slice(2));
+}
+
+/**
+ * The path in its full form, and otherwise as it is written: slashes at its end too.
+ *
+ * @throws NodeError as `parsePath`
+ */
+export function wholePath(text: string): string {
+  const { namespace } = parsePath(text);
+  return text.startsWith("/") ? text.replace(/^\/[^/]*/, `/${namespace}`) : `/ipfs/${text}`;
+}
+
+/** `CID` or `CID/a/b`. */
+function bare(text: string, parts: readonly string[]): ContentPath {
+  const root = parts[0] as string;
+  if (text === "") throw invalid(text, "path does not begin with '/'");
+  rootCid(text, root, "");
+  return whole(`/ipfs/${text}`, "ipfs", parts);
+}
+
+/** What is checked already may be gone when the path is clean: `..` climbs over its root. */
+function whole(text: string, namespace: Namespace, parts: readonly string[]): ContentPath {
+  const [space = "", root, ...segments] = clean([namespace, ...parts]);
+  if (space !== namespace) throw new NodeError(`unsupported path namespace: ${space}`, { code: "INVALID_PATH" });
+  if (root === undefined) throw invalid(text, namespace === "ipns" ? "ipns path missing IPNS ID" : "empty");
+  if (namespace !== "ipns" && root !== parts[0]) rootCid(text, root, "invalid CID: ");
+  return { namespace, root, segments, text: ["", namespace, root, ...segments].join("/") };
+}
+
+function rootCid(text: string, root: string, prefix: string): CID {
+  try {
+    return parseCid(root);
+  } catch (error) {
+    const lowercased = root.length === 46 && root.startsWith("qm");
+    const hint = lowercased
+      ? " (possible lowercased CIDv0; consider converting to a case-agnostic CIDv1, such as base32)"
+      : "";
+    throw invalid(text, `${prefix}${(error as Error).message}${hint}`);
+  }
+}

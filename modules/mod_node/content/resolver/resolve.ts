@@ -1,0 +1,77 @@
+/** From a content path to the block that it leads to, and what is left of it inside that block. */
+import type { CID } from "multiformats/cid";
+import { dagPb, raw } from "../../formats/cid/codecs.ts";
+import { parseCid } from "../../formats/cid/text.ts";
+import { member, type Value } from "../../formats/dag_cbor/value.ts";
+import { decodePb } from "../../formats/dag_pb/dag_pb.ts";
+import { isCid, valueIn } from "../../formats/ipld/model.ts";
+import { failure, NodeError } from "../../util/errors.ts";
+import { quote } from "../../util/go/text.ts";
+import type { ReadBlock } from "../dag/reader.ts";
+import { lookup } from "../unixfs/list.ts";
+import { treeNode } from "../unixfs/node.ts";
+import type { ContentPath, Namespace } from "./path.ts";
+
+export interface Resolved {
+  readonly namespace: Exclude<Namespace, "ipns">;
+  /** Of the block that the path leads into. */
+  readonly cid: CID;
+  /** What is left of the path inside that block: keys and indexes of a CBOR node. */
+  readonly remainder: readonly string[];
+}
+
+/** Where one block leads with the next components of a path: to a link, or to a place inside itself. */
+type Step = { readonly cid: CID; readonly used: number } | "inside";
+
+const noLink = (name: string, cid: CID) => failure("NO_LINK", { name: quote(name), cid: String(cid) });
+
+/** Below /ipfs sharded directories are one directory; below /ipld every link goes by its stored name. */
+async function stepPb(cid: CID, bytes: Uint8Array, name: string, read: ReadBlock, namespace: Namespace): Promise<Step> {
+  const tree = namespace === "ipfs" ? treeNode(cid, bytes) : undefined;
+  const link =
+    tree?.unixfs.type === "HAMTShard"
+      ? await lookup(tree, name, read)
+      : decodePb(bytes).links.find((candidate) => candidate.name === name);
+  if (link === undefined) throw noLink(name, cid);
+  return { cid: link.cid, used: 1 };
+}
+
+function stepInside(root: Value, path: readonly string[]): Step {
+  // A node that is a link and nothing else leads on by itself.
+  if (isCid(root)) return { cid: root, used: 0 };
+  let value: Value = root;
+  for (const [at, name] of path.entries()) {
+    value = member(value, name);
+    if (isCid(value)) return { cid: value, used: at + 1 };
+  }
+  return "inside";
+}
+
+async function step(cid: CID, path: readonly string[], read: ReadBlock, namespace: Namespace): Promise<Step> {
+  const bytes = await read(cid);
+  if (cid.code === dagPb) return stepPb(cid, bytes, path[0] as string, read, namespace);
+  const value = valueIn(cid, bytes);
+  if (value !== undefined) return stepInside(value, path);
+  if (cid.code === raw) throw noLink(path[0] as string, cid);
+  throw new NodeError(`unrecognized object type: ${cid.code}`);
+}
+
+/**
+ * Follows a path of /ipfs or /ipld; a name's path has to be resolved to one of these first. The last block is not
+ * read unless the path goes on inside it.
+ *
+ * @throws NodeError when there is no such link, or what `read` rejects with
+ */
+export async function resolvePath(path: ContentPath, read: ReadBlock): Promise<Resolved> {
+  const { namespace } = path;
+  if (namespace === "ipns") throw new NodeError(`${path.text} is a name: resolve it to a path first`);
+  let cid = parseCid(path.root);
+  let rest = path.segments;
+  while (rest.length > 0) {
+    const next = await step(cid, rest, read, namespace);
+    if (next === "inside") break;
+    cid = next.cid;
+    rest = rest.slice(next.used);
+  }
+  return { namespace, cid, remainder: rest };
+}

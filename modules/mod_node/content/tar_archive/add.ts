@@ -1,0 +1,126 @@
+/** Tar archives as trees (storage section 8, "tar/add, tar/cat"). */
+
+import type { PbLink } from "../../formats/dag_pb/dag_pb.ts";
+import { readTar, type TarEntry } from "../../formats/tar/read.ts";
+import { writeHeader } from "../../formats/tar/write.ts";
+import { parseChunker } from "../../formats/unixfs/chunk/parse.ts";
+import type { LooseBatch } from "../../storage/blockstore/preemptible_batch.ts";
+import { NodeError } from "../../util/errors.ts";
+import { validUtf8 } from "../../util/go/text.ts";
+import { heldIn } from "../dag/object/node.ts";
+import type { ReadBlock } from "../dag/reader.ts";
+import { type BlockSink, type Built, buildNode, defaultCid } from "../unixfs/build.ts";
+import { importFile } from "../unixfs/import_file.ts";
+
+/** Data of the root. */
+export const rootData: Uint8Array = Buffer.from("ipfs/tar");
+/** Name of the link from an entry to its content; names of entries have a dash in front. */
+export const contentLink = "data";
+
+/** Nodes that stand only in paths, at most: a name may have as many parts as it has bytes. */
+const mostImplied = 250_000;
+
+const contentSettings = { ...defaultCid, chunker: parseChunker("rabin"), rawLeaves: false, trickle: false };
+
+/** A place in the tree. */
+interface Branch {
+  /** The node of the entry at this place, stored; undefined where no entry names it. */
+  entry: Built | undefined;
+  children: Map<string, Branch> | undefined;
+}
+
+/**
+ * Stores an archive as it comes; of every entry only its name and CID are held. Later entries replace earlier ones of
+ * the same name, with all below them.
+ *
+ * @throws NodeError for what is no archive
+ */
+export async function addArchive(
+  source: AsyncIterable<Uint8Array>,
+  batch: Pick<LooseBatch, "add" | "flush">,
+  read: ReadBlock,
+): Promise<Built> {
+  const tree = new Tree();
+  try {
+    for await (const entry of readTar(source)) tree.put(entry.header.name, await addEntry(entry, batch.add));
+  } finally {
+    await batch.flush();
+  }
+  const root = await tree.build(read, batch.add);
+  await batch.flush();
+  return root;
+}
+
+async function addEntry({ header, body }: TarEntry, sink: BlockSink): Promise<Built> {
+  const data = writeHeader(header);
+  const links: PbLink[] = [];
+  if (header.size > 0) {
+    const { cid, size } = await importFile(body, contentSettings, sink);
+    links.push({ name: contentLink, cid, size });
+  }
+  return buildNode({ data, links }, defaultCid, sink);
+}
+
+class Tree {
+  readonly #root: Branch = { entry: undefined, children: undefined };
+  #implied = 0;
+
+  put(path: string, entry: Built): void {
+    const names = path.replace(/^\/+|\/+$/g, "").split("/");
+    let place = this.#root;
+    for (const name of names) place = this.#below(place, name);
+    if (place.entry === undefined) this.#implied -= 1;
+    place.entry = entry;
+    place.children = undefined;
+  }
+
+  #below(place: Branch, name: string): Branch {
+    place.children ??= new Map();
+    const key = `-${name}`;
+    const found = place.children.get(key);
+    if (found !== undefined) return found;
+    this.#implied += 1;
+    if (this.#implied > mostImplied) {
+      throw new NodeError(`archive/tar: paths of this archive lead over more than ${mostImplied} unnamed directories`);
+    }
+    const made: Branch = { entry: undefined, children: undefined };
+    place.children.set(key, made);
+    return made;
+  }
+
+  /** Children before parents, without recursion: paths may be long. */
+  async build(read: ReadBlock, sink: BlockSink): Promise<Built> {
+    const built = new Map<Branch, Built>();
+    const stack: Branch[] = [this.#root];
+    for (let branch = stack.at(-1); branch !== undefined; branch = stack.at(-1)) {
+      const children = [...(branch.children?.values() ?? [])];
+      const open = children.filter((child) => child.children !== undefined && !built.has(child));
+      if (open.length > 0) {
+        for (const child of open) stack.push(child);
+        continue;
+      }
+      stack.pop();
+      const node = await this.#buildOne(branch, built, read, sink);
+      for (const child of children) built.delete(child);
+      built.set(branch, node);
+    }
+    return built.get(this.#root) as Built;
+  }
+
+  async #buildOne(branch: Branch, built: ReadonlyMap<Branch, Built>, read: ReadBlock, sink: BlockSink): Promise<Built> {
+    const links: PbLink[] = [];
+    for (const [key, child] of branch.children ?? []) {
+      const { cid, size } = built.get(child) ?? (child.entry as Built);
+      links.push({ name: utf8(key), cid, size });
+    }
+    if (branch.entry === undefined) {
+      return buildNode({ data: branch === this.#root ? rootData : undefined, links }, defaultCid, sink);
+    }
+    const { cid } = branch.entry;
+    const own = heldIn(cid, await read(cid));
+    return buildNode({ data: own.data, links: [...own.links, ...links] }, defaultCid, sink);
+  }
+}
+
+/** Names come as bytes, a letter for each. */
+const utf8 = (text: string): string => Buffer.from(validUtf8(Buffer.from(text, "latin1"))).toString();

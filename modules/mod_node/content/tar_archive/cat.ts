@@ -1,0 +1,58 @@
+/** Trees that were made of tar archives, as archives again. */
+import type { CID } from "multiformats/cid";
+import { padding } from "../../formats/tar/write.ts";
+import { failure, NodeError } from "../../util/errors.ts";
+import { type Held, readHeld } from "../dag/object/node.ts";
+import type { ReadBlock } from "../dag/reader.ts";
+import { isDirectory } from "../unixfs/node.ts";
+import { openFile } from "../unixfs/open.ts";
+import { readFile } from "../unixfs/read.ts";
+import { contentLink, rootData } from "./add.ts";
+
+const zeros = new Uint8Array(512);
+
+/** @throws NodeError for a root that is none of an archive */
+export function requireArchive({ data }: Held): void {
+  if (data === undefined || Buffer.compare(data, rootData) !== 0) throw new NodeError("not an IPFS tarchive");
+}
+
+/**
+ * Every entry with its header, content and padding, links in order; the archive's end is not marked. Entries below one
+ * that has content are not reached, as in the reference.
+ */
+export async function* catArchive(
+  root: Held,
+  read: ReadBlock,
+  signal?: AbortSignal,
+): AsyncGenerator<Uint8Array, void, undefined> {
+  const stack: CID[] = cidsOf(root);
+  for (let cid = stack.pop(); cid !== undefined; cid = stack.pop()) {
+    signal?.throwIfAborted();
+    const entry = await readHeld(cid, read);
+    yield* padded(entry.data ?? zeros.subarray(0, 0));
+    const content = entry.links.find(({ name }) => name === contentLink);
+    if (content !== undefined) yield* contentOf(content.cid, read);
+    else for (const below of cidsOf(entry)) stack.push(below);
+  }
+}
+
+/** The reference forgets what fills the last block of records for all of the archive. */
+function* padded(header: Uint8Array): Generator<Uint8Array, void, undefined> {
+  if (header.length > 0) yield header;
+  if (padding(header.length) > 0) yield zeros.subarray(0, padding(header.length));
+}
+
+/** The first one last. */
+const cidsOf = ({ links }: Held): CID[] => links.map(({ cid }) => cid).reverse();
+
+async function* contentOf(cid: CID, read: ReadBlock): AsyncGenerator<Uint8Array, void, undefined> {
+  await readHeld(cid, read);
+  const file = await openFile(cid, read);
+  if (isDirectory(file)) throw failure("IS_DIRECTORY");
+  let length = 0;
+  for await (const piece of readFile(file, read)) {
+    length += piece.length;
+    yield piece;
+  }
+  if (padding(length) > 0) yield zeros.subarray(0, padding(length));
+}

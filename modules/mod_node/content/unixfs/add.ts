@@ -1,0 +1,165 @@
+/** Adding trees of files: the events that the reference sends, in its order (storage section 3, "add"). */
+import { tmpdir } from "node:os";
+import { untilAborted } from "../../util/async/aborted.ts";
+import { gather } from "../../util/async/gather.ts";
+import { NodeError } from "../../util/errors.ts";
+import type { BlockSink, Built } from "./build.ts";
+import { type FileSettings, importFile, importSymlink } from "./import_file.ts";
+import { Tree } from "./tree.ts";
+
+/** What comes in: directories before or without their files, in any order within one top-level entry. */
+export interface AddEntry {
+  /** Components with `/` between them; "" for a file without a name. */
+  readonly path: string;
+  readonly kind: "file" | "directory" | "symlink";
+  /** A symlink's target; nothing for directories. Read before the next entry is asked for. */
+  readonly body: AsyncIterable<Uint8Array>;
+  /** Path or URL of a file that has the same bytes and may be referred to. */
+  readonly place?: string | undefined;
+}
+
+export interface AddSettings extends FileSettings {
+  readonly sharded: boolean;
+  /** Put everything into one directory without a name. */
+  readonly wrap: boolean;
+  readonly progress: boolean;
+}
+
+export interface AddEvent {
+  readonly name: string;
+  readonly kind: AddEntry["kind"] | "progress";
+  /** Of what was built; missing in progress. */
+  readonly built?: Built;
+  /** Progress: bytes of the file so far. */
+  readonly bytes?: number;
+  /** The last event of a top-level entry, or of the wrapper: all that is below it was built. */
+  readonly root?: boolean;
+}
+
+/** Bytes between two lines of progress. */
+const progressStep = 262_144;
+
+/**
+ * Imports entries and yields events. What lies in directories waits in `tree`, which is empty before and after.
+ * `signal` ends the wait for an entry, or for bytes of one.
+ *
+ * @throws NodeError when an entry cannot have its name, or the reason of the signal; what was yielded before is stored
+ */
+export async function* addTree(
+  entries: AsyncIterable<AddEntry>,
+  settings: AddSettings,
+  sink: BlockSink,
+  tree = new Tree(settings.sharded, tmpdir()),
+  signal?: AbortSignal,
+): AsyncGenerator<AddEvent, void, undefined> {
+  /** The directory that is built next: a top-level one, or that around everything. */
+  let open = settings.wrap ? "" : undefined;
+
+  async function* finish(): AsyncGenerator<AddEvent, void, undefined> {
+    if (open === undefined) return;
+    for await (const { path, built, last } of tree.build(open, settings, sink)) {
+      yield { name: path, kind: "directory", built, root: last };
+    }
+    await tree.clear();
+    open = undefined;
+  }
+
+  try {
+    for await (const entry of untilAborted(entries, signal)) {
+      requireEntry(entry);
+      const slash = entry.path.indexOf("/");
+      const top = slash < 0 ? entry.path : entry.path.slice(0, slash);
+      const single = slash < 0;
+      if (!settings.wrap && (top !== open || single)) yield* finish();
+      if (!settings.wrap && (!single || entry.kind === "directory")) open = top;
+      if (entry.kind === "directory") {
+        await tree.open(entry.path);
+        continue;
+      }
+      const built = yield* importEntry(entry, settings, sink, signal);
+      const name = entry.path === "" ? built.cid.toString() : entry.path;
+      if (open !== undefined) await tree.put(name, built);
+      yield { name, kind: entry.kind, built, root: open === undefined };
+    }
+    yield* finish();
+  } finally {
+    await tree.clear();
+  }
+}
+
+/** Those of a program need not have come through the compiler. @throws NodeError that says what is missing */
+function requireEntry({ path, kind, body }: Partial<AddEntry>): void {
+  if (typeof path !== "string") throw new NodeError("an entry needs a path");
+  if (kind !== "file" && kind !== "directory" && kind !== "symlink") {
+    throw new NodeError(`the entry ${path} needs a kind: file, directory or symlink`);
+  }
+  if (kind === "directory" || typeof body?.[Symbol.asyncIterator] === "function") return;
+  throw new NodeError(`the entry ${path} needs a body: an async iterable of bytes`);
+}
+
+async function* importEntry(
+  { path, kind, body: source, place }: AddEntry,
+  settings: AddSettings,
+  sink: BlockSink,
+  signal: AbortSignal | undefined,
+): AsyncGenerator<AddEvent, Built, undefined> {
+  const body = untilAborted(source, signal);
+  if (kind === "symlink") return importSymlink(await gather(body), settings, sink);
+  if (!settings.progress) return importFile(body, settings, sink, place);
+  const meter = new Meter(body);
+  const importing = importFile(meter.source(), settings, sink, place);
+  importing.catch(() => {});
+  for await (const bytes of meter.steps(importing)) yield { name: path, kind: "progress", bytes };
+  return importing;
+}
+
+/** Counts bytes as they pass, and tells those who wait for the next step. */
+class Meter {
+  readonly #body: AsyncIterable<Uint8Array>;
+  readonly #due: number[] = [];
+  #wake: () => void = () => {};
+
+  constructor(body: AsyncIterable<Uint8Array>) {
+    this.#body = body;
+  }
+
+  async *source(): AsyncGenerator<Uint8Array, void, undefined> {
+    let total = 0;
+    let told = 0;
+    for await (const piece of this.#body) {
+      let rest = piece;
+      // Cut where a line is due, so that its number does not depend on how the bytes came.
+      for (let due = told + progressStep - total; rest.length >= due; due = progressStep) {
+        yield rest.subarray(0, due);
+        rest = rest.subarray(due);
+        total += due;
+        told = total;
+        this.#tell(total);
+      }
+      total += rest.length;
+      if (rest.length > 0) yield rest;
+    }
+    this.#tell(total);
+  }
+
+  #tell(total: number): void {
+    this.#due.push(total);
+    this.#wake();
+  }
+
+  /** Totals to report until `work` is over. @throws what the work throws */
+  async *steps(work: Promise<unknown>): AsyncGenerator<number, void, undefined> {
+    let over = false;
+    const ended = work.then(() => {
+      over = true;
+    });
+    ended.catch(() => {});
+    for (;;) {
+      for (let total = this.#due.shift(); total !== undefined; total = this.#due.shift()) yield total;
+      if (over) return;
+      const { promise, resolve } = Promise.withResolvers<void>();
+      this.#wake = resolve;
+      await Promise.race([ended, promise]);
+    }
+  }
+}

@@ -1,0 +1,83 @@
+/** The trees that leaves are put into (storage section 2, "File layouts"). */
+
+import { encodeUnixfs } from "../../formats/unixfs/format.ts";
+import { type BlockSink, buildNode, type CidSettings } from "./build.ts";
+import type { FilePart, Leaves } from "./leaves.ts";
+
+export type Layout = (leaves: Leaves, settings: CidSettings, sink: BlockSink) => Promise<FilePart>;
+
+/** Links of an interior node. */
+export const width = 174;
+/** Subtrees of each depth in a trickle node. */
+export const trickleRepeat = 4;
+
+/** What else a node of a file may hold: its own bytes come before those below it. */
+export interface Trunk {
+  readonly type: "File" | "Raw";
+  readonly data?: Uint8Array | undefined;
+}
+
+/** A node over parts of a file. */
+export async function interior(
+  parts: readonly FilePart[],
+  settings: CidSettings,
+  sink: BlockSink,
+  { type, data: own }: Trunk = { type: "File" },
+): Promise<FilePart> {
+  const filesize = parts.reduce((sum, part) => sum + part.filesize, own?.length ?? 0);
+  const data = encodeUnixfs({ type, data: own, filesize, blocksizes: parts.map((part) => part.filesize) });
+  const links = parts.map(({ cid, size }) => ({ name: "", size, cid }));
+  return { ...(await buildNode({ data, links }, settings, sink)), filesize };
+}
+
+/** All leaves at one depth, nodes filled from the left; a single leaf is the file. */
+export const balanced: Layout = async (leaves, settings, sink) => {
+  const levels: FilePart[][] = [];
+  async function push(level: number, part: FilePart): Promise<void> {
+    levels[level] ??= [];
+    const open = levels[level];
+    if (open.length === width) {
+      levels[level] = [part];
+      await push(level + 1, await interior(open, settings, sink));
+    } else {
+      open.push(part);
+    }
+  }
+  for (let leaf = await leaves.next(); leaf !== undefined; leaf = await leaves.next()) await push(0, leaf);
+  for (let level = 0; level < levels.length; level += 1) {
+    const open = levels[level] as FilePart[];
+    if (level === levels.length - 1 && open.length === 1) return open[0] as FilePart;
+    await push(level + 1, await interior(open, settings, sink));
+  }
+  return leaves.empty();
+};
+
+/** Leaves near the root first, then ever deeper subtrees: a reader of the beginning needs few blocks. */
+export const trickle: Layout = (leaves, settings, sink) =>
+  trickleTree(leaves, settings, sink, Number.POSITIVE_INFINITY);
+
+/** The same with subtrees of less than that depth only. */
+export async function trickleTree(
+  leaves: Leaves,
+  settings: CidSettings,
+  sink: BlockSink,
+  depthLimit: number,
+): Promise<FilePart> {
+  const parts: FilePart[] = [];
+  await fillLayer(parts, leaves);
+  for (let depth = 1; depth < depthLimit && (await leaves.more()); depth += 1) {
+    for (let repeat = 0; repeat < trickleRepeat && (await leaves.more()); repeat += 1) {
+      parts.push(await trickleTree(leaves, settings, sink, depth));
+    }
+  }
+  return interior(parts, settings, sink);
+}
+
+/** Adds leaves until a trickle node has all that lie right below it. */
+export async function fillLayer(parts: FilePart[], leaves: Leaves): Promise<void> {
+  while (parts.length < width) {
+    const leaf = await leaves.next();
+    if (leaf === undefined) break;
+    parts.push(leaf);
+  }
+}

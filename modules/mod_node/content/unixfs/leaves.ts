@@ -1,0 +1,177 @@
+/** The bytes of a file, cut into leaves: framed and hashed where they were received, in order, several at a time. */
+import { dagPb, raw } from "../../formats/cid/codecs.ts";
+import { varintLength, writeVarint } from "../../formats/protobuf/varint.ts";
+import type { Chunker } from "../../formats/unixfs/chunk/chunker.ts";
+import { unixfsTypes } from "../../formats/unixfs/format.ts";
+import { type BlockSink, type Built, type CidSettings, cidOf } from "./build.ts";
+
+/** A built node of a file. */
+export interface FilePart extends Built {
+  /** Bytes of the file in it and below. */
+  readonly filesize: number;
+}
+
+export interface LeafSettings extends CidSettings {
+  readonly chunker: () => Chunker;
+  readonly rawLeaves: boolean;
+  /** UnixFS type of leaves that are not raw blocks: File in balanced, Raw in trickle layouts. */
+  readonly leafType: "File" | "Raw";
+  /** Path or URL of a file that has the same bytes; raw leaves say where in it they stand. */
+  readonly place?: string | undefined;
+}
+
+/** Room around a chunk for the fields of the node that it becomes. */
+const headroom = 16;
+const tailroom = 16;
+/** Leaves that are hashed or stored at the same time. */
+const inFlight = 8;
+/** The least buffer: what follows a small first piece may have room in it. */
+const smallest = 256;
+
+/** Leaves of one file, asked for one after the other. */
+export class Leaves {
+  readonly #source: AsyncIterator<Uint8Array>;
+  readonly #settings: LeafSettings;
+  readonly #sink: BlockSink;
+  readonly #chunker: Chunker;
+  readonly #queue: Promise<FilePart>[] = [];
+  #buffer = new Uint8Array(0);
+  /** The chunk that is being gathered lies from `headroom` to here. */
+  #end = headroom;
+  /** What came with the last piece and belongs to later chunks. */
+  #rest: Uint8Array | undefined;
+  #ended = false;
+  /** Whole buffers that the sink gave back: new ones for each leaf would keep the garbage collector busy. */
+  readonly #free: Uint8Array<ArrayBuffer>[] = [];
+  /** Bytes of the file before that chunk. */
+  #offset = 0;
+  /** A chunk is through: there may be many more. */
+  #emitted = false;
+
+  constructor(source: AsyncIterable<Uint8Array>, settings: LeafSettings, sink: BlockSink) {
+    this.#source = source[Symbol.asyncIterator]();
+    this.#settings = settings;
+    this.#sink = sink;
+    this.#chunker = settings.chunker();
+  }
+
+  /** Bytes of a buffer that takes the longest chunk. */
+  get #whole(): number {
+    return headroom + this.#chunker.longest + tailroom;
+  }
+
+  /** Whether `next` has something to give. */
+  async more(): Promise<boolean> {
+    await this.#fill();
+    return this.#queue.length > 0;
+  }
+
+  /** The next leaf; undefined at the end. */
+  async next(): Promise<FilePart | undefined> {
+    await this.#fill();
+    return this.#queue.shift();
+  }
+
+  /** A leaf without bytes: what an empty file is made of. */
+  empty(): Promise<FilePart> {
+    return this.#build(new Uint8Array(headroom + tailroom), headroom);
+  }
+
+  /** To be called when the file is not read to its end. */
+  async close(): Promise<void> {
+    await this.#source.return?.();
+    await Promise.allSettled(this.#queue);
+  }
+
+  async #fill(): Promise<void> {
+    while (!this.#ended && this.#queue.length < inFlight) {
+      const piece = this.#rest ?? (await this.#read());
+      this.#rest = undefined;
+      if (piece === undefined) this.#finish();
+      else this.#take(piece);
+    }
+  }
+
+  async #read(): Promise<Uint8Array | undefined> {
+    const { done, value } = await this.#source.next();
+    return done ? undefined : value;
+  }
+
+  #take(piece: Uint8Array): void {
+    const before = this.#end;
+    const taken = Math.min(piece.length, headroom + this.#chunker.longest - before);
+    this.#reserve(before + taken);
+    this.#buffer.set(taken === piece.length ? piece : piece.subarray(0, taken), before);
+    const cut = this.#chunker.cut(this.#buffer, headroom, before + taken);
+    if (cut < 0) {
+      this.#end = before + taken;
+      if (taken < piece.length) this.#rest = piece.subarray(taken);
+      return;
+    }
+    this.#emit(cut);
+    const used = cut - before;
+    if (used < piece.length) this.#rest = piece.subarray(used);
+  }
+
+  #finish(): void {
+    this.#ended = true;
+    if (this.#end > headroom) this.#emit(this.#end);
+  }
+
+  /**
+   * Makes room for a chunk up to `end`: all at once behind the first chunk, before that as much as came, and then twice as
+   * much each time. Small files come in several pieces, too, and are not worth the room of a large one.
+   */
+  #reserve(end: number): void {
+    if (end + tailroom <= this.#buffer.length) return;
+    const whole = this.#whole;
+    const needed = Math.max(smallest, end + tailroom, this.#buffer.length * 2);
+    const room = this.#emitted ? whole : Math.min(whole, needed);
+    const spare = room === whole ? this.#free.pop() : undefined;
+    const next = spare ?? new Uint8Array(Buffer.allocUnsafeSlow(room).buffer);
+    next.set(this.#buffer.subarray(headroom, this.#end), headroom);
+    this.#buffer = next;
+  }
+
+  #emit(end: number): void {
+    const leaf = this.#build(this.#buffer, end, this.#offset);
+    leaf.catch(() => {});
+    this.#queue.push(leaf);
+    this.#offset += end - headroom;
+    this.#buffer = new Uint8Array(0);
+    this.#end = headroom;
+    this.#emitted = true;
+  }
+
+  async #build(buffer: Uint8Array<ArrayBuffer>, end: number, offset = 0): Promise<FilePart> {
+    const filesize = end - headroom;
+    const { rawLeaves, leafType, place } = this.#settings;
+    const bytes = rawLeaves ? buffer.subarray(headroom, end) : frame(buffer, end, unixfsTypes.indexOf(leafType));
+    const made = cidOf(rawLeaves ? raw : dagPb, bytes, this.#settings);
+    const cid = made instanceof Promise ? await made : made;
+    const referable = place !== undefined && rawLeaves && filesize > 0;
+    const release = buffer.length === this.#whole ? () => this.#free.push(buffer) : undefined;
+    const stored = this.#sink({ cid, bytes, release, ...(referable ? { at: { path: place, offset } } : {}) });
+    if (stored !== undefined) await stored;
+    return { cid, size: bytes.length, filesize };
+  }
+}
+
+/** Writes the dag-pb and UnixFS fields around the chunk from `headroom` to `end`; gives the node's bytes. */
+function frame(buffer: Uint8Array, end: number, type: number): Uint8Array {
+  const length = end - headroom;
+  const sizeLength = varintLength(length);
+  const dataHead = length === 0 ? 0 : 1 + sizeLength;
+  const message = 2 + dataHead + length + 1 + sizeLength;
+  const from = headroom - dataHead - 2 - varintLength(message) - 1;
+  buffer[from] = 0x0a;
+  let at = writeVarint(buffer, from + 1, message);
+  buffer[at++] = 0x08;
+  buffer[at++] = type;
+  if (length > 0) {
+    buffer[at++] = 0x12;
+    writeVarint(buffer, at, length);
+  }
+  buffer[end] = 0x18;
+  return buffer.subarray(from, writeVarint(buffer, end + 1, length));
+}

@@ -1,0 +1,67 @@
+/** Entries of directories, plain and sharded. */
+import { CidSet } from "../../formats/cid/set.ts";
+import type { PbLink } from "../../formats/dag_pb/dag_pb.ts";
+import { NodeError } from "../../util/errors.ts";
+import type { ReadBlock } from "../dag/reader.ts";
+import { type TreeNode, treeNode } from "./node.ts";
+import { prefixLength, shardPath, slotPrefix } from "./shard.ts";
+
+const readahead = 8;
+
+async function shardNode(link: PbLink, read: ReadBlock): Promise<TreeNode> {
+  const node = treeNode(link.cid, await read(link.cid));
+  if (node?.unixfs.type !== "HAMTShard") throw new NodeError("expected protobuf dag node");
+  return node;
+}
+
+/**
+ * Links of a directory under their real names: as they are stored in a plain one, in the order of the trie in a
+ * sharded one. A million entries take little more memory than one shard of each level. A shard that is linked twice is
+ * listed once.
+ */
+export async function* entries(directory: TreeNode, read: ReadBlock): AsyncGenerator<PbLink, void, undefined> {
+  if (directory.unixfs.type !== "HAMTShard") {
+    yield* directory.links;
+    return;
+  }
+  const stack = directory.links.toReversed();
+  const asked = new Map<PbLink, Promise<TreeNode>>();
+  // In a sound directory no shard is met twice: each entry has one place.
+  const met = new CidSet();
+  for (let link = stack.pop(); link !== undefined; link = stack.pop()) {
+    if (link.name.length > prefixLength) {
+      yield { ...link, name: link.name.slice(prefixLength) };
+      continue;
+    }
+    const reading = asked.get(link);
+    asked.delete(link);
+    if (!met.add(link.cid)) continue;
+    const own = reading ?? shardNode(link, read);
+    for (let at = stack.length - 1; at >= 0 && asked.size < readahead; at -= 1) {
+      const next = stack[at] as PbLink;
+      if (next.name.length > prefixLength || asked.has(next)) continue;
+      const ahead = shardNode(next, read);
+      ahead.catch(() => {});
+      asked.set(next, ahead);
+    }
+    const { links } = await own;
+    // Not as arguments: there may be more of them than a call can have.
+    for (let at = links.length - 1; at >= 0; at -= 1) stack.push(links[at] as PbLink);
+  }
+}
+
+/** The link of a name; undefined when there is none. In a sharded directory only the shards on its way are read. */
+export async function lookup(directory: TreeNode, name: string, read: ReadBlock): Promise<PbLink | undefined> {
+  if (directory.unixfs.type !== "HAMTShard") return directory.links.find((link) => link.name === name);
+  let node = directory;
+  for (const slot of shardPath(name)) {
+    const prefix = slotPrefix(slot);
+    const link = node.links.find((candidate) => candidate.name.startsWith(prefix));
+    if (link === undefined) return undefined;
+    if (link.name.length > prefixLength) {
+      return link.name.slice(prefixLength) === name ? { ...link, name } : undefined;
+    }
+    node = await shardNode(link, read);
+  }
+  throw new NodeError("sharded directory too deep");
+}

@@ -1,0 +1,45 @@
+/** Opening blocks as files, directories and symlinks, with the reference's words for what is none. */
+import type { CID } from "multiformats/cid";
+import { dagCbor, dagPb } from "../../formats/cid/codecs.ts";
+import { decodePb } from "../../formats/dag_pb/dag_pb.ts";
+import { decodeUnixfs } from "../../formats/unixfs/format.ts";
+import { NodeError } from "../../util/errors.ts";
+import type { ReadBlock } from "../dag/reader.ts";
+import { type TreeNode, treeNode } from "./node.ts";
+
+/** @throws NodeError when the block is no node of a file tree */
+export function openTree(cid: CID, bytes: Uint8Array): TreeNode {
+  const node = treeNode(cid, bytes);
+  if (node !== undefined) return node;
+  if (cid.code === dagCbor) throw new NodeError("unknown node type");
+  if (cid.code !== dagPb) throw new NodeError(`unrecognized object type: ${cid.code}`);
+  // It is not: this says why.
+  decodeUnixfs(decodePb(bytes).data ?? new Uint8Array());
+  throw new NodeError("unrecognized node type");
+}
+
+/** A file, directory or symlink: a node of metadata stands for the file that it describes. @throws NodeError */
+export async function openFile(cid: CID, read: ReadBlock): Promise<TreeNode> {
+  let node = openTree(cid, await read(cid));
+  while (node.unixfs.type === "Metadata") {
+    const [described] = node.links;
+    if (described === undefined) throw new NodeError("incorrectly formatted metadata object");
+    node = openTree(described.cid, await read(described.cid));
+  }
+  return node;
+}
+
+/** Failures that mean that the block is nowhere to be had. */
+const missing: readonly unknown[] = ["NODE_NOT_FOUND", "REFERENCE_BROKEN"];
+
+/** Blocks that are asked for many at a time: the text for one that is missing differs, as it does in the reference. */
+export const manyReader =
+  (read: ReadBlock): ReadBlock =>
+  async (cid) => {
+    try {
+      return await read(cid);
+    } catch (error) {
+      if (!(error instanceof NodeError && missing.includes(error.code))) throw error;
+      throw new NodeError("failed to fetch all nodes", { code: "NODE_NOT_FOUND", cause: error });
+    }
+  };

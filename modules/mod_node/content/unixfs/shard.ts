@@ -1,0 +1,112 @@
+/** Sharded directories: names spread over a trie by their hash (storage section 2, "Sharded directories"). */
+import { murmur3128 } from "@multiformats/murmur3";
+import type { PbLink } from "../../formats/dag_pb/dag_pb.ts";
+import { encodeUnixfs } from "../../formats/unixfs/format.ts";
+import { NodeError } from "../../util/errors.ts";
+import { type BlockSink, type Built, buildNode, type CidSettings } from "./build.ts";
+
+export const shardHash = 0x22;
+export const shardWidth = 256;
+/** Digits in front of link names. */
+export const prefixLength = 2;
+const deepest = 8;
+
+/** The slot of a name at each level of the trie. */
+export function shardPath(name: string): Uint8Array {
+  return (murmur3128.encode(Buffer.from(name)) as Uint8Array).subarray(0, deepest);
+}
+
+/** Two upper-case digits: what links of a slot begin with. */
+export const slotPrefix = (slot: number): string => slot.toString(16).toUpperCase().padStart(prefixLength, "0");
+
+/** The bit field of used slots: big-endian, without leading zero bytes. */
+function slotBits(slots: Iterable<number>): Uint8Array {
+  const bits = new Uint8Array(shardWidth / 8);
+  for (const slot of slots) {
+    const at = bits.length - 1 - (slot >> 3);
+    bits[at] = (bits[at] as number) | (1 << (slot & 7));
+  }
+  const first = bits.findIndex((byte) => byte !== 0);
+  return first < 0 ? new Uint8Array() : bits.subarray(first);
+}
+
+/** A shard node over links that carry their slot's digits. */
+export function buildShard(links: readonly PbLink[], settings: CidSettings, sink: BlockSink): Promise<Built> {
+  const slots = links.map(({ name }) => Number.parseInt(name.slice(0, prefixLength), 16));
+  // An empty bit field is none.
+  const bits = slots.length === 0 ? undefined : slotBits(slots);
+  const data = encodeUnixfs({ type: "HAMTShard", data: bits, hashType: shardHash, fanout: shardWidth });
+  return buildNode({ data, links }, settings, sink);
+}
+
+/** Slots that two entries share on their way down. */
+function sharedDepth(one: Uint8Array, other: Uint8Array): number {
+  let depth = 0;
+  while (depth < deepest && one[depth] === other[depth]) depth += 1;
+  if (depth === deepest) throw new NodeError("sharded directory too deep");
+  return depth;
+}
+
+interface Entry {
+  readonly link: PbLink;
+  readonly path: Uint8Array;
+}
+
+/**
+ * Builds a trie from links that come in its order, with distinct names. Only the shards on the way to the last link are
+ * held; each is handed on when it is full.
+ */
+export class ShardBuilder {
+  readonly #settings: CidSettings;
+  readonly #sink: BlockSink;
+  /** Links of the open shards, from the root down. */
+  readonly #open: PbLink[][] = [[]];
+  #last: Entry | undefined;
+  /** What the last one shares with the one before it. */
+  #shared = 0;
+
+  constructor(settings: CidSettings, sink: BlockSink) {
+    this.#settings = settings;
+    this.#sink = sink;
+  }
+
+  /**
+   * `path` is the `shardPath` of its name. What it returns is waited for.
+   *
+   * @throws NodeError when it would need more levels than there are
+   */
+  add(link: PbLink, path: Uint8Array): Promise<void> | undefined {
+    const entry = { link, path };
+    const last = this.#last;
+    this.#last = entry;
+    if (last === undefined) return undefined;
+    const shared = sharedDepth(last.path, entry.path);
+    this.#place(last, Math.max(this.#shared, shared));
+    this.#shared = shared;
+    return this.#open.length - 1 > shared ? this.#close(last.path, shared) : undefined;
+  }
+
+  async end(): Promise<Built> {
+    const last = this.#last;
+    if (last !== undefined) {
+      this.#place(last, this.#shared);
+      await this.#close(last.path, 0);
+    }
+    return buildShard(this.#open[0] as PbLink[], this.#settings, this.#sink);
+  }
+
+  /** An entry stands in the first shard where it has its slot to itself. */
+  #place({ link, path }: Entry, depth: number): void {
+    while (this.#open.length <= depth) this.#open.push([]);
+    this.#open[depth]?.push({ ...link, name: slotPrefix(path[depth] as number) + link.name });
+  }
+
+  /** Hands on the shards below a depth. */
+  async #close(path: Uint8Array, depth: number): Promise<void> {
+    while (this.#open.length - 1 > depth) {
+      const built = await buildShard(this.#open.pop() as PbLink[], this.#settings, this.#sink);
+      const above = this.#open.length - 1;
+      this.#open[above]?.push({ ...built, name: slotPrefix(path[above] as number) });
+    }
+  }
+}

@@ -1,0 +1,102 @@
+/** Trees of files as tar archives, with the layout of the reference (storage section 3, "get"). */
+import { posix } from "node:path";
+import type { PbLink } from "../../formats/dag_pb/dag_pb.ts";
+import { blockSize, plainHeader } from "../../formats/tar/header.ts";
+import { padding, writeHeader } from "../../formats/tar/write.ts";
+import { NodeError } from "../../util/errors.ts";
+import type { ReadBlock } from "../dag/reader.ts";
+import { entries } from "./list.ts";
+import { fileSize, isDirectory, type TreeNode } from "./node.ts";
+import { openFile } from "./open.ts";
+import { readFile } from "./read.ts";
+
+const trailer = new Uint8Array(2 * blockSize);
+
+/** As later versions of the reference say it: whoever unpacks such an archive may lose files of his own. */
+const outside = "relative UnixFS paths outside the root are not allowed, use CAR instead";
+
+interface Entry {
+  readonly name: string;
+  /** "0" file, "2" symlink, "5" directory. */
+  readonly type: "0" | "2" | "5";
+  readonly mode: number;
+  readonly size: number;
+  readonly target?: string;
+  /** Seconds since the epoch. */
+  readonly mtime: number;
+}
+
+/**
+ * `name` is what the root is called; nothing is held but a few blocks of a file, and a node of each level above it.
+ *
+ * @throws NodeError at an entry that would be unpacked outside of the root
+ */
+export async function* tarOf(
+  root: TreeNode,
+  name: string,
+  read: ReadBlock,
+): AsyncGenerator<Uint8Array, void, undefined> {
+  const levels: Level[] = [];
+  let at: Named | undefined = { name, node: root };
+  for (; at !== undefined; at = await following(levels, read)) {
+    // Put together anew for each: the whole names of all levels of a deep tree are more than memory holds.
+    const path = posix.normalize([...levels.map((level) => level.name), at.name].join("/"));
+    if (levels.length > 0 && !path.startsWith(`${name}/`)) throw new NodeError(outside);
+    if (isDirectory(at.node)) {
+      yield header({ name: path, type: "5", mode: 0o777, size: 0, mtime: now() });
+      levels.push({ name: at.name, links: entries(at.node, read) });
+    } else {
+      yield* leaf(at.node, path, read);
+    }
+  }
+  yield trailer;
+}
+
+interface Named {
+  readonly name: string;
+  readonly node: TreeNode;
+}
+
+/** A directory of which some entries are still to come. */
+interface Level {
+  readonly name: string;
+  readonly links: AsyncIterator<PbLink, void>;
+}
+
+/** The next entry, in the deepest directory that has one. No recursion: how deep a tree goes is its maker's choice. */
+async function following(levels: Level[], read: ReadBlock): Promise<Named | undefined> {
+  for (let level = levels.at(-1); level !== undefined; level = levels.at(-1)) {
+    const { done, value } = await level.links.next();
+    if (done !== true) return { name: value.name, node: await openFile(value.cid, read) };
+    levels.pop();
+  }
+  return undefined;
+}
+
+const now = () => Math.floor(Date.now() / 1000);
+
+async function* leaf(node: TreeNode, name: string, read: ReadBlock): AsyncGenerator<Uint8Array, void, undefined> {
+  const { unixfs } = node;
+  if (unixfs.type === "Symlink") {
+    const target = Buffer.from(unixfs.data ?? []).toString();
+    yield header({ name, type: "2", mode: 0o777, size: 0, target, mtime: 0 });
+    return;
+  }
+  const size = fileSize(node);
+  yield header({ name, type: "0", mode: 0o644, size, mtime: now() });
+  let written = 0;
+  for await (const piece of readFile(node, read)) {
+    written += piece.length;
+    yield piece;
+  }
+  if (written < size) throw new NodeError(`archive/tar: missed writing ${size - written} bytes`);
+  if (padding(size) > 0) yield trailer.subarray(0, padding(size));
+}
+
+function header({ name, type, mode, size, target = "", mtime }: Entry): Uint8Array {
+  const time = { seconds: mtime, nanoseconds: 0 };
+  return writeHeader({ ...plainHeader(type, binary(name)), linkname: binary(target), mode, size, mtime: time });
+}
+
+/** Text as its bytes, a letter for each. */
+const binary = (text: string): string => Buffer.from(text).toString("latin1");

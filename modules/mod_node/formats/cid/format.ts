@@ -1,0 +1,89 @@
+/** CIDs written another way: version, codec, base, and format strings (storage section 9, "cid/format"). */
+
+import { CID } from "multiformats/cid";
+import { NodeError } from "../../util/errors.ts";
+import { type Base, base58btc } from "./bases.ts";
+import { codecName, codecNamed, dagPb } from "./codecs.ts";
+import { hashCoded } from "./hashes.ts";
+import { fitsVersion0, makeCid } from "./make.ts";
+import { parseCidWithBase } from "./text.ts";
+
+export interface CidFormat {
+  /** With directives such as `%s`. */
+  readonly format: string;
+  readonly version?: 0 | 1 | undefined;
+  readonly codec?: number | undefined;
+  /** Undefined: base58btc for version 0, else the base of the text. */
+  readonly base?: Base | undefined;
+}
+
+/** A format string that is none: a fault of the call, where others are one of the CID. */
+export class FormatError extends NodeError {}
+
+/** All but the base, from texts; an empty one says nothing. @throws NodeError with the reference's text */
+export function cidFormat(given: Readonly<Record<"format" | "version" | "codec", string>>): CidFormat {
+  const { format } = given;
+  if (!format.includes("%")) throw new NodeError(`invalid format string: ${format}`);
+  const codec = given.codec === "" ? undefined : codecNamed(given.codec);
+  if (given.codec !== "" && codec === undefined) throw new NodeError(`unknown IPLD codec: ${given.codec}`);
+  if (!["", "0", "1"].includes(given.version)) throw new NodeError(`invalid cid version: ${given.version}`);
+  if (given.version === "0" && codec !== undefined && codec !== dagPb) {
+    throw new NodeError("cannot convert to CIDv0 with any codec other than DagPB");
+  }
+  const version = given.version === "" ? undefined : given.version === "0" ? 0 : 1;
+  return { format, version, codec };
+}
+
+/** @throws FormatError for the format string, NodeError for a CID that cannot be written so */
+export function formatCid(text: string, { format, version, codec, base }: CidFormat): string {
+  const { cid, base: own } = parseCidWithBase(text);
+  const recoded = codec === undefined || codec === cid.code ? cid : CID.createV1(codec, cid.multihash);
+  const converted = version === undefined ? recoded : convert(recoded, version);
+  return expand(format, converted, base ?? (converted.version === 0 ? base58btc : own));
+}
+
+function convert(cid: CID, version: 0 | 1): CID {
+  if (version === 1) return cid.toV1();
+  const { multihash } = cid;
+  if (cid.code !== dagPb) throw new NodeError("can't convert non-protobuf nodes to cidv0");
+  if (!fitsVersion0(cid.code, multihash)) throw new NodeError("only sha2-255-32 is allowed with CIDv0");
+  return makeCid(0, cid.code, multihash);
+}
+
+const hashName = (code: number): string => hashCoded(code)?.name ?? `hash?${code}`;
+
+const directives: Readonly<Record<string, (cid: CID, base: Base) => string>> = {
+  "%": () => "%",
+  b: (_, base) => base.name,
+  B: (_, base) => base.prefix,
+  v: ({ version }) => `cidv${version}`,
+  V: ({ version }) => String(version),
+  c: ({ code }) => codecName(code),
+  C: ({ code }) => String(code),
+  h: ({ multihash }) => hashName(multihash.code),
+  H: ({ multihash }) => String(multihash.code),
+  L: ({ multihash }) => String(multihash.digest.length),
+  m: ({ multihash }, base) => base.encoder.encode(multihash.bytes),
+  M: ({ multihash }, base) => base.encoder.encode(multihash.bytes).slice(1),
+  d: ({ multihash }, base) => base.encoder.encode(multihash.digest),
+  D: ({ multihash }, base) => base.encoder.encode(multihash.digest).slice(1),
+  s: whole,
+  S: (cid, base) => base.encoder.encode(cid.bytes).slice(1),
+  P: ({ version, code, multihash }) =>
+    `cidv${version}-${codecName(code)}-${hashName(multihash.code)}-${multihash.digest.length}`,
+};
+
+function whole(cid: CID, base: Base): string {
+  if (cid.version === 1) return cid.toString(base.encoder);
+  if (base !== base58btc) throw new NodeError("invalid base encoding");
+  return cid.toString();
+}
+
+function expand(format: string, cid: CID, base: Base): string {
+  return format.replace(/%(.?)/gsu, (found, letter: string) => {
+    if (letter === "") throw new FormatError("premature end of format string");
+    const directive = Object.hasOwn(directives, letter) ? directives[letter] : undefined;
+    if (directive === undefined) throw new FormatError(`unrecognized specifier in format string: ${found}`);
+    return directive(cid, base);
+  });
+}

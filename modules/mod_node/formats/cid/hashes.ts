@@ -1,0 +1,157 @@
+/**
+ * The hash functions of the reference (go-multihash 0.0.15): names, codes, which of them may be used at all, and those
+ * that can be computed.
+ */
+import { createHash, hash as hashOnce } from "node:crypto";
+import type { IHasher } from "hash-wasm";
+import type { CID, MultihashDigest } from "multiformats/cid";
+import { create as createDigest } from "multiformats/hashes/digest";
+import { failure, NodeError } from "../../util/errors.ts";
+
+/**
+ * Bytes to digest. Small inputs are hashed at once, large ones may be hashed on another thread; `here`: on this one, which
+ * is less work on the whole, for those who have nothing else to do meanwhile.
+ */
+export type Digest = (bytes: Uint8Array, place?: "here") => Uint8Array | Promise<Uint8Array>;
+
+export interface HashFunction {
+  readonly name: string;
+  readonly code: number;
+  /** Bytes of a whole digest. */
+  readonly length: number;
+  /** Digests of it may be stored and read. */
+  readonly allowed: boolean;
+  /** Missing when it cannot be computed here (nor in the reference). */
+  readonly digest: Digest | undefined;
+}
+
+/** From here on a digest is computed on the thread pool: below, handing it over costs more than it saves. */
+const offThread = 64 * 1024;
+/** Longer ones would keep everybody else waiting. */
+const longestHere = 1024 * 1024;
+
+const subtle = (algorithm: string) => async (bytes: Uint8Array) =>
+  new Uint8Array(await crypto.subtle.digest(algorithm, bytes as Uint8Array<ArrayBuffer>));
+
+const once = (algorithm: string) => (bytes: Uint8Array) => hashOnce(algorithm, bytes, "buffer");
+
+function openssl(algorithm: string, web?: string): Digest {
+  const here = once(algorithm);
+  if (web === undefined) return here;
+  const there = subtle(web);
+  return (bytes, place) => {
+    const limit = place === "here" ? longestHere + 1 : offThread;
+    return bytes.length < limit ? here(bytes) : there(bytes);
+  };
+}
+
+/** A WebAssembly hasher is loaded on first use and kept: it works at once from then on. */
+function wasm(make: (library: typeof import("hash-wasm")) => Promise<IHasher>): Digest {
+  let made: Promise<IHasher> | undefined;
+  return async (bytes) => {
+    made ??= import("hash-wasm").then(make);
+    const hasher = await made;
+    return hasher.init().update(bytes).digest("binary");
+  };
+}
+
+const doubleSha256: Digest = (bytes) => hashOnce("sha256", hashOnce("sha256", bytes, "buffer"), "buffer");
+const shake =
+  (algorithm: string, outputLength: number): Digest =>
+  (bytes) =>
+    createHash(algorithm, { outputLength }).update(bytes).digest();
+
+type Row = readonly [name: string, code: number, length: number, allowed: boolean, digest?: Digest];
+
+const rows: readonly Row[] = [
+  ["identity", 0x00, 0, true, (bytes) => bytes],
+  ["sha1", 0x11, 20, true, openssl("sha1", "SHA-1")],
+  ["sha2-256", 0x12, 32, true, openssl("sha256", "SHA-256")],
+  ["sha2-512", 0x13, 64, true, openssl("sha512", "SHA-512")],
+  ["sha3-512", 0x14, 64, true, openssl("sha3-512")],
+  ["sha3-384", 0x15, 48, true, openssl("sha3-384")],
+  ["sha3-256", 0x16, 32, true, openssl("sha3-256")],
+  ["sha3-224", 0x17, 28, true, openssl("sha3-224")],
+  ["shake-128", 0x18, 32, false, shake("shake128", 32)],
+  ["shake-256", 0x19, 64, true, shake("shake256", 64)],
+  ["keccak-224", 0x1a, 28, true],
+  ["keccak-256", 0x1b, 32, true, wasm(({ createKeccak }) => createKeccak(256))],
+  ["keccak-384", 0x1c, 48, true],
+  ["keccak-512", 0x1d, 64, true, wasm(({ createKeccak }) => createKeccak(512))],
+  ["murmur3-128", 0x22, 4, false],
+  ["dbl-sha2-256", 0x56, 32, true, doubleSha256],
+  ["md5", 0xd5, 16, false, once("md5")],
+  ["sha2-256-trunc254-padded", 0x1012, 32, false],
+  ["x11", 0x1100, 64, false],
+  ...steps("blake2b", 0xb200, 64, (bytes) => wasm(({ createBLAKE2b }) => createBLAKE2b(bytes * 8))),
+  ...steps("blake2s", 0xb240, 32, (bytes) => (bytes === 32 ? openssl("blake2s256") : undefined)),
+];
+
+/** A family with one member for each digest length in bytes; members under 160 bits are not allowed. */
+function steps(name: string, base: number, longest: number, digest: (bytes: number) => Digest | undefined): Row[] {
+  return Array.from({ length: longest }, (_, at): Row => {
+    const bytes = at + 1;
+    const made = digest(bytes);
+    const row = [`${name}-${bytes * 8}`, base + bytes, bytes, bytes >= 20] as const;
+    return made === undefined ? row : [...row, made];
+  });
+}
+
+export const hashFunctions: readonly HashFunction[] = rows.map(([name, code, length, allowed, digest]) => ({
+  name,
+  code,
+  length,
+  allowed,
+  digest,
+}));
+
+const byCode = new Map(hashFunctions.map((entry) => [entry.code, entry]));
+const byName = new Map(hashFunctions.map((entry) => [entry.name, entry]));
+byName.set("sha3", byCode.get(0x14) as HashFunction);
+
+/** Undefined when there is no such name; letter case counts. */
+export const hashNamed = (name: string): HashFunction | undefined => byName.get(name);
+export const hashCoded = (code: number): HashFunction | undefined => byCode.get(code);
+
+/** Its digests are the bytes themselves. */
+export const identity = byCode.get(0x00) as HashFunction;
+export const sha256 = byCode.get(0x12) as HashFunction;
+
+/** Of a hash function that there is not, or that cannot be computed. */
+export const hashUnavailable = (code: number): NodeError =>
+  failure("HASH_UNAVAILABLE", { code, hex: code.toString(16) });
+
+const shortest = 20;
+
+/** Throws what the reference says of hash functions and digests that it neither stores nor reads. */
+export function requireAllowed({ code, digest }: MultihashDigest): void {
+  if (!byCode.get(code)?.allowed) throw failure("HASH_INSECURE");
+  if (code !== identity.code && digest.length < shortest) throw failure("HASH_SHORT");
+}
+
+/**
+ * The multihash of bytes; `length` cuts the digest (-1: whole). See `Digest` for `place`.
+ *
+ * @throws NodeError when it cannot be computed, or when the digest is shorter than `length`
+ */
+export async function multihash(
+  entry: HashFunction,
+  bytes: Uint8Array,
+  length = -1,
+  place?: "here",
+): Promise<MultihashDigest> {
+  const made = entry.digest?.(bytes, place);
+  if (made === undefined) throw hashUnavailable(entry.code);
+  const digest = made instanceof Promise ? await made : made;
+  if (length > digest.length) throw new NodeError("requested length was too large for digest");
+  return createDigest(entry.code, length < 0 ? digest : digest.subarray(0, length));
+}
+
+/** Whether bytes are those of a CID. False too for a hash function that is not known here. See `Digest` for `place`. */
+export async function matches(cid: CID, bytes: Uint8Array, place?: "here"): Promise<boolean> {
+  const { code, digest } = cid.multihash;
+  const made = await byCode.get(code)?.digest?.(bytes, place);
+  return (
+    made !== undefined && made.length >= digest.length && Buffer.compare(made.subarray(0, digest.length), digest) === 0
+  );
+}

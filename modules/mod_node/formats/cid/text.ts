@@ -1,0 +1,95 @@
+/** CIDs from and to text, with the reference's reasons for what is none (go-cid 0.0.7). */
+import { varint } from "multiformats";
+import { CID } from "multiformats/cid";
+import { Digest } from "multiformats/hashes/digest";
+import { failure, NodeError } from "../../util/errors.ts";
+import { type Base, base32, base58btc, basePrefixed } from "./bases.ts";
+import { dagPb } from "./codecs.ts";
+import { decodeText } from "./decode.ts";
+
+const sha256Code = 0x12;
+const sha256Length = 32;
+const longestDigest = 128;
+
+/** @throws NodeError INVALID_CID whose message is the bare reason */
+export function parseCid(text: string): CID {
+  return parseCidWithBase(text).cid;
+}
+
+export interface CidWithBase {
+  readonly cid: CID;
+  readonly base: Base;
+}
+
+/** The CID and the base that it is written in. @throws NodeError as `parseCid` */
+export function parseCidWithBase(text: string): CidWithBase {
+  try {
+    return read(text);
+  } catch (error) {
+    throw error instanceof NodeError ? failure("INVALID_CID", { reason: error.message }, error) : error;
+  }
+}
+
+function read(text: string): CidWithBase {
+  if (text.length < 2) throw new NodeError("cid too short");
+  if (text.length === 46 && text.startsWith("Qm")) {
+    return { cid: castCid(multihashOf(text)), base: base58btc };
+  }
+  const base = basePrefixed(text.charAt(0));
+  if (base === undefined) throw new NodeError("selected encoding not supported");
+  return { cid: castCid(decodeText(base, text)), base };
+}
+
+/** Text of version 0. */
+function multihashOf(text: string): Uint8Array {
+  try {
+    return base58btc.decoder.decode(`z${text}`);
+  } catch {
+    throw new NodeError("input isn't valid multihash");
+  }
+}
+
+/** A CID from its bytes, to the last byte. */
+export function castCid(bytes: Uint8Array): CID {
+  const [version, codec, from] = head(bytes);
+  const [code, length, at] = multihashHead(bytes, from);
+  const end = at + length;
+  if (end > bytes.length) throw new NodeError("length greater than remaining number of bytes in buffer");
+  if (end < bytes.length) throw new NodeError("trailing bytes in data buffer passed to cid Cast");
+  const digest = new Digest(code, length, bytes.subarray(at), from === 0 ? bytes : bytes.subarray(from));
+  // Numbers of one digit each are written in one way: these bytes are those of the CID.
+  const same = version === 0 ? at === 2 : at === 4;
+  return same ? new CID(version, codec, digest, bytes) : CID.create(version, codec, digest);
+}
+
+function head(bytes: Uint8Array): readonly [version: 0 | 1, codec: number, from: number] {
+  if (bytes.length > 2 && bytes[0] === sha256Code && bytes[1] === sha256Length) return [0, dagPb, 0];
+  const [version, codecAt] = number(bytes, 0);
+  if (version !== 1) throw new NodeError(`expected 1 as the cid version number, got: ${version}`);
+  const [codec, from] = number(bytes, codecAt);
+  return [1, codec, from];
+}
+
+function multihashHead(bytes: Uint8Array, from: number): readonly [code: number, length: number, at: number] {
+  if (bytes.length - from < 2) throw new NodeError("multihash too short. must be >= 2 bytes");
+  const [code, lengthAt] = number(bytes, from);
+  const [length, at] = number(bytes, lengthAt);
+  if (length > longestDigest && code !== 0) throw new NodeError("digest too long, supporting only <= 2^31-1");
+  return [code, length, at];
+}
+
+function number(bytes: Uint8Array, at: number): readonly [value: number, next: number] {
+  const first = bytes[at];
+  if (first !== undefined && first < 0x80) return [first, at + 1];
+  try {
+    const [value, read] = varint.decode(bytes, at);
+    return [value, at + read];
+  } catch {
+    throw new NodeError("varints malformed, could not reach the end");
+  }
+}
+
+/** Version 0 is always base58btc without prefix; version 1 in `base`, base32 unless named. */
+export function cidText(cid: CID, base: Base = base32): string {
+  return cid.version === 0 ? cid.toString() : cid.toString(base.encoder);
+}

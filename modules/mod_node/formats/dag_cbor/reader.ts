@@ -1,0 +1,231 @@
+/**
+ * CBOR as the reference reads it (refmt): leniently, with its reasons for what is none. Iterative, and nothing is set
+ * aside for lengths that are only claimed.
+ */
+import { NodeError } from "../../util/errors.ts";
+
+export type CborToken = "map" | "list" | "close" | "text" | "bytes" | "int" | "float" | "true" | "false" | "null";
+
+/** Bytes of the longest text or byte string. */
+const longestString = 33_554_432;
+const largestInt = 2n ** 63n;
+/** Values inside of values, at most; the reference ends where its memory does. */
+const deepest = 1_000_000;
+
+const breakByte = 0xff;
+const empty = new Uint8Array();
+
+/** Tokens of one value; what comes behind it is not looked at. */
+export class CborReader {
+  readonly #bytes: Buffer;
+  readonly #end: string;
+  /** For every open value so many items to come: keys and values of a map are two; none: until the break. */
+  readonly #left: number[] = [];
+  readonly #maps: boolean[] = [];
+  #at = 0;
+  /** Of the last token: its tag, if any. */
+  tag: number | undefined;
+  /** Of the last token, text or bytes. */
+  bytes: Uint8Array = empty;
+  /** Of the last token, an int; beyond 2^53 as it is. */
+  int: number | bigint = 0;
+  float = 0;
+  /** The last token stands as the canonical form has it. */
+  canonical = true;
+
+  /** `end`: what is said where the next byte is missing. */
+  constructor(bytes: Uint8Array, end = "unexpected EOF") {
+    this.#bytes = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length);
+    this.#end = end;
+  }
+
+  /** Where the next token begins. */
+  get at(): number {
+    return this.#at;
+  }
+
+  /** Values that are open. */
+  get depth(): number {
+    return this.#left.length;
+  }
+
+  /** The next token is a key, or the end of its map. */
+  get atKey(): boolean {
+    const left = this.#left.at(-1);
+    return this.#maps.at(-1) === true && (left as number) % 2 === 0;
+  }
+
+  /** Not to be called again when `depth` is 0 after a token. @throws NodeError */
+  next(): CborToken {
+    this.tag = undefined;
+    this.canonical = true;
+    const top = this.#left.length - 1;
+    if (top < 0) return this.#item(this.#byte());
+    const left = this.#left[top] as number;
+    if (left === 0) return this.#close();
+    const first = this.#byte();
+    if (first === breakByte && left < 0) {
+      this.canonical = false;
+      if (this.#maps[top] && left % 2 !== 0) {
+        throw new NodeError("unexpected break; expected value in indefinite-length map");
+      }
+      return this.#close();
+    }
+    // Those without an end count down from -2: parity says whether a key is next.
+    this.#left[top] = left - 1;
+    return this.#item(first);
+  }
+
+  #close(): "close" {
+    this.#left.pop();
+    this.#maps.pop();
+    return "close";
+  }
+
+  #item(first: number): CborToken {
+    switch (first) {
+      case 0xf4:
+        return "false";
+      case 0xf5:
+        return "true";
+      case 0xf6:
+        return "null";
+      case 0xf7:
+        this.canonical = false;
+        return "null";
+      case 0xf9:
+      case 0xfa:
+      case 0xfb:
+        return this.#float(first);
+      case 0x5f:
+      case 0x7f:
+        return this.#pieces(first === 0x5f ? 0x40 : 0x60);
+      case 0x9f:
+      case 0xbf:
+        this.canonical = false;
+        return this.#open(first === 0xbf, -2);
+    }
+    switch (first >> 5) {
+      case 0:
+        this.int = this.#uint(first);
+        return "int";
+      case 1:
+        return this.#negative(this.#uint(first));
+      case 2:
+        this.bytes = this.#string(first, "byte");
+        return "bytes";
+      case 3:
+        this.bytes = this.#string(first, "string");
+        return "text";
+      case 4:
+        return this.#open(false, this.#length(first));
+      case 5:
+        return this.#open(true, this.#length(first) * 2);
+      case 6:
+        return this.#tagged(first);
+    }
+    throw new NodeError(`Invalid majorByte: 0x${first.toString(16)}`);
+  }
+
+  #open(isMap: boolean, left: number): "map" | "list" {
+    if (this.#left.length >= deepest) throw new NodeError(`cbor: values are nested deeper than ${deepest} levels`);
+    this.#left.push(left);
+    this.#maps.push(isMap);
+    return isMap ? "map" : "list";
+  }
+
+  #tagged(first: number): CborToken {
+    if (this.tag !== undefined) throw new NodeError("unsupported multiple tags on a single data item");
+    this.tag = this.#length(first);
+    return this.#item(this.#byte());
+  }
+
+  #negative(below: number | bigint): "int" {
+    if (BigInt(below) >= largestInt) throw new NodeError("cbor: negative integer out of rage of int64 type");
+    this.int = typeof below === "bigint" ? -1n - below : -1 - below;
+    return "int";
+  }
+
+  #float(first: number): "float" {
+    this.canonical = first === 0xfb;
+    if (first === 0xfb) this.float = this.#take(8).readDoubleBE();
+    else if (first === 0xfa) this.float = this.#take(4).readFloatBE();
+    else this.float = halfFloat(this.#take(2).readUInt16BE());
+    return "float";
+  }
+
+  /** A string that comes in pieces. */
+  #pieces(major: number): "text" | "bytes" {
+    const pieces: Uint8Array[] = [];
+    for (let first = this.#byte(); first !== breakByte; first = this.#byte()) {
+      if ((first & 0xe0) !== major) {
+        const got = `${first & 0xe0}, byte: ${first}`;
+        throw new NodeError(`cbor: expect bytes or string major type in indefinite string/bytes; got: ${got}`);
+      }
+      pieces.push(this.#string(first, "indefinite string/bytes"));
+    }
+    this.canonical = false;
+    this.bytes = Buffer.concat(pieces);
+    return major === 0x40 ? "bytes" : "text";
+  }
+
+  #string(first: number, kind: string): Uint8Array {
+    const length = this.#exactLength(first);
+    if (length > longestString) {
+      throw new NodeError(`cbor: decoding rejected oversized ${kind} field: ${length} is too large`);
+    }
+    return this.#take(Number(length));
+  }
+
+  #length(first: number): number {
+    return Number(this.#exactLength(first));
+  }
+
+  #exactLength(first: number): number | bigint {
+    const length = this.#uint(first);
+    if (length >= largestInt) throw new NodeError("cbor: positive integer is out of length");
+    return length;
+  }
+
+  #uint(first: number): number | bigint {
+    const low = first & 0x1f;
+    if (low < 24) return low;
+    if (low > 27) throw new NodeError(`decodeUint: Invalid descriptor: ${first}`);
+    const value = low === 24 ? this.#byte() : this.#wide(this.#take(1 << (low - 24)));
+    if (value < (leastOf[low - 24] as number)) this.canonical = false;
+    return value;
+  }
+
+  #wide(bytes: Buffer): number | bigint {
+    if (bytes.length < 8) return bytes.readUIntBE(0, bytes.length);
+    const value = bytes.readBigUInt64BE();
+    return value <= Number.MAX_SAFE_INTEGER ? Number(value) : value;
+  }
+
+  #byte(): number {
+    const byte = this.#bytes[this.#at];
+    if (byte === undefined) throw new NodeError(this.#end);
+    this.#at += 1;
+    return byte;
+  }
+
+  #take(length: number): Buffer {
+    const left = this.#bytes.length - this.#at;
+    if (length > left) throw new NodeError(left === 0 ? this.#end : "unexpected EOF");
+    const taken = this.#bytes.subarray(this.#at, this.#at + length);
+    this.#at += length;
+    return taken;
+  }
+}
+
+/** What needs one, two, four and eight bytes at least. */
+const leastOf = [24, 0x100, 0x10000, 0x100000000];
+
+function halfFloat(bits: number): number {
+  const sign = bits & 0x8000 ? -1 : 1;
+  const exponent = (bits >> 10) & 0x1f;
+  const mantissa = bits & 0x3ff;
+  if (exponent === 0) return sign * mantissa * 2 ** -24;
+  if (exponent === 0x1f) return mantissa === 0 ? sign * Number.POSITIVE_INFINITY : Number.NaN;
+  return sign * (1 + mantissa / 1024) * 2 ** (exponent - 15);
+}

@@ -1,0 +1,260 @@
+/** Values of the data model in memory, and as CBOR. */
+import type { CID } from "multiformats/cid";
+import { NodeError } from "../../util/errors.ts";
+import type { CborReader } from "./reader.ts";
+import { binary, type CborScalar, visitCbor } from "./visit.ts";
+
+/**
+ * A number is a float, a bigint an integer. Texts and keys are their UTF-8 bytes, a letter for each: so nothing is lost
+ * that is no UTF-8, and keys compare as their bytes do.
+ */
+export type Value = null | boolean | number | bigint | string | Uint8Array | CID | Value[] | ValueMap;
+export type ValueMap = Map<string, Value>;
+export type Scalar = Exclude<Value, Value[] | ValueMap>;
+
+/** Values in one node, at most: each takes many times its bytes here. */
+const mostValues = 4_000_000;
+
+interface Open {
+  readonly container: Value[] | ValueMap;
+  /** Of it in the map that it is in. */
+  readonly key: string;
+}
+
+/** Puts a value together from its parts, and counts them. */
+export class ValueBuilder {
+  readonly #open: Open[] = [];
+  #key = "";
+  #count = 0;
+  value: Value = null;
+
+  /** Whether the map that is open has this key already. */
+  has(key: string): boolean {
+    const map = this.#open.at(-1)?.container;
+    return map instanceof Map && map.has(key);
+  }
+
+  key(key: string): void {
+    this.#key = key;
+  }
+
+  add(value: Value): void {
+    this.#count += 1;
+    if (this.#count > mostValues) throw new NodeError(`a node of more than ${mostValues} values is too large`);
+    const parent = this.#open.at(-1)?.container;
+    if (parent === undefined) this.value = value;
+    else if (parent instanceof Map) parent.set(this.#key, value);
+    else parent.push(value);
+  }
+
+  enter(kind: "map" | "list"): void {
+    const container: Value[] | ValueMap = kind === "map" ? new Map() : [];
+    this.add(container);
+    this.#open.push({ container, key: this.#key });
+  }
+
+  /** What was open last is complete; `value` stands in its place from now on. */
+  leave(value?: (complete: Value[] | ValueMap) => Value): void {
+    const { container, key } = this.#open.pop() as Open;
+    if (value === undefined) return;
+    const parent = this.#open.at(-1)?.container;
+    const stand = value(container);
+    if (parent === undefined) this.value = stand;
+    else if (parent instanceof Map) parent.set(key, stand);
+    else parent[parent.length - 1] = stand;
+  }
+}
+
+/** Reads leniently, as the reference does. @throws NodeError with its text */
+export function decodeCbor(bytes: Uint8Array): Value {
+  const builder = new ValueBuilder();
+  visitCbor(bytes, {
+    enter: (kind) => builder.enter(kind),
+    leave: () => builder.leave(),
+    key: (text) => builder.key(binary(text)),
+    scalar: (token, reader) => builder.add(scalarOf(token, reader)),
+    link: (cid) => builder.add(cid),
+  });
+  return builder.value;
+}
+
+function scalarOf(token: CborScalar, reader: CborReader): Scalar {
+  switch (token) {
+    case "null":
+      return null;
+    case "true":
+    case "false":
+      return token === "true";
+    case "int":
+      return BigInt(reader.int);
+    case "float":
+      return reader.float;
+    case "text":
+      return binary(reader.bytes);
+    case "bytes":
+      return reader.bytes;
+  }
+}
+
+/** Told of a value in memory, part by part. */
+export interface ValueVisitor {
+  enter(container: Value[] | ValueMap): void;
+  leave(container: Value[] | ValueMap): void;
+  /** Before every item of a list and every key of a map; `at` counts them. */
+  item(at: number): void;
+  key(key: string): void;
+  scalar(value: Scalar): void;
+}
+
+interface Frame {
+  readonly container: Value[] | ValueMap;
+  /** Of a map, in order. */
+  readonly keys: readonly string[] | undefined;
+  at: number;
+}
+
+/** Keys in the order of `compare`. Without recursion: a value may be as deep as it wants. */
+export function visitValue(root: Value, compare: (one: string, other: string) => number, visitor: ValueVisitor): void {
+  const frames: Frame[] = [];
+  const begin = (value: Value) => {
+    if (!(value instanceof Map) && !Array.isArray(value)) {
+      visitor.scalar(value);
+      return;
+    }
+    visitor.enter(value);
+    frames.push({ container: value, keys: value instanceof Map ? [...value.keys()].sort(compare) : undefined, at: 0 });
+  };
+  begin(root);
+  for (let frame = frames.at(-1); frame !== undefined; frame = frames.at(-1)) {
+    const { container, keys, at } = frame;
+    if (at === (keys ?? (container as Value[])).length) {
+      frames.pop();
+      visitor.leave(container);
+      continue;
+    }
+    visitor.item(at);
+    frame.at += 1;
+    const key = keys?.[at];
+    if (key !== undefined) visitor.key(key);
+    begin(key === undefined ? ((container as Value[])[at] as Value) : ((container as ValueMap).get(key) as Value));
+  }
+}
+
+/** Order of keys by their bytes. */
+export const bytewise = (one: string, other: string): number => (one < other ? -1 : one > other ? 1 : 0);
+const shorterFirst = (one: string, other: string): number => one.length - other.length || bytewise(one, other);
+
+/** Canonical CBOR: floats of 64 bits, keys sorted by length and bytes, everything else as short as can be. */
+export function encodeCbor(value: Value): Uint8Array {
+  const writer = new Writer();
+  visitValue(value, shorterFirst, {
+    enter: (container) =>
+      container instanceof Map ? writer.head(5, container.size) : writer.head(4, container.length),
+    leave: () => {},
+    item: () => {},
+    key: (key) => writer.text(key),
+    scalar: (scalar) => writer.scalar(scalar),
+  });
+  return writer.bytes;
+}
+
+class Writer {
+  #buffer = Buffer.allocUnsafe(1024);
+  #length = 0;
+
+  get bytes(): Uint8Array {
+    return this.#buffer.subarray(0, this.#length);
+  }
+
+  scalar(value: Scalar): void {
+    if (typeof value === "string") this.text(value);
+    else if (typeof value === "number") this.#float(value);
+    else if (typeof value === "bigint") value < 0n ? this.head(1, -1n - value) : this.head(0, value);
+    else if (value instanceof Uint8Array) this.#string(2, value);
+    else if (value === null || typeof value === "boolean") this.#byte(value === null ? 0xf6 : value ? 0xf5 : 0xf4);
+    else this.#link(value);
+  }
+
+  text(text: string): void {
+    this.head(3, text.length);
+    const at = this.#room(text.length);
+    this.#buffer.write(text, at, "latin1");
+  }
+
+  head(major: number, value: number | bigint): void {
+    const first = major << 5;
+    if (value < 24) {
+      this.#byte(first | Number(value));
+      return;
+    }
+    const power = value < 0x100 ? 0 : value < 0x10000 ? 1 : value < 0x100000000 ? 2 : 3;
+    this.#byte(first | (24 + power));
+    const size = 1 << power;
+    const at = this.#room(size);
+    if (power === 3) this.#buffer.writeBigUInt64BE(BigInt(value), at);
+    else this.#buffer.writeUIntBE(Number(value), at, size);
+  }
+
+  #float(value: number): void {
+    this.#byte(0xfb);
+    const at = this.#room(8);
+    this.#buffer.writeDoubleBE(value, at);
+  }
+
+  #link(cid: CID): void {
+    this.head(6, 42);
+    this.#string(2, Buffer.concat([Uint8Array.of(0), cid.bytes]));
+  }
+
+  #string(major: number, bytes: Uint8Array): void {
+    this.head(major, bytes.length);
+    const at = this.#room(bytes.length);
+    this.#buffer.set(bytes, at);
+  }
+
+  #byte(byte: number): void {
+    const at = this.#room(1);
+    this.#buffer[at] = byte;
+  }
+
+  /** Where so many bytes are to be written; the buffer may be another one from then on. */
+  #room(size: number): number {
+    const at = this.#length;
+    this.#length += size;
+    if (this.#length > this.#buffer.length) {
+      const larger = Buffer.allocUnsafe(Math.max(this.#length, this.#buffer.length * 2));
+      larger.set(this.#buffer.subarray(0, at));
+      this.#buffer = larger;
+    }
+    return at;
+  }
+}
+
+/** The same value in its canonical form; these very bytes if they are that. @throws NodeError with the reference's text */
+export function canonicalCbor(bytes: Uint8Array): Uint8Array {
+  const { length, canonical } = visitCbor(bytes, {});
+  return canonical ? bytes.subarray(0, length) : encodeCbor(decodeCbor(bytes));
+}
+
+/** CIDs that a value links to, in the order in which they stand. @throws NodeError with the reference's text */
+export function cborLinks(bytes: Uint8Array): CID[] {
+  const found: CID[] = [];
+  visitCbor(bytes, { link: (cid) => found.push(cid) });
+  return found;
+}
+
+/** Goes one step into a value. @throws NodeError with the reference's text where there is no such thing */
+export function member(value: Value, name: string): Value {
+  if (Array.isArray(value)) {
+    if (!/^[+-]?\d+$/.test(name)) throw new NodeError(`strconv.Atoi: parsing "${name}": invalid syntax`);
+    const at = Number(name);
+    const found = value[at];
+    if (found === undefined) throw new NodeError("array index out of range", { code: "NO_LINK" });
+    return found;
+  }
+  if (!(value instanceof Map))
+    throw new NodeError("tried to resolve through object that had no links", { code: "NO_LINK" });
+  const found = value.get(binary(Buffer.from(name)));
+  if (found === undefined) throw new NodeError("no such link found", { code: "NO_LINK" });
+  return found;
+}

@@ -1,0 +1,133 @@
+/** Whole CBOR values, checked as the reference checks them: keys are texts and come once, tags are links. */
+import type { CID } from "multiformats/cid";
+import { NodeError } from "../../util/errors.ts";
+import { quote } from "../../util/go/text.ts";
+import { castCid } from "../cid/text.ts";
+import { CborReader, type CborToken } from "./reader.ts";
+
+export type CborScalar = Exclude<CborToken, "map" | "list" | "close">;
+
+/** Told of a value, part by part; what is not asked for is passed over. */
+export interface CborVisitor {
+  enter?(kind: "map" | "list"): void;
+  leave?(): void;
+  key?(text: Uint8Array): void;
+  /** The reader holds what belongs to the token. */
+  scalar?(token: CborScalar, reader: CborReader): void;
+  link?(cid: CID): void;
+}
+
+export interface VisitedCbor {
+  /** Bytes of the value. */
+  readonly length: number;
+  /** Written as the reference writes it. */
+  readonly canonical: boolean;
+}
+
+const linkTag = 42;
+
+/** @throws NodeError with the reference's text */
+export function visitCbor(bytes: Uint8Array, visitor: CborVisitor): VisitedCbor {
+  const reader = new CborReader(bytes);
+  const open: (Keys | undefined)[] = [];
+  let canonical = true;
+  do {
+    const keys = reader.atKey ? open.at(-1) : undefined;
+    const token = reader.next();
+    canonical &&= reader.canonical;
+    if (token === "close") {
+      canonical &&= open.pop()?.ordered !== false;
+      visitor.leave?.();
+    } else if (keys !== undefined) {
+      canonical &&= reader.tag === undefined;
+      keys.add(keyOf(token, reader));
+      visitor.key?.(reader.bytes);
+    } else if (reader.tag !== undefined) {
+      const cid = linkOf(token, reader);
+      visitor.link?.(cid);
+    } else if (token === "map" || token === "list") {
+      open.push(token === "map" ? new Keys() : undefined);
+      visitor.enter?.(token);
+    } else {
+      visitor.scalar?.(token, reader);
+    }
+  } while (reader.depth > 0);
+  return { length: reader.at, canonical };
+}
+
+/** Keys of one map. A set of them is made only where they are out of order. */
+class Keys {
+  readonly #keys: Uint8Array[] = [];
+  #seen: Set<string> | undefined;
+
+  get ordered(): boolean {
+    return this.#seen === undefined;
+  }
+
+  add(key: Uint8Array): void {
+    const last = this.#keys.at(-1);
+    if (this.#seen === undefined && last !== undefined && compareKeys(last, key) >= 0) {
+      this.#seen = new Set(this.#keys.map(binary));
+    }
+    if (this.#seen === undefined) {
+      this.#keys.push(key);
+      return;
+    }
+    const text = binary(key);
+    if (this.#seen.has(text)) throw new NodeError(`repeated key ${quote(Buffer.from(key).toString())}`);
+    this.#seen.add(text);
+  }
+}
+
+/** Bytes as text, a letter for each. */
+export const binary = (bytes: Uint8Array): string =>
+  Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString("latin1");
+
+/** The canonical order: shorter ones first. */
+export const compareKeys = (one: Uint8Array, other: Uint8Array): number =>
+  one.length - other.length || Buffer.compare(one, other);
+
+function keyOf(token: CborToken, reader: CborReader): Uint8Array {
+  if (token === "text") return reader.bytes;
+  if (token === "map" || token === "list") {
+    throw new NodeError(`unexpected ${token === "map" ? "map" : "arr"}Open; expected map key`);
+  }
+  throw new NodeError(`unexpected token ${shown(token, reader)}; expected key string or end of map`);
+}
+
+function linkOf(token: CborToken, reader: CborReader): CID {
+  if (reader.tag !== linkTag) throw new NodeError(`missing an unmarshaller for tag ${reader.tag}`);
+  if (token !== "bytes" && token !== "null") {
+    throw new NodeError(`unmarshal error: cannot assign ${shown(token, reader)} to slice field`);
+  }
+  const bytes = token === "null" ? new Uint8Array() : reader.bytes;
+  return linkCid(bytes);
+}
+
+/** The CID in the bytes of a link. @throws NodeError with the reference's text */
+export function linkCid(bytes: Uint8Array): CID {
+  if (bytes.length === 0) throw new NodeError("link value was empty");
+  if (bytes[0] !== 0) throw new NodeError("invalid multibase on IPLD link");
+  try {
+    return castCid(bytes.subarray(1));
+  } catch (error) {
+    throw new NodeError("link value should have been bytes", { cause: error });
+  }
+}
+
+/** A token as the reference prints it. */
+export function shown(token: CborToken, { tag, int, float, bytes }: CborReader): string {
+  const inner = {
+    map: "{",
+    list: "[",
+    close: "}",
+    null: "0",
+    true: "b:true",
+    false: "b:false",
+    int: `${int < 0 ? "i" : "u"}:${int}`,
+    float: `f:${float}`,
+    text: `s:${quote(Buffer.from(bytes).toString())}`,
+    bytes: `x:[${[...bytes.subarray(0, 64)].join(" ")}]`,
+  }[token];
+  return `${tag === undefined ? "" : `_${tag}:`}<${inner}>`;
+}

@@ -1,0 +1,128 @@
+/** JSON as nodes: the reference's older form, and dag-json. */
+
+import { NodeError } from "../../util/errors.ts";
+import { JsonReader } from "../../util/go/json.ts";
+import { parseCid } from "../cid/text.ts";
+import { type Value, ValueBuilder, type ValueMap } from "../dag_cbor/value.ts";
+import { binary } from "../dag_cbor/visit.ts";
+
+/**
+ * The older form: every number is a float, `{"/": "<cid>"}` is a link, the last of two equal keys counts, and nothing
+ * behind the first value is looked at.
+ *
+ * @throws NodeError with the reference's text
+ */
+export function readJson(bytes: Uint8Array): Value {
+  return new Reader(new JsonReader(bytes, "first"), older).read();
+}
+
+/**
+ * dag-json: numbers without point and exponent are integers, `{"/": {"bytes": "<base64>"}}` are bytes, nothing else has
+ * a key `/` alone, and no key comes twice.
+ *
+ * @throws NodeError
+ */
+export function readDagJson(bytes: Uint8Array): Value {
+  return new Reader(new JsonReader(bytes, "document"), dagJson).read();
+}
+
+/** What a form makes of what JSON itself leaves open. What they throw is told when the whole is known to be JSON. */
+interface Form {
+  number(text: string): Value;
+  /** A map that has the one key `/`. */
+  special(inner: Value): Value;
+  readonly repeats: boolean;
+}
+
+const older: Form = {
+  number: float,
+  special(inner) {
+    if (typeof inner !== "string") throw new NodeError("link should have been a string");
+    return linkOf(inner);
+  },
+  repeats: true,
+};
+
+const dagJson: Form = {
+  number: (text) => (/[.eE]/.test(text) || text === "-0" ? float(text) : integer(text)),
+  special(inner) {
+    if (typeof inner === "string") return linkOf(inner);
+    const text = inner instanceof Map && inner.size === 1 ? inner.get("bytes") : undefined;
+    if (typeof text === "string" && /^[A-Za-z0-9+/]*$/.test(text)) return new Uint8Array(Buffer.from(text, "base64"));
+    throw new NodeError('the key "/" stands for links and bytes only');
+  },
+  repeats: false,
+};
+
+const linkOf = (text: string) => parseCid(Buffer.from(text, "latin1").toString());
+
+function float(text: string): number {
+  const value = Number(text);
+  if (!Number.isFinite(value)) {
+    throw new NodeError(`json: cannot unmarshal number ${text} into Go value of type float64`);
+  }
+  return value;
+}
+
+function integer(text: string): bigint {
+  // So long a text is no number of 64 bits, and slow to read.
+  const value = text.length > 24 ? undefined : BigInt(text);
+  if (value === undefined || value < -(2n ** 63n) || value >= 2n ** 64n) {
+    throw new NodeError(`the integer ${text.slice(0, 24)} does not fit into 64 bits`);
+  }
+  return value;
+}
+
+class Reader {
+  readonly #json: JsonReader;
+  readonly #form: Form;
+  readonly #builder = new ValueBuilder();
+  #fault: unknown;
+
+  constructor(json: JsonReader, form: Form) {
+    this.#json = json;
+    this.#form = form;
+  }
+
+  read(): Value {
+    const json = this.#json;
+    const builder = this.#builder;
+    for (;;) {
+      const token = json.next();
+      if (token === "end") break;
+      else if (token === "{") builder.enter("map");
+      else if (token === "[") builder.enter("list");
+      else if (token === "}") builder.leave((map) => this.#closed(map as ValueMap));
+      else if (token === "]") builder.leave();
+      else if (token === "key") this.#key(binary(json.text));
+      else builder.add(this.#scalar(token));
+    }
+    if (this.#fault !== undefined) throw this.#fault;
+    return builder.value;
+  }
+
+  #key(key: string): void {
+    if (!this.#form.repeats && this.#builder.has(key)) this.#fault ??= new NodeError(`repeated key "${key}"`);
+    this.#builder.key(key);
+  }
+
+  #scalar(token: "text" | "number" | "true" | "false" | "null"): Value {
+    if (token === "text") return binary(this.#json.text);
+    if (token === "number") return this.#try(() => this.#form.number(this.#json.number));
+    return token === "null" ? null : token === "true";
+  }
+
+  #closed(map: ValueMap): Value {
+    const inner = map.size === 1 ? map.get("/") : undefined;
+    return inner === undefined ? map : this.#try(() => this.#form.special(inner));
+  }
+
+  #try(make: () => Value): Value {
+    try {
+      return make();
+    } catch (error) {
+      this.#fault ??= error;
+      return null;
+    }
+  }
+}

@@ -1,0 +1,74 @@
+/** Nodes as JSON: the reference's older form, and dag-json. */
+import { NodeError } from "../../util/errors.ts";
+import { GoText, quotedJson } from "../../util/go/text.ts";
+import { bytewise, type Scalar, type Value, visitValue } from "../dag_cbor/value.ts";
+
+/** Values inside of values, at most: JSON readers end there. */
+const deepest = 10_000;
+
+interface Form {
+  /** A letter for each byte of the text. */
+  text(latin1: string): string;
+  float(value: number): string;
+  bytes(value: Uint8Array): string;
+}
+
+/** The older form: texts as Go writes them, floats as JavaScript does, bytes as base64 text. */
+const older: Form = {
+  text: (latin1) => quotedJson(Buffer.from(latin1, "latin1")),
+  float: (value) => (Object.is(value, -0) ? "-0" : String(value)),
+  bytes: (value) => `"${Buffer.from(value).toString("base64")}"`,
+};
+
+/** Its bytes make a CID: no more is escaped than JSON demands. */
+const dagJson: Form = {
+  text: (latin1) => JSON.stringify(String(new GoText(Buffer.from(latin1, "latin1")))),
+  float: (value) => (Object.is(value, -0) ? "-0.0" : Number.isInteger(value) ? wholeFloat(value) : String(value)),
+  bytes: (value) => `{"/":{"bytes":"${Buffer.from(value).toString("base64").replace(/=+$/, "")}"}}`,
+};
+
+const wholeFloat = (value: number): string => (/e/.test(String(value)) ? String(value) : `${value}.0`);
+
+/** Keys in bytewise order. @throws NodeError with the reference's text for what JSON has no form for */
+export const writeJson = (value: Value): string => write(value, older);
+/** Bytes of a dag-json block. @throws NodeError like `writeJson` */
+export const writeDagJson = (value: Value): Uint8Array => Buffer.from(write(value, dagJson));
+
+function write(value: Value, form: Form): string {
+  const parts: string[] = [];
+  let depth = 0;
+  visitValue(value, bytewise, {
+    enter(container) {
+      depth += 1;
+      const open = container instanceof Map ? "{" : "[";
+      if (depth > deepest) throw unwritten(`invalid character '${open}' exceeded max depth`);
+      parts.push(open);
+    },
+    leave(container) {
+      depth -= 1;
+      parts.push(container instanceof Map ? "}" : "]");
+    },
+    item: (at) => {
+      if (at > 0) parts.push(",");
+    },
+    key: (key) => parts.push(form.text(key), ":"),
+    scalar: (scalar) => parts.push(scalarText(scalar, form)),
+  });
+  return parts.join("");
+}
+
+function scalarText(scalar: Scalar, form: Form): string {
+  if (typeof scalar === "string") return form.text(scalar);
+  if (scalar === null || typeof scalar === "boolean" || typeof scalar === "bigint") return String(scalar);
+  if (typeof scalar === "number") {
+    if (!Number.isFinite(scalar)) throw unwritten(`json: unsupported value: ${floatName(scalar)}`);
+    return form.float(scalar);
+  }
+  if (scalar instanceof Uint8Array) return form.bytes(scalar);
+  return `{"/":"${scalar}"}`;
+}
+
+const floatName = (value: number): string => (Number.isNaN(value) ? "NaN" : value > 0 ? "+Inf" : "-Inf");
+
+const unwritten = (reason: string) =>
+  new NodeError(`json: error calling MarshalJSON for type *cbornode.Node: ${reason}`);

@@ -1,0 +1,34 @@
+/** What a block links to, by its codec. */
+import type { CID } from "multiformats/cid";
+import { NodeError } from "../../util/errors.ts";
+import { dagCbor, dagJson, dagPb, raw } from "../cid/codecs.ts";
+import { cborLinks } from "../dag_cbor/value.ts";
+import { readDagJson } from "../dag_json/read.ts";
+import { decodePb, type PbLink, pbLinks } from "../dag_pb/dag_pb.ts";
+import { linksIn } from "./model.ts";
+
+const none: readonly CID[] = [];
+
+const byCodec: ReadonlyMap<number, (bytes: Uint8Array) => readonly CID[]> = new Map([
+  [raw, () => none],
+  [dagPb, pbLinks],
+  [dagCbor, cborLinks],
+  [dagJson, (bytes) => linksIn(readDagJson(bytes))],
+]);
+
+/**
+ * Links of a block in the order in which the reference walks them; a child that is linked twice is listed twice.
+ *
+ * @throws NodeError when the codec is not known or the bytes are none of it
+ */
+export function linksOf(cid: CID, bytes: Uint8Array): readonly CID[] {
+  const read = byCodec.get(cid.code);
+  if (read === undefined) throw new NodeError(`unrecognized object type: ${cid.code}`);
+  return read(bytes);
+}
+
+/** The same with names and sizes, which only links of dag-pb have. @throws NodeError like `linksOf` */
+export function namedLinks(cid: CID, bytes: Uint8Array): readonly PbLink[] {
+  if (cid.code === dagPb) return decodePb(bytes).links;
+  return linksOf(cid, bytes).map((link) => ({ name: "", size: 0, cid: link }));
+}

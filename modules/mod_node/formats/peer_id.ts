@@ -1,0 +1,38 @@
+/** Ids of peers, which are names as well: read and written in each of their forms. */
+import { peerIdFromMultihash } from "@libp2p/peer-id";
+import { base58btc } from "multiformats/bases/base58";
+import { decode as decodeMultihash } from "multiformats/hashes/digest";
+import { NodeError } from "../util/errors.ts";
+import { baseNamed } from "./cid/bases.ts";
+import { codecName, libp2pKey } from "./cid/codecs.ts";
+import { parseCid } from "./cid/text.ts";
+
+export type PeerId = ReturnType<typeof peerIdFromMultihash>;
+
+/** A peer id in any of its forms: base58 of the multihash, or a CID. @throws NodeError */
+export function parsePeerId(text: string): PeerId {
+  try {
+    if (/^(?:Qm|1)/.test(text)) return peerIdFromMultihash(decodeMultihash(base58btc.decode(`z${text}`)));
+    const cid = parseCid(text);
+    if (cid.code !== libp2pKey) throw new NotAKey(`can't convert CID of type ${codecName(cid.code)} to a peer ID`);
+    return peerIdFromMultihash(cid.multihash);
+  } catch (error) {
+    if (error instanceof NotAKey) throw error;
+    throw new NodeError(`failed to parse peer ID: ${(error as Error).message}`, { cause: error });
+  }
+}
+
+/** Told as it is. */
+class NotAKey extends NodeError {}
+
+/**
+ * How ids of peers and names are written: `b58mh` (or `v0`), or the multibase of a CID.
+ *
+ * @throws NodeError for a base that there is not
+ */
+export function peerIdEncoder(base: string): (id: PeerId) => string {
+  if (base === "") throw new NodeError("Empty multibase encoding");
+  if (base === "b58mh" || base === "v0") return String;
+  const { encoder } = baseNamed(base);
+  return (id) => id.toCID().toString(encoder);
+}

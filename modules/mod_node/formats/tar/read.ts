@@ -1,0 +1,190 @@
+/** Tar archives as they come: entry by entry, with what stands in front of each taken over. */
+import { NodeError } from "../../util/errors.ts";
+import {
+  blockSize,
+  fieldTooLong,
+  gnuFormat,
+  invalidHeader,
+  isHeaderOnly,
+  paxFormat,
+  plainHeader,
+  readHeader,
+  type TarHeader,
+  ustarFormat,
+} from "./header.ts";
+import { mergeRecords, readRecords, sparsePrefix } from "./pax.ts";
+import { padding } from "./write.ts";
+
+/** Bytes of the records in front of a header, or of a long name. */
+const longestSpecial = 1024 * 1024;
+
+export interface TarEntry {
+  readonly header: TarHeader;
+  /** For one reader, before the next entry is asked for. */
+  readonly body: AsyncIterable<Uint8Array>;
+}
+
+/**
+ * Entries in order; what stands behind the end of the archive is not read. Sparse files are refused.
+ *
+ * @throws NodeError with Go's text
+ */
+export async function* readTar(source: AsyncIterable<Uint8Array>): AsyncGenerator<TarEntry, void, undefined> {
+  const bytes = new Bytes(source);
+  try {
+    for (let header = await nextHeader(bytes); header !== undefined; header = await nextHeader(bytes)) {
+      const length = isHeaderOnly(header.type) || header.type === "g" ? 0 : header.size;
+      if (length < 0) throw invalidHeader();
+      const body = bytes.pass(length);
+      yield { header, body };
+      // What was not read is passed over.
+      for await (const _ of body);
+      await bytes.skipPadding(length);
+    }
+  } finally {
+    await bytes.close();
+  }
+}
+
+/** What was said in front of an entry. */
+interface Ahead {
+  records: ReadonlyMap<string, string>;
+  longName: string;
+  longLink: string;
+  format: number;
+}
+
+async function nextHeader(bytes: Bytes): Promise<TarHeader | undefined> {
+  const ahead: Ahead = {
+    records: new Map(),
+    longName: "",
+    longLink: "",
+    format: ustarFormat | paxFormat | gnuFormat,
+  };
+  for (;;) {
+    const block = await headerBlock(bytes);
+    if (block === undefined) return undefined;
+    const header = readHeader(block);
+    ahead.format &= header.format;
+    const whole = await take(header, ahead, bytes);
+    if (whole !== undefined) return whole;
+  }
+}
+
+/** Two blocks of zeros are the end; so is the end itself, behind one of them or none. */
+async function headerBlock(bytes: Bytes): Promise<Uint8Array | undefined> {
+  const block = await bytes.block();
+  if (block === undefined || !isZero(block)) return block;
+  const second = await bytes.block();
+  if (second !== undefined && !isZero(second)) throw invalidHeader();
+  return undefined;
+}
+
+const isZero = (block: Uint8Array): boolean => block.every((byte) => byte === 0);
+
+/** Undefined for a header that only says something of the next one. */
+async function take(header: TarHeader, ahead: Ahead, bytes: Bytes): Promise<TarHeader | undefined> {
+  switch (header.type) {
+    case "x":
+      ahead.format &= paxFormat;
+      ahead.records = readRecords(await bytes.special(header.size));
+      return undefined;
+    case "g": {
+      ahead.format &= paxFormat;
+      const whole = plainHeader("g", header.name);
+      mergeRecords(header, readRecords(await bytes.special(header.size)));
+      return { ...whole, name: header.name, records: header.records, format: ahead.format };
+    }
+    case "L":
+    case "K": {
+      ahead.format &= gnuFormat;
+      const text = (await bytes.special(header.size)).split("\0", 1)[0] as string;
+      ahead[header.type === "L" ? "longName" : "longLink"] = text;
+      return undefined;
+    }
+    default:
+      return complete(header, ahead);
+  }
+}
+
+function complete(header: TarHeader, { records, longName, longLink, format }: Ahead): TarHeader {
+  mergeRecords(header, records);
+  if (longName !== "") header.name = longName;
+  if (longLink !== "") header.linkname = longLink;
+  if (header.type === "\0") header.type = header.name.endsWith("/") ? "5" : "0";
+  const sparse = header.type === "S" || [...records.keys()].some((key) => key.startsWith(sparsePrefix));
+  if (sparse) throw new NodeError("archive/tar: sparse files are not supported: pack the archive without --sparse");
+  header.format = (format & ustarFormat) !== 0 && (format & paxFormat) !== 0 ? format & ustarFormat : format;
+  return header;
+}
+
+/** A source by the byte. */
+class Bytes {
+  readonly #source: AsyncIterator<Uint8Array>;
+  #rest: Uint8Array = new Uint8Array();
+  #over = false;
+
+  constructor(source: AsyncIterable<Uint8Array>) {
+    this.#source = source[Symbol.asyncIterator]();
+  }
+
+  async close(): Promise<void> {
+    if (!this.#over) await this.#source.return?.();
+  }
+
+  /** Whether there is one byte more. */
+  async #fill(): Promise<boolean> {
+    while (this.#rest.length === 0 && !this.#over) {
+      const next = await this.#source.next();
+      if (next.done === true) this.#over = true;
+      else this.#rest = next.value;
+    }
+    return this.#rest.length > 0;
+  }
+
+  /** At most so many bytes of what is at hand. */
+  #some(most: number): Uint8Array {
+    const taken = this.#rest.subarray(0, most);
+    this.#rest = this.#rest.subarray(taken.length);
+    return taken;
+  }
+
+  /** Undefined at the end. @throws NodeError in the middle of a block */
+  async block(): Promise<Uint8Array | undefined> {
+    if (!(await this.#fill())) return undefined;
+    return this.#exactly(blockSize);
+  }
+
+  async #exactly(length: number): Promise<Uint8Array> {
+    if (this.#rest.length >= length) return this.#some(length);
+    const pieces: Uint8Array[] = [];
+    for await (const piece of this.pass(length)) pieces.push(piece);
+    return Buffer.concat(pieces);
+  }
+
+  /** The next bytes as they come. @throws NodeError where they end too early */
+  async *pass(length: number): AsyncGenerator<Uint8Array, void, undefined> {
+    let left = length;
+    while (left > 0) {
+      if (!(await this.#fill())) throw new NodeError("unexpected EOF");
+      const piece = this.#some(left);
+      left -= piece.length;
+      yield piece;
+    }
+  }
+
+  /** The last block may lack its end. */
+  async skipPadding(length: number): Promise<void> {
+    let left = padding(length);
+    while (left > 0 && (await this.#fill())) left -= this.#some(left).length;
+  }
+
+  /** Text in a made-up file, a letter for each byte. */
+  async special(length: number): Promise<string> {
+    if (length < 0) throw invalidHeader();
+    if (length > longestSpecial) throw fieldTooLong();
+    const text = Buffer.from(await this.#exactly(length)).toString("latin1");
+    await this.skipPadding(length);
+    return text;
+  }
+}

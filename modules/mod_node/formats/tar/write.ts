@@ -1,0 +1,291 @@
+/** Headers of tar archives as Go writes them: the oldest of the formats that can say what the header says. */
+import { posix } from "node:path";
+import { NodeError } from "../../util/errors.ts";
+import { quote } from "../../util/go/text.ts";
+import {
+  blockSize,
+  checksums,
+  fieldTooLong,
+  gnuFormat,
+  isAscii,
+  isHeaderOnly,
+  paxFormat,
+  places,
+  type TarHeader,
+  ustarFormat,
+} from "./header.ts";
+import { fieldRecords, isRecord, recordText, sparsePrefix, timeText } from "./pax.ts";
+
+const globalType = "g";
+const nameRoom = 100;
+const prefixRoom = 155;
+/** Bytes of the records in front of a header, or of a long name. */
+const longestSpecial = 1024 * 1024;
+
+/**
+ * A header, with those in front of it that it needs. Records for all of the archive are the end of what is written, and
+ * lack their padding. @throws NodeError for one that no format can say
+ */
+export function writeHeader(given: TarHeader): Uint8Array {
+  const header = given.format === 0 ? unsaid(given) : given;
+  const { formats, records } = choose(header);
+  if ((formats & ustarFormat) !== 0) return writeUstar(header);
+  return (formats & paxFormat) !== 0 ? writePax(header, records) : writeGnu(header);
+}
+
+/** Where nobody asks for a format, no time makes the choice. */
+function unsaid(header: TarHeader): TarHeader {
+  const { mtime } = header;
+  const seconds = mtime && mtime.seconds + (mtime.nanoseconds >= 5e8 ? 1 : 0);
+  return {
+    ...header,
+    mtime: seconds === undefined ? undefined : { seconds, nanoseconds: 0 },
+    atime: undefined,
+    ctime: undefined,
+  };
+}
+
+interface Choice {
+  /** Formats that can say it and are asked for. */
+  readonly formats: number;
+  /** What a PAX header says beside the plain fields. */
+  readonly records: ReadonlyMap<string, string>;
+}
+
+function choose(header: TarHeader): Choice {
+  const choice = new Chooser(header);
+  choice.text("name", "Name", nameRoom, "path");
+  choice.text("linkname", "Linkname", nameRoom, "linkpath");
+  choice.text("uname", "Uname", 32, "uname");
+  choice.text("gname", "Gname", 32, "gname");
+  choice.number("mode", "Mode", 8);
+  choice.number("uid", "Uid", 8, "uid");
+  choice.number("gid", "Gid", 8, "gid");
+  choice.number("size", "Size", 12, "size");
+  choice.number("devmajor", "Devmajor", 8);
+  choice.number("devminor", "Devminor", 8);
+  choice.time("mtime", "ModTime");
+  choice.time("atime", "AccessTime");
+  choice.time("ctime", "ChangeTime");
+  return choice.made();
+}
+
+function unwritten(...reasons: readonly string[]): NodeError {
+  const said = reasons.filter((text) => text !== "").join("; and ");
+  return new NodeError(`archive/tar: cannot encode header${said === "" ? "" : `: ${said}`}`);
+}
+
+class Chooser {
+  readonly #header: TarHeader;
+  readonly #records = new Map<string, string>();
+  readonly #why = { [ustarFormat]: "", [paxFormat]: "", [gnuFormat]: "" };
+  #formats = ustarFormat | paxFormat | gnuFormat;
+  #preferPax = false;
+
+  constructor(header: TarHeader) {
+    this.#header = header;
+  }
+
+  #not(format: 2 | 4 | 8, name: string, value: string): void {
+    const word = { [ustarFormat]: "USTAR", [paxFormat]: "PAX", [gnuFormat]: "GNU" }[format];
+    this.#why[format] = `${word} cannot encode ${name}=${value}`;
+    this.#formats &= ~format;
+  }
+
+  /** A record says what the field cannot; and what it said before it says again. */
+  #record(key: string, value: string, needed: boolean): void {
+    if (needed || this.#header.records.get(key) === value) this.#records.set(key, value);
+  }
+
+  text(field: "name" | "linkname" | "uname" | "gname", name: string, room: number, key: string): void {
+    const text = this.#header[field];
+    const tooLong = text.length > room;
+    const longInGnu = key === "path" || key === "linkpath";
+    if (text.includes("\0") || (tooLong && !longInGnu)) this.#not(gnuFormat, name, quote(text));
+    const special = tooLong || !isAscii(text);
+    if (special && !(key === "path" && splitName(text))) this.#not(ustarFormat, name, quote(text));
+    this.#record(key, text, special);
+  }
+
+  number(field: "mode" | "uid" | "gid" | "size" | "devmajor" | "devminor", name: string, room: number, key?: string) {
+    const value = this.#header[field];
+    if (!fitsBinary(value, room)) this.#not(gnuFormat, name, String(value));
+    const fits = fitsOctal(value, room);
+    if (!fits) {
+      this.#not(ustarFormat, name, String(value));
+      if (key === undefined) this.#not(paxFormat, name, String(value));
+    }
+    if (key !== undefined) this.#record(key, String(value), !fits);
+  }
+
+  time(field: "mtime" | "atime" | "ctime", name: string): void {
+    const time = this.#header[field];
+    if (time === undefined) return;
+    const room = 12;
+    const fits = fitsOctal(time.seconds, room);
+    const isMtime = field === "mtime";
+    if (!fitsBinary(time.seconds, room)) this.#not(gnuFormat, name, timeText(time));
+    if (!isMtime || !fits) this.#not(ustarFormat, name, timeText(time));
+    const needed = !isMtime || !fits || time.nanoseconds !== 0;
+    this.#preferPax ||= needed;
+    this.#record(field, timeText(time), needed);
+  }
+
+  made(): Choice {
+    const { type, name, size, records, format } = this.#header;
+    if (/^[0346S]$/.test(type) && name.endsWith("/")) {
+      throw unwritten("filename may not have trailing slash");
+    }
+    if (/^[xLK]$/.test(type)) {
+      throw unwritten("cannot manually encode TypeXHeader, TypeGNULongName, or TypeGNULongLink headers");
+    }
+    if (!isHeaderOnly(type) && size < 0) throw unwritten("negative size on header-only type");
+    let onlyPax = type === globalType ? "only PAX supports TypeXGlobalHeader" : "";
+    if (records.size > 0) onlyPax = "only PAX supports PAXRecords";
+    if (onlyPax !== "") this.#formats &= paxFormat;
+    this.#addRecords(records, type === globalType);
+    const wanted = (format & paxFormat) !== 0 && !this.#preferPax ? format | ustarFormat : format;
+    const formats = format === 0 ? this.#formats : this.#formats & wanted;
+    if (formats === 0) throw this.#refusal(format, onlyPax);
+    return { formats, records: this.#records };
+  }
+
+  #addRecords(records: ReadonlyMap<string, string>, isGlobal: boolean): void {
+    for (const [key, value] of records) {
+      if (this.#records.has(key)) continue;
+      if (isGlobal || (!fieldRecords.has(key) && !key.startsWith(sparsePrefix))) this.#records.set(key, value);
+    }
+    for (const [key, value] of this.#records) {
+      if (!isRecord(key, value)) throw unwritten(`invalid PAX record: ${quote(`${key} = ${value}`)}`);
+    }
+  }
+
+  #refusal(format: number, onlyPax: string): NodeError {
+    const { [ustarFormat]: ustar, [paxFormat]: pax, [gnuFormat]: gnu } = this.#why;
+    if (format === ustarFormat) return unwritten("Format specifies USTAR", ustar, onlyPax);
+    if (format === paxFormat) return unwritten("Format specifies PAX", pax);
+    if (format === gnuFormat) return unwritten("Format specifies GNU", gnu, onlyPax);
+    return unwritten(ustar, pax, gnu, onlyPax);
+  }
+}
+
+/** Digits, and a NUL behind them. */
+const fitsOctal = (value: number, room: number): boolean => value >= 0 && value < 8 ** (room - 1);
+const fitsBinary = (value: number, room: number): boolean =>
+  room >= 9 || (value >= -(2 ** (8 * (room - 1))) && value < 2 ** (8 * (room - 1)));
+
+/** A long name is cut at a slash, as far to the right as there is room. */
+function splitName(name: string): readonly [prefix: string, name: string] | undefined {
+  if (name.length <= nameRoom || !isAscii(name)) return undefined;
+  const end = name.length > prefixRoom + 1 ? prefixRoom + 1 : name.endsWith("/") ? name.length - 1 : name.length;
+  const at = name.lastIndexOf("/", end - 1);
+  const rest = name.length - at - 1;
+  if (at <= 0 || rest === 0 || rest > nameRoom) return undefined;
+  return [name.slice(0, at), name.slice(at + 1)];
+}
+
+function writeUstar(header: TarHeader): Uint8Array {
+  const [prefix, name] = splitName(header.name) ?? ["", header.name];
+  const block = fields({ ...header, name }, octal, (text) => text);
+  put(block, "prefix", prefix);
+  return finished(block, "ustar\x0000");
+}
+
+function writePax(header: TarHeader, records: ReadonlyMap<string, string>): Uint8Array {
+  const isGlobal = header.type === globalType;
+  const parts: Uint8Array[] = [];
+  if (records.size > 0 || isGlobal) {
+    const keys = [...records.keys()].sort();
+    const text = keys.map((key) => recordText(key, records.get(key) as string)).join("");
+    const name = isGlobal ? header.name || "GlobalHead.0.0" : inFront(header.name);
+    const whole = special(name, isGlobal ? globalType : "x", text, "ustar\x0000");
+    parts.push(isGlobal ? whole.subarray(0, blockSize + text.length) : whole);
+  }
+  if (!isGlobal) parts.push(finished(fields(header, octal, toAscii), "ustar\x0000"));
+  return Buffer.concat(parts);
+}
+
+/** Name of the records in front of an entry. */
+function inFront(name: string): string {
+  const at = name.lastIndexOf("/") + 1;
+  const joined = posix.join(name.slice(0, at), "PaxHeaders.0", name.slice(at));
+  return joined.length > 1 ? joined.replace(/\/$/, "") : joined;
+}
+
+function writeGnu(header: TarHeader): Uint8Array {
+  const long = (text: string, type: string) =>
+    text.length > nameRoom ? [special("././@LongLink", type, `${text}\0`, "ustar  \0")] : [];
+  const block = fields(header, binary, (text) => text);
+  const { atime, ctime } = header;
+  if (atime !== undefined) binary(block, "gnuAtime", atime.seconds);
+  if (ctime !== undefined) binary(block, "gnuCtime", ctime.seconds);
+  return Buffer.concat([...long(header.name, "L"), ...long(header.linkname, "K"), finished(block, "ustar  \0")]);
+}
+
+type Numeric = "mode" | "uid" | "gid" | "size" | "mtime" | "devmajor" | "devminor" | "gnuAtime" | "gnuCtime";
+type PutNumber = (block: Buffer, place: Numeric, value: number) => void;
+
+function fields(header: TarHeader, number: PutNumber, text: (text: string) => string): Buffer {
+  const block = Buffer.alloc(blockSize);
+  for (const place of ["name", "linkname", "uname", "gname"] as const) put(block, place, text(header[place]));
+  for (const place of ["mode", "uid", "gid", "size", "devmajor", "devminor"] as const) {
+    number(block, place, header[place]);
+  }
+  number(block, "mtime", header.mtime?.seconds ?? 0);
+  block.write(header.type, places.type[0], "latin1");
+  return block;
+}
+
+/** What does not fit is cut, and no slash is left at the end of what is cut. */
+function put(block: Buffer, place: keyof typeof places, text: string): void {
+  const [at, room] = places[place];
+  block.write(text, at, room, "latin1");
+  if (text.length <= room || text[room - 1] !== "/") return;
+  block[at + text.slice(0, room - 1).replace(/\/+$/, "").length] = 0;
+}
+
+/** 0 for what does not fit: a record says it. */
+const octal: PutNumber = (block, place, value) => {
+  const room = places[place][1];
+  put(block, place, (fitsOctal(value, room) ? value : 0).toString(8).padStart(room - 1, "0"));
+};
+
+const binary: PutNumber = (block, place, value) => {
+  const [at, room] = places[place];
+  if (fitsOctal(value, room) || !fitsBinary(value, room)) {
+    octal(block, place, value);
+    return;
+  }
+  let rest = BigInt(value);
+  for (let offset = room - 1; offset >= 0; offset -= 1) {
+    block[at + offset] = Number(rest & 0xffn);
+    rest >>= 8n;
+  }
+  block[at] = (block[at] as number) | 0x80;
+};
+
+// biome-ignore lint/suspicious/noControlCharactersInRegex: NUL is what is looked for
+const toAscii = (text: string): string => text.replace(/[\x00\x80-\uffff]/g, "");
+
+/** A made-up file that says something of the entry behind it. @throws NodeError */
+function special(name: string, type: string, data: string, magic: string): Uint8Array {
+  if (data.length > longestSpecial) throw fieldTooLong();
+  const block = Buffer.alloc(blockSize);
+  put(block, "name", toAscii(name).slice(0, nameRoom).replace(/\/+$/, ""));
+  for (const place of ["mode", "uid", "gid", "mtime"] as const) octal(block, place, 0);
+  octal(block, "size", data.length);
+  block.write(type, places.type[0], "latin1");
+  const body = Buffer.alloc(data.length + padding(data.length));
+  body.write(data, "latin1");
+  return Buffer.concat([finished(block, magic), body]);
+}
+
+function finished(block: Buffer, magic: string): Uint8Array {
+  block.write(magic, places.magic[0], "latin1");
+  const [sum] = checksums(block);
+  block.write(`${sum.toString(8).padStart(6, "0")}\0 `, places.checksum[0], "latin1");
+  return block;
+}
+
+/** Bytes to the end of the last block. */
+export const padding = (length: number): number => (blockSize - (length % blockSize)) % blockSize;

@@ -1,0 +1,66 @@
+/** Chunker texts such as `size-262144`, `rabin-1024-4096-8192`, `buzhash` (storage section 2, "Chunkers"). */
+import { NodeError } from "../../../util/errors.ts";
+import { BuzhashChunker } from "./buzhash.ts";
+import { type Chunker, SizeChunker } from "./chunker.ts";
+import { RabinChunker } from "./rabin.ts";
+
+export const defaultChunkSize = 262_144;
+const longestChunk = 1_048_576;
+const shortestRabin = 16;
+
+const tooLong = () => new NodeError(`chunker parameters may not exceed the maximum chunk size of ${longestChunk}`);
+
+/** Makes a fresh chunker for each file. @throws NodeError with the reference's text */
+export function parseChunker(text: string): () => Chunker {
+  if (text === "" || text === "default") return () => new SizeChunker(defaultChunkSize);
+  if (text === "buzhash") return () => new BuzhashChunker();
+  if (text.startsWith("size-")) {
+    const size = integer(text.split("-")[1] as string);
+    if (size <= 0) throw new NodeError("chunker size must be greater than 0");
+    if (size > longestChunk) throw tooLong();
+    return () => new SizeChunker(size);
+  }
+  if (text === "rabin" || text.startsWith("rabin-")) {
+    const { shortest, average, longest } = parseRabin(text);
+    return () => new RabinChunker(shortest, average, longest);
+  }
+  throw new NodeError(`unrecognized chunker option: ${text}`);
+}
+
+function parseRabin(text: string): { shortest: number; average: number; longest: number } {
+  const parts = text.split("-").slice(1);
+  if (parts.length === 0) return around(defaultChunkSize);
+  if (parts.length === 1) return around(integer(parts[0] as string));
+  if (parts.length !== 3) {
+    throw new NodeError("incorrect format (expected 'rabin' 'rabin-[avg]' or 'rabin-[min]-[avg]-[max]'");
+  }
+  const shortest = labelled(parts[0] as string, "min", "first label must be min");
+  if (shortest < shortestRabin) throw new NodeError("rabin min must be greater than 16");
+  const average = labelled(parts[1] as string, "avg", "second label must be avg");
+  const longest = labelled(parts[2] as string, "max", "final label must be max");
+  if (shortest >= average) throw new NodeError("incorrect format: rabin-min must be smaller than rabin-avg");
+  if (average >= longest) throw new NodeError("incorrect format: rabin-avg must be smaller than rabin-max");
+  if (longest > longestChunk) throw tooLong();
+  return { shortest, average, longest };
+}
+
+function around(average: number): { shortest: number; average: number; longest: number } {
+  const longest = average + Math.floor(average / 2);
+  if (longest > longestChunk) throw tooLong();
+  return { shortest: Math.floor(average / 3), average, longest };
+}
+
+function labelled(part: string, label: string, otherwise: string): number {
+  const [first, second] = part.split(":");
+  if (second === undefined) return integer(first as string);
+  if (first !== label) throw new NodeError(otherwise);
+  return integer(second);
+}
+
+/** A decimal number as Go reads it. */
+function integer(text: string): number {
+  if (!/^[+-]?\d+$/.test(text)) throw new NodeError(`strconv.Atoi: parsing "${text}": invalid syntax`);
+  const value = Number(text);
+  if (!Number.isSafeInteger(value)) throw new NodeError(`strconv.Atoi: parsing "${text}": value out of range`);
+  return value;
+}

@@ -1,0 +1,106 @@
+/** What go-ipfs 0.9 keeps in its LevelDB, by the keys under which this node keeps the same. */
+import { base32upper } from "multiformats/bases/base32";
+import { base64url } from "multiformats/bases/base64";
+import type { CID } from "multiformats/cid";
+import { rootKey } from "../../content/mfs/journal.ts";
+import { type PinMode, pinKey } from "../../content/pins/pins.ts";
+import { CidSet } from "../../formats/cid/set.ts";
+import { castCid } from "../../formats/cid/text.ts";
+import { decodeCbor } from "../../formats/dag_cbor/value.ts";
+import { publishedRoom } from "../../network/ipns_record/keys.ts";
+import { decodeReference } from "../../storage/filestore/reference.ts";
+import { referenceKey } from "../../storage/filestore/references.ts";
+import { NodeError } from "../../util/errors.ts";
+import type { Levels } from "./levels.ts";
+
+/** Keys of go-ipfs. */
+export const levelKeys = {
+  /** 1 while pins are being changed: then their index counts for nothing. */
+  dirty: "/pins/state/dirty",
+  /** CBOR of `cid` and `mode`. */
+  pin: "/pins/pin/",
+  /** The CID of a pin, then that of its record, both in base64 of URLs; no value. */
+  index: { recursive: "/pins/index/cidRindex/", direct: "/pins/index/cidDindex/" },
+  /** Pins before version 11: in blocks. */
+  oldPins: "/local/pins",
+  /** The CID of the root of the namespace. */
+  root: "/local/filesroot",
+  /** References to files, by the base32 of the CID. */
+  reference: "/filestore/",
+  /** Published names, by the base32 of the peer id: records of IPNS. */
+  name: "/ipns/",
+} as const;
+
+/** Modes of pins by their numbers there. */
+export const pinModes: readonly PinMode[] = ["recursive", "direct"];
+
+/** Where published names are kept: the base32 of the peer id follows. */
+export const nameKey = publishedRoom;
+
+/** Something that go-ipfs keeps, under the key that it has here. */
+export interface Adoptable {
+  readonly key: string;
+  readonly value: Uint8Array;
+  /** Undefined for what does not belong to one block. */
+  readonly cid: CID | undefined;
+}
+
+/** @throws NodeError for what is there and cannot be read, which is never passed over: it may be a pin */
+export async function* recordsIn(levels: Levels): AsyncGenerator<Adoptable, void, undefined> {
+  yield* pinsIn(levels);
+  const root = await levels.get(levelKeys.root);
+  if (root !== undefined)
+    yield { key: rootKey, value: readable(levelKeys.root, () => castCid(root)).bytes, cid: undefined };
+  for await (const [key, value] of under(levels, levelKeys.reference)) {
+    readable(key, () => decodeReference(value));
+    const cid = readable(key, () => castCid(base32upper.baseDecode(rest(key))));
+    yield { key: referenceKey(cid), value, cid };
+  }
+  for await (const [key, value] of under(levels, levelKeys.name)) {
+    yield { key: nameKey + rest(key), value, cid: undefined };
+  }
+}
+
+/** Those of the records, and of the index unless it may lag behind them. */
+async function* pinsIn(levels: Levels): AsyncGenerator<Adoptable, void, undefined> {
+  if ((await levels.get(levelKeys.oldPins)) !== undefined) {
+    throw new NodeError(`${levelKeys.oldPins} has pins of a repo before version 11`);
+  }
+  const told: Record<PinMode, CidSet> = { recursive: new CidSet(), direct: new CidSet() };
+  for await (const [key, value] of under(levels, levelKeys.pin)) {
+    const { cid, mode } = readable(key, () => pinIn(value));
+    told[mode].add(cid);
+    yield { key: pinKey(mode, cid), value: none, cid };
+  }
+  const dirty = (await levels.get(levelKeys.dirty))?.[0] === 1;
+  for (const mode of dirty ? [] : pinModes) {
+    const prefix = levelKeys.index[mode];
+    for await (const [key] of under(levels, prefix)) {
+      const [text = ""] = key.slice(prefix.length).split("/");
+      const cid = readable(key, () => castCid(base64url.decode(text)));
+      if (!told[mode].has(cid)) yield { key: pinKey(mode, cid), value: none, cid };
+    }
+  }
+}
+
+const none = new Uint8Array();
+
+function pinIn(value: Uint8Array): { readonly cid: CID; readonly mode: PinMode } {
+  const record = decodeCbor(value);
+  const cid = record instanceof Map ? record.get("cid") : undefined;
+  const mode = record instanceof Map ? pinModes[Number(record.get("mode"))] : undefined;
+  if (!(cid instanceof Uint8Array) || mode === undefined) throw new NodeError("it is no pin");
+  return { cid: castCid(cid), mode };
+}
+
+const under = (levels: Levels, prefix: string) => levels.iterator({ gte: prefix, lt: `${prefix}\xff` });
+
+const rest = (key: string) => key.slice(key.lastIndexOf("/") + 1);
+
+function readable<T>(key: string, read: () => T): T {
+  try {
+    return read();
+  } catch (error) {
+    throw new NodeError(`the record ${key} cannot be read (${(error as Error).message})`, { cause: error });
+  }
+}

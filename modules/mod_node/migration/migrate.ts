@@ -1,0 +1,127 @@
+/** One repo made into another that keeps its blocks and metadata in another kind of store. */
+import { mkdir, readdir, readFile, rm, stat } from "node:fs/promises";
+import { dirname, join, resolve } from "node:path";
+import { Namespace } from "../content/mfs/namespace.ts";
+import { Blocks } from "../storage/blockstore/blocks.ts";
+import { moveReferences } from "../storage/filestore/move.ts";
+import { parseDocument } from "../storage/repo/config.ts";
+import { placesBelow, type StoreKind, storePlaces } from "../storage/repo/datastore.ts";
+import { defaultSpec, flatfsSpec } from "../storage/repo/defaults.ts";
+import { syncFolder, writeWhole } from "../storage/repo/files.ts";
+import { type JsonObject, setAt } from "../storage/repo/json.ts";
+import { copyMark, isRepo, lockFolders, openRepo, type Repo, writeRepo } from "../storage/repo/repo.ts";
+import { decodeConfig } from "../storage/repo/schema.ts";
+import { SharedLock } from "../util/async/lock.ts";
+import { NodeError } from "../util/errors.ts";
+import { NodeLog } from "../util/log.ts";
+import { writeLevels } from "./from_go_ipfs/write.ts";
+import { type CopyOptions, type CopyProgress, copyStores } from "./open_stores/copy.ts";
+import { openBlocks, openMetadata, type Stores } from "./open_stores/engines.ts";
+
+export type MigrationProgress = CopyProgress;
+
+export interface MigrationOptions extends CopyOptions {
+  /** Default: the kind that the old repo does not have. */
+  readonly kind?: StoreKind | undefined;
+}
+
+const specs: Readonly<Record<StoreKind, JsonObject>> = { segments: defaultSpec, flatfs: flatfsSpec };
+
+/** Beside the configuration; they need not be there. */
+const [keystore, swarmKey] = ["keystore", "swarm.key"] as const;
+
+/**
+ * Copies configuration, keys, blocks, pins, the namespace and references to files of the repo in the folder `from` into
+ * the folder `to`. The old one stays as it is. The new one is no repo before all is there; when the copying was cut
+ * short, the same call goes on where it ended. A new repo of the kind `flatfs` is one of go-ipfs 0.9, too.
+ *
+ * @throws NodeError REPO_LOCKED, LEVELS_HELD, LEVELS_BROKEN, BLOCK_CORRUPT, STORE_FULL; when `to` has something else in
+ *   it; the signal's reason when it is aborted
+ */
+export async function migrateRepo(
+  from: string,
+  to: string,
+  { kind, ...options }: MigrationOptions = {},
+): Promise<MigrationProgress> {
+  const old = await openRepo(from, { init: false });
+  try {
+    const path = resolve(to);
+    const lock = await lockFolders([path]);
+    try {
+      const wanted = kind ?? (old.stores.kind === "segments" ? "flatfs" : "segments");
+      return await copyRepo(old, path, wanted, options);
+    } finally {
+      await lock.release();
+    }
+  } finally {
+    await old.close();
+  }
+}
+
+async function copyRepo(old: Repo, path: string, kind: StoreKind, options: CopyOptions): Promise<MigrationProgress> {
+  await mark(path, old.path);
+  const places = placesBelow(path, storePlaces(specs[kind]));
+  const { onNotice = () => {} } = options;
+  const blocks = await openBlocks(places, onNotice);
+  let progress: MigrationProgress;
+  try {
+    const metadata = await openMetadata(places);
+    try {
+      const stores = { blocks, metadata };
+      progress = await copyStores(old.stores, stores, places.metadata, options);
+      await moveReferences(stores, { from: dirname(old.path), to: dirname(path), onNotice });
+      await settleRoot(stores, () => old.config.value("Experimental.ShardingEnabled"));
+      if (places.levels !== undefined) {
+        await rm(places.levels, { recursive: true, force: true });
+        await writeLevels(places.levels, metadata);
+      }
+    } finally {
+      await metadata.close();
+    }
+  } finally {
+    await blocks.close();
+  }
+  await copyKeys(old.path, path);
+  const document = parseDocument(await readFile(join(old.path, "config"), "utf8"));
+  await writeRepo(path, decodeConfig(setAt(document, "Datastore.Spec", specs[kind])));
+  await rm(join(path, copyMark));
+  return progress;
+}
+
+/** From now on the folder is a half copy of that repo. @throws NodeError when there is something else in it */
+async function mark(path: string, from: string): Promise<void> {
+  const file = join(path, copyMark);
+  const marked = await readFile(file, "utf8").catch(() => undefined);
+  if (marked === from) return;
+  if (marked !== undefined) throw new NodeError(`${path} is half of a copy of ${marked}, not of ${from}`);
+  if (await isRepo(path)) throw new NodeError(`${path} is a repo already`);
+  // The lock is there.
+  if ((await readdir(path)).length > 1) throw new NodeError(`${path} is not empty`);
+  await writeWhole(file, from, 0o600);
+}
+
+/** Those that are there now, and no others of an earlier attempt; on the disk when it resolves. */
+async function copyKeys(from: string, to: string): Promise<void> {
+  await rm(join(to, keystore), { recursive: true, force: true });
+  await rm(join(to, swarmKey), { force: true });
+  const entries = await readdir(join(from, keystore), { withFileTypes: true }).catch(absent);
+  await mkdir(join(to, keystore), { mode: 0o700 });
+  const names = (entries ?? []).filter((entry) => entry.isFile()).map(({ name }) => join(keystore, name));
+  for (const name of [...names, swarmKey]) {
+    const file = join(from, name);
+    const content = await readFile(file).catch(absent);
+    if (content !== undefined) await writeWhole(join(to, name), content, (await stat(file)).mode & 0o777);
+  }
+  await syncFolder(to);
+}
+
+function absent(error: NodeJS.ErrnoException): undefined {
+  if (error.code !== "ENOENT") throw error;
+}
+
+/** The root of the namespace has all changes in it: others know of no changes beside. */
+async function settleRoot({ blocks, metadata }: Stores, sharded: () => boolean): Promise<void> {
+  const parts = { blocks: new Blocks(blocks), metadata, lock: new SharedLock(), sharded, log: new NodeLog() };
+  await new Namespace(parts).roots();
+  await blocks.sync();
+}

@@ -1,0 +1,116 @@
+/** Copies what the stores of one repo hold into other stores. Done again, it copies what is missing. */
+import { access } from "node:fs/promises";
+import type { CID } from "multiformats/cid";
+import { BlockBatch } from "../../storage/blockstore/batch.ts";
+import type { BlockStore } from "../../storage/blockstore/store.ts";
+import type { MetadataStore } from "../../storage/metadata/store.ts";
+import type { StorePlaces } from "../../storage/repo/datastore.ts";
+import { mapAhead } from "../../util/async/map_concurrent.ts";
+import { pages } from "../../util/async/pages.ts";
+import { failure } from "../../util/errors.ts";
+import { type Notice, openBlocks, openMetadata, type Stores, takeOver } from "./engines.ts";
+
+export interface CopyProgress {
+  /** Forms of blocks that the new stores have, and the bytes that were copied for them. */
+  readonly blocks: number;
+  readonly bytes: number;
+  /** Forms of blocks to be copied in all; undefined until they are counted. */
+  readonly total?: number;
+}
+
+export interface CopyOptions {
+  readonly onProgress?: ((progress: CopyProgress) => void) | undefined;
+  readonly onNotice?: Notice | undefined;
+  readonly signal?: AbortSignal | undefined;
+}
+
+/** Blocks that are read at the same time. */
+const atOnce = 16;
+/** Pieces of metadata in one transaction. */
+const pageSize = 4096;
+const progressMs = 100;
+
+/**
+ * All that is kept in `from`, into stores that nobody uses yet. `place` is the folder of the metadata in `to`. On the
+ * disk when it resolves.
+ */
+export async function copyStores(
+  from: StorePlaces,
+  to: Stores,
+  place: string,
+  { onNotice = () => {}, ...options }: CopyOptions,
+): Promise<CopyProgress> {
+  const blocks = await openBlocks(from, onNotice);
+  try {
+    const progress = await copyBlocks(blocks, to.blocks, options);
+    const { levels } = from;
+    // What an earlier attempt has copied may have gone since.
+    await removeAll(to.metadata, "");
+    if (await exists(from.metadata)) await copyMetadata(from, to.metadata, options.signal);
+    if (levels !== undefined) {
+      await takeOver({ levels, place, to, onNotice });
+      const { keysOfBase } = await import("../from_go_ipfs/adopt.ts");
+      for (const prefix of keysOfBase) await removeAll(to.metadata, prefix);
+    }
+    return progress;
+  } finally {
+    await blocks.close();
+  }
+}
+
+export const exists = (path: string): Promise<boolean> =>
+  access(path).then(
+    () => true,
+    () => false,
+  );
+
+async function copyBlocks(from: BlockStore, to: BlockStore, options: CopyOptions): Promise<CopyProgress> {
+  const { onProgress = () => {}, signal } = options;
+  onProgress({ blocks: 0, bytes: 0 });
+  const { blocks: total } = await from.stat();
+  const batch = new BlockBatch(to);
+  let progress: CopyProgress = { blocks: 0, bytes: 0, total };
+  let told = performance.now();
+  const read = async (cid: CID) => ({ cid, bytes: (await to.has(cid)) ? undefined : await needed(from, cid) });
+  for await (const { cid, bytes } of mapAhead(from.keys(), atOnce, read)) {
+    signal?.throwIfAborted();
+    if (bytes !== undefined) await batch.add({ cid, bytes });
+    progress = { blocks: progress.blocks + 1, bytes: progress.bytes + (bytes?.length ?? 0), total };
+    if (performance.now() - told < progressMs) continue;
+    told = performance.now();
+    onProgress(progress);
+  }
+  await batch.flush();
+  await to.sync();
+  signal?.throwIfAborted();
+  onProgress(progress);
+  return progress;
+}
+
+async function needed(from: BlockStore, cid: CID): Promise<Uint8Array> {
+  const bytes = await from.get(cid);
+  if (bytes === undefined) throw failure("BLOCKSTORE_NOT_FOUND");
+  return bytes;
+}
+
+async function copyMetadata(places: StorePlaces, to: MetadataStore, signal: AbortSignal | undefined): Promise<void> {
+  const from = await openMetadata(places);
+  try {
+    for await (const page of pages(from.range(), pageSize)) {
+      signal?.throwIfAborted();
+      await to.transaction((writer) => {
+        for (const [key, value] of page) writer.put(key, value);
+      });
+    }
+  } finally {
+    await from.close();
+  }
+}
+
+async function removeAll(metadata: MetadataStore, prefix: string): Promise<void> {
+  for await (const page of pages(metadata.range({ prefix }), pageSize)) {
+    await metadata.transaction((writer) => {
+      for (const [key] of page) writer.delete(key);
+    });
+  }
+}

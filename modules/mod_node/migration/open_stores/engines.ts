@@ -1,0 +1,48 @@
+/** Engines of stores by where they are. */
+import { dirname, join } from "node:path";
+import type { CID } from "multiformats/cid";
+import { openFlatfs } from "../../storage/blockstore/flatfs/store.ts";
+import { memoryBlocks } from "../../storage/blockstore/memory.ts";
+import { openSegmentStore } from "../../storage/blockstore/segments/store.ts";
+import type { BlockStore } from "../../storage/blockstore/store.ts";
+import { openLmdbMetadata } from "../../storage/metadata/lmdb.ts";
+import { memoryMetadata } from "../../storage/metadata/memory.ts";
+import type { MetadataStore } from "../../storage/metadata/store.ts";
+import type { StorePlaces } from "../../storage/repo/datastore.ts";
+
+export interface Stores {
+  readonly blocks: BlockStore;
+  readonly metadata: MetadataStore;
+}
+
+/** Stores for `NodeOptions.stores` that are gone with the process: for tests, and for nodes that only fetch. */
+export const memoryStores = (): Stores => ({ blocks: memoryBlocks(), metadata: memoryMetadata() });
+
+/** Told of something in a sentence. */
+export type Notice = (sentence: string) => void;
+
+/** A damaged block is never handed on: it is checked whenever it is read. @throws NodeError STORE_FULL, STORE_BROKEN */
+export function openBlocks({ kind, blocks, shardFunc }: StorePlaces, onNotice: Notice): Promise<BlockStore> {
+  if (kind === "flatfs") return openFlatfs(blocks, { shardFunc, verifyOnRead: true });
+  return openSegmentStore(blocks, { verifyOnRead: true, onNotice });
+}
+
+/** @throws NodeError STORE_BROKEN */
+export const openMetadata = ({ metadata }: StorePlaces): Promise<MetadataStore> => openLmdbMetadata(metadata);
+
+export interface Levels {
+  /** Folder of the LevelDB of go-ipfs. */
+  readonly levels: string;
+  /** Folder that the metadata of `to` is in. */
+  readonly place: string;
+  readonly to: Stores;
+  readonly onNotice: Notice;
+}
+
+/** Brings the metadata up to what go-ipfs has. @throws NodeError LEVELS_HELD, LEVELS_BROKEN */
+export async function takeOver({ levels, place, to, onNotice }: Levels): Promise<void> {
+  // A repo of this node alone does without that database.
+  const { adopt } = await import("../from_go_ipfs/adopt.ts");
+  const find = (cid: CID) => to.blocks.get(cid);
+  await adopt({ levels, metadata: to.metadata, find, scratch: join(dirname(place), "reading"), onNotice });
+}

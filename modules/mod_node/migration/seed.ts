@@ -1,0 +1,31 @@
+/** What a fresh repo holds: the empty directory, pinned, for which its own name stands. */
+
+import type { Pins } from "../content/pins/pins.ts";
+import { defaultCid } from "../content/unixfs/build.ts";
+import { buildDirectory } from "../content/unixfs/directory.ts";
+import type { Names } from "../network/ipns/names.ts";
+import type { Blocks } from "../storage/blockstore/blocks.ts";
+import type { Block } from "../storage/blockstore/store.ts";
+import { self } from "../storage/keystore/keystore.ts";
+import type { MetadataStore } from "../storage/metadata/store.ts";
+
+/** Is in the metadata when that was done, or need not be. */
+export const seededKey = "node/seeded";
+
+interface Ground {
+  readonly blocks: Blocks;
+  readonly metadata: MetadataStore;
+  readonly pins: Pins;
+  readonly names: Names;
+}
+
+/** Once in the life of a repo, even if its making was cut short: what is unpinned later stays unpinned. */
+export async function seed({ blocks, metadata, pins, names }: Ground): Promise<void> {
+  if (await metadata.has(seededKey)) return;
+  const put = (block: Block) => blocks.put([block]);
+  const { cid } = await buildDirectory([], { ...defaultCid, sharded: false }, put);
+  await blocks.store.sync();
+  await pins.keep([cid]);
+  await names.publish(await names.key(self), `/ipfs/${cid}`, { offline: true });
+  await metadata.transaction((writer) => writer.put(seededKey, new Uint8Array([1])));
+}

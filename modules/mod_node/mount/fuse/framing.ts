@@ -1,0 +1,48 @@
+/** Messages out of a stream of bytes: each begins with its length. */
+import type { Buffers } from "../../storage/blockstore/buffers.ts";
+
+const lengthBytes = 4;
+
+export class Framing {
+  readonly #buffers: Buffers;
+  /** Bytes of a message that is not whole yet: as many as there are, in a buffer of its length. */
+  #message: Buffer | undefined;
+  #filled = 0;
+  readonly #length = Buffer.alloc(lengthBytes);
+  #lengthFilled = 0;
+
+  /** Messages are made in these buffers. */
+  constructor(buffers: Buffers) {
+    this.#buffers = buffers;
+  }
+
+  /** Whole messages; nobody else has their bytes. */
+  *take(bytes: Buffer): Generator<Buffer, void, undefined> {
+    let at = 0;
+    while (at < bytes.length) {
+      if (this.#message === undefined) {
+        const taken = bytes.copy(this.#length, this.#lengthFilled, at, at + lengthBytes - this.#lengthFilled);
+        at += taken;
+        this.#lengthFilled += taken;
+        if (this.#lengthFilled < lengthBytes) return;
+        this.#begin();
+      }
+      const message = this.#message as unknown as Buffer;
+      const taken = bytes.copy(message, this.#filled, at);
+      at += taken;
+      this.#filled += taken;
+      if (this.#filled === message.length) {
+        this.#message = undefined;
+        yield message;
+      }
+    }
+  }
+
+  #begin(): void {
+    const { buffer, byteOffset, length } = this.#buffers.take(this.#length.readUInt32LE(0));
+    this.#message = Buffer.from(buffer, byteOffset, length);
+    this.#message.set(this.#length);
+    this.#filled = lengthBytes;
+    this.#lengthFilled = 0;
+  }
+}

@@ -1,0 +1,47 @@
+/** The records that this node published last, on the disk. */
+
+import type { PeerId } from "../../formats/peer_id.ts";
+import type { MetadataStore } from "../../storage/metadata/store.ts";
+import { Turns } from "../../util/async/keyed_mutex.ts";
+import { publishedKey } from "../ipns_record/keys.ts";
+import { decodeRecord, type NameRecord } from "../ipns_record/record.ts";
+
+/** A record in both forms. */
+export interface Kept {
+  readonly bytes: Uint8Array;
+  readonly record: NameRecord;
+}
+
+export class Published {
+  readonly #metadata: MetadataStore;
+  readonly #turns = new Turns();
+
+  constructor(metadata: MetadataStore) {
+    this.#metadata = metadata;
+  }
+
+  /** It may be valid no more; undefined also for what cannot be read. */
+  async get(id: PeerId): Promise<Kept | undefined> {
+    const bytes = await this.#metadata.get(publishedKey(id));
+    if (bytes === undefined) return undefined;
+    try {
+      return { bytes, record: decodeRecord(bytes) };
+    } catch {
+      return undefined;
+    }
+  }
+
+  /**
+   * Puts what `make` makes in the place of the last record, one after the other for each name; it is on the disk then.
+   * `make` asks nobody else: others may be waiting. With `signal` who waits for its turn leaves.
+   */
+  change(id: PeerId, make: (last: Kept | undefined) => Promise<Uint8Array>, signal?: AbortSignal): Promise<Uint8Array> {
+    const key = publishedKey(id);
+    const work = async () => {
+      const bytes = await make(await this.get(id));
+      await this.#metadata.transaction((writer) => writer.put(key, bytes));
+      return bytes;
+    };
+    return this.#turns.run(key, work, signal);
+  }
+}

@@ -1,0 +1,113 @@
+/** The network of a node: libp2p, and what runs over it. `Node.goOnline` opens it; nobody else loads libp2p. */
+import type { Libp2p } from "@libp2p/interface";
+import type { Pins } from "../content/pins/pins.ts";
+import type { Blocks } from "../storage/blockstore/blocks.ts";
+import type { MetadataStore } from "../storage/metadata/store.ts";
+import type { Repo } from "../storage/repo/repo.ts";
+import { settledWithin } from "../util/async/settled_within.ts";
+import type { NodeLog } from "../util/log.ts";
+import { Bitswap } from "./bitswap/bitswap.ts";
+import { fetchService } from "./ipns/fetching.ts";
+import type { Names } from "./ipns/names.ts";
+import { Routing } from "./kad/routing.ts";
+import { routingServices } from "./kad/services.ts";
+import { StreamMounts } from "./p2p/stream_mounts.ts";
+import { Discovery } from "./pubsub/discovery.ts";
+import { Pubsub } from "./pubsub/pubsub.ts";
+import { pubsubService, routerOf } from "./pubsub/router.ts";
+import { openPeers, type Peers } from "./swarm/peers.ts";
+
+/** Milliseconds that what runs over libp2p has to end in. Then libp2p has as many: launchers wait three seconds. */
+const stopWithin = 1500;
+
+/** What the network needs of the node. */
+export interface NetworkParts {
+  readonly repo: Repo;
+  readonly blocks: Blocks;
+  readonly metadata: MetadataStore;
+  readonly pins: Pins;
+  readonly names: Names;
+  /** Messages are published and subscribed to. */
+  readonly pubsub: boolean;
+  readonly namesOverPubsub: boolean;
+  readonly log: NodeLog;
+  /** Told in a sentence of what is not as the configuration says, while the rest of it is. */
+  readonly onNotice?: ((sentence: string) => void) | undefined;
+}
+
+export interface Network {
+  readonly libp2p: Libp2p;
+  /** Connections, addresses, filters, bandwidth. */
+  readonly peers: Peers;
+  /** Blocks from and for others. */
+  readonly exchange: Bitswap;
+  /** Who has what, and where everybody is. */
+  readonly routing: Routing;
+  /** Messages under topics; undefined when that is switched off. */
+  readonly pubsub: Pubsub | undefined;
+  /** Streams to peers as local sockets. */
+  readonly streams: StreamMounts;
+  /** Ends within seconds, whatever the others do. May be called again. */
+  close(): Promise<void>;
+}
+
+/**
+ * Opens the network in the way that the configuration says. What cannot be listened on is told in the log, and the
+ * others of it go on.
+ *
+ * @throws NodeError of a configuration that says what cannot be
+ */
+export async function openNetwork(node: NetworkParts): Promise<Network> {
+  const { repo, blocks, metadata, pins, names, namesOverPubsub, log, onNotice } = node;
+  const isFetching = node.pubsub && namesOverPubsub;
+  const peers = await openPeers({
+    repo,
+    metadata,
+    log,
+    services: {
+      ...routingServices({ repo, metadata }),
+      ...(node.pubsub ? pubsubService(repo.config) : {}),
+      ...fetchService(isFetching),
+    },
+    ...(onNotice === undefined ? {} : { onNotice }),
+  });
+  const { libp2p } = peers;
+  const exchange = new Bitswap({ libp2p, blocks, log });
+  const routing = new Routing({ libp2p, repo, blocks, metadata, pins, log });
+  const streams = new StreamMounts({ libp2p, log });
+  const router = routerOf(libp2p);
+  const pubsub = router && new Pubsub({ libp2p, router, log });
+  const close = once(async () => {
+    const ends = [
+      () => pubsub?.stop(),
+      () => names.goOffline(),
+      () => routing.stop(),
+      () => exchange.stop(),
+      () => streams.stop(),
+    ];
+    // What throws holds up none of the others.
+    await settledWithin(stopWithin, Promise.allSettled(ends.map(async (end) => end())));
+    await peers.stop();
+  });
+  try {
+    exchange.providers = routing;
+    peers.findPeer = (id, signal) => routing.addresses(id, signal);
+    // Protocols are there before the first peer asks which.
+    await exchange.start();
+    await streams.start();
+    await peers.start();
+    await routing.start();
+    if (pubsub !== undefined)
+      pubsub.meeting = new Discovery({ routing, peers, others: (topic) => pubsub.peers(topic).length });
+    await names.goOnline({ libp2p, routing, pubsub });
+  } catch (error) {
+    await close();
+    throw error;
+  }
+  return { libp2p, peers, exchange, routing, pubsub, streams, close };
+}
+
+function once<T>(work: () => Promise<T>): () => Promise<T> {
+  let running: Promise<T> | undefined;
+  return () => (running ??= work());
+}

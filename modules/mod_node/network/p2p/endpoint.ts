@@ -1,0 +1,78 @@
+/** Local ends of mounted streams: sockets by multiaddress. */
+import { connect, createServer, type Server, type Socket } from "node:net";
+import { CODE_TCP, CODE_UDP, CODE_UNIX, type Multiaddr } from "@multiformats/multiaddr";
+import { NodeError } from "../../util/errors.ts";
+import { parseMultiaddr } from "../swarm/multiaddr.ts";
+
+/** What `net` takes; a path for `/unix/...`. */
+type Endpoint = { readonly host: string; readonly port: number } | { readonly path: string };
+
+const hosts = new Set(["ip4", "ip6", "dns", "dns4", "dns6"]);
+
+/** @throws NodeError for what is neither TCP nor a local socket */
+export function endpointOf(address: Multiaddr): Endpoint {
+  const parts = address.getComponents();
+  const path = parts.find(({ code }) => code === CODE_UNIX)?.value;
+  if (path !== undefined) return { path };
+  const host = parts.find(({ name }) => hosts.has(name))?.value;
+  const port = parts.find(({ code }) => code === CODE_TCP)?.value;
+  if (host === undefined || port === undefined) {
+    throw new NodeError(`${address} is neither a TCP address nor a local socket: streams are carried over these only`);
+  }
+  return { host, port: Number(port) };
+}
+
+/** The port of a target. @throws NodeError with the reference's texts */
+export function requireTarget(address: Multiaddr): void {
+  const port = address.getComponents().find(({ code }) => code === CODE_TCP || code === CODE_UDP)?.value;
+  if (port === undefined) throw new NodeError("address does not contain tcp or udp protocol");
+  if (Number(port) === 0) throw new NodeError("port can not be 0");
+}
+
+/** Resolves with a connected socket that may be closed in one direction. */
+export async function connectTo(address: Multiaddr, signal: AbortSignal): Promise<Socket> {
+  signal.throwIfAborted();
+  const { promise, resolve, reject } = Promise.withResolvers<Socket>();
+  const socket = connect({ ...endpointOf(address), allowHalfOpen: true });
+  const leave = () => socket.destroy(signal.reason);
+  signal.addEventListener("abort", leave, { once: true });
+  socket.once("error", reject);
+  socket.once("connect", () => {
+    signal.removeEventListener("abort", leave);
+    socket.removeListener("error", reject);
+    resolve(socket);
+  });
+  return promise;
+}
+
+export interface LocalListener {
+  /** Where it listens really. */
+  readonly address: Multiaddr;
+  /** Takes no more; connections that are open go on. */
+  close(): void;
+}
+
+export async function listenAt(address: Multiaddr, taken: (socket: Socket) => void): Promise<LocalListener> {
+  const endpoint = endpointOf(address);
+  const server = createServer({ allowHalfOpen: true, pauseOnConnect: true }, taken);
+  await new Promise<void>((resolve, reject) => {
+    server.once("error", reject);
+    server.listen(endpoint, resolve);
+  });
+  server.on("error", () => {});
+  return { address: "path" in endpoint ? address : (boundTo(server) ?? address), close: () => void server.close() };
+}
+
+function boundTo(server: Server): Multiaddr | undefined {
+  const bound = server.address();
+  return typeof bound === "object" && bound !== null ? tcpAddress(bound.address, bound.port) : undefined;
+}
+
+/** The other end of a connection that was accepted; undefined for a local socket, which has no name there. */
+export const originOf = ({ remoteAddress, remotePort }: Socket): Multiaddr | undefined =>
+  remoteAddress === undefined || remotePort === undefined ? undefined : tcpAddress(remoteAddress, remotePort);
+
+function tcpAddress(host: string, port: number): Multiaddr {
+  const plain = host.replace(/^::ffff:/, "").replace(/%.*$/, "");
+  return parseMultiaddr(`/${plain.includes(":") ? "ip6" : "ip4"}/${plain}/tcp/${port}`);
+}

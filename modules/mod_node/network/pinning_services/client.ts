@@ -1,0 +1,211 @@
+/** Speaks with one pinning service (network section 13). The key goes into one header, and nowhere else. */
+
+import { parseCid } from "../../formats/cid/text.ts";
+import { parseJson } from "../../storage/repo/json.ts";
+import { gather } from "../../util/async/gather.ts";
+import { NodeError } from "../../util/errors.ts";
+import { quote } from "../../util/go/text.ts";
+import { webFailure } from "../../util/web_failure.ts";
+import { type PinStatusWord, type RemotePin, type RemotePinPage, readFailure, readPage, readPin } from "./shapes.ts";
+
+export interface ServiceAccess {
+  readonly endpoint: string;
+  readonly key: string;
+}
+
+/** Which pins are meant: all that fit every filter that is given. */
+export interface PinQuery {
+  readonly cids?: readonly string[];
+  readonly name?: string | undefined;
+  readonly statuses?: readonly PinStatusWord[];
+}
+
+/** What is to be pinned. */
+export interface PinWish {
+  readonly cid: string;
+  readonly name?: string | undefined;
+  /** Where the blocks are: addresses with the ids of their peers. */
+  readonly origins: readonly string[];
+}
+
+/** Pins on a page; bytes of an answer that are read. */
+const pageSize = 10;
+const longestAnswer = 4 * 1024 * 1024;
+
+/** How requests are made; a test may give another. */
+export type Fetch = typeof globalThis.fetch;
+
+interface Asked {
+  readonly path?: string;
+  readonly query?: URLSearchParams;
+  readonly body?: object;
+  readonly signal: AbortSignal;
+}
+
+interface Answered {
+  readonly status: number;
+  readonly statusText: string;
+  readonly isJson: boolean;
+  readonly text: string;
+}
+
+/**
+ * All methods reject with a NodeError that has the reference's texts: the service's reason and details, its status where
+ * it says nothing that can be read, why there was no answer; and with the signal's reason when it is aborted.
+ */
+export class PinningClient {
+  readonly #access: ServiceAccess;
+  readonly #fetch: Fetch;
+
+  constructor(access: ServiceAccess, fetch: Fetch = globalThis.fetch) {
+    this.#access = access;
+    this.#fetch = fetch;
+  }
+
+  async add(wish: PinWish, signal: AbortSignal): Promise<RemotePin> {
+    return this.#read(await this.#ask("POST", { body: bodyOf(wish), signal }), readPin);
+  }
+
+  /** Puts another pin in the place of one. */
+  async replace(requestId: string, wish: PinWish, signal: AbortSignal): Promise<RemotePin> {
+    return this.#read(await this.#ask("POST", { path: pathOf(requestId), body: bodyOf(wish), signal }), readPin);
+  }
+
+  async get(requestId: string, signal: AbortSignal): Promise<RemotePin> {
+    return this.#read(await this.#ask("GET", { path: pathOf(requestId), signal }), readPin);
+  }
+
+  async remove(requestId: string, signal: AbortSignal): Promise<void> {
+    this.#requireSuccess(await this.#ask("DELETE", { path: pathOf(requestId), signal }));
+  }
+
+  /** How many pins match. */
+  async count(query: PinQuery, signal: AbortSignal): Promise<number> {
+    return (await this.#page(query, { limit: 1, signal })).count;
+  }
+
+  /**
+   * The newest first, page by page. A page goes on before the whole second of the last pin, as the reference asks; where
+   * that would pass over pins of the same second, it is asked for with the fraction.
+   */
+  async *list(query: PinQuery, signal: AbortSignal): AsyncGenerator<RemotePin, void, undefined> {
+    let page = await this.#page(query, { limit: pageSize, signal });
+    for (;;) {
+      yield* page.pins;
+      const last = page.pins.at(-1);
+      const left = page.count - page.pins.length;
+      if (last === undefined || left <= 0) return;
+      const next = (before: string) => this.#page(query, { limit: pageSize, before, signal });
+      page = await next(last.created.replace(/\.\d+/, ""));
+      if (page.count < left && last.created.includes(".")) page = await next(last.created);
+      if (page.pins.some(({ requestId }) => requestId === last.requestId)) {
+        throw new NodeError("remote pinning service repeats its pages");
+      }
+    }
+  }
+
+  async #page(
+    { cids = [], name = "", statuses = [] }: PinQuery,
+    { limit, before, signal }: { readonly limit: number; readonly before?: string; readonly signal: AbortSignal },
+  ): Promise<RemotePinPage> {
+    const query = new URLSearchParams();
+    if (before !== undefined) query.set("before", before);
+    if (cids.length > 0) query.set("cid", cids.map(sent).join(","));
+    query.set("limit", String(limit));
+    if (name !== "") query.set("name", name);
+    if (statuses.length > 0) query.set("status", statuses.join(","));
+    return this.#read(await this.#ask("GET", { query, signal }), readPage);
+  }
+
+  async #ask(method: string, { path = "", query, body, signal }: Asked): Promise<Answered> {
+    const search = query === undefined ? "" : `?${query}`;
+    const url = `${this.#access.endpoint}/pins${path}${search}`;
+    const verb = `${method.charAt(0)}${method.slice(1).toLowerCase()}`;
+    const empty = (reason: string, cause?: unknown) =>
+      new NodeError(`empty response from remote pinning service: ${verb} ${quote(shown(url))}: ${reason}`, { cause });
+    const headers: Record<string, string> = {
+      accept: "application/json",
+      "user-agent": "go-pinning-service-http-client",
+      authorization: this.#authorization(() => empty("the key cannot be sent in a header")),
+    };
+    if (body !== undefined) headers["content-type"] = "application/json";
+    try {
+      const answer = await this.#fetch(bare(url), {
+        method,
+        headers,
+        signal,
+        body: body === undefined ? null : JSON.stringify(body),
+      });
+      const bytes = answer.body === null ? new Uint8Array() : await gather(answer.body, longestAnswer);
+      return {
+        status: answer.status,
+        statusText: answer.statusText,
+        isJson: /json/i.test(answer.headers.get("content-type") ?? ""),
+        text: Buffer.from(bytes).toString("utf8"),
+      };
+    } catch (error) {
+      signal.throwIfAborted();
+      throw empty(webFailure(error as Error), error);
+    }
+  }
+
+  /** As bytes of its UTF-8 form. What a header cannot hold is refused here: others would tell it in their failure. */
+  #authorization(refusal: () => NodeError): string {
+    const { key } = this.#access;
+    // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what headers cannot hold
+    if (/[\x00-\x1f\x7f]/.test(key)) throw refusal();
+    return `Bearer ${Buffer.from(key, "utf8").toString("latin1")}`;
+  }
+
+  #requireSuccess({ status, statusText, isJson, text }: Answered): void {
+    if (status < 300) return;
+    if (!isJson) throw unreadable(status, "undefined response type");
+    const { reason, details } = readFailure(jsonOf(text));
+    throw new NodeError(`reason: ${quote(reason)}, details: ${quote(details)}: ${status} ${statusText}`);
+  }
+
+  #read<T>(answered: Answered, read: (value: unknown) => T): T {
+    this.#requireSuccess(answered);
+    const { status, isJson, text } = answered;
+    if (!isJson) throw unreadable(status, "undefined response type");
+    try {
+      return read(parseJson(text));
+    } catch (error) {
+      throw unreadable(status, (error as Error).message, error);
+    }
+  }
+}
+
+const unreadable = (status: number, reason: string, cause?: unknown) =>
+  new NodeError(`remote pinning service returned http error ${status}: ${reason}`, { cause });
+
+/** Undefined for what is none. */
+function jsonOf(text: string): unknown {
+  try {
+    return parseJson(text);
+  } catch {
+    return undefined;
+  }
+}
+
+/** Version 1 in base32, version 0 as it is. */
+const sent = (cid: string): string => parseCid(cid).toString();
+
+const bodyOf = ({ cid, name = "", origins }: PinWish): object => ({
+  cid: sent(cid),
+  ...(name === "" ? {} : { name }),
+  ...(origins.length === 0 ? {} : { origins }),
+});
+
+const pathOf = (requestId: string): string => `/${encodeURIComponent(requestId)}`;
+
+/** With stars for a password, as the reference writes it. */
+const shown = (url: string): string => url.replace(/^(\w+:\/\/[^/:@]*):[^/@]*@/, "$1:***@");
+
+/** Less user and password: `fetch` refuses them, and the header of the key would go before them. */
+function bare(url: string): URL {
+  const parsed = new URL(url);
+  parsed.username = "";
+  parsed.password = "";
+  return parsed;
+}

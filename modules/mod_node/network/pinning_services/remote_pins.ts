@@ -1,0 +1,194 @@
+/** Pins at services: asked for, followed until they are done, listed, removed (network section 13). */
+import { setTimeout as pause } from "node:timers/promises";
+import type { CID } from "multiformats/cid";
+import { parseCid } from "../../formats/cid/text.ts";
+import type { Repo } from "../../storage/repo/repo.ts";
+import { NodeError } from "../../util/errors.ts";
+import { quote } from "../../util/go/text.ts";
+import type { NodeLog } from "../../util/log.ts";
+import { type Multiaddr, parseMultiaddr, splitPeer } from "../swarm/multiaddr.ts";
+import type { Peers } from "../swarm/peers.ts";
+import { type Fetch, PinningClient, type PinQuery, type PinWish } from "./client.ts";
+import { accessOf, knownServices } from "./services.ts";
+import { isPinStatus, type PinStatusWord, pinStatuses, type RemotePin } from "./shapes.ts";
+
+/** Milliseconds between two looks at a pin that is waited for. */
+const lookEvery = 500;
+/** Bytes. */
+const longestName = 255;
+
+export interface RemotePinsParts {
+  readonly config: Pick<Repo["config"], "value" | "update">;
+  readonly log: NodeLog;
+  /** Undefined while the node has no network. */
+  readonly peers: () => Promise<Peers | undefined>;
+  readonly fetch?: Fetch;
+}
+
+/** Filters as somebody wrote them. */
+export interface WrittenQuery {
+  readonly name?: string | undefined;
+  readonly cids?: readonly string[] | undefined;
+  readonly statuses: readonly string[];
+}
+
+export interface RemotePinOptions {
+  readonly name?: string | undefined;
+  /** Do not wait until it is pinned. */
+  readonly background?: boolean | undefined;
+  readonly signal: AbortSignal;
+}
+
+export type PinCounts = Readonly<Record<PinStatusWord, number>>;
+
+export interface ServiceState {
+  readonly name: string;
+  readonly endpoint: string;
+  /** Undefined when it was not asked; "invalid" when it did not answer as it should. */
+  readonly counts: PinCounts | "invalid" | undefined;
+}
+
+/** @throws NodeError at a name that is too long, a status or a CID that is none */
+function queryOf({ name = "", cids = [], statuses }: WrittenQuery): PinQuery {
+  requireName(name);
+  for (const cid of cids) {
+    try {
+      parseCid(cid);
+    } catch (error) {
+      throw new NodeError(`CID ${quote(cid)} cannot be parsed: ${(error as Error).message}`, { cause: error });
+    }
+  }
+  const words = statuses.map((status) => {
+    if (!isPinStatus(status)) throw new NodeError(`status ${quote(status)} is not valid`);
+    return status;
+  });
+  return { name, cids, statuses: words };
+}
+
+function requireName(name: string): void {
+  if (Buffer.byteLength(name) > longestName) throw new NodeError(`name cannot be longer than ${longestName}`);
+}
+
+export class RemotePins {
+  readonly #parts: RemotePinsParts;
+
+  constructor(parts: RemotePinsParts) {
+    this.#parts = parts;
+  }
+
+  /** The client of a known service. @throws NodeError as `accessOf` */
+  service(name: string | undefined): PinningClient {
+    return new PinningClient(accessOf(this.#parts.config, name), this.#parts.fetch);
+  }
+
+  /**
+   * Has a service pin something, and is connected to those who fetch it there. Unless `background`, resolves when it is
+   * pinned.
+   *
+   * @throws NodeError as PinningClient, when the service fails, and at a delegate that names no peer
+   */
+  async add(client: PinningClient, cid: CID, { name = "", background, signal }: RemotePinOptions): Promise<RemotePin> {
+    requireName(name);
+    const pin = await client.add(await this.wish(cid, name), signal);
+    await this.meet(pin);
+    return background === true ? pin : this.#pinned(client, pin.requestId, signal);
+  }
+
+  /** The own addresses go along: there the blocks are. */
+  async wish(cid: CID, name: string): Promise<PinWish> {
+    const peers = await this.#parts.peers();
+    return { cid: cid.toString(), name, origins: peers?.ownAddresses() ?? [] };
+  }
+
+  /** Begins to dial those who fetch a pin; whom it does not reach is told in the log. @throws NodeError */
+  async meet({ delegates }: RemotePin): Promise<void> {
+    const peers = await this.#parts.peers();
+    peers?.meet(delegates.flatMap(parsed).map(splitPeer), (id, { message }) =>
+      this.#parts.log.write("core/commands", "error", `the delegate ${id} is not reached: ${message}`),
+    );
+  }
+
+  async #pinned(client: PinningClient, requestId: string, signal: AbortSignal): Promise<RemotePin> {
+    const id = `requestid=${quote(requestId)}`;
+    for (;;) {
+      const pin = await client.get(requestId, signal).catch((error: Error) => {
+        if (!(error instanceof NodeError) || signal.aborted) throw error;
+        throw new NodeError(`failed to check pin status for ${id} due to error: ${error.message}`, { cause: error });
+      });
+      if (pin.requestId !== requestId) {
+        const other = `remote service sent unexpected requestid=${quote(pin.requestId)}`;
+        throw new NodeError(`failed to check pin status for ${id}, ${other}`);
+      }
+      if (pin.status === "failed") throw new NodeError(`remote service failed to pin ${id}`);
+      if (pin.status === "pinned") return pin;
+      await pause(lookEvery, undefined, { signal }).catch(() => signal.throwIfAborted());
+    }
+  }
+
+  /** In the order of the service. @throws NodeError at once for filters that are none */
+  list(client: PinningClient, query: WrittenQuery, signal: AbortSignal): AsyncGenerator<RemotePin, void, undefined> {
+    return client.list(queryOf(query), signal);
+  }
+
+  /** Removes all that match; more than one only with `force`. @throws NodeError */
+  async remove(
+    client: PinningClient,
+    query: WrittenQuery,
+    { force, signal }: { readonly force: boolean; readonly signal: AbortSignal },
+  ): Promise<void> {
+    const found: RemotePin[] = [];
+    const pins = client.list(queryOf(query), signal);
+    try {
+      for await (const pin of pins) found.push(pin);
+    } catch (error) {
+      throw prefixed("error while listing remote pins", error, signal);
+    }
+    if (found.length > 1 && !force) {
+      throw new NodeError("multiple remote pins are matching this query, add --force to confirm the bulk removal");
+    }
+    for (const { requestId } of found) {
+      await client.remove(requestId, signal).catch((error) => {
+        throw prefixed(`removing pin identified by requestid=${quote(requestId)} failed`, error, signal);
+      });
+    }
+  }
+
+  /** Known services by name; `counted`: each is asked how many pins it has, all at once. */
+  services(counted: boolean, signal: AbortSignal): Promise<readonly ServiceState[]> {
+    const known = knownServices(this.#parts.config);
+    return Promise.all(
+      known.map(async ([name, { API }]) => ({
+        name,
+        endpoint: API.Endpoint,
+        counts: counted ? await this.#counts(name, signal) : undefined,
+      })),
+    );
+  }
+
+  async #counts(name: string, signal: AbortSignal): Promise<PinCounts | "invalid"> {
+    try {
+      const client = this.service(name);
+      const counts = pinStatuses.map(
+        async (status) => [status, await client.count({ statuses: [status] }, signal)] as const,
+      );
+      return Object.fromEntries(await Promise.all(counts)) as PinCounts;
+    } catch (error) {
+      if (!(error instanceof NodeError) || signal.aborted) throw error;
+      return "invalid";
+    }
+  }
+}
+
+function prefixed(words: string, error: unknown, signal: AbortSignal): unknown {
+  if (!(error instanceof NodeError) || signal.aborted) return error;
+  return new NodeError(`${words}: ${error.message}`, { cause: error });
+}
+
+/** None for what is no address. */
+function parsed(text: string): readonly Multiaddr[] {
+  try {
+    return [parseMultiaddr(text)];
+  } catch {
+    return [];
+  }
+}

@@ -1,0 +1,123 @@
+/**
+ * What is said to peers: streams that are opened again, RPCs that are not too long, and waiting for peers that are new
+ * or read slowly.
+ */
+import { setTimeout as pass, setImmediate as turn } from "node:timers/promises";
+import type { Connection, Libp2p, PeerId, Stream, StreamMiddleware } from "@libp2p/interface";
+import { drained } from "../swarm/stream_backpressure.ts";
+import { cut } from "./message.ts";
+import type { Router } from "./router.ts";
+import { longestRpc } from "./sizes.ts";
+
+/** Milliseconds until a stream that broke is opened again. */
+const reopenAfter = 2000;
+/** Milliseconds that whoever publishes waits for a peer that takes nothing; then its stream is given up. */
+const patience = 5000;
+/** Milliseconds that whoever publishes waits, once, for the stream to a peer that has just come. */
+const openWithin = 1000;
+/** With the length before an RPC. */
+const longestFrame = longestRpc + 3;
+
+export class Outbound {
+  readonly #libp2p: Pick<Libp2p, "getConnections">;
+  readonly #router: Pick<Router, "onPeerConnected" | "protocols">;
+  readonly #reopening = new Set<NodeJS.Timeout>();
+  /** Streams by peer. */
+  readonly #open = new Map<string, number>();
+  /** Resolves when the next stream is open. */
+  #opened = Promise.withResolvers<void>();
+  /** Connections on which no stream was opened in time. */
+  readonly #silent = new WeakSet<Connection>();
+
+  constructor(libp2p: Pick<Libp2p, "getConnections">, router: Pick<Router, "onPeerConnected" | "protocols">) {
+    this.#libp2p = libp2p;
+    this.#router = router;
+  }
+
+  /** To be used for the protocols of the router. */
+  readonly middleware: StreamMiddleware = (stream, connection, next) => {
+    if (stream.direction === "outbound") this.#add(stream, connection);
+    next(stream, connection);
+  };
+
+  #add(stream: Stream, connection: Connection): void {
+    const id = connection.remotePeer.toString();
+    cutting(stream);
+    this.#count(id, 1);
+    this.#opened.resolve();
+    this.#opened = Promise.withResolvers();
+    stream.addEventListener("close", ({ error }) => {
+      this.#count(id, -1);
+      if (error !== undefined) this.#reopen(connection);
+    });
+  }
+
+  #count(id: string, change: 1 | -1): void {
+    const count = (this.#open.get(id) ?? 0) + change;
+    if (count === 0) this.#open.delete(id);
+    else this.#open.set(id, count);
+  }
+
+  /** Resolves when there are streams to those peers, and after a moment in any case: what is said before is lost. */
+  async ready(peers: readonly PeerId[]): Promise<void> {
+    if (this.#missing(peers).length === 0) return;
+    const ending = new AbortController();
+    const late = pass(openWithin, true, { signal: ending.signal }).catch(() => true);
+    let isLate = false;
+    while (!isLate && this.#missing(peers).length > 0)
+      isLate = (await Promise.race([late, this.#opened.promise])) === true;
+    ending.abort();
+    for (const connection of this.#missing(peers)) this.#silent.add(connection);
+    // The router hears of a stream a little later.
+    await turn();
+  }
+
+  #missing(peers: readonly PeerId[]): readonly Connection[] {
+    return peers
+      .filter((id) => !this.#open.has(id.toString()))
+      .flatMap((id) => this.#libp2p.getConnections(id))
+      .filter((connection) => !this.#silent.has(connection));
+  }
+
+  #reopen(connection: Connection): void {
+    if (connection.status !== "open") return;
+    const timer = setTimeout(() => {
+      this.#reopening.delete(timer);
+      this.#router.onPeerConnected(connection.remotePeer, connection);
+    }, reopenAfter).unref();
+    this.#reopening.add(timer);
+  }
+
+  /** Resolves when those peers have room for more, and after some seconds in any case. */
+  async room(peers: readonly PeerId[]): Promise<void> {
+    const full = peers
+      .flatMap((id) => this.#libp2p.getConnections(id))
+      .flatMap(({ streams }) => streams.filter(this.#isFull));
+    if (full.length === 0) return;
+    const signal = AbortSignal.timeout(patience);
+    await Promise.all(
+      full.map((stream) =>
+        drained(stream, signal).catch(() => stream.abort(new Error("the peer does not read what it follows"))),
+      ),
+    );
+  }
+
+  readonly #isFull = ({ direction, protocol, writableNeedsDrain }: Stream): boolean =>
+    writableNeedsDrain && direction === "outbound" && this.#router.protocols.includes(protocol);
+
+  stop(): void {
+    for (const timer of this.#reopening) clearTimeout(timer);
+    this.#reopening.clear();
+  }
+}
+
+/** Has what is too long for one RPC sent in several. */
+function cutting(stream: Stream): void {
+  const { send } = stream;
+  stream.send = (data) => {
+    if (data.byteLength <= longestFrame) return send.call(stream, data);
+    return cut(data instanceof Uint8Array ? data : data.subarray())
+      .map((part) => send.call(stream, part))
+      .every(Boolean);
+  };
+}

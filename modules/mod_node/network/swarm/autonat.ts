@@ -1,0 +1,68 @@
+/** Telling others whether they can be reached: how often, or not at all (`AutoNAT`). */
+import type { AutoNATComponents } from "@libp2p/autonat";
+import type { Libp2p, StreamMiddleware } from "@libp2p/interface";
+import { isMultiaddr } from "@multiformats/multiaddr";
+import type { ConfigFile } from "../../storage/repo/config.ts";
+import { isObject } from "../../storage/repo/json.ts";
+import { parseDuration } from "../../util/go/duration.ts";
+import { overlaid } from "./overlaid.ts";
+
+export const autoNatProtocol = "/libp2p/autonat/1.0.0";
+
+interface Throttle {
+  /** Requests in an interval, 0 for any number: of all, and of one peer. */
+  readonly all: number;
+  readonly peer: number;
+  /** Milliseconds. */
+  readonly interval: number;
+}
+
+const usual: Throttle = { all: 30, peer: 3, interval: 60_000 };
+
+function throttleOf(config: Pick<ConfigFile, "value">): Throttle {
+  const set = config.value("AutoNAT.Throttle");
+  if (!isObject(set)) return usual;
+  const interval = parseDuration(String(set.Interval || "0s"));
+  return {
+    all: Number(set.GlobalLimit ?? 0),
+    peer: Number(set.PeerLimit ?? 0),
+    interval: interval > 0 ? interval : usual.interval,
+  };
+}
+
+/** Requests that are too many are reset. */
+export function limitAutoNat(libp2p: Pick<Libp2p, "use">, config: Pick<ConfigFile, "value">): void {
+  if (config.value("AutoNAT.ServiceMode") === "disabled") return;
+  libp2p.use(autoNatProtocol, throttled(throttleOf(config)));
+}
+
+export function throttled({ all, peer, interval }: Throttle, now: () => number = Date.now): StreamMiddleware {
+  let since = now();
+  let total = 0;
+  const byPeer = new Map<string, number>();
+  return (stream, connection, next) => {
+    if (stream.direction === "outbound") return next(stream, connection);
+    if (now() - since >= interval) {
+      since = now();
+      total = 0;
+      byPeer.clear();
+    }
+    const id = connection.remotePeer.toString();
+    const own = (byPeer.get(id) ?? 0) + 1;
+    if ((all > 0 && total >= all) || (peer > 0 && own > peer)) throw new Error("too many requests");
+    total += 1;
+    byPeer.set(id, own);
+    return next(stream, connection);
+  };
+}
+
+/**
+ * For the library's service, which dials a peer back without saying that it has to be a new connection: it is given the
+ * one that the peer asks over, takes that for a failure, and closes it.
+ */
+export function dialingAnew(components: AutoNATComponents): AutoNATComponents {
+  const { connectionManager } = components;
+  const openConnection: typeof connectionManager.openConnection = (target, options) =>
+    connectionManager.openConnection(target, isMultiaddr(target) ? { ...options, force: true } : options);
+  return overlaid(components, { connectionManager: overlaid(connectionManager, { openConnection }) });
+}

@@ -1,0 +1,172 @@
+/** How many bytes came and went over streams, in all, by peer and by protocol. Counting costs an addition a chunk. */
+import type {
+  Connection,
+  Libp2pEvents,
+  Metric,
+  MetricGroup,
+  Metrics,
+  Stream,
+  TypedEventTarget,
+} from "@libp2p/interface";
+import type { PeerId } from "../../formats/peer_id.ts";
+import { Recent } from "../../util/lru.ts";
+
+/** Bytes, and bytes per second. */
+export interface BandwidthStats {
+  readonly TotalIn: number;
+  readonly TotalOut: number;
+  readonly RateIn: number;
+  readonly RateOut: number;
+}
+
+const second = 1000;
+/** Of the moving average over seconds. */
+const weight = 1 - Math.exp(-1);
+/** Peers whose figures are kept when they are gone. */
+const keptPeers = 4096;
+
+/** A total, and the exponentially weighted average of what is added in a second. */
+export class Meter {
+  readonly #now: () => number;
+  #total = 0;
+  #counted = 0;
+  #rate = 0;
+  #since: number;
+
+  constructor(now: () => number = () => performance.now()) {
+    this.#now = now;
+    this.#since = now();
+  }
+
+  add(bytes: number): void {
+    this.#settle();
+    this.#total += bytes;
+  }
+
+  get total(): number {
+    return this.#total;
+  }
+
+  /** Bytes per second, as of the last whole second. */
+  get rate(): number {
+    this.#settle();
+    return this.#rate;
+  }
+
+  /** Takes the seconds that have passed into the average: what was added came in the first of them. */
+  #settle(): void {
+    const passed = Math.floor((this.#now() - this.#since) / second);
+    if (passed < 1) return;
+    const instant = this.#total - this.#counted;
+    this.#rate = this.#rate === 0 ? instant : this.#rate + weight * (instant - this.#rate);
+    this.#rate *= (1 - weight) ** (passed - 1);
+    if (this.#rate < 1e-13) this.#rate = 0;
+    this.#counted = this.#total;
+    this.#since += passed * second;
+  }
+}
+
+class Traffic {
+  readonly in = new Meter();
+  readonly out = new Meter();
+
+  stats(): BandwidthStats {
+    return {
+      TotalIn: this.in.total,
+      TotalOut: this.out.total,
+      RateIn: this.in.rate,
+      RateOut: this.out.rate,
+    };
+  }
+}
+
+const nothing: BandwidthStats = { TotalIn: 0, TotalOut: 0, RateIn: 0, RateOut: 0 };
+
+function begin(all: { set(key: string, traffic: Traffic): unknown }, key: string): Traffic {
+  const traffic = new Traffic();
+  all.set(key, traffic);
+  return traffic;
+}
+
+const ignored = () => undefined;
+const metric: Metric & MetricGroup = {
+  update: ignored,
+  increment: ignored,
+  decrement: ignored,
+  reset: ignored,
+  timer: () => ignored,
+};
+const register = () => ({ ...metric, observe: ignored });
+
+/** To be given to libp2p as its metrics: of those only streams are looked at. */
+export class Bandwidth implements Metrics {
+  readonly #all = new Traffic();
+  /** Those of connected peers, and those with which a stream was opened last. */
+  readonly #peers = new Recent<string, Traffic>(keptPeers, { stays: (peer) => this.#open.has(peer) });
+  readonly #protocols = new Map<string, Traffic>();
+  /** Connections, by peer. */
+  readonly #open = new Map<string, Set<Connection>>();
+
+  constructor(events: TypedEventTarget<Libp2pEvents>) {
+    events.addEventListener("connection:open", ({ detail }) => {
+      const peer = detail.remotePeer.toString();
+      const all = this.#open.get(peer) ?? new Set();
+      this.#open.set(peer, all.add(detail));
+    });
+    events.addEventListener("connection:close", ({ detail }) => {
+      const peer = detail.remotePeer.toString();
+      const all = this.#open.get(peer);
+      if (all?.delete(detail) && all.size === 0) this.#open.delete(peer);
+    });
+  }
+
+  total(): BandwidthStats {
+    return this.#all.stats();
+  }
+
+  peer(id: PeerId): BandwidthStats {
+    return this.#peers.get(id.toString())?.stats() ?? nothing;
+  }
+
+  protocol(name: string): BandwidthStats {
+    return this.#protocols.get(name)?.stats() ?? nothing;
+  }
+
+  /** What a stream sends passes `send`, and what comes leaves it in `message` events. */
+  trackProtocolStream(stream: Stream): void {
+    const counted = [this.#all, this.#protocols.get(stream.protocol) ?? begin(this.#protocols, stream.protocol)];
+    const peer = this.#peerOf(stream);
+    if (peer !== undefined) counted.push(this.#peers.use(peer) ?? begin(this.#peers, peer));
+    const { send, dispatchEvent } = stream;
+    stream.send = (data) => {
+      for (const { out } of counted) out.add(data.byteLength);
+      return send.call(stream, data);
+    };
+    stream.dispatchEvent = (event) => {
+      if (event.type === "message") {
+        const { byteLength } = (event as Event & { data: { byteLength: number } }).data;
+        for (const traffic of counted) traffic.in.add(byteLength);
+      }
+      return dispatchEvent.call(stream, event);
+    };
+  }
+
+  #peerOf(stream: Stream): string | undefined {
+    for (const [peer, connections] of this.#open) {
+      for (const { streams } of connections) if (streams.includes(stream)) return peer;
+    }
+    return undefined;
+  }
+
+  trackMultiaddrConnection = ignored;
+  registerMetric = register as Metrics["registerMetric"];
+  registerMetricGroup = register as Metrics["registerMetricGroup"];
+  registerCounter = register as Metrics["registerCounter"];
+  registerCounterGroup = register as Metrics["registerCounterGroup"];
+  registerHistogram = register as Metrics["registerHistogram"];
+  registerHistogramGroup = register as Metrics["registerHistogramGroup"];
+  registerSummary = register as Metrics["registerSummary"];
+  registerSummaryGroup = register as Metrics["registerSummaryGroup"];
+  traceFunction = ((_name: string, traced: unknown) => traced) as Metrics["traceFunction"];
+  createTrace = ignored;
+}

@@ -1,0 +1,104 @@
+/** Ranges of addresses that are neither dialled nor let in. */
+import { lookup } from "node:dns/promises";
+import { BlockList, isIP, isIPv4 } from "node:net";
+import { multiaddr } from "@multiformats/multiaddr";
+import { NodeError } from "../../util/errors.ts";
+import type { Multiaddr } from "./multiaddr.ts";
+
+/** A range, its host bits cleared. */
+interface Mask {
+  readonly address: string;
+  readonly prefix: number;
+  readonly family: "ipv4" | "ipv6";
+}
+
+/** `/ip4/1.2.3.4/ipcidr/24`. @throws NodeError with the reference's texts */
+function parseMask(text: string): Mask {
+  const [before, family = "", address = "", word, bits, ...more] = text.split("/");
+  if (before !== "" || !/^ip[46]$/.test(family) || word !== "ipcidr" || bits === undefined || more.length > 0) {
+    throw new NodeError("invalid multiaddr-filter format");
+  }
+  const version = isIP(address);
+  const most = version === 4 ? 32 : 128;
+  if (version === 0 || !/^\d{1,3}$/.test(bits) || Number(bits) > most) {
+    throw new NodeError(`invalid CIDR address: ${address}/${bits}`);
+  }
+  const prefix = Number(bits);
+  return { address: cleared(address, prefix), prefix, family: version === 4 ? "ipv4" : "ipv6" };
+}
+
+function cleared(address: string, prefix: number): string {
+  const bytes = multiaddr(`/ip${isIPv4(address) ? 4 : 6}/${address}`).bytes.slice();
+  // The first byte names the family.
+  for (let bit = prefix; bit < (bytes.length - 1) * 8; bit++) {
+    const at = 1 + (bit >> 3);
+    bytes[at] = (bytes[at] as number) & ~(0x80 >> (bit & 7));
+  }
+  return multiaddr(bytes).getComponents()[0]?.value as string;
+}
+
+const textOf = ({ address, prefix, family }: Mask) => `/ip${family === "ipv4" ? 4 : 6}/${address}/ipcidr/${prefix}`;
+
+/** Ranges in the order in which they were put in, each once. */
+export class Filters {
+  readonly #masks = new Map<string, Mask>();
+  #list = new BlockList();
+
+  /** @throws NodeError of a text that is no range */
+  add(text: string): void {
+    const mask = parseMask(text);
+    this.#masks.set(textOf(mask), mask);
+    this.#list.addSubnet(mask.address, mask.prefix, mask.family);
+  }
+
+  /** @throws NodeError of a text that is no range */
+  remove(text: string): void {
+    if (this.#masks.delete(textOf(parseMask(text)))) this.#rebuild();
+  }
+
+  clear(): void {
+    this.#masks.clear();
+    this.#rebuild();
+  }
+
+  #rebuild(): void {
+    this.#list = new BlockList();
+    for (const { address, prefix, family } of this.#masks.values()) this.#list.addSubnet(address, prefix, family);
+  }
+
+  /** In their normal form. */
+  list(): readonly string[] {
+    return [...this.#masks.keys()];
+  }
+
+  /** Whether an address begins with an IP address of one of the ranges. */
+  blocks(address: Multiaddr): boolean {
+    if (this.#masks.size === 0) return false;
+    const host = address.getComponents().find(({ name }) => name === "ip4" || name === "ip6");
+    return host?.value !== undefined && this.#blocksHost(host.value);
+  }
+
+  /** As `blocks`, and by what a host name stands for. */
+  async blocksDial(address: Multiaddr): Promise<boolean> {
+    if (this.#masks.size === 0) return false;
+    const first = address.getComponents()[0];
+    if (first?.value === undefined || !/^dns[46]?$/.test(first.name)) return this.blocks(address);
+    const found = await lookup(first.value, { all: true }).catch(() => []);
+    return found.some((each) => this.#blocksHost(each.address));
+  }
+
+  #blocksHost(host: string): boolean {
+    return this.#list.check(host, isIPv4(host) ? "ipv4" : "ipv6");
+  }
+}
+
+/** For addresses that are not announced: whole ones, and ranges. @throws NodeError of what is neither */
+export function addressMatcher(texts: readonly string[]): (address: Multiaddr) => boolean {
+  const ranges = new Filters();
+  const whole = new Set<string>();
+  for (const text of texts) {
+    if (text.includes("/ipcidr/")) ranges.add(text);
+    else whole.add(multiaddr(text).toString());
+  }
+  return (address) => whole.has(address.toString()) || ranges.blocks(address);
+}

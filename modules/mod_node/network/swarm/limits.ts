@@ -1,0 +1,84 @@
+/** How many connections there may be (`Swarm.ConnMgr`). */
+import type { Connection, Libp2p } from "@libp2p/interface";
+import type { PeerId } from "../../formats/peer_id.ts";
+import type { ConfigFile } from "../../storage/repo/config.ts";
+import { NodeError } from "../../util/errors.ts";
+import { parseDuration } from "../../util/go/duration.ts";
+import { quote } from "../../util/go/text.ts";
+
+export interface Limits {
+  /** Connections that are left when some are closed. */
+  readonly low: number;
+  /** Connections from which on some are closed. */
+  readonly high: number;
+  /** Milliseconds for which a new connection is spared. */
+  readonly grace: number;
+}
+
+const builtIn: Limits = { low: 600, high: 900, grace: 20_000 };
+
+/** Undefined: there is no limit. @throws NodeError of a type or duration that there is not */
+export function connectionLimits(config: Pick<ConfigFile, "value">): Limits | undefined {
+  const type = config.value("Swarm.ConnMgr.Type");
+  if (type === "none") return undefined;
+  if (type === "") return builtIn;
+  if (type !== "basic") throw new NodeError(`unrecognized ConnMgr.Type: ${quote(type)}`);
+  const low = config.value("Swarm.ConnMgr.LowWater");
+  const high = config.value("Swarm.ConnMgr.HighWater");
+  try {
+    return { low, high, grace: parseDuration(config.value("Swarm.ConnMgr.GracePeriod")) };
+  } catch (error) {
+    throw new NodeError(`parsing Swarm.ConnMgr.GracePeriod: ${(error as Error).message}`, { cause: error });
+  }
+}
+
+type Host = Pick<Libp2p, "getConnections" | "peerStore" | "addEventListener" | "removeEventListener">;
+
+/** Closes connections when there are too many: those to the peers of least worth first. */
+export class Trimming {
+  readonly #host: Host;
+  readonly #limits: Limits;
+  readonly #isProtected: (peer: PeerId) => boolean;
+  #running = false;
+
+  constructor(host: Host, limits: Limits, isProtected: (peer: PeerId) => boolean) {
+    this.#host = host;
+    this.#limits = limits;
+    this.#isProtected = isProtected;
+  }
+
+  start(): void {
+    this.#host.addEventListener("connection:open", this.#opened);
+  }
+
+  stop(): void {
+    this.#host.removeEventListener("connection:open", this.#opened);
+  }
+
+  readonly #opened = (): void => {
+    if (this.#running || this.#host.getConnections().length <= this.#limits.high) return;
+    this.#running = true;
+    void this.#trim().finally(() => {
+      this.#running = false;
+    });
+  };
+
+  async #trim(): Promise<void> {
+    const { low, grace } = this.#limits;
+    const all = this.#host.getConnections();
+    const spared = Date.now() - grace;
+    const old = all.filter(({ timeline, remotePeer }) => timeline.open < spared && !this.#isProtected(remotePeer));
+    const valued = await Promise.all(
+      old.map(async (connection) => ({ connection, worth: await this.#worth(connection) })),
+    );
+    valued.sort((a, b) => a.worth - b.worth || a.connection.streams.length - b.connection.streams.length);
+    const closing = valued.slice(0, Math.max(all.length - low, 0)).map(({ connection }) => connection);
+    await Promise.all(closing.map((connection) => connection.close().catch((error: Error) => connection.abort(error))));
+  }
+
+  /** The sum of what protocols and people have said of a peer. */
+  async #worth({ remotePeer }: Connection): Promise<number> {
+    const peer = await this.#host.peerStore.get(remotePeer).catch(() => undefined);
+    return [...(peer?.tags.values() ?? [])].reduce((sum, { value }) => sum + value, 0);
+  }
+}

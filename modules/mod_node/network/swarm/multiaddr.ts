@@ -1,0 +1,138 @@
+/** Addresses of peers as text, with the reference's reasons for those that are none. */
+import { isIPv4, isIPv6 } from "node:net";
+import {
+  CODE_P2P,
+  type Component,
+  type Multiaddr,
+  multiaddr,
+  type ProtocolCodec,
+  registry,
+} from "@multiformats/multiaddr";
+import { type PeerId, parsePeerId } from "../../formats/peer_id.ts";
+import { NodeError } from "../../util/errors.ts";
+import { quote } from "../../util/go/text.ts";
+
+export type { Multiaddr };
+
+/** A peer and some of its addresses, without its id in them. */
+export interface PeerAddress {
+  readonly id: PeerId;
+  /** Undefined where only the id was given. */
+  readonly address: Multiaddr | undefined;
+}
+
+/** `/ipfs/<id>` and `/p2p/<CID>` come out as `/p2p/<base58>`. @throws NodeError `failed to parse multiaddr …` */
+export function parseMultiaddr(text: string): Multiaddr {
+  const trimmed = text.replace(/\/+$/, "");
+  try {
+    // Written anew from bytes: an IPv6 address has many texts.
+    return multiaddr(multiaddr(componentsOf(trimmed)).bytes);
+  } catch (error) {
+    throw new NodeError(`failed to parse multiaddr ${quote(trimmed)}: ${(error as Error).message}`, { cause: error });
+  }
+}
+
+function componentsOf(text: string): Component[] {
+  if (text === "") throw new Error("empty multiaddr");
+  if (!text.startsWith("/")) throw new Error("must begin with /");
+  const parts = text.split("/").slice(1);
+  const components: Component[] = [];
+  for (let name = parts.shift(); name !== undefined; name = parts.shift()) {
+    const codec = codecNamed(name);
+    const { code } = codec;
+    if (codec.size === undefined || codec.size === 0) {
+      components.push({ code, name: codec.name });
+      continue;
+    }
+    if (parts.length === 0) throw new Error("unexpected end of multiaddr");
+    const value = codec.name === "unix" ? `/${parts.splice(0).join("/")}` : (parts.shift() as string);
+    components.push({ code, name: codec.name, value: checked(codec, value) });
+  }
+  return components;
+}
+
+function codecNamed(name: string): ProtocolCodec {
+  try {
+    return registry.getProtocol(name);
+  } catch {
+    throw new Error(`unknown protocol ${name}`);
+  }
+}
+
+function checked(codec: ProtocolCodec, value: string): string {
+  try {
+    const known = checks[codec.name];
+    if (known !== undefined) return known(value);
+    if (value === "") throw new Error("empty value");
+    codec.validate?.(value);
+    codec.valueToBytes?.(value);
+    return codec.stringToValue?.(value) ?? value;
+  } catch (error) {
+    const reason = (error as Error).message;
+    throw new Error(`invalid value ${quote(value)} for protocol ${codec.name}: ${reason}`, { cause: error });
+  }
+}
+
+const port = (value: string): string => {
+  const words = "failed to parse port addr";
+  if (!/^[+-]?\d+$/.test(value)) throw new Error(`${words}: strconv.Atoi: parsing ${quote(value)}: invalid syntax`);
+  if (Number(value) < 0) throw new Error(`${words}: less than 0`);
+  if (Number(value) > 65_535) throw new Error(`${words}: greater than 65536`);
+  return String(Number(value));
+};
+
+/** Values, checked and in their usual form. */
+const checks: Readonly<Record<string, (value: string) => string>> = {
+  ip4(value) {
+    if (!isIPv4(value)) throw new Error(`failed to parse ip4 addr: ${value}`);
+    return value;
+  },
+  ip6(value) {
+    if (!isIPv6(value) || value.includes("%")) throw new Error(`failed to parse ip6 addr: ${value}`);
+    return value;
+  },
+  tcp: port,
+  udp: port,
+  dccp: port,
+  sctp: port,
+  p2p(value) {
+    try {
+      return parsePeerId(value).toString();
+    } catch (error) {
+      const reason = (error as Error).message.replace("failed to parse peer ID: ", "");
+      throw new Error(`failed to parse p2p addr: ${value} ${reason}`);
+    }
+  },
+};
+
+/** Whether it ends in the id of a peer. */
+export const namesPeer = (address: Multiaddr): boolean => address.getComponents().at(-1)?.code === CODE_P2P;
+
+/** Parts an address from the id at its end. @throws NodeError `invalid p2p multiaddr` */
+export function splitPeer(address: Multiaddr): PeerAddress {
+  const components = address.getComponents();
+  const last = components.pop();
+  if (last?.code !== CODE_P2P || last.value === undefined) throw new NodeError("invalid p2p multiaddr");
+  return { id: parsePeerId(last.value), address: components.length === 0 ? undefined : multiaddr(components) };
+}
+
+/** From the text of an address with the id of its peer. @throws NodeError when it is none */
+export const parsePeerAddress = (text: string): PeerAddress => splitPeer(parseMultiaddr(text));
+
+/** Less the id at its end, if there is one. */
+export function transportOf(address: Multiaddr): Multiaddr {
+  return namesPeer(address) ? multiaddr(address.getComponents().slice(0, -1)) : address;
+}
+
+export const withPeer = (address: Multiaddr, id: PeerId): Multiaddr => address.encapsulate(`/p2p/${id}`);
+
+/** By peer, in the order in which they are named first. */
+export function byPeer(addresses: readonly PeerAddress[]): readonly { id: PeerId; addresses: readonly Multiaddr[] }[] {
+  const groups = new Map<string, { id: PeerId; addresses: Multiaddr[] }>();
+  for (const { id, address } of addresses) {
+    const group = groups.get(id.toString()) ?? { id, addresses: [] };
+    groups.set(id.toString(), group);
+    if (address !== undefined) group.addresses.push(address);
+  }
+  return [...groups.values()];
+}

@@ -1,0 +1,74 @@
+/** Which peers the addresses of a call name. */
+import { Resolver } from "node:dns/promises";
+import { NodeError } from "../../util/errors.ts";
+import { byPeer, type Multiaddr, namesPeer, type PeerAddress, parseMultiaddr, splitPeer } from "./multiaddr.ts";
+
+/** Milliseconds for all names of a call. */
+const patience = 10_000;
+
+export interface NamedPeer {
+  readonly id: PeerAddress["id"];
+  /** Without the id. */
+  readonly addresses: readonly Multiaddr[];
+}
+
+/**
+ * By peer. An address ends in the id of one, or is a DNS address that stands for such.
+ *
+ * @throws NodeError `failed to parse multiaddr …`, `found no ipfs peers at <address>`, `lookup <name> …`
+ */
+export async function peersAt(texts: readonly string[], signal: AbortSignal): Promise<readonly NamedPeer[]> {
+  const addresses = texts.map(parseMultiaddr);
+  const named = addresses.map((address) => (namesPeer(address) ? [address] : resolved(address, signal)));
+  return byPeer((await Promise.all(named)).flat().map(splitPeer));
+}
+
+async function resolved(address: Multiaddr, signal: AbortSignal): Promise<readonly Multiaddr[]> {
+  const [first] = address.getComponents();
+  const name = first?.value ?? "";
+  const kind = first?.name ?? "";
+  if (!/^dns(?:4|6|addr)?$/.test(kind)) throw noPeers(address);
+  const resolver = new Resolver({ timeout: patience, tries: 1 });
+  const cancel = () => resolver.cancel();
+  signal.addEventListener("abort", cancel, { once: true });
+  const timer = setTimeout(cancel, patience);
+  const asked = kind === "dnsaddr" ? `_dnsaddr.${name}` : name;
+  try {
+    if (kind !== "dnsaddr") {
+      // What comes of it names no peer, but a name that there is not is told first.
+      await (kind === "dns6" ? resolver.resolve6(asked) : resolver.resolve4(asked));
+      throw noPeers(address);
+    }
+    const records = (await resolver.resolveTxt(asked)).map((parts) => parts.join(""));
+    const found = records.filter((text) => text.startsWith("dnsaddr=")).map((text) => text.slice("dnsaddr=".length));
+    const peers = found.flatMap(parsedOrNone).filter(namesPeer);
+    if (peers.length === 0) throw noPeers(address);
+    return peers;
+  } catch (error) {
+    signal.throwIfAborted();
+    if (error instanceof NodeError) throw error;
+    throw new NodeError(lookupFailure(asked, resolver, error as NodeJS.ErrnoException), { cause: error });
+  } finally {
+    clearTimeout(timer);
+    signal.removeEventListener("abort", cancel);
+  }
+}
+
+const noPeers = (address: Multiaddr) => new NodeError(`found no ipfs peers at ${address}`);
+
+/** Anybody may write anything into the DNS. */
+function parsedOrNone(text: string): Multiaddr[] {
+  try {
+    return [parseMultiaddr(text)];
+  } catch {
+    return [];
+  }
+}
+
+function lookupFailure(name: string, resolver: Resolver, { code, message }: NodeJS.ErrnoException): string {
+  if (code === "ECANCELLED" || code === "ETIMEOUT") return "context deadline exceeded";
+  const [server = ""] = resolver.getServers();
+  const at = /:\d+$/.test(server) ? server : `${server}:53`;
+  const known = code === "ENOTFOUND" || code === "ENODATA";
+  return `lookup ${name} on ${at}: ${known ? "no such host" : message}`;
+}

@@ -1,0 +1,264 @@
+/** The node of one repo: its rooms, joined. */
+import { readdir, stat } from "node:fs/promises";
+import { dirname, join } from "node:path";
+import type { CID } from "multiformats/cid";
+import { type NodeReadOptions, nodeReader, type ReadBlock } from "./content/dag/reader.ts";
+import { Namespace } from "./content/mfs/namespace.ts";
+import { flush } from "./content/mfs/operations.ts";
+import { namespacePath } from "./content/mfs/path.ts";
+import { collectGarbage, type NotRemoved, type Removed } from "./content/pins/collect.ts";
+import { Pins } from "./content/pins/pins.ts";
+import { type ContentPath, parsePath } from "./content/resolver/path.ts";
+import { type Resolved, resolvePath } from "./content/resolver/resolve.ts";
+import type { Stores } from "./migration/open_stores/engines.ts";
+import { type MountGround, Mounts } from "./mount/mounts.ts";
+import { Names } from "./network/ipns/names.ts";
+import type { RecordOptions } from "./network/ipns/resolver.ts";
+import type { Network } from "./network/network.ts";
+import { FilesPolicy } from "./network/pinning_services/files_policy.ts";
+import { RemotePins } from "./network/pinning_services/remote_pins.ts";
+import { knownServices } from "./network/pinning_services/services.ts";
+import { Blocks } from "./storage/blockstore/blocks.ts";
+import { Filestore, filestoreSettings } from "./storage/filestore/filestore.ts";
+import { Keystore } from "./storage/keystore/keystore.ts";
+import type { MetadataStore } from "./storage/metadata/store.ts";
+import type { Repo } from "./storage/repo/repo.ts";
+import type { Node, NodeOptions, NodeStat, OfflineCode } from "./types.ts";
+import { SharedLock } from "./util/async/lock.ts";
+import { Queue } from "./util/async/queue.ts";
+import { type FailureKind, failure, failures, NodeError } from "./util/errors.ts";
+import { NodeLog } from "./util/log.ts";
+import { parseSize } from "./util/size.ts";
+
+/** Percent; what 0 in the configuration stands for. */
+const defaultWatermark = 90;
+
+/** One after the other, all of them whatever fails; then the first failure. */
+export async function closeAll(steps: readonly (() => Promise<void>)[]): Promise<void> {
+  const failed: unknown[] = [];
+  for (const step of steps) await step().catch((error: unknown) => failed.push(error));
+  if (failed.length > 0) throw failed[0];
+}
+
+export class LocalNode implements Node {
+  readonly repo: Repo;
+  readonly blocks: Blocks;
+  readonly metadata: MetadataStore;
+  readonly pins: Pins;
+  readonly files: Namespace;
+  readonly filestore: Filestore | undefined;
+  readonly wholeBlocks: Blocks;
+  readonly scratch: string;
+  readonly keys: Keystore;
+  readonly lock = new SharedLock();
+  readonly log = new NodeLog();
+  readonly offline: boolean;
+  readonly names: Names;
+  readonly remotePins: RemotePins;
+  readonly filesPolicy: FilesPolicy;
+  readonly mounts: Mounts;
+  readonly #pubsub: boolean;
+  readonly #namesOverPubsub: boolean;
+  readonly #onNotice: NodeOptions["onNotice"];
+  readonly #closing: readonly (() => Promise<void>)[];
+  #network: Promise<Network> | undefined;
+  #closed: Promise<void> | undefined;
+
+  constructor(
+    repo: Repo,
+    { blocks, metadata }: Stores,
+    options: NodeOptions,
+    closing: readonly (() => Promise<void>)[],
+  ) {
+    this.repo = repo;
+    const referring = filestoreSettings(repo);
+    this.filestore = referring && new Filestore(blocks, metadata, referring);
+    this.blocks = new Blocks(this.filestore ?? blocks);
+    this.wholeBlocks = this.filestore ? new Blocks(blocks) : this.blocks;
+    if (this.filestore) this.wholeBlocks.onStored = (stored) => this.blocks.onStored?.(stored);
+    this.blocks.hashOnRead = repo.config.value("Datastore.HashOnRead");
+    this.metadata = metadata;
+    this.pins = new Pins(this.blocks, metadata, this.lock);
+    const sharded = () => repo.config.value("Experimental.ShardingEnabled");
+    this.files = new Namespace({ blocks: this.blocks, metadata, lock: this.lock, sharded, log: this.log });
+    this.scratch = scratchOf(repo);
+    this.keys = new Keystore(join(repo.path, "keystore"), repo.identity.peerId);
+    this.offline = options.offline ?? false;
+    this.names = new Names({
+      repo,
+      metadata,
+      keys: this.keys,
+      log: this.log,
+      kept: (key) => this.#keptFor(key),
+      opened: () => this.#opened(),
+    });
+    const peers = async () => (await this.#opened())?.peers;
+    this.remotePins = new RemotePins({ config: repo.config, log: this.log, peers });
+    this.filesPolicy = new FilesPolicy({
+      pins: this.remotePins,
+      services: () => knownServices(repo.config),
+      root: (signal) => flush(this.files, namespacePath("/"), { signal }),
+      usualName: `policy/${repo.identity.peerId}/mfs`,
+      log: this.log,
+    });
+    const ground: MountGround = {
+      repo,
+      metadata,
+      lock: this.lock,
+      sharded,
+      blocks: this.blocks,
+      log: this.log,
+      names: this.names,
+      reader: (reading) => this.reader(reading),
+      keys: () => this.keys.list(),
+      blockAt: async (path, signal) => (await this.resolve(path, { signal })).cid,
+    };
+    this.mounts = new Mounts(ground);
+    this.#pubsub = options.pubsub ?? false;
+    this.#namesOverPubsub = options.namesOverPubsub ?? false;
+    this.#onNotice = options.onNotice;
+    this.#closing = closing;
+  }
+
+  get online(): boolean {
+    return this.#network !== undefined;
+  }
+
+  async goOnline(): Promise<void> {
+    if (this.offline) return;
+    if (this.#closed !== undefined) throw failure("STORE_CLOSED");
+    this.#network ??= this.#open();
+    await this.#network;
+  }
+
+  async #open(): Promise<Network> {
+    try {
+      // Loaded here alone: a node that stays offline does not pay for it.
+      const { openNetwork } = await import("./network/network.ts");
+      const { repo, blocks, metadata, pins, names, log } = this;
+      const [pubsub, namesOverPubsub, onNotice] = [this.#pubsub, this.#namesOverPubsub, this.#onNotice];
+      const parts = { repo, blocks, metadata, pins, names, pubsub, namesOverPubsub, log, onNotice };
+      const network = await openNetwork(parts);
+      this.blocks.source = network.exchange;
+      this.filesPolicy.start();
+      return network;
+    } catch (error) {
+      this.#network = undefined;
+      throw error;
+    }
+  }
+
+  async network(kind: FailureKind = "failure", code: OfflineCode = "OFFLINE_COMMAND"): Promise<Network> {
+    if (this.#network === undefined) throw new NodeError(failures[code], { code, kind });
+    return this.#network;
+  }
+
+  /** Undefined when there is none, or it could not be opened. */
+  async #opened(): Promise<Network | undefined> {
+    return this.#network?.catch(() => undefined);
+  }
+
+  announce(roots: readonly CID[]): void {
+    this.#opened()
+      .then((network) => network?.routing.announce(roots))
+      .catch(() => undefined);
+  }
+
+  /** For good. */
+  async goOffline(): Promise<void> {
+    const network = await this.#opened();
+    this.#network = undefined;
+    await this.filesPolicy.stop();
+    this.blocks.source = undefined;
+    await network?.close();
+  }
+
+  async resolve(path: string, options: NodeReadOptions & RecordOptions = {}): Promise<Resolved> {
+    const parsed = parsePath(path);
+    return resolvePath(parsed.namespace === "ipns" ? await this.#named(parsed, options) : parsed, this.reader(options));
+  }
+
+  async #named({ root, segments }: ContentPath, options: RecordOptions): Promise<ContentPath> {
+    const { signal, offline, count, timeout } = options;
+    const path = await this.names.resolve(root, { signal, offline, count, timeout });
+    return parsePath([path, ...segments].join("/"));
+  }
+
+  /** A record that the routing system keeps here for others. */
+  async #keptFor(key: Uint8Array): Promise<Uint8Array | undefined> {
+    const network = await this.#opened();
+    if (network !== undefined) return network.routing.kept(key);
+    const { Records } = await import("./network/kad/records.ts");
+    return new Records({ metadata: this.metadata, self: this.repo.identity.peerId }).value(key);
+  }
+
+  reader(options: NodeReadOptions = {}): ReadBlock {
+    return nodeReader(this.blocks, options);
+  }
+
+  sync(): Promise<void> {
+    return this.blocks.store.sync();
+  }
+
+  async stat(): Promise<NodeStat> {
+    const [{ blocks, bytes }, metadata] = await Promise.all([
+      this.blocks.store.stat(),
+      bytesIn(this.repo.stores.metadata),
+    ]);
+    const max = this.repo.config.value("Datastore.StorageMax");
+    return { blocks, bytes: bytes + metadata, storageMax: max === "" ? undefined : parseSize(max) };
+  }
+
+  async isNearlyFull(): Promise<boolean> {
+    const { bytes, storageMax } = await this.stat();
+    const percent = this.repo.config.value("Datastore.StorageGCWatermark") || defaultWatermark;
+    return storageMax !== undefined && bytes > (storageMax / 100) * percent;
+  }
+
+  async *collect(signal?: AbortSignal): AsyncGenerator<Removed | NotRemoved, void, undefined> {
+    const told = new Queue<Removed | NotRemoved>();
+    const leaving = new AbortController();
+    const over = this.#collect(told, AbortSignal.any([leaving.signal, ...(signal ? [signal] : [])]));
+    try {
+      yield* told;
+    } finally {
+      leaving.abort();
+      await over;
+    }
+  }
+
+  /** At its own pace: whoever reads slowly keeps nobody from writing. Never rejects. */
+  async #collect(told: Queue<Removed | NotRemoved>, signal: AbortSignal): Promise<void> {
+    try {
+      const release = await this.lock.exclude(signal);
+      try {
+        const partial = [...(await this.files.roots()), ...(await this.mounts.roots())];
+        await collectGarbage(this.blocks, this.pins, (result) => told.put(result), { signal, partial });
+      } finally {
+        release();
+      }
+      await this.blocks.store.compact(signal);
+      told.end();
+    } catch (reason) {
+      told.fail(reason);
+    }
+  }
+
+  close(): Promise<void> {
+    this.#closed ??= closeAll(this.#closing);
+    return this.#closed;
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.close();
+  }
+}
+
+const scratchOf = ({ stores }: Repo): string => join(dirname(stores.metadata), "scratch");
+
+/** Of the files of a folder; none when there is no such folder. */
+async function bytesIn(folder: string): Promise<number> {
+  const names = await readdir(folder).catch(() => []);
+  const sizes = await Promise.all(names.map(async (name) => (await stat(join(folder, name))).size));
+  return sizes.reduce((sum, size) => sum + size, 0);
+}

@@ -1,0 +1,71 @@
+/** How go-ipfs 0.9 lays out blocks in files: a file for each CID, by name in folders. */
+import { base32upper } from "multiformats/bases/base32";
+import { CID } from "multiformats/cid";
+import { NodeError } from "../../../util/errors.ts";
+
+export const defaultShardFunc = "/repo/flatfs/shard/v1/next-to-last/2";
+
+/** Holds the text of the shard function. */
+export const shardingFile = "SHARDING";
+export const readmeFile = "_README";
+export const usageFile = "diskUsage.cache";
+/** Of files that are not whole yet. */
+export const draftsFolder = ".temp";
+export const fileMode = 0o600;
+export const folderMode = 0o755;
+
+const extension = ".data";
+/** Of a name in the file systems that there are. */
+const longestName = 255;
+
+/** From the name of a block, without extension, to that of its folder. */
+export type ShardFunc = (name: string) => string;
+
+const filler = "_";
+const makers: Readonly<Record<string, (length: number) => ShardFunc>> = {
+  prefix: (length) => (name) => (name + filler.repeat(length)).slice(0, length),
+  suffix: (length) => (name) => (filler.repeat(length) + name).slice(-length),
+  "next-to-last": (length) => (name) => (filler.repeat(length + 1) + name).slice(-length - 1, -1),
+};
+
+/** @throws NodeError */
+export function shardFunc(text: string): ShardFunc {
+  const [, name = "", length = ""] = /^\/repo\/flatfs\/shard\/v1\/([a-z-]+)\/(\d{1,2})$/.exec(text) ?? [];
+  const make = Object.hasOwn(makers, name) ? makers[name] : undefined;
+  if (make === undefined || Number(length) === 0) throw new NodeError(`invalid shard identifier: ${text}`);
+  return make(Number(length));
+}
+
+/** The name of a block, without extension: its CID in base32, in capital letters and without a prefix. */
+export function nameOf(cid: CID): string {
+  const name = base32upper.baseEncode(cid.bytes);
+  if (name.length + extension.length > longestName) throw new NodeError(`${cid} cannot be stored: it is too long`);
+  return name;
+}
+
+export const fileOf = (name: string): string => name + extension;
+
+/** The name of the block in a file; undefined for other files. */
+export const nameIn = (file: string): string | undefined =>
+  file.endsWith(extension) && !file.startsWith(".") ? file.slice(0, -extension.length) : undefined;
+
+/** Undefined for what is no CID. */
+export function cidNamed(name: string): CID | undefined {
+  try {
+    return CID.decode(base32upper.baseDecode(name));
+  } catch {
+    return undefined;
+  }
+}
+
+export const readme = `Blocks, each in a file of its own: <name>.data, where <name> is the CID of the
+block in base32 (capital letters, no padding), without the letter B that names
+the base. A file stands in the folder that the function in the file SHARDING
+finds. With ".../next-to-last/2" that is named as the two characters before the
+last of <name>:
+
+    SC/AFKREIA22FLID5AJ2KU7URG47MDLROZIH6YF2KALU2PWEFPVI37YLKRSCA.data
+
+Files of the folder .temp are not whole yet. diskUsage.cache says about how many
+bytes all of it takes; it may be removed, and is calculated anew then.
+`;

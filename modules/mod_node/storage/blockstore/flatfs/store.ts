@@ -1,0 +1,282 @@
+import { mkdir, open, opendir, readdir, readFile, rm, stat } from "node:fs/promises";
+import { join } from "node:path";
+import { setImmediate as nextTurn } from "node:timers/promises";
+import type { CID } from "multiformats/cid";
+import { matches } from "../../../formats/cid/hashes.ts";
+import { SharedLock } from "../../../util/async/lock.ts";
+import { mapAhead } from "../../../util/async/map_concurrent.ts";
+import { failure, NodeError } from "../../../util/errors.ts";
+import { writeWhole } from "../../repo/files.ts";
+import { Buffers } from "../buffers.ts";
+import type { Block, BlockStore } from "../store.ts";
+import { diskFs, type FlatfsFs } from "./files.ts";
+import {
+  cidNamed,
+  defaultShardFunc,
+  draftsFolder,
+  folderMode,
+  nameIn,
+  nameOf,
+  readme,
+  readmeFile,
+  type ShardFunc,
+  shardFunc,
+  shardingFile,
+} from "./layout.ts";
+import { DiskUsage } from "./usage.ts";
+import { atOnce, type Waiting, Writer } from "./writer.ts";
+
+export interface FlatfsOptions {
+  /** How a new store finds the folder of a block; a store that is there must have the same. */
+  readonly shardFunc?: string | undefined;
+  /** Bytes that are put but not written yet and may be held in memory; 16 MiB. */
+  readonly bufferedBytes?: number;
+  /** Check every block that is read from the disk against its CID. */
+  readonly verifyOnRead?: boolean;
+  /** The file system under the store: tests put faults here. */
+  readonly fs?: FlatfsFs;
+}
+
+const readOnlyOrFull = new Set(["EROFS", "EACCES", "EPERM", "ENOSPC", "EDQUOT"]);
+const unshared = new Buffers();
+
+/**
+ * Blocks in the files of go-ipfs 0.9, which reads and writes the same folder when this node does not. Every form of a
+ * multihash is a file of its own, as there.
+ *
+ * One process at a time: whoever opens it holds the lock of the repo.
+ *
+ * @throws NodeError STORE_FULL when the folder cannot be written to, STORE_BROKEN when it is no such store
+ */
+export async function openFlatfs(folder: string, options: FlatfsOptions = {}): Promise<BlockStore> {
+  try {
+    const folderOf = await openLayout(folder, options.shardFunc ?? defaultShardFunc);
+    const drafts = join(folder, draftsFolder);
+    await rm(drafts, { recursive: true, force: true });
+    await mkdir(drafts, { mode: folderMode });
+    return new Flatfs(folder, folderOf, await DiskUsage.open(folder), options);
+  } catch (error) {
+    const { code, message } = error as NodeJS.ErrnoException;
+    throw failure(readOnlyOrFull.has(code ?? "") ? "STORE_FULL" : "STORE_BROKEN", { path: folder, reason: message });
+  }
+}
+
+/** Makes an empty folder a store. */
+async function openLayout(folder: string, wanted: string): Promise<ShardFunc> {
+  await mkdir(folder, { recursive: true, mode: folderMode });
+  const sharding = join(folder, shardingFile);
+  const found = (await readFile(sharding, "utf8").catch(() => undefined))?.trim();
+  if (found !== undefined && found !== wanted) {
+    throw new NodeError(`specified shard func '${wanted}' does not match repo shard func '${found}'`);
+  }
+  const folderOf = shardFunc(wanted);
+  if (found !== undefined) return folderOf;
+  // What was begun and not ended has a draft at most.
+  if ((await readdir(folder)).some((name) => !name.startsWith(".") && name !== readmeFile)) {
+    throw new NodeError(`directory missing ${shardingFile} file: ${folder}`);
+  }
+  await writeWhole(join(folder, readmeFile), readme, 0o444);
+  await writeWhole(sharding, `${wanted}\n`, 0o644);
+  return folderOf;
+}
+
+class Flatfs implements BlockStore {
+  readonly verifies: boolean;
+  readonly #folder: string;
+  readonly #folderOf: ShardFunc;
+  readonly #usage: DiskUsage;
+  readonly #fs: FlatfsFs;
+  readonly #writer: Writer;
+  /** Held by those who put, exclusively by who deletes. */
+  readonly #lock = new SharedLock();
+  #closing: Promise<void> | undefined;
+
+  constructor(folder: string, folderOf: ShardFunc, usage: DiskUsage, options: FlatfsOptions) {
+    const { fs = diskFs, bufferedBytes = 16 * 1024 * 1024, verifyOnRead = false } = options;
+    this.#folder = folder;
+    this.#folderOf = folderOf;
+    this.#usage = usage;
+    this.#fs = fs;
+    this.#writer = new Writer({ folder, folderOf, fs, usage, limit: bufferedBytes });
+    this.verifies = verifyOnRead;
+  }
+
+  async get(cid: CID, buffers?: Buffers): Promise<Uint8Array | undefined> {
+    this.#mustBeOpen();
+    const name = nameOf(cid);
+    const waiting = this.#writer.get(name);
+    if (waiting !== undefined) return bytesOf(waiting);
+    const bytes = await this.#read(name, buffers);
+    if (bytes === undefined) return undefined;
+    if (this.verifies && !(await matches(cid, bytes))) throw failure("BLOCK_CORRUPT", { cid: cid.toString() });
+    return bytes;
+  }
+
+  async has(cid: CID): Promise<boolean> {
+    return (await this.size(cid)) !== undefined;
+  }
+
+  async size(cid: CID): Promise<number | undefined> {
+    this.#mustBeOpen();
+    const name = nameOf(cid);
+    return this.#writer.get(name)?.bytes.length ?? this.#sizeOf(name);
+  }
+
+  async put(blocks: readonly Block[]): Promise<void> {
+    this.#mustBeOpen();
+    const letGo = await this.#lock.share();
+    try {
+      const named = blocks.map(({ cid, bytes, release }): Waiting => ({ name: nameOf(cid), bytes, release }));
+      const look = async (block: Waiting) => ({ block, found: await this.#look(block.name) });
+      for await (const { block, found } of mapAhead(named, atOnce, look)) {
+        await this.#writer.room();
+        let { stored, flushes } = found;
+        // Somebody else may have put it meanwhile.
+        while (!stored && flushes !== this.#writer.flushes) ({ stored, flushes } = await this.#look(block.name));
+        this.#mustBeOpen();
+        if (stored || this.#writer.get(block.name) !== undefined) block.release?.();
+        else this.#writer.take(block);
+      }
+    } finally {
+      letGo();
+    }
+  }
+
+  /** Whether there is such a file, as it was after so many flushes. */
+  async #look(name: string): Promise<{ stored: boolean; flushes: number }> {
+    const { flushes } = this.#writer;
+    return { stored: (await this.#sizeOf(name)) !== undefined, flushes };
+  }
+
+  async sync(): Promise<void> {
+    this.#mustBeOpen();
+    if (this.#writer.size > 0) await this.#writer.flush();
+  }
+
+  async delete(cids: readonly CID[]): Promise<boolean[]> {
+    this.#mustBeOpen();
+    const letGo = await this.#lock.exclude();
+    try {
+      // Files that are being written would come back.
+      await this.#writer.idle();
+      this.#mustBeOpen();
+      const names = cids.map(nameOf);
+      const gone = new Set(names.filter((name) => this.#writer.drop(name)));
+      const changed = new Set<string>();
+      const remove = async (name: string) => ({ name, bytes: await this.#fs.remove(this.#writer.pathOf(name)) });
+      for await (const { name, bytes } of mapAhead(new Set(names), atOnce, remove)) {
+        if (bytes === undefined) continue;
+        this.#usage.add(-bytes);
+        gone.add(name);
+        changed.add(this.#folderOf(name));
+      }
+      await this.#writer.syncFolders(changed);
+      return names.map((name) => gone.delete(name));
+    } catch (error) {
+      throw this.#writer.failed(error);
+    } finally {
+      letGo();
+    }
+  }
+
+  async *keys(): AsyncGenerator<CID> {
+    this.#mustBeOpen();
+    const told = this.#writer.names();
+    yield* this.#known(told);
+    for await (const names of this.#folders()) yield* this.#known(names.filter((name) => !told.has(name)));
+  }
+
+  async *#known(names: Iterable<string>): AsyncGenerator<CID> {
+    for (const name of names) {
+      const cid = cidNamed(name);
+      if (cid === undefined) continue;
+      yield cid;
+      this.#mustBeOpen();
+    }
+  }
+
+  /** Names of the blocks in files, folder by folder. */
+  async *#folders(): AsyncGenerator<string[]> {
+    for await (const entry of await opendir(this.#folder)) {
+      if (!entry.isDirectory() || entry.name.startsWith(".")) continue;
+      const files = await readdir(join(this.#folder, entry.name));
+      this.#mustBeOpen();
+      yield files.flatMap((file) => nameIn(file) ?? []);
+      await nextTurn();
+      this.#mustBeOpen();
+    }
+  }
+
+  async stat(): Promise<{ readonly blocks: number; readonly bytes: number }> {
+    this.#mustBeOpen();
+    const waiting = this.#writer.names();
+    let blocks = waiting.size;
+    for await (const names of this.#folders()) for (const name of names) if (!waiting.has(name)) blocks += 1;
+    return { blocks, bytes: this.#usage.bytes };
+  }
+
+  /** Nothing to be done: a deleted block gives its room back at once. */
+  async compact(signal?: AbortSignal): Promise<void> {
+    this.#mustBeOpen();
+    signal?.throwIfAborted();
+  }
+
+  async check(cid: CID): Promise<boolean | undefined> {
+    this.#mustBeOpen();
+    const name = nameOf(cid);
+    const bytes = this.#writer.get(name)?.bytes ?? (await this.#read(name));
+    return bytes && matches(cid, bytes);
+  }
+
+  /** What was put without `sync` is brought to the disk too; rejects when it cannot be. */
+  close(): Promise<void> {
+    this.#closing ??= this.#close();
+    return this.#closing;
+  }
+
+  async #close(): Promise<void> {
+    const letGo = await this.#lock.exclude();
+    try {
+      if (this.#writer.size > 0) await this.#writer.flush();
+    } finally {
+      await this.#writer.idle();
+      await this.#usage.close();
+      letGo();
+    }
+  }
+
+  #mustBeOpen(): void {
+    if (this.#closing !== undefined) throw failure("STORE_CLOSED");
+  }
+
+  async #sizeOf(name: string): Promise<number | undefined> {
+    const found = await stat(this.#writer.pathOf(name)).catch((error) => this.#missing(error));
+    return found?.size;
+  }
+
+  async #read(name: string, buffers: Buffers = unshared): Promise<Uint8Array | undefined> {
+    const file = await open(this.#writer.pathOf(name)).catch((error) => this.#missing(error));
+    if (file === undefined) return undefined;
+    try {
+      const into = buffers.take((await file.stat()).size);
+      const { bytesRead } = await file.read(into, 0, into.length, 0);
+      return into.subarray(0, bytesRead);
+    } catch (error) {
+      throw this.#broken(error);
+    } finally {
+      await file.close();
+    }
+  }
+
+  /** Undefined when there is no file. */
+  #missing(error: NodeJS.ErrnoException): undefined {
+    if (error.code !== "ENOENT") throw this.#broken(error);
+  }
+
+  #broken(error: unknown): NodeError {
+    return failure("STORE_BROKEN", { path: this.#folder, reason: (error as Error).message }, error);
+  }
+}
+
+/** A copy, where its owner takes it back. */
+const bytesOf = ({ bytes, release }: Waiting): Uint8Array => (release === undefined ? bytes : bytes.slice());

@@ -1,0 +1,143 @@
+/** Blocks on their way into their files: many files and folders share a flush. */
+import { join } from "node:path";
+import { mapAhead } from "../../../util/async/map_concurrent.ts";
+import { failure, NodeError } from "../../../util/errors.ts";
+import { freshName } from "../../repo/files.ts";
+import type { FlatfsFs } from "./files.ts";
+import { draftsFolder, fileOf, type ShardFunc } from "./layout.ts";
+import type { DiskUsage } from "./usage.ts";
+
+/** Files that are worked on at the same time. */
+export const atOnce = 16;
+
+export interface Waiting {
+  readonly name: string;
+  readonly bytes: Uint8Array;
+  readonly release: (() => void) | undefined;
+}
+
+export interface WriterOptions {
+  readonly folder: string;
+  readonly folderOf: ShardFunc;
+  readonly fs: FlatfsFs;
+  readonly usage: DiskUsage;
+  /** Bytes that may wait. */
+  readonly limit: number;
+}
+
+export class Writer {
+  readonly #options: WriterOptions;
+  /** By name. What is here is in no file, or in one that is not on the disk yet. */
+  readonly #waiting = new Map<string, Waiting>();
+  #bytes = 0;
+  #flushing: Promise<void> | undefined;
+  #next: Promise<void> | undefined;
+  /** How many flushes have ended well. */
+  flushes = 0;
+
+  constructor(options: WriterOptions) {
+    this.#options = options;
+  }
+
+  get size(): number {
+    return this.#waiting.size;
+  }
+
+  get(name: string): Waiting | undefined {
+    return this.#waiting.get(name);
+  }
+
+  names(): Set<string> {
+    return new Set(this.#waiting.keys());
+  }
+
+  pathOf(name: string): string {
+    const { folder, folderOf } = this.#options;
+    return join(folder, folderOf(name), fileOf(name));
+  }
+
+  /** Resolves when there is room for more. @throws NodeError STORE_FULL */
+  async room(): Promise<void> {
+    while (this.#bytes >= this.#options.limit) await this.flush();
+  }
+
+  /** Takes a block that does not wait yet. */
+  take(block: Waiting): void {
+    this.#waiting.set(block.name, block);
+    this.#bytes += block.bytes.length;
+    // Whoever must wait for it is told when it fails.
+    if (this.#bytes >= this.#options.limit / 2) this.flush().catch(() => {});
+  }
+
+  /** A block waits no more: it is in its file, or deleted. True when it did. */
+  drop(name: string): boolean {
+    const waiting = this.#waiting.get(name);
+    if (waiting === undefined) return false;
+    this.#waiting.delete(name);
+    this.#bytes -= waiting.bytes.length;
+    waiting.release?.();
+    return true;
+  }
+
+  /**
+   * Brings all that waits to the disk. Those who come while that goes on share the next.
+   *
+   * @throws NodeError STORE_FULL: what was not written goes on waiting
+   */
+  flush(): Promise<void> {
+    this.#next ??= this.#flushAfter(this.#flushing);
+    return this.#next;
+  }
+
+  /** Resolves when nothing is being written. */
+  async idle(): Promise<void> {
+    const last = () => this.#next ?? this.#flushing;
+    for (let flush = last(); flush !== undefined; flush = last()) await flush.catch(() => {});
+  }
+
+  /** Names that came and went in folders of blocks are on the disk when it resolves. */
+  async syncFolders(names: ReadonlySet<string>): Promise<void> {
+    if (names.size === 0) return;
+    const { folder, fs } = this.#options;
+    // The folders' own names, too: some may be new.
+    const paths = [folder, ...[...names].map((name) => join(folder, name))];
+    for await (const _ of mapAhead(paths, atOnce, (path) => fs.syncFolder(path)));
+  }
+
+  failed(error: unknown): NodeError {
+    if (error instanceof NodeError) return error;
+    return failure("STORE_FULL", { path: this.#options.folder, reason: (error as Error).message }, error);
+  }
+
+  async #flushAfter(before: Promise<void> | undefined): Promise<void> {
+    await before?.catch(() => {});
+    this.#flushing = this.#next;
+    this.#next = undefined;
+    try {
+      await this.#write([...this.#waiting.values()]);
+    } catch (error) {
+      throw this.failed(error);
+    } finally {
+      this.#flushing = undefined;
+    }
+  }
+
+  async #write(blocks: readonly Waiting[]): Promise<void> {
+    const changed = new Set<string>();
+    for await (const folder of mapAhead(blocks, atOnce, (block) => this.#writeFile(block))) changed.add(folder);
+    await this.syncFolders(changed);
+    for (const { name } of blocks) this.drop(name);
+    this.flushes += 1;
+  }
+
+  /** The file is on the disk before it has its name: a name never stands for half a block. @returns its folder */
+  async #writeFile({ name, bytes }: Waiting): Promise<string> {
+    const { folder, folderOf, fs, usage } = this.#options;
+    const draft = join(folder, draftsFolder, freshName("temp-"));
+    await fs.write(draft, bytes);
+    const made = await fs.makeFolder(join(folder, folderOf(name)));
+    await fs.rename(draft, this.pathOf(name));
+    usage.add(bytes.length + (made ?? 0));
+    return folderOf(name);
+  }
+}

@@ -1,0 +1,213 @@
+/**
+ * What is in a segment: a CAR v1 file that any CAR reader can read. Blocks are ordinary sections. What a rebuilt index
+ * must know besides is in records: sections whose CID is an identity CID that carries the record's bytes, and whose
+ * data are those bytes again. Identity CIDs never come from outside (`Blocks` answers them itself).
+ *
+ * Reading all segments in the order of their numbers gives the index:
+ * - a section says: the bytes of this multihash are here (the last such section counts), and this form is stored;
+ * - a record says of multihashes: exactly these forms are stored from here on; no form: the block was deleted.
+ */
+
+import { varint } from "multiformats";
+import type { CID } from "multiformats/cid";
+import { decode as decodeDigest } from "multiformats/hashes/digest";
+import { dagPb } from "../../../formats/cid/codecs.ts";
+import { makeCid } from "../../../formats/cid/make.ts";
+
+/** Where the bytes of a block are. */
+export interface Place {
+  readonly segment: number;
+  /** Of the first byte of data, in the file. */
+  readonly offset: number;
+  readonly length: number;
+  /** Bytes of the section in front of the data. */
+  readonly head: number;
+  /** The data itself, until it is in the file. */
+  bytes?: Uint8Array | undefined;
+  /** Called when the data is in the file: it may be written over then. */
+  readonly release?: (() => void) | undefined;
+}
+
+/** Version and codec of a CID in one number: 0 is version 0, any other the codec of version 1 plus one. */
+export type Form = number;
+
+export const formOf = ({ version, code }: CID): Form => (version === 0 ? 0 : code + 1);
+
+/** `multihash` must stay as it is. */
+export function cidOf(form: Form, multihash: Uint8Array): CID {
+  const digest = decodeDigest(multihash);
+  return form === 0 ? makeCid(0, dagPb, digest) : makeCid(1, form - 1, digest);
+}
+
+/** A multihash as the key of a map. */
+export const keyOf = ({ buffer, byteOffset, length }: Uint8Array): string =>
+  Buffer.from(buffer, byteOffset, length).toString("latin1");
+
+/**
+ * Begins every segment: version 1 and one root, the empty identity CID `bafkqaaa` (some readers refuse a file without
+ * roots).
+ */
+export const fileHead = Buffer.from("19a265726f6f747381d82a4500015500006776657273696f6e01", "hex");
+
+const segmentName = /^(\d{8})\.car$/;
+export const nameOf = (segment: number): string => `${String(segment).padStart(8, "0")}.car`;
+export const numberOf = (name: string): number | undefined => {
+  const digits = segmentName.exec(name)?.[1];
+  return digits === undefined ? undefined : Number(digits);
+};
+
+/**
+ * A place in the log as one number that grows with it: segment and offset. Offsets stay below 2^32, so that a store may
+ * write two million segments in its life.
+ */
+export type Position = number;
+
+const positionsOfSegment = 2 ** 32;
+export const positionAt = (segment: number, offset: number): Position => segment * positionsOfSegment + offset;
+export const segmentAt = (position: Position): number => Math.floor(position / positionsOfSegment);
+export const offsetAt = (position: Position): number => position % positionsOfSegment;
+
+/** The bytes of a section in front of its data. */
+export function sectionHead(cid: Uint8Array, dataLength: number): Uint8Array {
+  const section = cid.length + dataLength;
+  const prefix = varint.encodingLength(section);
+  const head = Buffer.allocUnsafe(prefix + cid.length);
+  varint.encodeTo(section, head);
+  head.set(cid, prefix);
+  return head;
+}
+
+/** What the head of a section says. `multihash` is a view. */
+export interface Section {
+  readonly head: number;
+  readonly length: number;
+  readonly form: Form;
+  readonly multihash: Uint8Array;
+}
+
+export const longestHead = 16 * 1024;
+/** No block comes near it: a length beyond is garbage. */
+const longestSection = 2 ** 31;
+
+/** Reads a section's head; undefined when it is not all there. @throws Error when it cannot be one */
+export function readSection(bytes: Uint8Array, at: number): Section | undefined {
+  try {
+    const [section, prefix] = varint.decode(bytes, at);
+    if (section === 0 || section > longestSection) throw new Error("this is not the length of a section");
+    const start = at + prefix;
+    const legacy = bytes[start] === 0x12 && bytes[start + 1] === 0x20;
+    let end = start;
+    let form = 0;
+    if (!legacy) {
+      const [version, versionBytes] = varint.decode(bytes, start);
+      if (version !== 1) throw new Error("this is not a CID");
+      const [codec, codecBytes] = varint.decode(bytes, start + versionBytes);
+      form = codec + 1;
+      end += versionBytes + codecBytes;
+    }
+    const hash = end;
+    const [, codeBytes] = varint.decode(bytes, end);
+    const [digest, digestBytes] = varint.decode(bytes, end + codeBytes);
+    end += codeBytes + digestBytes + digest;
+    if (end - start > section || end - at > longestHead) throw new Error("this is not a CID");
+    if (end > bytes.length) return undefined;
+    return { head: end - at, length: section - (end - start), form, multihash: bytes.subarray(hash, end) };
+  } catch (error) {
+    // A varint that is not all there.
+    if (error instanceof RangeError && bytes.length - at < longestHead) return undefined;
+    throw error;
+  }
+}
+
+/** What a record says of one multihash. */
+export interface Statement {
+  readonly multihash: Uint8Array;
+  readonly forms: readonly Form[];
+}
+
+export interface RecordSection {
+  readonly bytes: Uint8Array;
+  readonly buried: boolean;
+  readonly statements: readonly Statement[];
+}
+
+const identityPrefix = Uint8Array.of(1, 0x55, 0);
+const longestRecord = 4096;
+
+/**
+ * Sections, whole (head and data in one), that make statements. `buried` ones tell of deleted blocks only, others of
+ * stored ones only.
+ */
+export function recordSections(statements: readonly Statement[]): RecordSection[] {
+  const sections: RecordSection[] = [];
+  for (const buried of [false, true]) {
+    let parts: Uint8Array[] = [];
+    let size = 0;
+    let made: Statement[] = [];
+    const close = () => {
+      if (size > 0) sections.push({ bytes: recordSection(Buffer.concat(parts, size)), buried, statements: made });
+      parts = [];
+      size = 0;
+      made = [];
+    };
+    for (const statement of statements) {
+      const { multihash, forms } = statement;
+      if ((forms.length === 0) !== buried) continue;
+      const said = [varints([multihash.length]), multihash, varints([forms.length, ...forms])];
+      const length = said.reduce((sum, part) => sum + part.length, 0);
+      if (size + length > longestRecord) close();
+      parts.push(...said);
+      size += length;
+      made.push(statement);
+    }
+    close();
+  }
+  return sections;
+}
+
+/** Numbers one after the other. */
+export function varints(numbers: readonly number[]): Uint8Array {
+  const bytes = new Uint8Array(numbers.reduce((sum, number) => sum + varint.encodingLength(number), 0));
+  let at = 0;
+  for (const number of numbers) {
+    varint.encodeTo(number, bytes, at);
+    at += varint.encodingLength(number);
+  }
+  return bytes;
+}
+
+/** Reads numbers one after the other. */
+export class Varints {
+  readonly bytes: Uint8Array;
+  at: number;
+
+  constructor(bytes: Uint8Array, at = 0) {
+    this.bytes = bytes;
+    this.at = at;
+  }
+
+  next = (): number => {
+    const [number, length] = varint.decode(this.bytes, this.at);
+    this.at += length;
+    return number;
+  };
+}
+
+function recordSection(payload: Uint8Array): Uint8Array {
+  const cid = Buffer.concat([identityPrefix, varints([payload.length]), payload]);
+  return Buffer.concat([sectionHead(cid, payload.length), payload]);
+}
+
+/** The statements of a section that is a record; undefined when it is a block. */
+export function readRecord({ multihash }: Section): Statement[] | undefined {
+  if (multihash[0] !== 0) return undefined;
+  const read = new Varints(multihash, 1);
+  read.next();
+  const statements: Statement[] = [];
+  while (read.at < multihash.length) {
+    const length = read.next();
+    const hash = multihash.slice(read.at, (read.at += length));
+    statements.push({ multihash: hash, forms: Array.from({ length: read.next() }, read.next) });
+  }
+  return statements;
+}

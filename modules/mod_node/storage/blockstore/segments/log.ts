@@ -1,0 +1,293 @@
+/** The log that all segments make together: one writer, large writes, shared flushes. */
+import { failure, type NodeError } from "../../../util/errors.ts";
+import type { Block } from "../store.ts";
+import { type SegmentFile, type SegmentFiles, writeAll } from "./files.ts";
+import { fileHead, offsetAt, type Place, type Position, positionAt, sectionHead, segmentAt } from "./format.ts";
+import { isWhole, SectionReader } from "./scan.ts";
+
+interface Item {
+  readonly position: Position;
+  readonly parts: readonly Uint8Array[];
+  readonly bytes: number;
+  readonly place: Place | undefined;
+}
+
+interface Waiter {
+  /** All before it must be on the disk. */
+  readonly target: Position;
+  readonly resolve: () => void;
+  readonly reject: (error: Error) => void;
+}
+
+export interface LogOptions {
+  /** A segment of this length is followed by a new one. */
+  readonly segmentBytes: number;
+  /** Bytes that may wait to be written. */
+  readonly bufferedBytes: number;
+  /** Called when more has come to the disk. */
+  readonly onSynced: () => void;
+}
+
+/** With so many bytes or items waiting a write begins even if nobody asks; with fewer, a little later. */
+const eagerBytes = 1024 * 1024;
+const eagerItems = 512;
+const lingerMs = 25;
+/** Of one write: half of what may wait, so that the next is gathered meanwhile. */
+const batchBytes = 2 * 1024 * 1024;
+const batchParts = 1024;
+/** So many bytes are flushed even if nobody asks: the index follows what is flushed. */
+const flushBytes = 64 * 1024 * 1024;
+
+/**
+ * Appends are given their place at once and written later, in order. When a write or a flush fails, all who wait are
+ * told, nothing is forgotten, and the next one who asks makes it try again from there.
+ */
+export class Log {
+  readonly #files: SegmentFiles;
+  readonly #options: LogOptions;
+  /** Lengths of all segments, with what waits to be written. */
+  readonly lengths: Map<number, number>;
+  #end: Position;
+  #written: Position;
+  #synced: Position;
+  #queue: Item[] = [];
+  #buffered = 0;
+  #waiters: Waiter[] = [];
+  #roomWaiters: Pick<Waiter, "resolve" | "reject">[] = [];
+  #writing = false;
+  #flushing = false;
+  #failure: NodeError | undefined;
+  /** Never to be overcome. */
+  #broken: NodeError | undefined;
+  /** A flush failed: what it should have brought to the disk may be gone from the page cache. */
+  #suspect = false;
+  #lingering: NodeJS.Timeout | undefined;
+  #soon: NodeJS.Immediate | undefined;
+
+  /** `end` is in the last segment, which exists and is on the disk so far. */
+  constructor(files: SegmentFiles, options: LogOptions, end: Position, lengths: Map<number, number>) {
+    this.#files = files;
+    this.#options = options;
+    this.lengths = lengths;
+    this.#end = this.#written = this.#synced = end;
+  }
+
+  /** Where the next append goes, unless a new segment begins. */
+  get end(): Position {
+    return this.#end;
+  }
+
+  get synced(): Position {
+    return this.#synced;
+  }
+
+  /** Bytes that wait to be written. */
+  get buffered(): number {
+    return this.#buffered;
+  }
+
+  get hasRoom(): boolean {
+    return this.#failure === undefined && this.#broken === undefined && this.#buffered <= this.#options.bufferedBytes;
+  }
+
+  /** Resolves when there is room for more. @throws NodeError when the disk takes no more */
+  async room(): Promise<void> {
+    while (!this.hasRoom) {
+      if (this.#failure !== undefined || this.#broken !== undefined) await this.sync();
+      else {
+        await new Promise<void>((resolve, reject) => {
+          this.#roomWaiters.push({ resolve, reject });
+          this.#pump();
+        });
+      }
+    }
+  }
+
+  /** Appends a block. `bytes` are kept, not copied; `multihash` is a copy. */
+  append({ cid, bytes, release }: Block): { readonly place: Place; readonly multihash: Uint8Array } {
+    const head = sectionHead(cid.bytes, bytes.length);
+    const start = this.#reserve(head.length + bytes.length);
+    const offset = offsetAt(start) + head.length;
+    const place: Place = { segment: segmentAt(start), offset, length: bytes.length, head: head.length, bytes, release };
+    this.#add({ position: start, parts: [head, bytes], bytes: head.length + bytes.length, place });
+    return { place, multihash: head.subarray(head.length - cid.multihash.bytes.length) };
+  }
+
+  /** Appends a section that is no block. */
+  appendRecord(bytes: Uint8Array): void {
+    this.#add({ position: this.#reserve(bytes.length), parts: [bytes], bytes: bytes.length, place: undefined });
+  }
+
+  /** From now on appends go to a new segment, which is there after the next `sync`. */
+  turn(): void {
+    this.#next();
+    this.#add({ position: this.#reserve(0), parts: [], bytes: 0, place: undefined });
+  }
+
+  /** Resolves when all that was appended before is on the disk. */
+  sync(): Promise<void> {
+    if (this.#broken !== undefined) return Promise.reject(this.#broken);
+    this.#failure = undefined;
+    const last = this.#queue.at(-1);
+    const target = last === undefined ? this.#written : last.position + last.bytes;
+    if (target <= this.#synced) return Promise.resolve();
+    return new Promise((resolve, reject) => {
+      this.#waiters.push({ target, resolve, reject });
+      // Who asks in the same turn of the event loop shares the flush.
+      this.#soon ??= setImmediate(() => {
+        this.#soon = undefined;
+        this.#pump();
+      });
+    });
+  }
+
+  #next(): void {
+    if (offsetAt(this.#end) === fileHead.length) return;
+    this.#end = positionAt(segmentAt(this.#end) + 1, fileHead.length);
+  }
+
+  #reserve(bytes: number): Position {
+    const offset = offsetAt(this.#end);
+    if (offset + bytes > this.#options.segmentBytes) this.#next();
+    const start = this.#end;
+    this.#end += bytes;
+    this.lengths.set(segmentAt(start), offsetAt(this.#end));
+    return start;
+  }
+
+  #add(item: Item): void {
+    this.#queue.push(item);
+    this.#buffered += item.bytes;
+    this.#pump();
+  }
+
+  /** Starts what should be under way and is not; `now`: however little there is to write. */
+  #pump(now = false): void {
+    if (this.#failure !== undefined || this.#broken !== undefined) return;
+    const next = this.#queue[0];
+    // A segment is on the disk before the next one begins: only the last one can be torn.
+    const turning = next !== undefined && segmentAt(next.position) !== segmentAt(this.#written);
+    const much = this.#buffered >= eagerBytes || this.#queue.length >= eagerItems;
+    const eager = now || much || this.#waiters.length > 0 || this.#roomWaiters.length > 0;
+    if (next !== undefined && !this.#writing && eager && !(turning && this.#written !== this.#synced)) {
+      this.#writing = true;
+      clearTimeout(this.#lingering);
+      this.#lingering = undefined;
+      this.#write(turning).then(
+        () => this.#done("writing"),
+        (error: Error) => this.#done("writing", error),
+      );
+    }
+    const asked = (this.#waiters[0]?.target ?? Number.POSITIVE_INFINITY) <= this.#written;
+    const unsynced = this.#written - this.#synced;
+    if (!this.#flushing && unsynced > 0 && (asked || (turning && eager) || unsynced >= flushBytes)) {
+      this.#flushing = true;
+      this.#flush().then(
+        () => this.#done("flushing"),
+        (error: Error) => {
+          this.#suspect = true;
+          this.#done("flushing", error);
+        },
+      );
+    }
+    if (next !== undefined && !this.#writing) this.#linger();
+  }
+
+  #linger(): void {
+    this.#lingering ??= setTimeout(() => {
+      this.#lingering = undefined;
+      this.#pump(true);
+    }, lingerMs);
+  }
+
+  #done(what: "writing" | "flushing", error?: Error): void {
+    if (what === "writing") this.#writing = false;
+    else this.#flushing = false;
+    if (error === undefined) {
+      while (this.#waiters[0] !== undefined && this.#waiters[0].target <= this.#synced)
+        this.#waiters.shift()?.resolve();
+      if (what === "flushing") this.#options.onSynced();
+      this.#pump();
+      return;
+    }
+    this.#failure = failure("STORE_FULL", { path: this.#files.folder, reason: error.message }, error);
+    const waiting = [...this.#waiters, ...this.#roomWaiters];
+    this.#waiters = [];
+    this.#roomWaiters = [];
+    for (const { reject } of waiting) reject(this.#broken ?? this.#failure);
+  }
+
+  async #write(turning: boolean): Promise<void> {
+    const first = this.#queue[0] as Item;
+    const segment = segmentAt(first.position);
+    let count = 0;
+    let bytes = 0;
+    const parts: Uint8Array[] = [];
+    for (const item of this.#queue) {
+      if (segmentAt(item.position) !== segment || bytes >= batchBytes || parts.length >= batchParts) break;
+      parts.push(...item.parts);
+      bytes += item.bytes;
+      count += 1;
+    }
+    if (turning) {
+      await this.#files.begin(segment);
+      this.#written = this.#synced = positionAt(segment, fileHead.length);
+    }
+    const offset = offsetAt(first.position);
+    await this.#files.use(segment, async (file) => {
+      try {
+        await writeAll(file, parts, offset);
+      } catch (error) {
+        await file.truncate(offset).catch(() => {});
+        throw error;
+      }
+    });
+    this.#written = first.position + bytes;
+    for (const { place } of this.#queue.splice(0, count)) {
+      if (place === undefined) continue;
+      place.bytes = undefined;
+      place.release?.();
+    }
+    this.#buffered -= bytes;
+    const waiting = this.#roomWaiters;
+    this.#roomWaiters = [];
+    for (const { resolve } of waiting) resolve();
+  }
+
+  async #flush(): Promise<void> {
+    const covers = this.#written;
+    await this.#files.use(segmentAt(covers), async (file) => {
+      if (this.#suspect) await this.#rewrite(file, offsetAt(this.#synced), offsetAt(covers));
+      await file.sync();
+    });
+    this.#suspect = false;
+    this.#synced = covers;
+  }
+
+  /** After a failed flush the system calls pages clean that never came to the disk: they are made dirty again. */
+  async #rewrite(file: SegmentFile, from: number, end: number): Promise<void> {
+    const reader = new SectionReader(file, from, end, { withData: true });
+    let whole = true;
+    for (let found = await reader.next(); found !== undefined && whole; found = await reader.next()) {
+      whole = await isWhole(found);
+    }
+    if (!whole || reader.at !== end) {
+      const reason = "the disk lost what was written to it; close and open the store again";
+      this.#broken = failure("STORE_BROKEN", { path: this.#files.folder, reason });
+      throw this.#broken;
+    }
+    for (let at = from; at < end; at += eagerBytes) {
+      const chunk = new Uint8Array(Math.min(eagerBytes, end - at));
+      await file.read([chunk], at);
+      await writeAll(file, [chunk], at);
+    }
+  }
+
+  /** Resolves when nothing is under way; whoever wants it on the disk calls `sync` before. */
+  async close(): Promise<void> {
+    this.#broken = failure("STORE_CLOSED");
+    clearTimeout(this.#lingering);
+    clearImmediate(this.#soon);
+    await this.#files.close();
+  }
+}

@@ -1,0 +1,325 @@
+import { join } from "node:path";
+import { setImmediate as nextTurn } from "node:timers/promises";
+import type { CID } from "multiformats/cid";
+import { identity, matches } from "../../../formats/cid/hashes.ts";
+import { failure, NodeError } from "../../../util/errors.ts";
+import { CommitFailed } from "../../lmdb/open.ts";
+import { type Buffers, unfilled } from "../buffers.ts";
+import type { Block, BlockStore } from "../store.ts";
+import { compactSegments } from "./compaction.ts";
+import { diskFs, SegmentFiles, type SegmentFs } from "./files.ts";
+import { cidOf, formOf, keyOf, type Place, recordSections, type Statement } from "./format.ts";
+import { longestMultihash, SegmentIndex, type Stored } from "./index.ts";
+import type { Ledger } from "./ledger.ts";
+import { Log } from "./log.ts";
+import { RecentNodes } from "./lru.ts";
+import { Reads } from "./reads.ts";
+import { type Notice, recover } from "./recovery.ts";
+import { Space, segmentLength } from "./space.ts";
+
+export interface SegmentStoreOptions {
+  /**
+   * Length of a segment, in bytes, at most 2 GiB; half a GiB, less on small disks. It may differ from one opening to the
+   * next. As much room is kept on the disk for upkeep.
+   */
+  readonly segmentBytes?: number;
+  /** Bytes that are put but not written yet and may be held in memory; 4 MiB. */
+  readonly bufferedBytes?: number;
+  /** Check every block that is read from the disk against its CID. */
+  readonly verifyOnRead?: boolean;
+  /** Told in a sentence each of what was put right: a torn end that was cut, an index that was made anew. */
+  readonly onNotice?: Notice;
+  /** The file system under the segments: tests put faults here. */
+  readonly fs?: SegmentFs;
+}
+
+const readOnlyOrFull = new Set(["EROFS", "EACCES", "EPERM", "ENOSPC", "EDQUOT"]);
+const longestSegment = 2 ** 31;
+const pageSize = 512;
+/** Of one multihash: all of them must fit in a record. */
+const mostForms = 1024;
+/** The index follows this long after the last flush, if it is behind. */
+const idleMs = 1000;
+
+/**
+ * Blocks in append-only segments (CAR files) with an index in LMDB, in one folder: `00000001.car`, ... and `index/`.
+ * The segments are all that matters: the index can be deleted, it is made anew from them.
+ *
+ * One process at a time: whoever opens it holds the lock of the repo.
+ *
+ * @throws NodeError STORE_FULL when the folder cannot be written to, STORE_BROKEN when it cannot be read
+ */
+export async function openSegmentStore(folder: string, options: SegmentStoreOptions = {}): Promise<SegmentStore> {
+  const { onNotice: notice = () => {} } = options;
+  const { fs = diskFs } = options;
+  const files = new SegmentFiles(folder, fs);
+  let index: SegmentIndex | undefined;
+  try {
+    await files.list();
+    const { segmentBytes = await segmentLength(fs, folder) } = options;
+    index = await SegmentIndex.open(join(folder, "index"), (reason) => notice(`the index of the blocks: ${reason}`));
+    return new SegmentStore(folder, files, await recover(files, index, notice), {
+      ...options,
+      fs,
+      segmentBytes,
+      onNotice: notice,
+    });
+  } catch (error) {
+    await files.close();
+    await index?.close().catch(() => {});
+    if (error instanceof NodeError) throw error;
+    const { code, message } = error as NodeJS.ErrnoException;
+    const full = error instanceof CommitFailed || readOnlyOrFull.has(code ?? "");
+    throw failure(full ? "STORE_FULL" : "STORE_BROKEN", { path: folder, reason: message });
+  }
+}
+
+export class SegmentStore implements BlockStore {
+  readonly verifies: boolean;
+  readonly #folder: string;
+  readonly #files: SegmentFiles;
+  readonly #ledger: Ledger;
+  readonly #log: Log;
+  readonly #reads: Reads;
+  readonly #recent = new RecentNodes();
+  readonly #space: Space;
+  readonly #notice: Notice;
+  #compacting: Promise<void> = Promise.resolve();
+  #idle: NodeJS.Timeout | undefined;
+  #flushing: Promise<void> | undefined;
+  #closing: Promise<void> | undefined;
+
+  /** See `openSegmentStore`. */
+  constructor(
+    folder: string,
+    files: SegmentFiles,
+    { ledger, end, lengths }: Awaited<ReturnType<typeof recover>>,
+    options: SegmentStoreOptions & Required<Pick<SegmentStoreOptions, "fs" | "segmentBytes" | "onNotice">>,
+  ) {
+    this.#folder = folder;
+    this.#files = files;
+    this.#ledger = ledger;
+    this.#reads = new Reads(files);
+    this.verifies = options.verifyOnRead ?? false;
+    this.#notice = options.onNotice;
+    const { bufferedBytes = 4 * 1024 * 1024 } = options;
+    const segmentBytes = Math.min(options.segmentBytes, longestSegment);
+    this.#log = new Log(files, { segmentBytes, bufferedBytes, onSynced: () => this.#synced() }, end, lengths);
+    const unwritten = () => this.#log.buffered;
+    this.#space = new Space({ folder, fs: options.fs, reserve: segmentBytes, unwritten });
+  }
+
+  async get(cid: CID, buffers?: Buffers): Promise<Uint8Array | undefined> {
+    const place = this.#find(cid)?.place;
+    if (place === undefined) return undefined;
+    if (place.bytes !== undefined) return waiting(place.bytes, place);
+    const isKept = buffers !== undefined && this.#recent.takes(cid, place);
+    const recent = isKept ? this.#recent.get(place) : undefined;
+    if (recent !== undefined) return recent;
+    const bytes = await this.#read(place, isKept ? undefined : buffers);
+    const corrupt = bytes.length < place.length || (this.verifies && !(await matches(cid, bytes, "here")));
+    if (corrupt) throw failure("BLOCK_CORRUPT", { cid: cid.toString() });
+    if (isKept) this.#recent.add(place, bytes);
+    return bytes;
+  }
+
+  async has(cid: CID): Promise<boolean> {
+    return this.#find(cid) !== undefined;
+  }
+
+  async size(cid: CID): Promise<number | undefined> {
+    return this.#find(cid)?.place?.length;
+  }
+
+  async put(blocks: readonly Block[]): Promise<void> {
+    this.#mustBeOpen();
+    for (const block of blocks) {
+      if (!this.#space.take(block.bytes.length)) await this.#space.ask(block.bytes.length);
+      if (!this.#log.hasRoom) await this.#log.room();
+      if (this.#ledger.crowded) await this.#settle();
+      this.#mustBeOpen();
+      this.#put(block);
+    }
+    if (this.#ledger.full) this.#flush();
+  }
+
+  async sync(): Promise<void> {
+    this.#mustBeOpen();
+    await this.#log.sync();
+  }
+
+  async delete(cids: readonly CID[]): Promise<boolean[]> {
+    this.#mustBeOpen();
+    const changed = new Map<string, Statement>();
+    const told = cids.map((cid) => {
+      const { bytes } = cid.multihash;
+      const forms = (changed.get(keyOf(bytes)) ?? this.#ledger.find(bytes))?.forms ?? [];
+      const form = formOf(cid);
+      if (!forms.includes(form)) return false;
+      changed.set(keyOf(bytes), { multihash: bytes.slice(), forms: forms.filter((other) => other !== form) });
+      return true;
+    });
+    this.#state([...changed.values()]);
+    await this.#log.sync();
+    return told;
+  }
+
+  async *keys(): AsyncGenerator<CID> {
+    this.#mustBeOpen();
+    // What is on its way to the index is told first: the index is read page by page, while it changes.
+    const recent = this.#ledger.recent();
+    const seen = new Set(recent.map(({ multihash }) => keyOf(multihash)));
+    for (let page = recent, after: Uint8Array | undefined; page.length > 0 || page === recent; ) {
+      for (const { multihash } of page) {
+        if (page !== recent && seen.has(keyOf(multihash))) continue;
+        for (const form of this.#ledger.find(multihash)?.forms ?? []) {
+          yield cidOf(form, multihash);
+          this.#mustBeOpen();
+        }
+      }
+      await nextTurn();
+      this.#mustBeOpen();
+      page = this.#ledger.index.page(after, pageSize);
+      after = page.at(-1)?.multihash;
+    }
+  }
+
+  async stat(): Promise<{ readonly blocks: number; readonly bytes: number }> {
+    this.#mustBeOpen();
+    let bytes = await this.#ledger.index.bytes();
+    for (const length of this.#log.lengths.values()) bytes += length;
+    return { blocks: this.#ledger.blocks, bytes };
+  }
+
+  compact(signal?: AbortSignal): Promise<void> {
+    const check = () => {
+      this.#mustBeOpen();
+      signal?.throwIfAborted();
+    };
+    // One at a time.
+    this.#compacting = this.#compacting
+      .catch(() => {})
+      .then(async () => {
+        check();
+        const fits = (bytes: number) => this.#space.fits(bytes);
+        const parts = { files: this.#files, ledger: this.#ledger, log: this.#log, notice: this.#notice, check, fits };
+        await compactSegments(parts);
+      });
+    return this.#compacting;
+  }
+
+  async check(cid: CID): Promise<boolean | undefined> {
+    const place = this.#find(cid)?.place;
+    if (place === undefined) return undefined;
+    const bytes = place.bytes === undefined ? await this.#read(place) : waiting(place.bytes, place);
+    return bytes.length === place.length && matches(cid, bytes);
+  }
+
+  /** What was put without `sync` is brought to the disk too; rejects when it cannot be. */
+  close(): Promise<void> {
+    this.#closing ??= this.#close();
+    return this.#closing;
+  }
+
+  async #close(): Promise<void> {
+    clearTimeout(this.#idle);
+    await this.#compacting.catch(() => {});
+    try {
+      await this.#log.sync();
+      // The log has it all: the next start brings the index up to it.
+      await this.#ledger.apply(this.#log.synced).catch(() => {});
+    } finally {
+      await this.#log.close();
+      await this.#ledger.close();
+    }
+  }
+
+  #mustBeOpen(): void {
+    if (this.#closing !== undefined) throw failure("STORE_CLOSED");
+  }
+
+  /** What is known of the multihash, when this form of it is stored. */
+  #find(cid: CID): Stored | undefined {
+    this.#mustBeOpen();
+    const stored = this.#ledger.find(cid.multihash.bytes);
+    return stored?.forms.includes(formOf(cid)) ? stored : undefined;
+  }
+
+  #put(block: Block): void {
+    const { cid, release } = block;
+    const { multihash } = cid;
+    if (multihash.code === identity.code || multihash.bytes.length > longestMultihash) {
+      throw new NodeError(`${cid} cannot be stored: its multihash is the block itself, or too long to be a key`);
+    }
+    const form = formOf(cid);
+    const stored = this.#ledger.find(multihash.bytes);
+    if (stored?.forms.includes(form)) {
+      release?.();
+      return;
+    }
+    if (stored !== undefined) {
+      if (stored.forms.length >= mostForms) throw new NodeError(`${cid} cannot be stored: it has too many other forms`);
+      this.#state([{ multihash: multihash.bytes.slice(), forms: [...stored.forms, form] }]);
+      release?.();
+      return;
+    }
+    const appended = this.#log.append(block);
+    this.#ledger.set(appended.multihash, undefined, { forms: [form], place: appended.place }, this.#log.end);
+  }
+
+  /** Records what is stored of some multihashes from now on. */
+  #state(statements: readonly Statement[]): void {
+    for (const { bytes, buried, statements: said } of recordSections(statements)) {
+      this.#log.appendRecord(bytes);
+      this.#ledger.note(bytes.length, buried, this.#log.end);
+      for (const { multihash, forms } of said) {
+        const old = this.#ledger.find(multihash);
+        const stored = forms.length === 0 ? undefined : { forms, place: old?.place };
+        this.#ledger.set(multihash, old, stored, this.#log.end);
+      }
+    }
+  }
+
+  /** As many of a block's bytes as the file has. */
+  #read(place: Place, buffers?: Buffers): Promise<Uint8Array> {
+    const into = buffers === undefined ? unfilled(place.length) : buffers.take(place.length);
+    return this.#reads.read(place, into).catch((error: Error) => {
+      throw failure("STORE_BROKEN", { path: this.#folder, reason: error.message }, error);
+    });
+  }
+
+  /** All that was put is on the disk and in the index. */
+  async #settle(): Promise<void> {
+    await this.#log.sync();
+    try {
+      await this.#ledger.apply(this.#log.synced);
+    } catch (error) {
+      throw failure("STORE_FULL", { path: this.#folder, reason: (error as Error).message }, error);
+    }
+  }
+
+  #synced(): void {
+    if (this.#ledger.due(this.#log.synced)) this.#follow();
+    else if (this.#ledger.behind) this.#idle ??= setTimeout(() => this.#follow(), idleMs).unref();
+  }
+
+  /** Small blocks are flushed before there are bytes enough: the index takes what is on the disk alone. */
+  #flush(): void {
+    this.#flushing ??= this.#log
+      .sync()
+      .catch(() => {})
+      .finally(() => {
+        this.#flushing = undefined;
+      });
+  }
+
+  /** Brings the index up to what is on the disk. It may fail: the log says all of it, and the next one tries again. */
+  #follow(): void {
+    clearTimeout(this.#idle);
+    this.#idle = undefined;
+    if (this.#closing === undefined) this.#ledger.apply(this.#log.synced).catch(() => {});
+  }
+}
+
+/** Data that is not in the file yet: a copy, where its owner takes it back. */
+const waiting = (bytes: Uint8Array, { release }: Place): Uint8Array => (release === undefined ? bytes : bytes.slice());

@@ -1,0 +1,178 @@
+/** Lists that are put in order by name, and go to the disk when there is too much in them. */
+import { setImmediate as nextTurn } from "node:timers/promises";
+import { compareNames } from "../formats/dag_pb/dag_pb.ts";
+import { longestKey, openScratch, type Scratch } from "./lmdb/scratch.ts";
+
+/** How values look on the disk. */
+export interface Form<T> {
+  encode(value: T): Buffer;
+  /** `bytes` are the value's own. */
+  decode(bytes: Uint8Array): T;
+}
+
+/** Values that are JSON. */
+export const jsonForm = <T>(): Form<T> => ({
+  encode: (value) => Buffer.from(JSON.stringify(value)),
+  decode: (bytes) => JSON.parse(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString()) as T,
+});
+
+type Item<T> = readonly [name: string, value: T];
+type Lists<T> = Map<number, Map<string, T>>;
+
+/** So many entries are held in memory. */
+const most = 8192;
+/** LMDB copies each page that a write touches, and never gives that memory back. */
+const writtenAtOnce = 2048;
+const pageSize = 512;
+const listBytes = 4;
+
+/**
+ * Numbered lists of named values. Small ones are maps in memory; beyond some thousand entries in all they go to a file
+ * below `folder`, so that a million takes no more memory; but for names that are too long for a key, which stay. One
+ * caller at a time. @throws what the file system says
+ */
+export class Spill<T> {
+  readonly #folder: string;
+  readonly #form: Form<T>;
+  #held: Lists<T> = new Map();
+  #count = 0;
+  /** On their way to the disk. */
+  #leaving: Lists<T> = new Map();
+  #writing: Promise<void> = Promise.resolve();
+  #disk: Scratch | undefined;
+
+  constructor(folder: string, form: Form<T>) {
+    this.#folder = folder;
+    this.#form = form;
+  }
+
+  get(list: number, name: string): T | undefined {
+    const held = this.#held.get(list)?.get(name) ?? this.#leaving.get(list)?.get(name);
+    if (held !== undefined || this.#disk === undefined) return held;
+    const key = keyOf(list, name);
+    const value = key.length > longestKey ? undefined : this.#disk.table.get(key);
+    return value && this.#form.decode(value);
+  }
+
+  /** What it returns is waited for before more is set: that is the backpressure of the disk. */
+  set(list: number, name: string, value: T): Promise<void> | undefined {
+    const held = this.#held.get(list) ?? new Map<string, T>();
+    held.set(name, value);
+    this.#held.set(list, held);
+    this.#count += 1;
+    return this.#count < most ? undefined : this.#leave();
+  }
+
+  /** A list in order of the names' bytes, in pages. Nothing is set in it meanwhile. */
+  async *pages(list: number): AsyncGenerator<readonly Item<T>[], void, undefined> {
+    await this.#writing;
+    const held = [...(this.#held.get(list) ?? [])].sort(([one], [other]) => compareNames(one, other));
+    let at = 0;
+    for await (const page of this.#written(list)) {
+      const merged: Item<T>[] = [];
+      for (const item of page) {
+        let order = -1;
+        for (let next = held[at]; next !== undefined && order < 0; next = held[at]) {
+          order = compareNames(next[0], item[0]);
+          if (order > 0) break;
+          merged.push(next);
+          at += 1;
+        }
+        // What is held is newer; it may have left since, too.
+        if (order !== 0) merged.push(item);
+      }
+      yield merged;
+    }
+    if (at < held.length) yield held.slice(at);
+  }
+
+  /** All values, of all lists, in no order; those that come meanwhile may be missing. */
+  *values(): Generator<T, void, undefined> {
+    for (const lists of [this.#held, this.#leaving]) for (const list of lists.values()) yield* list.values();
+    let after: Buffer = Buffer.of();
+    for (;;) {
+      const page = this.#disk?.page({ start: after, limit: pageSize }) ?? [];
+      for (const { value } of page) yield this.#form.decode(value);
+      const last = page.at(-1);
+      if (last === undefined) return;
+      after = next(last.key);
+    }
+  }
+
+  /** Empties it; it may be used again. */
+  async clear(): Promise<void> {
+    const disk = this.#disk;
+    const writing = this.#writing;
+    this.#held = new Map();
+    this.#leaving = new Map();
+    this.#count = 0;
+    this.#disk = undefined;
+    this.#writing = Promise.resolve();
+    await writing.catch(() => {});
+    await disk?.close();
+  }
+
+  async #leave(): Promise<void> {
+    await this.#writing;
+    this.#disk ??= await openScratch(this.#folder);
+    this.#leaving = this.#held;
+    this.#held = staying(this.#leaving);
+    this.#count = 0;
+    this.#writing = this.#write(this.#disk, this.#leaving);
+    this.#writing.catch(() => {});
+  }
+
+  async #write(disk: Scratch, lists: Lists<T>): Promise<void> {
+    const entries: { readonly key: Buffer; readonly value: T }[] = [];
+    for (const [list, values] of lists) {
+      for (const [name, value] of values) {
+        const key = keyOf(list, name);
+        if (key.length <= longestKey) entries.push({ key, value });
+      }
+    }
+    entries.sort((one, other) => Buffer.compare(one.key, other.key));
+    for (let at = 0; at < entries.length; at += writtenAtOnce) {
+      await disk.write(() => {
+        for (const { key, value } of entries.slice(at, at + writtenAtOnce)) {
+          disk.table.put(key, this.#form.encode(value));
+        }
+      });
+    }
+    if (this.#leaving === lists) this.#leaving = new Map();
+  }
+
+  /** What of a list is on the disk. */
+  async *#written(list: number): AsyncGenerator<readonly Item<T>[], void, undefined> {
+    let start: Buffer = keyOf(list, "");
+    const end = keyOf(list + 1, "");
+    for (;;) {
+      const page = this.#disk?.page({ start, end, limit: pageSize }) ?? [];
+      const last = page.at(-1);
+      if (last === undefined) return;
+      yield page.map(({ key, value }) => [key.toString("utf8", listBytes), this.#form.decode(value)]);
+      if (page.length < pageSize) return;
+      start = next(last.key);
+      await nextTurn();
+    }
+  }
+}
+
+function keyOf(list: number, name: string): Buffer {
+  const key = Buffer.allocUnsafe(listBytes + Buffer.byteLength(name));
+  key.writeUInt32BE(list);
+  key.write(name, listBytes);
+  return key;
+}
+
+/** The key right behind another. */
+const next = (key: Buffer): Buffer => Buffer.concat([key, Buffer.of(0)]);
+
+/** What no key can hold. */
+function staying<T>(lists: Lists<T>): Lists<T> {
+  const left: Lists<T> = new Map();
+  for (const [list, values] of lists) {
+    const long = [...values].filter(([name]) => keyOf(list, name).length > longestKey);
+    if (long.length > 0) left.set(list, new Map(long));
+  }
+  return left;
+}

@@ -1,0 +1,223 @@
+/**
+ * Blocks whose bytes are kept in files outside and behind URLs, over the block store that has all others (storage
+ * section 8, "Filestore and urlstore").
+ */
+import { dirname, isAbsolute, relative, resolve, sep } from "node:path";
+import type { CID } from "multiformats/cid";
+import { matches } from "../../formats/cid/hashes.ts";
+import { compareNames } from "../../formats/dag_pb/dag_pb.ts";
+import { mapAhead } from "../../util/async/map_concurrent.ts";
+import { failure, failures, NodeError } from "../../util/errors.ts";
+import type { Buffers } from "../blockstore/buffers.ts";
+import type { Block, BlockStore, Place } from "../blockstore/store.ts";
+import type { MetadataStore } from "../metadata/store.ts";
+import type { Repo } from "../repo/repo.ts";
+import { readBacking } from "./backing.ts";
+import { CorruptReference, isUrl, type Reference, type Status, statuses } from "./reference.ts";
+import { References, type ReferredBlock } from "./references.ts";
+
+/** A block and what came of looking at what it refers to. */
+export interface Inspected {
+  readonly cid: CID | undefined;
+  readonly status: Status;
+  /** Empty where nothing is wrong. */
+  readonly message: string;
+  /** Missing when there is none. */
+  readonly reference?: Reference;
+}
+
+export interface FilestoreSettings {
+  /** Folder below which files may be referred to. */
+  readonly root: string;
+  readonly files: boolean;
+  readonly urls: boolean;
+}
+
+/** Ranges that are read at the same time. */
+const atOnce = 8;
+
+/** As the configuration has it at the start; undefined when neither kind of reference is switched on. */
+export function filestoreSettings({ path, config }: Repo): FilestoreSettings | undefined {
+  const files = config.value("Experimental.FilestoreEnabled");
+  const urls = config.value("Experimental.UrlstoreEnabled");
+  return files || urls ? { root: dirname(path), files, urls } : undefined;
+}
+
+export class Filestore implements BlockStore {
+  /** Has the blocks of which the bytes are kept. */
+  readonly main: BlockStore;
+  readonly #references: References;
+  readonly #settings: FilestoreSettings;
+
+  constructor(main: BlockStore, metadata: MetadataStore, settings: FilestoreSettings) {
+    this.main = main;
+    this.#references = new References(metadata);
+    this.#settings = settings;
+  }
+
+  /** What is referred to is checked in any case. */
+  get verifies(): boolean {
+    return this.main.verifies;
+  }
+
+  get takesUrls(): boolean {
+    return this.#settings.urls;
+  }
+
+  /** @throws CorruptReference when the bytes are not where they should be */
+  async get(cid: CID, buffers?: Buffers): Promise<Uint8Array | undefined> {
+    const bytes = await this.main.get(cid, buffers);
+    if (bytes !== undefined) return bytes;
+    const reference = await this.#references.get(cid);
+    return reference && this.#read(cid, reference);
+  }
+
+  async has(cid: CID): Promise<boolean> {
+    return (await this.main.has(cid)) || this.#references.has(cid);
+  }
+
+  async size(cid: CID): Promise<number | undefined> {
+    return (await this.main.size(cid)) ?? (await this.#references.get(cid))?.size;
+  }
+
+  /**
+   * Refers to the blocks that have a place, and stores the others, but for those that are referred to already. What a
+   * place has is read and compared first; a reference that does not hold any more is as none.
+   *
+   * @throws NodeError with the reference's text when a place is not allowed, or has something else
+   */
+  async put(blocks: readonly Block[]): Promise<void> {
+    const stored: Block[] = [];
+    const referred: ReferredBlock[] = [];
+    const sort = async (block: Block) => ({ block, reference: await this.#wantedFor(block) });
+    for await (const { block, reference } of mapAhead(blocks, atOnce, sort)) {
+      if (reference === "stored") stored.push(block);
+      else if (reference !== "known") referred.push({ cid: block.cid, reference });
+    }
+    await this.#references.put(referred);
+    if (stored.length > 0) await this.main.put(stored);
+  }
+
+  /** What is to become of a block. */
+  async #wantedFor(block: Block): Promise<Reference | "stored" | "known"> {
+    const { cid, at } = block;
+    const known = await this.#references.get(cid);
+    if (known === undefined && at === undefined) return "stored";
+    if (at !== undefined && (await this.main.has(cid))) return "known";
+    if (known !== undefined && (await this.#holds(known, block))) return "known";
+    if (at === undefined) return "stored";
+    const reference = this.#referenceTo(at, block.bytes.length);
+    await this.#compare(reference, block).catch((error: Error) => {
+      throw new NodeError(`failed to get block for ${cid}: ${error.message}`, { cause: error });
+    });
+    return reference;
+  }
+
+  #holds(reference: Reference, block: Block): Promise<boolean> {
+    return this.#compare(reference, block).then(
+      () => true,
+      () => false,
+    );
+  }
+
+  async #compare(reference: Reference, { bytes }: Block): Promise<void> {
+    const found = await readBacking(this.#settings.root, reference);
+    if (Buffer.compare(found, bytes) !== 0) throw changed(reference);
+  }
+
+  #referenceTo({ path, offset }: Place, size: number): Reference {
+    const { root, files, urls } = this.#settings;
+    if (isUrl(path)) {
+      if (!urls) throw failure("URLSTORE_OFF");
+      return { path, offset, size };
+    }
+    if (!files) throw failure("FILESTORE_OFF");
+    const below = relative(root, resolve(path));
+    if (!isAbsolute(path) || isAbsolute(below) || below === ".." || below.startsWith(`..${sep}`)) {
+      throw new NodeError(`cannot add filestore references outside ipfs root (${root})`);
+    }
+    return { path: below.split(sep).join("/"), offset, size };
+  }
+
+  async #read(cid: CID, reference: Reference): Promise<Uint8Array> {
+    const bytes = await readBacking(this.#settings.root, reference);
+    if (!(await matches(cid, bytes))) throw changed(reference);
+    return bytes;
+  }
+
+  sync(): Promise<void> {
+    return this.main.sync();
+  }
+
+  async delete(cids: readonly CID[]): Promise<boolean[]> {
+    const stored = await this.main.delete(cids);
+    const referred = await this.#references.delete(cids);
+    return stored.map((was, at) => was || referred[at] === true);
+  }
+
+  async *keys(): AsyncGenerator<CID, void, undefined> {
+    yield* this.main.keys();
+    for await (const { cid } of this.#references.list()) if (!(await this.main.has(cid))) yield cid;
+  }
+
+  /** Every reference counts, as in the reference node: also that of a block which is stored as well. */
+  async stat(): Promise<{ readonly blocks: number; readonly bytes: number }> {
+    const { blocks, bytes } = await this.main.stat();
+    return { blocks: blocks + (await this.#references.count()), bytes };
+  }
+
+  compact(signal?: AbortSignal): Promise<void> {
+    return this.main.compact(signal);
+  }
+
+  /** Of stored bytes alone: `verify` is for references. */
+  check(cid: CID): Promise<boolean | undefined> {
+    return this.main.check(cid);
+  }
+
+  close(): Promise<void> {
+    return this.main.close();
+  }
+
+  // ------------------------------------------------------------------------------------------------- looking into it
+
+  /** References in the order of their blocks; `byFile`: by path and offset, which holds all of them in memory. */
+  async *list({ byFile = false } = {}): AsyncGenerator<ReferredBlock, void, undefined> {
+    if (!byFile) return yield* this.#references.list();
+    const all: ReferredBlock[] = [];
+    for await (const block of this.#references.list()) all.push(block);
+    yield* all.sort(
+      ({ reference: one }, { reference: other }) => compareNames(one.path, other.path) || one.offset - other.offset,
+    );
+  }
+
+  /** Every reference, looked at. */
+  verify(options: { readonly byFile?: boolean } = {}): AsyncGenerator<Inspected, void, undefined> {
+    return mapAhead(this.list(options), atOnce, (block) => this.#inspect(block));
+  }
+
+  /** The reference of one block, looked at. Never rejects for what is wrong with it. */
+  async inspect(cid: CID): Promise<Inspected> {
+    const reference = await this.#references.get(cid);
+    if (reference !== undefined) return this.#inspect({ cid, reference });
+    return { cid, status: statuses.keyNotFound, message: failures.BLOCKSTORE_NOT_FOUND };
+  }
+
+  async #inspect({ cid, reference }: ReferredBlock): Promise<Inspected> {
+    try {
+      await this.#read(cid, reference);
+      return { cid, reference, status: statuses.ok, message: "" };
+    } catch (error) {
+      const status = error instanceof CorruptReference ? error.status : statuses.otherError;
+      return { cid, reference, status, message: (error as Error).message };
+    }
+  }
+
+  /** Blocks of which the bytes are kept, too. */
+  async *duplicates(): AsyncGenerator<CID, void, undefined> {
+    for await (const { cid } of this.#references.list()) if (await this.main.has(cid)) yield cid;
+  }
+}
+
+const changed = ({ path, offset }: Reference) =>
+  new CorruptReference(statuses.fileChanged, `data in file did not match. ${path} offset ${offset}`);

@@ -1,0 +1,169 @@
+/** Keys by name, in the files that the reference keeps them in (network section 2, "Keys"). */
+import { mkdir, readdir, readFile, rename, rm } from "node:fs/promises";
+import { join } from "node:path";
+import { base32 } from "../../formats/cid/bases.ts";
+import { compareNames } from "../../formats/dag_pb/dag_pb.ts";
+import type { PeerId } from "../../formats/peer_id.ts";
+import { mapAhead } from "../../util/async/map_concurrent.ts";
+import { NodeError } from "../../util/errors.ts";
+import { syncFolder, writeWhole } from "../repo/files.ts";
+import { decodeKey, generateKey, type Key, type KeyForm } from "./key.ts";
+
+export interface NamedKey {
+  readonly name: string;
+  readonly id: PeerId;
+}
+
+/** Name of the node's own key, which is in the configuration and not here. */
+export const self = "self";
+
+const prefix = "key_";
+const fileMode = 0o400;
+/** Bytes of a file's name, on the file systems that there are. */
+const longestFile = 255;
+/** Files that are read at the same time. */
+const readAtOnce = 16;
+
+const codec = base32;
+const fileOf = (name: string) => prefix + codec.encode(Buffer.from(name)).slice(1);
+
+/** Undefined for what is no key. */
+function nameOf(file: string): string | undefined {
+  if (!file.startsWith(prefix)) return undefined;
+  try {
+    return Buffer.from(codec.decode(codec.prefix + file.slice(prefix.length))).toString();
+  } catch {
+    return undefined;
+  }
+}
+
+const unknown = (name: string) => new NodeError(`no key named ${name} was found`);
+
+/** What was changed is on the disk when a call resolves. Every method throws NodeError with the reference's texts. */
+export class Keystore {
+  readonly #folder: string;
+  readonly #own: PeerId;
+  /** Ends when the last change that was asked for has ended. */
+  #queue: Promise<unknown> = Promise.resolve();
+
+  /** `own` is the id of the node. The folder need not be there. */
+  constructor(folder: string, own: PeerId) {
+    this.#folder = folder;
+    this.#own = own;
+  }
+
+  /** The node's own key, then the others by name. */
+  async list(): Promise<NamedKey[]> {
+    const files = await readdir(this.#folder).catch(absent);
+    const names = (files ?? []).map(nameOf).filter((name) => name !== undefined);
+    const keys: NamedKey[] = [{ name: self, id: this.#own }];
+    const read = async (name: string) => ({ name, id: (await this.#read(name))?.id });
+    for await (const { name, id } of mapAhead(names.sort(compareNames), readAtOnce, read)) {
+      if (id !== undefined) keys.push({ name, id });
+    }
+    return keys;
+  }
+
+  /** A key by its name; undefined when there is none. The node's own is not here. */
+  get(name: string): Promise<Key | undefined> {
+    return this.#read(name);
+  }
+
+  /** What `import` takes. */
+  async export(name: string): Promise<Uint8Array> {
+    if (name === self) throw new NodeError("cannot export key with name 'self'");
+    const key = await this.#read(name);
+    if (key === undefined) throw new NodeError(`key with name '${name}' doesn't exist`);
+    return key.bytes;
+  }
+
+  async generate(name: string, form: KeyForm): Promise<NamedKey> {
+    if (name === self) throw new NodeError("cannot create key with name 'self'");
+    await this.#requireFree(name);
+    return this.#add(name, await generateKey(form));
+  }
+
+  async import(name: string, bytes: Uint8Array): Promise<NamedKey> {
+    if (name === self) throw new NodeError("cannot import key with name 'self'");
+    return this.#add(name, decodeKey(bytes));
+  }
+
+  /** Gives a key another name; the one that had it is gone then, if `force` allows that. */
+  async rename(was: string, now: string, force: boolean): Promise<NamedKey & { readonly overwritten: boolean }> {
+    if (was === self) throw new NodeError("cannot rename key with name 'self'");
+    if (now === self) throw new NodeError("cannot overwrite key with name 'self'");
+    return this.#change(async () => {
+      const key = await this.#require(was);
+      if (was === now) return { name: now, id: key.id, overwritten: false };
+      this.#requireName(now);
+      const overwritten = (await this.#read(now)) !== undefined;
+      if (overwritten && !force) throw new NodeError("key by that name already exists, refusing to overwrite");
+      await rename(this.#path(was), this.#path(now));
+      await syncFolder(this.#folder);
+      return { name: now, id: key.id, overwritten };
+    });
+  }
+
+  async remove(name: string): Promise<NamedKey> {
+    if (name === self) throw new NodeError("cannot remove key with name 'self'");
+    return this.#change(async () => {
+      const { id } = await this.#require(name);
+      await rm(this.#path(name));
+      await syncFolder(this.#folder);
+      return { name, id };
+    });
+  }
+
+  #add(name: string, key: Key): Promise<NamedKey> {
+    return this.#change(async () => {
+      await this.#requireFree(name);
+      this.#requireName(name);
+      await mkdir(this.#folder, { recursive: true, mode: 0o700 });
+      await writeWhole(this.#path(name), key.bytes, fileMode);
+      return { name, id: key.id };
+    });
+  }
+
+  async #requireFree(name: string): Promise<void> {
+    if ((await this.#read(name)) !== undefined) throw new NodeError(`key with name '${name}' already exists`);
+  }
+
+  async #require(name: string): Promise<Key> {
+    const key = await this.#read(name);
+    if (key === undefined) throw unknown(name);
+    return key;
+  }
+
+  async #read(name: string): Promise<Key | undefined> {
+    const path = this.#path(name);
+    const bytes = await readFile(path).catch(absent);
+    if (bytes === undefined) return undefined;
+    try {
+      return decodeKey(bytes);
+    } catch (error) {
+      throw new NodeError(`the key file ${path} cannot be read: ${(error as Error).message}`, { cause: error });
+    }
+  }
+
+  /** Refuses what no file can be called. */
+  #requireName(name: string): void {
+    if (name === "") throw new NodeError("key name must be at least one character");
+    if (fileOf(name).length > longestFile) throw new NodeError(`open ${this.#path(name)}: file name too long`);
+  }
+
+  #path(name: string): string {
+    return join(this.#folder, fileOf(name));
+  }
+
+  #change<T>(change: () => Promise<T>): Promise<T> {
+    const done = this.#queue.then(change);
+    this.#queue = done.catch(() => undefined);
+    return done;
+  }
+}
+
+/** A name that no file can have is that of none. */
+function absent(error: NodeJS.ErrnoException): undefined {
+  if (error.code === "ENOENT" || error.code === "ENAMETOOLONG") return undefined;
+  throw error;
+}

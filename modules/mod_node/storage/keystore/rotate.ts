@@ -1,0 +1,48 @@
+/** Another identity for the node (design 8.2): it takes effect at the next start. */
+import { NodeError } from "../../util/errors.ts";
+import { decodeBase64 } from "../../util/go/base64.ts";
+import type { ConfigFile } from "../repo/config.ts";
+import { decodeKey, generateKey, identityOf, type KeyForm } from "./key.ts";
+import { type Keystore, self } from "./keystore.ts";
+
+/**
+ * Writes a new identity to the configuration; the one that stands there is kept as a key.
+ *
+ * @throws NodeError with the reference's text when the old one cannot be kept, or a key of that form cannot be made
+ */
+export async function rotateIdentity(
+  config: ConfigFile,
+  keys: Keystore,
+  keepAs: string | undefined,
+  form: KeyForm,
+): Promise<void> {
+  if (keepAs === undefined || keepAs === "") {
+    throw new NodeError("keystore name for backing up old key must be provided");
+  }
+  if (keepAs === self) throw new NodeError("keystore name for back up cannot be named 'self'");
+  const identity = identityOf(await freshKey(form));
+  await config.replaceIdentity(async ({ PrivKey }) => {
+    await keepOld(keys, keepAs, PrivKey);
+    return identity;
+  });
+}
+
+async function freshKey(form: KeyForm) {
+  if (form.type.toLowerCase() === "ed25519" && form.size !== undefined) {
+    throw new NodeError("creating identity (number of key bits does not apply when using ed25519 keys)");
+  }
+  return generateKey(form).catch((error: Error) => {
+    throw new NodeError(`creating identity (${error.message})`, { cause: error });
+  });
+}
+
+async function keepOld(keys: Keystore, name: string, secret: string): Promise<void> {
+  try {
+    if ((await keys.get(name)) !== undefined) {
+      throw new NodeError("key by that name already exists, refusing to overwrite");
+    }
+    await keys.import(name, decodeKey(decodeBase64(secret)).bytes);
+  } catch (error) {
+    throw new NodeError(`saving old key in keystore (${(error as Error).message})`, { cause: error });
+  }
+}

@@ -1,0 +1,192 @@
+import { setImmediate as nextTurn } from "node:timers/promises";
+import type { RangeOptions, Transaction } from "lmdb";
+import { failure } from "../../util/errors.ts";
+import { EnvironmentDamaged, openEnvironment, type Table } from "../lmdb/open.ts";
+import { Draft, keyBytes, runWhole, swap } from "./overlay_transaction.ts";
+import type { KeyRange, MetadataReader, MetadataStore, MetadataWriter } from "./store.ts";
+
+const pageSize = 256;
+const noBytes = Buffer.alloc(0);
+
+/** Transactions that are written together: all of them come through, or none. */
+interface Group {
+  readonly draft: Draft;
+  readonly written: PromiseWithResolvers<void>;
+}
+
+/**
+ * Metadata in an LMDB environment of its own.
+ *
+ * A transaction runs at once, on top of those that are on their way to the disk. All that come while a commit is on its
+ * way are the next commit. Reads outside see commits alone. When a commit fails, every transaction that built on it
+ * fails with it.
+ *
+ * @throws NodeError STORE_BROKEN
+ */
+export async function openLmdbMetadata(folder: string): Promise<MetadataStore> {
+  const environment = await openEnvironment(folder).catch((error: Error) => {
+    throw failure("STORE_BROKEN", { path: folder, reason: reasonOf(error) }, error);
+  });
+  return new LmdbMetadata(folder, environment);
+}
+
+const reasonOf = (error: Error): string =>
+  error instanceof EnvironmentDamaged ? `it is damaged: ${error.message}` : error.message;
+
+class LmdbMetadata implements MetadataStore {
+  readonly #folder: string;
+  readonly #environment: Awaited<ReturnType<typeof openEnvironment>>;
+  readonly #table: Table;
+  readonly #committed: MetadataReader;
+  /** Being written. */
+  #writing: Group | undefined;
+  /** Next to be written, on top of the former. */
+  #gathering: Group | undefined;
+  /** Views that listings still read. */
+  readonly #views = new Set<Transaction>();
+  #closed = false;
+
+  constructor(folder: string, environment: Awaited<ReturnType<typeof openEnvironment>>) {
+    this.#folder = folder;
+    this.#environment = environment;
+    this.#table = environment.table("metadata");
+    this.#committed = committedReader(this.#table);
+  }
+
+  async get(key: string): Promise<Uint8Array | undefined> {
+    this.#mustBeOpen();
+    return this.#committed.get(key);
+  }
+
+  async has(key: string): Promise<boolean> {
+    this.#mustBeOpen();
+    return this.#committed.has(key);
+  }
+
+  async *range({
+    limit = Number.POSITIVE_INFINITY,
+    ...bounds
+  }: KeyRange = {}): AsyncGenerator<readonly [string, Uint8Array]> {
+    this.#mustBeOpen();
+    const transaction = this.#table.useReadTransaction();
+    this.#views.add(transaction);
+    try {
+      let after: string | undefined = bounds.after;
+      for (let left = limit; left > 0; ) {
+        const query = queryOf({ ...bounds, ...(after === undefined ? {} : { after }) }, Math.min(pageSize, left));
+        const page = [...this.#table.getRange({ ...query, transaction }).map(decode)];
+        for (const entry of page) {
+          this.#mustBeOpen();
+          yield entry;
+        }
+        left -= page.length;
+        after = page.at(-1)?.[0];
+        if (page.length < pageSize) return;
+        await nextTurn();
+        this.#mustBeOpen();
+      }
+    } finally {
+      if (this.#views.delete(transaction)) transaction.done();
+    }
+  }
+
+  async transaction<T>(run: (writer: MetadataWriter) => T): Promise<T> {
+    this.#mustBeOpen();
+    const below = this.#gathering?.draft ?? new Draft(this.#writing?.draft ?? this.#committed);
+    const draft = new Draft(below);
+    const result = runWhole(run, draft);
+    // What was read may still be on its way: the answer waits for it, even if nothing is changed here.
+    if (draft.changes.size === 0 && this.#gathering === undefined) {
+      await this.#writing?.written.promise;
+      return result;
+    }
+    below.absorb(draft);
+    this.#gathering ??= { draft: below, written: Promise.withResolvers() };
+    const { written } = this.#gathering;
+    if (this.#writing === undefined) this.#write();
+    await written.promise;
+    return result;
+  }
+
+  compareAndSet(key: string, expected: Uint8Array | undefined, value: Uint8Array | undefined): Promise<boolean> {
+    return this.transaction(swap(key, expected, value));
+  }
+
+  async close(): Promise<void> {
+    if (this.#closed) return;
+    this.#closed = true;
+    while (this.#writing !== undefined) await this.#writing.written.promise.catch(() => {});
+    for (const view of this.#views) view.done();
+    this.#views.clear();
+    await this.#environment.close();
+  }
+
+  #mustBeOpen(): void {
+    if (this.#closed) throw failure("STORE_CLOSED");
+  }
+
+  async #write(): Promise<void> {
+    for (let group = this.#gathering; group !== undefined; group = this.#gathering) {
+      this.#writing = group;
+      this.#gathering = undefined;
+      const { draft, written } = group;
+      written.promise.catch(() => {});
+      try {
+        await this.#environment.write(() => {
+          for (const [key, value] of draft.changes) {
+            if (value === undefined) this.#table.remove(keyBytes(key));
+            else this.#table.put(keyBytes(key), asBuffer(value));
+          }
+        });
+        this.#writing = undefined;
+        this.#rebase(draft);
+        written.resolve();
+      } catch (error) {
+        const full = failure("STORE_FULL", { path: this.#folder, reason: (error as Error).message }, error);
+        const built = this.#gathering as Group | undefined;
+        this.#writing = undefined;
+        this.#gathering = undefined;
+        written.reject(full);
+        built?.written.promise.catch(() => {});
+        built?.written.reject(full);
+      }
+    }
+  }
+
+  /** What gathers meanwhile stands on the draft that has now become the committed state. */
+  #rebase(written: Draft): void {
+    const gathering = this.#gathering;
+    if (gathering?.draft.base !== written) return;
+    const draft = new Draft(this.#committed);
+    draft.absorb(gathering.draft);
+    this.#gathering = { draft, written: gathering.written };
+  }
+}
+
+function committedReader(table: Table): MetadataReader {
+  const reader: MetadataReader = {
+    get(key) {
+      const value = table.get(keyBytes(key));
+      return value && plain(value);
+    },
+    has: (key) => reader.get(key) !== undefined,
+    range: ({ limit, ...bounds } = {}) => table.getRange(queryOf(bounds, limit)).map(decode),
+  };
+  return reader;
+}
+
+/** UTF-8 knows no byte 0xff: it bounds every prefix from above. A zero byte after a key makes the next one. */
+function queryOf({ prefix = "", after }: KeyRange, limit: number | undefined): RangeOptions {
+  const first = Buffer.from(prefix);
+  const next = after === undefined ? noBytes : Buffer.concat([Buffer.from(after), Buffer.alloc(1)]);
+  const start = Buffer.compare(first, next) > 0 ? first : next;
+  return {
+    ...(start.length === 0 ? {} : { start }),
+    end: Buffer.concat([first, Buffer.of(0xff)]),
+    ...(limit === undefined ? {} : { limit }),
+  };
+}
+
+const decode = ({ key, value }: { key: Buffer; value: Buffer }) => [key.toString(), plain(value)] as const;
+const plain = ({ buffer, byteOffset, length }: Buffer): Uint8Array => new Uint8Array(buffer, byteOffset, length);
+const asBuffer = ({ buffer, byteOffset, length }: Uint8Array): Buffer => Buffer.from(buffer, byteOffset, length);

@@ -1,0 +1,52 @@
+import { failure } from "../../util/errors.ts";
+import { compareKeys, Draft, inRange, keyBytes, runWhole, swap } from "./overlay_transaction.ts";
+import type { MetadataReader, MetadataStore } from "./store.ts";
+
+/** Metadata kept in memory only: for calculations that store nothing, and for tests. */
+export function memoryMetadata(): MetadataStore {
+  const held = new Map<string, Uint8Array>();
+  let closed = false;
+
+  const reader: MetadataReader = {
+    get(key) {
+      keyBytes(key);
+      return held.get(key);
+    },
+    has: (key) => reader.get(key) !== undefined,
+    range: ({ limit, ...bounds } = {}) =>
+      [...held]
+        .filter(([key]) => inRange(key, bounds))
+        .sort(([a], [b]) => compareKeys(a, b))
+        .slice(0, limit),
+  };
+  function open(): MetadataReader {
+    if (closed) throw failure("STORE_CLOSED");
+    return reader;
+  }
+
+  const store: MetadataStore = {
+    get: async (key) => open().get(key),
+    has: async (key) => open().has(key),
+    async *range(range) {
+      for (const entry of open().range(range)) {
+        open();
+        yield entry;
+      }
+    },
+    async transaction(run) {
+      const draft = new Draft(open());
+      const result = runWhole(run, draft);
+      for (const [key, value] of draft.changes) {
+        if (value === undefined) held.delete(key);
+        else held.set(key, value);
+      }
+      return result;
+    },
+    compareAndSet: (key, expected, value) => store.transaction(swap(key, expected, value)),
+    async close() {
+      closed = true;
+      held.clear();
+    },
+  };
+  return store;
+}

@@ -1,0 +1,114 @@
+/** Changes on top of something that is read: what makes a transaction of both engines. */
+import { Buffer } from "node:buffer";
+import { NodeError } from "../../util/errors.ts";
+import type { KeyRange, MetadataReader, MetadataWriter } from "./store.ts";
+
+/** Bytes of the longest key, as LMDB has it. */
+const longestKey = 1978;
+
+/** The bytes of a key. @throws NodeError when no engine could keep it */
+export function keyBytes(key: string): Buffer {
+  const bytes = Buffer.from(key);
+  if (bytes.length === 0 || bytes.length > longestKey || !key.isWellFormed()) {
+    throw new NodeError(`a metadata key is 1 to ${longestKey} bytes of well-formed text, not ${JSON.stringify(key)}`);
+  }
+  return bytes;
+}
+
+/** The order of `range`. Strings of JavaScript are ordered otherwise beyond the basic plane. */
+export const compareKeys = (a: string, b: string): number => Buffer.compare(Buffer.from(a), Buffer.from(b));
+
+export const inRange = (key: string, { prefix = "", after }: KeyRange): boolean =>
+  key.startsWith(prefix) && (after === undefined || compareKeys(key, after) > 0);
+
+type Entry = readonly [key: string, value: Uint8Array];
+
+/** Reads through to `base` what was not changed here; changes stay here until someone takes them. */
+export class Draft implements MetadataWriter {
+  readonly base: MetadataReader;
+  /** Undefined is a deletion. */
+  readonly changes = new Map<string, Uint8Array | undefined>();
+
+  constructor(base: MetadataReader) {
+    this.base = base;
+  }
+
+  get(key: string): Uint8Array | undefined {
+    return this.changes.has(key) ? this.changes.get(key) : this.base.get(key);
+  }
+
+  has(key: string): boolean {
+    return this.get(key) !== undefined;
+  }
+
+  put(key: string, value: Uint8Array): void {
+    keyBytes(key);
+    // The caller may use its array again before it is written.
+    this.changes.set(key, Uint8Array.from(value));
+  }
+
+  delete(key: string): boolean {
+    const had = this.has(key);
+    if (had) this.changes.set(key, undefined);
+    return had;
+  }
+
+  /** Takes over what another draft, made on top of this one, changed. */
+  absorb(draft: Draft): void {
+    for (const [key, value] of draft.changes) this.changes.set(key, value);
+  }
+
+  *range(range: KeyRange = {}): Iterable<Entry> {
+    const { limit = Number.POSITIVE_INFINITY, ...bounds } = range;
+    const changed = [...this.changes].filter(([key]) => inRange(key, bounds)).sort(([a], [b]) => compareKeys(a, b));
+    let left = limit;
+    for (const [key, value] of merge(this.base.range(bounds), changed)) {
+      if (left <= 0) return;
+      if (value === undefined) continue;
+      left -= 1;
+      yield [key, value];
+    }
+  }
+}
+
+type Change = readonly [key: string, value: Uint8Array | undefined];
+
+/** Both are in order; where they have the same key the second counts. */
+function* merge(base: Iterable<Entry>, changes: readonly Change[]): Iterable<Change> {
+  let at = 0;
+  for (const entry of base) {
+    let order = -1;
+    for (let change = changes[at]; change !== undefined; change = changes[at]) {
+      order = compareKeys(entry[0], change[0]);
+      if (order < 0) break;
+      yield change;
+      at += 1;
+      if (order === 0) break;
+    }
+    if (order !== 0) yield entry;
+  }
+  yield* changes.slice(at);
+}
+
+/** Runs a transaction's function. @throws TypeError when it is asynchronous: a transaction must end where it began */
+export function runWhole<T>(run: (writer: MetadataWriter) => T, draft: Draft): T {
+  const result = run(draft);
+  if (result instanceof Promise) {
+    result.catch(() => {});
+    throw new TypeError("a metadata transaction is synchronous: it must not return a promise");
+  }
+  return result;
+}
+
+/** The function of `compareAndSet`. */
+export function swap(key: string, expected: Uint8Array | undefined, value: Uint8Array | undefined) {
+  return (writer: MetadataWriter): boolean => {
+    const held = writer.get(key);
+    const same =
+      expected === undefined || held === undefined ? expected === held : Buffer.compare(held, expected) === 0;
+    if (!same) return false;
+    if (value === undefined) writer.delete(key);
+    else writer.put(key, value);
+    return true;
+  };
+}

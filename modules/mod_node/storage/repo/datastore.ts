@@ -1,0 +1,116 @@
+/** Where a repo keeps its blocks and metadata: `Datastore.Spec`, and what of it decides whether a repo fits. */
+import { resolve } from "node:path";
+import { NodeError } from "../../util/errors.ts";
+import { isObject, type JsonObject } from "./json.ts";
+
+/** Engines and what of their settings belongs to the data. */
+const engines: ReadonlyMap<string, readonly string[]> = new Map([
+  ["segments", ["path", "type"]],
+  ["lmdb", ["path", "type"]],
+  ["flatfs", ["path", "shardFunc", "type"]],
+  ["levelds", ["path", "type"]],
+  ["badgerds", ["path", "type"]],
+]);
+
+/** The content of the file `datastore_spec`. @throws NodeError with the reference's text */
+export function diskSpec(spec: JsonObject): string {
+  return JSON.stringify(essence(spec));
+}
+
+function essence(spec: JsonObject): JsonObject {
+  const { type, mounts, child } = spec;
+  if (typeof type !== "string") throw new NodeError("'type' field missing or not a string");
+  if (type === "measure" || type === "log") {
+    if (!isObject(child)) throw new NodeError("'child' field is missing or not a map");
+    return essence(child);
+  }
+  if (type === "mount") {
+    if (!Array.isArray(mounts)) throw new NodeError("'mounts' field is missing or not an array");
+    return { mounts: mounts.map(mounted).sort(deepestFirst), type };
+  }
+  const kept = engines.get(type);
+  if (kept === undefined) throw new NodeError(`unknown datastore type: ${type}`);
+  return Object.fromEntries(kept.map((key) => [key, spec[key]]));
+}
+
+interface Mounted extends JsonObject {
+  readonly mountpoint: string;
+}
+
+const deepestFirst = (one: Mounted, other: Mounted) => (one.mountpoint < other.mountpoint ? 1 : -1);
+
+function mounted(mount: unknown): Mounted {
+  if (!isObject(mount)) throw new NodeError("expected map for mountpoint");
+  const { mountpoint } = mount;
+  if (typeof mountpoint !== "string") throw new NodeError("no 'mountpoint' on mount");
+  const entries = Object.entries({ ...essence(mount), mountpoint });
+  return Object.fromEntries(entries.sort(([one], [other]) => (one < other ? -1 : 1))) as unknown as Mounted;
+}
+
+/** What keeps the blocks of a repo: the stores of this node, or those of go-ipfs. */
+export type StoreKind = "segments" | "flatfs";
+
+/** Where a repo keeps what; paths are absolute, or relative to the repo. */
+export interface StorePlaces {
+  readonly kind: StoreKind;
+  readonly blocks: string;
+  /** Of `flatfs`: how it finds the folder of a block. */
+  readonly shardFunc?: string;
+  readonly metadata: string;
+  /** The LevelDB in which go-ipfs has what this node keeps in `metadata`. */
+  readonly levels?: string;
+}
+
+/** Folder of this node in a repo that go-ipfs uses, too. */
+const ownFolder = "modhost";
+
+/** Of a node whose stores are apart from its repo. */
+export const defaultPlaces: StorePlaces = { kind: "segments", blocks: "segments", metadata: "metadata" };
+
+/** The same with absolute paths. */
+export function placesBelow(folder: string, { blocks, metadata, levels, ...rest }: StorePlaces): StorePlaces {
+  return {
+    ...rest,
+    blocks: resolve(folder, blocks),
+    metadata: resolve(folder, metadata),
+    ...(levels === undefined ? {} : { levels: resolve(folder, levels) }),
+  };
+}
+
+/** @throws NodeError for stores that this node cannot open */
+export function storePlaces(spec: JsonObject): StorePlaces {
+  const { mounts, type } = essence(spec);
+  if (!Array.isArray(mounts)) throw unknownStore("everything", type);
+  const found = new Map((mounts as Mounted[]).map((mount) => [mount.mountpoint, mount]));
+  const blocks = found.get("/blocks");
+  const rest = found.get("/");
+  const other = (mounts as Mounted[]).find((mount) => mount !== blocks && mount !== rest);
+  if (other !== undefined) throw unknownStore(other.mountpoint, "a store of its own");
+  return { ...blockPlaces(blocks), ...metadataPlaces(rest) };
+}
+
+function blockPlaces(mount: Mounted | undefined): Pick<StorePlaces, "kind" | "blocks" | "shardFunc"> {
+  const { type, path, shardFunc }: Partial<Mounted> = mount ?? {};
+  if (typeof path === "string") {
+    if (type === "segments") return { kind: type, blocks: path };
+    if (type === "flatfs" && typeof shardFunc === "string") return { kind: type, blocks: path, shardFunc };
+  }
+  throw unknownStore("/blocks", type);
+}
+
+function metadataPlaces(mount: Mounted | undefined): Pick<StorePlaces, "metadata" | "levels"> {
+  const { type, path }: Partial<Mounted> = mount ?? {};
+  if (typeof path === "string") {
+    if (type === "lmdb") return { metadata: path };
+    if (type === "levelds") return { metadata: `${ownFolder}/metadata`, levels: path };
+  }
+  throw unknownStore("/", type);
+}
+
+function unknownStore(place: string, type: unknown): NodeError {
+  const found = typeof type === "string" ? type : "nothing";
+  return new NodeError(
+    `this node cannot open a repo that keeps ${place} in ${found}: it keeps /blocks in segments or flatfs, and / in ` +
+      "lmdb or, as go-ipfs, in levelds. Convert the repo with ipfs-ds-convert, or use another folder.",
+  );
+}

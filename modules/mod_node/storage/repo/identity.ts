@@ -1,0 +1,65 @@
+/** Who the node is: its peer id and the key behind it, as the configuration holds them. */
+import {
+  generateKeyPair,
+  privateKeyFromProtobuf,
+  privateKeyToProtobuf,
+  publicKeyToProtobuf,
+} from "@libp2p/crypto/keys";
+import { peerIdFromPrivateKey } from "@libp2p/peer-id";
+import { type PeerId, parsePeerId } from "../../formats/peer_id.ts";
+import { NodeError } from "../../util/errors.ts";
+import { decodeBase64 } from "../../util/go/base64.ts";
+
+export type PrivateKey = ReturnType<typeof privateKeyFromProtobuf>;
+export type PublicKey = PrivateKey["publicKey"];
+
+export interface Identity {
+  readonly peerId: PeerId;
+  readonly privateKey: PrivateKey;
+}
+
+/** The section `Identity`. */
+export interface IdentityConfig {
+  readonly PeerID: string;
+  /** Protobuf of the private key in base64. */
+  readonly PrivKey: string;
+}
+
+export async function createIdentity(): Promise<IdentityConfig> {
+  const key = await generateKeyPair("Ed25519");
+  const PrivKey = Buffer.from(privateKeyToProtobuf(key)).toString("base64");
+  return { PeerID: peerIdFromPrivateKey(key).toString(), PrivKey };
+}
+
+/** @throws NodeError with the reference's text when either is missing, broken, or not of the other */
+export function readIdentity({ PeerID, PrivKey = "" }: { PeerID: string; PrivKey?: string | undefined }): Identity {
+  if (PeerID === "") throw new NodeError("identity was not set in config (was 'ipfs init' run?)");
+  const named = readPeerId(PeerID);
+  if (PrivKey === "") throw new NodeError(`missing private key for node ID: ${PeerID}`);
+  const privateKey = readKey(PrivKey);
+  const peerId = peerIdFromPrivateKey(privateKey);
+  if (!peerId.equals(named)) throw new NodeError(`private key in config does not match id: ${named} != ${peerId}`);
+  return { peerId, privateKey };
+}
+
+function readPeerId(text: string): PeerId {
+  try {
+    return parsePeerId(text);
+  } catch (error) {
+    throw new NodeError(`peer ID invalid: ${(error as Error).message}`, { cause: error });
+  }
+}
+
+function readKey(text: string): PrivateKey {
+  const bytes = decodeBase64(text);
+  try {
+    return privateKeyFromProtobuf(bytes);
+  } catch (error) {
+    throw new NodeError(`the private key in the config cannot be read: ${(error as Error).message}`, { cause: error });
+  }
+}
+
+/** As `id` shows it: its protobuf in base64. */
+export const keyText = (key: PublicKey): string => Buffer.from(publicKeyToProtobuf(key)).toString("base64");
+
+export const publicKeyText = ({ privateKey }: Identity): string => keyText(privateKey.publicKey);

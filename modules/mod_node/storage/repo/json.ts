@@ -1,0 +1,71 @@
+/** JSON as the configuration file holds it: Go's reasons for what is none, and Go's way of printing it. */
+import { NodeError } from "../../util/errors.ts";
+import { JsonReader } from "../../util/go/json.ts";
+import { goJson } from "../../util/go/text.ts";
+
+/** An object of a JSON document; its keys are data, so look them up by `Object.hasOwn`. */
+export type JsonObject = Readonly<Record<string, unknown>>;
+
+export const isObject = (value: unknown): value is JsonObject =>
+  typeof value === "object" && value !== null && !Array.isArray(value);
+
+/** @throws NodeError whose message is the bare reason */
+export function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch (error) {
+    const reader = new JsonReader(Buffer.from(text), "document");
+    while (reader.next() !== "end");
+    throw error;
+  }
+}
+
+/** The same value with the keys of every object in bytewise order, as Go writes maps. */
+export function sorted(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(sorted);
+  if (!isObject(value)) return value;
+  return Object.fromEntries(keysOf(value).map((key) => [key, sorted(value[key])]));
+}
+
+const keysOf = (value: JsonObject): string[] =>
+  Object.keys(value).sort((one, other) => Buffer.compare(Buffer.from(one), Buffer.from(other)));
+
+/** Indented by two blanks, without a newline at the end. `order`: keys as they stand, or in bytewise order. */
+export function printJson(value: unknown, order: "kept" | "sorted" = "sorted", indent = ""): string {
+  const isList = Array.isArray(value);
+  if (!isList && !isObject(value)) return goJson(value);
+  const deeper = `${indent}  `;
+  const print = (inner: unknown) => printJson(inner, order, deeper);
+  const parts = isList
+    ? value.map(print)
+    : (order === "kept" ? Object.keys(value) : keysOf(value)).map((key) => `${goJson(key)}: ${print(value[key])}`);
+  const [open, close] = isList ? "[]" : "{}";
+  if (parts.length === 0) return `${open}${close}`;
+  return `${open}\n${parts.map((part) => deeper + part).join(",\n")}\n${indent}${close}`;
+}
+
+/** What is at a dotted path; letter case counts, lists have no keys. @throws NodeError with the bare reason */
+export function getAt(document: unknown, path: string): unknown {
+  const names = path.split(".");
+  let value = document;
+  for (const [at, name] of names.entries()) {
+    const above = names.slice(0, at).join(".");
+    if (!isObject(value)) throw new NodeError(`${above} key is not a map`);
+    if (!Object.hasOwn(value, name)) throw new NodeError(`${above} key has no attributes`);
+    value = value[name];
+  }
+  return value;
+}
+
+/** The same document with a value at a dotted path; objects that are missing are made. @throws NodeError */
+export function setAt(document: JsonObject, path: string, value: unknown): JsonObject {
+  return put(document, path.split("."), 0, value) as JsonObject;
+}
+
+function put(document: unknown, names: readonly string[], at: number, value: unknown): unknown {
+  if (at === names.length) return value;
+  if (!isObject(document)) throw new NodeError(`${names.slice(0, at).join(".")} key is not a map`);
+  const name = names[at] as string;
+  const inner = Object.hasOwn(document, name) ? (document[name] ?? {}) : {};
+  return { ...document, [name]: put(inner, names, at + 1, value) };
+}

@@ -1,0 +1,231 @@
+/** The folder of a node: its configuration, its identity, and the lock that keeps every other process out. */
+import { mkdir, readFile, rm, stat } from "node:fs/promises";
+import { dirname, join, resolve } from "node:path";
+import { NodeError } from "../../util/errors.ts";
+import { ConfigFile, type ConfigOverrides, parseDocument } from "./config.ts";
+import { defaultPlaces, diskSpec, placesBelow, type StorePlaces, storePlaces } from "./datastore.ts";
+import { writeWhole } from "./files.ts";
+import { createIdentity, type Identity, type IdentityConfig, readIdentity } from "./identity.ts";
+import { setAt } from "./json.ts";
+import { lockRepo, type RepoLock, removeStaleClaims } from "./lock.ts";
+import { applyProfile, profileNamed } from "./profiles.ts";
+import { type Document, decodeConfig, initialConfig, valueAt } from "./schema.ts";
+
+/** The format of repos that this node makes and opens. */
+export const repoVersion = "11";
+
+export interface RepoOptions {
+  /** Profiles for a repo that is made now, separated by commas; without any it is as the reference makes it. */
+  readonly profile?: string | undefined;
+  /** Make the repo when there is none. Default true. */
+  readonly init?: boolean | undefined;
+  /** Multiaddress that `Addresses.API` of a repo that is made now names. */
+  readonly apiAddress?: string | undefined;
+  /** Document that a repo that is made now begins with, as text; it may hold the identity, too. */
+  readonly document?: string | undefined;
+  /** Identity of a repo that is made now; without it that of the document, or a new one of an Ed25519 key. */
+  readonly identity?: IdentityConfig | undefined;
+  /** What holds in place of the configuration's own values while the repo is open; it is never written. */
+  readonly overrides?: ConfigOverrides | undefined;
+  /** Folder that blocks and metadata are kept in; without it they are in the repo, as its configuration says. */
+  readonly data?: string | undefined;
+}
+
+export interface Repo {
+  /** Absolute path of the folder. */
+  readonly path: string;
+  readonly version: string;
+  readonly config: ConfigFile;
+  /** As it was when the repo was opened. */
+  readonly identity: Identity;
+  /** Where blocks and metadata are; absolute paths. */
+  readonly stores: StorePlaces;
+  /** Where the repo itself keeps them, when that is not where this opening has them. */
+  readonly aside: StorePlaces | undefined;
+  /** This opening has made the repo. */
+  readonly isNew: boolean;
+  /** Writes the file `api`, by which clients find the RPC; undefined takes it away. */
+  announceApi(address: string | undefined): Promise<void>;
+  /** Removes lock files that nobody holds any more; their names. */
+  clean(): Promise<readonly string[]>;
+  /** Removes the file `api` and lets go of the lock. */
+  close(): Promise<void>;
+}
+
+/**
+ * Opens a folder as a repo, and makes it one when it is none yet.
+ *
+ * @throws NodeError REPO_LOCKED; of a folder that cannot be written to, of another version, of a configuration or an
+ *   identity that cannot be read, of stores that this node does not have
+ */
+export async function openRepo(folder: string, options: RepoOptions = {}): Promise<Repo> {
+  const path = resolve(folder);
+  const data = resolve(options.data ?? path);
+  const { init = true } = options;
+  if (!init && !(await isRepo(path))) throw new NodeError(`no IPFS repo found in ${path}.\nplease run: 'ipfs init'`);
+  const lock = await lockFolders(data === path ? [path] : [path, data]);
+  try {
+    await removeStaleClaims(path);
+    await refuseHalfCopied(path);
+    const isNew = !(await isRepo(path));
+    if (isNew) await makeRepo(path, options);
+    else await requireVersion(path);
+    return await openLocked({ path, data, lock, isNew }, options);
+  } catch (error) {
+    await lock.release();
+    throw error;
+  }
+}
+
+/** All of them or none, each made when it is not there. */
+export async function lockFolders(folders: readonly string[]): Promise<RepoLock> {
+  const locks: RepoLock[] = [];
+  const release = async () => {
+    for (const lock of locks.splice(0)) await lock.release();
+  };
+  try {
+    for (const folder of folders) {
+      await makeFolder(folder);
+      locks.push(await lockRepo(folder));
+    }
+  } catch (error) {
+    await release();
+    throw error;
+  }
+  return { release };
+}
+
+interface LockedFolder {
+  readonly path: string;
+  readonly data: string;
+  readonly lock: RepoLock;
+  readonly isNew: boolean;
+}
+
+async function openLocked({ path, data, lock, isNew }: LockedFolder, { overrides }: RepoOptions): Promise<Repo> {
+  const config = await ConfigFile.open(path, overrides);
+  const identity = readIdentity({ PeerID: config.value("Identity.PeerID"), PrivKey: config.value("Identity.PrivKey") });
+  const own = placesBelow(path, await requireStores(path, config));
+  const api = join(path, "api");
+  await rm(api, { force: true });
+  return {
+    path,
+    version: repoVersion,
+    config,
+    identity,
+    stores: data === path ? own : placesBelow(data, defaultPlaces),
+    aside: data === path ? undefined : own,
+    isNew,
+    announceApi: (address) => (address === undefined ? rm(api, { force: true }) : writeWhole(api, address, 0o644)),
+    clean: () => removeStaleClaims(path),
+    async close() {
+      await rm(api, { force: true });
+      await lock.release();
+    },
+  };
+}
+
+/** What has a configuration is a repo: it is the last file that is written. */
+export async function isRepo(path: string): Promise<boolean> {
+  try {
+    return (await stat(join(path, "config"))).isFile();
+  } catch {
+    return false;
+  }
+}
+
+async function makeFolder(path: string): Promise<void> {
+  try {
+    await makeFolders(path);
+  } catch (error) {
+    throw new NodeError(`the repo ${path} cannot be made: ${(error as Error).message}`, { cause: error });
+  }
+}
+
+/** Node's own recursion never ends where a file system has the parent but refuses with ENOENT: automounts, `/proc`. */
+async function makeFolders(path: string): Promise<void> {
+  const exists = await stat(path).then(
+    (found) => found.isDirectory(),
+    () => false,
+  );
+  if (exists) return;
+  if (dirname(path) !== path) await makeFolders(dirname(path));
+  await mkdir(path).catch((error: NodeJS.ErrnoException) => {
+    // Somebody was faster, or it is a file.
+    if (error.code !== "EEXIST") throw error;
+    return mkdir(path, { recursive: true });
+  });
+}
+
+async function makeRepo(path: string, { profile = "", apiAddress, document, identity }: RepoOptions): Promise<void> {
+  let config = document === undefined ? initialConfig() : decodeConfig(parseDocument(document));
+  if (apiAddress !== undefined) config = setAt(config, "Addresses.API", apiAddress);
+  for (const name of profile.split(",").filter((each) => each !== "")) {
+    config = await applyProfile(config, profileNamed(name));
+  }
+  // Before anything is written: a profile may name a store that this node does not have.
+  const spec = valueAt(config, "Datastore.Spec") ?? {};
+  storePlaces(spec);
+  const own = identity ?? identityIn(config) ?? (await createIdentity());
+  await writeRepo(path, decodeConfig({ ...config, Identity: own }));
+}
+
+/** Makes a folder a repo with this configuration. */
+export async function writeRepo(path: string, document: Document): Promise<void> {
+  await mkdir(join(path, "keystore"), { recursive: true, mode: 0o700 });
+  await writeWhole(join(path, "datastore_spec"), diskSpec(valueAt(document, "Datastore.Spec") ?? {}), 0o600);
+  await writeWhole(join(path, "version"), `${repoVersion}\n`, 0o644);
+  await ConfigFile.create(path, document);
+}
+
+/** A file that names the repo that is being copied into its folder. */
+export const copyMark = "copied-from";
+
+async function refuseHalfCopied(path: string): Promise<void> {
+  const from = await readFile(join(path, copyMark), "utf8").catch(() => undefined);
+  if (from === undefined) return;
+  throw new NodeError(
+    `${path} is half of a copy of ${from}: let \`modhost node migrate\` copy the rest, or remove the folder`,
+  );
+}
+
+/** Undefined where a document has none. @throws NodeError of one that is broken */
+function identityIn(document: Document): IdentityConfig | undefined {
+  const own = { PeerID: valueAt(document, "Identity.PeerID"), PrivKey: valueAt(document, "Identity.PrivKey") };
+  if (own.PeerID === "" && (own.PrivKey ?? "") === "") return undefined;
+  readIdentity(own);
+  return own as IdentityConfig;
+}
+
+async function requireVersion(path: string): Promise<void> {
+  const text = await readFile(join(path, "version"), "utf8").catch(() => undefined);
+  if (text === undefined) throw new NodeError(`the repo ${path} has no file \`version\`: it is too old for this node`);
+  const version = text.trim();
+  if (!/^\d+$/.test(version)) throw new NodeError("invalid data in repo version file");
+  if (Number(version) > Number(repoVersion)) {
+    throw new NodeError(
+      `Your programs version (${repoVersion}) is lower than your repos (${version}).\n` +
+        `The repo ${path} was made by a later program: update this one, or use another folder.`,
+    );
+  }
+  if (Number(version) < Number(repoVersion)) {
+    throw new NodeError(
+      `ipfs repo needs migration: ${path} has version ${version}, this node needs ${repoVersion}. ` +
+        "Migrate it with the program that made it, or use another folder.",
+    );
+  }
+}
+
+async function requireStores(path: string, config: ConfigFile): Promise<StorePlaces> {
+  if (config.value("Datastore.Type") !== "" || config.value("Datastore.Path") !== "") {
+    throw new NodeError("old style datatstore config detected");
+  }
+  const spec = config.value("Datastore.Spec");
+  if (spec === null) throw new NodeError("required Datastore.Spec entry missing from config file");
+  const wanted = diskSpec(spec);
+  const found = (await readFile(join(path, "datastore_spec"), "utf8")).trim();
+  if (found !== wanted) {
+    throw new NodeError(`datastore configuration of '${found}' does not match what is on disk '${wanted}'`);
+  }
+  return storePlaces(spec);
+}

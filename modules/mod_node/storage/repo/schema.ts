@@ -1,0 +1,271 @@
+/**
+ * Every key of the configuration, said once: its kind, what a new repo has there, what it means. From this come the
+ * document of a new repo, the decoding of every other one, and the reference page.
+ */
+import { NodeError } from "../../util/errors.ts";
+import { bootstrapPeers, defaultAddresses, defaultSpec } from "./defaults.ts";
+import { isObject, type JsonObject, setAt } from "./json.ts";
+import {
+  anything,
+  bool,
+  duration,
+  durationText,
+  type FieldKind,
+  flag,
+  int,
+  int64,
+  type Kind,
+  list,
+  map,
+  natMode,
+  peerAddresses,
+  priority,
+  sizeText,
+  strings,
+  struct,
+  text,
+  type ValueOf,
+} from "./kinds.ts";
+
+export interface ConfigKey<T = unknown> {
+  readonly kind: Kind<T>;
+  /** In the document of a new repo; undefined: the key is left out there, and while it is zero. */
+  readonly init: T | undefined;
+  /** One sentence or two. */
+  readonly help: string;
+}
+
+const key = <T>(kind: Kind<T>, init: T | undefined, help: string): ConfigKey<T> => ({ kind, init, help });
+const experiment = (help: string) => key(bool, false, help);
+
+const texts = list(text);
+const headers = map(texts);
+const gateway = struct<JsonObject | null>(
+  "GatewaySpec",
+  { Paths: { kind: texts }, UseSubdomains: { kind: bool }, NoDNSLink: { kind: bool } },
+  { nullable: true },
+);
+const plugin = struct<JsonObject>("Plugin", { Disabled: { kind: bool }, Config: { kind: anything } });
+const throttle = struct<JsonObject | null>(
+  "AutoNATThrottleConfig",
+  { GlobalLimit: { kind: int }, PeerLimit: { kind: int }, Interval: { kind: duration, optional: true } },
+  { nullable: true },
+);
+
+/** A pinning service somewhere else. */
+export interface RemoteService {
+  readonly API: { readonly Endpoint: string; readonly Key: string };
+  readonly Policies: {
+    readonly MFS: { readonly Enable: boolean; readonly PinName: string; readonly RepinInterval: string };
+  };
+}
+
+const mfsPolicy = struct("RemotePinningServiceMFSPolicy", {
+  Enable: { kind: bool },
+  PinName: { kind: text },
+  RepinInterval: { kind: text },
+});
+const remoteService = struct<RemoteService & JsonObject>("RemotePinningService", {
+  API: { kind: struct("RemotePinningServiceAPI", { Endpoint: { kind: text }, Key: { kind: text } }) },
+  Policies: { kind: struct("RemotePinningServicePolicies", { MFS: { kind: mfsPolicy } }) },
+});
+
+/** In the order of a new document. */
+export const configKeys = {
+  "Identity.PeerID": key(text, "", "Peer id of the node; it must fit the key."),
+  "Identity.PrivKey": key(
+    text,
+    undefined,
+    "Private key, its protobuf in base64. The API neither shows nor changes it.",
+  ),
+  "Datastore.StorageMax": key(
+    sizeText,
+    "10GB",
+    "Size at which garbage is collected where the node does so by itself; no limit.",
+  ),
+  "Datastore.StorageGCWatermark": key(int64, 90, "Percent of StorageMax from which garbage is collected; 0 is 90."),
+  "Datastore.GCPeriod": key(durationText, "1h", "How often the size is looked at."),
+  "Datastore.Type": key(text, undefined, "Of former versions: a repo with it is not opened."),
+  "Datastore.Path": key(text, undefined, "Of former versions: a repo with it is not opened."),
+  "Datastore.NoSync": key(bool, undefined, "Of former versions, without effect."),
+  "Datastore.Params": key(anything, undefined, "Of former versions, without effect."),
+  "Datastore.Spec": key(
+    map(anything, "object"),
+    defaultSpec,
+    "Where blocks and metadata are kept; it must agree with the file `datastore_spec`.",
+  ),
+  "Datastore.HashOnRead": key(bool, false, "Check every block that is read against its CID."),
+  "Datastore.BloomFilterSize": key(int, 0, "Read and kept; the block store has an index of its own."),
+  "Addresses.Swarm": key(texts, defaultAddresses.Swarm, "Addresses on which the node listens for peers."),
+  "Addresses.Announce": key(texts, [], "If there are any, exactly these are announced."),
+  "Addresses.NoAnnounce": key(
+    texts,
+    [],
+    "Addresses, and masks such as `/ip4/10.0.0.0/ipcidr/8`, that are never announced.",
+  ),
+  "Addresses.API": key(strings, defaultAddresses.API, "Where the RPC API listens."),
+  "Addresses.Gateway": key(
+    strings,
+    defaultAddresses.Gateway,
+    "Where the read-only commands listen; empty for nowhere.",
+  ),
+  "Mounts.IPFS": key(text, "/ipfs", "Default of `mount`."),
+  "Mounts.IPNS": key(text, "/ipns", "Default of `mount`."),
+  "Mounts.FuseAllowOther": key(bool, false, "Mount with `allow_other`."),
+  "Discovery.MDNS.Enabled": key(bool, true, "Find peers on the local network."),
+  "Discovery.MDNS.Interval": key(int, 10, "Seconds between two looks; 0 is 5."),
+  "Routing.Type": key(text, "dht", "`dht`, `dhtclient`, `dhtserver` or `none`; empty is `dht`."),
+  "Ipns.RepublishPeriod": key(durationText, "", "How often names are published anew, from 1m to 24h; empty is 4h."),
+  "Ipns.RecordLifetime": key(durationText, "", "Lifetime of records that are published anew; empty is 24h."),
+  "Ipns.ResolveCacheSize": key(int, 128, "Names that are remembered; 0 is 128."),
+  Bootstrap: key(texts, bootstrapPeers, "Peers that are dialled at the start."),
+  "Gateway.HTTPHeaders": key(
+    headers,
+    {
+      "Access-Control-Allow-Headers": ["X-Requested-With", "Range", "User-Agent"],
+      "Access-Control-Allow-Methods": ["GET"],
+      "Access-Control-Allow-Origin": ["*"],
+    },
+    "Headers of the gateway's answers.",
+  ),
+  "Gateway.RootRedirect": key(text, "", "Where `/` of the gateway leads."),
+  "Gateway.Writable": key(bool, false, "A gateway that takes uploads."),
+  "Gateway.PathPrefixes": key(texts, [], "Values allowed in X-Ipfs-Path-Prefix (deprecated)."),
+  "Gateway.APICommands": key(texts, [], "Not used."),
+  "Gateway.NoFetch": key(bool, false, "Serve what is on this machine only."),
+  "Gateway.NoDNSLink": key(bool, false, "Do not look for a DNSLink of the Host header."),
+  "Gateway.PublicGateways": key(map(gateway), null, "Host name to `{Paths, UseSubdomains, NoDNSLink}`, or to null."),
+  "API.HTTPHeaders": key(
+    headers,
+    {},
+    "Headers of the RPC API's answers. Access-Control-Allow-Origin, -Methods and -Credentials steer CORS.",
+  ),
+  "Swarm.AddrFilters": key(texts, null, "Masks of addresses that are neither dialled nor let in."),
+  "Swarm.DisableBandwidthMetrics": key(bool, false, "Do not count bytes; `stats/bw` fails then."),
+  "Swarm.DisableNatPortMap": key(bool, false, "Do not ask the router for a port."),
+  "Swarm.DisableRelay": key(bool, undefined, "Deprecated; `Swarm.Transports.Network.Relay` goes before it."),
+  "Swarm.EnableRelayHop": key(bool, false, "Be a relay for others."),
+  "Swarm.EnableAutoRelay": key(bool, false, "Be reached through a relay that is found among the peers."),
+  "Swarm.Transports.Network.QUIC": key(flag, undefined, "QUIC; on by default, off in a private network."),
+  "Swarm.Transports.Network.TCP": key(flag, undefined, "TCP; on by default."),
+  "Swarm.Transports.Network.Websocket": key(flag, undefined, "WebSockets; on by default."),
+  "Swarm.Transports.Network.Relay": key(flag, undefined, "Connections through relays; on by default."),
+  "Swarm.Transports.Security.TLS": key(priority, undefined, "300 by default."),
+  "Swarm.Transports.Security.SECIO": key(priority, undefined, "No longer there; a value is logged."),
+  "Swarm.Transports.Security.Noise": key(
+    priority,
+    undefined,
+    "100 by default: nodes of version 0.9 do not accept this node's TLS.",
+  ),
+  "Swarm.Transports.Multiplexers.Yamux": key(priority, undefined, "100 by default."),
+  "Swarm.Transports.Multiplexers.Mplex": key(priority, undefined, "200 by default."),
+  "Swarm.ConnMgr.Type": key(text, "basic", "`basic`, or `none` for no limit; empty is basic with built-in numbers."),
+  "Swarm.ConnMgr.LowWater": key(int, 600, "Connections that are left when some are closed."),
+  "Swarm.ConnMgr.HighWater": key(int, 900, "Connections from which on some are closed."),
+  "Swarm.ConnMgr.GracePeriod": key(durationText, "20s", "How long a new connection is spared."),
+  "AutoNAT.ServiceMode": key(
+    natMode,
+    undefined,
+    "`enabled` or `disabled`: tell others whether they can be reached. Enabled by default.",
+  ),
+  "AutoNAT.Throttle": key(
+    throttle,
+    undefined,
+    "`{GlobalLimit, PeerLimit, Interval}`: how many others are told; 0 is no limit.",
+  ),
+  "Pubsub.Router": key(text, "", "`gossipsub` (default) or `floodsub`."),
+  "Pubsub.DisableSigning": key(bool, false, "Neither sign messages nor check signatures."),
+  "Peering.Peers": key(list(peerAddresses), null, "Peers to which a connection is kept, `{ID, Addrs}`."),
+  "DNS.Resolvers": key(
+    map(text),
+    {},
+    "Domain with a dot at its end to the `https://` URL of its resolver, or to nothing for the system's.",
+  ),
+  "Migration.DownloadSources": key(texts, [], "Read and kept, without effect."),
+  "Migration.Keep": key(text, "", "Read and kept, without effect."),
+  "Provider.Strategy": key(text, "", "Not used."),
+  "Reprovider.Interval": key(
+    durationText,
+    "12h",
+    "How often it is announced what is here; empty is 12h, `0` is never.",
+  ),
+  "Reprovider.Strategy": key(text, "all", "`all`, `pinned` or `roots`; empty is all."),
+  "Experimental.FilestoreEnabled": experiment(
+    "Blocks that stay in the files they come from; looked at when the node starts.",
+  ),
+  "Experimental.UrlstoreEnabled": experiment(
+    "Blocks that stay at the URL they come from; looked at when the node starts.",
+  ),
+  "Experimental.ShardingEnabled": experiment("Spread every directory over many blocks."),
+  "Experimental.GraphsyncEnabled": experiment("Read and kept, without effect."),
+  "Experimental.Libp2pStreamMounting": experiment("The commands `p2p/*`; looked at on each call."),
+  "Experimental.P2pHttpProxy": experiment("A proxy to the HTTP services of peers on the gateway."),
+  "Experimental.StrategicProviding": experiment("Announce nothing unless told to."),
+  "Experimental.AcceleratedDHTClient": experiment("Announce in batches; `stats/provide` tells about it."),
+  "Plugins.Plugins": key(map(plugin), null, "Read and kept, without effect."),
+  "Pinning.RemoteServices": key(map(remoteService), {}, "Pinning services by name. The API never shows their keys."),
+} as const satisfies Readonly<Record<string, ConfigKey>>;
+
+export type ConfigPath = keyof typeof configKeys;
+export type ConfigValue<P extends ConfigPath> = ValueOf<(typeof configKeys)[P]["kind"]>;
+
+/** A whole document of known keys, every one of them there. */
+export type Document = JsonObject;
+
+const allKeys = Object.entries(configKeys) as readonly [path: string, key: ConfigKey][];
+
+/** Objects whose Go name is not their last key. */
+const structNames: ReadonlyMap<string, string> = new Map([
+  ["", "Config"],
+  ["Swarm", "SwarmConfig"],
+  ["Swarm.Transports.Network", ""],
+  ["Swarm.Transports.Security", ""],
+  ["Swarm.Transports.Multiplexers", ""],
+  ["AutoNAT", "AutoNATConfig"],
+  ["Pubsub", "PubsubConfig"],
+  ["Experimental", "Experiments"],
+]);
+
+/** The kind of all keys below `prefix`, which is empty or ends in a dot. */
+function section(prefix: string): Kind<Document> {
+  const fields: Record<string, FieldKind> = {};
+  for (const [path, { kind, init }] of allKeys) {
+    if (!path.startsWith(prefix)) continue;
+    const [name = "", ...below] = path.slice(prefix.length).split(".");
+    if (below.length === 0) fields[name] = { kind, optional: init === undefined };
+    else fields[name] ??= { kind: section(`${prefix}${name}.`) };
+  }
+  const path = prefix.slice(0, -1);
+  const name = structNames.get(path) ?? (path.split(".").at(-1) as string);
+  return struct(name, fields, name === "" ? { type: anonymous(fields) } : {});
+}
+
+function anonymous(fields: Readonly<Record<string, FieldKind>>): string {
+  const members = Object.entries(fields).map(([name, { kind }]) => `${name} ${kind.type} "json:\\",omitempty\\""`);
+  return `struct { ${members.join("; ")} }`;
+}
+
+const whole = section("");
+
+/** Every known key, typed; unknown ones are dropped. @throws NodeError `failure to decode config: …` */
+export function decodeConfig(value: unknown): Document {
+  try {
+    return whole.decode(value, { struct: "Config", path: [] }, whole.zero);
+  } catch (error) {
+    throw new NodeError(`failure to decode config: ${(error as Error).message}`, { cause: error });
+  }
+}
+
+/** The document of a new repo, but for the identity; keys in their order. */
+export function initialConfig(): Document {
+  let config = whole.zero;
+  for (const [path, { init }] of allKeys) if (init !== undefined) config = setAt(config, path, init);
+  return config;
+}
+
+/** A typed value of a decoded document; what is left out there is zero. */
+export function valueAt<P extends ConfigPath>(document: Document, path: P): ConfigValue<P> {
+  let value: unknown = document;
+  for (const name of path.split(".")) value = isObject(value) ? value[name] : undefined;
+  return (value ?? configKeys[path].kind.zero) as ConfigValue<P>;
+}

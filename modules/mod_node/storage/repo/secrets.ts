@@ -1,0 +1,86 @@
+/** Keys of the configuration that no answer shows and no call changes. */
+import { NodeError } from "../../util/errors.ts";
+import { getAt, isObject, type JsonObject } from "./json.ts";
+import { type Document, decodeConfig, type RemoteService, valueAt } from "./schema.ts";
+
+/** Where the private key is. */
+export const privateKeyPath = "Identity.PrivKey";
+
+const privateKey: readonly string[] = privateKeyPath.split(".");
+const serviceKeys: readonly string[] = ["Pinning", "RemoteServices", "*", "API", "Key"];
+
+const same = (pattern: string, name: string) => pattern === "*" || pattern.toLowerCase() === name.toLowerCase();
+
+/** @throws NodeError for a path that leads to a secret, or to what holds one */
+export function requireShown(path: string): void {
+  if (["identity", "identity.privkey"].includes(path.toLowerCase())) {
+    throw new NodeError("cannot show or change private key through API");
+  }
+  const names = path.split(".");
+  if (serviceKeys.every((pattern, at) => at >= names.length || same(pattern, names[at] as string))) {
+    throw new NodeError("cannot show or change pinning services credentials");
+  }
+}
+
+export function withoutSecrets(document: JsonObject): JsonObject {
+  return without(without(document, privateKey), serviceKeys);
+}
+
+/** What stands in the way of the path, and is no object, goes too. */
+function without(document: JsonObject, [pattern = "", ...below]: readonly string[]): JsonObject {
+  const kept = Object.entries(document).flatMap(([name, value]): [string, unknown][] => {
+    if (!same(pattern, name)) return [[name, value]];
+    return below.length > 0 && isObject(value) ? [[name, without(value, below)]] : [];
+  });
+  return Object.fromEntries(kept);
+}
+
+type Services = Readonly<Record<string, RemoteService>>;
+
+/**
+ * A whole new document with the secrets of the one before it.
+ *
+ * @throws NodeError when it brings secrets of its own, or other services
+ */
+export function keepSecrets(next: Document, before: JsonObject): Document {
+  const { Identity, Pinning } = next as { Identity: JsonObject; Pinning: JsonObject };
+  if (valueAt(next, privateKeyPath) !== "") throw new NodeError("setting private key with API is not supported");
+  const services = keepServices(
+    valueAt(next, "Pinning.RemoteServices"),
+    valueAt(decodeConfig(before), "Pinning.RemoteServices"),
+  );
+  return {
+    ...next,
+    Identity: { ...Identity, PrivKey: privateKeyOf(before) },
+    Pinning: { ...Pinning, RemoteServices: services },
+  };
+}
+
+function privateKeyOf(document: JsonObject): string {
+  let key: unknown;
+  try {
+    key = getAt(document, privateKeyPath);
+  } catch {
+    throw new NodeError("failed to get PrivKey");
+  }
+  if (typeof key !== "string") throw new NodeError("private key in config was not a string");
+  return key;
+}
+
+function keepServices(next: Services | null, before: Services | null): Services | null {
+  const old = before ?? {};
+  const names = Object.keys(next ?? {});
+  if (names.length !== Object.keys(old).length || names.some((name) => !Object.hasOwn(old, name))) {
+    throw new NodeError("cannot add or remove remote pinning services with 'config replace'");
+  }
+  if (next === null) return null;
+  const kept = Object.entries(next).map(([name, service]) => {
+    const { API } = old[name] as RemoteService;
+    const { Key, Endpoint } = service.API;
+    if (Key !== "" || (Endpoint !== "" && Endpoint !== API.Endpoint)) {
+      throw new NodeError("cannot change remote pinning services api info with `config replace`");
+    }
+    return [name, { ...service, API }] as const;
+  });
+  return Object.fromEntries(kept);
+}

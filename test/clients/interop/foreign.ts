@@ -1,0 +1,84 @@
+/** Nodes of others, as far as they are on this machine; each answers /api/v0, by itself or through a program here. */
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { readFile } from "node:fs/promises";
+import { GoIpfs, withoutGoIpfs } from "#test/support/go_ipfs.ts";
+import type { Wire } from "#test/support/network/words.ts";
+
+/** What a node can do besides content, connections, identify and ping, as a report calls it. */
+export const speeches = {
+  books: "ledgers and counters by peer",
+  dht: "routing",
+  names: "names",
+  pubsub: "messages",
+  streams: "streams",
+} as const;
+
+export type Speech = keyof typeof speeches;
+
+export interface Foreign extends AsyncDisposable {
+  readonly url: string;
+  readonly speaks: ReadonlySet<Speech>;
+  readonly wire: Wire;
+}
+
+export interface Maker {
+  readonly name: string;
+  /** Why it is not there. */
+  readonly missing: string | undefined;
+  start(): Promise<Foreign>;
+}
+
+const { HELIA: helia, JS_IPFS: js } = process.env;
+const besides = ["@helia/ipns", "@libp2p/gossipsub"];
+
+export const foreign: readonly Maker[] = [
+  { name: "go-ipfs", missing: withoutGoIpfs || undefined, start: goIpfs },
+  {
+    name: "helia",
+    missing:
+      helia === undefined ? `HELIA does not name a folder with helia, @helia/unixfs, ${besides.join(", ")}` : undefined,
+    start: () => program("helia_node.mjs", helia as string),
+  },
+  {
+    name: "js-ipfs",
+    missing: js === undefined ? "JS_IPFS does not name a folder with ipfs-daemon@0.16.1" : undefined,
+    start: () => program("js_ipfs_node.mjs", js as string),
+  },
+];
+
+async function goIpfs(): Promise<Foreign> {
+  const go = await GoIpfs.start(["--enable-pubsub-experiment"]);
+  return {
+    url: go.url,
+    speaks: new Set(["dht", "names", "pubsub", "streams", "books"]),
+    wire: "plain",
+    [Symbol.asyncDispose]: () => go[Symbol.asyncDispose](),
+  };
+}
+
+/**
+ * A program beside this one, that says where it answers and what it speaks. The packages of `folder` are its own, so it
+ * runs in there.
+ */
+async function program(file: string, folder: string): Promise<Foreign> {
+  const source = await readFile(new URL(file, import.meta.url), "utf8");
+  const child = spawn(process.execPath, ["--input-type=module", "--eval", source], {
+    cwd: folder,
+    stdio: ["ignore", "ignore", "inherit", "ipc"],
+  });
+  const exited = once(child, "exit");
+  const { url, speaks } = await Promise.race([
+    once(child, "message").then(([said]) => said as { readonly url: string; readonly speaks: readonly Speech[] }),
+    exited.then(([code]) => Promise.reject(new Error(`${file} ended with ${code}`))),
+  ]);
+  return {
+    url,
+    speaks: new Set(speaks),
+    wire: "multibase",
+    [Symbol.asyncDispose]: async () => {
+      child.kill();
+      await exited;
+    },
+  };
+}

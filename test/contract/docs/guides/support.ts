@@ -1,0 +1,63 @@
+/** The modules that a guide shows: code blocks whose first line names their file. */
+import { mkdir, readFile, writeFile } from "node:fs/promises";
+import { dirname, join } from "node:path";
+import { fileURLToPath } from "node:url";
+import ts from "typescript";
+
+export const project = fileURLToPath(new URL("../../../..", import.meta.url));
+
+export interface ShownFile {
+  /** A name or path, such as "mod_notes.ts" or "mod_shop/index.ts". */
+  readonly name: string;
+  readonly code: string;
+}
+
+export function readGuide(name: string): Promise<string> {
+  return readFile(join(project, "docs/guides", `${name}.md`), "utf8");
+}
+
+/** TypeScript blocks that begin with a comment of a file name; without those that begin otherwise. */
+export function shownFiles(guide: string): ShownFile[] {
+  const blocks = guide.matchAll(/^```ts\n\/\/ ([\w./-]+\.ts)\n(.*?)^```$/gms);
+  return Array.from(blocks, ([, name = "", code = ""]) => ({ name, code }));
+}
+
+/** Writes files into a folder of ES modules: without its package.json the compiler takes them for CommonJS. */
+export async function writeFiles(folder: string, files: readonly ShownFile[]): Promise<void> {
+  await writeFile(join(folder, "package.json"), '{ "type": "module" }\n');
+  for (const { name, code } of files) {
+    await mkdir(dirname(join(folder, name)), { recursive: true });
+    await writeFile(join(folder, name), code);
+  }
+}
+
+/** What the compiler has to say about files outside of the project, one line each; nothing when all is well. */
+export function typeErrors(files: readonly string[]): string[] {
+  const { config } = ts.readConfigFile(join(project, "tsconfig.json"), ts.sys.readFile);
+  const { options } = ts.convertCompilerOptionsFromJson(config.compilerOptions, project);
+  const program = ts.createProgram(files, {
+    ...options,
+    // Variables that a guide leaves to its reader are no errors.
+    noUnusedLocals: false,
+    noUnusedParameters: false,
+    typeRoots: [join(project, "node_modules/@types")],
+    paths: {
+      modhost: [join(project, "core/index.ts")],
+      "modhost/types": [join(project, "core/types.ts")],
+      "modhost/testing": [join(project, "core/testing/index.ts")],
+      "modhost/net/http": [join(project, "core/net/http.ts")],
+      "modhost/net/http/server": [join(project, "core/http/index.ts")],
+      koa: [join(project, "node_modules/@types/koa")],
+      "@koa/router": [join(project, "node_modules/@types/koa__router")],
+    },
+  });
+  const wanted = new Set(files);
+  return program
+    .getSourceFiles()
+    .filter(({ fileName }) => wanted.has(fileName))
+    .flatMap((file) => [...program.getSyntacticDiagnostics(file), ...program.getSemanticDiagnostics(file)])
+    .map(({ file, start = 0, messageText }) => {
+      const line = file === undefined ? 0 : file.getLineAndCharacterOfPosition(start).line + 1;
+      return `${file?.fileName}:${line}: ${ts.flattenDiagnosticMessageText(messageText, "\n")}`;
+    });
+}

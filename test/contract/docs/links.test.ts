@@ -1,0 +1,47 @@
+/** Links of the README and of all pages under docs lead to files and headings that exist. */
+import assert from "node:assert/strict";
+import { existsSync } from "node:fs";
+import { readdir, readFile } from "node:fs/promises";
+import { join, relative, resolve } from "node:path";
+import { describe, test } from "node:test";
+import { anchor } from "#test/tools/generate/markdown.ts";
+import { project } from "./guides/support.ts";
+
+const below = await readdir(join(project, "docs"), { recursive: true });
+const pages = [
+  "README.md",
+  "CHANGELOG.md",
+  ...below.filter((name) => name.endsWith(".md")).map((name) => `docs/${name}`),
+];
+
+/** A page without its blocks of code. */
+async function textOf(page: string): Promise<string> {
+  return (await readFile(page, "utf8")).replaceAll(/^```.*?^```$/gms, "");
+}
+
+/** How often each heading of a page is there: a link leads to the first one. */
+async function headingsOf(page: string): Promise<Map<string, number>> {
+  const headings = new Map<string, number>();
+  for (const [, text = ""] of (await textOf(page)).matchAll(/^#+ (.*)$/gm)) {
+    headings.set(anchor(text), (headings.get(anchor(text)) ?? 0) + 1);
+  }
+  return headings;
+}
+
+describe("the links of", () => {
+  for (const page of pages) {
+    test(page, async () => {
+      const path = join(project, page);
+      const lost: string[] = [];
+      for (const [, target = ""] of (await textOf(path)).matchAll(/\]\(([^)\s]+)\)/g)) {
+        if (/^[a-z]+:/.test(target)) continue;
+        const [file = "", heading] = target.split("#");
+        const to = file === "" ? path : resolve(path, "..", file);
+        if (!existsSync(to)) lost.push(`${target}: there is no ${relative(project, to)}`);
+        else if (heading !== undefined && (await headingsOf(to)).get(heading) !== 1)
+          lost.push(`${target}: there is not one heading of that name`);
+      }
+      assert.deepEqual(lost, []);
+    });
+  }
+});

@@ -1,0 +1,208 @@
+import assert from "node:assert/strict";
+import { existsSync } from "node:fs";
+import { readFile, symlink } from "node:fs/promises";
+import { join } from "node:path";
+import { after, before, describe, test } from "node:test";
+import { Program } from "#test/unit/core/cli/spawned.ts";
+import { write } from "#test/unit/core/module/support.ts";
+import { install, type Packed, pack, run } from "./packed.ts";
+
+let packed: Packed;
+let project: string;
+const inPackage = (path: string) => join(project, "node_modules/modhost", path);
+
+before(async () => {
+  packed = await pack();
+  project = await install(packed, ["@types/node", "typescript"]);
+});
+after(() => packed?.[Symbol.asyncDispose]());
+
+describe("the tarball", () => {
+  test("holds the program, what it reads, and nothing else", () => {
+    const kinds = packed.files.map((path) => {
+      if (path.startsWith("dist/")) return path.replace(/^dist\/(core|modules)\/.*?(\.d\.ts|\.js)$/, "dist/$1 $2");
+      return path.startsWith("core/cli/scaffold/") ? "core/cli/scaffold" : path;
+    });
+    assert.deepEqual([...new Set(kinds)].sort(), [
+      "CHANGELOG.md",
+      "LICENSE",
+      "README.md",
+      "config/default.yaml",
+      "config/modhost.config.sample.yaml",
+      "config/modhost.schema.json",
+      "core/cli/launch.mjs",
+      "core/cli/launch_node.mjs",
+      "core/cli/scaffold",
+      "dist/core .d.ts",
+      "dist/core .js",
+      "dist/modules .d.ts",
+      "dist/modules .js",
+      "package.json",
+    ]);
+  });
+
+  test("has every file that its exports name", async () => {
+    const { exports } = JSON.parse(await readFile(inPackage("package.json"), "utf8"));
+    for (const [path, target] of Object.entries<string | Record<string, string>>(exports)) {
+      // What a clone runs from is the only target that is not shipped.
+      const { source: _, ...targets } = typeof target === "string" ? { default: target } : target;
+      for (const file of Object.values(targets)) assert.ok(existsSync(inPackage(file)), `${path} names ${file}`);
+    }
+  });
+});
+
+describe("an installed package", () => {
+  test("has a program that tells its version", async () => {
+    const { version } = JSON.parse(await readFile(inPackage("package.json"), "utf8"));
+    assert.equal(await run("node_modules/.bin/modhost", ["--version"], project), `${version}\n`);
+  });
+
+  test("serves loose modules in TypeScript and CommonJS, and npm packages of either kind", async () => {
+    const answer = (kind: string) => `module.depends("http"); module.provides("http", { route: { GET: "${kind}" } });`;
+    const manifest = (more: object) => JSON.stringify({ version: "1.0.0", modhost: { kind: "module" }, ...more });
+    await write(project, {
+      "served/modhost.config.yaml":
+        "plugin_paths: [plugins]\nmodules_enabled: [http, http_files, typed, common, folder, esm, cjs]\nhttp_log: false\n",
+      "served/plugins/mod_typed.ts": `
+        import { defineModule, HttpError, ModhostError } from "modhost";
+        import type { Module } from "modhost/types";
+        const error: Error = new HttpError(409);
+        export default defineModule({ load(module: Module) { ${answer("typed")} } });`,
+      "served/plugins/mod_common.cjs": `
+        const { HttpError } = require("modhost");
+        module.exports = function (module) { new HttpError(409); ${answer("common")} };`,
+      "served/plugins/mod_folder/package.json": JSON.stringify({ type: "commonjs", main: "main.js" }),
+      "served/plugins/mod_folder/main.js": `module.exports = function (module) { ${answer("folder")} };`,
+      "node_modules/modhost-mod-esm/package.json": manifest({ type: "module", exports: "./main.js" }),
+      "node_modules/modhost-mod-esm/main.js": `
+        import { formdecode } from "modhost/net/http";
+        export default function (module) { formdecode(""); ${answer("esm")} }`,
+      "node_modules/modhost-mod-cjs/package.json": manifest({ type: "commonjs", main: "main.js" }),
+      "node_modules/modhost-mod-cjs/main.js": `
+        const { formdecode } = require("modhost/net/http");
+        module.exports = function (module) { formdecode(""); ${answer("cjs")} };`,
+    });
+    await using program = new Program(join(project, "served"), inPackage("core/cli/launch.mjs"));
+    const { started, kill, ended } = await program.serve(["run"]);
+    assert.deepEqual(started.failed, []);
+    const port = started.ports.find(({ scheme }) => scheme === "http")?.port;
+    for (const kind of ["typed", "common", "folder", "esm", "cjs"]) {
+      assert.equal(await (await fetch(`http://127.0.0.1:${port}/${kind}`)).text(), kind);
+    }
+    kill("SIGTERM");
+    assert.equal((await ended).code, 0);
+  });
+
+  test("runs without a configuration, by its embedded default", async () => {
+    await using program = await Program.in({}, inPackage("core/cli/launch.mjs"));
+    const report = JSON.parse((await program.run(["check"])).stdout);
+    assert.deepEqual([report.ok, report.problems], [true, []]);
+    assert.ok(report.modules.length > 3);
+  });
+
+  test("has the node as a program, also after a crash, and in the host beside the pinning service", async () => {
+    await write(project, {
+      "node/text.txt": "packed",
+      "node/modhost.config.yaml":
+        "modules_enabled: [http, http_api, http_pinning]\nhttps_ports: []\napi_offline: true\n",
+    });
+    const env = { IPFS_PATH: join(project, "node", "repo") };
+    const node = new Program(join(project, "node"), inPackage("core/cli/launch_node.mjs"));
+    const said = async (...args: readonly string[]) => {
+      const { code, stdout, stderr } = await node.run(args, env);
+      assert.equal(code, 0, `${args.join(" ")}: ${stdout}${stderr}`);
+      return stdout.trim();
+    };
+    await said("init", "--profile=test");
+    const cid = await said("add", "-Q", "text.txt");
+    const daemon = await node.serve(["daemon", "--offline"], env);
+    daemon.kill("SIGKILL");
+    await daemon.ended;
+    assert.equal(await said("cat", cid), "packed");
+
+    await using host = new Program(join(project, "node"), inPackage("core/cli/launch.mjs"));
+    const { started, kill, ended } = await host.serve(["run"]);
+    assert.deepEqual(started.failed, []);
+    assert.ok(started.apps.some(({ module }) => module === "http_pinning"));
+    kill("SIGTERM");
+    assert.equal((await ended).code, 0);
+    // A process of its own, which is not started before something is mounted.
+    assert.ok(existsSync(inPackage("dist/modules/mod_node/mount/child.js")));
+  });
+
+  test("can be required", async () => {
+    await write(project, {
+      "required.cjs": `
+        const { createHost, HttpError } = require("modhost");
+        const { createTestHost } = require("modhost/testing");
+        const { request } = require("modhost/net/http");
+        require("modhost/types");
+        const server = require("modhost/net/http/server");
+        console.log([createHost, HttpError, createTestHost, request].map((each) => typeof each).join(), Object.keys(server).length > 0);`,
+    });
+    assert.equal(await run(process.execPath, ["required.cjs"], project), "function,function,function,function true\n");
+  });
+
+  test("has declarations that compile, whatever conditions the compiler sets", async () => {
+    await write(project, {
+      "types/tsconfig.json": JSON.stringify({
+        compilerOptions: {
+          target: "es2024",
+          lib: ["esnext"],
+          module: "nodenext",
+          types: ["node"],
+          strict: true,
+          noEmit: true,
+          skipLibCheck: false,
+        },
+      }),
+      "types/module.ts": `
+        import { createHost, defineConfig, defineModule, type Host } from "modhost";
+        import { formdecode, request } from "modhost/net/http";
+        import * as server from "modhost/net/http/server";
+        import { createTestHost } from "modhost/testing";
+        import type { HttpEvent, Module } from "modhost/types";
+
+        export const config = defineConfig({ http_ports: [8080] });
+        export const host: Host = createHost({ config });
+        export const started = createTestHost();
+        export const table: object = server;
+        export default defineModule({
+          load(module: Module) {
+            // @ts-expect-error: the declarations are read, and nothing has become any
+            module.depends(1);
+            module.provides("http", {
+              route: {
+                "GET /": async (event: HttpEvent) => (await request("http://localhost/")).body,
+                "GET /x/*": (event: HttpEvent, rest: string) => formdecode(rest) && event.request.path,
+              },
+            });
+          },
+        });`,
+      "types/common.cts": `
+        import modhost = require("modhost");
+        export const host: modhost.Host = modhost.createHost();`,
+    });
+    await Promise.all(
+      [[], ["--customConditions", "source"]].map((flags) => {
+        return run("node_modules/.bin/tsc", ["-p", "types", ...flags], project);
+      }),
+    );
+  });
+});
+
+describe("a module made by modhost new", () => {
+  for (const flags of [[], ["--js"]]) {
+    test(`passes its own tests and can be packed ${flags.join(" ")}`, async () => {
+      const name = `made${flags.length}`;
+      await run("node_modules/.bin/modhost", ["new", name, ...flags], project);
+      const folder = join(project, `mod_${name}`);
+      await symlink(join(project, "node_modules"), join(folder, "node_modules"));
+      assert.match(await run("npm", ["test"], folder), /pass 2\b/);
+      const packed = await run("npm", ["pack", "--dry-run", "--json", "--foreground-scripts=false"], folder);
+      const [{ files }] = JSON.parse(packed.slice(packed.indexOf("[")));
+      const own = flags.length > 0 ? [`mod_${name}.js`] : [`dist/mod_${name}.d.ts`, `dist/mod_${name}.js`];
+      assert.deepEqual(files.map(({ path }: { path: string }) => path).sort(), ["README.md", ...own, "package.json"]);
+    });
+  }
+});

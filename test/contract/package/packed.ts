@@ -1,0 +1,91 @@
+/** The package as npm would publish it, made from a copy of the clone: neither the clone nor its `dist/` is touched. */
+import { execFile } from "node:child_process";
+import { cp, mkdir, mkdtemp, readFile, realpath, rm, symlink } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { delimiter, dirname, join, relative } from "node:path";
+import { fileURLToPath } from "node:url";
+import { promisify } from "node:util";
+
+const clone = fileURLToPath(new URL("../../../", import.meta.url));
+const left = new Set([".git", "data", "dist", "node_modules"]);
+
+export interface Packed extends AsyncDisposable {
+  /** Removed in the end. */
+  readonly folder: string;
+  readonly tarball: string;
+  /** Paths in the tarball. */
+  readonly files: readonly string[];
+}
+
+/** Builds and packs as `npm pack` does. */
+export async function pack(): Promise<Packed> {
+  const folder = await realpath(await mkdtemp(join(tmpdir(), "modhost-package-")));
+  const remove = () => rm(folder, { recursive: true, force: true });
+  try {
+    const copy = join(folder, "clone");
+    await cp(clone, copy, {
+      recursive: true,
+      filter: (path) => !left.has(relative(clone, path)),
+    });
+    await symlink(join(clone, "node_modules"), join(copy, "node_modules"));
+    const said = await run("npm", ["pack", "--json", "--foreground-scripts=false", "--pack-destination", folder], copy);
+    const [made]: { filename: string; files: { path: string }[] }[] = JSON.parse(said.slice(said.indexOf("[")));
+    if (made === undefined) throw new Error(`npm pack says ${said}`);
+    await rm(copy, { recursive: true });
+    return {
+      folder,
+      tarball: join(folder, made.filename),
+      files: made.files.map(({ path }) => path),
+      [Symbol.asyncDispose]: remove,
+    };
+  } catch (error) {
+    await remove();
+    throw error;
+  }
+}
+
+/**
+ * A folder in which the tarball is installed, without a registry: what its manifest depends on, and the packages that an
+ * author has beside it, are those of the clone.
+ */
+export async function install({ folder, tarball }: Packed, authors: readonly string[]): Promise<string> {
+  const project = join(folder, "project");
+  const modules = join(project, "node_modules");
+  await mkdir(join(modules, ".bin"), { recursive: true });
+  await run("tar", ["-xzf", tarball, "-C", modules], folder);
+  await run("mv", ["package", "modhost"], modules);
+  const { dependencies } = await manifestOf("modhost");
+  for (const name of [...Object.keys(dependencies), ...authors]) {
+    await mkdir(dirname(join(modules, name)), { recursive: true });
+    await symlink(join(clone, "node_modules", name), join(modules, name));
+  }
+  for (const name of ["modhost", ...authors]) {
+    const { bin = {} } = await manifestOf(name);
+    for (const [command, path] of Object.entries(bin))
+      await symlink(join("..", name, path), join(modules, ".bin", command));
+  }
+  return project;
+
+  async function manifestOf(name: string): Promise<Manifest> {
+    return JSON.parse(await readFile(join(modules, name, "package.json"), "utf8"));
+  }
+}
+
+interface Manifest {
+  readonly dependencies: Readonly<Record<string, string>>;
+  readonly bin?: Readonly<Record<string, string>>;
+}
+
+/** Runs a program to its end and gives what it printed; the error of one that fails says all that it printed. */
+export async function run(program: string, args: readonly string[], cwd: string): Promise<string> {
+  // A nested test runner, and a Node without the sources' condition.
+  const { NODE_TEST_CONTEXT: _test, NODE_OPTIONS: _options, ...inherited } = process.env;
+  const env = { ...inherited, PATH: [dirname(process.execPath), process.env.PATH].join(delimiter) };
+  try {
+    const { stdout } = await promisify(execFile)(program, args, { cwd, env, maxBuffer: 2 ** 26 });
+    return stdout;
+  } catch (error) {
+    const { stdout = "", stderr = "" } = error as { stdout?: string; stderr?: string };
+    throw new Error(`${[program, ...args].join(" ")} failed in ${cwd}\n${stdout}${stderr}`, { cause: error });
+  }
+}

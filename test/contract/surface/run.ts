@@ -1,0 +1,84 @@
+/**
+ * `npm run surface`: every endpoint of the contract, declared as the contract and the reference have it, and called on a
+ * started server. Exits 1 when something differs or fails.
+ */
+import { mkdir, mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { serverOf } from "#core/cli/rpc/server.ts";
+import { table } from "#modules/mod_http_api/commands/index.ts";
+import { isCommand } from "#modules/mod_http_api/rpc/command.ts";
+import { RpcServer } from "#test/support/rpc_server.ts";
+import { type Answers, calls } from "./calls.ts";
+import { differences } from "./compare.ts";
+import { readSurface } from "./contract.ts";
+import { explained } from "./explained.ts";
+import { callEndpoint, type Outcome } from "./live.ts";
+
+const surface = await readSurface();
+const known = new Set(explained.flatMap(([, lines]) => lines));
+const found = differences(table, surface);
+const differing = found.filter((line) => !known.has(line));
+const gone = [...known].filter((line) => !found.includes(line));
+
+const outcomes = await callAll();
+const problems = [
+  ...differing,
+  ...gone.map((line) => `${line} (explained, but it is not so)`),
+  ...Object.keys(surface.endpoints).flatMap((path) => (path in calls ? [] : [`${path}: has no call`])),
+];
+
+let [passed, failed] = [0, 0];
+const counts = { works: 0, fails: 0, missing: 0 };
+for (const path of Object.keys(surface.endpoints)) {
+  const outcome = outcomes.get(path);
+  const own = problems.filter((line) => line.startsWith(`${path}: `));
+  counts[outcome?.state ?? "missing"] += 1;
+  const ok = own.length === 0 && outcome !== undefined && outcome.state !== "fails";
+  if (ok) passed += 1;
+  else failed += 1;
+  const notes = [
+    ...(outcome?.state === "fails" ? [outcome.why] : []),
+    ...own.map((line) => line.slice(path.length + 2)),
+  ];
+  const { parameters } = surface.endpoints[path]!;
+  console.log(
+    `${ok ? "pass" : "FAIL"}  ${path.padEnd(28)} ${(outcome?.state ?? "missing").padEnd(9)} ${String(parameters.length).padStart(2)} parameters  ${notes.join("; ")}`.trimEnd(),
+  );
+}
+for (const line of problems.filter((line) => !(line.split(":")[0]! in surface.endpoints))) {
+  failed += 1;
+  console.log(`FAIL  ${line}`);
+}
+console.log(`\n${explained.length} kinds of differences are meant so:`);
+for (const [reason, lines] of explained)
+  console.log(`  ${reason}: ${lines.map((line) => line.split(":")[0]).join(", ")}`);
+console.log(`\n${outcomes.size} endpoints: ${counts.works} work, ${counts.fails} fail, ${counts.missing} are missing`);
+console.log(`${passed} passed, ${failed} failed`);
+process.exitCode = failed === 0 ? 0 : 1;
+
+async function callAll(): Promise<Map<string, Outcome>> {
+  const folder = await mkdtemp(join(tmpdir(), "modhost-surface-"));
+  try {
+    const start = async (name: string) => {
+      const own = join(folder, name);
+      await mkdir(own);
+      return RpcServer.start({ folder: own, env: { MODHOST_MODULES_ENABLED: "http,http_api" } });
+    };
+    await using started = await start("called");
+    await using other = await start("other");
+    const server = serverOf(started.url, "the test");
+    const identity = (await (await other.call("id")).json()) as Answers[string];
+    const answers: Record<string, Answers[string]> = { other: identity };
+    const all = new Map<string, Outcome>();
+    for (const [path, call] of Object.entries(calls)) {
+      const entry = table.node(path)?.entry;
+      if (entry === undefined || !isCommand(entry)) continue;
+      const fails = (error: unknown): Outcome => ({ state: "fails", why: String(error) });
+      all.set(path, await callEndpoint(server, path, entry, call, answers).catch(fails));
+    }
+    return all;
+  } finally {
+    await rm(folder, { recursive: true });
+  }
+}

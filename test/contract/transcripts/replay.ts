@@ -1,0 +1,62 @@
+/** Plays the recorded conversations against two servers, and gives what came of every step. */
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { mkdtemp, readFile, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+
+const replayer = fileURLToPath(new URL("../../fixtures/transcripts/transcript.mjs", import.meta.url));
+
+export type Aspect = "status" | "head" | "body" | "trailer" | "cut";
+
+export interface Difference {
+  readonly aspect: Aspect;
+  /** Where in the answer. */
+  readonly at: string;
+  readonly got: unknown;
+  readonly want: unknown;
+}
+
+/** A step as the replayer reports it. */
+export interface Step {
+  readonly topic: string;
+  readonly scenario: string;
+  /** Place in the scenario, from 1. */
+  readonly step: number;
+  readonly call: string;
+  readonly ok: boolean;
+  /** Why a server may well differ here. */
+  readonly quirk?: string;
+  readonly differences: readonly Difference[];
+}
+
+export interface Skipped {
+  readonly topic: string;
+  readonly scenario: string;
+  readonly skipped: string;
+}
+
+/** URLs of two fresh servers, or a command line that starts one, with `{port}` and `{dir}`. */
+export type Target = { readonly urls: readonly [string, string] } | { readonly spawn: string };
+
+/** `only`: a regular expression that `topic/scenario` has to match. @throws Error when nothing could be played */
+export async function replay(target: Target, only: string | undefined): Promise<readonly (Step | Skipped)[]> {
+  const folder = await mkdtemp(join(tmpdir(), "modhost-transcripts-"));
+  const report = join(folder, "report.json");
+  const servers =
+    "urls" in target ? ["--api", target.urls[0], "--api2", target.urls[1], "--shutdown"] : ["--spawn", target.spawn];
+  const filter = only === undefined ? [] : ["--only", only];
+  try {
+    const child = spawn(process.execPath, [replayer, "replay", ...servers, ...filter, "--strict", "--json", report], {
+      stdio: ["ignore", "ignore", "pipe"],
+    });
+    const complaints: string[] = [];
+    child.stderr.setEncoding("utf8").on("data", (text: string) => complaints.push(text));
+    const [code] = await once(child, "close");
+    if (code !== 0 && code !== 1) throw new Error(`The replayer ended with ${code}: ${complaints.join("")}`);
+    return JSON.parse(await readFile(report, "utf8"));
+  } finally {
+    await rm(folder, { recursive: true, force: true });
+  }
+}

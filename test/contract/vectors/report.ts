@@ -1,0 +1,84 @@
+/** All known answers, what came of them, and which differences are meant. */
+import { readFileSync } from "node:fs";
+import { readVectors, type Vector, vectorFiles } from "./plan.ts";
+import type { Outcome, Player } from "./play.ts";
+
+export interface Result {
+  readonly vector: Vector;
+  readonly outcome: Outcome;
+}
+
+const document = new URL("../../../docs/reference/vectors.md", import.meta.url);
+
+/** Ids of the vectors that differ on purpose, with the reasons: the rows of the table in the document. */
+export function explained(): ReadonlyMap<string, string> {
+  const rows = readFileSync(document, "utf8").matchAll(/^\| `([^`]+)` \| (.+) \|$/gm);
+  return new Map([...rows].map(([, id = "", reason = ""]) => [id, reason]));
+}
+
+/** Vectors that only make sense on a node that holds nothing else. */
+const needsEmpty = /^(pin|repo|files)\//;
+
+export async function runAll(
+  player: Player,
+  only: RegExp,
+  accept: (vector: Vector) => boolean = () => true,
+): Promise<Result[]> {
+  const results: Result[] = [];
+  // Those that change the configuration come last: a root of the namespace that was sharded stays so.
+  const vectors = vectorFiles.flatMap(readVectors);
+  const [changing, plain] = [vectors.filter(({ config }) => config), vectors.filter(({ config }) => !config)];
+  for (const vector of [...plain, ...changing]) {
+    if (!only.test(`${vector.group}/${vector.id}`) || !accept(vector)) continue;
+    if (needsEmpty.test(vector.endpoint)) await player.empty();
+    results.push({ vector, outcome: await player.play(vector) });
+  }
+  return results;
+}
+
+/** A table by group, then what differs. `whole`: all vectors were played, so explanations can be checked, too. */
+export function report(
+  results: readonly Result[],
+  { verbose, whole }: { readonly verbose: boolean; readonly whole: boolean },
+): { readonly text: string; readonly ok: boolean } {
+  const reasons = explained();
+  const wrong: string[] = [];
+  const counts = new Map<string, Record<string, number>>();
+  for (const { vector, outcome } of results) {
+    const reason = reasons.get(vector.id);
+    const kind = outcome.kind === "differs" && reason !== undefined ? "explained" : outcome.kind;
+    const row = counts.get(vector.group) ?? {};
+    counts.set(vector.group, row);
+    row[kind] = (row[kind] ?? 0) + 1;
+    if (outcome.kind === "differs" && (reason === undefined || verbose)) {
+      const meant = reason === undefined ? "" : ` (meant: ${reason})`;
+      const line = `${vector.group}/${vector.id}${meant}\n  ${outcome.differences.join("\n  ")}`;
+      wrong.push(line);
+    }
+    if (outcome.kind === "passes" && reason !== undefined) {
+      wrong.push(`${vector.group}/${vector.id} passes, though docs/reference/vectors.md says that it differs`);
+    }
+  }
+  const known = new Set(results.map(({ vector }) => vector.id));
+  const stale = whole ? [...reasons.keys()].filter((id) => !known.has(id)) : [];
+  for (const id of stale) wrong.push(`docs/reference/vectors.md explains ${id}, which is no vector`);
+  const unexplained = results.some(({ vector, outcome }) => outcome.kind === "differs" && !reasons.has(vector.id));
+  const unneeded = results.some(({ vector, outcome }) => outcome.kind === "passes" && reasons.has(vector.id));
+  return { text: [...wrong, table(counts)].join("\n"), ok: !unexplained && !unneeded && stale.length === 0 };
+}
+
+const kinds = ["passes", "explained", "differs", "none"];
+const titles = ["pass", "meant", "differ", "no call"];
+
+function table(counts: ReadonlyMap<string, Readonly<Record<string, number>>>): string {
+  const line = (first: string, cells: readonly (string | number)[]) =>
+    first.padEnd(16) + cells.map((cell) => String(cell).padStart(9)).join("");
+  const rows = [...counts].map(([group, row]) =>
+    line(
+      group,
+      kinds.map((kind) => row[kind] ?? 0),
+    ),
+  );
+  const total = kinds.map((kind) => [...counts.values()].reduce((sum, row) => sum + (row[kind] ?? 0), 0));
+  return [line("", titles), ...rows, line("", total)].join("\n");
+}

@@ -1,0 +1,39 @@
+/**
+ * `npm run vectors`: plays the known answers of the reference against a server.
+ *
+ *     npm run vectors -- [--api http://127.0.0.1:5280] [--only REGEX] [--verbose]
+ *
+ * Without `--api` a server of its own is started on a new repo. One that is named is emptied: pins, files, blocks.
+ * Differences that are meant are listed with their reasons in docs/reference/vectors.md; one that is listed there and
+ * does not show is an error, too.
+ */
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { parseArgs } from "node:util";
+import { RpcServer } from "#test/support/rpc_server.ts";
+import { Player } from "./play.ts";
+import { report, runAll } from "./report.ts";
+
+const { values } = parseArgs({
+  options: { api: { type: "string" }, only: { type: "string", default: "" }, verbose: { type: "boolean" } },
+});
+
+async function run(base: string): Promise<void> {
+  using player = new Player(base);
+  const results = await runAll(player, new RegExp(values.only));
+  const { text, ok } = report(results, { verbose: values.verbose === true, whole: values.only === "" });
+  console.log(text);
+  process.exitCode = ok ? 0 : 1;
+}
+
+if (values.api !== undefined) await run(values.api);
+else {
+  const folder = await mkdtemp(join(tmpdir(), "modhost-vectors-"));
+  try {
+    await using server = await RpcServer.start({ folder, env: { MODHOST_MODULES_ENABLED: "http,http_api" } });
+    await run(server.url);
+  } finally {
+    await rm(folder, { recursive: true, force: true });
+  }
+}

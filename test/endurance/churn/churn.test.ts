@@ -1,0 +1,24 @@
+import assert from "node:assert/strict";
+import { describe, test } from "node:test";
+import { exampleNames } from "#test/contract/docs/examples/support.ts";
+import { churn } from "./churn.ts";
+
+const cycles = 5;
+
+describe("five loads, reloads and unloads under requests", () => {
+  for (const example of exampleNames) {
+    for (const form of ["file", "value"] as const) {
+      test(`of the example ${example} as a ${form}: no request fails and nothing is left`, async () => {
+        const report = await churn(example, { cycles, form });
+        assert.deepEqual(report.failures, []);
+        assert.equal(report.cycles, cycles);
+        assert.ok(report.answered >= cycles * 3 * 6, `${report.answered} answers`);
+        assert.ok(report.duringReload >= cycles * 3 * 2, `${report.duringReload} of them during a reload`);
+        assert.ok(report.instances >= cycles * 2, `${report.instances} instances`);
+        // The last one may still be named by a variable that has not been overwritten.
+        assert.ok(report.survivors <= 1, `${report.survivors} of ${report.instances} instances are still in memory`);
+        assert.ok(report.neighbour > cycles, `${report.neighbour} of the neighbour`);
+      });
+    }
+  }
+});

@@ -1,0 +1,220 @@
+/** Loads, reloads and unloads an example module again and again while clients use it, and watches the heap. */
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { pathToFileURL } from "node:url";
+import { createHost, type GivenModule, type Host } from "#core/index.ts";
+import { assertNothingLeft } from "#core/testing/index.ts";
+import type { Module, ModuleDefinition, OwnedItem } from "#core/types.ts";
+import { exampleFile, type exampleNames } from "#test/contract/docs/examples/support.ts";
+import { heapUsed } from "#test/support/heap.ts";
+import { type Client, fetchClient, http2Client, type Ports, rawClient, Worker } from "./clients.ts";
+import { type Situation, situations } from "./examples.ts";
+
+export type ExampleName = (typeof exampleNames)[number];
+
+/**
+ * `file`: the module is loaded by its path, and each load and reload evaluates the file anew. `value`: its code was
+ * imported once and handed to the host, so that nothing is evaluated again.
+ */
+export type Form = "file" | "value";
+
+export interface ChurnReport {
+  readonly example: ExampleName;
+  readonly form: Form;
+  readonly cycles: number;
+  /** Requests answered in full, and as they should be. */
+  readonly answered: number;
+  /** Those of them that were answered while a reload was under way. */
+  readonly duringReload: number;
+  /** Requests and websockets that had begun before the module was replaced or withdrawn, and ended after. */
+  readonly held: number;
+  /** Requests to another app, through all loads and unloads. */
+  readonly neighbour: number;
+  readonly failures: readonly string[];
+  /** Module objects that were handed out over all cycles, and how many of them the heap still holds at the end. */
+  readonly instances: number;
+  readonly survivors: number;
+  /** Bytes of heap after a collection, by cycle; empty without `measureAt`. */
+  readonly heap: ReadonlyMap<number, number>;
+}
+
+export interface ChurnOptions {
+  readonly cycles: number;
+  readonly form: Form;
+  /** Cycles after which the heap is measured. */
+  readonly measureAt?: readonly number[];
+}
+
+export async function churn(
+  example: ExampleName,
+  { cycles, form, measureAt = [] }: ChurnOptions,
+): Promise<ChurnReport> {
+  const situation = await situations[example]();
+  const folder = await mkdtemp(join(tmpdir(), "modhost-churn-"));
+  const watch = new Watch(example);
+  const complaints: string[] = [];
+  // A host that keeps nothing of what is logged, unlike that of the test kit: the heap is what is measured here.
+  const host = createHost({
+    modules: [watch.module, ...(form === "value" ? [await asValue(example)] : [])],
+    config: {
+      ...situation.config,
+      modules_enabled: ["http_health", "http_dir_listing"],
+      http_ports: [0],
+      https_ports: [0],
+      http_log: false,
+      data_path: folder,
+    },
+    log: { level: "warn", destination: { write: (line) => complaints.push(line) } },
+  });
+  await host.start();
+  // That nothing reads the options of the example yet.
+  complaints.length = 0;
+  if (form === "value") await host.unload(example);
+  const ports = portsOf(host);
+  const counts = { answered: 0, duringReload: 0, held: 0 };
+  const failures: string[] = [];
+  const heap = new Map<number, number>();
+  let survivors = 0;
+  const raw = await rawClient(ports);
+  const clients = [fetchClient(ports), raw, http2Client(ports)];
+  const probeOfNeighbour = { path: "/health/live", status: 200, holds: "" };
+  using neighbourClient = await rawClient(ports);
+  const neighbour = new Worker(neighbourClient, [probeOfNeighbour]);
+  try {
+    for (let cycle = 1; cycle <= cycles && failures.length + complaints.length === 0; cycle += 1) {
+      await host.load(form === "value" ? example : exampleFile(example));
+      await useAndReload({ host, example, situation, clients, ports, watch, counts, failures });
+      await unloadWithRequest({ host, example, situation, clients, ports, watch, counts, failures });
+      await assertNothingLeft(host, example);
+      const path = situation.probes[0]?.path ?? "/";
+      const { status } = await raw.ask({ path, status: 404, holds: "" });
+      if (status !== 404) failures.push(`${path} is ${status} after the unload`);
+      await situation.tidy?.(folder);
+      if (measureAt.includes(cycle)) heap.set(cycle, await heapUsed());
+    }
+    await heapUsed();
+    survivors = watch.alive();
+  } finally {
+    await neighbour.stop();
+    for (const client of clients) client[Symbol.dispose]();
+    await host.stop();
+    await situation.close?.();
+    await rm(folder, { recursive: true });
+  }
+  failures.push(...neighbour.failures);
+  failures.push(...complaints.map((line) => `logged: ${line.trim()}`));
+  return {
+    example,
+    form,
+    cycles,
+    ...counts,
+    neighbour: neighbour.answered,
+    failures,
+    instances: watch.seen.length,
+    survivors,
+    heap,
+  };
+}
+
+interface Cycle {
+  readonly host: Host;
+  readonly example: ExampleName;
+  readonly situation: Situation;
+  readonly clients: readonly Client[];
+  readonly ports: Ports;
+  readonly watch: Watch;
+  readonly counts: { answered: number; duringReload: number; held: number };
+  readonly failures: string[];
+}
+
+/** Every client is at work before the reload, during it and after it; one request begins before and ends after. */
+async function useAndReload({ host, example, situation, clients, ports, watch, counts, failures }: Cycle) {
+  const workers = clients.map((client) => new Worker(client, situation.probes));
+  const answered = () => workers.reduce((sum, worker) => sum + worker.answered, 0);
+  const all = (answers: number) => Promise.all(workers.map((worker) => worker.more(answers)));
+  try {
+    await all(2);
+    const held = await situation.hold?.(ports);
+    const before = answered();
+    const replaced = watch.next("added");
+    const reload = host.reload(example);
+    await Promise.race([replaced, reload]);
+    await all(2);
+    const wrong = await held?.finish();
+    if (wrong !== undefined) failures.push(`held over the reload: ${wrong}`);
+    if (held !== undefined) counts.held += 1;
+    await reload;
+    counts.duringReload += answered() - before;
+    await all(2);
+  } finally {
+    await Promise.all(workers.map((worker) => worker.stop()));
+    counts.answered += answered();
+    failures.push(...workers.flatMap((worker) => worker.failures));
+  }
+}
+
+/** Nobody sends requests to an app that is being unloaded, but one that is there already is answered. */
+async function unloadWithRequest({ host, example, situation, ports, watch, counts, failures }: Cycle) {
+  const held = await situation.hold?.(ports);
+  const withdrawn = watch.next("removed");
+  const unload = host.unload(example);
+  await withdrawn;
+  const wrong = await held?.finish();
+  if (wrong !== undefined) failures.push(`held over the unload: ${wrong}`);
+  if (held !== undefined) counts.held += 1;
+  await unload;
+}
+
+/** Sees an app come and go, as the provider point itself does. */
+class Watch {
+  readonly #example: string;
+  /** Every module object of the example that has provided an app. */
+  readonly seen: WeakRef<Module>[] = [];
+  #waiting: { readonly step: "added" | "removed"; readonly seen: () => void }[] = [];
+
+  constructor(example: string) {
+    this.#example = example;
+  }
+
+  readonly module: GivenModule = {
+    name: "watch",
+    load: (module: Module) => {
+      const saw = (step: "added" | "removed") => (item: OwnedItem) => {
+        if (item.owner.name !== this.#example) return;
+        if (step === "added") this.seen.push(new WeakRef(item.owner));
+        const seen = this.#waiting.filter((waiting) => waiting.step === step);
+        this.#waiting = this.#waiting.filter((waiting) => waiting.step !== step);
+        for (const waiting of seen) waiting.seen();
+      };
+      module.handle_items("http-provider", saw("added"), saw("removed"));
+    },
+  };
+
+  alive(): number {
+    return this.seen.filter((module) => module.deref() !== undefined).length;
+  }
+
+  next(step: "added" | "removed"): Promise<void> {
+    const { promise, resolve } = Promise.withResolvers<void>();
+    this.#waiting.push({ step, seen: resolve });
+    return promise;
+  }
+}
+
+/** The file that an example's default function is in. */
+export function codeFile(example: ExampleName): string {
+  const file = exampleFile(example);
+  return file.endsWith(".ts") ? file : join(file, "index.ts");
+}
+
+async function asValue(example: ExampleName): Promise<GivenModule> {
+  const exported: Record<string, unknown> = await import(pathToFileURL(codeFile(example)).href);
+  const { default: load, ...definition } = exported;
+  return { ...definition, load: load as ModuleDefinition["load"], name: example };
+}
+
+function portsOf(host: Host): Ports {
+  const port = (scheme: string) => host.listening().find((open) => open.scheme === scheme)?.port ?? 0;
+  return { http: port("http"), https: port("https") };
+}

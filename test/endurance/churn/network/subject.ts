@@ -1,0 +1,82 @@
+/** The node under test, in a process of its own: serves its API, and tells its parent what it holds. */
+import { createHost } from "#core/index.ts";
+import { handlesNow } from "#core/testing/handles.ts";
+import type { Module } from "#core/types.ts";
+import type { HttpApi } from "#modules/mod_http_api/index.ts";
+import type { Network } from "#node/network/network.ts";
+import { heapUsed } from "#test/support/heap.ts";
+
+/** What the process has at a moment. */
+export interface Holdings {
+  /** Bytes after a collection, and bytes outside of the heap. */
+  readonly heap: number;
+  readonly outside: number;
+  /** Handles, open files and listeners by kind. */
+  readonly handles: readonly (readonly [kind: string, count: number])[];
+  /** Of the network, by kind: there is none of any while nobody is connected and nothing asked for. */
+  readonly network: Readonly<Record<string, number>>;
+  /** Listeners that others have added to libp2p, by event. */
+  readonly listeners: Readonly<Record<string, number>>;
+}
+
+const events = [
+  "connection:open",
+  "connection:close",
+  "peer:connect",
+  "peer:disconnect",
+  "peer:identify",
+  "peer:update",
+  "self:peer:update",
+] as const;
+
+let api: HttpApi | undefined;
+
+const host = createHost({
+  modules: [
+    {
+      name: "watch",
+      load(module: Module) {
+        api = module.depends<HttpApi>("http_api");
+      },
+    },
+  ],
+  config: { http_ports: [0], https_ports: [], http_log: false, data_path: process.env.CHURN_FOLDER },
+  log: { level: "warn", destination: { write: (line) => void process.stderr.write(line) } },
+});
+await host.start();
+
+process.on("message", (asked) => {
+  if (asked === "stop") void host.stop().then(() => process.disconnect());
+  else void holdings().then((held) => process.send?.(held));
+});
+process.send?.(host.listening().find(({ scheme }) => scheme === "http")?.port);
+
+async function holdings(): Promise<Holdings> {
+  const heap = await heapUsed();
+  const { external } = process.memoryUsage();
+  const network = await (api as HttpApi).node.network();
+  const { libp2p } = network;
+  return {
+    heap,
+    outside: external,
+    handles: [...handlesNow(host)],
+    network: await held(network),
+    listeners: Object.fromEntries(events.map((event) => [event, libp2p.listenerCount(event)])),
+  };
+}
+
+async function held({ libp2p, exchange, streams, pubsub }: Network): Promise<Holdings["network"]> {
+  const connections = libp2p.getConnections();
+  const { wantlist, peers, provideBufLen } = exchange.stat();
+  return {
+    connections: connections.length,
+    streams: connections.reduce((sum, { streams: open }) => sum + open.length, 0),
+    dials: libp2p.getDialQueue().length,
+    wants: wantlist.length,
+    "partners of the exchange": peers.length,
+    announcements: provideBufLen,
+    "mounted streams": streams.streams().length,
+    mounts: streams.list().length,
+    "peers of pubsub": pubsub?.peers().length ?? 0,
+  };
+}

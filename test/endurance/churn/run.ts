@@ -1,0 +1,78 @@
+/**
+ * `npm run test:churn-modules -- [--cycles 200] [--example NAME]`: every example module is loaded, reloaded and unloaded so
+ * many times while clients use it. Prints what was answered and what became of the heap, exits 1 on a failure.
+ *
+ * An ES module is never freed once it is evaluated, so code that is read anew with each load makes the heap grow, whoever
+ * imports it. Two things are tested beside that: a module whose code is evaluated once leaves the heap as it was, and no
+ * module object of an instance that is gone stays in memory in either case.
+ */
+import { pathToFileURL } from "node:url";
+import { parseArgs } from "node:util";
+import { exampleNames } from "#test/contract/docs/examples/support.ts";
+import { heapUsed } from "#test/support/heap.ts";
+import { type ChurnReport, churn, codeFile, type Form } from "./churn.ts";
+
+const { values } = parseArgs({
+  options: { cycles: { type: "string", default: "200" }, example: { type: "string", multiple: true } },
+});
+const cycles = Number(values.cycles);
+if (!Number.isInteger(cycles) || cycles < 2) throw new RangeError("--cycles takes a whole number from 2");
+/** From here on everything that is filled once is full. */
+const settled = Math.min(20, Math.floor(cycles / 2));
+/** Bytes by which the heap may differ, whatever the number of cycles: the engine's own caches move as much. */
+const tolerance = 2 * 1024 * 1024;
+const forms = { value: "code evaluated once", file: "code read anew" } as const;
+
+const megabytes = (bytes: number) => `${(bytes / 1024 / 1024).toFixed(1)} MB`;
+const kilobytes = (bytes: number) => `${(bytes / 1024).toFixed(1)} KB`;
+
+let failed = 0;
+for (const example of exampleNames.filter((name) => values.example?.includes(name) ?? true)) {
+  for (const form of Object.keys(forms) as Form[]) {
+    const report = await churn(example, { cycles, form, measureAt: [settled, cycles] });
+    const problems = [...report.failures, ...heapProblems(report)];
+    failed += problems.length;
+    print(report);
+    for (const problem of problems.slice(0, 5)) console.log(`  FAILED ${problem}`);
+  }
+  console.log(`  a plain import of its file, never called: ${kilobytes(await plainImport(example))} each\n`);
+}
+console.log(failed === 0 ? "no request failed, nothing was left" : `${failed} failures`);
+process.exitCode = failed === 0 ? 0 : 1;
+
+function growth({ heap }: ChurnReport): number {
+  return (heap.get(cycles) ?? 0) - (heap.get(settled) ?? 0);
+}
+
+function heapProblems(report: ChurnReport): string[] {
+  const { form, instances, survivors } = report;
+  const problems: string[] = [];
+  if (form === "value" && growth(report) > tolerance) problems.push(`the heap grew by ${megabytes(growth(report))}`);
+  if (survivors > 1) problems.push(`${survivors} of ${instances} instances are still in memory`);
+  return problems;
+}
+
+function print(report: ChurnReport): void {
+  const { example, form, answered, duringReload, held, neighbour, instances, survivors, heap } = report;
+  const each = growth(report) / (cycles - settled);
+  // A load and a reload in each cycle.
+  const perEvaluation = form === "file" ? `, ${kilobytes(each / 2)} an evaluation` : "";
+  console.log(`${example}, ${forms[form]}: ${report.cycles} loads, reloads and unloads`);
+  console.log(
+    `  ${answered} requests, ${duringReload} of them during a reload; ${neighbour} of a neighbour throughout`,
+  );
+  if (held > 0) console.log(`  ${held} more began before the module was replaced or withdrawn, and ended well after`);
+  console.log(
+    `  heap ${megabytes(heap.get(settled) ?? 0)} after ${settled} cycles, ${megabytes(heap.get(cycles) ?? 0)} after ` +
+      `${cycles}: ${kilobytes(each)} a cycle${perEvaluation}; ${survivors} of ${instances} instances in memory`,
+  );
+}
+
+/** Bytes of heap that one evaluation of the file costs, without any host. */
+async function plainImport(example: (typeof exampleNames)[number]): Promise<number> {
+  const url = pathToFileURL(codeFile(example)).href;
+  const times = 100;
+  const before = await heapUsed();
+  for (let count = 0; count < times; count += 1) await import(`${url}?plain=${count}`);
+  return ((await heapUsed()) - before) / times;
+}

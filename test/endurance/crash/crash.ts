@@ -1,0 +1,82 @@
+/** Kills a working node at random moments and looks at what is left: nothing that was answered may be lost. */
+import { setTimeout as sleep } from "node:timers/promises";
+import { RpcServer } from "#test/support/rpc_server.ts";
+import { Model } from "./model.ts";
+import { damaged, observe } from "./places.ts";
+import { Works } from "./works.ts";
+
+export interface CrashOptions {
+  readonly folder: string;
+  readonly cycles: number;
+  /** Longest time under load before a kill, milliseconds. */
+  readonly longest?: number;
+  readonly report?: (line: string) => void;
+}
+
+export interface CrashResult {
+  /** Kills. */
+  readonly cycles: number;
+  readonly acknowledged: number;
+  /** How often each kind of work was answered with success. */
+  readonly counts: Readonly<Record<string, number>>;
+  readonly wrong: readonly string[];
+}
+
+const workers = 6;
+
+export async function crashCycles(options: CrashOptions): Promise<CrashResult> {
+  const { folder, cycles, longest = 700, report } = options;
+  const model = new Model();
+  const works = new Works(folder, model);
+  let server = await first(folder);
+  let done = 0;
+  try {
+    model.begin(await observe(server));
+    let wrong: string[] = [];
+    for (; done < cycles && wrong.length === 0; done += 1) {
+      const load = Promise.all(Array.from({ length: workers }, () => work(server, works)));
+      await sleep(50 + Math.random() * longest);
+      await server.kill("SIGKILL");
+      await load;
+      server = await RpcServer.start({ folder, env });
+      const found = await observe(server);
+      wrong = [...model.settle(found), ...(await damaged(server, model))];
+      report?.(`cycle ${done + 1}: ${model.acknowledged} answered, ${found.size} places, ${wrong.length} wrong`);
+    }
+    return { cycles: done, acknowledged: model.acknowledged, counts: works.counts, wrong };
+  } finally {
+    await server.stop();
+  }
+}
+
+const env = { MODHOST_API_OFFLINE: "true" };
+
+/** Started on a repo that takes references to files. */
+async function first(folder: string): Promise<RpcServer> {
+  const server = await RpcServer.start({ folder, env });
+  const answer = await server.call("config", [
+    ["arg", "Experimental.FilestoreEnabled"],
+    ["arg", "true"],
+    ["bool", "true"],
+  ]);
+  const told = await answer.text();
+  await server.stop();
+  if (!answer.ok) throw new Error(`the filestore cannot be switched on: ${told}`);
+  return RpcServer.start({ folder, env });
+}
+
+/** Mixed work until the server is gone. */
+async function work(server: RpcServer, works: Works): Promise<void> {
+  for (;;) {
+    try {
+      await works.any(server);
+    } catch (error) {
+      if (!isLost(error)) throw error;
+      return;
+    }
+  }
+}
+
+/** What a call rejects with when the server is gone. */
+const isLost = (error: unknown): boolean =>
+  error instanceof TypeError && ["fetch failed", "terminated"].includes(error.message);

@@ -1,0 +1,223 @@
+/** Damaged requests against a live host in this process: it must not crash, hang, leak or stop serving others. */
+import { mkdir, mkdtemp, readdir, rm, writeFile } from "node:fs/promises";
+import http2 from "node:http2";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { parseRouteKeys } from "#core/http/keys.ts";
+import { formdecode } from "#core/net/http.ts";
+import type { HttpEvent, Module } from "#core/types.ts";
+import { startHost, type TestHost } from "#test/support/host.ts";
+import { RawConnection } from "#test/support/raw.ts";
+import { transports } from "#test/support/transports.ts";
+import { makeForm, makeRequest, makeRouteKey, makeTarget } from "./grammar.ts";
+import { Random } from "./random.ts";
+
+export interface FuzzOptions {
+  readonly seconds: number;
+  readonly seed: number;
+  /** Number of the first exchange: with `count` 1 a single one is repeated. */
+  readonly from?: number;
+  readonly count?: number;
+}
+
+export interface FuzzSummary {
+  readonly seed: number;
+  readonly exchanges: number;
+  /** Answers by status; "none" where the connection was closed without one. */
+  readonly statuses: Readonly<Record<string, number>>;
+  readonly healthy: number;
+  /** Each names the exchange, so that it can be repeated. */
+  readonly failures: readonly string[];
+}
+
+const lanes = 8;
+/** A healthy request goes out after so many damaged ones. */
+const healthyEvery = 50;
+/** Milliseconds within which the server must have closed a connection that the client has ended. */
+const patience = 8000;
+const enoughFailures = 20;
+
+export async function fuzz({
+  seconds,
+  seed,
+  from = 0,
+  count = Number.POSITIVE_INFINITY,
+}: FuzzOptions): Promise<FuzzSummary> {
+  const failures: string[] = [];
+  const statuses: Record<string, number> = {};
+  let healthy = 0;
+  let next = from;
+  const crash = (error: unknown) =>
+    failures.push(`uncaught near exchange ${next}: ${error instanceof Error ? error.stack : error}`);
+  process.on("uncaughtException", crash).on("unhandledRejection", crash);
+  const host = await startHost(setup(seed));
+  const restore = await emptyTemporaryFolder();
+  const deadline = performance.now() + seconds * 1000;
+
+  const lane = async () => {
+    while (next < from + count && performance.now() < deadline && failures.length < enoughFailures) {
+      const number = next++;
+      const random = new Random(seed + number);
+      try {
+        const status = random.chance(0.15) ? await overHttp2(host, random) : await overSocket(host, random);
+        statuses[status] = (statuses[status] ?? 0) + 1;
+        if (status.startsWith("5") && status !== "505") failures.push(`exchange ${number} was answered ${status}`);
+        if (number % healthyEvery === 0) {
+          for (const name of transports) {
+            const text = await host.client(name).text("/fuzz");
+            if (text !== "healthy") throw new Error(`a healthy request got ${text}`);
+            healthy += 1;
+          }
+        }
+      } catch (error) {
+        failures.push(`exchange ${number}: ${error instanceof Error ? error.message : error}`);
+      }
+    }
+  };
+
+  try {
+    await Promise.all(Array.from({ length: lanes }, lane));
+    const left = await restore();
+    if (left.length > 0) failures.push(`temporary files are left: ${left.join(", ")}`);
+  } finally {
+    await host.stop();
+    await new Promise(setImmediate);
+    process.removeListener("uncaughtException", crash).removeListener("unhandledRejection", crash);
+  }
+  const logged = host
+    .log()
+    .split("\n")
+    .filter((line) => /\bfailed\b|uncaught/i.test(line));
+  for (const line of logged.slice(0, enoughFailures)) failures.push(`logged: ${line}`);
+  return { seed, exchanges: next - from, statuses, healthy, failures };
+}
+
+const setup = (seed: number) => ({
+  config: (folder: string) => ({
+    http_files_dir: join(folder, "www"),
+    http_paths: { files: "/www" },
+    http_max_content_size: 30_000,
+    http_head_timeout: 0.3,
+    http_progress_timeout: 0.3,
+    http_idle_timeout: 0.3,
+  }),
+  async prepare(folder: string) {
+    await mkdir(join(folder, "www", "a"), { recursive: true });
+    await writeFile(join(folder, "www", "page.html"), "<p>page</p>");
+  },
+  modules: { mod_http_fuzz: routes, mod_http_odd: oddRoutes(seed) },
+});
+
+function routes(module: Module): void {
+  module.depends("http");
+  const parts = async ({ request }: HttpEvent) => {
+    let bytes = 0;
+    for await (const part of request.parts({ parts: 3, part_bytes: 10_000, header_bytes: 4096 })) {
+      if (part.name === "f") bytes += (await part.bytes()).length;
+    }
+    return `${bytes}`;
+  };
+  module.provides("http", {
+    cors: { enabled: true, credentials: true },
+    route: {
+      GET: () => "healthy",
+      "GET /echo": ({ request }) =>
+        `${request.path}${request.url.query}${request.body}${Object.keys(request.headers)}${request.ip}`,
+      "POST /form": ({ request }) => JSON.stringify(formdecode(request.body)),
+      "POST /parts": parts,
+      "GET /*": (_event, path) => `below ${path}`,
+    },
+  });
+  module.provides("http", {
+    name: "up",
+    streaming_uploads: true,
+    route: {
+      "POST /parts": parts,
+      async "POST /raw"({ request }) {
+        for await (const piece of request.body_stream) if (piece.includes(0)) return 400;
+        return "taken";
+      },
+    },
+  });
+}
+
+function oddRoutes(seed: number) {
+  return (module: Module): void => {
+    module.depends("http");
+    const random = new Random(seed);
+    const keys = Array.from({ length: 60 }, () => makeRouteKey(random)).filter(isRouteKey);
+    module.provides("http", { route: Object.fromEntries(keys.map((key) => [key, () => "odd"])) });
+  };
+}
+
+/** A module with a key that is none is not loaded at all. */
+function isRouteKey(key: string): boolean {
+  try {
+    return parseRouteKeys([key], "odd").length === 1;
+  } catch {
+    return false;
+  }
+}
+
+/** Status of the first answer, or "none". The server must close when the client has ended its side. */
+async function overSocket(host: TestHost, random: Random): Promise<string> {
+  const tls = random.chance(0.2);
+  using connection = await RawConnection.open(tls ? host.https : host.http, { tls, timeout: patience });
+  for (const piece of makeRequest(random)) {
+    connection.write(piece);
+    if (random.chance(0.2)) await new Promise(setImmediate);
+  }
+  if (random.chance(0.1)) return "left";
+  connection.socket.end();
+  const text = await connection.end();
+  if (text === "") return "none";
+  const status = /^HTTP\/1\.1 (\d{3})[^\r\n]*\r\n/.exec(text)?.[1];
+  if (status === undefined) throw new Error(`no status line: ${JSON.stringify(text.slice(0, 200))}`);
+  if (/\n\s+at .*\.ts:\d+/.test(text)) throw new Error("a stack trace was sent");
+  return status === "100" ? (/\r\n\r\nHTTP\/1\.1 (\d{3})/.exec(text)?.[1] ?? "100") : status;
+}
+
+/** Well-formed frames with odd contents, sometimes reset half-way. */
+async function overHttp2(host: TestHost, random: Random): Promise<string> {
+  const session = http2.connect(`https://127.0.0.1:${host.https}`, { rejectUnauthorized: false });
+  session.on("error", () => undefined);
+  try {
+    const stream = session.request(
+      {
+        ":method": random.pick(["GET", "POST", "HEAD", "OPTIONS", "DELETE", "BREW"]),
+        ":path": makeTarget(random).replace(/[^\x21-\x7e]/g, "-"),
+        "content-type": random.pick(["application/x-www-form-urlencoded", "multipart/form-data; boundary=b", "x"]),
+        ...(random.chance(0.2) ? { "content-length": random.pick(["0", "5", "99999"]) } : {}),
+        ...(random.chance(0.2) ? { range: random.pick(["bytes=0-", "bytes=5-1,0-0", "x"]) } : {}),
+      },
+      { endStream: false, signal: AbortSignal.timeout(patience) },
+    );
+    return await new Promise<string>((resolve, reject) => {
+      let status = "none";
+      stream.on("response", (headers) => {
+        status = String(headers[":status"]);
+      });
+      stream.on("error", (error) => (error.name === "AbortError" ? reject(new Error("the stream hung")) : undefined));
+      stream.on("close", () => resolve(status));
+      stream.resume();
+      if (random.chance(0.2)) stream.close(http2.constants.NGHTTP2_CANCEL);
+      else stream.end(makeForm(random));
+    });
+  } finally {
+    session.destroy();
+  }
+}
+
+/** Points `os.tmpdir()` to an empty folder; the returned function points it back and tells what was left there. */
+async function emptyTemporaryFolder(): Promise<() => Promise<string[]>> {
+  const before = process.env.TMPDIR;
+  const folder = await mkdtemp(join(tmpdir(), "modhost-fuzz-"));
+  process.env.TMPDIR = folder;
+  return async () => {
+    if (before === undefined) delete process.env.TMPDIR;
+    else process.env.TMPDIR = before;
+    const left = await readdir(folder);
+    await rm(folder, { recursive: true, force: true });
+    return left;
+  };
+}

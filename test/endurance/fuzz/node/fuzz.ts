@@ -1,0 +1,74 @@
+/** Odd calls of a live node in this process: it must not crash, hang, hold memory, nor answer with a defect. */
+
+import type { FuzzOptions } from "#test/endurance/fuzz/fuzz.ts";
+import { Random } from "#test/endurance/fuzz/random.ts";
+import { startRpc } from "#test/unit/modules/mod_http_api/commands/support.ts";
+import { bytesInUse, expectHeld } from "#test/unit/modules/mod_http_api/faults/lab.ts";
+import { Client } from "./client.ts";
+import { kinds } from "./kinds.ts";
+
+export interface NodeFuzzSummary {
+  readonly seed: number;
+  /** Rounds by kind. */
+  readonly rounds: Readonly<Record<string, number>>;
+  /** Each names the round, so that it can be repeated. */
+  readonly failures: readonly string[];
+}
+
+/** Bytes that may be in use beyond those of the beginning. */
+const mostHeld = 128 * 1024 * 1024;
+const memoryEvery = 500;
+const enoughFailures = 20;
+
+const pot = Object.entries(kinds).flatMap(([name, [weight]]) => Array.from({ length: weight }, () => name));
+
+/** One round after the other: what a round does follows from its number and the seed, and from the rounds before it. */
+export async function fuzzNode({
+  seconds,
+  seed,
+  from = 0,
+  count = Number.POSITIVE_INFINITY,
+}: FuzzOptions): Promise<NodeFuzzSummary> {
+  const failures: string[] = [];
+  const rounds: Record<string, number> = {};
+  let round = from;
+  const crash = (error: unknown) =>
+    failures.push(`uncaught near round ${round}: ${error instanceof Error ? error.stack : error}`);
+  process.on("uncaughtException", crash).on("unhandledRejection", crash);
+  const host = await startRpc();
+  let logged = 0;
+  try {
+    using client = new Client(host.http);
+    const before = bytesInUse();
+    const deadline = performance.now() + seconds * 1000;
+    for (; round < from + count && performance.now() < deadline && failures.length < enoughFailures; round += 1) {
+      const random = new Random(seed + round);
+      const kind = random.pick(pot);
+      rounds[kind] = (rounds[kind] ?? 0) + 1;
+      const fail = (why: string) => failures.push(`round ${round}, ${kind}: ${why}`);
+      try {
+        await kinds[kind]?.[1](client, random);
+      } catch (error) {
+        fail(error instanceof Error ? error.message : String(error));
+      }
+      const log = host.log();
+      const faulty = log
+        .slice(logged)
+        .split("\n")
+        .find((line) => /command \S+ failed|uncaught/i.test(line));
+      logged = log.length;
+      if (faulty !== undefined) fail(`logged: ${faulty.slice(0, 1000)}`);
+      if (round % memoryEvery === memoryEvery - 1) {
+        await expectHeld(before, mostHeld).catch(({ message }: Error) => fail(message));
+      }
+    }
+    await client.call("repo/gc", [["timeout", "15s"]]);
+    const { message } = await client.call("repo/verify");
+    if (message !== undefined) failures.push(`at the end: ${message}`);
+  } finally {
+    await host.stop();
+    await new Promise(setImmediate);
+    process.removeListener("uncaughtException", crash).removeListener("unhandledRejection", crash);
+  }
+  return { seed, rounds, failures };
+}

@@ -1,8 +1,0 @@
-/** Writes one key after the other and tells of each that was answered, until it is killed. */
-import { openLmdbMetadata } from "../../../../../modules/mod_http_api/node/metadata/lmdb.ts";
-
-const store = await openLmdbMetadata(process.argv[2] as string);
-for (let count = 1; ; count += 1) {
-  await store.transaction((writer) => writer.put(`key-${count}`, new Uint8Array(200)));
-  process.send?.(count);
-}

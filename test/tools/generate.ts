@@ -1,0 +1,50 @@
+/**
+ * Writes what is derived from the sources: the commented sample, the JSON Schema and the reference pages. Run by
+ * `npm run generate`; a test compares the files with the sources.
+ */
+import { mkdir, writeFile } from "node:fs/promises";
+import { fileURLToPath } from "node:url";
+import { table } from "#modules/mod_http_api/commands/index.ts";
+import { commandLinePage } from "./generate/command_line.ts";
+import { errorsPage } from "./generate/errors.ts";
+import { eventsPage } from "./generate/events.ts";
+import { moduleApiPage } from "./generate/module_api.ts";
+import { nodeConfigPage } from "./generate/node_config.ts";
+import { optionsPage } from "./generate/options.ts";
+import { rpcPages } from "./generate/rpc.ts";
+import { sample } from "./generate/sample.ts";
+import { schema } from "./generate/schema.ts";
+import { sections } from "./generate/sections.ts";
+import { readSources } from "./generate/sources.ts";
+import { testingPage } from "./generate/testing.ts";
+
+export { sections };
+
+const root = new URL("../../", import.meta.url);
+
+/** Every generated file: path from the root of the package, and content. */
+export async function generate(): Promise<Map<string, string>> {
+  const options = await sections();
+  const sources = readSources(fileURLToPath(root));
+  return new Map([
+    ["config/modhost.config.sample.yaml", sample(options)],
+    ["config/modhost.schema.json", `${JSON.stringify(schema(options), null, 2)}\n`],
+    ["docs/reference/command-line.md", await commandLinePage()],
+    ["docs/reference/errors.md", errorsPage()],
+    ["docs/reference/events.md", eventsPage(sources)],
+    ["docs/reference/module-api.md", moduleApiPage(sources)],
+    ["docs/reference/node-config.md", nodeConfigPage()],
+    ["docs/reference/options.md", optionsPage(options)],
+    ...[...rpcPages(table)].map(([name, text]) => [`docs/reference/rpc/${name}`, text] as const),
+    ["docs/reference/testing.md", testingPage(sources)],
+  ]);
+}
+
+if (import.meta.main) {
+  for (const [path, content] of await generate()) {
+    const file = new URL(path, root);
+    await mkdir(new URL(".", file), { recursive: true });
+    await writeFile(file, content);
+    console.log(fileURLToPath(file));
+  }
+}

@@ -1,0 +1,46 @@
+/** `docs/reference/node-config.md`: the keys of the node's configuration and its profiles. */
+import { profiles } from "#node/storage/repo/profiles.ts";
+import { type ConfigKey, configKeys } from "#node/storage/repo/schema.ts";
+import { code, page, table } from "./markdown.ts";
+
+export function nodeConfigPage(): string {
+  const sections = Map.groupBy(Object.entries<ConfigKey>(configKeys), ([path]) => path.split(".")[0] as string);
+  return page("The configuration of the node", "the table of keys and the profiles", [
+    introduction,
+    ...[...sections].map(([name, keys]) => `## ${name}\n\n${keysTable(keys)}`),
+    `## Profiles\n\n${profilesIntroduction}\n\n${profilesTable()}`,
+  ]);
+}
+
+const introduction = `The file \`config\` in the folder of the repo (\`api_repo\`) is one JSON object with these keys. It is the only truth for the
+node: \`api_profile\` is looked at once, when the repo is made. The command \`config\` reads and writes values by their dotted
+path, \`config/show\` and \`config/replace\` the whole; a value is in the file when the answer is sent. Most of them are looked
+at when the node starts.
+
+"New repo" is what the file has when it is made without a profile; where nothing stands there the key is left out until it is
+set. Unknown keys at the top are kept, unknown keys inside a known section are dropped with the next change. \`flag\` is null, true
+or false; \`priority\` is null, false or a positive number, lower first; \`strings\` is one text or a list; \`duration\` is text such as
+\`1h30m\`; \`size\` is text such as \`10GB\`.`;
+
+const profilesIntroduction = `Changes by name: \`config/profile/apply\` makes them in a repo that is there, \`api_profile\` when a repo is made (several are
+separated by commas).`;
+
+/** A longer value would not fit into a table. */
+const longest = 80;
+
+function keysTable(keys: readonly [path: string, key: ConfigKey][]): string {
+  const rows = keys.map(([path, { kind, init, help }]) => {
+    const value = init === undefined ? "" : JSON.stringify(init);
+    return [code(path), kind.name, value.length > longest ? "see the file" : code(value), help];
+  });
+  return table(["Key", "Type", "New repo", "Meaning"], rows);
+}
+
+function profilesTable(): string {
+  const rows = Object.entries(profiles).map(([name, { help, changes }]) => [
+    code(name),
+    help,
+    Object.keys(changes).map(code).join(", "),
+  ]);
+  return table(["Profile", "What it is for", "Keys that it changes"], rows);
+}

@@ -1,0 +1,33 @@
+/** `docs/reference/options.md`: a table for each owner of options. */
+import { allowedText } from "#core/config/index.ts";
+import { code, page, table } from "./markdown.ts";
+import type { Section } from "./sections.ts";
+
+export function optionsPage(all: readonly Section[]): string {
+  const tables = all.map(({ owner, options }) => {
+    const rows = Object.entries(options).map(([name, option]) => [
+      code(name),
+      option.describe,
+      allowedText(option),
+      option.default === undefined ? "" : code(JSON.stringify(option.default)),
+      option.per_host === false ? "" : "yes",
+    ]);
+    return `## ${owner}\n\n${table(["Option", "Meaning", "Takes", "Default", "Per host"], rows)}`;
+  });
+  return page("Options", "the declarations of the options", [introduction, ...tables]);
+}
+
+const introduction = `The configuration is the file named with \`--config\`, or the first one found of
+\`modhost.config.{ts,js,mjs,cjs,json,yaml,yml}\`, \`.modhostrc\`, \`.modhostrc.{ts,js,mjs,cjs,json,yaml,yml}\` and the key
+\`modhost\` of \`package.json\`, in the current folder and those above it up to the nearest one with a \`package.json\`.
+Without any, the host serves \`./data/modules\` and \`./data/www\`. A script exports an object, a function that returns
+one, or a promise of one.
+
+A variable \`MODHOST_<OPTION IN CAPITALS>\` wins over the file: \`MODHOST_HTTP_PORTS=8080,8081\`,
+\`MODHOST_HTTP_PATHS='{"hello":"/"}'\`. Objects are written as JSON, lists as JSON or separated by commas.
+
+Paths count from the folder of the config file. Periods are seconds or text: \`500ms\`, \`90s\`, \`10m\`, \`2h\`, \`1d\`, \`1w\`.
+A single value stands for a list of one. \`null\` is the same as not set. A wrong value stops the start with its path; an
+unknown name is a warning with the nearest known one. An option marked "per host" may also stand in an entry of \`hosts\`,
+where it wins over the server's. \`modhost check\` tells whether a configuration holds.
+`;

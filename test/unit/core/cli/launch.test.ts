@@ -1,0 +1,150 @@
+import assert from "node:assert/strict";
+import { type ChildProcessByStdio, spawn } from "node:child_process";
+import { once } from "node:events";
+import { copyFile, mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
+import type { Readable } from "node:stream";
+import { text } from "node:stream/consumers";
+import { after, describe, test } from "node:test";
+
+const launcher = new URL("../../../../core/cli/launch.mjs", import.meta.url);
+const root = await mkdtemp(join(tmpdir(), "modhost-launch-"));
+after(() => rm(root, { recursive: true }));
+
+type Launched = ChildProcessByStdio<null, Readable, Readable>;
+
+/** A package that consists of the launcher and of these files. */
+async function tree(files: Record<string, string>): Promise<string> {
+  const folder = await mkdtemp(join(root, "package-"));
+  for (const [path, content] of Object.entries(files)) {
+    await mkdir(dirname(join(folder, path)), { recursive: true });
+    await writeFile(join(folder, path), content, { mode: 0o755 });
+  }
+  await mkdir(join(folder, "core/cli"), { recursive: true });
+  await copyFile(launcher, join(folder, "core/cli/launch.mjs"));
+  return folder;
+}
+
+/** Code that runs before the launcher and makes it believe that it has an old Node. */
+const oldNode = `data:text/javascript,${encodeURIComponent(`
+  Object.defineProperty(process, "version", { value: "v20.1.0" });
+  Object.defineProperty(process, "execve", { value: undefined });
+`)}`;
+
+/** An installed package \`node\`; its executable is this very Node. */
+const nodePackage = (version: string) => ({
+  "node_modules/node/package.json": JSON.stringify({ version }),
+  "node_modules/node/bin/node": `#!/bin/sh\nexec "${process.execPath}" "$@"\n`,
+});
+
+/** Size of the young generation that the program runs with. */
+const young = "--max-semi-space-size=2";
+
+const reporting =
+  "console.log(JSON.stringify({ args: process.argv.slice(2), flags: process.execArgv })); process.exitCode = 7;";
+
+function launch(folder: string, flags: string[], ...rest: (string | NodeJS.ProcessEnv)[]): Launched {
+  const args = rest.filter((each) => typeof each === "string");
+  const more = rest.find((each) => typeof each === "object");
+  const all = [...flags, join(folder, "core/cli/launch.mjs"), ...args];
+  const { NODE_OPTIONS: _, ...env } = process.env;
+  return spawn(process.execPath, all, { stdio: ["ignore", "pipe", "pipe"], env: { ...env, ...more } });
+}
+
+async function ended(child: Launched) {
+  const [stdout, stderr, [code, signal]] = await Promise.all([
+    text(child.stdout),
+    text(child.stderr),
+    once(child, "exit"),
+  ]);
+  return { stdout, stderr, code, signal };
+}
+
+describe("the launcher", () => {
+  test("runs the source with the source condition, passing arguments and exit code on", async () => {
+    const folder = await tree({ "core/cli/main.ts": `const a: number = 1; ${reporting}` });
+    const { stdout, stderr, code } = await ended(launch(folder, [], "run", "--x"));
+    assert.deepEqual(JSON.parse(stdout), { args: ["run", "--x"], flags: ["--conditions=source", young] });
+    assert.equal(stderr, "");
+    assert.equal(code, 7);
+  });
+
+  test("starts no further process when the flags are set already", async () => {
+    const folder = await tree({ "core/cli/main.ts": "console.log(process.pid);" });
+    const child = launch(folder, ["--conditions=source", young]);
+    assert.equal(Number((await ended(child)).stdout), child.pid);
+  });
+
+  test("leaves the young generation as NODE_OPTIONS sizes it", async () => {
+    const folder = await tree({ "core/cli/main.ts": reporting });
+    const child = launch(folder, [], { NODE_OPTIONS: "--max-semi-space-size=8" });
+    assert.deepEqual(JSON.parse((await ended(child)).stdout).flags, ["--conditions=source"]);
+  });
+
+  test("takes the built program where there is no source", async () => {
+    const folder = await tree({ "dist/core/cli/main.js": reporting, "package.json": '{ "type": "module" }' });
+    const { stdout, code } = await ended(launch(folder, [], "check"));
+    assert.deepEqual(JSON.parse(stdout), { args: ["check"], flags: [young] });
+    assert.equal(code, 7);
+  });
+
+  test("an old Node without a newer one beside it says the remedy", async () => {
+    for (const beside of [{}, nodePackage("22.0.0")]) {
+      const folder = await tree({ "core/cli/main.ts": reporting, ...beside });
+      const { stdout, stderr, code } = await ended(launch(folder, ["--import", oldNode]));
+      assert.deepEqual([stdout, code], ["", 1]);
+      assert.match(stderr, /needs Node\.js 24\.9 or newer, and this is v20\.1\.0\. Install .*npm install node@24/);
+    }
+  });
+
+  test("a clone in which nothing is installed says the remedy, whatever the Node", async () => {
+    const folder = await tree({ "core/cli/main.ts": reporting, "package-lock.json": "{}" });
+    const [old, own] = await Promise.all([ended(launch(folder, ["--import", oldNode])), ended(launch(folder, []))]);
+    assert.deepEqual([old.code, own.code], [1, 1]);
+    assert.match(old.stderr, /this is v20\.1\.0\. Run npm ci first\.\n$/);
+    assert.match(own.stderr, /not installed\. Run npm ci first\.\n$/);
+  });
+
+  test("an old Node hands over to the package node beside it", async () => {
+    const folder = await tree({ "core/cli/main.ts": reporting, ...nodePackage("24.9.0") });
+    const { stdout, code } = await ended(launch(folder, ["--import", oldNode], "routes"));
+    assert.deepEqual(JSON.parse(stdout), { args: ["routes"], flags: ["--conditions=source", young] });
+    assert.equal(code, 7);
+  });
+
+  const waiting = `setInterval(() => {}, 1000);
+    process.on("SIGTERM", () => { console.log("asked"); process.exit(5); });
+    console.log("ready");`;
+
+  for (const [how, flags] of [
+    ["itself", []],
+    ["a child", ["--import", oldNode]],
+  ] as const) {
+    test(`signals reach the program run as ${how}, and its end is the launcher's`, async () => {
+      const folder = await tree({ "core/cli/main.ts": waiting, ...nodePackage("24.9.0") });
+      const child = launch(folder, [...flags]);
+      const end = ended(child);
+      await once(child.stdout, "data");
+      child.kill("SIGTERM");
+      const { code } = await end;
+      assert.equal(code, 5);
+
+      const killing = { "core/cli/main.ts": "process.kill(process.pid, 'SIGINT');", ...nodePackage("24.9.0") };
+      const killed = launch(await tree(killing), [...flags]);
+      assert.equal((await ended(killed)).signal, "SIGINT");
+    });
+  }
+
+  test("the program in a child does not outlive a launcher that was killed, and says nothing of its channel", async () => {
+    const main = `console.log(JSON.stringify(Object.keys(process.env).filter((name) => name.startsWith("MODHOST_"))));
+      setInterval(() => {}, 1000);`;
+    const folder = await tree({ "core/cli/main.ts": main, ...nodePackage("24.9.0") });
+    const child = launch(folder, ["--import", oldNode]);
+    const [said] = await once(child.stdout, "data");
+    assert.deepEqual(JSON.parse(String(said)), []);
+    child.kill("SIGKILL");
+    // Both write there: it ends with the last of them.
+    await once(child.stdout, "close");
+  });
+});

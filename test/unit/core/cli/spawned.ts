@@ -1,0 +1,101 @@
+/** Runs the real program in a temporary folder, on ports that the system picks. */
+import { type ChildProcessByStdio, spawn } from "node:child_process";
+import { once } from "node:events";
+import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
+import { createInterface } from "node:readline";
+import type { Readable } from "node:stream";
+import { text } from "node:stream/consumers";
+import { fileURLToPath } from "node:url";
+
+const ownLauncher = fileURLToPath(new URL("../../../../core/cli/launch.mjs", import.meta.url));
+
+export interface Ended {
+  readonly stdout: string;
+  readonly stderr: string;
+  readonly code: number | null;
+  readonly signal: NodeJS.Signals | null;
+}
+
+/** What `run` prints when it serves. */
+export interface Started {
+  readonly event: "started";
+  readonly apps: readonly { name: string; module: string; host: string; urls: string[] }[];
+  readonly ports: readonly { service: string; scheme?: string; address: string; port: number }[];
+  readonly data: string;
+  readonly config?: string;
+  readonly failed: readonly { name: string; host: string; note?: string }[];
+}
+
+const nothing: Started = { event: "started", apps: [], ports: [], data: "", failed: [] };
+
+export class Program {
+  readonly folder: string;
+  readonly #launcher: string;
+  readonly #children = new Set<ChildProcessByStdio<null, Readable, Readable>>();
+
+  /** `launcher` is the program of an installed package; default: the clone's. */
+  constructor(folder: string, launcher = ownLauncher) {
+    this.folder = folder;
+    this.#launcher = launcher;
+  }
+
+  /** A folder with these files, outside of any project. */
+  static async in(files: Record<string, string>, launcher?: string): Promise<Program> {
+    const folder = await mkdtemp(join(tmpdir(), "modhost-cli-"));
+    for (const [path, content] of Object.entries(files)) {
+      await mkdir(dirname(join(folder, path)), { recursive: true });
+      await writeFile(join(folder, path), content);
+    }
+    return new Program(folder, launcher);
+  }
+
+  /** Runs to the end. */
+  async run(args: readonly string[], env: NodeJS.ProcessEnv = {}): Promise<Ended> {
+    return await this.#ended(this.#spawn(args, env));
+  }
+
+  /** Runs until its first line, which tells what it serves; `ended` resolves when the process has. */
+  async serve(args: readonly string[], env: NodeJS.ProcessEnv = {}) {
+    const child = this.#spawn(args, env);
+    const ended = this.#ended(child);
+    const first = once(createInterface(child.stdout), "line") as Promise<[string]>;
+    const line = await Promise.race([first.then(([line]) => line), ended.then(({ stderr }) => new Error(stderr))]);
+    if (line instanceof Error) throw line;
+    return {
+      line,
+      started: line.startsWith("{") ? (JSON.parse(line) as Started) : nothing,
+      kill: (signal: NodeJS.Signals) => child.kill(signal),
+      ended,
+    };
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    const left = [...this.#children];
+    await Promise.all(left.map((child) => child.kill("SIGKILL") && once(child, "exit")));
+    await rm(this.folder, { recursive: true });
+  }
+
+  #spawn(args: readonly string[], more: NodeJS.ProcessEnv) {
+    const { NODE_OPTIONS: _, ...inherited } = process.env;
+    const env = { ...inherited, MODHOST_HTTP_PORTS: "0", MODHOST_HTTPS_PORTS: "", ...more };
+    const child = spawn(process.execPath, [this.#launcher, ...args], {
+      cwd: this.folder,
+      env,
+      stdio: ["ignore", "pipe", "pipe"],
+    });
+    this.#children.add(child);
+    child.once("exit", () => this.#children.delete(child));
+    return child;
+  }
+
+  async #ended(child: ChildProcessByStdio<null, Readable, Readable>): Promise<Ended> {
+    const [stdout, stderr, [code, signal]] = await Promise.all([
+      text(child.stdout),
+      text(child.stderr),
+      once(child, "exit"),
+    ]);
+    return { stdout, stderr, code, signal };
+  }
+}

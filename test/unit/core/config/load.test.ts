@@ -1,0 +1,148 @@
+import assert from "node:assert/strict";
+import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
+import { after, describe, test } from "node:test";
+import { loadConfig } from "#core/config/index.ts";
+
+const root = await mkdtemp(join(tmpdir(), "modhost-config-"));
+after(() => rm(root, { recursive: true }));
+let folders = 0;
+
+/** A fresh folder with these files. */
+async function folder(files: Record<string, string>): Promise<string> {
+  const path = join(root, `${++folders}`);
+  await mkdir(path);
+  for (const [name, content] of Object.entries(files)) {
+    await mkdir(dirname(join(path, name)), { recursive: true });
+    await writeFile(join(path, name), content);
+  }
+  return path;
+}
+
+const load = (cwd: string, path?: string) => loadConfig({ cwd, path, env: {} });
+
+describe("search", () => {
+  for (const [name, content] of Object.entries({
+    "modhost.config.ts": "const level: string = 'debug'; export default { log_level: level };",
+    "modhost.config.js": "export default { log_level: 'debug' };",
+    "modhost.config.mjs": "export default () => ({ log_level: 'debug' });",
+    "modhost.config.cjs": "module.exports = async () => ({ log_level: 'debug' });",
+    "modhost.config.json": '\uFEFF{ "log_level": "debug" }',
+    "modhost.config.yaml": "log_level: debug",
+    "modhost.config.yml": "log_level: debug",
+    ".modhostrc": "log_level: debug",
+    ".modhostrc.json": '{ "log_level": "debug" }',
+    ".modhostrc.yaml": "log_level: debug",
+    ".modhostrc.ts": "export default Promise.resolve({ log_level: 'debug' });",
+    ".modhostrc.js": "export default { log_level: 'debug' };",
+    "package.json": '{ "modhost": { "log_level": "debug" } }',
+  })) {
+    test(`reads ${name}`, async () => {
+      const cwd = await folder({ [name]: content });
+      const config = await load(cwd);
+      assert.equal(config.value("log_level"), "debug");
+      assert.equal(config.file, join(cwd, name));
+      assert.equal(config.directory, cwd);
+    });
+  }
+
+  test("goes up to the folder of the nearest package.json, and no further", async () => {
+    const cwd = await folder({
+      "modhost.config.yaml": "log_level: warn",
+      "package/package.json": "{}",
+      "package/.modhostrc": "log_level: debug",
+      "package/src/deep/file.txt": "",
+      "other/package.json": "{}",
+      "loose/file.txt": "",
+    });
+    assert.equal((await load(join(cwd, "package/src/deep"))).value("log_level"), "debug");
+    assert.equal((await load(join(cwd, "other"))).file, undefined);
+    assert.equal((await load(join(cwd, "loose"))).file, undefined);
+  });
+
+  test("a package's module manifest is not taken for a configuration", async () => {
+    const cwd = await folder({ "package.json": '{ "modhost": { "kind": "module", "entry": "./index.js" } }' });
+    assert.equal((await load(cwd)).file, undefined);
+  });
+
+  test("without a file the embedded default serves ./data", async () => {
+    const cwd = await folder({});
+    const config = await load(cwd);
+    assert.equal(config.value("plugin_autoload"), true);
+    assert.deepEqual(config.value("plugin_paths"), ["./data/modules"]);
+    assert.equal(config.raw("http_files_dir"), "./data/www");
+    assert.equal(config.value("data_path"), join(cwd, "data"));
+    config.check();
+  });
+
+  test("an empty file sets nothing, and neither does one of comments", async () => {
+    for (const content of ["", "# log_level: debug\n"]) {
+      const config = await load(await folder({ "modhost.config.yaml": content }));
+      assert.equal(config.value("log_level"), "info");
+      assert.equal(config.value("plugin_autoload"), false);
+    }
+  });
+
+  test("search: false reads no file, but the environment", async () => {
+    const cwd = await folder({ ".modhostrc": "log_level: debug" });
+    const config = await loadConfig({ cwd, search: false, env: { MODHOST_STOP_TIMEOUT: "1m" } });
+    assert.deepEqual([config.file, config.value("log_level"), config.value("stop_timeout")], [undefined, "info", 60]);
+    assert.equal(config.value("plugin_autoload"), false);
+  });
+
+  test("a changed script is read afresh", async () => {
+    for (const name of ["modhost.config.mjs", "modhost.config.cjs"]) {
+      const export_ = name.endsWith("cjs") ? "module.exports =" : "export default";
+      const cwd = await folder({ [name]: `${export_} { stop_timeout: 1 };` });
+      assert.equal((await load(cwd)).value("stop_timeout"), 1);
+      await writeFile(join(cwd, name), `${export_} { stop_timeout: 2 };`);
+      assert.equal((await load(cwd)).value("stop_timeout"), 2, name);
+    }
+  });
+});
+
+describe("a named file", () => {
+  test("wins over what a search would find; paths count from its folder", async () => {
+    const cwd = await folder({ ".modhostrc": "log_level: debug", "etc/my.yaml": "log_level: warn" });
+    const config = await load(cwd, "etc/my.yaml");
+    assert.equal(config.value("log_level"), "warn");
+    assert.equal(config.value("data_path"), join(cwd, "etc/data"));
+  });
+
+  test("that is missing is named", async () => {
+    const cwd = await folder({});
+    await assert.rejects(load(cwd, "none.yaml"), { code: "CONFIG_NOT_FOUND", message: /none\.yaml.*--config/ });
+  });
+
+  test("of an unknown kind is refused", async () => {
+    const cwd = await folder({ "my.toml": "a = 1" });
+    await assert.rejects(load(cwd, "my.toml"), { code: "CONFIG_UNREADABLE", message: /\.toml/ });
+  });
+});
+
+describe("an unreadable file", () => {
+  const wrong: [string, string, RegExp][] = [
+    ["modhost.config.yaml", "a: 1\nb: [1, 2\nc: 3\n", /modhost\.config\.yaml cannot be read: line \d, column \d+: /],
+    ["modhost.config.yaml", "a: 1\na: 2\n", /line 2, column 1: .*unique/],
+    ["modhost.config.json", '{\n  "a": 1,\n  b\n}', /line 3, column 3: /],
+    ["modhost.config.json", '{\n  "a": 1', /line 2, column \d+: /],
+    ["modhost.config.yaml", "- a\n", /it gives a list, but a config is an object/],
+    ["modhost.config.mjs", "export const a = 1;", /it gives nothing, but a config/],
+    ["modhost.config.mjs", "\n\nthrow new Error('no luck');", /no luck \(modhost\.config\.mjs:3\)/],
+    ["modhost.config.mjs", "export default {\n  a: 1,\n  b: }\n", /modhost\.config\.mjs:3/],
+    [
+      "modhost.config.ts",
+      "enum A { b }\nexport default {};",
+      /modhost\.config\.ts cannot be read: .*enum.* \(modhost\.config\.ts:1\)/,
+    ],
+    [".modhostrc.js", "export default () => { throw new Error('inside'); };", /inside \(\.modhostrc\.js:1\)/],
+  ];
+  for (const [name, content, message] of wrong) {
+    test(`${name} with ${JSON.stringify(content.slice(0, 24))} says where and why`, async () => {
+      const cwd = await folder({ [name]: content });
+      await assert.rejects(load(cwd), { code: "CONFIG_UNREADABLE", message });
+      await assert.rejects(load(cwd, name), { code: "CONFIG_UNREADABLE", message });
+    });
+  }
+});

@@ -1,0 +1,520 @@
+/** Koa middleware of a provider: a citizen of the host, over every transport. */
+import assert from "node:assert/strict";
+import { Readable } from "node:stream";
+import { describe, test } from "node:test";
+import Router from "@koa/router";
+import Koa, { type Context, type Next } from "koa";
+import type { HttpErrorEvent, HttpEvent, HttpFinishedEvent, Module } from "#core/types.ts";
+import { serving, withHost } from "#test/support/host.ts";
+import { RawConnection } from "#test/support/raw.ts";
+import { overEach } from "#test/support/transports.ts";
+
+const finished: HttpFinishedEvent[] = [];
+const pages: HttpErrorEvent[] = [];
+const reported: unknown[] = [];
+
+/** The `http-finished` of a request that is sent meanwhile. */
+async function finishOf(path: string): Promise<HttpFinishedEvent> {
+  for (;;) {
+    const found = finished.find(({ request }) => request.url.raw_path === path);
+    if (found !== undefined) return found;
+    await new Promise(setImmediate);
+  }
+}
+
+async function bytesOf(stream: AsyncIterable<Buffer>): Promise<Buffer> {
+  const chunks: Buffer[] = [];
+  for await (const chunk of stream) chunks.push(chunk);
+  return Buffer.concat(chunks);
+}
+
+/** A JSON API as one would write it without this host. */
+function shop(): Koa {
+  const app = new Koa();
+  app.on("error", (error) => reported.push(error));
+  app.use(async (context, next) => {
+    await next();
+    context.set("X-Time", "1");
+  });
+  const router = new Router();
+  const items = new Map([["1", { id: "1", name: "tea" }]]);
+  router.get("/items", (context) => {
+    context.body = [...items.values()];
+  });
+  router.get("/items/:id", (context) => {
+    context.body = items.get(String(context.params.id)) ?? context.throw(404, "No such item");
+  });
+  router.put("/items/:id", async (context) => {
+    const item = JSON.parse((await bytesOf(context.req)).toString());
+    items.set(String(context.params.id), item);
+    context.status = 201;
+    context.body = item;
+  });
+  router.delete("/items/:id", (context) => {
+    context.body = null;
+  });
+  app.use(router.routes()).use(router.allowedMethods());
+  return app;
+}
+
+async function* failing(): AsyncGenerator<string> {
+  yield "begun ";
+  throw new Error("broken midway");
+}
+
+const answers: Record<string, (context: Context, next: Next) => unknown> = {
+  "/": (context) => {
+    const { path, url, originalUrl, mountPath, ip, secure, protocol, host, href } = context;
+    context.body = { path, url, originalUrl, mountPath, ip, secure, protocol, host, href };
+  },
+  "/teapot": (context) => {
+    context.set("X-Kept", "yes");
+    context.set("Content-Type", "application/x-lost");
+    context.throw(418, "short and stout", { headers: { "X-Spout": "1" } });
+  },
+  "/secret": (context) => context.throw(503, "database password is 1234"),
+  "/broken": () => {
+    throw new Error("broken on purpose");
+  },
+  "/number": () => Promise.reject(409),
+  "/forbidden": (context) => {
+    context.set("X-Kept", "yes");
+    context.status = 403;
+  },
+  "/own-page": (context) => {
+    context.status = 404;
+    context.body = "my own page";
+  },
+  "/empty": (context) => {
+    context.status = 204;
+  },
+  "/nothing": (context) => {
+    context.status = 200;
+    context.body = null;
+    context.status = 200;
+  },
+  "/phrase": (context) => {
+    context.status = 202;
+  },
+  "/text": (context) => {
+    context.etag = "abc";
+    context.status = 200;
+    context.body = "some text";
+    if (context.fresh) context.status = 304;
+  },
+  "/bytes": (context) => {
+    context.body = Buffer.from([0, 1, 2]);
+  },
+  "/cookies": (context) => {
+    context.cookies.set("a", "1");
+    context.cookies.set("b", "2");
+    context.body = "set";
+  },
+  "/redirect": (context) => context.redirect("/elsewhere"),
+  "/stream": (context) => {
+    context.type = "text/plain";
+    context.body = Readable.from(["one ", "two ", "three"]);
+  },
+  "/sized": (context) => {
+    context.length = 5;
+    context.body = Readable.from(["12345"]);
+  },
+  "/web": (context) => {
+    context.body = new Blob(["from a blob"], { type: "text/plain" }).stream();
+  },
+  "/blob": (context) => {
+    context.body = new Blob(["a blob"], { type: "text/x-blob" });
+  },
+  "/response": (context) => {
+    context.body = new Response("fetched", { status: 203, headers: { "X-From": "afar" } });
+  },
+  "/late": (context) => {
+    context.body = Readable.from(failing());
+  },
+  "/told": (context) => {
+    // As the second version of Koa has it for every stream.
+    const body = Readable.from(failing()).once("error", (error) => context.onerror(error));
+    context.body = body;
+  },
+  "/told-early": (context) => {
+    context.onerror(Object.assign(new Error("told before the answer"), { status: 409, expose: true }));
+    context.body = "too late";
+  },
+  "/flushed": (context) => {
+    context.status = 200;
+    context.type = "text/plain";
+    context.flushHeaders();
+    context.body = Readable.from(["after ", "the head"]);
+  },
+  "/raw": (context) => {
+    context.res.statusCode = 207;
+    context.res.setHeader("X-Raw", "1");
+    context.res.write("written ");
+    context.res.end("by hand");
+  },
+  "/bypass": (context) => {
+    context.respond = false;
+    const { res } = context;
+    setImmediate(() => {
+      res.writeHead(200, { "content-type": "text/plain" });
+      res.end("later");
+    });
+  },
+  "/unlike": (context) => {
+    context.body = context.req;
+  },
+  "/unread": (context) => {
+    context.status = 401;
+  },
+  "/event": (context) => {
+    const { request } = (context.state as { event: HttpEvent }).event;
+    context.body = `${request.path} ${request.signal.aborted} ${request.leaving.aborted}`;
+  },
+};
+
+const host = withHost({
+  config: {
+    modules_enabled: ["http_errors"],
+    http_max_content_size: 64 * 1024,
+    http_paths: { moved: "/here/it is" },
+    hosts: undefined,
+  },
+  modules: {
+    mod_watch(module: Module) {
+      module.set_global();
+      module.hook("http-finished", (event) => void finished.push(event));
+      module.hook("http-error", (event) => void pages.push(event), 10);
+    },
+    mod_shop: serving({ middleware: shop() }),
+    mod_plain: serving({
+      middleware: (context, next) => (answers[context.path] ?? (() => next()))(context as Context, next),
+    }),
+    mod_list: serving({
+      middleware: [
+        async (context, next) => {
+          context.state = { order: ["first"] };
+          await next();
+          context.set("X-Order", (context.state as { order: string[] }).order.join());
+        },
+        (context) => {
+          (context.state as { order: string[] }).order.push("second");
+          context.body = "list";
+        },
+      ],
+    }),
+    mod_mixed: serving({
+      route: {
+        "GET /": () => "the route's",
+        "GET /x/*": (_event, path) => (path === "pass" ? undefined : "the wildcard's"),
+        "POST /echo": () => undefined,
+        "POST /only": () => "posted",
+      },
+      async middleware(context, next) {
+        if (context.path === "/only") return next();
+        context.body = `${context.method} ${context.path} ${await bytesOf(context.req)}`;
+      },
+    }),
+    mod_moved: serving({
+      middleware: (context) => void (context.body = [context.path, context.url, context.originalUrl]),
+    }),
+    mod_deep: serving({ route: { "GET /*": () => "deep" }, default_path: "/plain/deep" }),
+    mod_upload: serving({
+      streaming_uploads: true,
+      async middleware({ req, method }: Context) {
+        let size = 0;
+        for await (const chunk of req) size += (chunk as Buffer).length;
+        throw Object.assign(new Error(`${method} ${size}`), { status: 409, expose: true });
+      },
+    }),
+    mod_cors: serving({
+      cors: { enabled: true, origins: ["https://app.example"] },
+      middleware(context) {
+        if (context.path === "/raw") {
+          (context as Context).respond = false;
+          context.res.writeHead(200).end("raw");
+          return;
+        }
+        context.set("Vary", "Accept");
+        context.body = context.method;
+      },
+    }),
+    mod_bad: serving({ middleware: [3] as never, route: { GET: () => "never" } }),
+    mod_empty: serving({ middleware: null as never, route: { GET: () => "never" } }),
+  },
+});
+
+describe("a Koa application in a provider", () => {
+  overEach(host, "answers as a JSON API with a router", async (client) => {
+    assert.deepEqual(JSON.parse(await client.text("/shop/items/1")), { id: "1", name: "tea" });
+    const put = await client.request({ method: "PUT", path: "/shop/items/2", body: '{"id":"2"}' });
+    assert.deepEqual([put.status, put.text], [201, '{"id":"2"}']);
+    assert.deepEqual(
+      [put.header("content-type"), put.header("content-length"), put.header("x-time")],
+      ["application/json; charset=utf-8", "10", "1"],
+    );
+    assert.equal(await client.status({ method: "DELETE", path: "/shop/items/1" }), 204);
+    const options = await client.request({ method: "OPTIONS", path: "/shop/items" });
+    assert.deepEqual([options.status, options.header("allow")], [200, "HEAD, GET"]);
+    assert.equal(await client.status({ method: "POST", path: "/shop/items" }), 405);
+    const head = await client.request({ method: "HEAD", path: "/shop/items/1" });
+    assert.deepEqual([head.status, head.header("content-length"), head.text], [200, "23", ""]);
+  });
+
+  overEach(host, "leaves unknown paths to the 404 page of the host", async (client) => {
+    const reply = await client.request("/shop/nowhere");
+    assert.deepEqual([reply.status, reply.header("content-type")], [404, "text/html; charset=utf-8"]);
+    assert.equal(reply.header("x-time"), "1", "headers that it set stay");
+    const thrown = await client.request("/shop/items/9");
+    assert.equal(thrown.status, 404);
+    assert.match(thrown.text, /No such item/);
+  });
+
+  test("tells the application's own listeners of its errors", async () => {
+    reported.length = 0;
+    await host().client("HTTP/1.1").request("/shop/items/99");
+    assert.deepEqual(
+      reported.map((error) => (error as Error).message),
+      ["No such item"],
+    );
+  });
+});
+
+describe("middleware functions in a provider", () => {
+  overEach(host, "run in order", async (client) => {
+    const reply = await client.request("/list/any/path");
+    assert.deepEqual([reply.text, reply.header("x-order")], ["list", "first,second"]);
+  });
+
+  overEach(host, "see paths from where the app begins", async (client) => {
+    const seen = await client.json("/plain");
+    assert.deepEqual([seen.path, seen.url, seen.originalUrl, seen.mountPath], ["/", "/", "/plain", "/plain"]);
+    const slash = await client.json("/plain/?a=1&b=%20");
+    assert.deepEqual([slash.path, slash.url, slash.originalUrl], ["/", "/?a=1&b=%20", "/plain/?a=1&b=%20"]);
+    assert.equal(await client.status("/plainer"), 404);
+    for (const sent of ["/here/it%20is/a%2fb//c?q=1", "//here/it%20is/a%2fb//c?q=1"]) {
+      const [path, url, originalUrl] = JSON.parse(await client.text(sent));
+      assert.equal(originalUrl, sent);
+      // The base has a blank, so that what follows is encoded anew.
+      assert.deepEqual([path, url], ["/a/b/c", "/a/b/c?q=1"]);
+    }
+    const doubled = await client.json({ path: "/plain//" });
+    assert.equal(doubled.path, "/");
+  });
+
+  overEach(host, "know the client as the host does", async (client) => {
+    const headers = { "x-forwarded-for": "203.0.113.9", "x-forwarded-proto": "https", "x-forwarded-host": "evil" };
+    const seen = await client.json({ path: "/plain/", headers: { ...headers, host: "shop.example:81" } });
+    // The loopback is a trusted proxy by default.
+    assert.deepEqual([seen.ip, seen.secure, seen.protocol], ["203.0.113.9", true, "https"]);
+    assert.deepEqual([seen.host, seen.href], ["shop.example:81", "https://shop.example:81/plain/"]);
+    const plain = await client.json("/plain/");
+    assert.deepEqual([plain.ip, plain.secure], ["127.0.0.1", client.secure]);
+  });
+
+  overEach(host, "throw to the error pages, and keep their headers", async (client) => {
+    pages.length = 0;
+    const teapot = await client.request("/plain/teapot");
+    assert.equal(teapot.status, 418);
+    assert.match(teapot.text, /short and stout/);
+    assert.deepEqual(
+      [teapot.header("x-kept"), teapot.header("x-spout"), teapot.header("content-type")],
+      ["yes", "1", "text/html; charset=utf-8"],
+    );
+    const secret = await client.request("/plain/secret");
+    assert.equal(secret.status, 503);
+    assert.doesNotMatch(secret.text, /1234/);
+    assert.equal(await client.status("/plain/broken"), 500);
+    assert.match(host().log(), /broken on purpose/);
+    assert.equal(await client.status("/plain/number"), 409);
+    const forbidden = await client.request("/plain/forbidden");
+    assert.deepEqual([forbidden.status, forbidden.header("x-kept")], [403, "yes"]);
+    assert.match(forbidden.text, /<html/);
+    assert.deepEqual(
+      pages.map(({ code }) => code),
+      [418, 503, 500, 409, 403],
+    );
+    const own = await client.request("/plain/own-page");
+    assert.deepEqual([own.status, own.text], [404, "my own page"]);
+  });
+
+  overEach(host, "answer with every kind of body that Koa knows", async (client) => {
+    const of = async (path: string) => {
+      const reply = await client.request(path);
+      return [reply.status, reply.header("content-type"), reply.header("content-length"), reply.text];
+    };
+    const text = "text/plain; charset=utf-8";
+    assert.deepEqual(await of("/plain/empty"), [204, undefined, undefined, ""]);
+    assert.deepEqual(await of("/plain/nothing"), [200, undefined, "0", ""]);
+    assert.deepEqual(await of("/plain/phrase"), [202, text, "8", "Accepted"]);
+    assert.deepEqual(await of("/plain/text"), [200, text, "9", "some text"]);
+    assert.deepEqual(await of("/plain/bytes"), [200, "application/octet-stream", "3", "\0\x01\x02"]);
+    assert.deepEqual(await of("/plain/stream"), [200, text, undefined, "one two three"]);
+    assert.deepEqual(await of("/plain/sized"), [200, "application/octet-stream", "5", "12345"]);
+    assert.deepEqual(await of("/plain/web"), [200, "application/octet-stream", undefined, "from a blob"]);
+    assert.deepEqual(await of("/plain/blob"), [200, "text/x-blob; charset=utf-8", "6", "a blob"]);
+    assert.deepEqual((await of("/plain/response")).toSpliced(1, 2), [203, "fetched"]);
+    assert.deepEqual(await of("/plain/flushed"), [200, text, undefined, "after the head"]);
+    assert.deepEqual((await of("/plain/raw")).at(-1), "written by hand");
+    assert.deepEqual((await of("/plain/bypass")).at(-1), "later");
+    const redirect = await client.request("/plain/redirect");
+    assert.deepEqual([redirect.status, redirect.header("location")], [302, "/elsewhere"]);
+    const cookies = await client.request("/plain/cookies");
+    assert.equal(cookies.lines.filter(([name]) => name.toLowerCase() === "set-cookie").length, 2);
+  });
+
+  overEach(host, "have their validators respected, and HEAD without a body", async (client) => {
+    const fresh = await client.request({ path: "/plain/text", headers: { "if-none-match": '"abc"' } });
+    assert.deepEqual([fresh.status, fresh.header("etag"), fresh.text], [304, '"abc"', ""]);
+    const head = await client.request({ method: "HEAD", path: "/plain/text" });
+    assert.deepEqual([head.status, head.header("content-length"), head.text], [200, "9", ""]);
+    const streamed = await client.request({ method: "HEAD", path: "/plain/sized" });
+    assert.deepEqual([streamed.header("content-length"), streamed.text], ["5", ""]);
+  });
+
+  overEach(host, "have a stream that breaks midway cut, not completed", async (client) => {
+    await assert.rejects(client.request("/plain/late"));
+    assert.match(host().log(), /broken midway/);
+  });
+
+  overEach(
+    host,
+    "may tell the context of an error, though nobody listens for errors of an application",
+    async (client) => {
+      const uncaught: unknown[] = [];
+      const note = (error: unknown) => void uncaught.push(error);
+      process.on("uncaughtException", note);
+      try {
+        await assert.rejects(client.request("/plain/told"));
+      } finally {
+        process.off("uncaughtException", note);
+      }
+      assert.deepEqual(uncaught, []);
+      const early = await client.request("/plain/told-early");
+      assert.equal(early.status, 409);
+      assert.match(early.text, /told before the answer/);
+    },
+  );
+
+  overEach(host, "read the body themselves, in both directions at once", async (client) => {
+    const pieces = Array.from({ length: 32 }, () => Buffer.alloc(1024, 7));
+    const echoed = await client.request({ method: "POST", path: "/plain/unlike", body: Readable.from(pieces) });
+    assert.deepEqual([echoed.status, echoed.bytes.length], [200, 32 * 1024]);
+    const unread = await client.request({ method: "POST", path: "/plain/unread", body: Buffer.alloc(60_000) });
+    assert.equal(unread.status, 401);
+    assert.equal(await client.text("/plain/text"), "some text", "the connection goes on");
+  });
+
+  overEach(host, "are bound by http_max_content_size, unless they take uploads of any size", async (client) => {
+    const big = Buffer.alloc(200 * 1024);
+    const announced = await client.request({ method: "POST", path: "/plain/unlike", body: big });
+    assert.equal(announced.status, 413);
+    const pieces = () => Readable.from(Array.from({ length: 20 }, () => Buffer.alloc(10 * 1024)));
+    const counted = await client.request({ method: "PUT", path: "/shop/items/3", body: pieces() });
+    assert.equal(counted.status, 413);
+    const upload = await client.request({ method: "POST", path: "/upload/x", body: pieces() });
+    assert.equal(upload.status, 409);
+    assert.match(upload.text, /POST 204800/);
+  });
+
+  overEach(host, "take compressed bodies, which handlers of routes do not", async (client) => {
+    const headers = { "content-encoding": "gzip" };
+    const reply = await client.request({ method: "POST", path: "/plain/unlike", headers, body: "not really" });
+    assert.deepEqual([reply.status, reply.text], [200, "not really"]);
+  });
+
+  overEach(host, "reach the event of the host", async (client) => {
+    assert.equal(await client.text("/plain/event"), "/plain/event false false");
+  });
+
+  overEach(host, "are in http-finished with status, bytes and app", async (client) => {
+    const sent = { "/plain/raw": [207, 15], "/plain/bypass": [200, 5], "/shop/items": [200, undefined] } as const;
+    for (const [path, [status, bytes]] of Object.entries(sent)) {
+      const query = `${path}/?${client.name}`.replace("/?", "?");
+      finished.length = 0;
+      const reply = await client.request(query);
+      const event = await finishOf(path);
+      assert.deepEqual(
+        [event.status, event.bytes, event.app, event.complete],
+        [status, bytes ?? reply.bytes.length, path.split("/")[1], true],
+      );
+    }
+  });
+});
+
+describe("routes beside middleware", () => {
+  overEach(host, "come first", async (client) => {
+    assert.equal(await client.text("/mixed/"), "the route's");
+    assert.equal(await client.text("/mixed/x/1"), "the wildcard's");
+    assert.equal(await client.text("/mixed/x/pass"), "GET /x/pass ");
+    assert.equal(await client.text("/mixed/y"), "GET /y ");
+    assert.equal(await client.text({ method: "PATCH", path: "/mixed/", body: "z" }), "PATCH / z");
+    assert.equal(await client.text("/plain/deep/x"), "deep", "a route further down wins");
+  });
+
+  overEach(host, "hand on the body that they have read", async (client) => {
+    assert.equal(await client.text({ method: "POST", path: "/mixed/echo", body: "twice" }), "POST /echo twice");
+  });
+
+  overEach(host, "say 405 where the middleware does not answer", async (client) => {
+    assert.equal(await client.text({ method: "POST", path: "/mixed/only" }), "posted");
+    const other = await client.request("/mixed/only");
+    assert.deepEqual([other.status, other.header("allow")], [405, "OPTIONS, POST"]);
+  });
+
+  test("are listed with it, and explained", () => {
+    const http = host().host.exports("http") as import("#core/http/index.ts").HttpModule;
+    const listed = http.routes().filter(({ app }) => app === "mixed");
+    assert.deepEqual(listed.at(-1), {
+      method: "*",
+      path: "/mixed/*",
+      host: "*",
+      app: "mixed",
+      module: "mixed",
+      kind: "middleware",
+    });
+    const { candidates, status } = http.explain("GET", "/mixed/only");
+    assert.deepEqual(
+      [candidates.map(({ kind, argument }) => [kind, argument]), status],
+      [[["middleware", "only"]], 405],
+    );
+  });
+
+  test("go with it when the middleware is none: the module is not loaded", async () => {
+    assert.equal(await host().client("HTTP/1.1").status("/bad"), 404);
+    assert.match(host().log(), /App bad: middleware is a Koa middleware function.*not number/);
+    assert.equal(await host().client("HTTP/1.1").status("/empty"), 404);
+    assert.match(host().log(), /App empty: middleware is .*not null/);
+  });
+});
+
+describe("CORS of an app with middleware", () => {
+  const origin = "https://app.example";
+
+  overEach(host, "is the host's", async (client) => {
+    for (const path of ["/cors/x", "/cors/raw"]) {
+      const reply = await client.request({ path, headers: { origin } });
+      assert.equal(reply.header("access-control-allow-origin"), origin);
+      assert.match(reply.header("vary") ?? "", /(^|, )Origin$/);
+      assert.equal(await client.status({ path, headers: { origin: "https://other.example" } }), 200);
+    }
+    const headers = { origin, "access-control-request-method": "PUT" };
+    const preflight = await client.request({ method: "OPTIONS", path: "/cors/x", headers });
+    assert.equal(preflight.status, 204);
+    assert.equal(preflight.header("access-control-allow-methods"), "DELETE, GET, HEAD, OPTIONS, PATCH, POST, PUT");
+    assert.equal(await client.text({ method: "OPTIONS", path: "/cors/x" }), "OPTIONS");
+  });
+});
+
+describe("clients of middleware", () => {
+  test("that wait to be asked for a body are asked when it is read, and not before", async () => {
+    using connection = await RawConnection.open(host().http);
+    connection.write("PUT /shop/items/7 HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\nExpect: 100-continue\r\n\r\n");
+    await connection.until(/^HTTP\/1.1 100 Continue\r\n\r\n$/);
+    connection.write("{}");
+    await connection.until(/HTTP\/1.1 201 /);
+    using refused = await RawConnection.open(host().http);
+    refused.write("PUT /plain/unread HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\nExpect: 100-continue\r\n\r\n");
+    await refused.until(/^HTTP\/1.1 401 .*401 Unauthorized/s);
+    assert.doesNotMatch(await refused.end(), /100 Continue/);
+  });
+});

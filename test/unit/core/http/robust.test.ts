@@ -1,0 +1,260 @@
+import assert from "node:assert/strict";
+import { once } from "node:events";
+import { request as httpRequest } from "node:http";
+import { connect } from "node:net";
+import { Readable } from "node:stream";
+import { describe, test } from "node:test";
+import type { HttpErrorEvent, HttpEvent } from "#core/types.ts";
+import { TestService } from "#test/support/service.ts";
+
+/** Sends a request head and goes away as soon as the handler runs. */
+async function leaveEarly(port: number, path: string, entered: Promise<void>): Promise<void> {
+  const socket = connect({ port, host: "127.0.0.1" });
+  socket.on("error", () => undefined);
+  socket.write(`GET ${path} HTTP/1.1\r\nHost: a\r\n\r\n`);
+  await entered;
+  socket.destroy();
+}
+
+async function raw(port: number, text: string): Promise<string> {
+  const socket = connect({ port, host: "127.0.0.1" });
+  socket.write(text);
+  let answer = "";
+  for await (const chunk of socket) answer += chunk;
+  return answer;
+}
+
+describe("what careless handlers, hooks and clients cannot do", () => {
+  test("a stream that is returned after the client left is let go of", async () => {
+    const entered = Promise.withResolvers<void>();
+    const left = Promise.withResolvers<void>();
+    const stream = Readable.from(["never sent"]);
+    await using host = await TestService.start({
+      route: {
+        "GET /late": async (event) => {
+          event.response.on_destroy = () => left.resolve();
+          entered.resolve();
+          await left.promise;
+          setImmediate(() => stream.destroy(new Error("nobody is to hear this")));
+          return stream;
+        },
+      },
+    });
+    await leaveEarly(host.port, "/app/late", entered.promise);
+    await once(stream, "close");
+    assert.equal(stream.destroyed, true);
+  });
+
+  test("a generator whose client left before it began is not begun", async () => {
+    let began = false;
+    const entered = Promise.withResolvers<void>();
+    const settled = Promise.withResolvers<void>();
+    await using host = await TestService.start({
+      route: {
+        "GET /": async (event) => {
+          const gone = new Promise<void>((resolve) => {
+            event.response.on_destroy = resolve;
+          });
+          entered.resolve();
+          await gone;
+          setImmediate(() => settled.resolve());
+          return (async function* () {
+            began = true;
+            yield "x";
+          })();
+        },
+      },
+    });
+    await leaveEarly(host.port, "/app/", entered.promise);
+    await settled.promise;
+    assert.equal(began, false);
+  });
+
+  test("hooks that throw, reject or answer with nothing stop neither the request nor each other", async () => {
+    const heard = Promise.withResolvers<void>();
+    await using host = await TestService.start({ route: { "GET /": () => 500 } });
+    host.hook("http-finished", () => {
+      throw new Error("first");
+    });
+    host.hook("http-finished", async () => Promise.reject(new Error("second")));
+    host.hook("http-finished", async () => "an answer");
+    host.hook("http-finished", () => heard.resolve());
+    host.hook("http-error", async () => undefined);
+    host.hook("http-error", async ({ code }: HttpErrorEvent) => `page of ${code}`);
+    const response = await fetch(host.url("/app/"));
+    assert.deepEqual([response.status, await response.text()], [500, "page of 500"]);
+    await heard.promise;
+    assert.match(host.errors.join(), /first.*second/s);
+  });
+
+  test("a malformed request is answered whatever the hooks for its page do", async () => {
+    await using host = await TestService.start({ route: {} });
+    const garbage = "GARBAGE\r\n\r\n";
+    host.hook("http-error", async (event: HttpErrorEvent) => {
+      if (event.request === undefined) throw new Error("no request");
+      return "fine";
+    });
+    assert.match(await raw(host.port, garbage), /^HTTP\/1\.1 400 .*400 Bad Request/s);
+    await using other = await TestService.start({ route: {} });
+    other.hook("http-error", (event: HttpErrorEvent) => {
+      event.response.headers.x_bad = "a\nb";
+      return "page";
+    });
+    assert.match(await raw(other.port, garbage), /^HTTP\/1\.1 400 .*400 Bad Request/s);
+  });
+
+  test("garbage behind a request is refused once, after its answer, however many pieces it comes in", async () => {
+    const warnings: Error[] = [];
+    const warn = (warning: Error) => void warnings.push(warning);
+    process.on("warning", warn);
+    const release = Promise.withResolvers<string>();
+    await using host = await TestService.start({ route: { "GET /": () => release.promise } });
+    const socket = connect({ port: host.port, host: "127.0.0.1", noDelay: true });
+    socket.on("error", () => undefined);
+    socket.write("GET /app/ HTTP/1.1\r\nHost: a\r\n\r\n");
+    while (host.mount.active.size === 0) await new Promise((resolve) => setTimeout(resolve, 2));
+    for (let piece = 0; piece < 20; piece += 1) {
+      socket.write("\u0000garbage\r\n\r\n");
+      await new Promise((resolve) => setTimeout(resolve, 2));
+    }
+    release.resolve("answered");
+    let text = "";
+    for await (const chunk of socket) text += chunk;
+    process.off("warning", warn);
+    assert.deepEqual(text.match(/HTTP\/1\.1 \d+/g), ["HTTP/1.1 200", "HTTP/1.1 400"]);
+    assert.deepEqual(warnings, []);
+  });
+
+  test("trailers that cannot be had break that answer only", async () => {
+    await using host = await TestService.start({
+      route: {
+        "GET /throws": (event) => {
+          event.response.trailer_names = ["x"];
+          event.response.trailers = () => {
+            throw new Error("no trailers");
+          };
+          return Readable.from(["body"]);
+        },
+        "GET /": () => "alive",
+      },
+    });
+    await assert.rejects(fetch(host.url("/app/throws")).then((response) => response.text()));
+    assert.match(host.errors.join(), /no trailers/);
+    assert.equal(await (await fetch(host.url("/app/"))).text(), "alive");
+  });
+
+  test("an object from a client that is returned as it is sets nothing but the fields of an answer", async () => {
+    await using host = await TestService.start({
+      route: { "POST /": (event: HttpEvent) => JSON.parse(event.request.body) },
+    });
+    const post = (body: object) => fetch(host.url("/app/"), { method: "POST", body: JSON.stringify(body) });
+    for (const field of ["raw", "answered", "write", "on_destroy", "send"]) {
+      assert.equal((await post({ [field]: 1, status_code: 201 })).status, 201, field);
+    }
+  });
+
+  test("an on_destroy that fails is logged", async () => {
+    const over = Promise.withResolvers<void>();
+    await using host = await TestService.start({
+      route: {
+        "GET /": (event) => {
+          event.response.on_destroy = (async () => {
+            setImmediate(() => over.resolve());
+            throw new Error("not cleaned");
+          }) as () => void;
+          return "x";
+        },
+      },
+    });
+    await (await fetch(host.url("/app/"))).text();
+    await over.promise;
+    assert.match(host.errors.join(), /on_destroy.*not cleaned/);
+  });
+
+  test("an announced length holds: a longer or shorter stream breaks the connection", async () => {
+    await using host = await TestService.start({
+      route: {
+        "GET /long": () => ({ headers: { content_length: 2 }, body: Readable.from(["ab", "HTTP/1.1 200 INJECTED"]) }),
+        "GET /short": () => ({ headers: { content_length: 20 }, body: Readable.from(["ab"]) }),
+      },
+    });
+    const long = await raw(host.port, "GET /app/long HTTP/1.1\r\nHost: a\r\n\r\n");
+    assert.ok(!long.includes("INJECTED"));
+    assert.match(await raw(host.port, "GET /app/short HTTP/1.1\r\nHost: a\r\n\r\n"), /\r\n\r\nab$/);
+  });
+
+  test("a handler cannot frame the body itself", async () => {
+    await using host = await TestService.start({
+      route: { "GET /": () => ({ headers: { transfer_encoding: "chunked", content_length: 99 }, body: "abc" }) },
+    });
+    const answer = await raw(host.port, "GET /app/ HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n");
+    assert.match(answer, /Content-Length: 3\r\n/);
+    assert.doesNotMatch(answer, /Transfer-Encoding/);
+  });
+
+  test("a Host that is no host name is 400, also where any host is served", async () => {
+    await using host = await TestService.start({ route: { "GET /": () => "x" } });
+    for (const line of ["Host: a b", "Host:", "Host: a/b?@x", "Host: a, b"]) {
+      assert.match(
+        await raw(host.port, `GET /app/ HTTP/1.1\r\n${line}\r\nConnection: close\r\n\r\n`),
+        /^HTTP\/1\.1 400 /,
+        line,
+      );
+    }
+    assert.match(await raw(host.port, "GET http://a/app/ HTTP/1.1\r\nConnection: close\r\n\r\n"), /^HTTP\/1\.1 400 /);
+  });
+
+  test("a streaming handler's first read invites a client that waits to be asked", async () => {
+    await using host = await TestService.start({
+      streaming_uploads: true,
+      route: {
+        "POST /": async (event: HttpEvent) => {
+          let bytes = 0;
+          for await (const chunk of event.request.body_stream) bytes += chunk.length;
+          return `${bytes}`;
+        },
+      },
+    });
+    const headers = { Expect: "100-continue", "Content-Length": 5 };
+    const request = httpRequest({ port: host.port, method: "POST", path: "/app/", headers });
+    request.flushHeaders();
+    await once(request, "continue");
+    request.end("hello");
+    const [response] = await once(request, "response");
+    let text = "";
+    for await (const chunk of response) text += chunk;
+    assert.equal(text, "5");
+  });
+
+  test("a coded body is 415 for streaming handlers, too", async () => {
+    await using host = await TestService.start({ streaming_uploads: true, route: { "POST /": () => "read" } });
+    const response = await fetch(host.url("/app/"), {
+      method: "POST",
+      body: "x",
+      headers: { "Content-Encoding": "gzip" },
+    });
+    assert.equal(response.status, 415);
+  });
+
+  test("a request whose body is still arriving when its module leaves is answered by it", async () => {
+    await using host = await TestService.start({ route: { "POST /": (event: HttpEvent) => event.request.body } });
+    const socket = connect({ port: host.port, host: "127.0.0.1" });
+    socket.write("POST /app/ HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\nConnection: close\r\n\r\nhe");
+    while (host.mount.active.size === 0) await new Promise((resolve) => setTimeout(resolve, 2));
+    host.service.mount([]);
+    const retired = host.mount.retire(5);
+    socket.write("llo");
+    let answer = "";
+    for await (const chunk of socket) answer += chunk;
+    assert.match(answer, /^HTTP\/1\.1 200 .*hello$/s);
+    await retired;
+  });
+
+  test("a server that stops answers 503 for apps that are gone, and closes the connection", async () => {
+    await using host = await TestService.start({ route: { "GET /": () => "x" } });
+    host.service.mount([]);
+    host.service.stopping = true;
+    const answer = await raw(host.port, "GET /app/ HTTP/1.1\r\nHost: a\r\n\r\n");
+    assert.match(answer, /^HTTP\/1\.1 503 .*Connection: close/s);
+  });
+});

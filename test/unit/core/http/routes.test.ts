@@ -1,0 +1,127 @@
+import assert from "node:assert/strict";
+import { describe, test } from "node:test";
+import { AppMount, RouteTable } from "#core/http/routes.ts";
+import type { HttpProvider, Module } from "#core/types.ts";
+
+function mount(
+  name: string,
+  base: string,
+  keys: readonly string[],
+  extra: Partial<HttpProvider> = {},
+  host = "*",
+): AppMount {
+  const route = Object.fromEntries(keys.map((key) => [key, () => key]));
+  return new AppMount({ name, base, host, owner: { name } as Module, provider: { route, ...extra }, cors: undefined });
+}
+
+function table(...mounts: AppMount[]): RouteTable {
+  return new RouteTable(mounts);
+}
+
+/** The candidates of a request as "app path kind argument". */
+function tried(routes: RouteTable, method: string, path: string, host = "*"): string[] | undefined {
+  return routes
+    .resolve(host, method, path)
+    ?.candidates.map(
+      ({ route, argument }) => `${route.app} ${route.path}${argument === undefined ? "" : ` (${argument})`}`,
+    );
+}
+
+describe("the route table", () => {
+  test("an exact route comes first, then longer wildcards before shorter ones", () => {
+    const routes = table(mount("a", "/a", ["GET /*", "GET /x/*", "GET /x/y"]));
+    assert.deepEqual(tried(routes, "GET", "/a/x/y"), ["a /a/x/y", "a /a/x/* (y)", "a /a/* (x/y)"]);
+  });
+
+  test("a wildcard serves the path itself, with an empty argument", () => {
+    const routes = table(mount("a", "/a", ["GET /x/*"]));
+    assert.deepEqual(tried(routes, "GET", "/a/x"), ["a /a/x/* ()"]);
+    assert.deepEqual(tried(routes, "GET", "/a/x/"), ["a /a/x/* ()"]);
+    assert.deepEqual(tried(routes, "GET", "/a/xy"), []);
+  });
+
+  test("characters that mean something in patterns mean themselves", () => {
+    const routes = table(
+      mount("a", "/a", ["GET /(", "GET /:id", "GET /{z}", "GET /a.b", "GET /q?x=1", "GET /*star", "GET /[x]+"]),
+    );
+    for (const path of ["/(", "/:id", "/{z}", "/a.b", "/*star", "/[x]+"])
+      assert.equal(tried(routes, "GET", `/a${path}`)?.length, 1, path);
+    assert.deepEqual(tried(routes, "GET", "/a/q%3Fx=1"), ["a /a/q?x=1"]);
+    for (const path of ["/5", "/axb", "/z", "/x"]) assert.deepEqual(tried(routes, "GET", `/a${path}`), [], path);
+  });
+
+  test("matching minds case and final slashes", () => {
+    const routes = table(mount("a", "/a", ["GET /x"]));
+    for (const path of ["/a/X", "/A/x", "/a/x/"]) assert.deepEqual(tried(routes, "GET", path), [], path);
+  });
+
+  test("apps on nested bases are tried by the same order", () => {
+    const routes = table(
+      mount("root", "", ["GET /*", "GET /"]),
+      mount("deep", "/a/b", ["GET /*"]),
+      mount("mid", "/a", ["GET /*"]),
+    );
+    assert.deepEqual(tried(routes, "GET", "/a/b/c"), ["deep /a/b/* (c)", "mid /a/* (b/c)", "root /* (a/b/c)"]);
+    assert.deepEqual(tried(routes, "GET", "/"), ["root /", "root /* ()"]);
+  });
+
+  test("equal routes go by priority, then by order of loading", () => {
+    const routes = table(
+      mount("one", "/a", ["GET /x"]),
+      mount("two", "/a", ["GET /x"], { priority: 1 }),
+      mount("three", "/a", ["GET /x"]),
+    );
+    assert.deepEqual(tried(routes, "GET", "/a/x"), ["two /a/x", "one /a/x", "three /a/x"]);
+  });
+
+  test("HEAD asks HEAD routes before GET routes", () => {
+    const routes = table(mount("a", "/a", ["GET /x", "HEAD /*"]));
+    assert.deepEqual(tried(routes, "HEAD", "/a/x"), ["a /a/* (x)", "a /a/x"]);
+    assert.deepEqual(tried(routes, "GET", "/a/x"), ["a /a/x"]);
+  });
+
+  test("a route with a final slash points there from the path without it, after exact routes and before wildcards", () => {
+    const routes = table(mount("a", "/a", ["GET /", "GET /x/", "GET /*"]));
+    assert.deepEqual(
+      routes.resolve("*", "GET", "/a/x")?.candidates.map(({ route }) => route.kind),
+      ["redirect", "wildcard"],
+    );
+    assert.deepEqual(
+      routes.resolve("*", "GET", "/a/x/")?.candidates.map(({ route }) => route.kind),
+      ["exact", "wildcard"],
+    );
+  });
+
+  test("the methods of a path are known, whatever the method asked", () => {
+    const routes = table(mount("a", "/a", ["GET /x", "POST /*"]));
+    assert.deepEqual(routes.resolve("*", "PUT", "/a/x")?.allowed, ["GET", "HEAD", "POST"]);
+    assert.deepEqual(routes.resolve("*", "PUT", "/b")?.allowed, []);
+  });
+
+  test("routes of the whole server are tried before those of the host", () => {
+    const routes = table(
+      mount("own", "/a", ["GET /x"], {}, "a.example"),
+      mount("all", "/a", ["GET /x"]),
+      mount("other", "/a", ["GET /x"], {}, "b.example"),
+    );
+    assert.deepEqual(tried(routes, "GET", "/a/x", "a.example"), ["all /a/x", "own /a/x"]);
+    assert.deepEqual(tried(routes, "GET", "/a/x", "c.example"), ["all /a/x"]);
+  });
+
+  test("a path that climbs above the root is no path", () => {
+    assert.equal(table(mount("a", "/a", ["GET /*"])).resolve("*", "GET", "/a/../../x"), undefined);
+  });
+
+  test("many different paths do not make the memory of matches grow without bound", () => {
+    const routes = table(mount("a", "/a", ["GET /*"]));
+    for (let index = 0; index < 20_000; index += 1)
+      assert.deepEqual(tried(routes, "GET", `/a/${index}`), [`a /a/* (${index})`]);
+  });
+
+  test("an app with keys that cannot be served is refused, and all of them are named", () => {
+    assert.throws(() => mount("a", "/a", ["/x", "GET /y", "GTE /z"]), {
+      code: "ROUTE_INVALID",
+      message: /^App a: the route key "\/x" .*; the route key "GTE \/z" /,
+    });
+  });
+});

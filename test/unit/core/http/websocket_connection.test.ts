@@ -1,0 +1,433 @@
+import assert from "node:assert/strict";
+import { once } from "node:events";
+import { connect } from "node:net";
+import { describe, test } from "node:test";
+import { setTimeout as delay } from "node:timers/promises";
+import type { WebSocketClosed, WebSocketEvent } from "#core/types.ts";
+import { RawConnection } from "#test/support/raw.ts";
+import { TestService } from "#test/support/service.ts";
+import { clientFrame, closeCode, handshake, openRaw, SocketClient } from "#test/support/websocket.ts";
+import { serving } from "#test/support/websocket_service.ts";
+
+const limits = { pingInterval: 10, closeTimeout: 0.1, maxMessage: 64 * 1024, maxUnsent: 1024 * 1024 };
+
+const echo = async (event: WebSocketEvent) => {
+  const socket = event.accept();
+  for await (const message of socket) await socket.send(message);
+};
+
+describe("messages", () => {
+  test("text and bytes go both ways, in order, with the library and with Node's own client", async () => {
+    await using host = await TestService.start({ route: { "WS /": echo } });
+    using client = await SocketClient.open(host.url("/app/"));
+    for (const message of ["", "grüß", Buffer.from([0, 255]), "x".repeat(60_000), Buffer.alloc(0)])
+      client.send(message);
+    assert.equal(await client.next(), "");
+    assert.equal(await client.next(), "grüß");
+    assert.deepEqual(await client.next(), Buffer.from([0, 255]));
+    assert.equal(await client.next(), "x".repeat(60_000));
+    assert.deepEqual(await client.next(), Buffer.alloc(0));
+    assert.deepEqual(await client.close(3001, "enough"), { code: 3001, reason: "enough" });
+
+    const own = new WebSocket(host.url("/app/").replace("http", "ws"));
+    own.binaryType = "arraybuffer";
+    await once(own, "open");
+    own.send("hello");
+    assert.equal(((await once(own, "message")) as [MessageEvent])[0].data, "hello");
+    own.send(new Uint8Array([1, 2, 3]));
+    const [binary] = (await once(own, "message")) as [MessageEvent];
+    assert.deepEqual(new Uint8Array(binary.data), new Uint8Array([1, 2, 3]));
+    own.close(1000);
+    const [closing] = (await once(own, "close")) as [CloseEvent];
+    assert.deepEqual([closing.code, closing.wasClean], [1000, true]);
+  });
+
+  test("frames sent before the answer, and messages in fragments, are not lost", async () => {
+    await using service = await serving();
+    using connection = await RawConnection.open(service.port);
+    connection.write(Buffer.concat([Buffer.from(handshake("/app/")), clientFrame("text", "early")]));
+    connection.write(clientFrame("text", "fra", { final: false }));
+    const socket = await service.accepted;
+    assert.equal(await socket.receive(), "early");
+    connection.write(clientFrame("ping", "in between"));
+    connection.write(clientFrame("continuation", "gment"));
+    assert.equal(await socket.receive(), "fragment");
+    await connection.until(/in between/);
+  });
+
+  test("iteration may be left and begun again, and ends when the client closes", async () => {
+    await using service = await serving();
+    using client = await SocketClient.open(service.url);
+    const socket = await service.accepted;
+    for (const word of ["login", "a", "b"]) client.send(word);
+    const taken: unknown[] = [];
+    for await (const message of socket) {
+      taken.push(message);
+      break;
+    }
+    assert.equal(socket.open, true);
+    client.ws.close(4000, "bye");
+    for await (const message of socket) taken.push(message);
+    assert.deepEqual(taken, ["login", "a", "b"]);
+    assert.equal(await socket.receive(), undefined);
+    assert.deepEqual(await socket.closed, { code: 4000, reason: "bye" });
+    assert.equal(socket.open, false);
+  });
+
+  test("what is sent to a client that has left is refused, and who does not wait need not care", async () => {
+    const unhandled: unknown[] = [];
+    const note = (reason: unknown) => void unhandled.push(reason);
+    process.on("unhandledRejection", note);
+    await using service = await serving();
+    const client = await SocketClient.open(service.url);
+    const socket = await service.accepted;
+    client.ws.terminate();
+    assert.equal((await socket.closed).code, 1006);
+    await assert.rejects(socket.send("x"), { code: "WEBSOCKET_CLOSED", message: /ended with 1006/ });
+    void socket.send("nobody waits");
+    await delay(5);
+    process.off("unhandledRejection", note);
+    assert.deepEqual(unhandled, []);
+    assert.throws(() => socket.send(5 as unknown as string), /strings and bytes, not a number/);
+  });
+
+  test("the module closes with a code and a reason of its choice", async () => {
+    await using service = await serving();
+    using client = await SocketClient.open(service.url);
+    const socket = await service.accepted;
+    assert.throws(() => socket.close(1005), TypeError);
+    assert.throws(() => socket.close(4000, "x".repeat(124)), RangeError);
+    client.send("not wanted");
+    const ended = await socket.close(4001, "done");
+    assert.deepEqual(
+      [await client.closed, ended],
+      [
+        { code: 4001, reason: "done" },
+        { code: 4001, reason: "done" },
+      ],
+    );
+    assert.equal(await socket.receive(), undefined);
+  });
+});
+
+describe("handler and connection", () => {
+  test("the connection outlasts the handler, the signal is aborted at its end, and nothing is held afterwards", async () => {
+    const events: WebSocketEvent[] = [];
+    const left = Promise.withResolvers<void>();
+    await using host = await TestService.start({
+      route: {
+        "WS /": (event) => {
+          events.push(event);
+          event.response.on_destroy = () => left.resolve();
+          void event.accept().send("welcome");
+        },
+      },
+    });
+    using client = await SocketClient.open(host.url("/app/"));
+    assert.equal(await client.next(), "welcome");
+    const [event] = events;
+    assert.ok(event !== undefined);
+    const { signal } = event.request;
+    assert.deepEqual([signal.aborted, event.response.finished, host.mount.active.size], [false, false, 1]);
+    assert.deepEqual([...host.held], [{ kind: "websocket" }]);
+    // Nobody asked for messages, and nobody can any more: they are not kept.
+    for (let round = 0; round < 500; round += 1) client.send("x".repeat(1000));
+    await client.close();
+    await left.promise;
+    assert.deepEqual(
+      [signal.aborted, event.response.finished, host.mount.active.size, host.held.size],
+      [true, true, 0, 0],
+    );
+  });
+
+  test("what is thrown after accept closes with 1011 and is logged with the request's id", async () => {
+    const ids: string[] = [];
+    await using host = await TestService.start({
+      route: {
+        "WS /sync": (event) => {
+          ids.push(event.request.id);
+          event.accept();
+          throw new Error("sync fault");
+        },
+        "WS /async": async (event) => {
+          for await (const message of event.accept()) throw new Error(`async fault ${message}`);
+        },
+        "WS /aborted": async (event) => {
+          event.accept();
+          throw new DOMException("of something else", "AbortError");
+        },
+      },
+    });
+    const sync = await SocketClient.open(host.url("/app/sync"));
+    assert.deepEqual(await sync.closed, { code: 1011, reason: "" });
+    const late = await SocketClient.open(host.url("/app/async"));
+    late.send("now");
+    assert.equal((await late.closed).code, 1011);
+    assert.equal((await (await SocketClient.open(host.url("/app/aborted"))).closed).code, 1011);
+    assert.equal(host.errors.length, 3);
+    assert.match(host.errors.join("\n"), new RegExp(`${ids[0]} .*sync fault.*async fault now.*something else`, "s"));
+  });
+
+  test("a handler that is stopped by the end of the connection or of its module has not failed; a fault after it is logged", async () => {
+    const ended = Promise.withResolvers<void>();
+    let left = 4;
+    const one = () => --left === 0 && ended.resolve();
+    await using host = await TestService.start({
+      route: {
+        "WS /send": async (event) => {
+          const socket = event.accept();
+          await socket.closed.finally(one);
+          await socket.send("too late");
+        },
+        "WS /signal": async (event) => {
+          event.accept();
+          await delay(60_000, undefined, { signal: event.request.signal }).finally(one);
+        },
+        "WS /leaving": async (event) => {
+          event.accept();
+          await delay(60_000, undefined, { signal: event.request.leaving }).finally(one);
+        },
+        "WS /fault": async (event) => {
+          for await (const _ of event.accept());
+          one();
+          throw new Error("while cleaning up");
+        },
+      },
+    });
+    for (const path of ["send", "signal", "fault"]) await (await SocketClient.open(host.url(`/app/${path}`))).close();
+    const leaving = await SocketClient.open(host.url("/app/leaving"));
+    await host.mount.retire(1);
+    assert.equal((await leaving.closed).code, 1001);
+    await ended.promise;
+    await delay(5);
+    assert.equal(host.errors.length, 1);
+    assert.match(host.errors.join(), /while cleaning up/);
+  });
+
+  test("a client that leaves while the handler thinks it over is noticed, and cannot be accepted", async () => {
+    for (const leave of ["end", "destroy"] as const) {
+      const entered = Promise.withResolvers<void>();
+      const outcome = Promise.withResolvers<unknown>();
+      await using host = await TestService.start({
+        route: {
+          "WS /": async (event) => {
+            const gone = once(event.request.signal, "abort");
+            entered.resolve();
+            await gone;
+            try {
+              event.accept();
+            } catch (error) {
+              outcome.resolve((error as { code?: unknown }).code);
+              throw error;
+            }
+          },
+        },
+      });
+      const socket = connect(host.port, "127.0.0.1");
+      socket.on("error", () => undefined).write(handshake("/app/"));
+      await entered.promise;
+      socket[leave]();
+      assert.equal(await outcome.promise, "WEBSOCKET_CLOSED");
+      assert.deepEqual([host.errors, host.mount.active.size], [[], 0]);
+    }
+  });
+});
+
+describe("backpressure", () => {
+  test("a busy consumer holds the client back, and loses nothing", async () => {
+    await using service = await serving({ websocket: limits });
+    const size = 16 * 1024;
+    const count = 4096;
+    const socket = connect(service.port, "127.0.0.1");
+    socket.on("error", () => undefined).write(handshake("/app/"));
+    const server = await service.accepted;
+    const frame = (at: number) => clientFrame("binary", Buffer.alloc(size, at % 256));
+    let sent = 0;
+    const writing = (async () => {
+      for (; sent < count; sent += 1) if (!socket.write(frame(sent))) await once(socket, "drain");
+    })();
+    let before = -1;
+    while (before !== sent) {
+      before = sent;
+      await delay(50);
+    }
+    assert.ok(sent * size < 20 * 1024 * 1024, `${sent} of ${count} messages were taken in while nobody asked for any`);
+    for (let at = 0; at < count; at += 1) {
+      const message = (await server.receive()) as Buffer;
+      assert.equal(message.length, size);
+      assert.equal(message[0], at % 256);
+    }
+    await writing;
+    socket.destroy();
+  });
+
+  test("many tiny messages in one piece are kept in order, and the client is read from again", async () => {
+    await using service = await serving();
+    using connection = await openRaw(service.port, "/app/");
+    const socket = await service.accepted;
+    const frames = Array.from({ length: 5000 }, (_, at) => clientFrame("text", `${at}`));
+    connection.write(Buffer.concat(frames));
+    for (let at = 0; at < 5000; at += 1) assert.equal(await socket.receive(), `${at}`);
+    connection.write(clientFrame("close"));
+    assert.equal(await socket.receive(), undefined);
+  });
+
+  test("a sender who waits goes no faster than the client reads, and all of it arrives", async () => {
+    await using service = await serving();
+    using client = await SocketClient.open(service.url);
+    const socket = await service.accepted;
+    client.ws.pause();
+    const piece = Buffer.alloc(64 * 1024, 1);
+    const count = 1024;
+    let sent = 0;
+    const sending = (async () => {
+      for (; sent < count; sent += 1) await socket.send(piece);
+    })();
+    let before = -1;
+    while (before !== sent) {
+      before = sent;
+      await delay(50);
+    }
+    assert.ok(sent < count / 2, `${sent} of ${count} pieces went to a client that does not read`);
+    let received = 0;
+    client.ws.removeAllListeners("message").on("message", () => (received += 1));
+    client.ws.resume();
+    await sending;
+    await client.close();
+    assert.equal(received, count);
+  });
+});
+
+describe("clients that are up to no good", () => {
+  const endOf = async (connection: RawConnection): Promise<number | undefined> => closeCode(await connection.end());
+
+  test("frames that break the protocol close it with the code that says why", async () => {
+    const cases: [why: string, bytes: Buffer, code: number][] = [
+      ["not masked", clientFrame("text", "x", { masked: false }), 1002],
+      ["garbage", Buffer.from("GET / HTTP/1.1\r\nHost: a\r\n\r\n"), 1002],
+      ["reserved bits", Buffer.concat([Buffer.from([0xf1, 0x80, 0, 0, 0, 0])]), 1002],
+      ["an unknown kind of frame", clientFrame(3), 1002],
+      ["a control frame in fragments", clientFrame("ping", "", { final: false }), 1002],
+      ["a control frame that is too long", clientFrame("ping", "x".repeat(126)), 1002],
+      ["a continuation of nothing", clientFrame("continuation", "x"), 1002],
+      ["text that is not UTF-8", clientFrame("text", Buffer.from([0xff, 0xfe])), 1007],
+      ["a close frame with half a code", clientFrame("close", "x"), 1002],
+      ["a message that is too large", clientFrame("binary", Buffer.alloc(64 * 1024 + 1)), 1009],
+      [
+        "a length that nobody can mean",
+        Buffer.from([0x82, 0xff, 0x7f, 255, 255, 255, 255, 255, 255, 255, 0, 0, 0, 0]),
+        1009,
+      ],
+    ];
+    for (const [why, bytes, code] of cases) {
+      await using service = await serving();
+      using connection = await openRaw(service.port, "/app/");
+      const socket = await service.accepted;
+      connection.write(bytes);
+      assert.equal(await endOf(connection), code, why);
+      assert.equal(await socket.receive(), undefined, why);
+      const closed = await socket.closed;
+      assert.deepEqual([closed.code, closed.reason !== ""], [code, true], why);
+      assert.equal(service.host.mount.active.size, 0, why);
+    }
+  });
+
+  test("a message is bounded over all of its fragments, by the app's own limit where it has one", async () => {
+    await using service = await serving({}, { max_message_bytes: 1000 });
+    using connection = await openRaw(service.port, "/app/");
+    await service.accepted;
+    connection.write(clientFrame("binary", Buffer.alloc(600), { final: false }));
+    connection.write(clientFrame("continuation", Buffer.alloc(600)));
+    assert.equal(await endOf(connection), 1009);
+  });
+
+  test("one that does not answer pings is cut; one that answers, or sends, is not", async () => {
+    await using service = await serving({ websocket: { ...limits, pingInterval: 0.06 } });
+    using client = await SocketClient.open(service.url, { autoPong: false });
+    const socket = await service.accepted;
+    const [, ended] = await Promise.all([client.closed, socket.closed]);
+    assert.deepEqual([ended.code, /silent/.test(ended.reason)], [1006, true]);
+
+    await using patient = await serving({ websocket: { ...limits, pingInterval: 0.06 } });
+    using good = await SocketClient.open(patient.url);
+    let pings = 0;
+    good.ws.on("ping", () => (pings += 1));
+    const open = await patient.accepted;
+    while (pings < 5) await once(good.ws, "ping");
+    assert.equal(open.open, true);
+  });
+
+  test("a consumer that is busy for longer than the ping interval does not cost its client the connection", async () => {
+    await using service = await serving({ websocket: { ...limits, pingInterval: 0.05 } });
+    using client = await SocketClient.open(service.url);
+    const socket = await service.accepted;
+    for (let at = 0; at < 200; at += 1) client.send(Buffer.alloc(60_000, at));
+    await delay(300);
+    for (let at = 0; at < 200; at += 1) assert.equal(((await socket.receive()) as Buffer)[0], at);
+    await delay(100);
+    assert.equal(socket.open, true);
+  });
+
+  test("one that does not read is cut for want of progress, though its sender waits", async () => {
+    await using service = await serving({ progressTimeout: 0.2 });
+    using client = await SocketClient.open(service.url);
+    const socket = await service.accepted;
+    client.ws.pause();
+    const piece = Buffer.alloc(256 * 1024);
+    const failure = (async () => {
+      for (;;) await socket.send(piece);
+    })().catch((error: unknown) => error);
+    const ended = await socket.closed;
+    assert.deepEqual(ended, { code: 1006, reason: "the client does not read" });
+    assert.equal(((await failure) as { code?: unknown }).code, "WEBSOCKET_CLOSED");
+  });
+
+  test("one that does not read cannot make a sender who does not wait pile up memory", async () => {
+    await using service = await serving({ websocket: { ...limits, maxUnsent: 512 * 1024 } });
+    using client = await SocketClient.open(service.url);
+    const socket = await service.accepted;
+    client.ws.pause();
+    const piece = Buffer.alloc(64 * 1024);
+    let sent = 0;
+    while (socket.open) {
+      void socket.send(piece);
+      sent += 1;
+      if (sent % 8 === 0) await delay(1);
+      assert.ok(sent < 10_000);
+    }
+    const ended: WebSocketClosed = await socket.closed;
+    assert.deepEqual(ended, { code: 1006, reason: "the client reads too slowly" });
+  });
+
+  test("one that does not agree to the end is cut, and one that talks on is not listened to", async () => {
+    await using service = await serving({ websocket: limits });
+    using connection = await openRaw(service.port, "/app/");
+    const socket = await service.accepted;
+    const closing = socket.close(1000);
+    const talk = setInterval(() => connection.write(clientFrame("text", "and another thing")), 5);
+    await connection.until(/\x88/);
+    assert.equal(await socket.receive(), undefined);
+    clearInterval(talk);
+    assert.equal((await closing).code, 1006);
+  });
+
+  test("one that talks before it is answered is bounded", async () => {
+    const entered = Promise.withResolvers<void>();
+    await using host = await TestService.start({
+      route: {
+        "WS /": async (event) => {
+          entered.resolve();
+          await once(event.request.signal, "abort");
+          return 403;
+        },
+      },
+    });
+    const socket = connect(host.port, "127.0.0.1");
+    const over = new Promise((resolve) => socket.once("close", resolve));
+    socket.on("error", () => undefined).write(handshake("/app/"));
+    await entered.promise;
+    for (let piece = 0; piece < 20; piece += 1) socket.write(Buffer.alloc(16 * 1024));
+    await over;
+    assert.equal(host.mount.active.size, 0);
+  });
+});

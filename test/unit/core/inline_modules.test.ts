@@ -1,0 +1,36 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { configFrom, createHost, type GivenModule } from "#core/index.ts";
+import { folderOf } from "./module/support.ts";
+
+test("paths that are loaded count from cwd, also the folder itself", async (t) => {
+  const cwd = await folderOf(t, { "index.mjs": "export default function here() {}" });
+  const elsewhere = await folderOf(t, {});
+  for (const path of [".", "./", "./index.mjs"]) {
+    const host = createHost({ config: configFrom({ modules_enabled: [] }, elsewhere), cwd, log: false, tls: false });
+    t.after(() => host.stop());
+    await host.start();
+    await host.load(path);
+    assert.equal(host.modules().length, 1, path);
+    await host.stop();
+  }
+});
+
+test("a module that is handed over without a name stops the start, and its place is named", async () => {
+  const nameless = { load: () => undefined } as unknown as GivenModule;
+  const host = createHost({ config: { modules_enabled: [] }, modules: [() => undefined, nameless], log: false });
+  await assert.rejects(host.start(), {
+    code: "MODULE_INVALID",
+    message: /^modules\[1\] .*write \{ name: "hello", load \}/,
+  });
+});
+
+test("two modules of one name stop the start, and both are named", async () => {
+  const hello = { name: "hello", load: () => undefined };
+  const host = createHost({
+    config: { modules_enabled: [] },
+    modules: [hello, { ...hello, name: "mod_hello" }],
+    log: false,
+  });
+  await assert.rejects(host.start(), { code: "MODULE_INVALID", message: /called hello, too: rename one/ });
+});

@@ -1,0 +1,304 @@
+import assert from "node:assert/strict";
+import { describe, test } from "node:test";
+import { assertNothingLeft } from "#core/testing/index.ts";
+import type { Module } from "#core/types.ts";
+import { hostOf, logged, stateOf } from "./support.ts";
+
+describe("loading", () => {
+  test("runs the function, module.load, then everything becomes live at once, then ready and the events", async (t) => {
+    const seen: unknown[] = [];
+    await hostOf(t, {
+      watcher(module) {
+        module.hook("module-loaded", ({ module: name }: { module: string }) => void seen.push(`event ${name}`));
+        module.hook("server-started", () => void seen.push("server-started"));
+      },
+      async main(module) {
+        seen.push(["function", module.reloading]);
+        module.hook("ping", () => "pong");
+        module.load = async () => {
+          await Promise.resolve();
+          seen.push(["load", module.reloading, module.has_hooks("ping")]);
+        };
+        module.ready = () => void seen.push(["ready", module.reloading, module.fire_event("ping")]);
+      },
+    });
+    assert.deepEqual(seen, [
+      "event watcher",
+      ["function", false],
+      ["load", false, false],
+      "event main",
+      ["ready", undefined, "pong"],
+      "server-started",
+    ]);
+  });
+
+  for (const [where, step] of [
+    ["the function", "running its default function"],
+    ["module.load", "running module.load"],
+  ] as const) {
+    test(`that fails in ${where} leaves nothing live`, async (t) => {
+      const released: string[] = [];
+      let kept: Module | undefined;
+      const running = await hostOf(t, {
+        failing(module) {
+          kept = module;
+          module.hook("ping", () => "pong");
+          module.add_item("thing", {});
+          module.add_timer(0, () => void released.push("timer ran"));
+          module.on_release("file", () => released.push("file closed"));
+          module.unload = () => released.push("unload ran");
+          const fail = () => {
+            throw new Error("cannot");
+          };
+          if (where === "module.load") module.load = fail;
+          else fail();
+        },
+      });
+      const state = stateOf(running, "failing");
+      assert.equal(state?.status, "failed");
+      assert.match(state?.note ?? "", new RegExp(`failed while ${step}: cannot`));
+      assert.deepEqual(state?.holds, {});
+      assert.equal(running.host.fire("ping"), undefined);
+      assert.deepEqual(released, ["file closed"]);
+      assert.throws(() => kept?.hook("ping", () => {}), { code: "MODULE_UNLOADED" });
+    });
+  }
+
+  test("fails when a receiver refuses what the module provides, and takes all of it back", async (t) => {
+    const running = await hostOf(t, {
+      receiver(module) {
+        module.handle_items(
+          "thing",
+          ({ item }) => {
+            if ("bad" in (item as object)) throw new Error("a bad thing");
+          },
+          () => {},
+        );
+      },
+      provider(module) {
+        module.hook("ping", () => "pong");
+        module.add_item("thing", { bad: true });
+      },
+    });
+    assert.match(stateOf(running, "provider")?.note ?? "", /failed while adding what it provides: a bad thing/);
+    assert.equal(running.host.fire("ping"), undefined);
+  });
+
+  test("an error in module.ready is logged and noted; the module stays", async (t) => {
+    const running = await hostOf(t, {
+      hasty(module) {
+        module.ready = () => Promise.reject(new Error("not ready"));
+      },
+    });
+    assert.equal(stateOf(running, "hasty")?.status, "loaded");
+    assert.match(stateOf(running, "hasty")?.note ?? "", /module\.ready: not ready/);
+    assert.equal(logged(running, "error").length, 1);
+  });
+
+  test("a module that is loaded into a running server is ready at once", async (t) => {
+    const seen: string[] = [];
+    const running = await hostOf(t, {
+      late(module) {
+        module.ready = () => void seen.push("ready");
+      },
+    });
+    await running.host.unload("late");
+    await running.host.load("late");
+    assert.deepEqual(seen, ["ready", "ready"]);
+  });
+});
+
+test("what a failing load has brought along stays, and is ready", async (t) => {
+  const seen: string[] = [];
+  const running = await hostOf(t, {
+    helper(module) {
+      module.ready = () => void seen.push("ready");
+    },
+    failing(module) {
+      module.depends("helper");
+      throw new Error("cannot");
+    },
+  });
+  await running.host.unload("helper");
+  await assert.rejects(running.host.load("failing"), /cannot/);
+  assert.equal(stateOf(running, "helper")?.status, "loaded");
+  assert.deepEqual(seen, ["ready", "ready"]);
+});
+
+describe("unloading", () => {
+  test("takes hooks, items and timers first, waits for what is in flight, then unload, then the rest, last first", async (t) => {
+    const seen: string[] = [];
+    const gate = Promise.withResolvers<void>();
+    const running = await hostOf(t, {
+      receiver(module) {
+        module.handle_items(
+          "thing",
+          () => {},
+          () => {
+            seen.push("item removed");
+            return gate.promise.then(() => void seen.push("drained"));
+          },
+        );
+      },
+      leaver(module) {
+        module.on_release("first", () => seen.push("first released"));
+        module.hook("ping", () => "pong");
+        module.add_item("thing", {});
+        module.add_timer(1000, () => {});
+        module.on_release("second", () => seen.push("second released"));
+        module.unload = () => void seen.push(`unload with ${JSON.stringify(stateOf(running, "leaver")?.holds)}`);
+      },
+    });
+    const leaving = running.host.unload("leaver");
+    while (seen.length === 0) await new Promise(setImmediate);
+    assert.equal(running.host.fire("ping"), undefined);
+    assert.equal(stateOf(running, "leaver")?.status, "unloading");
+    gate.resolve();
+    await leaving;
+    assert.deepEqual(seen, [
+      "item removed",
+      "drained",
+      'unload with {"release":2}',
+      "second released",
+      "first released",
+    ]);
+    await assertNothingLeft(running.host, "leaver");
+  });
+
+  test("does not wait longer than unload_grace", { timeout: 5000 }, async (t) => {
+    const running = await hostOf(
+      t,
+      {
+        receiver(module) {
+          module.handle_items(
+            "thing",
+            () => {},
+            () => new Promise(() => {}),
+          );
+        },
+        leaver: (module) => module.add_item("thing", {}),
+      },
+      { config: { unload_grace: 0.05 } },
+    );
+    await running.host.unload("leaver");
+    await assertNothingLeft(running.host, "leaver");
+  });
+
+  test("an error in one step is logged under the module and does not stop the others", async (t) => {
+    const seen: string[] = [];
+    const running = await hostOf(t, {
+      clumsy(module) {
+        module.on_release("last", () => seen.push("last"));
+        module.on_release("bad", () => {
+          throw new Error("bad release");
+        });
+        module.unload = () => Promise.reject(new Error("bad unload"));
+      },
+    });
+    await running.host.unload("clumsy");
+    assert.deepEqual(seen, ["last"]);
+    const errors = logged(running, "error");
+    assert.match(errors[0]?.msg ?? "", /module\.unload: bad unload/);
+    assert.match(errors[1]?.msg ?? "", /undoing bad: bad release/);
+    assert.equal(errors[0]?.module, "clumsy");
+  });
+
+  test("takes dependants with it, before it, and tells the event", async (t) => {
+    const seen: string[] = [];
+    const leaving = (module: Module) => {
+      module.unload = () => void seen.push(module.name);
+    };
+    const running = await hostOf(t, {
+      base: leaving,
+      middle(module) {
+        leaving(module);
+        module.depends("base");
+      },
+      top(module) {
+        leaving(module);
+        module.depends("middle");
+      },
+      other(module) {
+        module.hook("module-unloaded", ({ module: name }: { module: string }) => void seen.push(`event ${name}`));
+      },
+    });
+    await running.host.unload("base");
+    assert.deepEqual(seen, ["top", "middle", "base", "event top", "event middle", "event base"]);
+    assert.deepEqual(
+      running.host.modules().map(({ name }) => name),
+      ["other"],
+    );
+  });
+
+  test("afterwards the module object adds nothing more; what only reads goes on", async (t) => {
+    let gone: Module | undefined;
+    const running = await hostOf(t, {
+      gone(module) {
+        gone = module;
+        module.shared("table").x = 1;
+      },
+    });
+    await running.host.unload("gone");
+    const module = gone as Module;
+    const calls: (() => unknown)[] = [
+      () => module.hook("x", () => {}),
+      () => module.provides("thing", {}),
+      () => module.add_item("thing", {}),
+      () =>
+        module.handle_items(
+          "thing",
+          () => {},
+          () => {},
+        ),
+      () => module.add_timer(1, () => {}),
+      () => module.on_release("x", () => {}),
+      () => module.shared("table"),
+      () => module.depends("gone"),
+      () => module.set_status("info", "x"),
+    ];
+    for (const call of calls) assert.throws(call, { code: "MODULE_UNLOADED" }, String(call));
+    module.log.info("still here");
+    assert.equal(module.fire_event("x"), undefined);
+    assert.equal(module.get_option("data_path"), running.folder);
+  });
+
+  test("stops timers, and the failure of one is logged under its module", async (t) => {
+    const fired = Promise.withResolvers<void>();
+    let calls = 0;
+    const running = await hostOf(t, {
+      ticker(module) {
+        module.add_timer(
+          0,
+          (now, text) => {
+            assert.ok(Math.abs(now - Date.now() / 1000) < 5);
+            assert.equal(text, "extra");
+            calls += 1;
+            fired.resolve();
+            return 1000;
+          },
+          "extra",
+        );
+        module.add_timer(0, () => {
+          throw new Error("bad timer");
+        });
+      },
+    });
+    await fired.promise;
+    while (logged(running, "error").length === 0) await new Promise(setImmediate);
+    assert.match(logged(running, "error")[0]?.msg ?? "", /running a timer: bad timer/);
+    assert.deepEqual(stateOf(running, "ticker")?.holds, { timer: 1 });
+    await running.host.unload("ticker");
+    assert.equal(calls, 1);
+    await assertNothingLeft(running.host, "ticker");
+  });
+});
+
+test("operations on modules that are not there, or there already, are refused by code", async (t) => {
+  const running = await hostOf(t, { here: () => {} });
+  const { host } = running;
+  await assert.rejects(host.load("here"), { code: "MODULE_ALREADY_LOADED" });
+  await assert.rejects(host.unload("gone"), { code: "MODULE_NOT_LOADED" });
+  await assert.rejects(host.reload("gone"), { code: "MODULE_NOT_LOADED" });
+  await assert.rejects(host.load("here", "nowhere.example"), { code: "UNKNOWN_HOST" });
+  assert.throws(() => host.exports("gone"), { code: "MODULE_NOT_LOADED" });
+});

@@ -1,0 +1,146 @@
+import assert from "node:assert/strict";
+import { realpathSync } from "node:fs";
+import { join } from "node:path";
+import { describe, type TestContext, test } from "node:test";
+import { listModules, locateModule, locatePath, moduleName } from "#core/module/locate.ts";
+import { bundledModules } from "#core/util/package.ts";
+import { type Files, folderOf } from "./support.ts";
+
+async function found(t: TestContext, files: Files, name: string, paths: readonly string[] = ["."]) {
+  const folder = realpathSync(await folderOf(t, files));
+  const pluginPaths = paths.map((path) => join(folder, path));
+  const { file = "", ...source } = locateModule(name, pluginPaths, folder);
+  return { ...source, file: file.slice(folder.length + 1), folder };
+}
+
+test("the prefix mod_ and the extension are not part of a module's name", () => {
+  for (const entry of [
+    "mod_hello",
+    "hello",
+    "mod_hello.ts",
+    "./x/mod_hello.mjs",
+    "/a/mod_hello",
+    "@me/modhost-mod-hello",
+  ]) {
+    assert.equal(moduleName(entry), "hello");
+  }
+  assert.equal(moduleName("mod_mod_hello"), "mod_hello");
+});
+
+describe("a module is found", () => {
+  test("as a file, .ts before .js", async (t) => {
+    assert.equal((await found(t, { "mod_x.js": "", "mod_x.ts": "" }, "x")).file, "mod_x.ts");
+    assert.equal((await found(t, { "mod_x.cjs": "" }, "mod_x")).file, "mod_x.cjs");
+  });
+
+  test("as a folder with an index, or a file of its name, which it owns", async (t) => {
+    const { file, root, folder, directory } = await found(t, { "mod_x/index.mjs": "" }, "x");
+    assert.equal(file, "mod_x/index.mjs");
+    assert.equal(root, join(folder, "mod_x"));
+    assert.equal(directory, root);
+    assert.equal((await found(t, { "mod_x/mod_x.ts": "" }, "x")).file, "mod_x/mod_x.ts");
+    assert.equal((await found(t, { "x/mod_x.ts": "" }, "x")).file, "x/mod_x.ts");
+  });
+
+  test("as a folder whose package.json names the file", async (t) => {
+    const manifests: readonly [manifest: object, file: string][] = [
+      [{ modhost: { kind: "module", entry: "src/a.ts" } }, "mod_x/src/a.ts"],
+      [{ main: "lib/b.js" }, "mod_x/lib/b.js"],
+      [{ exports: "./lib/b.js" }, "mod_x/lib/b.js"],
+      [{ exports: { ".": { types: "./b.d.ts", import: "./lib/b.js" } } }, "mod_x/lib/b.js"],
+    ];
+    for (const [manifest, file] of manifests) {
+      const files = { "mod_x/package.json": JSON.stringify(manifest), "mod_x/src/a.ts": "", "mod_x/lib/b.js": "" };
+      assert.equal((await found(t, files, "x")).file, file);
+    }
+  });
+
+  test("in the first folder that has it; a file goes before a folder", async (t) => {
+    const files = { "one/mod_y.ts": "", "two/mod_x.ts": "", "three/mod_x.ts": "", "two/mod_x/index.ts": "" };
+    assert.equal((await found(t, files, "x", ["one", "two", "three"])).file, "two/mod_x.ts");
+  });
+
+  test("in plugin_paths before the bundled ones", async (t) => {
+    assert.equal((await found(t, { "mod_http.ts": "" }, "http")).file, "mod_http.ts");
+    assert.ok(locateModule("http", [], "/").file?.startsWith(bundledModules));
+  });
+
+  test("as an npm package with a modhost key, seen from the config's folder", async (t) => {
+    const manifest = (name: string) =>
+      JSON.stringify({ name, modhost: { kind: "module", entry: "main.js", host: ">=0.1" } });
+    for (const [id, entry, name] of [
+      ["modhost-mod-x", "x", "x"],
+      ["mod_x", "x", "x"],
+      ["other-name", "other-name", "other-name"],
+      ["@scope/modhost-mod-x", "@scope/modhost-mod-x", "x"],
+    ] as const) {
+      const base = `node_modules/${id}`;
+      const source = await found(t, { [`${base}/package.json`]: manifest(id), [`${base}/main.js`]: "" }, entry);
+      assert.equal(source.file, `${base}/main.js`);
+      assert.equal(source.name, name);
+    }
+  });
+
+  test("at a path of any name", async (t) => {
+    const folder = await folderOf(t, { "hello.ts": "", "mod_dir/index.js": "" });
+    assert.equal(locatePath(join(folder, "hello.ts")).name, "hello");
+    assert.equal(locatePath(join(folder, "mod_dir")).name, "dir");
+    assert.throws(() => locatePath(join(folder, "none.ts")), { code: "MODULE_NOT_FOUND" });
+  });
+});
+
+describe("a module is refused", () => {
+  test("when it is nowhere: the places searched are named", async (t) => {
+    await assert.rejects(found(t, { ".mod_x.ts": "", "mod_x.txt": "", "mod_x.d.ts": "" }, "x"), (error: Error) => {
+      assert.match(error.message, /No module x in .*modules, the npm packages x, modhost-mod-x, mod_x/);
+      return true;
+    });
+  });
+
+  test("when it is misspelt: the one that is meant is named", async (t) => {
+    const files = { "mod_gallery.ts": "" };
+    await assert.rejects(found(t, files, "galery"), { message: /check the spelling \(is gallery meant\?\), or add/ });
+    await assert.rejects(found(t, files, "http_apii"), { message: /\(is http_api meant\?\)/ });
+    await assert.rejects(found(t, files, "picture"), { message: /check the spelling, or add/ });
+  });
+
+  test("when the file at a path cannot be one", async (t) => {
+    const file = join(await folderOf(t, { "README.md": "" }), "README.md");
+    assert.throws(() => locatePath(file), /README\.md.*a module is a folder or ends in \.ts, \.js, \.mjs, \.cjs/);
+  });
+
+  test("when an npm package is no module of this host", async (t) => {
+    const base = "node_modules/modhost-mod-x";
+    const package_ = (modhost: unknown) => ({
+      [`${base}/package.json`]: JSON.stringify({ modhost }),
+      [`${base}/m.js`]: "",
+    });
+    await assert.rejects(found(t, package_(undefined), "x"), { code: "MODULE_NOT_FOUND" });
+    const unfit = package_({ kind: "module", entry: "m.js", host: "^99.0.0" });
+    await assert.rejects(found(t, unfit, "x"), { code: "MODULE_INVALID", message: /made for modhost \^99\.0\.0/ });
+    const empty = package_({ kind: "module", entry: "gone.js" });
+    await assert.rejects(found(t, empty, "x"), { code: "MODULE_INVALID", message: /gone\.js/ });
+  });
+
+  test("when a published package ships TypeScript", async (t) => {
+    const base = "node_modules/modhost-mod-x";
+    const files = { [`${base}/package.json`]: '{"modhost":{"kind":"module","entry":"m.ts"}}', [`${base}/m.ts`]: "" };
+    await assert.rejects(found(t, files, "x"), { code: "MODULE_INVALID", message: /publish its JavaScript/ });
+  });
+});
+
+test("the modules of a folder are listed once, sorted, without what is none", async (t) => {
+  const folder = await folderOf(t, {
+    "mod_b.ts": "",
+    "mod_b/index.ts": "",
+    "mod_a.cjs": "",
+    "c/mod_c.js": "",
+    "mod_empty/readme.md": "",
+    "helper.ts": "",
+    ".mod_hidden.ts": "",
+    "mod_types.d.ts": "",
+    "other/index.ts": "",
+  });
+  assert.deepEqual(listModules(folder), ["a", "b", "c"]);
+  assert.deepEqual(listModules(join(folder, "none")), []);
+});

@@ -1,0 +1,569 @@
+import assert from "node:assert/strict";
+import { getEventListeners, once } from "node:events";
+import type { IncomingHttpHeaders } from "node:http";
+import { createSecureServer } from "node:http2";
+import type { AddressInfo } from "node:net";
+import { Readable } from "node:stream";
+import { after, before, describe, test } from "node:test";
+import { type ClientResponse, new_client, type RequestError, request } from "#core/net/http.ts";
+import { makeSelfSigned } from "#core/tls/self_signed.ts";
+import { failure, httpPeer, type Peer, textOf } from "./peers.ts";
+
+interface Echo {
+  readonly method: string;
+  readonly path: string;
+  readonly headers: IncomingHttpHeaders;
+  readonly body: string;
+}
+
+let peer: Peer;
+before(async () => {
+  peer = await httpPeer(async (incoming, answer) => {
+    const { method, url: path, headers } = incoming;
+    answer.end(JSON.stringify({ method, path, headers, body: await textOf(incoming) }));
+  });
+});
+after(async () => peer[Symbol.asyncDispose]());
+
+const echo = ({ body }: ClientResponse): Echo => JSON.parse(body);
+
+describe("a request", () => {
+  test("gives code, body, headers, request and protocol version", async () => {
+    const { code, body, headers, request: sent, http_version } = await request(`${peer.url}/a%20b?c=d#e`);
+    assert.deepEqual([code, http_version], [200, "1.1"]);
+    assert.equal(JSON.parse(body).path, "/a%20b?c=d");
+    assert.equal(Number(headers["content-length"]), body.length);
+    assert.deepEqual([sent.method, sent.url], ["GET", `${peer.url}/a%20b?c=d`]);
+  });
+
+  test("sends Host, Connection, User-Agent and nothing else by itself", async () => {
+    const { headers } = echo(await request(peer.url));
+    assert.deepEqual(Object.keys(headers).sort(), ["connection", "host", "user-agent"]);
+    assert.equal(headers.host, peer.url.slice(7));
+    assert.match(headers["user-agent"] ?? "", /^modhost\/\d+\.\d+\.\d+/);
+  });
+
+  test("takes header names with underscores or dashes, and a list as one line per value", async () => {
+    const { headers } = echo(
+      await request(peer.url, { headers: { x_one: 1, "X-Two": "2", accept: ["a/b", "c/d"], user_agent: "me" } }),
+    );
+    assert.deepEqual(
+      [headers["x-one"], headers["x-two"], headers.accept, headers["user-agent"]],
+      ["1", "2", "a/b, c/d", "me"],
+    );
+  });
+
+  test("makes Basic authorization from the URL, unless the field is given", async () => {
+    const url = peer.url.replace("//", "//j%C3%BCrgen:p%40ss%zz@");
+    const { headers } = echo(await request(url));
+    assert.equal(headers.authorization, `Basic ${Buffer.from("jürgen:p@ss%zz").toString("base64")}`);
+    const given = echo(await request(url, { headers: { authorization: "Bearer x" } }));
+    assert.equal(given.headers.authorization, "Bearer x");
+  });
+
+  test("gives response header names in lower case with dashes; cookies as a list, the rest joined", async () => {
+    await using server = await httpPeer((_, answer) => {
+      answer.writeHead(200, ["X-Some-Thing", "1", "X-Some-Thing", "2", "Set-Cookie", "a=1", "__proto__", "x"]).end();
+    });
+    const { headers } = await request(server.url);
+    assert.deepEqual([headers["x-some-thing"], headers["set-cookie"]], ["1, 2", ["a=1"]]);
+    assert.deepEqual(Object.getOwnPropertyDescriptor(headers, "__proto__")?.value, "x");
+  });
+
+  test("gives an error status as an ordinary result", async () => {
+    await using server = await httpPeer((_, answer) => answer.writeHead(503).end("busy"));
+    const { code, body } = await request(server.url);
+    assert.deepEqual([code, body], [503, "busy"]);
+  });
+
+  test("gives an empty body to HEAD, 204 and 304", async () => {
+    await using server = await httpPeer(({ url }, answer) =>
+      answer.writeHead(Number(url?.slice(1)), url === "/200" ? { "content-length": "9" } : {}).end(),
+    );
+    for (const [method, path] of [["HEAD", "/200"] as const, ["GET", "/204"] as const, ["GET", "/304"] as const]) {
+      assert.equal((await request(server.url + path, { method })).body, "");
+    }
+  });
+
+  test("passes interim answers over", async () => {
+    await using server = await httpPeer((_, answer) => {
+      answer.writeEarlyHints({ link: "</a.css>; rel=preload" });
+      answer.end("final");
+    });
+    const { code, body } = await request(server.url);
+    assert.deepEqual([code, body], [200, "final"]);
+  });
+
+  test("does not ask for a content coding, and gives a coded body as it is", async () => {
+    const coded = Buffer.from([0x1f, 0x8b, 0xff, 0x00]);
+    await using server = await httpPeer((_, answer) => answer.setHeader("content-encoding", "gzip").end(coded));
+    const { body } = await request(server.url, { response_type: "bytes" });
+    assert.deepEqual(body, coded);
+  });
+});
+
+describe("a request body", () => {
+  test("of text makes it a POST of a form, unless told otherwise", async () => {
+    const form = echo(await request(peer.url, { body: "a=ü" }));
+    assert.deepEqual([form.method, form.body, form.headers["content-length"]], ["POST", "a=ü", "4"]);
+    assert.equal(form.headers["content-type"], "application/x-www-form-urlencoded");
+    const json = echo(
+      await request(peer.url, { method: "PUT", body: "{}", headers: { content_type: "application/json" } }),
+    );
+    assert.deepEqual([json.method, json.headers["content-type"]], ["PUT", "application/json"]);
+  });
+
+  test("may be empty", async () => {
+    const { method, headers } = echo(await request(peer.url, { body: "" }));
+    assert.deepEqual([method, headers["content-length"]], ["POST", "0"]);
+  });
+
+  test("of bytes has a length and no type, however long", async () => {
+    for (const length of [3, 1_000_000]) {
+      const { body, headers } = echo(await request(peer.url, { body: new Uint8Array(length).fill(65) }));
+      assert.deepEqual([body.length, headers["content-length"]], [length, String(length)]);
+      assert.equal(headers["content-type"], undefined);
+    }
+  });
+
+  test("of a stream is sent in chunks as it comes, or with the length given", async () => {
+    const sources = [
+      () => Readable.from([Buffer.from("one "), Buffer.from("two")]),
+      () => new Response("one two").body as ReadableStream<Uint8Array>,
+      async function* () {
+        yield "one ";
+        yield Buffer.from("two");
+      },
+    ];
+    for (const source of sources) {
+      const { method, body, headers } = echo(await request(peer.url, { body: source() }));
+      assert.deepEqual([method, body, headers["transfer-encoding"]], ["POST", "one two", "chunked"]);
+      const measured = echo(await request(peer.url, { body: source(), headers: { content_length: 7 } }));
+      assert.deepEqual([measured.body, measured.headers["content-length"]], ["one two", "7"]);
+    }
+  });
+
+  test("may be a form with files, or URLSearchParams", async () => {
+    const form = new FormData();
+    form.set("name", "value");
+    form.set("file", new File(["content"], "x.txt", { type: "text/plain" }));
+    const { headers, body } = echo(await request(peer.url, { body: form }));
+    const { fields } = await new Response(body, { headers: { "content-type": headers["content-type"] ?? "" } })
+      .formData()
+      .then(async (read) => ({ fields: [read.get("name"), await (read.get("file") as File).text()] }));
+    assert.deepEqual(fields, ["value", "content"]);
+    assert.equal(Number(headers["content-length"]), body.length);
+    assert.equal(echo(await request(peer.url, { body: new URLSearchParams({ a: "b c" }) })).body, "a=b+c");
+  });
+
+  test("that fails, fails the request, whatever it was", async () => {
+    const broken = async function* () {
+      yield "one";
+      throw new Error("disk on fire");
+    };
+    const wrong = async function* () {
+      yield 1 as unknown as string;
+    };
+    assert.match((await failure("body-failed", request(peer.url, { body: broken() }))).message, /disk on fire/);
+    await failure("body-failed", request(peer.url, { body: wrong() }));
+    await failure(
+      "body-failed",
+      request(peer.url, { body: Readable.from(["toolong"]), headers: { content_length: 3 } }),
+    );
+    const read = Readable.from(["x"]);
+    await read.toArray();
+    await failure("body-failed", request(peer.url, { body: read }));
+    const early = new Readable({ read() {} });
+    const waiting = request(peer.url, { body: early });
+    early.destroy(new Error("before the connection"));
+    await failure("body-failed", waiting);
+  });
+
+  test("is closed when the answer comes first", { timeout: 5000 }, async () => {
+    await using server = await httpPeer((_, answer) => answer.writeHead(413).end("too much"));
+    const source = Readable.from(
+      (async function* () {
+        for (;;) yield Buffer.alloc(65_536);
+      })(),
+    );
+    const closed = once(source, "close");
+    assert.equal((await request(server.url, { body: source })).code, 413);
+    await closed;
+  });
+
+  test("is closed when there is no connection at all", async () => {
+    const source = Readable.from(["never"]);
+    const closed = once(source, "close");
+    await failure("connection-refused", request("http://127.0.0.1:1/", { body: source }));
+    await closed;
+  });
+
+  test("may take its time: only the peer is measured", async () => {
+    const slow = async function* () {
+      yield "one ";
+      await new Promise((resolve) => setTimeout(resolve, 500));
+      yield "two";
+    };
+    assert.equal(echo(await request(peer.url, { body: slow(), timeout: 0.3 })).body, "one two");
+  });
+
+  test("is read no faster than the peer takes it", async () => {
+    await using server = await httpPeer(() => {});
+    let produced = 0;
+    let closed = false;
+    const endless = async function* () {
+      try {
+        for (;;) {
+          produced += 65_536;
+          yield Buffer.alloc(65_536);
+        }
+      } finally {
+        closed = true;
+      }
+    };
+    await failure("timeout", request(server.url, { body: endless(), timeout: 0.2 }));
+    assert.ok(produced < 32 * 1024 * 1024, `${produced} bytes were produced`);
+    await new Promise(setImmediate);
+    assert.ok(closed);
+  });
+});
+
+describe("a streamed answer", () => {
+  test("is read as it arrives, no faster than the reader takes it", async () => {
+    const total = 64 * 1024 * 1024;
+    const piece = Buffer.alloc(1024 * 1024);
+    let written = 0;
+    const stalled = Promise.withResolvers<void>();
+    await using server = await httpPeer(async (_, answer) => {
+      for (; written < total; written += piece.length) {
+        if (answer.write(piece)) continue;
+        const timer = setTimeout(stalled.resolve, 600);
+        await once(answer, "drain");
+        clearTimeout(timer);
+      }
+      answer.end();
+    });
+    const { body } = await request(server.url, { response_type: "stream", body_timeout: 0.5 });
+    await stalled.promise;
+    assert.ok(written < total / 2, `${written} bytes were taken from the server`);
+    let read = 0;
+    for await (const bytes of body) read += bytes.length;
+    assert.equal(read, total);
+  });
+
+  test("ends its connection when the reader leaves", async () => {
+    await using server = await httpPeer((_, answer) => {
+      answer.write("first");
+    });
+    const { body } = await request(server.url, { response_type: "stream" });
+    for await (const bytes of body) {
+      assert.equal(String(bytes), "first");
+      break;
+    }
+    await server.idle();
+  });
+
+  test("has no limit of length but the one asked for", async () => {
+    await using server = await httpPeer((_, answer) => answer.end(Buffer.alloc(5000)));
+    const { body } = await request(server.url, { response_type: "stream", max_body: 4999 });
+    await failure("too-large", body.toArray());
+  });
+});
+
+describe("cancelling", () => {
+  test("by cancel() or a signal rejects with cancelled and ends the connection", async () => {
+    await using server = await httpPeer(() => {});
+    for (const isSignal of [false, true]) {
+      const controller = new AbortController();
+      const pending = request(server.url, { signal: controller.signal });
+      if (isSignal) controller.abort();
+      else pending.cancel();
+      await failure("cancelled", pending);
+    }
+    await failure("cancelled", request(server.url, { signal: AbortSignal.abort() }));
+    await server.idle();
+  });
+
+  test("by AbortSignal.timeout rejects with timeout", async () => {
+    await using server = await httpPeer(() => {});
+    await failure("timeout", request(server.url, { signal: AbortSignal.timeout(50) }));
+  });
+
+  test("works while the body is arriving, too", async () => {
+    await using server = await httpPeer((_, answer) => {
+      answer.write("first");
+    });
+    const pending = request(server.url, { response_type: "stream" });
+    const { body } = await pending;
+    pending.cancel();
+    await failure("cancelled", body.toArray());
+    await server.idle();
+  });
+
+  test("leaves no listener at the signal", async () => {
+    const { signal } = new AbortController();
+    await request(peer.url, { signal });
+    await new Promise(setImmediate);
+    assert.equal(getEventListeners(signal, "abort").length, 0);
+  });
+});
+
+describe("a callback", () => {
+  test("gets body, code, response and request, and the promise gives the response, too", async () => {
+    const called = Promise.withResolvers<unknown[]>();
+    const promise = request(peer.url, undefined, (...all) => called.resolve(all));
+    const response = await promise;
+    assert.deepEqual(await called.promise, [response.body, 200, response, response.request]);
+  });
+
+  test("gets the word of a failure, 0 and the error; the promise then needs no handler", async () => {
+    const unhandled: unknown[] = [];
+    const note = (error: unknown) => unhandled.push(error);
+    process.on("unhandledRejection", note);
+    const called = Promise.withResolvers<unknown[]>();
+    request("http://127.0.0.1:1/", undefined, (...all) => called.resolve(all));
+    const [word, code, error] = await called.promise;
+    await new Promise(setImmediate);
+    process.off("unhandledRejection", note);
+    assert.deepEqual([word, code, (error as RequestError).code], ["connection-refused", 0, "connection-refused"]);
+    assert.deepEqual(unhandled, []);
+  });
+
+  test("hears of a bad URL before the call returns", () => {
+    let heard: unknown[] = [];
+    request("nonsense", undefined, (...all) => {
+      heard = all;
+    });
+    assert.deepEqual(heard.slice(0, 2), ["invalid-url", 0]);
+  });
+
+  test("that throws or rejects is warned of", async () => {
+    for (const callback of [
+      () => {
+        throw new Error("oops");
+      },
+      async () => Promise.reject(new Error("oops")),
+    ]) {
+      const warned = once(process, "warning");
+      await request(peer.url, undefined, callback);
+      assert.match((await warned)[0].message, /callback of a request failed: oops/);
+    }
+  });
+});
+
+describe("what cannot be sent", () => {
+  test("is a URL that is none, or none of http; passwords are not shown", async () => {
+    for (const url of [
+      "",
+      "nonsense",
+      "file:///etc/passwd",
+      "ftp://u:secret@h/",
+      "http://u:secret@h:x/",
+      "//u:secret@h",
+    ]) {
+      const error = await failure("invalid-url", request(url));
+      assert.doesNotMatch(JSON.stringify([error.message, error.url, String(error.cause)]), /secret/);
+    }
+  });
+
+  test("is an option that does not exist or does not hold", async () => {
+    const wrong: [object, RegExp][] = [
+      [{ timout: 1 }, /no option timout/],
+      [{ timeout: -1 }, /timeout takes a number of seconds/],
+      [{ method: "GET /" }, /method/],
+      [{ method: "CONNECT" }, /method/],
+      [{ body: 1 }, /body takes/],
+      [{ response_type: "json" }, /response_type/],
+      [{ signal: {} }, /signal/],
+      [{ ca: 1 }, /ca takes PEM/],
+    ];
+    for (const [options, message] of wrong) {
+      assert.match((await failure("invalid-request", request(peer.url, options))).message, message);
+    }
+  });
+
+  test("is a header that would break out of its line, or that belongs to the connection", async () => {
+    for (const headers of [
+      { x: "a\r\nb: c" },
+      { "a b": "c" },
+      { x: "✓" },
+      { upgrade: "websocket" },
+      { expect: "100-continue" },
+    ]) {
+      await failure("invalid-request", request(peer.url, { headers: headers as Record<string, string> }));
+    }
+  });
+});
+
+describe("redirects", () => {
+  interface Seen {
+    readonly method: string | undefined;
+    readonly headers: IncomingHttpHeaders;
+    readonly body: string;
+  }
+  let other: Peer;
+  let first: Peer;
+  let seen: Seen[];
+  before(async () => {
+    other = await httpPeer(async (incoming, answer) => {
+      seen.push({ method: incoming.method, headers: incoming.headers, body: await textOf(incoming) });
+      answer.end("other");
+    });
+    first = await httpPeer(async (incoming, answer) => {
+      const [, code, ...rest] = (incoming.url ?? "").split("/");
+      const target = decodeURIComponent(rest.join("/"));
+      seen.push({ method: incoming.method, headers: incoming.headers, body: await textOf(incoming) });
+      if (code === "end") answer.end("end");
+      else answer.writeHead(Number(code), { location: target }).end("moved");
+    });
+  });
+  after(async () => {
+    await first[Symbol.asyncDispose]();
+    await other[Symbol.asyncDispose]();
+  });
+  const path = (code: number, target: string) => `${first.url}/${code}/${encodeURIComponent(target)}`;
+
+  test("are results unless they are to be followed", async () => {
+    seen = [];
+    const { code, headers, body } = await request(path(302, "/end"));
+    assert.deepEqual([code, headers.location, body], [302, "/end", "moved"]);
+  });
+
+  test("are followed as often as asked", async () => {
+    seen = [];
+    await using client = new_client({ follow: 2 });
+    const { body, request: sent } = await client.request(path(302, path(301, "/end")));
+    assert.deepEqual([body, sent.url, seen.length], ["end", `${first.url}/end`, 3]);
+    await failure("too-many-redirects", client.request(path(302, path(301, "/end")), { follow: 1 }));
+  });
+
+  const rules: [code: number, method: string, after: string, body: string][] = [
+    [301, "POST", "GET", ""],
+    [302, "POST", "GET", ""],
+    [303, "POST", "GET", ""],
+    [303, "PUT", "GET", ""],
+    [301, "PUT", "PUT", "a=b"],
+    [307, "POST", "POST", "a=b"],
+    [308, "POST", "POST", "a=b"],
+    [303, "HEAD", "HEAD", ""],
+  ];
+  for (const [code, method, then, body] of rules) {
+    test(`after ${code} a ${method} becomes a ${then}`, async () => {
+      seen = [];
+      const sent = method === "HEAD" ? {} : { body: "a=b" };
+      await request(path(code, "/end"), { method, ...sent, follow: 1 });
+      assert.deepEqual([seen[1]?.method, seen[1]?.body], [then, body]);
+      assert.equal(seen[1]?.headers["content-type"] !== undefined, body !== "");
+    });
+  }
+
+  test("keep secrets within the origin, and leave them behind across it", async () => {
+    seen = [];
+    const headers = { cookie: "a=1", host: "first.example", x_kept: "yes" };
+    const url = (target: string) => path(302, target).replace("//", "//user:secret@");
+    await request(url("/end"), { headers, follow: 1 });
+    assert.match(seen[1]?.headers.authorization ?? "", /^Basic /);
+    assert.deepEqual([seen[1]?.headers.cookie, seen[1]?.headers.host], ["a=1", "first.example"]);
+    await request(url(`${other.url}/`), { headers, follow: 1 });
+    const { authorization, cookie, host, "x-kept": kept } = seen[3]?.headers ?? {};
+    assert.deepEqual([authorization, cookie, host, kept], [undefined, undefined, other.url.slice(7), "yes"]);
+  });
+
+  test("send text, bytes and forms once more, but no stream", async () => {
+    seen = [];
+    const form = new FormData();
+    form.set("a", "b");
+    for (const body of ["a=b", Buffer.alloc(100_000), form]) await request(path(307, "/end"), { body, follow: 1 });
+    assert.deepEqual(seen.filter(({ body }) => body === "").length, 0);
+    await failure("body-not-replayable", request(path(307, "/end"), { body: Readable.from(["x"]), follow: 1 }));
+    assert.equal((await request(path(303, "/end"), { body: Readable.from(["x"]), follow: 1 })).body, "end");
+  });
+
+  test("to something other than http are refused, a location missing is none", async () => {
+    seen = [];
+    for (const target of ["file:///etc/passwd", "javascript:x", "http://[", "ftp://u:secret@h/"]) {
+      const error = await failure("bad-redirect", request(path(302, target), { follow: 5 }));
+      assert.doesNotMatch(String(error.details.target), /secret/);
+    }
+    await using plain = await httpPeer((_, answer) => answer.writeHead(302).end());
+    assert.equal((await request(plain.url, { follow: 5 })).code, 302);
+  });
+});
+
+describe("a client of one's own", () => {
+  test("uses a connection again, and no more at a time than it may", async () => {
+    let running = 0;
+    let most = 0;
+    await using server = await httpPeer((_, answer) => {
+      most = Math.max(most, ++running);
+      setImmediate(() => {
+        running--;
+        answer.end();
+      });
+    });
+    await using client = new_client({ connections: 2 });
+    for (let round = 0; round < 10; round++) {
+      await client.request(server.url);
+      await new Promise(setImmediate);
+    }
+    assert.equal(server.accepted, 1);
+    await Promise.all(Array.from({ length: 20 }, () => client.request(server.url)));
+    assert.deepEqual([most, server.accepted], [2, 2]);
+  });
+
+  test("has defaults that a request may override", async () => {
+    await using client = new_client({ headers: { x_a: "1", "X-B": "2" }, max_body: 10 });
+    await failure("too-large", client.request(peer.url));
+    const options = { max_body: Number.POSITIVE_INFINITY, headers: { "x-a": "3" } };
+    const { headers } = echo(await client.request(peer.url, options));
+    assert.deepEqual([headers["x-a"], headers["x-b"]], ["3", "2"]);
+  });
+
+  test("is not made with options that cannot be", () => {
+    assert.throws(() => new_client({ connections: 0 }), TypeError);
+    assert.throws(() => new_client({ body: "x" } as object), /no option body/);
+  });
+
+  test("closes: what is under way fails, and no socket is left", async () => {
+    await using server = await httpPeer(({ url }, answer) => {
+      if (url === "/body") answer.write("first");
+      if (url === "/") answer.end();
+    });
+    const sockets = () => process.getActiveResourcesInfo().filter((name) => name === "TCPSocketWrap").length;
+    const before = sockets();
+    const client = new_client();
+    await client.request(`${server.url}/`);
+    const headless = client.request(`${server.url}/never`);
+    const { body } = await client.request(`${server.url}/body`, { response_type: "stream" });
+    assert.ok(sockets() > before);
+    const results = Promise.all([failure("client-closed", headless), failure("client-closed", body.toArray())]);
+    await client.close();
+    await results;
+    await server.idle();
+    assert.ok(sockets() <= before);
+    await failure("client-closed", client.request(server.url));
+    await client.close();
+  });
+
+  test("speaks HTTP/2 where it may and the server can", async () => {
+    const { certificate, key } = await makeSelfSigned(["127.0.0.1"]);
+    const server = createSecureServer({ cert: certificate, key, allowHTTP1: true }, async (incoming, answer) => {
+      answer.writeHead(200, { "x-version": incoming.httpVersion });
+      answer.end(Buffer.concat(await incoming.toArray()));
+    }).listen(0, "127.0.0.1");
+    await once(server, "listening");
+    const url = `https://127.0.0.1:${(server.address() as AddressInfo).port}/`;
+    const large = "x".repeat(1_000_000);
+    for (const [http2, version] of [
+      [true, "2"],
+      [false, "1.1"],
+    ] as const) {
+      await using client = new_client({ http2, ca: certificate });
+      const { http_version, headers, body } = await client.request(url, { body: large });
+      assert.deepEqual([http_version, headers["x-version"]], [version, version === "2" ? "2.0" : "1.1"]);
+      assert.equal(body, large);
+    }
+    server.close();
+    await once(server, "close");
+  });
+});

@@ -1,0 +1,272 @@
+import assert from "node:assert/strict";
+import { once } from "node:events";
+import { connect, createServer, type Server, type Socket } from "node:net";
+import { describe, type TestContext, test } from "node:test";
+import { configFrom } from "#core/config/index.ts";
+import { Ports } from "#core/ports.ts";
+import type { Module, NetProvider, OwnedItem } from "#core/types.ts";
+import type { ModhostError } from "#core/util/errors.ts";
+
+const loopback = { default_ports: [0], default_interfaces: ["127.0.0.1"] };
+
+function portsOf(t: TestContext, config: Record<string, unknown> = {}) {
+  const ports = new Ports(configFrom(config, "/"));
+  t.after(() => {
+    ports.close();
+    ports.destroy();
+  });
+  return ports;
+}
+
+function provider(item: Partial<NetProvider> & { name: string }, errors: string[] = []): OwnedItem<NetProvider> {
+  const write = (_format: string, ...values: unknown[]) => void errors.push(values.join(" "));
+  const log = { error: write, warn: write };
+  return {
+    item: { onconnect: (socket) => void socket.end("hello"), ...loopback, ...item },
+    owner: { log } as unknown as Module,
+  };
+}
+
+async function read(port: number, host = "127.0.0.1"): Promise<string> {
+  const socket = connect(port, host);
+  socket.setEncoding("utf8");
+  let text = "";
+  for await (const chunk of socket) text += chunk as string;
+  return text;
+}
+
+async function blocked(t: TestContext): Promise<number> {
+  const server: Server = createServer().listen(0, "127.0.0.1");
+  await once(server, "listening");
+  t.after(() => server.close());
+  return (server.address() as { port: number }).port;
+}
+
+describe("the ports of a service", () => {
+  test("open when the host's do, with the provider's defaults; connections go to the provider", async (t) => {
+    const ports = portsOf(t);
+    ports.add(provider({ name: "echo", scheme: "http" }));
+    assert.deepEqual(ports.listening(), []);
+    await ports.open();
+    const [open] = ports.listening();
+    assert.deepEqual({ ...open, port: 0 }, { service: "echo", scheme: "http", address: "127.0.0.1", port: 0 });
+    assert.equal(await read(open?.port ?? 0), "hello");
+  });
+
+  test("are named by the options <name>_ports and <name>_interfaces; none are opened for an empty list", async (t) => {
+    const ports = portsOf(t, { echo_ports: [0, "0"], echo_interfaces: "127.0.0.1", mute_ports: [] });
+    ports.add(provider({ name: "echo", default_interfaces: ["192.0.2.1"] }));
+    ports.add(provider({ name: "mute" }));
+    await ports.open();
+    assert.deepEqual(
+      ports.listening().map(({ service, address }) => `${service} ${address}`),
+      ["echo 127.0.0.1", "echo 127.0.0.1"],
+    );
+    assert.throws(() => portsOf(t, { bad_ports: [70_000] }).add(provider({ name: "bad" })), {
+      code: "OPTION_INVALID",
+      message: /bad_ports/,
+    });
+  });
+
+  test("that are named twice are opened once", async (t) => {
+    const port = await blocked(t);
+    const ports = portsOf(t, { echo_ports: [port, port], echo_interfaces: "127.0.0.2" });
+    ports.add(provider({ name: "echo" }));
+    await ports.open();
+    assert.deepEqual(
+      ports.listening().map(({ address }) => address),
+      ["127.0.0.2"],
+    );
+  });
+
+  test("are the same on every address when the system chooses", async (t) => {
+    const ports = portsOf(t);
+    ports.add(provider({ name: "echo", default_interfaces: ["127.0.0.1", "127.0.0.2"] }));
+    await ports.open();
+    const [first, second] = ports.listening();
+    assert.equal(first?.port, second?.port);
+    assert.equal(second?.address, "127.0.0.2");
+  });
+
+  test('listen on IPv4 and IPv6 for "*"', async (t) => {
+    const ports = portsOf(t);
+    ports.add(provider({ name: "echo", default_interfaces: ["*"] }));
+    await ports.open();
+    const [open] = ports.listening();
+    assert.match(open?.address ?? "", /^(::|0\.0\.0\.0)$/);
+    assert.equal(await read(open?.port ?? 0), "hello");
+  });
+
+  test("of a provider that comes later open at once, and close with the last provider", async (t) => {
+    const ports = portsOf(t);
+    await ports.open();
+    const late = provider({ name: "late" });
+    ports.add(late);
+    await ports.settle();
+    const port = ports.listening()[0]?.port ?? 0;
+    assert.equal(await read(port), "hello");
+    ports.remove(late);
+    assert.deepEqual(ports.listening(), []);
+    await assert.rejects(read(port), { code: "ECONNREFUSED" });
+  });
+
+  test("pass from one provider to the next without a gap", async (t) => {
+    const ports = portsOf(t);
+    const old = provider({ name: "echo", onconnect: (socket) => void socket.end("old") });
+    ports.add(old);
+    await ports.open();
+    const port = ports.listening()[0]?.port ?? 0;
+    assert.equal(await read(port), "old");
+    ports.add(provider({ name: "echo", onconnect: (socket) => void socket.end("new") }));
+    ports.remove(old);
+    await ports.settle();
+    assert.equal(ports.listening()[0]?.port, port);
+    assert.equal(await read(port), "new");
+  });
+});
+
+describe("endpoints beside the options", () => {
+  test("are opened with the ports, and closed with the provider", async (t) => {
+    const ports = portsOf(t);
+    const both = provider({ name: "echo", endpoints: [{ address: "127.0.0.1", port: 0 }] });
+    ports.add(both);
+    await ports.open();
+    const [first, second] = ports.listening();
+    assert.notEqual(first?.port, second?.port);
+    for (const open of [first, second]) assert.equal(await read(open?.port ?? 0), "hello");
+    ports.remove(both);
+    await assert.rejects(read(second?.port ?? 0), { code: "ECONNREFUSED" });
+  });
+
+  test("that are taken are warned about, and the others are opened", async (t) => {
+    const port = await blocked(t);
+    const ports = portsOf(t);
+    const warnings: string[] = [];
+    const endpoints = [
+      { address: "127.0.0.1", port },
+      { address: "127.0.0.1", port: 0 },
+    ];
+    ports.add(provider({ name: "echo", default_ports: [], endpoints }, warnings));
+    await ports.open();
+    assert.equal(ports.listening().length, 1);
+    assert.match(warnings.join(), new RegExp(`Port ${port} of 127\\.0\\.0\\.1 .*EADDRINUSE`));
+  });
+
+  test("that are taken fail the start where they are required", async (t) => {
+    const port = await blocked(t);
+    const ports = portsOf(t);
+    const open: (number | undefined)[] = [];
+    const endpoints = [
+      { address: "127.0.0.1", port: 0, required: true, listening: (own: number | undefined) => open.push(own) },
+      { address: "127.0.0.1", port, required: true },
+    ];
+    ports.add(provider({ name: "echo", default_ports: [], endpoints }));
+    await assert.rejects(ports.open(), (error: ModhostError) => {
+      assert.equal(error.code, "ENDPOINT_UNAVAILABLE");
+      assert.equal(error.details.endpoint, endpoints[1]);
+      return true;
+    });
+    assert.equal(open.length, 1);
+    await assert.rejects(read(open[0] ?? 0), { code: "ECONNREFUSED" });
+  });
+});
+
+describe("a port that cannot be opened", () => {
+  test("is named with the option that sets it", async (t) => {
+    const taken = await blocked(t);
+    const ports = portsOf(t, { echo_ports: [taken] });
+    ports.add(provider({ name: "echo" }));
+    await assert.rejects(ports.open(), {
+      code: "PORT_TAKEN",
+      message: new RegExp(
+        `Port ${taken} on 127\\.0\\.0\\.1 is taken.*echo_ports.*, for example MODHOST_ECHO_PORTS=\\d+$`,
+      ),
+    });
+    assert.deepEqual(ports.listening(), []);
+  });
+
+  test("because another service of the host has it, says so", async (t) => {
+    const ports = portsOf(t);
+    ports.add(provider({ name: "one" }));
+    await ports.open();
+    const port = ports.listening()[0]?.port ?? 0;
+    ports.add(provider({ name: "two", default_ports: [port] }));
+    await assert.rejects(ports.settle(), { code: "PORT_UNAVAILABLE", message: /one_ports has it too.*two_ports/ });
+  });
+
+  test("on an address that this machine does not have is refused", async (t) => {
+    const ports = portsOf(t);
+    ports.add(provider({ name: "echo", default_interfaces: ["192.0.2.1"] }));
+    await assert.rejects(ports.open(), {
+      code: "PORT_UNAVAILABLE",
+      message: /192\.0\.2\.1.*EADDRNOTAVAIL.*echo_interfaces/,
+    });
+  });
+
+  test("for a provider that nobody waits for is logged under its module", async (t) => {
+    const ports = portsOf(t);
+    await ports.open();
+    const logged = Promise.withResolvers<unknown>();
+    const taken = await blocked(t);
+    const owner = { log: { error: (_: string, text: string) => logged.resolve(text) } } as unknown as Module;
+    ports.add({ ...provider({ name: "echo", default_ports: [taken] }), owner });
+    assert.match(String(await logged.promise), /is taken/);
+  });
+});
+
+describe("connections", () => {
+  const accepted = async (t: TestContext, item: Partial<NetProvider>, errors: string[] = []) => {
+    const sockets: Socket[] = [];
+    const ports = portsOf(t);
+    ports.add(provider({ name: "echo", onconnect: (socket) => void sockets.push(socket), ...item }, errors));
+    await ports.open();
+    const client = connect(ports.listening()[0]?.port ?? 0, "127.0.0.1");
+    client.on("error", () => {});
+    await once(client, "connect");
+    return { ports, client, sockets };
+  };
+
+  test("go on after the ports are closed, until they are cut", async (t) => {
+    const { ports, client, sockets } = await accepted(t, {});
+    while (sockets.length === 0) await new Promise(setImmediate);
+    ports.close();
+    assert.deepEqual(ports.listening(), []);
+    sockets[0]?.write("still");
+    const [text] = (await once(client, "data")) as [Buffer];
+    assert.equal(text.toString(), "still");
+    ports.destroy();
+    await once(client, "close");
+  });
+
+  for (const half_open of [true, false]) {
+    test(`${half_open ? "stay" : "do not stay"} open for writing when the peer has ended (half_open: ${half_open})`, async (t) => {
+      const answered = Promise.withResolvers<boolean>();
+      const { client } = await accepted(t, {
+        half_open,
+        onconnect: (socket) => {
+          socket.on("end", () => setImmediate(() => answered.resolve(socket.writable)));
+          socket.resume();
+        },
+      });
+      client.end();
+      assert.equal(await answered.promise, half_open);
+      client.destroy();
+    });
+  }
+
+  test("are dropped, and the error logged, when the provider throws", async (t) => {
+    const errors: string[] = [];
+    const { client } = await accepted(
+      t,
+      {
+        onconnect: () => {
+          throw new Error("cannot take it");
+        },
+      },
+      errors,
+    );
+    client.resume();
+    await once(client, "close");
+    assert.match(errors[0] ?? "", /cannot take it/);
+  });
+});

@@ -1,0 +1,171 @@
+/** HTTP/2 clients that misbehave. */
+import assert from "node:assert/strict";
+import { EventEmitter, once } from "node:events";
+import http2 from "node:http2";
+import { describe, test } from "node:test";
+import { frame, openFrames, requestBlock, requestFrame, resetFrame } from "#test/support/frames.ts";
+import { withHost } from "#test/support/host.ts";
+import { RawConnection } from "#test/support/raw.ts";
+
+let running = 0;
+let most = 0;
+
+const host = withHost({
+  config: { http_max_streams: 50 },
+  modules: {
+    mod_http_busy(module) {
+      module.depends("http");
+      module.provides("http", {
+        route: {
+          GET: () => "still here",
+          async "GET /work"({ request, response }) {
+            running += 1;
+            most = Math.max(most, running);
+            response.on_destroy = () => {
+              running -= 1;
+            };
+            await once(request.signal, "abort");
+            return undefined;
+          },
+        },
+      });
+    },
+  },
+});
+
+const open = () => {
+  const session = http2.connect(`https://127.0.0.1:${host().https}`, { rejectUnauthorized: false });
+  session.on("error", () => undefined);
+  return session;
+};
+
+/** Opens streams and resets each at once, until the server ends the connection or `count` were sent. */
+async function rapidReset(count: number): Promise<{ sent: number; ended: boolean }> {
+  const socket = await openFrames(host().https);
+  let sent = 0;
+  let ended = false;
+  socket.once("close", () => {
+    ended = true;
+  });
+  const bulk = 100;
+  while (sent < count && !ended) {
+    const frames: Buffer[] = [];
+    for (const last = sent + bulk; sent < last; sent++) {
+      frames.push(requestFrame(2 * sent + 1, "GET", "/busy/work"), resetFrame(2 * sent + 1));
+    }
+    socket.write(Buffer.concat(frames));
+    await new Promise(setImmediate);
+  }
+  if (!ended) await once(socket, "close", { signal: AbortSignal.timeout(3000) }).catch(() => undefined);
+  socket.destroy();
+  return { sent, ended };
+}
+
+test("rapid reset: the server goes on serving others, ends the session and keeps no stream", async () => {
+  const before = process.memoryUsage().rss;
+  const attacks = [rapidReset(20_000), rapidReset(20_000)];
+  for (let n = 0; n < 5; n++) assert.equal(await host().client("HTTP/2").text("/busy"), "still here");
+  const results = await Promise.all(attacks);
+  assert.ok(
+    results.every(({ ended }) => ended),
+    `the sessions end: ${JSON.stringify(results)}`,
+  );
+  assert.equal(await host().client("HTTP/2").text("/busy"), "still here");
+  for (let n = 0; n < 100 && running > 0; n++) await new Promise(setImmediate);
+  assert.equal(running, 0, "every handler heard that its client is gone");
+  assert.ok(most <= 2 * 50, `${most} handlers at once`);
+  assert.ok(process.memoryUsage().rss - before < 200 * 1024 * 1024, "memory stays bounded");
+});
+
+test("no more streams than http_max_streams run at once", async () => {
+  most = 0;
+  const session = open();
+  await once(session, "connect");
+  const streams = Array.from({ length: 120 }, () => session.request({ ":path": "/busy/work" }));
+  for (const stream of streams) stream.on("error", () => undefined);
+  while (running < 50) await new Promise(setImmediate);
+  assert.equal(await host().client("HTTPS/1.1").text("/busy"), "still here");
+  assert.equal(most, 50);
+  session.destroy();
+  while (running > 0) await new Promise(setImmediate);
+});
+
+test("bytes that are no HTTP/2 end the session and nothing else", async () => {
+  const session = open();
+  await once(session, "connect");
+  session.socket.destroy();
+  using connection = await RawConnection.open(host().https);
+  connection.write("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".repeat(20));
+  await connection.end();
+  assert.equal(await host().client("HTTP/2").text("/busy"), "still here");
+});
+
+test("connection fields of HTTP/1 do not appear in HTTP/2 answers", async () => {
+  const reply = await host().client("HTTP/2").request("/busy");
+  for (const name of ["connection", "keep-alive", "transfer-encoding"]) assert.equal(reply.header(name), undefined);
+});
+
+describe("clients that stand still", { concurrency: true }, () => {
+  const heard = new EventEmitter();
+  const hasty = withHost({
+    config: { http_progress_timeout: 0.4, http_idle_timeout: 0.4, http_head_timeout: 0.4 },
+    modules: {
+      mod_http_still(module) {
+        module.depends("http");
+        module.provides("http", {
+          route: {
+            "GET /endless"({ response }) {
+              response.on_destroy = () => heard.emit("endless");
+              return (async function* () {
+                for (;;) yield Buffer.alloc(65_536);
+              })();
+            },
+            "POST /body"({ request }) {
+              return `${request.body_bytes.length}`;
+            },
+          },
+        });
+      },
+    },
+  });
+
+  test("a stream whose window stays shut is cut", async () => {
+    const socket = await openFrames(hasty().https, 0);
+    const cut = once(heard, "endless", { signal: AbortSignal.timeout(5000) });
+    socket.write(requestFrame(1, "GET", "/still/endless"));
+    await cut;
+    socket.destroy();
+  });
+
+  test("a stream whose body never comes is answered 408, and the session ends when it is idle", async () => {
+    const session = http2.connect(`https://127.0.0.1:${hasty().https}`, { rejectUnauthorized: false });
+    session.on("error", () => undefined);
+    const over = once(session, "close", { signal: AbortSignal.timeout(5000) });
+    const stream = session.request({ ":method": "POST", ":path": "/still/body" });
+    let status = 0;
+    stream.on("response", (headers) => {
+      status = Number(headers[":status"]);
+    });
+    stream.on("error", () => undefined).resume();
+    await over;
+    assert.equal(status, 408);
+  });
+
+  test("a header block that never ends is given up", async () => {
+    const socket = await openFrames(hasty().https);
+    const over = once(socket, "close", { signal: AbortSignal.timeout(5000) });
+    socket.write(frame("headers", 0, 1, requestBlock("GET", "/still/endless")));
+    const flood = setInterval(() => socket.write(frame("continuation", 0, 1, Buffer.alloc(1000, 0x0f))), 5);
+    try {
+      await over;
+    } finally {
+      clearInterval(flood);
+      socket.destroy();
+    }
+  });
+
+  test("a connection that speaks TLS and then nothing is closed", async () => {
+    const socket = await openFrames(hasty().https);
+    await once(socket, "close", { signal: AbortSignal.timeout(5000) });
+  });
+});

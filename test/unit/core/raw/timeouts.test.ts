@@ -1,0 +1,150 @@
+/** Slow clients are told apart by their progress, not by how long they take. */
+import assert from "node:assert/strict";
+import { EventEmitter, once } from "node:events";
+import { describe, test } from "node:test";
+import { setTimeout as wait } from "node:timers/promises";
+import { withHost } from "#test/support/host.ts";
+import { RawConnection, rawExchange } from "#test/support/raw.ts";
+
+/** Tells, by the name that the client chose, how a handler heard that its client is gone. */
+const gone = new EventEmitter();
+/** Milliseconds of the progress period below. */
+const period = 400;
+
+const host = withHost({
+  config: {
+    http_head_timeout: 0.4,
+    http_progress_timeout: period / 1000,
+    http_progress_bytes: 1024,
+    http_idle_timeout: 0.4,
+  },
+  modules: {
+    mod_http_slow(module) {
+      module.depends("http");
+      module.provides("http", {
+        route: {
+          GET: () => "quick",
+          "POST /sum": ({ request }) => `${request.body_bytes.length}`,
+          async "GET /thinking"() {
+            await wait(period * 2);
+            return "took a while";
+          },
+          "GET /endless/*"({ response, request }, name) {
+            response.on_destroy = () => gone.emit(`${name} on_destroy`);
+            request.signal.addEventListener("abort", () => gone.emit(`${name} signal`));
+            return (async function* () {
+              for (;;) yield Buffer.alloc(65_536);
+            })();
+          },
+        },
+      });
+      module.provides("http", {
+        name: "slow-stream",
+        streaming_uploads: true,
+        route: {
+          async "POST /"({ request }) {
+            let bytes = 0;
+            for await (const piece of request.body_stream) bytes += piece.length;
+            return `${bytes}`;
+          },
+        },
+      });
+    },
+  },
+});
+
+describe("timeouts", { concurrency: true }, () => {
+  for (const tls of [false, true]) {
+    const over = tls ? "over TLS" : "over plain TCP";
+    const port = () => (tls ? host().https : host().http);
+
+    test(`a request head that does not become complete is answered 408 and closed, ${over}`, async () => {
+      using connection = await RawConnection.open(port(), { tls });
+      connection.write("GET /slow HTTP/1.1\r\nHost: x\r\n");
+      assert.match(await connection.end(), /^HTTP\/1\.1 408 /);
+    });
+
+    test(`a request head that drips in is cut although bytes keep coming, ${over}`, async () => {
+      using connection = await RawConnection.open(port(), { tls });
+      connection.write("GET /slow HTTP/1.1\r\nHost: x\r\nX-Drip: ");
+      const drip = setInterval(() => connection.write("x"), 40);
+      try {
+        assert.match(await connection.end(), /^HTTP\/1\.1 408 /);
+      } finally {
+        clearInterval(drip);
+      }
+    });
+
+    for (const path of ["/slow/sum", "/slow-stream/"]) {
+      test(`a body that comes byte by byte is answered 408 and closed, ${path} ${over}`, async () => {
+        using connection = await RawConnection.open(port(), { tls });
+        connection.write(`POST ${path} HTTP/1.1\r\nHost: x\r\nContent-Length: 100000\r\n\r\n`);
+        const drip = setInterval(() => connection.write("x"), 40);
+        try {
+          assert.match(await connection.end(), /^HTTP\/1\.1 408 /);
+        } finally {
+          clearInterval(drip);
+        }
+      });
+
+      test(`a body that keeps the pace passes however long it takes, ${path} ${over}`, async () => {
+        using connection = await RawConnection.open(port(), { tls });
+        const pieces = 24;
+        connection.write(`POST ${path} HTTP/1.1\r\nHost: x\r\nContent-Length: ${pieces * 1024}\r\n\r\n`);
+        for (let n = 0; n < pieces; n++) {
+          connection.write("x".repeat(1024));
+          await wait(period / 8);
+        }
+        await connection.until(new RegExp(`\r\n\r\n${pieces * 1024}$`));
+      });
+    }
+
+    test(`a client that does not read is cut and the handler hears of it, ${over}`, async () => {
+      const name = `slow-${tls}`;
+      const both = Promise.all([once(gone, `${name} on_destroy`), once(gone, `${name} signal`)]);
+      using connection = await RawConnection.open(port(), { tls });
+      connection.write(`GET /slow/endless/${name} HTTP/1.1\r\nHost: x\r\n\r\n`);
+      await connection.until(/HTTP\/1\.1 200 /);
+      connection.socket.pause();
+      await both;
+      connection.socket.resume();
+      await connection.end();
+    });
+  }
+
+  test("a handler may think longer than the progress period", async () => {
+    using connection = await RawConnection.open(host().http);
+    connection.write("GET /slow/thinking HTTP/1.1\r\nHost: x\r\n\r\n");
+    await connection.until(/took a while$/);
+  });
+
+  test("an idle connection is closed", async () => {
+    using connection = await RawConnection.open(host().http);
+    connection.write("GET /slow HTTP/1.1\r\nHost: x\r\n\r\n");
+    await connection.until(/quick$/);
+    await connection.end();
+  });
+
+  test("a connection on which nothing is ever sent is closed", async () => {
+    using connection = await RawConnection.open(host().http);
+    assert.doesNotMatch(await connection.end(), / 200 /);
+  });
+
+  test("a TLS handshake that never comes is given up", async () => {
+    using connection = await RawConnection.open(host().https);
+    await connection.end();
+  });
+
+  test("a client that leaves early is seen by the handler", async () => {
+    const heard = once(gone, "early signal");
+    const connection = await RawConnection.open(host().http);
+    connection.write("GET /slow/endless/early HTTP/1.1\r\nHost: x\r\n\r\n");
+    await connection.until(/HTTP\/1\.1 200 /);
+    connection.destroy();
+    await heard;
+    assert.match(
+      await rawExchange(host().http, "GET /slow HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"),
+      /quick$/,
+    );
+  });
+});

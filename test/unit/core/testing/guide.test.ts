@@ -1,0 +1,32 @@
+import assert from "node:assert/strict";
+import { execFile } from "node:child_process";
+import { mkdir, mkdtemp, rm, symlink } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { test } from "node:test";
+import { promisify } from "node:util";
+import { project, readGuide, shownFiles, typeErrors, writeFiles } from "#test/contract/docs/guides/support.ts";
+
+test("the module and the tests that the guide shows compile and pass, where the package is installed", async (t) => {
+  const folder = await mkdtemp(join(tmpdir(), "modhost-guide-"));
+  t.after(() => rm(folder, { recursive: true }));
+  const [, section = ""] = /^## Test it\n(.*?)^## /ms.exec(await readGuide("write-a-module")) ?? [];
+  const files = shownFiles(section);
+  assert.deepEqual(
+    files.map(({ name }) => name),
+    ["mod_visits.ts", "mod_visits.test.ts"],
+  );
+  await writeFiles(folder, files);
+  await mkdir(join(folder, "node_modules"));
+  await symlink(project, join(folder, "node_modules", "modhost"));
+  assert.deepEqual(typeErrors(files.map(({ name }) => join(folder, name))), []);
+  // Not as a part of this run.
+  const { NODE_TEST_CONTEXT: _, ...env } = process.env;
+  const { stdout } = await promisify(execFile)(
+    process.execPath,
+    ["--conditions=source", "--test", "--test-reporter=tap"],
+    { cwd: folder, env },
+  );
+  assert.match(stdout, /^# pass 2$/m);
+  assert.match(stdout, /^# fail 0$/m);
+});

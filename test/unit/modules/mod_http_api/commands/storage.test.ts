@@ -1,0 +1,132 @@
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+import { Client } from "#test/contract/vectors/call.ts";
+import { type BodyTree, multipart, multipartType } from "#test/contract/vectors/content.ts";
+import { type RpcHost, startRpc } from "./support.ts";
+
+let host: RpcHost;
+let client: Client;
+
+before(async () => {
+  host = await startRpc();
+  client = new Client(`http://127.0.0.1:${host.http}`);
+});
+after(async () => {
+  client[Symbol.dispose]();
+  await host[Symbol.asyncDispose]();
+});
+
+const text = (content: string) => ({ file: { text: content } });
+
+/** Calls with a query as text, and a tree as the body. */
+async function call(path: string, tree?: BodyTree) {
+  const [command = "", query = ""] = path.split("?");
+  const body = tree && multipart(tree);
+  const reply = await client.call(command, { query: [...new URLSearchParams(query)], body });
+  const content = reply.body.toString();
+  const lines = () => content.split("\n").flatMap((line) => (line === "" ? [] : [JSON.parse(line)]));
+  return { ...reply, text: content, lines };
+}
+
+/** Adds a tree; CIDs by name. */
+async function add(tree: BodyTree, query = ""): Promise<Record<string, string>> {
+  const { lines } = await call(`add?${query}`, tree);
+  return Object.fromEntries(lines().map(({ Name, Hash }) => [Name, Hash]));
+}
+
+test("a missing piece is told in the trailer, and at once when the answer would begin behind it", async () => {
+  const content = { big: { file: { repeat: { text: "0123456789", count: 300 } } } };
+  const { big = "" } = await add(content, "pin=false&raw-leaves=true&chunker=rabin-100-200-300");
+  const refs = (await call(`refs?arg=${big}`)).lines().map(({ Ref }) => Ref as string);
+  const third = (await call(`ls?arg=${big}`)).lines()[0].Objects[0].Links[2];
+  const [first, second] = (await call(`ls?arg=${big}`)).lines()[0].Objects[0].Links;
+  assert.ok(refs.includes(third.Hash));
+  // Pieces of such a text are alike: keep away from one that stands there twice.
+  await call(`block/rm?arg=${third.Hash}`);
+  const start = first.Size + second.Size;
+  const whole = await call(`cat?arg=${big}`);
+  assert.equal(whole.status, 200);
+  assert.equal(whole.headers["x-content-length"], "3000");
+  assert.equal(whole.trailer, "failed to fetch all nodes");
+  const behind = await call(`cat?arg=${big}&offset=${start}`);
+  assert.deepEqual([behind.status, behind.lines()[0].Message], [500, "failed to fetch all nodes"]);
+});
+
+test("a body that is cut off adds what came, and says so at the end", async () => {
+  const { body } = multipart({ f: text("all of this") });
+  const cut = { type: multipartType, body: body.subarray(0, body.length - 40) };
+  const { status, trailer, body: answer } = await client.call("add", { body: cut });
+  assert.equal(status, 200);
+  assert.equal(trailer, "multipart: NextPart: EOF");
+  assert.equal(JSON.parse(answer.toString()).Name, "f");
+});
+
+test("pins are listed in both shapes, all together and one by one", async () => {
+  const { d } = await add({ d: { dir: { a: text("pinned a") } } });
+  const whole = (await call(`pin/ls?arg=${d}`)).lines()[0];
+  const entry = { [d as string]: { Type: "recursive" } };
+  assert.deepEqual(whole, { Keys: entry, PinLsList: { Keys: entry } });
+  const streamed = (await call("pin/ls?stream=true&type=recursive")).lines().find(({ Cid }) => Cid === d);
+  const pin = { Cid: d, Type: "recursive" };
+  assert.deepEqual(streamed, { ...pin, PinLsObject: pin });
+  assert.match((await call("pin/ls?stream=true&encoding=text&quiet=true")).text, new RegExp(`^${d}$`, "m"));
+});
+
+test("a given object that is not pinned ends the list behind those before it", async () => {
+  const { d } = await add({ d: { dir: { a: text("listed a") } } });
+  const reply = await call(`pin/ls?arg=${d}/a&arg=bafkqaaa&arg=x&stream=true`);
+  assert.deepEqual([reply.status, reply.lines().length], [200, 1]);
+  assert.equal(reply.trailer, "path 'bafkqaaa' is not pinned");
+});
+
+test("progress of pinning ends with the count, then the pins", async () => {
+  const { d } = await add({ d: { dir: { a: text("progress a"), b: text("progress b") } } }, "pin=false");
+  assert.deepEqual((await call(`pin/add?arg=${d}&progress=true`)).lines(), [{ Progress: 3 }, { Pins: [d] }]);
+  assert.deepEqual((await call(`pin/add?arg=${d}&progress=true`)).lines(), [{ Pins: [d] }]);
+});
+
+test("lists as text have columns, and headings for several", async () => {
+  const { d } = await add({ d: { dir: { a: text("12345"), e: { dir: {} }, "b\x07": text("") } } });
+  const [hashA, hashB, hashE] = (await call(`ls?arg=${d}`))
+    .lines()[0]
+    .Objects[0].Links.map(({ Hash }: { Hash: string }) => Hash);
+  const table = `${hashA} 5 a\n${hashB} 0 b\\a\n${hashE} - e/\n`;
+  assert.equal((await call(`ls?arg=${d}&encoding=text`)).text, table);
+  assert.equal((await call(`ls?arg=${d}&arg=${d}/e&encoding=text`)).text, `${d}:\n${table}\n${d}/e:\n`);
+  const head = `${"Hash".padEnd(46)} Size Name\n`;
+  const wide = table.replaceAll(/ (\d|-) /g, " $1    ");
+  assert.equal((await call(`ls?arg=${d}&headers=true&encoding=text`)).text, head + wide);
+});
+
+test("an upload with nothing in it is a failure", async () => {
+  for (const command of ["add", "block/put"]) {
+    const reply = await call(command, {});
+    assert.deepEqual([reply.status, reply.lines()[0].Message], [500, "expected a file argument"]);
+  }
+});
+
+test("removing many blocks tells of each in its place", async () => {
+  const { d, "d/a": a } = await add({ d: { dir: { a: text("kept a") } } });
+  const loose = (await call("block/put?format=raw", { data: text("loose") })).lines()[0].Key;
+  const { text: told } = await call(`block/rm?arg=${d}&arg=${loose}&arg=${a}&arg=${loose}&encoding=text`);
+  assert.equal(
+    told,
+    `cannot remove ${d}: pinned: recursive\nremoved ${loose}\n` +
+      `cannot remove ${a}: pinned via ${d}\ncannot remove ${loose}: blockstore: block not found\n`,
+  );
+});
+
+test("a directory without a name is the empty directory, pinned", async () => {
+  const hash = "QmUNLLsPACCz1vLxQVkXqqLX5R1X345qqfHbsf67hvA3Nn";
+  await call(`pin/rm?arg=${hash}`);
+  const boundary = "x";
+  const answer = await fetch(`http://127.0.0.1:${host.http}/api/v0/add`, {
+    method: "POST",
+    headers: { "content-type": `multipart/form-data; boundary=${boundary}` },
+    body: `--${boundary}\r\nContent-Type: application/x-directory\r\n\r\n\r\n--${boundary}--\r\n`,
+  });
+  assert.equal(answer.status, 200);
+  assert.equal(await answer.text(), `{"Name":"","Hash":"${hash}","Size":"4"}\n`);
+  const { lines } = await call(`pin/ls?arg=${hash}`);
+  assert.deepEqual(lines()[0].Keys, { [hash]: { Type: "recursive" } });
+});

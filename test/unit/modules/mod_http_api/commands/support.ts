@@ -1,0 +1,73 @@
+/** A host with the module as it is shipped, and calls as clients make them. */
+import { join } from "node:path";
+import { openRepo } from "#node/storage/repo/repo.ts";
+import { type HostSetup, startHost, type TestHost } from "#test/support/host.ts";
+
+export interface Called {
+  readonly status: number;
+  readonly text: string;
+  /** Lines of JSON. */
+  readonly lines: readonly unknown[];
+}
+
+export interface RpcHost extends TestHost {
+  /** Files by name make a multipart body. */
+  call(path: string, files?: Readonly<Record<string, string>>): Promise<Called>;
+  /** The one value of an answer. */
+  value<T = Record<string, unknown>>(path: string): Promise<T>;
+  /** Text and status of a failure. */
+  failure(path: string, files?: Readonly<Record<string, string>>): Promise<readonly [status: number, message: unknown]>;
+}
+
+const rpcOptions = { modules_enabled: ["http", "http_api"], https_ports: [], api_offline: true };
+
+/** Without a network, unless `api_offline` is false: then blocks that are not here are waited for. */
+export async function startRpc(config: Record<string, unknown> = {}, setup: Partial<HostSetup> = {}): Promise<RpcHost> {
+  const host = await startHost({
+    ...setup,
+    config: setup.config ?? { ...rpcOptions, ...config },
+  });
+  const call: RpcHost["call"] = async (path, files) => {
+    const body = files === undefined ? null : new FormData();
+    for (const [name, content] of Object.entries(files ?? {})) body?.append("file", new File([content], name));
+    const url = `http://127.0.0.1:${host.http}/api/v0/${path}`;
+    const answer = await fetch(url, { method: "POST", body, headers: { connection: "close" } });
+    const text = await answer.text();
+    const isJson = answer.headers.get("content-type")?.includes("json") === true;
+    const lines = isJson ? text.split("\n").filter((line) => line !== "") : [];
+    return { status: answer.status, text, lines: lines.map((line) => JSON.parse(line)) };
+  };
+  return Object.assign(host, {
+    call,
+    async value<T>(path: string) {
+      const { lines, text, status } = await call(path);
+      if (status !== 200 || lines.length !== 1) throw new Error(`${path} was answered with ${status}: ${text}`);
+      return lines[0] as T;
+    },
+    async failure(path: string, files?: Readonly<Record<string, string>>) {
+      const { status, lines, text } = await call(path, files);
+      const [first] = lines as { Message?: unknown }[];
+      return [status, first?.Message ?? text] as const;
+    },
+  });
+}
+
+/** On loopback, with values of the node's configuration by path. */
+export function startOnline(
+  values: Readonly<Record<string, unknown>> = {},
+  config: Record<string, unknown> = {},
+): Promise<RpcHost> {
+  let repo = "";
+  return startRpc(
+    {},
+    {
+      async prepare(folder) {
+        repo = join(folder, "repo");
+        const made = await openRepo(repo, { profile: "local" });
+        for (const [path, value] of Object.entries(values)) await made.config.set(path, () => value);
+        await made.close();
+      },
+      config: () => ({ ...rpcOptions, api_offline: false, api_repo: repo, ...config }),
+    },
+  );
+}

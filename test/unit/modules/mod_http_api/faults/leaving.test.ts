@@ -1,0 +1,172 @@
+import assert from "node:assert/strict";
+import { randomBytes } from "node:crypto";
+import { once } from "node:events";
+import { type ClientRequest, type IncomingMessage, request } from "node:http";
+import { after, before, describe, test } from "node:test";
+import { setTimeout as delay } from "node:timers/promises";
+import { type RpcHost, startRpc } from "#test/unit/modules/mod_http_api/commands/support.ts";
+import { multipart } from "#test/unit/modules/mod_http_api/support.ts";
+import { bytesInUse, call, expectHeld, idle, watch } from "./lab.ts";
+
+const mebibyte = 1024 * 1024;
+
+let host: RpcHost;
+let large: string;
+before(async () => {
+  host = await startRpc();
+  const added = await call<{ Hash: string }>(host, "add?quieter=true", randomBytes(48 * mebibyte));
+  large = added.values.at(-1)?.Hash as string;
+});
+after(() => host?.stop());
+
+const active = async () => {
+  const { values } = await call<readonly { Command: string; Active: boolean }[]>(host, "diag/cmds");
+  return values.flat().flatMap(({ Command, Active }) => (Active && Command !== "diag/cmds" ? [Command] : []));
+};
+
+/** Resolves when the command runs. */
+async function begun(command: string): Promise<void> {
+  while (!(await active()).includes(command)) await delay(5);
+}
+
+/** Nobody holds the node any more: a collection gets it for itself. */
+async function expectFree(): Promise<void> {
+  await idle(host);
+  const { status, message } = await call(host, "repo/gc?timeout=10s");
+  assert.deepEqual([status, message], [200, undefined]);
+}
+
+/** The head of an upload, and as much of its body as is wanted. */
+function uploading(path: string, body: Uint8Array): ClientRequest {
+  const { headers } = multipart([]);
+  const asked = request({
+    host: "127.0.0.1",
+    port: host.http,
+    path: `/api/v0/${path}`,
+    method: "POST",
+    agent: false,
+    headers: { ...headers, "transfer-encoding": "chunked" },
+  });
+  asked.on("error", () => undefined);
+  asked.write(body);
+  return asked;
+}
+
+const begin = (content: Uint8Array, name = "file") => {
+  const { body } = multipart([{ filename: name, content: content as Buffer }], { cut: true });
+  return body;
+};
+
+describe("a client that leaves", () => {
+  for (const path of [
+    () => `cat?arg=${large}`,
+    () => `get?arg=${large}`,
+    () => `get?arg=${large}&compress=true&archive=true`,
+  ]) {
+    test(`in the middle of ${path().split("?")[0]} ends it`, async () => {
+      const inUse = bytesInUse();
+      const { read, leave } = await watch(host, path());
+      await read(mebibyte);
+      leave();
+      await expectFree();
+      await expectHeld(inUse, 8 * mebibyte);
+    });
+  }
+
+  test("and one that reads nothing holds no more than a few blocks", async () => {
+    const inUse = bytesInUse();
+    const watched = await Promise.all(Array.from({ length: 4 }, () => watch(host, `cat?arg=${large}`)));
+    await delay(200);
+    await expectHeld(inUse, 32 * mebibyte);
+    for (const { leave } of watched) leave();
+    await expectFree();
+  });
+
+  for (const path of [
+    "add",
+    "add?wrap-with-directory=true",
+    "add?only-hash=true",
+    "add?chunker=rabin",
+    "block/put",
+    "add?pin=false",
+  ]) {
+    test(`in the middle of the body of ${path} ends it`, async () => {
+      const inUse = bytesInUse();
+      const asked = uploading(path, begin(randomBytes(3 * mebibyte)));
+      await begun(path.split("?")[0] as string);
+      asked.destroy();
+      await expectFree();
+      await expectHeld(inUse, 8 * mebibyte);
+    });
+  }
+
+  test("between two files leaves none of them pinned but those that were answered", async () => {
+    const asked = uploading(
+      "add",
+      Buffer.concat([begin(Buffer.from("first"), "a"), Buffer.from("\r\n"), begin(randomBytes(mebibyte), "b")]),
+    );
+    const [answer] = (await once(asked, "response")) as [IncomingMessage];
+    const [line] = (await once(answer, "data")) as [Buffer];
+    const { Hash } = JSON.parse(String(line)) as { Hash: string };
+    asked.destroy();
+    await expectFree();
+    assert.equal((await call(host, `cat?arg=${Hash}`)).text, "first");
+    const { values } = await call<{ Keys: object }>(host, "pin/ls?type=recursive");
+    assert.ok(Object.keys(values[0]?.Keys ?? {}).includes(Hash));
+    assert.equal(Object.keys(values[0]?.Keys ?? {}).length, 3);
+  });
+
+  test("while it waits for others does not get in their way", async () => {
+    const adding = uploading("add", begin(randomBytes(1000)));
+    await begun("add");
+    const waiting = uploading("repo/gc", begin(Buffer.alloc(0)));
+    await begun("repo/gc");
+    waiting.destroy();
+    while ((await active()).includes("repo/gc")) await delay(5);
+    const other = await call(host, "add?quieter=true", "not kept waiting");
+    assert.deepEqual([other.status, other.message], [200, undefined]);
+    adding.destroy();
+    await expectFree();
+  });
+});
+
+test("an add that is under way while a collection waits is kept", async () => {
+  const content = randomBytes(mebibyte);
+  const [head, tail] = [content.subarray(0, mebibyte / 2), content.subarray(mebibyte / 2)];
+  const adding = uploading("add?quieter=true", begin(head));
+  await begun("add");
+  const collecting = call(host, "repo/gc");
+  await begun("repo/gc");
+  const { body } = multipart([]);
+  adding.end(Buffer.concat([tail, Buffer.from("\r\n"), body]));
+  const [answer] = (await once(adding, "response")) as [IncomingMessage];
+  const text = String(Buffer.concat(await Array.fromAsync(answer as AsyncIterable<Buffer>)));
+  const { Hash } = JSON.parse(text) as { Hash: string };
+  assert.deepEqual([(await collecting).message], [undefined]);
+  assert.ok((await call(host, `cat?arg=${Hash}`)).bytes.equals(content));
+  await expectFree();
+  assert.ok((await call(host, `cat?arg=${Hash}`)).bytes.equals(content));
+});
+
+test("a body that ends before its length was reached adds nothing that was answered", async () => {
+  const body = begin(randomBytes(mebibyte));
+  const { headers } = multipart([]);
+  const asked = request({
+    host: "127.0.0.1",
+    port: host.http,
+    path: "/api/v0/add",
+    method: "POST",
+    agent: false,
+    headers: { ...headers, "content-length": body.length + 1000 },
+  });
+  let answered = "";
+  asked.on("response", (answer) => answer.on("data", (piece) => void (answered += piece)).on("error", () => undefined));
+  asked.on("error", () => undefined);
+  asked.write(body);
+  await begun("add");
+  asked.socket?.end();
+  await idle(host);
+  assert.ok(!answered.includes("Hash"), answered);
+  asked.destroy();
+  await expectFree();
+});

@@ -1,0 +1,202 @@
+import assert from "node:assert/strict";
+import { once } from "node:events";
+import { writeFile } from "node:fs/promises";
+import { type IncomingMessage, request } from "node:http";
+import { createServer, type Server } from "node:net";
+import { join } from "node:path";
+import { after, before, describe, test } from "node:test";
+import { openRepo } from "#node/storage/repo/repo.ts";
+import { type RpcHost, startRpc } from "../commands/support.ts";
+import { ask, multipart } from "../support.ts";
+
+/** A host on a repo whose configuration says where to listen. */
+function startAt(
+  addresses: (folder: string) => Readonly<Record<string, unknown>>,
+  config: Record<string, unknown> = {},
+): Promise<RpcHost> {
+  return startRpc(config, {
+    async prepare(folder) {
+      const repo = await openRepo(join(folder, "data", "repo"), { profile: "local" });
+      for (const [key, value] of Object.entries(addresses(folder))) await repo.config.set(key, () => value);
+      await repo.close();
+    },
+  });
+}
+
+const portsOf = ({ host }: RpcHost, service: string) =>
+  host.listening().flatMap((open) => (open.service === service ? [open.port] : []));
+
+/** Status, headers and body of a call through a Unix socket. */
+async function askSocket(socketPath: string, path: string, headers: Record<string, string> = {}, method = "POST") {
+  const asked = request({ socketPath, path: `/api/v0/${path}`, method, headers: { connection: "close", ...headers } });
+  asked.end();
+  const [answer] = (await once(asked, "response")) as [IncomingMessage];
+  let body = "";
+  for await (const piece of answer.setEncoding("utf8")) body += piece;
+  return { status: answer.statusCode, body };
+}
+
+describe("the gateway's address", () => {
+  let host: RpcHost;
+  let gateway: number;
+  let cid: string;
+  before(async () => {
+    host = await startAt(() => ({ "Addresses.Gateway": "/ip4/127.0.0.1/tcp/0" }), { api_tokens: ["open sesame"] });
+    [gateway] = portsOf(host, "http_api_gateway") as [number];
+    const { headers, body } = multipart([{ filename: "a.txt", content: "hello, gateway" }]);
+    cid = JSON.parse((await ask(host.http, "add?quieter=true", { headers, body })).body).Hash;
+  });
+  after(() => host?.stop());
+
+  test("answers commands that only read, by GET and by POST", async () => {
+    for (const method of ["GET", "POST"]) {
+      const { status, body } = await ask(gateway, `cat?arg=${cid}`, { method });
+      assert.deepEqual([status, body], [200, "hello, gateway"]);
+    }
+    const stat = await ask(gateway, `block/stat/${cid}`, { method: "GET" });
+    assert.deepEqual(JSON.parse(stat.body), { Key: cid, Size: 22 });
+  });
+
+  test("answers HEAD with headers alone", async () => {
+    const { status, headers, body } = await ask(gateway, `cat?arg=${cid}`, { method: "HEAD" });
+    assert.deepEqual([status, headers["x-content-length"], body], [200, "14", ""]);
+  });
+
+  test("has no command that changes anything", async () => {
+    const { headers, body } = multipart([{ filename: "a", content: "a" }]);
+    for (const path of [
+      "add",
+      "pin/add",
+      "block/put",
+      "block/rm",
+      "config",
+      "shutdown",
+      "repo/gc",
+      "id",
+      "pin",
+      "repo",
+    ]) {
+      const reply = await ask(gateway, `${path}?arg=${cid}`, { headers, body });
+      assert.deepEqual([path, reply.status, reply.body], [path, 404, "404 page not found\n"]);
+    }
+    const listed = await ask(gateway, "commands", { method: "GET" });
+    const { Subcommands } = JSON.parse(listed.body) as { Subcommands: { Name: string }[] };
+    const names = "block cat commands dag dns get ls name object refs resolve version".split(" ");
+    assert.deepEqual(Subcommands.map(({ Name }) => Name).sort(), names);
+  });
+
+  test("names its methods", async () => {
+    const allow = "OPTIONS, POST, HEAD, GET";
+    const refused = await ask(gateway, "version", { method: "PUT" });
+    assert.deepEqual([refused.status, refused.headers.allow], [405, allow]);
+    const asked = await ask(gateway, "version", { method: "OPTIONS" });
+    assert.deepEqual([asked.status, asked.headers.allow], [204, allow]);
+  });
+
+  test("says that it serves no content paths", async () => {
+    for (const path of [`/ipfs/${cid}`, "/ipns/example.org", "/ipfs", "/ipns/"]) {
+      const { status, body } = await ask(gateway, path, { method: "GET" });
+      assert.equal(status, 404);
+      assert.match(body, /^Content paths are not served here.*\/api\/v0\/cat/);
+    }
+    const { status, body } = await ask(gateway, "/ipfsx", { method: "GET" });
+    assert.deepEqual([status, body], [404, "404 page not found\n"]);
+  });
+
+  test("lets in whom the API lets in, and nobody else", async () => {
+    const asked = (headers: Record<string, string>, method = "GET") => ask(gateway, "version", { method, headers });
+    const origin = `http://127.0.0.1:${gateway}`;
+    const own = await asked({ Origin: origin });
+    assert.deepEqual([own.status, own.headers["access-control-allow-origin"]], [200, origin]);
+    const cases: [headers: Record<string, string>, status: number][] = [
+      [{ Origin: "http://evil.example" }, 403],
+      [{ Host: "evil.example" }, 403],
+      [{ "Sec-Fetch-Site": "cross-site" }, 403],
+      [{ "X-Forwarded-For": "203.0.113.7" }, 403],
+      [{ "X-Forwarded-For": "203.0.113.7", Authorization: "Bearer open sesame" }, 200],
+      [{ Authorization: "Bearer close sesame" }, 403],
+      [{ "User-Agent": "Mozilla/5.0" }, 200],
+    ];
+    for (const [headers, status] of cases) assert.equal((await asked(headers)).status, status, JSON.stringify(headers));
+    assert.equal((await asked({ "User-Agent": "Mozilla/5.0" }, "POST")).status, 403);
+  });
+
+  test("goes with the module, and comes with it again", async () => {
+    await host.host.reload("http_api");
+    assert.equal((await ask(gateway, `cat?arg=${cid}`, { method: "GET" })).body, "hello, gateway");
+    await host.host.unload("http_api");
+    assert.deepEqual(portsOf(host, "http_api_gateway"), []);
+    await assert.rejects(ask(gateway, "version"), { code: "ECONNREFUSED" });
+    await host.host.load("http_api");
+    const [again] = portsOf(host, "http_api_gateway") as [number];
+    assert.equal((await ask(again, `cat?arg=${cid}`, { method: "GET" })).body, "hello, gateway");
+  });
+});
+
+test("a new repo opens no gateway, and the API listens where the host does", async () => {
+  await using host = await startRpc();
+  assert.deepEqual(
+    host.host.listening().map(({ service }) => service),
+    ["http"],
+  );
+});
+
+test("further addresses of the API have all commands, by POST alone", async () => {
+  const further = ["/ip4/127.0.0.1/tcp/5001", "/ip4/127.0.0.1/tcp/0"];
+  await using host = await startAt(() => ({ "Addresses.API": further }));
+  const [port] = portsOf(host, "http_api_further") as [number];
+  assert.equal(portsOf(host, "http_api_further").length, 1);
+  assert.notEqual(port, host.http);
+  const id = await ask(port, "id");
+  assert.deepEqual([id.status, id.body], [200, (await ask(host.http, "id")).body]);
+  assert.equal((await ask(port, "id", { method: "GET" })).status, 405);
+  assert.equal((await ask(port, "id", { headers: { Host: "evil.example" } })).status, 403);
+});
+
+const noSockets = process.platform === "win32" ? "there are no Unix sockets" : false;
+
+test("a Unix socket is the door of this machine's users", { skip: noSockets }, async () => {
+  const path = (folder: string) => join(folder, "api.sock");
+  const addresses = (folder: string) => ["/ip4/127.0.0.1/tcp/5001", `/unix${path(folder)}`];
+  await using host = await startAt((folder) => ({ "Addresses.API": addresses(folder) }), { api_tokens: ["sesame"] });
+  const socket = path(host.folder);
+  assert.equal((await askSocket(socket, "version")).status, 200);
+  const refused = { "X-Forwarded-For": "203.0.113.7" };
+  assert.equal((await askSocket(socket, "version", refused)).status, 403);
+  assert.equal((await askSocket(socket, "version", { ...refused, Authorization: "Bearer sesame" })).status, 200);
+  await host.host.unload("http_api");
+  await assert.rejects(askSocket(socket, "version"), { code: "ENOENT" });
+});
+
+test("a socket that a dead process has left is taken over, another file is not", { skip: noSockets }, async (t) => {
+  const left = await startRpc();
+  t.after(() => left.stop());
+  const stale = join(left.folder, "stale.sock");
+  const program = `require("node:net").createServer().listen(${JSON.stringify(stale)}, () => process.kill(process.pid, "SIGKILL"))`;
+  const { spawn } = await import("node:child_process");
+  await once(spawn(process.execPath, ["-e", program]), "exit");
+  const file = join(left.folder, "file");
+  await writeFile(file, "kept");
+  const addresses = ["/ip4/127.0.0.1/tcp/5001", `/unix${stale}`, `/unix${file}`];
+  await using host = await startAt(() => ({ "Addresses.API": addresses }));
+  assert.equal((await askSocket(stale, "version")).status, 200);
+  assert.match(host.log(), new RegExp(`${file} is not listened on`));
+});
+
+test("an address that is taken, or that is none, is a warning", async (t) => {
+  const other: Server = createServer().listen(0, "127.0.0.1");
+  await once(other, "listening");
+  t.after(() => other.close());
+  const { port } = other.address() as { port: number };
+  const gateway = [`/ip4/127.0.0.1/tcp/${port}`, "/ip4/127.0.0.1/udp/4001/quic", "/ip4/127.0.0.1/tcp/0"];
+  await using host = await startAt(() => ({ "Addresses.Gateway": gateway }));
+  assert.equal((await ask(host.http, "version")).status, 200);
+  assert.equal((await ask(portsOf(host, "http_api_gateway")[0] as number, "version")).status, 200);
+  const warned = host
+    .log()
+    .split("\n")
+    .filter((line) => line.includes('"warn"') && line.includes('"http_api"'));
+  assert.equal(warned.length, 2, warned.join());
+  assert.match(warned[0] as string, /Addresses\.Gateway: \/ip4\/127\.0\.0\.1\/udp\/4001\/quic is neither/);
+  assert.match(warned[1] as string, new RegExp(`Port ${port} of 127.0.0.1 is not listened on: .*EADDRINUSE`));
+});

@@ -1,0 +1,58 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { CommandLog } from "#modules/mod_http_api/rpc/command_log.ts";
+
+test("ended commands are dropped beside one that never ends, however they come", () => {
+  const log = new CommandLog();
+  log.begin("log/tail", [], {});
+  for (let round = 0; round < 500; round += 1) {
+    const ends = [log.begin("id", [], {}), log.begin("version", [], {})];
+    for (const end of ends) end();
+  }
+  assert.ok(log.list().length <= 20, `${log.list().length} are kept`);
+  assert.equal(log.list()[0]?.command, "log/tail");
+});
+
+test("the log keeps what runs; what has ended goes now and then, or when it is told to", () => {
+  const log = new CommandLog();
+  const ends = Array.from({ length: 10 }, (_, at) => log.begin("add", [String(at)], {}));
+  ends[0]?.();
+  assert.deepEqual(
+    log
+      .list()
+      .map(({ id, end }) => [id, end !== undefined])
+      .slice(0, 2),
+    [
+      [1, false],
+      [2, false],
+    ],
+  );
+  ends[1]?.();
+  assert.equal(log.list().length, 9);
+  log.clear();
+  assert.equal(log.list().length, 8);
+});
+
+test("the log keeps what has ended for the time it is told", () => {
+  const log = new CommandLog();
+  log.keep(60_000);
+  for (let at = 0; at < 20; at += 1) log.begin("x", [], {})();
+  assert.equal(log.list().length, 20);
+  log.clear();
+  assert.equal(log.list().length, 0);
+});
+
+test("the log tells of starts and ends, once each", () => {
+  const log = new CommandLog();
+  const heard: unknown[] = [];
+  const stop = log.listen(({ command, end }) => heard.push([command, end !== undefined]));
+  const end = log.begin("a", [], {});
+  end();
+  end();
+  stop();
+  log.begin("b", [], {});
+  assert.deepEqual(heard, [
+    ["a", false],
+    ["a", true],
+  ]);
+});

@@ -1,0 +1,468 @@
+import assert from "node:assert/strict";
+import { execFileSync } from "node:child_process";
+import { once } from "node:events";
+import { appendFile, mkdir, mkdtemp, readdir, readlink, rm, symlink, utimes, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { after, before, describe, test } from "node:test";
+import type { HttpFiles } from "#core/types.ts";
+import files from "#modules/mod_http_files/index.ts";
+import { Harness } from "#test/unit/modules/harness.ts";
+
+let server: Harness;
+let folder: string;
+let www: string;
+let library: HttpFiles;
+
+const page = "<!DOCTYPE html><title>hi</title>";
+const digits = "0123456789";
+const modified = new Date("2024-05-06T07:08:09.123Z");
+const modifiedText = "Mon, 06 May 2024 07:08:09 GMT";
+
+before(async () => {
+  folder = await mkdtemp(join(tmpdir(), "modhost-files-"));
+  www = join(folder, "www");
+  const content: Record<string, string> = {
+    "index.html": page,
+    "digits.txt": digits,
+    "empty.txt": "",
+    "UPPER.HTML": page,
+    "a b & ü?#%.txt": "odd",
+    "%2e%2e": "a name of dots",
+    "back\\slash.txt": "backslash",
+    noextension: "x",
+    "data.unknownext": "x",
+    ".hidden/secret.txt": "hidden",
+    ".secret": "hidden",
+    "sub/index.htm": "sub index",
+    "sub/deep/file.txt": "deep",
+    "bare/file.txt": "bare",
+    "packed.js": "plain",
+    "packed.js.br": "brotli!",
+    "packed.js.gz": "gzipped",
+    "only.css": "plain",
+    "only.css.gz": "gzipped",
+    "../outside.txt": "outside",
+    "../wwwother/file.txt": "outside",
+  };
+  for (const [name, text] of Object.entries(content)) {
+    const path = join(www, name);
+    await mkdir(join(path, ".."), { recursive: true });
+    await writeFile(path, text);
+    await utimes(path, modified, modified);
+  }
+  await symlink("../outside.txt", join(www, "leak.txt"));
+  await symlink("..", join(www, "up"));
+  await symlink("digits.txt", join(www, "inner.txt"));
+  await symlink("loop", join(www, "loop"));
+  await writeFile(join(www, "trap.js"), "plain");
+  await symlink("../outside.txt", join(www, "trap.js.br"));
+  execFileSync("mkfifo", [join(www, "pipe")]);
+
+  server = await new Harness().start();
+  library = files(server.module("http_files", { http_files_dir: www }));
+  const { serve } = library;
+  server.module("http_app").provides("http", {
+    route: {
+      "GET /one": serve(join(www, "digits.txt")),
+      "POST /one": serve(join(www, "digits.txt")),
+      "GET /one/*": serve(join(www, "digits.txt")),
+      "GET /folder": serve(join(www, "sub")),
+      "GET /aged/*": serve({ path: www, max_age: 60, mime_map: { unknownext: "text/x-own", ".TXT": "text/x-txt" } }),
+      "GET /open/*": serve({ path: www, hidden: true, index_files: ["none", "digits.txt"] }),
+      "GET /listed/*": serve({ path: www, directory_index: true, index_files: [] }),
+      "GET /later/*": serve(join(folder, "later")),
+      "GET /typed/*": (event, path) => {
+        Object.assign(event.response.headers, { content_type: "text/x-mine", vary: "Origin" });
+        return serve(www)(event, path);
+      },
+    },
+  });
+});
+
+after(async () => {
+  await server.stop();
+  await rm(folder, { recursive: true });
+});
+
+const get = (path: string, headers: Record<string, string> = {}) => server.fetch(`/files${path}`, headers);
+
+describe("a file", () => {
+  test("comes with type, length and validators, and nothing that was not asked for", async () => {
+    const { status, headers, text } = await get("/digits.txt");
+    assert.equal(status, 200);
+    assert.equal(text, digits);
+    const { etag = "", date, connection, ...rest } = headers;
+    assert.match(etag, /^"[0-9a-f]+-a"$/);
+    assert.deepEqual(rest, {
+      "content-type": "text/plain; charset=utf-8",
+      "content-length": "10",
+      "last-modified": modifiedText,
+      "accept-ranges": "bytes",
+    });
+  });
+
+  test("gets its type by extension, whatever the case; unknown ones are bytes", async () => {
+    const types = async (...paths: string[]) =>
+      Promise.all(paths.map(async (path) => (await server.fetch(path)).headers["content-type"]));
+    assert.deepEqual(await types("/files/UPPER.HTML", "/files/noextension", "/files/data.unknownext"), [
+      "text/html; charset=utf-8",
+      "application/octet-stream",
+      "application/octet-stream",
+    ]);
+    assert.deepEqual(await types("/app/aged/data.unknownext", "/app/aged/digits.txt", "/app/typed/digits.txt"), [
+      "text/x-own",
+      "text/x-txt",
+      "text/x-mine",
+    ]);
+  });
+
+  test("may be empty", async () => {
+    const { status, headers, body } = await get("/empty.txt");
+    assert.deepEqual([status, headers["content-length"], body.length], [200, "0", 0]);
+  });
+
+  test("may have any name", async () => {
+    assert.equal((await get("/a%20b%20&%20%C3%BC%3F%23%25.txt")).text, "odd");
+    assert.equal((await get("/%252e%252e")).text, "a name of dots");
+    assert.equal((await get("/back%5Cslash.txt")).text, "backslash");
+    assert.equal((await get("/sub%2Fdeep%2Ffile.txt")).text, "deep");
+  });
+
+  test("HEAD gives the same headers without the body", async () => {
+    const whole = await get("/digits.txt");
+    const head = await server.fetch("/files/digits.txt", {}, "HEAD");
+    assert.equal(head.status, 200);
+    assert.equal(head.body.length, 0);
+    for (const name of ["content-length", "content-type", "etag", "last-modified"]) {
+      assert.equal(head.headers[name], whole.headers[name], name);
+    }
+  });
+
+  test("is not there with a slash behind it", async () => {
+    assert.equal((await get("/digits.txt/")).status, 404);
+    assert.equal((await get("/digits.txt/x")).status, 404);
+    assert.equal((await get("/missing.txt")).status, 404);
+    assert.equal((await get(`/${"x".repeat(300)}`)).status, 404);
+  });
+
+  test("Cache-Control only where max_age is set", async () => {
+    assert.equal((await server.fetch("/app/aged/digits.txt")).headers["cache-control"], "max-age=60");
+    assert.equal((await server.fetch("/app/aged/missing")).headers["cache-control"], undefined);
+  });
+
+  test("by its own path serves exact routes, wildcard routes and other methods", async () => {
+    assert.equal((await server.fetch("/app/one")).text, digits);
+    assert.equal((await server.fetch("/app/one/")).text, digits);
+    assert.equal((await server.fetch("/app/one/x")).status, 404);
+    const posted = await server.fetch("/app/one", { range: "bytes=0-0", "if-none-match": "*" }, "POST");
+    assert.deepEqual([posted.status, posted.text], [200, digits]);
+  });
+
+  test("may appear after the route was made", async () => {
+    assert.equal((await server.fetch("/app/later/x.txt")).status, 404);
+    await mkdir(join(folder, "later"));
+    await writeFile(join(folder, "later", "x.txt"), "now");
+    assert.equal((await server.fetch("/app/later/x.txt")).text, "now");
+  });
+});
+
+describe("a folder", () => {
+  test("without slash points to itself, query kept and path encoded again", async () => {
+    const { status, headers } = await get("/sub?a=1&b=%20");
+    assert.deepEqual([status, headers.location], [301, "/files/sub/?a=1&b=%20"]);
+    await mkdir(join(www, "a ü?"));
+    assert.equal((await get("/a%20%C3%BC%3F")).headers.location, "/files/a%20%C3%BC%3F/");
+    assert.equal((await server.fetch("/files")).headers.location, "/files/");
+  });
+
+  test("gives its index file, the first name that exists", async () => {
+    assert.deepEqual([(await get("/")).text, (await get("/sub/")).text], [page, "sub index"]);
+    assert.equal((await server.fetch("/app/open/")).text, digits);
+  });
+
+  test("without index file is 403, unless listing is on and somebody makes the page", async () => {
+    assert.equal((await get("/bare/")).status, 403);
+    assert.equal((await server.fetch("/app/listed/bare/")).status, 403);
+    const remove = server.bus.add("directory-index", async (event: { path: string; full_path: string; root: string }) =>
+      [event.path, event.full_path, event.root].join(" "),
+    );
+    const { status, text, headers } = await server.fetch("/app/listed/bare/");
+    remove();
+    assert.deepEqual([status, text], [200, `/app/listed/bare/ ${join(www, "bare")} ${www}`]);
+    assert.equal(headers["content-type"], "text/html; charset=utf-8");
+  });
+
+  test("on an exact route answers as itself, without redirect", async () => {
+    const { status, text } = await server.fetch("/app/folder");
+    assert.deepEqual([status, text], [200, "sub index"]);
+  });
+
+  test("dots that stay inside are resolved", async () => {
+    const socket = await server.raw(
+      "GET /files/sub/../bare/./file.txt HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n",
+    );
+    const answer = Buffer.concat(await socket.toArray()).toString();
+    assert.match(answer, /^HTTP\/1.1 200 .*bare$/s);
+  });
+});
+
+describe("nothing outside of the folder", () => {
+  const climbing = [
+    "/files/../outside.txt",
+    "/files/%2e%2e/outside.txt",
+    "/files/..%2foutside.txt",
+    "/files/%2e%2e%2foutside.txt",
+    "/files/%252e%252e/outside.txt",
+    "/files/%252e%252e%252foutside.txt",
+    "/files/sub/../../outside.txt",
+    "/files/sub/%2e%2e/%2e%2e/outside.txt",
+    "/files/..%5coutside.txt",
+    "/files/....//outside.txt",
+    "/files/%c0%ae%c0%ae/outside.txt",
+    "/files/../wwwother/file.txt",
+    "/files//../outside.txt",
+    "/app/listed/../../outside.txt",
+  ];
+  for (const path of climbing) {
+    test(`not by ${path}`, async () => {
+      const socket = await server.raw(`GET ${path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n`);
+      const answer = Buffer.concat(await socket.toArray()).toString();
+      assert.match(answer, /^HTTP\/1.1 (400|404) /);
+      assert.ok(!answer.includes("\r\noutside"), answer);
+    });
+  }
+
+  test("a NUL is 400", async () => {
+    assert.equal((await get("/digits.txt%00.html")).status, 400);
+  });
+
+  test("links that lead out or nowhere are 404, also as precompressed form; inner ones are served", async () => {
+    assert.equal((await get("/leak.txt")).status, 404);
+    assert.equal((await get("/up/outside.txt")).status, 404);
+    assert.equal((await get("/up/www/digits.txt")).text, digits);
+    assert.equal((await get("/loop")).status, 404);
+    assert.equal((await get("/inner.txt")).text, digits);
+    assert.equal((await get("/trap.js", { "accept-encoding": "br" })).text, "plain");
+  });
+
+  test("names with a leading dot are 404 unless they are wanted", async () => {
+    assert.equal((await get("/.secret")).status, 404);
+    assert.equal((await get("/.hidden/secret.txt")).status, 404);
+    assert.equal((await get("/%2ehidden/secret.txt")).status, 404);
+    assert.equal((await server.fetch("/app/open/.hidden/secret.txt")).text, "hidden");
+  });
+
+  test("what is neither file nor folder is 403 and not opened", { timeout: 5000 }, async () => {
+    assert.equal((await get("/pipe")).status, 403);
+  });
+});
+
+describe("conditions", () => {
+  const status = async (headers: Record<string, string>) => (await get("/digits.txt", headers)).status;
+
+  test("If-None-Match: the tag, weak, in a list, or any", async () => {
+    const { etag = "" } = (await get("/digits.txt")).headers;
+    const { status: code, headers, body } = await get("/digits.txt", { "if-none-match": etag });
+    assert.deepEqual([code, body.length, headers.etag, headers["content-length"]], [304, 0, etag, undefined]);
+    assert.equal(headers["content-type"], undefined);
+    assert.equal(await status({ "if-none-match": `"a, b", W/${etag}, "c"` }), 304);
+    assert.equal(await status({ "if-none-match": "*" }), 304);
+    assert.equal(await status({ "if-none-match": '"other"' }), 200);
+    assert.equal(await status({ "if-none-match": `x${etag.slice(1)}` }), 200);
+    assert.equal((await server.fetch("/files/digits.txt", { "if-none-match": etag }, "HEAD")).status, 304);
+  });
+
+  test("If-Modified-Since: by time, not by text, and only without If-None-Match", async () => {
+    assert.equal(await status({ "if-modified-since": modifiedText }), 304);
+    assert.equal(await status({ "if-modified-since": "Mon, 06 May 2024 07:08:10 GMT" }), 304);
+    assert.equal(await status({ "if-modified-since": "Monday, 06-May-24 07:08:09 GMT" }), 304);
+    assert.equal(await status({ "if-modified-since": "Mon May  6 07:08:09 2024" }), 304);
+    assert.equal(await status({ "if-modified-since": "Mon, 06 May 2024 07:08:08 GMT" }), 200);
+    assert.equal(await status({ "if-modified-since": "yesterday" }), 200);
+    assert.equal(await status({ "if-modified-since": modifiedText, "if-none-match": '"other"' }), 200);
+  });
+
+  test("If-Match takes strong tags only; If-Unmodified-Since holds without it", async () => {
+    const { etag = "" } = (await get("/digits.txt")).headers;
+    assert.equal(await status({ "if-match": `"x", ${etag}` }), 200);
+    assert.equal(await status({ "if-match": "*" }), 200);
+    assert.equal(await status({ "if-match": `W/${etag}` }), 412);
+    assert.equal(await status({ "if-match": '"other"' }), 412);
+    assert.equal(await status({ "if-unmodified-since": modifiedText }), 200);
+    assert.equal(await status({ "if-unmodified-since": "Mon, 06 May 2024 07:08:08 GMT" }), 412);
+    assert.equal(await status({ "if-unmodified-since": "Mon, 06 May 2024 07:08:08 GMT", "if-match": etag }), 200);
+  });
+
+  test("If-Match goes before If-None-Match", async () => {
+    assert.equal(await status({ "if-match": '"other"', "if-none-match": "*" }), 412);
+  });
+});
+
+describe("ranges", () => {
+  const range = (value: string, headers: Record<string, string> = {}) =>
+    get("/digits.txt", { range: value, ...headers });
+
+  test("one range: from, from to, the last bytes, cut at the end", async () => {
+    const cases: [string, string, string][] = [
+      ["bytes=2-4", "234", "bytes 2-4/10"],
+      ["bytes=7-", "789", "bytes 7-9/10"],
+      ["bytes=-3", "789", "bytes 7-9/10"],
+      ["bytes=-30", digits, "bytes 0-9/10"],
+      ["bytes=8-99999999999999999999", "89", "bytes 8-9/10"],
+      ["Bytes = 0-0", "0", "bytes 0-0/10"],
+      ["bytes=50-60, 1-1", "1", "bytes 1-1/10"],
+    ];
+    for (const [asked, text, position] of cases) {
+      const answer = await range(asked);
+      assert.deepEqual([answer.status, answer.text, answer.headers["content-range"]], [206, text, position], asked);
+      assert.equal(answer.headers["content-length"], String(text.length));
+      assert.equal(answer.headers["content-type"], "text/plain; charset=utf-8");
+    }
+  });
+
+  test("several ranges come as parts, in the order asked for, with the right length", async () => {
+    const { status, headers, text } = await range("bytes=8-9, 0-1 ,-1");
+    assert.equal(status, 206);
+    assert.equal(headers["content-range"], undefined);
+    assert.equal(headers["content-length"], String(text.length));
+    const [, boundary] = /^multipart\/byteranges; boundary=(\w+)$/.exec(headers["content-type"] ?? "") ?? [];
+    const part = (position: string, bytes: string) =>
+      `--${boundary}\r\nContent-Type: text/plain; charset=utf-8\r\nContent-Range: bytes ${position}/10\r\n\r\n${bytes}\r\n`;
+    assert.equal(text, `${part("8-9", "89")}${part("0-1", "01")}${part("9-9", "9")}--${boundary}--\r\n`);
+  });
+
+  test("that cannot be satisfied is 416 with the size", async () => {
+    for (const asked of ["bytes=10-", "bytes=10-20,30-", "bytes=-0"]) {
+      const { status, headers } = await range(asked);
+      assert.deepEqual([status, headers["content-range"]], [416, "bytes */10"], asked);
+    }
+    assert.equal((await get("/empty.txt", { range: "bytes=0-" })).status, 416);
+  });
+
+  test("that is malformed, of another unit, or asks for more than the whole is ignored", async () => {
+    const many = `bytes=${Array.from({ length: 101 }, () => "0-0").join(",")}`;
+    for (const asked of ["bytes=", "bytes=x", "bytes=4-2", "bytes=1-2,z", "lines=1-2", "bytes=0-9,0-9", "1-2", many]) {
+      const { status, text } = await range(asked);
+      assert.deepEqual([status, text], [200, digits], asked);
+    }
+  });
+
+  test("If-Range: only for the very same state, by strong tag or exact date", async () => {
+    const { etag = "" } = (await get("/digits.txt")).headers;
+    const cases: [string, number][] = [
+      [etag, 206],
+      [`W/${etag}`, 200],
+      ['"other"', 200],
+      [modifiedText, 206],
+      ["Mon, 06 May 2024 07:08:10 GMT", 200],
+    ];
+    for (const [value, status] of cases) {
+      assert.equal((await range("bytes=0-1", { "if-range": value })).status, status, value);
+    }
+  });
+
+  test("conditions go first, and HEAD has no ranges", async () => {
+    assert.equal((await range("bytes=0-1", { "if-none-match": "*" })).status, 304);
+    const head = await server.fetch("/files/digits.txt", { range: "bytes=0-1" }, "HEAD");
+    assert.deepEqual([head.status, head.headers["content-length"]], [200, "10"]);
+  });
+});
+
+describe("precompressed files", () => {
+  const packed = (acceptEncoding?: string) =>
+    get("/packed.js", acceptEncoding === undefined ? {} : { "accept-encoding": acceptEncoding });
+
+  test("are chosen by the weights of Accept-Encoding", async () => {
+    const cases: [string | undefined, string, string | undefined][] = [
+      [undefined, "plain", undefined],
+      ["", "plain", undefined],
+      ["deflate", "plain", undefined],
+      ["gzip, deflate, br", "brotli!", "br"],
+      ["gzip", "gzipped", "gzip"],
+      ["X-Gzip", "gzipped", "gzip"],
+      ["gzip;q=1, br;q=0.5", "gzipped", "gzip"],
+      ["gzip;q=0.5, br;q=0", "gzipped", "gzip"],
+      ["*", "brotli!", "br"],
+      ["*, br;q=0", "gzipped", "gzip"],
+      ["identity, gzip;q=0.5", "plain", undefined],
+      ["br;q=0, gzip;q=0.0", "plain", undefined],
+    ];
+    for (const [asked, text, coding] of cases) {
+      const answer = await packed(asked);
+      assert.deepEqual([answer.text, answer.headers["content-encoding"]], [text, coding], String(asked));
+      assert.equal(answer.headers.vary, "Accept-Encoding");
+      assert.equal(answer.headers["content-type"], "text/javascript; charset=utf-8");
+    }
+  });
+
+  test("have a tag of their own, and ranges of their own bytes", async () => {
+    const tags = await Promise.all(
+      [undefined, "br", "gzip"].map(async (coding) => (await packed(coding)).headers.etag),
+    );
+    assert.equal(new Set(tags).size, 3);
+    const { status, text } = await get("/packed.js", { "accept-encoding": "br", range: "bytes=0-2" });
+    assert.deepEqual([status, text], [206, "bro"]);
+    assert.equal((await get("/packed.js", { "accept-encoding": "br", "if-none-match": tags[1] ?? "" })).status, 304);
+    assert.equal((await get("/packed.js", { "accept-encoding": "gzip", "if-none-match": tags[1] ?? "" })).status, 200);
+  });
+
+  test("may exist for one coding only; asked for by name they are plain files", async () => {
+    assert.equal((await get("/only.css", { "accept-encoding": "br, gzip" })).headers["content-encoding"], "gzip");
+    const { headers, text } = await get("/packed.js.gz", { "accept-encoding": "gzip" });
+    assert.deepEqual([text, headers["content-encoding"], headers.vary], ["gzipped", undefined, undefined]);
+  });
+
+  test("Vary is added to what is there", async () => {
+    assert.equal((await server.fetch("/app/typed/packed.js")).headers.vary, "Origin, Accept-Encoding");
+    assert.equal((await server.fetch("/app/typed/digits.txt")).headers.vary, "Origin");
+  });
+});
+
+describe("large files", () => {
+  const size = 48 * 1024 * 1024;
+  const openHandles = async (path: string) => {
+    let count = 0;
+    for (const fd of await readdir("/proc/self/fd")) {
+      if ((await readlink(`/proc/self/fd/${fd}`).catch(() => "")) === path) count += 1;
+    }
+    return count;
+  };
+
+  before(() => writeFile(join(www, "large.bin"), Buffer.alloc(size, "abcdefgh")));
+
+  test("arrive whole", async () => {
+    const finished = once(server.events, "finished");
+    const { body } = await get("/large.bin");
+    await finished;
+    assert.ok(body.equals(Buffer.alloc(size, "abcdefgh")));
+  });
+
+  test("are closed when the client leaves, having been read no faster than it took them", {
+    timeout: 10_000,
+  }, async () => {
+    for (const range of ["", "Range: bytes=5-\r\n", `Range: bytes=0-0,5-${size - 9}\r\n`]) {
+      const finished = once(server.events, "finished");
+      const socket = await server.raw(`GET /files/large.bin HTTP/1.1\r\nHost: x\r\n${range}\r\n`);
+      socket.pause();
+      await once(socket, "readable");
+      assert.equal(await openHandles(join(www, "large.bin")), 1);
+      socket.destroy();
+      const [event] = await finished;
+      assert.equal(event.complete, false);
+      assert.ok(event.bytes < size / 2, `${event.bytes} bytes were read ahead`);
+      while ((await openHandles(join(www, "large.bin"))) > 0) await new Promise(setImmediate);
+    }
+  });
+
+  test("that grow while they are sent keep to the length announced", async () => {
+    const path = join(www, "growing.log");
+    await writeFile(path, Buffer.alloc(8 * 1024 * 1024, "x"));
+    const socket = await server.raw("GET /files/growing.log HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
+    await once(socket, "readable");
+    await appendFile(path, "TAIL");
+    const answer = Buffer.concat(await socket.toArray());
+    const head = answer.indexOf("\r\n\r\n") + 4;
+    assert.equal(answer.length - head, 8 * 1024 * 1024);
+  });
+});

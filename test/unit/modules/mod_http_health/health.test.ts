@@ -1,0 +1,104 @@
+import assert from "node:assert/strict";
+import { afterEach, beforeEach, describe, test } from "node:test";
+import type { Module, ModuleState } from "#core/types.ts";
+import health from "#modules/mod_http_health/index.ts";
+import { startHost } from "#test/support/host.ts";
+import { RawConnection } from "#test/support/raw.ts";
+import { Harness } from "#test/unit/modules/harness.ts";
+
+describe("health", () => {
+  let server: Harness;
+  let module: Module;
+  let states: Partial<ModuleState>[];
+
+  beforeEach(async () => {
+    server = await new Harness().start();
+    states = [{ name: "http", status: "loaded" }];
+    module = Object.assign(server.module("http_health"), { modules: () => states as ModuleState[] });
+    health(module);
+  });
+  afterEach(() => server.stop());
+
+  const ready = async () => {
+    const { status, headers, text } = await server.fetch("/health/ready");
+    assert.equal(headers["content-type"], "application/json; charset=utf-8");
+    assert.equal(headers["cache-control"], "no-store");
+    return [status, JSON.parse(text)];
+  };
+
+  test("live answers as long as anything does", async () => {
+    const { status, headers, text } = await server.fetch("/health/live");
+    assert.deepEqual([status, text, headers["content-type"]], [200, "ok\n", "text/plain; charset=utf-8"]);
+  });
+
+  test("ready comes with the open ports and goes with the stop", async () => {
+    assert.deepEqual(await ready(), [503, { ready: false, state: "starting", failed: [] }]);
+    module.ready?.();
+    assert.deepEqual(await ready(), [200, { ready: true, state: "ready", failed: [] }]);
+    server.bus.fire("server-stopping", {});
+    assert.deepEqual(await ready(), [503, { ready: false, state: "stopping", failed: [] }]);
+    module.ready?.();
+    assert.equal((await ready())[0], 503);
+  });
+
+  test("names failed modules once, and stays ready", async () => {
+    module.ready?.();
+    states.push(
+      { name: "b", host: "x", status: "failed" },
+      { name: "b", host: "y", status: "failed" },
+      { name: "a", status: "failed" },
+    );
+    assert.deepEqual(await ready(), [200, { ready: true, state: "ready", failed: ["a", "b"] }]);
+  });
+});
+
+describe("health of a host that stops", () => {
+  const enabled = { modules_enabled: ["http_health"] };
+  const get = (path: string) => `GET ${path} HTTP/1.1\r\nHost: localhost\r\n\r\n`;
+  const answer = /^HTTP\/1\.1 (\d+) .*\r\n\r\n(.*\n)/s;
+
+  /** A kept connection that has been told that the host is ready. */
+  async function readyConnection(port: number): Promise<RawConnection> {
+    const connection = await RawConnection.open(port);
+    connection.write(get("/health/ready"));
+    assert.equal((await connection.until(answer))[1], "200");
+    connection.text = "";
+    return connection;
+  }
+
+  test("not ready: 503 on a kept connection while a request is in flight, which is finished", async () => {
+    const entered = Promise.withResolvers<void>();
+    const held = Promise.withResolvers<string>();
+    await using running = await startHost({
+      config: enabled,
+      modules: {
+        mod_http_slow(module) {
+          module.depends("http");
+          const hold = () => {
+            entered.resolve();
+            return held.promise;
+          };
+          module.provides("http", { route: { GET: hold } });
+        },
+      },
+    });
+    using probe = await readyConnection(running.http);
+    using slow = await RawConnection.open(running.http);
+    slow.write(get("/slow"));
+    const [begun, rest] = ["GET /health/rea", "dy HTTP/1.1\r\nHost: localhost\r\n\r\n"];
+    // A kept connection without a request is closed by the stop; one whose request has begun is answered. The pipelined
+    // answer tells that the beginning has arrived.
+    probe.write(get("/health/live") + begun);
+    assert.equal((await probe.until(answer))[2], "ok\n");
+    probe.text = "";
+    await entered.promise;
+
+    const stopped = running.host.stop();
+    probe.write(rest);
+    assert.match(await probe.end(), /^HTTP\/1\.1 503 .*\r\nConnection: close\r\n/s);
+    assert.deepEqual([running.host.state, slow.text], ["stopping", ""]);
+    held.resolve("done");
+    await stopped;
+    assert.match(await slow.end(), /^HTTP\/1\.1 200 .*done$/s);
+  });
+});

@@ -1,0 +1,241 @@
+import assert from "node:assert/strict";
+import { spawnSync } from "node:child_process";
+import { once } from "node:events";
+import { mkdtemp, readFile, rm, stat, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { after, afterEach, before, beforeEach, describe, test } from "node:test";
+import { fileURLToPath } from "node:url";
+import type { HttpEvent, HttpFinishedEvent } from "#core/types.ts";
+import log from "#modules/mod_http_log/index.ts";
+import { shownQuery, shownReferer } from "#modules/mod_http_log/query.ts";
+import { terminalLine } from "#modules/mod_http_log/terminal.ts";
+import { Harness } from "#test/unit/modules/harness.ts";
+
+describe("query strings in the log", () => {
+  const redacted = (query: string) => shownQuery(query, "redacted");
+
+  test("hide the values of what looks like a secret, and of nothing else", () => {
+    for (const name of [
+      "token",
+      "access_token",
+      "accessToken",
+      "id-token",
+      "key",
+      "api_key",
+      "apikey",
+      "apiKey",
+      "X-Amz-Signature",
+      "sig",
+      "password",
+      "passwd",
+      "pwd",
+      "client_secret",
+      "auth",
+      "Authorization",
+      "code",
+      "session",
+      "PHPSESSID_session",
+      "sid",
+      "user[password]",
+      "to%6ben",
+      "otp",
+      "jwt",
+    ]) {
+      assert.equal(redacted(`a=1&${name}=x%20y=z&b=2`), `a=1&${name}=***&b=2`, name);
+    }
+    for (const name of [
+      "a",
+      "page",
+      "author",
+      "codec",
+      "keyboard",
+      "design",
+      "monkey",
+      "zipcode",
+      "pinned",
+      "%",
+      "state",
+    ]) {
+      assert.equal(redacted(`${name}=1`), `${name}=1`, name);
+    }
+  });
+
+  test("may hold what is no pair", () => {
+    for (const query of ["token", "=x", "&&", "a", "token="]) {
+      assert.equal(redacted(query), query === "token=" ? "token=***" : query);
+    }
+  });
+
+  test("are shown as sent, or not at all", () => {
+    assert.equal(shownQuery("token=x", "full"), "token=x");
+    assert.equal(shownQuery("token=x", "none"), undefined);
+    assert.equal(shownQuery(undefined, "full"), undefined);
+  });
+
+  test("are treated alike in a Referer, which keeps no fragment", () => {
+    assert.equal(shownReferer("https://x/a?b=1&code=2#c", "redacted"), "https://x/a?b=1&code=***");
+    assert.equal(shownReferer("https://x/a?b=1", "none"), "https://x/a");
+    assert.equal(shownReferer("https://x/a#token=1", "full"), "https://x/a");
+    assert.equal(shownReferer("https://x/a", "redacted"), "https://x/a");
+    assert.equal(shownReferer(undefined, "full"), undefined);
+  });
+});
+
+describe("the log of requests", () => {
+  let folder: string;
+  let file: string;
+  let server: Harness;
+
+  before(async () => {
+    folder = await mkdtemp(join(tmpdir(), "modhost-log-"));
+  });
+  after(() => rm(folder, { recursive: true }));
+
+  beforeEach(async () => {
+    file = join(folder, `${Math.random()}`, "requests.log");
+    server = await new Harness().start();
+    for (const [name, path] of [
+      ["http_app", "/app"],
+      ["http_api", "/api/v0"],
+      ["http_moved", "/api/v0/moved"],
+    ] as const) {
+      server.module(name).provides("http", {
+        default_path: path,
+        route: {
+          "GET /*": () => "hello",
+          "GET /fails": () => 500,
+          "GET /never": (event: HttpEvent) => {
+            server.events.emit("waiting", event);
+            return true;
+          },
+        },
+      });
+    }
+  });
+  afterEach(() => server.stop());
+
+  const start = (options: Record<string, unknown> = {}) =>
+    log(server.module("http_log", { http_log_file: file, ...options }));
+
+  async function lines(): Promise<Record<string, unknown>[]> {
+    await server.release();
+    return (await readFile(file, "utf8"))
+      .split("\n")
+      .filter(Boolean)
+      .map((line) => JSON.parse(line));
+  }
+
+  async function ask(path: string, headers: Record<string, string> = {}) {
+    const finished = once(server.events, "finished");
+    await server.fetch(path, headers);
+    await finished;
+  }
+
+  test("has a line with these fields for each request", async () => {
+    start();
+    await ask("/app/a%20b?x=1&token=abc", { "user-agent": "test/1", referer: "http://x/?key=1", host: "example" });
+    const [line, ...more] = await lines();
+    const { id, time, ms, ...rest } = line ?? {};
+    assert.deepEqual(more, []);
+    assert.match(String(id), /^\w+-\w+$/);
+    assert.ok(Math.abs(Date.parse(String(time)) - Date.now()) < 60_000);
+    assert.ok(typeof ms === "number" && ms > 0 && ms < 60_000);
+    assert.deepEqual(rest, {
+      level: "info",
+      ip: "127.0.0.1",
+      method: "GET",
+      host: "example",
+      path: "/app/a%20b",
+      query: "x=1&token=***",
+      status: 200,
+      bytes: 5,
+      app: "app",
+      agent: "test/1",
+      referer: "http://x/?key=***",
+    });
+  });
+
+  test("leaves out what is not there", async () => {
+    start();
+    await ask("/nowhere");
+    const [line = {}] = await lines();
+    assert.equal(line.status, 404);
+    for (const name of ["query", "app", "agent", "referer", "complete"]) assert.ok(!(name in line), name);
+  });
+
+  test("never holds a query of the RPC, wherever that is", async () => {
+    start({ http_log_query: "full" });
+    for (const path of ["/api/v0/x?arg=secret", "/api/v0/moved/x?arg=secret", "/app/x?arg=seen"]) await ask(path);
+    const queries = (await lines()).map((line) => line.query);
+    assert.deepEqual(queries, [undefined, undefined, "arg=seen"]);
+  });
+
+  test("says when the client left before the answer was complete", async () => {
+    start();
+    const finished = once(server.events, "finished");
+    const waiting = once(server.events, "waiting");
+    const socket = await server.raw("GET /app/never HTTP/1.1\r\nHost: x\r\n\r\n");
+    await waiting;
+    socket.destroy();
+    await finished;
+    const [line = {}] = await lines();
+    assert.deepEqual([line.status, line.complete], [0, false]);
+  });
+
+  test("warns of slow requests only where http_log_slow is set", async () => {
+    start({ http_log_slow: 0 });
+    await ask("/app/x");
+    assert.equal((await lines())[0]?.level, "warn");
+  });
+
+  test("is off with http_log", async () => {
+    start({ http_log: false });
+    await ask("/app/x");
+    await server.release();
+    await assert.rejects(stat(file), { code: "ENOENT" });
+  });
+
+  test("is written in batches, and what waits is flushed at unload", async () => {
+    start();
+    await ask("/app/x");
+    assert.equal((await stat(file)).size, 0);
+    assert.equal((await lines()).length, 1);
+  });
+
+  test("a file that cannot be opened fails the load and names the option", async () => {
+    await writeFile(join(folder, "plain"), "");
+    file = join(folder, "plain", "log");
+    assert.throws(start, /option http_log_file cannot be opened: .*plain/);
+  });
+
+  test("on a terminal is one short line that clients cannot break out of", () => {
+    const event = {
+      request: { method: "GET", url: { raw_path: "/a\u001b[2J\n\u009b" } },
+      status: 404,
+      bytes: 1234,
+      duration: 3.111,
+      complete: false,
+    } as unknown as HttpFinishedEvent;
+    const line = terminalLine(event, "b=\u0007", true);
+    // biome-ignore lint/suspicious/noControlCharactersInRegex: the colours are what is taken away here
+    const plain = line.replace(/\u001b\[\d+m/g, "");
+    assert.match(plain, /^\d\d:\d\d:\d\d GET \/a\\x1b\[2J\\x0a\\x9b\?b=\\x07 404 1\.2 kB 3\.1 ms client left\n$/);
+  });
+
+  test("loses nothing when the process ends", () => {
+    const script = fileURLToPath(new URL("exit.ts", import.meta.url));
+    const { stdout, stderr, status } = spawnSync(process.execPath, ["--conditions=source", script], {
+      encoding: "utf8",
+    });
+    assert.equal(status, 0, stderr);
+    const logged = stdout
+      .trim()
+      .split("\n")
+      .map((line) => JSON.parse(line).path);
+    assert.deepEqual(
+      logged,
+      Array.from({ length: 200 }, (_, at) => `/${at}`),
+    );
+  });
+});

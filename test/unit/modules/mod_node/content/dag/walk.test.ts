@@ -1,0 +1,85 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { CID } from "multiformats/cid";
+import { walk } from "#node/content/dag/walk.ts";
+import { raw } from "#node/formats/cid/codecs.ts";
+import { multihash, sha256 } from "#node/formats/cid/hashes.ts";
+import { encodePb } from "#node/formats/dag_pb/dag_pb.ts";
+
+/** Blocks by CID, and how often each was read. */
+class Graph {
+  readonly #blocks = new Map<string, Uint8Array>();
+  readonly reads: string[] = [];
+
+  async node(name: string, children: readonly CID[] = []): Promise<CID> {
+    const links = children.map((cid) => ({ name: "", size: 0, cid }));
+    return this.#keep(encodePb({ data: Buffer.from(name), links }), undefined);
+  }
+
+  async leaf(text: string): Promise<CID> {
+    return this.#keep(Buffer.from(text), raw);
+  }
+
+  async #keep(bytes: Uint8Array, codec: number | undefined): Promise<CID> {
+    const digest = await multihash(sha256, bytes);
+    const cid = codec === undefined ? CID.createV0(digest as never) : CID.createV1(codec, digest);
+    this.#blocks.set(cid.toString(), bytes);
+    return cid;
+  }
+
+  readonly read = async (cid: CID): Promise<Uint8Array> => {
+    this.reads.push(cid.toString());
+    const bytes = this.#blocks.get(cid.toString());
+    if (bytes === undefined) throw new Error(`missing ${cid}`);
+    return bytes;
+  };
+}
+
+async function order(root: CID, options: Parameters<typeof walk>[1]): Promise<string[]> {
+  const found: string[] = [];
+  for await (const { cid } of walk(root, options)) found.push(cid.toString());
+  return found;
+}
+
+test("parents come before children, children in the order of their links", async () => {
+  const graph = new Graph();
+  const [a, b, c] = [await graph.node("a"), await graph.node("b"), await graph.node("c")];
+  const left = await graph.node("left", [a, b]);
+  const root = await graph.node("root", [left, c]);
+  assert.deepEqual(await order(root, { read: graph.read }), [root, left, a, b, c].map(String));
+});
+
+test("40 levels of doubled links are as many reads as there are blocks", async () => {
+  const graph = new Graph();
+  let root = await graph.node("bottom");
+  for (let level = 0; level < 40; level += 1) root = await graph.node(`level ${level}`, [root, root]);
+  assert.equal((await order(root, { read: graph.read })).length, 41);
+  assert.equal(graph.reads.length, 41);
+});
+
+test("raw leaves need not be read", async () => {
+  const graph = new Graph();
+  const leaf = await graph.leaf("leaf");
+  const root = await graph.node("root", [leaf]);
+  assert.deepEqual(await order(root, { read: graph.read, skipLeaves: true }), [root, leaf].map(String));
+  assert.deepEqual(graph.reads, [root.toString()]);
+});
+
+test("a walk of 100,000 levels does not exhaust the stack", async () => {
+  const graph = new Graph();
+  let root = await graph.node("bottom");
+  for (let level = 0; level < 100_000; level += 1) root = await graph.node("", [root]);
+  assert.equal((await order(root, { read: graph.read })).length, 100_001);
+});
+
+test("a missing block ends the walk when its turn comes", async () => {
+  const graph = new Graph();
+  const missing = await new Graph().node("missing");
+  const there = await graph.node("there");
+  const root = await graph.node("root", [there, missing]);
+  const found: string[] = [];
+  await assert.rejects(async () => {
+    for await (const { cid } of walk(root, { read: graph.read })) found.push(cid.toString());
+  }, /missing/);
+  assert.deepEqual(found, [root, there].map(String));
+});

@@ -1,0 +1,116 @@
+import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
+import { test } from "node:test";
+import { addSettings } from "#node/content/adder/settings.ts";
+import { addTree } from "#node/content/unixfs/add.ts";
+import { Place, pieces } from "./place.ts";
+
+interface Write {
+  readonly offset: number;
+  readonly length: number;
+  readonly truncate?: boolean;
+  readonly cid: string;
+  readonly size: number;
+  readonly total: number;
+}
+
+interface Case {
+  readonly name: string;
+  readonly add?: {
+    readonly length: number;
+    readonly chunker?: string;
+    readonly trickle?: boolean;
+    readonly "raw-leaves"?: boolean;
+  };
+  readonly version?: number;
+  readonly writes: readonly Write[];
+}
+
+const recorded = new URL("../../../../../fixtures/node/file_edits.json", import.meta.url);
+const { cases }: { cases: readonly Case[] } = JSON.parse(readFileSync(recorded, "utf8"));
+
+/** As the recording says it. */
+const content = (length: number, seed: number): Buffer =>
+  Buffer.from(Uint8Array.from({ length }, (_, at) => at * 7 + seed * 13 + (at >> 8)));
+
+/** What is in a file after a write. */
+function written(before: Buffer, offset: number, bytes: Buffer): Buffer {
+  const after = Buffer.alloc(Math.max(before.length, offset, bytes.length === 0 ? 0 : offset + bytes.length));
+  before.copy(after);
+  bytes.copy(after, offset);
+  return after;
+}
+
+async function added(place: Place, { length, ...options }: NonNullable<Case["add"]>): Promise<Buffer> {
+  const bytes = content(length, 0);
+  const settings = addSettings({
+    chunker: options.chunker,
+    trickle: options.trickle,
+    rawLeaves: options["raw-leaves"],
+  });
+  const entries = (async function* () {
+    yield { path: "f", kind: "file" as const, body: pieces(bytes) };
+  })();
+  const put = (block: Parameters<typeof place.blocks.put>[0][number]) => place.blocks.put([block]);
+  for await (const { built } of addTree(entries, settings, put))
+    if (built !== undefined) await place.cp(built.cid, "/f");
+  return bytes;
+}
+
+for (const { name, add, version, writes } of cases) {
+  test(`the blocks are the reference's: ${name}`, async () => {
+    const place = new Place();
+    let expected = add === undefined ? Buffer.alloc(0) : await added(place, add);
+    if (version !== undefined) await place.chcid("/", { version });
+    for (const [at, { offset, length, truncate = false, cid, size, total }] of writes.entries()) {
+      const bytes = content(length, at + 1);
+      await place.write("/f", bytes, { offset, truncate });
+      const stat = await place.stat("/f");
+      assert.deepEqual([String(stat.cid), stat.size, stat.cumulativeSize], [cid, size, total]);
+      expected = written(truncate ? Buffer.alloc(0) : expected, offset, bytes);
+      assert.ok((await place.bytes("/f")).equals(expected), "the file holds what was written");
+    }
+  });
+}
+
+test("what the reference refuses or spoils is written right: a raw block that grows, own bytes before parts", async () => {
+  for (const options of [{ "raw-leaves": true }, {}]) {
+    const place = new Place();
+    let expected = await added(place, { length: 100, ...options });
+    const writes: [offset: number, length: number][] = [
+      [90, 50],
+      [20, 100],
+      [0, 10],
+      [300, 5],
+    ];
+    for (const [at, [offset, length]] of writes.entries()) {
+      const bytes = content(length, at + 5);
+      await place.write("/f", bytes, { offset });
+      expected = written(expected, offset, bytes);
+      assert.ok((await place.bytes("/f")).equals(expected));
+    }
+    await place.write("/f", "", { truncate: true });
+    assert.equal((await place.stat("/f")).size, 0);
+    await place.write("/f", "short");
+    assert.equal(await place.read("/f"), "short");
+  }
+});
+
+test("a file changed at many places holds what was written", async () => {
+  const place = new Place();
+  let expected: Buffer = Buffer.alloc(0);
+  let state = 5;
+  const random = (below: number) => {
+    state = (Math.imul(state, 1_103_515_245) + 12_345) & 0x7fffffff;
+    return state % below;
+  };
+  for (let round = 0; round < 60; round += 1) {
+    const truncate = random(15) === 0;
+    if (truncate) expected = Buffer.alloc(0);
+    const offset = random(expected.length + 20_000);
+    const bytes = content(random(30_000), round);
+    await place.write("/f", bytes, { offset, truncate });
+    expected = written(expected, offset, bytes);
+    assert.ok((await place.bytes("/f")).equals(expected), `round ${round}`);
+  }
+});

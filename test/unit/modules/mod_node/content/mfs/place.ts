@@ -1,0 +1,117 @@
+/** A namespace of its own in memory, and its commands in few words. */
+import type { CID } from "multiformats/cid";
+import { entriesIn, statOf } from "#node/content/mfs/list.ts";
+import { Namespace } from "#node/content/mfs/namespace.ts";
+import * as operations from "#node/content/mfs/operations.ts";
+import { nameOf, namespacePath } from "#node/content/mfs/path.ts";
+import { type CidOptions, cidSettings } from "#node/content/mfs/settings.ts";
+import { fileAt, type WriteOptions, writeFile } from "#node/content/mfs/write_file.ts";
+import { readFile } from "#node/content/unixfs/read.ts";
+import { Blocks } from "#node/storage/blockstore/blocks.ts";
+import { memoryBlocks } from "#node/storage/blockstore/memory.ts";
+import type { BlockStore } from "#node/storage/blockstore/store.ts";
+import { memoryMetadata } from "#node/storage/metadata/memory.ts";
+import type { MetadataStore } from "#node/storage/metadata/store.ts";
+import { gather } from "#node/util/async/gather.ts";
+import { SharedLock } from "#node/util/async/lock.ts";
+import { NodeLog } from "#node/util/log.ts";
+
+export async function* pieces(bytes: Uint8Array, size = 50_000): AsyncGenerator<Uint8Array> {
+  for (let at = 0; at < bytes.length; at += size) yield bytes.subarray(at, at + size);
+}
+
+export class Place {
+  readonly store: BlockStore;
+  readonly metadata: MetadataStore;
+  readonly lock = new SharedLock();
+  readonly blocks: Blocks;
+  readonly log = new NodeLog();
+  sharded = false;
+  files: Namespace;
+
+  constructor(store = memoryBlocks(), metadata = memoryMetadata()) {
+    this.store = store;
+    this.metadata = metadata;
+    this.blocks = new Blocks(store);
+    this.files = this.#open();
+  }
+
+  /** As after a crash: what was not kept is gone. */
+  crash(): void {
+    this.files = this.#open();
+  }
+
+  #open(): Namespace {
+    const { blocks, metadata, lock, log } = this;
+    return new Namespace({ blocks, metadata, lock, log, sharded: () => this.sharded });
+  }
+
+  write(path: string, content: string | Uint8Array, options: Partial<WriteOptions> = {}): Promise<void> {
+    const defaults = {
+      flush: true,
+      offset: 0,
+      count: undefined,
+      create: true,
+      parents: false,
+      truncate: false,
+      rawLeaves: undefined,
+      settings: undefined,
+    };
+    const body = async () => pieces(Buffer.from(content));
+    return writeFile(this.files, namespacePath(path), body, { ...defaults, ...options });
+  }
+
+  async mkdir(
+    path: string,
+    { parents = false, flush = true, ...cid }: { parents?: boolean; flush?: boolean } & CidOptions = {},
+  ) {
+    return operations.makeDirectory(this.files, namespacePath(path), { parents, flush, settings: cidSettings(cid) });
+  }
+
+  cp(source: string | CID, dest: string, flush = true): Promise<void> {
+    if (typeof source !== "string") {
+      const text = `/ipfs/${source}`;
+      return operations.copy(this.files, { text, name: source.toString(), at: source }, namespacePath(dest), { flush });
+    }
+    const at = namespacePath(source);
+    return operations.copy(this.files, { text: source, name: nameOf(at), at }, namespacePath(dest), { flush });
+  }
+
+  mv(source: string, dest: string, flush = true): Promise<void> {
+    return operations.move(this.files, namespacePath(source), namespacePath(dest), { flush });
+  }
+
+  rm(path: string, { recursive = false, force = false, flush = true } = {}): Promise<void> {
+    return operations.remove(this.files, namespacePath(path), { recursive, force, flush });
+  }
+
+  chcid(path: string, options: CidOptions): Promise<void> {
+    return operations.changeCid(this.files, namespacePath(path), cidSettings(options), { flush: true });
+  }
+
+  cid(path = "/"): Promise<CID> {
+    return operations.cidAt(this.files, namespacePath(path), {});
+  }
+
+  async read(path: string): Promise<string> {
+    return (await this.bytes(path)).toString();
+  }
+
+  async bytes(path: string): Promise<Buffer> {
+    const { node } = await fileAt(this.files, namespacePath(path), {});
+    return Buffer.from(await gather(readFile(node, this.files.reader({}))));
+  }
+
+  async stat(path: string) {
+    const cid = await this.cid(path);
+    return statOf(cid, await this.files.reader({})(cid));
+  }
+
+  /** Names in the directory's order; those of directories with a slash. */
+  async ls(path = "/"): Promise<string[]> {
+    const cid = await this.cid(path);
+    const read = this.files.reader({});
+    const found = await Array.fromAsync(entriesIn(cid, await read(cid), read));
+    return found.map(({ name, kind }) => (kind === "directory" ? `${name}/` : name));
+  }
+}

@@ -1,0 +1,199 @@
+import assert from "node:assert/strict";
+import { mkdtemp, readdir, rm, stat } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { test } from "node:test";
+import type { CID } from "multiformats/cid";
+import { collectGarbage } from "#node/content/pins/collect.ts";
+import { Pins } from "#node/content/pins/pins.ts";
+import { removeBlocks } from "#node/content/pins/remove.ts";
+import { verifyPins } from "#node/content/pins/verify.ts";
+import { CidSet } from "#node/formats/cid/set.ts";
+import { Blocks } from "#node/storage/blockstore/blocks.ts";
+import { memoryBlocks } from "#node/storage/blockstore/memory.ts";
+import { openLmdbMetadata } from "#node/storage/metadata/lmdb.ts";
+import { SharedLock } from "#node/util/async/lock.ts";
+import { files, TestVault } from "#test/unit/modules/mod_node/content/adder/vault.ts";
+import { samples } from "#test/unit/modules/mod_node/storage/blockstore/samples.ts";
+
+/** A vault with files; the CIDs by name. */
+async function filled(...paths: string[]): Promise<[TestVault, (name: string) => CID]> {
+  const vault = new TestVault();
+  const found = new Map<string, CID>();
+  for await (const { name, built } of vault.add(files(...paths), { pin: false })) if (built) found.set(name, built.cid);
+  return [vault, (name) => found.get(name) as CID];
+}
+
+test("what lies below a pin is found through it, a pin of its own through another", async () => {
+  const [vault, cid] = await filled("d/e/a", "d/b", "loose");
+  await vault.pins.keep([cid("d/e"), cid("d")]);
+  const through = await vault.pins.through([cid("d/e"), cid("d/e/a"), cid("d"), cid("loose")]);
+  assert.equal(String(through.get(String(cid("d/e")))), String(cid("d")));
+  assert.ok(through.has(String(cid("d/e/a"))));
+  assert.ok(!through.has(String(cid("d"))));
+  assert.ok(!through.has(String(cid("loose"))));
+});
+
+test("indirect pins are each told once, and none that is unwanted", async () => {
+  const [vault, cid] = await filled("d/e/a", "d/e/same", "f/e/a");
+  await vault.pins.keep([cid("d"), cid("d/e"), cid("f")]);
+  const unwanted = new CidSet();
+  for (const root of [cid("d"), cid("d/e"), cid("f")]) unwanted.add(root);
+  const told = (await Array.fromAsync(vault.pins.indirect(unwanted))).map(String).sort();
+  assert.deepEqual(told, [cid("d/e/a"), cid("d/e/same"), cid("f/e"), cid("f/e/a")].map(String).sort());
+});
+
+test("verification names what is missing, below every pin that lacks it", async () => {
+  const [vault, cid] = await filled("d/e/a", "d/b", "f/b", "g/c");
+  await vault.pins.keep([cid("d"), cid("d/e"), cid("g")]);
+  await vault.blocks.store.delete([cid("d/e/a")]);
+  const states = new Map<string, string[]>();
+  for await (const { root, bad } of verifyPins(vault.blocks, vault.pins, undefined)) {
+    states.set(
+      String(root),
+      bad.map((node) => `${node.cid} ${node.message}`),
+    );
+  }
+  const missing = [`${cid("d/e/a")} merkledag: not found`];
+  assert.deepEqual(states.get(String(cid("d"))), missing);
+  assert.deepEqual(states.get(String(cid("d/e"))), missing);
+  assert.deepEqual(states.get(String(cid("g"))), []);
+});
+
+test("blocks are removed unless something pins them; each is told of in its place", async () => {
+  const [vault, cid] = await filled("d/a", "loose", "direct");
+  await vault.pins.keep([cid("d")]);
+  await vault.pins.add(cid("direct"), "direct");
+  const asked = [cid("d"), cid("d/a"), cid("loose"), cid("loose"), cid("direct")];
+  const results = await removeBlocks(vault.blocks, vault.pins, asked, { ignoreMissing: false });
+  assert.deepEqual(
+    results.map(({ fault }) => fault),
+    ["pinned: recursive", `pinned via ${cid("d")}`, undefined, "blockstore: block not found", "pinned: direct"],
+  );
+  assert.equal(await vault.blocks.has(cid("loose")), false);
+  const again = await removeBlocks(vault.blocks, vault.pins, [cid("loose")], { ignoreMissing: true });
+  assert.equal(again[0]?.fault, undefined);
+});
+
+test("a recursive pin that comes while a direct one is on its way stays what it is", async () => {
+  const [vault, cid] = await filled("d/a");
+  const { get } = vault.blocks.store;
+  const reading = Promise.withResolvers<void>();
+  const mayRead = Promise.withResolvers<void>();
+  vault.blocks.store.get = async (asked) => {
+    reading.resolve();
+    await mayRead.promise;
+    return get.call(vault.blocks.store, asked);
+  };
+  const direct = vault.pins.add(cid("d"), "direct");
+  await reading.promise;
+  vault.blocks.store.get = get;
+  await vault.pins.add(cid("d"), "recursive");
+  mayRead.resolve();
+  await assert.rejects(direct, { message: `${cid("d")} already pinned recursively` });
+  assert.equal(await vault.pins.mode(cid("d")), "recursive");
+});
+
+test("a pin that waits for its blocks keeps neither a collection nor those behind it waiting", async () => {
+  const [vault, cid] = await filled("d/a", "d/b", "stray");
+  const lost = await vault.blocks.get(cid("d/a"));
+  await vault.blocks.store.delete([cid("d/a")]);
+  const asked = Promise.withResolvers<void>();
+  const arrived = Promise.withResolvers<Uint8Array>();
+  vault.blocks.source = {
+    async fetch(wanted) {
+      asked.resolve();
+      const bytes = await arrived.promise;
+      await vault.blocks.put([{ cid: wanted, bytes }]);
+      return bytes;
+    },
+  };
+  const pinning = vault.pins.add(cid("d"), "recursive");
+  await asked.promise;
+  const release = await vault.lock.exclude();
+  await collectGarbage(vault.blocks, vault.pins, () => {});
+  release();
+  assert.equal(await vault.blocks.has(cid("stray")), false);
+  arrived.resolve(lost);
+  await pinning;
+  for (const name of ["d", "d/a", "d/b"]) assert.ok(await vault.blocks.has(cid(name)), name);
+});
+
+test("what a collection took while a pin looked is fetched again before the pin is answered", async () => {
+  const [vault, cid] = await filled("d/a");
+  let fetched = 0;
+  const bytes = await vault.blocks.get(cid("d/a"));
+  vault.blocks.source = {
+    async fetch(wanted) {
+      fetched += 1;
+      await vault.blocks.put([{ cid: wanted, bytes }]);
+      return bytes;
+    },
+  };
+  let told = 0;
+  await vault.pins.add(cid("d"), "recursive", {
+    progress: () => {
+      told += 1;
+      if (told === 2)
+        void vault.lock.exclude().then((release) => vault.blocks.store.delete([cid("d/a")]).then(release));
+    },
+  });
+  assert.equal(fetched, 1);
+  assert.ok(await vault.blocks.has(cid("d/a")));
+});
+
+test("a pin that cannot be moved for want of the new root says which; the old one stays", async () => {
+  const [vault, cid] = await filled("was");
+  await vault.pins.keep([cid("was")]);
+  const [{ cid: missing }] = samples(1, 4) as [ReturnType<typeof samples>[number]];
+  await assert.rejects(vault.pins.update(cid("was"), missing, true), {
+    message: `get ${missing}: merkledag: not found`,
+  });
+  assert.deepEqual(await vault.pinned(), [String(cid("was"))]);
+});
+
+test("a pin that was made for an owner goes with it, unless somebody else has asked for it, too", async () => {
+  const owner = "service";
+  const [vault, cid] = await filled("alone", "kept", "added", "updated", "was", "before", "other", "direct");
+  const { pins } = vault;
+  const names = ["alone", "kept", "added", "updated", "other", "direct"];
+  await pins.keep([cid("was"), cid("before")]);
+  await pins.add(cid("direct"), "direct");
+  for (const name of [...names, "before"]) await pins.add(cid(name), "recursive", { owner });
+  await pins.add(cid("alone"), "recursive", { owner });
+  await pins.keep([cid("kept")]);
+  await pins.add(cid("added"), "recursive");
+  await assert.rejects(pins.update(cid("was"), cid("updated"), true), /already recursively pinned/);
+  await pins.add(cid("other"), "recursive", { owner: "another" });
+  await pins.release(cid("before"), "another");
+  for (const name of [...names, "before"]) await pins.release(cid(name), owner);
+  assert.deepEqual(
+    (await vault.pinned()).sort(),
+    ["added", "before", "direct", "kept", "other", "updated", "was"].map((name) => String(cid(name))).sort(),
+  );
+});
+
+test("pins are listed as slowly as one likes: the store uses its room again meanwhile", async (t) => {
+  const folder = await mkdtemp(join(tmpdir(), "modhost-pins-"));
+  t.after(() => rm(folder, { recursive: true }));
+  const metadata = await openLmdbMetadata(folder);
+  t.after(() => metadata.close());
+  const pins = new Pins(new Blocks(memoryBlocks()), metadata, new SharedLock());
+  const cids = samples(5000, 4).map(({ cid }) => cid);
+  await pins.keep(cids);
+  const expected = new Set(cids.map(String));
+  const seen: string[] = [];
+  for await (const cid of pins.list("recursive")) {
+    if (seen.push(String(cid)) > 1) continue;
+    for (let round = 0; round < 100; round += 1) {
+      await metadata.transaction((writer) => {
+        for (let at = 0; at < 20; at += 1) writer.put(`other/${at}`, Buffer.alloc(2000, round));
+      });
+    }
+  }
+  assert.equal(seen.length, expected.size);
+  assert.deepEqual(new Set(seen), expected);
+  let bytes = 0;
+  for (const name of await readdir(folder)) bytes += (await stat(join(folder, name))).size;
+  assert.ok(bytes < 4 * 1024 * 1024, `${bytes} bytes`);
+});

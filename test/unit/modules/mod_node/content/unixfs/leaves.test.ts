@@ -1,0 +1,56 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { Leaves } from "#node/content/unixfs/leaves.ts";
+import { sha256 } from "#node/formats/cid/hashes.ts";
+import { SizeChunker } from "#node/formats/unixfs/chunk/chunker.ts";
+
+const chunk = 256 * 1024;
+
+/** Leaves of a file of so many bytes, that comes in pieces of `step`: lengths of the bytes, and of their memory. */
+async function leavesOf(size: number, step: number) {
+  const content = Buffer.alloc(size, "0123456789");
+  async function* pieces(): AsyncGenerator<Uint8Array> {
+    for (let at = 0; at < size; at += step) yield content.subarray(at, at + step);
+  }
+  const stored = new Map<string, Uint8Array>();
+  const leaves = new Leaves(
+    pieces(),
+    {
+      version: 1,
+      hash: sha256,
+      inlineLimit: undefined,
+      chunker: () => new SizeChunker(chunk),
+      rawLeaves: true,
+      leafType: "File",
+    },
+    ({ cid, bytes }) => {
+      stored.set(cid.toString(), bytes);
+      return undefined;
+    },
+  );
+  const got: Uint8Array[] = [];
+  for (let leaf = await leaves.next(); leaf !== undefined; leaf = await leaves.next()) {
+    got.push(stored.get(leaf.cid.toString()) as Uint8Array);
+  }
+  await leaves.close();
+  assert.ok(Buffer.concat(got).equals(content));
+  return got.map(({ length, buffer }) => ({ length, memory: buffer.byteLength }));
+}
+
+test("a small file takes little memory, in however many pieces it comes", async () => {
+  for (const step of [4096, 1000, 100, 7]) {
+    const [leaf, ...others] = await leavesOf(4096, step);
+    assert.equal(leaf?.length, 4096);
+    assert.deepEqual(others, []);
+    assert.ok((leaf?.memory ?? 0) < 3 * 4096, `pieces of ${step}: ${leaf?.memory} bytes`);
+  }
+});
+
+test("leaves of a large file have room for the longest chunk, and no more", async () => {
+  const found = await leavesOf(3 * chunk + 10, 60_000);
+  assert.deepEqual(
+    found.map(({ length }) => length),
+    [chunk, chunk, chunk, 10],
+  );
+  for (const { memory } of found) assert.ok(memory <= chunk + 32, `${memory} bytes`);
+});

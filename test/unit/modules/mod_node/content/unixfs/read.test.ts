@@ -1,0 +1,190 @@
+import assert from "node:assert/strict";
+import { describe, test } from "node:test";
+import { setImmediate } from "node:timers/promises";
+import { CID } from "multiformats/cid";
+import { identity } from "multiformats/hashes/identity";
+import type { ReadBlock } from "#node/content/dag/reader.ts";
+import { fileSize, treeNode } from "#node/content/unixfs/node.ts";
+import { type ReadRange, readFile } from "#node/content/unixfs/read.ts";
+import { decodePb, encodePb } from "#node/formats/dag_pb/dag_pb.ts";
+import { encodeUnixfs } from "#node/formats/unixfs/format.ts";
+import { Buffers } from "#node/storage/blockstore/buffers.ts";
+import { goRandom } from "#test/support/go_random.ts";
+import { as, dagPb, raw, sample } from "#test/unit/modules/mod_node/storage/blockstore/samples.ts";
+import { Trees } from "./trees.ts";
+
+async function readAll(trees: Trees, cid: CID, range?: ReadRange): Promise<Buffer> {
+  const root = treeNode(cid, await trees.read(cid));
+  assert.ok(root);
+  const pieces: Uint8Array[] = [];
+  for await (const piece of readFile(root, trees.read, range)) pieces.push(piece);
+  return Buffer.concat(pieces);
+}
+
+const content = goRandom(400_123, 7);
+
+describe("files are read back whole and in ranges", () => {
+  for (const settings of [{}, { trickle: true }, { rawLeaves: true, version: 1 as const }]) {
+    test(JSON.stringify(settings), async () => {
+      const trees = new Trees();
+      const cid = (await trees.add({ f: content }, settings)).get("f") as CID;
+      assert.ok((await readAll(trees, cid)).equals(content));
+      const ends = [0, 1, 999, 1000, 1001, 173_999, 174_000, 200_500, 400_122, 400_123];
+      for (const offset of ends) {
+        for (const length of [0, 1, 1000, 1001, 300_000]) {
+          const part = await readAll(trees, cid, { offset, length });
+          assert.ok(part.equals(content.subarray(offset, offset + length)), `${length} from ${offset}`);
+        }
+      }
+    });
+  }
+
+  test("an offset at or past the end gives nothing", async () => {
+    const trees = new Trees();
+    const cid = (await trees.add({ f: "abc" })).get("f") as CID;
+    assert.equal((await readAll(trees, cid, { offset: 3 })).length, 0);
+    assert.equal((await readAll(trees, cid, { offset: 30 })).length, 0);
+  });
+});
+
+test("a directory is refused at once, not when it is read", async () => {
+  const trees = new Trees();
+  const cid = (await trees.add({ "d/f": "abc" })).get("d") as CID;
+  const node = treeNode(cid, await trees.read(cid));
+  assert.ok(node);
+  assert.throws(() => readFile(node, trees.read), { code: "IS_DIRECTORY", message: "this dag node is a directory" });
+});
+
+test("a range reads the blocks on its way and a few ahead, not the file", async () => {
+  const trees = new Trees();
+  const cid = (await trees.add({ f: content })).get("f") as CID;
+  trees.asked.length = 0;
+  await readAll(trees, cid, { offset: 350_000, length: 10 });
+  assert.ok(trees.asked.length <= 4, `${trees.asked.length} blocks`);
+});
+
+const waited = [
+  { blocks: "eight large ones", chunker: "size-262144", size: 4_000_000, most: 10 },
+  { blocks: "more small ones", chunker: "size-1000", size: 100_000, most: 100 },
+] as const;
+
+for (const { blocks, chunker, size, most } of waited) {
+  test(`while a block is waited for, those behind it are asked for: ${blocks}`, async () => {
+    const trees = new Trees();
+    const whole = goRandom(size, 8);
+    const cid = (await trees.add({ f: whole }, { chunker })).get("f") as CID;
+    const leaves = decodePb(await trees.read(cid)).links.map((link) => String(link.cid));
+    const root = treeNode(cid, await trees.read(cid));
+    assert.ok(root);
+    trees.asked.length = 0;
+    const first = Promise.withResolvers<void>();
+    const slow: ReadBlock = async (wanted) => {
+      const block = trees.read(wanted);
+      await first.promise;
+      return block;
+    };
+    const reading = Array.fromAsync(readFile(root, slow));
+    await setImmediate();
+    assert.ok(trees.asked.length >= 9 && trees.asked.length <= most, `${trees.asked.length} blocks`);
+    assert.deepEqual(trees.asked.toSorted(), leaves.slice(0, trees.asked.length).toSorted());
+    first.resolve();
+    assert.ok(Buffer.concat(await reading).equals(whole));
+  });
+}
+
+test("in a file of many subtrees blocks are asked for together, too", async () => {
+  const trees = new Trees();
+  const whole = goRandom(2_000_000, 9);
+  const cid = (await trees.add({ f: whole })).get("f") as CID;
+  const root = treeNode(cid, await trees.read(cid));
+  assert.ok(root && root.links.length === 12);
+  let turns = 0;
+  let turn: Promise<void> | undefined;
+  const slow: ReadBlock = async (wanted) => {
+    turn ??= setImmediate().then(() => {
+      turns += 1;
+      turn = undefined;
+    });
+    await turn;
+    return trees.read(wanted);
+  };
+  assert.ok(Buffer.concat(await Array.fromAsync(readFile(root, slow))).equals(whole));
+  assert.ok(turns < 100, `${turns} turns for 2000 blocks`);
+});
+
+test("a reader that stops reading stops the walk", async () => {
+  const trees = new Trees();
+  const cid = (await trees.add({ f: goRandom(2_000_000, 9) })).get("f") as CID;
+  const root = treeNode(cid, await trees.read(cid));
+  assert.ok(root);
+  trees.asked.length = 0;
+  for await (const _ of readFile(root, trees.read)) break;
+  assert.ok(trees.asked.length < 300, `${trees.asked.length} blocks of 2012`);
+});
+
+test("what lies before a missing block is given, then the failure", async () => {
+  const trees = new Trees();
+  const cid = (await trees.add({ f: content.subarray(0, 5000) })).get("f") as CID;
+  const links = decodePb(await trees.read(cid)).links;
+  trees.blocks.delete(String(links[3]?.cid));
+  const root = treeNode(cid, await trees.read(cid));
+  assert.ok(root);
+  const pieces: Uint8Array[] = [];
+  await assert.rejects(
+    async () => {
+      for await (const piece of readFile(root, trees.read)) pieces.push(piece);
+    },
+    { message: "merkledag: not found" },
+  );
+  assert.ok(Buffer.concat(pieces).equals(content.subarray(0, 3000)));
+});
+
+test("a node whose sizes do not fit its links is refused", async () => {
+  const trees = new Trees();
+  const leaf = (await trees.add({ f: "leaf" })).get("f") as CID;
+  const data = encodeUnixfs({ type: "File", filesize: 8, blocksizes: [4] });
+  const links = [leaf, leaf].map((cid) => ({ name: "", size: 12, cid }));
+  const root = treeNode(leaf, encodePb({ data, links }));
+  assert.ok(root);
+  assert.equal(fileSize(root), 8);
+  await assert.rejects(async () => {
+    for await (const _ of readFile(root, trees.read));
+  }, /incorrectly formatted unixfs/);
+});
+
+test("pieces that are given back spoil neither the links of a node nor the blocks that are still to come", async () => {
+  const leaves = Array.from({ length: 600 }, (_, at) => (at % 2 === 0 ? sample(at, 20_000) : inlined(at)));
+  const links = leaves.map(({ cid }) => ({ cid, name: "", size: 1 }));
+  const blocksizes = leaves.map(({ bytes }) => bytes.length);
+  const filesize = blocksizes.reduce((sum, size) => sum + size, 0);
+  const parent = encodePb({ data: encodeUnixfs({ type: "File", filesize, blocksizes }), links });
+  const stored = new Map(leaves.map(({ cid, bytes }) => [String(cid), bytes]));
+  const buffers = new Buffers();
+  const read: ReadBlock = async (cid) => {
+    if (cid.multihash.code === 0) return cid.multihash.digest;
+    const bytes = stored.get(String(cid));
+    assert.ok(bytes, `${cid} is asked for`);
+    const into = buffers.take(bytes.length);
+    into.set(bytes);
+    return into;
+  };
+  const block = buffers.take(parent.length);
+  block.set(parent);
+  const root = treeNode(as(sample(1).cid, dagPb), block);
+  assert.ok(root);
+  assert.ok(parent.length > 20_000, "it is long enough to be lent");
+  const pieces: Buffer[] = [];
+  for await (const piece of readFile(root, read, { buffers })) {
+    pieces.push(Buffer.from(piece));
+    buffers.release(piece);
+    // Somebody else gets all that is free, and writes there.
+    const taken = Array.from({ length: 20 }, () => buffers.take(60_000).fill(0xff));
+    for (const other of taken) buffers.release(other);
+  }
+  assert.ok(Buffer.concat(pieces).equals(Buffer.concat(leaves.map(({ bytes }) => bytes))));
+});
+
+function inlined(seed: number) {
+  const { bytes } = sample(seed, 20);
+  return { cid: CID.createV1(raw, identity.digest(bytes)), bytes };
+}

@@ -1,0 +1,61 @@
+import assert from "node:assert/strict";
+import { describe, test } from "node:test";
+import { baseNamed } from "#node/formats/cid/bases.ts";
+import { cidFormat, FormatError, formatCid } from "#node/formats/cid/format.ts";
+import { parseCid } from "#node/formats/cid/text.ts";
+
+const zero = "QmUNLLsPACCz1vLxQVkXqqLX5R1X345qqfHbsf67hvA3Nn";
+const one = "bafybeiczsscdsbs7ffqz55asqdf3smv6klcw3gofszvwlyarci47bgf354";
+
+test("every directive gives its part", () => {
+  const format = "%% %b %B %v %V %c %C %h %H %L %S %P";
+  const rest = "afybeiczsscdsbs7ffqz55asqdf3smv6klcw3gofszvwlyarci47bgf354";
+  assert.equal(
+    formatCid(one, { format }),
+    `% base32 b cidv1 1 protobuf 112 sha2-256 18 32 ${rest} cidv1-protobuf-sha2-256-32`,
+  );
+});
+
+test("a version 0 stays base58btc when it becomes version 1, unless a base is named", () => {
+  assert.match(formatCid(zero, { format: "%s", version: 1 }), /^zdj7W/);
+  assert.equal(formatCid(zero, { format: "%s", version: 1, base: baseNamed("base32") }), one);
+  assert.equal(formatCid(one, { format: "%s", version: 0 }), zero);
+});
+
+test("faults of the format are told from those of a CID", () => {
+  assert.throws(() => formatCid(one, { format: "%x" }), FormatError);
+  assert.throws(() => formatCid(one, { format: "a%" }), FormatError);
+  const other = (error: unknown) => error instanceof Error && !(error instanceof FormatError);
+  assert.throws(() => formatCid(zero, { format: "%s", base: baseNamed("base32") }), other);
+  assert.throws(() => formatCid("bafkqaaa", { format: "%s", version: 0 }), other);
+  assert.throws(() => cidFormat({ format: "%s", version: "0", codec: "raw" }), /cannot convert to CIDv0/);
+});
+
+test("a CID of another hash than version 0 has is not made one", () => {
+  const identity = "bafyaaaa";
+  assert.throws(() => formatCid(identity, { format: "%s", version: 0 }), /only sha2-255-32 is allowed with CIDv0/);
+});
+
+describe("texts that are no CID are refused with the reference's reason", () => {
+  const rows: Readonly<Record<string, string>> = {
+    bad: "expected 1 as the cid version number, got: 0",
+    bafy: "varints malformed, could not reach the end",
+    mA: "illegal base64 data at input byte 0",
+    "b!": "illegal base32 data at input byte 0",
+    fabc: "encoding/hex: odd length hex string",
+    fg1: "encoding/hex: invalid byte: U+0067 'g'",
+    z0: "Invalid base58 digit ('0')",
+    "0011": "expected 1 as the cid version number, got: 3",
+    QmUNLLsPACCz1vLxQVkXqqLX5R1X345qqfHbsf67hvA3N0: "input isn't valid multihash",
+    x: "cid too short",
+    yoyo: "selected encoding not supported",
+  };
+  for (const [text, message] of Object.entries(rows))
+    test(text, () => assert.throws(() => parseCid(text), { message }));
+});
+
+test("letter case and bits beyond the last byte do not count in base32", () => {
+  const upper = `b${one.slice(1).toUpperCase()}`;
+  assert.equal(parseCid(upper).toString(), one);
+  assert.equal(parseCid(`${one.slice(0, -1)}5`).toString(), one);
+});

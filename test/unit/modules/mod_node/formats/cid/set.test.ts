@@ -1,0 +1,35 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { CID } from "multiformats/cid";
+import { create } from "multiformats/hashes/digest";
+import { dagPb, raw } from "#node/formats/cid/codecs.ts";
+import { multihash, sha256 } from "#node/formats/cid/hashes.ts";
+import { CidSet } from "#node/formats/cid/set.ts";
+
+test("100,000 members are each found again, and nothing else is", async () => {
+  const set = new CidSet();
+  const cids: CID[] = [];
+  for (let at = 0; at < 100_000; at += 1) cids.push(CID.createV1(raw, await multihash(sha256, Buffer.from(`${at}`))));
+  for (const cid of cids) assert.ok(set.add(cid));
+  for (const cid of cids) assert.ok(!set.add(cid) && set.has(cid));
+  assert.equal(set.size, cids.length);
+  assert.ok(!set.has(CID.createV1(raw, await multihash(sha256, Buffer.from("another")))));
+});
+
+test("twin forms are one member, another codec is another", async () => {
+  const digest = await multihash(sha256, Buffer.from("x"));
+  const set = new CidSet();
+  set.add(CID.createV0(digest as never));
+  assert.ok(set.has(CID.createV1(dagPb, digest)));
+  assert.ok(!set.has(CID.createV1(raw, digest)));
+});
+
+test("identity digests that begin alike are told apart", () => {
+  const inline = (text: string) => CID.createV1(raw, create(0, Buffer.from(text)));
+  const set = new CidSet();
+  set.add(inline(`${"a".repeat(40)}1`));
+  assert.ok(!set.has(inline(`${"a".repeat(40)}2`)));
+  assert.ok(!set.has(inline("")));
+  set.add(CID.createV1(raw, create(0x12, new Uint8Array(32))));
+  assert.ok(set.has(CID.createV1(raw, create(0x12, new Uint8Array(32)))));
+});

@@ -1,0 +1,117 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import * as dagPb from "@ipld/dag-pb";
+import { CID } from "multiformats/cid";
+import { hashNamed, multihash } from "#node/formats/cid/hashes.ts";
+import { compareNames, decodePb, encodePb, type PbLink, pbLinks } from "#node/formats/dag_pb/dag_pb.ts";
+import { NodeError } from "#node/util/errors.ts";
+
+const sha256 = hashNamed("sha2-256") as NonNullable<ReturnType<typeof hashNamed>>;
+const cidOf = async (text: string) => CID.createV0((await multihash(sha256, Buffer.from(text))) as never);
+const hex = (bytes: Uint8Array) => Buffer.from(bytes).toString("hex");
+
+test("a node is written as the well-kept codec writes it", async () => {
+  const cid = await cidOf("child");
+  const links: PbLink[] = [
+    { name: "b", size: 2 ** 40, cid: cid.toV1() },
+    { name: "", size: 0, cid },
+    { name: "a\u{1F600}", size: 300, cid },
+  ];
+  const data = Buffer.from("payload");
+  const expected = dagPb.encode(
+    dagPb.prepare({ Data: data, Links: links.map(({ name, size, cid }) => ({ Name: name, Tsize: size, Hash: cid })) }),
+  );
+  assert.equal(hex(encodePb({ data, links })), hex(expected));
+});
+
+test("an empty node has no bytes, and empty data is no data", () => {
+  assert.equal(encodePb({ data: undefined, links: [] }).length, 0);
+  assert.equal(encodePb({ data: new Uint8Array(), links: [] }).length, 0);
+  assert.deepEqual(decodePb(new Uint8Array()), { data: undefined, links: [] });
+});
+
+test("what was written is read back, links in order of their names", async () => {
+  const cid = await cidOf("x");
+  const names = ["b", "", "aa", "a", "\u{10000}", "\uffff"];
+  const node = decodePb(encodePb({ data: Buffer.from("d"), links: names.map((name, size) => ({ name, size, cid })) }));
+  assert.deepEqual(
+    node.links.map(({ name }) => name),
+    ["", "a", "aa", "b", "\uffff", "\u{10000}"],
+  );
+  assert.equal(Buffer.from(node.data ?? []).toString(), "d");
+});
+
+test("names order as their bytes do", () => {
+  const names = ["\u{10FFFF}", "\uD7FF", "\uE000", "é", "e", "", "ee", "\uffff", "a\u{10000}", "a\uffff"];
+  const bytewise = names.toSorted((one, other) => Buffer.compare(Buffer.from(one), Buffer.from(other)));
+  assert.deepEqual(names.toSorted(compareNames), bytewise);
+});
+
+test("data before links and links out of order are read all the same", async () => {
+  const cid = await cidOf("x");
+  const link = (name: string) => {
+    const whole = encodePb({ data: undefined, links: [{ name, size: 1, cid }] });
+    return Buffer.from(whole);
+  };
+  const bytes = Buffer.concat([Buffer.from([0x0a, 1, 7]), link("z"), link("a")]);
+  const node = decodePb(bytes);
+  assert.deepEqual(
+    node.links.map(({ name }) => name),
+    ["a", "z"],
+  );
+  assert.deepEqual([...(node.data ?? [])], [7]);
+});
+
+test("broken messages are refused, whatever is broken, and never read past their end", async () => {
+  const cid = await cidOf("x");
+  const whole = encodePb({ data: Buffer.from("data"), links: [{ name: "name", size: 1, cid }] });
+  for (let length = 1; length < whole.length; length += 1) {
+    const cut = whole.subarray(0, length);
+    try {
+      decodePb(cut);
+    } catch (error) {
+      assert.ok(error instanceof NodeError, `cut at ${length}: ${error}`);
+    }
+  }
+  assert.throws(() => decodePb(Buffer.from([0x12, 0x7f, 1])), NodeError);
+  assert.throws(() => decodePb(Buffer.from([0x0a, ...Array(11).fill(0xff)])), NodeError);
+});
+
+/** What comes of it: CIDs, or the reason. */
+function outcome(links: () => readonly CID[]): string {
+  try {
+    return links().join();
+  } catch (error) {
+    assert.ok(error instanceof NodeError);
+    return error.message;
+  }
+}
+
+test("links alone are those of the whole node, whatever is changed in its bytes", async () => {
+  const cids = await Promise.all(["a", "b", "c", "d"].map(cidOf));
+  const links = cids.map((cid, at) => ({ name: `n${at}`, size: 10 ** (at * 4), cid: at % 2 === 0 ? cid : cid.toV1() }));
+  const node = encodePb({ data: Buffer.from("some data"), links });
+  assert.equal(pbLinks(node).join(), cids.map((cid, at) => (at % 2 === 0 ? cid : cid.toV1())).join());
+  // The second link before the first, and data before both.
+  const first = node.indexOf(0x12, 2 + (node[1] as number));
+  const swapped = Buffer.concat([node.subarray(first), node.subarray(0, first)]);
+  const changed = [new Uint8Array(), swapped, ...Array.from(node, (_, length) => node.subarray(0, length))];
+  for (const [at, byte] of node.entries()) {
+    for (const other of [0, 1, byte ^ 1, byte ^ 2, byte ^ 8, byte ^ 0x80, 0xff]) {
+      const bytes = node.slice();
+      bytes[at] = other;
+      changed.push(bytes);
+    }
+  }
+  const reasons = new Set<string>();
+  for (const bytes of changed) {
+    const whole = outcome(() => decodePb(bytes).links.map(({ cid }) => cid));
+    assert.equal(
+      outcome(() => pbLinks(bytes)),
+      whole,
+      hex(bytes),
+    );
+    reasons.add(whole);
+  }
+  assert.ok(reasons.size > 100, `${reasons.size} outcomes`);
+});

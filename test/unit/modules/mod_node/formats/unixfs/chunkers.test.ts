@@ -1,0 +1,70 @@
+import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
+import { describe, test } from "node:test";
+import { parseChunker } from "#node/formats/unixfs/chunk/parse.ts";
+import { goRandom } from "#test/support/go_random.ts";
+
+interface Case {
+  readonly chunker: string;
+  readonly content: { readonly goRandom: { readonly size: number; readonly seed: number } };
+  readonly chunkSizes: readonly number[];
+}
+
+const fixtures = new URL("../../../../../fixtures/vectors/", import.meta.url);
+const read = (name: string) => JSON.parse(readFileSync(new URL(name, fixtures), "utf8"));
+
+/** Lengths of chunks when the bytes come in pieces of `piece`. */
+function cutUp(chunker: string, bytes: Uint8Array, piece: number): number[] {
+  const cutter = parseChunker(chunker)();
+  const lengths: number[] = [];
+  let from = 0;
+  for (let end = 0; end < bytes.length; ) {
+    end = Math.min(end + piece, bytes.length, from + cutter.longest);
+    const cut = cutter.cut(bytes, from, end);
+    if (cut < 0) continue;
+    lengths.push(cut - from);
+    from = cut;
+    end = cut;
+  }
+  if (from < bytes.length) lengths.push(bytes.length - from);
+  return lengths;
+}
+
+test("the random stream of the known answers is reproduced", () => {
+  for (const { seed, first16hex } of read("go-math-rand.json").check) {
+    assert.equal(goRandom(16, seed).toString("hex"), first16hex);
+  }
+});
+
+describe("boundaries are the reference's, however the bytes come", () => {
+  for (const { chunker, content, chunkSizes } of read("chunkers-derived.json").cases as Case[]) {
+    const bytes = goRandom(content.goRandom.size, content.goRandom.seed);
+    for (const piece of [65_536, 1_000_003, 777]) {
+      test(`${chunker} in pieces of ${piece}`, () => assert.deepEqual(cutUp(chunker, bytes, piece), chunkSizes));
+    }
+  }
+  test("size-N cuts evenly, the rest is the last chunk", () => {
+    assert.deepEqual(cutUp("size-1000", new Uint8Array(3500), 300), [1000, 1000, 1000, 500]);
+    assert.deepEqual(cutUp("size-1000-7", new Uint8Array(1000), 300), [1000]);
+  });
+});
+
+describe("texts that name no chunker are refused with the reference's reason", () => {
+  const refused: Record<string, string> = {
+    "size-0": "chunker size must be greater than 0",
+    "size-1048577": "chunker parameters may not exceed the maximum chunk size of 1048576",
+    "size-x": 'strconv.Atoi: parsing "x": invalid syntax',
+    "rabin-1-2": "incorrect format (expected 'rabin' 'rabin-[avg]' or 'rabin-[min]-[avg]-[max]'",
+    "rabin-15-512-1024": "rabin min must be greater than 16",
+    "rabin-max:36-512-1024": "first label must be min",
+    "rabin-36-min:512-1024": "second label must be avg",
+    "rabin-36-512-avg:1024": "final label must be max",
+    "rabin-512-512-1024": "incorrect format: rabin-min must be smaller than rabin-avg",
+    "rabin-36-1024-1024": "incorrect format: rabin-avg must be smaller than rabin-max",
+    "rabin-800000": "chunker parameters may not exceed the maximum chunk size of 1048576",
+    buzhash2: "unrecognized chunker option: buzhash2",
+  };
+  for (const [text, message] of Object.entries(refused)) {
+    test(text, () => assert.throws(() => parseChunker(text), { message }));
+  }
+});

@@ -1,0 +1,73 @@
+import assert from "node:assert/strict";
+import { readdir } from "node:fs/promises";
+import { join } from "node:path";
+import { test } from "node:test";
+import { createNode } from "modhost/node";
+import {
+  held,
+  makeGoIpfsRepo,
+  pinRecords,
+  writeLevels,
+} from "#test/unit/modules/mod_node/migration/from_go_ipfs/go_ipfs_repo.ts";
+import {
+  collected,
+  fileAt,
+  opened,
+  pinsOf,
+  rootOf,
+} from "#test/unit/modules/mod_node/migration/from_go_ipfs/support.ts";
+import { sample } from "#test/unit/modules/mod_node/storage/blockstore/samples.ts";
+import { emptyFolder } from "#test/unit/modules/mod_node/storage/repo/support.ts";
+
+const text = ({ cid }: { readonly cid: unknown }) => String(cid);
+
+test("blocks and metadata of a new repo are kept in the folder that is named", async (t) => {
+  const folder = await emptyFolder(t);
+  const [repo, data] = [join(folder, "repo"), join(folder, "deep", "data")];
+  await opened({ repo, data, profile: "test" }, async (node, notices) => {
+    await node.blocks.put([sample(1)]);
+    await node.pins.keep([sample(1).cid]);
+    await node.repo.announceApi("/ip4/127.0.0.1/tcp/1");
+    assert.deepEqual(notices, []);
+    assert.deepEqual((await readdir(repo)).sort(), [
+      "api",
+      "config",
+      "datastore_spec",
+      "keystore",
+      "repo.lock",
+      "version",
+    ]);
+    await assert.rejects(createNode({ repo: join(folder, "other"), data }), {
+      code: "REPO_LOCKED",
+      message: `lock ${join(data, "repo.lock")}: someone else has the lock`,
+    });
+  });
+  assert.deepEqual((await readdir(data)).sort(), ["metadata", "segments"]);
+  await opened({ repo, data }, async (node) => assert.equal(await node.blocks.has(sample(1).cid), true));
+});
+
+test("a repo of go-ipfs is copied there once, and stays as it is", async (t) => {
+  const folder = await emptyFolder(t);
+  const [repo, data] = [join(folder, "repo"), join(folder, "data")];
+  await makeGoIpfsRepo(repo);
+  const files = (await readdir(repo)).sort();
+  await opened({ repo, data }, async (node, notices) => {
+    assert.deepEqual(notices, [
+      `what ${repo} holds is being copied to ${join(data, "segments")}, once`,
+      `pins and files of go-ipfs were taken over from ${join(repo, "datastore")}`,
+    ]);
+    assert.deepEqual(await pinsOf(node), { recursive: [text(held.tree)], direct: [text(held.above)] });
+    assert.equal(await rootOf(node), text(held.root));
+    assert.equal(await fileAt(node, text(held.referred)), "bytes of a file\n");
+    assert.ok((await collected(node)).includes(text(held.garbage)));
+  });
+  assert.deepEqual((await readdir(repo)).sort(), files);
+  await writeLevels(join(repo, "datastore"), pinRecords(held.garbage, "recursive", "09"));
+  await opened({ repo, data }, async (node, notices) => {
+    assert.deepEqual(notices, []);
+    assert.equal(await node.blocks.has(held.garbage.cid), false);
+    assert.deepEqual((await pinsOf(node)).recursive, [text(held.tree)]);
+  });
+  // Without the folder the repo's own stores count, which nobody has touched.
+  await opened(repo, async (node) => assert.equal(await node.blocks.has(held.garbage.cid), true));
+});

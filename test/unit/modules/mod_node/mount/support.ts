@@ -1,0 +1,114 @@
+/** A node with its mounts below a temporary folder, and programs of other processes that use them. */
+import { execFile } from "node:child_process";
+import { accessSync, constants } from "node:fs";
+import { mkdir, mkdtemp, realpath, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { promisify } from "node:util";
+import { addSettings, createNode, ingest, type Node, type NodeOptions } from "modhost/node";
+import { mounted, mountType } from "#node/mount/mount_table.ts";
+
+/** Why nothing can be mounted here; false where it can. */
+export const skip = reason();
+
+function reason(): string | false {
+  if (process.platform !== "linux") return "mounting needs Linux";
+  if (process.getuid?.() !== 0) return "mounting needs root";
+  try {
+    accessSync("/dev/fuse", constants.R_OK | constants.W_OK);
+    return false;
+  } catch {
+    return "there is no /dev/fuse";
+  }
+}
+
+/** A program that hangs is ended: a mount may be at fault. */
+const patience = "40";
+
+export class MountPlace implements AsyncDisposable {
+  readonly folder: string;
+  #node: Node | undefined;
+
+  private constructor(folder: string) {
+    this.folder = folder;
+  }
+
+  /** Folders for the mounts, and a blank in every path. */
+  static async make(): Promise<MountPlace> {
+    const folder = await realpath(await mkdtemp(join(tmpdir(), "modhost mount-")));
+    const place = new MountPlace(folder);
+    await Promise.all([place.ipfs, place.ipns].map((path) => mkdir(path)));
+    return place;
+  }
+
+  get repo(): string {
+    return join(this.folder, "repo");
+  }
+  get ipfs(): string {
+    return join(this.folder, "ipfs");
+  }
+  get ipns(): string {
+    return join(this.folder, "ipns");
+  }
+  get node(): Node {
+    if (this.#node === undefined) throw new Error("The node is not open");
+    return this.#node;
+  }
+
+  /** Without a network. */
+  async open(options: Partial<NodeOptions> = {}): Promise<Node> {
+    this.#node = await createNode({ repo: this.repo, offline: true, ...options });
+    return this.#node;
+  }
+
+  /** Opens and mounts. */
+  async mount(): Promise<Node> {
+    const node = await this.open();
+    await node.mounts.mount(this);
+    return node;
+  }
+
+  async close(): Promise<void> {
+    await this.#node?.close();
+    this.#node = undefined;
+  }
+
+  /** Folders below this one on which something of a node is mounted. */
+  async mounted(): Promise<string[]> {
+    const all = await mounted(mountType);
+    return all.map(({ folder }) => folder).filter((path) => path.startsWith(this.folder));
+  }
+
+  /** What a shell prints, begun in the folder. @throws Error with what it says when it fails */
+  async shell(script: string): Promise<string> {
+    const { stdout } = await promisify(execFile)("timeout", [patience, "bash", "-ec", script], {
+      cwd: this.folder,
+      maxBuffer: 2 ** 26,
+    });
+    return stdout;
+  }
+
+  /** Adds files by path below a folder; gives the CID of that. */
+  async add(files: Iterable<readonly [path: string, content: AsyncIterable<Uint8Array>]>, sharded = false) {
+    async function* entries() {
+      for (const [path, body] of files) yield { path: `tree/${path}`, kind: "file" as const, body };
+    }
+    let root = "";
+    const settings = { ...addSettings({}), sharded };
+    for await (const { name, built } of ingest(this.node, entries(), settings, { pin: true })) {
+      if (name === "tree" && built !== undefined) root = built.cid.toString();
+    }
+    return root;
+  }
+
+  /** Whatever is mounted is taken away first. */
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.close().catch(() => undefined);
+    for (const path of await this.mounted()) await promisify(execFile)("umount", ["-i", "-f", "-l", path]);
+    await rm(this.folder, { recursive: true, force: true });
+  }
+}
+
+export async function* bytes(content: string | Uint8Array): AsyncGenerator<Uint8Array> {
+  yield Buffer.from(content);
+}

@@ -1,0 +1,194 @@
+import assert from "node:assert/strict";
+import { randomBytes } from "node:crypto";
+import { test } from "node:test";
+import { CID } from "multiformats/cid";
+import { create as createDigest } from "multiformats/hashes/digest";
+import { NodeError } from "#node/util/errors.ts";
+import { blockOf, connect, peer, someBlocks, until } from "./support.ts";
+
+test("blocks are fetched from a connected peer and stored, and both sides keep the same accounts", async (t) => {
+  const [a, b] = await Promise.all([peer(t), peer(t)]);
+  const blocks = [...someBlocks(30, 200_000), ...someBlocks(300, 700), blockOf(new Uint8Array())];
+  await a.blocks.put(blocks);
+  await connect(b, a);
+  const { signal } = new AbortController();
+  const got = await Promise.all(blocks.map(({ cid }) => b.blocks.get(cid, { signal })));
+  for (const [at, { bytes }] of blocks.entries()) assert.ok(Buffer.compare(bytes, got[at] as Uint8Array) === 0);
+  for (const { cid } of blocks) assert.ok(await b.blocks.has(cid));
+
+  const bytes = blocks.reduce((sum, block) => sum + block.bytes.length, 0);
+  const { messagesReceived, ...taken } = b.exchange.stat();
+  assert.deepEqual(taken, {
+    provideBufLen: 0,
+    wantlist: [],
+    peers: [a.id.toString()],
+    blocksReceived: blocks.length,
+    dataReceived: bytes,
+    blocksSent: 0,
+    dataSent: 0,
+    dupBlksReceived: 0,
+    dupDataReceived: 0,
+    unwantedReceived: 0,
+    wantsRefused: 0,
+    malformed: 0,
+  });
+  assert.ok(messagesReceived > 0);
+  await until(() => a.exchange.stat().blocksSent === blocks.length, "the other side counts what was taken");
+  const given = a.exchange.stat();
+  assert.equal(given.dataSent, bytes);
+  assert.deepEqual(b.exchange.ledger(a.id), {
+    peer: a.id.toString(),
+    value: 0,
+    sent: 0,
+    received: bytes,
+    exchanged: blocks.length,
+  });
+  assert.deepEqual(a.exchange.ledger(b.id), {
+    peer: b.id.toString(),
+    value: bytes,
+    sent: bytes,
+    received: 0,
+    exchanged: blocks.length,
+  });
+  assert.deepEqual(a.exchange.wantlist(b.id), []);
+});
+
+test("many wants of one moment go in one message, and small blocks come many in one", async (t) => {
+  const [a, b] = await Promise.all([peer(t), peer(t)]);
+  const blocks = someBlocks(200, 2000);
+  await a.blocks.put(blocks);
+  await connect(b, a);
+  const { signal } = new AbortController();
+  await Promise.all(blocks.map(({ cid }) => b.blocks.get(cid, { signal })));
+  assert.ok(b.exchange.stat().messagesReceived <= 10, `${b.exchange.stat().messagesReceived} messages`);
+  // Whether it is there, then the blocks.
+  assert.ok(a.exchange.stat().messagesReceived <= 10, `${a.exchange.stat().messagesReceived} messages`);
+});
+
+test("a block is asked for under another form of its CID, and stored under the one that was wanted", async (t) => {
+  const [a, b] = await Promise.all([peer(t), peer(t)]);
+  const { cid, bytes } = blockOf(Buffer.from("0a020801", "hex"));
+  const v0 = CID.createV0(createDigest(0x12, cid.multihash.digest));
+  await a.blocks.put([{ cid: v0.toV1(), bytes }]);
+  await connect(b, a);
+  assert.deepEqual(Buffer.from(await b.blocks.get(v0)), Buffer.from(bytes));
+  assert.ok(await b.blocks.store.has(v0));
+});
+
+test("who waits gets a block as soon as it is put on the other side", async (t) => {
+  const [a, b] = await Promise.all([peer(t), peer(t)]);
+  const [block] = someBlocks(1, 50_000) as [ReturnType<typeof blockOf>];
+  await connect(b, a);
+  const waiting = b.blocks.get(block.cid);
+  await until(() => a.exchange.wantlist(b.id).length === 1, "the want is known");
+  assert.deepEqual(a.exchange.wantlist(b.id).map(String), [block.cid.toString()]);
+  assert.deepEqual(b.exchange.wantlist().map(String), [block.cid.toString()]);
+  await a.blocks.put([block]);
+  assert.ok(Buffer.compare(await waiting, block.bytes) === 0);
+});
+
+test("a block that is put here ends the waiting for it, and is taken back from others", async (t) => {
+  const [a, b] = await Promise.all([peer(t), peer(t)]);
+  const block = blockOf(randomBytes(1000));
+  await connect(b, a);
+  const waiting = b.blocks.get(block.cid);
+  await until(() => a.exchange.wantlist(b.id).length === 1, "the want is known");
+  await b.blocks.put([block]);
+  assert.ok(Buffer.compare(await waiting, block.bytes) === 0);
+  await until(() => a.exchange.wantlist(b.id).length === 0, "the want is taken back");
+  assert.equal(b.exchange.stat().blocksReceived, 0);
+});
+
+test("a want goes when the last caller leaves, and the reason says what was tried", async (t) => {
+  const [a, b] = await Promise.all([peer(t), peer(t)]);
+  const block = blockOf(randomBytes(1000));
+  await connect(b, a);
+  const [one, two] = [new AbortController(), new AbortController()];
+  const first = b.blocks.get(block.cid, { signal: one.signal });
+  const second = b.blocks.get(block.cid, { signal: two.signal });
+  await until(() => a.exchange.wantlist(b.id).length === 1, "the want is known");
+  one.abort(new NodeError("context deadline exceeded"));
+  await assert.rejects(first, (error: Error) => {
+    assert.equal(error.message, "context deadline exceeded");
+    assert.match(String(error.cause), /did not come: 1 peers were asked/);
+    return true;
+  });
+  assert.equal(b.exchange.wantlist().length, 1);
+  two.abort();
+  await assert.rejects(second, { name: "AbortError" });
+  assert.equal(b.exchange.wantlist().length, 0);
+  await until(() => a.exchange.wantlist(b.id).length === 0, "the want is taken back");
+});
+
+test("a peer that connects later is told what is wanted", async (t) => {
+  const [a, b] = await Promise.all([peer(t), peer(t)]);
+  const block = blockOf(randomBytes(100_000));
+  await a.blocks.put([block]);
+  const waiting = b.blocks.get(block.cid);
+  await connect(a, b);
+  assert.ok(Buffer.compare(await waiting, block.bytes) === 0);
+});
+
+test("blocks that stand in two places come from both, each once", async (t) => {
+  const [a, b, c] = await Promise.all([peer(t), peer(t), peer(t)]);
+  const blocks = someBlocks(100, 100_000);
+  await Promise.all([a.blocks.put(blocks), b.blocks.put(blocks)]);
+  await Promise.all([connect(c, a), connect(c, b)]);
+  await until(() => c.exchange.stat().peers.length === 2, "both are known");
+  const { signal } = new AbortController();
+  await Promise.all(blocks.map(({ cid }) => c.blocks.get(cid, { signal })));
+  const { blocksReceived, dupBlksReceived } = c.exchange.stat();
+  assert.equal(blocksReceived - dupBlksReceived, 100);
+  assert.ok(dupBlksReceived <= 10, `${dupBlksReceived} duplicates`);
+  assert.ok(c.exchange.ledger(a.id).exchanged > 0);
+  assert.ok(c.exchange.ledger(b.id).exchanged > 0);
+});
+
+test("providers are searched for when nobody has it, and asked when they are reached", async (t) => {
+  const [a, b, c] = await Promise.all([peer(t), peer(t), peer(t)]);
+  const blocks = someBlocks(3, 10_000);
+  await a.blocks.put(blocks);
+  await connect(c, b);
+  const searched: string[] = [];
+  c.exchange.providers = {
+    async *find(cid) {
+      searched.push(cid.toString());
+      yield { id: a.id, multiaddrs: a.libp2p.getMultiaddrs() };
+    },
+  };
+  const session = c.exchange.session((blocks[0] as (typeof blocks)[0]).cid);
+  const got = await Promise.all(blocks.map(({ cid }) => session.fetch(cid, undefined)));
+  assert.deepEqual(
+    got.map((bytes) => blockOf(bytes).cid.toString()),
+    blocks.map(({ cid }) => cid.toString()),
+  );
+  assert.deepEqual(searched, [blocks[0]?.cid.toString()]);
+});
+
+test("a peer that leaves takes its accounts along, and what it was to send comes from others", async (t) => {
+  const [a, b, c] = await Promise.all([peer(t), peer(t), peer(t)]);
+  const blocks = someBlocks(40, 100_000);
+  await Promise.all([a.blocks.put(blocks), b.blocks.put(blocks)]);
+  await connect(c, a);
+  const { signal } = new AbortController();
+  const first = Promise.all(blocks.slice(0, 20).map(({ cid }) => c.blocks.get(cid, { signal })));
+  await first;
+  assert.ok(c.exchange.ledger(a.id).received > 0);
+  const rest = Promise.all(blocks.slice(20).map(({ cid }) => c.blocks.get(cid, { signal })));
+  await Promise.all([c.libp2p.hangUp(a.id), connect(c, b)]);
+  await rest;
+  assert.deepEqual(c.exchange.stat().peers, [b.id.toString()]);
+  assert.equal(c.exchange.ledger(a.id).received, 0);
+  assert.ok(c.exchange.ledger(b.id).received > 0);
+});
+
+test("a node that closes lets nobody wait", async (t) => {
+  const [a, b] = await Promise.all([peer(t), peer(t)]);
+  await connect(b, a);
+  const waiting = b.blocks.get(blockOf(randomBytes(10)).cid);
+  const closed = assert.rejects(waiting, { code: "STORE_CLOSED" });
+  await b.exchange.stop();
+  await closed;
+  await assert.rejects(b.exchange.fetch(blockOf(randomBytes(10)).cid, undefined), { code: "STORE_CLOSED" });
+  await b.exchange.stop();
+});

@@ -1,0 +1,72 @@
+import assert from "node:assert/strict";
+import { once } from "node:events";
+import { type TestContext, test } from "node:test";
+import { streamPair } from "@libp2p/utils";
+import { Inbound } from "#node/network/bitswap/inbound.ts";
+import { prefixOf } from "#node/network/bitswap/keys.ts";
+import { frameOf } from "#node/network/bitswap/message.ts";
+import { Buffers } from "#node/storage/blockstore/buffers.ts";
+import { silent, someBlocks, until } from "./support.ts";
+
+const size = 3_000_000;
+
+/** A peer has brought as much as may be in hand, and the next message waits in its stream. */
+async function paused(t: TestContext) {
+  const [far, near] = await streamPair();
+  t.after(() => far.abort(new Error("the test is over")));
+  const { promise: dealtWith, resolve: goOn } = Promise.withResolvers<void>();
+  const brought: number[] = [];
+  const inbound = new Inbound(
+    {
+      message({ parcels }) {
+        brought.push(...parcels.map(({ data }) => data.length));
+        return dealtWith;
+      },
+      malformed: (reason) => assert.fail(String(reason)),
+    },
+    new Buffers(),
+  );
+  inbound.add(near);
+  const say = (length: number) => {
+    const [{ cid, bytes }] = someBlocks(1, length) as [ReturnType<typeof someBlocks>[number]];
+    const parcels = [{ prefix: prefixOf(cid), data: bytes }];
+    for (const piece of frameOf({ ...silent, parcels })) far.send(piece);
+  };
+  for (let number = 0; number < 3; number += 1) say(size);
+  await until(() => near.readStatus === "paused", "no more is read");
+  assert.equal(brought.length, 3);
+  say(1000);
+  return { far, near, inbound, brought, goOn };
+}
+
+const all = [size, size, size, 1000];
+
+test("what waits in a paused stream is heard although its peer has closed it meanwhile", async (t) => {
+  const { far, near, brought, goOn } = await paused(t);
+  const closed = once(near, "close");
+  await Promise.all([closed, far.close()]);
+  goOn();
+  await until(() => brought.length === 4, "the last message is heard");
+  assert.deepEqual(brought, all);
+});
+
+test("likewise of one that its peer has reset", async (t) => {
+  const { far, near, brought, goOn } = await paused(t);
+  await until(() => far.writeBufferLength === 0, "it is sent");
+  await until(() => near.readBufferLength > 1000, "it has come");
+  const closed = once(near, "close");
+  far.abort(new Error("enough"));
+  await closed;
+  goOn();
+  await until(() => brought.length === 4, "the last message is heard");
+  assert.deepEqual(brought, all);
+});
+
+test("nothing is heard any more once reading was given up", async (t) => {
+  const { near, inbound, brought, goOn } = await paused(t);
+  inbound.close(new Error("the peer is gone"));
+  assert.equal(near.status, "aborted");
+  goOn();
+  await new Promise((resolve) => setImmediate(resolve));
+  assert.deepEqual(brought, all.slice(0, 3));
+});

@@ -1,0 +1,176 @@
+import assert from "node:assert/strict";
+import { randomBytes } from "node:crypto";
+import { test } from "node:test";
+import { protocols } from "#node/network/bitswap/message.ts";
+import { blockOf, isFor, peer, puppet, someBlocks, until, wantOf } from "./support.ts";
+
+type SomeBlock = ReturnType<typeof blockOf>;
+
+test("peers are asked whether they have it; who has it is asked for it, and for the next at once", async (t) => {
+  const [node, one, two] = await Promise.all([peer(t), puppet(t), puppet(t)]);
+  await Promise.all([one.join(node), two.join(node)]);
+  await until(() => node.exchange.stat().peers.length === 2, "both are known");
+  const [first, second] = someBlocks(2, 10_000) as [SomeBlock, SomeBlock];
+  const { signal } = new AbortController();
+  const got = node.blocks.get(first.cid, { signal });
+  await Promise.all([one, two].map((each) => each.entry(isFor(first, { have: true, tellMissing: true }))));
+  await two.say({ presences: [{ cid: first.cid.bytes, have: false }] });
+  await one.say({ presences: [{ cid: first.cid.bytes, have: true }] });
+  await one.entry(isFor(first, { have: false, cancel: false }));
+  await one.give(first);
+  assert.ok(Buffer.compare(await got, first.bytes) === 0);
+  await two.entry(isFor(first, { cancel: true }));
+
+  const next = node.blocks.get(second.cid, { signal });
+  await one.entry(isFor(second, { have: false }));
+  await one.give(second);
+  await next;
+  assert.ok(!two.entries.some(isFor(second)));
+});
+
+test("who does not have it after all is followed by another", async (t) => {
+  const [node, one, two] = await Promise.all([peer(t), puppet(t), puppet(t)]);
+  await Promise.all([one.join(node), two.join(node)]);
+  await until(() => node.exchange.stat().peers.length === 2, "both are known");
+  const [block] = someBlocks(1, 10_000) as [SomeBlock];
+  const got = node.blocks.get(block.cid);
+  await Promise.all([one.entry(isFor(block)), two.entry(isFor(block))]);
+  await one.say({ presences: [{ cid: block.cid.bytes, have: true }] });
+  await one.entry(isFor(block, { have: false }));
+  await one.say({ presences: [{ cid: block.cid.bytes, have: false }] });
+  await two.say({ presences: [{ cid: block.cid.bytes, have: true }] });
+  await two.entry(isFor(block, { have: false }));
+  await two.give(block);
+  assert.ok(Buffer.compare(await got, block.bytes) === 0);
+});
+
+test("a peer that promises and never answers is followed by another", async (t) => {
+  const [node, mute, good] = await Promise.all([peer(t), puppet(t), puppet(t)]);
+  await Promise.all([mute.join(node), good.join(node)]);
+  await until(() => node.exchange.stat().peers.length === 2, "both are known");
+  const [block] = someBlocks(1, 10_000) as [SomeBlock];
+  const got = node.blocks.get(block.cid);
+  await Promise.all([mute.entry(isFor(block)), good.entry(isFor(block))]);
+  await mute.say({ presences: [{ cid: block.cid.bytes, have: true }] });
+  await mute.entry(isFor(block, { have: false }));
+  await good.say({ presences: [{ cid: block.cid.bytes, have: true }] });
+  await good.entry(isFor(block, { have: false }));
+  await good.give(block);
+  assert.ok(Buffer.compare(await got, block.bytes) === 0);
+});
+
+test("two calls that want one block ask for it once", async (t) => {
+  const [node, other] = await Promise.all([peer(t), puppet(t)]);
+  await other.join(node);
+  await until(() => node.exchange.stat().peers.length === 1, "it is known");
+  const [block] = someBlocks(1, 10_000) as [SomeBlock];
+  const calls = [node.blocks.get(block.cid), node.blocks.get(block.cid, { signal: new AbortController().signal })];
+  await other.entry(isFor(block));
+  await other.say({ presences: [{ cid: block.cid.bytes, have: true }] });
+  await other.entry(isFor(block, { have: false }));
+  await other.give(block);
+  for (const bytes of await Promise.all(calls)) assert.ok(Buffer.compare(bytes, block.bytes) === 0);
+  assert.equal(other.entries.filter(isFor(block)).length, 2);
+});
+
+test("wants are answered by their kind: the block, whether it is here, small ones at once", async (t) => {
+  const [node, other] = await Promise.all([peer(t), puppet(t)]);
+  await other.join(node);
+  const [large, asked, missing, unasked] = someBlocks(4, 5000) as [SomeBlock, SomeBlock, SomeBlock, SomeBlock];
+  const small = blockOf(randomBytes(1000));
+  await node.blocks.put([large, asked, small]);
+  await other.say({
+    entries: [
+      wantOf(large, { priority: 1 }),
+      wantOf(asked, { have: true }),
+      wantOf(small, { have: true, priority: 7 }),
+      wantOf(missing, { have: true }),
+      wantOf(unasked, { tellMissing: false }),
+    ],
+  });
+  assert.equal(await other.presence(asked.cid), true);
+  assert.equal(await other.presence(missing.cid), false);
+  const { prefix } = await other.parcel(small.bytes);
+  assert.deepEqual([...(prefix ?? [])], [1, 0x55, 0x12, 32]);
+  await other.parcel(large.bytes);
+  const order = other.heard.flatMap(({ parcels }) => parcels.map(({ data }) => data.length));
+  assert.deepEqual(order, [1000, 5000]);
+  const waiting = new Set([missing.cid.toString(), unasked.cid.toString()]);
+  await until(() => node.exchange.wantlist(other.id).length === 2, "only what is missing is left");
+  assert.deepEqual(new Set(node.exchange.wantlist(other.id).map(String)), waiting);
+
+  await node.blocks.put([missing, unasked]);
+  await other.parcel(unasked.bytes);
+  await until(
+    () =>
+      other.heard.some(({ presences }) =>
+        presences.some(({ have, cid }) => have && Buffer.compare(cid, missing.cid.bytes) === 0),
+      ),
+    "it is told that it is here now",
+  );
+});
+
+test("a cancel is obeyed, and a full list takes the place of what was wanted", async (t) => {
+  const [node, other] = await Promise.all([peer(t), puppet(t)]);
+  await other.join(node);
+  const [one, two, three] = someBlocks(3, 5000) as [SomeBlock, SomeBlock, SomeBlock];
+  await other.say({ entries: [wantOf(one), wantOf(two)] });
+  assert.equal(await other.presence(two.cid), false);
+  await other.say({ entries: [wantOf(one, { cancel: true })] });
+  await until(() => node.exchange.wantlist(other.id).length === 1, "one is left");
+  await other.say({ full: true, entries: [wantOf(three)] });
+  assert.equal(await other.presence(three.cid), false);
+  assert.deepEqual(node.exchange.wantlist(other.id).map(String), [three.cid.toString()]);
+  await node.blocks.put([one, two, three]);
+  await other.parcel(three.bytes);
+  assert.equal(node.exchange.stat().blocksSent, 1);
+});
+
+for (const protocol of protocols.slice(1)) {
+  test(`blocks cross both ways with a peer that speaks ${protocol}`, async (t) => {
+    const [node, other] = await Promise.all([peer(t), puppet(t, protocol)]);
+    await other.join(node);
+    await until(() => node.exchange.stat().peers.length === 1, "it is known");
+    const [wanted, served, missing] = someBlocks(3, 50_000) as [SomeBlock, SomeBlock, SomeBlock];
+    const got = node.blocks.get(wanted.cid);
+    // It knows of no question but the one for the block.
+    const entry = await other.entry(isFor(wanted));
+    assert.deepEqual(
+      { ...entry, cid: undefined, priority: 0 },
+      { cid: undefined, priority: 0, cancel: false, have: false, tellMissing: false },
+    );
+    await other.give(wanted);
+    assert.ok(Buffer.compare(await got, wanted.bytes) === 0);
+
+    await node.blocks.put([served]);
+    await other.say({ entries: [wantOf(missing, { tellMissing: true }), wantOf(served)] });
+    const { prefix } = await other.parcel(served.bytes);
+    assert.equal(prefix === undefined, protocol !== protocols[1]);
+    assert.ok(other.heard.every(({ presences }) => presences.length === 0));
+  });
+}
+
+test("a stream that the peer resets is replaced, and all wants are told anew on it", async (t) => {
+  const [node, other] = await Promise.all([peer(t), puppet(t)]);
+  await other.join(node);
+  await until(() => node.exchange.stat().peers.length === 1, "it is known");
+  const [one, two] = someBlocks(2, 5000) as [SomeBlock, SomeBlock];
+  const first = node.blocks.get(one.cid);
+  await other.entry(isFor(one));
+  const [connection] = other.libp2p.getConnections(node.id);
+  for (const stream of connection?.streams ?? []) {
+    if (stream.protocol === protocols[0] && stream.direction === "inbound") stream.abort(new Error("reset"));
+  }
+  const ours = () => node.libp2p.getConnections(other.id).flatMap(({ streams }) => streams);
+  await until(
+    () => !ours().some(({ protocol, direction }) => protocol === protocols[0] && direction === "outbound"),
+    "it is gone",
+  );
+  other.heard.length = 0;
+  const second = node.blocks.get(two.cid);
+  await other.entry(isFor(two));
+  assert.ok(other.heard.some(({ full }) => full));
+  assert.ok(other.entries.some(isFor(one)));
+  await other.give(one, two);
+  await Promise.all([first, second]);
+});

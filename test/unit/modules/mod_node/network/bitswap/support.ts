@@ -1,0 +1,216 @@
+/** Peers for tests of the exchange: whole nodes of ours, and peers that say and do what a test tells them. */
+import { createHash, randomBytes } from "node:crypto";
+import { once } from "node:events";
+import type { TestContext } from "node:test";
+import { identify } from "@libp2p/identify";
+import type { Libp2p, PeerId, Stream, StreamMuxerFactory } from "@libp2p/interface";
+import { noise } from "@libp2p/noise";
+import { tcp } from "@libp2p/tcp";
+import { tls } from "@libp2p/tls";
+import { yamux } from "@libp2p/yamux";
+import { createLibp2p } from "libp2p";
+import { CID } from "multiformats/cid";
+import { create as createDigest } from "multiformats/hashes/digest";
+import { FrameReader } from "#node/formats/protobuf/frames.ts";
+import { Bitswap, type BitswapOptions } from "#node/network/bitswap/bitswap.ts";
+import { prefixOf } from "#node/network/bitswap/keys.ts";
+import {
+  type Entry,
+  frameOf,
+  longestMessage,
+  type Message,
+  parseMessage,
+  protocols,
+  type Received,
+} from "#node/network/bitswap/message.ts";
+import { Blocks } from "#node/storage/blockstore/blocks.ts";
+import { Buffers } from "#node/storage/blockstore/buffers.ts";
+import { memoryBlocks } from "#node/storage/blockstore/memory.ts";
+import type { Block } from "#node/storage/blockstore/store.ts";
+import { NodeLog } from "#node/util/log.ts";
+
+const rawCodec = 0x55;
+const sha256 = 0x12;
+
+export function blockOf(bytes: Uint8Array): Block {
+  return { cid: CID.createV1(rawCodec, createDigest(sha256, createHash("sha256").update(bytes).digest())), bytes };
+}
+
+export const someBlocks = (count: number, size: number): Block[] =>
+  Array.from({ length: count }, () => blockOf(randomBytes(size)));
+
+/** A libp2p host on loopback, stopped after the test. */
+export async function host(
+  t: TestContext,
+  encrypters = [tls(), noise()],
+  multiplexers: readonly (() => StreamMuxerFactory)[] = [yamux()],
+): Promise<Libp2p> {
+  const libp2p = await createLibp2p({
+    addresses: { listen: ["/ip4/127.0.0.1/tcp/0"] },
+    transports: [tcp()],
+    connectionEncrypters: encrypters,
+    streamMuxers: [...multiplexers],
+    services: { identify: identify() },
+    connectionManager: { inboundConnectionThreshold: 1000 },
+  });
+  t.after(() => libp2p.stop());
+  return libp2p;
+}
+
+export interface Peer {
+  readonly libp2p: Libp2p;
+  readonly id: PeerId;
+  readonly blocks: Blocks;
+  readonly exchange: Bitswap;
+}
+
+/** A host with the exchange over blocks in memory. */
+export async function peer(t: TestContext, options: Partial<BitswapOptions> = {}, on = host(t)): Promise<Peer> {
+  const libp2p = await on;
+  const blocks = new Blocks(memoryBlocks());
+  const exchange = new Bitswap({ libp2p, blocks, log: new NodeLog(), ...options });
+  await exchange.start();
+  blocks.source = exchange;
+  t.after(() => exchange.stop());
+  return { libp2p, id: libp2p.peerId, blocks, exchange };
+}
+
+export const connect = (from: { readonly libp2p: Libp2p }, to: { readonly libp2p: Libp2p }) =>
+  from.libp2p.dial(to.libp2p.getMultiaddrs());
+
+/** Asks again and again until it is so: for what nobody tells of. */
+export async function until(holds: () => boolean, what: string, ms = 25_000): Promise<void> {
+  const end = performance.now() + ms;
+  while (!holds()) {
+    if (performance.now() > end) throw new Error(`not within ${ms} ms: ${what}`);
+    await new Promise((resolve) => setTimeout(resolve, 5));
+  }
+}
+
+export const silent: Message = { full: false, entries: [], parcels: [], presences: [], pending: 0 };
+
+/** A peer that does what a test tells it, and keeps what it is told. */
+export class Puppet {
+  readonly libp2p: Libp2p;
+  readonly #protocol: string;
+  /** All messages so far. */
+  readonly heard: Received[] = [];
+  /** What each stream to it has brought so far. */
+  readonly streams: { bytes: number }[] = [];
+  /** What it does with a message. */
+  onMessage: (message: Received) => void = () => {};
+  #heard = Promise.withResolvers<void>();
+  #out: Promise<Stream> | undefined;
+  #partner: PeerId | undefined;
+
+  constructor(libp2p: Libp2p, protocol: string) {
+    this.libp2p = libp2p;
+    this.#protocol = protocol;
+  }
+
+  get id(): PeerId {
+    return this.libp2p.peerId;
+  }
+
+  get entries(): Entry[] {
+    return this.heard.flatMap(({ entries }) => [...entries]);
+  }
+
+  async start(): Promise<void> {
+    await this.libp2p.handle(this.#protocol, (stream) => {
+      const frames = new FrameReader(longestMessage, new Buffers());
+      const brought = { bytes: 0 };
+      this.streams.push(brought);
+      stream.addEventListener("remoteCloseWrite", () => void stream.close());
+      stream.addEventListener("message", ({ data }) => {
+        brought.bytes += data.byteLength;
+        for (const frame of frames.read(data)) {
+          const message = parseMessage(frame);
+          this.heard.push(message);
+          this.onMessage(message);
+          this.#heard.resolve();
+          this.#heard = Promise.withResolvers();
+        }
+      });
+    });
+  }
+
+  async join(other: { readonly libp2p: Libp2p }): Promise<void> {
+    await this.libp2p.dial(other.libp2p.getMultiaddrs());
+    this.#partner = other.libp2p.peerId;
+  }
+
+  /** A stream of its own to whom it has joined. */
+  async stream(): Promise<Stream> {
+    return this.libp2p.dialProtocol(this.#partner as PeerId, this.#protocol);
+  }
+
+  async say(message: Partial<Message>): Promise<void> {
+    this.#out ??= this.stream();
+    const stream = await this.#out;
+    for (const piece of frameOf({ ...silent, ...message })) {
+      if (!stream.send(piece)) await Promise.race([once(stream as never, "drain"), once(stream as never, "close")]);
+    }
+  }
+
+  /** Sends blocks, with the prefix of their CIDs unless the version knows none. */
+  give(...blocks: Block[]): Promise<void> {
+    const bare = this.#protocol !== protocols[0] && this.#protocol !== protocols[1];
+    return this.say({
+      parcels: blocks.map(({ cid, bytes }) => ({ prefix: bare ? undefined : prefixOf(cid), data: bytes })),
+    });
+  }
+
+  /** The first entry that fits, when it has come. */
+  async entry(fits: (entry: Entry) => boolean): Promise<Entry> {
+    for (;;) {
+      const heard = this.#heard.promise;
+      const found = this.entries.find(fits);
+      if (found !== undefined) return found;
+      await heard;
+    }
+  }
+
+  async presence(cid: CID): Promise<boolean> {
+    for (;;) {
+      const heard = this.#heard.promise;
+      for (const { presences } of this.heard) {
+        const found = presences.find((each) => Buffer.compare(each.cid, cid.bytes) === 0);
+        if (found !== undefined) return found.have;
+      }
+      await heard;
+    }
+  }
+
+  async parcel(bytes: Uint8Array): Promise<Received["parcels"][number]> {
+    for (;;) {
+      const heard = this.#heard.promise;
+      const all = this.heard.flatMap(({ parcels }) => [...parcels]);
+      const found = all.find(({ data }) => Buffer.compare(data, bytes) === 0);
+      if (found !== undefined) return found;
+      await heard;
+    }
+  }
+}
+
+/** Speaks one version of the protocol. */
+export async function puppet(t: TestContext, protocol: string = protocols[0]): Promise<Puppet> {
+  const made = new Puppet(await host(t), protocol);
+  await made.start();
+  return made;
+}
+
+export const wantOf = ({ cid }: Block, rest: Partial<Entry> = {}): Entry => ({
+  cid: cid.bytes,
+  priority: 1,
+  cancel: false,
+  have: false,
+  tellMissing: true,
+  ...rest,
+});
+
+export const isFor =
+  ({ cid }: Block, rest: Partial<Entry> = {}) =>
+  (entry: Entry): boolean =>
+    Buffer.compare(entry.cid, cid.bytes) === 0 &&
+    Object.entries(rest).every(([field, value]) => entry[field as keyof Entry] === value);

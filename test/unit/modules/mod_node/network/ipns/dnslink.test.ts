@@ -1,0 +1,59 @@
+import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
+import { test } from "node:test";
+import { isDomain, linkIn, mostLinks, resolveLink } from "#node/network/ipns/dnslink.ts";
+
+const fixture = new URL("../../../../../fixtures/vectors/network.json", import.meta.url);
+const { dnslink_resolution: resolution, dnslink_entries: entries } = JSON.parse(readFileSync(fixture, "utf8")).sections;
+const records: Readonly<Record<string, readonly string[]>> = resolution.txt;
+
+const lookUp = async (name: string) => {
+  const found = records[name];
+  if (found === undefined) throw new Error(`no such host: ${name}`);
+  return found;
+};
+/** Names that are missing are known to be. */
+const lookUpAll = async (name: string) => records[name] ?? [];
+
+for (const { name, depth, path, error } of resolution.cases) {
+  test(`${name} with ${depth} steps leads to ${path ?? error}`, async () => {
+    const resolving = resolveLink(name, lookUpAll, { depth });
+    if (path === undefined || path === null) {
+      await assert.rejects(resolving, (thrown: Error) => thrown.message.startsWith(error));
+      return;
+    }
+    assert.deepEqual(await resolving, { path, limited: error !== null });
+  });
+}
+
+for (const { txt, ok, path } of entries.cases) {
+  test(`the record ${txt} is ${ok ? "a" : "no"} link`, () => {
+    const link = linkIn(txt);
+    assert.equal(link !== undefined, ok);
+    if (path !== undefined) assert.equal(link, path);
+  });
+}
+
+test("what no domain can be is refused, and nobody is asked", async () => {
+  const ask = () => assert.fail("asked");
+  for (const name of ["", "/ipns/x.y", "a..b", `${"a".repeat(64)}.com`, `${"a.".repeat(200)}com`]) {
+    await assert.rejects(resolveLink(name, ask, { depth: mostLinks }), {
+      message: `not a valid domain name: ${name.split("/")[0]}`,
+    });
+  }
+  assert.ok(isDomain("a b") && isDomain("x.") && !isDomain("."));
+});
+
+test("trouble of the resolver is told apart from a missing link", async () => {
+  await assert.rejects(resolveLink("nowhere.example", lookUp, { depth: 1 }), { message: "could not resolve name" });
+  await assert.rejects(resolveLink("nowhere.example/a", lookUpAll, { depth: 1 }), {
+    message: 'could not resolve name: "a" is missing a DNSLink record (https://docs.ipfs.io/concepts/dnslink/)',
+  });
+});
+
+test("the link of the domain below is not waited for with that of the domain itself", async () => {
+  const link = "dnslink=/ipfs/bafkqaaa";
+  const never = new Promise<never>(() => {});
+  const slow = (name: string) => (name.startsWith("_dnslink.") ? Promise.resolve([link]) : never);
+  assert.deepEqual(await resolveLink("a.example", slow, { depth: 1 }), { path: "/ipfs/bafkqaaa", limited: false });
+});

@@ -1,0 +1,151 @@
+import assert from "node:assert/strict";
+import { type TestContext, test } from "node:test";
+import { FollowedNames, type FollowedParts } from "#node/network/ipns/ipns_pubsub.ts";
+import { recordTopic } from "#node/network/ipns_record/keys.ts";
+import { signRecord } from "#node/network/ipns_record/sign.ts";
+import { formatMoment, momentAfter } from "#node/network/ipns_record/time.ts";
+import { generateKey } from "#node/storage/keystore/key.ts";
+import { Queue } from "#node/util/async/queue.ts";
+import { NodeLog } from "#node/util/log.ts";
+
+const never = new AbortController().signal;
+
+const record = async (sequence: bigint, lifetime = 3_600_000) => {
+  const validity = formatMoment(momentAfter(lifetime));
+  return signRecord(key, { value: Buffer.from("/ipfs/bafkqaaa"), validity, sequence, ttl: 0n });
+};
+const key = await generateKey({ type: "ed25519" });
+const peer = (await generateKey({ type: "ed25519" })).id;
+
+/** Topics that nobody else takes part in; what is published is noted. */
+function start(t: TestContext, parts: Partial<FollowedParts> = {}) {
+  const topics = new Map<string, Queue<{ data: Uint8Array }>>();
+  const published: Uint8Array[] = [];
+  const followed = new FollowedNames({
+    messages: {
+      async publish(_, data) {
+        published.push(data);
+      },
+      subscribe(topic, signal) {
+        const queue = new Queue<{ data: Uint8Array }>();
+        topics.set(topic, queue);
+        signal.addEventListener("abort", () => {
+          topics.delete(topic);
+          queue.fail(signal.reason);
+        });
+        return queue;
+      },
+      peers: () => [],
+    },
+    guard: () => () => undefined,
+    ask: async () => undefined,
+    published: async () => undefined,
+    log: new NodeLog(),
+    ...parts,
+  });
+  t.after(() => followed.stop());
+  return { followed, topics, published };
+}
+
+test("beyond a thousand names the one that was asked for longest ago gives way", async (t) => {
+  const { followed, topics } = start(t);
+  const keys = await Promise.all(Array.from({ length: 1030 }, () => generateKey({ type: "ed25519" })));
+  const [first, second, ...others] = keys.map(({ id }) => id);
+  const ask = (id: typeof first) => Array.fromAsync(followed.search(id as NonNullable<typeof first>, never));
+  await ask(first);
+  await ask(second);
+  for (const id of others) {
+    await ask(first);
+    await ask(id);
+  }
+  assert.equal(followed.list().length, 1024);
+  assert.equal(topics.size, 1024);
+  assert.ok(topics.has(recordTopic(first as NonNullable<typeof first>)));
+  assert.ok(!topics.has(recordTopic(second as NonNullable<typeof first>)));
+});
+
+test("a name that somebody waits for stays", async (t) => {
+  let answer = (_: undefined) => {};
+  const asked = new Promise<undefined>((resolve) => {
+    answer = resolve;
+  });
+  const { followed } = start(t, {
+    ask: () => asked,
+    messages: { publish: async () => {}, subscribe: () => new Queue(), peers: () => [peer] },
+  });
+  const waiting = Array.fromAsync(followed.search(key.id, never));
+  await Promise.resolve();
+  assert.throws(() => followed.cancel(key.id), { message: "key has active subscriptions" });
+  answer(undefined);
+  assert.deepEqual(await waiting, []);
+  assert.equal(followed.cancel(key.id), true);
+});
+
+test("whoever comes to follow a name again and again is asked once a minute, and about one name at a time", async (t) => {
+  t.mock.timers.enable({ apis: ["setInterval", "Date"], now: Date.now() });
+  const settled = () => new Promise<void>((resolve) => setImmediate(resolve));
+  const ids = await Promise.all(Array.from({ length: 3 }, async () => (await generateKey({ type: "ed25519" })).id));
+  const waiting: (() => void)[] = [];
+  let asked = 0;
+  const ask = async () => {
+    asked += 1;
+    await new Promise<void>((resolve) => waiting.push(resolve));
+    return undefined;
+  };
+  const { followed } = start(t, { ask });
+  for (const id of ids) await Array.fromAsync(followed.search(id, never));
+  const joinAll = async () => {
+    for (let round = 0; round < 1000; round += 1) for (const id of ids) followed.joined(recordTopic(id), peer);
+    await settled();
+  };
+  const answerAll = async () => {
+    while (waiting.length > 0) {
+      assert.equal(waiting.length, 1);
+      waiting.pop()?.();
+      await settled();
+    }
+  };
+  await joinAll();
+  t.mock.timers.tick(120_000);
+  await joinAll();
+  assert.equal(asked, 1, "more than one question at a time");
+  await answerAll();
+  assert.equal(asked, 3);
+  await joinAll();
+  assert.equal(asked, 3);
+  t.mock.timers.tick(60_000);
+  await joinAll();
+  await answerAll();
+  assert.equal(asked, 6);
+});
+
+test("the best record is told again each minute, unless somebody else has, and while it is valid", async (t) => {
+  t.mock.timers.enable({ apis: ["setInterval", "Date"], now: Date.now() });
+  const { followed, topics, published } = start(t);
+  const settled = () => new Promise<void>((resolve) => setImmediate(() => setImmediate(resolve)));
+  const bytes = await record(1n, 170_000);
+  await followed.publish(key.id, bytes);
+  t.mock.timers.tick(60_000);
+  await settled();
+  assert.deepEqual(published, [bytes, bytes]);
+  t.mock.timers.tick(40_000);
+  topics.get(recordTopic(key.id))?.put({ data: bytes });
+  await settled();
+  t.mock.timers.tick(20_000);
+  await settled();
+  assert.equal(published.length, 2);
+  t.mock.timers.tick(60_000);
+  await settled();
+  assert.equal(published.length, 2, "a record that has run out was told");
+});
+
+test("what was published here before is told to who asks, as long as it is valid", async (t) => {
+  const bytes = await record(4n);
+  let kept = bytes;
+  const { followed } = start(t, { published: async () => kept });
+  const question = Buffer.concat([Buffer.from("/ipns/"), key.id.toMultihash().bytes]);
+  assert.deepEqual(await followed.answer(question), bytes);
+  kept = await record(5n, -1000);
+  assert.equal(await followed.answer(question), undefined);
+  await assert.rejects(followed.answer(Buffer.from("/pk/x")), { message: "invalid record keytype" });
+});

@@ -1,0 +1,169 @@
+import assert from "node:assert/strict";
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { after, before, test } from "node:test";
+import { createNode, type Node } from "modhost/node";
+import type { PeerId } from "#node/formats/peer_id.ts";
+import { resolveName } from "#node/network/ipns/resolver.ts";
+import { publishedKey } from "#node/network/ipns_record/keys.ts";
+import { decodeRecord, encodeRecord } from "#node/network/ipns_record/record.ts";
+import { signRecord } from "#node/network/ipns_record/sign.ts";
+import { formatMoment, momentAfter, parseMoment } from "#node/network/ipns_record/time.ts";
+import { decodeKey, generateKey } from "#node/storage/keystore/key.ts";
+
+const empty = "/ipfs/QmUNLLsPACCz1vLxQVkXqqLX5R1X345qqfHbsf67hvA3Nn";
+const nobody = "12D3KooWGC6TvWhfapngX6wvJHMYvKpDMXPb3ZnCZ6dMoaMtimQ5";
+const hour = 3_600_000;
+
+let folder: string;
+let node: Node;
+
+before(async () => {
+  folder = await mkdtemp(join(tmpdir(), "modhost-names-"));
+  node = await createNode({ repo: folder, offline: true });
+});
+after(async () => {
+  await node.close();
+  await rm(folder, { recursive: true, force: true });
+});
+
+const made = async (name: string, type = "ed25519") => {
+  await node.keys.generate(name, { type });
+  return node.names.key(name);
+};
+const last = async (id: PeerId) => decodeRecord((await node.metadata.get(publishedKey(id))) as Uint8Array);
+
+test("a name stands for what was published last; the number of its record grows when that changes", async () => {
+  const key = await made("grows");
+  const sequences: bigint[] = [];
+  for (const path of [empty, empty, "/ipfs/bafkqaaa/a/b/", empty]) {
+    assert.equal(await node.names.publish(key, path), path);
+    assert.equal(await node.names.resolve(key.id.toString()), path);
+    sequences.push((await last(key.id)).sequence);
+  }
+  assert.deepEqual(sequences, [0n, 0n, 1n, 2n]);
+});
+
+test("records say how long they hold, and for how long they may be kept", async () => {
+  const key = await made("holds");
+  const before = momentAfter(hour);
+  await node.names.publish(key, "bafkqaaa/a", { lifetime: hour, ttl: 1500 });
+  const { value, validity, ttl, signatureV1, signatureV2 } = await last(key.id);
+  assert.equal(Buffer.from(value).toString(), "/ipfs/bafkqaaa/a");
+  const end = parseMoment(validity) ?? 0n;
+  assert.ok(end >= before && end <= momentAfter(hour));
+  assert.equal(ttl, 1_500_000_000n);
+  assert.ok(signatureV1.length > 0 && signatureV2.length > 0);
+});
+
+test("a record that ends sooner does not take the place of a longer one with the same value", async () => {
+  const key = await made("longer");
+  await node.names.publish(key, empty, { lifetime: 2 * hour });
+  await assert.rejects(node.names.publish(key, empty, { lifetime: hour }), {
+    message: "can't replace a newer record with an older one",
+  });
+  await assert.rejects(node.names.publish(key, "/ipfs/bafkqaaa", { lifetime: -hour }), { message: "expired record" });
+  assert.equal(await node.names.resolve(key.id.toString()), empty);
+  await node.names.publish(key, "/ipfs/bafkqaaa", { lifetime: hour });
+  assert.equal(await node.names.resolve(key.id.toString()), "/ipfs/bafkqaaa");
+});
+
+test("publishing at the same time leaves one record after the other", async () => {
+  const key = await made("at once");
+  const paths = Array.from({ length: 8 }, (_, at) => `${empty}/${at}`);
+  await Promise.all(paths.map((path) => node.names.publish(key, path)));
+  const { sequence, value } = await last(key.id);
+  assert.equal(sequence, 7n);
+  assert.equal(Buffer.from(value).toString(), `${empty}/7`);
+});
+
+test("keys are found by name and by identifier in any form", async () => {
+  const key = await made("forms", "rsa");
+  const cid = key.id.toCID().toString();
+  for (const text of ["forms", key.id.toString(), cid]) assert.ok((await node.names.key(text)).id.equals(key.id));
+  const own = node.repo.identity.peerId;
+  for (const text of ["self", own.toString(), own.toCID().toString()]) {
+    assert.ok((await node.names.key(text)).id.equals(own));
+  }
+  await assert.rejects(node.names.key("x"), { message: "no key by the given name was found" });
+  await assert.rejects(node.names.key(nobody), { message: "no key by the given name or PeerID was found" });
+  await node.names.publish(key, empty);
+  assert.equal(await node.names.resolve(`/ipns/${cid}`), empty);
+});
+
+test("names that stand for names are followed, with what is below them; not forever", async () => {
+  const [one, two] = [await made("one"), await made("two")];
+  await node.names.publish(two, `${empty}/below/`);
+  await node.names.publish(one, `/ipns/${two.id}/more`);
+  assert.equal(await node.names.resolve(`${one.id}/a//b/`), `${empty}/below/more/a//b/`);
+  assert.deepEqual(await node.names.find(`${one.id}/x`, { depth: 1 }), {
+    path: `/ipns/${two.id}/more/x`,
+    limited: true,
+  });
+  await node.names.publish(two, `/ipns/${one.id}`);
+  await assert.rejects(node.names.resolve(`${one.id}`), {
+    message: "could not resolve name (recursion limit exceeded)",
+  });
+});
+
+test("what is no name, and names that nobody knows, are told apart", async () => {
+  const refusals = {
+    "": 'invalid IPNS root: ""',
+    "a..b/c": 'invalid IPNS root: "a..b"',
+    [nobody]: "could not resolve name",
+    bafybeiczsscdsbs7ffqz55asqdf3smv6klcw3gofszvwlyarci47bgf354:
+      "peer ID represented as CIDv1 require libp2p-key multicodec: retry with /ipns/bafzbeiczsscdsbs7ffqz55asqdf3smv6klcw3gofszvwlyarci47bgf354",
+  };
+  for (const [name, message] of Object.entries(refusals)) await assert.rejects(node.names.resolve(name), { message });
+  assert.deepEqual(await Array.fromAsync(node.names.search(nobody)), []);
+});
+
+test("a record that was damaged on the disk, or has run out, is none", async () => {
+  const key = await made("damaged");
+  await node.names.publish(key, empty);
+  const put = (bytes: Uint8Array) => node.metadata.transaction((writer) => writer.put(publishedKey(key.id), bytes));
+  await put(encodeRecord({ ...(await last(key.id)), value: Buffer.from("/ipfs/bafkqaaa") }));
+  await assert.rejects(node.names.resolve(key.id.toString()), { message: "could not resolve name" });
+  await put(Uint8Array.of(1, 2, 3));
+  await assert.rejects(node.names.resolve(key.id.toString()), { message: "could not resolve name" });
+  const claim = { value: Buffer.from(empty), validity: formatMoment(momentAfter(-1000)), sequence: 8n, ttl: 0n };
+  await put(await signRecord(key, claim));
+  await assert.rejects(node.names.resolve(key.id.toString()), { message: "could not resolve name" });
+  await node.names.publish(key, "/ipfs/bafkqaaa");
+  assert.equal((await last(key.id)).sequence, 9n);
+});
+
+test("a record of old that holds a bare multihash stands for that block", async () => {
+  const key = await generateKey({ type: "ed25519" });
+  const value = Buffer.from("122059948439065f29619ef41280cbb932be52c56d99c5966b65e0111239f098bbef", "hex");
+  const record = decodeRecord(
+    await signRecord(key, { value, validity: formatMoment(momentAfter(hour)), sequence: 0n, ttl: 0n }),
+  );
+  const parts = {
+    cache: undefined,
+    fixed: new Map(),
+    lookUp: async () => [],
+    async *records() {
+      yield record;
+    },
+  };
+  const [found] = await Array.fromAsync(resolveName(key.id.toString(), parts));
+  assert.equal(found?.path, "/ipfs/QmUNLLsPACCz1vLxQVkXqqLX5R1X345qqfHbsf67hvA3Nn");
+});
+
+test("names of the environment win over everything", async (t) => {
+  const key = decodeKey((await generateKey({ type: "ed25519" })).bytes);
+  process.env.IPFS_NS_MAP = `example.test:${empty},${key.id.toCID()}:/ipns/example.test/x,broken`;
+  t.after(() => {
+    delete process.env.IPFS_NS_MAP;
+  });
+  const repo = await mkdtemp(join(tmpdir(), "modhost-names-"));
+  const own = await createNode({ repo, offline: true });
+  t.after(async () => {
+    await own.close();
+    await rm(repo, { recursive: true, force: true });
+  });
+  assert.equal(await own.names.resolve("example.test/a"), `${empty}/a`);
+  assert.equal(await own.names.resolve(key.id.toString()), `${empty}/x`);
+});

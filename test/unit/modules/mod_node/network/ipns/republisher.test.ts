@@ -1,0 +1,113 @@
+import assert from "node:assert/strict";
+import { type TestContext, test } from "node:test";
+import { Published } from "#node/network/ipns/published.ts";
+import { Republisher } from "#node/network/ipns/republisher.ts";
+import { checkRecord } from "#node/network/ipns_record/check.ts";
+import { decodeRecord } from "#node/network/ipns_record/record.ts";
+import { signRecord } from "#node/network/ipns_record/sign.ts";
+import { formatMoment, momentAfter, parseMoment } from "#node/network/ipns_record/time.ts";
+import { generateKey, type Key } from "#node/storage/keystore/key.ts";
+import { memoryMetadata } from "#node/storage/metadata/memory.ts";
+import { NodeLog } from "#node/util/log.ts";
+
+const minute = 60_000;
+const hour = 60 * minute;
+const never = new AbortController().signal;
+
+/** Three keys: with a record, with none, with one that has run out. */
+async function start(t: TestContext, settings: Readonly<Record<string, string>> = {}) {
+  const config = { value: (path: string) => settings[path] ?? "" } as unknown as ConstructorParameters<
+    typeof Republisher
+  >[0]["config"];
+  const keys = await Promise.all([1, 2, 3].map(() => generateKey({ type: "ed25519" })));
+  const [fresh, , old] = keys as [Key, Key, Key];
+  const published = new Published(memoryMetadata());
+  const put = (key: Key, lifetime: number) => {
+    const claim = { value: Buffer.from("/ipfs/bafkqaaa"), validity: formatMoment(momentAfter(lifetime)), sequence: 5n };
+    return published.change(key.id, () => signRecord(key, { ...claim, ttl: 7n }));
+  };
+  await put(fresh, 100 * hour);
+  await put(old, -hour);
+  const told: (readonly [Key, Uint8Array])[] = [];
+  const failing = new Set<Key>();
+  const republisher = new Republisher({
+    config,
+    log: new NodeLog(),
+    published,
+    async *keys() {
+      yield* keys;
+    },
+    async tell(key, bytes) {
+      if (failing.has(key)) throw new Error("nobody");
+      told.push([key, bytes]);
+    },
+  });
+  t.after(() => republisher.stop());
+  return { republisher, published, told, failing, fresh, old };
+}
+
+test("each name that was published is published again: with the same number, and for longer", async (t) => {
+  const { republisher, published, told, fresh, old } = await start(t, { "Ipns.RecordLifetime": "2h" });
+  const before = (await published.get(fresh.id))?.record.validity;
+  assert.equal(await republisher.round(never), true);
+  assert.deepEqual(
+    told.map(([key]) => key),
+    [fresh, old],
+  );
+  for (const [key, bytes] of told) {
+    const { sequence, ttl } = await checkRecord(key.id, bytes);
+    assert.deepEqual([sequence, ttl], [5n, 7n]);
+    assert.deepEqual(Buffer.from((await published.get(key.id))?.bytes ?? []), bytes);
+  }
+  const ends = told.map(([, bytes]) => decodeRecord(bytes).validity);
+  assert.equal(ends[0], before);
+  const left = Number((parseMoment(ends[1] ?? "") ?? 0n) - momentAfter(0)) / 1e6;
+  assert.ok(left > 2 * hour - minute && left <= 2 * hour);
+});
+
+test("one that cannot be told keeps nobody from telling the others", async (t) => {
+  const { republisher, told, failing, fresh, old } = await start(t);
+  failing.add(fresh);
+  assert.equal(await republisher.round(never), false);
+  assert.deepEqual(
+    told.map(([key]) => key),
+    [old],
+  );
+});
+
+test("the first round is a minute after the start, the next after the period, or soon when one failed", async (t) => {
+  const { republisher, told, failing, old } = await start(t, { "Ipns.RepublishPeriod": "1h" });
+  const settled = async () => {
+    for (let turn = 0; turn < 20; turn += 1) await new Promise<void>((resolve) => setImmediate(resolve));
+  };
+  const after = async (milliseconds: number) => {
+    t.mock.timers.tick(milliseconds);
+    await settled();
+    return told.length;
+  };
+  t.mock.timers.enable({ apis: ["setTimeout"] });
+  republisher.start();
+  assert.equal(await after(minute - 1), 0);
+  assert.equal(await after(1), 2);
+  failing.add(old);
+  assert.equal(await after(hour), 3);
+  failing.clear();
+  assert.equal(await after(5 * minute), 5);
+  assert.equal(await after(hour - 1), 5);
+  await republisher.stop();
+  assert.equal(await after(hour), 5);
+});
+
+test("periods that cannot be are refused", async (t) => {
+  const refusals = {
+    "30s": "config setting IPNS.RepublishPeriod is not between 1min and 1day: 30s",
+    "25h": "config setting IPNS.RepublishPeriod is not between 1min and 1day: 25h",
+    x: 'failure to parse config setting IPNS.RepublishPeriod: time: invalid duration "x"',
+  };
+  for (const [period, message] of Object.entries(refusals)) {
+    await assert.rejects(start(t, { "Ipns.RepublishPeriod": period }), { message });
+  }
+  await assert.rejects(start(t, { "Ipns.RecordLifetime": "1d" }), {
+    message: 'failure to parse config setting IPNS.RecordLifetime: time: unknown unit "d" in duration "1d"',
+  });
+});

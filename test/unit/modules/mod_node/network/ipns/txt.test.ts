@@ -1,0 +1,88 @@
+import assert from "node:assert/strict";
+import { once } from "node:events";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import { type TestContext, test } from "node:test";
+import { decode, encode } from "@dnsquery/dns-packet";
+import { resolverOf, txtLookUp } from "#node/network/ipns/txt.ts";
+
+type Answer = { readonly status?: number; readonly code?: number; readonly records?: readonly string[][] };
+
+/** A resolver on loopback; returns its URL and the names that it was asked for. */
+async function resolver(t: TestContext, answer: (name: string) => Answer): Promise<{ url: string; asked: string[] }> {
+  const asked: string[] = [];
+  const server = createServer((request, response) => {
+    const query = new URL(request.url ?? "", "http://x").searchParams.get("dns") ?? "";
+    const { questions = [] } = decode(Buffer.from(query, "base64url"));
+    const name = questions[0]?.name ?? "";
+    asked.push(`${request.headers.accept} ${questions[0]?.type} ${name}`);
+    const { status = 200, code = 0, records = [] } = answer(name);
+    const answers = records.map((data) => ({ type: "TXT" as const, name, data }));
+    response.writeHead(status).end(encode({ type: "response", flags: code, questions, answers }));
+  });
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  t.after(() => server.close());
+  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/dns-query`, asked };
+}
+
+test("records come over HTTPS from the resolver of the domain, their strings put together", async (t) => {
+  const { url, asked } = await resolver(t, () => ({ records: [["dnslink=", "/ipfs/x"], ["other"]] }));
+  const lookUp = txtLookUp(() => ({ "test.": url }));
+  assert.deepEqual(await lookUp("_dnslink.a.test.", undefined), ["dnslink=/ipfs/x", "other"]);
+  assert.deepEqual(asked, ["application/dns-message TXT _dnslink.a.test"]);
+});
+
+test("a name that there is not has no records; a resolver in trouble is an error that names it", async (t) => {
+  const { url } = await resolver(t, (name) => ({ none: { code: 3 }, broken: { code: 2 } })[name] ?? { status: 503 });
+  const lookUp = txtLookUp(() => ({ ".": url }));
+  const origin = new URL(url).origin;
+  assert.deepEqual(await lookUp("none.", undefined), []);
+  await assert.rejects(lookUp("broken.", undefined), { message: `the resolver ${origin} answered with code 2` });
+  await assert.rejects(lookUp("other.", undefined), { message: `the resolver ${origin} answered 503` });
+});
+
+/** The URL of a server on loopback that answers with as many bytes as are taken, or not at all. */
+async function flood(
+  t: TestContext,
+  answers: boolean,
+): Promise<{ url: string; sent: () => number; gone: Promise<void> }> {
+  let sent = 0;
+  const gone = Promise.withResolvers<void>();
+  const server = createServer(async (_, response) => {
+    response.on("close", gone.resolve);
+    if (!answers) return;
+    while (!response.destroyed && sent < 64 * 1024 * 1024) {
+      sent += 65_536;
+      if (!response.write(Buffer.alloc(65_536))) await Promise.race([once(response, "drain"), gone.promise]);
+    }
+    response.end();
+  });
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  t.after(() => server.close());
+  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/dns-query`;
+  return { url, sent: () => sent, gone: gone.promise };
+}
+
+test("of an answer that is too long no more is taken", async (t) => {
+  const { url, sent, gone } = await flood(t, true);
+  const { origin } = new URL(url);
+  const message = `the resolver ${origin} answered more than 65535 bytes`;
+  await assert.rejects(txtLookUp(() => ({ ".": url }))("x.", undefined), { message });
+  await gone;
+  assert.ok(sent() < 32 * 1024 * 1024, `${sent()} bytes were sent`);
+});
+
+test("a resolver that does not answer is waited for so long and no longer, or until the signal", async (t) => {
+  const { url } = await flood(t, false);
+  const message = `the resolver ${new URL(url).origin} did not answer`;
+  await assert.rejects(txtLookUp(() => ({ ".": url }), 50)("x.", undefined), { message });
+  const left = AbortSignal.abort(new Error("called off"));
+  await assert.rejects(txtLookUp(() => ({ ".": url }))("x.", left), { message: "called off" });
+});
+
+test("the resolver of the longest domain is asked; an empty one is the system's", () => {
+  const resolvers = { ".": "all", "eth.": "eth", "a.eth.": "a", "local.": "" };
+  const expected = { "x.y.": "all", "eth.": "eth", "b.eth.": "eth", "x.a.eth.": "a", "ba.eth.": "eth", "X.LOCAL.": "" };
+  for (const [name, resolver] of Object.entries(expected)) assert.equal(resolverOf(name, resolvers), resolver, name);
+  assert.equal(resolverOf("x.", {}), "");
+});

@@ -1,0 +1,131 @@
+/** Publishing and resolving while others take their time. */
+import assert from "node:assert/strict";
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { type TestContext, test } from "node:test";
+import { createNode, memoryStores } from "modhost/node";
+import type { NameNetwork } from "#node/network/ipns/record_transports.ts";
+import { publishedKey } from "#node/network/ipns_record/keys.ts";
+import { decodeRecord } from "#node/network/ipns_record/record.ts";
+import { signRecord } from "#node/network/ipns_record/sign.ts";
+import { formatMoment, momentAfter } from "#node/network/ipns_record/time.ts";
+import type { LocalNode } from "#node/node.ts";
+
+const [empty, other] = ["/ipfs/QmUNLLsPACCz1vLxQVkXqqLX5R1X345qqfHbsf67hvA3Nn", "/ipfs/bafkqaaa"];
+const hour = 3_600_000;
+
+type Routing = Pick<NameNetwork["routing"], "search" | "store">;
+
+/** A node whose routing system is what the test says. */
+async function start(t: TestContext, routing: Partial<Routing>) {
+  const repo = await mkdtemp(join(tmpdir(), "modhost-unanswered-"));
+  const node = (await createNode({ repo, offline: true, stores: async () => memoryStores() })) as LocalNode;
+  t.after(async () => {
+    await node.close();
+    await rm(repo, { recursive: true, force: true });
+  });
+  const nobody: Routing = { async *search() {}, async store() {} };
+  const network = { libp2p: { services: {} }, routing: { ...nobody, ...routing, tables: {} }, pubsub: undefined };
+  await node.names.goOnline(network as unknown as NameNetwork);
+  // The node's own name has been published by now.
+  await node.keys.generate("new", { type: "ed25519" });
+  const key = await node.names.key("new");
+  return { node, names: node.names, key };
+}
+
+/** A question that is answered when the test says; `asked` when it has come. */
+function question<T>() {
+  const [asked, answer] = [Promise.withResolvers<void>(), Promise.withResolvers<T>()];
+  return { asked: asked.promise, come: asked.resolve, answer: answer.resolve, answered: answer.promise };
+}
+
+test("what was published last is what the name stands for here, whoever was told of it last", async (t) => {
+  const slow = question<void>();
+  let told = 0;
+  const { names, key } = await start(t, {
+    store: async () => {
+      told += 1;
+      if (told > 1) return;
+      slow.come();
+      await slow.answered;
+    },
+  });
+  const first = names.publish(key, empty);
+  await slow.asked;
+  await names.publish(key, other);
+  slow.answer();
+  await first;
+  assert.equal(await names.resolve(key.id.toString()), other);
+});
+
+test("what is published here while others are asked is what the name stands for", async (t) => {
+  const slow = question<void>();
+  const { names, key } = await start(t, {
+    async *search() {
+      slow.come();
+      await slow.answered;
+      yield* [];
+    },
+  });
+  await names.publish(key, empty, { ttl: hour, offline: true });
+  const asking = names.resolve(key.id.toString(), { fresh: true });
+  await slow.asked;
+  await names.publish(key, other, { ttl: hour });
+  slow.answer();
+  assert.equal(await asking, other);
+  assert.equal(await names.resolve(key.id.toString()), other);
+});
+
+test("while others are asked for the last record of a key, it can be published all the same", async (t) => {
+  const slow = question<Uint8Array>();
+  const { node, names, key } = await start(t, {
+    async *search() {
+      slow.come();
+      yield await slow.answered;
+    },
+  });
+  const claim = { value: Buffer.from(other), validity: formatMoment(momentAfter(hour)), ttl: 0n };
+  const asking = names.publish(key, `${empty}/a`);
+  await slow.asked;
+  await names.publish(key, empty, { offline: true });
+  slow.answer(await signRecord(key, { ...claim, sequence: 41n }));
+  await asking;
+  const last = decodeRecord((await node.metadata.get(publishedKey(key.id))) as Uint8Array);
+  assert.deepEqual([Buffer.from(last.value).toString(), last.sequence], [`${empty}/a`, 42n]);
+});
+
+test("who is called off while others are asked publishes nothing", async (t) => {
+  const asked = Promise.withResolvers<void>();
+  const { node, names, key } = await start(t, {
+    async *search(_, { signal }) {
+      const over = Promise.withResolvers<void>();
+      signal?.addEventListener("abort", () => over.resolve());
+      asked.resolve();
+      await over.promise;
+      yield* [];
+    },
+  });
+  const leave = new AbortController();
+  const publishing = names.publish(key, other, { signal: leave.signal });
+  await asked.promise;
+  leave.abort(new Error("called off"));
+  await assert.rejects(publishing, { message: "called off" });
+  assert.equal(await node.metadata.get(publishedKey(key.id)), undefined);
+});
+
+test("others are asked for so many records and for so long", async (t) => {
+  const counts: (number | undefined)[] = [];
+  const { names } = await start(t, {
+    async *search(_key, { count, signal }) {
+      counts.push(count);
+      await new Promise<void>((resolve) => signal?.addEventListener("abort", () => resolve()));
+      yield* [];
+    },
+  });
+  const nobody = "12D3KooWKnDdG3iXw9eTFijk3EWSunZcFi54Zka4wmtqtt6rPxc8";
+  const signal = AbortSignal.timeout(20_000);
+  await assert.rejects(names.find(nobody, { count: 3, timeout: 30, signal }), { message: "could not resolve name" });
+  await assert.rejects(names.find(nobody, { timeout: 30, signal }), { message: "could not resolve name" });
+  assert.deepEqual([counts, signal.aborted], [[3, 16], false]);
+});

@@ -1,0 +1,232 @@
+import assert from "node:assert/strict";
+import { type TestContext, test } from "node:test";
+import { setImmediate as nextTurn } from "node:timers/promises";
+import { CID } from "multiformats/cid";
+import * as raw from "multiformats/codecs/raw";
+import { sha256 } from "multiformats/hashes/sha2";
+import { Pins } from "#node/content/pins/pins.ts";
+import { Announcements } from "#node/network/kad/provide_queue.ts";
+import { Rounds } from "#node/network/kad/reprovider.ts";
+import { Blocks } from "#node/storage/blockstore/blocks.ts";
+import { memoryBlocks } from "#node/storage/blockstore/memory.ts";
+import { memoryMetadata } from "#node/storage/metadata/memory.ts";
+import type { ConfigFile } from "#node/storage/repo/config.ts";
+import { SharedLock } from "#node/util/async/lock.ts";
+import { NodeLog } from "#node/util/log.ts";
+
+const cidOf = async (text: string) => CID.createV1(raw.code, await sha256.digest(Buffer.from(text)));
+const turns = async (count = 20) => {
+  for (let left = count; left > 0; left -= 1) await nextTurn();
+};
+
+function clockOf(context: TestContext) {
+  context.mock.timers.enable({ apis: ["setTimeout", "Date"], now: 1_700_000_000_000 });
+  return {
+    async pass(milliseconds: number) {
+      context.mock.timers.tick(milliseconds);
+      await turns(60);
+    },
+  };
+}
+
+/** What is announced, and to whom it may be. */
+function world(metadata = memoryMetadata()) {
+  const state = { peers: 0, under: 0, most: 0, announced: [] as string[], gate: Promise.resolve() };
+  const parts = {
+    metadata,
+    log: new NodeLog(),
+    workers: 2,
+    ready: () => state.peers > 0,
+    async announce(cid: CID, signal: AbortSignal) {
+      state.under += 1;
+      state.most = Math.max(state.most, state.under);
+      await state.gate;
+      await nextTurn();
+      state.under -= 1;
+      signal.throwIfAborted();
+      if (state.peers === 0) throw new Error("nobody");
+      state.announced.push(cid.toString());
+    },
+  };
+  return { state, parts, metadata };
+}
+
+test("what is to be announced waits for somebody, and takes turns", async (context) => {
+  const clock = clockOf(context);
+  const { state, parts } = world();
+  const announcements = new Announcements(parts);
+  const cids = await Promise.all(["a", "b", "c", "d", "e"].map(cidOf));
+  announcements.add(cids);
+  announcements.add(cids.slice(0, 2));
+  await clock.pass(1000);
+  assert.deepEqual([state.announced, announcements.size], [[], 0]);
+  state.peers = 1;
+  assert.equal(announcements.size, cids.length);
+  announcements.drive();
+  await turns(60);
+  assert.deepEqual(state.announced.toSorted(), cids.map(String).toSorted());
+  assert.deepEqual([state.most, announcements.size], [parts.workers, 0]);
+  await announcements.stop();
+});
+
+test("while there is more and more to announce, one is announced at a time", async (context) => {
+  const clock = clockOf(context);
+  const { state, parts } = world();
+  const announcements = new Announcements(parts);
+  state.peers = 1;
+  const gate = Promise.withResolvers<void>();
+  state.gate = gate.promise;
+  for (const text of ["a", "b", "c", "d", "e"]) {
+    announcements.add([await cidOf(text)]);
+    await clock.pass(200);
+    assert.equal(state.under, 1);
+  }
+  await clock.pass(200);
+  assert.equal(state.under, parts.workers);
+  gate.resolve();
+  await turns(60);
+  assert.equal(state.announced.length, 5);
+  await announcements.stop();
+});
+
+test("what waits when the node closes is announced by the next", async () => {
+  const { state, parts, metadata } = world();
+  const first = new Announcements(parts);
+  const cids = await Promise.all(["a", "b", "c"].map(cidOf));
+  first.add(cids);
+  await first.stop();
+  const second = new Announcements(parts);
+  state.peers = 1;
+  await second.start();
+  await turns(40);
+  await second.stop();
+  assert.deepEqual(state.announced.toSorted(), cids.map(String).toSorted());
+  assert.deepEqual(await Array.fromAsync(metadata.range({ prefix: "routing/" })), []);
+});
+
+test("an announcement is tried again when everybody has gone meanwhile", async () => {
+  const { state, parts } = world();
+  const announcements = new Announcements(parts);
+  const gate = Promise.withResolvers<void>();
+  state.gate = gate.promise;
+  state.peers = 1;
+  const cid = await cidOf("a");
+  announcements.add([cid]);
+  await turns();
+  state.peers = 0;
+  gate.resolve();
+  await turns();
+  assert.deepEqual(state.announced, []);
+  state.peers = 1;
+  announcements.drive();
+  await turns();
+  assert.deepEqual(state.announced, [cid.toString()]);
+  await announcements.stop();
+});
+
+const config = (values: Readonly<Record<string, unknown>>) =>
+  ({ config: { value: (path: string) => values[path] } as unknown as ConfigFile }) as const;
+
+/** Two blocks that are pinned, one of them with a block below it; and one that is not. */
+async function roundsOf(values: Readonly<Record<string, unknown>>, made = world()) {
+  const blocks = new Blocks(memoryBlocks());
+  const pins = new Pins(blocks, memoryMetadata(), new SharedLock());
+  const leaf = { cid: await cidOf("leaf"), bytes: Buffer.from("leaf") };
+  const { encode, code } = await import("@ipld/dag-cbor");
+  const bytes = encode({ leaf: leaf.cid });
+  const root = { cid: CID.createV1(code, await sha256.digest(bytes)), bytes };
+  const direct = { cid: await cidOf("direct"), bytes: Buffer.from("direct") };
+  const loose = { cid: await cidOf("loose"), bytes: Buffer.from("loose") };
+  await blocks.put([leaf, root, direct, loose]);
+  await pins.add(root.cid, "recursive");
+  await pins.add(direct.cid, "direct");
+  const rounds = new Rounds({ ...made.parts, repo: config(values), blocks, pins });
+  const names = { leaf: `${leaf.cid}`, root: `${root.cid}`, direct: `${direct.cid}`, loose: `${loose.cid}` };
+  return { ...made, rounds, names };
+}
+
+test("a round announces what the strategy names", async () => {
+  const named: Record<string, readonly string[]> = {
+    all: ["leaf", "root", "direct", "loose"],
+    "": ["leaf", "root", "direct", "loose"],
+    pinned: ["leaf", "root", "direct"],
+    roots: ["root", "direct"],
+  };
+  for (const [strategy, kinds] of Object.entries(named)) {
+    const { rounds, state, names } = await roundsOf({ "Reprovider.Strategy": strategy });
+    state.peers = 1;
+    await rounds.run();
+    const wanted = kinds.map((kind) => names[kind as keyof typeof names]);
+    assert.deepEqual(state.announced.toSorted(), wanted.toSorted(), strategy);
+    assert.equal(rounds.last.announced, wanted.length);
+  }
+});
+
+test("there is one round at a time, and none without anybody", async () => {
+  const { rounds, state } = await roundsOf({});
+  await assert.rejects(rounds.run(), { message: "failed to find any peer in table" });
+  state.peers = 1;
+  const gate = Promise.withResolvers<void>();
+  state.gate = gate.promise;
+  const first = rounds.run();
+  await assert.rejects(rounds.run(), { message: "reprovider is already running" });
+  gate.resolve();
+  await first;
+  await rounds.run();
+  const leaving = new AbortController();
+  const reason = new Error("left");
+  const left = rounds.run(leaving.signal);
+  leaving.abort(reason);
+  await assert.rejects(left, reason);
+});
+
+const minute = 60_000;
+const hour = 60 * minute;
+
+test("rounds begin a minute after the start, and count on over restarts", async (context) => {
+  const clock = clockOf(context);
+  const made = world();
+  made.state.peers = 1;
+  const { rounds, state } = await roundsOf({ "Reprovider.Interval": "12h", "Reprovider.Strategy": "roots" }, made);
+  await rounds.start();
+  await clock.pass(minute - 1);
+  assert.equal(state.announced.length, 0);
+  await clock.pass(1);
+  assert.equal(state.announced.length, 2);
+  await clock.pass(6 * hour);
+  rounds.stop();
+  const { rounds: next } = await roundsOf({ "Reprovider.Interval": "12h", "Reprovider.Strategy": "roots" }, made);
+  await next.start();
+  await clock.pass(6 * hour - 1);
+  assert.equal(state.announced.length, 2);
+  await clock.pass(1);
+  assert.equal(state.announced.length, 4);
+  next.stop();
+});
+
+test("a round that finds nobody begins with the first peer", async (context) => {
+  const clock = clockOf(context);
+  const { rounds, state } = await roundsOf({ "Reprovider.Interval": "30s", "Reprovider.Strategy": "roots" });
+  await rounds.start();
+  await clock.pass(30_000);
+  rounds.drive();
+  await turns();
+  assert.equal(state.announced.length, 0);
+  state.peers = 1;
+  rounds.drive();
+  await turns(60);
+  assert.equal(state.announced.length, 2);
+  await clock.pass(30_000);
+  assert.equal(state.announced.length, 4);
+  rounds.stop();
+});
+
+test("no interval, no rounds", async (context) => {
+  const clock = clockOf(context);
+  const { rounds, state } = await roundsOf({ "Reprovider.Interval": "0" });
+  state.peers = 1;
+  await rounds.start();
+  await clock.pass(100 * hour);
+  assert.equal(state.announced.length, 0);
+  rounds.stop();
+});

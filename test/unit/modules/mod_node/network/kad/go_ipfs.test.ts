@@ -1,0 +1,90 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { CID } from "multiformats/cid";
+import { parsePeerId } from "#node/formats/peer_id.ts";
+import { recordKey } from "#node/network/ipns_record/keys.ts";
+import { signRecord } from "#node/network/ipns_record/sign.ts";
+import { formatMoment, momentAfter } from "#node/network/ipns_record/time.ts";
+import { parseMultiaddr, splitPeer } from "#node/network/swarm/multiaddr.ts";
+import { generateKey } from "#node/storage/keystore/key.ts";
+import { GoIpfs, withoutGoIpfs } from "#test/support/go_ipfs.ts";
+import { add, known, outcome, providersIn, type RoutingNode, soon, startNode, until } from "./support.ts";
+
+interface Event {
+  readonly Extra: string;
+  readonly ID: string;
+  readonly Responses: readonly { readonly ID: string; readonly Addrs: readonly string[] }[] | null;
+  readonly Type: number;
+}
+
+const skip = withoutGoIpfs;
+
+async function meet(go: GoIpfs, ...nodes: readonly RoutingNode[]): Promise<void> {
+  const { id, address } = splitPeer(parseMultiaddr(go.address));
+  for (const node of nodes) await node.network.peers.connect(id, address === undefined ? [] : [address]);
+  await until(async () => {
+    const [lan] = await go.call<{ Buckets: readonly { Peers: readonly unknown[] | null }[] }>("stats/dht?arg=lan");
+    const theirs = (lan?.Buckets ?? []).flatMap(({ Peers }) => Peers ?? []).length;
+    return theirs >= nodes.length && nodes.every((node) => known(node) > 0);
+  });
+}
+
+const body = (bytes: Uint8Array) => {
+  const form = new FormData();
+  form.append("file", new Blob([Uint8Array.from(bytes)]));
+  return form;
+};
+
+test("the reference finds what is announced here, and the other way round", { skip }, async () => {
+  await using go = await GoIpfs.start();
+  await using a = await startNode();
+  await using b = await startNode();
+  await meet(go, a, b);
+  const cid = await add(a, "announced to the reference");
+  await until(() => a.routing.announcing.total > 0);
+  const events = await go.call<Event>(`dht/findprovs?arg=${cid}&num-providers=1`);
+  const provider = events.find(({ Type }) => Type === 4)?.Responses?.[0];
+  assert.equal(provider?.ID, a.id.toString());
+  const [added] = await go.call<{ Hash: string }>("add", body(Buffer.from("announced by the reference")));
+  const theirs = CID.parse(added?.Hash ?? "");
+  await go.call(`dht/provide?arg=${theirs}`);
+  const found = await outcome(b.routing.findProviders(theirs, { count: 1, signal: soon() }));
+  assert.deepEqual(providersIn(found.events), [go.id]);
+});
+
+test("peers are found through the reference, and by it", { skip }, async () => {
+  await using go = await GoIpfs.start();
+  await using a = await startNode();
+  await using b = await startNode();
+  await meet(go, a, b);
+  await a.network.libp2p.hangUp(b.id);
+  const addresses = await a.routing.addresses(b.id, soon());
+  assert.deepEqual(addresses.map(String), b.network.peers.listenAddresses().map(String));
+  const [found] = await go.call<Event>(`dht/findpeer?arg=${b.id}`);
+  assert.deepEqual(found?.Responses?.[0]?.Addrs, b.network.peers.listenAddresses().map(String));
+  const { events } = await outcome(a.routing.query(parsePeerId(go.id).toMultihash().bytes, soon()));
+  assert.ok(events.some(({ type, id }) => type === 2 && String(id) === go.id));
+});
+
+test("records go both ways", { skip }, async () => {
+  await using go = await GoIpfs.start();
+  await using a = await startNode();
+  await meet(go, a);
+  const key = await generateKey({ type: "ed25519" });
+  const validity = formatMoment(momentAfter(3_600_000));
+  const record = await signRecord(key, { value: Buffer.from("/ipfs/x"), validity, sequence: 1n, ttl: 0n });
+  const put = await outcome(a.routing.put(recordKey(key.id), record, soon()));
+  assert.deepEqual(
+    put.events.filter(({ type }) => type === 5).map(({ id }) => String(id)),
+    [go.id],
+  );
+  const got = (await go.call<Event>(`dht/get?arg=/ipns/${key.id}`)).find(({ Type }) => Type === 5);
+  assert.deepEqual(Buffer.from(got?.Extra ?? "", "base64"), Buffer.from(record));
+  const next = await signRecord(key, { value: Buffer.from("/ipfs/y"), validity, sequence: 2n, ttl: 0n });
+  await go.call(`dht/put?arg=/ipns/${key.id}`, body(next));
+  const best = await outcome(a.routing.get(recordKey(key.id), soon()));
+  assert.deepEqual(Buffer.from(best.events.at(-1)?.value ?? []), Buffer.from(next));
+  await go.call("name/publish?arg=/ipfs/QmUNLLsPACCz1vLxQVkXqqLX5R1X345qqfHbsf67hvA3Nn&resolve=false");
+  const name = await outcome(a.routing.get(recordKey(parsePeerId(go.id)), soon()));
+  assert.equal(name.failure, undefined);
+});

@@ -1,0 +1,171 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { Record } from "@libp2p/kad-dht";
+import { Key } from "interface-datastore";
+import { type PeerId, parsePeerId } from "#node/formats/peer_id.ts";
+import { recordKey } from "#node/network/ipns_record/keys.ts";
+import { signRecord } from "#node/network/ipns_record/sign.ts";
+import { formatMoment, momentAfter } from "#node/network/ipns_record/time.ts";
+import { Records, TableRecords, valueName } from "#node/network/kad/records.ts";
+import { generateKey } from "#node/storage/keystore/key.ts";
+import { memoryMetadata } from "#node/storage/metadata/memory.ts";
+
+const self = parsePeerId("12D3KooWGC6TvWhfapngX6wvJHMYvKpDMXPb3ZnCZ6dMoaMtimQ5");
+const other = parsePeerId("12D3KooWEfnzCZ79qLke7bqPoJvXGMBTfwMb5gZfcdYGxmj1TFtu");
+const hour = 3600 * 1000;
+const block = "/provider/ciqfrslwmexpphpuzzrgjbtvvjldkxewnjlaphhzdfhqf7gyb66nnoi";
+
+function open(metadata = memoryMetadata(), most?: number) {
+  const clock = { now: 1_700_000_000_000 };
+  const records = new Records({ metadata, self, now: () => clock.now, ...(most === undefined ? {} : { most }) });
+  return { metadata, clock, records };
+}
+
+const time = Buffer.from([1]);
+const keysOf = async (records: Records) => (await Array.fromAsync(records.range(`${block}/`))).map(([key]) => key);
+
+const signed = async (sequence: bigint, key = generateKey({ type: "ed25519" })) => {
+  const made = await key;
+  const validity = formatMoment(momentAfter(hour));
+  const value = await signRecord(made, { value: Buffer.from("/ipfs/x"), validity, sequence, ttl: 0n });
+  const name = recordKey(made.id);
+  return { made, name, value, bytes: new Record(name, value, new Date()).serialize().subarray() };
+};
+
+test("a provider is told of for a day", async () => {
+  const { records, clock } = open();
+  await records.put(`${block}/${other}`, time);
+  clock.now += 24 * hour;
+  assert.deepEqual(await keysOf(records), [`${block}/${other}`]);
+  clock.now += 1;
+  assert.deepEqual(await keysOf(records), []);
+  await records.put(`${block}/${other}`, time);
+  assert.deepEqual(await keysOf(records), [`${block}/${other}`]);
+});
+
+test("a record is kept for a day and a half, and taken away afterwards", async () => {
+  const { records, clock, metadata } = open();
+  const { name, bytes, value } = await signed(1n);
+  await records.put(valueName(name), bytes);
+  clock.now += 36 * hour;
+  assert.deepEqual(await records.value(name), value);
+  clock.now += 1;
+  assert.equal(await records.value(name), undefined);
+  await records.sweep();
+  await records.close();
+  assert.deepEqual(await Array.fromAsync(metadata.range({ prefix: "routing/" })), []);
+});
+
+test("the better record stays", async () => {
+  const { records } = open();
+  const first = await signed(1n);
+  const second = await signed(2n, Promise.resolve(first.made));
+  await records.put(valueName(first.name), second.bytes);
+  await assert.rejects(records.put(valueName(first.name), first.bytes), {
+    message: "can't replace a newer value with an older value",
+  });
+  await records.put(valueName(first.name), second.bytes);
+  assert.deepEqual(await records.value(first.name), second.value);
+});
+
+test("of records that are put at once the best stays, whatever their order", async () => {
+  const { records } = open();
+  const first = await signed(1n);
+  const made = Promise.resolve(first.made);
+  const [second, third] = [await signed(2n, made), await signed(3n, made)];
+  const put = ({ bytes }: typeof first) => records.put(valueName(first.name), bytes);
+  const outcomes = await Promise.allSettled([first, third, second].map(put));
+  assert.deepEqual(
+    outcomes.map(({ status }) => status),
+    ["fulfilled", "fulfilled", "rejected"],
+  );
+  assert.deepEqual(await records.value(first.name), third.value);
+});
+
+test("what was put is there when the store is opened anew", async () => {
+  const { records, metadata } = open();
+  await records.put(`${block}/${other}`, time);
+  await records.close();
+  assert.deepEqual(await keysOf(open(metadata).records), [`${block}/${other}`]);
+});
+
+const told = (number: number | string, peer: PeerId | string = other) => `/provider/block${number}/${peer}`;
+const has = async (records: Records, key: string) => (await records.get(key)) !== undefined;
+const fill = async (records: Records, most: number) => {
+  for (let number = 0; number < most; number += 1) await records.put(told(number), time);
+};
+
+test("beyond 65,536 of others the oldest of who has the most give way, of the node itself none", async () => {
+  const { records } = open();
+  const honest = "12D3honest";
+  await records.put(told("own", self), time);
+  await records.put(told("first", honest), time);
+  await fill(records, 65_534);
+  await records.put(told("own too", self), time);
+  await records.put(told("last", honest), time);
+  assert.ok(await has(records, told(0)));
+  await records.put(told("one more", honest), time);
+  assert.ok(!(await has(records, told(0))));
+  const kept = [
+    told("own", self),
+    told("own too", self),
+    told("first", honest),
+    told("one more", honest),
+    told(65_533),
+  ];
+  for (const key of kept) assert.ok(await has(records, key), key);
+});
+
+test("what is told by many at once, again, or after its time counts as one", async () => {
+  const { records, clock } = open(undefined, 256);
+  for (let round = 0; round < 10; round += 1) {
+    clock.now += 25 * hour;
+    for (let number = 0; number < 200; number += 1) {
+      await Promise.all([1, 2, 3].map(() => records.put(told(number), time)));
+    }
+  }
+  assert.ok(await has(records, told(0)));
+  for (let number = 0; number < 200; number += 1) await records.delete(told(number));
+  await fill(records, 256);
+  assert.ok(await has(records, told(0)));
+});
+
+test("after a restart as much is kept as before", async () => {
+  const { records, metadata } = open(undefined, 256);
+  await fill(records, 256);
+  await records.close();
+  const again = open(metadata, 256).records;
+  await again.put(told("early", "12D3honest"), time);
+  await again.sweep();
+  await again.put(told("late", "12D3honest"), time);
+  const kept = (await Array.fromAsync(again.range("/provider/"))).map(([key]) => key);
+  assert.ok(kept.length <= 256 && kept.length > 200, `${kept.length} are kept`);
+  for (const time of ["early", "late"]) assert.ok(kept.includes(told(time, "12D3honest")), time);
+});
+
+test("what comes while the old is looked through stays", async () => {
+  const { records, clock } = open();
+  await fill(records, 16);
+  clock.now += 25 * hour;
+  const sweeping = records.sweep();
+  await records.put(told(15), time);
+  await sweeping;
+  const left = await Array.fromAsync(records.range("/provider/"));
+  assert.deepEqual(
+    left.map(([key]) => key),
+    [told(15)],
+  );
+});
+
+test("a table is told of those providers alone of whom anything is known", async () => {
+  const { records } = open();
+  const table = new TableRecords(records, { has: async (id) => id.equals(self) });
+  for (const id of [self, other]) await table.put(new Key(`${block}/${id}`), time);
+  const found = await Array.fromAsync(table.query({ prefix: block }));
+  assert.deepEqual(
+    found.map(({ key }) => key.toString()),
+    [`${block}/${self}`],
+  );
+  await assert.rejects(async () => table.get(new Key("/record/none")), { name: "NotFoundError" });
+  assert.equal(await table.has(new Key(`${block}/${other}`)), true);
+});

@@ -1,0 +1,91 @@
+import assert from "node:assert/strict";
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { after, before, test } from "node:test";
+import { publicKeyKey } from "#node/network/ipns_record/keys.ts";
+import { generateKey } from "#node/storage/keystore/key.ts";
+import { add, known, meet, outcome, providersIn, soon, startNode, until } from "./support.ts";
+
+let folder: string;
+before(async () => {
+  folder = await mkdtemp(join(tmpdir(), "modhost-routing-"));
+});
+after(() => rm(folder, { recursive: true, force: true }));
+
+test("what others gave a node to keep is there after its restart", async () => {
+  await using giver = await startNode();
+  const keeper = await startNode({ folder: join(folder, "keeper") });
+  await meet(giver, keeper);
+  const cid = await add(giver, "kept by another");
+  await until(() => giver.routing.announcing.total === 1);
+  const { id, publicKey } = await generateKey({ type: "ed25519" });
+  const key = publicKeyKey(id);
+  await giver.routing.store(key, publicKey, soon());
+  await keeper[Symbol.asyncDispose]();
+
+  await using again = await startNode({ folder: join(folder, "keeper") });
+  await using asker = await startNode();
+  await meet(asker, again);
+  const providers = await outcome(asker.routing.findProviders(cid, { count: 1, signal: soon() }));
+  assert.deepEqual(providersIn(providers.events), [giver.id.toString()]);
+  const got = await outcome(asker.routing.get(key, soon()));
+  assert.deepEqual(Buffer.from(got.events.at(-1)?.value ?? []), Buffer.from(publicKey));
+});
+
+test("what could not be announced is announced after a restart, as soon as somebody is there", async () => {
+  const alone = await startNode({ folder: join(folder, "alone") });
+  const cid = await add(alone, "nobody hears of it");
+  assert.deepEqual([alone.routing.queued, alone.routing.announcing.total], [0, 0]);
+  await alone[Symbol.asyncDispose]();
+
+  await using again = await startNode({ folder: join(folder, "alone") });
+  await using other = await startNode();
+  await meet(again, other);
+  await until(() => again.routing.announcing.total === 1);
+  const { events } = await outcome(other.routing.findProviders(cid, { count: 1, signal: soon() }));
+  assert.deepEqual(providersIn(events), [again.id.toString()]);
+});
+
+test("a peer of the table is known again after a restart", async () => {
+  await using other = await startNode();
+  const first = await startNode({ folder: join(folder, "member") });
+  await meet(first, other);
+  // The mark of a member is set behind its entry.
+  await until(async () => {
+    const { tags } = await first.network.libp2p.peerStore.get(other.id);
+    return tags.has("kad-peer");
+  });
+  await first[Symbol.asyncDispose]();
+  await using again = await startNode({ folder: join(folder, "member") });
+  await until(() => known(again) === 1);
+});
+
+test("only what is asked for is announced where the configuration says so", async () => {
+  await using quiet = await startNode({ config: { "Experimental.StrategicProviding": true } });
+  await using other = await startNode();
+  await meet(quiet, other);
+  const cid = await add(quiet, "not announced");
+  await quiet.routing.reprovide(soon());
+  assert.deepEqual([quiet.routing.queued, quiet.routing.announcing.total], [0, 0]);
+  assert.equal((await outcome(quiet.routing.provide(cid, soon()))).failure, undefined);
+  const { events } = await outcome(other.routing.findProviders(cid, { count: 1, signal: soon() }));
+  assert.deepEqual(providersIn(events), [quiet.id.toString()]);
+});
+
+test("a round announces all that is here", async () => {
+  await using node = await startNode({ config: { "Reprovider.Interval": "0" } });
+  await using other = await startNode();
+  const cids = [];
+  for (const text of ["one", "two", "three"]) cids.push(await add(node, text));
+  await meet(node, other);
+  await until(() => node.routing.announcing.total >= cids.length && node.routing.queued === 0);
+  await node.routing.reprovide(soon());
+  const stored = await Array.fromAsync(node.node.blocks.store.keys());
+  assert.equal(node.routing.announcing.lastRound.announced, stored.length);
+  assert.ok(stored.length > cids.length);
+  for (const cid of stored) {
+    const { events } = await outcome(other.routing.findProviders(cid, { count: 1, signal: soon() }));
+    assert.deepEqual(providersIn(events), [node.id.toString()], `${cid}`);
+  }
+});

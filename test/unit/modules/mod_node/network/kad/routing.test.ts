@@ -1,0 +1,250 @@
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+import { CID } from "multiformats/cid";
+import { parsePeerId } from "#node/formats/peer_id.ts";
+import { publicKeyKey, recordKey } from "#node/network/ipns_record/keys.ts";
+import { signRecord } from "#node/network/ipns_record/sign.ts";
+import { formatMoment, momentAfter } from "#node/network/ipns_record/time.ts";
+import { eventTypes } from "#node/network/kad/events.ts";
+import { generateKey } from "#node/storage/keystore/key.ts";
+import { add, known, meet, ofType, outcome, providersIn, type RoutingNode, soon, startNode, until } from "./support.ts";
+
+const nobody = parsePeerId("12D3KooWGC6TvWhfapngX6wvJHMYvKpDMXPb3ZnCZ6dMoaMtimQ5");
+const nowhere = CID.parse("bafkreigh2akiscaildcqabsyg3dfr6chu3fgpregiymsck7e7aqa4s52zy");
+const empty = "failed to find any peer in table";
+const missing = "routing: not found";
+
+/** `a` and `c` know `b`, and are told of each other by it. */
+let [a, b, c]: RoutingNode[] = [];
+
+before(async () => {
+  [a, b, c] = await Promise.all([startNode(), startNode(), startNode()]);
+  await meet(a as RoutingNode, b as RoutingNode);
+  await meet(c as RoutingNode, b as RoutingNode);
+  await until(() => known(a as RoutingNode) === 2 && known(c as RoutingNode) === 2);
+});
+after(() => Promise.all([a, b, c].map((each) => each?.[Symbol.asyncDispose]())));
+
+const nodes = () => [a, b, c] as [RoutingNode, RoutingNode, RoutingNode];
+
+const record = async (value: string, sequence: bigint, key = generateKey({ type: "ed25519" })) => {
+  const made = await key;
+  const validity = formatMoment(momentAfter(3_600_000));
+  const bytes = await signRecord(made, { value: Buffer.from(value), validity, sequence, ttl: 0n });
+  return { key: recordKey(made.id), bytes, made };
+};
+
+test("what is added on one node is found from another, and where it is", async () => {
+  const [a, , c] = nodes();
+  const cid = await add(c, "announced by itself");
+  await until(() => c.routing.announcing.total > 0 && c.routing.queued === 0);
+  const { events, failure } = await outcome(a.routing.findProviders(cid, { count: 20, signal: soon() }));
+  assert.equal(failure, undefined);
+  assert.deepEqual(providersIn(events), [c.id.toString()]);
+  const [provider] = ofType(events, "provider");
+  const addresses = provider?.responses?.[0]?.multiaddrs.map(String);
+  assert.deepEqual(addresses, c.network.peers.listenAddresses().map(String));
+  for (const { id } of ofType(events, "sendingQuery")) assert.ok(id !== undefined && !id.equals(a.id));
+  for (const { responses } of ofType(events, "peerResponse")) assert.ok(Array.isArray(responses));
+  const found = await Array.fromAsync(a.routing.find(cid, soon()));
+  assert.deepEqual(
+    found.map(({ id }) => id.toString()),
+    [c.id.toString()],
+  );
+});
+
+test("a node finds itself among the providers, and so many as are asked for", async () => {
+  const [a, b, c] = nodes();
+  const cid = await add(a, "had by all");
+  for (const node of [b, c]) await add(node, "had by all");
+  await until(() => [a, b, c].every(({ routing }) => routing.queued === 0));
+  const all = await outcome(a.routing.findProviders(cid, { count: 20, signal: soon() }));
+  assert.deepEqual([...providersIn(all.events)].sort(), [a, b, c].map(({ id }) => id.toString()).sort());
+  const two = await outcome(a.routing.findProviders(cid, { count: 2, signal: soon() }));
+  assert.equal(providersIn(two.events).length, 2);
+  const others = await Array.fromAsync(a.routing.find(cid, soon()));
+  assert.deepEqual(others.map(({ id }) => id.toString()).sort(), [b, c].map(({ id }) => id.toString()).sort());
+});
+
+test("finding no provider is no failure", async () => {
+  const [a] = nodes();
+  const { events, failure } = await outcome(a.routing.findProviders(nowhere, { count: 20, signal: soon() }));
+  assert.equal(failure, undefined);
+  assert.deepEqual(ofType(events, "provider"), []);
+  assert.deepEqual(ofType(events, "queryError"), []);
+});
+
+test("a connected peer is found at once, one that others know is asked for", async () => {
+  const [a, b, c] = nodes();
+  const at = (node: RoutingNode) => node.network.peers.listenAddresses();
+  const here = await outcome(a.routing.findPeer(b.id, soon()));
+  assert.deepEqual(here.events, [{ type: eventTypes.finalPeer, responses: [{ id: b.id, multiaddrs: [...at(b)] }] }]);
+  await a.network.libp2p.hangUp(c.id);
+  await c.network.libp2p.hangUp(a.id);
+  const asked = await outcome(a.routing.findPeer(c.id, soon()));
+  const last = asked.events.at(-1);
+  assert.equal(asked.failure, undefined);
+  assert.deepEqual(last?.responses?.[0]?.multiaddrs.map(String), at(c).map(String));
+  assert.ok(ofType(asked.events, "sendingQuery").length > 0);
+  assert.deepEqual((await a.routing.addresses(c.id, soon())).map(String), at(c).map(String));
+});
+
+test("a peer that nobody knows is not found, which is told twice", async () => {
+  const [a] = nodes();
+  const { events, failure } = await outcome(a.routing.findPeer(nobody, soon()));
+  assert.equal(failure, missing);
+  assert.deepEqual(events.at(-1), { type: eventTypes.queryError, text: missing });
+  // The public table is empty.
+  assert.equal(ofType(events, "queryError").filter(({ text }) => text === empty).length, 1);
+});
+
+test("the peers next to a key are told, the next one first", async () => {
+  const [a, b, c] = nodes();
+  const { events, failure } = await outcome(a.routing.query(b.id.toMultihash().bytes, soon()));
+  assert.equal(failure, undefined);
+  const found = ofType(events, "finalPeer").map(({ id }) => String(id));
+  assert.equal(found[0], b.id.toString());
+  assert.deepEqual([...found].sort(), [b.id.toString(), c.id.toString()].sort());
+});
+
+test("a record that is put on one node is got from another, the best of all", async () => {
+  const [a, b, c] = nodes();
+  const first = await record("/ipfs/first", 1n);
+  const put = await outcome(a.routing.put(first.key, first.bytes, soon()));
+  assert.equal(put.failure, undefined);
+  const took = ofType(put.events, "value").map(({ id }) => String(id));
+  assert.deepEqual([...took].sort(), [b.id.toString(), c.id.toString()].sort());
+  const got = await outcome(c.routing.get(first.key, soon()));
+  assert.deepEqual(got.events.at(-1), { type: eventTypes.value, value: first.bytes });
+  for (const { responses } of ofType(got.events, "peerResponse")) assert.equal(responses, undefined);
+  const second = await record("/ipfs/second", 2n, Promise.resolve(first.made));
+  await b.routing.store(second.key, second.bytes, soon());
+  for (const node of [a, b, c]) {
+    const best = await outcome(node.routing.get(first.key, soon()));
+    assert.deepEqual(best.events.at(-1)?.value, second.bytes);
+    assert.equal(ofType(best.events, "value").length, 1);
+  }
+  const older = await outcome(a.routing.put(first.key, first.bytes, soon()));
+  const refusal = "can't replace a newer value with an older value";
+  assert.deepEqual([older.failure, older.events], [refusal, [{ type: eventTypes.queryError, text: refusal }]]);
+});
+
+test("records that are met are told one by one, up to the number that is enough", async () => {
+  const [a, b] = nodes();
+  const { key, bytes } = await record("/ipfs/one", 1n);
+  await a.routing.store(key, bytes, soon());
+  assert.deepEqual(await Array.fromAsync(b.routing.search(key, { signal: soon() })), [bytes]);
+  assert.deepEqual(await Array.fromAsync(b.routing.search(key, { signal: soon(), count: 1 })), [bytes]);
+  const none = (await record("/ipfs/none", 1n)).key;
+  assert.deepEqual(await Array.fromAsync(b.routing.search(none, { signal: soon() })), []);
+});
+
+test("a public key is kept under its id", async () => {
+  const [a, , c] = nodes();
+  const { id, publicKey: value } = await generateKey({ type: "ed25519" });
+  await a.routing.store(publicKeyKey(id), value, soon());
+  const got = await outcome(c.routing.get(publicKeyKey(id), soon()));
+  assert.deepEqual(Buffer.from(got.events.at(-1)?.value ?? []), Buffer.from(value));
+  const wrong = await outcome(a.routing.put(publicKeyKey(nobody), value, soon()));
+  assert.equal(wrong.failure, "public key does not match storage key");
+});
+
+test("a value that is no record is refused before anybody is asked", async () => {
+  const [a] = nodes();
+  const { key } = await record("/ipfs/x", 1n);
+  const bad = await outcome(a.routing.put(key, Buffer.from("not a record"), soon()));
+  const text = "record could not be unmarshalled";
+  assert.deepEqual([bad.failure, bad.events], [text, [{ type: eventTypes.queryError, text }]]);
+  const odd = await outcome(a.routing.put(Buffer.from("/odd/key"), Buffer.from("x"), soon()));
+  assert.equal(odd.failure, "invalid record keytype");
+});
+
+test("a search ends when it is told to", async () => {
+  const [a] = nodes();
+  const reason = new Error("enough");
+  const aborted = AbortSignal.abort(reason);
+  for (const events of [
+    a.routing.findPeer(nobody, aborted),
+    a.routing.findProviders(nowhere, { count: 1, signal: aborted }),
+    a.routing.query(nobody.toMultihash().bytes, aborted),
+  ]) {
+    await assert.rejects(events.next(), reason);
+  }
+});
+
+test("a table shows whom it knows, how near, and when it heard of them", async () => {
+  const [a, b, c] = nodes();
+  const buckets = a.routing.tables?.lan.buckets() ?? [];
+  const entries = buckets.flatMap(({ peers }) => peers);
+  assert.deepEqual(entries.map(({ id }) => id.toString()).sort(), [b, c].map(({ id }) => id.toString()).sort());
+  assert.ok((buckets.at(-1)?.peers.length ?? 0) > 0);
+  for (const { queried, useful } of entries) {
+    assert.ok(queried !== undefined && Date.now() - queried.getTime() < 60_000);
+    assert.ok(useful === undefined || useful <= queried);
+  }
+  assert.ok(buckets.every(({ refreshed }) => refreshed !== undefined));
+  assert.deepEqual(a.routing.tables?.wan.buckets(), []);
+});
+
+test("a peer that is gone is taken out of the table by the next search", async () => {
+  const [a] = nodes();
+  await using d = await startNode();
+  await meet(d, a);
+  await until(() => known(a) === 3);
+  await d.node.close();
+  await outcome(a.routing.query(d.id.toMultihash().bytes, soon()));
+  await until(() => known(a) === 2);
+});
+
+test("a node without anybody says so at once", async () => {
+  await using alone = await startNode();
+  const { routing } = alone;
+  const lack = { type: eventTypes.queryError, text: empty };
+  const peer = await outcome(routing.findPeer(nobody, soon()));
+  assert.deepEqual([peer.failure, peer.events], [empty, [lack, lack, lack]]);
+  const near = await outcome(routing.query(nobody.toMultihash().bytes, soon()));
+  assert.deepEqual([near.failure, near.events], [empty, [lack]]);
+  const providers = await outcome(routing.findProviders(nowhere, { count: 1, signal: soon() }));
+  assert.deepEqual(providers, { events: [lack] });
+  const { key, bytes } = await record("/ipfs/x", 1n);
+  const got = await outcome(routing.get(key, soon()));
+  assert.deepEqual(got.events, [lack, lack, { type: eventTypes.queryError, text: missing }]);
+  const put = await outcome(routing.put(key, bytes, soon()));
+  assert.deepEqual([put.failure, put.events], [empty, [lack]]);
+  await assert.rejects(routing.reprovide(soon()), { message: "cannot reprovide, no connected peers" });
+  // What is kept here is found here.
+  const kept = await outcome(routing.get(key, soon()));
+  assert.deepEqual(kept.events.at(-1)?.value, bytes);
+});
+
+test("without a routing system nothing is found", async () => {
+  await using none = await startNode({ config: { "Routing.Type": "none" } });
+  const { routing, network } = none;
+  assert.equal(routing.tables, undefined);
+  assert.ok(!network.libp2p.getProtocols().some((protocol) => protocol.includes("kad")));
+  assert.equal((await outcome(routing.findPeer(nobody, soon()))).failure, missing);
+  assert.equal(
+    (await outcome(routing.query(nobody.toMultihash().bytes, soon()))).failure,
+    "routing service is not a DHT",
+  );
+  assert.deepEqual(await outcome(routing.findProviders(nowhere, { count: 1, signal: soon() })), { events: [] });
+});
+
+test("a client answers nobody", async () => {
+  await using client = await startNode({ config: { "Routing.Type": "dhtclient" } });
+  const [a] = nodes();
+  assert.ok(!client.network.libp2p.getProtocols().includes("/ipfs/lan/kad/1.0.0"));
+  await client.network.peers.connect(a.id, a.network.peers.listenAddresses());
+  await until(() => known(client) > 0);
+  assert.equal((await outcome(client.routing.query(a.id.toMultihash().bytes, soon()))).failure, undefined);
+  assert.ok(!(a.routing.tables?.lan.buckets() ?? []).some(({ peers }) => peers.some(({ id }) => id.equals(client.id))));
+});
+
+test("a type of routing that there is not is refused", async () => {
+  await assert.rejects(startNode({ config: { "Routing.Type": "odd" } }), {
+    message: "unrecognized routing option: odd",
+  });
+  await assert.rejects(startNode({ config: { "Reprovider.Strategy": "odd" } }), {
+    message: "unknown reprovider strategy 'odd'",
+  });
+});

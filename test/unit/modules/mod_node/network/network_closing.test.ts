@@ -1,0 +1,182 @@
+/** The end of a node ends all that goes on over its network, though those whom it asks never answer. */
+import assert from "node:assert/strict";
+import { once } from "node:events";
+import { mkdtemp, rm } from "node:fs/promises";
+import { type AddressInfo, connect, createServer } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { after, before, describe, type TestContext, test } from "node:test";
+import { generateKeyPair } from "@libp2p/crypto/keys";
+import { identify } from "@libp2p/identify";
+import { peerIdFromPrivateKey } from "@libp2p/peer-id";
+import { tcp } from "@libp2p/tcp";
+import { tls } from "@libp2p/tls";
+import { yamux } from "@libp2p/yamux";
+import { multiaddr } from "@multiformats/multiaddr";
+import { createLibp2p, type Libp2p } from "libp2p";
+import type { PeerId } from "#node/formats/peer_id.ts";
+import { createNode, memoryStores, type Node, parseCid } from "#node/index.ts";
+import type { Network } from "#node/network/network.ts";
+import { pingProtocol } from "#node/network/swarm/ping.ts";
+import { until } from "./bitswap/support.ts";
+
+const nowhere = parseCid("QmYwAPJzv5CZsnA625s3Xf2nemtYgPpHdWEz79ojWnPbdG");
+const routingProtocol = "/ipfs/lan/kad/1.0.0";
+const tunnel = "/x/tunnel";
+const never = new AbortController().signal;
+
+/** Takes every stream and connection, and answers nothing that matters. */
+class Silent {
+  readonly libp2p: Libp2p;
+  readonly server = createServer({ allowHalfOpen: true }, (socket) => {
+    this.asked.add("connection");
+    socket.on("error", () => undefined);
+    socket.on("end", () => socket.destroy()).resume();
+  });
+  /** Protocols that were asked for. */
+  readonly asked = new Set<string>();
+  /** Those who do not echo are in no routing table. */
+  echoes = true;
+
+  private constructor(libp2p: Libp2p) {
+    this.libp2p = libp2p;
+  }
+
+  static async start(): Promise<Silent> {
+    const silent = new Silent(
+      await createLibp2p({
+        addresses: { listen: ["/ip4/127.0.0.1/tcp/0"] },
+        transports: [tcp()],
+        connectionEncrypters: [tls()],
+        streamMuxers: [yamux()],
+        services: { identify: identify() },
+        connectionManager: { inboundConnectionThreshold: 1000 },
+      }),
+    );
+    for (const protocol of [routingProtocol, tunnel, "/ipfs/bitswap/1.2.0"]) {
+      await silent.libp2p.handle(protocol, () => void silent.asked.add(protocol));
+    }
+    await silent.libp2p.handle(pingProtocol, (stream) => {
+      stream.addEventListener("message", ({ data }) => {
+        if (silent.echoes) stream.send(data);
+        silent.asked.add(pingProtocol);
+      });
+    });
+    silent.server.listen(0, "127.0.0.1");
+    await once(silent.server, "listening");
+    return silent;
+  }
+
+  /** Where nobody says who is there. */
+  get mute() {
+    return multiaddr(`/ip4/127.0.0.1/tcp/${(this.server.address() as AddressInfo).port}`);
+  }
+
+  async stop(): Promise<void> {
+    this.server.close();
+    await this.libp2p.stop();
+  }
+}
+
+let silent: Silent;
+before(async () => {
+  silent = await Silent.start();
+});
+after(() => silent.stop());
+
+interface Going {
+  /** Resolves or rejects at the end of the node. */
+  readonly ended: Promise<unknown>;
+  /** It waits for somebody by now. */
+  begun(): boolean;
+}
+
+const asked = (protocol: string) => () => silent.asked.has(protocol);
+
+const goings: Readonly<Record<string, (node: Node, network: Network, id: PeerId) => Promise<Going>>> = {
+  "a block is fetched": async (node, { exchange }) => ({
+    ended: node.reader()(nowhere),
+    begun: () => exchange.wantlist().length > 0,
+  }),
+  "a provider is looked for": async (_, { routing }) => ({
+    ended: Array.fromAsync(routing.findProviders(nowhere, { count: 1, signal: never })),
+    begun: asked(routingProtocol),
+  }),
+  "a name is resolved": async ({ names }, _, id) => ({
+    ended: names.resolve(id.toString()),
+    begun: asked(routingProtocol),
+  }),
+  "a name is published": async ({ names }) => ({
+    ended: names.publish(await names.key("self"), `/ipfs/${nowhere}`),
+    begun: asked(routingProtocol),
+  }),
+  "an echo is waited for": async (_, { peers }, id) => ({
+    ended: peers.ping.open(id).then((echo) => echo.once()),
+    begun: asked(pingProtocol),
+  }),
+  "somebody is dialled": async (_, { peers }) => ({
+    ended: peers.connect(peerIdFromPrivateKey(await generateKeyPair("Ed25519")), [silent.mute]),
+    begun: asked("connection"),
+  }),
+  "a tunnel is open": async (_, { streams }, id) => {
+    await streams.forward(tunnel, multiaddr("/ip4/127.0.0.1/tcp/0"), { id, addresses: [] }, { custom: false });
+    const port = Number(streams.list()[0]?.listen.split("/").at(-1));
+    const socket = connect(port, "127.0.0.1").on("error", () => undefined);
+    return { ended: once(socket.resume(), "close"), begun: asked(tunnel) };
+  },
+  "a tunnel waits for its target": async (_, { streams, peers }, id) => {
+    await streams.listen(tunnel, silent.mute, { custom: false, reportPeer: false });
+    const [address] = peers.listenAddresses();
+    const stream = await silent.libp2p.dialProtocol(
+      (address as ReturnType<typeof multiaddr>).encapsulate(`/p2p/${peers.id}`),
+      tunnel,
+    );
+    assert.ok(id);
+    return { ended: once(stream as never, "close"), begun: asked("connection") };
+  },
+  "messages are waited for": async (_, { pubsub }) => ({
+    ended: Array.fromAsync((pubsub as NonNullable<typeof pubsub>).subscribe("topic")),
+    begun: () => true,
+  }),
+};
+
+/** A node that knows nobody else. */
+async function open(t: TestContext) {
+  const repo = await mkdtemp(join(tmpdir(), "modhost-network-closing-"));
+  t.after(() => rm(repo, { recursive: true }));
+  const node = await createNode({ repo, profile: "local", pubsub: true, stores: async () => memoryStores() });
+  t.after(() => node.close());
+  await node.goOnline();
+  const network = await node.network();
+  const { peerId } = silent.libp2p;
+  silent.echoes = true;
+  await network.peers.connect(peerId, silent.libp2p.getMultiaddrs());
+  await until(() => (network.routing.tables?.lan.size ?? 0) > 0, "it is in the table", 8000);
+  silent.echoes = false;
+  return { node, network, id: peerId };
+}
+
+/** What keeps a process alive, but for what the test runner does. */
+const alive = () => process.getActiveResourcesInfo().filter((name) => /TCP|UDP|Pipe/.test(name)).length;
+
+describe("the end of a node ends what goes on over its network, and leaves nothing open", () => {
+  for (const [what, begin] of Object.entries(goings)) {
+    test(what, { timeout: 40_000 }, async (t) => {
+      const before = alive();
+      const { node, network, id } = await open(t);
+      silent.asked.clear();
+      const { ended, begun } = await begin(node, network, id);
+      const outcome = ended.then(
+        () => "ended",
+        () => "rejected",
+      );
+      await until(begun, "somebody is asked");
+      const started = performance.now();
+      await node.close();
+      assert.match(await outcome, /ended|rejected/);
+      assert.ok(performance.now() - started < 10_000, `${performance.now() - started} ms`);
+      assert.equal(network.libp2p.status, "stopped");
+      await until(() => alive() <= before, `${process.getActiveResourcesInfo()}`, 5000);
+    });
+  }
+});

@@ -1,0 +1,121 @@
+import assert from "node:assert/strict";
+import { once } from "node:events";
+import { type AddressInfo, connect, createServer, type Socket } from "node:net";
+import { type TestContext, test } from "node:test";
+import { streamPair } from "@libp2p/utils";
+import { carry } from "#node/network/p2p/carry.ts";
+
+const mebibyte = 1024 * 1024;
+
+/** Both ends of a local connection; the target does not read yet. */
+async function sockets(t: TestContext): Promise<{ readonly socket: Socket; readonly target: Socket }> {
+  const server = createServer({ allowHalfOpen: true, pauseOnConnect: true }).listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const { port } = server.address() as AddressInfo;
+  const taken = once(server, "connection");
+  const socket = connect({ port, host: "127.0.0.1", allowHalfOpen: true });
+  const [[target]] = (await Promise.all([taken, once(socket, "connect")])) as unknown as [[Socket]];
+  server.close();
+  t.after(() => {
+    socket.destroy();
+    target.destroy();
+  });
+  return { socket, target };
+}
+
+test("what waits for a slow target gets there, also when the stream is closed in both directions before", async (t) => {
+  const [far, near] = await streamPair();
+  const { socket, target } = await sockets(t);
+  const carried = carry(near, socket);
+  const closed = new Promise((resolve) => near.addEventListener("close", resolve));
+  target.end();
+  const size = 24 * mebibyte;
+  for (let sent = 0; sent < size; sent += mebibyte) far.send(new Uint8Array(mebibyte));
+  await Promise.all([far.close(), closed]);
+  assert.equal(near.status, "closed");
+  assert.ok(near.readBufferLength > 0);
+  let got = 0;
+  for await (const piece of target) got += (piece as Buffer).length;
+  assert.equal(got, size);
+  await carried;
+});
+
+test("what a local program says last gets to a slow peer, which has nothing to say", async (t) => {
+  const [far, near] = await streamPair({ delay: 5, capacity: 1 });
+  const { socket, target } = await sockets(t);
+  let got = 0;
+  far.addEventListener("message", ({ data }) => {
+    got += data.byteLength;
+  });
+  const over = new Promise((resolve) => far.addEventListener("close", ({ error }) => resolve(error)));
+  const carried = carry(near, socket);
+  await far.close();
+  target.resume().end(Buffer.alloc(mebibyte));
+  const [failure] = await Promise.all([over, carried]);
+  assert.equal(failure, undefined);
+  assert.equal(got, mebibyte);
+});
+
+test("a stream that was closed before it is carried brings what it has", async (t) => {
+  const [far, near] = await streamPair();
+  const { socket, target } = await sockets(t);
+  far.send(Buffer.from("last words"));
+  const closed = new Promise((resolve) => near.addEventListener("close", resolve));
+  await Promise.all([far.close(), near.close(), closed]);
+  const carried = carry(near, socket);
+  target.end();
+  assert.equal(String(await target.toArray()), "last words");
+  await carried;
+});
+
+test("what was pushed back into a stream that has ended already gets through, and then the end", async (t) => {
+  const [far, near] = await streamPair();
+  const { socket, target } = await sockets(t);
+  // As libp2p does with what came together with the negotiation.
+  const heard = new Promise<Uint8Array>((resolve) => {
+    near.addEventListener("message", ({ data }) => resolve(data.subarray()), { once: true });
+  });
+  const ended = new Promise((resolve) => near.addEventListener("end", resolve));
+  far.send(Buffer.from("hello"));
+  const bytes = await heard;
+  await Promise.all([far.close(), ended]);
+  near.push(bytes);
+  assert.equal(near.readableEnded, true);
+  const carried = carry(near, socket);
+  target.end();
+  assert.equal(String(await target.toArray()), "hello");
+  await carried;
+});
+
+test("a stream that is reset resets the local connection: it does not look like an end", async (t) => {
+  const [far, near] = await streamPair();
+  const { socket, target } = await sockets(t);
+  const carried = carry(near, socket);
+  far.send(Buffer.from("half of"));
+  await once(target.resume(), "data");
+  const failed = once(target, "error");
+  far.abort(new Error("gone"));
+  assert.equal((await failed)[0].code, "ECONNRESET");
+  await carried;
+});
+
+test("so does one that was reset before", async (t) => {
+  const [far, near] = await streamPair();
+  const { socket, target } = await sockets(t);
+  const reset = new Promise((resolve) => near.addEventListener("close", resolve));
+  far.abort(new Error("gone"));
+  await reset;
+  await Promise.all([carry(near, socket), assert.rejects(target.toArray(), { code: "ECONNRESET" })]);
+});
+
+test("once the local side has said all, a reset is an end", async (t) => {
+  const [far, near] = await streamPair();
+  const { socket, target } = await sockets(t);
+  const carried = carry(near, socket);
+  far.addEventListener("remoteCloseWrite", () => far.abort(new Error("closed, as go-ipfs does it")));
+  far.send(Buffer.from("all of it"));
+  assert.equal(String((await once(target.resume(), "data"))[0]), "all of it");
+  target.end();
+  assert.deepEqual(await target.toArray(), []);
+  await carried;
+});

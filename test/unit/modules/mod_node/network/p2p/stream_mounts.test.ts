@@ -1,0 +1,336 @@
+import assert from "node:assert/strict";
+import { createHash, randomBytes } from "node:crypto";
+import { once } from "node:events";
+import { createServer as createHttpServer, get } from "node:http";
+import { type AddressInfo, connect, createServer, type Server, type Socket } from "node:net";
+import { type TestContext, test } from "node:test";
+import type { Stream } from "@libp2p/interface";
+import { type MountParts, StreamMounts } from "#node/network/p2p/stream_mounts.ts";
+import { parseMultiaddr } from "#node/network/swarm/multiaddr.ts";
+import type { NamedPeer } from "#node/network/swarm/resolve_peers.ts";
+import { NodeLog } from "#node/util/log.ts";
+import { connectTo, startPeer, type TestPeer } from "#test/unit/modules/mod_node/network/swarm/support.ts";
+
+const plain = { custom: false };
+const mebibyte = 1024 * 1024;
+const quiet = { custom: false, reportPeer: false };
+
+interface Pair {
+  readonly a: StreamMounts;
+  readonly b: StreamMounts;
+  readonly peerA: TestPeer;
+  readonly peerB: TestPeer;
+}
+
+/** Two connected nodes with mounts on both. */
+async function pair(t: TestContext): Promise<Pair> {
+  const [peerA, peerB] = [await startPeer(), await startPeer()];
+  const [a, b] = [peerA, peerB].map(({ peers }) => new StreamMounts({ libp2p: peers.libp2p, log: new NodeLog() }));
+  assert.ok(a && b);
+  await a.start();
+  await b.start();
+  t.after(async () => {
+    await Promise.all([a.stop(), b.stop()]);
+    await Promise.all([peerA.stop(), peerB.stop()]);
+  });
+  await connectTo(peerB, peerA);
+  return { a, b, peerA, peerB };
+}
+
+async function listening(t: TestContext, server: Server): Promise<number> {
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  t.after(() => server.close());
+  return (server.address() as AddressInfo).port;
+}
+
+const tcp = (port: number) => parseMultiaddr(`/ip4/127.0.0.1/tcp/${port}`);
+const portOf = (mounts: StreamMounts) => Number(mounts.list()[0]?.listen.split("/").at(-1));
+
+/** From B's socket through the stream to `port` at A. */
+async function tunnel({ a, b, peerA }: Pair, port: number, options = quiet): Promise<number> {
+  await a.listen("/x/test", tcp(port), options);
+  await b.forward("/x/test", tcp(0), { id: peerA.peers.id, addresses: [] }, plain);
+  return portOf(b);
+}
+
+/** All that comes until the other end is closed. */
+async function readAll(socket: Socket): Promise<Buffer> {
+  const pieces: Buffer[] = [];
+  for await (const piece of socket) pieces.push(piece as Buffer);
+  return Buffer.concat(pieces);
+}
+
+test("megabytes cross in both directions at the same time, and come out as they went in", async (t) => {
+  const nodes = await pair(t);
+  const port = await listening(
+    t,
+    createServer((socket) => socket.on("error", () => {}).pipe(socket)),
+  );
+  const local = await tunnel(nodes, port);
+  const sent = randomBytes(8 * 1024 * 1024);
+  const socket = connect(local, "127.0.0.1");
+  const back = readAll(socket);
+  socket.end(sent);
+  const digest = (bytes: Buffer) => createHash("sha256").update(bytes).digest("hex");
+  assert.equal(digest(await back), digest(sent));
+});
+
+test("an end that is through may still be answered: each direction closes on its own", async (t) => {
+  const nodes = await pair(t);
+  const server = createServer({ allowHalfOpen: true }, (socket) => {
+    let asked = "";
+    socket.on("data", (bytes) => (asked += bytes)).on("end", () => socket.end(`you said ${asked}`));
+  });
+  const local = await tunnel(nodes, await listening(t, server));
+  const socket = connect({ port: local, host: "127.0.0.1", allowHalfOpen: true });
+  socket.end("something");
+  assert.equal((await readAll(socket)).toString(), "you said something");
+});
+
+test("what a peer says at once, and closes, gets to the local program", async (t) => {
+  const { b, peerA } = await pair(t);
+  await peerA.peers.libp2p.handle("/x/quick", (stream) => {
+    stream.send(Buffer.from("hello"));
+    void stream.close();
+  });
+  await b.forward("/x/quick", tcp(0), { id: peerA.peers.id, addresses: [] }, plain);
+  for (let turn = 0; turn < 5; turn += 1) {
+    assert.equal(String(await readAll(connect(portOf(b), "127.0.0.1"))), "hello");
+  }
+});
+
+test("what a peer sends in one go with the name of the protocol, and its end, gets to the target", async (t) => {
+  const { a, peerA, peerB } = await pair(t);
+  const server = createServer({ allowHalfOpen: true });
+  await a.listen("/x/lazy", tcp(await listening(t, server)), quiet);
+  const line = (text: string) => Buffer.concat([Buffer.of(text.length + 1), Buffer.from(`${text}\n`)]);
+  const whole = Buffer.concat([line("/multistream/1.0.0"), line("/x/lazy"), Buffer.from("hello")]);
+  const taken = once(server, "connection");
+  const [connection] = peerB.peers.libp2p.getConnections(peerA.peers.id);
+  const { muxer } = connection as unknown as { readonly muxer: { createStream(): Promise<Stream> } };
+  const stream = await muxer.createStream();
+  stream.addEventListener("message", () => {});
+  stream.send(whole);
+  void stream.close();
+  const target = (await taken)[0] as Socket;
+  assert.equal(String(await readAll(target)), "hello");
+  target.end();
+});
+
+test("a peer is reached where it was said to be, whatever others tell of it", async (t) => {
+  await using peerA = await startPeer();
+  await using peerB = await startPeer();
+  const [a, b] = [peerA, peerB].map(({ peers }) => new StreamMounts({ libp2p: peers.libp2p, log: new NodeLog() }));
+  assert.ok(a && b);
+  t.after(() => Promise.all([a.stop(), b.stop()]));
+  const port = await listening(
+    t,
+    createServer((socket) => socket.end("hello")),
+  );
+  await a.listen("/x/test", tcp(port), quiet);
+  await b.forward("/x/test", tcp(0), { id: peerA.peers.id, addresses: peerA.peers.listenAddresses() }, plain);
+  const lies = Array.from({ length: 128 }, (_, at) => tcp(at + 1));
+  await peerB.peers.libp2p.peerStore.merge(peerA.peers.id, { multiaddrs: lies });
+  assert.equal(String(await readAll(connect(portOf(b), "127.0.0.1"))), "hello");
+});
+
+test("an HTTP server is reached through the tunnel, many times at once", async (t) => {
+  const nodes = await pair(t);
+  const server = createHttpServer((request, response) => response.end(`answer to ${request.url}`));
+  const local = await tunnel(nodes, await listening(t, server));
+  const ask = async (path: string) => {
+    const [response] = await once(get({ port: local, host: "127.0.0.1", path, agent: false }), "response");
+    let text = "";
+    for await (const piece of response) text += piece;
+    return text;
+  };
+  const answers = await Promise.all(Array.from({ length: 20 }, (_, at) => ask(`/${at}`)));
+  assert.deepEqual(
+    answers,
+    Array.from({ length: 20 }, (_, at) => `answer to /${at}`),
+  );
+});
+
+test("the target hears first who calls, when that was asked for", async (t) => {
+  const nodes = await pair(t);
+  const server = createServer((socket) => socket.on("error", () => {}).pipe(socket));
+  const local = await tunnel(nodes, await listening(t, server), { custom: false, reportPeer: true });
+  const socket = connect(local, "127.0.0.1");
+  socket.end("hello");
+  assert.equal((await readAll(socket)).toString(), `${nodes.peerB.peers.id}\nhello`);
+});
+
+test("listeners and streams are listed, and closed by what they are", async (t) => {
+  const nodes = await pair(t);
+  const { a, b, peerA, peerB } = nodes;
+  const port = await listening(
+    t,
+    createServer((socket) => socket.on("error", () => {}).pipe(socket)),
+  );
+  const local = await tunnel(nodes, port);
+  const [idA, idB] = [`/p2p/${peerA.peers.id}`, `/p2p/${peerB.peers.id}`];
+  const target = `/ip4/127.0.0.1/tcp/${port}`;
+  const here = `/ip4/127.0.0.1/tcp/${local}`;
+  const shown = (mounts: StreamMounts) => mounts.list().map(({ listen, target: to }) => [listen, to]);
+  assert.deepEqual(shown(a), [[idA, target]]);
+  assert.deepEqual(shown(b), [[here, idA]]);
+
+  const socket = connect(local, "127.0.0.1");
+  socket.write("x");
+  await once(socket, "data");
+  const [atA, atB] = [a.streams()[0], b.streams()[0]];
+  assert.deepEqual([atA?.origin, atA?.target, atA?.protocol], [idB, target, "/x/test"]);
+  const own = `/ip4/127.0.0.1/tcp/${socket.localPort}`;
+  assert.deepEqual([atB?.origin, atB?.target, atB?.id], [own, idA, 0n]);
+
+  // The listener goes, the stream stays; then it is reset.
+  assert.equal(b.close({ protocol: "/x/other" }), 0);
+  assert.equal(b.close({ protocol: "/x/test", listen: tcp(local) }), 1);
+  assert.deepEqual(b.list(), []);
+  socket.write("y");
+  assert.equal(String((await once(socket, "data"))[0]), "y");
+  const gone = assert.rejects(once(socket, "close"), { code: "ECONNRESET" });
+  b.closeStreams(99n);
+  b.closeStreams(0n);
+  await gone;
+  await waitFor(() => a.streams().length === 0 && b.streams().length === 0);
+  assert.equal(a.close({ target: tcp(port) }), 1);
+});
+
+test("a target that is not there, or a name that nobody listens for, closes the connection", async (t) => {
+  const nodes = await pair(t);
+  const { b, peerA } = nodes;
+  const server = createServer();
+  const port = await listening(t, server);
+  server.close();
+  const dead = await tunnel(nodes, port);
+  await b.forward("/x/nobody", tcp(0), { id: peerA.peers.id, addresses: [] }, plain);
+  const nobody = Number(b.list()[1]?.listen.split("/").at(-1));
+  for (const local of [dead, nobody]) {
+    const socket = connect(local, "127.0.0.1").on("error", () => {});
+    await new Promise((resolve) => socket.once("close", resolve));
+  }
+  await waitFor(() => b.streams().length === 0);
+});
+
+test("a target that does not read holds the sender back, nothing piles up, and it gets all when it reads", async (t) => {
+  const nodes = await pair(t);
+  const server = createServer();
+  const taken = once(server, "connection");
+  const local = await tunnel(
+    nodes,
+    await listening(
+      t,
+      server.on("connection", (socket) => socket.pause()),
+    ),
+  );
+  const socket = connect(local, "127.0.0.1");
+  t.after(() => socket.destroy());
+  const target = (await taken)[0] as Socket;
+  t.after(() => target.destroy());
+  let got = 0;
+  let sent = 0;
+  // Buffers of sockets and the window of the stream fill up; then nobody takes any more. What is read makes room.
+  for (let turn = 0; turn < 4; turn += 1) {
+    sent += await fill(socket, 96);
+    assert.ok(sent * mebibyte - got < 96 * mebibyte, `${sent} MiB were taken from the sender, ${got} bytes were read`);
+    assert.deepEqual([nodes.a.streams().length, nodes.b.streams().length], [1, 1]);
+    const enough = got + 4 * mebibyte;
+    for await (const piece of target.iterator({ destroyOnReturn: false })) {
+      got += (piece as Buffer).length;
+      if (got >= enough) break;
+    }
+    target.pause();
+  }
+  socket.end();
+  for await (const piece of target) got += (piece as Buffer).length;
+  assert.equal(got, sent * mebibyte);
+  if (!socket.resume().closed) await once(socket, "close");
+  await waitFor(() => nodes.a.streams().length === 0 && nodes.b.streams().length === 0);
+});
+
+test("a peer that resets a stream before the target is there leaves nothing behind", async (t) => {
+  const { a, peerA, peerB } = await pair(t);
+  const server = createServer((socket) => socket.on("error", () => {}).resume());
+  let connections = 0;
+  server.on("connection", () => (connections += 1));
+  const port = await listening(t, server);
+  await a.listen("/x/test", parseMultiaddr(`/dns4/localhost/tcp/${port}`), quiet);
+  for (let at = 1; at <= 10; at += 1) {
+    const stream = await peerB.peers.libp2p.dialProtocol(peerA.peers.id, "/x/test");
+    // Now the other end is there as well, or is not yet.
+    if (at % 2 === 0) await new Promise((resolve) => setImmediate(resolve));
+    stream.abort(new Error("gone"));
+  }
+  await waitFor(() => connections > 0 && a.streams().length === 0);
+});
+
+test("what is begun while everything is closed is refused, and leaves nothing open", async () => {
+  const { promise: merging, resolve: merge } = Promise.withResolvers<void>();
+  const { promise: handling, resolve: handle } = Promise.withResolvers<void>();
+  const protocols = new Set<string>();
+  const libp2p = {
+    peerId: "12D3KooWGC6TvWhfapngX6wvJHMYvKpDMXPb3ZnCZ6dMoaMtimQ5",
+    peerStore: { merge: () => merging },
+    handle: async (protocol: string) => {
+      if (protocol === "/x/here") await handling;
+      protocols.add(protocol);
+    },
+    unhandle: async (protocol: string) => void protocols.delete(protocol),
+  };
+  const mounts = new StreamMounts({ libp2p: libp2p as unknown as MountParts["libp2p"], log: new NodeLog() });
+  await mounts.start();
+  const peer = { id: libp2p.peerId, addresses: [tcp(4001)] } as unknown as NamedPeer;
+  const begun = [mounts.forward("/x/there", tcp(0), peer, plain), mounts.listen("/x/here", tcp(1234), quiet)];
+  const refused = begun.map((work) => assert.rejects(work, { message: "the node is closed" }));
+  await mounts.stop();
+  merge();
+  handle();
+  await Promise.all(refused);
+  assert.deepEqual(mounts.list(), []);
+  assert.deepEqual([...protocols], []);
+  await waitFor(() => !process.getActiveResourcesInfo().includes("TCPServerWrap"));
+});
+
+test("refusals are the reference's", async (t) => {
+  const { a, b, peerA } = await pair(t);
+  const peer = { id: peerA.peers.id, addresses: [] };
+  const refused = (work: Promise<void>, message: string) => assert.rejects(work, { name: "NodeError", message });
+  await refused(a.listen("/x/a", tcp(0), quiet), "port can not be 0");
+  await refused(a.listen("/x/a", parseMultiaddr("/ip4/127.0.0.1/udp/0"), quiet), "port can not be 0");
+  await refused(
+    a.listen("/x/a", parseMultiaddr("/ip4/1.2.3.4"), quiet),
+    "address does not contain tcp or udp protocol",
+  );
+  await refused(a.listen("/a/b", tcp(1234), quiet), "protocol name must be within '/x/' namespace");
+  await refused(b.forward("/a", tcp(0), peer, plain), "protocol name must be within '/x/' namespace");
+  await a.listen("/a/b", tcp(1234), { custom: true, reportPeer: false });
+  await refused(a.listen("/a/b", tcp(1234), { custom: true, reportPeer: false }), "listener already registered");
+  assert.ok(peerA.peers.libp2p.getProtocols().includes("/x/"));
+});
+
+/** Writes MiB, at most so many, until none are taken for a while; says how many are on their way. */
+async function fill(socket: Socket, most: number): Promise<number> {
+  const piece = Buffer.alloc(mebibyte);
+  let sent = 0;
+  while (sent < most && !socket.writableNeedDrain) {
+    sent += 1;
+    if (!socket.write(piece) && !(await drained(socket))) break;
+  }
+  return sent;
+}
+
+/** False when it does not happen soon. */
+async function drained(socket: Socket): Promise<boolean> {
+  const soon = AbortSignal.timeout(500);
+  return once(socket, "drain", { signal: soon }).then(
+    () => true,
+    () => false,
+  );
+}
+
+async function waitFor(isSo: () => boolean): Promise<void> {
+  for (let turn = 0; turn < 200 && !isSo(); turn += 1) await new Promise((resolve) => setTimeout(resolve, 10));
+  assert.ok(isSo());
+}

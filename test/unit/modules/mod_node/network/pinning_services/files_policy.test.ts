@@ -1,0 +1,145 @@
+/** The policy that keeps the root of the files pinned at services. */
+import assert from "node:assert/strict";
+import { after, before, beforeEach, test } from "node:test";
+import type { CID } from "multiformats/cid";
+import { parseCid } from "#node/formats/cid/text.ts";
+import { FilesPolicy } from "#node/network/pinning_services/files_policy.ts";
+import { RemotePins } from "#node/network/pinning_services/remote_pins.ts";
+import { type KnownService, knownServices } from "#node/network/pinning_services/services.ts";
+import { NodeLog } from "#node/util/log.ts";
+import { type FakeService, pinStatus, startService } from "#test/unit/modules/mod_http_api/commands/pinning_service.ts";
+
+const first = parseCid("QmUo7E7B57p4NYsh7rbzFuHpWqWvCknfbzyzNAu38zRHo8");
+const second = parseCid("QmZULkCELmmk5XNfCgTnCyFgAVxBRBXyDHGGMVoLFLiXEN");
+const { signal } = new AbortController();
+
+let service: FakeService;
+let services: Record<string, KnownService>;
+let root: CID;
+let logged: string[];
+let policy: FilesPolicy;
+/** Pins that the service has; what is posted is added in front. */
+let held: ReturnType<typeof pinStatus>[];
+
+before(async () => {
+  service = await startService();
+});
+after(() => service[Symbol.asyncDispose]());
+beforeEach(() => {
+  services = { s: known() };
+  root = first;
+  logged = [];
+  held = [];
+  const config = { value: () => services, update: async () => undefined } as never;
+  const log = new NodeLog();
+  log.listen(({ system, message }) => logged.push(`${system}: ${message}`));
+  policy = new FilesPolicy({
+    pins: new RemotePins({ config, log, peers: async () => undefined }),
+    services: () => knownServices(config),
+    root: async () => root,
+    usualName: "policy/me/mfs",
+    log,
+  });
+  service.answers(({ method, target, body }) => {
+    if (method === "GET") return { body: { count: held.length, results: held } };
+    held = held.filter(({ requestid }) => target !== `/pins/${requestid}`);
+    const pin = pinStatus({ requestid: `r${held.length}${target.length}`, status: "queued", pin: body });
+    held = [pin, ...held];
+    return { status: 202, body: pin };
+  });
+});
+
+const known = (over: Partial<KnownService["Policies"]["MFS"]> = {}): KnownService => ({
+  API: { Endpoint: service.endpoint, Key: "secret" },
+  Policies: { MFS: { Enable: true, PinName: "", RepinInterval: "", ...over } },
+});
+
+const sent = () => service.asked.filter(({ method }) => method !== "GET");
+
+test("the root is pinned once, under the usual name", async () => {
+  await policy.round(signal);
+  await policy.round(signal);
+  assert.deepEqual(
+    service.asked.map(({ method, target }) => `${method} ${target}`),
+    ["GET /pins?limit=10&name=policy%2Fme%2Fmfs&status=queued%2Cpinning%2Cpinned%2Cfailed", "POST /pins"],
+  );
+  assert.deepEqual(sent()[0]?.body, { cid: String(first), name: "policy/me/mfs" });
+  assert.deepEqual(logged, []);
+});
+
+test("a changed root takes the place of the last one, when the interval is over", async () => {
+  services = { s: known({ RepinInterval: "1h", PinName: "mine" }) };
+  await policy.round(signal);
+  root = second;
+  await policy.round(signal);
+  assert.equal(sent().length, 1);
+  // Another policy is not bound by what came before it.
+  services = { s: known({ RepinInterval: "0s", PinName: "mine" }) };
+  await policy.round(signal);
+  assert.equal(sent().length, 2);
+  assert.match(sent()[1]?.target ?? "", /^\/pins\/r\d+$/);
+  assert.deepEqual(sent()[1]?.body, { cid: String(second), name: "mine" });
+});
+
+test("what a service has already is not asked for again, unless it has failed", async () => {
+  const pin = { cid: String(first), name: "policy/me/mfs" };
+  held = [pinStatus({ pin, status: "pinning" })];
+  await policy.round(signal);
+  assert.deepEqual(sent(), []);
+  services = { other: known() };
+  held = [pinStatus({ pin, status: "failed" })];
+  await policy.round(signal);
+  assert.equal(sent()[0]?.target, "/pins/r1");
+});
+
+test("services without the policy are left alone, one that fails keeps no other from its pin", async () => {
+  const closed = await startService();
+  await closed[Symbol.asyncDispose]();
+  const { Policies } = known();
+  services = {
+    dead: { API: { Endpoint: closed.endpoint, Key: "secret" }, Policies },
+    odd: known({ RepinInterval: "often" }),
+    off: known({ Enable: false }),
+    s: known(),
+  };
+  await policy.round(signal);
+  assert.equal(sent().length, 1);
+  assert.equal(logged.length, 2);
+  assert.match(logged.join("\n"), /remotepinning\/mfs: Qm\w+ is not pinned at "dead": empty response from/);
+  assert.match(logged.join("\n"), /is not pinned at "odd": time: invalid duration "often"/);
+  assert.ok(!logged.join("\n").includes("secret"));
+  // It is tried again.
+  services = { s: known() };
+  service.answers(() => ({ status: 500, body: {} }));
+  root = second;
+  services = { s: known({ PinName: "new" }) };
+  await policy.round(signal);
+  await policy.round(signal);
+  assert.equal(service.asked.length, 2);
+});
+
+test("it looks every half minute, until it is stopped", async (context) => {
+  context.mock.timers.enable({ apis: ["setTimeout"] });
+  let looks = 0;
+  const looking = new FilesPolicy({
+    pins: new RemotePins({ config: {} as never, log: new NodeLog(), peers: async () => undefined }),
+    services: () => {
+      looks += 1;
+      return [];
+    },
+    root: async () => root,
+    usualName: "name",
+    log: new NodeLog(),
+  });
+  looking.start();
+  for (const expected of [1, 2]) {
+    context.mock.timers.tick(29_999);
+    assert.equal(looks, expected - 1);
+    context.mock.timers.tick(1);
+    assert.equal(looks, expected);
+    await new Promise(setImmediate);
+  }
+  await looking.stop();
+  context.mock.timers.tick(60_000);
+  assert.equal(looks, 2);
+});

@@ -1,0 +1,154 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import type { PubsubMessage } from "#node/network/pubsub/pubsub.ts";
+import { until } from "#test/unit/modules/mod_node/network/bitswap/support.ts";
+import { connect, follow, joined, startNode, take, textsOf } from "./support.ts";
+
+test("messages come to all who follow the topic, their publisher among them, in order and as they were", async (t) => {
+  const [a, b] = await Promise.all([startNode(t), startNode(t)]);
+  const [own, other] = await follow("topic", a, b);
+  const sent = ["one", "", "line\nbreak", "\u0000\u00ff", ...Array.from({ length: 500 }, (_, at) => `number ${at}`)];
+  for (const text of sent) await a.pubsub.publish("topic", Buffer.from(text));
+  const [here, there] = await Promise.all([take(own, sent.length), take(other, sent.length)]);
+  assert.deepEqual(textsOf(here), sent);
+  assert.deepEqual(textsOf(there), sent);
+  const facts = ({ from, sequence }: PubsubMessage) => `${from} ${Buffer.from(sequence ?? []).toString("hex")}`;
+  assert.deepEqual(there.map(facts), here.map(facts));
+  const numbers = there.map(({ sequence }) => Buffer.from(sequence ?? []).readBigUInt64BE());
+  for (const [at, number] of numbers.entries()) assert.equal(number, (numbers[0] as bigint) + BigInt(at));
+  const aboutNow = Number((numbers[0] as bigint) / 1_000_000n) - Date.now();
+  assert.ok(Math.abs(aboutNow) < 600_000, "numbers begin with the time of the start, in nanoseconds");
+  assert.ok(there.every(({ from, topic }) => from?.equals(a.network.peers.id) && topic === "topic"));
+});
+
+test("what one node in the middle hears, the nodes beyond it hear, too", async (t) => {
+  const [a, b, c] = await Promise.all([startNode(t), startNode(t), startNode(t)]);
+  const [, middle] = await follow("chain", a, b);
+  const [, end] = await follow("chain", b, c);
+  const sent = Array.from({ length: 200 }, (_, at) => `message ${at}`);
+  for (const text of sent) await a.pubsub.publish("chain", Buffer.from(text));
+  assert.deepEqual(textsOf(await take(middle, sent.length)).sort(), [...sent].sort());
+  const there = await take(end, sent.length);
+  assert.deepEqual(textsOf(there).sort(), [...sent].sort());
+  assert.ok(there.every(({ from }) => from?.equals(a.network.peers.id)));
+});
+
+test("topics and peers are those of the moment", async (t) => {
+  const [a, b] = await Promise.all([startNode(t), startNode(t)]);
+  assert.deepEqual([a.pubsub.topics(), a.pubsub.peers(), a.pubsub.peers("x")], [[], [], []]);
+  const first = a.pubsub.subscribe("x");
+  const second = a.pubsub.subscribe("x");
+  const leaving = new AbortController();
+  const third = a.pubsub.subscribe("y", leaving.signal);
+  await b.pubsub.publish("published only", Buffer.from("nobody is there"));
+  const known = [joined(b, "x", a), joined(b, "y", a)];
+  await connect(b, a);
+  await Promise.all(known);
+  assert.deepEqual([a.pubsub.topics(), b.pubsub.topics()], [["x", "y"], []]);
+  assert.deepEqual(b.pubsub.peers().map(String), [String(a.network.peers.id)]);
+  assert.deepEqual(b.pubsub.peers("x").map(String), [String(a.network.peers.id)]);
+  assert.deepEqual(b.pubsub.peers("z"), []);
+
+  await first.return?.();
+  assert.deepEqual(a.pubsub.topics(), ["x", "y"]);
+  await second.return?.();
+  leaving.abort(new Error("enough"));
+  await assert.rejects(third.next(), { message: "enough" });
+  assert.deepEqual(a.pubsub.topics(), []);
+  assert.throws(() => a.pubsub.subscribe("y", leaving.signal), { message: "enough" });
+});
+
+test("a message that no peer would take is refused; the longest that is not arrives", async (t) => {
+  const [a, b] = await Promise.all([startNode(t), startNode(t)]);
+  const [, other] = await follow("big", a, b);
+  await assert.rejects(a.pubsub.publish("big", Buffer.alloc(1_044_480 - 2)), {
+    message: "the message is too long: topic and data may have 1044480 bytes together",
+  });
+  const data = Buffer.alloc(1_044_480 - 3, "x");
+  await a.pubsub.publish("big", data);
+  const [message] = await take(other, 1);
+  assert.ok(message !== undefined && Buffer.from(message.data).equals(data));
+});
+
+test("a reader who is slow misses the oldest, and that is in the log; others miss nothing", async (t) => {
+  const a = await startNode(t);
+  const slow = a.pubsub.subscribe("much");
+  const quick = a.pubsub.subscribe("much");
+  const read = take(quick, 40);
+  for (let at = 0; at < 40; at += 1) await a.pubsub.publish("much", Buffer.alloc(1_000_000, at));
+  assert.deepEqual(
+    (await read).map(({ data }) => data[0]),
+    Array.from({ length: 40 }, (_, at) => at),
+  );
+  // 16 MiB are kept for a reader.
+  assert.deepEqual(
+    (await take(slow, 16)).map(({ data }) => data[0]),
+    Array.from({ length: 16 }, (_, at) => at + 24),
+  );
+  assert.ok(a.logged.includes("warn a slow reader of much misses 1 messages"));
+});
+
+test("readers end with the node", async (t) => {
+  const a = await startNode(t);
+  const reader = a.pubsub.subscribe("end");
+  await a.pubsub.publish("end", Buffer.from("last"));
+  const reading = Array.fromAsync(reader);
+  await a.node.close();
+  assert.deepEqual(textsOf(await reading), ["last"]);
+});
+
+test("those who follow a topic find each other in the routing system", async (t) => {
+  const [a, b, c] = await Promise.all([startNode(t), startNode(t), startNode(t)]);
+  await connect(a, b);
+  await connect(c, b);
+  const known = joined(c, "rare", a);
+  const reader = a.pubsub.subscribe("rare");
+  c.pubsub.subscribe("rare");
+  await known;
+  await c.pubsub.publish("rare", Buffer.from("found"));
+  assert.deepEqual(textsOf(await take(reader, 1)), ["found"]);
+});
+
+test("floodsub alone carries messages, and meets gossipsub", async (t) => {
+  const flooding = { "Pubsub.Router": "floodsub" };
+  const [a, b, c] = await Promise.all([startNode(t, flooding), startNode(t, flooding), startNode(t)]);
+  const protocols = a.network.libp2p.getProtocols();
+  assert.ok(protocols.includes("/floodsub/1.0.0") && !protocols.some((each) => each.startsWith("/meshsub/")));
+  const [first] = await follow("flood", a, b);
+  const [, last] = await follow("flood", b, c);
+  await c.pubsub.publish("flood", Buffer.from("from c"));
+  assert.deepEqual(textsOf(await take(first, 1)), ["from c"]);
+  await a.pubsub.publish("flood", Buffer.from("from a"));
+  assert.deepEqual(textsOf(await take(last, 2)), ["from c", "from a"]);
+});
+
+test("a router that there is not is told", async (t) => {
+  await assert.rejects(startNode(t, { "Pubsub.Router": "odd" }), { message: "unknown pubsub router odd" });
+});
+
+test("without signatures messages have no sender and no number, and signed nodes do not take them", async (t) => {
+  const unsigned = { "Pubsub.DisableSigning": true };
+  const [a, b, c] = await Promise.all([startNode(t, unsigned), startNode(t, unsigned), startNode(t)]);
+  const [, other] = await follow("plain", a, b);
+  const [, strict] = await follow("plain", a, c);
+  await a.pubsub.publish("plain", Buffer.from("who?"));
+  const heard = await take(other, 1);
+  assert.deepEqual(textsOf(heard), ["who?"]);
+  assert.deepEqual([heard[0]?.from, heard[0]?.sequence], [undefined, undefined]);
+  await c.pubsub.publish("plain", Buffer.from("me"));
+  assert.deepEqual(textsOf(await take(strict, 1)), ["me"]);
+});
+
+test("a peer that leaves and comes again, many times, is known to follow what it follows, and is heard", async (t) => {
+  const [a, b] = await Promise.all([startNode(t), startNode(t)]);
+  const [reader] = await follow("topic", a, b);
+  const know = (others: number) => () => [a, b].every(({ pubsub }) => pubsub.peers("topic").length === others);
+  for (let times = 0; times < 8; times += 1) {
+    await a.network.libp2p.hangUp(b.network.peers.id);
+    await until(know(0), "they have parted");
+    await connect(b, a);
+    await until(know(1), "they know each other again");
+    await b.pubsub.publish("topic", Buffer.from(`message ${times}`));
+    assert.deepEqual(textsOf(await take(reader, 1)), [`message ${times}`]);
+  }
+});

@@ -1,0 +1,83 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import {
+  addBootstrap,
+  addDefaultBootstrap,
+  clearBootstrap,
+  listBootstrap,
+  removeBootstrap,
+} from "#node/network/swarm/bootstrap_list.ts";
+import type { ConfigFile } from "#node/storage/repo/config.ts";
+import { bootstrapPeers } from "#node/storage/repo/defaults.ts";
+
+type Config = Parameters<typeof listBootstrap>[0];
+
+/** The one key of a configuration. */
+function configWith(list: readonly string[] | null): Config & { list: readonly string[] | null } {
+  const config = {
+    list,
+    value: () => config.list,
+    async update(_key: "Bootstrap", change: (before: readonly string[] | null) => readonly string[] | null) {
+      config.list = change(config.list);
+    },
+  };
+  return config as unknown as Pick<ConfigFile, "value" | "update"> & { list: readonly string[] | null };
+}
+
+const [first, second] = [
+  "QmNnooDu7bfjPFoTZYxMNLWUQJyrVwtbZg5gBMjTezGAJN",
+  "QmQCU2EcMqAqQPR2i9bChDtGNJchTbq5TbXJJ16u19uLTa",
+];
+const near = `/ip4/192.0.2.10/tcp/4001/p2p/${first}`;
+const far = `/ip4/192.0.2.11/tcp/4001/p2p/${first}`;
+const other = `/ip4/192.0.2.12/tcp/4001/p2p/${second}`;
+
+test("new entries go in front, and what is there already is told as well", async () => {
+  const config = configWith([near]);
+  assert.deepEqual(await addBootstrap(config, [other, near, other]), [other, near]);
+  assert.deepEqual(config.list, [other, near]);
+  assert.deepEqual(await addBootstrap(config, [far]), [far]);
+  assert.deepEqual(config.list, [far, other, near]);
+});
+
+test("those of one peer are listed together", () => {
+  assert.deepEqual(listBootstrap(configWith([near, other, far])), [near, far, other]);
+  assert.deepEqual(listBootstrap(configWith(null)), []);
+});
+
+test("both spellings of an address are one entry", async () => {
+  const config = configWith([near]);
+  const old = near.replace("/p2p/", "/ipfs/");
+  assert.deepEqual(await addBootstrap(config, [old]), [old]);
+  assert.deepEqual(listBootstrap(config), [near]);
+  assert.deepEqual(await removeBootstrap(config, [near]), [near]);
+  assert.deepEqual(config.list, []);
+});
+
+test("what is no address of a peer is refused before anything is stored", async () => {
+  const config = configWith([near]);
+  const refused = (texts: readonly string[], message: string | RegExp) =>
+    assert.rejects(addBootstrap(config, texts), { message });
+  await refused([], "no bootstrap peers to add");
+  await refused([other, "/ip4/192.0.2.1/tcp/4001"], "invalid bootstrap address: /ip4/192.0.2.1/tcp/4001");
+  await refused([`/p2p/${first}`], `bootstrap address without a transport: /p2p/${first}`);
+  await refused(["x"], 'failed to parse multiaddr "x": must begin with /');
+  await assert.rejects(removeBootstrap(config, ["/ip4/192.0.2.1/tcp/4001"]), { message: "invalid p2p multiaddr" });
+  assert.deepEqual(config.list, [near]);
+});
+
+test("an id alone takes all addresses of its peer out", async () => {
+  const config = configWith([near, other, far]);
+  assert.deepEqual(await removeBootstrap(config, [`/p2p/${first}`]), [near, far]);
+  assert.deepEqual(config.list, [other]);
+  assert.deepEqual(await removeBootstrap(config, [near]), []);
+  assert.deepEqual(await removeBootstrap(config, []), []);
+});
+
+test("the list is emptied, and filled with the built-in peers", async () => {
+  const config = configWith([near, other]);
+  assert.deepEqual(await clearBootstrap(config), [near, other]);
+  assert.equal(config.list, null);
+  assert.deepEqual(await addDefaultBootstrap(config), bootstrapPeers);
+  assert.deepEqual([...listBootstrap(config)].sort(), [...bootstrapPeers].sort());
+});

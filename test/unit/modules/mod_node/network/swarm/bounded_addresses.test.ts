@@ -1,0 +1,40 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { generateKeyPair } from "@libp2p/crypto/keys";
+import { peerIdFromPrivateKey } from "@libp2p/peer-id";
+import { parseMultiaddr } from "#node/network/swarm/multiaddr.ts";
+import { startPeer } from "./support.ts";
+
+const lies = (count: number, from = 0) =>
+  Array.from({ length: count }, (_, at) => parseMultiaddr(`/ip4/99.0.${from}.${at}/tcp/1`));
+
+test("however many addresses others made up, one that is told now is remembered, with its peer's id or without", async () => {
+  await using node = await startPeer();
+  const store = node.peers.libp2p.peerStore;
+  const id = peerIdFromPrivateKey(await generateKeyPair("Ed25519"));
+  const known = async () => (await store.get(id)).addresses.map(({ multiaddr }) => `${multiaddr}`);
+  await store.merge(id, { multiaddrs: lies(200) });
+  assert.equal((await known()).length, 128);
+  for (const real of ["/ip4/100.20.30.40/tcp/4001", "/ip4/100.20.30.41/tcp/4001"]) {
+    const told = real.endsWith("41/tcp/4001") ? `${real}/p2p/${id}` : real;
+    const { addresses } = await store.merge(id, { multiaddrs: [parseMultiaddr(told)] });
+    assert.ok(addresses.some(({ multiaddr }) => `${multiaddr}` === real));
+    assert.ok((await known()).includes(real));
+    assert.equal((await known()).length, 128);
+  }
+});
+
+test("an address that the peer has signed stays, whatever is told", async () => {
+  await using node = await startPeer();
+  const store = node.peers.libp2p.peerStore;
+  const id = peerIdFromPrivateKey(await generateKeyPair("Ed25519"));
+  const signed = { multiaddr: parseMultiaddr("/ip4/100.20.30.40/tcp/4001"), isCertified: true };
+  await store.merge(id, { addresses: [signed] });
+  for (const round of [1, 2]) await store.merge(id, { multiaddrs: lies(128, round) });
+  const { addresses } = await store.get(id);
+  assert.equal(addresses.length, 128);
+  assert.deepEqual(
+    addresses.filter(({ isCertified }) => isCertified).map(({ multiaddr }) => `${multiaddr}`),
+    [`${signed.multiaddr}`],
+  );
+});

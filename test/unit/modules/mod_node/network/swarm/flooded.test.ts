@@ -1,0 +1,92 @@
+import assert from "node:assert/strict";
+import { once } from "node:events";
+import { connect as connectSocket, createServer, type Socket } from "node:net";
+import { type TestContext, test } from "node:test";
+import { setTimeout as pause } from "node:timers/promises";
+import { generateKeyPair } from "@libp2p/crypto/keys";
+import type { Connection } from "@libp2p/interface";
+import { peerIdFromPrivateKey } from "@libp2p/peer-id";
+import { type Multiaddr, parseMultiaddr } from "#node/network/swarm/multiaddr.ts";
+import { field } from "#test/support/protobuf.ts";
+import { connectTo, startPeer, type TestPeer } from "./support.ts";
+import { talkative } from "./talkative.ts";
+
+const linux = { skip: process.platform !== "linux" && "other systems have one address of their own" };
+
+/** What is opened to a node from an address of this machine, and left alone; they end with the test. */
+async function silent(t: TestContext, { peers }: TestPeer, count: number, localAddress: string): Promise<Socket[]> {
+  const [address] = peers.listenAddresses();
+  const port = Number(address?.getComponents().find(({ name }) => name === "tcp")?.value);
+  const sockets = Array.from({ length: count }, () =>
+    connectSocket({ port, host: "127.0.0.1", localAddress }).on("error", () => {}),
+  );
+  t.after(() => {
+    for (const socket of sockets) socket.destroy();
+  });
+  await Promise.all(sockets.map((socket) => once(socket, "connect").catch(() => undefined)));
+  return sockets;
+}
+
+const openOf = (sockets: readonly Socket[]) => sockets.filter(({ readyState }) => readyState === "open").length;
+
+test(
+  "a thousand connections of one address are turned away but for some, and another address gets in",
+  linux,
+  async (t) => {
+    await using a = await startPeer();
+    await using b = await startPeer();
+    const before = process.memoryUsage().heapUsed;
+    const sockets = await silent(t, a, 1000, "127.0.0.9");
+    const began = performance.now();
+    await connectTo(b, a);
+    assert.ok(performance.now() - began < 2000);
+    for (const socket of sockets) socket.resume();
+    const soon = AbortSignal.timeout(5000);
+    while (openOf(sockets) > 256) await pause(10, undefined, { signal: soon });
+    assert.ok(process.memoryUsage().heapUsed - before < 50 * 2 ** 20);
+  },
+);
+
+test("of a peer that tells ten thousand protocols, again and again, no more are kept than are of use", async (t) => {
+  await using a = await startPeer();
+  await using b = await startPeer();
+  const messages = Array.from({ length: 10 }, (_, part) =>
+    Array.from({ length: 1000 }, (_, at) => field(3, Buffer.from(`${part * 1000 + at}`))),
+  );
+  const { libp2p: stranger, tell } = await talkative(t, messages);
+  const before = process.memoryUsage().heapUsed;
+  await a.peers.connect(stranger.peerId, stranger.getMultiaddrs(), AbortSignal.timeout(20_000));
+  assert.equal((await a.peers.facts(stranger.peerId)).agentVersion, "talkative/1.0");
+  const [connection] = stranger.getConnections(a.peers.id) as [Connection];
+  const pushes = Array.from({ length: 100 }, async () => tell(await connection.newStream("/ipfs/id/push/1.0.0")));
+  await Promise.allSettled(pushes);
+  await connectTo(b, a);
+  const { protocols } = await a.peers.libp2p.peerStore.get(stranger.peerId);
+  assert.ok(protocols.length > 0 && protocols.length <= 256, `${protocols.length} protocols`);
+  assert.ok(process.memoryUsage().heapUsed - before < 100 * 2 ** 20);
+});
+
+test("while the node dials a thousand peers that never answer, one that somebody asks for is reached", async (t) => {
+  await using a = await startPeer();
+  await using b = await startPeer();
+  const mute = createServer((socket) => socket.on("error", () => {})).listen(0, "127.0.0.1");
+  t.after(() => mute.close());
+  await once(mute, "listening");
+  const { port } = mute.address() as { port: number };
+  const leave = new AbortController();
+  const { connectionManager } = Reflect.get(a.peers.libp2p, "components") as {
+    connectionManager: { openConnection(address: Multiaddr, options: object): Promise<unknown> };
+  };
+  const dials = Array.from({ length: 1000 }, async () => {
+    const id = peerIdFromPrivateKey(await generateKeyPair("Ed25519"));
+    const address = parseMultiaddr(`/ip4/127.0.0.1/tcp/${port}/p2p/${id}`);
+    await connectionManager.openConnection(address, { signal: leave.signal });
+  });
+  const over = Promise.allSettled(dials);
+  await once(mute, "connection");
+  const began = performance.now();
+  await connectTo(a, b);
+  assert.ok(performance.now() - began < 15_000);
+  leave.abort();
+  await over;
+});

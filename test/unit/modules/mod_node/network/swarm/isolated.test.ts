@@ -1,0 +1,60 @@
+/** What would leave the loopback: in networks that are made for it. */
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { isolated, loopback, noIsolation } from "#test/support/isolated.ts";
+
+const run = (name: string, setup?: readonly string[]) =>
+  isolated(new URL(`isolated/${name}.ts`, import.meta.url), setup);
+const skip = noIsolation;
+
+test("peers of one local network find each other, but for one that is not to take part", { skip }, async () => {
+  const multicast = "udp 0.0.0.0:5353";
+  assert.deepEqual(await run("discovery", [loopback]), {
+    before: [],
+    found: true,
+    during: [multicast, multicast],
+    connected: [1, 1, 0],
+    after: [],
+  });
+});
+
+test("a port is opened at the gateway, unless that is off, and told once somebody has dialled it", {
+  skip,
+}, async () => {
+  const home = [
+    loopback,
+    "ip link add home type veth peer name wall",
+    "ip addr add 192.168.77.2/24 dev home",
+    "ip link set home up",
+    "ip link set wall up",
+    "ip route add 224.0.0.0/4 dev home",
+    // The gateway as the world sees it, and somebody out there, who is reached through it.
+    "ip addr add 8.8.4.4/32 dev lo",
+    "ip addr add 1.0.0.1/32 dev lo",
+    "ip route replace table local local 1.0.0.1 dev lo src 8.8.4.4",
+  ];
+  assert.deepEqual(await run("home", home), {
+    sockets: ["udp 239.255.255.250:1900"],
+    unproven: false,
+    proven: true,
+    asked: ["search", "GetExternalIPAddress", "AddAnyPortMapping PORT", "DeletePortMapping"],
+  });
+});
+
+for (const [network, setup] of [
+  ["any interface", []],
+  ["a network", [loopback]],
+] as const) {
+  test(`on a machine without ${network} a node goes online quietly, whatever it is to look for`, { skip }, async () => {
+    const { told, notices, dialled, connected } = (await run("nowhere", setup)) as Record<string, unknown>;
+    assert.deepEqual(told, []);
+    assert.deepEqual(
+      notices,
+      ["/ip4/0.0.0.0/udp/4001/quic", "/ip6/::/udp/4001/quic"].map(
+        (address) => `${address} is not listened on: nothing here speaks this draft of QUIC`,
+      ),
+    );
+    assert.ok(Number(dialled) <= 4, `${dialled} peers were dialled`);
+    assert.equal(connected, 0);
+  });
+}

@@ -1,0 +1,37 @@
+/** Nodes at home, behind a gateway, and one out in the world that tells them whether they can be reached. */
+import { setTimeout as delay } from "node:timers/promises";
+import { listeningSockets } from "#test/support/sockets.ts";
+import { connectTo, startPeer } from "#test/unit/modules/mod_node/network/swarm/support.ts";
+import { startGateway } from "./gateway.ts";
+
+const addresses = { home: "192.168.77.2", outside: "8.8.4.4", world: "1.0.0.1" };
+const swarm = (host: string) => ({ "Addresses.Swarm": [`/ip4/${host}/tcp/0`] });
+
+const gateway = await startGateway(addresses.home, addresses.outside);
+const shy = await startPeer({ config: { ...swarm(addresses.home), "Swarm.DisableNatPortMap": true } });
+const sockets = (await listeningSockets()).filter((socket) => socket.startsWith("udp"));
+const open = await startPeer({ config: { ...swarm(addresses.home), "Swarm.DisableNatPortMap": false } });
+const world = await startPeer({ config: swarm(addresses.world) });
+
+const outer = await gateway.opened;
+const reached = `/ip4/${addresses.outside}/tcp/${outer}`;
+const announced = () => open.peers.announcedAddresses().map(String);
+const unproven = announced().includes(reached);
+/** Looks again and again, for as long as it may take. */
+async function until(holds: () => boolean, milliseconds: number): Promise<boolean> {
+  for (const end = Date.now() + milliseconds; !holds() && Date.now() < end; ) await delay(10);
+  return holds();
+}
+// Whoever it meets is asked to dial it back, once it knows of the address.
+const isProven = () => announced().includes(reached);
+for (let meeting = 0; meeting < 10 && !isProven(); meeting++) {
+  await connectTo(open, world);
+  await until(isProven, 1000);
+  await open.peers.disconnect(world.peers.id, undefined).catch(() => undefined);
+}
+const proven = isProven();
+const port = String(open.peers.listenAddresses()[0]).split("/").at(-1);
+await Promise.all([shy, open, world].map((peer) => peer.stop()));
+const asked = [...new Set(gateway.asked)].map((action) => action.replace(port as string, "PORT"));
+await gateway[Symbol.asyncDispose]();
+console.log(JSON.stringify({ sockets, unproven, proven, asked }));

@@ -1,0 +1,110 @@
+import assert from "node:assert/strict";
+import { randomBytes, randomInt } from "node:crypto";
+import { type TestContext, test } from "node:test";
+import type { Libp2p, MessageStream, Stream } from "@libp2p/interface";
+import { noise } from "@libp2p/noise";
+import { tcp } from "@libp2p/tcp";
+import { yamux } from "@libp2p/yamux";
+import { createLibp2p } from "libp2p";
+import { Uint8ArrayList } from "uint8arraylist";
+import { joined } from "#node/network/swarm/coalesced_writes.ts";
+import { NoiseFrames, readFrames } from "#node/network/swarm/noise_frames.ts";
+import { startPeer } from "./support.ts";
+
+const echoing = "/test/echo";
+
+/** A stream sends back what comes. */
+const echo = (stream: Stream): void => {
+  stream.addEventListener("message", ({ data }) => stream.send(data));
+};
+
+/** Sends bytes in pieces of any length, and resolves with as many as were sent when they have come back. */
+function sentBack(stream: Stream, bytes: Uint8Array): Promise<Buffer> {
+  const { promise, resolve, reject } = Promise.withResolvers<Buffer>();
+  const back: Uint8Array[] = [];
+  let left = bytes.length;
+  stream.addEventListener("close", ({ error }) => reject(error ?? new Error("closed")));
+  stream.addEventListener("message", ({ data }) => {
+    back.push(data.subarray());
+    left -= data.byteLength;
+    if (left === 0) resolve(Buffer.concat(back));
+  });
+  for (let at = 0; at < bytes.length; ) {
+    const piece = bytes.subarray(at, at + randomInt(1, 200_000));
+    at += piece.length;
+    stream.send(new Uint8ArrayList(piece.subarray(0, 7), piece.subarray(7)));
+  }
+  return promise;
+}
+
+test("frames come out whole however what comes is cut", () => {
+  const sent = [1, 65_535, 0, 16, 0, 300, 2, 65_519].map((length) => randomBytes(length));
+  const whole = Buffer.concat(sent.flatMap((frame) => [Buffer.of(frame.length >> 8, frame.length & 0xff), frame]));
+  for (const longest of [1, 2, 3, 17, 40_000, whole.length]) {
+    const frames = new NoiseFrames();
+    const got: Uint8Array[] = [];
+    for (let at = 0; at < whole.length; ) {
+      const part = whole.subarray(at, at + randomInt(1, longest + 1));
+      at += part.length;
+      const half = part.length >> 1;
+      const list = new Uint8ArrayList(part.subarray(0, half), part.subarray(half));
+      for (const frame of frames.decode(at % 2 === 0 ? part : list)) got.push(frame.subarray());
+    }
+    assert.deepEqual(
+      got.map((frame) => Buffer.from(frame)),
+      sent.filter(({ length }) => length > 0),
+    );
+  }
+});
+
+/** A node of the library's own making. */
+async function startOther(t: TestContext): Promise<Libp2p> {
+  const other = await createLibp2p({
+    addresses: { listen: ["/ip4/127.0.0.1/tcp/0"] },
+    transports: [tcp()],
+    connectionEncrypters: [noise()],
+    streamMuxers: [yamux()],
+  });
+  t.after(() => other.stop());
+  return other;
+}
+
+for (const direction of ["in", "out"] as const) {
+  test(`a peer with the library's own reading and writing gets every byte and gives it back: ${direction}bound`, async (t) => {
+    const own = await startPeer();
+    t.after(() => own.stop());
+    const other = await startOther(t);
+    const [from, to] = direction === "in" ? [other, own.peers.libp2p] : [own.peers.libp2p, other];
+    const decode = t.mock.method(NoiseFrames.prototype, "decode");
+    await to.handle(echoing, echo);
+    const stream = await from.dialProtocol(to.getMultiaddrs(), echoing);
+    const bytes = randomBytes(3 * 1024 * 1024);
+    assert.ok(bytes.equals(await sentBack(stream, bytes)));
+    assert.ok(decode.mock.callCount() > 10, "frames are not read here");
+  });
+}
+
+test("what came before the place of the library's reading was taken is not lost, and a frame has a tag", () => {
+  const frame = randomBytes(40);
+  const came = Buffer.concat([Buffer.of(0, frame.length), frame]);
+  const handshake = { decrypt: (bytes: Uint8Array) => bytes };
+  const connection = { handshake, decoder: { buffer: new Uint8ArrayList(came.subarray(0, 30)) } };
+  readFrames(connection as unknown as MessageStream);
+  const { decoder, decrypt } = connection as unknown as {
+    readonly decoder: NoiseFrames;
+    decrypt(frame: Uint8Array | Uint8ArrayList): Uint8Array;
+  };
+  const [whole] = decoder.decode(came.subarray(30));
+  assert.ok(whole !== undefined && frame.equals(decrypt(whole).subarray()));
+  assert.throws(() => decrypt(frame.subarray(0, 15)), /without its tag/);
+});
+
+test("short pieces are written together, and no byte is changed", () => {
+  const pieces = [2, 12, 9000, 16, 2, 5000, 3000, 16].map((length) => randomBytes(length));
+  const written = joined(pieces);
+  assert.deepEqual(
+    [...written].map(({ length }) => length),
+    [14, 9000, 18, 5000, 3000, 16],
+  );
+  assert.ok(Buffer.concat(pieces).equals(written.subarray()));
+});

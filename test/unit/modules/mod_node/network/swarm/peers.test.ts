@@ -1,0 +1,208 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import type { IdentifyResult } from "@libp2p/interface";
+import { parsePeerId } from "#node/formats/peer_id.ts";
+import { parseMultiaddr } from "#node/network/swarm/multiaddr.ts";
+import { agentVersion } from "#node/util/agent.ts";
+import { connectTo, freePort, next, startPeer, startStranger } from "./support.ts";
+
+const nobody = parsePeerId("12D3KooWGC6TvWhfapngX6wvJHMYvKpDMXPb3ZnCZ6dMoaMtimQ5");
+
+test("peers that connect know each other by what they told", async () => {
+  await using a = await startPeer();
+  await using b = await startPeer();
+  const identified = next<IdentifyResult>(b, "peer:identify");
+  const connection = await connectTo(a, b);
+  assert.deepEqual([connection.encryption, connection.multiplexer], ["/noise", "/yamux/1.0.0"]);
+  const facts = await a.peers.facts(b.peers.id);
+  assert.deepEqual(facts.addresses.map(String), b.peers.listenAddresses().map(String));
+  assert.deepEqual([facts.agentVersion, facts.protocolVersion], [agentVersion, "ipfs/0.1.0"]);
+  assert.ok(facts.protocols.includes("/ipfs/ping/1.0.0") && facts.protocols.includes("/ipfs/id/push/1.0.0"));
+  assert.ok(facts.publicKey?.equals(b.repo.identity.privateKey.publicKey));
+  await identified;
+  assert.deepEqual((await b.peers.facts(a.peers.id)).agentVersion, agentVersion);
+  assert.deepEqual(
+    [a, b].map(({ peers }) => peers.connections().map(({ direction }) => direction)),
+    [["outbound"], ["inbound"]],
+  );
+  assert.deepEqual(
+    [...(await a.peers.addressBook())].map(([id, known]) => [id, known.length]).sort(),
+    [
+      [a.peers.id.toString(), 1],
+      [b.peers.id.toString(), 1],
+    ].sort(),
+  );
+  assert.equal(await connectTo(a, b), connection);
+});
+
+test("a peer of another make is met both ways", async () => {
+  await using a = await startPeer();
+  await using stranger = await startStranger();
+  const connection = await a.peers.connect(
+    stranger.peerId,
+    stranger.getMultiaddrs().map((each) => each.decapsulate("/p2p")),
+  );
+  assert.equal(connection.encryption, "/noise");
+  assert.match((await a.peers.facts(stranger.peerId)).agentVersion, /libp2p/);
+  const left = new Promise((resolve) => stranger.addEventListener("peer:disconnect", resolve, { once: true }));
+  await a.peers.disconnect(stranger.peerId, undefined);
+  await left;
+  await stranger.dial(parseMultiaddr(`${a.peers.listenAddresses()[0]}/p2p/${a.peers.id}`));
+  const { ping } = stranger.services as { ping: { ping(peer: unknown): Promise<number> } };
+  assert.ok((await Promise.all([1, 2].map(() => ping.ping(a.peers.id)))).every((time) => time >= 0));
+  assert.deepEqual(
+    a.peers.connections(stranger.peerId).map(({ direction }) => direction),
+    ["inbound"],
+  );
+});
+
+test("echoes take one stream, and are told by their time", async () => {
+  await using a = await startPeer();
+  await using b = await startPeer();
+  const connection = await connectTo(a, b);
+  const echo = await a.peers.ping.open(b.peers.id);
+  const times = [await echo.once(), await echo.once(), await echo.once()];
+  assert.ok(times.every((time) => time > 0 && time < 5000));
+  assert.equal(connection.streams.filter(({ protocol }) => protocol === "/ipfs/ping/1.0.0").length, 1);
+  const left = AbortSignal.abort(new Error("left"));
+  await assert.rejects(echo.once(left), { message: "left" });
+  echo.close();
+  await assert.rejects(echo.once());
+});
+
+test("one that echoes something else is found out", async () => {
+  await using a = await startPeer();
+  await using stranger = await startStranger();
+  await stranger.unhandle("/ipfs/ping/1.0.0");
+  await stranger.handle("/ipfs/ping/1.0.0", (stream) => {
+    stream.addEventListener("message", () => stream.send(new Uint8Array(32)));
+  });
+  await a.peers.connect(
+    stranger.peerId,
+    stranger.getMultiaddrs().map((each) => each.decapsulate("/p2p")),
+  );
+  const echo = await a.peers.ping.open(stranger.peerId);
+  await assert.rejects(echo.once(), { message: "ping packet was incorrect" });
+  echo.close();
+});
+
+test("a connection ends by the id of its peer or by its address", async () => {
+  await using a = await startPeer();
+  await using b = await startPeer();
+  const [address] = b.peers.listenAddresses();
+  await assert.rejects(a.peers.disconnect(b.peers.id, undefined), { message: "not connected" });
+  const left = next(b, "peer:disconnect");
+  await connectTo(a, b);
+  await assert.rejects(a.peers.disconnect(b.peers.id, parseMultiaddr("/ip4/127.0.0.1/tcp/1")), {
+    message: "conn not found",
+  });
+  await a.peers.disconnect(b.peers.id, address);
+  assert.deepEqual(a.peers.connections(), []);
+  await left;
+  await connectTo(a, b);
+  await a.peers.disconnect(b.peers.id, undefined);
+  assert.deepEqual(a.peers.connections(), []);
+});
+
+test("a dial that fails says why, address by address", async () => {
+  await using a = await startPeer();
+  await using b = await startPeer();
+  await assert.rejects(a.peers.connect(a.peers.id), { message: "dial to self attempted" });
+  const port = await freePort();
+  await assert.rejects(a.peers.connect(nobody, [parseMultiaddr(`/ip4/127.0.0.1/tcp/${port}`)]), {
+    message: `failed to dial ${nobody}:\n  * [/ip4/127.0.0.1/tcp/${port}] dial tcp4 127.0.0.1:${port}: connect: connection refused`,
+  });
+  const error = await a.peers.connect(nobody, b.peers.listenAddresses()).catch(String);
+  assert.match(
+    String(error),
+    /\* \[\/ip4\/127\.0\.0\.1\/tcp\/\d+\] failed to negotiate security protocol: peer id mismatch/,
+  );
+  const other = parsePeerId("12D3KooWE15XmWGD8H4eYXvD96ddfnHuZjJW4g8rnz7z7ZJupkUb");
+  await assert.rejects(a.peers.connect(other, [parseMultiaddr("/ip4/127.0.0.1/udp/1")]), {
+    message: `failed to dial ${other}: no good addresses`,
+  });
+});
+
+test("a peer without a known address is looked for", async () => {
+  await using a = await startPeer();
+  await using b = await startPeer();
+  a.peers.findPeer = async (id) =>
+    id.equals(b.peers.id) ? b.peers.listenAddresses() : Promise.reject(new Error("routing: not found"));
+  await a.peers.connect(b.peers.id);
+  assert.equal(a.peers.connections(b.peers.id).length, 1);
+  await assert.rejects(a.peers.connect(nobody), { message: "routing: not found" });
+});
+
+test("refused ranges are neither dialled nor let in", async () => {
+  await using a = await startPeer();
+  await using b = await startPeer();
+  a.peers.filters.add("/ip4/127.0.0.0/ipcidr/8");
+  await assert.rejects(connectTo(a, b), { message: `failed to dial ${b.peers.id}: no good addresses` });
+  await assert.rejects(connectTo(b, a), /failed to dial/);
+  assert.deepEqual(
+    [a, b].flatMap(({ peers }) => peers.connections()),
+    [],
+  );
+  a.peers.filters.clear();
+  await connectTo(b, a);
+});
+
+test("ranges of the configuration hold from the start", async () => {
+  await using a = await startPeer({ config: { "Swarm.AddrFilters": ["/ip4/127.0.0.0/ipcidr/8"] } });
+  await using b = await startPeer();
+  assert.deepEqual(a.peers.filters.list(), ["/ip4/127.0.0.0/ipcidr/8"]);
+  await assert.rejects(connectTo(b, a));
+});
+
+test("only what the configuration names is announced", async () => {
+  await using told = await startPeer({ config: { "Addresses.Announce": ["/dns4/node.example/tcp/4001"] } });
+  assert.deepEqual(told.peers.announcedAddresses().map(String), ["/dns4/node.example/tcp/4001"]);
+  await using hidden = await startPeer({ config: { "Addresses.NoAnnounce": ["/ip4/127.0.0.0/ipcidr/8"] } });
+  assert.equal(hidden.peers.listenAddresses().length, 1);
+  assert.deepEqual(hidden.peers.announcedAddresses(), []);
+});
+
+test("what cannot be listened on is told, and the rest is", async () => {
+  const swarm = ["/ip4/127.0.0.1/tcp/0", "/ip4/127.0.0.1/udp/0/quic", "/ip4/192.0.2.1/tcp/0"];
+  await using a = await startPeer({ config: { "Addresses.Swarm": swarm } });
+  assert.equal(a.peers.listenAddresses().length, 1);
+  assert.equal(a.notices.length, 2);
+  assert.match(a.notices[0] ?? "", /^\/ip4\/127\.0\.0\.1\/udp\/0\/quic is not listened on: /);
+  assert.match(a.notices[1] ?? "", /^\/ip4\/192\.0\.2\.1\/tcp\/0 is not listened on: .*EADDRNOTAVAIL/);
+  assert.deepEqual(a.logged, []);
+});
+
+test("a node that can listen nowhere goes on", async () => {
+  await using a = await startPeer({ config: { "Addresses.Swarm": ["/ip4/192.0.2.1/tcp/0"] } });
+  assert.deepEqual(a.logged, ["error nothing is listened on: no other node can reach this one"]);
+  await using b = await startPeer();
+  await connectTo(a, b);
+});
+
+test("websockets carry connections", async () => {
+  await using a = await startPeer();
+  await using b = await startPeer({ config: { "Addresses.Swarm": ["/ip4/127.0.0.1/tcp/0/ws"] } });
+  const connection = await connectTo(a, b);
+  assert.match(connection.remoteAddr.toString(), /\/ws\/p2p\//);
+});
+
+test("transports, security and multiplexers go by the configuration", async () => {
+  await using a = await startPeer({
+    config: { "Swarm.Transports.Security.TLS": 10, "Swarm.Transports.Multiplexers.Yamux": false },
+  });
+  await using b = await startPeer();
+  const connection = await connectTo(a, b);
+  assert.deepEqual([connection.encryption, connection.multiplexer], ["/tls/1.0.0", "/mplex/6.7.0"]);
+  await using silent = await startPeer({ config: { "Swarm.Transports.Network.TCP": false } });
+  assert.deepEqual(silent.peers.listenAddresses(), []);
+  assert.equal(silent.notices.length, 1);
+});
+
+test("a configuration that says what cannot be opens nothing", async () => {
+  const refused = (config: Record<string, unknown>, message: string) =>
+    assert.rejects(startPeer({ config }), { message });
+  await refused({ "Addresses.Swarm": ["/ip4/1.2.3"] }, "failure to parse config.Addresses.Swarm: [/ip4/1.2.3]");
+  await refused({ "Swarm.AddrFilters": ["x"] }, "incorrectly formatted address filter in config: x");
+  await refused({ "Swarm.ConnMgr.Type": "odd" }, 'unrecognized ConnMgr.Type: "odd"');
+  await refused({ "Swarm.ConnMgr.GracePeriod": "x" }, 'parsing Swarm.ConnMgr.GracePeriod: time: invalid duration "x"');
+});

@@ -1,0 +1,95 @@
+import assert from "node:assert/strict";
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { test } from "node:test";
+import { parseMultiaddr } from "#node/network/swarm/multiaddr.ts";
+import { connectTo, freePort, startPeer, type TestPeer } from "./support.ts";
+
+const relayed = (peer: TestPeer) =>
+  parseMultiaddr(`${peer.peers.listenAddresses()[0]}/p2p/${peer.peers.id}/p2p-circuit`);
+
+const announced = ({ peers }: TestPeer) => peers.announcedAddresses().map(String);
+
+/** Resolves when the addresses that a peer listens on change the next time. */
+function listening({ peers: { libp2p } }: TestPeer): Promise<unknown> {
+  return new Promise((resolve) => libp2p.addEventListener("transport:listening", resolve, { once: true }));
+}
+
+/** A relay, and somebody behind it. */
+async function behindRelay(
+  config: Record<string, unknown> = {},
+): Promise<readonly [relay: TestPeer, hidden: TestPeer]> {
+  const relay = await startPeer({ config: { "Swarm.EnableRelayHop": true } });
+  const swarm = [String(relayed(relay)), ...((config["Addresses.Swarm"] as string[]) ?? [])];
+  return [relay, await startPeer({ config: { ...config, "Addresses.Swarm": swarm } })];
+}
+
+test("a relay is found among the peers that are connected, and again when it has been away", async () => {
+  const folder = await mkdtemp(join(tmpdir(), "modhost-relay-"));
+  const config = { "Swarm.EnableRelayHop": true };
+  await using hidden = await startPeer({ config: { "Addresses.Swarm": [], "Swarm.EnableAutoRelay": true } });
+  for (let round = 0; round < 2; round++) {
+    await using relay = await startPeer({ folder, config });
+    const found = listening(hidden);
+    await connectTo(hidden, relay);
+    await found;
+    assert.deepEqual(announced(hidden), [String(relayed(relay))]);
+    const lost = listening(hidden);
+    await relay.stop();
+    await lost;
+    assert.deepEqual(announced(hidden), []);
+  }
+  await rm(folder, { recursive: true, force: true });
+});
+
+/** Resolves when the only connection to another peer is one without a relay. */
+function direct(own: TestPeer, other: TestPeer): Promise<void> {
+  const { promise, resolve } = Promise.withResolvers<void>();
+  const look = () => {
+    const open = own.peers.connections(other.peers.id).map(({ remoteAddr }) => String(remoteAddr));
+    if (open.length === 1 && !open[0]?.includes("p2p-circuit")) resolve();
+  };
+  for (const event of ["connection:open", "connection:close"] as const) own.peers.libp2p.addEventListener(event, look);
+  look();
+  return promise;
+}
+
+test("whoever dialled through a relay is dialled back where everybody can reach it, and the relay is left", async () => {
+  const [relay, hidden] = await behindRelay();
+  await using _relay = relay;
+  await using _hidden = hidden;
+  const port = await freePort();
+  // A name counts as an address that everybody can reach.
+  const config = {
+    "Addresses.Swarm": [`/ip4/127.0.0.1/tcp/${port}`],
+    "Addresses.Announce": [`/dns4/localhost/tcp/${port}`],
+  };
+  await using open = await startPeer({ config });
+  await open.peers.connect(hidden.peers.id, [relayed(relay)]);
+  await Promise.all([direct(open, hidden), direct(hidden, open)]);
+  assert.deepEqual(
+    open.peers.connections(hidden.peers.id).map(({ direction }) => direction),
+    ["inbound"],
+  );
+});
+
+test("two behind a relay agree to dial each other", async () => {
+  const port = await freePort();
+  const swarm = {
+    "Addresses.Swarm": [`/ip4/127.0.0.1/tcp/${port}`],
+    "Addresses.Announce": [`/dns4/localhost/tcp/${port}`],
+  };
+  const [relay, hidden] = await behindRelay(swarm);
+  await using _relay = relay;
+  await using _hidden = hidden;
+  // Nobody answers where it says that it is: only it can open the way.
+  const nowhere = { "Addresses.Swarm": [], "Addresses.Announce": [`/dns4/localhost/tcp/${await freePort()}`] };
+  await using shut = await startPeer({ config: nowhere });
+  await shut.peers.connect(hidden.peers.id, [relayed(relay)]);
+  await Promise.all([direct(shut, hidden), direct(hidden, shut)]);
+  assert.deepEqual(
+    shut.peers.connections(hidden.peers.id).map(({ direction }) => direction),
+    ["outbound"],
+  );
+});

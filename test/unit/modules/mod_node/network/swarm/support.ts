@@ -1,0 +1,91 @@
+/** Peers on loopback that need nothing around them, and peers of another make. */
+import { mkdtemp, rm } from "node:fs/promises";
+import { createServer } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { identify } from "@libp2p/identify";
+import { noise } from "@libp2p/noise";
+import { ping } from "@libp2p/ping";
+import { tcp } from "@libp2p/tcp";
+import { yamux } from "@libp2p/yamux";
+import { createLibp2p, type Libp2p } from "libp2p";
+import { openPeers, type Peers } from "#node/network/swarm/peers.ts";
+import { memoryMetadata } from "#node/storage/metadata/memory.ts";
+import type { MetadataStore } from "#node/storage/metadata/store.ts";
+import { openRepo, type Repo } from "#node/storage/repo/repo.ts";
+import { NodeLog } from "#node/util/log.ts";
+
+export interface PeerSetup {
+  /** Values of the configuration by path. */
+  readonly config?: Readonly<Record<string, unknown>>;
+  /** Kept by whoever gives it. */
+  readonly metadata?: MetadataStore;
+  /** Makes a folder a repo, or goes on with one. */
+  readonly folder?: string;
+  readonly prepare?: (repo: Repo) => Promise<void>;
+}
+
+export interface TestPeer extends AsyncDisposable {
+  readonly peers: Peers;
+  readonly repo: Repo;
+  readonly notices: readonly string[];
+  /** Level and message. */
+  readonly logged: readonly string[];
+  stop(): Promise<void>;
+}
+
+export async function startPeer({ config = {}, metadata, folder, prepare }: PeerSetup = {}): Promise<TestPeer> {
+  const own = folder ?? (await mkdtemp(join(tmpdir(), "modhost-peers-")));
+  const repo = await openRepo(own, { profile: "local" });
+  const notices: string[] = [];
+  const logged: string[] = [];
+  const log = new NodeLog();
+  log.listen(({ level, message }) => logged.push(`${level} ${message}`));
+  const close = async () => {
+    await repo.close();
+    if (folder === undefined) await rm(own, { recursive: true, force: true });
+  };
+  try {
+    for (const [path, value] of Object.entries(config)) await repo.config.set(path, () => value);
+    await prepare?.(repo);
+    const onNotice = (sentence: string) => notices.push(sentence);
+    const peers = await openPeers({ repo, metadata: metadata ?? memoryMetadata(), log, onNotice });
+    await peers.start();
+    let stopped: Promise<void> | undefined;
+    const stop = () => (stopped ??= peers.stop().then(close));
+    return { peers, repo, notices, logged, stop, [Symbol.asyncDispose]: stop };
+  } catch (error) {
+    await close();
+    throw error;
+  }
+}
+
+/** A peer of libp2p alone. */
+export async function startStranger(): Promise<Libp2p & AsyncDisposable> {
+  const stranger = await createLibp2p({
+    addresses: { listen: ["/ip4/127.0.0.1/tcp/0"] },
+    transports: [tcp()],
+    connectionEncrypters: [noise()],
+    streamMuxers: [yamux()],
+    services: { identify: identify(), ping: ping({ maxInboundStreams: 8, maxOutboundStreams: 8 }) },
+  });
+  return Object.assign(stranger, { [Symbol.asyncDispose]: async () => stranger.stop() });
+}
+
+export const connectTo = (from: TestPeer, to: TestPeer) => from.peers.connect(to.peers.id, to.peers.listenAddresses());
+
+/** Resolves when libp2p of a peer tells of it the next time, with what it tells. */
+export function next<T>({ peers }: TestPeer, event: "peer:connect" | "peer:disconnect" | "peer:identify"): Promise<T> {
+  const { promise, resolve } = Promise.withResolvers<T>();
+  peers.libp2p.addEventListener(event, ({ detail }: { detail: unknown }) => resolve(detail as T), { once: true });
+  return promise;
+}
+
+/** A port at which nobody listens. */
+export async function freePort(): Promise<number> {
+  const server = createServer();
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  const { port } = server.address() as { port: number };
+  await new Promise((resolve) => server.close(resolve));
+  return port;
+}

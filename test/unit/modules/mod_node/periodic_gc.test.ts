@@ -1,0 +1,93 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { createTestHost, type TestHost } from "#core/testing/index.ts";
+
+const hour = 3600;
+
+/** A host by a clock of its own, with nobody to ask for what was collected. */
+const start = (config: Record<string, unknown>) =>
+  createTestHost({
+    clock: "manual",
+    modules: [],
+    config: { modules_enabled: ["http", "http_api"], api_offline: true, ...config },
+  });
+
+async function call<T>(host: TestHost, path: string, content?: string): Promise<T> {
+  const body = content === undefined ? undefined : new FormData();
+  body?.append("file", new File([content as string], "a"));
+  const answer = await host.inject({
+    method: "POST",
+    path: `/api/v0/${path}`,
+    ...(body === undefined ? {} : { body }),
+  });
+  assert.equal(answer.status, 200, answer.body);
+  return JSON.parse(answer.body) as T;
+}
+
+/** Something that nothing keeps; its CID. */
+const loose = async (host: TestHost, content: string) =>
+  (await call<{ Hash: string }>(host, "add?pin=false", content)).Hash;
+
+const isHere = async (host: TestHost, cid: string) =>
+  (await host.inject({ method: "POST", path: `/api/v0/block/stat?arg=${cid}` })).status === 200;
+
+test("a repo above its watermark is collected once in each period", async () => {
+  await using host = await start({ api_gc: true });
+  await call(host, "config?arg=Datastore.StorageMax&arg=1KB");
+  const kept = (await call<{ Hash: string }>(host, "add", "kept")).Hash;
+  const first = await loose(host, "first");
+  await host.clock.advance(hour - 1);
+  assert.equal(await isHere(host, first), true);
+  await host.clock.advance(1);
+  assert.deepEqual([await isHere(host, first), await isHere(host, kept)], [false, true]);
+  const second = await loose(host, "second");
+  await host.clock.advance(hour);
+  assert.deepEqual([await isHere(host, second), await isHere(host, kept)], [false, true]);
+  const said = host.logged("info").map(({ msg }) => msg);
+  assert.equal(said.filter((line) => line.includes("nearly full")).length, 2);
+});
+
+test("a repo with room is left alone, and so is a full one without api_gc", async () => {
+  for (const [config, size] of [
+    [{ api_gc: true }, "10GB"],
+    [{}, "1KB"],
+  ] as const) {
+    await using host = await start(config);
+    await call(host, `config?arg=Datastore.StorageMax&arg=${size}`);
+    const cid = await loose(host, "loose");
+    await host.clock.advance(3 * hour);
+    assert.equal(await isHere(host, cid), true);
+  }
+});
+
+test("the watermark is a part of the greatest size", async () => {
+  await using host = await start({ api_gc: true });
+  const { RepoSize } = await call<{ RepoSize: number }>(host, "repo/stat");
+  await call(host, `config?arg=Datastore.StorageMax&arg=${RepoSize * 3}B`);
+  const cid = await loose(host, "loose");
+  await host.clock.advance(hour);
+  assert.equal(await isHere(host, cid), true);
+  await call(host, "config?arg=Datastore.StorageGCWatermark&arg=30&json=true");
+  await host.clock.advance(hour);
+  assert.equal(await isHere(host, cid), false);
+});
+
+test("a collection that fails is an error in the log, and the next one is tried", async () => {
+  await using host = await start({ api_gc: true });
+  const { node } = host.host.exports("http_api") as { node: { isNearlyFull(): Promise<boolean> } };
+  const { isNearlyFull } = node;
+  node.isNearlyFull = () => Promise.reject(new Error("the disk is on fire"));
+  await host.clock.advance(hour);
+  assert.match(
+    host
+      .logged("error")
+      .map(({ msg }) => msg)
+      .join(),
+    /the disk is on fire/,
+  );
+  node.isNearlyFull = isNearlyFull;
+  await call(host, "config?arg=Datastore.StorageMax&arg=1KB");
+  const cid = await loose(host, "loose");
+  await host.clock.advance(hour);
+  assert.equal(await isHere(host, cid), false);
+});

@@ -1,0 +1,4 @@
+import { memoryBlocks } from "#node/storage/blockstore/memory.ts";
+import { blockContract } from "./contract.ts";
+
+blockContract("memory", async () => memoryBlocks());

@@ -1,0 +1,129 @@
+import assert from "node:assert/strict";
+import { randomBytes } from "node:crypto";
+import { test } from "node:test";
+import type { CID } from "multiformats/cid";
+import { defaultCid } from "#node/content/unixfs/build.ts";
+import { importFile } from "#node/content/unixfs/import_file.ts";
+import { ShardBuilder, shardPath } from "#node/content/unixfs/shard.ts";
+import { parseChunker } from "#node/formats/unixfs/chunk/parse.ts";
+import { memoryBlocks } from "#node/storage/blockstore/memory.ts";
+import { LooseBatch } from "#node/storage/blockstore/preemptible_batch.ts";
+import { SharedLock } from "#node/util/async/lock.ts";
+import { blockOf } from "#test/unit/modules/mod_node/network/bitswap/support.ts";
+
+const some = () => blockOf(randomBytes(100));
+
+async function open(signal?: AbortSignal) {
+  const [store, lock] = [memoryBlocks(), new SharedLock()];
+  const batch = new LooseBatch(store, lock, signal);
+  await batch.enter();
+  return { store, lock, batch };
+}
+
+/** Whether a promise has come to its end by now. */
+async function settled(promise: Promise<unknown> | undefined): Promise<boolean> {
+  const yet = Symbol("open");
+  await new Promise(setImmediate);
+  return (await Promise.race([promise, yet])) !== yet;
+}
+
+test("who wants the lock gets it with all that was added stored, and what is added then waits", async () => {
+  const { store, lock, batch } = await open();
+  const [one, other] = [some(), some()];
+  batch.add(one);
+  const release = await lock.exclude();
+  assert.ok(await store.has(one.cid));
+  assert.deepEqual(batch.loose(), [one.cid]);
+  const adding = batch.add(other);
+  const flushing = batch.flush();
+  assert.equal(await settled(flushing), false);
+  assert.deepEqual(batch.loose(), [one.cid]);
+  release();
+  await adding;
+  await flushing;
+  assert.ok(await store.has(other.cid));
+  // And again.
+  (await lock.exclude())();
+  batch.leave();
+});
+
+test("what is to be done in one step is not cut in two", async () => {
+  const { lock, batch } = await open();
+  const { promise, resolve } = Promise.withResolvers<void>();
+  const step = batch.settle(() => promise);
+  const excluding = lock.exclude();
+  assert.equal(await settled(excluding), false);
+  const next = batch.settle(async () => {});
+  resolve();
+  await step;
+  const release = await excluding;
+  assert.equal(await settled(next), false);
+  release();
+  await next;
+  batch.leave();
+});
+
+test("who leaves meanwhile does not come back, and who is told to leave hears why", async () => {
+  const { lock, batch } = await open();
+  const release = await lock.exclude();
+  batch.leave();
+  release();
+  (await lock.exclude())();
+
+  const leaving = new AbortController();
+  const second = await open(leaving.signal);
+  const held = await second.lock.exclude();
+  const adding = second.batch.add(some());
+  leaving.abort(new Error("enough"));
+  await assert.rejects(async () => adding, { message: "enough" });
+  await assert.rejects(second.batch.flush(), { message: "enough" });
+  second.batch.leave();
+  held();
+  (await second.lock.exclude())();
+});
+
+test("who has been waiting for the lock before the share came is let through, too", async () => {
+  const [store, lock] = [memoryBlocks(), new SharedLock()];
+  const release = await lock.exclude();
+  const batch = new LooseBatch(store, lock);
+  const entering = batch.enter();
+  const excluding = lock.exclude();
+  release();
+  await entering;
+  (await excluding)();
+  batch.leave();
+});
+
+for (const trickle of [false, true]) {
+  for (const rawLeaves of [false, true]) {
+    test(`of a file only its root is loose: trickle ${trickle}, raw leaves ${rawLeaves}`, async () => {
+      const { batch } = await open();
+      const chunker = parseChunker("size-100");
+      const bytes = Buffer.alloc(70_000, "the same leaf again and again");
+      const source = (async function* () {
+        for (let at = 0; at < bytes.length; at += 999) {
+          yield bytes.subarray(at, at + 999);
+          assert.ok(batch.loose().length < 1000);
+        }
+      })();
+      const { cid } = await importFile(source, { ...defaultCid, chunker, rawLeaves, trickle }, batch.add);
+      assert.deepEqual(batch.loose(), [cid]);
+      batch.letGo(cid);
+      assert.deepEqual(batch.loose(), []);
+      batch.leave();
+    });
+  }
+}
+
+test("of a sharded directory only its root is loose", async () => {
+  const { batch } = await open();
+  const builder = new ShardBuilder(defaultCid, batch.add);
+  const blocks = Array.from({ length: 3000 }, (_, number) => ({ name: `entry ${number}`, block: some() }));
+  const links = blocks.map(({ name, block }) => ({ link: { name, cid: block.cid, size: 100 }, path: shardPath(name) }));
+  for (const { block } of blocks) batch.add(block);
+  links.sort((one, other) => Buffer.compare(one.path, other.path));
+  for (const { link, path } of links) await builder.add(link, path);
+  const { cid }: { cid: CID } = await builder.end();
+  assert.deepEqual(batch.loose(), [cid]);
+  batch.leave();
+});

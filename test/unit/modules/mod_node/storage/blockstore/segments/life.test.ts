@@ -1,0 +1,108 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import type { CID } from "multiformats/cid";
+import { openSegmentStore } from "#node/storage/blockstore/segments/store.ts";
+import type { Block } from "#node/storage/blockstore/store.ts";
+import {
+  as,
+  contents,
+  contentsOf,
+  dagPb,
+  legacy,
+  samples,
+} from "#test/unit/modules/mod_node/storage/blockstore/samples.ts";
+import { copyOf, dump, folder, PowerCut } from "./workshop.ts";
+
+/** Numbers below `bound` that are the same in each run. */
+function dice(seed: number): (bound: number) => number {
+  let state = seed;
+  return (bound) => {
+    state = (Math.imul(state ^ (state >>> 15), 0x2c1b3c6d) + 0x9e3779b9) >>> 0;
+    return Math.floor(((state ^ (state >>> 13)) >>> 0) % bound);
+  };
+}
+
+const options = { segmentBytes: 6000, bufferedBytes: 20_000 };
+
+/**
+ * Random puts, deletions, compactions and openings, next to a plain map that does the same; now and then the power is
+ * cut, and what is found then is compared with what was acknowledged.
+ */
+async function live(seed: number): Promise<void> {
+  const roll = dice(seed);
+  const at = folder();
+  const power = new PowerCut(at, () => {});
+  const open = () => openSegmentStore(at, { ...options, fs: power.fs });
+  const blocks = samples(120, 250);
+  const one = (): Block => {
+    const { cid, bytes } = blocks[roll(blocks.length)] as Block;
+    return { cid: [cid, as(cid, dagPb), legacy(cid)][roll(3)] as CID, bytes };
+  };
+  const some = (most: number) => Array.from({ length: 1 + roll(most) }, one);
+
+  let store = await open();
+  const held = new Map<string, Block>();
+  /** Put, but not synced: may be lost, may be there. */
+  let loose = new Map<string, Block>();
+  for (let step = 0; step < 150; step += 1) {
+    const what = roll(20);
+    if (what < 10) {
+      const put = some(15);
+      await store.put(put);
+      for (const block of put) if (!held.has(String(block.cid))) loose.set(String(block.cid), block);
+    }
+    if (what === 10 || what < 4) {
+      await store.sync();
+      for (const [key, block] of loose) held.set(key, block);
+      loose = new Map();
+    }
+    if (what === 11 || what === 12) {
+      const cids = some(40).map(({ cid }) => cid);
+      const told = await store.delete(cids);
+      for (const [at, cid] of cids.entries()) {
+        const key = String(cid);
+        assert.equal(told[at], held.delete(key) || loose.delete(key), `seed ${seed}, step ${step}`);
+      }
+      // A deletion is a sync.
+      for (const [key, block] of loose) held.set(key, block);
+      loose = new Map();
+    }
+    if (what === 13) {
+      await store.compact();
+      for (const [key, block] of loose) held.set(key, block);
+      loose = new Map();
+    }
+    if (what === 14) {
+      await store.close();
+      for (const [key, block] of loose) held.set(key, block);
+      loose = new Map();
+      store = await open();
+    }
+    if (what === 15 && roll(3) === 0) {
+      const cut = await power.copy();
+      const left = await openSegmentStore(roll(2) === 0 ? cut : await copyOf(cut, { index: false }), options);
+      const found = await contents(left);
+      for (const [key, bytes] of contentsOf([...held.values()])) {
+        assert.equal(found.get(key), bytes, `seed ${seed}, step ${step}: ${key} is lost`);
+      }
+      for (const key of found.keys()) {
+        assert.ok(held.has(key) || loose.has(key), `seed ${seed}, step ${step}: ${key} came back`);
+      }
+      assert.equal((await left.stat()).blocks, found.size);
+      await left.close();
+    }
+  }
+  const expected = contentsOf([...held.values(), ...loose.values()]);
+  assert.deepEqual(await contents(store), expected);
+  assert.equal((await store.stat()).blocks, expected.size);
+  await store.close();
+  const copy = await copyOf(at, { index: false });
+  const rebuilt = await openSegmentStore(copy, options);
+  assert.deepEqual(await contents(rebuilt), expected);
+  await rebuilt.close();
+  assert.deepEqual(await dump(copy), await dump(at), `seed ${seed}`);
+}
+
+test("whatever happens, in whatever order, nothing acknowledged is lost and nothing deleted comes back", async () => {
+  for (let seed = 1; seed <= Number(process.env.MODHOST_LIVES ?? 5); seed += 1) await live(seed);
+});

@@ -1,0 +1,265 @@
+import assert from "node:assert/strict";
+import { fork } from "node:child_process";
+import { once } from "node:events";
+import { appendFile, cp, open, readdir, readFile, rm, stat, truncate } from "node:fs/promises";
+import { join } from "node:path";
+import { test } from "node:test";
+import { fileURLToPath } from "node:url";
+import {
+  openSegmentStore,
+  type SegmentStore,
+  type SegmentStoreOptions,
+} from "#node/storage/blockstore/segments/store.ts";
+import type { Block } from "#node/storage/blockstore/store.ts";
+import {
+  as,
+  contents,
+  contentsOf,
+  dagPb,
+  legacy,
+  sample,
+  samples,
+} from "#test/unit/modules/mod_node/storage/blockstore/samples.ts";
+import { copyOf, dump, folder } from "./workshop.ts";
+
+const car = (at: string, segment = 1) => join(at, `0000000${segment}.car`);
+
+async function made(fill: (store: SegmentStore) => Promise<unknown>, options?: SegmentStoreOptions): Promise<string> {
+  const at = folder();
+  const store = await openSegmentStore(at, options);
+  await fill(store);
+  await store.close();
+  return at;
+}
+
+/** Opens, hands the store to `look`, closes; gives the notices. */
+async function reopened(at: string, look: (store: SegmentStore) => Promise<unknown>): Promise<string[]> {
+  const notices: string[] = [];
+  const store = await openSegmentStore(at, { onNotice: (text) => notices.push(text) });
+  await look(store);
+  await store.close();
+  return notices;
+}
+
+/** A store whose index ends before the last section of the log, and that section. */
+async function torn(
+  before: (store: SegmentStore) => Promise<unknown>,
+  last: (store: SegmentStore) => Promise<unknown>,
+): Promise<{ at: string; tail: Buffer }> {
+  const at = await made(before);
+  const whole = await made(async (store) => {
+    await before(store);
+    await last(store);
+  });
+  const { size } = await stat(car(at));
+  return { at, tail: (await readFile(car(whole))).subarray(size) };
+}
+
+test("a block whose section is torn at any byte was never there, and writing goes on", async () => {
+  const kept = samples(3);
+  const { at, tail } = await torn(
+    (store) => store.put(kept),
+    (store) => store.put([sample(50)]),
+  );
+  assert.ok(tail.length > 100);
+  for (let cut = 0; cut <= tail.length; cut += 1) {
+    const copy = await copyOf(at);
+    await appendFile(car(copy), tail.subarray(0, cut));
+    const expected = cut === tail.length ? [...kept, sample(50)] : kept;
+    const notices = await reopened(copy, async (store) => {
+      assert.deepEqual(await contents(store), contentsOf(expected), `cut at ${cut}`);
+      await store.put([sample(60)]);
+    });
+    assert.equal(notices.length, cut === 0 || cut === tail.length ? 0 : 1, notices.join("; "));
+    const again = await reopened(copy, async (store) => {
+      assert.deepEqual(await contents(store), contentsOf([...expected, sample(60)]), `cut at ${cut}`);
+    });
+    assert.deepEqual(again, []);
+  }
+});
+
+test("a deletion whose record is torn at any byte did not happen", async () => {
+  const kept = samples(3);
+  const { at, tail } = await torn(
+    (store) => store.put(kept),
+    (store) => store.delete([sample(1).cid]),
+  );
+  for (let cut = 1; cut <= tail.length; cut += 1) {
+    const copy = await copyOf(at);
+    await appendFile(car(copy), tail.subarray(0, cut));
+    const expected = cut === tail.length ? kept.filter((_, seed) => seed !== 1) : kept;
+    await reopened(copy, async (store) => {
+      assert.deepEqual(await contents(store), contentsOf(expected), `cut at ${cut}`);
+      assert.equal((await store.stat()).blocks, expected.length);
+    });
+  }
+});
+
+test("a last section that is not what its CID says is cut off; zeros are too", async () => {
+  const kept = samples(3);
+  const { at, tail } = await torn(
+    (store) => store.put(kept),
+    (store) => store.put([sample(50)]),
+  );
+  const spoilt = Buffer.from(tail);
+  spoilt[tail.length - 1] = (spoilt[tail.length - 1] as number) ^ 1;
+  for (const end of [spoilt, Buffer.alloc(5000), Buffer.alloc(40_000, 0xff)]) {
+    const copy = await copyOf(at);
+    await appendFile(car(copy), end);
+    const notices = await reopened(copy, async (store) => {
+      assert.deepEqual(await contents(store), contentsOf(kept));
+    });
+    assert.match(notices.join(), new RegExp(`ended in a write that was not finished: ${end.length} bytes are cut off`));
+    assert.equal((await stat(car(copy))).size, (await stat(car(at))).size);
+  }
+});
+
+test("a segment that was just begun may be empty or cut", async () => {
+  const at = await made((store) => store.put(samples(3)));
+  for (const length of [0, 1, 10, 26]) {
+    const copy = await copyOf(at);
+    const head = (await readFile(car(at))).subarray(0, length);
+    await appendFile(car(copy, 2), head);
+    await reopened(copy, async (store) => {
+      assert.deepEqual(await contents(store), contentsOf(samples(3)));
+      await store.put([sample(9)]);
+    });
+    await reopened(copy, async (store) => {
+      assert.deepEqual(await contents(store), contentsOf([...samples(3), sample(9)]));
+    });
+  }
+});
+
+/** All kinds of things that can happen to blocks, over many small segments. */
+async function busyLife(store: SegmentStore): Promise<void> {
+  const blocks = samples(300, 200);
+  const forms = (from: number, to: number, codec: number): Block[] =>
+    blocks.slice(from, to).map(({ cid, bytes }) => ({ cid: codec === 0 ? legacy(cid) : as(cid, codec), bytes }));
+  const cids = (list: Block[]) => list.map(({ cid }) => cid);
+  await store.put(blocks);
+  await store.put(forms(0, 100, dagPb));
+  await store.delete(cids(blocks.slice(50, 150)));
+  await store.put(forms(90, 130, 0));
+  await store.compact();
+  await store.delete(cids(forms(60, 110, dagPb)));
+  await store.put(blocks.slice(120, 140));
+  await store.delete(cids(blocks.slice(200, 290)));
+  await store.put(samples(100, 300, 1000));
+  await store.compact();
+  await store.delete(cids(forms(90, 100, 0)));
+  await store.put(blocks.slice(210, 230));
+  await store.delete(cids(samples(90, 300, 1000)));
+}
+
+test("an index that is made anew is the very same", async () => {
+  for (const segmentBytes of [4000, 1_000_000]) {
+    for (const after of [undefined, (store: SegmentStore) => store.compact()]) {
+      const at = folder();
+      const store = await openSegmentStore(at, { segmentBytes });
+      await busyLife(store);
+      await after?.(store);
+      const held = await contents(store);
+      const { blocks } = await store.stat();
+      await store.close();
+      const copy = await copyOf(at, { index: false });
+      const notices = await reopened(copy, async (rebuilt) => {
+        assert.deepEqual(await contents(rebuilt), held);
+        assert.equal((await rebuilt.stat()).blocks, blocks);
+      });
+      assert.match(notices.join(), /the index of the blocks is missing: it is made anew from \d+ segments/);
+      assert.deepEqual(await dump(copy), await dump(at));
+    }
+  }
+});
+
+test("a deletion outlives the index, however often segments are compacted", async () => {
+  const at = folder();
+  let store = await openSegmentStore(at, { segmentBytes: 3000 });
+  const blocks = samples(60, 200);
+  await store.put(blocks);
+  for (let round = 0; round < 6; round += 1) {
+    await store.delete(blocks.slice(round * 9, round * 9 + 9).map(({ cid }) => cid));
+    await store.put(samples(5, 200, 500 + round * 5));
+    if (round % 2 === 0) await store.compact();
+    const expected = contentsOf([...blocks.slice(round * 9 + 9), ...samples(5 + round * 5, 200, 500)]);
+    assert.deepEqual(await contents(store), expected);
+    await store.close();
+    await rm(join(at, "index"), { recursive: true });
+    store = await openSegmentStore(at, { segmentBytes: 3000 });
+    assert.deepEqual(await contents(store), expected);
+  }
+  await store.close();
+});
+
+test("an index that is damaged or contradicts the segments is made anew", async () => {
+  const at = await made(busyLife, { segmentBytes: 4000 });
+  const held = new Map<string, string>();
+  await reopened(at, async (store) => {
+    for (const [key, value] of await contents(store)) held.set(key, value);
+  });
+  const data = (copy: string) => join(copy, "index", "data.mdb");
+  const overwrite = async (file: string, from: number, length: number) => {
+    const handle = await open(file, "r+");
+    await handle.write(Buffer.alloc(length, 0xa5), 0, length, from);
+    await handle.close();
+  };
+  const older = await made((store) => store.put(samples(3)));
+  const damages: Record<string, (copy: string) => Promise<unknown>> = {
+    "cut in half": async (copy) => truncate(data(copy), (await stat(data(copy))).size / 2),
+    empty: (copy) => truncate(data(copy), 0),
+    "overwritten at the start": (copy) => overwrite(data(copy), 0, 16_384),
+    "overwritten in the middle": async (copy) => overwrite(data(copy), 8192, (await stat(data(copy))).size - 8192),
+    "of another store": async (copy) => {
+      await rm(join(copy, "index"), { recursive: true });
+      await cp(join(older, "index"), join(copy, "index"), { recursive: true, preserveTimestamps: true });
+    },
+  };
+  for (const [name, damage] of Object.entries(damages)) {
+    const copy = await copyOf(at);
+    await damage(copy);
+    const notices = await reopened(copy, async (store) => {
+      assert.deepEqual(await contents(store), held, name);
+    });
+    assert.match(notices.join(), /it is made anew from \d+ segments/, name);
+  }
+});
+
+test("when a segment is lost the blocks of the others are there", async () => {
+  const blocks = samples(40, 200);
+  const at = await made((store) => store.put(blocks), { segmentBytes: 3000 });
+  assert.ok((await readdir(at)).length > 3);
+  await rm(car(at, 2));
+  const notices = await reopened(at, async (store) => {
+    const held = await contents(store);
+    assert.ok(held.size > 20 && held.size < 40);
+    for (const [key, value] of contentsOf(blocks)) assert.ok(!held.has(key) || held.get(key) === value);
+    assert.equal((await store.stat()).blocks, held.size);
+  });
+  assert.match(notices.join(), /knows a segment that is not there \(00000002.car\): it is made anew/);
+});
+
+test("what was acknowledged survives kill -9", async () => {
+  for (const rounds of [15, 40]) {
+    const at = folder();
+    const child = fork(fileURLToPath(new URL("killed.ts", import.meta.url)), [at], {
+      execArgv: ["--conditions=source"],
+    });
+    const acknowledged = { put: new Set<number>(), deleted: new Set<number>() };
+    child.on("message", ({ put, deleted }: { put: number[]; deleted: number[] }) => {
+      for (const seed of put) acknowledged.put.add(seed);
+      for (const seed of deleted) acknowledged.deleted.add(seed);
+      if (acknowledged.put.size >= rounds * 8) child.kill("SIGKILL");
+    });
+    await once(child, "exit");
+    for (const index of [true, false]) {
+      await reopened(await copyOf(at, { index }), async (store) => {
+        for (const seed of acknowledged.put) {
+          if (seed % 10 === 0) continue;
+          assert.deepEqual(await store.get(sample(seed, 3000).cid), sample(seed, 3000).bytes);
+        }
+        for (const seed of acknowledged.deleted) assert.equal(await store.has(sample(seed, 3000).cid), false);
+        for await (const cid of store.keys()) assert.equal(await store.check(cid), true);
+      });
+    }
+  }
+});

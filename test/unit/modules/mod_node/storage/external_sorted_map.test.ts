@@ -1,0 +1,100 @@
+import assert from "node:assert/strict";
+import { mkdtemp, readdir, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { after, before, describe, test } from "node:test";
+import { fileURLToPath } from "node:url";
+import { compareNames } from "#node/formats/dag_pb/dag_pb.ts";
+import { jsonForm, Spill } from "#node/storage/external_sorted_map.ts";
+
+let folder: string;
+before(async () => {
+  folder = await mkdtemp(join(tmpdir(), "modhost-spill-"));
+});
+after(() => rm(folder, { recursive: true, force: true }));
+
+/** Names in no order, all different; some beyond the basic plane, some longer than any key. */
+function* names(count: number): Generator<string> {
+  for (let at = 0; at < count; at += 1) {
+    const number = (at * 7919) % count;
+    const prefix = number % 3 === 0 ? "\u{1f600}" : number % 3 === 1 ? "\uffee" : "a";
+    yield `${prefix}${number}${number % 1000 === 999 ? "-".repeat(3000) : ""}`;
+  }
+}
+
+async function listed<T>(spill: Spill<T>, list: number): Promise<(readonly [string, T])[]> {
+  return (await Array.fromAsync(spill.pages(list))).flat();
+}
+
+for (const count of [10, 8191, 8192, 20_000]) {
+  test(`${count} values come out in order of their names' bytes`, async () => {
+    const spill = new Spill<number>(folder, jsonForm());
+    let at = 0;
+    for (const name of names(count)) await spill.set(3, name, at++);
+    await spill.set(2, "another list", -1);
+    await spill.set(4, "", -2);
+    const expected = [...names(count)]
+      .map((name, number) => [name, number] as const)
+      .sort(([a], [b]) => compareNames(a, b));
+    assert.deepEqual(await listed(spill, 3), expected);
+    assert.deepEqual(await listed(spill, 3), expected, "it may be read again");
+    assert.deepEqual(await listed(spill, 2), [["another list", -1]]);
+    assert.deepEqual(await listed(spill, 4), [["", -2]]);
+    assert.deepEqual(await listed(spill, 5), []);
+    for (const [name, number] of expected.slice(0, 50)) assert.equal(spill.get(3, name), number);
+    assert.equal(spill.get(3, "a"), undefined);
+    assert.equal([...spill.values()].length, count + 2);
+    await spill.clear();
+  });
+}
+
+describe("a list of many thousands", () => {
+  test("holds the value that was set last, wherever the others are", async () => {
+    const spill = new Spill<number>(folder, jsonForm());
+    for (let round = 0; round < 3; round += 1) {
+      for (let at = 0; at < 7000; at += 1) await spill.set(0, String(at % 6900), round * 7000 + at);
+    }
+    assert.equal(spill.get(0, "5"), 14_000 + 6905);
+    const all = await listed(spill, 0);
+    assert.equal(all.length, 6900);
+    for (const [name, value] of all) assert.equal(value, 14_000 + Number(name) + (Number(name) < 100 ? 6900 : 0), name);
+    await spill.clear();
+  });
+
+  test("may grow other lists while it is read", async () => {
+    const spill = new Spill<number>(folder, jsonForm());
+    for (let at = 0; at < 9000; at += 1) await spill.set(0, String(at), at);
+    let read = 0;
+    for await (const page of spill.pages(0)) {
+      for (const [name, value] of page) {
+        await spill.set(1, name, value);
+        read += 1;
+      }
+    }
+    assert.equal(read, 9000);
+    assert.equal((await listed(spill, 1)).length, 9000);
+    await spill.clear();
+  });
+
+  test("leaves nothing behind, and can be filled again", async () => {
+    const spill = new Spill<number>(folder, jsonForm());
+    for (let at = 0; at < 9000; at += 1) await spill.set(0, String(at), at);
+    await spill.clear();
+    assert.deepEqual(await readdir(folder), []);
+    assert.deepEqual([...spill.values()], []);
+    await spill.set(0, "a", 1);
+    assert.deepEqual(await listed(spill, 0), [["a", 1]]);
+    await spill.clear();
+  });
+});
+
+test("a folder that cannot be written to is told", async () => {
+  const spill = new Spill<number>(join(fileURLToPath(import.meta.url), "below"), jsonForm());
+  await assert.rejects(
+    async () => {
+      for (let at = 0; at < 9000; at += 1) await spill.set(0, String(at), at);
+    },
+    { code: "ENOTDIR" },
+  );
+  await spill.clear();
+});

@@ -1,0 +1,92 @@
+import assert from "node:assert/strict";
+import { execFile } from "node:child_process";
+import { cp, mkdtemp, open, rm, stat, truncate } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { after, test } from "node:test";
+import { fileURLToPath } from "node:url";
+import { promisify } from "node:util";
+import { openEnvironment } from "#node/storage/lmdb/open.ts";
+import { checkStructure } from "#node/storage/lmdb/structure.ts";
+
+const home = await mkdtemp(join(tmpdir(), "modhost-lmdb-"));
+after(() => rm(home, { recursive: true }));
+
+const dataOf = (folder: string) => join(folder, "data.mdb");
+const pageSize = 4096;
+
+/** Writes in so many transactions, most of which free pages; `between` sees the folder after each. */
+async function busy(name: string, rounds: number, between = (_folder: string) => {}): Promise<string> {
+  const folder = join(home, name);
+  const environment = await openEnvironment(folder);
+  const tables = [environment.table("one"), environment.table("other")];
+  for (let round = 0; round < rounds; round += 1) {
+    await environment.write(() => {
+      for (let at = 0; at < 60; at += 1) {
+        const table = tables[at % 2] as (typeof tables)[0];
+        const key = Buffer.from(`key ${(round * 37 + at * 11) % 100}`);
+        if ((round + at) % 3 === 0) table.remove(key);
+        else table.put(key, Buffer.alloc(at === 1 ? 9000 : 60, at));
+      }
+    });
+    between(folder);
+  }
+  await environment.close();
+  return folder;
+}
+
+/** What becomes of damaged copies when they are opened and written to by another process; it must not die of them. */
+async function outcomes(copies: readonly string[]): Promise<readonly string[]> {
+  const written = fileURLToPath(new URL("written.ts", import.meta.url));
+  const run = promisify(execFile)(process.execPath, ["--conditions=source", written, ...copies]);
+  const { stdout } = await run.catch((error: Error & { signal?: string; stdout: string }) => {
+    const which = copies[error.stdout.split("\n").length - 1] as string;
+    throw new Error(`${which} ended the process with ${error.signal ?? error.message.slice(-2000)}`);
+  });
+  return stdout.trim().split("\n");
+}
+
+test("what LMDB writes is found whole, whenever it is looked at", async () => {
+  let looks = 0;
+  await busy("whole", 40, (folder) => {
+    checkStructure(dataOf(folder));
+    looks += 1;
+  });
+  assert.equal(looks, 40);
+});
+
+/** The page that holds the list of free pages is the last one: readers are content without it. */
+async function damagedCopies(name: string, damage: (data: string, page: number) => Promise<unknown>) {
+  const folder = await busy(name, 3);
+  const pages = (await stat(dataOf(folder))).size / pageSize;
+  const refused: string[] = [];
+  const copies: string[] = [];
+  for (let page = 2; page < pages; page += 1) {
+    const copy = `${folder}-${page}`;
+    await cp(folder, copy, { recursive: true });
+    await damage(dataOf(copy), page);
+    try {
+      checkStructure(dataOf(copy));
+      copies.push(copy);
+    } catch {
+      refused.push(copy);
+    }
+  }
+  assert.ok(refused.includes(`${folder}-${pages - 1}`));
+  return { accepted: copies, last: `${folder}-${pages - 1}` };
+}
+
+test("a file that is cut at any page is written to without harm, or told to be damaged", async () => {
+  const { accepted, last } = await damagedCopies("cut", (data, page) => truncate(data, page * pageSize));
+  assert.deepEqual(await outcomes([...accepted, last]), [...accepted.map(() => "written"), "damaged"]);
+});
+
+test("a page that is lost anywhere ends no process", async () => {
+  const { accepted, last } = await damagedCopies("lost", async (data, page) => {
+    const file = await open(data, "r+");
+    await file.write(Buffer.alloc(pageSize, page % 2 === 0 ? 0 : 0xa5), 0, pageSize, page * pageSize);
+    await file.close();
+  });
+  assert.ok(accepted.length > 0, "pages that are free may hold anything");
+  assert.deepEqual(await outcomes([...accepted, last]), [...accepted.map(() => "written"), "damaged"]);
+});

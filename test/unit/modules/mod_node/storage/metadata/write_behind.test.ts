@@ -1,0 +1,87 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { memoryMetadata } from "#node/storage/metadata/memory.ts";
+import type { MetadataStore } from "#node/storage/metadata/store.ts";
+import { Behind } from "#node/storage/metadata/write_behind.ts";
+
+const bytes = (text: string) => Buffer.from(text);
+const never = { after: 2 ** 31 - 1 };
+
+const held = async (metadata: MetadataStore) =>
+  (await Array.fromAsync(metadata.range())).map(([key, value]) => [key, Buffer.from(value).toString()]);
+const seen = async (behind: Behind, prefix = "") =>
+  (await Array.fromAsync(behind.range(prefix))).map(([key, value]) => [key, Buffer.from(value).toString()]).sort();
+
+test("changes are seen at once and written later, together", async () => {
+  const metadata = memoryMetadata();
+  await metadata.transaction((writer) => {
+    writer.put("room/a", bytes("1"));
+    writer.put("room/b", bytes("1"));
+    writer.put("other", bytes("1"));
+  });
+  const behind = new Behind(metadata, "room/", never);
+  behind.set("a", bytes("2"));
+  behind.set("b", undefined);
+  behind.set("c", bytes("2"));
+  assert.equal(String(await behind.get("a")), "2");
+  assert.equal(await behind.get("b"), undefined);
+  const after = [
+    ["a", "2"],
+    ["c", "2"],
+  ];
+  assert.deepEqual(await seen(behind), after);
+  assert.deepEqual(await seen(behind, "c"), [["c", "2"]]);
+  assert.deepEqual(Buffer.from((await metadata.get("room/a")) ?? []), bytes("1"));
+  await behind.flush();
+  assert.deepEqual(await seen(behind), after);
+  assert.deepEqual(await held(metadata), [["other", "1"], ...after.map(([key, value]) => [`room/${key}`, value])]);
+});
+
+test("what is on its way to the disk is seen, too", async () => {
+  const metadata = memoryMetadata();
+  const gate = Promise.withResolvers<void>();
+  const slow: MetadataStore = {
+    ...metadata,
+    transaction: async (run) => {
+      await gate.promise;
+      return metadata.transaction(run);
+    },
+  };
+  const behind = new Behind(slow, "", never);
+  behind.set("a", bytes("1"));
+  const first = behind.flush();
+  behind.set("b", bytes("1"));
+  const [second, third] = [behind.flush(), behind.flush()];
+  behind.set("c", bytes("1"));
+  assert.deepEqual(await seen(behind), [
+    ["a", "1"],
+    ["b", "1"],
+    ["c", "1"],
+  ]);
+  gate.resolve();
+  await Promise.all([first, second, third]);
+  assert.deepEqual(await held(metadata), [
+    ["a", "1"],
+    ["b", "1"],
+    ["c", "1"],
+  ]);
+});
+
+test("many changes are not held back", async () => {
+  const metadata = memoryMetadata();
+  const behind = new Behind(metadata, "", { ...never, most: 2 });
+  behind.set("a", bytes("1"));
+  behind.set("b", bytes("1"));
+  await behind.flush();
+  assert.equal((await held(metadata)).length, 2);
+});
+
+test("nothing is taken after the end", async () => {
+  const metadata = memoryMetadata();
+  const behind = new Behind(metadata, "", never);
+  behind.set("a", bytes("1"));
+  await behind.close();
+  behind.set("b", bytes("1"));
+  await behind.close();
+  assert.deepEqual(await held(metadata), [["a", "1"]]);
+});

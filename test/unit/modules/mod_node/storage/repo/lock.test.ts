@@ -1,0 +1,103 @@
+import assert from "node:assert/strict";
+import { type ChildProcess, fork } from "node:child_process";
+import { once } from "node:events";
+import { readdir, readFile, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { type TestContext, test } from "node:test";
+import { fileURLToPath } from "node:url";
+import { lockRepo, removeStaleClaims } from "#node/storage/repo/lock.ts";
+import { ownProcess } from "#node/storage/repo/process.ts";
+import { emptyFolder } from "./support.ts";
+
+const program = fileURLToPath(new URL("./contender.ts", import.meta.url));
+
+async function contender(t: TestContext, folder: string): Promise<ChildProcess> {
+  const child = fork(program, [folder], { execArgv: ["--conditions=source"] });
+  t.after(() => child.kill("SIGKILL"));
+  await answer(child);
+  return child;
+}
+
+async function answer(child: ChildProcess): Promise<string> {
+  const [message] = await once(child, "message");
+  return String(message);
+}
+
+function order(child: ChildProcess, what: "take" | "release"): Promise<string> {
+  const told = answer(child);
+  child.send(what);
+  return told;
+}
+
+const refusal = (folder: string) => `lock ${join(folder, "repo.lock")}: someone else has the lock`;
+
+/** The pid of a process that has ended. */
+async function deadPid(): Promise<number> {
+  const child = fork(program, [], { execArgv: ["-e", "0"], stdio: "ignore" });
+  await once(child, "exit");
+  return child.pid as number;
+}
+
+test("one at a time: in this process, and in another", async (t) => {
+  const folder = await emptyFolder(t);
+  const lock = await lockRepo(folder);
+  const { pid } = JSON.parse(await readFile(join(folder, "repo.lock"), "utf8"));
+  assert.equal(pid, process.pid);
+  await assert.rejects(lockRepo(folder), { message: refusal(folder), code: "REPO_LOCKED" });
+  const other = await contender(t, folder);
+  assert.equal(await order(other, "take"), refusal(folder));
+  await lock.release();
+  await lock.release();
+  assert.equal(await order(other, "take"), "won");
+  await assert.rejects(lockRepo(folder), { code: "REPO_LOCKED" });
+  await order(other, "release");
+  assert.deepEqual(await readdir(folder), []);
+});
+
+test("the lock of a killed process is free at once", async (t) => {
+  const folder = await emptyFolder(t);
+  const other = await contender(t, folder);
+  assert.equal(await order(other, "take"), "won");
+  other.kill("SIGKILL");
+  await once(other, "exit");
+  assert.deepEqual(await readdir(folder), ["repo.lock"]);
+  await (await lockRepo(folder)).release();
+});
+
+test("a lock counts for nothing when its pid has come back, or when it names nobody", async (t) => {
+  const folder = await emptyFolder(t);
+  const own = await ownProcess();
+  const dead = { pid: await deadPid(), began: own.began };
+  for (const left of [JSON.stringify({ ...own, began: "earlier" }), JSON.stringify(dead), "", "{", "[]", "{}"]) {
+    await writeFile(join(folder, "repo.lock"), left);
+    await (await lockRepo(folder)).release();
+  }
+});
+
+test("of many that race for a stale lock exactly one has it", { timeout: 60_000 }, async (t) => {
+  const folder = await emptyFolder(t);
+  const many = await Promise.all(Array.from({ length: 10 }, () => contender(t, folder)));
+  const stale = JSON.stringify({ pid: await deadPid(), began: "earlier" });
+  for (let round = 0; round < 15; round += 1) {
+    await writeFile(join(folder, "repo.lock"), stale);
+    const told = await Promise.all(many.map((child) => order(child, "take")));
+    assert.equal(told.filter((message) => message === "won").length, 1, told.join());
+    assert.ok(
+      told.every((message) => message === "won" || message === refusal(folder)),
+      told.join(),
+    );
+    await Promise.all(many.map((child) => order(child, "release")));
+    assert.deepEqual(await readdir(folder), []);
+  }
+});
+
+test("claims of dead processes are in nobody's way and can be removed", async (t) => {
+  const folder = await emptyFolder(t);
+  const dead = JSON.stringify({ pid: await deadPid(), began: "earlier" });
+  await writeFile(join(folder, "repo.lock-1-a"), dead);
+  await writeFile(join(folder, "repo.lock-2-b"), dead);
+  const lock = await lockRepo(folder);
+  assert.deepEqual(await removeStaleClaims(folder), ["repo.lock-1-a", "repo.lock-2-b"]);
+  assert.deepEqual(await readdir(folder), ["repo.lock"]);
+  await lock.release();
+});

@@ -1,0 +1,43 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { Turns } from "#node/util/async/keyed_mutex.ts";
+
+test("work of one name is done one after the other, whatever comes of it; of other names at the same time", async () => {
+  const turns = new Turns();
+  const gate = Promise.withResolvers<void>();
+  const done: string[] = [];
+  const note = (word: string, before?: Promise<void>) => async () => {
+    await before;
+    done.push(word);
+    if (word === "bad") throw new Error("broken");
+    return word;
+  };
+  const all = [
+    turns.run("a", note("first", gate.promise)),
+    turns.run("a", note("bad")),
+    turns.run("a", note("last")),
+    turns.run("b", note("other")),
+  ];
+  assert.equal(await all[3], "other");
+  gate.resolve();
+  const ends = await Promise.allSettled(all);
+  assert.deepEqual(done, ["other", "first", "bad", "last"]);
+  assert.deepEqual(
+    ends.map(({ status }) => status),
+    ["fulfilled", "rejected", "fulfilled", "fulfilled"],
+  );
+});
+
+test("who waits for a turn leaves by its signal, and those behind it go on", async () => {
+  const turns = new Turns();
+  const gate = Promise.withResolvers<void>();
+  const leave = new AbortController();
+  const first = turns.run("a", () => gate.promise);
+  const left = turns.run("a", async () => assert.fail("it was called off"), leave.signal);
+  const behind = turns.run("a", async () => "behind");
+  leave.abort(new Error("called off"));
+  await assert.rejects(left, { message: "called off" });
+  gate.resolve();
+  await first;
+  assert.equal(await behind, "behind");
+});

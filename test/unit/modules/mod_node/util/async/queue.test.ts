@@ -1,0 +1,38 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { setImmediate as nextTurn } from "node:timers/promises";
+import { Queue } from "#node/util/async/queue.ts";
+
+test("what is put is read in order, before and after the reader came", async () => {
+  const queue = new Queue<number>();
+  queue.put(1);
+  queue.put(2);
+  const read = Array.fromAsync(queue);
+  await nextTurn();
+  queue.put(3);
+  await nextTurn();
+  queue.put(4);
+  queue.end();
+  queue.put(5);
+  assert.deepEqual(await read, [1, 2, 3, 4]);
+});
+
+test("a failure comes behind what was put before it", async () => {
+  const queue = new Queue<string>();
+  queue.put("one");
+  queue.fail(new Error("over"));
+  const iterator = queue[Symbol.asyncIterator]();
+  assert.equal((await iterator.next()).value, "one");
+  await assert.rejects(iterator.next(), { message: "over" });
+});
+
+test("the oldest can be dropped, so that a slow reader bounds nothing", () => {
+  const queue = new Queue<number>();
+  for (let value = 0; value < 1000; value += 1) {
+    queue.put(value);
+    if (queue.length > 10) queue.dropOldest();
+  }
+  assert.equal(queue.length, 10);
+  while (queue.dropOldest());
+  assert.equal(queue.length, 0);
+});

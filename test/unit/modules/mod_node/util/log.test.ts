@@ -1,0 +1,22 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { NodeLog } from "#node/util/log.ts";
+
+test("messages below the level of their part are dropped", () => {
+  const log = new NodeLog();
+  const heard: string[] = [];
+  const deaf = log.listen(({ system, level, message }) => heard.push(`${system} ${level} ${message}`));
+  log.write("dht", "warn", "1");
+  log.write("dht", "error", "2");
+  log.setLevel("dht", "DEBUG");
+  log.write("dht", "debug", "3");
+  log.write("core", "warn", "4");
+  log.setLevel("*", "");
+  log.write("dht", "debug", "5");
+  log.write("core", "info", "6");
+  deaf();
+  log.write("core", "fatal", "7");
+  assert.deepEqual(heard, ["dht error 2", "dht debug 3", "core info 6"]);
+  assert.throws(() => log.setLevel("nosuch", "loud"), { message: 'unrecognized level: "loud"' });
+  assert.throws(() => log.setLevel("nosuch", "info"), { message: "Error: No such logger" });
+});
