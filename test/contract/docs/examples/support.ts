@@ -9,7 +9,7 @@ export const exampleNames = ["upload", "proxy", "site", "todo", "chat"] as const
 /** The path of an example, to be given to a host. */
 export function exampleFile(name: (typeof exampleNames)[number]): string {
   const file = folders.has(name) ? `mod_${name}` : `mod_${name}.ts`;
-  return fileURLToPath(new URL(`../../../docs/examples/${file}`, import.meta.url));
+  return fileURLToPath(new URL(`../../../../docs/examples/${file}`, import.meta.url));
 }
 
 /** Where the links of a page lead. */
