@@ -46,11 +46,21 @@ export interface ChurnOptions {
   readonly measureAt?: readonly number[];
 }
 
-export async function churn(
+export async function churn(example: ExampleName, options: ChurnOptions): Promise<ChurnReport> {
+  const situation = await situations[example]();
+  try {
+    return await churnIn(situation, example, options);
+  } finally {
+    // Also when the host does not start: a server that stays open would keep the process alive.
+    await situation.close?.();
+  }
+}
+
+async function churnIn(
+  situation: Situation,
   example: ExampleName,
   { cycles, form, measureAt = [] }: ChurnOptions,
 ): Promise<ChurnReport> {
-  const situation = await situations[example]();
   const folder = await mkdtemp(join(tmpdir(), "modhost-churn-"));
   const watch = new Watch(example);
   const complaints: string[] = [];
@@ -99,7 +109,6 @@ export async function churn(
     await neighbour.stop();
     for (const client of clients) client[Symbol.dispose]();
     await host.stop();
-    await situation.close?.();
     await rm(folder, { recursive: true });
   }
   failures.push(...neighbour.failures);
