@@ -19,17 +19,31 @@ export function explained(): ReadonlyMap<string, string> {
 /** Vectors that only make sense on a node that holds nothing else. */
 const needsEmpty = /^(pin|repo|files)\//;
 
-export async function runAll(
-  player: Player,
-  only: RegExp,
-  accept: (vector: Vector) => boolean = () => true,
-): Promise<Result[]> {
+export interface Group {
+  readonly name: string;
+  readonly vectors: readonly Vector[];
+}
+
+/**
+ * All vectors by their groups, in the order in which one node can play them. Those that change the configuration come
+ * last, in groups of their own: a root of the namespace that was sharded stays so.
+ */
+export function groups(accept: (vector: Vector) => boolean): readonly Group[] {
+  const byName = new Map<string, Vector[]>();
+  const vectors = vectorFiles.flatMap(readVectors).filter(accept);
+  for (const changing of [false, true]) {
+    for (const vector of vectors) {
+      if ((vector.config !== undefined) !== changing) continue;
+      const name = changing ? `${vector.group}, configured` : vector.group;
+      byName.set(name, [...(byName.get(name) ?? []), vector]);
+    }
+  }
+  return [...byName].map(([name, vectors]) => ({ name, vectors }));
+}
+
+export async function playGroup(player: Player, { vectors }: Group): Promise<Result[]> {
   const results: Result[] = [];
-  // Those that change the configuration come last: a root of the namespace that was sharded stays so.
-  const vectors = vectorFiles.flatMap(readVectors);
-  const [changing, plain] = [vectors.filter(({ config }) => config), vectors.filter(({ config }) => !config)];
-  for (const vector of [...plain, ...changing]) {
-    if (!only.test(`${vector.group}/${vector.id}`) || !accept(vector)) continue;
+  for (const vector of vectors) {
     if (needsEmpty.test(vector.endpoint)) await player.empty();
     results.push({ vector, outcome: await player.play(vector) });
   }

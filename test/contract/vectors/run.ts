@@ -13,7 +13,7 @@ import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { RpcServer } from "#test/support/rpc_server.ts";
 import { Player } from "./play.ts";
-import { report, runAll } from "./report.ts";
+import { groups, playGroup, type Result, report } from "./report.ts";
 
 const { values } = parseArgs({
   options: { api: { type: "string" }, only: { type: "string", default: "" }, verbose: { type: "boolean" } },
@@ -21,7 +21,11 @@ const { values } = parseArgs({
 
 async function run(base: string): Promise<void> {
   using player = new Player(base);
-  const results = await runAll(player, new RegExp(values.only));
+  const only = new RegExp(values.only);
+  const results: Result[] = [];
+  for (const group of groups(({ group, id }) => only.test(`${group}/${id}`))) {
+    results.push(...(await playGroup(player, group)));
+  }
   const { text, ok } = report(results, { verbose: values.verbose === true, whole: values.only === "" });
   console.log(text);
   process.exitCode = ok ? 0 : 1;
