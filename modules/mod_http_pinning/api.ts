@@ -93,5 +93,5 @@ const missing = (id: string | undefined) => new ApiFailure("NOT_FOUND", `There i
 
 /** Whom clients are to connect to: none while the node has no network. */
 async function ownAddresses(node: Node): Promise<readonly string[]> {
-  return node.online ? (await node.network()).peers.ownAddresses().slice(0, mostDelegates) : [];
+  return node.online ? (await node.network()).swarm.ownAddresses().slice(0, mostDelegates) : [];
 }

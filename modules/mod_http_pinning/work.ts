@@ -150,8 +150,10 @@ export class Work {
         return [];
       }
     });
-    const { peers } = await node.network();
-    peers.meet(addresses, (id, { message }) => log.info("the origin %s of %s is not reached: %s", id, cid, message));
+    const { swarm } = await node.network();
+    swarm.connectAll(addresses, (id, { message }) =>
+      log.info("the origin %s of %s is not reached: %s", id, cid, message),
+    );
   }
 
   /** Somebody may wait for this one to have come to its end. */

@@ -15,7 +15,7 @@ import { type MountGround, Mounts } from "./mount/mounts.ts";
 import { Names } from "./network/ipns/names.ts";
 import type { RecordOptions } from "./network/ipns/resolver.ts";
 import type { Network } from "./network/network.ts";
-import { FilesPolicy } from "./network/pinning_services/files_policy.ts";
+import { MfsPolicy } from "./network/pinning_services/mfs_policy.ts";
 import { RemotePins } from "./network/pinning_services/remote_pins.ts";
 import { knownServices } from "./network/pinning_services/services.ts";
 import { Blocks } from "./storage/blockstore/blocks.ts";
@@ -55,7 +55,7 @@ export class LocalNode implements Node {
   readonly offline: boolean;
   readonly names: Names;
   readonly remotePins: RemotePins;
-  readonly filesPolicy: FilesPolicy;
+  readonly mfsPolicy: MfsPolicy;
   readonly mounts: Mounts;
   readonly #pubsub: boolean;
   readonly #namesOverPubsub: boolean;
@@ -89,16 +89,16 @@ export class LocalNode implements Node {
       metadata,
       keys: this.keys,
       log: this.log,
-      kept: (key) => this.#keptFor(key),
+      localValue: (key) => this.#keptFor(key),
       opened: () => this.#opened(),
     });
-    const peers = async () => (await this.#opened())?.peers;
-    this.remotePins = new RemotePins({ config: repo.config, log: this.log, peers });
-    this.filesPolicy = new FilesPolicy({
+    const swarm = async () => (await this.#opened())?.swarm;
+    this.remotePins = new RemotePins({ config: repo.config, log: this.log, swarm });
+    this.mfsPolicy = new MfsPolicy({
       pins: this.remotePins,
       services: () => knownServices(repo.config),
       root: (signal) => flush(this.files, namespacePath("/"), { signal }),
-      usualName: `policy/${repo.identity.peerId}/mfs`,
+      defaultName: `policy/${repo.identity.peerId}/mfs`,
       log: this.log,
     });
     const ground: MountGround = {
@@ -139,8 +139,8 @@ export class LocalNode implements Node {
       const [pubsub, namesOverPubsub, onNotice] = [this.#pubsub, this.#namesOverPubsub, this.#onNotice];
       const parts = { repo, blocks, metadata, pins, names, pubsub, namesOverPubsub, log, onNotice };
       const network = await openNetwork(parts);
-      this.blocks.source = network.exchange;
-      this.filesPolicy.start();
+      this.blocks.source = network.bitswap;
+      this.mfsPolicy.start();
       return network;
     } catch (error) {
       this.#network = undefined;
@@ -168,7 +168,7 @@ export class LocalNode implements Node {
   async goOffline(): Promise<void> {
     const network = await this.#opened();
     this.#network = undefined;
-    await this.filesPolicy.stop();
+    await this.mfsPolicy.stop();
     this.blocks.source = undefined;
     await network?.close();
   }
@@ -187,9 +187,9 @@ export class LocalNode implements Node {
   /** A record that the routing system keeps here for others. */
   async #keptFor(key: Uint8Array): Promise<Uint8Array | undefined> {
     const network = await this.#opened();
-    if (network !== undefined) return network.routing.kept(key);
-    const { Records } = await import("./network/kad/records.ts");
-    return new Records({ metadata: this.metadata, self: this.repo.identity.peerId }).value(key);
+    if (network !== undefined) return network.routing.localValue(key);
+    const { RecordStore } = await import("./network/kad/record_store.ts");
+    return new RecordStore({ metadata: this.metadata, self: this.repo.identity.peerId }).value(key);
   }
 
   reader(options: NodeReadOptions = {}): ReadBlock {

@@ -9,7 +9,7 @@ import type { Mounts } from "./mount/mounts.ts";
 import type { Names } from "./network/ipns/names.ts";
 import type { RecordOptions } from "./network/ipns/resolver.ts";
 import type { Network } from "./network/network.ts";
-import type { FilesPolicy } from "./network/pinning_services/files_policy.ts";
+import type { MfsPolicy } from "./network/pinning_services/mfs_policy.ts";
 import type { RemotePins } from "./network/pinning_services/remote_pins.ts";
 import type { Blocks } from "./storage/blockstore/blocks.ts";
 import type { Filestore } from "./storage/filestore/filestore.ts";
@@ -75,7 +75,7 @@ export interface Node extends AsyncDisposable {
   /** Pins at services. */
   readonly remotePins: RemotePins;
   /** Keeps the root of the files pinned at services, by itself while the network is open. */
-  readonly filesPolicy: FilesPolicy;
+  readonly mfsPolicy: MfsPolicy;
   /** The node as folders of this machine. */
   readonly mounts: Mounts;
   /** Garbage collection holds it exclusively; whoever puts blocks and pins them holds a share meanwhile. */

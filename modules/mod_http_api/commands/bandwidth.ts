@@ -36,7 +36,7 @@ export const bandwidth = defineCommand({
   },
   returns: stream(fields("Stats", { TotalIn: "int64", TotalOut: "int64", RateIn: "float64", RateOut: "float64" })),
   async run({ node, options: { peer, proto, poll, interval }, signal }) {
-    const { bandwidth: counted } = (await node.network("client")).peers;
+    const { bandwidth: counted } = (await node.network("client")).swarm;
     if (counted === undefined) throw new NodeError("bandwidth reporter disabled in config");
     if (peer !== undefined && proto !== undefined) {
       throw new NodeError("please only specify peer OR protocol", { kind: "client" });

@@ -27,8 +27,8 @@ export const stat = defineCommand({
     }),
   ),
   async run({ node }) {
-    const { exchange } = await node.network("client");
-    const stat = exchange.stat();
+    const { bitswap } = await node.network("client");
+    const stat = bitswap.stat();
     return {
       ProvideBufLen: stat.provideBufLen,
       Wantlist: stat.wantlist,
@@ -72,8 +72,8 @@ export const commands = {
       fields("Receipt", { Peer: "string", Value: "float64", Sent: "uint64", Recv: "uint64", Exchanged: "uint64" }),
     ),
     async run({ arguments: { peer }, node }) {
-      const { exchange } = await node.network();
-      const receipt = exchange.ledger(parsePeerId(peer));
+      const { bitswap } = await node.network();
+      const receipt = bitswap.ledger(parsePeerId(peer));
       return {
         Peer: receipt.peer,
         Value: receipt.value,
@@ -100,10 +100,10 @@ export const commands = {
     options: { peer: { type: "string", aliases: ["p"], help: "The peer whose wants are listed; by default our own." } },
     returns: value(fields("KeyList", { Keys: nullable(["link"]) })),
     async run({ options, node }) {
-      const { exchange } = await node.network();
+      const { bitswap } = await node.network();
       const peer = options.peer === undefined ? undefined : parsePeerId(options.peer);
-      if (peer === undefined || peer.equals(node.repo.identity.peerId)) return { Keys: exchange.wantlist() };
-      return { Keys: orNull(exchange.wantlist(peer)) };
+      if (peer === undefined || peer.equals(node.repo.identity.peerId)) return { Keys: bitswap.wantlist() };
+      return { Keys: orNull(bitswap.wantlist(peer)) };
     },
     text(list, call) {
       const cidText = call.cidText();

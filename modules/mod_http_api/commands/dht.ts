@@ -148,8 +148,8 @@ export const commands = {
     returns,
     async *run({ node, arguments: { peerID }, signal }) {
       const routing = node.online ? await routingOf(node) : undefined;
-      if (routing?.tables === undefined) throw new NodeError("routing service is not a DHT");
-      yield* shownEvents(routing.query(asked(peerID[0] as string).toMultihash().bytes, signal));
+      if (routing?.dht === undefined) throw new NodeError("routing service is not a DHT");
+      yield* shownEvents(routing.closestPeers(asked(peerID[0] as string).toMultihash().bytes, signal));
     },
     text: printing({ [eventTypes.finalPeer]: printId }),
   }),

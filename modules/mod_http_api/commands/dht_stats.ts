@@ -1,7 +1,7 @@
 /** Figures of the routing system. */
 
 import type { Node } from "../../mod_node/index.ts";
-import type { Bucket, TableEntry } from "../../mod_node/network/kad/routing_table.ts";
+import type { Bucket, BucketEntry } from "../../mod_node/network/kad/dht.ts";
 import type { Network } from "../../mod_node/network/network.ts";
 import { NodeError } from "../../mod_node/util/errors.ts";
 import { formatDuration } from "../../mod_node/util/go/duration.ts";
@@ -35,8 +35,8 @@ function timeText(time: Date | undefined): string {
   return `${local}${offset < 0 ? "-" : "+"}${two(offset / 60)}:${two(offset % 60)}`;
 }
 
-async function shownPeer({ peers }: Network, { id, connected, useful, queried }: TableEntry): Promise<ShownPeer> {
-  const { agentVersion } = await peers.facts(id);
+async function shownPeer({ swarm }: Network, { id, connected, useful, queried }: BucketEntry): Promise<ShownPeer> {
+  const { agentVersion } = await swarm.peerInfo(id);
   return {
     ID: id.toString(),
     Connected: connected,
@@ -63,7 +63,7 @@ const isAccelerated = ({ repo }: Node): boolean => repo.config.value("Experiment
 
 async function* tables(node: Node, names: readonly string[]): AsyncGenerator<ShownTable> {
   const network = await node.network();
-  const { tables: both } = network.routing;
+  const { dht: both } = network.routing;
   if (both === undefined) throw new NodeError("routing service is not a DHT");
   for (const name of names) {
     const client = name === "wan" || name === "lan";
@@ -130,12 +130,12 @@ export const announcing = defineCommand({
     if (!isAccelerated(node)) {
       throw new NodeError("can only return stats if Experimental.AcceleratedDHTClient is enabled");
     }
-    const { total, average, lastRound } = routing.announcing;
+    const { total, averageMs, lastReprovide } = routing.provideStat;
     yield {
       TotalProvides: total,
-      LastReprovideBatchSize: lastRound.announced,
-      AvgProvideDuration: Math.round(average * 1e6),
-      LastReprovideDuration: Math.round(lastRound.duration * 1e6),
+      LastReprovideBatchSize: lastReprovide.provided,
+      AvgProvideDuration: Math.round(averageMs * 1e6),
+      LastReprovideDuration: Math.round(lastReprovide.durationMs * 1e6),
     };
   },
   text: (stat) =>

@@ -50,7 +50,7 @@ const told = (id: PeerId, addresses: readonly Multiaddr[]): readonly string[] =>
 async function ownFacts(node: Node): Promise<Told> {
   const PublicKey = publicKeyText(node.repo.identity);
   const network = node.online ? await node.network() : undefined;
-  const Addresses = network === undefined ? null : told(network.peers.id, network.peers.announcedAddresses());
+  const Addresses = network === undefined ? null : told(network.swarm.id, network.swarm.announcedAddresses());
   const Protocols = network === undefined ? null : network.libp2p.getProtocols().sort();
   return { PublicKey, Addresses, AgentVersion: agentVersion, ProtocolVersion: protocolVersion, Protocols };
 }
@@ -58,13 +58,13 @@ async function ownFacts(node: Node): Promise<Told> {
 /** Whatever is known of another peer, after it was asked. */
 async function factsOf(node: Node, id: PeerId, signal: AbortSignal): Promise<Told> {
   if (!node.online) throw new NodeError(offline);
-  const { peers } = await node.network();
+  const { swarm } = await node.network();
   try {
-    await peers.connect(id, [], signal);
+    await swarm.connect(id, [], signal);
   } catch (error) {
     throw (error as Error).message === emptyTable ? new NodeError(offline, { cause: error }) : error;
   }
-  const { publicKey, addresses, agentVersion, protocolVersion, protocols } = await peers.facts(id);
+  const { publicKey, addresses, agentVersion, protocolVersion, protocols } = await swarm.peerInfo(id);
   return {
     PublicKey: publicKey === undefined ? "" : keyText(publicKey),
     Addresses: told(id, addresses),

@@ -3,8 +3,8 @@
 import { wholePath } from "../../mod_node/content/resolver/path.ts";
 import { parsePeerId, peerIdEncoder } from "../../mod_node/formats/peer_id.ts";
 import type { Node } from "../../mod_node/index.ts";
-import { type Linked, mostLinks, recursionExceeded } from "../../mod_node/network/ipns/dnslink.ts";
-import type { FollowedNames } from "../../mod_node/network/ipns/ipns_pubsub.ts";
+import { DEFAULT_MAX_DEPTH, type ResolvedPath, recursionExceeded } from "../../mod_node/network/ipns/dnslink.ts";
+import type { IpnsPubsub } from "../../mod_node/network/ipns/ipns_pubsub.ts";
 import type { RecordOptions } from "../../mod_node/network/ipns/resolver.ts";
 import { NodeError } from "../../mod_node/util/errors.ts";
 import { parseDuration } from "../../mod_node/util/go/duration.ts";
@@ -18,12 +18,12 @@ type Resolved = ValueOf<typeof resolvedPath>;
 const recursive = (help: string) => ({ type: "bool", aliases: ["r"], default: true, help }) as const satisfies Option;
 
 /** Steps that are taken. */
-const depthOf = ({ recursive }: { readonly recursive: boolean }): number => (recursive ? mostLinks : 1);
+const depthOf = ({ recursive }: { readonly recursive: boolean }): number => (recursive ? DEFAULT_MAX_DEPTH : 1);
 
 const asPath = ({ Path }: Resolved): string => `${Path}\n`;
 
 /** A step that leads to a name is enough when no more was asked for. */
-function resolved({ path, limited }: Linked, isRecursive: boolean): Resolved {
+function resolved({ path, limited }: ResolvedPath, isRecursive: boolean): Resolved {
   if (limited && isRecursive) throw recursionExceeded();
   return { Path: path };
 }
@@ -41,8 +41,8 @@ export function recordOptions({
   return { signal, offline, count, timeout };
 }
 
-async function followedOf(node: Node): Promise<FollowedNames> {
-  const followed = await node.names.followed();
+async function followedOf(node: Node): Promise<IpnsPubsub> {
+  const followed = await node.names.pubsub();
   if (followed === undefined) throw new NodeError("IPNS pubsub subsystem is not enabled", { kind: "client" });
   return followed;
 }
@@ -69,7 +69,7 @@ export const commands = {
     options: { recursive: recursive("Go on until the result is no domain.") },
     returns: value(resolvedPath),
     async run({ node, arguments: { "domain-name": domain }, options, signal }) {
-      return resolved(await node.names.link(domain, { depth: depthOf(options), signal }), options.recursive);
+      return resolved(await node.names.resolveDnslink(domain, { depth: depthOf(options), signal }), options.recursive);
     },
     text: asPath,
   }),
@@ -128,7 +128,7 @@ that was started without a network.`,
   "name/pubsub/state": defineCommand({
     help: "Tells whether names are published over publish and subscribe.",
     returns: value(fields("ipnsPubsubState", { Enabled: "bool" })),
-    run: async ({ node }) => ({ Enabled: (await node.names.followed()) !== undefined }),
+    run: async ({ node }) => ({ Enabled: (await node.names.pubsub()) !== undefined }),
     text: ({ Enabled }) => (Enabled ? "enabled\n" : "disabled\n"),
   }),
   "name/pubsub/subs": defineCommand({

@@ -1,8 +1,8 @@
 /** Streams to peers, mounted as local sockets. */
 
-import type { StreamMounts } from "../../mod_node/network/p2p/stream_mounts.ts";
+import type { P2p } from "../../mod_node/network/p2p/p2p.ts";
 import { parseMultiaddr } from "../../mod_node/network/swarm/multiaddr.ts";
-import { type NamedPeer, peersAt } from "../../mod_node/network/swarm/resolve_peers.ts";
+import { type NamedPeer, resolvePeers } from "../../mod_node/network/swarm/resolve_peers.ts";
 import { NodeError } from "../../mod_node/util/errors.ts";
 import { quote } from "../../mod_node/util/go/text.ts";
 import { columns } from "../rpc/columns.ts";
@@ -31,16 +31,16 @@ const headers = { type: "bool", aliases: ["v"], help: "Print a heading." } as co
 const needs = "Experimental.Libp2pStreamMounting";
 
 /** @throws NodeError while the experiment is off, then while the node is offline */
-async function mountsOf({ node }: Pick<AnyCall, "node">): Promise<StreamMounts> {
+async function mountsOf({ node }: Pick<AnyCall, "node">): Promise<P2p> {
   if (!node.repo.config.value(needs)) {
     throw new NodeError("libp2p stream mounting not enabled");
   }
-  return (await node.network()).streams;
+  return (await node.network()).p2p;
 }
 
 /** @throws NodeError when the address may mean more than one */
 async function onePeer(text: string, signal: AbortSignal): Promise<NamedPeer> {
-  const [first, second] = await peersAt([text], signal);
+  const [first, second] = await resolvePeers([text], signal);
   if (first === undefined) throw new NodeError(`found no ipfs peers at ${text}`);
   if (second !== undefined) {
     throw new NodeError(`ambiguous multiaddr ${text} could refer to ${first.id} or ${second.id}`);

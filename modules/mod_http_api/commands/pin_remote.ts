@@ -1,8 +1,8 @@
 /** Pins at remote services. */
 
-import type { PinCounts, WrittenQuery } from "../../mod_node/network/pinning_services/remote_pins.ts";
+import type { PinCounts, PinFilters } from "../../mod_node/network/pinning_services/remote_pins.ts";
+import type { RemotePin } from "../../mod_node/network/pinning_services/responses.ts";
 import { addService, removeService } from "../../mod_node/network/pinning_services/services.ts";
-import type { RemotePin } from "../../mod_node/network/pinning_services/shapes.ts";
 import { printable } from "../../mod_node/util/go/text.ts";
 import { columns } from "../rpc/columns.ts";
 import {
@@ -40,7 +40,7 @@ interface Chosen {
   readonly status: readonly string[];
 }
 
-const queryOf = ({ name, cid, status }: Chosen): WrittenQuery => ({ name, cids: cid, statuses: status });
+const queryOf = ({ name, cid, status }: Chosen): PinFilters => ({ name, cids: cid, statuses: status });
 
 const shown = ({ status, cid, name }: RemotePin) => ({ Status: status, Cid: cid, Name: name });
 

@@ -2,8 +2,8 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { parsePeerId } from "../../mod_node/formats/peer_id.ts";
 import { type PeerAddress, parseMultiaddr, splitPeer } from "../../mod_node/network/swarm/multiaddr.ts";
-import type { Peers } from "../../mod_node/network/swarm/peers.ts";
-import type { Echo } from "../../mod_node/network/swarm/ping.ts";
+import type { PingStream } from "../../mod_node/network/swarm/ping.ts";
+import type { Swarm } from "../../mod_node/network/swarm/swarm.ts";
 import { NodeError } from "../../mod_node/util/errors.ts";
 import { type Commands, defineCommand, stream } from "../rpc/command.ts";
 import { fields, type ValueOf } from "../rpc/shape.ts";
@@ -34,7 +34,7 @@ function target(text: string): PeerAddress {
   }
 }
 
-async function* ping(peers: Peers, { id, address }: PeerAddress, count: number, caller: AbortSignal) {
+async function* ping(peers: Swarm, { id, address }: PeerAddress, count: number, caller: AbortSignal) {
   const known = [...(address === undefined ? [] : [address]), ...(await peers.addresses(id))];
   if (known.length === 0 && peers.connections(id).length === 0) {
     yield said(`Looking up peer ${id}`);
@@ -42,7 +42,7 @@ async function* ping(peers: Peers, { id, address }: PeerAddress, count: number, 
   }
   yield said(`PING ${id}.`);
   const signal = AbortSignal.any([caller, AbortSignal.timeout(times.echo * count)]);
-  let echo: Echo;
+  let echo: PingStream;
   try {
     await peers.connect(id, known, signal);
     echo = await peers.ping.open(id, { signal });
@@ -61,21 +61,21 @@ async function* ping(peers: Peers, { id, address }: PeerAddress, count: number, 
   }
 }
 
-async function lookUp(peers: Peers, id: PeerAddress["id"], caller: AbortSignal) {
+async function lookUp(peers: Swarm, id: PeerAddress["id"], caller: AbortSignal) {
   try {
-    return await peers.find(id, AbortSignal.any([caller, AbortSignal.timeout(times.lookUp)]));
+    return await peers.findAddresses(id, AbortSignal.any([caller, AbortSignal.timeout(times.lookUp)]));
   } catch (error) {
     caller.throwIfAborted();
     throw new NodeError(`peer lookup failed: ${(error as Error).message}`, { cause: error });
   }
 }
 
-async function* echoes(peers: Peers, id: PeerAddress["id"], echo: Echo, count: number, signal: AbortSignal) {
+async function* echoes(peers: Swarm, id: PeerAddress["id"], echo: PingStream, count: number, signal: AbortSignal) {
   let answered = 0;
   let total = 0;
   for (let left = count; left > 0; left--) {
     try {
-      const milliseconds = await echo.once(signal);
+      const milliseconds = await echo.ping(signal);
       peers.ping.latencies.record(id, milliseconds);
       answered += 1;
       total += milliseconds;
@@ -105,11 +105,11 @@ export const commands = {
     options: { count: { type: "int", aliases: ["n"], default: 10, help: "Number of requests." } },
     returns: stream(pingResult),
     async run({ node, arguments: { "peer ID": given }, options: { count }, signal }) {
-      const { peers } = await node.network();
+      const { swarm } = await node.network();
       const peer = target(given[0] as string);
-      if (peer.id.equals(peers.id)) throw new NodeError("error: can't ping self");
+      if (peer.id.equals(swarm.id)) throw new NodeError("error: can't ping self");
       if (count <= 0) throw new NodeError(`ping count must be greater than 0, was ${count}`);
-      return ping(peers, peer, count, signal);
+      return ping(swarm, peer, count, signal);
     },
     text({ Success, Time, Text }) {
       if (Text !== "") return `${Text}\n`;

@@ -4,8 +4,8 @@ import { base64url } from "multiformats/bases/base64";
 import { basePrefixed } from "../../mod_node/formats/cid/bases.ts";
 import type { PeerId } from "../../mod_node/formats/peer_id.ts";
 import { varintLength, writeVarint } from "../../mod_node/formats/protobuf/varint.ts";
+import { MAX_MESSAGE_SIZE } from "../../mod_node/network/pubsub/limits.ts";
 import type { Pubsub, PubsubMessage } from "../../mod_node/network/pubsub/pubsub.ts";
-import { longestMessage } from "../../mod_node/network/pubsub/sizes.ts";
 import { failure, NodeError } from "../../mod_node/util/errors.ts";
 import { printable } from "../../mod_node/util/go/text.ts";
 import {
@@ -135,7 +135,7 @@ async function messageIn({ body }: FileEntry): Promise<Uint8Array> {
   for await (const piece of body) {
     pieces.push(piece);
     length += piece.length;
-    if (length > longestMessage) break;
+    if (length > MAX_MESSAGE_SIZE) break;
   }
   return Buffer.concat(pieces);
 }

@@ -2,8 +2,8 @@
 import type { Connection } from "@libp2p/interface";
 import type { Node } from "../../mod_node/index.ts";
 import { transportOf, withPeer } from "../../mod_node/network/swarm/multiaddr.ts";
-import type { Peers } from "../../mod_node/network/swarm/peers.ts";
-import { peersAt } from "../../mod_node/network/swarm/resolve_peers.ts";
+import { resolvePeers } from "../../mod_node/network/swarm/resolve_peers.ts";
+import type { Swarm } from "../../mod_node/network/swarm/swarm.ts";
 import { NodeError } from "../../mod_node/util/errors.ts";
 import { formatDuration } from "../../mod_node/util/go/duration.ts";
 import { type Argument, type Commands, defineCommand, defineGroup, type Option, value } from "../rpc/command.ts";
@@ -15,8 +15,8 @@ const addresses = (help: string) =>
 
 const flag = (help: string) => ({ type: "bool", help }) as const satisfies Option;
 
-const peersOf = async (node: Node): Promise<Peers> => (await node.network("failure", "OFFLINE")).peers;
-const filteringOf = async (node: Node): Promise<Peers> => (await node.network()).peers;
+const peersOf = async (node: Node): Promise<Swarm> => (await node.network("failure", "OFFLINE")).swarm;
+const filteringOf = async (node: Node): Promise<Swarm> => (await node.network()).swarm;
 
 const directions = { unknown: 0, inbound: 1, outbound: 2 } as const;
 
@@ -36,7 +36,7 @@ interface Shown {
   readonly streams: boolean;
 }
 
-function shownPeer(peers: Peers, connection: Connection, show: Shown): ShownPeer {
+function shownPeer(peers: Swarm, connection: Connection, show: Shown): ShownPeer {
   const { remoteAddr, remotePeer, direction, streams } = connection;
   const latency = peers.ping.latencies.of(remotePeer);
   const protocols = streams.map(({ protocol }) => protocol).sort();
@@ -86,7 +86,7 @@ export const commands = {
     ...strings,
     async run({ node }) {
       const peers = await peersOf(node);
-      const relay = peers.relayed ? ["/p2p-circuit"] : [];
+      const relay = peers.relayEnabled ? ["/p2p-circuit"] : [];
       return { Strings: orNull([...peers.listenAddresses().map(String), ...relay].sort()) };
     },
   }),
@@ -106,9 +106,9 @@ export const commands = {
     ...strings,
     async run({ node, arguments: { address }, signal }) {
       const done: string[] = [];
-      for (const { id, addresses: known } of await peersAt(address, signal)) {
+      for (const { id, addresses: known } of await resolvePeers(address, signal)) {
         try {
-          await (await peersOf(node)).connectFor(id, known, signal);
+          await (await peersOf(node)).connectTagged(id, known, signal);
         } catch (error) {
           signal.throwIfAborted();
           throw new NodeError(`connect ${id} failure: ${faultOf(error).message}`, { cause: error });
@@ -124,7 +124,7 @@ export const commands = {
     ...strings,
     async run({ node, arguments: { address }, signal }) {
       const done: string[] = [];
-      for (const { id, addresses: named } of await peersAt(address, signal)) {
+      for (const { id, addresses: named } of await resolvePeers(address, signal)) {
         for (const one of named.length === 0 ? [undefined] : named) {
           const ended = peersOf(node).then((peers) => peers.disconnect(id, one));
           const failed = await ended.catch(faultOf);

@@ -7,21 +7,21 @@ import type { Repo } from "../storage/repo/repo.ts";
 import { settledWithin } from "../util/async/settled_within.ts";
 import type { NodeLog } from "../util/log.ts";
 import { Bitswap } from "./bitswap/bitswap.ts";
-import { fetchService } from "./ipns/fetching.ts";
+import { fetchService } from "./ipns/fetch_protocol.ts";
 import type { Names } from "./ipns/names.ts";
 import { Routing } from "./kad/routing.ts";
 import { routingServices } from "./kad/services.ts";
-import { StreamMounts } from "./p2p/stream_mounts.ts";
+import { P2p } from "./p2p/p2p.ts";
 import { Discovery } from "./pubsub/discovery.ts";
 import { Pubsub } from "./pubsub/pubsub.ts";
 import { pubsubService, routerOf } from "./pubsub/router.ts";
-import { openPeers, type Peers } from "./swarm/peers.ts";
+import { openSwarm, type Swarm } from "./swarm/swarm.ts";
 
 /** Milliseconds that what runs over libp2p has to end in. Then libp2p has as many: launchers wait three seconds. */
 const stopWithin = 1500;
 
 /** What the network needs of the node. */
-export interface NetworkParts {
+export interface NetworkDeps {
   readonly repo: Repo;
   readonly blocks: Blocks;
   readonly metadata: MetadataStore;
@@ -38,15 +38,15 @@ export interface NetworkParts {
 export interface Network {
   readonly libp2p: Libp2p;
   /** Connections, addresses, filters, bandwidth. */
-  readonly peers: Peers;
+  readonly swarm: Swarm;
   /** Blocks from and for others. */
-  readonly exchange: Bitswap;
+  readonly bitswap: Bitswap;
   /** Who has what, and where everybody is. */
   readonly routing: Routing;
   /** Messages under topics; undefined when that is switched off. */
   readonly pubsub: Pubsub | undefined;
-  /** Streams to peers as local sockets. */
-  readonly streams: StreamMounts;
+  /** Streams to swarm as local sockets. */
+  readonly p2p: P2p;
   /** Ends within seconds, whatever the others do. May be called again. */
   close(): Promise<void>;
 }
@@ -57,10 +57,10 @@ export interface Network {
  *
  * @throws NodeError of a configuration that says what cannot be
  */
-export async function openNetwork(node: NetworkParts): Promise<Network> {
+export async function openNetwork(node: NetworkDeps): Promise<Network> {
   const { repo, blocks, metadata, pins, names, namesOverPubsub, log, onNotice } = node;
   const isFetching = node.pubsub && namesOverPubsub;
-  const peers = await openPeers({
+  const swarm = await openSwarm({
     repo,
     metadata,
     log,
@@ -71,10 +71,10 @@ export async function openNetwork(node: NetworkParts): Promise<Network> {
     },
     ...(onNotice === undefined ? {} : { onNotice }),
   });
-  const { libp2p } = peers;
-  const exchange = new Bitswap({ libp2p, blocks, log });
+  const { libp2p } = swarm;
+  const bitswap = new Bitswap({ libp2p, blocks, log });
   const routing = new Routing({ libp2p, repo, blocks, metadata, pins, log });
-  const streams = new StreamMounts({ libp2p, log });
+  const p2p = new P2p({ libp2p, log });
   const router = routerOf(libp2p);
   const pubsub = router && new Pubsub({ libp2p, router, log });
   const close = once(async () => {
@@ -82,29 +82,29 @@ export async function openNetwork(node: NetworkParts): Promise<Network> {
       () => pubsub?.stop(),
       () => names.goOffline(),
       () => routing.stop(),
-      () => exchange.stop(),
-      () => streams.stop(),
+      () => bitswap.stop(),
+      () => p2p.stop(),
     ];
     // What throws holds up none of the others.
     await settledWithin(stopWithin, Promise.allSettled(ends.map(async (end) => end())));
-    await peers.stop();
+    await swarm.stop();
   });
   try {
-    exchange.providers = routing;
-    peers.findPeer = (id, signal) => routing.addresses(id, signal);
+    bitswap.providers = routing;
+    swarm.findPeer = (id, signal) => routing.addresses(id, signal);
     // Protocols are there before the first peer asks which.
-    await exchange.start();
-    await streams.start();
-    await peers.start();
+    await bitswap.start();
+    await p2p.start();
+    await swarm.start();
     await routing.start();
     if (pubsub !== undefined)
-      pubsub.meeting = new Discovery({ routing, peers, others: (topic) => pubsub.peers(topic).length });
+      pubsub.discovery = new Discovery({ routing, swarm, connectedSubscribers: (topic) => pubsub.peers(topic).length });
     await names.goOnline({ libp2p, routing, pubsub });
   } catch (error) {
     await close();
     throw error;
   }
-  return { libp2p, peers, exchange, routing, pubsub, streams, close };
+  return { libp2p, swarm, bitswap, routing, pubsub, p2p, close };
 }
 
 function once<T>(work: () => Promise<T>): () => Promise<T> {

@@ -6,7 +6,7 @@ import { serve } from "./serve.ts";
 
 const node = await createNode({ repo: process.env.BENCH_FOLDER ?? "", profile: "local", pubsub: true });
 await node.goOnline();
-const { peers } = await node.network();
+const { swarm } = await node.network();
 
 async function* one(size: number, seed: number) {
   const body = (async function* () {
@@ -15,7 +15,7 @@ async function* one(size: number, seed: number) {
   yield { path: "file", kind: "file" as const, body };
 }
 
-serve(`${peers.listenAddresses()[0]}/p2p/${peers.id}`, {
+serve(`${swarm.listenAddresses()[0]}/p2p/${swarm.id}`, {
   async add({ size, chunk, seed }) {
     const settings = addSettings({ chunker: `size-${chunk}`, cidVersion: 1 });
     const events = await Array.fromAsync(ingest(node, one(size, seed), settings, { pin: true }));
@@ -26,17 +26,17 @@ serve(`${peers.listenAddresses()[0]}/p2p/${peers.id}`, {
     const [{ id }, where] = [parsePeerAddress(address), parseMultiaddr(address)];
     const took: number[] = [];
     for (let left = times; left > 0; left -= 1) {
-      await peers.libp2p.hangUp(id);
+      await swarm.libp2p.hangUp(id);
       const began = performance.now();
-      await peers.libp2p.dial(where);
+      await swarm.libp2p.dial(where);
       took.push(performance.now() - began);
     }
     return took;
   },
   async ping({ address, times }) {
-    const echo = await peers.ping.open(parsePeerAddress(address).id);
+    const echo = await swarm.ping.open(parsePeerAddress(address).id);
     const took: number[] = [];
-    for (let left = times; left > 0; left -= 1) took.push(await echo.once());
+    for (let left = times; left > 0; left -= 1) took.push(await echo.ping());
     echo.close();
     return took;
   },

@@ -83,12 +83,12 @@ export class Daemon implements Service {
   async #goOnline(node: Node): Promise<void> {
     if (node.offline) return this.#say("Swarm not listening, running in offline mode.");
     await node.goOnline();
-    const { peers } = await node.network();
-    const relay = peers.relayed ? ["/p2p-circuit"] : [];
-    for (const address of [...peers.listenAddresses().map(String), ...relay].sort()) {
+    const { swarm } = await node.network();
+    const relay = swarm.relayEnabled ? ["/p2p-circuit"] : [];
+    for (const address of [...swarm.listenAddresses().map(String), ...relay].sort()) {
       this.#say(`Swarm listening on ${address}`);
     }
-    for (const address of peers.announcedAddresses()) this.#say(`Swarm announcing ${address}`);
+    for (const address of swarm.announcedAddresses()) this.#say(`Swarm announcing ${address}`);
   }
 
   async #serve(

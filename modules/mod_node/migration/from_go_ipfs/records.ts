@@ -7,7 +7,7 @@ import { type PinMode, pinKey } from "../../content/pins/pins.ts";
 import { CidSet } from "../../formats/cid/set.ts";
 import { castCid } from "../../formats/cid/text.ts";
 import { decodeCbor } from "../../formats/dag_cbor/value.ts";
-import { publishedRoom } from "../../network/ipns_record/keys.ts";
+import { PUBLISHED_PREFIX } from "../../network/ipns_record/keys.ts";
 import { decodeReference } from "../../storage/filestore/reference.ts";
 import { referenceKey } from "../../storage/filestore/references.ts";
 import { NodeError } from "../../util/errors.ts";
@@ -35,7 +35,7 @@ export const levelKeys = {
 export const pinModes: readonly PinMode[] = ["recursive", "direct"];
 
 /** Where published names are kept: the base32 of the peer id follows. */
-export const nameKey = publishedRoom;
+export const nameKey = PUBLISHED_PREFIX;
 
 /** Something that go-ipfs keeps, under the key that it has here. */
 export interface Adoptable {

@@ -4,183 +4,188 @@ import type { Blocks } from "../../storage/blockstore/blocks.ts";
 import type { Block } from "../../storage/blockstore/store.ts";
 import { Budget } from "../../util/async/weighted_semaphore.ts";
 import type { NodeLog } from "../../util/log.ts";
-import type { Partner } from "./bitswap_peer.ts";
-import { keyOf, keyOfCid, ownCid } from "./keys.ts";
-import { longestBlock, type Received } from "./message.ts";
-import { type Order, Orders } from "./peer_wantlist.ts";
+import type { BitswapPeer } from "./bitswap_peer.ts";
+import { copyCid, keyOf, keyOfCid } from "./keys.ts";
+import { type DecodedMessage, MAX_BLOCK_SIZE } from "./message.ts";
+import { type PeerWant, PeerWantlist } from "./peer_wantlist.ts";
 
 /** What went out, in blocks and bytes, and what was not taken. */
-export interface Outgo {
+export interface SentStats {
   blocks: number;
   bytes: number;
   /** Wants beyond the bounds. */
   refused: number;
 }
 
-export interface ServingOptions {
+export interface DecisionEngineOptions {
   /** Wants that are kept for one peer. */
-  readonly mostOrders?: number;
+  readonly maxWantsPerPeer?: number;
   /** Bytes of blocks that are on their way to all peers together. */
-  readonly budgetBytes?: number;
+  readonly maxBytesInFlight?: number;
 }
 
 /** Bytes of blocks in one message; a longer block goes alone. */
-const messageBytes = 512 * 1024;
+const TARGET_MESSAGE_SIZE = 512 * 1024;
 /** Messages with blocks that are on their way to one peer, while half of the room for all is left; else it is one. */
-const mostMessages = 2;
+const MAX_MESSAGES_IN_FLIGHT = 2;
 /** Blocks of one peer that the store is asked for at a time. */
-const mostLooked = 256;
+const MAX_LOOKUPS = 256;
 /** A block no longer than that is sent to who asks only whether it is there. */
-const sentAtOnce = 1024;
+const MAX_HAVE_REPLACED_SIZE = 1024;
 
-export class Serving {
-  readonly outgo: Outgo = { blocks: 0, bytes: 0, refused: 0 };
+export class DecisionEngine {
+  readonly sent: SentStats = { blocks: 0, bytes: 0, refused: 0 };
   readonly #blocks: Blocks;
   readonly #log: NodeLog;
-  readonly #mostOrders: number;
+  readonly #maxWantsPerPeer: number;
   readonly #budget: Budget;
-  readonly #orders = new Map<Partner, Orders>();
+  readonly #wantlists = new Map<BitswapPeer, PeerWantlist>();
   /** Who waits for what is not known to be here. */
-  readonly #missing = new Map<string, Set<Partner>>();
+  readonly #waiting = new Map<string, Set<BitswapPeer>>();
 
-  constructor(blocks: Blocks, log: NodeLog, options: ServingOptions = {}) {
+  constructor(blocks: Blocks, log: NodeLog, options: DecisionEngineOptions = {}) {
     this.#blocks = blocks;
     this.#log = log;
-    this.#mostOrders = options.mostOrders ?? 4096;
-    this.#budget = new Budget(options.budgetBytes ?? 64 * 1024 * 1024);
+    this.#maxWantsPerPeer = options.maxWantsPerPeer ?? 4096;
+    this.#budget = new Budget(options.maxBytesInFlight ?? 64 * 1024 * 1024);
   }
 
   /** Others wait for the room that blocks on their way take. */
-  get isShort(): boolean {
+  get isUnderPressure(): boolean {
     return this.#budget.isShort;
   }
 
-  join(partner: Partner): void {
-    this.#orders.set(partner, new Orders());
+  addPeer(partner: BitswapPeer): void {
+    this.#wantlists.set(partner, new PeerWantlist());
   }
 
-  leave(partner: Partner): void {
+  removePeer(partner: BitswapPeer): void {
     this.#clear(partner);
-    this.#orders.delete(partner);
+    this.#wantlists.delete(partner);
   }
 
   /** What was on the way to a peer is lost: it says anew what it wants. */
-  broken(partner: Partner): void {
+  streamBroke(partner: BitswapPeer): void {
     this.#clear(partner);
   }
 
   /** What a peer wants. */
-  wantlist(partner: Partner): CID[] {
-    return this.#orders.get(partner)?.list() ?? [];
+  wantlist(partner: BitswapPeer): CID[] {
+    return this.#wantlists.get(partner)?.list() ?? [];
   }
 
   /** Takes the wants of a message. @throws Error at bytes that are no CID */
-  receive(partner: Partner, { full, entries, leftOut }: Received): void {
-    const orders = this.#orders.get(partner);
+  receiveWants(partner: BitswapPeer, { full, entries, droppedEntries }: DecodedMessage): void {
+    const orders = this.#wantlists.get(partner);
     if (orders === undefined) return;
     if (full) this.#clear(partner);
-    this.outgo.refused += leftOut;
-    for (const { cid, cancel, priority, have, tellMissing } of entries) {
+    this.sent.refused += droppedEntries;
+    for (const { cid, cancel, priority, have, sendDontHave } of entries) {
       const key = keyOfCid(cid);
       const known = orders.get(key);
       if (cancel) {
         if (known !== undefined) this.#remove(partner, orders, known);
       } else if (known !== undefined) {
-        orders.renew(known, { priority, block: !have, tellMissing });
-        if (known.state === "waiting") this.#seek(partner, orders, known);
-      } else if (orders.size >= this.#mostOrders) {
-        this.outgo.refused += 1;
-        if (tellMissing) partner.link.tell(key, { cid: cid.slice(), have: false });
+        orders.update(known, { priority, wantBlock: !have, sendDontHave });
+        if (known.state === "waiting") this.#check(partner, orders, known);
+      } else if (orders.size >= this.#maxWantsPerPeer) {
+        this.sent.refused += 1;
+        if (sendDontHave) partner.queue.addPresence(key, { cid: cid.slice(), have: false });
       } else {
         const [size, state] = [undefined, "waiting"] as const;
-        const order: Order = { key, cid: ownCid(cid), priority, block: !have, tellMissing, size, state };
+        const order: PeerWant = { key, cid: copyCid(cid), priority, wantBlock: !have, sendDontHave, size, state };
         orders.add(order);
-        this.#await(partner, key);
-        this.#seek(partner, orders, order);
+        this.#addWaiting(partner, key);
+        this.#check(partner, orders, order);
       }
     }
   }
 
   /** Blocks came: whoever waits for them gets them. */
-  here(blocks: readonly { readonly cid: CID }[]): void {
-    if (this.#missing.size === 0) return;
+  blocksStored(blocks: readonly { readonly cid: CID }[]): void {
+    if (this.#waiting.size === 0) return;
     for (const { cid } of blocks) {
       const key = keyOf(cid);
-      for (const partner of this.#missing.get(key) ?? []) {
-        const orders = this.#orders.get(partner);
+      for (const partner of this.#waiting.get(key) ?? []) {
+        const orders = this.#wantlists.get(partner);
         const order = orders?.get(key);
-        if (orders !== undefined && order?.state === "waiting") this.#seek(partner, orders, order);
+        if (orders !== undefined && order?.state === "waiting") this.#check(partner, orders, order);
       }
     }
   }
 
-  #seek(partner: Partner, orders: Orders, order: Order): void {
-    orders.seek(order);
-    if (!orders.looked) void this.#look(partner, orders);
+  #check(partner: BitswapPeer, orders: PeerWantlist, order: PeerWant): void {
+    orders.markUnchecked(order);
+    if (!orders.isLookingUp) void this.#lookUp(partner, orders);
   }
 
   /** However much a peer asks, and however often, the store is asked for no more than a page at a time. */
-  async #look(partner: Partner, orders: Orders): Promise<void> {
-    orders.looked = true;
+  async #lookUp(partner: BitswapPeer, orders: PeerWantlist): Promise<void> {
+    orders.isLookingUp = true;
     // What one message asks for goes together.
     await undefined;
-    for (let page = orders.sought(mostLooked); page.length > 0; page = orders.sought(mostLooked)) {
+    for (let page = orders.takeUnchecked(MAX_LOOKUPS); page.length > 0; page = orders.takeUnchecked(MAX_LOOKUPS)) {
       const sizes = await Promise.all(page.map(({ cid }) => this.#blocks.size(cid).catch(() => undefined)));
       this.#answer(partner, orders, page, sizes);
-      if (orders.hasReady) void this.#serve(partner, orders);
+      if (orders.hasReady) void this.#sendAll(partner, orders);
     }
-    orders.looked = false;
+    orders.isLookingUp = false;
   }
 
   /** Answers for what is here and what is not. */
-  #answer(partner: Partner, orders: Orders, page: readonly Order[], sizes: readonly (number | undefined)[]): void {
+  #answer(
+    partner: BitswapPeer,
+    orders: PeerWantlist,
+    page: readonly PeerWant[],
+    sizes: readonly (number | undefined)[],
+  ): void {
     for (const [at, order] of page.entries()) {
       if (orders.get(order.key) !== order || order.state !== "waiting") continue;
       const size = sizes[at];
-      if (size === undefined || size > longestBlock) lack(partner, order);
-      else if (order.block || size <= sentAtOnce) {
-        this.#found(partner, order.key);
-        orders.ready(order, size);
+      if (size === undefined || size > MAX_BLOCK_SIZE) sendDontHave(partner, order);
+      else if (order.wantBlock || size <= MAX_HAVE_REPLACED_SIZE) {
+        this.#removeWaiting(partner, order.key);
+        orders.markReady(order, size);
       } else {
         this.#remove(partner, orders, order);
-        partner.link.tell(order.key, { cid: order.cid.bytes, have: true });
+        partner.queue.addPresence(order.key, { cid: order.cid.bytes, have: true });
       }
     }
   }
 
   /** The peer gets it if it comes. */
-  #await(partner: Partner, key: string): void {
-    const waiting = this.#missing.get(key);
-    if (waiting === undefined) this.#missing.set(key, new Set([partner]));
+  #addWaiting(partner: BitswapPeer, key: string): void {
+    const waiting = this.#waiting.get(key);
+    if (waiting === undefined) this.#waiting.set(key, new Set([partner]));
     else waiting.add(partner);
   }
 
-  #found(partner: Partner, key: string): void {
-    const waiting = this.#missing.get(key);
-    if (waiting?.delete(partner) && waiting.size === 0) this.#missing.delete(key);
+  #removeWaiting(partner: BitswapPeer, key: string): void {
+    const waiting = this.#waiting.get(key);
+    if (waiting?.delete(partner) && waiting.size === 0) this.#waiting.delete(key);
   }
 
-  #remove(partner: Partner, orders: Orders, order: Order): void {
+  #remove(partner: BitswapPeer, orders: PeerWantlist, order: PeerWant): void {
     orders.remove(order);
-    this.#found(partner, order.key);
+    this.#removeWaiting(partner, order.key);
   }
 
-  #clear(partner: Partner): void {
-    const orders = this.#orders.get(partner);
+  #clear(partner: BitswapPeer): void {
+    const orders = this.#wantlists.get(partner);
     if (orders === undefined) return;
-    for (const key of orders.keys()) this.#found(partner, key);
+    for (const key of orders.keys()) this.#removeWaiting(partner, key);
     orders.clear();
   }
 
   /** Reads the next message while the one before is on its way, if there is room. */
-  async #serve(partner: Partner, orders: Orders): Promise<void> {
-    if (orders.served) return;
-    orders.served = true;
+  async #sendAll(partner: BitswapPeer, orders: PeerWantlist): Promise<void> {
+    if (orders.isSending) return;
+    orders.isSending = true;
     const sending: Promise<void>[] = [];
     try {
       while (orders.hasReady || sending.length > 0) {
-        const most = this.#budget.isAmple ? mostMessages : 1;
-        if (orders.hasReady && sending.length < most) sending.push((await this.#send(partner, orders)).sent);
+        const most = this.#budget.isAmple ? MAX_MESSAGES_IN_FLIGHT : 1;
+        if (orders.hasReady && sending.length < most) sending.push((await this.#sendNext(partner, orders)).sent);
         else await sending.shift();
       }
     } catch (reason) {
@@ -188,14 +193,14 @@ export class Serving {
       await Promise.allSettled(sending);
       this.#log.write("bitswap", "debug", `sending to ${partner.name}: ${reason}`);
     } finally {
-      orders.served = false;
+      orders.isSending = false;
     }
-    if (orders.hasReady) void this.#serve(partner, orders);
+    if (orders.hasReady) void this.#sendAll(partner, orders);
   }
 
   /** Reads the blocks of a message; `sent` is when the peer has taken them. */
-  async #send(partner: Partner, orders: Orders): Promise<{ readonly sent: Promise<void> }> {
-    const taken = orders.take(messageBytes);
+  async #sendNext(partner: BitswapPeer, orders: PeerWantlist): Promise<{ readonly sent: Promise<void> }> {
+    const taken = orders.takeReady(TARGET_MESSAGE_SIZE);
     const bytes = taken.reduce((sum, { size = 0 }) => sum + size, 0);
     await this.#budget.take(bytes);
     const found = await Promise.all(taken.map(({ cid }) => this.#read(cid)));
@@ -205,11 +210,11 @@ export class Serving {
       if (data !== undefined) blocks.push({ cid: order.cid, bytes: data });
       else if (orders.get(order.key) === order) {
         order.state = "waiting";
-        this.#await(partner, order.key);
-        lack(partner, order);
+        this.#addWaiting(partner, order.key);
+        sendDontHave(partner, order);
       }
     }
-    const sent = partner.link.deliver(blocks, orders.pending).then(() => {
+    const sent = partner.queue.sendBlocks(blocks, orders.pendingBytes).then(() => {
       for (const { bytes: data } of blocks) this.#count(partner, data.length);
       for (const order of taken) if (order.state === "sending") orders.remove(order);
     });
@@ -228,14 +233,14 @@ export class Serving {
     }
   }
 
-  #count({ ledger }: Partner, bytes: number): void {
-    this.outgo.blocks += 1;
-    this.outgo.bytes += bytes;
+  #count({ ledger }: BitswapPeer, bytes: number): void {
+    this.sent.blocks += 1;
+    this.sent.bytes += bytes;
     ledger.send(bytes);
   }
 }
 
 /** It is not here. */
-function lack({ link }: Partner, { key, cid, tellMissing }: Order): void {
-  if (tellMissing) link.tell(key, { cid: cid.bytes, have: false });
+function sendDontHave({ queue }: BitswapPeer, { key, cid, sendDontHave }: PeerWant): void {
+  if (sendDontHave) queue.addPresence(key, { cid: cid.bytes, have: false });
 }

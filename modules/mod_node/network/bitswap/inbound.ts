@@ -2,14 +2,14 @@
 import type { Stream, StreamMessageEvent } from "@libp2p/interface";
 import { FrameReader } from "../../formats/protobuf/frames.ts";
 import type { Buffers } from "../../storage/blockstore/buffers.ts";
-import { letWait, pause, resume, widen } from "../swarm/stream_backpressure.ts";
-import { longestMessage, parseMessage, type Received } from "./message.ts";
-import { Lease } from "./refcounted_buffer.ts";
+import { allowBuffering, pause, resume, widenWindow } from "../swarm/stream_backpressure.ts";
+import { type DecodedMessage, decodeMessage, MAX_MESSAGE_SIZE } from "./message.ts";
+import { RefcountedBuffer } from "./refcounted_buffer.ts";
 
 /** Bytes of blocks of one peer that are being checked and stored; beyond that it is not read from. */
-const mostInHand = 8 * 1024 * 1024;
+const MAX_BYTES_IN_PROGRESS = 8 * 1024 * 1024;
 /** Bytes that all streams of a peer may hold of messages that are not whole. */
-const mostHeld = 4 * longestMessage;
+const MAX_PARTIAL_BYTES = 4 * MAX_MESSAGE_SIZE;
 
 export interface InboundEvents {
   /**
@@ -17,7 +17,7 @@ export interface InboundEvents {
    *
    * @throws Error when it says what cannot be
    */
-  message(message: Received, memory: Lease): Promise<void> | undefined;
+  message(message: DecodedMessage, memory: RefcountedBuffer): Promise<void> | undefined;
   /** What came is no message: the stream is given up. */
   malformed(reason: unknown): void;
 }
@@ -27,7 +27,7 @@ export class Inbound {
   readonly #events: InboundEvents;
   readonly #buffers: Buffers;
   readonly #streams = new Map<Stream, FrameReader>();
-  #inHand = 0;
+  #inProgress = 0;
 
   constructor(events: InboundEvents, buffers: Buffers) {
     this.#events = events;
@@ -36,15 +36,15 @@ export class Inbound {
 
   /** Reads a stream until it ends: what waits in a paused one is read although its peer has closed it meanwhile. */
   add(stream: Stream): void {
-    const frames = new FrameReader(longestMessage, this.#buffers);
+    const frames = new FrameReader(MAX_MESSAGE_SIZE, this.#buffers);
     if (!stream.readableEnded) this.#streams.set(stream, frames);
-    letWait(stream);
-    widen(stream);
+    allowBuffering(stream);
+    widenWindow(stream);
     stream.addEventListener("message", ({ data }) => this.#read(stream, frames, data));
     stream.addEventListener("end", () => this.#streams.delete(stream));
     // Nothing is ever said on a stream of the other side.
     stream.close().catch(() => {});
-    if (this.#inHand > mostInHand) pause(stream);
+    if (this.#inProgress > MAX_BYTES_IN_PROGRESS) pause(stream);
   }
 
   /** Nothing more is read. */
@@ -58,7 +58,7 @@ export class Inbound {
       for (const frame of frames.read(data)) this.#take(frame);
       let held = 0;
       for (const each of this.#streams.values()) held += each.held;
-      if (held > mostHeld) throw new Error("messages that are too many");
+      if (held > MAX_PARTIAL_BYTES) throw new Error("messages that are too many");
     } catch (reason) {
       this.#streams.delete(stream);
       stream.abort(reason instanceof Error ? reason : new Error(String(reason)));
@@ -67,21 +67,21 @@ export class Inbound {
   }
 
   #take(frame: Uint8Array): void {
-    const memory = new Lease(() => this.#buffers.release(frame));
-    const done = this.#events.message(parseMessage(frame), memory);
+    const memory = new RefcountedBuffer(() => this.#buffers.release(frame));
+    const done = this.#events.message(decodeMessage(frame), memory);
     if (done === undefined) {
-      memory.leave();
+      memory.release();
       return;
     }
-    this.#inHand += frame.length;
-    if (this.#inHand > mostInHand) for (const stream of this.#streams.keys()) pause(stream);
+    this.#inProgress += frame.length;
+    if (this.#inProgress > MAX_BYTES_IN_PROGRESS) for (const stream of this.#streams.keys()) pause(stream);
     void done.finally(() => {
-      memory.leave();
-      const full = this.#inHand > mostInHand;
-      this.#inHand -= frame.length;
+      memory.release();
+      const full = this.#inProgress > MAX_BYTES_IN_PROGRESS;
+      this.#inProgress -= frame.length;
       if (!full) return;
       // Each may bring so much that the next has to wait.
-      for (const stream of this.#streams.keys()) if (this.#inHand <= mostInHand) resume(stream);
+      for (const stream of this.#streams.keys()) if (this.#inProgress <= MAX_BYTES_IN_PROGRESS) resume(stream);
     });
   }
 }

@@ -3,7 +3,7 @@ import { CID } from "multiformats/cid";
 import { hashCoded, identity } from "../../formats/cid/hashes.ts";
 import { varintLength, writeVarint } from "../../formats/protobuf/varint.ts";
 import { NodeError } from "../../util/errors.ts";
-import type { Parcel } from "./message.ts";
+import type { WireBlock } from "./message.ts";
 
 const textOf = (bytes: Uint8Array): string =>
   Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString("latin1");
@@ -21,11 +21,11 @@ export function keyOfCid(cid: Uint8Array): string {
 const prefix0 = Uint8Array.of(0, 0x70, 0x12, 0x20);
 
 /** Version, codec, hash function and length of the digest. */
-export function prefixOf({ version, bytes, multihash }: CID): Uint8Array {
+export function cidPrefix({ version, bytes, multihash }: CID): Uint8Array {
   return version === 0 ? prefix0 : bytes.subarray(0, bytes.length - multihash.digest.length);
 }
 
-interface Form {
+interface HashForm {
   /** Of the hash function. */
   readonly code: number;
   /** Bytes of the digest. */
@@ -33,10 +33,10 @@ interface Form {
 }
 
 /** A block without a prefix is one of version 0. */
-const bare: Form = { code: 0x12, length: 32 };
+const bare: HashForm = { code: 0x12, length: 32 };
 
 /** Undefined for what is no prefix. */
-function formOf(prefix: Uint8Array | undefined): Form | undefined {
+function formOf(prefix: Uint8Array | undefined): HashForm | undefined {
   if (prefix === undefined) return bare;
   const numbers: number[] = [];
   let value = 0;
@@ -54,7 +54,7 @@ function formOf(prefix: Uint8Array | undefined): Form | undefined {
 }
 
 /** The key of a block that came: at once for small ones. Undefined for one whose hash cannot be made here. */
-export function keyOfParcel({ prefix, data }: Parcel): string | undefined | Promise<string | undefined> {
+export function keyOfWireBlock({ prefix, data }: WireBlock): string | undefined | Promise<string | undefined> {
   const form = formOf(prefix);
   const hash = form && hashCoded(form.code);
   if (form === undefined || !hash?.allowed || hash.code === identity.code) return undefined;
@@ -62,7 +62,7 @@ export function keyOfParcel({ prefix, data }: Parcel): string | undefined | Prom
   return digest instanceof Promise ? digest.then((made) => keyFor(form, made)) : digest && keyFor(form, digest);
 }
 
-function keyFor({ code, length }: Form, digest: Uint8Array): string | undefined {
+function keyFor({ code, length }: HashForm, digest: Uint8Array): string | undefined {
   if (length > digest.length) return undefined;
   const head = new Uint8Array(varintLength(code) + varintLength(length));
   writeVarint(head, writeVarint(head, 0, code), length);
@@ -70,7 +70,7 @@ function keyFor({ code, length }: Form, digest: Uint8Array): string | undefined 
 }
 
 /** The CID of a block that came, by its key; undefined for forms that there are not. */
-export function cidOfParcel({ prefix }: Parcel, key: string): CID | undefined {
+export function cidOfWireBlock({ prefix }: WireBlock, key: string): CID | undefined {
   const multihash = Buffer.from(key, "latin1");
   try {
     return prefix === undefined || prefix[0] === 0
@@ -88,14 +88,14 @@ function headLength(multihash: Uint8Array): number {
 }
 
 /** Bytes of a CID that a peer may name; there are longer ones only of blocks that need no fetching. */
-const longestCid = 512;
+const MAX_CID_SIZE = 512;
 
 function checkLength(cid: Uint8Array): void {
-  if (cid.length > longestCid) throw new NodeError("a CID that is too long");
+  if (cid.length > MAX_CID_SIZE) throw new NodeError("a CID that is too long");
 }
 
 /** A CID of its own, that keeps nothing else alive. @throws Error when the bytes are none */
-export function ownCid(bytes: Uint8Array): CID {
+export function copyCid(bytes: Uint8Array): CID {
   checkLength(bytes);
   return CID.decode(bytes.slice());
 }

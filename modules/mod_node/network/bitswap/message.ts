@@ -5,7 +5,7 @@ import { varintLength, writeVarint } from "../../formats/protobuf/varint.ts";
 import { NodeError } from "../../util/errors.ts";
 
 /** Bytes of a message at most, as all implementations have it. */
-export const longestMessage = 4 * 1024 * 1024;
+export const MAX_MESSAGE_SIZE = 4 * 1024 * 1024;
 
 /** Newest first. */
 export const protocols = [
@@ -29,7 +29,7 @@ export const versionOf = (protocol: string): Version => ({
 });
 
 /** One line of a wantlist. */
-export interface Entry {
+export interface WantlistEntry {
   /** Bytes of the CID. */
   readonly cid: Uint8Array;
   /** Higher is sooner. */
@@ -39,10 +39,10 @@ export interface Entry {
   /** Not the block is wanted, only whether it is there. */
   readonly have: boolean;
   /** It is to be told, too, that the block is not there. */
-  readonly tellMissing: boolean;
+  readonly sendDontHave: boolean;
 }
 
-export interface Presence {
+export interface BlockPresence {
   /** Bytes of the CID. */
   readonly cid: Uint8Array;
   /** It is there, or is not. */
@@ -50,7 +50,7 @@ export interface Presence {
 }
 
 /** A block as it travels. */
-export interface Parcel {
+export interface WireBlock {
   /** Version, codec, hash function and length of the digest of its CID; undefined before version 1.1. */
   readonly prefix: Uint8Array | undefined;
   readonly data: Uint8Array;
@@ -59,67 +59,70 @@ export interface Parcel {
 export interface Message {
   /** These are all wants that there are: earlier ones are void. */
   readonly full: boolean;
-  readonly entries: readonly Entry[];
-  readonly parcels: readonly Parcel[];
-  readonly presences: readonly Presence[];
+  readonly entries: readonly WantlistEntry[];
+  readonly blocks: readonly WireBlock[];
+  readonly presences: readonly BlockPresence[];
   /** Bytes of blocks that wait to be sent behind these. */
-  readonly pending: number;
+  readonly pendingBytes: number;
 }
 
 /** Of each list in a message. Wants beyond it are left out and counted, anything else makes the message a bad one. */
-const mostListed = 16 * 1024;
+const MAX_LISTED = 16 * 1024;
 
 /** A message that was read: its parts are views of its bytes. */
-export interface Received extends Message {
+export interface DecodedMessage extends Message {
   /** Wants that were left out. */
-  readonly leftOut: number;
+  readonly droppedEntries: number;
 }
 
 const empty: Uint8Array = new Uint8Array();
 
 /** @throws NodeError when the bytes are no message */
-export function parseMessage(bytes: Uint8Array): Received {
-  const entries: Entry[] = [];
-  const parcels: Parcel[] = [];
-  const presences: Presence[] = [];
-  const list = { full: false, leftOut: 0, pending: 0 };
+export function decodeMessage(bytes: Uint8Array): DecodedMessage {
+  const entries: WantlistEntry[] = [];
+  const blocks: WireBlock[] = [];
+  const presences: BlockPresence[] = [];
+  const list = { full: false, droppedEntries: 0, pendingBytes: 0 };
   const reader = new FieldReader(bytes);
   while (reader.next()) {
     if (reader.field === 1) parseWantlist(reader.bytes, entries, list);
-    else if (reader.field === 2) parcels.push({ prefix: undefined, data: reader.bytes });
-    else if (reader.field === 3) parcels.push(parseParcel(reader.bytes));
+    else if (reader.field === 2) blocks.push({ prefix: undefined, data: reader.bytes });
+    else if (reader.field === 3) blocks.push(parseParcel(reader.bytes));
     else if (reader.field === 4) presences.push(parsePresence(reader.bytes));
-    else if (reader.field === 5) list.pending = reader.number;
-    if (parcels.length > mostListed || presences.length > mostListed)
-      throw new NodeError("a message of too many parts");
+    else if (reader.field === 5) list.pendingBytes = reader.number;
+    if (blocks.length > MAX_LISTED || presences.length > MAX_LISTED) throw new NodeError("a message of too many parts");
   }
-  return { ...list, entries, parcels, presences };
+  return { ...list, entries, blocks, presences };
 }
 
-function parseWantlist(bytes: Uint8Array, entries: Entry[], list: { full: boolean; leftOut: number }): void {
+function parseWantlist(
+  bytes: Uint8Array,
+  entries: WantlistEntry[],
+  list: { full: boolean; droppedEntries: number },
+): void {
   const reader = new FieldReader(bytes);
   while (reader.next()) {
     if (reader.field === 2) list.full = reader.number !== 0;
     else if (reader.field !== 1) continue;
-    else if (entries.length < mostListed) entries.push(parseEntry(reader.bytes));
-    else list.leftOut += 1;
+    else if (entries.length < MAX_LISTED) entries.push(parseEntry(reader.bytes));
+    else list.droppedEntries += 1;
   }
 }
 
-function parseEntry(bytes: Uint8Array): Entry {
-  const entry = { cid: empty, priority: 0, cancel: false, have: false, tellMissing: false };
+function parseEntry(bytes: Uint8Array): WantlistEntry {
+  const entry = { cid: empty, priority: 0, cancel: false, have: false, sendDontHave: false };
   const reader = new FieldReader(bytes);
   while (reader.next()) {
     if (reader.field === 1) entry.cid = reader.bytes;
     else if (reader.field === 2) entry.priority = reader.number | 0;
     else if (reader.field === 3) entry.cancel = reader.number !== 0;
     else if (reader.field === 4) entry.have = reader.number === 1;
-    else if (reader.field === 5) entry.tellMissing = reader.number !== 0;
+    else if (reader.field === 5) entry.sendDontHave = reader.number !== 0;
   }
   return entry;
 }
 
-function parseParcel(bytes: Uint8Array): Parcel {
+function parseParcel(bytes: Uint8Array): WireBlock {
   const parcel = { prefix: empty, data: empty };
   const reader = new FieldReader(bytes);
   while (reader.next()) {
@@ -129,7 +132,7 @@ function parseParcel(bytes: Uint8Array): Parcel {
   return parcel;
 }
 
-function parsePresence(bytes: Uint8Array): Presence {
+function parsePresence(bytes: Uint8Array): BlockPresence {
   const presence = { cid: empty, have: true };
   const reader = new FieldReader(bytes);
   while (reader.next()) {
@@ -140,41 +143,42 @@ function parsePresence(bytes: Uint8Array): Presence {
 }
 
 /** Blocks from this length on are not copied into the message: it points to them. */
-const spliced = 16 * 1024;
+const MIN_SPLICED_SIZE = 16 * 1024;
 
-const entryLength = ({ cid, priority, cancel, have, tellMissing }: Entry): number =>
+const entryLength = ({ cid, priority, cancel, have, sendDontHave }: WantlistEntry): number =>
   fieldLength(cid.length) +
   (priority > 0 ? 1 + varintLength(priority) : 0) +
   (cancel ? 2 : 0) +
   (have ? 2 : 0) +
-  (tellMissing ? 2 : 0);
+  (sendDontHave ? 2 : 0);
 
-const parcelLength = ({ prefix, data }: Parcel): number => fieldLength(prefix?.length ?? 0) + fieldLength(data.length);
+const parcelLength = ({ prefix, data }: WireBlock): number =>
+  fieldLength(prefix?.length ?? 0) + fieldLength(data.length);
 
-const presenceLength = ({ cid, have }: Presence): number => fieldLength(cid.length) + (have ? 0 : 2);
+const presenceLength = ({ cid, have }: BlockPresence): number => fieldLength(cid.length) + (have ? 0 : 2);
 
 /** Bytes of a block that a message can carry, at most. */
-export const longestBlock = longestMessage - 1024;
+export const MAX_BLOCK_SIZE = MAX_MESSAGE_SIZE - 1024;
 
 /**
  * A message behind its length, as it goes over a stream: in pieces, of which the long blocks are those that were given.
  * Presences and the fields of wants that a version does not know must not be in it.
  */
-export function frameOf({ full, entries, parcels, presences, pending }: Message): Uint8Array[] {
+export function encodeMessage({ full, entries, blocks, presences, pendingBytes }: Message): Uint8Array[] {
   const listed = entries.map(entryLength);
   const wantlist = sum(listed.map(fieldLength)) + (full ? 2 : 0);
-  const packed = parcels.map(parcelLength);
+  const packed = blocks.map(parcelLength);
   const told = presences.map(presenceLength);
   // Field 1 stands there even when it is empty: the first implementations ask for it.
   const length =
     fieldLength(wantlist) +
     sum(
-      parcels.map(({ prefix, data }, at) => fieldLength(prefix === undefined ? data.length : (packed[at] as number))),
+      blocks.map(({ prefix, data }, at) => fieldLength(prefix === undefined ? data.length : (packed[at] as number))),
     ) +
     sum(told.map(fieldLength)) +
-    (pending > 0 ? 1 + varintLength(pending) : 0);
+    (pendingBytes > 0 ? 1 + varintLength(pendingBytes) : 0);
   let apart = 0;
-  for (const { data } of parcels) if (data.length >= spliced) apart += data.length;
+  for (const { data } of blocks) if (data.length >= MIN_SPLICED_SIZE) apart += data.length;
 
   const pieces: Uint8Array[] = [];
   const head = Buffer.allocUnsafeSlow(varintLength(length) + length - apart);
@@ -190,23 +194,23 @@ export function frameOf({ full, entries, parcels, presences, pending }: Message)
     at += value.length;
   };
   const long = (field: number, value: Uint8Array) => {
-    if (value.length < spliced) return bytes(field, value);
+    if (value.length < MIN_SPLICED_SIZE) return bytes(field, value);
     tag(field, 2, value.length);
     pieces.push(head.subarray(from, at), value);
     from = at;
   };
 
   tag(1, 2, wantlist);
-  for (const [index, { cid, priority, cancel, have, tellMissing }] of entries.entries()) {
+  for (const [index, { cid, priority, cancel, have, sendDontHave }] of entries.entries()) {
     tag(1, 2, listed[index] as number);
     bytes(1, cid);
     if (priority > 0) tag(2, 0, priority);
     if (cancel) tag(3, 0, 1);
     if (have) tag(4, 0, 1);
-    if (tellMissing) tag(5, 0, 1);
+    if (sendDontHave) tag(5, 0, 1);
   }
   if (full) tag(2, 0, 1);
-  for (const [index, { prefix, data }] of parcels.entries()) {
+  for (const [index, { prefix, data }] of blocks.entries()) {
     if (prefix === undefined) {
       long(2, data);
       continue;
@@ -220,7 +224,7 @@ export function frameOf({ full, entries, parcels, presences, pending }: Message)
     bytes(1, cid);
     if (!have) tag(2, 0, 1);
   }
-  if (pending > 0) tag(5, 0, pending);
+  if (pendingBytes > 0) tag(5, 0, pendingBytes);
   if (from < at) pieces.push(head.subarray(from, at));
   return pieces;
 }

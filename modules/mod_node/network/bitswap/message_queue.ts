@@ -3,19 +3,19 @@ import type { Stream } from "@libp2p/interface";
 import type { CID } from "multiformats/cid";
 import { Uint8ArrayList } from "uint8arraylist";
 import type { Block } from "../../storage/blockstore/store.ts";
-import { prefixOf } from "./keys.ts";
-import { type Entry, frameOf, type Presence, type Version, versionOf } from "./message.ts";
+import { cidPrefix } from "./keys.ts";
+import { type BlockPresence, encodeMessage, type Version, versionOf, type WantlistEntry } from "./message.ts";
 
 export interface OpenedStream {
   readonly stream: Stream;
   /** Bytes after which another stream takes its place. */
-  readonly most: number;
+  readonly maxBytes: number;
 }
 
 /** Opens a stream of the newest version that both sides speak. */
 export type OpenStream = (signal: AbortSignal) => Promise<OpenedStream>;
 
-interface Delivery {
+interface BlockBatch {
   readonly blocks: readonly Block[];
   readonly pending: number;
   readonly sent: () => void;
@@ -24,103 +24,107 @@ interface Delivery {
 
 const nothing = { blocks: [], pending: 0 };
 
-export interface LinkEvents {
+export interface MessageQueueEvents {
   /** All that we want of the peer: it is told anew on a stream that follows a broken one. */
-  standing(): Iterable<readonly [key: string, entry: Entry]>;
+  wantlist(): Iterable<readonly [key: string, entry: WantlistEntry]>;
   /** A stream could not be opened or broke: what it carried may be lost. */
   broken(reason: unknown): void;
 }
 
-export interface LinkOptions {
+export interface MessageQueueOptions {
   /** Milliseconds to open a stream in, and without any byte taken before a stream is given up. */
-  readonly patience?: number;
+  readonly timeoutMs?: number;
   /** Others wait for the room that blocks on their way take: a stream is given up, too, that takes but a little of them. */
-  readonly isPressed?: () => boolean;
+  readonly isUnderPressure?: () => boolean;
 }
 
 /** Bytes that a stream has to take in the time of the patience while others wait, unless fewer are left. */
-const leastTaken = 64 * 1024;
+const MIN_BYTES_PER_TIMEOUT = 64 * 1024;
 
 /** Of each kind in one message. */
-const mostListed = 2048;
+const MAX_ENTRIES_PER_MESSAGE = 2048;
 
 /** Presences that wait for a peer that does not read; it is told nothing of those beyond. */
-const mostPresences = 4096;
+const MAX_QUEUED_PRESENCES = 4096;
 
-export class Link {
+export class MessageQueue {
   readonly #open: OpenStream;
-  readonly #events: LinkEvents;
-  readonly #patience: number;
-  readonly #isPressed: () => boolean;
+  readonly #events: MessageQueueEvents;
+  readonly #timeoutMs: number;
+  readonly #isUnderPressure: () => boolean;
   readonly #closing = new AbortController();
-  readonly #entries = new Map<string, Entry>();
-  readonly #presences = new Map<string, Presence>();
-  readonly #deliveries: Delivery[] = [];
+  readonly #entries = new Map<string, WantlistEntry>();
+  readonly #presences = new Map<string, BlockPresence>();
+  readonly #blockBatches: BlockBatch[] = [];
   #stream: Stream | undefined;
   /** Bytes that the stream may still take. */
-  #left = 0;
+  #bytesLeft = 0;
   #version: Version = versionOf("");
   #running = false;
   /** The last stream broke: the next begins with all wants. */
-  #anew = false;
+  #resendAll = false;
 
-  constructor(open: OpenStream, events: LinkEvents, { patience = 10_000, isPressed = () => false }: LinkOptions = {}) {
+  constructor(
+    open: OpenStream,
+    events: MessageQueueEvents,
+    { timeoutMs = 10_000, isUnderPressure = () => false }: MessageQueueOptions = {},
+  ) {
     this.#open = open;
     this.#events = events;
-    this.#patience = patience;
-    this.#isPressed = isPressed;
+    this.#timeoutMs = timeoutMs;
+    this.#isUnderPressure = isUnderPressure;
   }
 
   /** Tells what we want. */
-  want(key: string, entry: Entry): void {
+  addWant(key: string, entry: WantlistEntry): void {
     this.#entries.set(key, entry);
-    this.#wake();
+    this.#schedule();
   }
 
   /** Takes a want back. */
-  cancel(key: string, cid: CID): void {
-    this.#entries.set(key, { cid: cid.bytes, priority: 0, cancel: true, have: false, tellMissing: false });
-    this.#wake();
+  addCancel(key: string, cid: CID): void {
+    this.#entries.set(key, { cid: cid.bytes, priority: 0, cancel: true, have: false, sendDontHave: false });
+    this.#schedule();
   }
 
   /** Tells whether a block is here. */
-  tell(key: string, presence: Presence): void {
-    if (this.#presences.size >= mostPresences && !this.#presences.has(key)) return;
+  addPresence(key: string, presence: BlockPresence): void {
+    if (this.#presences.size >= MAX_QUEUED_PRESENCES && !this.#presences.has(key)) return;
     this.#presences.set(key, presence);
-    this.#wake();
+    this.#schedule();
   }
 
   /**
    * Resolves when the blocks, not more than fit into a message, have been taken by the stream. `pending`: bytes of
    * others that wait behind them.
    */
-  deliver(blocks: readonly Block[], pending: number): Promise<void> {
+  sendBlocks(blocks: readonly Block[], pending: number): Promise<void> {
     const { promise, resolve, reject } = Promise.withResolvers<void>();
     if (this.#closing.signal.aborted) reject(this.#closing.signal.reason);
-    else this.#deliveries.push({ blocks, pending, sent: resolve, failed: reject });
-    this.#wake();
+    else this.#blockBatches.push({ blocks, pending, sent: resolve, failed: reject });
+    this.#schedule();
     return promise;
   }
 
   /** Nothing more is told. */
   close(reason: Error): void {
     this.#closing.abort(reason);
-    this.#drop(reason);
+    this.#failAll(reason);
     this.#stream?.abort(reason);
   }
 
-  #drop(reason: unknown): void {
+  #failAll(reason: unknown): void {
     this.#entries.clear();
     this.#presences.clear();
-    for (const { failed } of this.#deliveries.splice(0)) failed(reason);
+    for (const { failed } of this.#blockBatches.splice(0)) failed(reason);
   }
 
   get #idle(): boolean {
-    return this.#entries.size === 0 && this.#presences.size === 0 && this.#deliveries.length === 0;
+    return this.#entries.size === 0 && this.#presences.size === 0 && this.#blockBatches.length === 0;
   }
 
   /** What is said in one turn of the event loop goes in one message. */
-  #wake(): void {
+  #schedule(): void {
     if (this.#running || this.#closing.signal.aborted) return;
     this.#running = true;
     setImmediate(() => void this.#run());
@@ -135,87 +139,87 @@ export class Link {
   }
 
   /** One message. A stream that is broken is replaced once; then all that waits is given up. */
-  async #send(): Promise<Delivery | undefined> {
-    let delivery: Delivery | undefined;
+  async #send(): Promise<BlockBatch | undefined> {
+    let delivery: BlockBatch | undefined;
     try {
-      const stream = await this.#ready();
-      delivery = this.#deliveries.shift();
+      const stream = await this.#openStream();
+      delivery = this.#blockBatches.shift();
       // In one go: whatever is sent by itself becomes frames of its own, below.
       const message = new Uint8ArrayList(...this.#message(delivery));
-      this.#left -= message.byteLength;
+      this.#bytesLeft -= message.byteLength;
       stream.send(message);
-      await this.#taken(stream);
-      if (this.#left <= 0) this.#leave(stream);
+      await this.#drained(stream);
+      if (this.#bytesLeft <= 0) this.#retire(stream);
       return delivery;
     } catch (reason) {
       this.#stream?.abort(reason instanceof Error ? reason : new Error(String(reason)));
       this.#stream = undefined;
-      this.#anew = true;
+      this.#resendAll = true;
       delivery?.failed(reason);
-      this.#drop(reason);
+      this.#failAll(reason);
       if (!this.#closing.signal.aborted) this.#events.broken(reason);
       return undefined;
     }
   }
 
   /** An open stream. */
-  async #ready(): Promise<Stream> {
+  async #openStream(): Promise<Stream> {
     if (this.#stream?.writeStatus === "writable") return this.#stream;
-    this.#anew ||= this.#stream !== undefined;
-    const signal = AbortSignal.any([this.#closing.signal, AbortSignal.timeout(this.#patience)]);
-    const { stream, most } = await this.#open(signal);
+    this.#resendAll ||= this.#stream !== undefined;
+    const signal = AbortSignal.any([this.#closing.signal, AbortSignal.timeout(this.#timeoutMs)]);
+    const { stream, maxBytes } = await this.#open(signal);
     this.#stream = stream;
-    this.#left = most;
+    this.#bytesLeft = maxBytes;
     this.#version = versionOf(stream.protocol);
     return stream;
   }
 
   /** It is whole as it is: what follows goes over another one, and nothing is told anew. */
-  #leave(stream: Stream): void {
+  #retire(stream: Stream): void {
     this.#stream = undefined;
-    stream.close({ signal: AbortSignal.timeout(this.#patience) }).catch((reason: Error) => {
+    stream.close({ signal: AbortSignal.timeout(this.#timeoutMs) }).catch((reason: Error) => {
       stream.abort(reason);
       // Its last bytes may be lost.
-      this.#anew = true;
+      this.#resendAll = true;
       if (!this.#closing.signal.aborted) this.#events.broken(reason);
     });
   }
 
-  #message({ blocks, pending }: Pick<Delivery, "blocks" | "pending"> = nothing): Uint8Array[] {
-    const full = this.#anew;
-    this.#anew = false;
+  #message({ blocks, pending }: Pick<BlockBatch, "blocks" | "pending"> = nothing): Uint8Array[] {
+    const full = this.#resendAll;
+    this.#resendAll = false;
     if (full) {
       this.#entries.clear();
-      for (const [key, entry] of this.#events.standing()) this.#entries.set(key, entry);
+      for (const [key, entry] of this.#events.wantlist()) this.#entries.set(key, entry);
     }
     const { presences, prefixes } = this.#version;
-    const entries = taken(this.#entries);
-    return frameOf({
+    const entries = takeFirst(this.#entries);
+    return encodeMessage({
       full,
-      entries: presences ? entries : entries.map((entry) => ({ ...entry, have: false, tellMissing: false })),
-      parcels: blocks.map(({ cid, bytes }) => ({ prefix: prefixes ? prefixOf(cid) : undefined, data: bytes })),
-      presences: presences ? taken(this.#presences) : this.#forget(),
-      pending: presences ? pending : 0,
+      entries: presences ? entries : entries.map((entry) => ({ ...entry, have: false, sendDontHave: false })),
+      blocks: blocks.map(({ cid, bytes }) => ({ prefix: prefixes ? cidPrefix(cid) : undefined, data: bytes })),
+      presences: presences ? takeFirst(this.#presences) : this.#dropPresences(),
+      pendingBytes: presences ? pending : 0,
     });
   }
 
   /** A peer of an older version is told of no presence. */
-  #forget(): readonly Presence[] {
+  #dropPresences(): readonly BlockPresence[] {
     this.#presences.clear();
     return [];
   }
 
   /** Resolves when the stream has room again; rejects when it breaks, or takes too little for as long as the patience. */
-  #taken(stream: Stream): Promise<void> | undefined {
+  #drained(stream: Stream): Promise<void> | undefined {
     if (!stream.writableNeedsDrain) return undefined;
     const { promise, resolve, reject } = Promise.withResolvers<void>();
     let left = stream.writeBufferLength;
     const stalled = setInterval(() => {
-      const least = this.#isPressed() ? Math.min(leastTaken, left) : 0;
+      const least = this.#isUnderPressure() ? Math.min(MIN_BYTES_PER_TIMEOUT, left) : 0;
       const took = left - stream.writeBufferLength;
       if (took <= 0 || took < least) reject(new Error("the peer does not read"));
       left = stream.writeBufferLength;
-    }, this.#patience);
+    }, this.#timeoutMs);
     // What was kept back is sent first, in a microtask of the stream's own; then it may be full again.
     const drained = () => queueMicrotask(() => stream.writableNeedsDrain || resolve());
     const closed = () => reject(new Error("the stream was closed"));
@@ -230,15 +234,15 @@ export class Link {
 }
 
 /** Takes the first ones out of a map, in their order. */
-function taken<T>(from: Map<string, T>): T[] {
-  if (from.size <= mostListed) {
+function takeFirst<T>(from: Map<string, T>): T[] {
+  if (from.size <= MAX_ENTRIES_PER_MESSAGE) {
     const all = [...from.values()];
     from.clear();
     return all;
   }
   const some: T[] = [];
   for (const [key, value] of from) {
-    if (some.length === mostListed) break;
+    if (some.length === MAX_ENTRIES_PER_MESSAGE) break;
     some.push(value);
     from.delete(key);
   }

@@ -1,99 +1,102 @@
 /** What one peer wants of us. */
 import type { CID } from "multiformats/cid";
 
-export interface Order {
+export interface PeerWant {
   readonly key: string;
   readonly cid: CID;
   priority: number;
   /** The block is wanted, not only whether it is there. */
-  block: boolean;
-  tellMissing: boolean;
+  wantBlock: boolean;
+  sendDontHave: boolean;
   /** Length of the block in bytes; undefined while it is not known to be here. */
   size: number | undefined;
   state: "waiting" | "ready" | "sending";
 }
 
-export class Orders {
-  readonly #orders = new Map<string, Order>();
+export class PeerWantlist {
+  readonly #wants = new Map<string, PeerWant>();
   /** Of those that wait, the ones to be looked for. */
-  readonly #sought = new Set<Order>();
+  readonly #unchecked = new Set<PeerWant>();
   /** The most urgent first while they are sorted. */
-  #ready = new Set<Order>();
+  #ready = new Set<PeerWant>();
   #sorted = true;
   /** While they are sorted, none has a lower priority. */
   #lowest = Number.POSITIVE_INFINITY;
   /** Bytes of the blocks that are ready. */
-  pending = 0;
+  pendingBytes = 0;
   /** Somebody looks for them. */
-  looked = false;
+  isLookingUp = false;
   /** Somebody sends them. */
-  served = false;
+  isSending = false;
 
   get size(): number {
-    return this.#orders.size;
+    return this.#wants.size;
   }
 
   get hasReady(): boolean {
     return this.#ready.size > 0;
   }
 
-  get(key: string): Order | undefined {
-    return this.#orders.get(key);
+  get(key: string): PeerWant | undefined {
+    return this.#wants.get(key);
   }
 
-  add(order: Order): void {
-    this.#orders.set(order.key, order);
+  add(order: PeerWant): void {
+    this.#wants.set(order.key, order);
   }
 
-  remove(order: Order): void {
-    if (this.#orders.get(order.key) !== order) return;
-    this.#orders.delete(order.key);
-    this.#sought.delete(order);
-    if (this.#ready.delete(order)) this.pending -= order.size ?? 0;
+  remove(order: PeerWant): void {
+    if (this.#wants.get(order.key) !== order) return;
+    this.#wants.delete(order.key);
+    this.#unchecked.delete(order);
+    if (this.#ready.delete(order)) this.pendingBytes -= order.size ?? 0;
   }
 
   clear(): void {
-    this.#orders.clear();
-    this.#sought.clear();
+    this.#wants.clear();
+    this.#unchecked.clear();
     this.#ready.clear();
-    this.pending = 0;
+    this.pendingBytes = 0;
   }
 
   /** It is not known whether the block is here. */
-  seek(order: Order): void {
-    this.#sought.add(order);
+  markUnchecked(order: PeerWant): void {
+    this.#unchecked.add(order);
   }
 
   /** The next to be looked for, no more than so many. */
-  sought(most: number): Order[] {
-    const some = [...this.#sought.values().take(most)];
-    for (const order of some) this.#sought.delete(order);
+  takeUnchecked(most: number): PeerWant[] {
+    const some = [...this.#unchecked.values().take(most)];
+    for (const order of some) this.#unchecked.delete(order);
     return some;
   }
 
   /** The peer has said anew what it wants. */
-  renew(order: Order, { priority, block, tellMissing }: Pick<Order, "priority" | "block" | "tellMissing">): void {
+  update(
+    order: PeerWant,
+    { priority, wantBlock, sendDontHave }: Pick<PeerWant, "priority" | "wantBlock" | "sendDontHave">,
+  ): void {
     if (order.state === "ready" && priority !== order.priority) this.#sorted = false;
     order.priority = priority;
     // A want for the block is not taken back by a mere question.
-    order.block ||= block;
-    order.tellMissing = tellMissing;
+    order.wantBlock ||= wantBlock;
+    order.sendDontHave = sendDontHave;
   }
 
   /** The block is here and is to be sent. */
-  ready(order: Order, size: number): void {
+  markReady(order: PeerWant, size: number): void {
     order.size = size;
     order.state = "ready";
-    this.pending += size;
+    this.pendingBytes += size;
     this.#sorted = this.#ready.size === 0 || (this.#sorted && order.priority <= this.#lowest);
     this.#lowest = order.priority;
     this.#ready.add(order);
   }
 
   /** The next to be sent, the most urgent first: one, or as many as have no more than so many bytes together. */
-  take(bytes: number): Order[] {
+  takeReady(bytes: number): PeerWant[] {
     if (!this.#sorted) this.#sort();
-    const taken: Order[] = [];
+    const taken: PeerWant[] = [];
     let sum = 0;
     for (const order of this.#ready) {
       const { size = 0 } = order;
@@ -103,7 +106,7 @@ export class Orders {
       this.#ready.delete(order);
       taken.push(order);
     }
-    this.pending -= sum;
+    this.pendingBytes -= sum;
     return taken;
   }
 
@@ -115,10 +118,10 @@ export class Orders {
   }
 
   keys(): Iterable<string> {
-    return this.#orders.keys();
+    return this.#wants.keys();
   }
 
   list(): CID[] {
-    return [...this.#orders.values()].map(({ cid }) => cid);
+    return [...this.#wants.values()].map(({ cid }) => cid);
   }
 }

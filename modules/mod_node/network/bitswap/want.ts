@@ -2,7 +2,7 @@
 import type { CID } from "multiformats/cid";
 import type { Buffers } from "../../storage/blockstore/buffers.ts";
 import { NodeError } from "../../util/errors.ts";
-import type { Partner } from "./bitswap_peer.ts";
+import type { BitswapPeer } from "./bitswap_peer.ts";
 import type { Session } from "./session.ts";
 
 /** A call that waits. */
@@ -24,13 +24,13 @@ export class Want {
   readonly since = performance.now();
   readonly waiters = new Set<Waiter>();
   /** Who was asked in any way. */
-  readonly asked = new Set<Partner>();
+  readonly asked = new Set<BitswapPeer>();
   /** Who said that it has it. */
-  readonly owners = new Set<Partner>();
+  readonly haves = new Set<BitswapPeer>();
   /** Who does not have it, or should have sent it by now. */
-  readonly refused = new Set<Partner>();
+  readonly failed = new Set<BitswapPeer>();
   /** Peers that are expected to send it. */
-  coming = 0;
+  inFlight = 0;
   /** It is here: no one need be asked. */
   arrived = false;
   /** Times that the routing system was asked for providers. */
@@ -48,13 +48,13 @@ export class Want {
   }
 
   /** Why it is given up: the reason of the signal, with what was tried as its cause where it is one of the node's. */
-  reason(signal: AbortSignal): unknown {
+  abortReason(signal: AbortSignal): unknown {
     const { reason } = signal;
     if (!(reason instanceof NodeError) || reason.cause !== undefined) return reason;
-    const { asked, refused, owners, searches } = this;
+    const { asked, failed, haves, searches } = this;
     const cause = new Error(
-      `${this.cid} did not come: ${asked.size} peers were asked, ${owners.size} said that they have it, ` +
-        `${refused.size} do not have it or gave no answer in time; providers were searched for ${searches} times`,
+      `${this.cid} did not come: ${asked.size} peers were asked, ${haves.size} said that they have it, ` +
+        `${failed.size} do not have it or gave no answer in time; providers were searched for ${searches} times`,
     );
     const { message, code, kind } = reason;
     return new NodeError(message, { kind, cause, ...(code === undefined ? {} : { code }) });

@@ -5,22 +5,22 @@ import { failure, NodeError } from "../../util/errors.ts";
 import { quote } from "../../util/go/text.ts";
 
 /** The TXT records of a name, each as one text; none when there is no such name. @throws when nobody could tell */
-export type LookUpTxt = (name: string, signal: AbortSignal | undefined) => Promise<readonly string[]>;
+export type LookupTxt = (name: string, signal: AbortSignal | undefined) => Promise<readonly string[]>;
 
-export interface LinkOptions {
+export interface DnslinkOptions {
   /** Links that are followed at most. */
   readonly depth: number;
   readonly signal?: AbortSignal | undefined;
 }
 
 /** Where a link leads; `limited` when there would be more to follow. */
-export interface Linked {
+export interface ResolvedPath {
   readonly path: string;
   readonly limited: boolean;
 }
 
 /** Links from one domain to the next that are followed when nobody says. */
-export const mostLinks = 32;
+export const DEFAULT_MAX_DEPTH = 32;
 
 export const recursionExceeded = () => new NodeError("could not resolve name (recursion limit exceeded)");
 
@@ -36,7 +36,7 @@ export function isDomain(name: string): boolean {
 }
 
 /** The path that a TXT record links to; undefined when it is no link. */
-export function linkIn(record: string): string | undefined {
+export function parseDnslink(record: string): string | undefined {
   const bare = record.startsWith("dnslink=") ? record.slice("dnslink=".length) : record;
   // Without the prefix only a CID is a link.
   if (bare === record && record.includes("/")) return undefined;
@@ -52,7 +52,11 @@ export function linkIn(record: string): string | undefined {
  *
  * @throws NodeError with the reference's texts: no domain, no link, nobody could tell
  */
-export async function resolveLink(name: string, lookUp: LookUpTxt, { depth, signal }: LinkOptions): Promise<Linked> {
+export async function resolveDnslink(
+  name: string,
+  lookUp: LookupTxt,
+  { depth, signal }: DnslinkOptions,
+): Promise<ResolvedPath> {
   let path = await step(name, lookUp, signal);
   for (let left = depth - 1; path.startsWith(named); left -= 1) {
     if (left === 0) return { path, limited: true };
@@ -61,7 +65,7 @@ export async function resolveLink(name: string, lookUp: LookUpTxt, { depth, sign
   return { path, limited: false };
 }
 
-async function step(name: string, lookUp: LookUpTxt, signal: AbortSignal | undefined): Promise<string> {
+async function step(name: string, lookUp: LookupTxt, signal: AbortSignal | undefined): Promise<string> {
   const [domain = "", ...below] = name.split("/");
   if (!isDomain(domain)) throw new NodeError(`not a valid domain name: ${domain}`);
   const link = await linkOf(domain, lookUp, signal);
@@ -74,7 +78,7 @@ async function step(name: string, lookUp: LookUpTxt, signal: AbortSignal | undef
 }
 
 /** The one of `_dnslink.<domain>` comes before that of the domain itself, and is not waited for with the other. */
-async function linkOf(domain: string, lookUp: LookUpTxt, signal: AbortSignal | undefined): Promise<string | undefined> {
+async function linkOf(domain: string, lookUp: LookupTxt, signal: AbortSignal | undefined): Promise<string | undefined> {
   const full = domain.endsWith(".") ? domain : `${domain}.`;
   const own = linkAt(full, lookUp, signal);
   own.catch(() => {});
@@ -90,7 +94,7 @@ async function linkOf(domain: string, lookUp: LookUpTxt, signal: AbortSignal | u
   return found;
 }
 
-async function linkAt(name: string, lookUp: LookUpTxt, signal: AbortSignal | undefined): Promise<string | undefined> {
+async function linkAt(name: string, lookUp: LookupTxt, signal: AbortSignal | undefined): Promise<string | undefined> {
   let records: readonly string[];
   try {
     records = await lookUp(name, signal);
@@ -99,7 +103,7 @@ async function linkAt(name: string, lookUp: LookUpTxt, signal: AbortSignal | und
     throw failure("NAME_NOT_FOUND", undefined, error);
   }
   for (const record of records) {
-    const link = linkIn(record);
+    const link = parseDnslink(record);
     if (link !== undefined) return link;
   }
   return undefined;

@@ -9,7 +9,7 @@ import { checkRecord, compareRecords, isValidRecord } from "../ipns_record/check
 import { nameOfRecord, recordKey, recordTopic } from "../ipns_record/keys.ts";
 
 /** What of publish and subscribe names need. */
-export interface Messages {
+export interface PubsubTopics {
   publish(topic: string, data: Uint8Array): Promise<unknown>;
   /** Messages of a topic until the signal; those that are too many may be left out. */
   subscribe(topic: string, signal: AbortSignal): AsyncIterable<{ readonly data: Uint8Array }>;
@@ -20,29 +20,29 @@ export interface Messages {
 /** Of a message: it is handed out and spread, or not, or whoever sends it is to blame. */
 export type Verdict = "accept" | "ignore" | "reject";
 
-export interface FollowedParts {
-  readonly messages: Messages;
+export interface IpnsPubsubDeps {
+  readonly messages: PubsubTopics;
   /** Has `judge` look at what others say under a topic, until the function that is returned is called. */
-  readonly guard: (topic: string, judge: (data: Uint8Array) => Promise<Verdict>) => () => void;
+  readonly validate: (topic: string, judge: (data: Uint8Array) => Promise<Verdict>) => () => void;
   /** Asks a peer for the record of a key. */
-  readonly ask: (peer: PeerId, key: Uint8Array, signal: AbortSignal) => Promise<Uint8Array | undefined>;
+  readonly fetch: (peer: PeerId, key: Uint8Array, signal: AbortSignal) => Promise<Uint8Array | undefined>;
   /** The record of a name that was published here last; it may be valid no more. */
   readonly published: (name: PeerId) => Promise<Uint8Array | undefined>;
   readonly log: NodeLog;
 }
 
 /** Names that are followed at most: then the one that nobody has asked for the longest gives way. */
-const mostNames = 1024;
+const MAX_NAMES = 1024;
 /** Peers that are asked about a name. */
-const mostAsked = 16;
+const MAX_PEERS_ASKED = 16;
 /** Milliseconds for which one of them is asked. */
-const askFor = 10_000;
+const FETCH_TIMEOUT_MS = 10_000;
 /** Milliseconds after which a record is told again, unless somebody else has. */
-const tellEvery = 60_000;
+const REBROADCAST_EVERY_MS = 60_000;
 /** Milliseconds after which a peer who comes to follow a name again is asked again. */
-const askEvery = 60_000;
+const FETCH_AGAIN_AFTER_MS = 60_000;
 
-interface Followed {
+interface NameSubscription {
   readonly id: PeerId;
   readonly topic: string;
   readonly leave: AbortController;
@@ -52,20 +52,20 @@ interface Followed {
   readonly asked: Map<string, number | undefined>;
   best: Uint8Array | undefined;
   /** When the best one was told last, by whomever; milliseconds since 1970. */
-  told: number;
+  announcedAt: number;
 }
 
-export class FollowedNames {
-  readonly #parts: FollowedParts;
+export class IpnsPubsub {
+  readonly #deps: IpnsPubsubDeps;
   /** By the topic; the one that was asked for last is the last. */
-  readonly #names = new Map<string, Followed>();
+  readonly #names = new Map<string, NameSubscription>();
   /** Of those who came to follow names, by the peer: whoever follows many at once is asked one after the other. */
-  readonly #questions = new Turns();
+  readonly #fetches = new Turns();
   readonly #timer: NodeJS.Timeout;
 
-  constructor(parts: FollowedParts) {
-    this.#parts = parts;
-    this.#timer = setInterval(() => this.#eachMinute(), tellEvery).unref();
+  constructor(parts: IpnsPubsubDeps) {
+    this.#deps = parts;
+    this.#timer = setInterval(() => this.#eachMinute(), REBROADCAST_EVERY_MS).unref();
   }
 
   list(): readonly PeerId[] {
@@ -83,14 +83,14 @@ export class FollowedNames {
 
   /** Follows the name and tells the others. @param bytes a valid record of it */
   async publish(id: PeerId, bytes: Uint8Array): Promise<void> {
-    const name = this.#follow(id);
-    await this.#take(name, bytes);
-    await this.#tell(name, bytes);
+    const name = this.#subscribe(id);
+    await this.#accept(name, bytes);
+    await this.#rebroadcast(name, bytes);
   }
 
   /** Follows the name; valid records of it, each better than those before, until all who follow it were asked. */
   async *search(id: PeerId, signal: AbortSignal): AsyncGenerator<Uint8Array, void, undefined> {
-    const name = this.#follow(id);
+    const name = this.#subscribe(id);
     if (name.best !== undefined && (await isValidRecord(id, name.best))) {
       yield name.best;
       return;
@@ -100,7 +100,7 @@ export class FollowedNames {
     name.waiting.add(found);
     signal.addEventListener("abort", stop, { once: true });
     try {
-      void this.#askAll(name, signal).finally(stop);
+      void this.#fetchFromSubscribers(name, signal).finally(stop);
       yield* found;
     } finally {
       signal.removeEventListener("abort", stop);
@@ -109,21 +109,21 @@ export class FollowedNames {
   }
 
   /** What others are told who ask for a key. */
-  async answer(key: Uint8Array): Promise<Uint8Array | undefined> {
+  async lookUp(key: Uint8Array): Promise<Uint8Array | undefined> {
     const id = nameOfRecord(key);
-    const best = this.#names.get(recordTopic(id))?.best ?? (await this.#parts.published(id));
+    const best = this.#names.get(recordTopic(id))?.best ?? (await this.#deps.published(id));
     return best !== undefined && (await isValidRecord(id, best)) ? best : undefined;
   }
 
   /** Asks a peer who has come to follow a name, unless that was done just now; nobody waits for it. */
-  joined(topic: string, peer: PeerId): void {
+  peerSubscribed(topic: string, peer: PeerId): void {
     const name = this.#names.get(topic);
     const text = peer.toString();
     if (name === undefined || name.asked.has(text)) return;
     name.asked.set(text, undefined);
     const { signal } = name.leave;
-    void this.#questions
-      .run(text, () => this.#ask(name, peer, signal), signal)
+    void this.#fetches
+      .run(text, () => this.#fetchFrom(name, peer, signal), signal)
       // Nobody follows the name any more.
       .catch(() => undefined)
       .then(() => name.asked.set(text, Date.now()));
@@ -134,7 +134,7 @@ export class FollowedNames {
     for (const name of this.#names.values()) this.#drop(name);
   }
 
-  #follow(id: PeerId): Followed {
+  #subscribe(id: PeerId): NameSubscription {
     const topic = recordTopic(id);
     const known = this.#names.get(topic);
     if (known !== undefined) {
@@ -142,15 +142,15 @@ export class FollowedNames {
       this.#names.set(topic, known);
       return known;
     }
-    if (this.#names.size >= mostNames) this.#makeRoom();
-    const name: Followed = {
+    if (this.#names.size >= MAX_NAMES) this.#makeRoom();
+    const name: NameSubscription = {
       id,
       topic,
       leave: new AbortController(),
       waiting: new Set(),
       asked: new Map(),
       best: undefined,
-      told: 0,
+      announcedAt: 0,
     };
     this.#names.set(topic, name);
     void this.#listen(name);
@@ -159,27 +159,27 @@ export class FollowedNames {
 
   #makeRoom(): void {
     const idle = [...this.#names.values()].find(({ waiting }) => waiting.size === 0);
-    if (idle === undefined) throw new NodeError(`${mostNames} names are waited for already`);
+    if (idle === undefined) throw new NodeError(`${MAX_NAMES} names are waited for already`);
     this.#drop(idle);
   }
 
-  #drop(name: Followed): void {
+  #drop(name: NameSubscription): void {
     name.leave.abort();
     for (const each of name.waiting) each.end();
     this.#names.delete(name.topic);
   }
 
   /** Never rejects. */
-  async #listen(name: Followed): Promise<void> {
+  async #listen(name: NameSubscription): Promise<void> {
     const { signal } = name.leave;
-    const unguard = this.#parts.guard(name.topic, (data) => this.#take(name, data));
+    const unguard = this.#deps.validate(name.topic, (data) => this.#accept(name, data));
     try {
-      const own = this.#parts.published(name.id).then((bytes) => bytes && this.#take(name, bytes));
-      for await (const { data } of this.#parts.messages.subscribe(name.topic, signal)) await this.#take(name, data);
+      const own = this.#deps.published(name.id).then((bytes) => bytes && this.#accept(name, bytes));
+      for await (const { data } of this.#deps.messages.subscribe(name.topic, signal)) await this.#accept(name, data);
       await own;
     } catch (error) {
       if (signal.aborted) return;
-      this.#parts.log.write("pubsub-valuestore", "warn", `${name.id} is not followed: ${(error as Error).message}`);
+      this.#deps.log.write("pubsub-valuestore", "warn", `${name.id} is not followed: ${(error as Error).message}`);
       this.#drop(name);
     } finally {
       unguard();
@@ -187,63 +187,64 @@ export class FollowedNames {
   }
 
   /** Keeps what is better than all before. What is forged, or was better once, is not for others either. */
-  async #take(name: Followed, bytes: Uint8Array): Promise<Verdict> {
+  async #accept(name: NameSubscription, bytes: Uint8Array): Promise<Verdict> {
     const isSame = () => name.best !== undefined && Buffer.compare(name.best, bytes) === 0;
     if (!isSame()) {
       try {
         await checkRecord(name.id, bytes);
       } catch (error) {
-        this.#parts.log.write("pubsub-valuestore", "debug", `a record of ${name.id}: ${(error as Error).message}`);
+        this.#deps.log.write("pubsub-valuestore", "debug", `a record of ${name.id}: ${(error as Error).message}`);
         return "reject";
       }
       if (!isSame() && name.best !== undefined && compareRecords(bytes, name.best) < 0) return "ignore";
     }
-    name.told = Date.now();
+    name.announcedAt = Date.now();
     if (isSame()) return "accept";
     name.best = bytes;
     for (const each of name.waiting) each.put(bytes);
     return "accept";
   }
 
-  async #askAll(name: Followed, signal: AbortSignal): Promise<void> {
-    const peers = this.#parts.messages.peers(name.topic).slice(0, mostAsked);
-    await Promise.all(peers.map((peer) => this.#ask(name, peer, signal)));
+  async #fetchFromSubscribers(name: NameSubscription, signal: AbortSignal): Promise<void> {
+    const peers = this.#deps.messages.peers(name.topic).slice(0, MAX_PEERS_ASKED);
+    await Promise.all(peers.map((peer) => this.#fetchFrom(name, peer, signal)));
   }
 
   /** Never rejects: who has no answer is nobody's trouble. */
-  async #ask(name: Followed, peer: PeerId, signal: AbortSignal): Promise<void> {
+  async #fetchFrom(name: NameSubscription, peer: PeerId, signal: AbortSignal): Promise<void> {
     try {
-      const within = AbortSignal.any([signal, AbortSignal.timeout(askFor)]);
-      const bytes = await this.#parts.ask(peer, recordKey(name.id), within);
-      if (bytes !== undefined) await this.#take(name, bytes);
+      const within = AbortSignal.any([signal, AbortSignal.timeout(FETCH_TIMEOUT_MS)]);
+      const bytes = await this.#deps.fetch(peer, recordKey(name.id), within);
+      if (bytes !== undefined) await this.#accept(name, bytes);
     } catch (error) {
-      this.#parts.log.write("pubsub-valuestore", "debug", `${peer} was asked: ${(error as Error).message}`);
+      this.#deps.log.write("pubsub-valuestore", "debug", `${peer} was asked: ${(error as Error).message}`);
     }
   }
 
-  async #tell(name: Followed, bytes: Uint8Array): Promise<void> {
-    name.told = Date.now();
-    await this.#parts.messages.publish(name.topic, bytes);
+  async #rebroadcast(name: NameSubscription, bytes: Uint8Array): Promise<void> {
+    name.announcedAt = Date.now();
+    await this.#deps.messages.publish(name.topic, bytes);
   }
 
   #eachMinute(): void {
     const now = Date.now();
-    const before = now - tellEvery / 2;
+    const before = now - REBROADCAST_EVERY_MS / 2;
     for (const name of this.#names.values()) {
-      for (const [peer, at] of name.asked) if (at !== undefined && now - at >= askEvery) name.asked.delete(peer);
-      if (name.told < before) void this.#tellOne(name);
+      for (const [peer, at] of name.asked)
+        if (at !== undefined && now - at >= FETCH_AGAIN_AFTER_MS) name.asked.delete(peer);
+      if (name.announcedAt < before) void this.#rebroadcastBest(name);
     }
   }
 
   /** Never rejects. */
-  async #tellOne(name: Followed): Promise<void> {
+  async #rebroadcastBest(name: NameSubscription): Promise<void> {
     const { best } = name;
     if (best === undefined) return;
     try {
-      if (await isValidRecord(name.id, best)) await this.#tell(name, best);
+      if (await isValidRecord(name.id, best)) await this.#rebroadcast(name, best);
       else if (name.best === best) name.best = undefined;
     } catch (error) {
-      this.#parts.log.write("pubsub-valuestore", "debug", `${name.id} is not told: ${(error as Error).message}`);
+      this.#deps.log.write("pubsub-valuestore", "debug", `${name.id} is not told: ${(error as Error).message}`);
     }
   }
 }

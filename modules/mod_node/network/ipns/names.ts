@@ -10,25 +10,25 @@ import { failure, NodeError } from "../../util/errors.ts";
 import type { NodeLog } from "../../util/log.ts";
 import { checkRecord, compareRecords, isValidRecord } from "../ipns_record/check.ts";
 import { recordKey } from "../ipns_record/keys.ts";
-import type { NameRecord } from "../ipns_record/record.ts";
+import type { IpnsRecord } from "../ipns_record/record.ts";
 import { nextSequence, signRecord } from "../ipns_record/sign.ts";
-import { formatMoment, momentAfter } from "../ipns_record/time.ts";
+import { formatTimestamp, timestampAfter } from "../ipns_record/timestamp.ts";
 import { NameCache } from "./cache.ts";
-import { type Linked, type LinkOptions, recursionExceeded, resolveLink } from "./dnslink.ts";
-import type { FollowedNames } from "./ipns_pubsub.ts";
-import { type Kept, Published } from "./published.ts";
-import type { NameNetwork, Others } from "./record_transports.ts";
+import { createTxtLookup } from "./dns_txt.ts";
+import { type DnslinkOptions, type ResolvedPath, recursionExceeded, resolveDnslink } from "./dnslink.ts";
+import type { IpnsPubsub } from "./ipns_pubsub.ts";
+import { type PublishedRecord, PublishedRecords } from "./published_records.ts";
+import type { NameNetwork, RecordTransports } from "./record_transports.ts";
 import { Republisher } from "./republisher.ts";
-import { type RecordOptions, type ResolveOptions, type ResolverParts, resolveName } from "./resolver.ts";
-import { txtLookUp } from "./txt.ts";
+import { type RecordOptions, type ResolveOptions, type ResolverDeps, resolveName } from "./resolver.ts";
 
-export interface NamesParts {
+export interface NamesDeps {
   readonly repo: Pick<Repo, "config" | "identity">;
   readonly metadata: MetadataStore;
   readonly keys: Keystore;
   readonly log: NodeLog;
   /** A record that the routing system keeps here, by its key; it may be valid no more. */
-  readonly kept: (key: Uint8Array) => Promise<Uint8Array | undefined>;
+  readonly localValue: (key: Uint8Array) => Promise<Uint8Array | undefined>;
   /** Resolves when the network is open that is being opened; at once when there is none. */
   readonly opened: () => Promise<unknown>;
 }
@@ -45,7 +45,7 @@ export interface PublishOptions {
 
 /** What there is while the node is online. */
 interface Online {
-  readonly others: Others;
+  readonly others: RecordTransports;
   readonly cache: NameCache;
   readonly republisher: Republisher;
 }
@@ -62,26 +62,26 @@ const nanoseconds = 1e6;
 const never = new AbortController().signal;
 
 export class Names {
-  readonly #repo: NamesParts["repo"];
+  readonly #repo: NamesDeps["repo"];
   readonly #keys: Keystore;
   readonly #log: NodeLog;
-  readonly #kept: NamesParts["kept"];
-  readonly #opened: NamesParts["opened"];
-  readonly #published: Published;
-  readonly #resolver: Omit<ResolverParts, "cache">;
+  readonly #localValue: NamesDeps["localValue"];
+  readonly #opened: NamesDeps["opened"];
+  readonly #published: PublishedRecords;
+  readonly #resolver: Omit<ResolverDeps, "cache">;
   #own: Key | undefined;
   #online: Online | undefined;
 
-  constructor({ repo, metadata, keys, log, kept, opened }: NamesParts) {
+  constructor({ repo, metadata, keys, log, localValue, opened }: NamesDeps) {
     this.#repo = repo;
     this.#keys = keys;
     this.#log = log;
-    this.#kept = kept;
+    this.#localValue = localValue;
     this.#opened = opened;
-    this.#published = new Published(metadata);
+    this.#published = new PublishedRecords(metadata);
     this.#resolver = {
       records: (name, options) => this.#records(name, options),
-      lookUp: txtLookUp(() => repo.config.value("DNS.Resolvers") ?? {}),
+      lookUp: createTxtLookup(() => repo.config.value("DNS.Resolvers") ?? {}),
       fixed: fixedNames(process.env.IPFS_NS_MAP ?? ""),
     };
   }
@@ -89,14 +89,14 @@ export class Names {
   /** Names are published and found there from now on. @throws NodeError of a configuration that says what cannot be */
   async goOnline(network: NameNetwork): Promise<void> {
     // A node that stays offline does not pay for it.
-    const { Others } = await import("./record_transports.ts");
+    const { RecordTransports } = await import("./record_transports.ts");
     const { config } = this.#repo;
     const [log, published] = [this.#log, this.#published];
     const cache = new NameCache(config.value("Ipns.ResolveCacheSize") || usualCacheSize);
-    const tell: Others["tell"] = (key, bytes, signal) => others.tell(key, bytes, signal);
-    const republisher = new Republisher({ config, log, published, keys: () => this.#all(), tell });
+    const publish: RecordTransports["publish"] = (key, bytes, signal) => others.publish(key, bytes, signal);
+    const republisher = new Republisher({ config, log, published, keys: () => this.#all(), publish });
     const own = async (name: PeerId) => (await published.get(name))?.bytes;
-    const others = new Others({ ...network, published: own, log });
+    const others = new RecordTransports({ ...network, published: own, log });
     this.#online = { others, cache, republisher };
     republisher.start();
   }
@@ -109,8 +109,8 @@ export class Names {
   }
 
   /** Names that are followed over publish and subscribe; undefined while that is off. */
-  async followed(): Promise<FollowedNames | undefined> {
-    return (await this.#reached())?.others.followed;
+  async pubsub(): Promise<IpnsPubsub | undefined> {
+    return (await this.#onlineUnless())?.others.pubsub;
   }
 
   /** A key by its name, or by the name that it signs in any form. @throws NodeError with the reference's texts */
@@ -135,16 +135,16 @@ export class Names {
   async publish(key: Key, text: string, options: PublishOptions = {}): Promise<string> {
     const { lifetime = usualLifetime, ttl = 0, signal = never } = options;
     const path = wholePath(text);
-    const online = await this.#reached(options);
+    const online = await this.#onlineUnless(options);
     const claim = {
       value: Buffer.from(path),
-      validity: formatMoment(momentAfter(lifetime)),
+      validity: formatTimestamp(timestampAfter(lifetime)),
       ttl: BigInt(Math.round(ttl * nanoseconds)),
     };
     // Before its turn: an answer may take long.
     const isFirst = online !== undefined && (await this.#published.get(key.id)) === undefined;
-    const found = isFirst ? await this.#lookBack(key.id, signal) : undefined;
-    const sign = async (last: Kept | undefined) => {
+    const found = isFirst ? await this.#findLastRecord(key.id, signal) : undefined;
+    const sign = async (last: PublishedRecord | undefined) => {
       const before = latest(last?.record, found);
       const made = await signRecord(key, { ...claim, sequence: nextSequence(before, claim.value) });
       await checkRecord(key.id, made);
@@ -154,11 +154,11 @@ export class Names {
       }
       return made;
     };
-    const bytes = await this.#published.change(key.id, sign, signal);
+    const bytes = await this.#published.update(key.id, sign, signal);
     const name = key.id.toString();
     const cache = this.#online?.cache;
     cache?.delete(name);
-    await online?.others.tell(key, bytes, signal);
+    await online?.others.publish(key, bytes, signal);
     const last = await this.#published.get(key.id);
     // It may have been published again while others were told.
     if (last !== undefined && Buffer.compare(last.bytes, bytes) === 0) {
@@ -168,15 +168,15 @@ export class Names {
   }
 
   /** What a name stands for, each better path as it is found. @throws NodeError with the reference's texts */
-  async *search(name: string, options: ResolveOptions = {}): AsyncGenerator<Linked, void, undefined> {
+  async *search(name: string, options: ResolveOptions = {}): AsyncGenerator<ResolvedPath, void, undefined> {
     // What calls without a network find is not what others are to find later.
-    const cache = (await this.#reached(options))?.cache;
+    const cache = (await this.#onlineUnless(options))?.cache;
     yield* resolveName(name.replace(/^\/ipns\//, ""), { ...this.#resolver, cache }, options);
   }
 
   /** The best of what `search` finds; `limited` when there would be more to follow. @throws NodeError when there is none */
-  async find(name: string, options: ResolveOptions = {}): Promise<Linked> {
-    let best: Linked | undefined;
+  async find(name: string, options: ResolveOptions = {}): Promise<ResolvedPath> {
+    let best: ResolvedPath | undefined;
     for await (best of this.search(name, options));
     if (best === undefined) throw failure("NAME_NOT_FOUND");
     return best;
@@ -190,11 +190,11 @@ export class Names {
   }
 
   /** Follows the DNS links of `domain` or `domain/sub/path`, and no records. @throws NodeError as `resolveLink` */
-  link(domain: string, options: LinkOptions): Promise<Linked> {
-    return resolveLink(domain, this.#resolver.lookUp, options);
+  resolveDnslink(domain: string, options: DnslinkOptions): Promise<ResolvedPath> {
+    return resolveDnslink(domain, this.#resolver.lookUp, options);
   }
 
-  async #reached({ offline }: Pick<RecordOptions, "offline"> = {}): Promise<Online | undefined> {
+  async #onlineUnless({ offline }: Pick<RecordOptions, "offline"> = {}): Promise<Online | undefined> {
     if (offline) return undefined;
     await this.#opened();
     return this.#online;
@@ -213,25 +213,25 @@ export class Names {
   }
 
   /** The last record of a key, for all that others know. */
-  async #lookBack(id: PeerId, signal: AbortSignal): Promise<NameRecord | undefined> {
-    let best: NameRecord | undefined;
+  async #findLastRecord(id: PeerId, signal: AbortSignal): Promise<IpnsRecord | undefined> {
+    let best: IpnsRecord | undefined;
     for await (best of this.#records(id, { signal, timeout: lookBackFor }));
     return best;
   }
 
   /** Valid records, each better than those before. */
-  async *#records(id: PeerId, options: RecordOptions): AsyncGenerator<NameRecord, void, undefined> {
+  async *#records(id: PeerId, options: RecordOptions): AsyncGenerator<IpnsRecord, void, undefined> {
     let best: Uint8Array | undefined;
-    const better = async (bytes: Uint8Array | undefined): Promise<NameRecord | undefined> => {
+    const better = async (bytes: Uint8Array | undefined): Promise<IpnsRecord | undefined> => {
       if (bytes === undefined) return undefined;
       const record = await checkRecord(id, bytes).catch(() => undefined);
       if (record === undefined || (best !== undefined && compareRecords(bytes, best) <= 0)) return undefined;
       best = bytes;
       return record;
     };
-    const online = await this.#reached(options);
+    const online = await this.#onlineUnless(options);
     const own = await better((await this.#published.get(id))?.bytes);
-    const here = (await better(await this.#kept(recordKey(id)))) ?? own;
+    const here = (await better(await this.#localValue(recordKey(id)))) ?? own;
     if (here !== undefined) yield here;
     if (online === undefined) return;
     for await (const bytes of online.others.search(id, options)) {
@@ -246,7 +246,7 @@ export class Names {
 }
 
 /** Of two records of a name the one with the higher number; the first when that is the same. */
-function latest(one: NameRecord | undefined, other: NameRecord | undefined): NameRecord | undefined {
+function latest(one: IpnsRecord | undefined, other: IpnsRecord | undefined): IpnsRecord | undefined {
   return other !== undefined && (one === undefined || other.sequence > one.sequence) ? other : one;
 }
 

@@ -6,24 +6,24 @@ import type { Key } from "../../storage/keystore/key.ts";
 import { merge } from "../../util/async/merge.ts";
 import { NodeError } from "../../util/errors.ts";
 import type { NodeLog } from "../../util/log.ts";
-import { publicKeyKey, recordKey, recordPrefix, tellsKey } from "../ipns_record/keys.ts";
-import { notFoundText } from "../kad/events.ts";
+import { inlinesPublicKey, publicKeyKey, RECORD_PREFIX, recordKey } from "../ipns_record/keys.ts";
+import { NOT_FOUND_TEXT } from "../kad/events.ts";
 import type { Routing } from "../kad/routing.ts";
 import type { Pubsub } from "../pubsub/pubsub.ts";
 import { routerOf } from "../pubsub/router.ts";
-import { fetchOf } from "./fetching.ts";
-import { FollowedNames, type FollowedParts, type Verdict } from "./ipns_pubsub.ts";
+import { fetchOf } from "./fetch_protocol.ts";
+import { IpnsPubsub, type IpnsPubsubDeps, type Verdict } from "./ipns_pubsub.ts";
 import type { RecordOptions } from "./resolver.ts";
 
 /** What of the network names need. */
 export interface NameNetwork {
   readonly libp2p: Libp2p;
-  readonly routing: Pick<Routing, "search" | "store" | "tables">;
+  readonly routing: Pick<Routing, "search" | "putQuietly" | "dht">;
   /** Names go over it, too, when peers can be asked for records. */
   readonly pubsub: Pubsub | undefined;
 }
 
-export interface OthersParts extends NameNetwork {
+export interface RecordTransportsDeps extends NameNetwork {
   /** The record of a name that was published here last; it may be valid no more. */
   readonly published: (name: PeerId) => Promise<Uint8Array | undefined>;
   readonly log: NodeLog;
@@ -37,48 +37,48 @@ const verdicts: Readonly<Record<Verdict, TopicValidatorResult>> = {
 
 const usual = { count: 16, timeout: 60_000 };
 /** Longest time that a timer can be set to, in milliseconds. */
-const longestTimer = 2 ** 31 - 1;
+const MAX_TIMER_MS = 2 ** 31 - 1;
 
-export class Others {
+export class RecordTransports {
   /** Undefined while names go over the routing system alone. */
-  readonly followed: FollowedNames | undefined;
+  readonly pubsub: IpnsPubsub | undefined;
   readonly #routing: NameNetwork["routing"];
 
-  constructor({ libp2p, routing, pubsub, published, log }: OthersParts) {
+  constructor({ libp2p, routing, pubsub, published, log }: RecordTransportsDeps) {
     this.#routing = routing;
-    const fetch = fetchOf(libp2p);
-    if (pubsub === undefined || fetch === undefined) return;
-    const ask = (peer: PeerId, key: Uint8Array, signal: AbortSignal) => fetch.fetch(peer, key, { signal });
+    const service = fetchOf(libp2p);
+    if (pubsub === undefined || service === undefined) return;
+    const fetch = (peer: PeerId, key: Uint8Array, signal: AbortSignal) => service.fetch(peer, key, { signal });
     const validators = routerOf(libp2p)?.topicValidators;
-    const guard: FollowedParts["guard"] = (topic, judge) => {
+    const validate: IpnsPubsubDeps["validate"] = (topic, judge) => {
       validators?.set(topic, async (_, { data }) => verdicts[await judge(data)]);
       return () => validators?.delete(topic);
     };
-    const followed = new FollowedNames({ messages: pubsub, guard, ask, published, log });
-    pubsub.joined = (topic, peer) => followed.joined(topic, peer);
-    fetch.registerLookupFunction(recordPrefix, (key) => followed.answer(key));
-    this.followed = followed;
+    const followed = new IpnsPubsub({ messages: pubsub, validate, fetch, published, log });
+    pubsub.onPeerSubscribed = (topic, peer) => followed.peerSubscribed(topic, peer);
+    service.registerLookupFunction(RECORD_PREFIX, (key) => followed.lookUp(key));
+    this.pubsub = followed;
   }
 
   stop(): void {
-    this.followed?.stop();
+    this.pubsub?.stop();
   }
 
   /** Each of the ways must succeed. @throws NodeError when nobody could be told */
-  async tell(key: Key, bytes: Uint8Array, signal: AbortSignal): Promise<void> {
-    await Promise.all([this.#store(key, bytes, signal), this.followed?.publish(key.id, bytes)]);
+  async publish(key: Key, bytes: Uint8Array, signal: AbortSignal): Promise<void> {
+    await Promise.all([this.#store(key, bytes, signal), this.pubsub?.publish(key.id, bytes)]);
   }
 
   async #store({ id, publicKey }: Key, bytes: Uint8Array, signal: AbortSignal): Promise<void> {
-    if (this.#routing.tables === undefined && this.followed !== undefined) return;
+    if (this.#routing.dht === undefined && this.pubsub !== undefined) return;
     const records = [[recordKey(id), bytes] as const];
-    if (!tellsKey(id)) records.push([publicKeyKey(id), publicKey]);
-    await Promise.all(records.map(([key, value]) => this.#routing.store(key, value, signal)));
+    if (!inlinesPublicKey(id)) records.push([publicKeyKey(id), publicKey]);
+    await Promise.all(records.map(([key, value]) => this.#routing.putQuietly(key, value, signal)));
   }
 
   /** @throws NodeError when no records can come from others */
   requireAny(): void {
-    if (this.#routing.tables === undefined && this.followed === undefined) throw new NodeError(notFoundText);
+    if (this.#routing.dht === undefined && this.pubsub === undefined) throw new NodeError(NOT_FOUND_TEXT);
   }
 
   /** Records of a name, of whatever worth; ends when the time is over. */
@@ -88,10 +88,10 @@ export class Others {
   ): AsyncGenerator<Uint8Array, void, undefined> {
     const over = new AbortController();
     const signals = [over.signal, ...(signal ? [signal] : [])];
-    if (timeout > 0) signals.push(AbortSignal.timeout(Math.min(timeout, longestTimer)));
+    if (timeout > 0) signals.push(AbortSignal.timeout(Math.min(timeout, MAX_TIMER_MS)));
     const either = AbortSignal.any(signals);
     const sources: AsyncIterable<Uint8Array>[] = [this.#routing.search(recordKey(id), { count, signal: either })];
-    if (this.followed !== undefined) sources.push(this.followed.search(id, either));
+    if (this.pubsub !== undefined) sources.push(this.pubsub.search(id, either));
     try {
       yield* merge(sources, () => over.abort());
     } catch (error) {

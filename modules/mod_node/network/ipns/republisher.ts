@@ -6,17 +6,17 @@ import { NodeError } from "../../util/errors.ts";
 import { parseDuration } from "../../util/go/duration.ts";
 import type { NodeLog } from "../../util/log.ts";
 import { signRecord } from "../ipns_record/sign.ts";
-import { formatMoment, momentAfter, parseMoment } from "../ipns_record/time.ts";
-import type { Kept, Published } from "./published.ts";
+import { formatTimestamp, parseTimestamp, timestampAfter } from "../ipns_record/timestamp.ts";
+import type { PublishedRecord, PublishedRecords } from "./published_records.ts";
 
-export interface RepublisherParts {
+export interface RepublisherDeps {
   readonly config: Repo["config"];
   readonly log: NodeLog;
-  readonly published: Published;
+  readonly published: PublishedRecords;
   /** All keys of this node. */
   readonly keys: () => AsyncIterable<Key>;
   /** Gives a record to others. */
-  readonly tell: (key: Key, bytes: Uint8Array, signal: AbortSignal) => Promise<void>;
+  readonly publish: (key: Key, bytes: Uint8Array, signal: AbortSignal) => Promise<void>;
 }
 
 const minute = 60_000;
@@ -26,7 +26,7 @@ const usual = { period: "4h", lifetime: "24h" };
 const after = { start: minute, failure: 5 * minute };
 
 export class Republisher {
-  readonly #parts: RepublisherParts;
+  readonly #deps: RepublisherDeps;
   readonly #period: number;
   readonly #lifetime: number;
   readonly #stop = new AbortController();
@@ -34,8 +34,8 @@ export class Republisher {
   #round: Promise<void> | undefined;
 
   /** @throws NodeError of a configuration that says what cannot be */
-  constructor(parts: RepublisherParts) {
-    this.#parts = parts;
+  constructor(parts: RepublisherDeps) {
+    this.#deps = parts;
     const { config } = parts;
     const period = config.value("Ipns.RepublishPeriod");
     this.#period = durationOf("RepublishPeriod", period || usual.period);
@@ -70,9 +70,9 @@ export class Republisher {
   async round(signal: AbortSignal): Promise<boolean> {
     let whole = true;
     try {
-      for await (const key of this.#parts.keys()) {
+      for await (const key of this.#deps.keys()) {
         if (signal.aborted) return false;
-        whole = (await this.#again(key, signal)) && whole;
+        whole = (await this.#republish(key, signal)) && whole;
       }
     } catch (error) {
       this.#complain(`keys cannot be read: ${(error as Error).message}`);
@@ -81,11 +81,11 @@ export class Republisher {
     return whole;
   }
 
-  async #again(key: Key, signal: AbortSignal): Promise<boolean> {
-    const { published, tell } = this.#parts;
+  async #republish(key: Key, signal: AbortSignal): Promise<boolean> {
+    const { published, publish } = this.#deps;
     try {
       if ((await published.get(key.id)) === undefined) return true;
-      await tell(key, await published.change(key.id, (last) => this.#renewed(key, last), signal), signal);
+      await publish(key, await published.update(key.id, (last) => this.#renewed(key, last), signal), signal);
       return true;
     } catch (error) {
       if (!signal.aborted) this.#complain(`${key.id} is not published again: ${(error as Error).message}`);
@@ -94,14 +94,14 @@ export class Republisher {
   }
 
   /** What the last one says, for longer. */
-  #renewed(key: Key, last: Kept | undefined): Promise<Uint8Array> {
+  #renewed(key: Key, last: PublishedRecord | undefined): Promise<Uint8Array> {
     if (last === undefined) throw new NodeError("its record is gone");
-    const [end, least] = [parseMoment(last.record.validity) ?? 0n, momentAfter(this.#lifetime)];
-    return signRecord(key, { ...last.record, validity: formatMoment(end > least ? end : least) });
+    const [end, least] = [parseTimestamp(last.record.validity) ?? 0n, timestampAfter(this.#lifetime)];
+    return signRecord(key, { ...last.record, validity: formatTimestamp(end > least ? end : least) });
   }
 
   #complain(message: string): void {
-    this.#parts.log.write("ipns-repub", "debug", message);
+    this.#deps.log.write("ipns-repub", "debug", message);
   }
 }
 

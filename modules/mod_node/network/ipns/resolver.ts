@@ -8,10 +8,10 @@ import { castCid, parseCid } from "../../formats/cid/text.ts";
 import { type PeerId, parsePeerId } from "../../formats/peer_id.ts";
 import { NodeError } from "../../util/errors.ts";
 import { quote } from "../../util/go/text.ts";
-import type { NameRecord } from "../ipns_record/record.ts";
-import { momentAfter, parseMoment } from "../ipns_record/time.ts";
+import type { IpnsRecord } from "../ipns_record/record.ts";
+import { parseTimestamp, timestampAfter } from "../ipns_record/timestamp.ts";
 import type { NameCache } from "./cache.ts";
-import { isDomain, type Linked, type LookUpTxt, mostLinks, resolveLink } from "./dnslink.ts";
+import { DEFAULT_MAX_DEPTH, isDomain, type LookupTxt, type ResolvedPath, resolveDnslink } from "./dnslink.ts";
 
 /** How the records of a name are looked for. */
 export interface RecordOptions {
@@ -28,14 +28,14 @@ export interface ResolveOptions extends RecordOptions {
   /** Names that are followed at most: 32 when nobody says. */
   readonly depth?: number | undefined;
   /** Nothing is taken from the cache. */
-  readonly fresh?: boolean | undefined;
+  readonly nocache?: boolean | undefined;
 }
 
-export interface ResolverParts {
+export interface ResolverDeps {
   readonly cache: NameCache | undefined;
   /** Valid records of a name, each better than those before. */
-  readonly records: (name: PeerId, options: RecordOptions) => AsyncIterable<NameRecord>;
-  readonly lookUp: LookUpTxt;
+  readonly records: (name: PeerId, options: RecordOptions) => AsyncIterable<IpnsRecord>;
+  readonly lookUp: LookupTxt;
   /** Paths by name: they win over everything. */
   readonly fixed: ReadonlyMap<string, string>;
 }
@@ -57,9 +57,9 @@ interface Step {
  */
 export async function* resolveName(
   name: string,
-  parts: ResolverParts,
-  { depth = mostLinks, ...options }: ResolveOptions = {},
-): AsyncGenerator<Linked, void, undefined> {
+  parts: ResolverDeps,
+  { depth = DEFAULT_MAX_DEPTH, ...options }: ResolveOptions = {},
+): AsyncGenerator<ResolvedPath, void, undefined> {
   for await (const path of step(name, parts, options)) {
     if (!path.startsWith(named)) yield { path, limited: false };
     else if (depth === 1) yield { path, limited: true };
@@ -67,13 +67,13 @@ export async function* resolveName(
   }
 }
 
-async function* step(name: string, parts: ResolverParts, options: ResolveOptions): AsyncGenerator<string> {
+async function* step(name: string, parts: ResolverDeps, options: ResolveOptions): AsyncGenerator<string> {
   const [root = ""] = name.split("/", 1);
   const below = name.slice(root.length);
   const whole = (path: string) => (below === "" ? path : path.replace(/\/+$/, "") + below);
   const id = nameIn(root);
   const key = id?.toString() ?? root;
-  const known = parts.fixed.get(key) ?? (options.fresh ? undefined : parts.cache?.get(key));
+  const known = parts.fixed.get(key) ?? (options.nocache ? undefined : parts.cache?.get(key));
   if (known !== undefined) {
     yield whole(known);
     return;
@@ -107,15 +107,15 @@ function cidIn(text: string): CID | undefined {
 }
 
 /** DNS tells nothing of how long its answer holds. */
-async function* linked(root: string, { lookUp }: ResolverParts, { signal }: ResolveOptions): AsyncGenerator<Step> {
+async function* linked(root: string, { lookUp }: ResolverDeps, { signal }: ResolveOptions): AsyncGenerator<Step> {
   if (!isDomain(root)) throw new NodeError(`invalid IPNS root: ${quote(root)}`, { code: "INVALID_PATH" });
-  const { path } = await resolveLink(root, lookUp, { depth: 1, signal });
+  const { path } = await resolveDnslink(root, lookUp, { depth: 1, signal });
   yield { path, life: 0 };
 }
 
-async function* recorded(id: PeerId, { records }: ResolverParts, options: ResolveOptions): AsyncGenerator<Step> {
+async function* recorded(id: PeerId, { records }: ResolverDeps, options: ResolveOptions): AsyncGenerator<Step> {
   for await (const { value, ttl, validity } of records(id, options)) {
-    const left = Number((parseMoment(validity) ?? 0n) - momentAfter(0));
+    const left = Number((parseTimestamp(validity) ?? 0n) - timestampAfter(0));
     yield { path: pathIn(value), life: Math.min(Number(ttl), left) / nanoseconds };
   }
 }

@@ -4,9 +4,9 @@ import type { PeerId } from "../../formats/peer_id.ts";
 import { peerIdOf } from "../../storage/keystore/key.ts";
 import { isSignedBy } from "../../storage/keystore/signing.ts";
 import { NodeError } from "../../util/errors.ts";
-import { tellsKey } from "./keys.ts";
-import { decodeRecord, type NameRecord, signedByV1, signedByV2 } from "./record.ts";
-import { momentAfter, parseMoment } from "./time.ts";
+import { inlinesPublicKey } from "./keys.ts";
+import { decodeRecord, type IpnsRecord, signedByV1, signedByV2 } from "./record.ts";
+import { parseTimestamp, timestampAfter } from "./timestamp.ts";
 
 /**
  * The record, when it is one of that name and still valid. Records of version 1 alone are taken, as the reference takes
@@ -14,7 +14,7 @@ import { momentAfter, parseMoment } from "./time.ts";
  *
  * @throws NodeError with the reference's texts
  */
-export async function checkRecord(name: PeerId, bytes: Uint8Array, now = momentAfter(0)): Promise<NameRecord> {
+export async function checkRecord(name: PeerId, bytes: Uint8Array, now = timestampAfter(0)): Promise<IpnsRecord> {
   const record = decodeRecord(bytes);
   const key = publicKeyFor(name, record);
   const [message, signature] =
@@ -23,7 +23,7 @@ export async function checkRecord(name: PeerId, bytes: Uint8Array, now = momentA
       : [signedByV1(record), record.signatureV1];
   if (!(await isSignedBy(key, message, signature))) throw new NodeError("record signature verification failed");
   if (record.signatureV2.length > 0) requireAgreement(record);
-  const end = parseMoment(record.validity);
+  const end = parseTimestamp(record.validity);
   if (record.validityType !== 0 || end === undefined) throw new NodeError("unrecognized validity type");
   if (end < now) throw new NodeError("expired record");
   return record;
@@ -36,19 +36,19 @@ export const isValidRecord = (name: PeerId, bytes: Uint8Array): Promise<boolean>
     () => false,
   );
 
-function publicKeyFor(name: PeerId, { publicKey }: NameRecord): Uint8Array {
+function publicKeyFor(name: PeerId, { publicKey }: IpnsRecord): Uint8Array {
   if (publicKey.length > 0) {
     if (!peerIdOf(publicKey).equals(name)) {
       throw new NodeError("public key in record did not match expected pubkey");
     }
     return publicKey;
   }
-  if (!tellsKey(name)) throw new NodeError("public key not found in peer store");
+  if (!inlinesPublicKey(name)) throw new NodeError("public key not found in peer store");
   return name.toMultihash().digest;
 }
 
 /** What is signed and what is read are the same. */
-function requireAgreement(record: NameRecord): void {
+function requireAgreement(record: IpnsRecord): void {
   const claim = readClaim(record.data);
   const isText = (value: Value, bytes: Uint8Array) => value instanceof Uint8Array && Buffer.compare(value, bytes) === 0;
   const isNumber = (value: Value, number: bigint) =>
@@ -91,7 +91,7 @@ export function compareRecords(one: Uint8Array, other: Uint8Array): number {
   const signed = Number(a.signatureV2.length > 0) - Number(b.signatureV2.length > 0);
   if (signed !== 0) return signed;
   if (a.sequence !== b.sequence) return a.sequence > b.sequence ? 1 : -1;
-  const [endA = 0n, endB = 0n] = [parseMoment(a.validity), parseMoment(b.validity)];
+  const [endA = 0n, endB = 0n] = [parseTimestamp(a.validity), parseTimestamp(b.validity)];
   if (endA !== endB) return endA > endB ? 1 : -1;
   return Buffer.compare(one, other);
 }

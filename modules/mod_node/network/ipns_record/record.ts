@@ -5,7 +5,7 @@ import { writeVarint } from "../../formats/protobuf/varint.ts";
 import { NodeError } from "../../util/errors.ts";
 
 /** What a record says. */
-export interface NameClaim {
+export interface RecordFields {
   /** The path that the name stands for, as bytes. */
   readonly value: Uint8Array;
   /** Until when, as RFC 3339 text in UTC with up to nine digits of a second. */
@@ -15,7 +15,7 @@ export interface NameClaim {
   readonly ttl: bigint;
 }
 
-export interface NameRecord extends NameClaim {
+export interface IpnsRecord extends RecordFields {
   /** 0: the record is valid until `validity`; there is no other type. */
   readonly validityType: number;
   readonly signatureV1: Uint8Array;
@@ -27,14 +27,14 @@ export interface NameRecord extends NameClaim {
 }
 
 /** Records are refused beyond so many bytes. */
-export const longestRecord = 10 * 1024;
+export const MAX_RECORD_SIZE = 10 * 1024;
 
 const malformed = (cause?: unknown) => new NodeError("record could not be unmarshalled", { cause });
 const none: Uint8Array = new Uint8Array(0);
 
 /** @throws NodeError when the bytes are no record */
-export function decodeRecord(bytes: Uint8Array): NameRecord {
-  if (bytes.length > longestRecord) throw malformed(new Error(`${bytes.length} bytes are too many`));
+export function decodeRecord(bytes: Uint8Array): IpnsRecord {
+  if (bytes.length > MAX_RECORD_SIZE) throw malformed(new Error(`${bytes.length} bytes are too many`));
   const record = {
     value: none,
     signatureV1: none,
@@ -66,7 +66,7 @@ export function decodeRecord(bytes: Uint8Array): NameRecord {
 }
 
 /** In the order of the fields' numbers; numbers are written even when they are zero, as the reference does. */
-export function encodeRecord(record: NameRecord): Uint8Array {
+export function encodeRecord(record: IpnsRecord): Uint8Array {
   const fields: readonly (readonly [field: number, content: Uint8Array | bigint])[] = [
     [1, record.value],
     [2, record.signatureV1],
@@ -98,7 +98,7 @@ function varint(value: bigint): Uint8Array {
 }
 
 /** What version 2 signs, less its prefix. */
-export function claimData({ value, validity, sequence, ttl }: NameClaim): Uint8Array {
+export function encodeRecordData({ value, validity, sequence, ttl }: RecordFields): Uint8Array {
   const claim = new Map<string, Value>([
     ["TTL", ttl],
     ["Value", value],
@@ -110,7 +110,7 @@ export function claimData({ value, validity, sequence, ttl }: NameClaim): Uint8A
 }
 
 /** What version 1 signs. */
-export const signedByV1 = ({ value, validity }: NameClaim): Uint8Array =>
+export const signedByV1 = ({ value, validity }: RecordFields): Uint8Array =>
   Buffer.concat([value, Buffer.from(validity), Buffer.from("EOL")]);
 
 /** What version 2 signs. */

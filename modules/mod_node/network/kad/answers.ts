@@ -1,6 +1,6 @@
 /** Bounds for what others answer to a table: one answer must not make work for minutes. */
 import type { Stream } from "@libp2p/interface";
-import { overlaid } from "../swarm/overlaid.ts";
+import { withOverrides } from "../swarm/overlaid.ts";
 
 interface Answer {
   readonly closer: readonly Named[];
@@ -25,7 +25,7 @@ export function boundAnswers(network: Network): void {
   const read = network._writeReadMessage;
   network._writeReadMessage = async (stream, message, options) => {
     let left = most.closer + most.providers;
-    const bounded = overlaid(network, {
+    const bounded = withOverrides(network, {
       safeDispatchEvent: (name: string, event: object) => left-- > 0 && network.safeDispatchEvent(name, event),
     });
     const { closer, providers, ...more } = await withinBytes(stream, () =>

@@ -34,13 +34,13 @@ export interface RoutingEvent {
 
 export type RoutingEvents = AsyncGenerator<RoutingEvent, void, undefined>;
 
-export type Deed = "closest" | "findPeer" | "findProviders" | "get" | "put" | "provide";
+export type QueryKind = "closest" | "findPeer" | "findProviders" | "get" | "put" | "provide";
 
 /** Nobody is in a table. */
-export const nobodyText = "failed to find any peer in table";
-export const notFoundText = "routing: not found";
+export const NO_PEERS_TEXT = "failed to find any peer in table";
+export const NOT_FOUND_TEXT = "routing: not found";
 
-export const failed = (text: string, id?: PeerId): RoutingEvent => ({
+export const queryError = (text: string, id?: PeerId): RoutingEvent => ({
   type: eventTypes.queryError,
   text,
   ...(id === undefined ? {} : { id }),
@@ -55,7 +55,7 @@ export const addressesOf = ({ id, multiaddrs }: PeerInfo): PeerAddresses => ({
 const deliveries: readonly string[] = ["PUT_VALUE", "ADD_PROVIDER"];
 
 /** What the reference tells of what the library does. */
-export function* translate(deed: Deed, event: QueryEvent): Generator<RoutingEvent, void, undefined> {
+export function* translate(deed: QueryKind, event: QueryEvent): Generator<RoutingEvent, void, undefined> {
   const { sendingQuery, peerResponse, finalPeer, provider, value, dialingPeer } = eventTypes;
   switch (event.name) {
     case "DIAL_PEER":
@@ -84,7 +84,7 @@ export function* translate(deed: Deed, event: QueryEvent): Generator<RoutingEven
       for (const peer of event.providers) yield { type: provider, responses: [addressesOf(peer)] };
       break;
     case "QUERY_ERROR":
-      yield failed(event.error.message, event.from);
+      yield queryError(event.error.message, event.from);
       break;
   }
 }

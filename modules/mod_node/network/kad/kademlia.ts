@@ -9,20 +9,20 @@ import {
 } from "@libp2p/kad-dht";
 import type { PeerId } from "../../formats/peer_id.ts";
 import { transportOf } from "../swarm/multiaddr.ts";
-import { overlaid } from "../swarm/overlaid.ts";
+import { withOverrides } from "../swarm/overlaid.ts";
 import { boundAnswers, type Network } from "./answers.ts";
-import { type Records, TableRecords } from "./records.ts";
+import { RecordDatastore, type RecordStore } from "./record_store.ts";
 import { selectors, validators } from "./validators.ts";
 
-export type TableName = "wan" | "lan";
+export type DhtName = "wan" | "lan";
 
 /** `auto`: a server while there is an address that everybody can reach. */
-export type TableMode = "client" | "server" | "auto";
+export type DhtMode = "client" | "server" | "auto";
 
-export interface TableOptions {
-  readonly name: TableName;
-  readonly mode: TableMode;
-  readonly records: Records;
+export interface DhtOptions {
+  readonly name: DhtName;
+  readonly mode: DhtMode;
+  readonly records: RecordStore;
 }
 
 /** Of the wire (wire protocols, section 2). Each table knows those that can be reached from where it is. */
@@ -51,7 +51,7 @@ export interface Kademlia extends KadDHT, Startable, PeerDiscovery {
   };
 }
 
-export function createKademlia(components: KadDHTComponents, { name, mode, records }: TableOptions): Kademlia {
+export function createKademlia(components: KadDHTComponents, { name, mode, records }: DhtOptions): Kademlia {
   const { peerId, privateKey, registrar, addressManager, peerStore, connectionManager, events, logger, ping } =
     components;
   const { protocol, mapper } = kinds[name];
@@ -76,9 +76,9 @@ export function createKademlia(components: KadDHTComponents, { name, mode, recor
     events,
     logger,
     ping,
-    addressManager: overlaid(addressManager, { getAddresses: own }),
-    peerStore: overlaid(peerStore, { merge: (id, data, options) => peerStore.merge(id, unkept(data), options) }),
-    datastore: new TableRecords(records, peerStore),
+    addressManager: withOverrides(addressManager, { getAddresses: own }),
+    peerStore: withOverrides(peerStore, { merge: (id, data, options) => peerStore.merge(id, unkept(data), options) }),
+    datastore: new RecordDatastore(records, peerStore),
   }) as Kademlia;
   boundAnswers(kad.network);
   return kad;

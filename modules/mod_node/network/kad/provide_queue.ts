@@ -4,25 +4,25 @@ import type { MetadataStore } from "../../storage/metadata/store.ts";
 import { Behind } from "../../storage/metadata/write_behind.ts";
 import type { NodeLog } from "../../util/log.ts";
 
-export interface AnnouncementsParts {
+export interface ProvideQueueDeps {
   readonly metadata: MetadataStore;
   readonly log: NodeLog;
   /** Announcements that are under way at a time. */
   readonly workers: number;
   /** There is somebody to be told. */
   readonly ready: () => boolean;
-  readonly announce: (cid: CID, signal: AbortSignal) => Promise<void>;
+  readonly provide: (cid: CID, signal: AbortSignal) => Promise<void>;
 }
 
 /** CIDs that wait; what comes above it waits for the next round over all that is here. */
-const mostWaiting = 16_384;
+const MAX_QUEUED = 16_384;
 /** Milliseconds. */
 const writeAfter = 1000;
 /** Milliseconds without anything new until announcing takes its full share: those who add come first. */
 const calmAfter = 300;
 
-export class Announcements {
-  readonly #parts: AnnouncementsParts;
+export class ProvideQueue {
+  readonly #deps: ProvideQueueDeps;
   readonly #store: Behind;
   /** By text, those under way among them. */
   readonly #waiting = new Map<string, CID>();
@@ -31,15 +31,15 @@ export class Announcements {
   #leftOut = 0;
   #calm: NodeJS.Timeout | undefined;
 
-  constructor(parts: AnnouncementsParts) {
-    this.#parts = parts;
+  constructor(parts: ProvideQueueDeps) {
+    this.#deps = parts;
     this.#store = new Behind(parts.metadata, "routing/queue/", { after: writeAfter });
   }
 
   /** Takes up what was left when the node closed. */
   async start(): Promise<void> {
     for await (const [name, bytes] of this.#store.range("")) this.#waiting.set(name, CID.decode(bytes));
-    this.drive();
+    this.run();
   }
 
   async stop(): Promise<void> {
@@ -50,14 +50,14 @@ export class Announcements {
 
   /** Those that wait while there is somebody to be told. */
   get size(): number {
-    return this.#parts.ready() ? this.#waiting.size : 0;
+    return this.#deps.ready() ? this.#waiting.size : 0;
   }
 
   add(cids: readonly CID[]): void {
     for (const cid of cids) {
       const name = cid.toString();
       if (this.#waiting.has(name)) continue;
-      if (this.#waiting.size >= mostWaiting) {
+      if (this.#waiting.size >= MAX_QUEUED) {
         this.#leaveOut();
         continue;
       }
@@ -67,17 +67,17 @@ export class Announcements {
     if (this.#stop.signal.aborted) return;
     clearTimeout(this.#calm);
     this.#calm = setTimeout(() => this.#calmed(), calmAfter).unref();
-    this.drive();
+    this.run();
   }
 
   #calmed(): void {
     this.#calm = undefined;
-    this.drive();
+    this.run();
   }
 
   #leaveOut(): void {
     if (this.#leftOut === 0) {
-      this.#parts.log.write(
+      this.#deps.log.write(
         "provider.queue",
         "warn",
         "there is more to announce than can wait: the next round takes it",
@@ -87,9 +87,9 @@ export class Announcements {
   }
 
   /** To be called when somebody has come. */
-  drive(): void {
-    if (this.#stop.signal.aborted || !this.#parts.ready()) return;
-    const workers = this.#calm === undefined ? this.#parts.workers : 1;
+  run(): void {
+    if (this.#stop.signal.aborted || !this.#deps.ready()) return;
+    const workers = this.#calm === undefined ? this.#deps.workers : 1;
     for (const [name, cid] of this.#waiting) {
       if (this.#busy.size >= workers) return;
       if (!this.#busy.has(name)) void this.#work(name, cid);
@@ -98,11 +98,11 @@ export class Announcements {
 
   /** Never rejects. What cannot be announced is not tried again, unless everybody has gone. */
   async #work(name: string, cid: CID): Promise<void> {
-    const { announce, log, ready } = this.#parts;
+    const { provide, log, ready } = this.#deps;
     const { signal } = this.#stop;
     this.#busy.add(name);
     try {
-      await announce(cid, signal);
+      await provide(cid, signal);
     } catch (error) {
       if (!signal.aborted)
         log.write("provider.simple", "warn", `${cid} was not announced: ${(error as Error).message}`);
@@ -112,6 +112,6 @@ export class Announcements {
     this.#waiting.delete(name);
     this.#store.set(name, undefined);
     if (this.#waiting.size === 0) this.#leftOut = 0;
-    this.drive();
+    this.run();
   }
 }

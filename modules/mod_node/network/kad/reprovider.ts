@@ -8,9 +8,9 @@ import type { Repo } from "../../storage/repo/repo.ts";
 import { NodeError } from "../../util/errors.ts";
 import { parseDuration } from "../../util/go/duration.ts";
 import type { NodeLog } from "../../util/log.ts";
-import { nobodyText } from "./events.ts";
+import { NO_PEERS_TEXT } from "./events.ts";
 
-export interface RoundsParts {
+export interface ReproviderDeps {
   readonly repo: Pick<Repo, "config">;
   readonly blocks: Blocks;
   readonly pins: Pins;
@@ -20,24 +20,24 @@ export interface RoundsParts {
   readonly workers: number;
   /** There is somebody to be told. */
   readonly ready: () => boolean;
-  readonly announce: (cid: CID, signal: AbortSignal) => Promise<void>;
+  readonly provide: (cid: CID, signal: AbortSignal) => Promise<void>;
 }
 
 /** Of the last round that came to its end. Milliseconds. */
-export interface LastRound {
-  readonly announced: number;
-  readonly duration: number;
+export interface LastReprovide {
+  readonly provided: number;
+  readonly durationMs: number;
 }
 
 const usualInterval = "12h";
 /** Milliseconds from the start of the node to its first round. */
-const firstAfter = 60_000;
+const FIRST_RUN_AFTER_MS = 60_000;
 /** Longest time that a timer can be set to, in milliseconds. */
-const longestTimer = 2 ** 31 - 1;
+const MAX_TIMER_MS = 2 ** 31 - 1;
 /** In the metadata: when the last round began, in milliseconds since 1970. */
 const lastKey = "routing/reprovided";
 
-type Strategy = (parts: RoundsParts, signal: AbortSignal) => AsyncIterable<CID>;
+type Strategy = (parts: ReproviderDeps, signal: AbortSignal) => AsyncIterable<CID>;
 
 const strategies: Readonly<Record<string, Strategy>> = {
   /** Blocks are announced by their hash: forms of one, which a store lists together, are one. */
@@ -62,8 +62,8 @@ async function* pinned(pins: Pins): AsyncGenerator<CID, void, undefined> {
 }
 
 /** A round a minute after the start, then one after each interval, counted on when the node starts anew. */
-export class Rounds {
-  readonly #parts: RoundsParts;
+export class Reprovider {
+  readonly #deps: ReproviderDeps;
   readonly #interval: number;
   readonly #strategy: Strategy;
   readonly #stop = new AbortController();
@@ -71,27 +71,27 @@ export class Rounds {
   #running = false;
   /** A round is due, and there was nobody to be told. */
   #due = false;
-  #last: LastRound = { announced: 0, duration: 0 };
+  #last: LastReprovide = { provided: 0, durationMs: 0 };
 
   /** @throws NodeError of an interval that is none, or of a strategy that there is not */
-  constructor(parts: RoundsParts) {
+  constructor(parts: ReproviderDeps) {
     const { config } = parts.repo;
     const name = config.value("Reprovider.Strategy") || "all";
     const strategy = Object.hasOwn(strategies, name) ? strategies[name] : undefined;
     if (strategy === undefined) throw new NodeError(`unknown reprovider strategy '${name}'`);
-    this.#parts = parts;
+    this.#deps = parts;
     this.#strategy = strategy;
     this.#interval = parseDuration(config.value("Reprovider.Interval") || usualInterval);
   }
 
-  get last(): LastRound {
+  get last(): LastReprovide {
     return this.#last;
   }
 
   async start(): Promise<void> {
     if (this.#interval <= 0) return;
-    const last = Number(Buffer.from((await this.#parts.metadata.get(lastKey)) ?? []).toString());
-    const first = Math.min(firstAfter, this.#interval);
+    const last = Number(Buffer.from((await this.#deps.metadata.get(lastKey)) ?? []).toString());
+    const first = Math.min(FIRST_RUN_AFTER_MS, this.#interval);
     this.#schedule(Math.max(first, last + this.#interval - Date.now()));
   }
 
@@ -101,7 +101,7 @@ export class Rounds {
   }
 
   /** To be called when somebody has come. */
-  drive(): void {
+  runIfDue(): void {
     if (this.#due) void this.#timed();
   }
 
@@ -115,11 +115,11 @@ export class Rounds {
     this.#running = true;
     const began = Date.now();
     try {
-      const announced = await this.#round(
+      const provided = await this.#round(
         AbortSignal.any([this.#stop.signal, ...(signal === undefined ? [] : [signal])]),
       );
-      this.#last = { announced, duration: Date.now() - began };
-      await this.#parts.metadata.transaction((writer) => writer.put(lastKey, Buffer.from(String(began))));
+      this.#last = { provided, durationMs: Date.now() - began };
+      await this.#deps.metadata.transaction((writer) => writer.put(lastKey, Buffer.from(String(began))));
     } finally {
       this.#running = false;
     }
@@ -127,11 +127,11 @@ export class Rounds {
 
   #schedule(milliseconds: number): void {
     if (this.#stop.signal.aborted) return;
-    this.#timer = setTimeout(() => void this.#timed(), Math.min(milliseconds, longestTimer)).unref();
+    this.#timer = setTimeout(() => void this.#timed(), Math.min(milliseconds, MAX_TIMER_MS)).unref();
   }
 
   async #timed(): Promise<void> {
-    const { ready, log } = this.#parts;
+    const { ready, log } = this.#deps;
     this.#due = false;
     if (ready()) {
       await this.run().catch((error: Error) => {
@@ -144,22 +144,22 @@ export class Rounds {
 
   /** The number of those that were announced. What cannot be is left to the next round. */
   async #round(signal: AbortSignal): Promise<number> {
-    const keys = this.#strategy(this.#parts, signal)[Symbol.asyncIterator]();
+    const keys = this.#strategy(this.#deps, signal)[Symbol.asyncIterator]();
     let announced = 0;
     const work = async () => {
       for (;;) {
         signal.throwIfAborted();
-        if (!this.#parts.ready()) throw new NodeError(nobodyText);
+        if (!this.#deps.ready()) throw new NodeError(NO_PEERS_TEXT);
         const next = await keys.next();
         if (next.done) return;
-        await this.#parts.announce(next.value, signal).then(
+        await this.#deps.provide(next.value, signal).then(
           () => (announced += 1),
-          (error: Error) => this.#parts.log.write("reprovider.simple", "info", `${next.value}: ${error.message}`),
+          (error: Error) => this.#deps.log.write("reprovider.simple", "info", `${next.value}: ${error.message}`),
         );
       }
     };
     try {
-      await Promise.all(Array.from({ length: this.#parts.workers }, work));
+      await Promise.all(Array.from({ length: this.#deps.workers }, work));
     } finally {
       await keys.return?.();
     }

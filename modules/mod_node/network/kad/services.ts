@@ -4,17 +4,17 @@ import type { Libp2p, ServiceFactoryMap } from "libp2p";
 import type { MetadataStore } from "../../storage/metadata/store.ts";
 import type { Repo } from "../../storage/repo/repo.ts";
 import { NodeError } from "../../util/errors.ts";
-import type { TableMode, TableName } from "./kademlia.ts";
-import { Records } from "./records.ts";
-import { Table } from "./routing_table.ts";
+import { Dht } from "./dht.ts";
+import type { DhtMode, DhtName } from "./kademlia.ts";
+import { RecordStore } from "./record_store.ts";
 
-export interface RoutingServicesParts {
+export interface RoutingServicesDeps {
   readonly repo: Pick<Repo, "config" | "identity">;
   readonly metadata: MetadataStore;
 }
 
 /** By `Routing.Type`. A table of the local network serves wherever it may; the public one waits until it is reached. */
-const modes: Readonly<Record<string, Readonly<Record<TableName, TableMode>> | undefined>> = {
+const modes: Readonly<Record<string, Readonly<Record<DhtName, DhtMode>> | undefined>> = {
   "": { wan: "auto", lan: "server" },
   dht: { wan: "auto", lan: "server" },
   dhtclient: { wan: "client", lan: "client" },
@@ -22,25 +22,25 @@ const modes: Readonly<Record<string, Readonly<Record<TableName, TableMode>> | un
   none: undefined,
 };
 
-const serviceOf = (name: TableName): string => `routing-${name}`;
+const serviceOf = (name: DhtName): string => `routing-${name}`;
 
 /** None when the configuration wants none. @throws NodeError of a type that there is not */
-export function routingServices({ repo, metadata }: RoutingServicesParts): ServiceFactoryMap {
+export function routingServices({ repo, metadata }: RoutingServicesDeps): ServiceFactoryMap {
   const type = repo.config.value("Routing.Type");
   if (!Object.hasOwn(modes, type)) throw new NodeError(`unrecognized routing option: ${type}`);
   const mode = modes[type];
   if (mode === undefined) return {};
-  const records = new Records({ metadata, self: repo.identity.peerId });
+  const records = new RecordStore({ metadata, self: repo.identity.peerId });
   const make =
-    (name: TableName): ServiceFactoryMap[string] =>
+    (name: DhtName): ServiceFactoryMap[string] =>
     (components) =>
       // The host has a service `ping`.
-      new Table(components as typeof components & KadDHTComponents, { name, mode: mode[name], records });
+      new Dht(components as typeof components & KadDHTComponents, { name, mode: mode[name], records });
   return { [serviceOf("wan")]: make("wan"), [serviceOf("lan")]: make("lan") };
 }
 
 /** The table of that name; undefined when the configuration wants none. */
-export function tableOf({ services }: Pick<Libp2p, "services">, name: TableName): Table | undefined {
+export function dhtOf({ services }: Pick<Libp2p, "services">, name: DhtName): Dht | undefined {
   const service = (services as Readonly<Record<string, unknown>>)[serviceOf(name)];
-  return service instanceof Table ? service : undefined;
+  return service instanceof Dht ? service : undefined;
 }

@@ -5,7 +5,7 @@ import { peerIdOf } from "../../storage/keystore/key.ts";
 import { NodeError } from "../../util/errors.ts";
 import { checkRecord, compareRecords } from "../ipns_record/check.ts";
 import { nameOfRecord } from "../ipns_record/keys.ts";
-import { longestRecord } from "../ipns_record/record.ts";
+import { MAX_RECORD_SIZE } from "../ipns_record/record.ts";
 
 interface Kind {
   /** @throws NodeError with the reference's text */
@@ -25,7 +25,7 @@ const kinds: Readonly<Record<string, Kind>> = {
   },
   pk: {
     validate(key, value) {
-      if (value.length > longestRecord) throw new NodeError("public key does not match storage key");
+      if (value.length > MAX_RECORD_SIZE) throw new NodeError("public key does not match storage key");
       const hash = key.subarray(publicKeyPrefix.length);
       mustBeMultihash(hash);
       if (Buffer.compare(peerIdOf(value).toMultihash().bytes, hash) !== 0) {

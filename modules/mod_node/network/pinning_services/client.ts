@@ -6,7 +6,7 @@ import { gather } from "../../util/async/gather.ts";
 import { NodeError } from "../../util/errors.ts";
 import { quote } from "../../util/go/text.ts";
 import { webFailure } from "../../util/web_failure.ts";
-import { type PinStatusWord, type RemotePin, type RemotePinPage, readFailure, readPage, readPin } from "./shapes.ts";
+import { type PinStatusWord, type RemotePin, type RemotePinPage, readFailure, readPage, readPin } from "./responses.ts";
 
 export interface ServiceAccess {
   readonly endpoint: string;
@@ -21,7 +21,7 @@ export interface PinQuery {
 }
 
 /** What is to be pinned. */
-export interface PinWish {
+export interface PinObject {
   readonly cid: string;
   readonly name?: string | undefined;
   /** Where the blocks are: addresses with the ids of their peers. */
@@ -30,19 +30,19 @@ export interface PinWish {
 
 /** Pins on a page; bytes of an answer that are read. */
 const pageSize = 10;
-const longestAnswer = 4 * 1024 * 1024;
+const MAX_RESPONSE_SIZE = 4 * 1024 * 1024;
 
 /** How requests are made; a test may give another. */
 export type Fetch = typeof globalThis.fetch;
 
-interface Asked {
+interface ServiceRequest {
   readonly path?: string;
   readonly query?: URLSearchParams;
   readonly body?: object;
   readonly signal: AbortSignal;
 }
 
-interface Answered {
+interface ServiceResponse {
   readonly status: number;
   readonly statusText: string;
   readonly isJson: boolean;
@@ -62,12 +62,12 @@ export class PinningClient {
     this.#fetch = fetch;
   }
 
-  async add(wish: PinWish, signal: AbortSignal): Promise<RemotePin> {
+  async add(wish: PinObject, signal: AbortSignal): Promise<RemotePin> {
     return this.#read(await this.#ask("POST", { body: bodyOf(wish), signal }), readPin);
   }
 
   /** Puts another pin in the place of one. */
-  async replace(requestId: string, wish: PinWish, signal: AbortSignal): Promise<RemotePin> {
+  async replace(requestId: string, wish: PinObject, signal: AbortSignal): Promise<RemotePin> {
     return this.#read(await this.#ask("POST", { path: pathOf(requestId), body: bodyOf(wish), signal }), readPin);
   }
 
@@ -117,7 +117,7 @@ export class PinningClient {
     return this.#read(await this.#ask("GET", { query, signal }), readPage);
   }
 
-  async #ask(method: string, { path = "", query, body, signal }: Asked): Promise<Answered> {
+  async #ask(method: string, { path = "", query, body, signal }: ServiceRequest): Promise<ServiceResponse> {
     const search = query === undefined ? "" : `?${query}`;
     const url = `${this.#access.endpoint}/pins${path}${search}`;
     const verb = `${method.charAt(0)}${method.slice(1).toLowerCase()}`;
@@ -136,7 +136,7 @@ export class PinningClient {
         signal,
         body: body === undefined ? null : JSON.stringify(body),
       });
-      const bytes = answer.body === null ? new Uint8Array() : await gather(answer.body, longestAnswer);
+      const bytes = answer.body === null ? new Uint8Array() : await gather(answer.body, MAX_RESPONSE_SIZE);
       return {
         status: answer.status,
         statusText: answer.statusText,
@@ -157,14 +157,14 @@ export class PinningClient {
     return `Bearer ${Buffer.from(key, "utf8").toString("latin1")}`;
   }
 
-  #requireSuccess({ status, statusText, isJson, text }: Answered): void {
+  #requireSuccess({ status, statusText, isJson, text }: ServiceResponse): void {
     if (status < 300) return;
     if (!isJson) throw unreadable(status, "undefined response type");
     const { reason, details } = readFailure(jsonOf(text));
     throw new NodeError(`reason: ${quote(reason)}, details: ${quote(details)}: ${status} ${statusText}`);
   }
 
-  #read<T>(answered: Answered, read: (value: unknown) => T): T {
+  #read<T>(answered: ServiceResponse, read: (value: unknown) => T): T {
     this.#requireSuccess(answered);
     const { status, isJson, text } = answered;
     if (!isJson) throw unreadable(status, "undefined response type");
@@ -191,7 +191,7 @@ function jsonOf(text: string): unknown {
 /** Version 1 in base32, version 0 as it is. */
 const sent = (cid: string): string => parseCid(cid).toString();
 
-const bodyOf = ({ cid, name = "", origins }: PinWish): object => ({
+const bodyOf = ({ cid, name = "", origins }: PinObject): object => ({
   cid: sent(cid),
   ...(name === "" ? {} : { name }),
   ...(origins.length === 0 ? {} : { origins }),

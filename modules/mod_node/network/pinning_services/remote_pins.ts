@@ -7,26 +7,26 @@ import { NodeError } from "../../util/errors.ts";
 import { quote } from "../../util/go/text.ts";
 import type { NodeLog } from "../../util/log.ts";
 import { type Multiaddr, parseMultiaddr, splitPeer } from "../swarm/multiaddr.ts";
-import type { Peers } from "../swarm/peers.ts";
-import { type Fetch, PinningClient, type PinQuery, type PinWish } from "./client.ts";
+import type { Swarm } from "../swarm/swarm.ts";
+import { type Fetch, PinningClient, type PinObject, type PinQuery } from "./client.ts";
+import { isPinStatus, type PinStatusWord, pinStatuses, type RemotePin } from "./responses.ts";
 import { accessOf, knownServices } from "./services.ts";
-import { isPinStatus, type PinStatusWord, pinStatuses, type RemotePin } from "./shapes.ts";
 
 /** Milliseconds between two looks at a pin that is waited for. */
 const lookEvery = 500;
 /** Bytes. */
-const longestName = 255;
+const MAX_NAME_SIZE = 255;
 
-export interface RemotePinsParts {
+export interface RemotePinsDeps {
   readonly config: Pick<Repo["config"], "value" | "update">;
   readonly log: NodeLog;
   /** Undefined while the node has no network. */
-  readonly peers: () => Promise<Peers | undefined>;
+  readonly swarm: () => Promise<Swarm | undefined>;
   readonly fetch?: Fetch;
 }
 
 /** Filters as somebody wrote them. */
-export interface WrittenQuery {
+export interface PinFilters {
   readonly name?: string | undefined;
   readonly cids?: readonly string[] | undefined;
   readonly statuses: readonly string[];
@@ -49,7 +49,7 @@ export interface ServiceState {
 }
 
 /** @throws NodeError at a name that is too long, a status or a CID that is none */
-function queryOf({ name = "", cids = [], statuses }: WrittenQuery): PinQuery {
+function queryOf({ name = "", cids = [], statuses }: PinFilters): PinQuery {
   requireName(name);
   for (const cid of cids) {
     try {
@@ -66,19 +66,19 @@ function queryOf({ name = "", cids = [], statuses }: WrittenQuery): PinQuery {
 }
 
 function requireName(name: string): void {
-  if (Buffer.byteLength(name) > longestName) throw new NodeError(`name cannot be longer than ${longestName}`);
+  if (Buffer.byteLength(name) > MAX_NAME_SIZE) throw new NodeError(`name cannot be longer than ${MAX_NAME_SIZE}`);
 }
 
 export class RemotePins {
-  readonly #parts: RemotePinsParts;
+  readonly #deps: RemotePinsDeps;
 
-  constructor(parts: RemotePinsParts) {
-    this.#parts = parts;
+  constructor(parts: RemotePinsDeps) {
+    this.#deps = parts;
   }
 
   /** The client of a known service. @throws NodeError as `accessOf` */
   service(name: string | undefined): PinningClient {
-    return new PinningClient(accessOf(this.#parts.config, name), this.#parts.fetch);
+    return new PinningClient(accessOf(this.#deps.config, name), this.#deps.fetch);
   }
 
   /**
@@ -89,22 +89,22 @@ export class RemotePins {
    */
   async add(client: PinningClient, cid: CID, { name = "", background, signal }: RemotePinOptions): Promise<RemotePin> {
     requireName(name);
-    const pin = await client.add(await this.wish(cid, name), signal);
-    await this.meet(pin);
+    const pin = await client.add(await this.pinObject(cid, name), signal);
+    await this.connectDelegates(pin);
     return background === true ? pin : this.#pinned(client, pin.requestId, signal);
   }
 
   /** The own addresses go along: there the blocks are. */
-  async wish(cid: CID, name: string): Promise<PinWish> {
-    const peers = await this.#parts.peers();
+  async pinObject(cid: CID, name: string): Promise<PinObject> {
+    const peers = await this.#deps.swarm();
     return { cid: cid.toString(), name, origins: peers?.ownAddresses() ?? [] };
   }
 
   /** Begins to dial those who fetch a pin; whom it does not reach is told in the log. @throws NodeError */
-  async meet({ delegates }: RemotePin): Promise<void> {
-    const peers = await this.#parts.peers();
-    peers?.meet(delegates.flatMap(parsed).map(splitPeer), (id, { message }) =>
-      this.#parts.log.write("core/commands", "error", `the delegate ${id} is not reached: ${message}`),
+  async connectDelegates({ delegates }: RemotePin): Promise<void> {
+    const peers = await this.#deps.swarm();
+    peers?.connectAll(delegates.flatMap(parsed).map(splitPeer), (id, { message }) =>
+      this.#deps.log.write("core/commands", "error", `the delegate ${id} is not reached: ${message}`),
     );
   }
 
@@ -126,14 +126,14 @@ export class RemotePins {
   }
 
   /** In the order of the service. @throws NodeError at once for filters that are none */
-  list(client: PinningClient, query: WrittenQuery, signal: AbortSignal): AsyncGenerator<RemotePin, void, undefined> {
+  list(client: PinningClient, query: PinFilters, signal: AbortSignal): AsyncGenerator<RemotePin, void, undefined> {
     return client.list(queryOf(query), signal);
   }
 
   /** Removes all that match; more than one only with `force`. @throws NodeError */
   async remove(
     client: PinningClient,
-    query: WrittenQuery,
+    query: PinFilters,
     { force, signal }: { readonly force: boolean; readonly signal: AbortSignal },
   ): Promise<void> {
     const found: RemotePin[] = [];
@@ -155,7 +155,7 @@ export class RemotePins {
 
   /** Known services by name; `counted`: each is asked how many pins it has, all at once. */
   services(counted: boolean, signal: AbortSignal): Promise<readonly ServiceState[]> {
-    const known = knownServices(this.#parts.config);
+    const known = knownServices(this.#deps.config);
     return Promise.all(
       known.map(async ([name, { API }]) => ({
         name,

@@ -4,13 +4,13 @@ import { CID } from "multiformats/cid";
 import * as raw from "multiformats/codecs/raw";
 import { sha256 } from "multiformats/hashes/sha2";
 import type { Routing } from "../kad/routing.ts";
-import type { Peers } from "../swarm/peers.ts";
+import type { Swarm } from "../swarm/swarm.ts";
 
-export interface DiscoveryParts {
-  readonly routing: Pick<Routing, "provide" | "find">;
-  readonly peers: Pick<Peers, "connect">;
+export interface DiscoveryDeps {
+  readonly routing: Pick<Routing, "provide" | "findProviderPeers">;
+  readonly swarm: Pick<Swarm, "connect">;
   /** How many connected peers follow a topic. */
-  others(topic: string): number;
+  connectedSubscribers(topic: string): number;
 }
 
 /** Milliseconds between two rounds: doubled until it is the longest. */
@@ -22,57 +22,58 @@ const connectWithin = 10_000;
 const enough = 6;
 
 export class Discovery {
-  readonly #parts: DiscoveryParts;
+  readonly #deps: DiscoveryDeps;
   readonly #followed = new Map<string, AbortController>();
 
-  constructor(parts: DiscoveryParts) {
-    this.#parts = parts;
+  constructor(deps: DiscoveryDeps) {
+    this.#deps = deps;
   }
 
   /** Looks for others until the topic is left. */
-  follow(topic: string): void {
+  start(topic: string): void {
     const leaving = new AbortController();
     this.#followed.set(topic, leaving);
-    void this.#look(topic, leaving.signal).catch(() => undefined);
+    void this.#run(topic, leaving.signal).catch(() => undefined);
   }
 
-  leave(topic: string): void {
+  stopTopic(topic: string): void {
     this.#followed.get(topic)?.abort();
     this.#followed.delete(topic);
   }
 
   stop(): void {
-    for (const topic of [...this.#followed.keys()]) this.leave(topic);
+    for (const topic of [...this.#followed.keys()]) this.stopTopic(topic);
   }
 
   /** Rejects when the topic is left. Failures are no news: the next round comes. */
-  async #look(topic: string, signal: AbortSignal): Promise<void> {
+  async #run(topic: string, signal: AbortSignal): Promise<void> {
     const key = await keyOf(topic);
     let announced = Number.NEGATIVE_INFINITY;
     for (let wait = interval.shortest; ; wait = Math.min(2 * wait, interval.longest)) {
-      if (performance.now() - announced > announceEvery && (await this.#announce(key, signal))) {
+      if (performance.now() - announced > announceEvery && (await this.#advertise(key, signal))) {
         announced = performance.now();
       }
-      if (this.#parts.others(topic) < enough) await this.#meet(topic, key, signal).catch(() => undefined);
+      if (this.#deps.connectedSubscribers(topic) < enough)
+        await this.#connectTo(topic, key, signal).catch(() => undefined);
       await pass(wait, undefined, { signal, ref: false });
     }
   }
 
-  async #announce(key: CID, signal: AbortSignal): Promise<boolean> {
+  async #advertise(key: CID, signal: AbortSignal): Promise<boolean> {
     try {
-      for await (const _ of this.#parts.routing.provide(key, signal));
+      for await (const _ of this.#deps.routing.provide(key, signal));
       return true;
     } catch {
       return false;
     }
   }
 
-  async #meet(topic: string, key: CID, signal: AbortSignal): Promise<void> {
-    const { routing, peers, others } = this.#parts;
-    for await (const { id, multiaddrs } of routing.find(key, signal)) {
+  async #connectTo(topic: string, key: CID, signal: AbortSignal): Promise<void> {
+    const { routing, swarm, connectedSubscribers } = this.#deps;
+    for await (const { id, multiaddrs } of routing.findProviderPeers(key, signal)) {
       const limit = AbortSignal.any([signal, AbortSignal.timeout(connectWithin)]);
-      await peers.connect(id, multiaddrs, limit).catch(() => undefined);
-      if (others(topic) >= enough) return;
+      await swarm.connect(id, multiaddrs, limit).catch(() => undefined);
+      if (connectedSubscribers(topic) >= enough) return;
     }
   }
 }

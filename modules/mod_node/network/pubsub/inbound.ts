@@ -2,10 +2,10 @@
 import type { Connection, PeerId, Stream } from "@libp2p/interface";
 import { FrameReader } from "../../formats/protobuf/frames.ts";
 import { Buffers } from "../../storage/blockstore/buffers.ts";
-import { letWait, pause, resume } from "../swarm/stream_backpressure.ts";
-import { Pace } from "./pace.ts";
+import { allowBuffering, pause, resume } from "../swarm/stream_backpressure.ts";
+import { MAX_RPC_SIZE } from "./limits.ts";
 import type { Router } from "./router.ts";
-import { longestRpc } from "./sizes.ts";
+import { TokenBucket } from "./token_bucket.ts";
 
 /** Streams of one peer: more than the reference opens while two connections cross. */
 const mostStreams = 4;
@@ -17,28 +17,28 @@ const messageCost = 2048;
  */
 const pace = { burst: 16 * 1024 * 1024, perSecond: 8 * 1024 * 1024 };
 
-export interface InboundParts {
+export interface InboundDeps {
   readonly router: Pick<Router, "onPeerConnected" | "decodeRpc" | "handleReceivedRpc">;
   /** Messages under other topics are passed over, unread. */
-  isFollowed(topic: string): boolean;
+  isSubscribed(topic: string): boolean;
 }
 
 export class Inbound {
-  readonly #parts: InboundParts;
+  readonly #deps: InboundDeps;
   readonly #streams = new Map<string, Stream[]>();
 
-  constructor(parts: InboundParts) {
-    this.#parts = parts;
+  constructor(parts: InboundDeps) {
+    this.#deps = parts;
   }
 
   /** Reads a stream until it ends: at its peer's will, or at an RPC that is too long or makes no sense. */
   add(stream: Stream, connection: Connection): void {
     const { remotePeer } = connection;
-    this.#parts.router.onPeerConnected(remotePeer, connection);
+    this.#deps.router.onPeerConnected(remotePeer, connection);
     this.#keep(remotePeer.toString(), stream);
-    letWait(stream);
-    const frames = new FrameReader(longestRpc, new Buffers());
-    const own = new Pace(pace);
+    allowBuffering(stream);
+    const frames = new FrameReader(MAX_RPC_SIZE, new Buffers());
+    const own = new TokenBucket(pace);
     stream.addEventListener("message", ({ data }) => void this.#read(stream, remotePeer, frames.read(data), own));
     stream.addEventListener("remoteCloseWrite", () => void stream.close().catch(() => undefined));
   }
@@ -55,7 +55,7 @@ export class Inbound {
   }
 
   /** What comes meanwhile waits in the stream. */
-  async #read(stream: Stream, from: PeerId, frames: Iterable<Uint8Array>, own: Pace): Promise<void> {
+  async #read(stream: Stream, from: PeerId, frames: Iterable<Uint8Array>, own: TokenBucket): Promise<void> {
     try {
       pause(stream);
       for (const frame of frames) await this.#take(from, frame, own);
@@ -65,11 +65,11 @@ export class Inbound {
     }
   }
 
-  async #take(from: PeerId, frame: Uint8Array, own: Pace): Promise<void> {
-    const { router, isFollowed } = this.#parts;
+  async #take(from: PeerId, frame: Uint8Array, own: TokenBucket): Promise<void> {
+    const { router, isSubscribed } = this.#deps;
     const rpc = router.decodeRpc(frame);
-    await own.spend(frame.length + messageCost * rpc.messages.length);
-    rpc.messages = rpc.messages.filter(({ topic }) => isFollowed(topic));
+    await own.take(frame.length + messageCost * rpc.messages.length);
+    rpc.messages = rpc.messages.filter(({ topic }) => isSubscribed(topic));
     await router.handleReceivedRpc(from, rpc);
   }
 }

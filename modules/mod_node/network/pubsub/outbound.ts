@@ -5,18 +5,18 @@
 import { setTimeout as pass, setImmediate as turn } from "node:timers/promises";
 import type { Connection, Libp2p, PeerId, Stream, StreamMiddleware } from "@libp2p/interface";
 import { drained } from "../swarm/stream_backpressure.ts";
-import { cut } from "./message.ts";
+import { MAX_RPC_SIZE } from "./limits.ts";
+import { splitRpc } from "./message.ts";
 import type { Router } from "./router.ts";
-import { longestRpc } from "./sizes.ts";
 
 /** Milliseconds until a stream that broke is opened again. */
-const reopenAfter = 2000;
+const REOPEN_AFTER_MS = 2000;
 /** Milliseconds that whoever publishes waits for a peer that takes nothing; then its stream is given up. */
-const patience = 5000;
+const DRAIN_TIMEOUT_MS = 5000;
 /** Milliseconds that whoever publishes waits, once, for the stream to a peer that has just come. */
-const openWithin = 1000;
+const OPEN_TIMEOUT_MS = 1000;
 /** With the length before an RPC. */
-const longestFrame = longestRpc + 3;
+const MAX_FRAME_SIZE = MAX_RPC_SIZE + 3;
 
 export class Outbound {
   readonly #libp2p: Pick<Libp2p, "getConnections">;
@@ -42,7 +42,7 @@ export class Outbound {
 
   #add(stream: Stream, connection: Connection): void {
     const id = connection.remotePeer.toString();
-    cutting(stream);
+    splitLongRpcs(stream);
     this.#count(id, 1);
     this.#opened.resolve();
     this.#opened = Promise.withResolvers();
@@ -62,7 +62,7 @@ export class Outbound {
   async ready(peers: readonly PeerId[]): Promise<void> {
     if (this.#missing(peers).length === 0) return;
     const ending = new AbortController();
-    const late = pass(openWithin, true, { signal: ending.signal }).catch(() => true);
+    const late = pass(OPEN_TIMEOUT_MS, true, { signal: ending.signal }).catch(() => true);
     let isLate = false;
     while (!isLate && this.#missing(peers).length > 0)
       isLate = (await Promise.race([late, this.#opened.promise])) === true;
@@ -84,17 +84,17 @@ export class Outbound {
     const timer = setTimeout(() => {
       this.#reopening.delete(timer);
       this.#router.onPeerConnected(connection.remotePeer, connection);
-    }, reopenAfter).unref();
+    }, REOPEN_AFTER_MS).unref();
     this.#reopening.add(timer);
   }
 
   /** Resolves when those peers have room for more, and after some seconds in any case. */
-  async room(peers: readonly PeerId[]): Promise<void> {
+  async drained(peers: readonly PeerId[]): Promise<void> {
     const full = peers
       .flatMap((id) => this.#libp2p.getConnections(id))
       .flatMap(({ streams }) => streams.filter(this.#isFull));
     if (full.length === 0) return;
-    const signal = AbortSignal.timeout(patience);
+    const signal = AbortSignal.timeout(DRAIN_TIMEOUT_MS);
     await Promise.all(
       full.map((stream) =>
         drained(stream, signal).catch(() => stream.abort(new Error("the peer does not read what it follows"))),
@@ -112,11 +112,11 @@ export class Outbound {
 }
 
 /** Has what is too long for one RPC sent in several. */
-function cutting(stream: Stream): void {
+function splitLongRpcs(stream: Stream): void {
   const { send } = stream;
   stream.send = (data) => {
-    if (data.byteLength <= longestFrame) return send.call(stream, data);
-    return cut(data instanceof Uint8Array ? data : data.subarray())
+    if (data.byteLength <= MAX_FRAME_SIZE) return send.call(stream, data);
+    return splitRpc(data instanceof Uint8Array ? data : data.subarray())
       .map((part) => send.call(stream, part))
       .every(Boolean);
   };

@@ -5,9 +5,9 @@ import type { PeerId } from "../../formats/peer_id.ts";
 import { NodeError } from "../../util/errors.ts";
 import type { NodeLog } from "../../util/log.ts";
 import { Inbound } from "./inbound.ts";
+import { MAX_MESSAGE_SIZE } from "./limits.ts";
 import { Outbound } from "./outbound.ts";
 import { type Router, sequenceOf } from "./router.ts";
-import { longestMessage } from "./sizes.ts";
 import { Subscription } from "./subscription.ts";
 
 export interface PubsubMessage {
@@ -19,38 +19,38 @@ export interface PubsubMessage {
   readonly sequence: Uint8Array | undefined;
 }
 
-export interface PubsubParts {
+export interface PubsubDeps {
   readonly libp2p: Pick<Libp2p, "use" | "getConnections">;
   readonly router: Router;
   readonly log: NodeLog;
 }
 
 /** Looks for others from when the first reads a topic here until the last has left. */
-export interface Meeting {
-  follow(topic: string): void;
-  leave(topic: string): void;
+export interface TopicDiscovery {
+  start(topic: string): void;
+  stopTopic(topic: string): void;
   stop(): void;
 }
 
 /** Made before libp2p starts. */
 export class Pubsub {
   /** Set by the network; without it only those who are connected are heard. */
-  meeting: Meeting | undefined;
+  discovery: TopicDiscovery | undefined;
   /** Told of a peer that follows a topic from now on. */
-  joined: ((topic: string, peer: PeerId) => void) | undefined;
+  onPeerSubscribed: ((topic: string, peer: PeerId) => void) | undefined;
   readonly #router: Router;
   readonly #log: NodeLog;
   readonly #outbound: Outbound;
   readonly #readers = new Map<string, Set<Subscription>>();
 
-  constructor({ libp2p, router, log }: PubsubParts) {
+  constructor({ libp2p, router, log }: PubsubDeps) {
     this.#router = router;
     this.#log = log;
     this.#outbound = new Outbound(libp2p, router);
-    const inbound = new Inbound({ router, isFollowed: (topic) => this.#readers.has(topic) });
+    const inbound = new Inbound({ router, isSubscribed: (topic) => this.#readers.has(topic) });
     router.onIncomingStream = (stream, connection) => inbound.add(stream, connection);
     for (const protocol of router.protocols) libp2p.use(protocol, this.#outbound.middleware);
-    router.addEventListener("gossipsub:message", ({ detail }) => this.#handOut(detail));
+    router.addEventListener("gossipsub:message", ({ detail }) => this.#dispatch(detail));
     router.addEventListener("subscription-change", ({ detail }) => this.#tellOf(detail));
   }
 
@@ -71,12 +71,12 @@ export class Pubsub {
    * @throws NodeError of a message that no node would take
    */
   async publish(topic: string, data: Uint8Array): Promise<void> {
-    if (Buffer.byteLength(topic) + data.length > longestMessage) {
-      throw new NodeError(`the message is too long: topic and data may have ${longestMessage} bytes together`);
+    if (Buffer.byteLength(topic) + data.length > MAX_MESSAGE_SIZE) {
+      throw new NodeError(`the message is too long: topic and data may have ${MAX_MESSAGE_SIZE} bytes together`);
     }
     await this.#outbound.ready(this.#router.getSubscribers(topic));
     const { recipients } = await this.#router.publish(topic, data);
-    await this.#outbound.room(recipients);
+    await this.#outbound.drained(recipients);
   }
 
   /**
@@ -101,7 +101,7 @@ export class Pubsub {
     if (readers !== undefined) return;
     this.#readers.set(topic, new Set([subscription]));
     this.#router.subscribe(topic);
-    this.meeting?.follow(topic);
+    this.discovery?.start(topic);
   }
 
   #leave(topic: string, subscription: Subscription): void {
@@ -109,11 +109,11 @@ export class Pubsub {
     readers?.delete(subscription);
     if (readers?.size !== 0) return;
     this.#readers.delete(topic);
-    this.meeting?.leave(topic);
+    this.discovery?.stopTopic(topic);
     if (this.#router.isStarted()) this.#router.unsubscribe(topic);
   }
 
-  #handOut({ msg }: GossipsubMessage): void {
+  #dispatch({ msg }: GossipsubMessage): void {
     const readers = this.#readers.get(msg.topic);
     if (readers === undefined) return;
     const message = shown(msg);
@@ -124,12 +124,12 @@ export class Pubsub {
   }
 
   #tellOf({ peerId, subscriptions }: SubscriptionChangeData): void {
-    for (const { topic, subscribe } of subscriptions) if (subscribe) this.joined?.(topic, peerId);
+    for (const { topic, subscribe } of subscriptions) if (subscribe) this.onPeerSubscribed?.(topic, peerId);
   }
 
   /** Readers get what waits for them, then the end. */
   stop(): void {
-    this.meeting?.stop();
+    this.discovery?.stop();
     for (const readers of [...this.#readers.values()]) for (const reader of [...readers]) reader.end();
     this.#outbound.stop();
   }

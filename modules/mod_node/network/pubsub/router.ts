@@ -13,7 +13,7 @@ import type { Connection, PeerId, Stream } from "@libp2p/interface";
 import type { Libp2p, ServiceFactoryMap } from "libp2p";
 import type { Repo } from "../../storage/repo/repo.ts";
 import { NodeError } from "../../util/errors.ts";
-import { longestRpc } from "./sizes.ts";
+import { MAX_RPC_SIZE } from "./limits.ts";
 
 /** What is used of the library that its own interface leaves out; `pubsubService` sees to it that it is there. */
 export interface Router extends GossipSub {
@@ -35,7 +35,7 @@ const floodsub = "/floodsub/1.0.0";
 /** Messages known by their id are not handed out again. */
 const seenFor = 120_000;
 /** Bytes that may wait for one peer: beyond it the stream is given up. */
-const mostWaiting = 8 * longestRpc;
+const mostWaiting = 8 * MAX_RPC_SIZE;
 /**
  * Peers are judged by what they do. That many share an address, as all of one machine or one household do, is held
  * against nobody, as little as in the reference; and of those who have gone nothing is remembered that would have faded.

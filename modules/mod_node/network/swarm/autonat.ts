@@ -5,7 +5,7 @@ import { isMultiaddr } from "@multiformats/multiaddr";
 import type { ConfigFile } from "../../storage/repo/config.ts";
 import { isObject } from "../../storage/repo/json.ts";
 import { parseDuration } from "../../util/go/duration.ts";
-import { overlaid } from "./overlaid.ts";
+import { withOverrides } from "./overlaid.ts";
 
 export const autoNatProtocol = "/libp2p/autonat/1.0.0";
 
@@ -33,10 +33,10 @@ function throttleOf(config: Pick<ConfigFile, "value">): Throttle {
 /** Requests that are too many are reset. */
 export function limitAutoNat(libp2p: Pick<Libp2p, "use">, config: Pick<ConfigFile, "value">): void {
   if (config.value("AutoNAT.ServiceMode") === "disabled") return;
-  libp2p.use(autoNatProtocol, throttled(throttleOf(config)));
+  libp2p.use(autoNatProtocol, throttle(throttleOf(config)));
 }
 
-export function throttled({ all, peer, interval }: Throttle, now: () => number = Date.now): StreamMiddleware {
+export function throttle({ all, peer, interval }: Throttle, now: () => number = Date.now): StreamMiddleware {
   let since = now();
   let total = 0;
   const byPeer = new Map<string, number>();
@@ -60,9 +60,9 @@ export function throttled({ all, peer, interval }: Throttle, now: () => number =
  * For the library's service, which dials a peer back without saying that it has to be a new connection: it is given the
  * one that the peer asks over, takes that for a failure, and closes it.
  */
-export function dialingAnew(components: AutoNATComponents): AutoNATComponents {
+export function forceNewDials(components: AutoNATComponents): AutoNATComponents {
   const { connectionManager } = components;
   const openConnection: typeof connectionManager.openConnection = (target, options) =>
     connectionManager.openConnection(target, isMultiaddr(target) ? { ...options, force: true } : options);
-  return overlaid(components, { connectionManager: overlaid(connectionManager, { openConnection }) });
+  return withOverrides(components, { connectionManager: withOverrides(connectionManager, { openConnection }) });
 }

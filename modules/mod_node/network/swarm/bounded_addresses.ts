@@ -10,7 +10,7 @@ const mostProtocols = 256;
  * that the peer has signed come first, then the ones that it is told of now, then others that were known. Of the
  * protocols it is the first ones.
  */
-export function boundAddresses(store: PeerStore, most = usual): void {
+export function limitStoredAddresses(store: PeerStore, most = usual): void {
   const { merge, patch, save } = store;
   const few = (data: PeerData): PeerData => ({
     ...data,

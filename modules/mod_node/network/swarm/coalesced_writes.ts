@@ -2,15 +2,15 @@
 import { Socket } from "node:net";
 import type { ConnectionEncrypter, MessageStream } from "@libp2p/interface";
 import { isUint8ArrayList, Uint8ArrayList } from "uint8arraylist";
-import { readFrames } from "./noise_frames.ts";
+import { replaceFrameDecoder } from "./noise_frames.ts";
 
 /** The library writes length, bytes and tag of each frame apart: as many calls of the system, here and at the other end. */
-export function gathered<E extends ConnectionEncrypter>(encrypter: E): E {
+export function coalesceWrites<E extends ConnectionEncrypter>(encrypter: E): E {
   for (const side of ["secureInbound", "secureOutbound"] as const) {
     const secure = encrypter[side];
     encrypter[side] = async (connection, options) => {
       const secured = await secure.call(encrypter, gather(connection), options);
-      readFrames(secured.connection);
+      replaceFrameDecoder(secured.connection);
       return secured;
     };
   }
@@ -26,7 +26,7 @@ function gather(connection: MessageStream): MessageStream {
   (connection as OverSocket).sendData = (data) => {
     socket.cork();
     try {
-      return sendData.call(connection, isUint8ArrayList(data) ? joined(data) : data);
+      return sendData.call(connection, isUint8ArrayList(data) ? coalesce(data) : data);
     } finally {
       socket.uncork();
     }
@@ -38,7 +38,7 @@ function gather(connection: MessageStream): MessageStream {
 const short = 2048;
 
 /** The same bytes in fewer pieces. */
-export function joined(pieces: Iterable<Uint8Array>): Uint8ArrayList {
+export function coalesce(pieces: Iterable<Uint8Array>): Uint8ArrayList {
   const all = new Uint8ArrayList();
   let run: Uint8Array[] = [];
   const close = () => {

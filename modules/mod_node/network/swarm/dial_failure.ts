@@ -15,7 +15,7 @@ class DialFailure extends Error {
 }
 
 /** libp2p tells what went wrong, but not with which address: this transport does. */
-export function namingAddresses<T extends Transport>(transport: T): T {
+export function withAddressInErrors<T extends Transport>(transport: T): T {
   const { dial } = transport;
   transport.dial = async (address, options) => {
     try {
@@ -28,7 +28,7 @@ export function namingAddresses<T extends Transport>(transport: T): T {
 }
 
 /** `failed to dial <id>: …` of whatever a dial rejected with. */
-export function dialFailure(id: PeerId, error: unknown): NodeError {
+export function dialError(id: PeerId, error: unknown): NodeError {
   const failed = error instanceof AggregateError ? error.errors : [error];
   const addresses = failed.filter((each) => each instanceof DialFailure);
   const text =

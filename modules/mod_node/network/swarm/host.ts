@@ -11,30 +11,30 @@ import { uPnPNAT } from "@libp2p/upnp-nat";
 import { createLibp2p, type Libp2p, type ServiceFactoryMap } from "libp2p";
 import type { Repo } from "../../storage/repo/repo.ts";
 import { NodeError } from "../../util/errors.ts";
-import { dialingAnew, limitAutoNat } from "./autonat.ts";
+import { forceNewDials, limitAutoNat } from "./autonat.ts";
 import { Bandwidth } from "./bandwidth.ts";
-import { boundAddresses } from "./bounded_addresses.ts";
-import { namingAddresses } from "./dial_failure.ts";
+import { limitStoredAddresses } from "./bounded_addresses.ts";
+import type { ConnectionLimits } from "./connection_limits.ts";
+import { withAddressInErrors } from "./dial_failure.ts";
 import { addressMatcher, type Filters } from "./filters.ts";
-import type { Limits } from "./limits.ts";
-import { listForEachStream } from "./middleware.ts";
+import { copyMiddlewareLists } from "./middleware.ts";
 import { type Multiaddr, parseMultiaddr, transportOf } from "./multiaddr.ts";
-import type { PeerBook } from "./peer_book.ts";
+import type { PeerDatastore } from "./peer_datastore.ts";
 import { PingService } from "./ping.ts";
 import { encodeSwarmKey, readSwarmKey } from "./private_network.ts";
 import { encryptersOf, muxersOf, quicTransport, type TransportComponents, transportsOf } from "./transports.ts";
 
-export interface HostParts {
+export interface HostDeps {
   readonly repo: Pick<Repo, "path" | "config" | "identity">;
-  readonly book: PeerBook;
+  readonly datastore: PeerDatastore;
   readonly filters: Filters;
-  readonly limits: Limits | undefined;
+  readonly limits: ConnectionLimits | undefined;
   /** As the node calls itself among peers. */
   readonly agent: string;
   /** Further services of libp2p. */
   readonly services: ServiceFactoryMap;
   /** Told of peers of the local network. */
-  readonly found: (peer: { readonly id: Libp2p["peerId"]; readonly multiaddrs: Multiaddr[] }) => void;
+  readonly onDiscovered: (peer: { readonly id: Libp2p["peerId"]; readonly multiaddrs: Multiaddr[] }) => void;
 }
 
 export interface Host {
@@ -43,17 +43,17 @@ export interface Host {
   /** Undefined when nothing is counted (`Swarm.DisableBandwidthMetrics`). */
   readonly bandwidth: Bandwidth | undefined;
   /** Connections through relays are dialled and taken. */
-  readonly relayed: boolean;
+  readonly relayEnabled: boolean;
   /** What is not listened on, and why not. */
-  readonly unheard: Map<string, string>;
+  readonly listenFailures: Map<string, string>;
   /** Something should be listened on, and nothing is. */
-  isDeaf(): boolean;
+  listensNowhere(): boolean;
   /** Every address that is listened on. */
   listening(): readonly Multiaddr[];
   /** Tells others every address that is listened on, whether somebody has tried it from outside or not. */
   announceAll(): void;
   /** Tells nobody anything any more: to be called before libp2p stops. */
-  hush(): void;
+  stopBackgroundUpdates(): void;
 }
 
 /** Inbound connections of one address in a second, and those that are being agreed upon. */
@@ -74,15 +74,15 @@ const silence: Logger = Object.assign(() => undefined, {
 });
 
 /** Made, and not started. @throws NodeError of a configuration that says what cannot be */
-export async function createHost(parts: HostParts): Promise<Host> {
-  const { repo, book, filters, limits, agent, found } = parts;
+export async function createHost(parts: HostDeps): Promise<Host> {
+  const { repo, datastore, filters, limits, agent, onDiscovered } = parts;
   const { config, identity } = repo;
   const psk = await readSwarmKey(repo.path);
-  const relayed = config.value("Swarm.Transports.Network.Relay") ?? !config.value("Swarm.DisableRelay");
-  const unheard = new Map<string, string>();
+  const relayEnabled = config.value("Swarm.Transports.Network.Relay") ?? !config.value("Swarm.DisableRelay");
+  const listenFailures = new Map<string, string>();
   const quic = await quicTransport(config, psk !== undefined);
-  const transports = transportsOf(config, relayed, quic.make);
-  const listen = listenAddresses(parts, quic.missing, unheard);
+  const transports = transportsOf(config, relayEnabled, quic.make);
+  const listen = listenAddresses(parts, quic.missing, listenFailures);
   let ping: PingService | undefined;
   let bandwidth: Bandwidth | undefined;
   let components: AutoNATComponents | undefined;
@@ -91,7 +91,7 @@ export async function createHost(parts: HostParts): Promise<Host> {
     start: false,
     privateKey: identity.privateKey,
     nodeInfo: { userAgent: agent },
-    datastore: book,
+    datastore: datastore,
     // Formatting what nobody reads costs more than a small block does.
     ...(process.env.DEBUG === undefined ? { logger: quiet } : {}),
     addresses: {
@@ -99,7 +99,7 @@ export async function createHost(parts: HostParts): Promise<Host> {
       announce: [...(config.value("Addresses.Announce") ?? [])],
       announceFilter: announced(config.value("Addresses.NoAnnounce") ?? []),
     },
-    transports: transports.map((make) => (own: TransportComponents) => watched(make(own), unheard)),
+    transports: transports.map((make) => (own: TransportComponents) => watched(make(own), listenFailures)),
     transportManager: { faultTolerance: FaultTolerance.NO_FATAL },
     connectionEncrypters: encryptersOf(config),
     streamMuxers: muxersOf(config),
@@ -126,31 +126,31 @@ export async function createHost(parts: HostParts): Promise<Host> {
       ping: (own: PingComponents) => (ping = new PingService(own)),
       autoNAT: (own: AutoNATComponents) => {
         components = own;
-        return autoNAT()(dialingAnew(own));
+        return autoNAT()(forceNewDials(own));
       },
-      ...(relayed ? { dcutr: dcutr() } : {}),
+      ...(relayEnabled ? { dcutr: dcutr() } : {}),
       ...(config.value("Swarm.EnableRelayHop") ? { relay: circuitRelayServer(relaying) } : {}),
       ...(config.value("Swarm.DisableNatPortMap") ? {} : { portMapping: uPnPNAT() }),
-      ...(config.value("Discovery.MDNS.Enabled") ? { localNetwork: localNetwork(parts, found) } : {}),
+      ...(config.value("Discovery.MDNS.Enabled") ? { localNetwork: localNetwork(parts, onDiscovered) } : {}),
       ...parts.services,
     },
   });
   const own = () => components as unknown as AutoNATComponents;
-  listForEachStream(own().registrar);
-  boundAddresses(libp2p.peerStore);
+  copyMiddlewareLists(own().registrar);
+  limitStoredAddresses(libp2p.peerStore);
   limitAutoNat(libp2p, config);
   for (const address of listen) {
     if (own().transportManager.listenTransportForMultiaddr(address) === undefined) {
-      unheard.set(String(address), "no transport that is on takes it");
+      listenFailures.set(String(address), "no transport that is on takes it");
     }
   }
   return {
     libp2p,
     ping: ping as unknown as PingService,
     bandwidth,
-    relayed,
-    unheard,
-    isDeaf: () => unheard.size > 0 && listen.every((address) => unheard.has(String(address))),
+    relayEnabled,
+    listenFailures,
+    listensNowhere: () => listenFailures.size > 0 && listen.every((address) => listenFailures.has(String(address))),
     listening: () => own().transportManager.getAddrs(),
     announceAll() {
       const { addressManager, transportManager } = own();
@@ -158,7 +158,7 @@ export async function createHost(parts: HostParts): Promise<Host> {
         addressManager.confirmObservedAddr(address, { type: "transport", ttl: year });
       }
     },
-    hush() {
+    stopBackgroundUpdates() {
       silenced(own().addressManager, "_updatePeerStoreAddresses");
       silenced(libp2p.services.identifyPush, "_push");
     },
@@ -179,9 +179,9 @@ function silenced(component: object, method: string): void {
 const quiet: ComponentLogger = { forComponent: () => silence };
 
 function listenAddresses(
-  { repo: { config } }: HostParts,
+  { repo: { config } }: HostDeps,
   quicMissing: string | undefined,
-  unheard: Map<string, string>,
+  listenFailures: Map<string, string>,
 ): Multiaddr[] {
   const texts = config.value("Addresses.Swarm") ?? [];
   let addresses: Multiaddr[];
@@ -191,12 +191,12 @@ function listenAddresses(
     throw new NodeError(`failure to parse config.Addresses.Swarm: [${texts.join(" ")}]`, { cause: error });
   }
   if (quicMissing !== undefined && config.value("Swarm.Transports.Network.QUIC") === true)
-    unheard.set("QUIC", quicMissing);
+    listenFailures.set("QUIC", quicMissing);
   if (config.value("Swarm.EnableAutoRelay")) addresses.push(parseMultiaddr("/p2p-circuit"));
   return addresses.filter((address) => {
     const names = address.getComponents().map(({ name }) => name);
-    if (names.includes("quic")) unheard.set(String(address), "nothing here speaks this draft of QUIC");
-    else if (names.includes("quic-v1") && quicMissing !== undefined) unheard.set(String(address), quicMissing);
+    if (names.includes("quic")) listenFailures.set(String(address), "nothing here speaks this draft of QUIC");
+    else if (names.includes("quic-v1") && quicMissing !== undefined) listenFailures.set(String(address), quicMissing);
     else return true;
     return false;
   });
@@ -209,7 +209,7 @@ function announced(hidden: readonly string[]): (addresses: Multiaddr[]) => Multi
 }
 
 /** Notes which addresses cannot be listened on: libp2p goes on without a word. */
-function watched(transport: Transport, unheard: Map<string, string>): Transport {
+function watched(transport: Transport, listenFailures: Map<string, string>): Transport {
   const { createListener } = transport;
   transport.createListener = (options) => {
     const listener = createListener.call(transport, options);
@@ -218,18 +218,18 @@ function watched(transport: Transport, unheard: Map<string, string>): Transport 
       try {
         await listen.call(listener, address);
       } catch (error) {
-        unheard.set(String(address), (error as Error).message);
+        listenFailures.set(String(address), (error as Error).message);
         throw error;
       }
     };
     return listener;
   };
-  return namingAddresses(transport);
+  return withAddressInErrors(transport);
 }
 
 const usualInterval = 5;
 
-function localNetwork({ repo: { config } }: HostParts, found: HostParts["found"]) {
+function localNetwork({ repo: { config } }: HostDeps, found: HostDeps["onDiscovered"]) {
   const seconds = config.value("Discovery.MDNS.Interval") || usualInterval;
   return (components: Parameters<ReturnType<typeof mdns>>[0]) => {
     const discovery = mdns({ interval: seconds * 1000 })(components);

@@ -8,7 +8,7 @@ const tagLength = 16;
 const headLength = 2;
 
 /** Cuts what comes into frames: each stands behind its length, two bytes, the higher one first. */
-export class NoiseFrames {
+export class NoiseFrameDecoder {
   #head = 0;
   #missing = 0;
   #frame = new Uint8ArrayList();
@@ -48,11 +48,11 @@ interface Inside {
 }
 
 /** Takes the place of the library's reading, which copies each frame that came in two pieces. Other connections stay. */
-export function readFrames(connection: MessageStream): void {
+export function replaceFrameDecoder(connection: MessageStream): void {
   const inside = connection as MessageStream & Partial<Inside>;
   const { handshake, decoder } = inside;
   if (handshake === undefined || decoder?.buffer === undefined) return;
-  const frames = new NoiseFrames();
+  const frames = new NoiseFrameDecoder();
   for (const _ of frames.decode(decoder.buffer)) throw new Error("a frame that was left behind");
   inside.decoder = frames;
   inside.decrypt = (frame) => {

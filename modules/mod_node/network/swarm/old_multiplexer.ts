@@ -9,7 +9,7 @@ import { mplex } from "@libp2p/mplex";
 const usual = 1000;
 
 /** As the library's, but for its bounds; and when it gives up, the connection ends, too, rather than stay without use. */
-export function oldMultiplexer(perSecond = usual): () => StreamMuxerFactory {
+export function mplexFactory(perSecond = usual): () => StreamMuxerFactory {
   const make = mplex({ disconnectThreshold: perSecond });
   return () => {
     const factory = make();

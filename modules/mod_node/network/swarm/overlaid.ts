@@ -1,5 +1,5 @@
 /** `own` with some of its members replaced; the others are its own, bound to it. */
-export function overlaid<T extends object>(own: T, members: Partial<T>): T {
+export function withOverrides<T extends object>(own: T, members: Partial<T>): T {
   return new Proxy(own, {
     get(target, name) {
       if (Object.hasOwn(members, name)) return Reflect.get(members, name);

@@ -50,7 +50,7 @@ interface Waiting {
 }
 
 /** One stream for echoes, which come back in their order. Those who ask the same peer meanwhile share it. */
-export class Echo {
+export class PingStream {
   readonly #stream: Stream;
   readonly #waiting: Waiting[] = [];
   #users = 1;
@@ -71,7 +71,7 @@ export class Echo {
   }
 
   /** Milliseconds there and back. @throws NodeError of an echo that is not what was sent; whatever ends the stream */
-  async once(signal?: AbortSignal): Promise<number> {
+  async ping(signal?: AbortSignal): Promise<number> {
     signal?.throwIfAborted();
     const { promise, resolve, reject } = Promise.withResolvers<number>();
     const stop = () => reject(signal?.reason instanceof Error ? signal.reason : new Error("aborted"));
@@ -116,7 +116,7 @@ export class Echo {
 }
 
 interface Opening {
-  readonly echo: Promise<Echo>;
+  readonly echo: Promise<PingStream>;
   /** Of who asked first. */
   readonly signal: AbortSignal | undefined;
 }
@@ -145,7 +145,7 @@ export class PingService implements Ping {
   }
 
   /** Connects when there is no connection. One stream for each peer: some refuse a second. */
-  async open(peer: Target, options: Options = {}): Promise<Echo> {
+  async open(peer: Target, options: Options = {}): Promise<PingStream> {
     const name = String(peer);
     for (;;) {
       const known = this.#echoes.get(name);
@@ -161,12 +161,12 @@ export class PingService implements Ping {
     }
   }
 
-  #begin(name: string, peer: Target, options: Options): Promise<Echo> {
+  #begin(name: string, peer: Target, options: Options): Promise<PingStream> {
     const { connectionManager } = this.#components;
     const stream = connectionManager.openStream(peer, pingProtocol, { runOnLimitedConnection: true, ...options });
     const echo = stream.then((opened) => {
       opened.addEventListener("close", () => this.#forget(name, opening), { once: true });
-      return new Echo(opened);
+      return new PingStream(opened);
     });
     const opening: Opening = { echo, signal: options.signal };
     this.#echoes.set(name, opening);
@@ -182,7 +182,7 @@ export class PingService implements Ping {
   async ping(peer: Target, options: Options = {}): Promise<number> {
     const echo = await this.open(peer, options);
     try {
-      return await echo.once(options.signal);
+      return await echo.ping(options.signal);
     } finally {
       echo.close();
     }

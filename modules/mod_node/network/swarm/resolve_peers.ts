@@ -17,7 +17,7 @@ export interface NamedPeer {
  *
  * @throws NodeError `failed to parse multiaddr …`, `found no ipfs peers at <address>`, `lookup <name> …`
  */
-export async function peersAt(texts: readonly string[], signal: AbortSignal): Promise<readonly NamedPeer[]> {
+export async function resolvePeers(texts: readonly string[], signal: AbortSignal): Promise<readonly NamedPeer[]> {
   const addresses = texts.map(parseMultiaddr);
   const named = addresses.map((address) => (namesPeer(address) ? [address] : resolved(address, signal)));
   return byPeer((await Promise.all(named)).flat().map(splitPeer));

@@ -5,7 +5,7 @@ import type { Stream } from "@libp2p/interface";
 const pausedBytes = 32 * 1024 * 1024;
 
 /** To be called for every stream that is ever paused: the library's own bound is less than a window, and resets it. */
-export function letWait(stream: Stream): void {
+export function allowBuffering(stream: Stream): void {
   stream.maxReadBufferLength = pausedBytes;
 }
 
@@ -23,7 +23,7 @@ const wideWindow = 1024 * 1024;
  * For streams over which much comes. The library tells the peer of room after each frame, a message for a message, and
  * lets it begin with little; here it is told when half of what it may send has come. Others stay as they are.
  */
-export function widen(stream: Stream): void {
+export function widenWindow(stream: Stream): void {
   const windowed = stream as Stream & Partial<Windowed>;
   const { sendWindowUpdate, recvWindow } = windowed;
   if (sendWindowUpdate === undefined || recvWindow === undefined) return;

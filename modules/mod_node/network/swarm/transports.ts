@@ -8,9 +8,9 @@ import { webSockets } from "@libp2p/websockets";
 import { yamux } from "@libp2p/yamux";
 import type { ConfigFile } from "../../storage/repo/config.ts";
 import { NodeError } from "../../util/errors.ts";
-import { gathered } from "./coalesced_writes.ts";
+import { coalesceWrites } from "./coalesced_writes.ts";
 import { noiseCipher } from "./noise_cipher.ts";
-import { oldMultiplexer } from "./old_multiplexer.ts";
+import { mplexFactory } from "./old_multiplexer.ts";
 
 type Config = Pick<ConfigFile, "value">;
 
@@ -87,12 +87,12 @@ export function encryptersOf(config: Config): MakeEncrypter[] {
     { priority: config.value("Swarm.Transports.Security.Noise"), usual: 100, make: noise({ crypto: noiseCipher }) },
     // Nodes of version 0.9 turn down certificates of the library's TLS: an extension that they do not know is critical.
     { priority: config.value("Swarm.Transports.Security.TLS"), usual: 300, make: tls() },
-  ]).map((make) => (components) => gathered(make(components)));
+  ]).map((make) => (components) => coalesceWrites(make(components)));
 }
 
 export function muxersOf(config: Config): (() => StreamMuxerFactory)[] {
   return chosen<() => StreamMuxerFactory>([
     { priority: config.value("Swarm.Transports.Multiplexers.Yamux"), usual: 100, make: yamux() },
-    { priority: config.value("Swarm.Transports.Multiplexers.Mplex"), usual: 200, make: oldMultiplexer() },
+    { priority: config.value("Swarm.Transports.Multiplexers.Mplex"), usual: 200, make: mplexFactory() },
   ]);
 }

@@ -65,9 +65,9 @@ async function holdings(): Promise<Holdings> {
   };
 }
 
-async function held({ libp2p, exchange, streams, pubsub }: Network): Promise<Holdings["network"]> {
+async function held({ libp2p, bitswap, p2p, pubsub }: Network): Promise<Holdings["network"]> {
   const connections = libp2p.getConnections();
-  const { wantlist, peers, provideBufLen } = exchange.stat();
+  const { wantlist, peers, provideBufLen } = bitswap.stat();
   return {
     connections: connections.length,
     streams: connections.reduce((sum, { streams: open }) => sum + open.length, 0),
@@ -75,8 +75,8 @@ async function held({ libp2p, exchange, streams, pubsub }: Network): Promise<Hol
     wants: wantlist.length,
     "partners of the exchange": peers.length,
     announcements: provideBufLen,
-    "mounted streams": streams.streams().length,
-    mounts: streams.list().length,
+    "mounted streams": p2p.streams().length,
+    mounts: p2p.list().length,
     "peers of pubsub": pubsub?.peers().length ?? 0,
   };
 }

@@ -110,7 +110,7 @@ test("the policy of a service keeps the files pinned there, each state in the pl
   const roots: string[] = [];
   for (const at of [1, 2]) {
     await anna.call("files/write?arg=/file&create=true&truncate=true", { file: content(at * 101) });
-    await node.filesPolicy.round(signal);
+    await node.mfsPolicy.round(signal);
     const { Hash } = await anna.value<{ Hash: string }>("files/stat?arg=/");
     roots.push(Hash);
     const { results } = await untilRight(

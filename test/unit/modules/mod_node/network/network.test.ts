@@ -24,8 +24,8 @@ test("a node talks to nobody until it goes online", async () => {
   await assert.rejects(node.network("client", "OFFLINE"), { code: "OFFLINE", kind: "client" });
   const going = node.goOnline();
   assert.equal(node.online, true);
-  const { peers } = await node.network();
-  assert.equal(peers.listenAddresses().length, 1);
+  const { swarm } = await node.network();
+  assert.equal(swarm.listenAddresses().length, 1);
   await going;
   await node.goOnline();
   assert.equal(await node.network(), await node.network());
@@ -85,7 +85,7 @@ test("a process ends by itself, and at once, when its nodes are closed", async (
 const [a, b] = await Promise.all(["a", "b"].map((name) => createNode({ repo: ${JSON.stringify(folder)} + "/" + name, profile: "local" })));
 await Promise.all([a.goOnline(), b.goOnline()]);
 const [one, two] = await Promise.all([a.network(), b.network()]);
-await one.peers.connect(two.peers.id, two.peers.listenAddresses());
+await one.swarm.connect(two.swarm.id, two.swarm.listenAddresses());
 await Promise.all([a.close(), b.close()]);
 const open = process.getActiveResourcesInfo().filter((name) => /TCP|UDP|Timeout/.test(name));
 console.log(JSON.stringify(open));

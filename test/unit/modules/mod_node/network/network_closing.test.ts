@@ -94,9 +94,9 @@ interface Going {
 const asked = (protocol: string) => () => silent.asked.has(protocol);
 
 const goings: Readonly<Record<string, (node: Node, network: Network, id: PeerId) => Promise<Going>>> = {
-  "a block is fetched": async (node, { exchange }) => ({
+  "a block is fetched": async (node, { bitswap }) => ({
     ended: node.reader()(nowhere),
-    begun: () => exchange.wantlist().length > 0,
+    begun: () => bitswap.wantlist().length > 0,
   }),
   "a provider is looked for": async (_, { routing }) => ({
     ended: Array.fromAsync(routing.findProviders(nowhere, { count: 1, signal: never })),
@@ -110,25 +110,25 @@ const goings: Readonly<Record<string, (node: Node, network: Network, id: PeerId)
     ended: names.publish(await names.key("self"), `/ipfs/${nowhere}`),
     begun: asked(routingProtocol),
   }),
-  "an echo is waited for": async (_, { peers }, id) => ({
-    ended: peers.ping.open(id).then((echo) => echo.once()),
+  "an echo is waited for": async (_, { swarm }, id) => ({
+    ended: swarm.ping.open(id).then((echo) => echo.ping()),
     begun: asked(pingProtocol),
   }),
-  "somebody is dialled": async (_, { peers }) => ({
-    ended: peers.connect(peerIdFromPrivateKey(await generateKeyPair("Ed25519")), [silent.mute]),
+  "somebody is dialled": async (_, { swarm }) => ({
+    ended: swarm.connect(peerIdFromPrivateKey(await generateKeyPair("Ed25519")), [silent.mute]),
     begun: asked("connection"),
   }),
-  "a tunnel is open": async (_, { streams }, id) => {
-    await streams.forward(tunnel, multiaddr("/ip4/127.0.0.1/tcp/0"), { id, addresses: [] }, { custom: false });
-    const port = Number(streams.list()[0]?.listen.split("/").at(-1));
+  "a tunnel is open": async (_, { p2p }, id) => {
+    await p2p.forward(tunnel, multiaddr("/ip4/127.0.0.1/tcp/0"), { id, addresses: [] }, { custom: false });
+    const port = Number(p2p.list()[0]?.listen.split("/").at(-1));
     const socket = connect(port, "127.0.0.1").on("error", () => undefined);
     return { ended: once(socket.resume(), "close"), begun: asked(tunnel) };
   },
-  "a tunnel waits for its target": async (_, { streams, peers }, id) => {
-    await streams.listen(tunnel, silent.mute, { custom: false, reportPeer: false });
-    const [address] = peers.listenAddresses();
+  "a tunnel waits for its target": async (_, { p2p, swarm }, id) => {
+    await p2p.listen(tunnel, silent.mute, { custom: false, reportPeer: false });
+    const [address] = swarm.listenAddresses();
     const stream = await silent.libp2p.dialProtocol(
-      (address as ReturnType<typeof multiaddr>).encapsulate(`/p2p/${peers.id}`),
+      (address as ReturnType<typeof multiaddr>).encapsulate(`/p2p/${swarm.id}`),
       tunnel,
     );
     assert.ok(id);
@@ -150,8 +150,8 @@ async function open(t: TestContext) {
   const network = await node.network();
   const { peerId } = silent.libp2p;
   silent.echoes = true;
-  await network.peers.connect(peerId, silent.libp2p.getMultiaddrs());
-  await until(() => (network.routing.tables?.lan.size ?? 0) > 0, "it is in the table", 8000);
+  await network.swarm.connect(peerId, silent.libp2p.getMultiaddrs());
+  await until(() => (network.routing.dht?.lan.size ?? 0) > 0, "it is in the table", 8000);
   silent.echoes = false;
   return { node, network, id: peerId };
 }

@@ -17,7 +17,7 @@ test("blocks are fetched from a connected peer and stored, and both sides keep t
   for (const { cid } of blocks) assert.ok(await b.blocks.has(cid));
 
   const bytes = blocks.reduce((sum, block) => sum + block.bytes.length, 0);
-  const { messagesReceived, ...taken } = b.exchange.stat();
+  const { messagesReceived, ...taken } = b.bitswap.stat();
   assert.deepEqual(taken, {
     provideBufLen: 0,
     wantlist: [],
@@ -28,29 +28,29 @@ test("blocks are fetched from a connected peer and stored, and both sides keep t
     dataSent: 0,
     dupBlksReceived: 0,
     dupDataReceived: 0,
-    unwantedReceived: 0,
+    unwantedBlocksReceived: 0,
     wantsRefused: 0,
-    malformed: 0,
+    malformedMessages: 0,
   });
   assert.ok(messagesReceived > 0);
-  await until(() => a.exchange.stat().blocksSent === blocks.length, "the other side counts what was taken");
-  const given = a.exchange.stat();
+  await until(() => a.bitswap.stat().blocksSent === blocks.length, "the other side counts what was taken");
+  const given = a.bitswap.stat();
   assert.equal(given.dataSent, bytes);
-  assert.deepEqual(b.exchange.ledger(a.id), {
+  assert.deepEqual(b.bitswap.ledger(a.id), {
     peer: a.id.toString(),
     value: 0,
     sent: 0,
     received: bytes,
     exchanged: blocks.length,
   });
-  assert.deepEqual(a.exchange.ledger(b.id), {
+  assert.deepEqual(a.bitswap.ledger(b.id), {
     peer: b.id.toString(),
     value: bytes,
     sent: bytes,
     received: 0,
     exchanged: blocks.length,
   });
-  assert.deepEqual(a.exchange.wantlist(b.id), []);
+  assert.deepEqual(a.bitswap.wantlist(b.id), []);
 });
 
 test("many wants of one moment go in one message, and small blocks come many in one", async (t) => {
@@ -60,9 +60,9 @@ test("many wants of one moment go in one message, and small blocks come many in 
   await connect(b, a);
   const { signal } = new AbortController();
   await Promise.all(blocks.map(({ cid }) => b.blocks.get(cid, { signal })));
-  assert.ok(b.exchange.stat().messagesReceived <= 10, `${b.exchange.stat().messagesReceived} messages`);
+  assert.ok(b.bitswap.stat().messagesReceived <= 10, `${b.bitswap.stat().messagesReceived} messages`);
   // Whether it is there, then the blocks.
-  assert.ok(a.exchange.stat().messagesReceived <= 10, `${a.exchange.stat().messagesReceived} messages`);
+  assert.ok(a.bitswap.stat().messagesReceived <= 10, `${a.bitswap.stat().messagesReceived} messages`);
 });
 
 test("a block is asked for under another form of its CID, and stored under the one that was wanted", async (t) => {
@@ -80,9 +80,9 @@ test("who waits gets a block as soon as it is put on the other side", async (t) 
   const [block] = someBlocks(1, 50_000) as [ReturnType<typeof blockOf>];
   await connect(b, a);
   const waiting = b.blocks.get(block.cid);
-  await until(() => a.exchange.wantlist(b.id).length === 1, "the want is known");
-  assert.deepEqual(a.exchange.wantlist(b.id).map(String), [block.cid.toString()]);
-  assert.deepEqual(b.exchange.wantlist().map(String), [block.cid.toString()]);
+  await until(() => a.bitswap.wantlist(b.id).length === 1, "the want is known");
+  assert.deepEqual(a.bitswap.wantlist(b.id).map(String), [block.cid.toString()]);
+  assert.deepEqual(b.bitswap.wantlist().map(String), [block.cid.toString()]);
   await a.blocks.put([block]);
   assert.ok(Buffer.compare(await waiting, block.bytes) === 0);
 });
@@ -92,11 +92,11 @@ test("a block that is put here ends the waiting for it, and is taken back from o
   const block = blockOf(randomBytes(1000));
   await connect(b, a);
   const waiting = b.blocks.get(block.cid);
-  await until(() => a.exchange.wantlist(b.id).length === 1, "the want is known");
+  await until(() => a.bitswap.wantlist(b.id).length === 1, "the want is known");
   await b.blocks.put([block]);
   assert.ok(Buffer.compare(await waiting, block.bytes) === 0);
-  await until(() => a.exchange.wantlist(b.id).length === 0, "the want is taken back");
-  assert.equal(b.exchange.stat().blocksReceived, 0);
+  await until(() => a.bitswap.wantlist(b.id).length === 0, "the want is taken back");
+  assert.equal(b.bitswap.stat().blocksReceived, 0);
 });
 
 test("a want goes when the last caller leaves, and the reason says what was tried", async (t) => {
@@ -106,18 +106,18 @@ test("a want goes when the last caller leaves, and the reason says what was trie
   const [one, two] = [new AbortController(), new AbortController()];
   const first = b.blocks.get(block.cid, { signal: one.signal });
   const second = b.blocks.get(block.cid, { signal: two.signal });
-  await until(() => a.exchange.wantlist(b.id).length === 1, "the want is known");
+  await until(() => a.bitswap.wantlist(b.id).length === 1, "the want is known");
   one.abort(new NodeError("context deadline exceeded"));
   await assert.rejects(first, (error: Error) => {
     assert.equal(error.message, "context deadline exceeded");
     assert.match(String(error.cause), /did not come: 1 peers were asked/);
     return true;
   });
-  assert.equal(b.exchange.wantlist().length, 1);
+  assert.equal(b.bitswap.wantlist().length, 1);
   two.abort();
   await assert.rejects(second, { name: "AbortError" });
-  assert.equal(b.exchange.wantlist().length, 0);
-  await until(() => a.exchange.wantlist(b.id).length === 0, "the want is taken back");
+  assert.equal(b.bitswap.wantlist().length, 0);
+  await until(() => a.bitswap.wantlist(b.id).length === 0, "the want is taken back");
 });
 
 test("a peer that connects later is told what is wanted", async (t) => {
@@ -134,14 +134,14 @@ test("blocks that stand in two places come from both, each once", async (t) => {
   const blocks = someBlocks(100, 100_000);
   await Promise.all([a.blocks.put(blocks), b.blocks.put(blocks)]);
   await Promise.all([connect(c, a), connect(c, b)]);
-  await until(() => c.exchange.stat().peers.length === 2, "both are known");
+  await until(() => c.bitswap.stat().peers.length === 2, "both are known");
   const { signal } = new AbortController();
   await Promise.all(blocks.map(({ cid }) => c.blocks.get(cid, { signal })));
-  const { blocksReceived, dupBlksReceived } = c.exchange.stat();
+  const { blocksReceived, dupBlksReceived } = c.bitswap.stat();
   assert.equal(blocksReceived - dupBlksReceived, 100);
   assert.ok(dupBlksReceived <= 10, `${dupBlksReceived} duplicates`);
-  assert.ok(c.exchange.ledger(a.id).exchanged > 0);
-  assert.ok(c.exchange.ledger(b.id).exchanged > 0);
+  assert.ok(c.bitswap.ledger(a.id).exchanged > 0);
+  assert.ok(c.bitswap.ledger(b.id).exchanged > 0);
 });
 
 test("providers are searched for when nobody has it, and asked when they are reached", async (t) => {
@@ -150,13 +150,13 @@ test("providers are searched for when nobody has it, and asked when they are rea
   await a.blocks.put(blocks);
   await connect(c, b);
   const searched: string[] = [];
-  c.exchange.providers = {
-    async *find(cid) {
+  c.bitswap.providers = {
+    async *findProviderPeers(cid) {
       searched.push(cid.toString());
       yield { id: a.id, multiaddrs: a.libp2p.getMultiaddrs() };
     },
   };
-  const session = c.exchange.session((blocks[0] as (typeof blocks)[0]).cid);
+  const session = c.bitswap.session((blocks[0] as (typeof blocks)[0]).cid);
   const got = await Promise.all(blocks.map(({ cid }) => session.fetch(cid, undefined)));
   assert.deepEqual(
     got.map((bytes) => blockOf(bytes).cid.toString()),
@@ -173,13 +173,13 @@ test("a peer that leaves takes its accounts along, and what it was to send comes
   const { signal } = new AbortController();
   const first = Promise.all(blocks.slice(0, 20).map(({ cid }) => c.blocks.get(cid, { signal })));
   await first;
-  assert.ok(c.exchange.ledger(a.id).received > 0);
+  assert.ok(c.bitswap.ledger(a.id).received > 0);
   const rest = Promise.all(blocks.slice(20).map(({ cid }) => c.blocks.get(cid, { signal })));
   await Promise.all([c.libp2p.hangUp(a.id), connect(c, b)]);
   await rest;
-  assert.deepEqual(c.exchange.stat().peers, [b.id.toString()]);
-  assert.equal(c.exchange.ledger(a.id).received, 0);
-  assert.ok(c.exchange.ledger(b.id).received > 0);
+  assert.deepEqual(c.bitswap.stat().peers, [b.id.toString()]);
+  assert.equal(c.bitswap.ledger(a.id).received, 0);
+  assert.ok(c.bitswap.ledger(b.id).received > 0);
 });
 
 test("a node that closes lets nobody wait", async (t) => {
@@ -187,8 +187,8 @@ test("a node that closes lets nobody wait", async (t) => {
   await connect(b, a);
   const waiting = b.blocks.get(blockOf(randomBytes(10)).cid);
   const closed = assert.rejects(waiting, { code: "STORE_CLOSED" });
-  await b.exchange.stop();
+  await b.bitswap.stop();
   await closed;
-  await assert.rejects(b.exchange.fetch(blockOf(randomBytes(10)).cid, undefined), { code: "STORE_CLOSED" });
-  await b.exchange.stop();
+  await assert.rejects(b.bitswap.fetch(blockOf(randomBytes(10)).cid, undefined), { code: "STORE_CLOSED" });
+  await b.bitswap.stop();
 });

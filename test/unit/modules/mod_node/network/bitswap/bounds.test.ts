@@ -1,17 +1,17 @@
 import assert from "node:assert/strict";
 import { suite, test } from "node:test";
 import { Ledger } from "#node/network/bitswap/ledger.ts";
-import { type Order, Orders } from "#node/network/bitswap/peer_wantlist.ts";
+import { type PeerWant, PeerWantlist } from "#node/network/bitswap/peer_wantlist.ts";
 import { blockOf } from "./support.ts";
 
-const order = (name: string, priority: number): Order => {
+const order = (name: string, priority: number): PeerWant => {
   const { cid } = blockOf(Buffer.from(name));
-  return { key: name, cid, priority, block: true, tellMissing: false, size: undefined, state: "waiting" };
+  return { key: name, cid, priority, wantBlock: true, sendDontHave: false, size: undefined, state: "waiting" };
 };
 
 suite("orders", () => {
   test("are taken by priority, then in the order in which they came, up to a message", () => {
-    const orders = new Orders();
+    const orders = new PeerWantlist();
     for (const [name, priority] of [
       ["a", 1],
       ["b", 5],
@@ -20,20 +20,20 @@ suite("orders", () => {
     ] as const) {
       const each = order(name, priority);
       orders.add(each);
-      orders.ready(each, 100);
+      orders.markReady(each, 100);
     }
-    assert.equal(orders.pending, 400);
+    assert.equal(orders.pendingBytes, 400);
     assert.deepEqual(
-      orders.take(250).map(({ key }) => key),
+      orders.takeReady(250).map(({ key }) => key),
       ["d", "b"],
     );
     assert.deepEqual(
-      orders.take(1).map(({ key }) => key),
+      orders.takeReady(1).map(({ key }) => key),
       ["c"],
     );
-    assert.equal(orders.pending, 100);
+    assert.equal(orders.pendingBytes, 100);
     assert.deepEqual(
-      orders.take(1).map(({ key }) => key),
+      orders.takeReady(1).map(({ key }) => key),
       ["a"],
     );
     assert.equal(orders.hasReady, false);
@@ -41,15 +41,15 @@ suite("orders", () => {
   });
 
   test("that are removed are not taken", () => {
-    const orders = new Orders();
+    const orders = new PeerWantlist();
     const [one, two] = [order("one", 1), order("two", 1)];
     for (const each of [one, two]) {
       orders.add(each);
-      orders.ready(each, 10);
+      orders.markReady(each, 10);
     }
     orders.remove(one);
-    assert.equal(orders.pending, 10);
-    assert.deepEqual(orders.take(100), [two]);
+    assert.equal(orders.pendingBytes, 10);
+    assert.deepEqual(orders.takeReady(100), [two]);
     orders.remove(two);
     assert.equal(orders.size, 0);
   });

@@ -17,22 +17,22 @@ import { CID } from "multiformats/cid";
 import { sha256 } from "multiformats/hashes/sha2";
 import { blockOf, connect, host, peer, someBlocks, until } from "./support.ts";
 
-/** A Helia exchange; its routing knows nobody. */
+/** A Helia bitswap; its routing knows nobody. */
 async function helia(t: TestContext) {
   const libp2p = await host(t);
   const blockstore = new MemoryBlockstore();
   const nobody = async function* () {};
   const routing = { findProviders: nobody, findPeers: nobody };
-  const exchange = createBitswap({
+  const bitswap = createBitswap({
     libp2p: libp2p as never,
     blockstore,
     routing: routing as never,
     logger: libp2p.logger,
     getHasher: () => sha256 as never,
   });
-  await exchange.start();
-  t.after(() => exchange.stop());
-  return { libp2p, blockstore, exchange };
+  await bitswap.start();
+  t.after(() => bitswap.stop());
+  return { libp2p, blockstore, bitswap };
 }
 
 const cases = [
@@ -48,24 +48,24 @@ for (const [name, count, size] of cases) {
     for (const { cid, bytes } of theirs) await other.blockstore.put(cid as never, bytes);
     await node.blocks.put(ours);
     await connect(node, other);
-    await until(() => node.exchange.stat().peers.length === 1, "it is known");
+    await until(() => node.bitswap.stat().peers.length === 1, "it is known");
     const signal = AbortSignal.timeout(30_000);
     const got = await Promise.all(theirs.map(({ cid }) => node.blocks.get(cid, { signal })));
     for (const [at, { bytes }] of theirs.entries()) assert.ok(Buffer.compare(bytes, got[at] as Uint8Array) === 0);
-    const given = await Promise.all(ours.map(({ cid }) => other.exchange.want(cid as never, { signal })));
+    const given = await Promise.all(ours.map(({ cid }) => other.bitswap.want(cid as never, { signal })));
     for (const [at, { bytes }] of ours.entries()) assert.ok(Buffer.compare(bytes, given[at] as Uint8Array) === 0);
-    const { unwantedReceived, malformed, wantlist } = node.exchange.stat();
-    assert.deepEqual([unwantedReceived, malformed, wantlist], [0, 0, []]);
+    const { unwantedBlocksReceived, malformedMessages, wantlist } = node.bitswap.stat();
+    assert.deepEqual([unwantedBlocksReceived, malformedMessages, wantlist], [0, 0, []]);
   });
 }
 
 test("Helia gets what comes later, and is told what is not here", async (t) => {
   const [node, other] = await Promise.all([peer(t), helia(t)]);
   await connect(other, node);
-  await until(() => node.exchange.stat().peers.length === 1, "it is known");
+  await until(() => node.bitswap.stat().peers.length === 1, "it is known");
   const block = blockOf(randomBytes(20_000));
-  const got = other.exchange.want(block.cid as never, { signal: AbortSignal.timeout(30_000) });
-  await until(() => node.exchange.wantlist(other.libp2p.peerId).length === 1, "the want is known");
+  const got = other.bitswap.want(block.cid as never, { signal: AbortSignal.timeout(30_000) });
+  await until(() => node.bitswap.wantlist(other.libp2p.peerId).length === 1, "the want is known");
   await node.blocks.put([block]);
   assert.ok(Buffer.compare(await got, block.bytes) === 0);
 });
@@ -113,13 +113,13 @@ test("blocks cross both ways with go-ipfs, and both keep the same accounts", {
     .split("\n")
     .map((text) => CID.parse(text));
   await node.libp2p.dial(multiaddr(go.address));
-  await until(() => node.exchange.stat().peers.length === 1, "it is known");
+  await until(() => node.bitswap.stat().peers.length === 1, "it is known");
   const signal = AbortSignal.timeout(30_000);
   const got = await Promise.all(cids.map((cid) => node.blocks.get(cid, { signal })));
   const total = got.reduce((sum, { length }) => sum + length, 0);
   assert.ok(total > content.length);
   const [goId] = node.libp2p.getPeers() as [PeerId];
-  const { received, exchanged } = node.exchange.ledger(goId);
+  const { received, exchanged } = node.bitswap.ledger(goId);
   assert.deepEqual([received, exchanged], [total, cids.length]);
 
   const ours = [...someBlocks(20, 100_000), ...someBlocks(50, 300)];
@@ -136,5 +136,5 @@ test("blocks cross both ways with go-ipfs, and both keep the same accounts", {
     ledger,
     new RegExp(`Exchanges:\t${cids.length + ours.length}\nBytes sent:\t${total}\nBytes received:\t${sent}\n`),
   );
-  assert.equal(node.exchange.ledger(goId).sent, sent);
+  assert.equal(node.bitswap.ledger(goId).sent, sent);
 });

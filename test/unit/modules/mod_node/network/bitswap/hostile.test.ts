@@ -2,8 +2,8 @@ import assert from "node:assert/strict";
 import { randomBytes } from "node:crypto";
 import { type TestContext, test } from "node:test";
 import type { Libp2p, Stream } from "@libp2p/interface";
-import { prefixOf } from "#node/network/bitswap/keys.ts";
-import { frameOf, longestMessage, protocols } from "#node/network/bitswap/message.ts";
+import { cidPrefix } from "#node/network/bitswap/keys.ts";
+import { encodeMessage, MAX_MESSAGE_SIZE, protocols } from "#node/network/bitswap/message.ts";
 import { heapUsed } from "#test/support/heap.ts";
 import { blockOf, connect, host, isFor, type Peer, peer, puppet, someBlocks, until, wantOf } from "./support.ts";
 
@@ -25,7 +25,7 @@ const isConnected = (node: Peer, other: { readonly id: Peer["id"] }) => node.lib
 test("frames of garbage end the stream, and a peer that goes on is disconnected", async (t) => {
   const [node, bad] = await Promise.all([peer(t), puppet(t)]);
   await bad.join(node);
-  await until(() => node.exchange.stat().peers.length === 1, "it is known");
+  await until(() => node.bitswap.stat().peers.length === 1, "it is known");
   for (let round = 0; round < 20 && isConnected(node, bad); round += 1) {
     const stream = await bad.stream().catch(() => undefined);
     if (stream === undefined) break;
@@ -33,8 +33,8 @@ test("frames of garbage end the stream, and a peer that goes on is disconnected"
     await until(() => stream.status !== "open", "the stream is reset");
   }
   await until(() => !isConnected(node, bad), "it is disconnected");
-  assert.ok(node.exchange.stat().malformed >= 4);
-  assert.deepEqual(node.exchange.stat().peers, []);
+  assert.ok(node.bitswap.stat().malformedMessages >= 4);
+  assert.deepEqual(node.bitswap.stat().peers, []);
   await stillServes(t, node);
 });
 
@@ -42,12 +42,12 @@ test("a message beyond the bound is refused before it has come", async (t) => {
   const [node, bad] = await Promise.all([peer(t), puppet(t)]);
   await bad.join(node);
   const stream = await bad.stream();
-  const length = longestMessage + 1;
+  const length = MAX_MESSAGE_SIZE + 1;
   stream.send(
     Uint8Array.of((length & 127) | 128, ((length >> 7) & 127) | 128, ((length >> 14) & 127) | 128, length >> 21),
   );
   await until(() => stream.status !== "open", "the stream is reset");
-  assert.equal(node.exchange.stat().malformed, 1);
+  assert.equal(node.bitswap.stat().malformedMessages, 1);
   await stillServes(t, node);
 });
 
@@ -55,7 +55,7 @@ test("messages that never become whole are held up to a bound", async (t) => {
   const [node, bad] = await Promise.all([peer(t), puppet(t)]);
   await bad.join(node);
   const streams = await Promise.all(Array.from({ length: 8 }, () => bad.stream()));
-  const length = longestMessage - 1;
+  const length = MAX_MESSAGE_SIZE - 1;
   const head = Uint8Array.of(
     (length & 127) | 128,
     ((length >> 7) & 127) | 128,
@@ -70,22 +70,22 @@ test("messages that never become whole are held up to a bound", async (t) => {
 test("blocks with other bytes than were asked for are dropped and counted; who sends them on is disconnected", async (t) => {
   const [node, bad] = await Promise.all([peer(t), puppet(t)]);
   await bad.join(node);
-  await until(() => node.exchange.stat().peers.length === 1, "it is known");
+  await until(() => node.bitswap.stat().peers.length === 1, "it is known");
   const [block] = someBlocks(1, 1000) as [SomeBlock];
   const got = node.blocks.get(block.cid);
   await bad.entry(isFor(block));
   const wrong = (): { prefix: Uint8Array; data: Uint8Array } => ({
-    prefix: prefixOf(block.cid),
+    prefix: cidPrefix(block.cid),
     data: randomBytes(1000),
   });
-  await bad.say({ parcels: [wrong()] });
-  await until(() => node.exchange.stat().unwantedReceived === 1, "it is counted");
-  assert.equal(node.exchange.wantlist().length, 1);
+  await bad.say({ blocks: [wrong()] });
+  await until(() => node.bitswap.stat().unwantedBlocksReceived === 1, "it is counted");
+  assert.equal(node.bitswap.wantlist().length, 1);
   assert.equal((await node.blocks.store.stat()).blocks, 0);
-  await bad.say({ parcels: Array.from({ length: 40 }, wrong) });
+  await bad.say({ blocks: Array.from({ length: 40 }, wrong) });
   await until(() => !isConnected(node, bad), "it is disconnected");
-  const { blocksReceived, dataReceived, unwantedReceived, dupBlksReceived } = node.exchange.stat();
-  assert.deepEqual([blocksReceived, dataReceived, unwantedReceived, dupBlksReceived], [41, 41_000, 41, 0]);
+  const { blocksReceived, dataReceived, unwantedBlocksReceived, dupBlksReceived } = node.bitswap.stat();
+  assert.deepEqual([blocksReceived, dataReceived, unwantedBlocksReceived, dupBlksReceived], [41, 41_000, 41, 0]);
 
   const good = await peer(t);
   await good.blocks.put([block]);
@@ -99,18 +99,18 @@ test("blocks that nobody asked for are not stored, those that are here already a
   const [here, unasked] = someBlocks(2, 2000) as [SomeBlock, SomeBlock];
   await node.blocks.put([here]);
   await other.give(here, unasked);
-  await until(() => node.exchange.stat().blocksReceived === 2, "both have come");
-  await until(() => node.exchange.stat().unwantedReceived === 1, "one is unwanted");
-  assert.equal(node.exchange.stat().dupBlksReceived, 1);
-  assert.equal(node.exchange.stat().dupDataReceived, 2000);
+  await until(() => node.bitswap.stat().blocksReceived === 2, "both have come");
+  await until(() => node.bitswap.stat().unwantedBlocksReceived === 1, "one is unwanted");
+  assert.equal(node.bitswap.stat().dupBlksReceived, 1);
+  assert.equal(node.bitswap.stat().dupDataReceived, 2000);
   assert.ok(!(await node.blocks.has(unasked.cid)));
-  assert.equal(node.exchange.ledger(other.id).received, 4000);
+  assert.equal(node.bitswap.ledger(other.id).received, 4000);
 });
 
 test("a block that was asked for and is wanted no longer is no fault", async (t) => {
   const [node, slow] = await Promise.all([peer(t), puppet(t)]);
   await slow.join(node);
-  await until(() => node.exchange.stat().peers.length === 1, "it is known");
+  await until(() => node.bitswap.stat().peers.length === 1, "it is known");
   const blocks = someBlocks(60, 2000);
   const controller = new AbortController();
   const calls = blocks.map(({ cid }) => node.blocks.get(cid, { signal: controller.signal }).catch(() => undefined));
@@ -118,7 +118,7 @@ test("a block that was asked for and is wanted no longer is no fault", async (t)
   controller.abort();
   await Promise.all(calls);
   await slow.give(...blocks);
-  await until(() => node.exchange.stat().blocksReceived === 60, "all have come");
+  await until(() => node.bitswap.stat().blocksReceived === 60, "all have come");
   assert.ok(isConnected(node, slow));
   assert.equal((await node.blocks.store.stat()).blocks, 0);
 });
@@ -126,19 +126,19 @@ test("a block that was asked for and is wanted no longer is no fault", async (t)
 test("a stream that is reset in the middle of a block costs nothing but that block", async (t) => {
   const [node, bad] = await Promise.all([peer(t), puppet(t)]);
   await bad.join(node);
-  await until(() => node.exchange.stat().peers.length === 1, "it is known");
+  await until(() => node.bitswap.stat().peers.length === 1, "it is known");
   const [block] = someBlocks(1, 500_000) as [SomeBlock];
   const got = node.blocks.get(block.cid);
   await bad.entry(isFor(block));
   await bad.say({ presences: [{ cid: block.cid.bytes, have: true }] });
   await bad.entry(isFor(block, { have: false }));
   const frame = Buffer.concat(
-    frameOf({
+    encodeMessage({
       full: false,
       entries: [],
-      parcels: [{ prefix: prefixOf(block.cid), data: block.bytes }],
+      blocks: [{ prefix: cidPrefix(block.cid), data: block.bytes }],
       presences: [],
-      pending: 0,
+      pendingBytes: 0,
     }),
   );
   const stream = await bad.stream();
@@ -148,11 +148,11 @@ test("a stream that is reset in the middle of a block costs nothing but that blo
   await good.blocks.put([block]);
   await connect(good, node);
   assert.ok(Buffer.compare(await got, block.bytes) === 0);
-  assert.equal(node.exchange.stat().blocksReceived, 1);
+  assert.equal(node.bitswap.stat().blocksReceived, 1);
 });
 
 test("a million wants are cut, told so and counted, in bounded memory", async (t) => {
-  const [node, bad] = await Promise.all([peer(t, { mostOrders: 500 }), puppet(t)]);
+  const [node, bad] = await Promise.all([peer(t, { maxWantsPerPeer: 500 }), puppet(t)]);
   await bad.join(node);
   const stream = await bad.stream();
   const { cid } = blockOf(randomBytes(1));
@@ -165,14 +165,14 @@ test("a million wants are cut, told so and counted, in bounded memory", async (t
     const entries = Array.from({ length: each }, (_, at) => {
       const bytes = Buffer.concat([prefix, random]);
       bytes.writeUInt32BE(sent + at, 8);
-      return { ...wantOf({ cid, bytes }), cid: bytes, tellMissing: sent === 0 };
+      return { ...wantOf({ cid, bytes }), cid: bytes, sendDontHave: sent === 0 };
     });
-    const frame = Buffer.concat(frameOf({ full: false, entries, parcels: [], presences: [], pending: 0 }));
+    const frame = Buffer.concat(encodeMessage({ full: false, entries, blocks: [], presences: [], pendingBytes: 0 }));
     if (!stream.send(frame)) await until(() => !stream.writableNeedsDrain, "there is room", 30_000);
   }
-  await until(() => node.exchange.stat().wantsRefused >= total - 500, "all have come", 40_000);
-  assert.equal(node.exchange.wantlist(bad.id).length, 500);
-  assert.equal(node.exchange.stat().wantsRefused, total - 500);
+  await until(() => node.bitswap.stat().wantsRefused >= total - 500, "all have come", 40_000);
+  assert.equal(node.bitswap.wantlist(bad.id).length, 500);
+  assert.equal(node.bitswap.stat().wantsRefused, total - 500);
   const grown = (await heapUsed()) - before;
   assert.ok(grown < 10e6, `${grown} bytes`);
   await until(() => bad.heard.length > 0, "it is told");
@@ -200,8 +200,8 @@ test("wants that are said again and again are looked for a few at a time, and an
   await bad.join(node);
   const entries = Array.from({ length: 16_384 }, (_, at) => wantOf(wanted[at % wanted.length] as SomeBlock));
   for (let round = 0; round < 10; round += 1) await bad.say({ entries });
-  await until(() => node.exchange.stat().messagesReceived === 10, "all have come");
-  assert.equal(node.exchange.wantlist(bad.id).length, wanted.length);
+  await until(() => node.bitswap.stat().messagesReceived === 10, "all have come");
+  assert.equal(node.bitswap.wantlist(bad.id).length, wanted.length);
   assert.ok(most > 0 && most <= 512, `${most} at a time`);
   gate.resolve();
   await bad.parcel(here.bytes);
@@ -211,13 +211,13 @@ test("wants that are said again and again are looked for a few at a time, and an
 });
 
 test("a question becomes a want for the block, even when there is no room for more", async (t) => {
-  const [node, other] = await Promise.all([peer(t, { mostOrders: 1 }), puppet(t)]);
+  const [node, other] = await Promise.all([peer(t, { maxWantsPerPeer: 1 }), puppet(t)]);
   await other.join(node);
   const [wanted, further] = someBlocks(2, 2000) as [SomeBlock, SomeBlock];
   await other.say({ entries: [wantOf(wanted, { have: true })] });
   assert.equal(await other.presence(wanted.cid), false);
   await other.say({ entries: [wantOf(further), wantOf(wanted)] });
-  await until(() => node.exchange.stat().wantsRefused === 1, "the one beyond is refused");
+  await until(() => node.bitswap.stat().wantsRefused === 1, "the one beyond is refused");
   await node.blocks.put([wanted]);
   await other.parcel(wanted.bytes);
 });
@@ -253,30 +253,30 @@ async function greedy(
 ): Promise<readonly Libp2p[]> {
   await node.blocks.put(blocks);
   const all = await Promise.all(Array.from({ length: count }, () => host(t)));
-  const rest = { full: false, parcels: [], presences: [], pending: 0 };
+  const rest = { full: false, blocks: [], presences: [], pendingBytes: 0 };
   for (const bad of all) {
     await bad.handle(protocols[0], read);
     await bad.dial(node.libp2p.getMultiaddrs());
     const stream = await bad.dialProtocol(node.id, protocols[0]);
-    for (const piece of frameOf({ ...rest, entries: blocks.map((block) => wantOf(block)) })) stream.send(piece);
+    for (const piece of encodeMessage({ ...rest, entries: blocks.map((block) => wantOf(block)) })) stream.send(piece);
   }
-  await until(() => node.exchange.stat().messagesReceived === count, "all have asked");
+  await until(() => node.bitswap.stat().messagesReceived === count, "all have asked");
   return all;
 }
 
 test("peers that want much and never read hold only their share, and are given up", async (t) => {
-  const node = await peer(t, { budgetBytes: 4 * 1024 * 1024, patience: 2000 });
+  const node = await peer(t, { maxBytesInFlight: 4 * 1024 * 1024, timeoutMs: 2000 });
   const all = await greedy(t, node, someBlocks(40, 500_000), 6, (stream) => stream.pause());
   await stillServes(t, node);
-  await until(() => all.every(({ peerId }) => node.exchange.wantlist(peerId).length === 0), "all are given up");
+  await until(() => all.every(({ peerId }) => node.bitswap.wantlist(peerId).length === 0), "all are given up");
   await stillServes(t, node);
 });
 
 test("while others are sent much, a peer has a message at a time: there is room for one that comes", async (t) => {
-  const node = await peer(t, { budgetBytes: 4 * 1024 * 1024, patience: 60_000 });
+  const node = await peer(t, { maxBytesInFlight: 4 * 1024 * 1024, timeoutMs: 60_000 });
   const all = await greedy(t, node, someBlocks(40, 500_000), 5, (stream) => stream.pause());
   await stillServes(t, node);
-  assert.ok(all.every(({ peerId }) => node.exchange.wantlist(peerId).length > 0));
+  assert.ok(all.every(({ peerId }) => node.bitswap.wantlist(peerId).length > 0));
 });
 
 /** Keeps what it is sent back, and takes a few bytes of it now and then. */
@@ -296,22 +296,22 @@ function trickle(stream: Stream): void {
 }
 
 test("peers that read a few bytes at a time are given up when others wait for the room they take", async (t) => {
-  const node = await peer(t, { budgetBytes: 4 * 1024 * 1024, patience: 1000 });
+  const node = await peer(t, { maxBytesInFlight: 4 * 1024 * 1024, timeoutMs: 1000 });
   const all = await greedy(t, node, someBlocks(40, 500_000), 12, trickle);
   await stillServes(t, node);
   await until(
-    () => all.filter(({ peerId }) => node.exchange.wantlist(peerId).length === 0).length >= 4,
+    () => all.filter(({ peerId }) => node.bitswap.wantlist(peerId).length === 0).length >= 4,
     "those who waited for one another are given up",
   );
 });
 
 test("a slow peer for whose room nobody waits gets all the time it takes", async (t) => {
-  const node = await peer(t, { patience: 300 });
+  const node = await peer(t, { timeoutMs: 300 });
   const [slow] = await greedy(t, node, someBlocks(1, 500_000), 1, trickle);
   assert.ok(slow);
   const later = new Promise((resolve) => setTimeout(resolve, 1500));
   await Promise.all([stillServes(t, node), later]);
-  assert.equal(node.exchange.wantlist(slow.peerId).length, 1);
+  assert.equal(node.bitswap.wantlist(slow.peerId).length, 1);
 });
 
 test("peers that come and go at once leave nothing behind", async (t) => {
@@ -325,9 +325,9 @@ test("peers that come and go at once leave nothing behind", async (t) => {
     await Promise.all(bad.map(async (each) => each.say({ entries: [wantOf(block)] }).catch(() => {})));
     await Promise.all(bad.map((each) => each.libp2p.stop()));
   }
-  await until(() => node.exchange.stat().peers.length === 0, "nobody is left");
+  await until(() => node.bitswap.stat().peers.length === 0, "nobody is left");
   await stillServes(t, node);
   controller.abort();
   await waiting;
-  assert.deepEqual(node.exchange.stat().wantlist, []);
+  assert.deepEqual(node.bitswap.stat().wantlist, []);
 });

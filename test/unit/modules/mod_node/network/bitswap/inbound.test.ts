@@ -3,8 +3,8 @@ import { once } from "node:events";
 import { type TestContext, test } from "node:test";
 import { streamPair } from "@libp2p/utils";
 import { Inbound } from "#node/network/bitswap/inbound.ts";
-import { prefixOf } from "#node/network/bitswap/keys.ts";
-import { frameOf } from "#node/network/bitswap/message.ts";
+import { cidPrefix } from "#node/network/bitswap/keys.ts";
+import { encodeMessage } from "#node/network/bitswap/message.ts";
 import { Buffers } from "#node/storage/blockstore/buffers.ts";
 import { silent, someBlocks, until } from "./support.ts";
 
@@ -18,8 +18,8 @@ async function paused(t: TestContext) {
   const brought: number[] = [];
   const inbound = new Inbound(
     {
-      message({ parcels }) {
-        brought.push(...parcels.map(({ data }) => data.length));
+      message({ blocks }) {
+        brought.push(...blocks.map(({ data }) => data.length));
         return dealtWith;
       },
       malformed: (reason) => assert.fail(String(reason)),
@@ -29,8 +29,8 @@ async function paused(t: TestContext) {
   inbound.add(near);
   const say = (length: number) => {
     const [{ cid, bytes }] = someBlocks(1, length) as [ReturnType<typeof someBlocks>[number]];
-    const parcels = [{ prefix: prefixOf(cid), data: bytes }];
-    for (const piece of frameOf({ ...silent, parcels })) far.send(piece);
+    const blocks = [{ prefix: cidPrefix(cid), data: bytes }];
+    for (const piece of encodeMessage({ ...silent, blocks })) far.send(piece);
   };
   for (let number = 0; number < 3; number += 1) say(size);
   await until(() => near.readStatus === "paused", "no more is read");

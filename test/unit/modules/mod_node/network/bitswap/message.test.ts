@@ -3,13 +3,13 @@ import { randomBytes } from "node:crypto";
 import { suite, test } from "node:test";
 import { parseCid } from "#node/formats/cid/text.ts";
 import { FrameReader } from "#node/formats/protobuf/frames.ts";
-import { cidOfParcel, keyOf, keyOfParcel, ownCid, prefixOf } from "#node/network/bitswap/keys.ts";
-import { frameOf, type Message, parseMessage } from "#node/network/bitswap/message.ts";
+import { cidOfWireBlock, cidPrefix, copyCid, keyOf, keyOfWireBlock } from "#node/network/bitswap/keys.ts";
+import { decodeMessage, encodeMessage, type Message } from "#node/network/bitswap/message.ts";
 import { Buffers } from "#node/storage/blockstore/buffers.ts";
 import { blockOf } from "./support.ts";
 
-const none: Message = { full: false, entries: [], parcels: [], presences: [], pending: 0 };
-const bytesOf = (message: Message) => Buffer.concat(frameOf(message));
+const none: Message = { full: false, entries: [], blocks: [], presences: [], pendingBytes: 0 };
+const bytesOf = (message: Message) => Buffer.concat(encodeMessage(message));
 
 function read(frame: Uint8Array, step: number): Uint8Array[] {
   const frames = new FrameReader(1024 * 1024, new Buffers());
@@ -25,10 +25,10 @@ suite("messages", () => {
     const message: Message = {
       full: true,
       entries: [
-        { cid, priority: 300, cancel: false, have: true, tellMissing: true },
-        { cid, priority: 0, cancel: true, have: false, tellMissing: false },
+        { cid, priority: 300, cancel: false, have: true, sendDontHave: true },
+        { cid, priority: 0, cancel: true, have: false, sendDontHave: false },
       ],
-      parcels: [
+      blocks: [
         { prefix: Buffer.from("01551220", "hex"), data: Buffer.from("abc") },
         { prefix: undefined, data: Buffer.from("old") },
       ],
@@ -36,15 +36,15 @@ suite("messages", () => {
         { cid, have: true },
         { cid, have: false },
       ],
-      pending: 5,
+      pendingBytes: 5,
     };
     const wantlist = "0a0e0a0501551220aa10ac02200128010a090a0501551220aa18011001";
     const parcels = "1a0b0a04015512201203616263" + "12036f6c64";
     const presences = "22070a0501551220aa" + "22090a0501551220aa1001";
     const body = `0a${(wantlist.length / 2).toString(16)}${wantlist}${parcels}${presences}2805`;
     assert.equal(bytesOf(message).toString("hex"), (body.length / 2).toString(16) + body);
-    const { leftOut, ...parsed } = parseMessage(Buffer.from(body, "hex"));
-    assert.equal(leftOut, 0);
+    const { droppedEntries, ...parsed } = decodeMessage(Buffer.from(body, "hex"));
+    assert.equal(droppedEntries, 0);
     assert.deepEqual(parsed, {
       ...message,
       entries: message.entries.map((entry) => ({ ...entry })),
@@ -57,20 +57,20 @@ suite("messages", () => {
 
   test("long blocks are not copied", () => {
     const data = randomBytes(100_000);
-    const pieces = frameOf({ ...none, parcels: [{ prefix: Buffer.from("01551220", "hex"), data }] });
+    const pieces = encodeMessage({ ...none, blocks: [{ prefix: Buffer.from("01551220", "hex"), data }] });
     assert.ok(pieces.includes(data));
-    const [parcel] = parseMessage(read(Buffer.concat(pieces), 1 << 20)[0] as Uint8Array).parcels;
+    const [parcel] = decodeMessage(read(Buffer.concat(pieces), 1 << 20)[0] as Uint8Array).blocks;
     assert.ok(Buffer.compare(parcel?.data as Uint8Array, data) === 0);
   });
 
   test("fields of later versions are passed over", () => {
     const later = Buffer.concat([Buffer.from("7a0461626364", "hex"), Buffer.from("0a021001", "hex")]);
-    assert.equal(parseMessage(later).full, true);
+    assert.equal(decodeMessage(later).full, true);
   });
 
   test("broken ones are refused", () => {
     for (const hex of ["0aff01", "1a05", "0b", "0a030a05", "ffffffffffffffffffff01"]) {
-      assert.throws(() => parseMessage(Buffer.from(hex, "hex")), hex);
+      assert.throws(() => decodeMessage(Buffer.from(hex, "hex")), hex);
     }
   });
 
@@ -78,11 +78,11 @@ suite("messages", () => {
     const entry = Buffer.from("0a00", "hex");
     const entries = Buffer.concat(Array.from({ length: 20_000 }, () => entry));
     const head = Buffer.from("0ac0b802", "hex");
-    const { entries: kept, leftOut } = parseMessage(Buffer.concat([head, entries]));
-    assert.equal(kept.length + leftOut, 20_000);
-    assert.ok(leftOut > 0);
+    const { entries: kept, droppedEntries } = decodeMessage(Buffer.concat([head, entries]));
+    assert.equal(kept.length + droppedEntries, 20_000);
+    assert.ok(droppedEntries > 0);
     const presences = Buffer.concat(Array.from({ length: 20_000 }, () => Buffer.from("2200", "hex")));
-    assert.throws(() => parseMessage(presences), /too many parts/);
+    assert.throws(() => decodeMessage(presences), /too many parts/);
   });
 });
 
@@ -123,32 +123,32 @@ suite("keys", () => {
   test("are the same for all forms of a CID and for the block that comes", async () => {
     const { cid, bytes } = blockOf(Buffer.from("something"));
     const key = keyOf(cid);
-    assert.equal(await keyOfParcel({ prefix: prefixOf(cid), data: bytes }), key);
-    assert.equal(await keyOfParcel({ prefix: undefined, data: bytes }), key);
-    assert.equal(cidOfParcel({ prefix: prefixOf(cid), data: bytes }, key)?.toString(), cid.toString());
-    assert.equal(cidOfParcel({ prefix: undefined, data: bytes }, key)?.version, 0);
+    assert.equal(await keyOfWireBlock({ prefix: cidPrefix(cid), data: bytes }), key);
+    assert.equal(await keyOfWireBlock({ prefix: undefined, data: bytes }), key);
+    assert.equal(cidOfWireBlock({ prefix: cidPrefix(cid), data: bytes }, key)?.toString(), cid.toString());
+    assert.equal(cidOfWireBlock({ prefix: undefined, data: bytes }, key)?.version, 0);
   });
 
   test("of other hash functions, long codes and short digests", async () => {
     const blake = parseCid("bafk2bzaceaj62ybwyjvhvlo4a4orapdzpkmmnhbbiapo4rnnlgbzvvrdccnsk");
-    const prefix = prefixOf(blake);
+    const prefix = cidPrefix(blake);
     const data = randomBytes(100);
-    const key = (await keyOfParcel({ prefix, data })) as string;
-    const cid = cidOfParcel({ prefix, data }, key);
+    const key = (await keyOfWireBlock({ prefix, data })) as string;
+    const cid = cidOfWireBlock({ prefix, data }, key);
     assert.equal(cid?.multihash.code, blake.multihash.code);
-    assert.deepEqual(prefixOf(cid as NonNullable<typeof cid>), prefix);
+    assert.deepEqual(cidPrefix(cid as NonNullable<typeof cid>), prefix);
     assert.equal(keyOf(cid as NonNullable<typeof cid>), key);
   });
 
   test("there are none for identity, unknown and insecure hash functions, nor for what is no prefix", async () => {
     const data = Buffer.from("x");
     for (const hex of ["01550001", "0155d50110", "01559999990120", "01", "", "0155", "01551240"]) {
-      assert.equal(await keyOfParcel({ prefix: Buffer.from(hex, "hex"), data }), undefined, hex);
+      assert.equal(await keyOfWireBlock({ prefix: Buffer.from(hex, "hex"), data }), undefined, hex);
     }
   });
 
   test("a CID that is too long is refused", () => {
-    assert.throws(() => ownCid(Buffer.concat([Buffer.from("015500e807", "hex"), Buffer.alloc(1000)])), /too long/);
-    assert.throws(() => ownCid(Buffer.from("zz")));
+    assert.throws(() => copyCid(Buffer.concat([Buffer.from("015500e807", "hex"), Buffer.alloc(1000)])), /too long/);
+    assert.throws(() => copyCid(Buffer.from("zz")));
   });
 });

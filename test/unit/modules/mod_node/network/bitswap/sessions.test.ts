@@ -9,11 +9,11 @@ type SomeBlock = ReturnType<typeof blockOf>;
 test("peers are asked whether they have it; who has it is asked for it, and for the next at once", async (t) => {
   const [node, one, two] = await Promise.all([peer(t), puppet(t), puppet(t)]);
   await Promise.all([one.join(node), two.join(node)]);
-  await until(() => node.exchange.stat().peers.length === 2, "both are known");
+  await until(() => node.bitswap.stat().peers.length === 2, "both are known");
   const [first, second] = someBlocks(2, 10_000) as [SomeBlock, SomeBlock];
   const { signal } = new AbortController();
   const got = node.blocks.get(first.cid, { signal });
-  await Promise.all([one, two].map((each) => each.entry(isFor(first, { have: true, tellMissing: true }))));
+  await Promise.all([one, two].map((each) => each.entry(isFor(first, { have: true, sendDontHave: true }))));
   await two.say({ presences: [{ cid: first.cid.bytes, have: false }] });
   await one.say({ presences: [{ cid: first.cid.bytes, have: true }] });
   await one.entry(isFor(first, { have: false, cancel: false }));
@@ -31,7 +31,7 @@ test("peers are asked whether they have it; who has it is asked for it, and for 
 test("who does not have it after all is followed by another", async (t) => {
   const [node, one, two] = await Promise.all([peer(t), puppet(t), puppet(t)]);
   await Promise.all([one.join(node), two.join(node)]);
-  await until(() => node.exchange.stat().peers.length === 2, "both are known");
+  await until(() => node.bitswap.stat().peers.length === 2, "both are known");
   const [block] = someBlocks(1, 10_000) as [SomeBlock];
   const got = node.blocks.get(block.cid);
   await Promise.all([one.entry(isFor(block)), two.entry(isFor(block))]);
@@ -47,7 +47,7 @@ test("who does not have it after all is followed by another", async (t) => {
 test("a peer that promises and never answers is followed by another", async (t) => {
   const [node, mute, good] = await Promise.all([peer(t), puppet(t), puppet(t)]);
   await Promise.all([mute.join(node), good.join(node)]);
-  await until(() => node.exchange.stat().peers.length === 2, "both are known");
+  await until(() => node.bitswap.stat().peers.length === 2, "both are known");
   const [block] = someBlocks(1, 10_000) as [SomeBlock];
   const got = node.blocks.get(block.cid);
   await Promise.all([mute.entry(isFor(block)), good.entry(isFor(block))]);
@@ -62,7 +62,7 @@ test("a peer that promises and never answers is followed by another", async (t) 
 test("two calls that want one block ask for it once", async (t) => {
   const [node, other] = await Promise.all([peer(t), puppet(t)]);
   await other.join(node);
-  await until(() => node.exchange.stat().peers.length === 1, "it is known");
+  await until(() => node.bitswap.stat().peers.length === 1, "it is known");
   const [block] = someBlocks(1, 10_000) as [SomeBlock];
   const calls = [node.blocks.get(block.cid), node.blocks.get(block.cid, { signal: new AbortController().signal })];
   await other.entry(isFor(block));
@@ -85,7 +85,7 @@ test("wants are answered by their kind: the block, whether it is here, small one
       wantOf(asked, { have: true }),
       wantOf(small, { have: true, priority: 7 }),
       wantOf(missing, { have: true }),
-      wantOf(unasked, { tellMissing: false }),
+      wantOf(unasked, { sendDontHave: false }),
     ],
   });
   assert.equal(await other.presence(asked.cid), true);
@@ -93,11 +93,11 @@ test("wants are answered by their kind: the block, whether it is here, small one
   const { prefix } = await other.parcel(small.bytes);
   assert.deepEqual([...(prefix ?? [])], [1, 0x55, 0x12, 32]);
   await other.parcel(large.bytes);
-  const order = other.heard.flatMap(({ parcels }) => parcels.map(({ data }) => data.length));
+  const order = other.heard.flatMap(({ blocks }) => blocks.map(({ data }) => data.length));
   assert.deepEqual(order, [1000, 5000]);
   const waiting = new Set([missing.cid.toString(), unasked.cid.toString()]);
-  await until(() => node.exchange.wantlist(other.id).length === 2, "only what is missing is left");
-  assert.deepEqual(new Set(node.exchange.wantlist(other.id).map(String)), waiting);
+  await until(() => node.bitswap.wantlist(other.id).length === 2, "only what is missing is left");
+  assert.deepEqual(new Set(node.bitswap.wantlist(other.id).map(String)), waiting);
 
   await node.blocks.put([missing, unasked]);
   await other.parcel(unasked.bytes);
@@ -117,33 +117,33 @@ test("a cancel is obeyed, and a full list takes the place of what was wanted", a
   await other.say({ entries: [wantOf(one), wantOf(two)] });
   assert.equal(await other.presence(two.cid), false);
   await other.say({ entries: [wantOf(one, { cancel: true })] });
-  await until(() => node.exchange.wantlist(other.id).length === 1, "one is left");
+  await until(() => node.bitswap.wantlist(other.id).length === 1, "one is left");
   await other.say({ full: true, entries: [wantOf(three)] });
   assert.equal(await other.presence(three.cid), false);
-  assert.deepEqual(node.exchange.wantlist(other.id).map(String), [three.cid.toString()]);
+  assert.deepEqual(node.bitswap.wantlist(other.id).map(String), [three.cid.toString()]);
   await node.blocks.put([one, two, three]);
   await other.parcel(three.bytes);
-  assert.equal(node.exchange.stat().blocksSent, 1);
+  assert.equal(node.bitswap.stat().blocksSent, 1);
 });
 
 for (const protocol of protocols.slice(1)) {
   test(`blocks cross both ways with a peer that speaks ${protocol}`, async (t) => {
     const [node, other] = await Promise.all([peer(t), puppet(t, protocol)]);
     await other.join(node);
-    await until(() => node.exchange.stat().peers.length === 1, "it is known");
+    await until(() => node.bitswap.stat().peers.length === 1, "it is known");
     const [wanted, served, missing] = someBlocks(3, 50_000) as [SomeBlock, SomeBlock, SomeBlock];
     const got = node.blocks.get(wanted.cid);
     // It knows of no question but the one for the block.
     const entry = await other.entry(isFor(wanted));
     assert.deepEqual(
       { ...entry, cid: undefined, priority: 0 },
-      { cid: undefined, priority: 0, cancel: false, have: false, tellMissing: false },
+      { cid: undefined, priority: 0, cancel: false, have: false, sendDontHave: false },
     );
     await other.give(wanted);
     assert.ok(Buffer.compare(await got, wanted.bytes) === 0);
 
     await node.blocks.put([served]);
-    await other.say({ entries: [wantOf(missing, { tellMissing: true }), wantOf(served)] });
+    await other.say({ entries: [wantOf(missing, { sendDontHave: true }), wantOf(served)] });
     const { prefix } = await other.parcel(served.bytes);
     assert.equal(prefix === undefined, protocol !== protocols[1]);
     assert.ok(other.heard.every(({ presences }) => presences.length === 0));
@@ -153,7 +153,7 @@ for (const protocol of protocols.slice(1)) {
 test("a stream that the peer resets is replaced, and all wants are told anew on it", async (t) => {
   const [node, other] = await Promise.all([peer(t), puppet(t)]);
   await other.join(node);
-  await until(() => node.exchange.stat().peers.length === 1, "it is known");
+  await until(() => node.bitswap.stat().peers.length === 1, "it is known");
   const [one, two] = someBlocks(2, 5000) as [SomeBlock, SomeBlock];
   const first = node.blocks.get(one.cid);
   await other.entry(isFor(one));

@@ -1,4 +1,4 @@
-/** Peers for tests of the exchange: whole nodes of ours, and peers that say and do what a test tells them. */
+/** Peers for tests of the bitswap: whole nodes of ours, and peers that say and do what a test tells them. */
 import { createHash, randomBytes } from "node:crypto";
 import { once } from "node:events";
 import type { TestContext } from "node:test";
@@ -12,16 +12,16 @@ import { createLibp2p } from "libp2p";
 import { CID } from "multiformats/cid";
 import { create as createDigest } from "multiformats/hashes/digest";
 import { FrameReader } from "#node/formats/protobuf/frames.ts";
-import { Bitswap, type BitswapOptions } from "#node/network/bitswap/bitswap.ts";
-import { prefixOf } from "#node/network/bitswap/keys.ts";
+import { Bitswap, type BitswapDeps } from "#node/network/bitswap/bitswap.ts";
+import { cidPrefix } from "#node/network/bitswap/keys.ts";
 import {
-  type Entry,
-  frameOf,
-  longestMessage,
+  type DecodedMessage,
+  decodeMessage,
+  encodeMessage,
+  MAX_MESSAGE_SIZE,
   type Message,
-  parseMessage,
   protocols,
-  type Received,
+  type WantlistEntry,
 } from "#node/network/bitswap/message.ts";
 import { Blocks } from "#node/storage/blockstore/blocks.ts";
 import { Buffers } from "#node/storage/blockstore/buffers.ts";
@@ -61,18 +61,18 @@ export interface Peer {
   readonly libp2p: Libp2p;
   readonly id: PeerId;
   readonly blocks: Blocks;
-  readonly exchange: Bitswap;
+  readonly bitswap: Bitswap;
 }
 
-/** A host with the exchange over blocks in memory. */
-export async function peer(t: TestContext, options: Partial<BitswapOptions> = {}, on = host(t)): Promise<Peer> {
+/** A host with the bitswap over blocks in memory. */
+export async function peer(t: TestContext, options: Partial<BitswapDeps> = {}, on = host(t)): Promise<Peer> {
   const libp2p = await on;
   const blocks = new Blocks(memoryBlocks());
-  const exchange = new Bitswap({ libp2p, blocks, log: new NodeLog(), ...options });
-  await exchange.start();
-  blocks.source = exchange;
-  t.after(() => exchange.stop());
-  return { libp2p, id: libp2p.peerId, blocks, exchange };
+  const bitswap = new Bitswap({ libp2p, blocks, log: new NodeLog(), ...options });
+  await bitswap.start();
+  blocks.source = bitswap;
+  t.after(() => bitswap.stop());
+  return { libp2p, id: libp2p.peerId, blocks, bitswap };
 }
 
 export const connect = (from: { readonly libp2p: Libp2p }, to: { readonly libp2p: Libp2p }) =>
@@ -87,18 +87,18 @@ export async function until(holds: () => boolean, what: string, ms = 25_000): Pr
   }
 }
 
-export const silent: Message = { full: false, entries: [], parcels: [], presences: [], pending: 0 };
+export const silent: Message = { full: false, entries: [], blocks: [], presences: [], pendingBytes: 0 };
 
 /** A peer that does what a test tells it, and keeps what it is told. */
 export class Puppet {
   readonly libp2p: Libp2p;
   readonly #protocol: string;
   /** All messages so far. */
-  readonly heard: Received[] = [];
+  readonly heard: DecodedMessage[] = [];
   /** What each stream to it has brought so far. */
   readonly streams: { bytes: number }[] = [];
   /** What it does with a message. */
-  onMessage: (message: Received) => void = () => {};
+  onMessage: (message: DecodedMessage) => void = () => {};
   #heard = Promise.withResolvers<void>();
   #out: Promise<Stream> | undefined;
   #partner: PeerId | undefined;
@@ -112,20 +112,20 @@ export class Puppet {
     return this.libp2p.peerId;
   }
 
-  get entries(): Entry[] {
+  get entries(): WantlistEntry[] {
     return this.heard.flatMap(({ entries }) => [...entries]);
   }
 
   async start(): Promise<void> {
     await this.libp2p.handle(this.#protocol, (stream) => {
-      const frames = new FrameReader(longestMessage, new Buffers());
+      const frames = new FrameReader(MAX_MESSAGE_SIZE, new Buffers());
       const brought = { bytes: 0 };
       this.streams.push(brought);
       stream.addEventListener("remoteCloseWrite", () => void stream.close());
       stream.addEventListener("message", ({ data }) => {
         brought.bytes += data.byteLength;
         for (const frame of frames.read(data)) {
-          const message = parseMessage(frame);
+          const message = decodeMessage(frame);
           this.heard.push(message);
           this.onMessage(message);
           this.#heard.resolve();
@@ -148,7 +148,7 @@ export class Puppet {
   async say(message: Partial<Message>): Promise<void> {
     this.#out ??= this.stream();
     const stream = await this.#out;
-    for (const piece of frameOf({ ...silent, ...message })) {
+    for (const piece of encodeMessage({ ...silent, ...message })) {
       if (!stream.send(piece)) await Promise.race([once(stream as never, "drain"), once(stream as never, "close")]);
     }
   }
@@ -157,12 +157,12 @@ export class Puppet {
   give(...blocks: Block[]): Promise<void> {
     const bare = this.#protocol !== protocols[0] && this.#protocol !== protocols[1];
     return this.say({
-      parcels: blocks.map(({ cid, bytes }) => ({ prefix: bare ? undefined : prefixOf(cid), data: bytes })),
+      blocks: blocks.map(({ cid, bytes }) => ({ prefix: bare ? undefined : cidPrefix(cid), data: bytes })),
     });
   }
 
   /** The first entry that fits, when it has come. */
-  async entry(fits: (entry: Entry) => boolean): Promise<Entry> {
+  async entry(fits: (entry: WantlistEntry) => boolean): Promise<WantlistEntry> {
     for (;;) {
       const heard = this.#heard.promise;
       const found = this.entries.find(fits);
@@ -182,10 +182,10 @@ export class Puppet {
     }
   }
 
-  async parcel(bytes: Uint8Array): Promise<Received["parcels"][number]> {
+  async parcel(bytes: Uint8Array): Promise<DecodedMessage["blocks"][number]> {
     for (;;) {
       const heard = this.#heard.promise;
-      const all = this.heard.flatMap(({ parcels }) => [...parcels]);
+      const all = this.heard.flatMap(({ blocks }) => [...blocks]);
       const found = all.find(({ data }) => Buffer.compare(data, bytes) === 0);
       if (found !== undefined) return found;
       await heard;
@@ -200,17 +200,17 @@ export async function puppet(t: TestContext, protocol: string = protocols[0]): P
   return made;
 }
 
-export const wantOf = ({ cid }: Block, rest: Partial<Entry> = {}): Entry => ({
+export const wantOf = ({ cid }: Block, rest: Partial<WantlistEntry> = {}): WantlistEntry => ({
   cid: cid.bytes,
   priority: 1,
   cancel: false,
   have: false,
-  tellMissing: true,
+  sendDontHave: true,
   ...rest,
 });
 
 export const isFor =
-  ({ cid }: Block, rest: Partial<Entry> = {}) =>
-  (entry: Entry): boolean =>
+  ({ cid }: Block, rest: Partial<WantlistEntry> = {}) =>
+  (entry: WantlistEntry): boolean =>
     Buffer.compare(entry.cid, cid.bytes) === 0 &&
-    Object.entries(rest).every(([field, value]) => entry[field as keyof Entry] === value);
+    Object.entries(rest).every(([field, value]) => entry[field as keyof WantlistEntry] === value);

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { test } from "node:test";
-import { isDomain, linkIn, mostLinks, resolveLink } from "#node/network/ipns/dnslink.ts";
+import { DEFAULT_MAX_DEPTH, isDomain, parseDnslink, resolveDnslink } from "#node/network/ipns/dnslink.ts";
 
 const fixture = new URL("../../../../../fixtures/vectors/network.json", import.meta.url);
 const { dnslink_resolution: resolution, dnslink_entries: entries } = JSON.parse(readFileSync(fixture, "utf8")).sections;
@@ -17,7 +17,7 @@ const lookUpAll = async (name: string) => records[name] ?? [];
 
 for (const { name, depth, path, error } of resolution.cases) {
   test(`${name} with ${depth} steps leads to ${path ?? error}`, async () => {
-    const resolving = resolveLink(name, lookUpAll, { depth });
+    const resolving = resolveDnslink(name, lookUpAll, { depth });
     if (path === undefined || path === null) {
       await assert.rejects(resolving, (thrown: Error) => thrown.message.startsWith(error));
       return;
@@ -28,7 +28,7 @@ for (const { name, depth, path, error } of resolution.cases) {
 
 for (const { txt, ok, path } of entries.cases) {
   test(`the record ${txt} is ${ok ? "a" : "no"} link`, () => {
-    const link = linkIn(txt);
+    const link = parseDnslink(txt);
     assert.equal(link !== undefined, ok);
     if (path !== undefined) assert.equal(link, path);
   });
@@ -37,7 +37,7 @@ for (const { txt, ok, path } of entries.cases) {
 test("what no domain can be is refused, and nobody is asked", async () => {
   const ask = () => assert.fail("asked");
   for (const name of ["", "/ipns/x.y", "a..b", `${"a".repeat(64)}.com`, `${"a.".repeat(200)}com`]) {
-    await assert.rejects(resolveLink(name, ask, { depth: mostLinks }), {
+    await assert.rejects(resolveDnslink(name, ask, { depth: DEFAULT_MAX_DEPTH }), {
       message: `not a valid domain name: ${name.split("/")[0]}`,
     });
   }
@@ -45,8 +45,8 @@ test("what no domain can be is refused, and nobody is asked", async () => {
 });
 
 test("trouble of the resolver is told apart from a missing link", async () => {
-  await assert.rejects(resolveLink("nowhere.example", lookUp, { depth: 1 }), { message: "could not resolve name" });
-  await assert.rejects(resolveLink("nowhere.example/a", lookUpAll, { depth: 1 }), {
+  await assert.rejects(resolveDnslink("nowhere.example", lookUp, { depth: 1 }), { message: "could not resolve name" });
+  await assert.rejects(resolveDnslink("nowhere.example/a", lookUpAll, { depth: 1 }), {
     message: 'could not resolve name: "a" is missing a DNSLink record (https://docs.ipfs.io/concepts/dnslink/)',
   });
 });
@@ -55,5 +55,5 @@ test("the link of the domain below is not waited for with that of the domain its
   const link = "dnslink=/ipfs/bafkqaaa";
   const never = new Promise<never>(() => {});
   const slow = (name: string) => (name.startsWith("_dnslink.") ? Promise.resolve([link]) : never);
-  assert.deepEqual(await resolveLink("a.example", slow, { depth: 1 }), { path: "/ipfs/bafkqaaa", limited: false });
+  assert.deepEqual(await resolveDnslink("a.example", slow, { depth: 1 }), { path: "/ipfs/bafkqaaa", limited: false });
 });

@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
 import { type TestContext, test } from "node:test";
-import { FollowedNames, type FollowedParts } from "#node/network/ipns/ipns_pubsub.ts";
+import { IpnsPubsub, type IpnsPubsubDeps } from "#node/network/ipns/ipns_pubsub.ts";
 import { recordTopic } from "#node/network/ipns_record/keys.ts";
 import { signRecord } from "#node/network/ipns_record/sign.ts";
-import { formatMoment, momentAfter } from "#node/network/ipns_record/time.ts";
+import { formatTimestamp, timestampAfter } from "#node/network/ipns_record/timestamp.ts";
 import { generateKey } from "#node/storage/keystore/key.ts";
 import { Queue } from "#node/util/async/queue.ts";
 import { NodeLog } from "#node/util/log.ts";
@@ -11,17 +11,17 @@ import { NodeLog } from "#node/util/log.ts";
 const never = new AbortController().signal;
 
 const record = async (sequence: bigint, lifetime = 3_600_000) => {
-  const validity = formatMoment(momentAfter(lifetime));
+  const validity = formatTimestamp(timestampAfter(lifetime));
   return signRecord(key, { value: Buffer.from("/ipfs/bafkqaaa"), validity, sequence, ttl: 0n });
 };
 const key = await generateKey({ type: "ed25519" });
 const peer = (await generateKey({ type: "ed25519" })).id;
 
 /** Topics that nobody else takes part in; what is published is noted. */
-function start(t: TestContext, parts: Partial<FollowedParts> = {}) {
+function start(t: TestContext, parts: Partial<IpnsPubsubDeps> = {}) {
   const topics = new Map<string, Queue<{ data: Uint8Array }>>();
   const published: Uint8Array[] = [];
-  const followed = new FollowedNames({
+  const followed = new IpnsPubsub({
     messages: {
       async publish(_, data) {
         published.push(data);
@@ -37,8 +37,8 @@ function start(t: TestContext, parts: Partial<FollowedParts> = {}) {
       },
       peers: () => [],
     },
-    guard: () => () => undefined,
-    ask: async () => undefined,
+    validate: () => () => undefined,
+    fetch: async () => undefined,
     published: async () => undefined,
     log: new NodeLog(),
     ...parts,
@@ -51,12 +51,12 @@ test("beyond a thousand names the one that was asked for longest ago gives way",
   const { followed, topics } = start(t);
   const keys = await Promise.all(Array.from({ length: 1030 }, () => generateKey({ type: "ed25519" })));
   const [first, second, ...others] = keys.map(({ id }) => id);
-  const ask = (id: typeof first) => Array.fromAsync(followed.search(id as NonNullable<typeof first>, never));
-  await ask(first);
-  await ask(second);
+  const search = (id: typeof first) => Array.fromAsync(followed.search(id as NonNullable<typeof first>, never));
+  await search(first);
+  await search(second);
   for (const id of others) {
-    await ask(first);
-    await ask(id);
+    await search(first);
+    await search(id);
   }
   assert.equal(followed.list().length, 1024);
   assert.equal(topics.size, 1024);
@@ -70,7 +70,7 @@ test("a name that somebody waits for stays", async (t) => {
     answer = resolve;
   });
   const { followed } = start(t, {
-    ask: () => asked,
+    fetch: () => asked,
     messages: { publish: async () => {}, subscribe: () => new Queue(), peers: () => [peer] },
   });
   const waiting = Array.fromAsync(followed.search(key.id, never));
@@ -87,15 +87,15 @@ test("whoever comes to follow a name again and again is asked once a minute, and
   const ids = await Promise.all(Array.from({ length: 3 }, async () => (await generateKey({ type: "ed25519" })).id));
   const waiting: (() => void)[] = [];
   let asked = 0;
-  const ask = async () => {
+  const fetch = async () => {
     asked += 1;
     await new Promise<void>((resolve) => waiting.push(resolve));
     return undefined;
   };
-  const { followed } = start(t, { ask });
+  const { followed } = start(t, { fetch });
   for (const id of ids) await Array.fromAsync(followed.search(id, never));
   const joinAll = async () => {
-    for (let round = 0; round < 1000; round += 1) for (const id of ids) followed.joined(recordTopic(id), peer);
+    for (let round = 0; round < 1000; round += 1) for (const id of ids) followed.peerSubscribed(recordTopic(id), peer);
     await settled();
   };
   const answerAll = async () => {
@@ -144,8 +144,8 @@ test("what was published here before is told to who asks, as long as it is valid
   let kept = bytes;
   const { followed } = start(t, { published: async () => kept });
   const question = Buffer.concat([Buffer.from("/ipns/"), key.id.toMultihash().bytes]);
-  assert.deepEqual(await followed.answer(question), bytes);
+  assert.deepEqual(await followed.lookUp(question), bytes);
   kept = await record(5n, -1000);
-  assert.equal(await followed.answer(question), undefined);
-  await assert.rejects(followed.answer(Buffer.from("/pk/x")), { message: "invalid record keytype" });
+  assert.equal(await followed.lookUp(question), undefined);
+  await assert.rejects(followed.lookUp(Buffer.from("/pk/x")), { message: "invalid record keytype" });
 });

@@ -9,7 +9,7 @@ import { resolveName } from "#node/network/ipns/resolver.ts";
 import { publishedKey } from "#node/network/ipns_record/keys.ts";
 import { decodeRecord, encodeRecord } from "#node/network/ipns_record/record.ts";
 import { signRecord } from "#node/network/ipns_record/sign.ts";
-import { formatMoment, momentAfter, parseMoment } from "#node/network/ipns_record/time.ts";
+import { formatTimestamp, parseTimestamp, timestampAfter } from "#node/network/ipns_record/timestamp.ts";
 import { decodeKey, generateKey } from "#node/storage/keystore/key.ts";
 
 const empty = "/ipfs/QmUNLLsPACCz1vLxQVkXqqLX5R1X345qqfHbsf67hvA3Nn";
@@ -47,12 +47,12 @@ test("a name stands for what was published last; the number of its record grows 
 
 test("records say how long they hold, and for how long they may be kept", async () => {
   const key = await made("holds");
-  const before = momentAfter(hour);
+  const before = timestampAfter(hour);
   await node.names.publish(key, "bafkqaaa/a", { lifetime: hour, ttl: 1500 });
   const { value, validity, ttl, signatureV1, signatureV2 } = await last(key.id);
   assert.equal(Buffer.from(value).toString(), "/ipfs/bafkqaaa/a");
-  const end = parseMoment(validity) ?? 0n;
-  assert.ok(end >= before && end <= momentAfter(hour));
+  const end = parseTimestamp(validity) ?? 0n;
+  assert.ok(end >= before && end <= timestampAfter(hour));
   assert.equal(ttl, 1_500_000_000n);
   assert.ok(signatureV1.length > 0 && signatureV2.length > 0);
 });
@@ -127,7 +127,7 @@ test("a record that was damaged on the disk, or has run out, is none", async () 
   await assert.rejects(node.names.resolve(key.id.toString()), { message: "could not resolve name" });
   await put(Uint8Array.of(1, 2, 3));
   await assert.rejects(node.names.resolve(key.id.toString()), { message: "could not resolve name" });
-  const claim = { value: Buffer.from(empty), validity: formatMoment(momentAfter(-1000)), sequence: 8n, ttl: 0n };
+  const claim = { value: Buffer.from(empty), validity: formatTimestamp(timestampAfter(-1000)), sequence: 8n, ttl: 0n };
   await put(await signRecord(key, claim));
   await assert.rejects(node.names.resolve(key.id.toString()), { message: "could not resolve name" });
   await node.names.publish(key, "/ipfs/bafkqaaa");
@@ -138,7 +138,7 @@ test("a record of old that holds a bare multihash stands for that block", async 
   const key = await generateKey({ type: "ed25519" });
   const value = Buffer.from("122059948439065f29619ef41280cbb932be52c56d99c5966b65e0111239f098bbef", "hex");
   const record = decodeRecord(
-    await signRecord(key, { value, validity: formatMoment(momentAfter(hour)), sequence: 0n, ttl: 0n }),
+    await signRecord(key, { value, validity: formatTimestamp(timestampAfter(hour)), sequence: 0n, ttl: 0n }),
   );
   const parts = {
     cache: undefined,

@@ -1,11 +1,11 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { fetchOf } from "#node/network/ipns/fetching.ts";
-import type { FollowedNames } from "#node/network/ipns/ipns_pubsub.ts";
+import { fetchOf } from "#node/network/ipns/fetch_protocol.ts";
+import type { IpnsPubsub } from "#node/network/ipns/ipns_pubsub.ts";
 import { recordKey, recordTopic } from "#node/network/ipns_record/keys.ts";
 import { decodeRecord, encodeRecord } from "#node/network/ipns_record/record.ts";
 import { signRecord } from "#node/network/ipns_record/sign.ts";
-import { formatMoment, momentAfter } from "#node/network/ipns_record/time.ts";
+import { formatTimestamp, timestampAfter } from "#node/network/ipns_record/timestamp.ts";
 import type { Pubsub } from "#node/network/pubsub/pubsub.ts";
 import { generateKey, type Key } from "#node/storage/keystore/key.ts";
 import {
@@ -28,12 +28,12 @@ const pubsubOnly: NodeSetup = {
 };
 
 const connect = (one: RoutingNode, two: RoutingNode) =>
-  one.network.peers.connect(two.id, two.network.peers.listenAddresses());
+  one.network.swarm.connect(two.id, two.network.swarm.listenAddresses());
 const self = ({ node }: RoutingNode) => node.names.key("self");
-const followedOf = async ({ node }: RoutingNode) => (await node.names.followed()) as FollowedNames;
+const followedOf = async ({ node }: RoutingNode) => (await node.names.pubsub()) as IpnsPubsub;
 const pubsubOf = ({ network }: RoutingNode) => network.pubsub as Pubsub;
-const resolveOn = ({ node }: RoutingNode, name: { toString(): string }, fresh = true) =>
-  node.names.resolve(name.toString(), { signal: soon(), fresh });
+const resolveOn = ({ node }: RoutingNode, name: { toString(): string }, nocache = true) =>
+  node.names.resolve(name.toString(), { signal: soon(), nocache });
 
 /** Resolves when `one` knows that the other follows the name. */
 const follows = (one: RoutingNode, two: RoutingNode, name: Key) =>
@@ -44,7 +44,7 @@ const follows = (one: RoutingNode, two: RoutingNode, name: Key) =>
   );
 
 const recordOf = (key: Key, sequence: bigint, path = other) =>
-  signRecord(key, { value: Buffer.from(path), validity: formatMoment(momentAfter(hour)), sequence, ttl: 0n });
+  signRecord(key, { value: Buffer.from(path), validity: formatTimestamp(timestampAfter(hour)), sequence, ttl: 0n });
 
 test("a name that one node publishes is resolved by others over the routing system, and by later nodes", async () => {
   await using a = await startNode();
@@ -59,7 +59,7 @@ test("a name that one node publishes is resolved by others over the routing syst
   assert.equal(await resolveOn(c, `${key.id}/x`), `${empty}/x`);
   // It stays with those who were asked to keep it.
   assert.equal(await b.node.names.resolve(key.id.toString(), { offline: true }), `${empty}/`);
-  assert.equal(await a.node.names.followed(), undefined);
+  assert.equal(await a.node.names.pubsub(), undefined);
 });
 
 test("names of RSA keys are published with their keys", async () => {
@@ -70,7 +70,7 @@ test("names of RSA keys are published with their keys", async () => {
   const key = await a.node.names.key("long");
   await a.node.names.publish(key, empty, { signal: soon() });
   assert.equal(await resolveOn(b, key.id), empty);
-  const kept = await b.routing.kept(Buffer.concat([Buffer.from("/pk/"), key.id.toMultihash().bytes]));
+  const kept = await b.routing.localValue(Buffer.concat([Buffer.from("/pk/"), key.id.toMultihash().bytes]));
   assert.deepEqual(kept && Buffer.from(kept), Buffer.from(key.publicKey));
 });
 
@@ -93,10 +93,10 @@ test("a key that was used elsewhere goes on behind its last record", async () =>
   const key = await generateKey({ type: "ed25519" });
   await a.node.keys.import("shared", key.bytes);
   await b.node.keys.import("shared", key.bytes);
-  await b.routing.store(recordKey(key.id), await recordOf(key, 41n), soon());
+  await b.routing.putQuietly(recordKey(key.id), await recordOf(key, 41n), soon());
   await a.node.names.publish(key, empty, { signal: soon() });
   assert.equal(await resolveOn(b, key.id), empty);
-  const kept = (await b.routing.kept(recordKey(key.id))) as Uint8Array;
+  const kept = (await b.routing.localValue(recordKey(key.id))) as Uint8Array;
   assert.equal(decodeRecord(kept).sequence, 42n);
 });
 
@@ -194,7 +194,7 @@ test("forged and replayed records are neither believed nor handed on", async () 
   const [old, good] = [await recordOf(key, 3n, empty), await recordOf(key, 7n)];
   const forged = encodeRecord({ ...decodeRecord(good), value: Buffer.from("/ipfs/bafkqaab"), sequence: 9n });
   const foreign = await recordOf(await generateKey({ type: "ed25519" }), 10n);
-  const late = { value: Buffer.from(empty), validity: formatMoment(momentAfter(-hour)), sequence: 11n, ttl: 0n };
+  const late = { value: Buffer.from(empty), validity: formatTimestamp(timestampAfter(-hour)), sequence: 11n, ttl: 0n };
   const bad = [old, forged, foreign, await signRecord(key, late), Buffer.alloc(100_000), Buffer.from("x")];
   await pubsubOf(a).publish(topic, good);
   await until(async () => (await resolveOn(c, key.id).catch(() => "")) === other);

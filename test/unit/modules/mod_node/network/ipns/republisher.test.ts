@@ -1,11 +1,11 @@
 import assert from "node:assert/strict";
 import { type TestContext, test } from "node:test";
-import { Published } from "#node/network/ipns/published.ts";
+import { PublishedRecords } from "#node/network/ipns/published_records.ts";
 import { Republisher } from "#node/network/ipns/republisher.ts";
 import { checkRecord } from "#node/network/ipns_record/check.ts";
 import { decodeRecord } from "#node/network/ipns_record/record.ts";
 import { signRecord } from "#node/network/ipns_record/sign.ts";
-import { formatMoment, momentAfter, parseMoment } from "#node/network/ipns_record/time.ts";
+import { formatTimestamp, parseTimestamp, timestampAfter } from "#node/network/ipns_record/timestamp.ts";
 import { generateKey, type Key } from "#node/storage/keystore/key.ts";
 import { memoryMetadata } from "#node/storage/metadata/memory.ts";
 import { NodeLog } from "#node/util/log.ts";
@@ -21,10 +21,14 @@ async function start(t: TestContext, settings: Readonly<Record<string, string>> 
   >[0]["config"];
   const keys = await Promise.all([1, 2, 3].map(() => generateKey({ type: "ed25519" })));
   const [fresh, , old] = keys as [Key, Key, Key];
-  const published = new Published(memoryMetadata());
+  const published = new PublishedRecords(memoryMetadata());
   const put = (key: Key, lifetime: number) => {
-    const claim = { value: Buffer.from("/ipfs/bafkqaaa"), validity: formatMoment(momentAfter(lifetime)), sequence: 5n };
-    return published.change(key.id, () => signRecord(key, { ...claim, ttl: 7n }));
+    const claim = {
+      value: Buffer.from("/ipfs/bafkqaaa"),
+      validity: formatTimestamp(timestampAfter(lifetime)),
+      sequence: 5n,
+    };
+    return published.update(key.id, () => signRecord(key, { ...claim, ttl: 7n }));
   };
   await put(fresh, 100 * hour);
   await put(old, -hour);
@@ -37,7 +41,7 @@ async function start(t: TestContext, settings: Readonly<Record<string, string>> 
     async *keys() {
       yield* keys;
     },
-    async tell(key, bytes) {
+    async publish(key, bytes) {
       if (failing.has(key)) throw new Error("nobody");
       told.push([key, bytes]);
     },
@@ -61,7 +65,7 @@ test("each name that was published is published again: with the same number, and
   }
   const ends = told.map(([, bytes]) => decodeRecord(bytes).validity);
   assert.equal(ends[0], before);
-  const left = Number((parseMoment(ends[1] ?? "") ?? 0n) - momentAfter(0)) / 1e6;
+  const left = Number((parseTimestamp(ends[1] ?? "") ?? 0n) - timestampAfter(0)) / 1e6;
   assert.ok(left > 2 * hour - minute && left <= 2 * hour);
 });
 

@@ -9,13 +9,13 @@ import type { NameNetwork } from "#node/network/ipns/record_transports.ts";
 import { publishedKey } from "#node/network/ipns_record/keys.ts";
 import { decodeRecord } from "#node/network/ipns_record/record.ts";
 import { signRecord } from "#node/network/ipns_record/sign.ts";
-import { formatMoment, momentAfter } from "#node/network/ipns_record/time.ts";
+import { formatTimestamp, timestampAfter } from "#node/network/ipns_record/timestamp.ts";
 import type { LocalNode } from "#node/node.ts";
 
 const [empty, other] = ["/ipfs/QmUNLLsPACCz1vLxQVkXqqLX5R1X345qqfHbsf67hvA3Nn", "/ipfs/bafkqaaa"];
 const hour = 3_600_000;
 
-type Routing = Pick<NameNetwork["routing"], "search" | "store">;
+type Routing = Pick<NameNetwork["routing"], "search" | "putQuietly">;
 
 /** A node whose routing system is what the test says. */
 async function start(t: TestContext, routing: Partial<Routing>) {
@@ -25,8 +25,8 @@ async function start(t: TestContext, routing: Partial<Routing>) {
     await node.close();
     await rm(repo, { recursive: true, force: true });
   });
-  const nobody: Routing = { async *search() {}, async store() {} };
-  const network = { libp2p: { services: {} }, routing: { ...nobody, ...routing, tables: {} }, pubsub: undefined };
+  const nobody: Routing = { async *search() {}, async putQuietly() {} };
+  const network = { libp2p: { services: {} }, routing: { ...nobody, ...routing, dht: {} }, pubsub: undefined };
   await node.names.goOnline(network as unknown as NameNetwork);
   // The node's own name has been published by now.
   await node.keys.generate("new", { type: "ed25519" });
@@ -44,7 +44,7 @@ test("what was published last is what the name stands for here, whoever was told
   const slow = question<void>();
   let told = 0;
   const { names, key } = await start(t, {
-    store: async () => {
+    putQuietly: async () => {
       told += 1;
       if (told > 1) return;
       slow.come();
@@ -69,7 +69,7 @@ test("what is published here while others are asked is what the name stands for"
     },
   });
   await names.publish(key, empty, { ttl: hour, offline: true });
-  const asking = names.resolve(key.id.toString(), { fresh: true });
+  const asking = names.resolve(key.id.toString(), { nocache: true });
   await slow.asked;
   await names.publish(key, other, { ttl: hour });
   slow.answer();
@@ -85,7 +85,7 @@ test("while others are asked for the last record of a key, it can be published a
       yield await slow.answered;
     },
   });
-  const claim = { value: Buffer.from(other), validity: formatMoment(momentAfter(hour)), ttl: 0n };
+  const claim = { value: Buffer.from(other), validity: formatTimestamp(timestampAfter(hour)), ttl: 0n };
   const asking = names.publish(key, `${empty}/a`);
   await slow.asked;
   await names.publish(key, empty, { offline: true });

@@ -4,9 +4,9 @@ import { test } from "node:test";
 import { parsePeerId } from "#node/formats/peer_id.ts";
 import { checkRecord, compareRecords } from "#node/network/ipns_record/check.ts";
 import { publicKeyKey, publishedKey, recordKey, recordTopic } from "#node/network/ipns_record/keys.ts";
-import { claimData, decodeRecord, encodeRecord } from "#node/network/ipns_record/record.ts";
+import { decodeRecord, encodeRecord, encodeRecordData } from "#node/network/ipns_record/record.ts";
 import { nextSequence, signRecord } from "#node/network/ipns_record/sign.ts";
-import { formatMoment, momentAfter, parseMoment } from "#node/network/ipns_record/time.ts";
+import { formatTimestamp, parseTimestamp, timestampAfter } from "#node/network/ipns_record/timestamp.ts";
 import { decodeKey, generateKey } from "#node/storage/keystore/key.ts";
 
 type Case = Readonly<Record<string, string>>;
@@ -25,7 +25,7 @@ const claimOf = ({ value = "", validity = "", sequence = "0", ttl_ns = "0" }: Ca
 for (const known of cases("name_record_create")) {
   test(`a record of ${known.signer} at sequence ${known.sequence} is the reference's, byte by byte`, async () => {
     const key = decodeKey(base64(known.private_key_b64));
-    assert.equal(Buffer.from(claimData(claimOf(known))).toString("hex"), known.dag_cbor_hex);
+    assert.equal(Buffer.from(encodeRecordData(claimOf(known))).toString("hex"), known.dag_cbor_hex);
     const made = await signRecord(key, claimOf(known));
     assert.equal(Buffer.from(made).toString("base64"), known.record_b64);
   });
@@ -74,14 +74,18 @@ test("the sequence grows when the value changes, and only then", () => {
 for (const form of [{ type: "ed25519" }, { type: "rsa", size: 2048 }]) {
   test(`a record that a key of ${form.type} signs is believed, and not once a byte of it is changed`, async () => {
     const key = await generateKey(form);
-    const claim = { value: Buffer.from("/ipfs/bafkqaaa"), validity: formatMoment(momentAfter(60_000)), sequence: 7n };
+    const claim = {
+      value: Buffer.from("/ipfs/bafkqaaa"),
+      validity: formatTimestamp(timestampAfter(60_000)),
+      sequence: 7n,
+    };
     const bytes = await signRecord(key, { ...claim, ttl: 2n ** 62n + 1n });
     assert.equal((await checkRecord(key.id, bytes)).ttl, 2n ** 62n + 1n);
     const forged = encodeRecord({ ...decodeRecord(bytes), value: Buffer.from("/ipfs/bafkqaab") });
     await assert.rejects(checkRecord(key.id, forged), /did not match between protobuf and CBOR/);
     const other = await generateKey({ type: "ed25519" });
     await assert.rejects(checkRecord(other.id, bytes), /signature verification failed|did not match expected/);
-    const late = (parseMoment(claim.validity) ?? 0n) + 1n;
+    const late = (parseTimestamp(claim.validity) ?? 0n) + 1n;
     await assert.rejects(checkRecord(key.id, bytes, late), { message: "expired record" });
   });
 }

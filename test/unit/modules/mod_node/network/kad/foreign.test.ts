@@ -21,7 +21,7 @@ let b: RoutingNode;
 
 before(async () => {
   [stranger, a, b] = await Promise.all([startStranger(), startNode(), startNode()]);
-  for (const node of [a, b]) await node.network.peers.connect(stranger.peerId, stranger.getMultiaddrs());
+  for (const node of [a, b]) await node.network.swarm.connect(stranger.peerId, stranger.getMultiaddrs());
   await until(() => known(a) > 0 && known(b) > 0);
 });
 after(async () => {
@@ -31,7 +31,7 @@ after(async () => {
 
 test("a foreign peer finds what a node announces", async () => {
   const cid = await add(a, "for strangers");
-  await until(() => a.routing.announcing.total > 0);
+  await until(() => a.routing.provideStat.total > 0);
   const found = new Set<string>();
   // Nobody answers an announcement: it may still be on its way.
   await until(async () => {
@@ -54,12 +54,12 @@ test("a node finds what a foreign peer announces", async () => {
 test("a node is found through a foreign peer", async () => {
   await a.network.libp2p.hangUp(b.id);
   const addresses = await a.routing.addresses(b.id, soon());
-  assert.deepEqual(addresses.map(String), b.network.peers.listenAddresses().map(String));
+  assert.deepEqual(addresses.map(String), b.network.swarm.listenAddresses().map(String));
 });
 
 test("records go both ways", async () => {
   const [ours, theirs] = await Promise.all([generateKey({ type: "ed25519" }), generateKey({ type: "ed25519" })]);
-  await a.routing.store(publicKeyKey(ours.id), ours.publicKey, soon());
+  await a.routing.putQuietly(publicKeyKey(ours.id), ours.publicKey, soon());
   const values: Uint8Array[] = [];
   for await (const event of stranger.services.dht.get(publicKeyKey(ours.id), { signal: soon() })) {
     if (event.name === "VALUE") values.push(event.value);

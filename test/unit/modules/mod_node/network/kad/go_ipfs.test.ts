@@ -4,7 +4,7 @@ import { CID } from "multiformats/cid";
 import { parsePeerId } from "#node/formats/peer_id.ts";
 import { recordKey } from "#node/network/ipns_record/keys.ts";
 import { signRecord } from "#node/network/ipns_record/sign.ts";
-import { formatMoment, momentAfter } from "#node/network/ipns_record/time.ts";
+import { formatTimestamp, timestampAfter } from "#node/network/ipns_record/timestamp.ts";
 import { parseMultiaddr, splitPeer } from "#node/network/swarm/multiaddr.ts";
 import { generateKey } from "#node/storage/keystore/key.ts";
 import { GoIpfs, withoutGoIpfs } from "#test/support/go_ipfs.ts";
@@ -21,7 +21,7 @@ const skip = withoutGoIpfs;
 
 async function meet(go: GoIpfs, ...nodes: readonly RoutingNode[]): Promise<void> {
   const { id, address } = splitPeer(parseMultiaddr(go.address));
-  for (const node of nodes) await node.network.peers.connect(id, address === undefined ? [] : [address]);
+  for (const node of nodes) await node.network.swarm.connect(id, address === undefined ? [] : [address]);
   await until(async () => {
     const [lan] = await go.call<{ Buckets: readonly { Peers: readonly unknown[] | null }[] }>("stats/dht?arg=lan");
     const theirs = (lan?.Buckets ?? []).flatMap(({ Peers }) => Peers ?? []).length;
@@ -41,7 +41,7 @@ test("the reference finds what is announced here, and the other way round", { sk
   await using b = await startNode();
   await meet(go, a, b);
   const cid = await add(a, "announced to the reference");
-  await until(() => a.routing.announcing.total > 0);
+  await until(() => a.routing.provideStat.total > 0);
   const events = await go.call<Event>(`dht/findprovs?arg=${cid}&num-providers=1`);
   const provider = events.find(({ Type }) => Type === 4)?.Responses?.[0];
   assert.equal(provider?.ID, a.id.toString());
@@ -59,10 +59,10 @@ test("peers are found through the reference, and by it", { skip }, async () => {
   await meet(go, a, b);
   await a.network.libp2p.hangUp(b.id);
   const addresses = await a.routing.addresses(b.id, soon());
-  assert.deepEqual(addresses.map(String), b.network.peers.listenAddresses().map(String));
+  assert.deepEqual(addresses.map(String), b.network.swarm.listenAddresses().map(String));
   const [found] = await go.call<Event>(`dht/findpeer?arg=${b.id}`);
-  assert.deepEqual(found?.Responses?.[0]?.Addrs, b.network.peers.listenAddresses().map(String));
-  const { events } = await outcome(a.routing.query(parsePeerId(go.id).toMultihash().bytes, soon()));
+  assert.deepEqual(found?.Responses?.[0]?.Addrs, b.network.swarm.listenAddresses().map(String));
+  const { events } = await outcome(a.routing.closestPeers(parsePeerId(go.id).toMultihash().bytes, soon()));
   assert.ok(events.some(({ type, id }) => type === 2 && String(id) === go.id));
 });
 
@@ -71,7 +71,7 @@ test("records go both ways", { skip }, async () => {
   await using a = await startNode();
   await meet(go, a);
   const key = await generateKey({ type: "ed25519" });
-  const validity = formatMoment(momentAfter(3_600_000));
+  const validity = formatTimestamp(timestampAfter(3_600_000));
   const record = await signRecord(key, { value: Buffer.from("/ipfs/x"), validity, sequence: 1n, ttl: 0n });
   const put = await outcome(a.routing.put(recordKey(key.id), record, soon()));
   assert.deepEqual(

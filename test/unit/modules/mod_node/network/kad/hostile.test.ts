@@ -7,7 +7,7 @@ import type { Libp2p, Stream } from "@libp2p/interface";
 import { recordKey } from "#node/network/ipns_record/keys.ts";
 import { decodeRecord, encodeRecord } from "#node/network/ipns_record/record.ts";
 import { signRecord } from "#node/network/ipns_record/sign.ts";
-import { formatMoment, momentAfter } from "#node/network/ipns_record/time.ts";
+import { formatTimestamp, timestampAfter } from "#node/network/ipns_record/timestamp.ts";
 import { generateKey, type Key } from "#node/storage/keystore/key.ts";
 import { field, framed } from "#test/support/protobuf.ts";
 import { blockOf, host } from "#test/unit/modules/mod_node/network/bitswap/support.ts";
@@ -49,7 +49,7 @@ async function speaker(t: TestContext, { network }: RoutingNode) {
 
 const claim = (sequence: bigint, milliseconds = hour, path = "/ipfs/bafkqaaa") => ({
   value: Buffer.from(path),
-  validity: formatMoment(momentAfter(milliseconds)),
+  validity: formatTimestamp(timestampAfter(milliseconds)),
   sequence,
   ttl: 0n,
 });
@@ -71,14 +71,14 @@ test("of name records that are put here those are kept that are true, and none t
     "without a record": message(types.putValue, at),
   };
   for (const [what, lie] of Object.entries(lies)) assert.equal(await say(framed(lie)), false, what);
-  assert.equal(await a.routing.kept(at), undefined);
+  assert.equal(await a.routing.localValue(at), undefined);
   assert.equal(await say(framed(putting(at, good))), true);
   for (const [what, lie] of Object.entries(lies)) assert.equal(await say(framed(lie)), false, what);
   assert.equal(await say(framed(putting(at, await signRecord(key, claim(3n))))), false, "replayed");
-  assert.deepEqual(Buffer.from((await a.routing.kept(at)) ?? []), Buffer.from(good));
+  assert.deepEqual(Buffer.from((await a.routing.localValue(at)) ?? []), Buffer.from(good));
   const next = await signRecord(key, claim(8n));
   assert.equal(await say(framed(putting(at, next))), true);
-  assert.deepEqual(Buffer.from((await a.routing.kept(at)) ?? []), Buffer.from(next));
+  assert.deepEqual(Buffer.from((await a.routing.localValue(at)) ?? []), Buffer.from(next));
 });
 
 test("records of other namespaces are not kept", async (t) => {
@@ -87,7 +87,7 @@ test("records of other namespaces are not kept", async (t) => {
   for (const name of ["/evil/x", "/pk/x", "/ipns/", "x", "", "/".repeat(500), "/__proto__/x", "/constructor/x"]) {
     const key = Buffer.from(name);
     assert.equal(await say(framed(putting(key, Buffer.from("value")))), false, name);
-    assert.equal(await a.routing.kept(key).catch(() => undefined), undefined, name);
+    assert.equal(await a.routing.localValue(key).catch(() => undefined), undefined, name);
   }
 });
 
@@ -173,7 +173,7 @@ async function liar(t: TestContext, a: RoutingNode, lies: readonly Uint8Array[])
   await libp2p.handle("/ipfs/ping/1.0.0", (stream) => {
     stream.addEventListener("message", ({ data }) => stream.send(data));
   });
-  await a.network.peers.connect(libp2p.peerId, libp2p.getMultiaddrs());
+  await a.network.swarm.connect(libp2p.peerId, libp2p.getMultiaddrs());
   return heard;
 }
 
@@ -201,7 +201,7 @@ test("a peer that answers with ten thousand others holds up no search, and the g
   const many = await outcome(a.routing.findProviders(cid, { count: 100_000, signal: soon() }));
   assert.equal(many.failure, undefined);
   assert.ok(providersIn(many.events).includes(String(b.id)));
-  const near = await outcome(a.routing.query(b.id.toMultihash().bytes, soon()));
+  const near = await outcome(a.routing.closestPeers(b.id.toMultihash().bytes, soon()));
   assert.equal(near.failure, undefined);
   assert.ok(heard.asked > 0 && performance.now() - began < 20_000);
   assert.ok(process.memoryUsage().heapUsed - before < 200 * 2 ** 20);
@@ -215,7 +215,7 @@ test("answers with hundreds of thousands of addresses do not stop the node", asy
   await until(() => known(a) === 1);
   const delay = monitorEventLoopDelay({ resolution: 5 });
   delay.enable();
-  await outcome(a.routing.query(strangers(1)[0] as Buffer, soon()));
+  await outcome(a.routing.closestPeers(strangers(1)[0] as Buffer, soon()));
   assert.ok(heard.asked > 0);
   assert.ok(delay.max < 1.5e9, `it stood still for ${delay.max / 1e6} ms`);
 });

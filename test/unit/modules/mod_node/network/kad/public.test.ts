@@ -8,25 +8,25 @@ let b: RoutingNode;
 const addresses = { a: "/ip4/8.8.8.8/tcp/4001", b: "/ip4/8.8.4.4/tcp/4001" };
 const filters = { "Swarm.AddrFilters": ["/ip4/8.0.0.0/ipcidr/8"] };
 const everywhere = "/ipfs/kad/1.0.0";
-const wan = ({ routing }: RoutingNode) => routing.tables?.wan.size ?? 0;
+const wan = ({ routing }: RoutingNode) => routing.dht?.wan.size ?? 0;
 
 before(async () => {
   a = await startNode({ config: { ...filters, "Addresses.Announce": [addresses.a] } });
   b = await startNode({ config: { ...filters, "Addresses.Announce": [addresses.b] } });
   await until(() => [a, b].every(({ network }) => network.libp2p.getProtocols().includes(everywhere)));
-  await a.network.peers.connect(b.id, b.network.peers.listenAddresses());
+  await a.network.swarm.connect(b.id, b.network.swarm.listenAddresses());
   await until(() => wan(a) > 0 && wan(b) > 0);
 });
 after(() => Promise.all([a, b].map((node) => node?.[Symbol.asyncDispose]())));
 
 test("with an address that everybody can reach a node serves the public table, and keeps private ones out of it", async () => {
   const cid = await add(a, "public");
-  await until(() => a.routing.announcing.total > 0 && a.routing.queued === 0);
+  await until(() => a.routing.provideStat.total > 0 && a.routing.queued === 0);
   const { events } = await outcome(b.routing.findProviders(cid, { count: 1, signal: soon() }));
   assert.deepEqual(providersIn(events), [a.id.toString()]);
-  const [found] = await Array.fromAsync(b.routing.find(cid, soon()));
+  const [found] = await Array.fromAsync(b.routing.findProviderPeers(cid, soon()));
   assert.ok(found?.multiaddrs.map(String).includes(addresses.a));
-  const told = await outcome(b.routing.query(a.id.toMultihash().bytes, soon()));
+  const told = await outcome(b.routing.closestPeers(a.id.toMultihash().bytes, soon()));
   assert.deepEqual(
     told.events.filter(({ type }) => type === 2).map(({ id }) => String(id)),
     [a.id.toString()],
@@ -36,13 +36,13 @@ test("with an address that everybody can reach a node serves the public table, a
 test("a node that nobody can reach from outside serves the local table alone, and is in no other", async () => {
   await using c = await startNode({ config: filters });
   assert.ok(!c.network.libp2p.getProtocols().includes(everywhere));
-  await c.network.peers.connect(a.id, a.network.peers.listenAddresses());
+  await c.network.swarm.connect(a.id, a.network.swarm.listenAddresses());
   await until(() => wan(c) === 1 && known(a) === 1);
   assert.equal(wan(a), 1);
   assert.deepEqual(
-    a.routing.tables?.wan.buckets().flatMap(({ peers }) => peers.map(({ id }) => id.toString())),
+    a.routing.dht?.wan.buckets().flatMap(({ peers }) => peers.map(({ id }) => id.toString())),
     [b.id.toString()],
   );
-  const { events } = await outcome(c.routing.query(b.id.toMultihash().bytes, soon()));
+  const { events } = await outcome(c.routing.closestPeers(b.id.toMultihash().bytes, soon()));
   assert.ok(events.some(({ responses }) => responses?.some(({ id }) => id.equals(b.id))));
 });

@@ -18,10 +18,10 @@ test("what others gave a node to keep is there after its restart", async () => {
   const keeper = await startNode({ folder: join(folder, "keeper") });
   await meet(giver, keeper);
   const cid = await add(giver, "kept by another");
-  await until(() => giver.routing.announcing.total === 1);
+  await until(() => giver.routing.provideStat.total === 1);
   const { id, publicKey } = await generateKey({ type: "ed25519" });
   const key = publicKeyKey(id);
-  await giver.routing.store(key, publicKey, soon());
+  await giver.routing.putQuietly(key, publicKey, soon());
   await keeper[Symbol.asyncDispose]();
 
   await using again = await startNode({ folder: join(folder, "keeper") });
@@ -36,13 +36,13 @@ test("what others gave a node to keep is there after its restart", async () => {
 test("what could not be announced is announced after a restart, as soon as somebody is there", async () => {
   const alone = await startNode({ folder: join(folder, "alone") });
   const cid = await add(alone, "nobody hears of it");
-  assert.deepEqual([alone.routing.queued, alone.routing.announcing.total], [0, 0]);
+  assert.deepEqual([alone.routing.queued, alone.routing.provideStat.total], [0, 0]);
   await alone[Symbol.asyncDispose]();
 
   await using again = await startNode({ folder: join(folder, "alone") });
   await using other = await startNode();
   await meet(again, other);
-  await until(() => again.routing.announcing.total === 1);
+  await until(() => again.routing.provideStat.total === 1);
   const { events } = await outcome(other.routing.findProviders(cid, { count: 1, signal: soon() }));
   assert.deepEqual(providersIn(events), [again.id.toString()]);
 });
@@ -67,7 +67,7 @@ test("only what is asked for is announced where the configuration says so", asyn
   await meet(quiet, other);
   const cid = await add(quiet, "not announced");
   await quiet.routing.reprovide(soon());
-  assert.deepEqual([quiet.routing.queued, quiet.routing.announcing.total], [0, 0]);
+  assert.deepEqual([quiet.routing.queued, quiet.routing.provideStat.total], [0, 0]);
   assert.equal((await outcome(quiet.routing.provide(cid, soon()))).failure, undefined);
   const { events } = await outcome(other.routing.findProviders(cid, { count: 1, signal: soon() }));
   assert.deepEqual(providersIn(events), [quiet.id.toString()]);
@@ -79,10 +79,10 @@ test("a round announces all that is here", async () => {
   const cids = [];
   for (const text of ["one", "two", "three"]) cids.push(await add(node, text));
   await meet(node, other);
-  await until(() => node.routing.announcing.total >= cids.length && node.routing.queued === 0);
+  await until(() => node.routing.provideStat.total >= cids.length && node.routing.queued === 0);
   await node.routing.reprovide(soon());
   const stored = await Array.fromAsync(node.node.blocks.store.keys());
-  assert.equal(node.routing.announcing.lastRound.announced, stored.length);
+  assert.equal(node.routing.provideStat.lastReprovide.provided, stored.length);
   assert.ok(stored.length > cids.length);
   for (const cid of stored) {
     const { events } = await outcome(other.routing.findProviders(cid, { count: 1, signal: soon() }));

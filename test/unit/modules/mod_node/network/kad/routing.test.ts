@@ -4,7 +4,7 @@ import { CID } from "multiformats/cid";
 import { parsePeerId } from "#node/formats/peer_id.ts";
 import { publicKeyKey, recordKey } from "#node/network/ipns_record/keys.ts";
 import { signRecord } from "#node/network/ipns_record/sign.ts";
-import { formatMoment, momentAfter } from "#node/network/ipns_record/time.ts";
+import { formatTimestamp, timestampAfter } from "#node/network/ipns_record/timestamp.ts";
 import { eventTypes } from "#node/network/kad/events.ts";
 import { generateKey } from "#node/storage/keystore/key.ts";
 import { add, known, meet, ofType, outcome, providersIn, type RoutingNode, soon, startNode, until } from "./support.ts";
@@ -29,7 +29,7 @@ const nodes = () => [a, b, c] as [RoutingNode, RoutingNode, RoutingNode];
 
 const record = async (value: string, sequence: bigint, key = generateKey({ type: "ed25519" })) => {
   const made = await key;
-  const validity = formatMoment(momentAfter(3_600_000));
+  const validity = formatTimestamp(timestampAfter(3_600_000));
   const bytes = await signRecord(made, { value: Buffer.from(value), validity, sequence, ttl: 0n });
   return { key: recordKey(made.id), bytes, made };
 };
@@ -37,16 +37,16 @@ const record = async (value: string, sequence: bigint, key = generateKey({ type:
 test("what is added on one node is found from another, and where it is", async () => {
   const [a, , c] = nodes();
   const cid = await add(c, "announced by itself");
-  await until(() => c.routing.announcing.total > 0 && c.routing.queued === 0);
+  await until(() => c.routing.provideStat.total > 0 && c.routing.queued === 0);
   const { events, failure } = await outcome(a.routing.findProviders(cid, { count: 20, signal: soon() }));
   assert.equal(failure, undefined);
   assert.deepEqual(providersIn(events), [c.id.toString()]);
   const [provider] = ofType(events, "provider");
   const addresses = provider?.responses?.[0]?.multiaddrs.map(String);
-  assert.deepEqual(addresses, c.network.peers.listenAddresses().map(String));
+  assert.deepEqual(addresses, c.network.swarm.listenAddresses().map(String));
   for (const { id } of ofType(events, "sendingQuery")) assert.ok(id !== undefined && !id.equals(a.id));
   for (const { responses } of ofType(events, "peerResponse")) assert.ok(Array.isArray(responses));
-  const found = await Array.fromAsync(a.routing.find(cid, soon()));
+  const found = await Array.fromAsync(a.routing.findProviderPeers(cid, soon()));
   assert.deepEqual(
     found.map(({ id }) => id.toString()),
     [c.id.toString()],
@@ -62,7 +62,7 @@ test("a node finds itself among the providers, and so many as are asked for", as
   assert.deepEqual([...providersIn(all.events)].sort(), [a, b, c].map(({ id }) => id.toString()).sort());
   const two = await outcome(a.routing.findProviders(cid, { count: 2, signal: soon() }));
   assert.equal(providersIn(two.events).length, 2);
-  const others = await Array.fromAsync(a.routing.find(cid, soon()));
+  const others = await Array.fromAsync(a.routing.findProviderPeers(cid, soon()));
   assert.deepEqual(others.map(({ id }) => id.toString()).sort(), [b, c].map(({ id }) => id.toString()).sort());
 });
 
@@ -76,7 +76,7 @@ test("finding no provider is no failure", async () => {
 
 test("a connected peer is found at once, one that others know is asked for", async () => {
   const [a, b, c] = nodes();
-  const at = (node: RoutingNode) => node.network.peers.listenAddresses();
+  const at = (node: RoutingNode) => node.network.swarm.listenAddresses();
   const here = await outcome(a.routing.findPeer(b.id, soon()));
   assert.deepEqual(here.events, [{ type: eventTypes.finalPeer, responses: [{ id: b.id, multiaddrs: [...at(b)] }] }]);
   await a.network.libp2p.hangUp(c.id);
@@ -100,7 +100,7 @@ test("a peer that nobody knows is not found, which is told twice", async () => {
 
 test("the peers next to a key are told, the next one first", async () => {
   const [a, b, c] = nodes();
-  const { events, failure } = await outcome(a.routing.query(b.id.toMultihash().bytes, soon()));
+  const { events, failure } = await outcome(a.routing.closestPeers(b.id.toMultihash().bytes, soon()));
   assert.equal(failure, undefined);
   const found = ofType(events, "finalPeer").map(({ id }) => String(id));
   assert.equal(found[0], b.id.toString());
@@ -118,7 +118,7 @@ test("a record that is put on one node is got from another, the best of all", as
   assert.deepEqual(got.events.at(-1), { type: eventTypes.value, value: first.bytes });
   for (const { responses } of ofType(got.events, "peerResponse")) assert.equal(responses, undefined);
   const second = await record("/ipfs/second", 2n, Promise.resolve(first.made));
-  await b.routing.store(second.key, second.bytes, soon());
+  await b.routing.putQuietly(second.key, second.bytes, soon());
   for (const node of [a, b, c]) {
     const best = await outcome(node.routing.get(first.key, soon()));
     assert.deepEqual(best.events.at(-1)?.value, second.bytes);
@@ -132,7 +132,7 @@ test("a record that is put on one node is got from another, the best of all", as
 test("records that are met are told one by one, up to the number that is enough", async () => {
   const [a, b] = nodes();
   const { key, bytes } = await record("/ipfs/one", 1n);
-  await a.routing.store(key, bytes, soon());
+  await a.routing.putQuietly(key, bytes, soon());
   assert.deepEqual(await Array.fromAsync(b.routing.search(key, { signal: soon() })), [bytes]);
   assert.deepEqual(await Array.fromAsync(b.routing.search(key, { signal: soon(), count: 1 })), [bytes]);
   const none = (await record("/ipfs/none", 1n)).key;
@@ -142,7 +142,7 @@ test("records that are met are told one by one, up to the number that is enough"
 test("a public key is kept under its id", async () => {
   const [a, , c] = nodes();
   const { id, publicKey: value } = await generateKey({ type: "ed25519" });
-  await a.routing.store(publicKeyKey(id), value, soon());
+  await a.routing.putQuietly(publicKeyKey(id), value, soon());
   const got = await outcome(c.routing.get(publicKeyKey(id), soon()));
   assert.deepEqual(Buffer.from(got.events.at(-1)?.value ?? []), Buffer.from(value));
   const wrong = await outcome(a.routing.put(publicKeyKey(nobody), value, soon()));
@@ -166,7 +166,7 @@ test("a search ends when it is told to", async () => {
   for (const events of [
     a.routing.findPeer(nobody, aborted),
     a.routing.findProviders(nowhere, { count: 1, signal: aborted }),
-    a.routing.query(nobody.toMultihash().bytes, aborted),
+    a.routing.closestPeers(nobody.toMultihash().bytes, aborted),
   ]) {
     await assert.rejects(events.next(), reason);
   }
@@ -174,7 +174,7 @@ test("a search ends when it is told to", async () => {
 
 test("a table shows whom it knows, how near, and when it heard of them", async () => {
   const [a, b, c] = nodes();
-  const buckets = a.routing.tables?.lan.buckets() ?? [];
+  const buckets = a.routing.dht?.lan.buckets() ?? [];
   const entries = buckets.flatMap(({ peers }) => peers);
   assert.deepEqual(entries.map(({ id }) => id.toString()).sort(), [b, c].map(({ id }) => id.toString()).sort());
   assert.ok((buckets.at(-1)?.peers.length ?? 0) > 0);
@@ -183,7 +183,7 @@ test("a table shows whom it knows, how near, and when it heard of them", async (
     assert.ok(useful === undefined || useful <= queried);
   }
   assert.ok(buckets.every(({ refreshed }) => refreshed !== undefined));
-  assert.deepEqual(a.routing.tables?.wan.buckets(), []);
+  assert.deepEqual(a.routing.dht?.wan.buckets(), []);
 });
 
 test("a peer that is gone is taken out of the table by the next search", async () => {
@@ -192,7 +192,7 @@ test("a peer that is gone is taken out of the table by the next search", async (
   await meet(d, a);
   await until(() => known(a) === 3);
   await d.node.close();
-  await outcome(a.routing.query(d.id.toMultihash().bytes, soon()));
+  await outcome(a.routing.closestPeers(d.id.toMultihash().bytes, soon()));
   await until(() => known(a) === 2);
 });
 
@@ -202,7 +202,7 @@ test("a node without anybody says so at once", async () => {
   const lack = { type: eventTypes.queryError, text: empty };
   const peer = await outcome(routing.findPeer(nobody, soon()));
   assert.deepEqual([peer.failure, peer.events], [empty, [lack, lack, lack]]);
-  const near = await outcome(routing.query(nobody.toMultihash().bytes, soon()));
+  const near = await outcome(routing.closestPeers(nobody.toMultihash().bytes, soon()));
   assert.deepEqual([near.failure, near.events], [empty, [lack]]);
   const providers = await outcome(routing.findProviders(nowhere, { count: 1, signal: soon() }));
   assert.deepEqual(providers, { events: [lack] });
@@ -220,11 +220,11 @@ test("a node without anybody says so at once", async () => {
 test("without a routing system nothing is found", async () => {
   await using none = await startNode({ config: { "Routing.Type": "none" } });
   const { routing, network } = none;
-  assert.equal(routing.tables, undefined);
+  assert.equal(routing.dht, undefined);
   assert.ok(!network.libp2p.getProtocols().some((protocol) => protocol.includes("kad")));
   assert.equal((await outcome(routing.findPeer(nobody, soon()))).failure, missing);
   assert.equal(
-    (await outcome(routing.query(nobody.toMultihash().bytes, soon()))).failure,
+    (await outcome(routing.closestPeers(nobody.toMultihash().bytes, soon()))).failure,
     "routing service is not a DHT",
   );
   assert.deepEqual(await outcome(routing.findProviders(nowhere, { count: 1, signal: soon() })), { events: [] });
@@ -234,10 +234,10 @@ test("a client answers nobody", async () => {
   await using client = await startNode({ config: { "Routing.Type": "dhtclient" } });
   const [a] = nodes();
   assert.ok(!client.network.libp2p.getProtocols().includes("/ipfs/lan/kad/1.0.0"));
-  await client.network.peers.connect(a.id, a.network.peers.listenAddresses());
+  await client.network.swarm.connect(a.id, a.network.swarm.listenAddresses());
   await until(() => known(client) > 0);
-  assert.equal((await outcome(client.routing.query(a.id.toMultihash().bytes, soon()))).failure, undefined);
-  assert.ok(!(a.routing.tables?.lan.buckets() ?? []).some(({ peers }) => peers.some(({ id }) => id.equals(client.id))));
+  assert.equal((await outcome(client.routing.closestPeers(a.id.toMultihash().bytes, soon()))).failure, undefined);
+  assert.ok(!(a.routing.dht?.lan.buckets() ?? []).some(({ peers }) => peers.some(({ id }) => id.equals(client.id))));
 });
 
 test("a type of routing that there is not is refused", async () => {

@@ -42,7 +42,7 @@ export async function startNode({ folder, config = {}, options }: NodeSetup = {}
     for (const [path, value] of Object.entries(config)) await node.repo.config.set(path, () => value);
     await node.goOnline();
     const network = await node.network();
-    return { node, network, routing: network.routing, id: network.peers.id, [Symbol.asyncDispose]: close };
+    return { node, network, routing: network.routing, id: network.swarm.id, [Symbol.asyncDispose]: close };
   } catch (error) {
     await close();
     throw error;
@@ -56,11 +56,11 @@ export async function until(condition: () => boolean | Promise<boolean>, signal 
   while (!(await condition())) await pause(10, undefined, { signal });
 }
 
-export const known = ({ routing }: RoutingNode): number => routing.tables?.lan.size ?? 0;
+export const known = ({ routing }: RoutingNode): number => routing.dht?.lan.size ?? 0;
 
 /** Resolves when each knows the other. */
 export async function meet(one: RoutingNode, other: RoutingNode): Promise<void> {
-  await one.network.peers.connect(other.id, other.network.peers.listenAddresses());
+  await one.network.swarm.connect(other.id, other.network.swarm.listenAddresses());
   await until(() => known(one) > 0 && known(other) > 0);
 }
 

@@ -4,8 +4,8 @@ import { test } from "node:test";
 import { generateKeyPair } from "@libp2p/crypto/keys";
 import { RPC } from "@libp2p/gossipsub/message";
 import { peerIdFromPrivateKey } from "@libp2p/peer-id";
-import { cut, framed } from "#node/network/pubsub/message.ts";
-import { longestRpc } from "#node/network/pubsub/sizes.ts";
+import { MAX_RPC_SIZE } from "#node/network/pubsub/limits.ts";
+import { lengthPrefixed, splitRpc } from "#node/network/pubsub/message.ts";
 import { follow, joined, startNode, startStranger, take, textsOf } from "./support.ts";
 
 const subscribed = (topic: string) => ({ subscriptions: [{ subscribe: true, topic }] });
@@ -32,7 +32,7 @@ test("what is forged, unsigned or under topics that nobody follows is not handed
   const good = await write("topic", Buffer.from("good"));
   const forged = { ...(await write("topic", Buffer.from("true"))), data: Buffer.from("lie") };
   const { signature: _, ...unsigned } = await write("topic", Buffer.from("whose?"));
-  const foreign = { ...(await write("topic", Buffer.from("mine"))), from: a.network.peers.id.toMultihash().bytes };
+  const foreign = { ...(await write("topic", Buffer.from("mine"))), from: a.network.swarm.id.toMultihash().bytes };
   say({ messages: [forged, unsigned, foreign, await write("other", Buffer.from("elsewhere")), good, good] });
   say({ messages: [await write("topic", Buffer.from("last"))] });
   assert.deepEqual(textsOf(await take(reader, 2)), ["good", "last"]);
@@ -44,7 +44,7 @@ test("a peer whose RPC is too long is not read further; its connection and new s
   const { stream, say, open, connection } = await startStranger(t, a);
   const reader = a.pubsub.subscribe("topic");
   const closed = once(stream, "close");
-  say({ messages: [await write("topic", Buffer.alloc(longestRpc, "x"))] });
+  say({ messages: [await write("topic", Buffer.alloc(MAX_RPC_SIZE, "x"))] });
   await closed;
   assert.equal(connection.status, "open");
   say({ messages: [await write("topic", Buffer.from("short"))] }, await open());
@@ -54,7 +54,7 @@ test("a peer whose RPC is too long is not read further; its connection and new s
 test("bytes that are no RPC end the stream", async (t) => {
   const { stream } = await startStranger(t, await startNode(t));
   const closed = once(stream, "close");
-  stream.send(framed(Buffer.alloc(100, 0xff)));
+  stream.send(lengthPrefixed(Buffer.alloc(100, 0xff)));
   await closed;
 });
 
@@ -110,13 +110,15 @@ test("a follower that reads nothing holds up nobody for long, and its stream is 
 test("messages that were asked for at once are sent in RPCs that peers take", () => {
   const messages = Array.from({ length: 5 }, (_, at) => ({ topic: "t", data: Buffer.alloc(400_000, at) }));
   const control = { ihave: [], iwant: [], graft: [{ topicID: "t" }], prune: [], idontwant: [] };
-  const parts = cut(framed(RPC.encode({ subscriptions: [{ subscribe: true, topic: "t" }], messages, control })));
+  const parts = splitRpc(
+    lengthPrefixed(RPC.encode({ subscriptions: [{ subscribe: true, topic: "t" }], messages, control })),
+  );
   const decoded = parts.map((part) => RPC.decode(part.subarray(3)));
   assert.deepEqual(
     decoded.map((rpc) => rpc.messages.length),
     [2, 2, 1],
   );
-  assert.ok(parts.every(({ length }) => length <= longestRpc + 3));
+  assert.ok(parts.every(({ length }) => length <= MAX_RPC_SIZE + 3));
   assert.deepEqual(
     decoded.flatMap((rpc) => rpc.messages.map(({ data }) => data?.[0])),
     [0, 1, 2, 3, 4],

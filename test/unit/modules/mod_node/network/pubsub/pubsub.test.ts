@@ -18,7 +18,7 @@ test("messages come to all who follow the topic, their publisher among them, in 
   for (const [at, number] of numbers.entries()) assert.equal(number, (numbers[0] as bigint) + BigInt(at));
   const aboutNow = Number((numbers[0] as bigint) / 1_000_000n) - Date.now();
   assert.ok(Math.abs(aboutNow) < 600_000, "numbers begin with the time of the start, in nanoseconds");
-  assert.ok(there.every(({ from, topic }) => from?.equals(a.network.peers.id) && topic === "topic"));
+  assert.ok(there.every(({ from, topic }) => from?.equals(a.network.swarm.id) && topic === "topic"));
 });
 
 test("what one node in the middle hears, the nodes beyond it hear, too", async (t) => {
@@ -30,7 +30,7 @@ test("what one node in the middle hears, the nodes beyond it hear, too", async (
   assert.deepEqual(textsOf(await take(middle, sent.length)).sort(), [...sent].sort());
   const there = await take(end, sent.length);
   assert.deepEqual(textsOf(there).sort(), [...sent].sort());
-  assert.ok(there.every(({ from }) => from?.equals(a.network.peers.id)));
+  assert.ok(there.every(({ from }) => from?.equals(a.network.swarm.id)));
 });
 
 test("topics and peers are those of the moment", async (t) => {
@@ -45,8 +45,8 @@ test("topics and peers are those of the moment", async (t) => {
   await connect(b, a);
   await Promise.all(known);
   assert.deepEqual([a.pubsub.topics(), b.pubsub.topics()], [["x", "y"], []]);
-  assert.deepEqual(b.pubsub.peers().map(String), [String(a.network.peers.id)]);
-  assert.deepEqual(b.pubsub.peers("x").map(String), [String(a.network.peers.id)]);
+  assert.deepEqual(b.pubsub.peers().map(String), [String(a.network.swarm.id)]);
+  assert.deepEqual(b.pubsub.peers("x").map(String), [String(a.network.swarm.id)]);
   assert.deepEqual(b.pubsub.peers("z"), []);
 
   await first.return?.();
@@ -144,7 +144,7 @@ test("a peer that leaves and comes again, many times, is known to follow what it
   const [reader] = await follow("topic", a, b);
   const know = (others: number) => () => [a, b].every(({ pubsub }) => pubsub.peers("topic").length === others);
   for (let times = 0; times < 8; times += 1) {
-    await a.network.libp2p.hangUp(b.network.peers.id);
+    await a.network.libp2p.hangUp(b.network.swarm.id);
     await until(know(0), "they have parted");
     await connect(b, a);
     await until(know(1), "they know each other again");

@@ -8,7 +8,7 @@ import type { Stream } from "@libp2p/interface";
 import type { Libp2p } from "libp2p";
 import { createNode, type Node } from "#node/index.ts";
 import type { Network } from "#node/network/network.ts";
-import { framed } from "#node/network/pubsub/message.ts";
+import { lengthPrefixed } from "#node/network/pubsub/message.ts";
 import type { Pubsub, PubsubMessage } from "#node/network/pubsub/pubsub.ts";
 import { host } from "#test/unit/modules/mod_node/network/bitswap/support.ts";
 
@@ -38,15 +38,15 @@ export async function startNode(t: TestContext, config: Readonly<Record<string, 
 }
 
 export const connect = ({ network: from }: TestNode, { network: to }: TestNode) =>
-  from.peers.connect(to.peers.id, to.peers.listenAddresses());
+  from.swarm.connect(to.swarm.id, to.swarm.listenAddresses());
 
 /** Resolves when that peer is known to follow the topic. */
 export function joined({ pubsub }: TestNode, topic: string, peer: TestNode | Libp2p): Promise<void> {
-  const id = "network" in peer ? peer.network.peers.id : peer.peerId;
+  const id = "network" in peer ? peer.network.swarm.id : peer.peerId;
   const { promise, resolve } = Promise.withResolvers<void>();
   const isThere = () => pubsub.peers(topic).some((each) => each.equals(id));
-  const before = pubsub.joined;
-  pubsub.joined = (one, other) => {
+  const before = pubsub.onPeerSubscribed;
+  pubsub.onPeerSubscribed = (one, other) => {
     before?.(one, other);
     if (isThere()) resolve();
   };
@@ -92,6 +92,6 @@ export async function startStranger(t: TestContext, to: TestNode, onRpc?: (rpc: 
   const open = () => connection.newStream("/meshsub/1.1.0");
   const stream = await open();
   const say = (rpc: Partial<RPC>, into = stream) =>
-    into.send(framed(RPC.encode({ subscriptions: [], messages: [], ...rpc })));
+    into.send(lengthPrefixed(RPC.encode({ subscriptions: [], messages: [], ...rpc })));
   return { libp2p, connection, stream, say, open };
 }

@@ -1,11 +1,11 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { dialingAnew, throttled } from "#node/network/swarm/autonat.ts";
+import { forceNewDials, throttle } from "#node/network/swarm/autonat.ts";
 import { parseMultiaddr } from "#node/network/swarm/multiaddr.ts";
 import { field } from "#test/support/protobuf.ts";
 import { connectTo, startPeer } from "./support.ts";
 
-type Middleware = ReturnType<typeof throttled>;
+type Middleware = ReturnType<typeof throttle>;
 
 /** Whether a stream of a peer is let through. */
 function asks(middleware: Middleware, remotePeer: string, direction = "inbound"): boolean {
@@ -26,7 +26,7 @@ function asks(middleware: Middleware, remotePeer: string, direction = "inbound")
 
 test("requests are bounded by peer and in all, in each interval anew", () => {
   let now = 0;
-  const middleware = throttled({ all: 3, peer: 2, interval: 1000 }, () => now);
+  const middleware = throttle({ all: 3, peer: 2, interval: 1000 }, () => now);
   assert.deepEqual(
     ["a", "a", "a", "b", "c"].map((peer) => asks(middleware, peer)),
     [true, true, false, true, false],
@@ -37,7 +37,7 @@ test("requests are bounded by peer and in all, in each interval anew", () => {
 });
 
 test("zero is no bound", () => {
-  const middleware = throttled({ all: 0, peer: 0, interval: 1000 });
+  const middleware = throttle({ all: 0, peer: 0, interval: 1000 });
   assert.ok(Array.from({ length: 100 }, () => asks(middleware, "a")).every(Boolean));
 });
 
@@ -45,8 +45,8 @@ test("a node that is not to tell others does not offer it", async () => {
   await using a = await startPeer({ config: { "AutoNAT.ServiceMode": "disabled" } });
   await using b = await startPeer();
   await connectTo(b, a);
-  assert.equal((await b.peers.facts(a.peers.id)).protocols.includes("/libp2p/autonat/1.0.0"), false);
-  assert.equal(b.peers.libp2p.getProtocols().includes("/libp2p/autonat/1.0.0"), true);
+  assert.equal((await b.swarm.peerInfo(a.swarm.id)).protocols.includes("/libp2p/autonat/1.0.0"), false);
+  assert.equal(b.swarm.libp2p.getProtocols().includes("/libp2p/autonat/1.0.0"), true);
 });
 
 const refused = 101;
@@ -56,8 +56,8 @@ test("who asks about an address that not everybody can reach is answered so, and
   await using b = await startPeer();
   const connection = await connectTo(b, a);
   const stream = await connection.newStream("/libp2p/autonat/1.0.0");
-  const addresses = b.peers.listenAddresses().map(({ bytes }) => field(2, bytes));
-  const dial = field(2, field(1, field(1, b.peers.id.toMultihash().bytes), ...addresses));
+  const addresses = b.swarm.listenAddresses().map(({ bytes }) => field(2, bytes));
+  const dial = field(2, field(1, field(1, b.swarm.id.toMultihash().bytes), ...addresses));
   stream.send(Buffer.concat([Uint8Array.of(dial.length + 2, 8, 0), dial]));
   const answer = Buffer.concat(await Array.fromAsync(stream, (chunk) => chunk.subarray()));
   // A DIAL_RESPONSE, which begins with its status.
@@ -73,8 +73,8 @@ test("a peer is dialled back on a connection of its own", async () => {
       asked.push([this.own, ...call]);
     },
   };
-  const components = { connectionManager } as unknown as Parameters<typeof dialingAnew>[0];
-  const { openConnection } = dialingAnew(components).connectionManager;
+  const components = { connectionManager } as unknown as Parameters<typeof forceNewDials>[0];
+  const { openConnection } = forceNewDials(components).connectionManager;
   const address = parseMultiaddr("/ip4/192.0.2.1/tcp/1");
   await openConnection(address, { priority: 1 });
   await openConnection([address], { priority: 1 });

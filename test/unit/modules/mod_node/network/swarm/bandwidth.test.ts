@@ -32,7 +32,7 @@ test("what one side sends the other gets, by peer and by protocol", async () => 
   await using b = await startPeer();
   const protocol = "/test/count/1.0.0";
   const arrived = Promise.withResolvers<void>();
-  await b.peers.libp2p.handle(protocol, async (stream) => {
+  await b.swarm.libp2p.handle(protocol, async (stream) => {
     let got = 0;
     for await (const chunk of stream) got += chunk.byteLength;
     assert.equal(got, 3000);
@@ -45,14 +45,14 @@ test("what one side sends the other gets, by peer and by protocol", async () => 
   stream.send(new Uint8Array(2000));
   await stream.close();
   await arrived.promise;
-  const sent = a.peers.bandwidth;
-  const got = b.peers.bandwidth;
+  const sent = a.swarm.bandwidth;
+  const got = b.swarm.bandwidth;
   assert.deepEqual([sent?.protocol(protocol).TotalOut, sent?.protocol(protocol).TotalIn], [3000, 0]);
   assert.deepEqual([got?.protocol(protocol).TotalIn, got?.protocol(protocol).TotalOut], [3000, 0]);
-  assert.ok((sent?.peer(b.peers.id).TotalOut ?? 0) >= 3000);
+  assert.ok((sent?.peer(b.swarm.id).TotalOut ?? 0) >= 3000);
   assert.ok((sent?.total().TotalOut ?? 0) >= 3000);
-  assert.ok((got?.peer(a.peers.id).TotalIn ?? 0) >= 3000);
-  assert.equal(sent?.peer(a.peers.id).TotalOut, 0);
+  assert.ok((got?.peer(a.swarm.id).TotalIn ?? 0) >= 3000);
+  assert.equal(sent?.peer(a.swarm.id).TotalOut, 0);
   assert.equal(sent?.protocol("/none").TotalIn, 0);
 });
 
@@ -87,5 +87,5 @@ test("a peer that is connected keeps its figures however many others come and go
 
 test("nothing is counted where the configuration says so", async () => {
   await using a = await startPeer({ config: { "Swarm.DisableBandwidthMetrics": true } });
-  assert.equal(a.peers.bandwidth, undefined);
+  assert.equal(a.swarm.bandwidth, undefined);
 });

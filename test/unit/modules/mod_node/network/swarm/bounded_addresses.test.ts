@@ -10,7 +10,7 @@ const lies = (count: number, from = 0) =>
 
 test("however many addresses others made up, one that is told now is remembered, with its peer's id or without", async () => {
   await using node = await startPeer();
-  const store = node.peers.libp2p.peerStore;
+  const store = node.swarm.libp2p.peerStore;
   const id = peerIdFromPrivateKey(await generateKeyPair("Ed25519"));
   const known = async () => (await store.get(id)).addresses.map(({ multiaddr }) => `${multiaddr}`);
   await store.merge(id, { multiaddrs: lies(200) });
@@ -26,7 +26,7 @@ test("however many addresses others made up, one that is told now is remembered,
 
 test("an address that the peer has signed stays, whatever is told", async () => {
   await using node = await startPeer();
-  const store = node.peers.libp2p.peerStore;
+  const store = node.swarm.libp2p.peerStore;
   const id = peerIdFromPrivateKey(await generateKeyPair("Ed25519"));
   const signed = { multiaddr: parseMultiaddr("/ip4/100.20.30.40/tcp/4001"), isCertified: true };
   await store.merge(id, { addresses: [signed] });

@@ -14,8 +14,8 @@ import { talkative } from "./talkative.ts";
 const linux = { skip: process.platform !== "linux" && "other systems have one address of their own" };
 
 /** What is opened to a node from an address of this machine, and left alone; they end with the test. */
-async function silent(t: TestContext, { peers }: TestPeer, count: number, localAddress: string): Promise<Socket[]> {
-  const [address] = peers.listenAddresses();
+async function silent(t: TestContext, { swarm }: TestPeer, count: number, localAddress: string): Promise<Socket[]> {
+  const [address] = swarm.listenAddresses();
   const port = Number(address?.getComponents().find(({ name }) => name === "tcp")?.value);
   const sockets = Array.from({ length: count }, () =>
     connectSocket({ port, host: "127.0.0.1", localAddress }).on("error", () => {}),
@@ -55,13 +55,13 @@ test("of a peer that tells ten thousand protocols, again and again, no more are 
   );
   const { libp2p: stranger, tell } = await talkative(t, messages);
   const before = process.memoryUsage().heapUsed;
-  await a.peers.connect(stranger.peerId, stranger.getMultiaddrs(), AbortSignal.timeout(20_000));
-  assert.equal((await a.peers.facts(stranger.peerId)).agentVersion, "talkative/1.0");
-  const [connection] = stranger.getConnections(a.peers.id) as [Connection];
+  await a.swarm.connect(stranger.peerId, stranger.getMultiaddrs(), AbortSignal.timeout(20_000));
+  assert.equal((await a.swarm.peerInfo(stranger.peerId)).agentVersion, "talkative/1.0");
+  const [connection] = stranger.getConnections(a.swarm.id) as [Connection];
   const pushes = Array.from({ length: 100 }, async () => tell(await connection.newStream("/ipfs/id/push/1.0.0")));
   await Promise.allSettled(pushes);
   await connectTo(b, a);
-  const { protocols } = await a.peers.libp2p.peerStore.get(stranger.peerId);
+  const { protocols } = await a.swarm.libp2p.peerStore.get(stranger.peerId);
   assert.ok(protocols.length > 0 && protocols.length <= 256, `${protocols.length} protocols`);
   assert.ok(process.memoryUsage().heapUsed - before < 100 * 2 ** 20);
 });
@@ -74,7 +74,7 @@ test("while the node dials a thousand peers that never answer, one that somebody
   await once(mute, "listening");
   const { port } = mute.address() as { port: number };
   const leave = new AbortController();
-  const { connectionManager } = Reflect.get(a.peers.libp2p, "components") as {
+  const { connectionManager } = Reflect.get(a.swarm.libp2p, "components") as {
     connectionManager: { openConnection(address: Multiaddr, options: object): Promise<unknown> };
   };
   const dials = Array.from({ length: 1000 }, async () => {

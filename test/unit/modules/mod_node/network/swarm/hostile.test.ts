@@ -22,28 +22,28 @@ for (const [how, messages, isKnown] of [
     await using a = await startPeer();
     const { libp2p: stranger } = await talkative(t, messages);
     const began = performance.now();
-    await a.peers.connect(stranger.peerId, stranger.getMultiaddrs(), AbortSignal.timeout(20_000));
-    const facts = await a.peers.facts(stranger.peerId);
+    await a.swarm.connect(stranger.peerId, stranger.getMultiaddrs(), AbortSignal.timeout(20_000));
+    const facts = await a.swarm.peerInfo(stranger.peerId);
     assert.equal(facts.agentVersion, isKnown ? "talkative/1.0" : "");
-    const { addresses } = await a.peers.libp2p.peerStore.get(stranger.peerId);
+    const { addresses } = await a.swarm.libp2p.peerStore.get(stranger.peerId);
     assert.ok(addresses.length <= 128 && addresses.length >= (isKnown ? 100 : 0), `${addresses.length} addresses`);
     assert.ok(performance.now() - began < 20_000);
-    assert.equal(a.peers.connections(stranger.peerId).length, 1);
+    assert.equal(a.swarm.connections(stranger.peerId).length, 1);
   });
 }
 
 test("addresses that are told one after the other push out the older ones, and what else is known stays", async () => {
   await using a = await startPeer();
   await using b = await startPeer();
-  const { peerStore } = a.peers.libp2p;
-  await peerStore.merge(b.peers.id, { metadata: { note: Buffer.from("kept") } });
+  const { peerStore } = a.swarm.libp2p;
+  await peerStore.merge(b.swarm.id, { metadata: { note: Buffer.from("kept") } });
   for (let at = 0; at < 300; at += 10) {
     const multiaddrs = Array.from({ length: 10 }, (_, more) =>
       parseMultiaddr(`/ip4/127.0.0.1/tcp/${5000 + at + more}`),
     );
-    await peerStore.merge(b.peers.id, { multiaddrs });
+    await peerStore.merge(b.swarm.id, { multiaddrs });
   }
-  const { addresses, metadata } = await peerStore.get(b.peers.id);
+  const { addresses, metadata } = await peerStore.get(b.swarm.id);
   assert.equal(addresses.length, 128);
   assert.ok(addresses.some(({ multiaddr }) => String(multiaddr).endsWith("/5299")));
   assert.equal(Buffer.from(metadata.get("note") ?? []).toString(), "kept");

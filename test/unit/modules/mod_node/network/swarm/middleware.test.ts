@@ -9,12 +9,12 @@ test("with a middleware each stream that comes is handled once, and those that a
   await using a = await startPeer();
   await using b = await startPeer();
   const seen = { here: 0, handled: [] as Stream[] };
-  for (const { peers } of [a, b]) {
-    peers.libp2p.use(protocol, (stream, connection, next) => {
+  for (const { swarm } of [a, b]) {
+    swarm.libp2p.use(protocol, (stream, connection, next) => {
       seen.here += 1;
       next(stream, connection);
     });
-    await peers.libp2p.handle(protocol, (stream) => void seen.handled.push(stream));
+    await swarm.libp2p.handle(protocol, (stream) => void seen.handled.push(stream));
   }
   await connectTo(a, b);
   for (let count = 0; count < 10; count += 1) {
@@ -22,7 +22,7 @@ test("with a middleware each stream that comes is handled once, and those that a
       [a, b],
       [b, a],
     ] as const) {
-      const stream = await from.peers.libp2p.dialProtocol(to.peers.id, protocol, { negotiateFully: true });
+      const stream = await from.swarm.libp2p.dialProtocol(to.swarm.id, protocol, { negotiateFully: true });
       stream.send(Buffer.from("x"));
       await stream.close();
     }

@@ -7,8 +7,8 @@ import { tcp } from "@libp2p/tcp";
 import { yamux } from "@libp2p/yamux";
 import { createLibp2p } from "libp2p";
 import { Uint8ArrayList } from "uint8arraylist";
-import { joined } from "#node/network/swarm/coalesced_writes.ts";
-import { NoiseFrames, readFrames } from "#node/network/swarm/noise_frames.ts";
+import { coalesce } from "#node/network/swarm/coalesced_writes.ts";
+import { NoiseFrameDecoder, replaceFrameDecoder } from "#node/network/swarm/noise_frames.ts";
 import { startPeer } from "./support.ts";
 
 const echoing = "/test/echo";
@@ -41,7 +41,7 @@ test("frames come out whole however what comes is cut", () => {
   const sent = [1, 65_535, 0, 16, 0, 300, 2, 65_519].map((length) => randomBytes(length));
   const whole = Buffer.concat(sent.flatMap((frame) => [Buffer.of(frame.length >> 8, frame.length & 0xff), frame]));
   for (const longest of [1, 2, 3, 17, 40_000, whole.length]) {
-    const frames = new NoiseFrames();
+    const frames = new NoiseFrameDecoder();
     const got: Uint8Array[] = [];
     for (let at = 0; at < whole.length; ) {
       const part = whole.subarray(at, at + randomInt(1, longest + 1));
@@ -74,8 +74,8 @@ for (const direction of ["in", "out"] as const) {
     const own = await startPeer();
     t.after(() => own.stop());
     const other = await startOther(t);
-    const [from, to] = direction === "in" ? [other, own.peers.libp2p] : [own.peers.libp2p, other];
-    const decode = t.mock.method(NoiseFrames.prototype, "decode");
+    const [from, to] = direction === "in" ? [other, own.swarm.libp2p] : [own.swarm.libp2p, other];
+    const decode = t.mock.method(NoiseFrameDecoder.prototype, "decode");
     await to.handle(echoing, echo);
     const stream = await from.dialProtocol(to.getMultiaddrs(), echoing);
     const bytes = randomBytes(3 * 1024 * 1024);
@@ -89,9 +89,9 @@ test("what came before the place of the library's reading was taken is not lost,
   const came = Buffer.concat([Buffer.of(0, frame.length), frame]);
   const handshake = { decrypt: (bytes: Uint8Array) => bytes };
   const connection = { handshake, decoder: { buffer: new Uint8ArrayList(came.subarray(0, 30)) } };
-  readFrames(connection as unknown as MessageStream);
+  replaceFrameDecoder(connection as unknown as MessageStream);
   const { decoder, decrypt } = connection as unknown as {
-    readonly decoder: NoiseFrames;
+    readonly decoder: NoiseFrameDecoder;
     decrypt(frame: Uint8Array | Uint8ArrayList): Uint8Array;
   };
   const [whole] = decoder.decode(came.subarray(30));
@@ -101,7 +101,7 @@ test("what came before the place of the library's reading was taken is not lost,
 
 test("short pieces are written together, and no byte is changed", () => {
   const pieces = [2, 12, 9000, 16, 2, 5000, 3000, 16].map((length) => randomBytes(length));
-  const written = joined(pieces);
+  const written = coalesce(pieces);
   assert.deepEqual(
     [...written].map(({ length }) => length),
     [14, 9000, 18, 5000, 3000, 16],

@@ -12,8 +12,8 @@ async function acquainted(echo: (stream: Stream) => Promise<void>) {
   await stranger.unhandle(pingProtocol);
   await stranger.handle(pingProtocol, echo, { maxInboundStreams: 1 });
   const peer = await startPeer();
-  const { ping } = peer.peers;
-  await peer.peers.connect(stranger.peerId, stranger.getMultiaddrs());
+  const { ping } = peer.swarm;
+  await peer.swarm.connect(stranger.peerId, stranger.getMultiaddrs());
   const [connection] = stranger.getConnections();
   const open = () => connection?.streams.filter(({ protocol }) => protocol === pingProtocol).length;
   return {
@@ -34,7 +34,7 @@ const faithful = async (stream: Stream) => {
 test("a peer that takes one stream for echoes is asked by several at once", async () => {
   await using met = await acquainted(faithful);
   const echo = await met.ping.open(met.id);
-  const times = await Promise.all([echo.once(), met.ping.ping(met.id), met.ping.ping(met.id), echo.once()]);
+  const times = await Promise.all([echo.ping(), met.ping.ping(met.id), met.ping.ping(met.id), echo.ping()]);
   assert.ok(
     times.every((time) => time > 0 && time < 5000),
     String(times),
@@ -48,7 +48,7 @@ test("those who ask a peer at once for the first time share a stream", async () 
   await using met = await acquainted(faithful);
   const echoes = await Promise.all([1, 2, 3, 4].map(() => met.ping.open(met.id)));
   assert.equal(new Set(echoes).size, 1);
-  const times = await Promise.all(echoes.map((echo) => echo.once()));
+  const times = await Promise.all(echoes.map((echo) => echo.ping()));
   assert.ok(times.every((time) => time > 0));
   assert.equal(met.open(), 1);
   for (const echo of echoes) echo.close();
@@ -98,7 +98,7 @@ test("who gives up takes no echo from the others", async () => {
   });
   const echo = await met.ping.open(met.id);
   const leaving = new AbortController();
-  const left = assert.rejects(echo.once(leaving.signal), /gone/);
+  const left = assert.rejects(echo.ping(leaving.signal), /gone/);
   const other = met.ping.ping(met.id);
   leaving.abort(new Error("gone"));
   await left;

@@ -50,5 +50,5 @@ test("only those with the same key meet", async () => {
   await connectTo(a, b);
   await assert.rejects(connectTo(other, a), /failed to dial/);
   await assert.rejects(connectTo(open, a), /failed to dial/);
-  assert.equal(a.peers.connections().length, 1);
+  assert.equal(a.swarm.connections().length, 1);
 });

@@ -16,11 +16,11 @@ interface Facts {
   readonly Protocols: readonly string[];
 }
 
-const addressOf = ({ peers }: TestPeer) => `${peers.listenAddresses()[0]}/p2p/${peers.id}`;
+const addressOf = ({ swarm }: TestPeer) => `${swarm.listenAddresses()[0]}/p2p/${swarm.id}`;
 
-async function connect({ peers }: TestPeer, { address: text }: GoIpfs) {
+async function connect({ swarm }: TestPeer, { address: text }: GoIpfs) {
   const { id, address } = splitPeer(parseMultiaddr(text));
-  return peers.connect(id, address === undefined ? [] : [address]);
+  return swarm.connect(id, address === undefined ? [] : [address]);
 }
 
 test("the reference is dialled, identified and answers echoes", { skip }, async () => {
@@ -28,18 +28,18 @@ test("the reference is dialled, identified and answers echoes", { skip }, async 
   await using a = await startPeer();
   const connection = await connect(a, go);
   assert.deepEqual([connection.encryption, connection.multiplexer], ["/noise", "/yamux/1.0.0"]);
-  const facts = await a.peers.facts(connection.remotePeer);
+  const facts = await a.swarm.peerInfo(connection.remotePeer);
   assert.match(facts.agentVersion, /^go-ipfs\/0\.9\.0\//);
   assert.ok(facts.protocols.includes("/ipfs/bitswap/1.2.0"));
-  const echo = await a.peers.ping.open(connection.remotePeer);
-  for (let left = 20; left > 0; left--) assert.ok((await echo.once()) > 0);
+  const echo = await a.swarm.ping.open(connection.remotePeer);
+  for (let left = 20; left > 0; left--) assert.ok((await echo.ping()) > 0);
   echo.close();
 });
 
 test("the reference dials, identifies and is answered", { skip }, async () => {
   await using go = await GoIpfs.start();
   await using a = await startPeer();
-  const { id } = a.peers;
+  const { id } = a.swarm;
   assert.deepEqual(await go.call(`swarm/connect?arg=${addressOf(a)}`), [{ Strings: [`connect ${id} success`] }]);
   const [facts] = await go.call<Facts>(`id?arg=${id}`);
   assert.deepEqual([facts?.ID, facts?.AgentVersion], [id.toString(), agentVersion]);
@@ -50,7 +50,7 @@ test("the reference dials, identifies and is answered", { skip }, async () => {
     [true, true, true, true],
   );
   assert.deepEqual(
-    a.peers.connections().map(({ direction }) => direction),
+    a.swarm.connections().map(({ direction }) => direction),
     ["inbound"],
   );
 });
@@ -61,8 +61,8 @@ test("noise and mplex are spoken with the reference, too", { skip }, async () =>
   await using a = await startPeer({ config });
   const connection = await connect(a, go);
   assert.deepEqual([connection.encryption, connection.multiplexer], ["/noise", "/mplex/6.7.0"]);
-  const echo = await a.peers.ping.open(connection.remotePeer);
-  assert.ok((await echo.once()) > 0);
+  const echo = await a.swarm.ping.open(connection.remotePeer);
+  assert.ok((await echo.ping()) > 0);
 });
 
 test("a private network is shared with the reference", { skip }, async () => {

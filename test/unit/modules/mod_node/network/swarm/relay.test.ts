@@ -7,12 +7,12 @@ import { parseMultiaddr } from "#node/network/swarm/multiaddr.ts";
 import { connectTo, freePort, startPeer, type TestPeer } from "./support.ts";
 
 const relayed = (peer: TestPeer) =>
-  parseMultiaddr(`${peer.peers.listenAddresses()[0]}/p2p/${peer.peers.id}/p2p-circuit`);
+  parseMultiaddr(`${peer.swarm.listenAddresses()[0]}/p2p/${peer.swarm.id}/p2p-circuit`);
 
-const announced = ({ peers }: TestPeer) => peers.announcedAddresses().map(String);
+const announced = ({ swarm }: TestPeer) => swarm.announcedAddresses().map(String);
 
 /** Resolves when the addresses that a peer listens on change the next time. */
-function listening({ peers: { libp2p } }: TestPeer): Promise<unknown> {
+function listening({ swarm: { libp2p } }: TestPeer): Promise<unknown> {
   return new Promise((resolve) => libp2p.addEventListener("transport:listening", resolve, { once: true }));
 }
 
@@ -47,10 +47,10 @@ test("a relay is found among the peers that are connected, and again when it has
 function direct(own: TestPeer, other: TestPeer): Promise<void> {
   const { promise, resolve } = Promise.withResolvers<void>();
   const look = () => {
-    const open = own.peers.connections(other.peers.id).map(({ remoteAddr }) => String(remoteAddr));
+    const open = own.swarm.connections(other.swarm.id).map(({ remoteAddr }) => String(remoteAddr));
     if (open.length === 1 && !open[0]?.includes("p2p-circuit")) resolve();
   };
-  for (const event of ["connection:open", "connection:close"] as const) own.peers.libp2p.addEventListener(event, look);
+  for (const event of ["connection:open", "connection:close"] as const) own.swarm.libp2p.addEventListener(event, look);
   look();
   return promise;
 }
@@ -66,10 +66,10 @@ test("whoever dialled through a relay is dialled back where everybody can reach 
     "Addresses.Announce": [`/dns4/localhost/tcp/${port}`],
   };
   await using open = await startPeer({ config });
-  await open.peers.connect(hidden.peers.id, [relayed(relay)]);
+  await open.swarm.connect(hidden.swarm.id, [relayed(relay)]);
   await Promise.all([direct(open, hidden), direct(hidden, open)]);
   assert.deepEqual(
-    open.peers.connections(hidden.peers.id).map(({ direction }) => direction),
+    open.swarm.connections(hidden.swarm.id).map(({ direction }) => direction),
     ["inbound"],
   );
 });
@@ -86,10 +86,10 @@ test("two behind a relay agree to dial each other", async () => {
   // Nobody answers where it says that it is: only it can open the way.
   const nowhere = { "Addresses.Swarm": [], "Addresses.Announce": [`/dns4/localhost/tcp/${await freePort()}`] };
   await using shut = await startPeer({ config: nowhere });
-  await shut.peers.connect(hidden.peers.id, [relayed(relay)]);
+  await shut.swarm.connect(hidden.swarm.id, [relayed(relay)]);
   await Promise.all([direct(shut, hidden), direct(hidden, shut)]);
   assert.deepEqual(
-    shut.peers.connections(hidden.peers.id).map(({ direction }) => direction),
+    shut.swarm.connections(hidden.swarm.id).map(({ direction }) => direction),
     ["outbound"],
   );
 });

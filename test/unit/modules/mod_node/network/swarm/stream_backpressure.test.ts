@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { type TestContext, test } from "node:test";
 import type { Stream } from "@libp2p/interface";
-import { drained, letWait, pause, resume, widen } from "#node/network/swarm/stream_backpressure.ts";
+import { allowBuffering, drained, pause, resume, widenWindow } from "#node/network/swarm/stream_backpressure.ts";
 import { connectTo, startPeer } from "./support.ts";
 
 const protocol = "/test/paced";
@@ -12,9 +12,9 @@ async function streams(t: TestContext): Promise<{ readonly near: Stream; readonl
   const [a, b] = [await startPeer(), await startPeer()];
   t.after(() => Promise.all([a.stop(), b.stop()]));
   const { promise, resolve } = Promise.withResolvers<Stream>();
-  await a.peers.libp2p.handle(protocol, resolve);
+  await a.swarm.libp2p.handle(protocol, resolve);
   await connectTo(b, a);
-  const far = await b.peers.libp2p.dialProtocol(a.peers.id, protocol);
+  const far = await b.swarm.libp2p.dialProtocol(a.swarm.id, protocol);
   far.send(new Uint8Array(1));
   return { near: await promise, far };
 }
@@ -35,7 +35,7 @@ async function fill(stream: Stream, most: number): Promise<number> {
 
 test("a stream that waits holds its sender back, also when it is paused by what a resumption delivers", async (t) => {
   const { near, far } = await streams(t);
-  letWait(near);
+  allowBuffering(near);
   let got = 0;
   near.addEventListener("message", ({ data }) => {
     got += data.byteLength;
@@ -68,8 +68,8 @@ test("pausing and resuming what is over does nothing", async (t) => {
 
 test("over a wide stream much comes at once, and its peer is told of room seldom", async (t) => {
   const { near, far } = await streams(t);
-  letWait(near);
-  widen(near);
+  allowBuffering(near);
+  widenWindow(near);
   const told = t.mock.method(near as Stream & { sendFrame(): unknown }, "sendFrame").mock;
   pause(near);
   const waiting = await fill(far, 64 * mebibyte);

@@ -9,7 +9,7 @@ import { ping } from "@libp2p/ping";
 import { tcp } from "@libp2p/tcp";
 import { yamux } from "@libp2p/yamux";
 import { createLibp2p, type Libp2p } from "libp2p";
-import { openPeers, type Peers } from "#node/network/swarm/peers.ts";
+import { openSwarm, type Swarm } from "#node/network/swarm/swarm.ts";
 import { memoryMetadata } from "#node/storage/metadata/memory.ts";
 import type { MetadataStore } from "#node/storage/metadata/store.ts";
 import { openRepo, type Repo } from "#node/storage/repo/repo.ts";
@@ -26,7 +26,7 @@ export interface PeerSetup {
 }
 
 export interface TestPeer extends AsyncDisposable {
-  readonly peers: Peers;
+  readonly swarm: Swarm;
   readonly repo: Repo;
   readonly notices: readonly string[];
   /** Level and message. */
@@ -49,11 +49,11 @@ export async function startPeer({ config = {}, metadata, folder, prepare }: Peer
     for (const [path, value] of Object.entries(config)) await repo.config.set(path, () => value);
     await prepare?.(repo);
     const onNotice = (sentence: string) => notices.push(sentence);
-    const peers = await openPeers({ repo, metadata: metadata ?? memoryMetadata(), log, onNotice });
-    await peers.start();
+    const swarm = await openSwarm({ repo, metadata: metadata ?? memoryMetadata(), log, onNotice });
+    await swarm.start();
     let stopped: Promise<void> | undefined;
-    const stop = () => (stopped ??= peers.stop().then(close));
-    return { peers, repo, notices, logged, stop, [Symbol.asyncDispose]: stop };
+    const stop = () => (stopped ??= swarm.stop().then(close));
+    return { swarm, repo, notices, logged, stop, [Symbol.asyncDispose]: stop };
   } catch (error) {
     await close();
     throw error;
@@ -72,12 +72,12 @@ export async function startStranger(): Promise<Libp2p & AsyncDisposable> {
   return Object.assign(stranger, { [Symbol.asyncDispose]: async () => stranger.stop() });
 }
 
-export const connectTo = (from: TestPeer, to: TestPeer) => from.peers.connect(to.peers.id, to.peers.listenAddresses());
+export const connectTo = (from: TestPeer, to: TestPeer) => from.swarm.connect(to.swarm.id, to.swarm.listenAddresses());
 
 /** Resolves when libp2p of a peer tells of it the next time, with what it tells. */
-export function next<T>({ peers }: TestPeer, event: "peer:connect" | "peer:disconnect" | "peer:identify"): Promise<T> {
+export function next<T>({ swarm }: TestPeer, event: "peer:connect" | "peer:disconnect" | "peer:identify"): Promise<T> {
   const { promise, resolve } = Promise.withResolvers<T>();
-  peers.libp2p.addEventListener(event, ({ detail }: { detail: unknown }) => resolve(detail as T), { once: true });
+  swarm.libp2p.addEventListener(event, ({ detail }: { detail: unknown }) => resolve(detail as T), { once: true });
   return promise;
 }
 

@@ -38,7 +38,7 @@ const quic = { "Addresses.Swarm": ["/ip4/127.0.0.1/tcp/0", address] };
 test("QUIC that is asked for and not there is told, with the reason", async () => {
   const notices = async (config: Record<string, unknown>) => {
     await using peer = await startPeer({ config: { ...quic, ...config } });
-    assert.equal(peer.peers.listenAddresses().length, 1);
+    assert.equal(peer.swarm.listenAddresses().length, 1);
     assert.deepEqual(peer.logged, []);
     return peer.notices;
   };
@@ -85,10 +85,10 @@ test("QUIC is listened on and dialled where its package is installed", async () 
   try {
     await using a = await startPeer({ config: quic });
     assert.deepEqual(a.notices, []);
-    assert.ok(a.peers.listenAddresses().map(String).includes(address));
+    assert.ok(a.swarm.listenAddresses().map(String).includes(address));
     await using b = await startPeer();
-    await assert.rejects(b.peers.connect(a.peers.id, [parseMultiaddr("/ip4/127.0.0.1/udp/9/quic-v1")]), {
-      message: `failed to dial ${a.peers.id}:\n  * [/ip4/127.0.0.1/udp/9/quic-v1] would dial /ip4/127.0.0.1/udp/9/quic-v1/p2p/${a.peers.id}`,
+    await assert.rejects(b.swarm.connect(a.swarm.id, [parseMultiaddr("/ip4/127.0.0.1/udp/9/quic-v1")]), {
+      message: `failed to dial ${a.swarm.id}:\n  * [/ip4/127.0.0.1/udp/9/quic-v1] would dial /ip4/127.0.0.1/udp/9/quic-v1/p2p/${a.swarm.id}`,
     });
   } finally {
     hooks.deregister();
@@ -102,7 +102,7 @@ test("nothing is listened on but what the configuration names", linux, async () 
   const added = async () => (await listeningSockets()).filter((socket) => !before.includes(socket));
   {
     await using fresh = await startPeer();
-    const port = String(fresh.peers.listenAddresses()[0]).split("/").at(-1);
+    const port = String(fresh.swarm.listenAddresses()[0]).split("/").at(-1);
     assert.deepEqual(await added(), [`tcp 127.0.0.1:${port}`]);
   }
   assert.deepEqual(await added(), []);

@@ -15,7 +15,7 @@ const world = await startPeer({ config: swarm(addresses.world) });
 
 const outer = await gateway.opened;
 const reached = `/ip4/${addresses.outside}/tcp/${outer}`;
-const announced = () => open.peers.announcedAddresses().map(String);
+const announced = () => open.swarm.announcedAddresses().map(String);
 const unproven = announced().includes(reached);
 /** Looks again and again, for as long as it may take. */
 async function until(holds: () => boolean, milliseconds: number): Promise<boolean> {
@@ -27,10 +27,10 @@ const isProven = () => announced().includes(reached);
 for (let meeting = 0; meeting < 10 && !isProven(); meeting++) {
   await connectTo(open, world);
   await until(isProven, 1000);
-  await open.peers.disconnect(world.peers.id, undefined).catch(() => undefined);
+  await open.swarm.disconnect(world.swarm.id, undefined).catch(() => undefined);
 }
 const proven = isProven();
-const port = String(open.peers.listenAddresses()[0]).split("/").at(-1);
+const port = String(open.swarm.listenAddresses()[0]).split("/").at(-1);
 await Promise.all([shy, open, world].map((peer) => peer.stop()));
 const asked = [...new Set(gateway.asked)].map((action) => action.replace(port as string, "PORT"));
 await gateway[Symbol.asyncDispose]();

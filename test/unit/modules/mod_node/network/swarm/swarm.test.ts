@@ -14,22 +14,22 @@ test("peers that connect know each other by what they told", async () => {
   const identified = next<IdentifyResult>(b, "peer:identify");
   const connection = await connectTo(a, b);
   assert.deepEqual([connection.encryption, connection.multiplexer], ["/noise", "/yamux/1.0.0"]);
-  const facts = await a.peers.facts(b.peers.id);
-  assert.deepEqual(facts.addresses.map(String), b.peers.listenAddresses().map(String));
+  const facts = await a.swarm.peerInfo(b.swarm.id);
+  assert.deepEqual(facts.addresses.map(String), b.swarm.listenAddresses().map(String));
   assert.deepEqual([facts.agentVersion, facts.protocolVersion], [agentVersion, "ipfs/0.1.0"]);
   assert.ok(facts.protocols.includes("/ipfs/ping/1.0.0") && facts.protocols.includes("/ipfs/id/push/1.0.0"));
   assert.ok(facts.publicKey?.equals(b.repo.identity.privateKey.publicKey));
   await identified;
-  assert.deepEqual((await b.peers.facts(a.peers.id)).agentVersion, agentVersion);
+  assert.deepEqual((await b.swarm.peerInfo(a.swarm.id)).agentVersion, agentVersion);
   assert.deepEqual(
-    [a, b].map(({ peers }) => peers.connections().map(({ direction }) => direction)),
+    [a, b].map(({ swarm }) => swarm.connections().map(({ direction }) => direction)),
     [["outbound"], ["inbound"]],
   );
   assert.deepEqual(
-    [...(await a.peers.addressBook())].map(([id, known]) => [id, known.length]).sort(),
+    [...(await a.swarm.addressBook())].map(([id, known]) => [id, known.length]).sort(),
     [
-      [a.peers.id.toString(), 1],
-      [b.peers.id.toString(), 1],
+      [a.swarm.id.toString(), 1],
+      [b.swarm.id.toString(), 1],
     ].sort(),
   );
   assert.equal(await connectTo(a, b), connection);
@@ -38,20 +38,20 @@ test("peers that connect know each other by what they told", async () => {
 test("a peer of another make is met both ways", async () => {
   await using a = await startPeer();
   await using stranger = await startStranger();
-  const connection = await a.peers.connect(
+  const connection = await a.swarm.connect(
     stranger.peerId,
     stranger.getMultiaddrs().map((each) => each.decapsulate("/p2p")),
   );
   assert.equal(connection.encryption, "/noise");
-  assert.match((await a.peers.facts(stranger.peerId)).agentVersion, /libp2p/);
+  assert.match((await a.swarm.peerInfo(stranger.peerId)).agentVersion, /libp2p/);
   const left = new Promise((resolve) => stranger.addEventListener("peer:disconnect", resolve, { once: true }));
-  await a.peers.disconnect(stranger.peerId, undefined);
+  await a.swarm.disconnect(stranger.peerId, undefined);
   await left;
-  await stranger.dial(parseMultiaddr(`${a.peers.listenAddresses()[0]}/p2p/${a.peers.id}`));
+  await stranger.dial(parseMultiaddr(`${a.swarm.listenAddresses()[0]}/p2p/${a.swarm.id}`));
   const { ping } = stranger.services as { ping: { ping(peer: unknown): Promise<number> } };
-  assert.ok((await Promise.all([1, 2].map(() => ping.ping(a.peers.id)))).every((time) => time >= 0));
+  assert.ok((await Promise.all([1, 2].map(() => ping.ping(a.swarm.id)))).every((time) => time >= 0));
   assert.deepEqual(
-    a.peers.connections(stranger.peerId).map(({ direction }) => direction),
+    a.swarm.connections(stranger.peerId).map(({ direction }) => direction),
     ["inbound"],
   );
 });
@@ -60,14 +60,14 @@ test("echoes take one stream, and are told by their time", async () => {
   await using a = await startPeer();
   await using b = await startPeer();
   const connection = await connectTo(a, b);
-  const echo = await a.peers.ping.open(b.peers.id);
-  const times = [await echo.once(), await echo.once(), await echo.once()];
+  const echo = await a.swarm.ping.open(b.swarm.id);
+  const times = [await echo.ping(), await echo.ping(), await echo.ping()];
   assert.ok(times.every((time) => time > 0 && time < 5000));
   assert.equal(connection.streams.filter(({ protocol }) => protocol === "/ipfs/ping/1.0.0").length, 1);
   const left = AbortSignal.abort(new Error("left"));
-  await assert.rejects(echo.once(left), { message: "left" });
+  await assert.rejects(echo.ping(left), { message: "left" });
   echo.close();
-  await assert.rejects(echo.once());
+  await assert.rejects(echo.ping());
 });
 
 test("one that echoes something else is found out", async () => {
@@ -77,48 +77,48 @@ test("one that echoes something else is found out", async () => {
   await stranger.handle("/ipfs/ping/1.0.0", (stream) => {
     stream.addEventListener("message", () => stream.send(new Uint8Array(32)));
   });
-  await a.peers.connect(
+  await a.swarm.connect(
     stranger.peerId,
     stranger.getMultiaddrs().map((each) => each.decapsulate("/p2p")),
   );
-  const echo = await a.peers.ping.open(stranger.peerId);
-  await assert.rejects(echo.once(), { message: "ping packet was incorrect" });
+  const echo = await a.swarm.ping.open(stranger.peerId);
+  await assert.rejects(echo.ping(), { message: "ping packet was incorrect" });
   echo.close();
 });
 
 test("a connection ends by the id of its peer or by its address", async () => {
   await using a = await startPeer();
   await using b = await startPeer();
-  const [address] = b.peers.listenAddresses();
-  await assert.rejects(a.peers.disconnect(b.peers.id, undefined), { message: "not connected" });
+  const [address] = b.swarm.listenAddresses();
+  await assert.rejects(a.swarm.disconnect(b.swarm.id, undefined), { message: "not connected" });
   const left = next(b, "peer:disconnect");
   await connectTo(a, b);
-  await assert.rejects(a.peers.disconnect(b.peers.id, parseMultiaddr("/ip4/127.0.0.1/tcp/1")), {
+  await assert.rejects(a.swarm.disconnect(b.swarm.id, parseMultiaddr("/ip4/127.0.0.1/tcp/1")), {
     message: "conn not found",
   });
-  await a.peers.disconnect(b.peers.id, address);
-  assert.deepEqual(a.peers.connections(), []);
+  await a.swarm.disconnect(b.swarm.id, address);
+  assert.deepEqual(a.swarm.connections(), []);
   await left;
   await connectTo(a, b);
-  await a.peers.disconnect(b.peers.id, undefined);
-  assert.deepEqual(a.peers.connections(), []);
+  await a.swarm.disconnect(b.swarm.id, undefined);
+  assert.deepEqual(a.swarm.connections(), []);
 });
 
 test("a dial that fails says why, address by address", async () => {
   await using a = await startPeer();
   await using b = await startPeer();
-  await assert.rejects(a.peers.connect(a.peers.id), { message: "dial to self attempted" });
+  await assert.rejects(a.swarm.connect(a.swarm.id), { message: "dial to self attempted" });
   const port = await freePort();
-  await assert.rejects(a.peers.connect(nobody, [parseMultiaddr(`/ip4/127.0.0.1/tcp/${port}`)]), {
+  await assert.rejects(a.swarm.connect(nobody, [parseMultiaddr(`/ip4/127.0.0.1/tcp/${port}`)]), {
     message: `failed to dial ${nobody}:\n  * [/ip4/127.0.0.1/tcp/${port}] dial tcp4 127.0.0.1:${port}: connect: connection refused`,
   });
-  const error = await a.peers.connect(nobody, b.peers.listenAddresses()).catch(String);
+  const error = await a.swarm.connect(nobody, b.swarm.listenAddresses()).catch(String);
   assert.match(
     String(error),
     /\* \[\/ip4\/127\.0\.0\.1\/tcp\/\d+\] failed to negotiate security protocol: peer id mismatch/,
   );
   const other = parsePeerId("12D3KooWE15XmWGD8H4eYXvD96ddfnHuZjJW4g8rnz7z7ZJupkUb");
-  await assert.rejects(a.peers.connect(other, [parseMultiaddr("/ip4/127.0.0.1/udp/1")]), {
+  await assert.rejects(a.swarm.connect(other, [parseMultiaddr("/ip4/127.0.0.1/udp/1")]), {
     message: `failed to dial ${other}: no good addresses`,
   });
 });
@@ -126,46 +126,46 @@ test("a dial that fails says why, address by address", async () => {
 test("a peer without a known address is looked for", async () => {
   await using a = await startPeer();
   await using b = await startPeer();
-  a.peers.findPeer = async (id) =>
-    id.equals(b.peers.id) ? b.peers.listenAddresses() : Promise.reject(new Error("routing: not found"));
-  await a.peers.connect(b.peers.id);
-  assert.equal(a.peers.connections(b.peers.id).length, 1);
-  await assert.rejects(a.peers.connect(nobody), { message: "routing: not found" });
+  a.swarm.findPeer = async (id) =>
+    id.equals(b.swarm.id) ? b.swarm.listenAddresses() : Promise.reject(new Error("routing: not found"));
+  await a.swarm.connect(b.swarm.id);
+  assert.equal(a.swarm.connections(b.swarm.id).length, 1);
+  await assert.rejects(a.swarm.connect(nobody), { message: "routing: not found" });
 });
 
 test("refused ranges are neither dialled nor let in", async () => {
   await using a = await startPeer();
   await using b = await startPeer();
-  a.peers.filters.add("/ip4/127.0.0.0/ipcidr/8");
-  await assert.rejects(connectTo(a, b), { message: `failed to dial ${b.peers.id}: no good addresses` });
+  a.swarm.filters.add("/ip4/127.0.0.0/ipcidr/8");
+  await assert.rejects(connectTo(a, b), { message: `failed to dial ${b.swarm.id}: no good addresses` });
   await assert.rejects(connectTo(b, a), /failed to dial/);
   assert.deepEqual(
-    [a, b].flatMap(({ peers }) => peers.connections()),
+    [a, b].flatMap(({ swarm }) => swarm.connections()),
     [],
   );
-  a.peers.filters.clear();
+  a.swarm.filters.clear();
   await connectTo(b, a);
 });
 
 test("ranges of the configuration hold from the start", async () => {
   await using a = await startPeer({ config: { "Swarm.AddrFilters": ["/ip4/127.0.0.0/ipcidr/8"] } });
   await using b = await startPeer();
-  assert.deepEqual(a.peers.filters.list(), ["/ip4/127.0.0.0/ipcidr/8"]);
+  assert.deepEqual(a.swarm.filters.list(), ["/ip4/127.0.0.0/ipcidr/8"]);
   await assert.rejects(connectTo(b, a));
 });
 
 test("only what the configuration names is announced", async () => {
   await using told = await startPeer({ config: { "Addresses.Announce": ["/dns4/node.example/tcp/4001"] } });
-  assert.deepEqual(told.peers.announcedAddresses().map(String), ["/dns4/node.example/tcp/4001"]);
+  assert.deepEqual(told.swarm.announcedAddresses().map(String), ["/dns4/node.example/tcp/4001"]);
   await using hidden = await startPeer({ config: { "Addresses.NoAnnounce": ["/ip4/127.0.0.0/ipcidr/8"] } });
-  assert.equal(hidden.peers.listenAddresses().length, 1);
-  assert.deepEqual(hidden.peers.announcedAddresses(), []);
+  assert.equal(hidden.swarm.listenAddresses().length, 1);
+  assert.deepEqual(hidden.swarm.announcedAddresses(), []);
 });
 
 test("what cannot be listened on is told, and the rest is", async () => {
   const swarm = ["/ip4/127.0.0.1/tcp/0", "/ip4/127.0.0.1/udp/0/quic", "/ip4/192.0.2.1/tcp/0"];
   await using a = await startPeer({ config: { "Addresses.Swarm": swarm } });
-  assert.equal(a.peers.listenAddresses().length, 1);
+  assert.equal(a.swarm.listenAddresses().length, 1);
   assert.equal(a.notices.length, 2);
   assert.match(a.notices[0] ?? "", /^\/ip4\/127\.0\.0\.1\/udp\/0\/quic is not listened on: /);
   assert.match(a.notices[1] ?? "", /^\/ip4\/192\.0\.2\.1\/tcp\/0 is not listened on: .*EADDRNOTAVAIL/);
@@ -194,7 +194,7 @@ test("transports, security and multiplexers go by the configuration", async () =
   const connection = await connectTo(a, b);
   assert.deepEqual([connection.encryption, connection.multiplexer], ["/tls/1.0.0", "/mplex/6.7.0"]);
   await using silent = await startPeer({ config: { "Swarm.Transports.Network.TCP": false } });
-  assert.deepEqual(silent.peers.listenAddresses(), []);
+  assert.deepEqual(silent.swarm.listenAddresses(), []);
   assert.equal(silent.notices.length, 1);
 });
 

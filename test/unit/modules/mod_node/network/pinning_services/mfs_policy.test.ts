@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { after, before, beforeEach, test } from "node:test";
 import type { CID } from "multiformats/cid";
 import { parseCid } from "#node/formats/cid/text.ts";
-import { FilesPolicy } from "#node/network/pinning_services/files_policy.ts";
+import { MfsPolicy } from "#node/network/pinning_services/mfs_policy.ts";
 import { RemotePins } from "#node/network/pinning_services/remote_pins.ts";
 import { type KnownService, knownServices } from "#node/network/pinning_services/services.ts";
 import { NodeLog } from "#node/util/log.ts";
@@ -17,7 +17,7 @@ let service: FakeService;
 let services: Record<string, KnownService>;
 let root: CID;
 let logged: string[];
-let policy: FilesPolicy;
+let policy: MfsPolicy;
 /** Pins that the service has; what is posted is added in front. */
 let held: ReturnType<typeof pinStatus>[];
 
@@ -33,11 +33,11 @@ beforeEach(() => {
   const config = { value: () => services, update: async () => undefined } as never;
   const log = new NodeLog();
   log.listen(({ system, message }) => logged.push(`${system}: ${message}`));
-  policy = new FilesPolicy({
-    pins: new RemotePins({ config, log, peers: async () => undefined }),
+  policy = new MfsPolicy({
+    pins: new RemotePins({ config, log, swarm: async () => undefined }),
     services: () => knownServices(config),
     root: async () => root,
-    usualName: "policy/me/mfs",
+    defaultName: "policy/me/mfs",
     log,
   });
   service.answers(({ method, target, body }) => {
@@ -121,14 +121,14 @@ test("services without the policy are left alone, one that fails keeps no other 
 test("it looks every half minute, until it is stopped", async (context) => {
   context.mock.timers.enable({ apis: ["setTimeout"] });
   let looks = 0;
-  const looking = new FilesPolicy({
-    pins: new RemotePins({ config: {} as never, log: new NodeLog(), peers: async () => undefined }),
+  const looking = new MfsPolicy({
+    pins: new RemotePins({ config: {} as never, log: new NodeLog(), swarm: async () => undefined }),
     services: () => {
       looks += 1;
       return [];
     },
     root: async () => root,
-    usualName: "name",
+    defaultName: "name",
     log: new NodeLog(),
   });
   looking.start();

@@ -5,7 +5,7 @@ import { createServer as createHttpServer, get } from "node:http";
 import { type AddressInfo, connect, createServer, type Server, type Socket } from "node:net";
 import { type TestContext, test } from "node:test";
 import type { Stream } from "@libp2p/interface";
-import { type MountParts, StreamMounts } from "#node/network/p2p/stream_mounts.ts";
+import { P2p, type P2pDeps } from "#node/network/p2p/p2p.ts";
 import { parseMultiaddr } from "#node/network/swarm/multiaddr.ts";
 import type { NamedPeer } from "#node/network/swarm/resolve_peers.ts";
 import { NodeLog } from "#node/util/log.ts";
@@ -16,8 +16,8 @@ const mebibyte = 1024 * 1024;
 const quiet = { custom: false, reportPeer: false };
 
 interface Pair {
-  readonly a: StreamMounts;
-  readonly b: StreamMounts;
+  readonly a: P2p;
+  readonly b: P2p;
   readonly peerA: TestPeer;
   readonly peerB: TestPeer;
 }
@@ -25,7 +25,7 @@ interface Pair {
 /** Two connected nodes with mounts on both. */
 async function pair(t: TestContext): Promise<Pair> {
   const [peerA, peerB] = [await startPeer(), await startPeer()];
-  const [a, b] = [peerA, peerB].map(({ peers }) => new StreamMounts({ libp2p: peers.libp2p, log: new NodeLog() }));
+  const [a, b] = [peerA, peerB].map(({ swarm }) => new P2p({ libp2p: swarm.libp2p, log: new NodeLog() }));
   assert.ok(a && b);
   await a.start();
   await b.start();
@@ -45,12 +45,12 @@ async function listening(t: TestContext, server: Server): Promise<number> {
 }
 
 const tcp = (port: number) => parseMultiaddr(`/ip4/127.0.0.1/tcp/${port}`);
-const portOf = (mounts: StreamMounts) => Number(mounts.list()[0]?.listen.split("/").at(-1));
+const portOf = (mounts: P2p) => Number(mounts.list()[0]?.listen.split("/").at(-1));
 
 /** From B's socket through the stream to `port` at A. */
 async function tunnel({ a, b, peerA }: Pair, port: number, options = quiet): Promise<number> {
   await a.listen("/x/test", tcp(port), options);
-  await b.forward("/x/test", tcp(0), { id: peerA.peers.id, addresses: [] }, plain);
+  await b.forward("/x/test", tcp(0), { id: peerA.swarm.id, addresses: [] }, plain);
   return portOf(b);
 }
 
@@ -90,11 +90,11 @@ test("an end that is through may still be answered: each direction closes on its
 
 test("what a peer says at once, and closes, gets to the local program", async (t) => {
   const { b, peerA } = await pair(t);
-  await peerA.peers.libp2p.handle("/x/quick", (stream) => {
+  await peerA.swarm.libp2p.handle("/x/quick", (stream) => {
     stream.send(Buffer.from("hello"));
     void stream.close();
   });
-  await b.forward("/x/quick", tcp(0), { id: peerA.peers.id, addresses: [] }, plain);
+  await b.forward("/x/quick", tcp(0), { id: peerA.swarm.id, addresses: [] }, plain);
   for (let turn = 0; turn < 5; turn += 1) {
     assert.equal(String(await readAll(connect(portOf(b), "127.0.0.1"))), "hello");
   }
@@ -107,7 +107,7 @@ test("what a peer sends in one go with the name of the protocol, and its end, ge
   const line = (text: string) => Buffer.concat([Buffer.of(text.length + 1), Buffer.from(`${text}\n`)]);
   const whole = Buffer.concat([line("/multistream/1.0.0"), line("/x/lazy"), Buffer.from("hello")]);
   const taken = once(server, "connection");
-  const [connection] = peerB.peers.libp2p.getConnections(peerA.peers.id);
+  const [connection] = peerB.swarm.libp2p.getConnections(peerA.swarm.id);
   const { muxer } = connection as unknown as { readonly muxer: { createStream(): Promise<Stream> } };
   const stream = await muxer.createStream();
   stream.addEventListener("message", () => {});
@@ -121,7 +121,7 @@ test("what a peer sends in one go with the name of the protocol, and its end, ge
 test("a peer is reached where it was said to be, whatever others tell of it", async (t) => {
   await using peerA = await startPeer();
   await using peerB = await startPeer();
-  const [a, b] = [peerA, peerB].map(({ peers }) => new StreamMounts({ libp2p: peers.libp2p, log: new NodeLog() }));
+  const [a, b] = [peerA, peerB].map(({ swarm }) => new P2p({ libp2p: swarm.libp2p, log: new NodeLog() }));
   assert.ok(a && b);
   t.after(() => Promise.all([a.stop(), b.stop()]));
   const port = await listening(
@@ -129,9 +129,9 @@ test("a peer is reached where it was said to be, whatever others tell of it", as
     createServer((socket) => socket.end("hello")),
   );
   await a.listen("/x/test", tcp(port), quiet);
-  await b.forward("/x/test", tcp(0), { id: peerA.peers.id, addresses: peerA.peers.listenAddresses() }, plain);
+  await b.forward("/x/test", tcp(0), { id: peerA.swarm.id, addresses: peerA.swarm.listenAddresses() }, plain);
   const lies = Array.from({ length: 128 }, (_, at) => tcp(at + 1));
-  await peerB.peers.libp2p.peerStore.merge(peerA.peers.id, { multiaddrs: lies });
+  await peerB.swarm.libp2p.peerStore.merge(peerA.swarm.id, { multiaddrs: lies });
   assert.equal(String(await readAll(connect(portOf(b), "127.0.0.1"))), "hello");
 });
 
@@ -158,7 +158,7 @@ test("the target hears first who calls, when that was asked for", async (t) => {
   const local = await tunnel(nodes, await listening(t, server), { custom: false, reportPeer: true });
   const socket = connect(local, "127.0.0.1");
   socket.end("hello");
-  assert.equal((await readAll(socket)).toString(), `${nodes.peerB.peers.id}\nhello`);
+  assert.equal((await readAll(socket)).toString(), `${nodes.peerB.swarm.id}\nhello`);
 });
 
 test("listeners and streams are listed, and closed by what they are", async (t) => {
@@ -169,10 +169,10 @@ test("listeners and streams are listed, and closed by what they are", async (t) 
     createServer((socket) => socket.on("error", () => {}).pipe(socket)),
   );
   const local = await tunnel(nodes, port);
-  const [idA, idB] = [`/p2p/${peerA.peers.id}`, `/p2p/${peerB.peers.id}`];
+  const [idA, idB] = [`/p2p/${peerA.swarm.id}`, `/p2p/${peerB.swarm.id}`];
   const target = `/ip4/127.0.0.1/tcp/${port}`;
   const here = `/ip4/127.0.0.1/tcp/${local}`;
-  const shown = (mounts: StreamMounts) => mounts.list().map(({ listen, target: to }) => [listen, to]);
+  const shown = (mounts: P2p) => mounts.list().map(({ listen, target: to }) => [listen, to]);
   assert.deepEqual(shown(a), [[idA, target]]);
   assert.deepEqual(shown(b), [[here, idA]]);
 
@@ -205,7 +205,7 @@ test("a target that is not there, or a name that nobody listens for, closes the 
   const port = await listening(t, server);
   server.close();
   const dead = await tunnel(nodes, port);
-  await b.forward("/x/nobody", tcp(0), { id: peerA.peers.id, addresses: [] }, plain);
+  await b.forward("/x/nobody", tcp(0), { id: peerA.swarm.id, addresses: [] }, plain);
   const nobody = Number(b.list()[1]?.listen.split("/").at(-1));
   for (const local of [dead, nobody]) {
     const socket = connect(local, "127.0.0.1").on("error", () => {});
@@ -258,7 +258,7 @@ test("a peer that resets a stream before the target is there leaves nothing behi
   const port = await listening(t, server);
   await a.listen("/x/test", parseMultiaddr(`/dns4/localhost/tcp/${port}`), quiet);
   for (let at = 1; at <= 10; at += 1) {
-    const stream = await peerB.peers.libp2p.dialProtocol(peerA.peers.id, "/x/test");
+    const stream = await peerB.swarm.libp2p.dialProtocol(peerA.swarm.id, "/x/test");
     // Now the other end is there as well, or is not yet.
     if (at % 2 === 0) await new Promise((resolve) => setImmediate(resolve));
     stream.abort(new Error("gone"));
@@ -279,7 +279,7 @@ test("what is begun while everything is closed is refused, and leaves nothing op
     },
     unhandle: async (protocol: string) => void protocols.delete(protocol),
   };
-  const mounts = new StreamMounts({ libp2p: libp2p as unknown as MountParts["libp2p"], log: new NodeLog() });
+  const mounts = new P2p({ libp2p: libp2p as unknown as P2pDeps["libp2p"], log: new NodeLog() });
   await mounts.start();
   const peer = { id: libp2p.peerId, addresses: [tcp(4001)] } as unknown as NamedPeer;
   const begun = [mounts.forward("/x/there", tcp(0), peer, plain), mounts.listen("/x/here", tcp(1234), quiet)];
@@ -295,7 +295,7 @@ test("what is begun while everything is closed is refused, and leaves nothing op
 
 test("refusals are the reference's", async (t) => {
   const { a, b, peerA } = await pair(t);
-  const peer = { id: peerA.peers.id, addresses: [] };
+  const peer = { id: peerA.swarm.id, addresses: [] };
   const refused = (work: Promise<void>, message: string) => assert.rejects(work, { name: "NodeError", message });
   await refused(a.listen("/x/a", tcp(0), quiet), "port can not be 0");
   await refused(a.listen("/x/a", parseMultiaddr("/ip4/127.0.0.1/udp/0"), quiet), "port can not be 0");
@@ -307,7 +307,7 @@ test("refusals are the reference's", async (t) => {
   await refused(b.forward("/a", tcp(0), peer, plain), "protocol name must be within '/x/' namespace");
   await a.listen("/a/b", tcp(1234), { custom: true, reportPeer: false });
   await refused(a.listen("/a/b", tcp(1234), { custom: true, reportPeer: false }), "listener already registered");
-  assert.ok(peerA.peers.libp2p.getProtocols().includes("/x/"));
+  assert.ok(peerA.swarm.libp2p.getProtocols().includes("/x/"));
 });
 
 /** Writes MiB, at most so many, until none are taken for a while; says how many are on their way. */

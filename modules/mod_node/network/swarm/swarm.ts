@@ -12,17 +12,17 @@ import type { NodeLog } from "../../util/log.ts";
 import { autoNatProtocol } from "./autonat.ts";
 import type { Bandwidth } from "./bandwidth.ts";
 import { bootstrapAddresses } from "./bootstrap_list.ts";
-import { dialFailure } from "./dial_failure.ts";
+import { ConnectionTrimmer, connectionLimits } from "./connection_limits.ts";
+import { dialError } from "./dial_failure.ts";
 import { Filters } from "./filters.ts";
 import { createHost, type Host } from "./host.ts";
-import { Identified } from "./identified.ts";
-import { Bootstrapping, Peering } from "./keeping.ts";
-import { connectionLimits, Trimming } from "./limits.ts";
+import { IdentifyWaiter } from "./identify_waiter.ts";
 import { byPeer, type Multiaddr, type PeerAddress, parseMultiaddr, transportOf, withPeer } from "./multiaddr.ts";
-import { PeerBook, peerKey } from "./peer_book.ts";
+import { PeerDatastore, peerKey } from "./peer_datastore.ts";
+import { Bootstrapper, Peering } from "./peering.ts";
 import type { PingService } from "./ping.ts";
 
-export interface PeersParts {
+export interface SwarmDeps {
   readonly repo: Pick<Repo, "path" | "config" | "identity">;
   readonly metadata: MetadataStore;
   readonly log: NodeLog;
@@ -33,7 +33,7 @@ export interface PeersParts {
 }
 
 /** What a peer has told of itself; empty where it has told nothing. */
-export interface PeerFacts {
+export interface PeerInfo {
   readonly id: PeerId;
   readonly publicKey: PublicKey | undefined;
   /** Without its id, in order. */
@@ -55,25 +55,25 @@ const meetWithin = 60_000;
 const askedFor = { "user-connect": { value: 100 } };
 
 /** @throws NodeError of a configuration that says what cannot be */
-export async function openPeers(parts: PeersParts): Promise<Peers> {
+export async function openSwarm(parts: SwarmDeps): Promise<Swarm> {
   const { config, identity } = parts.repo;
   const filters = filtersOf(config.value("Swarm.AddrFilters") ?? []);
   const limits = connectionLimits(config);
   const connected = new Set<string>();
-  const book = await PeerBook.open(parts.metadata, { own: peerKey(identity.peerId), staying: connected });
-  const found: { peers?: Peers } = {};
+  const datastore = await PeerDatastore.open(parts.metadata, { own: peerKey(identity.peerId), staying: connected });
+  const found: { peers?: Swarm } = {};
   const host = await createHost({
     repo: parts.repo,
-    book,
+    datastore,
     filters,
     limits,
     agent: agentVersion,
     services: parts.services ?? {},
-    found: ({ id, multiaddrs }) => void found.peers?.connect(id, multiaddrs).catch(() => undefined),
+    onDiscovered: ({ id, multiaddrs }) => void found.peers?.connect(id, multiaddrs).catch(() => undefined),
   });
   host.libp2p.addEventListener("peer:connect", ({ detail }) => connected.add(peerKey(detail)));
   host.libp2p.addEventListener("peer:disconnect", ({ detail }) => connected.delete(peerKey(detail)));
-  found.peers = new Peers(parts, host, book, filters);
+  found.peers = new Swarm(parts, host, datastore, filters);
   return found.peers;
 }
 
@@ -89,7 +89,7 @@ function filtersOf(texts: readonly string[]): Filters {
   return filters;
 }
 
-export class Peers {
+export class Swarm {
   readonly libp2p: Libp2p;
   readonly ping: PingService;
   /** Undefined when nothing is counted. */
@@ -99,12 +99,12 @@ export class Peers {
   /** Set by the network; without it only peers with known addresses are dialled. */
   findPeer: FindPeer | undefined;
   readonly #host: Host;
-  readonly #book: PeerBook;
-  readonly #parts: PeersParts;
-  readonly #identified: Identified;
-  readonly #keepers: readonly { start(): void; stop(): void }[];
+  readonly #datastore: PeerDatastore;
+  readonly #deps: SwarmDeps;
+  readonly #identify: IdentifyWaiter;
+  readonly #dialers: readonly { start(): void; stop(): void }[];
 
-  constructor(parts: PeersParts, host: Host, book: PeerBook, filters: Filters) {
+  constructor(parts: SwarmDeps, host: Host, datastore: PeerDatastore, filters: Filters) {
     const { libp2p, ping, bandwidth } = host;
     const { log, repo } = parts;
     const { config } = repo;
@@ -113,15 +113,15 @@ export class Peers {
     this.bandwidth = bandwidth;
     this.filters = filters;
     this.#host = host;
-    this.#book = book;
-    this.#parts = parts;
-    this.#identified = new Identified(libp2p);
+    this.#datastore = datastore;
+    this.#deps = parts;
+    this.#identify = new IdentifyWaiter(libp2p);
     const peering = new Peering(libp2p, peersToKeep(config.value("Peering.Peers") ?? []), log);
     const limits = connectionLimits(config);
-    this.#keepers = [
+    this.#dialers = [
       peering,
-      new Bootstrapping(libp2p, bootstrapAddresses(config), log),
-      ...(limits === undefined ? [] : [new Trimming(libp2p, limits, (id) => peering.protects(id))]),
+      new Bootstrapper(libp2p, bootstrapAddresses(config), log),
+      ...(limits === undefined ? [] : [new ConnectionTrimmer(libp2p, limits, (id) => peering.protects(id))]),
     ];
     libp2p.addEventListener("transport:listening", () => host.announceAll());
   }
@@ -133,25 +133,24 @@ export class Peers {
   /** Listens and begins to dial. */
   async start(): Promise<void> {
     await this.libp2p.start();
-    if (this.#parts.repo.config.value("AutoNAT.ServiceMode") === "disabled")
-      await this.libp2p.unhandle(autoNatProtocol);
-    this.#report();
-    for (const keeper of this.#keepers) keeper.start();
+    if (this.#deps.repo.config.value("AutoNAT.ServiceMode") === "disabled") await this.libp2p.unhandle(autoNatProtocol);
+    this.#reportListenFailures();
+    for (const keeper of this.#dialers) keeper.start();
   }
 
-  #report(): void {
-    const { unheard } = this.#host;
-    for (const [address, reason] of unheard) this.#parts.onNotice?.(`${address} is not listened on: ${reason}`);
-    if (this.#host.isDeaf())
-      this.#parts.log.write("swarm2", "error", "nothing is listened on: no other node can reach this one");
+  #reportListenFailures(): void {
+    const { listenFailures } = this.#host;
+    for (const [address, reason] of listenFailures) this.#deps.onNotice?.(`${address} is not listened on: ${reason}`);
+    if (this.#host.listensNowhere())
+      this.#deps.log.write("swarm2", "error", "nothing is listened on: no other node can reach this one");
   }
 
   /** Ends within seconds, whatever the others do. */
   async stop(): Promise<void> {
-    for (const keeper of this.#keepers) keeper.stop();
-    this.#host.hush();
+    for (const keeper of this.#dialers) keeper.stop();
+    this.#host.stopBackgroundUpdates();
     await settledWithin(stopWithin, Promise.resolve(this.libp2p.stop()));
-    await this.#book.close();
+    await this.#datastore.close();
   }
 
   /** Every interface address that is listened on, in order. */
@@ -160,8 +159,8 @@ export class Peers {
   }
 
   /** Connections through relays are taken, too. */
-  get relayed(): boolean {
-    return this.#host.relayed;
+  get relayEnabled(): boolean {
+    return this.#host.relayEnabled;
   }
 
   /** What others are told, without the id, in order. */
@@ -177,14 +176,14 @@ export class Peers {
   /** Open ones, by the text of their address. */
   connections(id?: PeerId): readonly Connection[] {
     const open = this.libp2p.getConnections(id).filter(({ status }) => status === "open");
-    return open.sort((a, b) => (addressOf(a) < addressOf(b) ? -1 : 1));
+    return open.sort((a, b) => (connectionAddress(a) < connectionAddress(b) ? -1 : 1));
   }
 
   /** Known addresses of every peer that has any, the node itself among them. */
   async addressBook(): Promise<ReadonlyMap<string, readonly Multiaddr[]>> {
-    const book = new Map([[this.id.toString(), this.announcedAddresses()]]);
-    for (const peer of await this.libp2p.peerStore.all()) book.set(peer.id.toString(), addressesOf(peer));
-    return new Map([...book].filter(([, addresses]) => addresses.length > 0));
+    const datastore = new Map([[this.id.toString(), this.announcedAddresses()]]);
+    for (const peer of await this.libp2p.peerStore.all()) datastore.set(peer.id.toString(), addressesOf(peer));
+    return new Map([...datastore].filter(([, addresses]) => addresses.length > 0));
   }
 
   /** In order; none when nothing is known. */
@@ -203,12 +202,12 @@ export class Peers {
     if (id.equals(this.id)) throw new NodeError("dial to self attempted");
     const open = this.connections(id)[0];
     const connection = open ?? (await this.#dial(id, addresses, signal));
-    await this.#identified.of(connection, signal);
+    await this.#identify.wait(connection, signal);
     return connection;
   }
 
   /** Begins to connect to others, and does not wait for it; `missed` hears of everyone who is not reached. */
-  meet(others: readonly PeerAddress[], missed: (id: PeerId, reason: Error) => void): void {
+  connectAll(others: readonly PeerAddress[], missed: (id: PeerId, reason: Error) => void): void {
     const signal = AbortSignal.timeout(meetWithin);
     for (const { id, addresses } of byPeer(others)) {
       if (id.equals(this.id)) continue;
@@ -219,25 +218,25 @@ export class Peers {
   async #dial(id: PeerId, given: readonly Multiaddr[], signal: AbortSignal | undefined): Promise<Connection> {
     if (given.length > 0) await this.libp2p.peerStore.merge(id, { multiaddrs: [...given] });
     let known = unique([...given, ...(await this.addresses(id))]);
-    if (known.length === 0) known = await this.find(id, signal);
+    if (known.length === 0) known = await this.findAddresses(id, signal);
     try {
       const whole = known.map((address) => withPeer(address, id));
       return await this.libp2p.dial(whole.length === 0 ? id : whole, signal === undefined ? {} : { signal });
     } catch (error) {
       signal?.throwIfAborted();
-      throw dialFailure(id, error);
+      throw dialError(id, error);
     }
   }
 
   /** Asks routing, and remembers what it says. */
-  async find(id: PeerId, signal?: AbortSignal): Promise<readonly Multiaddr[]> {
+  async findAddresses(id: PeerId, signal?: AbortSignal): Promise<readonly Multiaddr[]> {
     const found = (await this.findPeer?.(id, signal)) ?? [];
     if (found.length > 0) await this.libp2p.peerStore.merge(id, { multiaddrs: [...found] });
     return found;
   }
 
   /** As `connect`; the connection is one of the last to be closed when there are too many. */
-  async connectFor(id: PeerId, addresses: readonly Multiaddr[], signal: AbortSignal): Promise<void> {
+  async connectTagged(id: PeerId, addresses: readonly Multiaddr[], signal: AbortSignal): Promise<void> {
     await this.connect(id, addresses, signal);
     await this.libp2p.peerStore.merge(id, { tags: askedFor });
   }
@@ -260,7 +259,7 @@ export class Peers {
   }
 
   /** What is known of a peer. */
-  async facts(id: PeerId): Promise<PeerFacts> {
+  async peerInfo(id: PeerId): Promise<PeerInfo> {
     const peer = await this.#known(id);
     const told = (key: string) => Buffer.from(peer?.metadata.get(key) ?? []).toString();
     return {
@@ -282,7 +281,7 @@ export class Peers {
 }
 
 /** Connections are told apart by it. */
-export const addressOf = ({ remoteAddr }: Connection): string => transportOf(remoteAddr).toString();
+export const connectionAddress = ({ remoteAddr }: Connection): string => transportOf(remoteAddr).toString();
 
 async function end(connection: Connection): Promise<void> {
   await connection.close().catch((error: Error) => connection.abort(error));

@@ -1,7 +1,7 @@
 /** TXT records: from the system's resolver, or over HTTPS from those that the configuration names. */
 import { Resolver } from "node:dns/promises";
 import { gatherWhole } from "../../util/async/gather.ts";
-import type { LookUpTxt } from "./dnslink.ts";
+import type { LookupTxt } from "./dnslink.ts";
 
 /** Domain with a dot at its end to the URL of its resolver; empty stands for the system's. */
 export type Resolvers = Readonly<Record<string, string>>;
@@ -13,12 +13,12 @@ const builtIn: Resolvers = { "eth.": ethereum, "crypto.": ethereum };
 /** The system says so of names that there are not, or that have no such record. */
 const absent = new Set(["ENOTFOUND", "ENODATA", "NXDOMAIN"]);
 const noSuchName = 3;
-const longestAnswer = 65_535;
+const MAX_RESPONSE_SIZE = 65_535;
 /** Milliseconds for which a resolver is waited for. */
-const longestWait = 10_000;
+const DEFAULT_TIMEOUT_MS = 10_000;
 
 /** `resolvers` is read at each look-up; over HTTPS none takes longer than `wait` milliseconds. */
-export function txtLookUp(resolvers: () => Resolvers, wait = longestWait): LookUpTxt {
+export function createTxtLookup(resolvers: () => Resolvers, wait = DEFAULT_TIMEOUT_MS): LookupTxt {
   return (name, signal) => {
     const url = resolverOf(name, { ...builtIn, ...resolvers() });
     return url === "" ? fromSystem(name, signal) : fromUrl(url, name, wait, signal);
@@ -76,8 +76,8 @@ async function ask({ href, origin }: URL, signal: AbortSignal): Promise<Uint8Arr
     await answer.body?.cancel();
     throw new Error(`the resolver ${origin} answered ${answer.status}`);
   }
-  const tooLong = () => new Error(`the resolver ${origin} answered more than ${longestAnswer} bytes`);
-  return gatherWhole(answer.body, longestAnswer, tooLong);
+  const tooLong = () => new Error(`the resolver ${origin} answered more than ${MAX_RESPONSE_SIZE} bytes`);
+  return gatherWhole(answer.body, MAX_RESPONSE_SIZE, tooLong);
 }
 
 /** A record is a list of strings that belong together. */

@@ -4,12 +4,12 @@ import type { KadDHTComponents, QueryEvent } from "@libp2p/kad-dht";
 import type { CID } from "multiformats/cid";
 import type { PeerId } from "../../formats/peer_id.ts";
 import { Recent } from "../../util/lru.ts";
-import { type Deed, eventTypes, failed, nobodyText, type RoutingEvents, translate } from "./events.ts";
-import { createKademlia, type Kademlia, type TableName, type TableOptions } from "./kademlia.ts";
-import type { Records } from "./records.ts";
+import { eventTypes, NO_PEERS_TEXT, type QueryKind, queryError, type RoutingEvents, translate } from "./events.ts";
+import { createKademlia, type DhtName, type DhtOptions, type Kademlia } from "./kademlia.ts";
+import type { RecordStore } from "./record_store.ts";
 import { isValid } from "./validators.ts";
 
-export interface TableEntry {
+export interface BucketEntry {
   readonly id: PeerId;
   readonly connected: boolean;
   /** When it answered last; when it told something of use. */
@@ -20,35 +20,35 @@ export interface TableEntry {
 /** Peers that have so many leading bits in common with this node as there are buckets before. */
 export interface Bucket {
   readonly refreshed: Date | undefined;
-  readonly peers: readonly TableEntry[];
+  readonly peers: readonly BucketEntry[];
 }
 
-interface Heard {
+interface LastAnswer {
   readonly queried: Date;
   readonly useful: Date | undefined;
 }
 
 /** Peers of which it is known when they answered; a table has fewer. */
-const mostHeard = 4096;
+const MAX_REMEMBERED_ANSWERS = 4096;
 
 /** A service of libp2p that finds peers and nothing else: nobody but the node asks it. */
-export class Table implements Startable {
-  readonly name: TableName;
+export class Dht implements Startable {
+  readonly name: DhtName;
   readonly [peerDiscoverySymbol]: PeerDiscovery;
   /** Told of the first peer of an empty table. */
-  onPeers: (() => void) | undefined;
+  onFirstPeer: (() => void) | undefined;
   readonly #kad: Kademlia;
-  readonly #records: Records;
+  readonly #records: RecordStore;
   readonly #self: PeerId;
   readonly #connections: (peer: PeerId) => readonly Connection[];
   /** Of those that answered last, the last one last. */
-  readonly #heard = new Recent<string, Heard>(mostHeard);
+  readonly #answers = new Recent<string, LastAnswer>(MAX_REMEMBERED_ANSWERS);
   readonly #stop = new AbortController();
   /** When the peers next to this node were asked for. */
-  #lookedAround: Date | undefined;
+  #selfLookedUpAt: Date | undefined;
   #wasEmpty = true;
 
-  constructor(components: KadDHTComponents, options: TableOptions) {
+  constructor(components: KadDHTComponents, options: DhtOptions) {
     const { name, records } = options;
     const { peerId, connectionManager } = components;
     this.name = name;
@@ -57,8 +57,8 @@ export class Table implements Startable {
     this.#connections = (peer) => connectionManager.getConnections(peer);
     this.#kad = createKademlia(components, options);
     this[peerDiscoverySymbol] = this.#kad;
-    this.#kad.routingTable.addEventListener("peer:add", this.#join);
-    this.#kad.routingTable.addEventListener("peer:remove", this.#leave);
+    this.#kad.routingTable.addEventListener("peer:add", this.#onPeerAdded);
+    this.#kad.routingTable.addEventListener("peer:remove", this.#onPeerRemoved);
   }
 
   async start(): Promise<void> {
@@ -75,7 +75,7 @@ export class Table implements Startable {
   }
 
   /** The value of a key that is kept here, of whichever table; undefined when there is none that is still valid. */
-  async kept(key: Uint8Array): Promise<Uint8Array | undefined> {
+  async localValue(key: Uint8Array): Promise<Uint8Array | undefined> {
     const value = await this.#records.value(key);
     return value !== undefined && (await isValid(key, value)) ? value : undefined;
   }
@@ -87,12 +87,12 @@ export class Table implements Startable {
 
   /** The peers next to a key, asked one after the other until none is nearer. */
   closest(key: Uint8Array, signal: AbortSignal): RoutingEvents {
-    return this.#told("closest", this.#kad.getClosestPeers(key, { signal }), signal);
+    return this.#run("closest", this.#kad.getClosestPeers(key, { signal }), signal);
   }
 
   /** Ends with the first answer that names addresses of the peer. */
   async *findPeer(id: PeerId, signal: AbortSignal): RoutingEvents {
-    const events = this.#told("findPeer", this.#kad.findPeer(id, { signal, useCache: false }), signal);
+    const events = this.#run("findPeer", this.#kad.findPeer(id, { signal, useCache: false }), signal);
     try {
       for await (const event of events) {
         yield event;
@@ -105,14 +105,14 @@ export class Table implements Startable {
 
   /** Those known here first. */
   findProviders(cid: CID, signal: AbortSignal): RoutingEvents {
-    return this.#told("findProviders", this.#kad.findProviders(cid, { signal }), signal);
+    return this.#run("findProviders", this.#kad.findProviders(cid, { signal }), signal);
   }
 
   /** Every valid record that others have, as it comes. */
   async *get(key: Uint8Array, signal: AbortSignal): RoutingEvents {
     let met = false;
     try {
-      for await (const event of this.#told("get", this.#kad.get(key, { signal }), signal)) {
+      for await (const event of this.#run("get", this.#kad.get(key, { signal }), signal)) {
         met ||= event.type === eventTypes.value;
         yield event;
       }
@@ -128,20 +128,20 @@ export class Table implements Startable {
    * @throws NodeError when a better one is kept here
    */
   put(key: Uint8Array, value: Uint8Array, signal: AbortSignal): RoutingEvents {
-    return this.#told("put", this.#kad.put(key, value, { signal }) as AsyncIterable<QueryEvent>, signal);
+    return this.#run("put", this.#kad.put(key, value, { signal }) as AsyncIterable<QueryEvent>, signal);
   }
 
   /** Tells the peers next to a block that it can be had here. */
   provide(cid: CID, signal: AbortSignal): RoutingEvents {
-    return this.#told("provide", this.#kad.provide(cid, { signal }), signal);
+    return this.#run("provide", this.#kad.provide(cid, { signal }), signal);
   }
 
-  async *#told(deed: Deed, events: AsyncIterable<QueryEvent>, signal: AbortSignal): RoutingEvents {
+  async *#run(deed: QueryKind, events: AsyncIterable<QueryEvent>, signal: AbortSignal): RoutingEvents {
     signal.throwIfAborted();
-    if (this.size === 0) yield failed(nobodyText);
+    if (this.size === 0) yield queryError(NO_PEERS_TEXT);
     try {
       for await (const event of events) {
-        this.#note(event, signal);
+        this.#observe(event, signal);
         if (event.name === "DIAL_PEER" && this.#connections(event.peer).length > 0) continue;
         if (event.name === "PEER_RESPONSE" && event.from.equals(this.#self)) continue;
         yield* translate(deed, event);
@@ -152,13 +152,13 @@ export class Table implements Startable {
     }
   }
 
-  #note(event: QueryEvent, signal: AbortSignal): void {
+  #observe(event: QueryEvent, signal: AbortSignal): void {
     if (event.name === "PEER_RESPONSE") {
       const name = event.from.toString();
       const queried = new Date();
       const isUseful = event.closer.length + event.providers.length > 0 || event.record !== undefined;
-      const useful = isUseful ? queried : this.#heard.get(name)?.useful;
-      this.#heard.set(name, { queried, useful });
+      const useful = isUseful ? queried : this.#answers.get(name)?.useful;
+      this.#answers.set(name, { queried, useful });
     } else if (event.name === "QUERY_ERROR" && !signal.aborted && this.#connections(event.from).length === 0) {
       // Who cannot be reached is asked no more; the library would keep it while there is room.
       void this.#kad.routingTable.remove(event.from).catch(() => undefined);
@@ -171,9 +171,9 @@ export class Table implements Startable {
     const own = kb.localPeer?.kadId;
     if (own === undefined) return [];
     const { commonPrefixLengthRefreshedAt: refreshed } = this.#kad.routingTableRefresh;
-    const peers: TableEntry[][] = [];
+    const peers: BucketEntry[][] = [];
     for (const { kadId, peerId, lastPing } of kb.toIterable()) {
-      const heard = this.#heard.get(peerId.toString());
+      const heard = this.#answers.get(peerId.toString());
       (peers[sharedBits(own, kadId)] ??= []).push({
         id: peerId,
         connected: this.#connections(peerId).length > 0,
@@ -181,26 +181,26 @@ export class Table implements Startable {
         useful: heard?.useful,
       });
     }
-    return Array.from(peers, (those = [], at) => ({ refreshed: refreshed[at] ?? this.#lookedAround, peers: those }));
+    return Array.from(peers, (those = [], at) => ({ refreshed: refreshed[at] ?? this.#selfLookedUpAt, peers: those }));
   }
 
-  readonly #join = (): void => {
+  readonly #onPeerAdded = (): void => {
     if (!this.#wasEmpty) return;
     this.#wasEmpty = false;
-    this.onPeers?.();
-    void this.#lookAround();
+    this.onFirstPeer?.();
+    void this.#lookUpSelf();
   };
 
-  readonly #leave = (event: Event): void => {
+  readonly #onPeerRemoved = (event: Event): void => {
     this.#wasEmpty = this.size === 0;
-    this.#heard.delete(String((event as CustomEvent<PeerId>).detail));
+    this.#answers.delete(String((event as CustomEvent<PeerId>).detail));
   };
 
   /** The first peer knows others: those next to this node are the ones it needs to know. Never rejects. */
-  async #lookAround(): Promise<void> {
+  async #lookUpSelf(): Promise<void> {
     try {
       for await (const _ of this.closest(this.#self.toMultihash().bytes, this.#stop.signal));
-      this.#lookedAround = new Date();
+      this.#selfLookedUpAt = new Date();
     } catch {
       // The library looks around again every few minutes.
     }

@@ -4,13 +4,13 @@ import { Key } from "interface-datastore";
 import { base58btc } from "multiformats/bases/base58";
 import { type PeerId, parsePeerId } from "#node/formats/peer_id.ts";
 import { parseMultiaddr } from "#node/network/swarm/multiaddr.ts";
-import { PeerBook } from "#node/network/swarm/peer_book.ts";
+import { PeerDatastore } from "#node/network/swarm/peer_datastore.ts";
 import { memoryMetadata } from "#node/storage/metadata/memory.ts";
 import { connectTo, startPeer } from "./support.ts";
 
 const own = "/peers/own";
 const bytes = (text: string) => new TextEncoder().encode(text);
-const keysOf = async (book: PeerBook) => {
+const keysOf = async (book: PeerDatastore) => {
   const keys: string[] = [];
   for await (const key of book.queryKeys({ prefix: "/peers/" })) keys.push(key.toString());
   return keys.sort();
@@ -18,7 +18,7 @@ const keysOf = async (book: PeerBook) => {
 
 test("what is known of others outlives the run, the node's own entry does not", async () => {
   const metadata = memoryMetadata();
-  const book = await PeerBook.open(metadata, { own });
+  const book = await PeerDatastore.open(metadata, { own });
   await book.put(new Key("/peers/a"), bytes("1"));
   await book.put(new Key("/peers/a"), bytes("2"));
   await book.put(new Key("/peers/b"), bytes("3"));
@@ -27,19 +27,19 @@ test("what is known of others outlives the run, the node's own entry does not", 
   await book.delete(new Key("/peers/b"));
   assert.equal((await metadata.get("peers/peers/a")) === undefined, true);
   await book.close();
-  const again = await PeerBook.open(metadata, { own });
+  const again = await PeerDatastore.open(metadata, { own });
   assert.deepEqual(await keysOf(again), ["/peers/a"]);
   assert.deepEqual(await again.get(new Key("/peers/a")), bytes("2"));
   assert.equal(await again.has(new Key("/peers/b")), false);
   await assert.rejects(again.get(new Key("/peers/b")), { name: "NotFoundError" });
   await again.delete(new Key("/peers/a"));
   await again.close();
-  assert.deepEqual(await keysOf(await PeerBook.open(metadata, { own })), []);
+  assert.deepEqual(await keysOf(await PeerDatastore.open(metadata, { own })), []);
 });
 
 test("it remembers those that it heard of last", async () => {
   const metadata = memoryMetadata();
-  const book = await PeerBook.open(metadata, { own });
+  const book = await PeerDatastore.open(metadata, { own });
   const most = 4096;
   for (let at = 0; at < most; at++) await book.put(new Key(`/peers/${at}`), bytes("x"));
   await book.put(new Key("/peers/0"), bytes("y"));
@@ -47,14 +47,14 @@ test("it remembers those that it heard of last", async () => {
   assert.equal(await book.has(new Key("/peers/0")), true);
   assert.equal(await book.has(new Key("/peers/1")), false);
   await book.close();
-  const again = await PeerBook.open(metadata, { own });
+  const again = await PeerDatastore.open(metadata, { own });
   assert.equal((await keysOf(again)).length, most);
   assert.equal(await again.has(new Key("/peers/1")), false);
 });
 
 test("however many are heard of, the node's own entry stays, and those of peers that are connected", async () => {
   const staying = new Set(["/peers/near"]);
-  const book = await PeerBook.open(memoryMetadata(), { own, staying });
+  const book = await PeerDatastore.open(memoryMetadata(), { own, staying });
   for (const name of [own, "/peers/near", "/peers/far"]) await book.put(new Key(name), bytes("x"));
   for (let at = 0; at < 4096; at++) await book.put(new Key(`/peers/${at}`), bytes("x"));
   const has = (name: string) => book.has(new Key(name));
@@ -72,11 +72,11 @@ test("a node that has heard of thousands is identified, and knows what its peers
   await connectTo(b, a);
   const multiaddrs = [parseMultiaddr("/ip4/127.0.0.1/tcp/4001")];
   const heard = Array.from({ length: 4097 }, (_, at) => madeUp(at));
-  await Promise.all(heard.map((id) => a.peers.libp2p.peerStore.merge(id, { multiaddrs })));
-  assert.deepEqual(await a.peers.addresses(madeUp(0)), []);
-  assert.ok((await a.peers.facts(b.peers.id)).protocols.length > 0);
+  await Promise.all(heard.map((id) => a.swarm.libp2p.peerStore.merge(id, { multiaddrs })));
+  assert.deepEqual(await a.swarm.addresses(madeUp(0)), []);
+  assert.ok((await a.swarm.peerInfo(b.swarm.id)).protocols.length > 0);
   await connectTo(c, a);
-  assert.ok((await c.peers.facts(a.peers.id)).protocols.length > 0);
+  assert.ok((await c.swarm.peerInfo(a.swarm.id)).protocols.length > 0);
 });
 
 /** An id for which nobody has the key. */
@@ -89,7 +89,7 @@ function madeUp(at: number): PeerId {
 
 test("nothing is written after the end", async () => {
   const metadata = memoryMetadata();
-  const book = await PeerBook.open(metadata, { own });
+  const book = await PeerDatastore.open(metadata, { own });
   await book.close();
   await book.put(new Key("/peers/a"), bytes("1"));
   await book.close();
@@ -103,7 +103,7 @@ test("a peer of the last run is reached by its id alone", async () => {
   await connectTo(first, b);
   await first.stop();
   await using second = await startPeer({ metadata });
-  assert.deepEqual((await second.peers.addresses(b.peers.id)).map(String), b.peers.listenAddresses().map(String));
-  assert.notEqual(second.peers.id.toString(), first.peers.id.toString());
-  await second.peers.connect(b.peers.id);
+  assert.deepEqual((await second.swarm.addresses(b.swarm.id)).map(String), b.swarm.listenAddresses().map(String));
+  assert.notEqual(second.swarm.id.toString(), first.swarm.id.toString());
+  await second.swarm.connect(b.swarm.id);
 });

@@ -3,7 +3,7 @@ import { once } from "node:events";
 import { type AddressInfo, connect, createServer, type Socket } from "node:net";
 import { type TestContext, test } from "node:test";
 import { streamPair } from "@libp2p/utils";
-import { carry } from "#node/network/p2p/carry.ts";
+import { splice } from "#node/network/p2p/splice.ts";
 
 const mebibyte = 1024 * 1024;
 
@@ -26,7 +26,7 @@ async function sockets(t: TestContext): Promise<{ readonly socket: Socket; reado
 test("what waits for a slow target gets there, also when the stream is closed in both directions before", async (t) => {
   const [far, near] = await streamPair();
   const { socket, target } = await sockets(t);
-  const carried = carry(near, socket);
+  const carried = splice(near, socket);
   const closed = new Promise((resolve) => near.addEventListener("close", resolve));
   target.end();
   const size = 24 * mebibyte;
@@ -48,7 +48,7 @@ test("what a local program says last gets to a slow peer, which has nothing to s
     got += data.byteLength;
   });
   const over = new Promise((resolve) => far.addEventListener("close", ({ error }) => resolve(error)));
-  const carried = carry(near, socket);
+  const carried = splice(near, socket);
   await far.close();
   target.resume().end(Buffer.alloc(mebibyte));
   const [failure] = await Promise.all([over, carried]);
@@ -62,7 +62,7 @@ test("a stream that was closed before it is carried brings what it has", async (
   far.send(Buffer.from("last words"));
   const closed = new Promise((resolve) => near.addEventListener("close", resolve));
   await Promise.all([far.close(), near.close(), closed]);
-  const carried = carry(near, socket);
+  const carried = splice(near, socket);
   target.end();
   assert.equal(String(await target.toArray()), "last words");
   await carried;
@@ -81,7 +81,7 @@ test("what was pushed back into a stream that has ended already gets through, an
   await Promise.all([far.close(), ended]);
   near.push(bytes);
   assert.equal(near.readableEnded, true);
-  const carried = carry(near, socket);
+  const carried = splice(near, socket);
   target.end();
   assert.equal(String(await target.toArray()), "hello");
   await carried;
@@ -90,7 +90,7 @@ test("what was pushed back into a stream that has ended already gets through, an
 test("a stream that is reset resets the local connection: it does not look like an end", async (t) => {
   const [far, near] = await streamPair();
   const { socket, target } = await sockets(t);
-  const carried = carry(near, socket);
+  const carried = splice(near, socket);
   far.send(Buffer.from("half of"));
   await once(target.resume(), "data");
   const failed = once(target, "error");
@@ -105,13 +105,13 @@ test("so does one that was reset before", async (t) => {
   const reset = new Promise((resolve) => near.addEventListener("close", resolve));
   far.abort(new Error("gone"));
   await reset;
-  await Promise.all([carry(near, socket), assert.rejects(target.toArray(), { code: "ECONNRESET" })]);
+  await Promise.all([splice(near, socket), assert.rejects(target.toArray(), { code: "ECONNRESET" })]);
 });
 
 test("once the local side has said all, a reset is an end", async (t) => {
   const [far, near] = await streamPair();
   const { socket, target } = await sockets(t);
-  const carried = carry(near, socket);
+  const carried = splice(near, socket);
   far.addEventListener("remoteCloseWrite", () => far.abort(new Error("closed, as go-ipfs does it")));
   far.send(Buffer.from("all of it"));
   assert.equal(String((await once(target.resume(), "data"))[0]), "all of it");

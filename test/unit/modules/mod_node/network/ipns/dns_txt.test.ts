@@ -4,7 +4,7 @@ import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { type TestContext, test } from "node:test";
 import { decode, encode } from "@dnsquery/dns-packet";
-import { resolverOf, txtLookUp } from "#node/network/ipns/txt.ts";
+import { createTxtLookup, resolverOf } from "#node/network/ipns/dns_txt.ts";
 
 type Answer = { readonly status?: number; readonly code?: number; readonly records?: readonly string[][] };
 
@@ -27,14 +27,14 @@ async function resolver(t: TestContext, answer: (name: string) => Answer): Promi
 
 test("records come over HTTPS from the resolver of the domain, their strings put together", async (t) => {
   const { url, asked } = await resolver(t, () => ({ records: [["dnslink=", "/ipfs/x"], ["other"]] }));
-  const lookUp = txtLookUp(() => ({ "test.": url }));
+  const lookUp = createTxtLookup(() => ({ "test.": url }));
   assert.deepEqual(await lookUp("_dnslink.a.test.", undefined), ["dnslink=/ipfs/x", "other"]);
   assert.deepEqual(asked, ["application/dns-message TXT _dnslink.a.test"]);
 });
 
 test("a name that there is not has no records; a resolver in trouble is an error that names it", async (t) => {
   const { url } = await resolver(t, (name) => ({ none: { code: 3 }, broken: { code: 2 } })[name] ?? { status: 503 });
-  const lookUp = txtLookUp(() => ({ ".": url }));
+  const lookUp = createTxtLookup(() => ({ ".": url }));
   const origin = new URL(url).origin;
   assert.deepEqual(await lookUp("none.", undefined), []);
   await assert.rejects(lookUp("broken.", undefined), { message: `the resolver ${origin} answered with code 2` });
@@ -67,7 +67,7 @@ test("of an answer that is too long no more is taken", async (t) => {
   const { url, sent, gone } = await flood(t, true);
   const { origin } = new URL(url);
   const message = `the resolver ${origin} answered more than 65535 bytes`;
-  await assert.rejects(txtLookUp(() => ({ ".": url }))("x.", undefined), { message });
+  await assert.rejects(createTxtLookup(() => ({ ".": url }))("x.", undefined), { message });
   await gone;
   assert.ok(sent() < 32 * 1024 * 1024, `${sent()} bytes were sent`);
 });
@@ -75,9 +75,9 @@ test("of an answer that is too long no more is taken", async (t) => {
 test("a resolver that does not answer is waited for so long and no longer, or until the signal", async (t) => {
   const { url } = await flood(t, false);
   const message = `the resolver ${new URL(url).origin} did not answer`;
-  await assert.rejects(txtLookUp(() => ({ ".": url }), 50)("x.", undefined), { message });
+  await assert.rejects(createTxtLookup(() => ({ ".": url }), 50)("x.", undefined), { message });
   const left = AbortSignal.abort(new Error("called off"));
-  await assert.rejects(txtLookUp(() => ({ ".": url }))("x.", left), { message: "called off" });
+  await assert.rejects(createTxtLookup(() => ({ ".": url }))("x.", left), { message: "called off" });
 });
 
 test("the resolver of the longest domain is asked; an empty one is the system's", () => {

@@ -5,8 +5,8 @@ import { CID } from "multiformats/cid";
 import * as raw from "multiformats/codecs/raw";
 import { sha256 } from "multiformats/hashes/sha2";
 import { Pins } from "#node/content/pins/pins.ts";
-import { Announcements } from "#node/network/kad/provide_queue.ts";
-import { Rounds } from "#node/network/kad/reprovider.ts";
+import { ProvideQueue } from "#node/network/kad/provide_queue.ts";
+import { Reprovider } from "#node/network/kad/reprovider.ts";
 import { Blocks } from "#node/storage/blockstore/blocks.ts";
 import { memoryBlocks } from "#node/storage/blockstore/memory.ts";
 import { memoryMetadata } from "#node/storage/metadata/memory.ts";
@@ -37,7 +37,7 @@ function world(metadata = memoryMetadata()) {
     log: new NodeLog(),
     workers: 2,
     ready: () => state.peers > 0,
-    async announce(cid: CID, signal: AbortSignal) {
+    async provide(cid: CID, signal: AbortSignal) {
       state.under += 1;
       state.most = Math.max(state.most, state.under);
       await state.gate;
@@ -54,7 +54,7 @@ function world(metadata = memoryMetadata()) {
 test("what is to be announced waits for somebody, and takes turns", async (context) => {
   const clock = clockOf(context);
   const { state, parts } = world();
-  const announcements = new Announcements(parts);
+  const announcements = new ProvideQueue(parts);
   const cids = await Promise.all(["a", "b", "c", "d", "e"].map(cidOf));
   announcements.add(cids);
   announcements.add(cids.slice(0, 2));
@@ -62,7 +62,7 @@ test("what is to be announced waits for somebody, and takes turns", async (conte
   assert.deepEqual([state.announced, announcements.size], [[], 0]);
   state.peers = 1;
   assert.equal(announcements.size, cids.length);
-  announcements.drive();
+  announcements.run();
   await turns(60);
   assert.deepEqual(state.announced.toSorted(), cids.map(String).toSorted());
   assert.deepEqual([state.most, announcements.size], [parts.workers, 0]);
@@ -72,7 +72,7 @@ test("what is to be announced waits for somebody, and takes turns", async (conte
 test("while there is more and more to announce, one is announced at a time", async (context) => {
   const clock = clockOf(context);
   const { state, parts } = world();
-  const announcements = new Announcements(parts);
+  const announcements = new ProvideQueue(parts);
   state.peers = 1;
   const gate = Promise.withResolvers<void>();
   state.gate = gate.promise;
@@ -91,11 +91,11 @@ test("while there is more and more to announce, one is announced at a time", asy
 
 test("what waits when the node closes is announced by the next", async () => {
   const { state, parts, metadata } = world();
-  const first = new Announcements(parts);
+  const first = new ProvideQueue(parts);
   const cids = await Promise.all(["a", "b", "c"].map(cidOf));
   first.add(cids);
   await first.stop();
-  const second = new Announcements(parts);
+  const second = new ProvideQueue(parts);
   state.peers = 1;
   await second.start();
   await turns(40);
@@ -106,7 +106,7 @@ test("what waits when the node closes is announced by the next", async () => {
 
 test("an announcement is tried again when everybody has gone meanwhile", async () => {
   const { state, parts } = world();
-  const announcements = new Announcements(parts);
+  const announcements = new ProvideQueue(parts);
   const gate = Promise.withResolvers<void>();
   state.gate = gate.promise;
   state.peers = 1;
@@ -118,7 +118,7 @@ test("an announcement is tried again when everybody has gone meanwhile", async (
   await turns();
   assert.deepEqual(state.announced, []);
   state.peers = 1;
-  announcements.drive();
+  announcements.run();
   await turns();
   assert.deepEqual(state.announced, [cid.toString()]);
   await announcements.stop();
@@ -140,7 +140,7 @@ async function roundsOf(values: Readonly<Record<string, unknown>>, made = world(
   await blocks.put([leaf, root, direct, loose]);
   await pins.add(root.cid, "recursive");
   await pins.add(direct.cid, "direct");
-  const rounds = new Rounds({ ...made.parts, repo: config(values), blocks, pins });
+  const rounds = new Reprovider({ ...made.parts, repo: config(values), blocks, pins });
   const names = { leaf: `${leaf.cid}`, root: `${root.cid}`, direct: `${direct.cid}`, loose: `${loose.cid}` };
   return { ...made, rounds, names };
 }
@@ -158,7 +158,7 @@ test("a round announces what the strategy names", async () => {
     await rounds.run();
     const wanted = kinds.map((kind) => names[kind as keyof typeof names]);
     assert.deepEqual(state.announced.toSorted(), wanted.toSorted(), strategy);
-    assert.equal(rounds.last.announced, wanted.length);
+    assert.equal(rounds.last.provided, wanted.length);
   }
 });
 
@@ -209,11 +209,11 @@ test("a round that finds nobody begins with the first peer", async (context) => 
   const { rounds, state } = await roundsOf({ "Reprovider.Interval": "30s", "Reprovider.Strategy": "roots" });
   await rounds.start();
   await clock.pass(30_000);
-  rounds.drive();
+  rounds.runIfDue();
   await turns();
   assert.equal(state.announced.length, 0);
   state.peers = 1;
-  rounds.drive();
+  rounds.runIfDue();
   await turns(60);
   assert.equal(state.announced.length, 2);
   await clock.pass(30_000);

@@ -4,7 +4,7 @@ import type { NodeLog } from "../../util/log.ts";
 import { byPeer, type Multiaddr, type PeerAddress, withPeer } from "./multiaddr.ts";
 
 /** The part of libp2p that dials. */
-export type Dialler = Pick<Libp2p, "dial" | "getPeers" | "getConnections" | "addEventListener" | "removeEventListener">;
+export type Dialer = Pick<Libp2p, "dial" | "getPeers" | "getConnections" | "addEventListener" | "removeEventListener">;
 
 interface WantedPeer {
   readonly id: PeerAddress["id"];
@@ -21,20 +21,20 @@ function shuffled<T>(items: readonly T[]): T[] {
     .map(([, item]) => item);
 }
 
-function dial(libp2p: Dialler, { id, addresses }: WantedPeer, signal: AbortSignal): Promise<unknown> {
+function dial(libp2p: Dialer, { id, addresses }: WantedPeer, signal: AbortSignal): Promise<unknown> {
   const known = addresses.map((address) => withPeer(address, id));
   return libp2p.dial(known.length === 0 ? id : known, { signal });
 }
 
 /** While there are few peers, dials some of a list, at random. Failures are no news: the next round comes. */
-export class Bootstrapping {
-  readonly #libp2p: Dialler;
+export class Bootstrapper {
+  readonly #libp2p: Dialer;
   readonly #peers: readonly WantedPeer[];
   readonly #log: NodeLog;
   readonly #stop = new AbortController();
   #timer: NodeJS.Timeout | undefined;
 
-  constructor(libp2p: Dialler, addresses: readonly PeerAddress[], log: NodeLog) {
+  constructor(libp2p: Dialer, addresses: readonly PeerAddress[], log: NodeLog) {
     this.#libp2p = libp2p;
     this.#peers = byPeer(addresses);
     this.#log = log;
@@ -73,7 +73,7 @@ const pauses = { first: 5000, most: 600_000, growth: 1.5, timeout: 30_000 };
 
 /** Keeps connections to certain peers, and makes them anew when they end. */
 export class Peering {
-  readonly #libp2p: Dialler;
+  readonly #libp2p: Dialer;
   readonly #log: NodeLog;
   readonly #firstPause: number;
   readonly #peers = new Map<string, WantedPeer>();
@@ -82,7 +82,7 @@ export class Peering {
 
   /** `firstPause`: milliseconds after a connection has ended. */
   constructor(
-    libp2p: Dialler,
+    libp2p: Dialer,
     peers: readonly WantedPeer[],
     log: NodeLog,
     { firstPause = pauses.first }: { readonly firstPause?: number } = {},

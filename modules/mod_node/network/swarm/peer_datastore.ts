@@ -18,7 +18,7 @@ const writeAfter = 30_000;
 /** Where libp2p's peer store keeps what is known of a peer. */
 export const peerKey = (id: PeerId): string => `${peerKeys}${id.toCID()}`;
 
-export interface PeerBookOptions {
+export interface PeerDatastoreOptions {
   /** Key of what is only of this run: the node itself. */
   readonly own: string;
   /** Keys of peers that stay however many others are heard of: what they speak is known from nowhere else. */
@@ -29,7 +29,7 @@ export interface PeerBookOptions {
  * Answers from memory, since libp2p reads and writes an entry for every stream that is opened; changes go to the disk
  * together.
  */
-export class PeerBook extends BaseDatastore {
+export class PeerDatastore extends BaseDatastore {
   readonly #metadata: MetadataStore;
   readonly #own: string;
   /** The last one changed last. */
@@ -38,7 +38,7 @@ export class PeerBook extends BaseDatastore {
   #timer: NodeJS.Timeout | undefined;
   #closed = false;
 
-  private constructor(metadata: MetadataStore, { own, staying = new Set() }: PeerBookOptions) {
+  private constructor(metadata: MetadataStore, { own, staying = new Set() }: PeerDatastoreOptions) {
     super();
     this.#metadata = metadata;
     this.#own = own;
@@ -48,8 +48,8 @@ export class PeerBook extends BaseDatastore {
     });
   }
 
-  static async open(metadata: MetadataStore, options: PeerBookOptions): Promise<PeerBook> {
-    const book = new PeerBook(metadata, options);
+  static async open(metadata: MetadataStore, options: PeerDatastoreOptions): Promise<PeerDatastore> {
+    const book = new PeerDatastore(metadata, options);
     for await (const [key, value] of metadata.range({ prefix: `${room}${peerKeys}`, limit: mostPeers })) {
       book.#entries.set(key.slice(room.length), value);
     }

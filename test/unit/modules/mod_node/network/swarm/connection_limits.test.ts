@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { connectionLimits, Trimming } from "#node/network/swarm/limits.ts";
+import { ConnectionTrimmer, connectionLimits } from "#node/network/swarm/connection_limits.ts";
 import { connectTo, next, startPeer } from "./support.ts";
 
 const config = (values: Record<string, unknown>) =>
@@ -23,21 +23,23 @@ test("of too many connections those to peers of least worth end, and no protecte
   const others = await Promise.all(Array.from({ length: 4 }, () => startPeer()));
   try {
     const [kept, asked, ...rest] = others as [(typeof others)[0], (typeof others)[0], ...typeof others];
-    const young = new Trimming(a.peers.libp2p, { low: 1, high: 2, grace: 60_000 }, () => false);
+    const young = new ConnectionTrimmer(a.swarm.libp2p, { low: 1, high: 2, grace: 60_000 }, () => false);
     young.start();
     await connectTo(a, kept);
-    await a.peers.connectFor(asked.peers.id, asked.peers.listenAddresses(), new AbortController().signal);
+    await a.swarm.connectTagged(asked.swarm.id, asked.swarm.listenAddresses(), new AbortController().signal);
     await connectTo(a, rest[0] as (typeof others)[0]);
     young.stop();
-    assert.equal(a.peers.connections().length, 3);
-    const trimming = new Trimming(a.peers.libp2p, { low: 2, high: 3, grace: -1 }, (id) => id.equals(kept.peers.id));
+    assert.equal(a.swarm.connections().length, 3);
+    const trimming = new ConnectionTrimmer(a.swarm.libp2p, { low: 2, high: 3, grace: -1 }, (id) =>
+      id.equals(kept.swarm.id),
+    );
     trimming.start();
     const ended = rest.map((each) => next(each, "peer:disconnect"));
     await connectTo(a, rest[1] as (typeof others)[0]).catch(() => undefined);
     await Promise.all(ended);
     trimming.stop();
-    const left = a.peers.connections().map(({ remotePeer }) => remotePeer.toString());
-    assert.deepEqual(left.sort(), [kept.peers.id.toString(), asked.peers.id.toString()].sort());
+    const left = a.swarm.connections().map(({ remotePeer }) => remotePeer.toString());
+    assert.deepEqual(left.sort(), [kept.swarm.id.toString(), asked.swarm.id.toString()].sort());
   } finally {
     await Promise.all(others.map((each) => each.stop()));
   }

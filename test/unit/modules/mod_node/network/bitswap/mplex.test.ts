@@ -1,11 +1,11 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { protocols } from "#node/network/bitswap/message.ts";
-import { oldMultiplexer } from "#node/network/swarm/old_multiplexer.ts";
+import { mplexFactory } from "#node/network/swarm/old_multiplexer.ts";
 import { host, Puppet, peer, someBlocks, until, wantOf } from "./support.ts";
 
 test("over a multiplexer without pacing, a stream brings no more than slow readers keep", async (t) => {
-  const over = () => host(t, undefined, [oldMultiplexer()]);
+  const over = () => host(t, undefined, [mplexFactory()]);
   const node = await peer(t, {}, over());
   const libp2p = await over();
   const puppet = new Puppet(libp2p, protocols[0]);
@@ -14,8 +14,7 @@ test("over a multiplexer without pacing, a stream brings no more than slow reade
   await node.blocks.put(blocks);
   await puppet.join(node);
   await puppet.say({ entries: blocks.map((block) => wantOf(block)) });
-  const bytes = () =>
-    puppet.heard.flatMap(({ parcels }) => [...parcels]).reduce((sum, { data }) => sum + data.length, 0);
+  const bytes = () => puppet.heard.flatMap(({ blocks }) => [...blocks]).reduce((sum, { data }) => sum + data.length, 0);
   await until(() => bytes() >= 10_000_000, "all blocks have come");
   assert.equal(bytes(), 10_000_000, "each of them once");
   assert.ok(puppet.streams.length >= 4, `${puppet.streams.length} streams`);

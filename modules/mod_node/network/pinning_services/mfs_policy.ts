@@ -4,16 +4,16 @@ import { parseDuration } from "../../util/go/duration.ts";
 import { quote } from "../../util/go/text.ts";
 import type { NodeLog } from "../../util/log.ts";
 import type { RemotePins } from "./remote_pins.ts";
+import { pinStatuses, type RemotePin } from "./responses.ts";
 import type { KnownService } from "./services.ts";
-import { pinStatuses, type RemotePin } from "./shapes.ts";
 
-export interface FilesPolicyParts {
+export interface MfsPolicyDeps {
   readonly pins: RemotePins;
   readonly services: () => readonly (readonly [name: string, service: KnownService])[];
   /** The root as it is now, stored. */
   readonly root: (signal: AbortSignal) => Promise<CID>;
   /** Name of the pin where the policy has none. */
-  readonly usualName: string;
+  readonly defaultName: string;
   readonly log: NodeLog;
 }
 
@@ -22,7 +22,7 @@ const lookEvery = 30_000;
 const usualInterval = "5m";
 
 /** What a service was last given. */
-interface Given {
+interface LastPin {
   readonly cid: string;
   /** Milliseconds since 1970. */
   readonly at: number;
@@ -30,15 +30,15 @@ interface Given {
   readonly service: string;
 }
 
-export class FilesPolicy {
-  readonly #parts: FilesPolicyParts;
-  readonly #given = new Map<string, Given>();
+export class MfsPolicy {
+  readonly #deps: MfsPolicyDeps;
+  readonly #lastPinned = new Map<string, LastPin>();
   readonly #stop = new AbortController();
   #timer: NodeJS.Timeout | undefined;
   #running: Promise<void> | undefined;
 
-  constructor(parts: FilesPolicyParts) {
-    this.#parts = parts;
+  constructor(parts: MfsPolicyDeps) {
+    this.#deps = parts;
   }
 
   start(): void {
@@ -57,10 +57,10 @@ export class FilesPolicy {
 
   /** Gives the root to every service that lacks it, to all at once. Never rejects: what fails is told in the log. */
   async round(signal: AbortSignal): Promise<void> {
-    const meant = this.#parts.services().filter(([, { Policies }]) => Policies.MFS.Enable);
+    const meant = this.#deps.services().filter(([, { Policies }]) => Policies.MFS.Enable);
     if (meant.length === 0) return;
     try {
-      const root = await this.#parts.root(signal);
+      const root = await this.#deps.root(signal);
       await Promise.all(meant.map(([name, service]) => this.#look(name, service, root, signal)));
     } catch (error) {
       if (!signal.aborted) this.#complain(`the root of the files cannot be read: ${(error as Error).message}`);
@@ -69,35 +69,35 @@ export class FilesPolicy {
 
   async #look(name: string, service: KnownService, root: CID, signal: AbortSignal): Promise<void> {
     const now = JSON.stringify(service);
-    const last = this.#given.get(name);
+    const last = this.#lastPinned.get(name);
     try {
       const interval = parseDuration(service.Policies.MFS.RepinInterval || usualInterval);
       const isSame = last?.service === now;
       if (isSame && (last.cid === root.toString() || Date.now() - last.at < interval)) return;
-      const at = await this.#give(name, service.Policies.MFS.PinName || this.#parts.usualName, root, signal);
-      this.#given.set(name, { cid: root.toString(), at, service: now });
+      const at = await this.#pin(name, service.Policies.MFS.PinName || this.#deps.defaultName, root, signal);
+      this.#lastPinned.set(name, { cid: root.toString(), at, service: now });
     } catch (error) {
       if (!signal.aborted) this.#complain(`${root} is not pinned at ${quote(name)}: ${(error as Error).message}`);
     }
   }
 
   /** A pin of that name is replaced. @returns since when the service has been asked for this root */
-  async #give(service: string, pinName: string, root: CID, signal: AbortSignal): Promise<number> {
-    const { pins } = this.#parts;
+  async #pin(service: string, pinName: string, root: CID, signal: AbortSignal): Promise<number> {
+    const { pins } = this.#deps;
     const client = pins.service(service);
     let former: RemotePin | undefined;
     for await (const pin of pins.list(client, { name: pinName, statuses: pinStatuses }, signal)) {
       former = pin;
       if (pin.status !== "failed" && pin.cid === root.toString()) return Date.parse(pin.created);
     }
-    const wish = await pins.wish(root, pinName);
+    const wish = await pins.pinObject(root, pinName);
     const pin =
       former === undefined ? await client.add(wish, signal) : await client.replace(former.requestId, wish, signal);
-    await pins.meet(pin);
+    await pins.connectDelegates(pin);
     return Date.now();
   }
 
   #complain(message: string): void {
-    this.#parts.log.write("remotepinning/mfs", "error", message);
+    this.#deps.log.write("remotepinning/mfs", "error", message);
   }
 }

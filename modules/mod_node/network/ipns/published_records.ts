@@ -4,15 +4,15 @@ import type { PeerId } from "../../formats/peer_id.ts";
 import type { MetadataStore } from "../../storage/metadata/store.ts";
 import { Turns } from "../../util/async/keyed_mutex.ts";
 import { publishedKey } from "../ipns_record/keys.ts";
-import { decodeRecord, type NameRecord } from "../ipns_record/record.ts";
+import { decodeRecord, type IpnsRecord } from "../ipns_record/record.ts";
 
 /** A record in both forms. */
-export interface Kept {
+export interface PublishedRecord {
   readonly bytes: Uint8Array;
-  readonly record: NameRecord;
+  readonly record: IpnsRecord;
 }
 
-export class Published {
+export class PublishedRecords {
   readonly #metadata: MetadataStore;
   readonly #turns = new Turns();
 
@@ -21,7 +21,7 @@ export class Published {
   }
 
   /** It may be valid no more; undefined also for what cannot be read. */
-  async get(id: PeerId): Promise<Kept | undefined> {
+  async get(id: PeerId): Promise<PublishedRecord | undefined> {
     const bytes = await this.#metadata.get(publishedKey(id));
     if (bytes === undefined) return undefined;
     try {
@@ -35,7 +35,11 @@ export class Published {
    * Puts what `make` makes in the place of the last record, one after the other for each name; it is on the disk then.
    * `make` asks nobody else: others may be waiting. With `signal` who waits for its turn leaves.
    */
-  change(id: PeerId, make: (last: Kept | undefined) => Promise<Uint8Array>, signal?: AbortSignal): Promise<Uint8Array> {
+  update(
+    id: PeerId,
+    make: (last: PublishedRecord | undefined) => Promise<Uint8Array>,
+    signal?: AbortSignal,
+  ): Promise<Uint8Array> {
     const key = publishedKey(id);
     const work = async () => {
       const bytes = await make(await this.get(id));

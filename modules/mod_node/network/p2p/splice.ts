@@ -1,14 +1,14 @@
 /** Carrying bytes between a stream to a peer and a local socket, both ways, each end closed on its own. */
 import type { Socket } from "node:net";
 import type { Stream, StreamMessageEvent } from "@libp2p/interface";
-import { drained, letWait, pause, resume } from "../swarm/stream_backpressure.ts";
+import { allowBuffering, drained, pause, resume } from "../swarm/stream_backpressure.ts";
 
 /**
  * Resolves when both are closed. Whichever fails takes the other with it; but a reset by the peer, once the local side
  * has said all, is an end: go-ipfs 0.9 closes both directions when it hears the end of one, and the reset of its stream
  * may overtake its end. The socket must allow half-open use.
  */
-export function carry(stream: Stream, socket: Socket): Promise<void> {
+export function splice(stream: Stream, socket: Socket): Promise<void> {
   const { promise, resolve } = Promise.withResolvers<void>();
   const open = new Set<Stream | Socket>([stream, socket]);
   const closed = (one: Stream | Socket) => {
@@ -17,7 +17,7 @@ export function carry(stream: Stream, socket: Socket): Promise<void> {
   };
 
   // To the socket, no faster than it takes: the peer is held back by the window of the stream.
-  letWait(stream);
+  allowBuffering(stream);
   const toSocket = ({ data }: StreamMessageEvent) => {
     const pieces = data instanceof Uint8Array ? [data] : [...data];
     for (const piece of pieces) if (!socket.write(piece)) pause(stream);

@@ -1,7 +1,7 @@
 /** Moments as name records write them: RFC 3339 in UTC, to the nanosecond. */
 
 /** Nanoseconds since 1970 of an RFC 3339 text; undefined when it is none. */
-export function parseMoment(text: string): bigint | undefined {
+export function parseTimestamp(text: string): bigint | undefined {
   const parts = /^(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:\.(\d+))?(Z|[+-]\d\d:\d\d)$/.exec(text);
   if (parts === null) return undefined;
   const [, whole, fraction = "", zone] = parts;
@@ -11,7 +11,7 @@ export function parseMoment(text: string): bigint | undefined {
 }
 
 /** The fraction has no zeros at its end. */
-export function formatMoment(nanoseconds: bigint): string {
+export function formatTimestamp(nanoseconds: bigint): string {
   const fraction = ((nanoseconds % 1_000_000_000n) + 1_000_000_000n) % 1_000_000_000n;
   const whole = new Date(Number((nanoseconds - fraction) / 1_000_000n)).toISOString().slice(0, 19);
   const digits = fraction.toString().padStart(9, "0").replace(/0+$/, "");
@@ -19,4 +19,5 @@ export function formatMoment(nanoseconds: bigint): string {
 }
 
 /** Nanoseconds since 1970; the clock of this machine counts milliseconds. */
-export const momentAfter = (milliseconds: number): bigint => BigInt(Math.round(Date.now() + milliseconds)) * 1_000_000n;
+export const timestampAfter = (milliseconds: number): bigint =>
+  BigInt(Math.round(Date.now() + milliseconds)) * 1_000_000n;

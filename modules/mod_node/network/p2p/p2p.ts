@@ -6,34 +6,34 @@ import { NodeError } from "../../util/errors.ts";
 import type { NodeLog } from "../../util/log.ts";
 import { withPeer } from "../swarm/multiaddr.ts";
 import type { NamedPeer } from "../swarm/resolve_peers.ts";
-import { letWait, pause, resume } from "../swarm/stream_backpressure.ts";
-import { carry, resetSocket } from "./carry.ts";
+import { allowBuffering, pause, resume } from "../swarm/stream_backpressure.ts";
 import { connectTo, type LocalListener, listenAt, originOf, requireTarget } from "./endpoint.ts";
+import { resetSocket, splice } from "./splice.ts";
 
-export interface MountParts {
+export interface P2pDeps {
   readonly libp2p: Pick<Libp2p, "handle" | "unhandle" | "dial" | "dialProtocol" | "peerId" | "peerStore">;
   readonly log: NodeLog;
 }
 
-export interface MountOptions {
+export interface ForwardOptions {
   /** Names outside of `/x/` are allowed. */
   readonly custom: boolean;
 }
 
-export interface ListenOptions extends MountOptions {
+export interface ListenOptions extends ForwardOptions {
   /** The peer's id is sent first, on a line of its own. */
   readonly reportPeer: boolean;
 }
 
 /** A listener as it is shown: addresses as multiaddresses, peers as `/p2p/<id>`. */
-export interface Mount {
+export interface ListenerInfo {
   readonly protocol: string;
   readonly listen: string;
   readonly target: string;
 }
 
 /** A stream that is open. */
-export interface MountedStream {
+export interface StreamInfo {
   readonly id: bigint;
   readonly protocol: string;
   readonly origin: string;
@@ -41,43 +41,43 @@ export interface MountedStream {
 }
 
 /** Which listeners to close: all that agree with what is given. */
-export interface MountFilter {
+export interface ListenerFilter {
   readonly protocol?: string | undefined;
   readonly listen?: Multiaddr | undefined;
   readonly target?: Multiaddr | undefined;
 }
 
-interface Listener extends Mount {
+interface Listener extends ListenerInfo {
   close(): void;
 }
 
-interface Open extends MountedStream {
+interface OpenStream extends StreamInfo {
   reset(): void;
 }
 
 /** Milliseconds for the way to the other end. */
-const connectTime = 30_000;
+const CONNECT_TIMEOUT_MS = 30_000;
 /** Streams of one protocol on one connection; those beyond are refused by libp2p. */
-const mostStreams = 1024;
-const within = "/x/";
+const MAX_STREAMS = 1024;
+const NAMESPACE = "/x/";
 
-export class StreamMounts {
-  readonly #libp2p: MountParts["libp2p"];
+export class P2p {
+  readonly #libp2p: P2pDeps["libp2p"];
   readonly #log: NodeLog;
   readonly #forwards = new Set<Listener>();
   readonly #listeners = new Map<string, Listener>();
-  readonly #open = new Map<bigint, Open>();
+  readonly #open = new Map<bigint, OpenStream>();
   #next = 0n;
   readonly #closing = new AbortController();
 
-  constructor({ libp2p, log }: MountParts) {
+  constructor({ libp2p, log }: P2pDeps) {
     this.#libp2p = libp2p;
     this.#log = log;
   }
 
   /** Others see that streams can be asked for here; names without a listener are refused. */
   async start(): Promise<void> {
-    await this.#libp2p.handle(within, (stream) => stream.abort(new Error("no such protocol")));
+    await this.#libp2p.handle(NAMESPACE, (stream) => stream.abort(new Error("no such protocol")));
   }
 
   /** Takes streams of that protocol from peers, and carries them to `target`. @throws NodeError */
@@ -86,7 +86,7 @@ export class StreamMounts {
     requireName(protocol, custom);
     if (this.#listeners.has(protocol)) throw new NodeError("listener already registered");
     const taken = (stream: Stream, connection: Connection) =>
-      void this.#accept(stream, connection, { protocol, target, reportPeer });
+      void this.#onStream(stream, connection, { protocol, target, reportPeer });
     const listener = {
       protocol,
       listen: `/p2p/${this.#libp2p.peerId}`,
@@ -95,7 +95,7 @@ export class StreamMounts {
     };
     this.#listeners.set(protocol, listener);
     try {
-      const options = { maxInboundStreams: mostStreams, maxOutboundStreams: mostStreams, runOnLimitedConnection: true };
+      const options = { maxInboundStreams: MAX_STREAMS, maxOutboundStreams: MAX_STREAMS, runOnLimitedConnection: true };
       await this.#libp2p.handle(protocol, taken, options);
     } catch (error) {
       this.#listeners.delete(protocol);
@@ -107,13 +107,13 @@ export class StreamMounts {
   }
 
   /** Listens at `address` here, and carries connections to the peer. @throws NodeError, or of what cannot be listened on */
-  async forward(protocol: string, address: Multiaddr, peer: NamedPeer, { custom }: MountOptions): Promise<void> {
+  async forward(protocol: string, address: Multiaddr, peer: NamedPeer, { custom }: ForwardOptions): Promise<void> {
     requireName(protocol, custom);
     const target = `/p2p/${peer.id}`;
     let local: LocalListener;
     try {
       if (peer.addresses.length > 0) await this.#libp2p.peerStore.merge(peer.id, { multiaddrs: [...peer.addresses] });
-      local = await listenAt(address, (socket) => void this.#send(socket, protocol, peer, target));
+      local = await listenAt(address, (socket) => void this.#dialPeer(socket, protocol, peer, target));
     } catch (error) {
       if (error instanceof NodeError) throw error;
       throw new NodeError(`listen ${address}: ${(error as Error).message}`, { cause: error });
@@ -123,14 +123,14 @@ export class StreamMounts {
   }
 
   /** Those that listen here, then those that listen for peers. */
-  list(): readonly Mount[] {
+  list(): readonly ListenerInfo[] {
     return [...this.#forwards, ...this.#listeners.values()];
   }
 
   /** How many were closed; streams that are open go on. */
-  close({ protocol, listen, target }: MountFilter): number {
+  close({ protocol, listen, target }: ListenerFilter): number {
     const [here, there] = [listen?.toString(), target?.toString()];
-    const agrees = (mount: Mount) =>
+    const agrees = (mount: ListenerInfo) =>
       (protocol === undefined || mount.protocol === protocol) &&
       (here === undefined || mount.listen === here) &&
       (there === undefined || mount.target === there);
@@ -142,7 +142,7 @@ export class StreamMounts {
     return doomed.length;
   }
 
-  streams(): readonly MountedStream[] {
+  streams(): readonly StreamInfo[] {
     return [...this.#open.values()];
   }
 
@@ -156,49 +156,49 @@ export class StreamMounts {
     this.#closing.abort(new Error("the node is closed"));
     this.close({});
     this.closeStreams();
-    await this.#libp2p.unhandle(within);
+    await this.#libp2p.unhandle(NAMESPACE);
   }
 
-  async #accept(
+  async #onStream(
     stream: Stream,
     { remotePeer }: Connection,
     { protocol, target, reportPeer }: { protocol: string; target: Multiaddr; reportPeer: boolean },
   ): Promise<void> {
     // What comes before the target is there waits in the window of the stream.
-    letWait(stream);
+    allowBuffering(stream);
     pause(stream);
     let socket: Socket;
     try {
-      socket = await connectTo(target, this.#limit());
+      socket = await connectTo(target, this.#connectSignal());
     } catch (error) {
       this.#failed(`no stream of ${remotePeer} to ${target}`, error);
       stream.abort(error as Error);
       return;
     }
     if (reportPeer) socket.write(`${remotePeer}\n`);
-    await this.#carry(stream, socket, { protocol, origin: `/p2p/${remotePeer}`, target: target.toString() });
+    await this.#splice(stream, socket, { protocol, origin: `/p2p/${remotePeer}`, target: target.toString() });
   }
 
-  async #send(socket: Socket, protocol: string, { id, addresses }: NamedPeer, target: string): Promise<void> {
+  async #dialPeer(socket: Socket, protocol: string, { id, addresses }: NamedPeer, target: string): Promise<void> {
     socket.on("error", () => {});
     const origin = originOf(socket)?.toString() ?? "";
     let stream: Stream;
     try {
-      const signal = this.#limit();
+      const signal = this.#connectSignal();
       // Whatever others have told of the peer meanwhile. Those that are known are dialled where these do not answer.
       const whole = addresses.map((address) => withPeer(address, id));
       if (whole.length > 0) await this.#libp2p.dial(whole, { signal }).catch(() => {});
-      const options = { signal, maxOutboundStreams: mostStreams, runOnLimitedConnection: true };
+      const options = { signal, maxOutboundStreams: MAX_STREAMS, runOnLimitedConnection: true };
       stream = await this.#libp2p.dialProtocol(id, protocol, options);
     } catch (error) {
       this.#failed(`no stream to ${id} for ${protocol}`, error);
       socket.destroy();
       return;
     }
-    await this.#carry(stream, socket, { protocol, origin, target });
+    await this.#splice(stream, socket, { protocol, origin, target });
   }
 
-  async #carry(stream: Stream, socket: Socket, names: Omit<MountedStream, "id">): Promise<void> {
+  async #splice(stream: Stream, socket: Socket, names: Omit<StreamInfo, "id">): Promise<void> {
     const id = this.#next++;
     const reset = () => {
       stream.abort(new Error("the stream was closed"));
@@ -206,7 +206,7 @@ export class StreamMounts {
     };
     this.#open.set(id, { id, ...names, reset });
     try {
-      const carried = carry(stream, socket);
+      const carried = splice(stream, socket);
       if (this.#closing.signal.aborted) reset();
       resume(stream);
       socket.resume();
@@ -223,8 +223,8 @@ export class StreamMounts {
     throw this.#closing.signal.reason;
   }
 
-  #limit(): AbortSignal {
-    return AbortSignal.any([this.#closing.signal, AbortSignal.timeout(connectTime)]);
+  #connectSignal(): AbortSignal {
+    return AbortSignal.any([this.#closing.signal, AbortSignal.timeout(CONNECT_TIMEOUT_MS)]);
   }
 
   #failed(what: string, error: unknown): void {
@@ -233,5 +233,5 @@ export class StreamMounts {
 }
 
 function requireName(protocol: string, custom: boolean): void {
-  if (!custom && !protocol.startsWith(within)) throw new NodeError("protocol name must be within '/x/' namespace");
+  if (!custom && !protocol.startsWith(NAMESPACE)) throw new NodeError("protocol name must be within '/x/' namespace");
 }

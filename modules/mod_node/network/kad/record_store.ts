@@ -21,24 +21,24 @@ const limits: Readonly<Record<Kind, { readonly life: number; readonly most: numb
   record: { life: 36 * hour, most: 8192 },
 };
 /** Providers of one block that are told. */
-const mostTold = 256;
+const MAX_PROVIDERS_RETURNED = 256;
 const sweepEvery = hour;
 /** Milliseconds. What a crash takes is announced again by those who announced it. */
 const writeAfter = 5000;
 /** Bytes of the time of arrival, in milliseconds since 1970, in front of what is kept. */
-const stampLength = 8;
+const TIMESTAMP_SIZE = 8;
 
-export interface RecordsOptions {
+export interface RecordStoreOptions {
   readonly metadata: MetadataStore;
   readonly self: PeerId;
   /** Milliseconds since 1970. */
   readonly now?: () => number;
   /** Of others so many records of each kind, when it is not as many as usual. */
-  readonly most?: number;
+  readonly maxRecords?: number;
 }
 
 /** Keys of what others have told, bounded: of who has the most the oldest give way. */
-class Others {
+class RecordQuota {
   /** By the peer who told (values of keys tell none: they are of one), in the order in which they came. */
   readonly #ofPeer = new Map<string, Set<string>>();
   readonly #most: number;
@@ -77,11 +77,11 @@ class Others {
 }
 
 /** The records of both tables: as in the reference they share them. */
-export class Records {
+export class RecordStore {
   readonly #store: Behind;
   readonly #own: string;
   readonly #now: () => number;
-  readonly #others: Readonly<Record<Kind, Others>>;
+  readonly #others: Readonly<Record<Kind, RecordQuota>>;
   /** By key: a record is compared with what is kept, and then takes its place. */
   readonly #turns = new Turns();
   /** Keys that were set since the sweep began. */
@@ -90,11 +90,12 @@ export class Records {
   #sweeping: Promise<void> | undefined;
   #closed = false;
 
-  constructor({ metadata, self, now = Date.now, most }: RecordsOptions) {
+  constructor({ metadata, self, now = Date.now, maxRecords }: RecordStoreOptions) {
     this.#store = new Behind(metadata, "routing", { after: writeAfter });
     this.#own = `/${self}`;
     this.#now = now;
-    const othersOf = (kind: Kind) => new Others(most ?? limits[kind].most, (key) => this.#set(key, undefined));
+    const othersOf = (kind: Kind) =>
+      new RecordQuota(maxRecords ?? limits[kind].most, (key) => this.#set(key, undefined));
     this.#others = { provider: othersOf("provider"), record: othersOf("record") };
   }
 
@@ -118,7 +119,7 @@ export class Records {
 
   /** The value of a routing key that is kept here; it may be valid no more. */
   async value(key: Uint8Array): Promise<Uint8Array | undefined> {
-    const record = await this.get(valueName(key));
+    const record = await this.get(valueKey(key));
     return record && KadRecord.deserialize(record).value;
   }
 
@@ -137,9 +138,9 @@ export class Records {
   }
 
   #keep(key: string, value: Uint8Array): void {
-    const stamped = Buffer.allocUnsafe(stampLength + value.length);
+    const stamped = Buffer.allocUnsafe(TIMESTAMP_SIZE + value.length);
     stamped.writeBigUInt64BE(BigInt(this.#now()));
-    stamped.set(value, stampLength);
+    stamped.set(value, TIMESTAMP_SIZE);
     this.#set(key, stamped);
   }
 
@@ -166,7 +167,7 @@ export class Records {
 
   #live(kind: Kind, stamped: Uint8Array | undefined): Uint8Array | undefined {
     if (stamped === undefined || this.#now() - arrival(stamped) > limits[kind].life) return undefined;
-    return stamped.subarray(stampLength);
+    return stamped.subarray(TIMESTAMP_SIZE);
   }
 
   /** Takes away what has lived its time, and counts what was kept before the start. Never rejects. */
@@ -198,7 +199,7 @@ const kindOf = (key: string): Kind => (key.startsWith("/record/") ? "record" : "
 const peerOf = (key: string): string => (kindOf(key) === "provider" ? key.slice(key.lastIndexOf("/") + 1) : "");
 
 const arrival = ({ buffer, byteOffset }: Uint8Array): number =>
-  Number(new DataView(buffer, byteOffset, stampLength).getBigUint64(0));
+  Number(new DataView(buffer, byteOffset, TIMESTAMP_SIZE).getBigUint64(0));
 
 function isBetter(before: Uint8Array, value: Uint8Array): boolean {
   const [kept, given] = [KadRecord.deserialize(before), KadRecord.deserialize(value)];
@@ -206,14 +207,14 @@ function isBetter(before: Uint8Array, value: Uint8Array): boolean {
 }
 
 /** Under which the tables keep the value of a routing key. */
-export const valueName = (key: Uint8Array): string => `/record/${base32.baseEncode(key)}`;
+export const valueKey = (key: Uint8Array): string => `/record/${base32.baseEncode(key)}`;
 
 /** The records as a table asks for them. */
-export class TableRecords extends BaseDatastore {
-  readonly #records: Records;
+export class RecordDatastore extends BaseDatastore {
+  readonly #records: RecordStore;
   readonly #peers: Pick<PeerStore, "has">;
 
-  constructor(records: Records, peers: Pick<PeerStore, "has">) {
+  constructor(records: RecordStore, peers: Pick<PeerStore, "has">) {
     super();
     this.#records = records;
     this.#peers = peers;
@@ -248,7 +249,7 @@ export class TableRecords extends BaseDatastore {
       if (!(await this.#peers.has(parsePeerId(key.slice(key.lastIndexOf("/") + 1))))) continue;
       yield { key: new Key(key, false), value };
       told += 1;
-      if (told === mostTold) return;
+      if (told === MAX_PROVIDERS_RETURNED) return;
     }
   }
 

@@ -3,53 +3,53 @@ import type { CID } from "multiformats/cid";
 import type { PeerId } from "../../formats/peer_id.ts";
 import { merge } from "../../util/async/merge.ts";
 import { NodeError } from "../../util/errors.ts";
+import type { Dht } from "./dht.ts";
 import {
   eventTypes,
-  failed,
-  nobodyText,
-  notFoundText,
+  NO_PEERS_TEXT,
+  NOT_FOUND_TEXT,
   type PeerAddresses,
+  queryError,
   type RoutingEvent,
   type RoutingEvents,
 } from "./events.ts";
-import type { Table } from "./routing_table.ts";
 import { compare, validate } from "./validators.ts";
 
-export interface Tables {
-  readonly wan: Table;
-  readonly lan: Table;
+export interface DualDht {
+  readonly wan: Dht;
+  readonly lan: Dht;
 }
 
 /** The one that is told things: the public one as soon as anybody is in it. */
-export const active = ({ wan, lan }: Tables): Table => (wan.size > 0 ? wan : lan);
+export const activeDht = ({ wan, lan }: DualDht): Dht => (wan.size > 0 ? wan : lan);
 
-const isEmpty = ({ wan, lan }: Tables): boolean => wan.size === 0 && lan.size === 0;
+const isEmpty = ({ wan, lan }: DualDht): boolean => wan.size === 0 && lan.size === 0;
 
 /** Both at once. */
-async function* both(tables: Tables, signal: AbortSignal, ask: (table: Table, signal: AbortSignal) => RoutingEvents) {
+async function* both(tables: DualDht, signal: AbortSignal, ask: (table: Dht, signal: AbortSignal) => RoutingEvents) {
   const over = new AbortController();
   const either = AbortSignal.any([signal, over.signal]);
   yield* merge([ask(tables.wan, either), ask(tables.lan, either)], () => over.abort());
 }
 
 /** Told, then thrown. */
-export async function* refuse(text: string): RoutingEvents {
-  yield failed(text);
+export async function* failWith(text: string): RoutingEvents {
+  yield queryError(text);
   throw new NodeError(text);
 }
 
 /** Ends with the peer. @throws NodeError when it is not found, after an event that says so */
-export async function* findPeer(tables: Tables, id: PeerId, signal: AbortSignal): RoutingEvents {
+export async function* findPeer(tables: DualDht, id: PeerId, signal: AbortSignal): RoutingEvents {
   const nobody = isEmpty(tables);
   for await (const event of both(tables, signal, (table, own) => table.findPeer(id, own))) {
     yield event;
     if (event.type === eventTypes.finalPeer) return;
   }
-  yield* refuse(nobody ? nobodyText : notFoundText);
+  yield* failWith(nobody ? NO_PEERS_TEXT : NOT_FOUND_TEXT);
 }
 
 /** Ends when `count` are found, each told once; finding none is no failure. */
-export async function* findProviders(tables: Tables, cid: CID, count: number, signal: AbortSignal): RoutingEvents {
+export async function* findProviders(tables: DualDht, cid: CID, count: number, signal: AbortSignal): RoutingEvents {
   const found = new Set<string>();
   const nobody = isEmpty(tables);
   for await (const event of both(tables, signal, (table, own) => table.findProviders(cid, own))) {
@@ -61,18 +61,18 @@ export async function* findProviders(tables: Tables, cid: CID, count: number, si
     if (!isLack(event)) yield event;
     if (found.size === count) return;
   }
-  if (nobody && found.size === 0) yield failed(nobodyText);
+  if (nobody && found.size === 0) yield queryError(NO_PEERS_TEXT);
 }
 
 const isLack = ({ type, id, text }: RoutingEvent): boolean =>
-  type === eventTypes.queryError && id === undefined && text === nobodyText;
+  type === eventTypes.queryError && id === undefined && text === NO_PEERS_TEXT;
 
 /** The peers next to a key. @throws NodeError when there is nobody, after an event that says so */
-export async function* query(tables: Tables, key: Uint8Array, signal: AbortSignal): RoutingEvents {
-  const table = active(tables);
+export async function* closestPeers(tables: DualDht, key: Uint8Array, signal: AbortSignal): RoutingEvents {
+  const table = activeDht(tables);
   const nobody = table.size === 0;
   yield* table.closest(key, signal);
-  if (nobody) throw new NodeError(nobodyText);
+  if (nobody) throw new NodeError(NO_PEERS_TEXT);
 }
 
 export interface GetOptions {
@@ -81,13 +81,13 @@ export interface GetOptions {
 }
 
 /** `value` events with records that are each better than all before. */
-export async function* search(
-  tables: Tables,
+export async function* searchValue(
+  tables: DualDht,
   key: Uint8Array,
   signal: AbortSignal,
   { count = 0 }: GetOptions = {},
 ): RoutingEvents {
-  let best = await tables.lan.kept(key);
+  let best = await tables.lan.localValue(key);
   let met = 0;
   if (best !== undefined) {
     met += 1;
@@ -110,14 +110,14 @@ export async function* search(
 }
 
 /** Ends with the best record. @throws NodeError when there is none, after an event that says so */
-export async function* get(tables: Tables, key: Uint8Array, signal: AbortSignal): RoutingEvents {
+export async function* getValue(tables: DualDht, key: Uint8Array, signal: AbortSignal): RoutingEvents {
   let best: RoutingEvent | undefined;
-  for await (const event of search(tables, key, signal)) {
+  for await (const event of searchValue(tables, key, signal)) {
     if (event.value !== undefined) best = event;
     else if (event.type === eventTypes.peerResponse && event.id !== undefined) yield { type: event.type, id: event.id };
     else yield event;
   }
-  if (best === undefined) yield* refuse(notFoundText);
+  if (best === undefined) yield* failWith(NOT_FOUND_TEXT);
   else yield best;
 }
 
@@ -126,23 +126,28 @@ export async function* get(tables: Tables, key: Uint8Array, signal: AbortSignal)
  *
  * @throws NodeError of a record that is not valid, or not the best, or that nobody has taken; after an event that says so
  */
-export async function* put(tables: Tables, key: Uint8Array, value: Uint8Array, signal: AbortSignal): RoutingEvents {
-  const table = active(tables);
+export async function* putValue(
+  tables: DualDht,
+  key: Uint8Array,
+  value: Uint8Array,
+  signal: AbortSignal,
+): RoutingEvents {
+  const table = activeDht(tables);
   const nobody = table.size === 0;
   try {
     await validate(key, value);
     yield* table.put(key, value, signal);
   } catch (error) {
     if (!(error instanceof NodeError)) throw error;
-    yield* refuse(error.message);
+    yield* failWith(error.message);
   }
-  if (nobody) throw new NodeError(nobodyText);
+  if (nobody) throw new NodeError(NO_PEERS_TEXT);
 }
 
 /** Tells the peers next to a block that it can be had here. @throws NodeError when there is nobody, after an event */
-export async function* provide(tables: Tables, cid: CID, signal: AbortSignal): RoutingEvents {
-  const table = active(tables);
+export async function* provide(tables: DualDht, cid: CID, signal: AbortSignal): RoutingEvents {
+  const table = activeDht(tables);
   const nobody = table.size === 0;
   yield* table.provide(cid, signal);
-  if (nobody) throw new NodeError(nobodyText);
+  if (nobody) throw new NodeError(NO_PEERS_TEXT);
 }

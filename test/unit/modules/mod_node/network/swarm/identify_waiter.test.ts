@@ -1,13 +1,13 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Connection, Libp2p } from "@libp2p/interface";
-import { Identified } from "#node/network/swarm/identified.ts";
+import { IdentifyWaiter } from "#node/network/swarm/identify_waiter.ts";
 
 /** What libp2p tells. */
 function told() {
   const events = new EventTarget();
   const tell = (type: string, detail: unknown) => events.dispatchEvent(new CustomEvent(type, { detail }));
-  return { tell, identified: new Identified(events as unknown as Libp2p) };
+  return { tell, identified: new IdentifyWaiter(events as unknown as Libp2p) };
 }
 const connection = () => ({ status: "open" }) as Connection;
 
@@ -15,20 +15,20 @@ test("who waits for a connection to be identified may leave, and the others hear
   const { tell, identified } = told();
   const silent = connection();
   const leaving = new AbortController();
-  const left = assert.rejects(identified.of(silent, leaving.signal), /gone/);
-  const other = identified.of(silent);
+  const left = assert.rejects(identified.wait(silent, leaving.signal), /gone/);
+  const other = identified.wait(silent);
   leaving.abort(new Error("gone"));
   await left;
-  await assert.rejects(identified.of(silent, leaving.signal), /gone/);
+  await assert.rejects(identified.wait(silent, leaving.signal), /gone/);
   tell("peer:identify", { connection: silent });
   await other;
-  await identified.of(silent);
+  await identified.wait(silent);
 });
 
 test("a connection that ends is waited for no longer", async () => {
   const { tell, identified } = told();
   const short = connection();
-  const waiting = identified.of(short, AbortSignal.timeout(10_000));
+  const waiting = identified.wait(short, AbortSignal.timeout(10_000));
   tell("connection:close", short);
   await waiting;
 });

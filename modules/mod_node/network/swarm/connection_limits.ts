@@ -6,7 +6,7 @@ import { NodeError } from "../../util/errors.ts";
 import { parseDuration } from "../../util/go/duration.ts";
 import { quote } from "../../util/go/text.ts";
 
-export interface Limits {
+export interface ConnectionLimits {
   /** Connections that are left when some are closed. */
   readonly low: number;
   /** Connections from which on some are closed. */
@@ -15,10 +15,10 @@ export interface Limits {
   readonly grace: number;
 }
 
-const builtIn: Limits = { low: 600, high: 900, grace: 20_000 };
+const builtIn: ConnectionLimits = { low: 600, high: 900, grace: 20_000 };
 
 /** Undefined: there is no limit. @throws NodeError of a type or duration that there is not */
-export function connectionLimits(config: Pick<ConfigFile, "value">): Limits | undefined {
+export function connectionLimits(config: Pick<ConfigFile, "value">): ConnectionLimits | undefined {
   const type = config.value("Swarm.ConnMgr.Type");
   if (type === "none") return undefined;
   if (type === "") return builtIn;
@@ -35,13 +35,13 @@ export function connectionLimits(config: Pick<ConfigFile, "value">): Limits | un
 type Host = Pick<Libp2p, "getConnections" | "peerStore" | "addEventListener" | "removeEventListener">;
 
 /** Closes connections when there are too many: those to the peers of least worth first. */
-export class Trimming {
+export class ConnectionTrimmer {
   readonly #host: Host;
-  readonly #limits: Limits;
+  readonly #limits: ConnectionLimits;
   readonly #isProtected: (peer: PeerId) => boolean;
   #running = false;
 
-  constructor(host: Host, limits: Limits, isProtected: (peer: PeerId) => boolean) {
+  constructor(host: Host, limits: ConnectionLimits, isProtected: (peer: PeerId) => boolean) {
     this.#host = host;
     this.#limits = limits;
     this.#isProtected = isProtected;

@@ -5,7 +5,7 @@ import { orAborted } from "../../util/async/aborted.ts";
 /** Milliseconds after which one that says nothing counts as told. */
 const patience = 5000;
 
-export class Identified {
+export class IdentifyWaiter {
   readonly #known = new WeakSet<Connection>();
   readonly #waiting = new Map<Connection, PromiseWithResolvers<void>>();
 
@@ -23,7 +23,7 @@ export class Identified {
   }
 
   /** Resolves when it is known, also when the connection ends first. @throws the reason of the signal */
-  async of(connection: Connection, signal?: AbortSignal): Promise<void> {
+  async wait(connection: Connection, signal?: AbortSignal): Promise<void> {
     if (this.#known.has(connection) || connection.status !== "open") return;
     const waiting = this.#waiting.get(connection) ?? Promise.withResolvers<void>();
     this.#waiting.set(connection, waiting);

@@ -5,8 +5,8 @@ import { Key } from "interface-datastore";
 import { type PeerId, parsePeerId } from "#node/formats/peer_id.ts";
 import { recordKey } from "#node/network/ipns_record/keys.ts";
 import { signRecord } from "#node/network/ipns_record/sign.ts";
-import { formatMoment, momentAfter } from "#node/network/ipns_record/time.ts";
-import { Records, TableRecords, valueName } from "#node/network/kad/records.ts";
+import { formatTimestamp, timestampAfter } from "#node/network/ipns_record/timestamp.ts";
+import { RecordDatastore, RecordStore, valueKey } from "#node/network/kad/record_store.ts";
 import { generateKey } from "#node/storage/keystore/key.ts";
 import { memoryMetadata } from "#node/storage/metadata/memory.ts";
 
@@ -15,18 +15,23 @@ const other = parsePeerId("12D3KooWEfnzCZ79qLke7bqPoJvXGMBTfwMb5gZfcdYGxmj1TFtu"
 const hour = 3600 * 1000;
 const block = "/provider/ciqfrslwmexpphpuzzrgjbtvvjldkxewnjlaphhzdfhqf7gyb66nnoi";
 
-function open(metadata = memoryMetadata(), most?: number) {
+function open(metadata = memoryMetadata(), maxRecords?: number) {
   const clock = { now: 1_700_000_000_000 };
-  const records = new Records({ metadata, self, now: () => clock.now, ...(most === undefined ? {} : { most }) });
+  const records = new RecordStore({
+    metadata,
+    self,
+    now: () => clock.now,
+    ...(maxRecords === undefined ? {} : { maxRecords }),
+  });
   return { metadata, clock, records };
 }
 
 const time = Buffer.from([1]);
-const keysOf = async (records: Records) => (await Array.fromAsync(records.range(`${block}/`))).map(([key]) => key);
+const keysOf = async (records: RecordStore) => (await Array.fromAsync(records.range(`${block}/`))).map(([key]) => key);
 
 const signed = async (sequence: bigint, key = generateKey({ type: "ed25519" })) => {
   const made = await key;
-  const validity = formatMoment(momentAfter(hour));
+  const validity = formatTimestamp(timestampAfter(hour));
   const value = await signRecord(made, { value: Buffer.from("/ipfs/x"), validity, sequence, ttl: 0n });
   const name = recordKey(made.id);
   return { made, name, value, bytes: new Record(name, value, new Date()).serialize().subarray() };
@@ -46,7 +51,7 @@ test("a provider is told of for a day", async () => {
 test("a record is kept for a day and a half, and taken away afterwards", async () => {
   const { records, clock, metadata } = open();
   const { name, bytes, value } = await signed(1n);
-  await records.put(valueName(name), bytes);
+  await records.put(valueKey(name), bytes);
   clock.now += 36 * hour;
   assert.deepEqual(await records.value(name), value);
   clock.now += 1;
@@ -60,11 +65,11 @@ test("the better record stays", async () => {
   const { records } = open();
   const first = await signed(1n);
   const second = await signed(2n, Promise.resolve(first.made));
-  await records.put(valueName(first.name), second.bytes);
-  await assert.rejects(records.put(valueName(first.name), first.bytes), {
+  await records.put(valueKey(first.name), second.bytes);
+  await assert.rejects(records.put(valueKey(first.name), first.bytes), {
     message: "can't replace a newer value with an older value",
   });
-  await records.put(valueName(first.name), second.bytes);
+  await records.put(valueKey(first.name), second.bytes);
   assert.deepEqual(await records.value(first.name), second.value);
 });
 
@@ -73,7 +78,7 @@ test("of records that are put at once the best stays, whatever their order", asy
   const first = await signed(1n);
   const made = Promise.resolve(first.made);
   const [second, third] = [await signed(2n, made), await signed(3n, made)];
-  const put = ({ bytes }: typeof first) => records.put(valueName(first.name), bytes);
+  const put = ({ bytes }: typeof first) => records.put(valueKey(first.name), bytes);
   const outcomes = await Promise.allSettled([first, third, second].map(put));
   assert.deepEqual(
     outcomes.map(({ status }) => status),
@@ -90,8 +95,8 @@ test("what was put is there when the store is opened anew", async () => {
 });
 
 const told = (number: number | string, peer: PeerId | string = other) => `/provider/block${number}/${peer}`;
-const has = async (records: Records, key: string) => (await records.get(key)) !== undefined;
-const fill = async (records: Records, most: number) => {
+const has = async (records: RecordStore, key: string) => (await records.get(key)) !== undefined;
+const fill = async (records: RecordStore, most: number) => {
   for (let number = 0; number < most; number += 1) await records.put(told(number), time);
 };
 
@@ -159,7 +164,7 @@ test("what comes while the old is looked through stays", async () => {
 
 test("a table is told of those providers alone of whom anything is known", async () => {
   const { records } = open();
-  const table = new TableRecords(records, { has: async (id) => id.equals(self) });
+  const table = new RecordDatastore(records, { has: async (id) => id.equals(self) });
   for (const id of [self, other]) await table.put(new Key(`${block}/${id}`), time);
   const found = await Array.fromAsync(table.query({ prefix: block }));
   assert.deepEqual(
