@@ -1,5 +1,5 @@
 /** Has a node pin for others: the public pinning service API, under `/pinning`. */
-import { type NodeModule, roomOf } from "modhost/node";
+import { type NodeModule, prefixedStore } from "modhost/node";
 import type { Module } from "../../core/types.ts";
 import { pinningRoutes } from "./api.ts";
 import { options } from "./options.ts";
@@ -23,7 +23,7 @@ export default function load(module: Module<typeof options>): void {
   let opened: { readonly requests: Requests; readonly work: Work } | undefined;
   const service = () => {
     if (opened === undefined) {
-      const requests = new Requests(roomOf(api.node.metadata, "modules/http_pinning/"));
+      const requests = new Requests(prefixedStore(api.node.metadata, "modules/http_pinning/"));
       opened = { requests, work: new Work({ node: api.node, requests, log, parallel, patience }) };
     }
     return opened;

@@ -9,7 +9,7 @@ import { closeAll, LocalNode } from "./node.ts";
 import { openRepo, type Repo } from "./storage/repo/repo.ts";
 import type { Node, NodeOptions } from "./types.ts";
 
-export { ingest } from "./content/adder/ingest.ts";
+export { addEntries } from "./content/adder/adder.ts";
 export { addSettings } from "./content/adder/settings.ts";
 export type { AddEntry, AddEvent, AddSettings } from "./content/unixfs/add.ts";
 export { openFile } from "./content/unixfs/open.ts";
@@ -19,7 +19,7 @@ export { type MigrationOptions, type MigrationProgress, migrateRepo } from "./mi
 export { memoryStores, type Stores } from "./migration/open_stores/engines.ts";
 export { type PeerAddress, parsePeerAddress } from "./network/swarm/multiaddr.ts";
 export type { Block, BlockStore } from "./storage/blockstore/store.ts";
-export { roomOf } from "./storage/metadata/prefixed_store.ts";
+export { prefixedStore } from "./storage/metadata/prefixed_store.ts";
 export type { MetadataStore, MetadataWriter } from "./storage/metadata/store.ts";
 export type { ConfigChange, ConfigFile } from "./storage/repo/config.ts";
 export type { Identity } from "./storage/repo/identity.ts";

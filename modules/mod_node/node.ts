@@ -6,26 +6,26 @@ import { type NodeReadOptions, nodeReader, type ReadBlock } from "./content/dag/
 import { Namespace } from "./content/mfs/namespace.ts";
 import { flush } from "./content/mfs/operations.ts";
 import { namespacePath } from "./content/mfs/path.ts";
-import { collectGarbage, type NotRemoved, type Removed } from "./content/pins/collect.ts";
+import { collectGarbage, type NotRemoved, type Removed } from "./content/pins/gc.ts";
 import { Pins } from "./content/pins/pins.ts";
 import { type ContentPath, parsePath } from "./content/resolver/path.ts";
 import { type Resolved, resolvePath } from "./content/resolver/resolve.ts";
 import type { Stores } from "./migration/open_stores/engines.ts";
-import { type MountGround, Mounts } from "./mount/mounts.ts";
+import { type MountDeps, Mounts } from "./mount/mounts.ts";
 import { Names } from "./network/ipns/names.ts";
 import type { RecordOptions } from "./network/ipns/resolver.ts";
 import type { Network } from "./network/network.ts";
 import { MfsPolicy } from "./network/pinning_services/mfs_policy.ts";
 import { RemotePins } from "./network/pinning_services/remote_pins.ts";
 import { knownServices } from "./network/pinning_services/services.ts";
-import { Blocks } from "./storage/blockstore/blocks.ts";
+import { BlockService } from "./storage/blockstore/block_service.ts";
 import { Filestore, filestoreSettings } from "./storage/filestore/filestore.ts";
 import { Keystore } from "./storage/keystore/keystore.ts";
 import type { MetadataStore } from "./storage/metadata/store.ts";
 import type { Repo } from "./storage/repo/repo.ts";
 import type { Node, NodeOptions, NodeStat, OfflineCode } from "./types.ts";
-import { SharedLock } from "./util/async/lock.ts";
 import { Queue } from "./util/async/queue.ts";
+import { SharedLock } from "./util/async/shared_lock.ts";
 import { type FailureKind, failure, failures, NodeError } from "./util/errors.ts";
 import { NodeLog } from "./util/log.ts";
 import { parseSize } from "./util/size.ts";
@@ -42,12 +42,12 @@ export async function closeAll(steps: readonly (() => Promise<void>)[]): Promise
 
 export class LocalNode implements Node {
   readonly repo: Repo;
-  readonly blocks: Blocks;
+  readonly blocks: BlockService;
   readonly metadata: MetadataStore;
   readonly pins: Pins;
   readonly files: Namespace;
   readonly filestore: Filestore | undefined;
-  readonly wholeBlocks: Blocks;
+  readonly wholeBlocks: BlockService;
   readonly scratch: string;
   readonly keys: Keystore;
   readonly lock = new SharedLock();
@@ -73,8 +73,8 @@ export class LocalNode implements Node {
     this.repo = repo;
     const referring = filestoreSettings(repo);
     this.filestore = referring && new Filestore(blocks, metadata, referring);
-    this.blocks = new Blocks(this.filestore ?? blocks);
-    this.wholeBlocks = this.filestore ? new Blocks(blocks) : this.blocks;
+    this.blocks = new BlockService(this.filestore ?? blocks);
+    this.wholeBlocks = this.filestore ? new BlockService(blocks) : this.blocks;
     if (this.filestore) this.wholeBlocks.onStored = (stored) => this.blocks.onStored?.(stored);
     this.blocks.hashOnRead = repo.config.value("Datastore.HashOnRead");
     this.metadata = metadata;
@@ -101,7 +101,7 @@ export class LocalNode implements Node {
       defaultName: `policy/${repo.identity.peerId}/mfs`,
       log: this.log,
     });
-    const ground: MountGround = {
+    const ground: MountDeps = {
       repo,
       metadata,
       lock: this.lock,
@@ -230,7 +230,7 @@ export class LocalNode implements Node {
   /** At its own pace: whoever reads slowly keeps nobody from writing. Never rejects. */
   async #collect(told: Queue<Removed | NotRemoved>, signal: AbortSignal): Promise<void> {
     try {
-      const release = await this.lock.exclude(signal);
+      const release = await this.lock.acquireExclusive(signal);
       try {
         const partial = [...(await this.files.roots()), ...(await this.mounts.roots())];
         await collectGarbage(this.blocks, this.pins, (result) => told.put(result), { signal, partial });

@@ -1,7 +1,7 @@
 import type { CID } from "multiformats/cid";
 import type { NodeReadOptions, ReadBlock } from "./content/dag/reader.ts";
 import type { Namespace } from "./content/mfs/namespace.ts";
-import type { NotRemoved, Removed } from "./content/pins/collect.ts";
+import type { NotRemoved, Removed } from "./content/pins/gc.ts";
 import type { Pins } from "./content/pins/pins.ts";
 import type { Resolved } from "./content/resolver/resolve.ts";
 import type { Stores } from "./migration/open_stores/engines.ts";
@@ -11,12 +11,12 @@ import type { RecordOptions } from "./network/ipns/resolver.ts";
 import type { Network } from "./network/network.ts";
 import type { MfsPolicy } from "./network/pinning_services/mfs_policy.ts";
 import type { RemotePins } from "./network/pinning_services/remote_pins.ts";
-import type { Blocks } from "./storage/blockstore/blocks.ts";
+import type { BlockService } from "./storage/blockstore/block_service.ts";
 import type { Filestore } from "./storage/filestore/filestore.ts";
 import type { Keystore } from "./storage/keystore/keystore.ts";
 import type { MetadataStore } from "./storage/metadata/store.ts";
 import type { Repo, RepoOptions } from "./storage/repo/repo.ts";
-import type { SharedLock } from "./util/async/lock.ts";
+import type { SharedLock } from "./util/async/shared_lock.ts";
 import type { FailureCode, FailureKind } from "./util/errors.ts";
 import type { NodeLog } from "./util/log.ts";
 
@@ -54,10 +54,10 @@ export interface NodeOptions extends RepoOptions {
 export interface Node extends AsyncDisposable {
   /** Folder, configuration document and identity. */
   readonly repo: Repo;
-  readonly blocks: Blocks;
+  readonly blocks: BlockService;
   /**
    * All that is no block. Keys begin with the name of their room: `pins/`, `files/`, ...; a module keeps its own with
-   * `roomOf(node.metadata, "modules/<name>/")`.
+   * `prefixedStore(node.metadata, "modules/<name>/")`.
    */
   readonly metadata: MetadataStore;
   readonly pins: Pins;
@@ -66,7 +66,7 @@ export interface Node extends AsyncDisposable {
   /** Undefined unless references to files or URLs are switched on. */
   readonly filestore: Filestore | undefined;
   /** As `blocks`, but it stores the bytes of every block, even if the filestore refers to it. */
-  readonly wholeBlocks: Blocks;
+  readonly wholeBlocks: BlockService;
   /** Folder for what is too much for memory while a call goes on; empty otherwise. */
   readonly scratch: string;
   /** The keys of names, but for the node's own. */

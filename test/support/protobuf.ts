@@ -1,5 +1,5 @@
 /** Messages of the wire made by hand: what no encoder would make, too. */
-import { fieldLength, writeField } from "#node/formats/protobuf/protobuf.ts";
+import { fieldLength, writeField } from "#node/formats/protobuf/fields.ts";
 import { varintLength, writeVarint } from "#node/formats/protobuf/varint.ts";
 
 /** A field with bytes, by its number. */

@@ -1,6 +1,6 @@
 /** Adding files and trees. */
 
-import { ingest, rehearse } from "../../mod_node/content/adder/ingest.ts";
+import { addEntries, hashOnly } from "../../mod_node/content/adder/adder.ts";
 import { addSettings } from "../../mod_node/content/adder/settings.ts";
 import type { AddEntry, AddEvent } from "../../mod_node/content/unixfs/add.ts";
 import { failure, NodeError } from "../../mod_node/util/errors.ts";
@@ -59,7 +59,7 @@ async function* nothing(): AsyncGenerator<Uint8Array> {}
 
 function leaf(entry: Entry, refer: boolean): AddEntry {
   const { path, kind } = entry;
-  if (kind === "file") return { path, kind, body: entry.passing, place: refer ? placeOf(entry) : undefined };
+  if (kind === "file") return { path, kind, body: entry.passing, backing: refer ? placeOf(entry) : undefined };
   return { path, kind, body: kind === "symlink" ? text(entry.target) : nothing() };
 }
 
@@ -95,8 +95,8 @@ export const commands = {
       const entries = below(files.some(), nocopy);
       const events =
         given["only-hash"] === true
-          ? rehearse(entries, settings, node.scratch)
-          : ingest(node, entries, settings, { pin: given.pin, references: nocopy || fscache, signal });
+          ? hashOnly(entries, settings, node.scratch)
+          : addEntries(node, entries, settings, { pin: given.pin, references: nocopy || fscache, signal });
       for await (const event of events) {
         if (given.silent === true && (event.kind === "file" || event.kind === "symlink")) continue;
         yield itemOf(event, write);

@@ -1,8 +1,8 @@
 /** Single blocks. */
 
-import { storeBlocks } from "../../mod_node/content/adder/store.ts";
-import { removeBlocks } from "../../mod_node/content/pins/remove.ts";
-import { blockBytes, blockForm, makeBlock } from "../../mod_node/storage/blockstore/make.ts";
+import { putBlocks } from "../../mod_node/content/adder/put_blocks.ts";
+import { removeBlocks } from "../../mod_node/content/pins/remove_blocks.ts";
+import { blockFormat, makeBlock, readBlockBody } from "../../mod_node/storage/blockstore/make_block.ts";
 import { bytes, type Commands, defineCommand, defineGroup, raw, stream, value } from "../rpc/command.ts";
 import { fields } from "../rpc/shape.ts";
 import { blockStat } from "./shapes.ts";
@@ -43,12 +43,12 @@ export const commands = {
     },
     returns: stream(blockStat),
     async *run({ node, files, options, signal }) {
-      const form = blockForm(options.format ?? "", options.mhtype, options.mhlen);
+      const form = blockFormat(options.format ?? "", options.mhtype, options.mhlen);
       const { buffers } = node.blocks;
       for await (const { body } of files.plain("expected a file")) {
-        const bytes = await blockBytes(body, buffers);
+        const bytes = await readBlockBody(body, buffers);
         const { cid } = await makeBlock(bytes, form);
-        await storeBlocks(node, [{ cid, bytes, release: () => buffers.release(bytes) }], { pin: options.pin, signal });
+        await putBlocks(node, [{ cid, bytes, release: () => buffers.release(bytes) }], { pin: options.pin, signal });
         yield { Key: cid.toString(), Size: bytes.length };
       }
     },
@@ -67,7 +67,7 @@ export const commands = {
       const cids = [];
       for (const path of call.arguments.hash) cids.push((await node.resolve(path, call)).cid);
       while (cids.length > 0) {
-        const release = await node.lock.exclude(signal);
+        const release = await node.lock.acquireExclusive(signal);
         const some = cids.splice(0, removedTogether);
         const ignoreMissing = options.force === true;
         const results = await removeBlocks(node.blocks, node.pins, some, { ignoreMissing, signal }).finally(release);

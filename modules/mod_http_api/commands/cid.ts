@@ -1,9 +1,9 @@
 /** CIDs as text: no store is asked. */
 
-import { base32, baseNamed, bases } from "../../mod_node/formats/cid/bases.ts";
 import { codecs } from "../../mod_node/formats/cid/codecs.ts";
 import { type CidFormat, cidFormat, FormatError, formatCid } from "../../mod_node/formats/cid/format.ts";
 import { hashFunctions } from "../../mod_node/formats/cid/hashes.ts";
+import { base32, bases, multibaseNamed } from "../../mod_node/formats/cid/multibase.ts";
 import { NodeError } from "../../mod_node/util/errors.ts";
 import { type Commands, defineCommand, defineGroup, stream, value } from "../rpc/command.ts";
 import { fields, type ValueOf } from "../rpc/shape.ts";
@@ -91,7 +91,7 @@ export const commands = {
     returns: formatted,
     run({ arguments: { cid }, options: { f, v = "", codec = "", b = "" } }) {
       const format = cidFormat({ format: f, version: v, codec });
-      return formatAll(cid, { ...format, base: b === "" ? undefined : baseNamed(b) });
+      return formatAll(cid, { ...format, base: b === "" ? undefined : multibaseNamed(b) });
     },
     text: formattedText,
   }),

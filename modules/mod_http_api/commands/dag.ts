@@ -1,6 +1,6 @@
 /** Nodes of any codec. */
 import type { CID } from "multiformats/cid";
-import { storeBlocks } from "../../mod_node/content/adder/store.ts";
+import { putBlocks } from "../../mod_node/content/adder/put_blocks.ts";
 import { exportCar } from "../../mod_node/content/car/export.ts";
 import { importCar } from "../../mod_node/content/car/import.ts";
 import { nodeMaker } from "../../mod_node/content/dag/put.ts";
@@ -8,11 +8,11 @@ import { inSession } from "../../mod_node/content/dag/reader.ts";
 import { walk } from "../../mod_node/content/dag/walk.ts";
 import { parseCid } from "../../mod_node/formats/cid/text.ts";
 import { member } from "../../mod_node/formats/dag_cbor/value.ts";
+import { nodeJson, valueIn, valueJson } from "../../mod_node/formats/ipld/data_model.ts";
 import { linksOf } from "../../mod_node/formats/ipld/links.ts";
-import { nodeJson, valueIn, valueJson } from "../../mod_node/formats/ipld/model.ts";
-import { blockBytes } from "../../mod_node/storage/blockstore/make.ts";
-import { mapAhead } from "../../mod_node/util/async/map_concurrent.ts";
-import { Budget } from "../../mod_node/util/async/weighted_semaphore.ts";
+import { readBlockBody } from "../../mod_node/storage/blockstore/make_block.ts";
+import { mapConcurrent } from "../../mod_node/util/async/map_concurrent.ts";
+import { WeightedSemaphore } from "../../mod_node/util/async/weighted_semaphore.ts";
 import { failure, failures, NodeError } from "../../mod_node/util/errors.ts";
 import { type AnyCall, bytes, type Commands, defineCommand, defineGroup, raw, stream, value } from "../rpc/command.ts";
 import { fields } from "../rpc/shape.ts";
@@ -28,10 +28,10 @@ const storedAtOnce = 16;
 const mostHeld = 16 * 1024 * 1024;
 
 /** Contents of the files, as long as they fit in what may be held. @throws NodeError */
-async function* contents(files: AsyncIterable<FileEntry>, held: Budget): AsyncGenerator<Uint8Array> {
+async function* contents(files: AsyncIterable<FileEntry>, held: WeightedSemaphore): AsyncGenerator<Uint8Array> {
   for await (const { body } of files) {
-    const content = await blockBytes(body);
-    await held.take(content.length);
+    const content = await readBlockBody(body);
+    await held.acquire(content.length);
     yield content;
   }
 }
@@ -104,7 +104,7 @@ export const commands = {
       const roots = new Map<string, CID>();
       const unguard = node.pins.guard(() => roots.values());
       try {
-        await node.lock.sharing(async () => {
+        await node.lock.withShared(async () => {
           for await (const { passing } of files.plain("expected a file handle")) {
             for (const cid of await importCar(node.blocks, passing)) roots.set(cid.toString(), cid);
           }
@@ -152,15 +152,15 @@ export const commands = {
     async *run({ node, files, options, signal }) {
       const make = nodeMaker(options["input-enc"], options.format, options.hash);
       const { pin } = options;
-      const held = new Budget(mostHeld);
+      const held = new WeightedSemaphore(mostHeld);
       const given = contents(files.plain("expected a regular file"), held);
-      yield* mapAhead(given, storedAtOnce, async (content) => {
+      yield* mapConcurrent(given, storedAtOnce, async (content) => {
         try {
           const block = await make(content);
-          await storeBlocks(node, [block], { pin, signal });
+          await putBlocks(node, [block], { pin, signal });
           return { Cid: block.cid };
         } finally {
-          held.give(content.length);
+          held.release(content.length);
         }
       });
     },

@@ -8,7 +8,7 @@ import type { Node } from "../../mod_node/index.ts";
 import { publicKeyKey, recordKey } from "../../mod_node/network/ipns_record/keys.ts";
 import { eventTypes, type RoutingEvents } from "../../mod_node/network/kad/events.ts";
 import type { Routing } from "../../mod_node/network/kad/routing.ts";
-import { gather } from "../../mod_node/util/async/gather.ts";
+import { readUpTo } from "../../mod_node/util/async/read_all.ts";
 import { NodeError } from "../../mod_node/util/errors.ts";
 import { type AnyCall, type Argument, type Commands, defineCommand, defineGroup, stream } from "../rpc/command.ts";
 import {
@@ -137,7 +137,7 @@ export const commands = {
       const routing = await routingOf(node);
       const record = keyOf(key);
       const { body } = await files.one();
-      yield* shownEvents(routing.put(record, await gather(body, longestRecord), signal));
+      yield* shownEvents(routing.put(record, await readUpTo(body, longestRecord), signal));
     },
     text: printing({ [eventTypes.value]: printId }),
   }),

@@ -1,6 +1,7 @@
 /** The mutable namespace. */
 
 import { inSession } from "../../mod_node/content/dag/reader.ts";
+import { cidSettings } from "../../mod_node/content/mfs/cid_settings.ts";
 import { describe, entriesIn, linksIn, localityOf, statOf } from "../../mod_node/content/mfs/list.ts";
 import {
   changeCid,
@@ -13,7 +14,6 @@ import {
   type Source,
 } from "../../mod_node/content/mfs/operations.ts";
 import { loosePath, type NamespacePath, nameOf, namespacePath } from "../../mod_node/content/mfs/path.ts";
-import { cidSettings } from "../../mod_node/content/mfs/settings.ts";
 import { fileAt, writeFile } from "../../mod_node/content/mfs/write_file.ts";
 import { readFile } from "../../mod_node/content/unixfs/read.ts";
 import { compareNames } from "../../mod_node/formats/dag_pb/dag_pb.ts";

@@ -1,13 +1,13 @@
 /** Blocks that stand for ranges of files and of URLs. */
 import type { CID } from "multiformats/cid";
-import { ingest } from "../../mod_node/content/adder/ingest.ts";
+import { addEntries } from "../../mod_node/content/adder/adder.ts";
 import { addSettings } from "../../mod_node/content/adder/settings.ts";
 import type { AddEntry } from "../../mod_node/content/unixfs/add.ts";
 import { parseCid } from "../../mod_node/formats/cid/text.ts";
 import type { Node } from "../../mod_node/index.ts";
 import type { Filestore, Inspected } from "../../mod_node/storage/filestore/filestore.ts";
+import { discard, requestUrl } from "../../mod_node/storage/filestore/http_content.ts";
 import { isUrl, statuses } from "../../mod_node/storage/filestore/reference.ts";
-import { discard, request } from "../../mod_node/storage/filestore/web.ts";
 import { failure, NodeError } from "../../mod_node/util/errors.ts";
 import {
   type AnyCall,
@@ -157,7 +157,7 @@ export const commands = {
       if (!isUrl(url)) throw new NodeError(`unsupported url syntax: ${url}`);
       if (node.filestore === undefined) throw failure("REFERENCES_OFF");
       if (!node.filestore.takesUrls) throw failure("URLSTORE_OFF");
-      const content = await request(url, { signal });
+      const content = await requestUrl(url, { signal });
       const { status, length = -1, body } = content;
       if (status < 200 || status > 299) {
         await discard(content);
@@ -165,8 +165,8 @@ export const commands = {
       }
       const settings = addSettings({ cidVersion: 1, rawLeaves: true, nocopy: true, trickle });
       let root: CID | undefined;
-      const entries = one({ path: "", kind: "file", body, place: url });
-      for await (const { built } of ingest(node, entries, settings, { pin, references: true, signal })) {
+      const entries = one({ path: "", kind: "file", body, backing: url });
+      for await (const { built } of addEntries(node, entries, settings, { pin, references: true, signal })) {
         root = built?.cid;
       }
       if (root === undefined) throw new Error("an add has ended without its root");

@@ -4,7 +4,7 @@ import { type PeerId, parsePeerId, peerIdEncoder } from "../../mod_node/formats/
 import type { Node } from "../../mod_node/index.ts";
 import { type Multiaddr, withPeer } from "../../mod_node/network/swarm/multiaddr.ts";
 import { keyText, publicKeyText } from "../../mod_node/storage/repo/identity.ts";
-import { agentVersion, protocolVersion } from "../../mod_node/util/agent.ts";
+import { agentVersion, protocolVersion } from "../../mod_node/util/agent_version.ts";
 import { NodeError } from "../../mod_node/util/errors.ts";
 import { type Commands, defineCommand, value } from "../rpc/command.ts";
 import { fields, nullable, type ValueOf } from "../rpc/shape.ts";

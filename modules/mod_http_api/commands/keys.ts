@@ -3,7 +3,7 @@
 import { peerIdEncoder } from "../../mod_node/formats/peer_id.ts";
 import type { NamedKey } from "../../mod_node/storage/keystore/keystore.ts";
 import { rotateIdentity } from "../../mod_node/storage/keystore/rotate.ts";
-import { gatherWhole } from "../../mod_node/util/async/gather.ts";
+import { readAll } from "../../mod_node/util/async/read_all.ts";
 import { NodeError } from "../../mod_node/util/errors.ts";
 import { printable } from "../../mod_node/util/go/text.ts";
 import { columns } from "../rpc/columns.ts";
@@ -83,7 +83,7 @@ export const commands = {
       const show = shown(base);
       const { body } = await files.one();
       const tooLong = () => new NodeError(`the file is longer than ${longestFile} bytes`);
-      const content = await gatherWhole(body, longestFile, tooLong);
+      const content = await readAll(body, longestFile, tooLong);
       return show(await node.keys.import(name, content));
     },
     text: ({ Id }) => `${Id}\n`,

@@ -3,12 +3,12 @@
 import { inSession, type ReadBlock } from "../../mod_node/content/dag/reader.ts";
 import { entries } from "../../mod_node/content/unixfs/list.ts";
 import { fileSize, isDirectory } from "../../mod_node/content/unixfs/node.ts";
-import { openTree } from "../../mod_node/content/unixfs/open.ts";
+import { openNode } from "../../mod_node/content/unixfs/open.ts";
 import { dagPb, raw } from "../../mod_node/formats/cid/codecs.ts";
 import { compareNames, type PbLink } from "../../mod_node/formats/dag_pb/dag_pb.ts";
 import { namedLinks } from "../../mod_node/formats/ipld/links.ts";
-import { jsonForm, Spill } from "../../mod_node/storage/external_sorted_map.ts";
-import { mapAhead } from "../../mod_node/util/async/map_concurrent.ts";
+import { ExternalSortedMap, jsonCodec } from "../../mod_node/storage/external_sorted_map.ts";
+import { mapConcurrent } from "../../mod_node/util/async/map_concurrent.ts";
 import { NodeError } from "../../mod_node/util/errors.ts";
 import { goJson, printable } from "../../mod_node/util/go/text.ts";
 import { columns } from "../rpc/columns.ts";
@@ -37,7 +37,7 @@ type Kind = Pick<LsLink, "Type" | "Size" | "Target">;
 async function kindOf({ cid, size }: PbLink, read: ReadBlock | undefined): Promise<Kind> {
   if (cid.code === raw) return { Type: file, Size: size, Target: "" };
   if (cid.code !== dagPb || read === undefined) return { Type: unknown, Size: 0, Target: "" };
-  const node = openTree(cid, await read(cid));
+  const node = openNode(cid, await read(cid));
   const { type, data } = node.unixfs;
   if (type === "Symlink") return { Type: symlink, Size: fileSize(node), Target: Buffer.from(data ?? []).toString() };
   if (type === "File" || type === "Raw") return { Type: file, Size: fileSize(node), Target: "" };
@@ -50,9 +50,9 @@ async function* linksOf(path: string, resolved: boolean, call: AnyCall): AsyncGe
   const read = call.node.reader(inSession(call));
   const { cid } = await call.node.resolve(path, inSession(call));
   const bytes = await read(cid);
-  const node = cid.code === dagPb ? openTree(cid, bytes) : undefined;
+  const node = cid.code === dagPb ? openNode(cid, bytes) : undefined;
   const links = node !== undefined && isDirectory(node) ? entries(node, read) : namedLinks(cid, bytes);
-  yield* mapAhead(links, atOnce, async (link) => {
+  yield* mapConcurrent(links, atOnce, async (link) => {
     const { Size, Type, Target } = await kindOf(link, resolved ? read : undefined);
     return { Name: link.name, Hash: write(link.cid), Size, Type, Target };
   });
@@ -64,7 +64,7 @@ type Row = { readonly Hash: string; readonly Links: LsLink[] } | { readonly link
 /** Objects, each with its links behind it in order of their names. */
 async function* rowsOf(given: readonly string[], resolved: boolean, call: AnyCall): AsyncGenerator<Row> {
   for (const path of given) {
-    const links = new Spill<LsLink>(call.node.scratch, jsonForm());
+    const links = new ExternalSortedMap<LsLink>(call.node.scratch, jsonCodec());
     try {
       let count = 0;
       for await (const link of linksOf(path, resolved, call)) {
@@ -140,7 +140,7 @@ type FileObject = ValueOf<typeof fileObject>;
 async function oldNode(cid: PbLink["cid"], read: ReadBlock) {
   const bytes = await read(cid);
   if (cid.code !== dagPb) throw new NodeError("expected protobuf dag node");
-  return openTree(cid, bytes);
+  return openNode(cid, bytes);
 }
 
 async function fileObjectOf(cid: PbLink["cid"], read: ReadBlock): Promise<FileObject> {
@@ -151,7 +151,7 @@ async function fileObjectOf(cid: PbLink["cid"], read: ReadBlock): Promise<FileOb
   if (type === "HAMTShard") throw new NodeError("cannot list large directories yet");
   if (type === "Symlink") throw new NodeError("cannot list symlinks yet");
   if (type !== "Directory") throw new NodeError(`unrecognized type: ${type}`);
-  const links = mapAhead(node.links, atOnce, async ({ name, cid: child, size }) => {
+  const links = mapConcurrent(node.links, atOnce, async ({ name, cid: child, size }) => {
     const inner = await oldNode(child, read);
     const { type: Type } = inner.unixfs;
     return { Name: name, Hash: child.toString(), Size: Type === "File" ? fileSize(inner) : size, Type };

@@ -1,18 +1,18 @@
 /** Nodes of the codec dag-pb, as they were handled before `dag`. */
 
-import { storeBlocks } from "../../mod_node/content/adder/store.ts";
+import { putBlocks } from "../../mod_node/content/adder/put_blocks.ts";
 import { diff } from "../../mod_node/content/dag/object/diff.ts";
-import { type Edited, fresh, withData, withLink, withoutLink } from "../../mod_node/content/dag/object/edit.ts";
+import { type Edited, newObject, withData, withLink, withoutLink } from "../../mod_node/content/dag/object/edit.ts";
 import { objectOf, readObjectJson } from "../../mod_node/content/dag/object/json.ts";
-import { type Held, heldIn, pbBlock, sizeOf } from "../../mod_node/content/dag/object/node.ts";
+import { decodeObject, type ObjectNode, pbBlock, sizeOf } from "../../mod_node/content/dag/object/node.ts";
 import { readObjectXml } from "../../mod_node/content/dag/object/xml.ts";
 import { dagPb, raw as rawCodec } from "../../mod_node/formats/cid/codecs.ts";
 import { parseCid } from "../../mod_node/formats/cid/text.ts";
 import { cumulativeSize, decodePb, encodePb, type PbLink, parsePb } from "../../mod_node/formats/dag_pb/dag_pb.ts";
 import { linksOf, namedLinks } from "../../mod_node/formats/ipld/links.ts";
 import { encodeUnixfs } from "../../mod_node/formats/unixfs/format.ts";
-import { blockBytes } from "../../mod_node/storage/blockstore/make.ts";
-import { gather } from "../../mod_node/util/async/gather.ts";
+import { readBlockBody } from "../../mod_node/storage/blockstore/make_block.ts";
+import { readUpTo } from "../../mod_node/util/async/read_all.ts";
 import { NodeError } from "../../mod_node/util/errors.ts";
 import { GoText, printable, quote } from "../../mod_node/util/go/text.ts";
 import { sizeText } from "../../mod_node/util/size.ts";
@@ -62,9 +62,9 @@ async function blockAt(path: string, call: Call) {
   return { cid, bytes: await call.node.reader(call)(cid) };
 }
 
-async function heldAt(path: string, call: Call): Promise<Held> {
+async function heldAt(path: string, call: Call): Promise<ObjectNode> {
   const { cid, bytes } = await blockAt(path, call);
-  return heldIn(cid, bytes);
+  return decodeObject(cid, bytes);
 }
 
 const linkLines = (of: readonly PbLink[], write: ReturnType<AnyCall["cidText"]>): ObjectLink[] =>
@@ -77,7 +77,7 @@ async function stored(
   write: ReturnType<AnyCall["cidText"]> = String,
   pin?: boolean,
 ): Promise<HashedObject> {
-  await storeBlocks(call.node, blocks, { pin, signal: call.signal });
+  await putBlocks(call.node, blocks, { pin, signal: call.signal });
   const { cid, bytes } = blocks.at(-1) as Edited[0];
   return { Hash: write(cid), Links: linkLines(decodePb(bytes).links, write) };
 }
@@ -113,7 +113,7 @@ const patchData = (help: string, change: (before: Uint8Array, given: Uint8Array)
     async run(call) {
       const { body } = await call.files.one();
       const node = await heldAt(call.arguments.root, call);
-      return stored(await withData(node, change(node.data ?? new Uint8Array(), await blockBytes(body))), call);
+      return stored(await withData(node, change(node.data ?? new Uint8Array(), await readBlockBody(body))), call);
     },
     text: hashLine,
   });
@@ -243,8 +243,8 @@ export const commands = {
       const { cid, bytes } = await blockAt(call.arguments.ref, call);
       linksOf(cid, bytes);
       const child = { cid, size: sizeOf(cid, bytes) };
-      const create = call.options.create === true ? () => fresh(emptyDirectory) : undefined;
-      const node = heldIn(base.cid, base.bytes);
+      const create = call.options.create === true ? () => newObject(emptyDirectory) : undefined;
+      const node = decodeObject(base.cid, base.bytes);
       return stored(await withLink(node, call.arguments.name, child, call.node.reader(call), create), call);
     },
     text: hashLine,
@@ -277,7 +277,7 @@ export const commands = {
       const write = call.cidText("kept");
       const { inputenc, datafieldenc, pin } = call.options;
       const { body } = await call.files.one();
-      const node = read(await gather(body, mostInput), inputenc, datafieldenc);
+      const node = read(await readUpTo(body, mostInput), inputenc, datafieldenc);
       return stored([await pbBlock(node)], call, write, pin);
     },
     text: ({ Hash }, { options: { quiet } }) => (quiet === true ? `${Hash}\n` : `added ${Hash}\n`),

@@ -3,7 +3,7 @@ import { setTimeout as pause } from "node:timers/promises";
 import type { CID } from "multiformats/cid";
 import { verifyPins } from "../../mod_node/content/pins/verify.ts";
 import { CidSet } from "../../mod_node/formats/cid/set.ts";
-import { jsonForm, Spill } from "../../mod_node/storage/external_sorted_map.ts";
+import { ExternalSortedMap, jsonCodec } from "../../mod_node/storage/external_sorted_map.ts";
 import { NodeError } from "../../mod_node/util/errors.ts";
 import { goJson } from "../../mod_node/util/go/text.ts";
 import { type AnyCall, type Commands, defineCommand, defineGroup, Listing, stream, value } from "../rpc/command.ts";
@@ -123,7 +123,7 @@ async function* listGiven(given: readonly string[], type: string, lister: Lister
 
 /** By CID, each once; then again from the beginning, behind `undefined`. */
 async function* inOrderTwice(pins: AsyncIterable<Pin>, folder: string): AsyncGenerator<Pin | undefined> {
-  const types = new Spill<string>(folder, jsonForm());
+  const types = new ExternalSortedMap<string>(folder, jsonCodec());
   async function* inOrder(): AsyncGenerator<Pin> {
     for await (const page of types.pages(0)) for (const [Cid, Type] of page) yield { Cid, Type };
   }

@@ -1,7 +1,7 @@
 /** Messages under topics, in the form of 0.9 and in that of later clients. */
 import { isUtf8 } from "node:buffer";
 import { base64url } from "multiformats/bases/base64";
-import { basePrefixed } from "../../mod_node/formats/cid/bases.ts";
+import { multibaseOfPrefix } from "../../mod_node/formats/cid/multibase.ts";
 import type { PeerId } from "../../mod_node/formats/peer_id.ts";
 import { varintLength, writeVarint } from "../../mod_node/formats/protobuf/varint.ts";
 import { MAX_MESSAGE_SIZE } from "../../mod_node/network/pubsub/limits.ts";
@@ -119,7 +119,7 @@ export const multibase: Wire = {
 
 /** @throws NodeError with the texts of later versions of the reference */
 function decoded(text: string): Uint8Array {
-  const base = basePrefixed(text.slice(0, 1));
+  const base = multibaseOfPrefix(text.slice(0, 1));
   if (base !== undefined && base.prefix !== base64url.prefix) throw new NodeError("URL arg must be base64url encoded");
   try {
     return base64url.decode(text);

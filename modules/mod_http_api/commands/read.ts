@@ -3,29 +3,29 @@ import { pipeline } from "node:stream/promises";
 import { createGzip } from "node:zlib";
 import { inSession, type ReadBlock } from "../../mod_node/content/dag/reader.ts";
 import { parsePath } from "../../mod_node/content/resolver/path.ts";
-import { fileSize, isDirectory, type TreeNode } from "../../mod_node/content/unixfs/node.ts";
-import { manyReader, openFile } from "../../mod_node/content/unixfs/open.ts";
+import { fileSize, isDirectory, type UnixfsNode } from "../../mod_node/content/unixfs/node.ts";
+import { bulkReader, openFile } from "../../mod_node/content/unixfs/open.ts";
 import { readFile } from "../../mod_node/content/unixfs/read.ts";
-import { tarOf } from "../../mod_node/content/unixfs/tar.ts";
+import { exportTar } from "../../mod_node/content/unixfs/tar.ts";
 import { cumulativeSize } from "../../mod_node/formats/dag_pb/dag_pb.ts";
-import type { Buffers } from "../../mod_node/storage/blockstore/buffers.ts";
+import type { BufferPool } from "../../mod_node/storage/blockstore/buffer_pool.ts";
 import { failure, NodeError } from "../../mod_node/util/errors.ts";
 import { type AnyCall, bytes, type Commands, defineCommand, raw } from "../rpc/command.ts";
 
 type Bytes = AsyncGenerator<Uint8Array, void, undefined>;
 
 /** What a path leads to, as the root of a file, directory or symlink. */
-async function open(path: string, call: AnyCall, read = call.node.reader(inSession(call))): Promise<TreeNode> {
+async function open(path: string, call: AnyCall, read = call.node.reader(inSession(call))): Promise<UnixfsNode> {
   const { cid } = await call.node.resolve(path, inSession(call));
   return openFile(cid, read);
 }
 
 /** Reads children, which are fetched many at a time. */
-const reader = (call: AnyCall) => manyReader(call.node.reader(inSession(call)));
+const reader = (call: AnyCall) => bulkReader(call.node.reader(inSession(call)));
 
 /** Reads what is given back when it is sent. */
 interface Lending {
-  readonly buffers: Buffers;
+  readonly buffers: BufferPool;
   readonly read: ReadBlock;
 }
 
@@ -35,7 +35,7 @@ function lending({ node, signal, offline }: AnyCall): Lending {
 }
 
 interface Part {
-  readonly file: TreeNode;
+  readonly file: UnixfsNode;
   readonly offset: number;
   readonly length: number;
 }
@@ -71,7 +71,7 @@ async function partsOf(
 }
 
 async function* contents(parts: readonly Part[], { read, buffers }: Lending): Bytes {
-  const readMany = manyReader(read);
+  const readMany = bulkReader(read);
   for (const { file, offset, length } of parts) yield* readFile(file, readMany, { offset, length, buffers });
 }
 
@@ -144,7 +144,7 @@ export const commands = {
       const packed = archive === true || !compress;
       if (!packed && isDirectory(root)) throw new NodeError("file is not regular");
       const name = parsePath(path).text.split("/").at(-1) as string;
-      const source = packed ? tarOf(root, name, call.node.reader(inSession(call))) : readFile(root, reader(call));
+      const source = packed ? exportTar(root, name, call.node.reader(inSession(call))) : readFile(root, reader(call));
       return bytes(compress ? gzip(source, level) : source);
     },
   }),

@@ -2,8 +2,8 @@
 
 import { inSession } from "../../mod_node/content/dag/reader.ts";
 import { refs } from "../../mod_node/content/dag/refs.ts";
-import { manyReader } from "../../mod_node/content/unixfs/open.ts";
-import { CidNumbers } from "../../mod_node/formats/cid/set.ts";
+import { bulkReader } from "../../mod_node/content/unixfs/open.ts";
+import { CidNumberMap } from "../../mod_node/formats/cid/set.ts";
 import { NodeError } from "../../mod_node/util/errors.ts";
 import { type Commands, defineCommand, stream } from "../rpc/command.ts";
 import type { ValueOf } from "../rpc/shape.ts";
@@ -43,9 +43,9 @@ export const commands = {
       const roots = [];
       for (const path of call.arguments["ipfs-path"]) roots.push((await node.resolve(path, call)).cid);
       const maxDepth = options.recursive === true ? options["max-depth"] : 1;
-      const walk = { unique: options.unique === true, maxDepth, met: new CidNumbers(), signal };
+      const walk = { unique: options.unique === true, maxDepth, met: new CidNumberMap(), signal };
       const readRoot = node.reader(inSession(call));
-      const read = manyReader(readRoot);
+      const read = bulkReader(readRoot);
       for (const root of roots) {
         try {
           for await (const ref of refs(root, await readRoot(root), { ...walk, read }))

@@ -1,9 +1,9 @@
 /** Archives as trees. */
 
-import { readHeld } from "../../mod_node/content/dag/object/node.ts";
+import { readObject } from "../../mod_node/content/dag/object/node.ts";
 import { addArchive } from "../../mod_node/content/tar_archive/add.ts";
 import { catArchive, requireArchive } from "../../mod_node/content/tar_archive/cat.ts";
-import { LooseBatch } from "../../mod_node/storage/blockstore/preemptible_batch.ts";
+import { PreemptibleBatch } from "../../mod_node/storage/blockstore/preemptible_batch.ts";
 import { bytes, type Commands, defineCommand, defineGroup, raw, value } from "../rpc/command.ts";
 import { addedItem } from "./shapes.ts";
 
@@ -17,12 +17,12 @@ export const commands = {
       const { node, signal } = call;
       const write = call.cidText();
       const { name, body } = await call.files.one();
-      const batch = new LooseBatch(node.blocks, node.lock, signal);
-      const unguard = node.pins.guard(() => batch.loose());
+      const batch = new PreemptibleBatch(node.blocks, node.lock, signal);
+      const unguard = node.pins.guard(() => batch.unlinked());
       try {
         await batch.enter();
         const { cid, size } = await addArchive(body, batch, node.reader({ signal, offline: true }));
-        await batch.settle(() => node.sync());
+        await batch.flushThen(() => node.sync());
         return { Name: name, Hash: write(cid), Size: String(size) };
       } finally {
         batch.leave();
@@ -38,7 +38,7 @@ export const commands = {
     async run(call) {
       const read = call.node.reader(call);
       const { cid } = await call.node.resolve(call.arguments.path, call);
-      const root = await readHeld(cid, read);
+      const root = await readObject(cid, read);
       requireArchive(root);
       return bytes(catArchive(root, read, call.signal));
     },

@@ -3,7 +3,7 @@ import type { CID } from "multiformats/cid";
 import { readParts } from "../../../core/http/index.ts";
 import { ModhostError } from "../../../core/index.ts";
 import type { HttpEvent, MultipartPart, ResponseFields, ResponseHeaders } from "../../../core/types.ts";
-import { baseNamed } from "../../mod_node/formats/cid/bases.ts";
+import { multibaseNamed } from "../../mod_node/formats/cid/multibase.ts";
 import { cidText } from "../../mod_node/formats/cid/text.ts";
 import type { Node } from "../../mod_node/index.ts";
 import { failure, NodeError } from "../../mod_node/util/errors.ts";
@@ -231,7 +231,7 @@ class TypedCall implements AnyCall {
       "cid-base"?: string;
       "upgrade-cidv0-in-output"?: boolean;
     };
-    const base = name === "" ? undefined : baseNamed(name);
+    const base = name === "" ? undefined : multibaseNamed(name);
     const upgrade = forced ?? (base !== undefined && level === "upgraded");
     return (cid: CID) => cidText(upgrade ? cid.toV1() : cid, base);
   };

@@ -2,7 +2,7 @@
  * The files of a multipart body as a tree that is walked once, forwards, while it arrives. Nothing is kept: what the
  * walker passes over is gone.
  */
-import { letGo } from "../../mod_node/util/async/gather.ts";
+import { detach } from "../../mod_node/util/async/read_all.ts";
 import { NodeError } from "../../mod_node/util/errors.ts";
 import { parseMediaType } from "./media_type.ts";
 import { textOf, unescapeQuery } from "./query.ts";
@@ -226,7 +226,7 @@ async function* contentOf(part: UploadPart): AsyncGenerator<Uint8Array, void, un
 async function* passing(body: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array, void, undefined> {
   for await (const piece of body) {
     yield piece;
-    letGo(piece);
+    detach(piece);
   }
 }
 

@@ -3,8 +3,8 @@ import { peerIdFromMultihash } from "@libp2p/peer-id";
 import { base58btc } from "multiformats/bases/base58";
 import { decode as decodeMultihash } from "multiformats/hashes/digest";
 import { NodeError } from "../util/errors.ts";
-import { baseNamed } from "./cid/bases.ts";
 import { codecName, libp2pKey } from "./cid/codecs.ts";
+import { multibaseNamed } from "./cid/multibase.ts";
 import { parseCid } from "./cid/text.ts";
 
 export type PeerId = ReturnType<typeof peerIdFromMultihash>;
@@ -33,6 +33,6 @@ class NotAKey extends NodeError {}
 export function peerIdEncoder(base: string): (id: PeerId) => string {
   if (base === "") throw new NodeError("Empty multibase encoding");
   if (base === "b58mh" || base === "v0") return String;
-  const { encoder } = baseNamed(base);
+  const { encoder } = multibaseNamed(base);
   return (id) => id.toCID().toString(encoder);
 }

@@ -2,19 +2,19 @@
 import { mkdir, readdir, readFile, rm, stat } from "node:fs/promises";
 import { dirname, join, resolve } from "node:path";
 import { Namespace } from "../content/mfs/namespace.ts";
-import { Blocks } from "../storage/blockstore/blocks.ts";
+import { BlockService } from "../storage/blockstore/block_service.ts";
 import { moveReferences } from "../storage/filestore/move.ts";
+import { syncFolder, writeAtomically } from "../storage/repo/atomic_file.ts";
 import { parseDocument } from "../storage/repo/config.ts";
-import { placesBelow, type StoreKind, storePlaces } from "../storage/repo/datastore.ts";
+import { resolveStorePaths, type StoreKind, storePaths } from "../storage/repo/datastore.ts";
 import { defaultSpec, flatfsSpec } from "../storage/repo/defaults.ts";
-import { syncFolder, writeWhole } from "../storage/repo/files.ts";
 import { type JsonObject, setAt } from "../storage/repo/json.ts";
 import { copyMark, isRepo, lockFolders, openRepo, type Repo, writeRepo } from "../storage/repo/repo.ts";
 import { decodeConfig } from "../storage/repo/schema.ts";
-import { SharedLock } from "../util/async/lock.ts";
+import { SharedLock } from "../util/async/shared_lock.ts";
 import { NodeError } from "../util/errors.ts";
 import { NodeLog } from "../util/log.ts";
-import { writeLevels } from "./from_go_ipfs/write.ts";
+import { exportMetadata } from "./from_go_ipfs/export_metadata.ts";
 import { type CopyOptions, type CopyProgress, copyStores } from "./open_stores/copy.ts";
 import { openBlocks, openMetadata, type Stores } from "./open_stores/engines.ts";
 
@@ -35,7 +35,7 @@ const [keystore, swarmKey] = ["keystore", "swarm.key"] as const;
  * the folder `to`. The old one stays as it is. The new one is no repo before all is there; when the copying was cut
  * short, the same call goes on where it ended. A new repo of the kind `flatfs` is one of go-ipfs 0.9, too.
  *
- * @throws NodeError REPO_LOCKED, LEVELS_HELD, LEVELS_BROKEN, BLOCK_CORRUPT, STORE_FULL; when `to` has something else in
+ * @throws NodeError REPO_LOCKED, LEVELDB_IN_USE, LEVELDB_DAMAGED, BLOCK_CORRUPT, STORE_FULL; when `to` has something else in
  *   it; the signal's reason when it is aborted
  */
 export async function migrateRepo(
@@ -60,20 +60,20 @@ export async function migrateRepo(
 
 async function copyRepo(old: Repo, path: string, kind: StoreKind, options: CopyOptions): Promise<MigrationProgress> {
   await mark(path, old.path);
-  const places = placesBelow(path, storePlaces(specs[kind]));
+  const paths = resolveStorePaths(path, storePaths(specs[kind]));
   const { onNotice = () => {} } = options;
-  const blocks = await openBlocks(places, onNotice);
+  const blocks = await openBlocks(paths, onNotice);
   let progress: MigrationProgress;
   try {
-    const metadata = await openMetadata(places);
+    const metadata = await openMetadata(paths);
     try {
       const stores = { blocks, metadata };
-      progress = await copyStores(old.stores, stores, places.metadata, options);
+      progress = await copyStores(old.stores, stores, paths.metadata, options);
       await moveReferences(stores, { from: dirname(old.path), to: dirname(path), onNotice });
       await settleRoot(stores, () => old.config.value("Experimental.ShardingEnabled"));
-      if (places.levels !== undefined) {
-        await rm(places.levels, { recursive: true, force: true });
-        await writeLevels(places.levels, metadata);
+      if (paths.levelDb !== undefined) {
+        await rm(paths.levelDb, { recursive: true, force: true });
+        await exportMetadata(paths.levelDb, metadata);
       }
     } finally {
       await metadata.close();
@@ -97,7 +97,7 @@ async function mark(path: string, from: string): Promise<void> {
   if (await isRepo(path)) throw new NodeError(`${path} is a repo already`);
   // The lock is there.
   if ((await readdir(path)).length > 1) throw new NodeError(`${path} is not empty`);
-  await writeWhole(file, from, 0o600);
+  await writeAtomically(file, from, 0o600);
 }
 
 /** Those that are there now, and no others of an earlier attempt; on the disk when it resolves. */
@@ -110,7 +110,7 @@ async function copyKeys(from: string, to: string): Promise<void> {
   for (const name of [...names, swarmKey]) {
     const file = join(from, name);
     const content = await readFile(file).catch(absent);
-    if (content !== undefined) await writeWhole(join(to, name), content, (await stat(file)).mode & 0o777);
+    if (content !== undefined) await writeAtomically(join(to, name), content, (await stat(file)).mode & 0o777);
   }
   await syncFolder(to);
 }
@@ -121,7 +121,7 @@ function absent(error: NodeJS.ErrnoException): undefined {
 
 /** The root of the namespace has all changes in it: others know of no changes beside. */
 async function settleRoot({ blocks, metadata }: Stores, sharded: () => boolean): Promise<void> {
-  const parts = { blocks: new Blocks(blocks), metadata, lock: new SharedLock(), sharded, log: new NodeLog() };
+  const parts = { blocks: new BlockService(blocks), metadata, lock: new SharedLock(), sharded, log: new NodeLog() };
   await new Namespace(parts).roots();
   await blocks.sync();
 }

@@ -4,7 +4,7 @@ import type { Pins } from "../content/pins/pins.ts";
 import { defaultCid } from "../content/unixfs/build.ts";
 import { buildDirectory } from "../content/unixfs/directory.ts";
 import type { Names } from "../network/ipns/names.ts";
-import type { Blocks } from "../storage/blockstore/blocks.ts";
+import type { BlockService } from "../storage/blockstore/block_service.ts";
 import type { Block } from "../storage/blockstore/store.ts";
 import { self } from "../storage/keystore/keystore.ts";
 import type { MetadataStore } from "../storage/metadata/store.ts";
@@ -12,15 +12,15 @@ import type { MetadataStore } from "../storage/metadata/store.ts";
 /** Is in the metadata when that was done, or need not be. */
 export const seededKey = "node/seeded";
 
-interface Ground {
-  readonly blocks: Blocks;
+interface SeedDeps {
+  readonly blocks: BlockService;
   readonly metadata: MetadataStore;
   readonly pins: Pins;
   readonly names: Names;
 }
 
 /** Once in the life of a repo, even if its making was cut short: what is unpinned later stays unpinned. */
-export async function seed({ blocks, metadata, pins, names }: Ground): Promise<void> {
+export async function seed({ blocks, metadata, pins, names }: SeedDeps): Promise<void> {
   if (await metadata.has(seededKey)) return;
   const put = (block: Block) => blocks.put([block]);
   const { cid } = await buildDirectory([], { ...defaultCid, sharded: false }, put);

@@ -2,14 +2,14 @@
 import { realpath, stat } from "node:fs/promises";
 import type { CID } from "multiformats/cid";
 import type { Repo } from "../storage/repo/repo.ts";
-import { Turns } from "../util/async/keyed_mutex.ts";
+import { KeyedMutex } from "../util/async/keyed_mutex.ts";
 import { NodeError } from "../util/errors.ts";
-import type { Active } from "./begin.ts";
 import { mounted, mountType } from "./mount_table.ts";
+import type { NameDeps } from "./names/name_tree.ts";
 import { keptTrees } from "./names/own_tree.ts";
-import type { NameGround } from "./names/places.ts";
+import type { ActiveMounts } from "./start_mounts.ts";
 
-export interface MountGround extends Omit<NameGround, "contents" | "disk"> {
+export interface MountDeps extends Omit<NameDeps, "contents" | "disk"> {
   readonly repo: Repo;
 }
 
@@ -20,12 +20,12 @@ export interface MountPoints {
 }
 
 export class Mounts {
-  readonly #ground: MountGround;
-  #active: Active | undefined;
-  readonly #turns = new Turns();
+  readonly #deps: MountDeps;
+  #active: ActiveMounts | undefined;
+  readonly #mutex = new KeyedMutex();
 
-  constructor(ground: MountGround) {
-    this.#ground = ground;
+  constructor(deps: MountDeps) {
+    this.#deps = deps;
   }
 
   /** Something is mounted. What stands under the own names is changed there then, and nowhere else. */
@@ -35,7 +35,7 @@ export class Mounts {
 
   /** Of the process that holds the mounts. */
   get pid(): number | undefined {
-    return this.#active?.holder.pid;
+    return this.#active?.process.pid;
   }
 
   /**
@@ -45,16 +45,16 @@ export class Mounts {
    * @throws NodeError with the reference's texts for folders that are none; with what the system says
    */
   async mount(wanted: { readonly [path in keyof MountPoints]?: string | undefined } = {}): Promise<MountPoints> {
-    const { config } = this.#ground.repo;
+    const { config } = this.#deps.repo;
     const { ipfs = config.value("Mounts.IPFS"), ipns = config.value("Mounts.IPNS") } = wanted;
     const points = { ipfs, ipns };
-    await this.#turns.run("", async () => {
+    await this.#mutex.runExclusive("", async () => {
       await this.#unmount();
       const folders = { ipfs: await folderAt(points.ipfs), ipns: await folderAt(points.ipns) };
-      const { begin } = await import("./begin.ts");
-      const active = await begin(this.#ground, folders);
+      const { startMounts } = await import("./start_mounts.ts");
+      const active = await startMounts(this.#deps, folders);
       this.#active = active;
-      void active.over.then(() => {
+      void active.ended.then(() => {
         if (this.#active === active) this.#active = undefined;
       });
     });
@@ -63,19 +63,19 @@ export class Mounts {
 
   /** What was written below the name path is kept, and published if that can be done in a few seconds. */
   unmount(): Promise<void> {
-    return this.#turns.run("", () => this.#unmount());
+    return this.#mutex.runExclusive("", () => this.#unmount());
   }
 
   /** What garbage collection has to keep. To be asked by who holds the lock for itself. */
   async roots(): Promise<CID[]> {
     const changed = (await this.#active?.names.roots()) ?? [];
-    return [...changed, ...(await keptTrees(this.#ground.metadata))];
+    return [...changed, ...(await keptTrees(this.#deps.metadata))];
   }
 
   async #unmount(): Promise<void> {
     const active = this.#active;
     if (active === undefined) return;
-    await active.holder.close().finally(() => active.over);
+    await active.process.close().finally(() => active.ended);
   }
 }
 
@@ -84,7 +84,7 @@ export async function unmountStale({ path }: Repo): Promise<void> {
   const all = await mounted(mountType);
   if (all.length === 0) return;
   const own = await realpath(path);
-  const { unmount } = await import("./device.ts");
+  const { unmount } = await import("./mount_ops.ts");
   for (const { source, folder } of all) if (source === own) await unmount(folder, { force: true });
 }
 

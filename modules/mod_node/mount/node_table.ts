@@ -2,7 +2,7 @@
 import { FuseError } from "./fuse/file_system.ts";
 import { rootId } from "./fuse/wire.ts";
 
-interface Held<T> {
+interface TableEntry<T> {
   readonly node: T;
   key: string;
   /** How often it was told. */
@@ -11,8 +11,8 @@ interface Held<T> {
 
 /** Nodes are found by a key, too: what is asked for again is the same node as long as the kernel knows it. */
 export class NodeTable<T extends { readonly id: number }> {
-  readonly #byId = new Map<number, Held<T>>();
-  readonly #byKey = new Map<string, Held<T>>();
+  readonly #byId = new Map<number, TableEntry<T>>();
+  readonly #byKey = new Map<string, TableEntry<T>>();
   #last = rootId;
 
   /** The root has the number `rootId`, and is never forgotten. */

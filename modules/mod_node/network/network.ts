@@ -1,7 +1,7 @@
 /** The network of a node: libp2p, and what runs over it. `Node.goOnline` opens it; nobody else loads libp2p. */
 import type { Libp2p } from "@libp2p/interface";
 import type { Pins } from "../content/pins/pins.ts";
-import type { Blocks } from "../storage/blockstore/blocks.ts";
+import type { BlockService } from "../storage/blockstore/block_service.ts";
 import type { MetadataStore } from "../storage/metadata/store.ts";
 import type { Repo } from "../storage/repo/repo.ts";
 import { settledWithin } from "../util/async/settled_within.ts";
@@ -23,7 +23,7 @@ const stopWithin = 1500;
 /** What the network needs of the node. */
 export interface NetworkDeps {
   readonly repo: Repo;
-  readonly blocks: Blocks;
+  readonly blocks: BlockService;
   readonly metadata: MetadataStore;
   readonly pins: Pins;
   readonly names: Names;

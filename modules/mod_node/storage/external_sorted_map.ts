@@ -4,14 +4,14 @@ import { compareNames } from "../formats/dag_pb/dag_pb.ts";
 import { longestKey, openScratch, type Scratch } from "./lmdb/scratch.ts";
 
 /** How values look on the disk. */
-export interface Form<T> {
+export interface ValueCodec<T> {
   encode(value: T): Buffer;
   /** `bytes` are the value's own. */
   decode(bytes: Uint8Array): T;
 }
 
 /** Values that are JSON. */
-export const jsonForm = <T>(): Form<T> => ({
+export const jsonCodec = <T>(): ValueCodec<T> => ({
   encode: (value) => Buffer.from(JSON.stringify(value)),
   decode: (bytes) => JSON.parse(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString()) as T,
 });
@@ -31,9 +31,9 @@ const listBytes = 4;
  * below `folder`, so that a million takes no more memory; but for names that are too long for a key, which stay. One
  * caller at a time. @throws what the file system says
  */
-export class Spill<T> {
+export class ExternalSortedMap<T> {
   readonly #folder: string;
-  readonly #form: Form<T>;
+  readonly #form: ValueCodec<T>;
   #held: Lists<T> = new Map();
   #count = 0;
   /** On their way to the disk. */
@@ -41,7 +41,7 @@ export class Spill<T> {
   #writing: Promise<void> = Promise.resolve();
   #disk: Scratch | undefined;
 
-  constructor(folder: string, form: Form<T>) {
+  constructor(folder: string, form: ValueCodec<T>) {
     this.#folder = folder;
     this.#form = form;
   }

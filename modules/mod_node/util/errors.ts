@@ -31,8 +31,8 @@ export const failures = {
   STORE_FULL:
     "the block store cannot write to {path}: {reason}; free space or move the repo, what was answered is safe",
   STORE_BROKEN: "the block store at {path} cannot be read: {reason}",
-  LEVELS_HELD: "{path} is in use by another program: end it first",
-  LEVELS_BROKEN:
+  LEVELDB_IN_USE: "{path} is in use by another program: end it first",
+  LEVELDB_DAMAGED:
     "what go-ipfs has pinned cannot be read from {path}: {reason}. Nothing was changed; let go-ipfs 0.9 open the repo, which mends its database, or put back a copy of that folder",
   FILESTORE_OFF: "filestore is not enabled, see https://git.io/vNItf",
   REFERENCE_BROKEN: "{reason}",

@@ -1,5 +1,5 @@
 /** The node as it is started by default, and read from as its commands read, without HTTP. */
-import { addSettings, createNode, ingest, openFile, parseCid, parsePeerAddress, readFile } from "#node/index.ts";
+import { addEntries, addSettings, createNode, openFile, parseCid, parsePeerAddress, readFile } from "#node/index.ts";
 import { parseMultiaddr } from "#node/network/swarm/multiaddr.ts";
 import { keystream } from "#test/support/content.ts";
 import { serve } from "./serve.ts";
@@ -18,7 +18,7 @@ async function* one(size: number, seed: number) {
 serve(`${swarm.listenAddresses()[0]}/p2p/${swarm.id}`, {
   async add({ size, chunk, seed }) {
     const settings = addSettings({ chunker: `size-${chunk}`, cidVersion: 1 });
-    const events = await Array.fromAsync(ingest(node, one(size, seed), settings, { pin: true }));
+    const events = await Array.fromAsync(addEntries(node, one(size, seed), settings, { pin: true }));
     await node.sync();
     return String(events.findLast(({ built }) => built !== undefined)?.built?.cid);
   },

@@ -127,7 +127,7 @@ describe("an installed package", () => {
     kill("SIGTERM");
     assert.equal((await ended).code, 0);
     // A process of its own, which is not started before something is mounted.
-    assert.ok(existsSync(inPackage("dist/modules/mod_node/mount/child.js")));
+    assert.ok(existsSync(inPackage("dist/modules/mod_node/mount/mount_child.js")));
   });
 
   test("can be required", async () => {

@@ -1,7 +1,7 @@
 /** From the options of an add to its settings, with the reference's rules and refusals (storage section 2, "CID rules"). */
 import { type HashFunction, hashNamed, sha256 } from "../../formats/cid/hashes.ts";
-import type { Chunker } from "../../formats/unixfs/chunk/chunker.ts";
-import { parseChunker } from "../../formats/unixfs/chunk/parse.ts";
+import type { Chunker } from "../../formats/unixfs/chunker/chunker.ts";
+import { parseChunker } from "../../formats/unixfs/chunker/parse.ts";
 import { NodeError } from "../../util/errors.ts";
 import type { AddSettings } from "../unixfs/add.ts";
 

@@ -1,6 +1,6 @@
 /** Trees as archives (storage section 5, "dag export"). */
 import type { CID } from "multiformats/cid";
-import type { Buffers } from "../../storage/blockstore/buffers.ts";
+import type { BufferPool } from "../../storage/blockstore/buffer_pool.ts";
 import type { ReadBlock } from "../dag/reader.ts";
 import { walk } from "../dag/walk.ts";
 import { writeCar } from "./write.ts";
@@ -8,7 +8,7 @@ import { writeCar } from "./write.ts";
 export interface ExportOptions {
   readonly signal?: AbortSignal | undefined;
   /** Those that `read` reads into. Whoever takes the pieces gives each back here when it is done with. */
-  readonly buffers?: Buffers | undefined;
+  readonly buffers?: BufferPool | undefined;
 }
 
 /** An archive of a block and all below it: parents before children, links in order, each block once. */

@@ -2,7 +2,7 @@
 import type { CID } from "multiformats/cid";
 import { CborReader, type CborToken } from "../../formats/dag_cbor/reader.ts";
 import { encodeCbor, type Value } from "../../formats/dag_cbor/value.ts";
-import { linkCid, shown } from "../../formats/dag_cbor/visit.ts";
+import { linkCid, tokenText } from "../../formats/dag_cbor/visit.ts";
 import { NodeError } from "../../util/errors.ts";
 import { quote } from "../../util/go/text.ts";
 
@@ -80,7 +80,7 @@ function parseRoots(reader: CborReader): CID[] {
   const roots: CID[] = [];
   for (let token = reader.next(); token !== "close"; token = reader.next()) {
     if (token !== "bytes" && token !== "null") {
-      throw new NodeError(`unmarshal error: cannot assign ${shown(token, reader)} to slice field`);
+      throw new NodeError(`unmarshal error: cannot assign ${tokenText(token, reader)} to slice field`);
     }
     roots.push(linkCid(token === "null" ? new Uint8Array() : reader.bytes));
   }
@@ -90,7 +90,7 @@ function parseRoots(reader: CborReader): CID[] {
 function parseVersion(reader: CborReader): number | bigint {
   const token = reader.next();
   if (token !== "int" || reader.int < 0) {
-    throw new NodeError(`unmarshal error: cannot assign ${shown(token, reader)} to uint64 field`);
+    throw new NodeError(`unmarshal error: cannot assign ${tokenText(token, reader)} to uint64 field`);
   }
   return reader.int;
 }

@@ -4,7 +4,7 @@ import type { CID } from "multiformats/cid";
 import { hashCoded, hashUnavailable, identity, multihash, requireAllowed } from "../../formats/cid/hashes.ts";
 import { makeCid } from "../../formats/cid/make.ts";
 import { linksOf } from "../../formats/ipld/links.ts";
-import type { Blocks } from "../../storage/blockstore/blocks.ts";
+import type { BlockService } from "../../storage/blockstore/block_service.ts";
 import type { Block } from "../../storage/blockstore/store.ts";
 import { NodeError } from "../../util/errors.ts";
 import { type CarPart, readCar } from "./read.ts";
@@ -21,7 +21,7 @@ const batchesAtOnce = 4;
  * @returns roots that the header names
  * @throws NodeError at the first thing that is wrong; blocks before it may be stored
  */
-export async function importCar(blocks: Blocks, source: AsyncIterable<Uint8Array>): Promise<readonly CID[]> {
+export async function importCar(blocks: BlockService, source: AsyncIterable<Uint8Array>): Promise<readonly CID[]> {
   const roots: CID[] = [];
   const running: Promise<void>[] = [];
   try {
@@ -62,7 +62,7 @@ async function* batchesOf(
   if (batch.length > 0) yield batch;
 }
 
-async function keep(blocks: Blocks, batch: readonly Block[]): Promise<void> {
+async function keep(blocks: BlockService, batch: readonly Block[]): Promise<void> {
   const checks: Promise<void>[] = [];
   for (const block of batch) {
     const check = checkHash(block);

@@ -1,7 +1,7 @@
 /** Archives of blocks (CAR, version 1) as they come: nothing is held but the section that is not whole yet. */
 import { CID } from "multiformats/cid";
-import { type Buffers, unfilled } from "../../storage/blockstore/buffers.ts";
-import { longestBlock } from "../../storage/blockstore/make.ts";
+import { allocUnsafe, type BufferPool } from "../../storage/blockstore/buffer_pool.ts";
+import { longestBlock } from "../../storage/blockstore/make_block.ts";
 import type { Block } from "../../storage/blockstore/store.ts";
 import { NodeError } from "../../util/errors.ts";
 import { readHeader } from "./header.ts";
@@ -21,7 +21,7 @@ export interface CarPart {
  */
 export async function* readCar(
   source: AsyncIterable<Uint8Array>,
-  buffers?: Buffers,
+  buffers?: BufferPool,
 ): AsyncGenerator<CarPart, void, undefined> {
   const sections = new Sections(buffers);
   let begun = false;
@@ -46,7 +46,7 @@ type Section = Pick<Block, "bytes" | "release">;
 
 /** Cuts pieces into sections: each is a varint and so many bytes. */
 class Sections {
-  readonly #buffers: Buffers | undefined;
+  readonly #buffers: BufferPool | undefined;
   /** A varint that is cut off. */
   #head = new Uint8Array();
   /** A section that is cut off, and how much of it is there. */
@@ -55,7 +55,7 @@ class Sections {
   #begun = false;
   #fault: NodeError | undefined;
 
-  constructor(buffers: Buffers | undefined) {
+  constructor(buffers: BufferPool | undefined) {
     this.#buffers = buffers;
   }
 
@@ -119,7 +119,7 @@ class Sections {
   }
 
   #take(length: number): Uint8Array {
-    return this.#buffers?.take(length) ?? unfilled(length);
+    return this.#buffers?.take(length) ?? allocUnsafe(length);
   }
 
   /** To be called when what came before the fault has been taken. */

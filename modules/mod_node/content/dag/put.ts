@@ -3,11 +3,11 @@
 import { dagCbor, dagJson, dagPb, raw } from "../../formats/cid/codecs.ts";
 import { type HashFunction, hashNamed, sha256 } from "../../formats/cid/hashes.ts";
 import { canonicalCbor, decodeCbor, encodeCbor } from "../../formats/dag_cbor/value.ts";
-import { readPbJson } from "../../formats/dag_json/dag_pb_form.ts";
+import { readPbJson } from "../../formats/dag_json/dag_pb_json.ts";
 import { readDagJson, readJson } from "../../formats/dag_json/read.ts";
 import { writeDagJson } from "../../formats/dag_json/write.ts";
 import { encodePb, parsePb } from "../../formats/dag_pb/dag_pb.ts";
-import { makeBlock } from "../../storage/blockstore/make.ts";
+import { makeBlock } from "../../storage/blockstore/make_block.ts";
 import type { Block } from "../../storage/blockstore/store.ts";
 import { NodeError } from "../../util/errors.ts";
 import { quote } from "../../util/go/text.ts";

@@ -1,6 +1,6 @@
 /** Reading nodes for one call: where blocks come from, and what is said when one cannot be had. */
 import type { CID } from "multiformats/cid";
-import type { Blocks, ReadOptions } from "../../storage/blockstore/blocks.ts";
+import type { BlockService, ReadOptions } from "../../storage/blockstore/block_service.ts";
 import { failure, NodeError } from "../../util/errors.ts";
 
 /** Reads one block; rejects with what the caller is to be told when it cannot be had. */
@@ -20,7 +20,7 @@ export const inSession = ({ signal, offline, buffers }: ReadOptions): NodeReadOp
 });
 
 /** A missing block is a missing node: the texts differ, as they do in the reference. */
-export function nodeReader(blocks: Blocks, options: NodeReadOptions = {}): ReadBlock {
+export function nodeReader(blocks: BlockService, options: NodeReadOptions = {}): ReadBlock {
   const { signal, nameless } = options;
   return async (cid) => {
     try {

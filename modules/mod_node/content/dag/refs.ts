@@ -1,6 +1,6 @@
 /** Links of DAGs, one by one (storage section 3, "refs"). */
 import type { CID } from "multiformats/cid";
-import type { CidNumbers } from "../../formats/cid/set.ts";
+import type { CidNumberMap } from "../../formats/cid/set.ts";
 import { namedLinks } from "../../formats/ipld/links.ts";
 import type { ReadBlock } from "./reader.ts";
 
@@ -11,7 +11,7 @@ export interface RefsOptions {
   /** Below the root; negative: no limit. */
   readonly maxDepth: number;
   /** CIDs met, with the least depth at which: give one to several walks to list the links of all once. */
-  readonly met: CidNumbers;
+  readonly met: CidNumberMap;
   readonly signal?: AbortSignal | undefined;
 }
 

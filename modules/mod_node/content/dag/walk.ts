@@ -3,7 +3,7 @@ import type { CID } from "multiformats/cid";
 import { raw } from "../../formats/cid/codecs.ts";
 import { CidSet } from "../../formats/cid/set.ts";
 import { linksOf } from "../../formats/ipld/links.ts";
-import type { Buffers } from "../../storage/blockstore/buffers.ts";
+import type { BufferPool } from "../../storage/blockstore/buffer_pool.ts";
 import { NodeError } from "../../util/errors.ts";
 
 export interface WalkOptions {
@@ -20,7 +20,7 @@ export interface WalkOptions {
   /** Blocks asked for before their turn. */
   readonly readahead?: number | undefined;
   /** Those that `read` reads into: a block that is followed by others below it does not go back. */
-  readonly buffers?: Buffers | undefined;
+  readonly buffers?: BufferPool | undefined;
   readonly signal?: AbortSignal | undefined;
 }
 

@@ -1,5 +1,5 @@
 /** Content that is taken in measured portions first and streamed then. */
-export class Taker {
+export class ByteReader {
   readonly #source: AsyncIterator<Uint8Array>;
   #piece: Uint8Array | undefined;
   #left: number;

@@ -3,7 +3,7 @@ import type { PbLink } from "../../formats/dag_pb/dag_pb.ts";
 import type { BlockSink, Built, CidSettings } from "../unixfs/build.ts";
 
 /** Called once when all that was handed to the sink is stored. */
-export type Settle = () => void;
+export type OnStored = () => void;
 
 /**
  * The entries of one directory. Blocks are read by `find` alone: once it has resolved for a name, that name can be
@@ -16,5 +16,5 @@ export interface Directory {
   /** False when there was none. */
   remove(name: string): boolean;
   /** Hands on the blocks that have changed; `settled` is told what to do when they are stored. */
-  write(settings: CidSettings, sink: BlockSink, settled: Settle[]): Promise<Built>;
+  write(settings: CidSettings, sink: BlockSink, settled: OnStored[]): Promise<Built>;
 }

@@ -7,15 +7,15 @@ import { failure, NodeError } from "../../util/errors.ts";
 import type { ReadBlock } from "../dag/reader.ts";
 import type { BlockSink, Built, CidSettings } from "../unixfs/build.ts";
 import { duplicateEntry } from "../unixfs/directory.ts";
-import { type TreeNode, treeNode } from "../unixfs/node.ts";
-import type { Directory, Settle } from "./directory.ts";
+import { type UnixfsNode, unixfsNode } from "../unixfs/node.ts";
+import { settingsOf } from "./cid_settings.ts";
+import type { Directory, OnStored } from "./directory.ts";
 import type { Change } from "./journal.ts";
 import { PlainDirectory } from "./plain_directory.ts";
-import { settingsOf } from "./settings.ts";
 import { ShardedDirectory } from "./sharded_directory.ts";
 
 /** What a directory is loaded with. */
-export interface Ground {
+export interface FolderDeps {
   /** Of blocks on this machine. */
   readonly read: ReadBlock;
   /** Whether a directory that an entry is put into becomes a sharded one. */
@@ -26,7 +26,7 @@ export interface Ground {
 
 export interface FileEntry {
   readonly link: PbLink;
-  readonly node: TreeNode;
+  readonly node: UnixfsNode;
 }
 
 export const missing = (): NodeError => failure("FILE_NOT_FOUND");
@@ -45,7 +45,7 @@ export function kindOf(cid: CID, bytes: Uint8Array): "directory" | "file" {
 export class Folder {
   readonly name: string;
   readonly parent: Folder | undefined;
-  readonly #ground: Ground;
+  readonly #deps: FolderDeps;
   readonly #loaded = new Map<string, Folder>();
   /** Of the loaded ones, those with changes. */
   readonly #dirty = new Set<string>();
@@ -55,18 +55,18 @@ export class Folder {
   #built: Built | undefined;
 
   /** `link` is what leads to it from its parent. @throws NodeError when the block is no directory */
-  constructor(link: PbLink, bytes: Uint8Array, ground: Ground, parent?: Folder) {
+  constructor(link: PbLink, bytes: Uint8Array, deps: FolderDeps, parent?: Folder) {
     const { name, cid, size } = link;
     if (kindOf(cid, bytes) !== "directory") throw new NodeError(`${cid} is not a directory`);
     this.name = name;
     this.parent = parent;
-    this.#ground = ground;
+    this.#deps = deps;
     this.#settings = settingsOf(cid);
     this.#built = { cid, size };
     const { type } = decodeUnixfs(pbData(bytes) ?? new Uint8Array());
     this.#directory =
       type === "HAMTShard"
-        ? ShardedDirectory.open(treeNode(cid, bytes) as TreeNode, ground.read)
+        ? ShardedDirectory.open(unixfsNode(cid, bytes) as UnixfsNode, deps.read)
         : new PlainDirectory(bytes);
   }
 
@@ -92,9 +92,9 @@ export class Folder {
     if (loaded !== undefined) return loaded;
     const link = await this.find(name);
     if (link === undefined) throw missing();
-    const bytes = await this.#ground.read(link.cid);
-    if (kindOf(link.cid, bytes) === "file") return { link, node: treeNode(link.cid, bytes) as TreeNode };
-    const folder = new Folder(link, bytes, this.#ground, this);
+    const bytes = await this.#deps.read(link.cid);
+    if (kindOf(link.cid, bytes) === "file") return { link, node: unixfsNode(link.cid, bytes) as UnixfsNode };
+    const folder = new Folder(link, bytes, this.#deps, this);
     this.#loaded.set(name, folder);
     return folder;
   }
@@ -138,7 +138,7 @@ export class Folder {
   }
 
   /** Hands on what has changed in it and below. No recursion: how deep a tree goes is its maker's choice. */
-  async write(sink: BlockSink, settled: Settle[]): Promise<Built> {
+  async write(sink: BlockSink, settled: OnStored[]): Promise<Built> {
     const changed: Folder[] = [this];
     for (const folder of changed) {
       for (const name of folder.#dirty) changed.push(folder.#loaded.get(name) as Folder);
@@ -149,7 +149,7 @@ export class Folder {
   }
 
   /** Those below it are in `made`. */
-  async #writeOver(made: ReadonlyMap<Folder, Built>, sink: BlockSink, settled: Settle[]): Promise<Built> {
+  async #writeOver(made: ReadonlyMap<Folder, Built>, sink: BlockSink, settled: OnStored[]): Promise<Built> {
     if (this.#built !== undefined) return this.#built;
     for (const name of this.#dirty) {
       const { cid, size } = made.get(this.#loaded.get(name) as Folder) as Built;
@@ -176,8 +176,8 @@ export class Folder {
   }
 
   #set(link: PbLink): void {
-    if (this.#directory instanceof PlainDirectory && this.#ground.sharded()) {
-      this.#directory = ShardedDirectory.from(this.#directory.links(), this.#settings, this.#ground.read);
+    if (this.#directory instanceof PlainDirectory && this.#deps.sharded()) {
+      this.#directory = ShardedDirectory.from(this.#directory.links(), this.#settings, this.#deps.read);
     }
     this.#directory.set(link);
   }
@@ -188,7 +188,7 @@ export class Folder {
   }
 
   #change(change: Change): void {
-    this.#ground.changed(change);
+    this.#deps.changed(change);
     this.#touch();
   }
 

@@ -4,12 +4,12 @@ import { dagPb, raw } from "../../formats/cid/codecs.ts";
 import { cumulativeSize, decodePb, type PbLink, pbData } from "../../formats/dag_pb/dag_pb.ts";
 import { linksOf } from "../../formats/ipld/links.ts";
 import { decodeUnixfs, type Unixfs } from "../../formats/unixfs/format.ts";
-import type { Blocks } from "../../storage/blockstore/blocks.ts";
-import { mapAhead } from "../../util/async/map_concurrent.ts";
+import type { BlockService } from "../../storage/blockstore/block_service.ts";
+import { mapConcurrent } from "../../util/async/map_concurrent.ts";
 import { NodeError } from "../../util/errors.ts";
 import type { ReadBlock } from "../dag/reader.ts";
 import { entries } from "../unixfs/list.ts";
-import { fileSize, type TreeNode, treeNode } from "../unixfs/node.ts";
+import { fileSize, type UnixfsNode, unixfsNode } from "../unixfs/node.ts";
 import { kindOf } from "./folder.ts";
 import { PlainDirectory } from "./plain_directory.ts";
 
@@ -55,7 +55,7 @@ export function statOf(cid: CID, bytes: Uint8Array): Stat {
 /** Of files and of targets; all else has none. */
 function sizeOf(unixfs: Unixfs): number {
   if (unixfs.type !== "File" && unixfs.type !== "Raw" && unixfs.type !== "Symlink") return 0;
-  return fileSize({ unixfs } as TreeNode);
+  return fileSize({ unixfs } as UnixfsNode);
 }
 
 /** What a block is as an entry. @throws NodeError for one that the namespace cannot hold */
@@ -68,13 +68,13 @@ export function describe(name: string, cid: CID, bytes: Uint8Array): Entry {
 /** Links of a directory, in its order; however many there are, no more than its own blocks are held. */
 export function linksIn(cid: CID, bytes: Uint8Array, read: ReadBlock): Iterable<PbLink> | AsyncIterable<PbLink> {
   const { type } = decodeUnixfs(pbData(bytes) ?? nothing);
-  if (type === "HAMTShard") return entries(treeNode(cid, bytes) as TreeNode, read);
+  if (type === "HAMTShard") return entries(unixfsNode(cid, bytes) as UnixfsNode, read);
   return new PlainDirectory(bytes).links();
 }
 
 /** The entries of a directory. @throws NodeError at one that cannot be had or that the namespace cannot hold */
 export function entriesIn(cid: CID, bytes: Uint8Array, read: ReadBlock): AsyncIterable<Entry> {
-  return mapAhead(linksIn(cid, bytes, read), atOnce, async ({ name, cid: child, size }) =>
+  return mapConcurrent(linksIn(cid, bytes, read), atOnce, async ({ name, cid: child, size }) =>
     child.code === raw ? { name, cid: child, kind: "file", size } : describe(name, child, await read(child)),
   );
 }
@@ -87,7 +87,7 @@ export interface Locality {
 }
 
 /** How much of a tree is on this machine. */
-export async function localityOf(blocks: Blocks, root: CID, signal: AbortSignal | undefined): Promise<Locality> {
+export async function localityOf(blocks: BlockService, root: CID, signal: AbortSignal | undefined): Promise<Locality> {
   const known = new Map<string, Locality>();
   const visit = async (cid: CID): Promise<Locality> => {
     signal?.throwIfAborted();
@@ -102,7 +102,7 @@ export async function localityOf(blocks: Blocks, root: CID, signal: AbortSignal 
     if (bytes === undefined) return { whole: false, size: 0 };
     let whole = true;
     let size = bytes.length;
-    for await (const below of mapAhead(linksOf(cid, bytes), atOnce, visit)) {
+    for await (const below of mapConcurrent(linksOf(cid, bytes), atOnce, visit)) {
       whole &&= below.whole;
       size += below.size;
     }

@@ -8,18 +8,18 @@
 import type { CID } from "multiformats/cid";
 import type { PbLink } from "../../formats/dag_pb/dag_pb.ts";
 import { BlockBatch } from "../../storage/blockstore/batch.ts";
-import type { Blocks, ReadOptions } from "../../storage/blockstore/blocks.ts";
+import type { BlockService, ReadOptions } from "../../storage/blockstore/block_service.ts";
 import type { MetadataStore } from "../../storage/metadata/store.ts";
-import { Turns } from "../../util/async/keyed_mutex.ts";
-import { SharedLock } from "../../util/async/lock.ts";
+import { KeyedMutex } from "../../util/async/keyed_mutex.ts";
+import { SharedLock } from "../../util/async/shared_lock.ts";
 import { NodeError } from "../../util/errors.ts";
 import type { NodeLog } from "../../util/log.ts";
 import { nodeReader, type ReadBlock } from "../dag/reader.ts";
 import { type Built, type CidSettings, defaultCid } from "../unixfs/build.ts";
 import { buildDirectory } from "../unixfs/directory.ts";
-import type { Settle } from "./directory.ts";
-import { Folder, type Ground } from "./folder.ts";
-import { Hold } from "./gc_guard.ts";
+import type { OnStored } from "./directory.ts";
+import { Folder, type FolderDeps } from "./folder.ts";
+import { GcGuard } from "./gc_guard.ts";
 import { type Change, Journal } from "./journal.ts";
 import { lookupFolder } from "./lookup.ts";
 
@@ -29,8 +29,8 @@ const mostHeld = 64 * 1024 * 1024;
 /** Changes that are kept before the root follows: so many are made again at a start after a crash. */
 const mostChanges = 1024;
 
-export interface NamespaceGround {
-  readonly blocks: Blocks;
+export interface NamespaceDeps {
+  readonly blocks: BlockService;
   readonly metadata: MetadataStore;
   /** Garbage collection holds it exclusively. */
   readonly lock: SharedLock;
@@ -38,7 +38,7 @@ export interface NamespaceGround {
   readonly sharded: () => boolean;
   readonly log: NodeLog;
   /** When it aborts, no peer is asked any more. */
-  readonly alone?: AbortSignal;
+  readonly noPeers?: AbortSignal;
 }
 
 export interface ChangeOptions extends ReadOptions {
@@ -57,24 +57,24 @@ class Absent extends Error {
 }
 
 export class Namespace {
-  readonly blocks: Blocks;
+  readonly blocks: BlockService;
   readonly #journal: Journal;
-  readonly #collection: SharedLock;
+  readonly #gcLock: SharedLock;
   readonly #sharded: () => boolean;
   readonly #log: NodeLog;
-  readonly #alone: AbortSignal | undefined;
+  readonly #noPeers: AbortSignal | undefined;
   /** Whoever walks or changes the tree. */
-  readonly #turns = new SharedLock();
+  readonly #treeLock = new SharedLock();
   /** Turns of those who write a file, by its path. They are taken before `hold`, never within. */
-  readonly writers = new Turns();
+  readonly writers = new KeyedMutex();
   /** Those of who keeps collection out. */
-  readonly #holds = new Set<Hold>();
+  readonly #guards = new Set<GcGuard>();
   #root: Folder | undefined;
   /** Changes that are in the tree and not on the disk. */
   #changes: Change[] = [];
   /** Those of who has the turn. */
   readonly #made: Change[] = [];
-  #held = 0;
+  #readBytes = 0;
   /** Blocks that were fetched for who has the turn, by the text of their CIDs. */
   #fetched: ReadonlyMap<string, Uint8Array> = new Map();
   /** The next commit keeps the root. */
@@ -82,13 +82,13 @@ export class Namespace {
   #committing: Promise<void> | undefined;
   #waiting: Promise<void> | undefined;
 
-  constructor({ blocks, metadata, lock, sharded, log, alone }: NamespaceGround) {
+  constructor({ blocks, metadata, lock, sharded, log, noPeers }: NamespaceDeps) {
     this.blocks = blocks;
     this.#journal = new Journal(metadata);
-    this.#collection = lock;
+    this.#gcLock = lock;
     this.#sharded = sharded;
     this.#log = log;
-    this.#alone = alone;
+    this.#noPeers = noPeers;
   }
 
   /** What garbage collection has to keep, as far as it is here, on its way into the tree too. To be asked by who holds the lock for itself. */
@@ -96,7 +96,7 @@ export class Namespace {
     // What is kept as changes would lead to blocks that no root leads to.
     await this.commit({ whole: true });
     const root = (await this.#journal.root()) ?? (await emptyDirectory(this.blocks, defaultCid)).cid;
-    return [root, ...[...this.#holds].flatMap((hold) => [...hold.spared()])];
+    return [root, ...[...this.#guards].flatMap((guard) => [...guard.protectedCids()])];
   }
 
   /**
@@ -104,12 +104,12 @@ export class Namespace {
    * attempts: `run` begins again, so it must read all that it needs before it changes anything. `hold` is that of a
    * caller within `hold`.
    */
-  async look<T>(options: ReadOptions, run: (root: Folder) => Promise<T>, hold?: Hold): Promise<T> {
+  async look<T>(options: ReadOptions, run: (root: Folder) => Promise<T>, guard?: GcGuard): Promise<T> {
     const wanted: CID[] = [];
-    hold?.spare(() => wanted);
+    guard?.protect(() => wanted);
     const fetched = new Map<string, Uint8Array>();
     for (;;) {
-      const release = await this.#turns.exclude(options.signal);
+      const release = await this.#treeLock.acquireExclusive(options.signal);
       this.#fetched = fetched;
       let absent: CID;
       try {
@@ -124,27 +124,27 @@ export class Namespace {
       }
       wanted.push(absent);
       const ask = () => this.reader(options)(absent);
-      fetched.set(absent.toString(), await (hold === undefined ? ask() : hold.away(ask)));
+      fetched.set(absent.toString(), await (guard === undefined ? ask() : guard.withoutLock(ask)));
     }
   }
 
   /** Runs with garbage collection kept out, but for what `run` waits for `away`: what is stored meanwhile stays. */
-  async hold<T>(signal: AbortSignal | undefined, run: (hold: Hold) => Promise<T>): Promise<T> {
-    const hold = new Hold(this.#collection, signal);
-    await hold.take();
-    this.#holds.add(hold);
+  async withGcGuard<T>(signal: AbortSignal | undefined, run: (guard: GcGuard) => Promise<T>): Promise<T> {
+    const guard = new GcGuard(this.#gcLock, signal);
+    await guard.acquire();
+    this.#guards.add(guard);
     try {
-      return await run(hold);
+      return await run(guard);
     } finally {
-      this.#holds.delete(hold);
-      hold.leave();
+      this.#guards.delete(guard);
+      guard.release();
     }
   }
 
   /** One change, as `look` runs it. */
   change<T>(options: ChangeOptions, run: (root: Folder) => Promise<T>): Promise<T> {
-    return this.hold(options.signal, async (hold) => {
-      const result = await this.look(options, run, hold);
+    return this.withGcGuard(options.signal, async (guard) => {
+      const result = await this.look(options, run, guard);
       await this.changed(options);
       return result;
     });
@@ -158,7 +158,7 @@ export class Namespace {
   /** Stores what has changed in a directory and below; it is not on the disk before `commit`. Within `look` only. */
   async store(folder: Folder): Promise<Built> {
     const batch = new BlockBatch(this.blocks);
-    const settled: Settle[] = [];
+    const settled: OnStored[] = [];
     const built = await folder.write(batch.add, settled);
     await batch.flush();
     for (const settle of settled) settle();
@@ -179,15 +179,15 @@ export class Namespace {
   readonly readHere: ReadBlock = async (cid) => {
     const bytes = (await this.blocks.find(cid)) ?? this.#fetched.get(cid.toString());
     if (bytes === undefined) throw new Absent(cid);
-    this.#held += bytes.length;
+    this.#readBytes += bytes.length;
     return bytes;
   };
 
   reader(options: ReadOptions): ReadBlock {
-    const alone = this.#alone;
-    if (alone === undefined) return nodeReader(this.blocks, options);
-    if (alone.aborted) return nodeReader(this.blocks, { ...options, offline: true });
-    const signal = options.signal === undefined ? alone : AbortSignal.any([options.signal, alone]);
+    const noPeers = this.#noPeers;
+    if (noPeers === undefined) return nodeReader(this.blocks, options);
+    if (noPeers.aborted) return nodeReader(this.blocks, { ...options, offline: true });
+    const signal = options.signal === undefined ? noPeers : AbortSignal.any([options.signal, noPeers]);
     return nodeReader(this.blocks, { ...options, signal });
   }
 
@@ -207,7 +207,7 @@ export class Namespace {
     await before?.catch(() => {});
     this.#committing = this.#waiting;
     this.#waiting = undefined;
-    const whole = this.#whole || this.#journal.length >= mostChanges || this.#held > mostHeld;
+    const whole = this.#whole || this.#journal.length >= mostChanges || this.#readBytes > mostHeld;
     this.#whole = false;
     let taken: Change[] = [];
     const take = () => {
@@ -245,16 +245,16 @@ export class Namespace {
   async #tree(): Promise<Folder> {
     const root = this.#root ?? (await this.#load());
     this.#root = root;
-    if (this.#held > mostHeld) {
+    if (this.#readBytes > mostHeld) {
       root.prune();
-      this.#held = 0;
+      this.#readBytes = 0;
     }
     return root;
   }
 
   /** The tree as it was last kept. */
   async #load(): Promise<Folder> {
-    const ground: Ground = {
+    const deps: FolderDeps = {
       read: this.readHere,
       sharded: this.#sharded,
       // What is made again is kept already.
@@ -262,7 +262,7 @@ export class Namespace {
     };
     const { cid: empty } = await emptyDirectory(this.blocks, defaultCid);
     const link: PbLink = { name: "", cid: (await this.#journal.root()) ?? empty, size: 0 };
-    const root = new Folder(link, await this.readHere(link.cid), ground);
+    const root = new Folder(link, await this.readHere(link.cid), deps);
     for (const change of await this.#journal.changes()) {
       try {
         await redo(root, change);
@@ -284,6 +284,6 @@ async function redo(root: Folder, change: Change): Promise<void> {
 }
 
 /** Of the form that the settings say; stored. */
-function emptyDirectory(blocks: Blocks, settings: CidSettings): Promise<Built> {
+function emptyDirectory(blocks: BlockService, settings: CidSettings): Promise<Built> {
   return buildDirectory([], { ...settings, sharded: false }, (block) => blocks.put([block]));
 }

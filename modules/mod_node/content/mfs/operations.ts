@@ -1,14 +1,14 @@
 /** What is done to the tree of the namespace, with the reference's rules and refusals (storage section 7). */
 import type { CID } from "multiformats/cid";
 import { cumulativeSize } from "../../formats/dag_pb/dag_pb.ts";
-import type { ReadOptions } from "../../storage/blockstore/blocks.ts";
+import type { ReadOptions } from "../../storage/blockstore/block_service.ts";
 import { NodeError } from "../../util/errors.ts";
 import type { ReadBlock } from "../dag/reader.ts";
 import type { CidSettings } from "../unixfs/build.ts";
 import { duplicateEntry } from "../unixfs/directory.ts";
-import { treeNode } from "../unixfs/node.ts";
+import { unixfsNode } from "../unixfs/node.ts";
 import { type FileEntry, Folder, isMissing, kindOf, missing } from "./folder.ts";
-import type { Hold } from "./gc_guard.ts";
+import type { GcGuard } from "./gc_guard.ts";
 import { lookup, lookupFolder, slashed } from "./lookup.ts";
 import type { ChangeOptions, Namespace } from "./namespace.ts";
 import { entryOf, isWithin, type NamespacePath, nameOf, parentOf } from "./path.ts";
@@ -16,8 +16,8 @@ import { entryOf, isWithin, type NamespacePath, nameOf, parentOf } from "./path.
 const existing = () => new NodeError("file already exists");
 
 /** The block that a path leads to; it is stored, not yet on the disk. */
-export function cidAt(files: Namespace, path: NamespacePath, options: ReadOptions, hold?: Hold): Promise<CID> {
-  return files.look(options, async (root) => (await linkTo(files, await lookup(root, path))).cid, hold);
+export function cidAt(files: Namespace, path: NamespacePath, options: ReadOptions, guard?: GcGuard): Promise<CID> {
+  return files.look(options, async (root) => (await linkTo(files, await lookup(root, path))).cid, guard);
 }
 
 /** What of an entry stands in a link. */
@@ -29,8 +29,8 @@ async function linkTo(files: Namespace, entry: Folder | FileEntry) {
 
 /** Puts all changes up to now on the disk; gives the block at the path. */
 export async function flush(files: Namespace, path: NamespacePath, options: ReadOptions): Promise<CID> {
-  return files.hold(options.signal, async (hold) => {
-    const cid = await cidAt(files, path, options, hold);
+  return files.withGcGuard(options.signal, async (guard) => {
+    const cid = await cidAt(files, path, options, guard);
     await files.commit({ whole: true });
     return cid;
   });
@@ -112,7 +112,7 @@ async function sourceLink(files: Namespace, root: Folder, at: Source["at"]) {
 
 async function sizeOf(cid: CID, read: ReadBlock): Promise<number> {
   const bytes = await read(cid);
-  const node = treeNode(cid, bytes);
+  const node = unixfsNode(cid, bytes);
   return node === undefined ? bytes.length : cumulativeSize(node);
 }
 

@@ -4,7 +4,7 @@
  */
 import { dagPb } from "../../formats/cid/codecs.ts";
 import { decodeLink, decodePb, encodeLink, encodePb, type PbLink } from "../../formats/dag_pb/dag_pb.ts";
-import { FieldReader } from "../../formats/protobuf/protobuf.ts";
+import { FieldReader } from "../../formats/protobuf/fields.ts";
 import { type BlockSink, type Built, type CidSettings, cidOf } from "../unixfs/build.ts";
 import type { Directory } from "./directory.ts";
 

@@ -9,10 +9,10 @@ import { cumulativeSize } from "../../formats/dag_pb/dag_pb.ts";
 import { NodeError } from "../../util/errors.ts";
 import type { ReadBlock } from "../dag/reader.ts";
 import type { BlockSink, Built, CidSettings } from "../unixfs/build.ts";
-import { type TreeNode, treeNode } from "../unixfs/node.ts";
+import { type UnixfsNode, unixfsNode } from "../unixfs/node.ts";
 import { buildShard, prefixLength, shardHash, shardPath, shardWidth, slotPrefix } from "../unixfs/shard.ts";
-import type { Directory, Settle } from "./directory.ts";
-import { settingsOf } from "./settings.ts";
+import { settingsOf } from "./cid_settings.ts";
+import type { Directory, OnStored } from "./directory.ts";
 
 /** An entry under its own name; a shard that is not held has none. */
 type Slot = PbLink | Shard;
@@ -29,7 +29,7 @@ export class ShardedDirectory implements Directory {
   }
 
   /** @throws NodeError for a shard of another kind than the reference makes */
-  static open(node: TreeNode, read: ReadBlock): ShardedDirectory {
+  static open(node: UnixfsNode, read: ReadBlock): ShardedDirectory {
     return new ShardedDirectory(Shard.of(node), read);
   }
 
@@ -60,14 +60,14 @@ export class ShardedDirectory implements Directory {
     return this.#root.remove(name, shardPath(name), 0);
   }
 
-  write(settings: CidSettings, sink: BlockSink, settled: Settle[]): Promise<Built> {
+  write(settings: CidSettings, sink: BlockSink, settled: OnStored[]): Promise<Built> {
     this.#root.changeSettings(settings);
     return this.#root.write(sink, settled);
   }
 }
 
 async function openShard(cid: CID, read: ReadBlock): Promise<Shard> {
-  const node = treeNode(cid, await read(cid));
+  const node = unixfsNode(cid, await read(cid));
   if (node?.unixfs.type !== "HAMTShard") throw new NodeError("node was not a dir shard");
   return Shard.of(node);
 }
@@ -83,7 +83,7 @@ class Shard {
     this.#settings = settings;
   }
 
-  static of({ cid, length, links, unixfs }: TreeNode): Shard {
+  static of({ cid, length, links, unixfs }: UnixfsNode): Shard {
     if (unixfs.hashType !== shardHash) throw new NodeError("only murmur3 supported as hash function");
     if (unixfs.fanout !== shardWidth) throw new NodeError(`only shards of ${shardWidth} slots can be changed`);
     const shard = new Shard(settingsOf(cid));
@@ -144,7 +144,7 @@ class Shard {
     return true;
   }
 
-  async write(sink: BlockSink, settled: Settle[]): Promise<Built> {
+  async write(sink: BlockSink, settled: OnStored[]): Promise<Built> {
     if (this.#built !== undefined) return this.#built;
     const links: PbLink[] = [];
     for (const [slot, found] of [...this.slots].sort(([one], [other]) => one - other)) {

@@ -1,15 +1,15 @@
 /** Writing into a file of the namespace. */
 
 import { encodeUnixfs } from "../../formats/unixfs/format.ts";
-import type { ReadOptions } from "../../storage/blockstore/blocks.ts";
-import type { LooseBatch } from "../../storage/blockstore/preemptible_batch.ts";
+import type { ReadOptions } from "../../storage/blockstore/block_service.ts";
+import type { PreemptibleBatch } from "../../storage/blockstore/preemptible_batch.ts";
 import { NodeError } from "../../util/errors.ts";
 import { type Built, buildNode, type CidSettings } from "../unixfs/build.ts";
-import { fileSize, type TreeNode } from "../unixfs/node.ts";
-import { Taker } from "./byte_reader.ts";
-import { FileEditor } from "./edit.ts";
+import { fileSize, type UnixfsNode } from "../unixfs/node.ts";
+import { ByteReader } from "./byte_reader.ts";
+import { FileEditor } from "./file_editor.ts";
 import { type FileEntry, Folder, isMissing } from "./folder.ts";
-import type { Hold } from "./gc_guard.ts";
+import type { GcGuard } from "./gc_guard.ts";
 import { lookup, lookupFolder } from "./lookup.ts";
 import type { ChangeOptions, Namespace } from "./namespace.ts";
 import { make } from "./operations.ts";
@@ -50,13 +50,13 @@ export async function writeFile(
   const { offset, count, signal } = options;
   if (offset < 0) throw new NodeError("cannot have negative write offset");
   if (count !== undefined && count < 0) throw new NodeError("cannot have negative byte count");
-  const release = await files.writers.take(path.segments.join("/"), signal);
+  const release = await files.writers.acquire(path.segments.join("/"), signal);
   try {
-    await files.hold(signal, async (hold) => {
-      const file = await files.look(options, (root) => open(files, root, path, options), hold);
-      const taken = async () => new Taker(await content(), count);
-      const edited = await edit(files, file, taken, options, hold);
-      if (edited !== undefined) await files.look(options, (root) => relink(root, path, file, edited), hold);
+    await files.withGcGuard(signal, async (guard) => {
+      const file = await files.look(options, (root) => open(files, root, path, options), guard);
+      const taken = async () => new ByteReader(await content(), count);
+      const edited = await edit(files, file, taken, options, guard);
+      if (edited !== undefined) await files.look(options, (root) => relink(root, path, file, edited), guard);
       await files.changed(options);
     });
   } finally {
@@ -70,7 +70,7 @@ async function open(
   root: Folder,
   path: NamespacePath,
   { create, parents, settings }: WriteOptions,
-): Promise<TreeNode> {
+): Promise<UnixfsNode> {
   const above = path.inside ? path : parentOf(path);
   if (parents && above.segments.length > 0) await make(files, root, above, { parents, settings });
   const found = await lookup(root, path).catch(async (error: unknown) => {
@@ -89,7 +89,7 @@ export async function fileAt(
   files: Namespace,
   path: NamespacePath,
   options: ReadOptions,
-): Promise<{ readonly node: TreeNode; readonly size: number }> {
+): Promise<{ readonly node: UnixfsNode; readonly size: number }> {
   const { node } = fileOf(path, await files.look(options, (root) => lookup(root, path)));
   return { node, size: fileSize(node) };
 }
@@ -110,25 +110,25 @@ type EditOptions = Pick<WriteOptions, "offset" | "truncate" | "rawLeaves" | "sig
  */
 export async function edit(
   files: Namespace,
-  file: TreeNode,
-  content: () => Promise<Taker>,
+  file: UnixfsNode,
+  content: () => Promise<ByteReader>,
   options: EditOptions,
-  hold: Hold,
+  guard: GcGuard,
 ): Promise<Built | undefined> {
-  hold.spare(() => [file.cid]);
-  return hold.unhurried(files.blocks, async (batch) => {
-    const taker = await content();
-    return editWith(files, file, taker, options, hold, batch).finally(() => taker.close());
+  guard.protect(() => [file.cid]);
+  return guard.withBatch(files.blocks, async (batch) => {
+    const reader = await content();
+    return editWith(files, file, reader, options, guard, batch).finally(() => reader.close());
   });
 }
 
 async function editWith(
   files: Namespace,
-  file: TreeNode,
-  content: Taker,
+  file: UnixfsNode,
+  content: ByteReader,
   { offset, truncate, rawLeaves, ...options }: EditOptions,
-  hold: Hold,
-  batch: LooseBatch,
+  guard: GcGuard,
+  batch: PreemptibleBatch,
 ): Promise<Built | undefined> {
   const read = files.reader(options);
   // What is read again may not be stored yet.
@@ -137,7 +137,7 @@ async function editWith(
     return read(cid);
   };
   const editor = new FileEditor(file, readBack, batch.add, rawLeaves);
-  hold.spare(() => editor.cids());
+  guard.protect(() => editor.cids());
   const cut = truncate && editor.size > 0;
   if (cut) await editor.truncate();
   const gap = offset > editor.size;
@@ -148,14 +148,14 @@ async function editWith(
   if (await content.more()) await editor.append(content.rest());
   const edited = await editor.finish();
   // What may not fit on the disk is there before the file leads to it: a write that fails changes nothing.
-  await batch.settle(async () => {
+  await batch.flushThen(async () => {
     if (batch.total > mostUnsynced) await files.blocks.store.sync();
   });
   return edited;
 }
 
 /** Puts the file as it became in the place of what it was. */
-async function relink(root: Folder, path: NamespacePath, file: TreeNode, { cid, size }: Built): Promise<void> {
+async function relink(root: Folder, path: NamespacePath, file: UnixfsNode, { cid, size }: Built): Promise<void> {
   const folder = await lookupFolder(root, parentOf(path));
   const link = await folder.find(nameOf(path));
   if (link !== undefined && !link.cid.equals(file.cid)) {

@@ -2,10 +2,10 @@
 import type { CID } from "multiformats/cid";
 import { CidSet } from "../../formats/cid/set.ts";
 import { parseCid } from "../../formats/cid/text.ts";
-import type { Blocks } from "../../storage/blockstore/blocks.ts";
-import { listed } from "../../storage/metadata/listed.ts";
+import type { BlockService } from "../../storage/blockstore/block_service.ts";
+import { pagedRange } from "../../storage/metadata/paged_range.ts";
 import type { MetadataStore, MetadataWriter } from "../../storage/metadata/store.ts";
-import type { SharedLock } from "../../util/async/lock.ts";
+import type { SharedLock } from "../../util/async/shared_lock.ts";
 import { NodeError } from "../../util/errors.ts";
 import { nodeReader } from "../dag/reader.ts";
 import { walk } from "../dag/walk.ts";
@@ -49,13 +49,13 @@ const pinnedAlready = (cid: CID) => new NodeError(`${cid} already pinned recursi
 
 /** A pin that was answered is on the disk. */
 export class Pins {
-  readonly #blocks: Blocks;
+  readonly #blocks: BlockService;
   readonly #metadata: MetadataStore;
   readonly #lock: SharedLock;
   readonly #guards = new Set<() => Iterable<CID>>();
 
   /** `lock` is the collector's. */
-  constructor(blocks: Blocks, metadata: MetadataStore, lock: SharedLock) {
+  constructor(blocks: BlockService, metadata: MetadataStore, lock: SharedLock) {
     this.#blocks = blocks;
     this.#metadata = metadata;
     this.#lock = lock;
@@ -69,7 +69,7 @@ export class Pins {
   /** Stored pins of one kind, by the text of their CIDs; the caller may take its time (see `listed`). */
   async *list(mode: PinMode): AsyncGenerator<CID, void, undefined> {
     const prefix = pinPrefix(mode);
-    for await (const [found] of listed(this.#metadata, prefix)) yield parseCid(found.slice(prefix.length));
+    for await (const [found] of pagedRange(this.#metadata, prefix)) yield parseCid(found.slice(prefix.length));
   }
 
   /**
@@ -111,7 +111,7 @@ export class Pins {
       else await nodeReader(this.#blocks, options)(cid);
     };
     const finish = () => this.#metadata.transaction(change);
-    await this.#lock.undisturbed(fetch, finish, options.signal).finally(unguard);
+    await this.#lock.retryOptimistically(fetch, finish, options.signal).finally(unguard);
   }
 
   /**

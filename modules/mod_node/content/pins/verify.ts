@@ -1,7 +1,7 @@
 /** Whether all that is pinned is here (storage section 8, "pin/verify"). */
 import type { CID } from "multiformats/cid";
 import { CidSet } from "../../formats/cid/set.ts";
-import type { Blocks } from "../../storage/blockstore/blocks.ts";
+import type { BlockService } from "../../storage/blockstore/block_service.ts";
 import { failure } from "../../util/errors.ts";
 import { nodeReader } from "../dag/reader.ts";
 import { walk } from "../dag/walk.ts";
@@ -15,7 +15,7 @@ export interface PinStatus {
 
 /** The state of each recursive pin, by what is on this machine. */
 export async function* verifyPins(
-  blocks: Blocks,
+  blocks: BlockService,
   pins: Pins,
   signal: AbortSignal | undefined,
 ): AsyncGenerator<PinStatus, void, undefined> {

@@ -4,12 +4,12 @@ import { dagPb, raw } from "../../formats/cid/codecs.ts";
 import { parseCid } from "../../formats/cid/text.ts";
 import { member, type Value } from "../../formats/dag_cbor/value.ts";
 import { decodePb } from "../../formats/dag_pb/dag_pb.ts";
-import { isCid, valueIn } from "../../formats/ipld/model.ts";
+import { isCid, valueIn } from "../../formats/ipld/data_model.ts";
 import { failure, NodeError } from "../../util/errors.ts";
 import { quote } from "../../util/go/text.ts";
 import type { ReadBlock } from "../dag/reader.ts";
 import { lookup } from "../unixfs/list.ts";
-import { treeNode } from "../unixfs/node.ts";
+import { unixfsNode } from "../unixfs/node.ts";
 import type { ContentPath, Namespace } from "./path.ts";
 
 export interface Resolved {
@@ -27,7 +27,7 @@ const noLink = (name: string, cid: CID) => failure("NO_LINK", { name: quote(name
 
 /** Below /ipfs sharded directories are one directory; below /ipld every link goes by its stored name. */
 async function stepPb(cid: CID, bytes: Uint8Array, name: string, read: ReadBlock, namespace: Namespace): Promise<Step> {
-  const tree = namespace === "ipfs" ? treeNode(cid, bytes) : undefined;
+  const tree = namespace === "ipfs" ? unixfsNode(cid, bytes) : undefined;
   const link =
     tree?.unixfs.type === "HAMTShard"
       ? await lookup(tree, name, read)

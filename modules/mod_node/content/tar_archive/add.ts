@@ -3,11 +3,11 @@
 import type { PbLink } from "../../formats/dag_pb/dag_pb.ts";
 import { readTar, type TarEntry } from "../../formats/tar/read.ts";
 import { writeHeader } from "../../formats/tar/write.ts";
-import { parseChunker } from "../../formats/unixfs/chunk/parse.ts";
-import type { LooseBatch } from "../../storage/blockstore/preemptible_batch.ts";
+import { parseChunker } from "../../formats/unixfs/chunker/parse.ts";
+import type { PreemptibleBatch } from "../../storage/blockstore/preemptible_batch.ts";
 import { NodeError } from "../../util/errors.ts";
 import { validUtf8 } from "../../util/go/text.ts";
-import { heldIn } from "../dag/object/node.ts";
+import { decodeObject } from "../dag/object/node.ts";
 import type { ReadBlock } from "../dag/reader.ts";
 import { type BlockSink, type Built, buildNode, defaultCid } from "../unixfs/build.ts";
 import { importFile } from "../unixfs/import_file.ts";
@@ -37,7 +37,7 @@ interface Branch {
  */
 export async function addArchive(
   source: AsyncIterable<Uint8Array>,
-  batch: Pick<LooseBatch, "add" | "flush">,
+  batch: Pick<PreemptibleBatch, "add" | "flush">,
   read: ReadBlock,
 ): Promise<Built> {
   const tree = new Tree();
@@ -117,7 +117,7 @@ class Tree {
       return buildNode({ data: branch === this.#root ? rootData : undefined, links }, defaultCid, sink);
     }
     const { cid } = branch.entry;
-    const own = heldIn(cid, await read(cid));
+    const own = decodeObject(cid, await read(cid));
     return buildNode({ data: own.data, links: [...own.links, ...links] }, defaultCid, sink);
   }
 }

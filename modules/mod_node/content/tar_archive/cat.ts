@@ -2,7 +2,7 @@
 import type { CID } from "multiformats/cid";
 import { padding } from "../../formats/tar/write.ts";
 import { failure, NodeError } from "../../util/errors.ts";
-import { type Held, readHeld } from "../dag/object/node.ts";
+import { type ObjectNode, readObject } from "../dag/object/node.ts";
 import type { ReadBlock } from "../dag/reader.ts";
 import { isDirectory } from "../unixfs/node.ts";
 import { openFile } from "../unixfs/open.ts";
@@ -12,7 +12,7 @@ import { contentLink, rootData } from "./add.ts";
 const zeros = new Uint8Array(512);
 
 /** @throws NodeError for a root that is none of an archive */
-export function requireArchive({ data }: Held): void {
+export function requireArchive({ data }: ObjectNode): void {
   if (data === undefined || Buffer.compare(data, rootData) !== 0) throw new NodeError("not an IPFS tarchive");
 }
 
@@ -21,14 +21,14 @@ export function requireArchive({ data }: Held): void {
  * that has content are not reached, as in the reference.
  */
 export async function* catArchive(
-  root: Held,
+  root: ObjectNode,
   read: ReadBlock,
   signal?: AbortSignal,
 ): AsyncGenerator<Uint8Array, void, undefined> {
   const stack: CID[] = cidsOf(root);
   for (let cid = stack.pop(); cid !== undefined; cid = stack.pop()) {
     signal?.throwIfAborted();
-    const entry = await readHeld(cid, read);
+    const entry = await readObject(cid, read);
     yield* padded(entry.data ?? zeros.subarray(0, 0));
     const content = entry.links.find(({ name }) => name === contentLink);
     if (content !== undefined) yield* contentOf(content.cid, read);
@@ -43,10 +43,10 @@ function* padded(header: Uint8Array): Generator<Uint8Array, void, undefined> {
 }
 
 /** The first one last. */
-const cidsOf = ({ links }: Held): CID[] => links.map(({ cid }) => cid).reverse();
+const cidsOf = ({ links }: ObjectNode): CID[] => links.map(({ cid }) => cid).reverse();
 
 async function* contentOf(cid: CID, read: ReadBlock): AsyncGenerator<Uint8Array, void, undefined> {
-  await readHeld(cid, read);
+  await readObject(cid, read);
   const file = await openFile(cid, read);
   if (isDirectory(file)) throw failure("IS_DIRECTORY");
   let length = 0;

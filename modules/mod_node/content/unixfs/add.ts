@@ -1,11 +1,11 @@
 /** Adding trees of files: the events that the reference sends, in its order (storage section 3, "add"). */
 import { tmpdir } from "node:os";
-import { untilAborted } from "../../util/async/aborted.ts";
-import { gather } from "../../util/async/gather.ts";
+import { abortableSource } from "../../util/async/abortable.ts";
+import { readUpTo } from "../../util/async/read_all.ts";
 import { NodeError } from "../../util/errors.ts";
 import type { BlockSink, Built } from "./build.ts";
+import { DirectoryTree } from "./directory_tree.ts";
 import { type FileSettings, importFile, importSymlink } from "./import_file.ts";
-import { Tree } from "./tree.ts";
 
 /** What comes in: directories before or without their files, in any order within one top-level entry. */
 export interface AddEntry {
@@ -15,7 +15,7 @@ export interface AddEntry {
   /** A symlink's target; nothing for directories. Read before the next entry is asked for. */
   readonly body: AsyncIterable<Uint8Array>;
   /** Path or URL of a file that has the same bytes and may be referred to. */
-  readonly place?: string | undefined;
+  readonly backing?: string | undefined;
 }
 
 export interface AddSettings extends FileSettings {
@@ -49,7 +49,7 @@ export async function* addTree(
   entries: AsyncIterable<AddEntry>,
   settings: AddSettings,
   sink: BlockSink,
-  tree = new Tree(settings.sharded, tmpdir()),
+  tree = new DirectoryTree(settings.sharded, tmpdir()),
   signal?: AbortSignal,
 ): AsyncGenerator<AddEvent, void, undefined> {
   /** The directory that is built next: a top-level one, or that around everything. */
@@ -65,7 +65,7 @@ export async function* addTree(
   }
 
   try {
-    for await (const entry of untilAborted(entries, signal)) {
+    for await (const entry of abortableSource(entries, signal)) {
       requireEntry(entry);
       const slash = entry.path.indexOf("/");
       const top = slash < 0 ? entry.path : entry.path.slice(0, slash);
@@ -98,16 +98,16 @@ function requireEntry({ path, kind, body }: Partial<AddEntry>): void {
 }
 
 async function* importEntry(
-  { path, kind, body: source, place }: AddEntry,
+  { path, kind, body: source, backing }: AddEntry,
   settings: AddSettings,
   sink: BlockSink,
   signal: AbortSignal | undefined,
 ): AsyncGenerator<AddEvent, Built, undefined> {
-  const body = untilAborted(source, signal);
-  if (kind === "symlink") return importSymlink(await gather(body), settings, sink);
-  if (!settings.progress) return importFile(body, settings, sink, place);
+  const body = abortableSource(source, signal);
+  if (kind === "symlink") return importSymlink(await readUpTo(body), settings, sink);
+  if (!settings.progress) return importFile(body, settings, sink, backing);
   const meter = new Meter(body);
-  const importing = importFile(meter.source(), settings, sink, place);
+  const importing = importFile(meter.source(), settings, sink, backing);
   importing.catch(() => {});
   for await (const bytes of meter.steps(importing)) yield { name: path, kind: "progress", bytes };
   return importing;

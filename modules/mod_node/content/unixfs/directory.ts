@@ -1,7 +1,7 @@
 /** Directories from their entries. */
 import { dagPb } from "../../formats/cid/codecs.ts";
 import { compareNames, encodeLink, type PbLink } from "../../formats/dag_pb/dag_pb.ts";
-import { writeField } from "../../formats/protobuf/protobuf.ts";
+import { writeField } from "../../formats/protobuf/fields.ts";
 import { encodeUnixfs } from "../../formats/unixfs/format.ts";
 import { NodeError } from "../../util/errors.ts";
 import { type BlockSink, type Built, type CidSettings, cidOf } from "./build.ts";

@@ -1,6 +1,6 @@
 /** Files and symlinks from bytes to blocks. */
 
-import type { Chunker } from "../../formats/unixfs/chunk/chunker.ts";
+import type { Chunker } from "../../formats/unixfs/chunker/chunker.ts";
 import { encodeUnixfs } from "../../formats/unixfs/format.ts";
 import { type BlockSink, type Built, buildNode, type CidSettings } from "./build.ts";
 import { balanced, trickle } from "./layout.ts";
@@ -21,9 +21,9 @@ export async function importFile(
   source: AsyncIterable<Uint8Array>,
   settings: FileSettings,
   sink: BlockSink,
-  place?: string,
+  backing?: string,
 ): Promise<FilePart> {
-  const leaves = new Leaves(source, { ...settings, leafType: settings.trickle ? "Raw" : "File", place }, sink);
+  const leaves = new Leaves(source, { ...settings, leafType: settings.trickle ? "Raw" : "File", backing }, sink);
   try {
     return await (settings.trickle ? trickle : balanced)(leaves, settings, sink);
   } finally {

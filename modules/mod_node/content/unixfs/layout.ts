@@ -12,7 +12,7 @@ export const width = 174;
 export const trickleRepeat = 4;
 
 /** What else a node of a file may hold: its own bytes come before those below it. */
-export interface Trunk {
+export interface InteriorContent {
   readonly type: "File" | "Raw";
   readonly data?: Uint8Array | undefined;
 }
@@ -22,7 +22,7 @@ export async function interior(
   parts: readonly FilePart[],
   settings: CidSettings,
   sink: BlockSink,
-  { type, data: own }: Trunk = { type: "File" },
+  { type, data: own }: InteriorContent = { type: "File" },
 ): Promise<FilePart> {
   const filesize = parts.reduce((sum, part) => sum + part.filesize, own?.length ?? 0);
   const data = encodeUnixfs({ type, data: own, filesize, blocksizes: parts.map((part) => part.filesize) });

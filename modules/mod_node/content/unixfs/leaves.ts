@@ -1,7 +1,7 @@
 /** The bytes of a file, cut into leaves: framed and hashed where they were received, in order, several at a time. */
 import { dagPb, raw } from "../../formats/cid/codecs.ts";
 import { varintLength, writeVarint } from "../../formats/protobuf/varint.ts";
-import type { Chunker } from "../../formats/unixfs/chunk/chunker.ts";
+import type { Chunker } from "../../formats/unixfs/chunker/chunker.ts";
 import { unixfsTypes } from "../../formats/unixfs/format.ts";
 import { type BlockSink, type Built, type CidSettings, cidOf } from "./build.ts";
 
@@ -17,7 +17,7 @@ export interface LeafSettings extends CidSettings {
   /** UnixFS type of leaves that are not raw blocks: File in balanced, Raw in trickle layouts. */
   readonly leafType: "File" | "Raw";
   /** Path or URL of a file that has the same bytes; raw leaves say where in it they stand. */
-  readonly place?: string | undefined;
+  readonly backing?: string | undefined;
 }
 
 /** Room around a chunk for the fields of the node that it becomes. */
@@ -145,13 +145,13 @@ export class Leaves {
 
   async #build(buffer: Uint8Array<ArrayBuffer>, end: number, offset = 0): Promise<FilePart> {
     const filesize = end - headroom;
-    const { rawLeaves, leafType, place } = this.#settings;
+    const { rawLeaves, leafType, backing } = this.#settings;
     const bytes = rawLeaves ? buffer.subarray(headroom, end) : frame(buffer, end, unixfsTypes.indexOf(leafType));
     const made = cidOf(rawLeaves ? raw : dagPb, bytes, this.#settings);
     const cid = made instanceof Promise ? await made : made;
-    const referable = place !== undefined && rawLeaves && filesize > 0;
+    const referable = backing !== undefined && rawLeaves && filesize > 0;
     const release = buffer.length === this.#whole ? () => this.#free.push(buffer) : undefined;
-    const stored = this.#sink({ cid, bytes, release, ...(referable ? { at: { path: place, offset } } : {}) });
+    const stored = this.#sink({ cid, bytes, release, ...(referable ? { at: { path: backing, offset } } : {}) });
     if (stored !== undefined) await stored;
     return { cid, size: bytes.length, filesize };
   }

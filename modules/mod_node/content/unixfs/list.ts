@@ -3,13 +3,13 @@ import { CidSet } from "../../formats/cid/set.ts";
 import type { PbLink } from "../../formats/dag_pb/dag_pb.ts";
 import { NodeError } from "../../util/errors.ts";
 import type { ReadBlock } from "../dag/reader.ts";
-import { type TreeNode, treeNode } from "./node.ts";
+import { type UnixfsNode, unixfsNode } from "./node.ts";
 import { prefixLength, shardPath, slotPrefix } from "./shard.ts";
 
 const readahead = 8;
 
-async function shardNode(link: PbLink, read: ReadBlock): Promise<TreeNode> {
-  const node = treeNode(link.cid, await read(link.cid));
+async function shardNode(link: PbLink, read: ReadBlock): Promise<UnixfsNode> {
+  const node = unixfsNode(link.cid, await read(link.cid));
   if (node?.unixfs.type !== "HAMTShard") throw new NodeError("expected protobuf dag node");
   return node;
 }
@@ -19,13 +19,13 @@ async function shardNode(link: PbLink, read: ReadBlock): Promise<TreeNode> {
  * sharded one. A million entries take little more memory than one shard of each level. A shard that is linked twice is
  * listed once.
  */
-export async function* entries(directory: TreeNode, read: ReadBlock): AsyncGenerator<PbLink, void, undefined> {
+export async function* entries(directory: UnixfsNode, read: ReadBlock): AsyncGenerator<PbLink, void, undefined> {
   if (directory.unixfs.type !== "HAMTShard") {
     yield* directory.links;
     return;
   }
   const stack = directory.links.toReversed();
-  const asked = new Map<PbLink, Promise<TreeNode>>();
+  const asked = new Map<PbLink, Promise<UnixfsNode>>();
   // In a sound directory no shard is met twice: each entry has one place.
   const met = new CidSet();
   for (let link = stack.pop(); link !== undefined; link = stack.pop()) {
@@ -51,7 +51,7 @@ export async function* entries(directory: TreeNode, read: ReadBlock): AsyncGener
 }
 
 /** The link of a name; undefined when there is none. In a sharded directory only the shards on its way are read. */
-export async function lookup(directory: TreeNode, name: string, read: ReadBlock): Promise<PbLink | undefined> {
+export async function lookup(directory: UnixfsNode, name: string, read: ReadBlock): Promise<PbLink | undefined> {
   if (directory.unixfs.type !== "HAMTShard") return directory.links.find((link) => link.name === name);
   let node = directory;
   for (const slot of shardPath(name)) {

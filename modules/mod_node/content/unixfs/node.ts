@@ -5,7 +5,7 @@ import { decodePb, type PbLink } from "../../formats/dag_pb/dag_pb.ts";
 import { decodeUnixfs, type Unixfs } from "../../formats/unixfs/format.ts";
 import { NodeError } from "../../util/errors.ts";
 
-export interface TreeNode {
+export interface UnixfsNode {
   readonly cid: CID;
   /** Bytes of the block. */
   readonly length: number;
@@ -16,10 +16,10 @@ export interface TreeNode {
 
 /** Nodes of so many links are decoded once while their bytes are held by somebody. */
 const many = 8;
-const decoded = new WeakMap<Uint8Array, TreeNode>();
+const decoded = new WeakMap<Uint8Array, UnixfsNode>();
 
 /** Undefined when the codec or the data is none of a file tree. */
-export function treeNode(cid: CID, bytes: Uint8Array): TreeNode | undefined {
+export function unixfsNode(cid: CID, bytes: Uint8Array): UnixfsNode | undefined {
   if (cid.code === raw) {
     const unixfs = { type: "File", data: bytes, filesize: bytes.length, blocksizes: [] } as const;
     return { cid, length: bytes.length, links: [], unixfs };
@@ -39,9 +39,9 @@ export function treeNode(cid: CID, bytes: Uint8Array): TreeNode | undefined {
   }
 }
 
-export const isDirectory = ({ unixfs }: TreeNode): boolean =>
+export const isDirectory = ({ unixfs }: UnixfsNode): boolean =>
   unixfs.type === "Directory" || unixfs.type === "HAMTShard";
 
 /** Bytes of the file that a File or Raw node is the root of. */
-export const fileSize = ({ unixfs }: TreeNode): number =>
+export const fileSize = ({ unixfs }: UnixfsNode): number =>
   unixfs.type === "Symlink" ? (unixfs.data?.length ?? 0) : (unixfs.filesize ?? unixfs.data?.length ?? 0);

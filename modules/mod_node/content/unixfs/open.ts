@@ -5,11 +5,11 @@ import { decodePb } from "../../formats/dag_pb/dag_pb.ts";
 import { decodeUnixfs } from "../../formats/unixfs/format.ts";
 import { NodeError } from "../../util/errors.ts";
 import type { ReadBlock } from "../dag/reader.ts";
-import { type TreeNode, treeNode } from "./node.ts";
+import { type UnixfsNode, unixfsNode } from "./node.ts";
 
 /** @throws NodeError when the block is no node of a file tree */
-export function openTree(cid: CID, bytes: Uint8Array): TreeNode {
-  const node = treeNode(cid, bytes);
+export function openNode(cid: CID, bytes: Uint8Array): UnixfsNode {
+  const node = unixfsNode(cid, bytes);
   if (node !== undefined) return node;
   if (cid.code === dagCbor) throw new NodeError("unknown node type");
   if (cid.code !== dagPb) throw new NodeError(`unrecognized object type: ${cid.code}`);
@@ -19,12 +19,12 @@ export function openTree(cid: CID, bytes: Uint8Array): TreeNode {
 }
 
 /** A file, directory or symlink: a node of metadata stands for the file that it describes. @throws NodeError */
-export async function openFile(cid: CID, read: ReadBlock): Promise<TreeNode> {
-  let node = openTree(cid, await read(cid));
+export async function openFile(cid: CID, read: ReadBlock): Promise<UnixfsNode> {
+  let node = openNode(cid, await read(cid));
   while (node.unixfs.type === "Metadata") {
     const [described] = node.links;
     if (described === undefined) throw new NodeError("incorrectly formatted metadata object");
-    node = openTree(described.cid, await read(described.cid));
+    node = openNode(described.cid, await read(described.cid));
   }
   return node;
 }
@@ -33,7 +33,7 @@ export async function openFile(cid: CID, read: ReadBlock): Promise<TreeNode> {
 const missing: readonly unknown[] = ["NODE_NOT_FOUND", "REFERENCE_BROKEN"];
 
 /** Blocks that are asked for many at a time: the text for one that is missing differs, as it does in the reference. */
-export const manyReader =
+export const bulkReader =
   (read: ReadBlock): ReadBlock =>
   async (cid) => {
     try {

@@ -1,10 +1,10 @@
 /** Reading files: ranges that seek, blocks asked for before their turn. */
 import type { CID } from "multiformats/cid";
 import type { PbLink } from "../../formats/dag_pb/dag_pb.ts";
-import type { Buffers } from "../../storage/blockstore/buffers.ts";
+import type { BufferPool } from "../../storage/blockstore/buffer_pool.ts";
 import { failure, NodeError } from "../../util/errors.ts";
 import type { ReadBlock } from "../dag/reader.ts";
-import { fileSize, isDirectory, type TreeNode, treeNode } from "./node.ts";
+import { fileSize, isDirectory, type UnixfsNode, unixfsNode } from "./node.ts";
 
 export interface ReadRange {
   /** Bytes to pass over. */
@@ -15,7 +15,7 @@ export interface ReadRange {
 
 export interface ReadFileOptions extends ReadRange {
   /** Those that `read` reads into. Whoever takes the pieces gives each back here when it is done with. */
-  readonly buffers?: Buffers | undefined;
+  readonly buffers?: BufferPool | undefined;
 }
 
 /**
@@ -34,7 +34,7 @@ interface Part {
 }
 
 /** The parts below a node that overlap the range, in order. */
-function partsOf({ links, unixfs }: TreeNode, start: number, from: number, to: number): Part[] {
+function partsOf({ links, unixfs }: UnixfsNode, start: number, from: number, to: number): Part[] {
   const parts: Part[] = [];
   let at = start + (unixfs.data?.length ?? 0);
   for (let index = 0; index < links.length; index += 1) {
@@ -54,7 +54,7 @@ function partsOf({ links, unixfs }: TreeNode, start: number, from: number, to: n
  *   before is right
  */
 export function readFile(
-  root: TreeNode,
+  root: UnixfsNode,
   read: ReadBlock,
   options: ReadFileOptions = {},
 ): AsyncGenerator<Uint8Array, void, undefined> {
@@ -63,7 +63,7 @@ export function readFile(
 }
 
 async function* pieces(
-  root: TreeNode,
+  root: UnixfsNode,
   read: ReadBlock,
   { offset = 0, length = Number.POSITIVE_INFINITY, buffers }: ReadFileOptions,
 ): AsyncGenerator<Uint8Array, void, undefined> {
@@ -74,7 +74,7 @@ async function* pieces(
   const next = { blocks: 0, bytes: 0 };
   const stack: Part[] = [];
 
-  function* enter(node: TreeNode, start: number): Generator<Uint8Array, void, undefined> {
+  function* enter(node: UnixfsNode, start: number): Generator<Uint8Array, void, undefined> {
     // Links are parts of their block, and are followed later.
     const [first] = node.links;
     if (first !== undefined) buffers?.keep(first.cid.multihash.bytes);
@@ -116,7 +116,7 @@ async function* pieces(
         next.bytes -= part.size;
       }
       askAhead();
-      const node = treeNode(part.cid, await asking);
+      const node = unixfsNode(part.cid, await asking);
       if (node === undefined || (node.unixfs.type !== "File" && node.unixfs.type !== "Raw")) {
         throw new NodeError(`${part.cid} is not a part of a file`);
       }

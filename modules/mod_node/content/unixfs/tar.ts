@@ -6,7 +6,7 @@ import { padding, writeHeader } from "../../formats/tar/write.ts";
 import { NodeError } from "../../util/errors.ts";
 import type { ReadBlock } from "../dag/reader.ts";
 import { entries } from "./list.ts";
-import { fileSize, isDirectory, type TreeNode } from "./node.ts";
+import { fileSize, isDirectory, type UnixfsNode } from "./node.ts";
 import { openFile } from "./open.ts";
 import { readFile } from "./read.ts";
 
@@ -31,8 +31,8 @@ interface Entry {
  *
  * @throws NodeError at an entry that would be unpacked outside of the root
  */
-export async function* tarOf(
-  root: TreeNode,
+export async function* exportTar(
+  root: UnixfsNode,
   name: string,
   read: ReadBlock,
 ): AsyncGenerator<Uint8Array, void, undefined> {
@@ -54,7 +54,7 @@ export async function* tarOf(
 
 interface Named {
   readonly name: string;
-  readonly node: TreeNode;
+  readonly node: UnixfsNode;
 }
 
 /** A directory of which some entries are still to come. */
@@ -75,7 +75,7 @@ async function following(levels: Level[], read: ReadBlock): Promise<Named | unde
 
 const now = () => Math.floor(Date.now() / 1000);
 
-async function* leaf(node: TreeNode, name: string, read: ReadBlock): AsyncGenerator<Uint8Array, void, undefined> {
+async function* leaf(node: UnixfsNode, name: string, read: ReadBlock): AsyncGenerator<Uint8Array, void, undefined> {
   const { unixfs } = node;
   if (unixfs.type === "Symlink") {
     const target = Buffer.from(unixfs.data ?? []).toString();

@@ -2,10 +2,10 @@
 
 import { CID } from "multiformats/cid";
 import { NodeError } from "../../util/errors.ts";
-import { type Base, base58btc } from "./bases.ts";
 import { codecName, codecNamed, dagPb } from "./codecs.ts";
 import { hashCoded } from "./hashes.ts";
 import { fitsVersion0, makeCid } from "./make.ts";
+import { type Base, base58btc } from "./multibase.ts";
 import { parseCidWithBase } from "./text.ts";
 
 export interface CidFormat {

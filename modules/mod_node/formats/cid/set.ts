@@ -114,7 +114,7 @@ export class CidSet {
 }
 
 /** A number from 0 to 2^32 - 1 for each of some CIDs; twin forms are two. */
-export class CidNumbers {
+export class CidNumberMap {
   readonly #table = new Table(1, ({ code, version }) => code * 2 + version);
 
   get(cid: CID): number | undefined {

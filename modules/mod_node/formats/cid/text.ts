@@ -3,9 +3,9 @@ import { varint } from "multiformats";
 import { CID } from "multiformats/cid";
 import { Digest } from "multiformats/hashes/digest";
 import { failure, NodeError } from "../../util/errors.ts";
-import { type Base, base32, base58btc, basePrefixed } from "./bases.ts";
 import { dagPb } from "./codecs.ts";
-import { decodeText } from "./decode.ts";
+import { type Base, base32, base58btc, multibaseOfPrefix } from "./multibase.ts";
+import { decodeMultibase } from "./multibase_decode.ts";
 
 const sha256Code = 0x12;
 const sha256Length = 32;
@@ -35,9 +35,9 @@ function read(text: string): CidWithBase {
   if (text.length === 46 && text.startsWith("Qm")) {
     return { cid: castCid(multihashOf(text)), base: base58btc };
   }
-  const base = basePrefixed(text.charAt(0));
+  const base = multibaseOfPrefix(text.charAt(0));
   if (base === undefined) throw new NodeError("selected encoding not supported");
-  return { cid: castCid(decodeText(base, text)), base };
+  return { cid: castCid(decodeMultibase(base, text)), base };
 }
 
 /** Text of version 0. */

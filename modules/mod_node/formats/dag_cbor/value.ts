@@ -177,7 +177,7 @@ class Writer {
 
   text(text: string): void {
     this.head(3, text.length);
-    const at = this.#room(text.length);
+    const at = this.#reserve(text.length);
     this.#buffer.write(text, at, "latin1");
   }
 
@@ -190,14 +190,14 @@ class Writer {
     const power = value < 0x100 ? 0 : value < 0x10000 ? 1 : value < 0x100000000 ? 2 : 3;
     this.#byte(first | (24 + power));
     const size = 1 << power;
-    const at = this.#room(size);
+    const at = this.#reserve(size);
     if (power === 3) this.#buffer.writeBigUInt64BE(BigInt(value), at);
     else this.#buffer.writeUIntBE(Number(value), at, size);
   }
 
   #float(value: number): void {
     this.#byte(0xfb);
-    const at = this.#room(8);
+    const at = this.#reserve(8);
     this.#buffer.writeDoubleBE(value, at);
   }
 
@@ -208,17 +208,17 @@ class Writer {
 
   #string(major: number, bytes: Uint8Array): void {
     this.head(major, bytes.length);
-    const at = this.#room(bytes.length);
+    const at = this.#reserve(bytes.length);
     this.#buffer.set(bytes, at);
   }
 
   #byte(byte: number): void {
-    const at = this.#room(1);
+    const at = this.#reserve(1);
     this.#buffer[at] = byte;
   }
 
   /** Where so many bytes are to be written; the buffer may be another one from then on. */
-  #room(size: number): number {
+  #reserve(size: number): number {
     const at = this.#length;
     this.#length += size;
     if (this.#length > this.#buffer.length) {

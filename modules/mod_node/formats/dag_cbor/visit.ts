@@ -92,13 +92,13 @@ function keyOf(token: CborToken, reader: CborReader): Uint8Array {
   if (token === "map" || token === "list") {
     throw new NodeError(`unexpected ${token === "map" ? "map" : "arr"}Open; expected map key`);
   }
-  throw new NodeError(`unexpected token ${shown(token, reader)}; expected key string or end of map`);
+  throw new NodeError(`unexpected token ${tokenText(token, reader)}; expected key string or end of map`);
 }
 
 function linkOf(token: CborToken, reader: CborReader): CID {
   if (reader.tag !== linkTag) throw new NodeError(`missing an unmarshaller for tag ${reader.tag}`);
   if (token !== "bytes" && token !== "null") {
-    throw new NodeError(`unmarshal error: cannot assign ${shown(token, reader)} to slice field`);
+    throw new NodeError(`unmarshal error: cannot assign ${tokenText(token, reader)} to slice field`);
   }
   const bytes = token === "null" ? new Uint8Array() : reader.bytes;
   return linkCid(bytes);
@@ -116,7 +116,7 @@ export function linkCid(bytes: Uint8Array): CID {
 }
 
 /** A token as the reference prints it. */
-export function shown(token: CborToken, { tag, int, float, bytes }: CborReader): string {
+export function tokenText(token: CborToken, { tag, int, float, bytes }: CborReader): string {
   const inner = {
     map: "{",
     list: "[",

@@ -2,9 +2,9 @@
 import type { CID } from "multiformats/cid";
 import { NodeError } from "../../util/errors.ts";
 import { castCid } from "../cid/text.ts";
-import { FieldReader, fieldLength, type Message, wireBytes, wireVarint, writeField } from "../protobuf/protobuf.ts";
+import { FieldReader, fieldLength, type Message, wireBytes, wireVarint, writeField } from "../protobuf/fields.ts";
 import { varintLength, writeVarint } from "../protobuf/varint.ts";
-import { plainLinks } from "./plain_links.ts";
+import { scanLinks } from "./scan_links.ts";
 
 export interface PbLink {
   readonly name: string;
@@ -110,7 +110,7 @@ export function pbData(bytes: Uint8Array): Uint8Array | undefined {
 
 /** CIDs that a node links to, in order. @throws NodeError when the bytes are no dag-pb node */
 export const pbLinks = (bytes: Uint8Array): readonly CID[] =>
-  plainLinks(bytes) ?? decodePb(bytes).links.map(({ cid }) => cid);
+  scanLinks(bytes) ?? decodePb(bytes).links.map(({ cid }) => cid);
 
 /** Bytewise by name, stable. */
 function inOrder(links: readonly PbLink[]): readonly PbLink[] {

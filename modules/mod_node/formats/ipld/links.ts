@@ -5,7 +5,7 @@ import { dagCbor, dagJson, dagPb, raw } from "../cid/codecs.ts";
 import { cborLinks } from "../dag_cbor/value.ts";
 import { readDagJson } from "../dag_json/read.ts";
 import { decodePb, type PbLink, pbLinks } from "../dag_pb/dag_pb.ts";
-import { linksIn } from "./model.ts";
+import { linksIn } from "./data_model.ts";
 
 const none: readonly CID[] = [];
 

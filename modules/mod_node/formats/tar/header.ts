@@ -62,7 +62,7 @@ export const plainHeader = (type: string, name: string): TarHeader => ({
 export const isHeaderOnly = (type: string): boolean => /^[1-6]$/.test(type);
 
 /** Place and length of the fields in a block. */
-export const places = {
+export const fieldPositions = {
   name: [0, 100],
   mode: [100, 8],
   uid: [108, 8],
@@ -86,10 +86,10 @@ export const places = {
   starTrailer: [508, 4],
 } as const satisfies Record<string, readonly [at: number, length: number]>;
 
-type Place = keyof typeof places;
+type Place = keyof typeof fieldPositions;
 
 const fieldOf = (block: Buffer, place: Place): Buffer => {
-  const [at, length] = places[place];
+  const [at, length] = fieldPositions[place];
   return block.subarray(at, at + length);
 };
 
@@ -128,7 +128,7 @@ function octalOf(field: Buffer): number {
 
 /** Sums of a block's bytes, taken with and without sign; its own field counts as blanks. */
 export function checksums(block: Uint8Array): readonly [unsigned: number, signed: number] {
-  const [from, length] = places.checksum;
+  const [from, length] = fieldPositions.checksum;
   let unsigned = 0;
   let signed = 0;
   for (const [at, byte] of block.entries()) {

@@ -47,7 +47,7 @@ export async function* readTar(source: AsyncIterable<Uint8Array>): AsyncGenerato
 }
 
 /** What was said in front of an entry. */
-interface Ahead {
+interface Pending {
   records: ReadonlyMap<string, string>;
   longName: string;
   longLink: string;
@@ -55,7 +55,7 @@ interface Ahead {
 }
 
 async function nextHeader(bytes: Bytes): Promise<TarHeader | undefined> {
-  const ahead: Ahead = {
+  const ahead: Pending = {
     records: new Map(),
     longName: "",
     longLink: "",
@@ -83,7 +83,7 @@ async function headerBlock(bytes: Bytes): Promise<Uint8Array | undefined> {
 const isZero = (block: Uint8Array): boolean => block.every((byte) => byte === 0);
 
 /** Undefined for a header that only says something of the next one. */
-async function take(header: TarHeader, ahead: Ahead, bytes: Bytes): Promise<TarHeader | undefined> {
+async function take(header: TarHeader, ahead: Pending, bytes: Bytes): Promise<TarHeader | undefined> {
   switch (header.type) {
     case "x":
       ahead.format &= paxFormat;
@@ -107,7 +107,7 @@ async function take(header: TarHeader, ahead: Ahead, bytes: Bytes): Promise<TarH
   }
 }
 
-function complete(header: TarHeader, { records, longName, longLink, format }: Ahead): TarHeader {
+function complete(header: TarHeader, { records, longName, longLink, format }: Pending): TarHeader {
   mergeRecords(header, records);
   if (longName !== "") header.name = longName;
   if (longLink !== "") header.linkname = longLink;

@@ -5,12 +5,12 @@ import { quote } from "../../util/go/text.ts";
 import {
   blockSize,
   checksums,
+  fieldPositions,
   fieldTooLong,
   gnuFormat,
   isAscii,
   isHeaderOnly,
   paxFormat,
-  places,
   type TarHeader,
   ustarFormat,
 } from "./header.ts";
@@ -232,13 +232,13 @@ function fields(header: TarHeader, number: PutNumber, text: (text: string) => st
     number(block, place, header[place]);
   }
   number(block, "mtime", header.mtime?.seconds ?? 0);
-  block.write(header.type, places.type[0], "latin1");
+  block.write(header.type, fieldPositions.type[0], "latin1");
   return block;
 }
 
 /** What does not fit is cut, and no slash is left at the end of what is cut. */
-function put(block: Buffer, place: keyof typeof places, text: string): void {
-  const [at, room] = places[place];
+function put(block: Buffer, place: keyof typeof fieldPositions, text: string): void {
+  const [at, room] = fieldPositions[place];
   block.write(text, at, room, "latin1");
   if (text.length <= room || text[room - 1] !== "/") return;
   block[at + text.slice(0, room - 1).replace(/\/+$/, "").length] = 0;
@@ -246,12 +246,12 @@ function put(block: Buffer, place: keyof typeof places, text: string): void {
 
 /** 0 for what does not fit: a record says it. */
 const octal: PutNumber = (block, place, value) => {
-  const room = places[place][1];
+  const room = fieldPositions[place][1];
   put(block, place, (fitsOctal(value, room) ? value : 0).toString(8).padStart(room - 1, "0"));
 };
 
 const binary: PutNumber = (block, place, value) => {
-  const [at, room] = places[place];
+  const [at, room] = fieldPositions[place];
   if (fitsOctal(value, room) || !fitsBinary(value, room)) {
     octal(block, place, value);
     return;
@@ -274,16 +274,16 @@ function special(name: string, type: string, data: string, magic: string): Uint8
   put(block, "name", toAscii(name).slice(0, nameRoom).replace(/\/+$/, ""));
   for (const place of ["mode", "uid", "gid", "mtime"] as const) octal(block, place, 0);
   octal(block, "size", data.length);
-  block.write(type, places.type[0], "latin1");
+  block.write(type, fieldPositions.type[0], "latin1");
   const body = Buffer.alloc(data.length + padding(data.length));
   body.write(data, "latin1");
   return Buffer.concat([finished(block, magic), body]);
 }
 
 function finished(block: Buffer, magic: string): Uint8Array {
-  block.write(magic, places.magic[0], "latin1");
+  block.write(magic, fieldPositions.magic[0], "latin1");
   const [sum] = checksums(block);
-  block.write(`${sum.toString(8).padStart(6, "0")}\0 `, places.checksum[0], "latin1");
+  block.write(`${sum.toString(8).padStart(6, "0")}\0 `, fieldPositions.checksum[0], "latin1");
   return block;
 }
 

@@ -1,7 +1,7 @@
 /** The UnixFS message inside dag-pb nodes (storage section 2, "UnixFS data"). */
 
 import { NodeError } from "../../util/errors.ts";
-import { FieldReader, fieldLength, writeField } from "../protobuf/protobuf.ts";
+import { FieldReader, fieldLength, writeField } from "../protobuf/fields.ts";
 import { varintLength, writeVarint } from "../protobuf/varint.ts";
 
 export const unixfsTypes = ["Raw", "Directory", "File", "Metadata", "Symlink", "HAMTShard"] as const;

@@ -4,7 +4,7 @@
  */
 import { readFile } from "node:fs/promises";
 
-export class LevelDamaged extends Error {
+export class LevelDbDamaged extends Error {
   override readonly name = "LevelDamaged";
 }
 
@@ -43,7 +43,7 @@ interface Handle {
 
 /** The footer leads to two lists: of what helps to find something, and of the blocks with keys and values. */
 function checkTable(path: string, table: Buffer): void {
-  const damaged = (what: string) => new LevelDamaged(`${path} is damaged: ${what}`);
+  const damaged = (what: string) => new LevelDbDamaged(`${path} is damaged: ${what}`);
   const footer = table.subarray(-footerLength);
   if (footer.length < footerLength || !footer.subarray(-magic.length).equals(magic)) throw damaged("it has no end");
   const read = new Fields(footer);
@@ -92,7 +92,7 @@ class Fields {
     let value = 0;
     for (let scale = 1; ; scale *= 128) {
       const byte = this.#bytes[this.at++];
-      if (byte === undefined) throw new LevelDamaged("an index is cut off");
+      if (byte === undefined) throw new LevelDbDamaged("an index is cut off");
       value += (byte & 0x7f) * scale;
       if (byte < 0x80) return value;
     }
@@ -116,7 +116,7 @@ function checkJournal(path: string, journal: Buffer): void {
     if (left < headLength) at += left;
     else if (isRecord(journal, at)) at = endOf(journal, at);
     else if (isEnd(journal, at)) return;
-    else throw new LevelDamaged(`${path} is damaged: the checksum of the record at ${at} is wrong`);
+    else throw new LevelDbDamaged(`${path} is damaged: the checksum of the record at ${at} is wrong`);
   }
 }
 

@@ -9,12 +9,12 @@ import { castCid } from "../../formats/cid/text.ts";
 import { decodeCbor } from "../../formats/dag_cbor/value.ts";
 import { PUBLISHED_PREFIX } from "../../network/ipns_record/keys.ts";
 import { decodeReference } from "../../storage/filestore/reference.ts";
-import { referenceKey } from "../../storage/filestore/references.ts";
+import { referenceKey } from "../../storage/filestore/reference_store.ts";
 import { NodeError } from "../../util/errors.ts";
-import type { Levels } from "./levels.ts";
+import type { LevelDb } from "./leveldb.ts";
 
 /** Keys of go-ipfs. */
-export const levelKeys = {
+export const goIpfsKeys = {
   /** 1 while pins are being changed: then their index counts for nothing. */
   dirty: "/pins/state/dirty",
   /** CBOR of `cid` and `mode`. */
@@ -38,7 +38,7 @@ export const pinModes: readonly PinMode[] = ["recursive", "direct"];
 export const nameKey = PUBLISHED_PREFIX;
 
 /** Something that go-ipfs keeps, under the key that it has here. */
-export interface Adoptable {
+export interface GoIpfsRecord {
   readonly key: string;
   readonly value: Uint8Array;
   /** Undefined for what does not belong to one block. */
@@ -46,36 +46,36 @@ export interface Adoptable {
 }
 
 /** @throws NodeError for what is there and cannot be read, which is never passed over: it may be a pin */
-export async function* recordsIn(levels: Levels): AsyncGenerator<Adoptable, void, undefined> {
-  yield* pinsIn(levels);
-  const root = await levels.get(levelKeys.root);
+export async function* recordsIn(levelDb: LevelDb): AsyncGenerator<GoIpfsRecord, void, undefined> {
+  yield* pinsIn(levelDb);
+  const root = await levelDb.get(goIpfsKeys.root);
   if (root !== undefined)
-    yield { key: rootKey, value: readable(levelKeys.root, () => castCid(root)).bytes, cid: undefined };
-  for await (const [key, value] of under(levels, levelKeys.reference)) {
+    yield { key: rootKey, value: readable(goIpfsKeys.root, () => castCid(root)).bytes, cid: undefined };
+  for await (const [key, value] of under(levelDb, goIpfsKeys.reference)) {
     readable(key, () => decodeReference(value));
     const cid = readable(key, () => castCid(base32upper.baseDecode(rest(key))));
     yield { key: referenceKey(cid), value, cid };
   }
-  for await (const [key, value] of under(levels, levelKeys.name)) {
+  for await (const [key, value] of under(levelDb, goIpfsKeys.name)) {
     yield { key: nameKey + rest(key), value, cid: undefined };
   }
 }
 
 /** Those of the records, and of the index unless it may lag behind them. */
-async function* pinsIn(levels: Levels): AsyncGenerator<Adoptable, void, undefined> {
-  if ((await levels.get(levelKeys.oldPins)) !== undefined) {
-    throw new NodeError(`${levelKeys.oldPins} has pins of a repo before version 11`);
+async function* pinsIn(levelDb: LevelDb): AsyncGenerator<GoIpfsRecord, void, undefined> {
+  if ((await levelDb.get(goIpfsKeys.oldPins)) !== undefined) {
+    throw new NodeError(`${goIpfsKeys.oldPins} has pins of a repo before version 11`);
   }
   const told: Record<PinMode, CidSet> = { recursive: new CidSet(), direct: new CidSet() };
-  for await (const [key, value] of under(levels, levelKeys.pin)) {
+  for await (const [key, value] of under(levelDb, goIpfsKeys.pin)) {
     const { cid, mode } = readable(key, () => pinIn(value));
     told[mode].add(cid);
     yield { key: pinKey(mode, cid), value: none, cid };
   }
-  const dirty = (await levels.get(levelKeys.dirty))?.[0] === 1;
+  const dirty = (await levelDb.get(goIpfsKeys.dirty))?.[0] === 1;
   for (const mode of dirty ? [] : pinModes) {
-    const prefix = levelKeys.index[mode];
-    for await (const [key] of under(levels, prefix)) {
+    const prefix = goIpfsKeys.index[mode];
+    for await (const [key] of under(levelDb, prefix)) {
       const [text = ""] = key.slice(prefix.length).split("/");
       const cid = readable(key, () => castCid(base64url.decode(text)));
       if (!told[mode].has(cid)) yield { key: pinKey(mode, cid), value: none, cid };
@@ -93,7 +93,7 @@ function pinIn(value: Uint8Array): { readonly cid: CID; readonly mode: PinMode }
   return { cid: castCid(cid), mode };
 }
 
-const under = (levels: Levels, prefix: string) => levels.iterator({ gte: prefix, lt: `${prefix}\xff` });
+const under = (levelDb: LevelDb, prefix: string) => levelDb.iterator({ gte: prefix, lt: `${prefix}\xff` });
 
 const rest = (key: string) => key.slice(key.lastIndexOf("/") + 1);
 

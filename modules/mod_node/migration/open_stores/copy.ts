@@ -4,11 +4,11 @@ import type { CID } from "multiformats/cid";
 import { BlockBatch } from "../../storage/blockstore/batch.ts";
 import type { BlockStore } from "../../storage/blockstore/store.ts";
 import type { MetadataStore } from "../../storage/metadata/store.ts";
-import type { StorePlaces } from "../../storage/repo/datastore.ts";
-import { mapAhead } from "../../util/async/map_concurrent.ts";
-import { pages } from "../../util/async/pages.ts";
+import type { StorePaths } from "../../storage/repo/datastore.ts";
+import { batches } from "../../util/async/batches.ts";
+import { mapConcurrent } from "../../util/async/map_concurrent.ts";
 import { failure } from "../../util/errors.ts";
-import { type Notice, openBlocks, openMetadata, type Stores, takeOver } from "./engines.ts";
+import { importFromGoIpfs, type Notice, openBlocks, openMetadata, type Stores } from "./engines.ts";
 
 export interface CopyProgress {
   /** Forms of blocks that the new stores have, and the bytes that were copied for them. */
@@ -35,22 +35,22 @@ const progressMs = 100;
  * disk when it resolves.
  */
 export async function copyStores(
-  from: StorePlaces,
+  from: StorePaths,
   to: Stores,
-  place: string,
+  metadataFolder: string,
   { onNotice = () => {}, ...options }: CopyOptions,
 ): Promise<CopyProgress> {
   const blocks = await openBlocks(from, onNotice);
   try {
     const progress = await copyBlocks(blocks, to.blocks, options);
-    const { levels } = from;
+    const { levelDb } = from;
     // What an earlier attempt has copied may have gone since.
     await removeAll(to.metadata, "");
     if (await exists(from.metadata)) await copyMetadata(from, to.metadata, options.signal);
-    if (levels !== undefined) {
-      await takeOver({ levels, place, to, onNotice });
-      const { keysOfBase } = await import("../from_go_ipfs/adopt.ts");
-      for (const prefix of keysOfBase) await removeAll(to.metadata, prefix);
+    if (levelDb !== undefined) {
+      await importFromGoIpfs({ levelDb, metadataFolder, to, onNotice });
+      const { importStateKeys } = await import("../from_go_ipfs/import_metadata.ts");
+      for (const prefix of importStateKeys) await removeAll(to.metadata, prefix);
     }
     return progress;
   } finally {
@@ -72,7 +72,7 @@ async function copyBlocks(from: BlockStore, to: BlockStore, options: CopyOptions
   let progress: CopyProgress = { blocks: 0, bytes: 0, total };
   let told = performance.now();
   const read = async (cid: CID) => ({ cid, bytes: (await to.has(cid)) ? undefined : await needed(from, cid) });
-  for await (const { cid, bytes } of mapAhead(from.keys(), atOnce, read)) {
+  for await (const { cid, bytes } of mapConcurrent(from.keys(), atOnce, read)) {
     signal?.throwIfAborted();
     if (bytes !== undefined) await batch.add({ cid, bytes });
     progress = { blocks: progress.blocks + 1, bytes: progress.bytes + (bytes?.length ?? 0), total };
@@ -93,10 +93,10 @@ async function needed(from: BlockStore, cid: CID): Promise<Uint8Array> {
   return bytes;
 }
 
-async function copyMetadata(places: StorePlaces, to: MetadataStore, signal: AbortSignal | undefined): Promise<void> {
-  const from = await openMetadata(places);
+async function copyMetadata(paths: StorePaths, to: MetadataStore, signal: AbortSignal | undefined): Promise<void> {
+  const from = await openMetadata(paths);
   try {
-    for await (const page of pages(from.range(), pageSize)) {
+    for await (const page of batches(from.range(), pageSize)) {
       signal?.throwIfAborted();
       await to.transaction((writer) => {
         for (const [key, value] of page) writer.put(key, value);
@@ -108,7 +108,7 @@ async function copyMetadata(places: StorePlaces, to: MetadataStore, signal: Abor
 }
 
 async function removeAll(metadata: MetadataStore, prefix: string): Promise<void> {
-  for await (const page of pages(metadata.range({ prefix }), pageSize)) {
+  for await (const page of batches(metadata.range({ prefix }), pageSize)) {
     await metadata.transaction((writer) => {
       for (const [key] of page) writer.delete(key);
     });

@@ -8,7 +8,7 @@ import type { BlockStore } from "../../storage/blockstore/store.ts";
 import { openLmdbMetadata } from "../../storage/metadata/lmdb.ts";
 import { memoryMetadata } from "../../storage/metadata/memory.ts";
 import type { MetadataStore } from "../../storage/metadata/store.ts";
-import type { StorePlaces } from "../../storage/repo/datastore.ts";
+import type { StorePaths } from "../../storage/repo/datastore.ts";
 
 export interface Stores {
   readonly blocks: BlockStore;
@@ -22,27 +22,33 @@ export const memoryStores = (): Stores => ({ blocks: memoryBlocks(), metadata: m
 export type Notice = (sentence: string) => void;
 
 /** A damaged block is never handed on: it is checked whenever it is read. @throws NodeError STORE_FULL, STORE_BROKEN */
-export function openBlocks({ kind, blocks, shardFunc }: StorePlaces, onNotice: Notice): Promise<BlockStore> {
+export function openBlocks({ kind, blocks, shardFunc }: StorePaths, onNotice: Notice): Promise<BlockStore> {
   if (kind === "flatfs") return openFlatfs(blocks, { shardFunc, verifyOnRead: true });
   return openSegmentStore(blocks, { verifyOnRead: true, onNotice });
 }
 
 /** @throws NodeError STORE_BROKEN */
-export const openMetadata = ({ metadata }: StorePlaces): Promise<MetadataStore> => openLmdbMetadata(metadata);
+export const openMetadata = ({ metadata }: StorePaths): Promise<MetadataStore> => openLmdbMetadata(metadata);
 
-export interface Levels {
+export interface GoIpfsImport {
   /** Folder of the LevelDB of go-ipfs. */
-  readonly levels: string;
+  readonly levelDb: string;
   /** Folder that the metadata of `to` is in. */
-  readonly place: string;
+  readonly metadataFolder: string;
   readonly to: Stores;
   readonly onNotice: Notice;
 }
 
-/** Brings the metadata up to what go-ipfs has. @throws NodeError LEVELS_HELD, LEVELS_BROKEN */
-export async function takeOver({ levels, place, to, onNotice }: Levels): Promise<void> {
+/** Brings the metadata up to what go-ipfs has. @throws NodeError LEVELDB_IN_USE, LEVELDB_DAMAGED */
+export async function importFromGoIpfs({ levelDb, metadataFolder, to, onNotice }: GoIpfsImport): Promise<void> {
   // A repo of this node alone does without that database.
-  const { adopt } = await import("../from_go_ipfs/adopt.ts");
+  const { importMetadata } = await import("../from_go_ipfs/import_metadata.ts");
   const find = (cid: CID) => to.blocks.get(cid);
-  await adopt({ levels, metadata: to.metadata, find, scratch: join(dirname(place), "reading"), onNotice });
+  await importMetadata({
+    levelDb,
+    metadata: to.metadata,
+    find,
+    scratch: join(dirname(metadataFolder), "reading"),
+    onNotice,
+  });
 }

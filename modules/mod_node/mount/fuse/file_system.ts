@@ -1,5 +1,5 @@
 /** What a file system has to be able to do for `serve`. */
-import type { Buffers } from "../../storage/blockstore/buffers.ts";
+import type { BufferPool } from "../../storage/blockstore/buffer_pool.ts";
 import type { Attributes, DirectoryEntry, Errno, Limits } from "./wire.ts";
 
 /** A refusal that the calling program is told as it is. */
@@ -37,7 +37,7 @@ export interface FileSystem {
   /** For open directories: `openFlags`. */
   readonly directoryFlags: number;
   /** Memory for what it is asked, and for what is written. */
-  readonly buffers: Buffers;
+  readonly buffers: BufferPool;
   /** Finds an entry. The node is in use until it is forgotten as often as it was told. */
   lookup(parent: number, name: string, signal: AbortSignal): Promise<Attributes>;
   forget(id: number, times: number): void;

@@ -1,10 +1,10 @@
 /** Messages out of a stream of bytes: each begins with its length. */
-import type { Buffers } from "../../storage/blockstore/buffers.ts";
+import type { BufferPool } from "../../storage/blockstore/buffer_pool.ts";
 
 const lengthBytes = 4;
 
 export class Framing {
-  readonly #buffers: Buffers;
+  readonly #buffers: BufferPool;
   /** Bytes of a message that is not whole yet: as many as there are, in a buffer of its length. */
   #message: Buffer | undefined;
   #filled = 0;
@@ -12,7 +12,7 @@ export class Framing {
   #lengthFilled = 0;
 
   /** Messages are made in these buffers. */
-  constructor(buffers: Buffers) {
+  constructor(buffers: BufferPool) {
     this.#buffers = buffers;
   }
 

@@ -2,7 +2,7 @@
 import type { Duplex } from "node:stream";
 import { type Changes, type FileSystem, FuseError, type Listing } from "./file_system.ts";
 import { Framing } from "./framing.ts";
-import type { Kernel } from "./kernel.ts";
+import type { FuseDevice } from "./fuse_device.ts";
 import {
   attributeBits,
   attributesReply,
@@ -16,12 +16,12 @@ import {
   longestName,
   opcodes,
   openReply,
+  type ReplyContext,
   Request,
   renameFlags,
   reply,
   replyHead,
   statfsReply,
-  type Telling,
   writeReplyHead,
   writtenReply,
 } from "./wire.ts";
@@ -39,8 +39,8 @@ const common =
 export type OnFault = (error: unknown) => void;
 
 /** Resolves when the channel has closed and the file system is closed. */
-export async function serve(requests: Duplex, kernel: Kernel, files: FileSystem, onFault: OnFault): Promise<void> {
-  const server = new Server(kernel, files, onFault);
+export async function serve(requests: Duplex, device: FuseDevice, files: FileSystem, onFault: OnFault): Promise<void> {
+  const server = new Server(device, files, onFault);
   const framing = new Framing(files.buffers);
   requests.on("data", (bytes: Buffer) => {
     for (const message of framing.take(bytes)) server.take(new Request(message));
@@ -55,17 +55,17 @@ export async function serve(requests: Duplex, kernel: Kernel, files: FileSystem,
 type Answering = Promise<Buffer | undefined> | Buffer | undefined;
 
 class Server {
-  readonly #kernel: Kernel;
+  readonly #device: FuseDevice;
   readonly #files: FileSystem;
   readonly #onFault: OnFault;
   /** Requests that are worked on, to be taken back. */
   readonly #open = new Map<number, AbortController>();
   readonly #listings = new Map<number, Listing>();
   #lastHandle = 0;
-  readonly #telling: Telling;
+  readonly #telling: ReplyContext;
 
-  constructor(kernel: Kernel, files: FileSystem, onFault: OnFault) {
-    this.#kernel = kernel;
+  constructor(device: FuseDevice, files: FileSystem, onFault: OnFault) {
+    this.#device = device;
     this.#files = files;
     this.#onFault = onFault;
     const [uid, gid] = [process.getuid?.() ?? 0, process.getgid?.() ?? 0];
@@ -104,7 +104,7 @@ class Server {
 
   #send(parts: readonly Uint8Array[]): void {
     try {
-      this.#kernel.answer(parts);
+      this.#device.reply(parts);
     } catch (error) {
       this.#onFault(error);
     }
@@ -238,7 +238,7 @@ class Server {
     return openReply(unique, this.#lastHandle, this.#files.directoryFlags);
   }
 
-  async #list(request: Request, telling: Telling | undefined, signal: AbortSignal): Promise<Buffer> {
+  async #list(request: Request, telling: ReplyContext | undefined, signal: AbortSignal): Promise<Buffer> {
     const listing = this.#listings.get(request.u64(0));
     if (listing === undefined) throw new FuseError("EINVAL");
     const page = new EntryPage(request.u32(16), telling);

@@ -155,7 +155,7 @@ export interface Attributes {
 }
 
 /** How what is told is to be understood: whose all is, and for how many seconds it may be remembered. */
-export interface Telling {
+export interface ReplyContext {
   readonly uid: number;
   readonly gid: number;
   readonly seconds: number;
@@ -181,7 +181,7 @@ export function writeReplyHead(bytes: Buffer, unique: number, length: number, er
   putU64(bytes, 8, unique);
 }
 
-function putAttributes(bytes: Buffer, at: number, { id, kind, mode, size }: Attributes, telling: Telling): void {
+function putAttributes(bytes: Buffer, at: number, { id, kind, mode, size }: Attributes, telling: ReplyContext): void {
   putU64(bytes, at, id);
   putU64(bytes, at + 8, size);
   putU64(bytes, at + 16, Math.ceil(size / 512));
@@ -194,14 +194,14 @@ function putAttributes(bytes: Buffer, at: number, { id, kind, mode, size }: Attr
   bytes.writeUInt32LE(pageSize, at + 80);
 }
 
-function putEntry(bytes: Buffer, at: number, node: Attributes, telling: Telling): void {
+function putEntry(bytes: Buffer, at: number, node: Attributes, telling: ReplyContext): void {
   putU64(bytes, at, node.id);
   putU64(bytes, at + 16, telling.seconds);
   putU64(bytes, at + 24, telling.seconds);
   putAttributes(bytes, at + 40, node, telling);
 }
 
-export function attributesReply(unique: number, node: Attributes, telling: Telling): Buffer {
+export function attributesReply(unique: number, node: Attributes, telling: ReplyContext): Buffer {
   const bytes = reply(unique, 16 + attributeLength);
   putU64(bytes, replyHead, telling.seconds);
   putAttributes(bytes, replyHead + 16, node, telling);
@@ -209,7 +209,7 @@ export function attributesReply(unique: number, node: Attributes, telling: Telli
 }
 
 /** `opened`: the entry is open, too. */
-export function entryReply(unique: number, node: Attributes, telling: Telling, opened = false): Buffer {
+export function entryReply(unique: number, node: Attributes, telling: ReplyContext, opened = false): Buffer {
   const bytes = reply(unique, entryLength + (opened ? 16 : 0));
   putEntry(bytes, replyHead, node, telling);
   if (opened) bytes.writeUInt32LE(openFlags.keepCache, replyHead + entryLength + 8);
@@ -278,11 +278,11 @@ export interface DirectoryEntry {
 /** Bytes of entries, up to `limit` in all. */
 export class EntryPage {
   readonly #bytes: Buffer;
-  readonly #telling: Telling | undefined;
+  readonly #telling: ReplyContext | undefined;
   #at = replyHead;
 
   /** With `telling` the nodes of the entries are told, too. */
-  constructor(limit: number, telling?: Telling) {
+  constructor(limit: number, telling?: ReplyContext) {
     this.#bytes = Buffer.alloc(replyHead + limit);
     this.#telling = telling;
   }

@@ -1,9 +1,9 @@
 /** What the kernel knows of the name path: nodes, and where they stand. */
 import type { NamespacePath } from "../../content/mfs/path.ts";
-import { fileSize, type TreeNode } from "../../content/unixfs/node.ts";
+import { fileSize, type UnixfsNode } from "../../content/unixfs/node.ts";
 import type { Attributes, Kind } from "../fuse/wire.ts";
 import type { OwnTree } from "./own_tree.ts";
-import type { Writing } from "./writing.ts";
+import type { SequentialWrite } from "./sequential_write.ts";
 
 const modes: Readonly<Record<Kind, number>> = { directory: 0o555, file: 0o666, symlink: 0o777 };
 
@@ -17,12 +17,12 @@ export interface NameNode {
   /** Missing at the root and at its links. */
   readonly tree: OwnTree | undefined;
   readonly target: string | undefined;
-  file: TreeNode | undefined;
+  file: UnixfsNode | undefined;
   /** Counts what `file` was. */
   version: number;
   /** It has no name any more. */
-  gone: boolean;
-  writing: Writing | undefined;
+  unlinked: boolean;
+  writing: SequentialWrite | undefined;
   /** What was written before. */
   settling: Promise<void> | undefined;
   /** Why what was written is lost, until somebody asks. */
@@ -37,12 +37,12 @@ export const keyOf = (parent: NameNode, name: string): string => `${parent.id}/$
 
 export function nodeOf(id: number, parent: NameNode | undefined, name: string, found: Found): NameNode {
   const { kind, file, target, tree } = found;
-  const fresh = { version: 0, gone: false, writing: undefined, settling: undefined, failure: undefined };
+  const fresh = { version: 0, unlinked: false, writing: undefined, settling: undefined, failure: undefined };
   return { id, parent, name, kind, file, target, tree, ...fresh };
 }
 
 /** What the kernel is told of it. */
-export function told({ id, kind, parent, file, target, writing }: NameNode): Attributes {
+export function attributesOf({ id, kind, parent, file, target, writing }: NameNode): Attributes {
   const stored = target === undefined ? (file === undefined ? 0 : fileSize(file)) : Buffer.byteLength(target);
   const size = Math.max(stored, writing?.end ?? 0);
   return { id, kind, mode: parent === undefined ? 0o111 : modes[kind], size };

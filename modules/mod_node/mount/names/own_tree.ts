@@ -1,13 +1,13 @@
 /** What stands under a key of the node's own: a tree that is edited, kept, and published. */
 import { CID } from "multiformats/cid";
 import { Journal } from "../../content/mfs/journal.ts";
-import { type ChangeOptions, Namespace, type NamespaceGround } from "../../content/mfs/namespace.ts";
+import { type ChangeOptions, Namespace, type NamespaceDeps } from "../../content/mfs/namespace.ts";
 import { flush } from "../../content/mfs/operations.ts";
 import { namespacePath } from "../../content/mfs/path.ts";
 import type { PeerId } from "../../formats/peer_id.ts";
 import type { Names } from "../../network/ipns/names.ts";
 import type { NamedKey } from "../../storage/keystore/keystore.ts";
-import { roomOf } from "../../storage/metadata/prefixed_store.ts";
+import { prefixedStore } from "../../storage/metadata/prefixed_store.ts";
 import type { MetadataStore } from "../../storage/metadata/store.ts";
 import { Publisher } from "./publisher.ts";
 
@@ -16,14 +16,14 @@ const room = "mounts/";
 /** What was published last from here. */
 const publishedKey = "published";
 /** Of changes: the disk follows when something asks for that. */
-export const later: ChangeOptions = { flush: false };
+export const unflushed: ChangeOptions = { flush: false };
 
 /** Milliseconds for which what is closed waits for others: to hear of it, or to send what a change needs. */
-export const patience = 3000;
+export const CLOSE_TIMEOUT_MS = 3000;
 /** Milliseconds for which others are asked what an own name stands for. */
 const askedFor = 10_000;
 
-export interface TreeGround extends NamespaceGround {
+export interface TreeDeps extends NamespaceDeps {
   readonly names: Pick<Names, "key" | "publish" | "resolve">;
   /** The block at a content path; peers are asked until the signal says so. */
   blockAt(path: string, signal: AbortSignal): Promise<CID>;
@@ -34,41 +34,41 @@ export class OwnTree {
   readonly files: Namespace;
   readonly #publisher: Publisher;
   readonly #leaving = new AbortController();
-  readonly #alone = new AbortController();
+  readonly #noPeers = new AbortController();
 
   /** As it was left here; or as it was published since from elsewhere. */
-  static async open(ground: TreeGround, key: NamedKey, signal: AbortSignal): Promise<OwnTree> {
-    const kept = roomOf(ground.metadata, `${room}${key.id}/`);
+  static async open(deps: TreeDeps, key: NamedKey, signal: AbortSignal): Promise<OwnTree> {
+    const kept = prefixedStore(deps.metadata, `${room}${key.id}/`);
     const published = await kept.get(publishedKey);
-    const here = await currentValue(ground, key.id, { offline: true, signal });
-    const value = here ?? (await currentValue(ground, key.id, { offline: false, signal }));
+    const here = await currentValue(deps, key.id, { offline: true, signal });
+    const value = here ?? (await currentValue(deps, key.id, { offline: false, signal }));
     signal.throwIfAborted();
     if (value !== undefined && (published === undefined || !value.equals(CID.decode(published)))) {
       await new Journal(kept).keep(value);
       await keepPublished(kept, value);
     }
-    return new OwnTree(ground, key, kept);
+    return new OwnTree(deps, key, kept);
   }
 
-  private constructor(ground: TreeGround, key: NamedKey, kept: MetadataStore) {
+  private constructor(deps: TreeDeps, key: NamedKey, kept: MetadataStore) {
     this.key = key;
-    this.files = new Namespace({ ...ground, metadata: kept, alone: this.#alone.signal });
+    this.files = new Namespace({ ...deps, metadata: kept, noPeers: this.#noPeers.signal });
     const { signal } = this.#leaving;
     const publish = async () => {
       const root = await flush(this.files, namespacePath("/"), { signal });
       const last = await kept.get(publishedKey);
       if (last !== undefined && CID.decode(last).equals(root)) return;
-      const { names } = ground;
+      const { names } = deps;
       try {
         await names.publish(await names.key(key.name), `/ipfs/${root}`, { signal });
       } finally {
         // The record stays here when nobody could be told.
-        if ((await currentValue(ground, key.id, { offline: true, signal }))?.equals(root))
+        if ((await currentValue(deps, key.id, { offline: true, signal }))?.equals(root))
           await keepPublished(kept, root);
       }
     };
     this.#publisher = new Publisher(publish, (error) =>
-      ground.log.write("fuse/ipns", "error", `${key.id} was not published: ${(error as Error).message}`),
+      deps.log.write("fuse/ipns", "error", `${key.id} was not published: ${(error as Error).message}`),
     );
   }
 
@@ -78,13 +78,13 @@ export class OwnTree {
   }
 
   /** What waits for a block from a peer fails, now and from now on. */
-  askNobody(): void {
-    this.#alone.abort();
+  stopAskingPeers(): void {
+    this.#noPeers.abort();
   }
 
   /** Publishes and keeps what has changed. */
   async close(): Promise<void> {
-    const timer = setTimeout(() => this.#leaving.abort(), patience);
+    const timer = setTimeout(() => this.#leaving.abort(), CLOSE_TIMEOUT_MS);
     await this.#publisher.settle();
     clearTimeout(timer);
     await this.files.close();
@@ -93,7 +93,7 @@ export class OwnTree {
 
 /** Undefined when the name stands for nothing yet, or nobody can tell. */
 async function currentValue(
-  { names, blockAt }: TreeGround,
+  { names, blockAt }: TreeDeps,
   id: PeerId,
   { offline, signal }: { readonly offline: boolean; readonly signal: AbortSignal },
 ): Promise<CID | undefined> {
@@ -113,7 +113,7 @@ export async function keptTrees(metadata: MetadataStore): Promise<CID[]> {
   for await (const [key] of metadata.range({ prefix: room }))
     rooms.add(key.slice(0, key.indexOf("/", room.length) + 1));
   for (const name of rooms) {
-    const journal = new Journal(roomOf(metadata, name));
+    const journal = new Journal(prefixedStore(metadata, name));
     const root = await journal.root();
     if (root !== undefined) kept.push(root);
     for (const change of await journal.changes()) if ("put" in change) kept.push(change.put.cid);

@@ -4,8 +4,8 @@
  */
 import type { Connection, Libp2p, PeerId, Stream } from "@libp2p/interface";
 import type { CID } from "multiformats/cid";
-import type { BlockSource, Blocks } from "../../storage/blockstore/blocks.ts";
-import { Buffers } from "../../storage/blockstore/buffers.ts";
+import type { BlockService, BlockSource } from "../../storage/blockstore/block_service.ts";
+import { BufferPool } from "../../storage/blockstore/buffer_pool.ts";
 import type { NodeLog } from "../../util/log.ts";
 import { BitswapPeer } from "./bitswap_peer.ts";
 import { DecisionEngine, type DecisionEngineOptions } from "./decision_engine.ts";
@@ -35,7 +35,7 @@ export type Host = Pick<
 
 export interface BitswapDeps extends DecisionEngineOptions {
   readonly libp2p: Host;
-  readonly blocks: Blocks;
+  readonly blocks: BlockService;
   readonly log: NodeLog;
   /** Milliseconds to open a stream in, and after which a peer that takes nothing, or too little while others wait, is given up. */
   readonly timeoutMs?: number;
@@ -84,14 +84,14 @@ const MAX_MPLEX_STREAM_BYTES = 2 * 1024 * 1024;
 export class Bitswap implements BlockSource {
   readonly #host: Host;
   readonly #log: NodeLog;
-  readonly #blocks: Blocks;
+  readonly #blocks: BlockService;
   readonly #timeoutMs: number | undefined;
   readonly #wants: WantManager;
   readonly #engine: DecisionEngine;
   readonly #inbound = new Map<BitswapPeer, Inbound>();
   readonly #sessions = new WeakMap<AbortSignal, Session>();
   /** For messages that come. */
-  readonly #buffers = new Buffers();
+  readonly #buffers = new BufferPool();
   #topologies: string[] = [];
   #messages = 0;
   #malformed = 0;
@@ -140,7 +140,7 @@ export class Bitswap implements BlockSource {
    * Calls with one signal make a session: they are taken to want parts of one thing. Rejects with the reason of the
    * signal, and when the node closes or cannot store the block.
    */
-  fetch(cid: CID, signal: AbortSignal | undefined, buffers?: Buffers): Promise<Uint8Array> {
+  fetch(cid: CID, signal: AbortSignal | undefined, buffers?: BufferPool): Promise<Uint8Array> {
     if (signal === undefined) return this.#wants.fetch(new Session(this.#wants, cid), cid, signal, buffers);
     let session = this.#sessions.get(signal);
     if (session === undefined) {

@@ -1,8 +1,8 @@
 /** Blocks for others: each gets a message in turn, and no more is read from the store than they take. */
 import type { CID } from "multiformats/cid";
-import type { Blocks } from "../../storage/blockstore/blocks.ts";
+import type { BlockService } from "../../storage/blockstore/block_service.ts";
 import type { Block } from "../../storage/blockstore/store.ts";
-import { Budget } from "../../util/async/weighted_semaphore.ts";
+import { WeightedSemaphore } from "../../util/async/weighted_semaphore.ts";
 import type { NodeLog } from "../../util/log.ts";
 import type { BitswapPeer } from "./bitswap_peer.ts";
 import { copyCid, keyOf, keyOfCid } from "./keys.ts";
@@ -35,24 +35,24 @@ const MAX_HAVE_REPLACED_SIZE = 1024;
 
 export class DecisionEngine {
   readonly sent: SentStats = { blocks: 0, bytes: 0, refused: 0 };
-  readonly #blocks: Blocks;
+  readonly #blocks: BlockService;
   readonly #log: NodeLog;
   readonly #maxWantsPerPeer: number;
-  readonly #budget: Budget;
+  readonly #budget: WeightedSemaphore;
   readonly #wantlists = new Map<BitswapPeer, PeerWantlist>();
   /** Who waits for what is not known to be here. */
   readonly #waiting = new Map<string, Set<BitswapPeer>>();
 
-  constructor(blocks: Blocks, log: NodeLog, options: DecisionEngineOptions = {}) {
+  constructor(blocks: BlockService, log: NodeLog, options: DecisionEngineOptions = {}) {
     this.#blocks = blocks;
     this.#log = log;
     this.#maxWantsPerPeer = options.maxWantsPerPeer ?? 4096;
-    this.#budget = new Budget(options.maxBytesInFlight ?? 64 * 1024 * 1024);
+    this.#budget = new WeightedSemaphore(options.maxBytesInFlight ?? 64 * 1024 * 1024);
   }
 
   /** Others wait for the room that blocks on their way take. */
   get isUnderPressure(): boolean {
-    return this.#budget.isShort;
+    return this.#budget.hasWaiters;
   }
 
   addPeer(partner: BitswapPeer): void {
@@ -184,7 +184,7 @@ export class DecisionEngine {
     const sending: Promise<void>[] = [];
     try {
       while (orders.hasReady || sending.length > 0) {
-        const most = this.#budget.isAmple ? MAX_MESSAGES_IN_FLIGHT : 1;
+        const most = this.#budget.isHalfFree ? MAX_MESSAGES_IN_FLIGHT : 1;
         if (orders.hasReady && sending.length < most) sending.push((await this.#sendNext(partner, orders)).sent);
         else await sending.shift();
       }
@@ -202,7 +202,7 @@ export class DecisionEngine {
   async #sendNext(partner: BitswapPeer, orders: PeerWantlist): Promise<{ readonly sent: Promise<void> }> {
     const taken = orders.takeReady(TARGET_MESSAGE_SIZE);
     const bytes = taken.reduce((sum, { size = 0 }) => sum + size, 0);
-    await this.#budget.take(bytes);
+    await this.#budget.acquire(bytes);
     const found = await Promise.all(taken.map(({ cid }) => this.#read(cid)));
     const blocks: Block[] = [];
     for (const [at, order] of taken.entries()) {
@@ -218,7 +218,7 @@ export class DecisionEngine {
       for (const { bytes: data } of blocks) this.#count(partner, data.length);
       for (const order of taken) if (order.state === "sending") orders.remove(order);
     });
-    const given = sent.finally(() => this.#budget.give(bytes));
+    const given = sent.finally(() => this.#budget.release(bytes));
     given.catch(() => {});
     return { sent: given };
   }

@@ -1,7 +1,7 @@
 /** What peers say: streams that they open are read message by message, no faster than the messages are dealt with. */
 import type { Stream, StreamMessageEvent } from "@libp2p/interface";
-import { FrameReader } from "../../formats/protobuf/frames.ts";
-import type { Buffers } from "../../storage/blockstore/buffers.ts";
+import { FrameReader } from "../../formats/protobuf/frame_reader.ts";
+import type { BufferPool } from "../../storage/blockstore/buffer_pool.ts";
 import { allowBuffering, pause, resume, widenWindow } from "../swarm/stream_backpressure.ts";
 import { type DecodedMessage, decodeMessage, MAX_MESSAGE_SIZE } from "./message.ts";
 import { RefcountedBuffer } from "./refcounted_buffer.ts";
@@ -25,11 +25,11 @@ export interface InboundEvents {
 /** All streams that one peer has opened. */
 export class Inbound {
   readonly #events: InboundEvents;
-  readonly #buffers: Buffers;
+  readonly #buffers: BufferPool;
   readonly #streams = new Map<Stream, FrameReader>();
   #inProgress = 0;
 
-  constructor(events: InboundEvents, buffers: Buffers) {
+  constructor(events: InboundEvents, buffers: BufferPool) {
     this.#events = events;
     this.#buffers = buffers;
   }
@@ -57,7 +57,7 @@ export class Inbound {
     try {
       for (const frame of frames.read(data)) this.#take(frame);
       let held = 0;
-      for (const each of this.#streams.values()) held += each.held;
+      for (const each of this.#streams.values()) held += each.heldBytes;
       if (held > MAX_PARTIAL_BYTES) throw new Error("messages that are too many");
     } catch (reason) {
       this.#streams.delete(stream);

@@ -1,6 +1,6 @@
 /** Bitswap messages and their bytes: the protocol buffers of all its versions. */
 
-import { FieldReader, fieldLength } from "../../formats/protobuf/protobuf.ts";
+import { FieldReader, fieldLength } from "../../formats/protobuf/fields.ts";
 import { varintLength, writeVarint } from "../../formats/protobuf/varint.ts";
 import { NodeError } from "../../util/errors.ts";
 

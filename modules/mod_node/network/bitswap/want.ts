@@ -1,6 +1,6 @@
 /** One block that somebody here waits for. */
 import type { CID } from "multiformats/cid";
-import type { Buffers } from "../../storage/blockstore/buffers.ts";
+import type { BufferPool } from "../../storage/blockstore/buffer_pool.ts";
 import { NodeError } from "../../util/errors.ts";
 import type { BitswapPeer } from "./bitswap_peer.ts";
 import type { Session } from "./session.ts";
@@ -11,7 +11,7 @@ export interface Waiter {
   readonly session: Session;
   readonly cid: CID;
   /** Where it takes its copy from. */
-  readonly buffers: Buffers | undefined;
+  readonly buffers: BufferPool | undefined;
   readonly resolve: (bytes: Uint8Array) => void;
   readonly reject: (reason: unknown) => void;
 }

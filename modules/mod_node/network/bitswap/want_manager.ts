@@ -1,7 +1,7 @@
 /** All blocks that are waited for here, each once, whoever waits; and the peers that may send them. */
 import type { CID } from "multiformats/cid";
-import type { Blocks } from "../../storage/blockstore/blocks.ts";
-import type { Buffers } from "../../storage/blockstore/buffers.ts";
+import type { BlockService } from "../../storage/blockstore/block_service.ts";
+import type { BufferPool } from "../../storage/blockstore/buffer_pool.ts";
 import type { Block } from "../../storage/blockstore/store.ts";
 import { failure } from "../../util/errors.ts";
 import type { NodeLog } from "../../util/log.ts";
@@ -13,7 +13,7 @@ import type { Provider, Providers, Session, SessionDeps } from "./session.ts";
 import { type Waiter, Want } from "./want.ts";
 
 export interface WantManagerDeps {
-  readonly blocks: Blocks;
+  readonly blocks: BlockService;
   readonly log: NodeLog;
   /** Connects to a provider. */
   readonly reach: SessionDeps["connect"];
@@ -38,7 +38,7 @@ export class WantManager implements SessionDeps {
   providers: Providers | undefined;
   readonly connect: (provider: Provider, signal: AbortSignal) => Promise<void>;
   readonly received: ReceivedStats = { blocks: 0, bytes: 0, duplicates: 0, duplicateBytes: 0, unwanted: 0 };
-  readonly #blocks: Blocks;
+  readonly #blocks: BlockService;
   readonly #log: NodeLog;
   readonly #wants = new Map<string, Want>();
   readonly #sessions = new Set<Session>();
@@ -56,7 +56,7 @@ export class WantManager implements SessionDeps {
   }
 
   /** See `BlockSource.fetch`. */
-  fetch(session: Session, cid: CID, signal: AbortSignal | undefined, buffers?: Buffers): Promise<Uint8Array> {
+  fetch(session: Session, cid: CID, signal: AbortSignal | undefined, buffers?: BufferPool): Promise<Uint8Array> {
     if (signal?.aborted) return Promise.reject(signal.reason);
     if (this.#closed) return Promise.reject(failure("STORE_CLOSED"));
     const { promise, resolve, reject } = Promise.withResolvers<Uint8Array>();
@@ -316,7 +316,7 @@ export class WantManager implements SessionDeps {
   }
 }
 
-function copy(bytes: Uint8Array, buffers: Buffers | undefined): Uint8Array {
+function copy(bytes: Uint8Array, buffers: BufferPool | undefined): Uint8Array {
   const { length } = bytes;
   const into = buffers?.take(length) ?? Buffer.allocUnsafeSlow(length);
   into.set(bytes);

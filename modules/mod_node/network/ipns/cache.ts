@@ -1,6 +1,6 @@
 /** What names stood for, for as long as their records allow. */
 import { NodeError } from "../../util/errors.ts";
-import { Recent } from "../../util/lru.ts";
+import { LRU } from "../../util/lru.ts";
 
 interface Entry {
   readonly path: string;
@@ -10,16 +10,16 @@ interface Entry {
 
 /** Those that were asked for last are kept. */
 export class NameCache {
-  readonly #entries: Recent<string, Entry>;
+  readonly #entries: LRU<string, Entry>;
 
   /** @throws NodeError of a size below zero */
   constructor(size: number) {
     if (size < 0) throw new NodeError("cannot specify negative resolve cache size");
-    this.#entries = new Recent(size);
+    this.#entries = new LRU(size);
   }
 
   get(name: string): string | undefined {
-    const entry = this.#entries.use(name);
+    const entry = this.#entries.get(name);
     if (entry === undefined || entry.until > Date.now()) return entry?.path;
     this.#entries.delete(name);
     return undefined;

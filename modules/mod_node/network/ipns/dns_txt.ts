@@ -1,6 +1,6 @@
 /** TXT records: from the system's resolver, or over HTTPS from those that the configuration names. */
 import { Resolver } from "node:dns/promises";
-import { gatherWhole } from "../../util/async/gather.ts";
+import { readAll } from "../../util/async/read_all.ts";
 import type { LookupTxt } from "./dnslink.ts";
 
 /** Domain with a dot at its end to the URL of its resolver; empty stands for the system's. */
@@ -77,7 +77,7 @@ async function ask({ href, origin }: URL, signal: AbortSignal): Promise<Uint8Arr
     throw new Error(`the resolver ${origin} answered ${answer.status}`);
   }
   const tooLong = () => new Error(`the resolver ${origin} answered more than ${MAX_RESPONSE_SIZE} bytes`);
-  return gatherWhole(answer.body, MAX_RESPONSE_SIZE, tooLong);
+  return readAll(answer.body, MAX_RESPONSE_SIZE, tooLong);
 }
 
 /** A record is a list of strings that belong together. */

@@ -1,7 +1,7 @@
 /** Names over publish and subscribe: whoever follows a name is told of its records (network section 3.6). */
 
 import type { PeerId } from "../../formats/peer_id.ts";
-import { Turns } from "../../util/async/keyed_mutex.ts";
+import { KeyedMutex } from "../../util/async/keyed_mutex.ts";
 import { Queue } from "../../util/async/queue.ts";
 import { NodeError } from "../../util/errors.ts";
 import type { NodeLog } from "../../util/log.ts";
@@ -60,7 +60,7 @@ export class IpnsPubsub {
   /** By the topic; the one that was asked for last is the last. */
   readonly #names = new Map<string, NameSubscription>();
   /** Of those who came to follow names, by the peer: whoever follows many at once is asked one after the other. */
-  readonly #fetches = new Turns();
+  readonly #fetches = new KeyedMutex();
   readonly #timer: NodeJS.Timeout;
 
   constructor(parts: IpnsPubsubDeps) {
@@ -123,7 +123,7 @@ export class IpnsPubsub {
     name.asked.set(text, undefined);
     const { signal } = name.leave;
     void this.#fetches
-      .run(text, () => this.#fetchFrom(name, peer, signal), signal)
+      .runExclusive(text, () => this.#fetchFrom(name, peer, signal), signal)
       // Nobody follows the name any more.
       .catch(() => undefined)
       .then(() => name.asked.set(text, Date.now()));

@@ -2,7 +2,7 @@
 
 import type { PeerId } from "../../formats/peer_id.ts";
 import type { MetadataStore } from "../../storage/metadata/store.ts";
-import { Turns } from "../../util/async/keyed_mutex.ts";
+import { KeyedMutex } from "../../util/async/keyed_mutex.ts";
 import { publishedKey } from "../ipns_record/keys.ts";
 import { decodeRecord, type IpnsRecord } from "../ipns_record/record.ts";
 
@@ -14,7 +14,7 @@ export interface PublishedRecord {
 
 export class PublishedRecords {
   readonly #metadata: MetadataStore;
-  readonly #turns = new Turns();
+  readonly #turns = new KeyedMutex();
 
   constructor(metadata: MetadataStore) {
     this.#metadata = metadata;
@@ -46,6 +46,6 @@ export class PublishedRecords {
       await this.#metadata.transaction((writer) => writer.put(key, bytes));
       return bytes;
     };
-    return this.#turns.run(key, work, signal);
+    return this.#turns.runExclusive(key, work, signal);
   }
 }

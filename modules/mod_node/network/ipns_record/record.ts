@@ -1,6 +1,6 @@
 /** Name records on the wire (network section 3.2): a protobuf message, with the same again as CBOR that version 2 signs. */
 import { encodeCbor, type Value } from "../../formats/dag_cbor/value.ts";
-import { FieldReader, fieldLength } from "../../formats/protobuf/protobuf.ts";
+import { FieldReader, fieldLength } from "../../formats/protobuf/fields.ts";
 import { writeVarint } from "../../formats/protobuf/varint.ts";
 import { NodeError } from "../../util/errors.ts";
 

@@ -3,7 +3,7 @@ import { type Connection, type PeerDiscovery, peerDiscoverySymbol, type Startabl
 import type { KadDHTComponents, QueryEvent } from "@libp2p/kad-dht";
 import type { CID } from "multiformats/cid";
 import type { PeerId } from "../../formats/peer_id.ts";
-import { Recent } from "../../util/lru.ts";
+import { LRU } from "../../util/lru.ts";
 import { eventTypes, NO_PEERS_TEXT, type QueryKind, queryError, type RoutingEvents, translate } from "./events.ts";
 import { createKademlia, type DhtName, type DhtOptions, type Kademlia } from "./kademlia.ts";
 import type { RecordStore } from "./record_store.ts";
@@ -42,7 +42,7 @@ export class Dht implements Startable {
   readonly #self: PeerId;
   readonly #connections: (peer: PeerId) => readonly Connection[];
   /** Of those that answered last, the last one last. */
-  readonly #answers = new Recent<string, LastAnswer>(MAX_REMEMBERED_ANSWERS);
+  readonly #answers = new LRU<string, LastAnswer>(MAX_REMEMBERED_ANSWERS);
   readonly #stop = new AbortController();
   /** When the peers next to this node were asked for. */
   #selfLookedUpAt: Date | undefined;
@@ -157,7 +157,7 @@ export class Dht implements Startable {
       const name = event.from.toString();
       const queried = new Date();
       const isUseful = event.closer.length + event.providers.length > 0 || event.record !== undefined;
-      const useful = isUseful ? queried : this.#answers.get(name)?.useful;
+      const useful = isUseful ? queried : this.#answers.peek(name)?.useful;
       this.#answers.set(name, { queried, useful });
     } else if (event.name === "QUERY_ERROR" && !signal.aborted && this.#connections(event.from).length === 0) {
       // Who cannot be reached is asked no more; the library would keep it while there is room.
@@ -173,7 +173,7 @@ export class Dht implements Startable {
     const { commonPrefixLengthRefreshedAt: refreshed } = this.#kad.routingTableRefresh;
     const peers: BucketEntry[][] = [];
     for (const { kadId, peerId, lastPing } of kb.toIterable()) {
-      const heard = this.#answers.get(peerId.toString());
+      const heard = this.#answers.peek(peerId.toString());
       (peers[sharedBits(own, kadId)] ??= []).push({
         id: peerId,
         connected: this.#connections(peerId).length > 0,

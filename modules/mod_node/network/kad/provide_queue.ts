@@ -1,7 +1,7 @@
 /** What is to be announced to the routing system: kept over restarts, done in the background. */
 import { CID } from "multiformats/cid";
 import type { MetadataStore } from "../../storage/metadata/store.ts";
-import { Behind } from "../../storage/metadata/write_behind.ts";
+import { WriteBehind } from "../../storage/metadata/write_behind.ts";
 import type { NodeLog } from "../../util/log.ts";
 
 export interface ProvideQueueDeps {
@@ -23,7 +23,7 @@ const calmAfter = 300;
 
 export class ProvideQueue {
   readonly #deps: ProvideQueueDeps;
-  readonly #store: Behind;
+  readonly #store: WriteBehind;
   /** By text, those under way among them. */
   readonly #waiting = new Map<string, CID>();
   readonly #busy = new Set<string>();
@@ -33,7 +33,7 @@ export class ProvideQueue {
 
   constructor(parts: ProvideQueueDeps) {
     this.#deps = parts;
-    this.#store = new Behind(parts.metadata, "routing/queue/", { after: writeAfter });
+    this.#store = new WriteBehind(parts.metadata, "routing/queue/", { delayMs: writeAfter });
   }
 
   /** Takes up what was left when the node closed. */

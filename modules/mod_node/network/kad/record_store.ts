@@ -6,8 +6,8 @@ import { Key, type KeyQuery, type Pair, type Query } from "interface-datastore";
 import { base32 } from "multiformats/bases/base32";
 import { type PeerId, parsePeerId } from "../../formats/peer_id.ts";
 import type { MetadataStore } from "../../storage/metadata/store.ts";
-import { Behind } from "../../storage/metadata/write_behind.ts";
-import { Turns } from "../../util/async/keyed_mutex.ts";
+import { WriteBehind } from "../../storage/metadata/write_behind.ts";
+import { KeyedMutex } from "../../util/async/keyed_mutex.ts";
 import { NodeError } from "../../util/errors.ts";
 import { compare, requireNamespace } from "./validators.ts";
 
@@ -78,12 +78,12 @@ class RecordQuota {
 
 /** The records of both tables: as in the reference they share them. */
 export class RecordStore {
-  readonly #store: Behind;
+  readonly #store: WriteBehind;
   readonly #own: string;
   readonly #now: () => number;
   readonly #others: Readonly<Record<Kind, RecordQuota>>;
   /** By key: a record is compared with what is kept, and then takes its place. */
-  readonly #turns = new Turns();
+  readonly #turns = new KeyedMutex();
   /** Keys that were set since the sweep began. */
   #since = new Set<string>();
   #timer: NodeJS.Timeout | undefined;
@@ -91,7 +91,7 @@ export class RecordStore {
   #closed = false;
 
   constructor({ metadata, self, now = Date.now, maxRecords }: RecordStoreOptions) {
-    this.#store = new Behind(metadata, "routing", { after: writeAfter });
+    this.#store = new WriteBehind(metadata, "routing", { delayMs: writeAfter });
     this.#own = `/${self}`;
     this.#now = now;
     const othersOf = (kind: Kind) =>
@@ -126,7 +126,7 @@ export class RecordStore {
   /** @throws NodeError when what is kept is better */
   async put(key: string, value: Uint8Array): Promise<void> {
     if (kindOf(key) === "provider") this.#keep(key, value);
-    else await this.#turns.run(key, () => this.#putBetter(key, value));
+    else await this.#turns.runExclusive(key, () => this.#putBetter(key, value));
   }
 
   async #putBetter(key: string, value: Uint8Array): Promise<void> {

@@ -2,7 +2,7 @@
 import type { CID } from "multiformats/cid";
 import type { Pins } from "../../content/pins/pins.ts";
 import { CidSet } from "../../formats/cid/set.ts";
-import type { Blocks } from "../../storage/blockstore/blocks.ts";
+import type { BlockService } from "../../storage/blockstore/block_service.ts";
 import type { MetadataStore } from "../../storage/metadata/store.ts";
 import type { Repo } from "../../storage/repo/repo.ts";
 import { NodeError } from "../../util/errors.ts";
@@ -12,7 +12,7 @@ import { NO_PEERS_TEXT } from "./events.ts";
 
 export interface ReproviderDeps {
   readonly repo: Pick<Repo, "config">;
-  readonly blocks: Blocks;
+  readonly blocks: BlockService;
   readonly pins: Pins;
   readonly metadata: MetadataStore;
   readonly log: NodeLog;

@@ -3,7 +3,7 @@ import type { Libp2p } from "libp2p";
 import type { CID } from "multiformats/cid";
 import type { Pins } from "../../content/pins/pins.ts";
 import type { PeerId } from "../../formats/peer_id.ts";
-import type { Blocks } from "../../storage/blockstore/blocks.ts";
+import type { BlockService } from "../../storage/blockstore/block_service.ts";
 import type { MetadataStore } from "../../storage/metadata/store.ts";
 import type { Repo } from "../../storage/repo/repo.ts";
 import { NodeError } from "../../util/errors.ts";
@@ -18,7 +18,7 @@ import { dhtOf } from "./services.ts";
 export interface RoutingDeps {
   readonly libp2p: Libp2p;
   readonly repo: Pick<Repo, "config">;
-  readonly blocks: Blocks;
+  readonly blocks: BlockService;
   readonly metadata: MetadataStore;
   readonly pins: Pins;
   readonly log: NodeLog;

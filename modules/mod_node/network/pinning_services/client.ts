@@ -2,10 +2,10 @@
 
 import { parseCid } from "../../formats/cid/text.ts";
 import { parseJson } from "../../storage/repo/json.ts";
-import { gather } from "../../util/async/gather.ts";
+import { readUpTo } from "../../util/async/read_all.ts";
 import { NodeError } from "../../util/errors.ts";
+import { fetchErrorText } from "../../util/fetch_error.ts";
 import { quote } from "../../util/go/text.ts";
-import { webFailure } from "../../util/web_failure.ts";
 import { type PinStatusWord, type RemotePin, type RemotePinPage, readFailure, readPage, readPin } from "./responses.ts";
 
 export interface ServiceAccess {
@@ -136,7 +136,7 @@ export class PinningClient {
         signal,
         body: body === undefined ? null : JSON.stringify(body),
       });
-      const bytes = answer.body === null ? new Uint8Array() : await gather(answer.body, MAX_RESPONSE_SIZE);
+      const bytes = answer.body === null ? new Uint8Array() : await readUpTo(answer.body, MAX_RESPONSE_SIZE);
       return {
         status: answer.status,
         statusText: answer.statusText,
@@ -145,7 +145,7 @@ export class PinningClient {
       };
     } catch (error) {
       signal.throwIfAborted();
-      throw empty(webFailure(error as Error), error);
+      throw empty(fetchErrorText(error as Error), error);
     }
   }
 

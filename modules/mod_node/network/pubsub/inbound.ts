@@ -1,7 +1,7 @@
 /** What peers say, read RPC by RPC in their order, and no faster than it is dealt with. */
 import type { Connection, PeerId, Stream } from "@libp2p/interface";
-import { FrameReader } from "../../formats/protobuf/frames.ts";
-import { Buffers } from "../../storage/blockstore/buffers.ts";
+import { FrameReader } from "../../formats/protobuf/frame_reader.ts";
+import { BufferPool } from "../../storage/blockstore/buffer_pool.ts";
 import { allowBuffering, pause, resume } from "../swarm/stream_backpressure.ts";
 import { MAX_RPC_SIZE } from "./limits.ts";
 import type { Router } from "./router.ts";
@@ -37,7 +37,7 @@ export class Inbound {
     this.#deps.router.onPeerConnected(remotePeer, connection);
     this.#keep(remotePeer.toString(), stream);
     allowBuffering(stream);
-    const frames = new FrameReader(MAX_RPC_SIZE, new Buffers());
+    const frames = new FrameReader(MAX_RPC_SIZE, new BufferPool());
     const own = new TokenBucket(pace);
     stream.addEventListener("message", ({ data }) => void this.#read(stream, remotePeer, frames.read(data), own));
     stream.addEventListener("remoteCloseWrite", () => void stream.close().catch(() => undefined));

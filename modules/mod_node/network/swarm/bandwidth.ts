@@ -9,7 +9,7 @@ import type {
   TypedEventTarget,
 } from "@libp2p/interface";
 import type { PeerId } from "../../formats/peer_id.ts";
-import { Recent } from "../../util/lru.ts";
+import { LRU } from "../../util/lru.ts";
 
 /** Bytes, and bytes per second. */
 export interface BandwidthStats {
@@ -102,7 +102,7 @@ const register = () => ({ ...metric, observe: ignored });
 export class Bandwidth implements Metrics {
   readonly #all = new Traffic();
   /** Those of connected peers, and those with which a stream was opened last. */
-  readonly #peers = new Recent<string, Traffic>(keptPeers, { stays: (peer) => this.#open.has(peer) });
+  readonly #peers = new LRU<string, Traffic>(keptPeers, { isExempt: (peer) => this.#open.has(peer) });
   readonly #protocols = new Map<string, Traffic>();
   /** Connections, by peer. */
   readonly #open = new Map<string, Set<Connection>>();
@@ -125,7 +125,7 @@ export class Bandwidth implements Metrics {
   }
 
   peer(id: PeerId): BandwidthStats {
-    return this.#peers.get(id.toString())?.stats() ?? nothing;
+    return this.#peers.peek(id.toString())?.stats() ?? nothing;
   }
 
   protocol(name: string): BandwidthStats {
@@ -136,7 +136,7 @@ export class Bandwidth implements Metrics {
   trackProtocolStream(stream: Stream): void {
     const counted = [this.#all, this.#protocols.get(stream.protocol) ?? begin(this.#protocols, stream.protocol)];
     const peer = this.#peerOf(stream);
-    if (peer !== undefined) counted.push(this.#peers.use(peer) ?? begin(this.#peers, peer));
+    if (peer !== undefined) counted.push(this.#peers.get(peer) ?? begin(this.#peers, peer));
     const { send, dispatchEvent } = stream;
     stream.send = (data) => {
       for (const { out } of counted) out.add(data.byteLength);

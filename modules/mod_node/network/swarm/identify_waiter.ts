@@ -1,6 +1,6 @@
 /** Which connections have been told by the other side who it is and what it speaks. */
 import type { Connection, IdentifyResult, Libp2p } from "@libp2p/interface";
-import { orAborted } from "../../util/async/aborted.ts";
+import { raceSignal } from "../../util/async/abortable.ts";
 
 /** Milliseconds after which one that says nothing counts as told. */
 const patience = 5000;
@@ -29,7 +29,7 @@ export class IdentifyWaiter {
     this.#waiting.set(connection, waiting);
     const timer = setTimeout(() => this.#done(connection), patience).unref();
     try {
-      await orAborted(waiting.promise, signal);
+      await raceSignal(waiting.promise, signal);
     } finally {
       clearTimeout(timer);
     }

@@ -4,7 +4,7 @@ import { BaseDatastore } from "datastore-core/base";
 import { Key, type KeyQuery, type Pair, type Query } from "interface-datastore";
 import type { PeerId } from "../../formats/peer_id.ts";
 import type { MetadataStore } from "../../storage/metadata/store.ts";
-import { Recent } from "../../util/lru.ts";
+import { LRU } from "../../util/lru.ts";
 
 /** Room in the metadata store. */
 const room = "peers";
@@ -33,7 +33,7 @@ export class PeerDatastore extends BaseDatastore {
   readonly #metadata: MetadataStore;
   readonly #own: string;
   /** The last one changed last. */
-  readonly #entries: Recent<string, Uint8Array>;
+  readonly #entries: LRU<string, Uint8Array>;
   readonly #changed = new Set<string>();
   #timer: NodeJS.Timeout | undefined;
   #closed = false;
@@ -42,9 +42,9 @@ export class PeerDatastore extends BaseDatastore {
     super();
     this.#metadata = metadata;
     this.#own = own;
-    this.#entries = new Recent(mostPeers, {
-      stays: (name) => name === own || staying.has(name),
-      forgotten: (name) => this.#note(name),
+    this.#entries = new LRU(mostPeers, {
+      isExempt: (name) => name === own || staying.has(name),
+      onEvict: (name) => this.#note(name),
     });
   }
 
@@ -64,13 +64,13 @@ export class PeerDatastore extends BaseDatastore {
   }
 
   override async get(key: Key): Promise<Uint8Array> {
-    const value = this.#entries.get(key.toString());
+    const value = this.#entries.peek(key.toString());
     if (value === undefined) throw new NotFoundError();
     return value;
   }
 
   override async has(key: Key): Promise<boolean> {
-    return this.#entries.get(key.toString()) !== undefined;
+    return this.#entries.peek(key.toString()) !== undefined;
   }
 
   override async delete(key: Key): Promise<void> {
@@ -106,7 +106,7 @@ export class PeerDatastore extends BaseDatastore {
     this.#changed.clear();
     await this.#metadata.transaction((writer) => {
       for (const name of changed) {
-        const value = this.#entries.get(name);
+        const value = this.#entries.peek(name);
         if (value === undefined) writer.delete(room + name);
         else writer.put(room + name, value);
       }

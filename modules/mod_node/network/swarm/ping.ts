@@ -7,9 +7,9 @@ import { randomBytes } from "node:crypto";
 import { type Connection, type Stream, serviceCapabilities } from "@libp2p/interface";
 import type { Ping, PingComponents } from "@libp2p/ping";
 import type { PeerId } from "../../formats/peer_id.ts";
-import { orAborted } from "../../util/async/aborted.ts";
+import { raceSignal } from "../../util/async/abortable.ts";
 import { NodeError } from "../../util/errors.ts";
-import { Recent } from "../../util/lru.ts";
+import { LRU } from "../../util/lru.ts";
 import { drained } from "./stream_backpressure.ts";
 
 export const pingProtocol = "/ipfs/ping/1.0.0";
@@ -25,17 +25,17 @@ const keptPeers = 4096;
 
 /** Round trips to peers, as a moving average. */
 export class Latencies {
-  readonly #known = new Recent<string, number>(keptPeers);
+  readonly #known = new LRU<string, number>(keptPeers);
 
   record(peer: PeerId, milliseconds: number): void {
     const id = peer.toString();
-    const before = this.#known.get(id);
+    const before = this.#known.peek(id);
     this.#known.set(id, before === undefined ? milliseconds : before + smoothing * (milliseconds - before));
   }
 
   /** Milliseconds; undefined where nothing was measured. */
   of(peer: PeerId): number | undefined {
-    return this.#known.get(peer.toString());
+    return this.#known.peek(peer.toString());
   }
 }
 
@@ -151,7 +151,7 @@ export class PingService implements Ping {
       const known = this.#echoes.get(name);
       if (known === undefined) return this.#begin(name, peer, options);
       try {
-        const shared = await orAborted(known.echo, options.signal);
+        const shared = await raceSignal(known.echo, options.signal);
         if (shared.share()) return shared;
         this.#forget(name, known);
       } catch (error) {

@@ -5,7 +5,7 @@ import { type PeerId, parsePeerId } from "../../formats/peer_id.ts";
 import type { MetadataStore } from "../../storage/metadata/store.ts";
 import type { PublicKey } from "../../storage/repo/identity.ts";
 import type { Repo } from "../../storage/repo/repo.ts";
-import { agentVersion } from "../../util/agent.ts";
+import { agentVersion } from "../../util/agent_version.ts";
 import { settledWithin } from "../../util/async/settled_within.ts";
 import { NodeError } from "../../util/errors.ts";
 import type { NodeLog } from "../../util/log.ts";

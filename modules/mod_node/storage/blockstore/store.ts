@@ -1,6 +1,6 @@
 /** The seam under everything that is kept: what a block store must do, whatever engine is behind it. */
 import type { CID } from "multiformats/cid";
-import type { Buffers } from "./buffers.ts";
+import type { BufferPool } from "./buffer_pool.ts";
 
 export interface Block {
   readonly cid: CID;
@@ -9,11 +9,11 @@ export interface Block {
   /** Called when the store needs `bytes` no longer: they may be written over. A store may keep them, and never call. */
   readonly release?: (() => void) | undefined;
   /** Where else these bytes stand: a store that keeps references refers to that place, others take no notice. */
-  readonly at?: Place;
+  readonly at?: ExternalLocation;
 }
 
 /** Where bytes stand outside of every store. */
-export interface Place {
+export interface ExternalLocation {
   /** Absolute path of a file, or a URL. */
   readonly path: string;
   /** Of the first byte. */
@@ -38,7 +38,7 @@ export interface BlockStore {
    * whether they are or not, when nobody needs them any more (or never); or they may be those that were read and checked
    * within the last second.
    */
-  get(cid: CID, buffers?: Buffers): Promise<Uint8Array | undefined>;
+  get(cid: CID, buffers?: BufferPool): Promise<Uint8Array | undefined>;
   /** True when this form is stored. */
   has(cid: CID): Promise<boolean>;
   /** Length in bytes; undefined when this form is not stored. */

@@ -1,6 +1,6 @@
 /** Whether every stored block is what its CID says (storage section 8, "repo/verify"). */
 import type { CID } from "multiformats/cid";
-import { mapAhead } from "../../util/async/map_concurrent.ts";
+import { mapConcurrent } from "../../util/async/map_concurrent.ts";
 import { failures } from "../../util/errors.ts";
 import type { BlockStore } from "./store.ts";
 
@@ -17,7 +17,7 @@ export async function* verifyBlocks(
   store: BlockStore,
   signal: AbortSignal | undefined,
 ): AsyncGenerator<CheckedBlock, void, undefined> {
-  for await (const checked of mapAhead(store.keys(), atOnce, (cid) => check(store, cid))) {
+  for await (const checked of mapConcurrent(store.keys(), atOnce, (cid) => check(store, cid))) {
     signal?.throwIfAborted();
     if (checked !== undefined) yield checked;
   }

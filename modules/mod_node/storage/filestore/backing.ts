@@ -3,8 +3,8 @@ import { type FileHandle, open } from "node:fs/promises";
 import { join } from "node:path";
 import { getSystemErrorMessage } from "node:util";
 import type { NodeError } from "../../util/errors.ts";
+import { discard, type HttpContent, requestUrl } from "./http_content.ts";
 import { CorruptReference, isUrl, type Reference, type Status, statuses } from "./reference.ts";
-import { discard, request, type WebContent } from "./web.ts";
 
 /** For the whole of a range, in milliseconds: nobody else ends the reading of a block. */
 const longestWait = 60_000;
@@ -51,7 +51,7 @@ function systemFailure(status: Status, what: string, error: NodeJS.ErrnoExceptio
 async function readUrl({ path, offset, size }: Reference): Promise<Uint8Array> {
   const range = `bytes=${offset}-${offset + size - 1}`;
   try {
-    const content = await request(path, { range, signal: AbortSignal.timeout(longestWait) });
+    const content = await requestUrl(path, { range, signal: AbortSignal.timeout(longestWait) });
     return await part(content, offset, size);
   } catch (error) {
     if (error instanceof CorruptReference) throw error;
@@ -60,7 +60,7 @@ async function readUrl({ path, offset, size }: Reference): Promise<Uint8Array> {
 }
 
 /** A server that knows no ranges sends the whole. */
-async function part(content: WebContent, offset: number, size: number): Promise<Uint8Array> {
+async function part(content: HttpContent, offset: number, size: number): Promise<Uint8Array> {
   const { status, body } = content;
   if (status !== 200 && status !== 206) {
     await discard(content);

@@ -6,15 +6,15 @@ import { dirname, isAbsolute, relative, resolve, sep } from "node:path";
 import type { CID } from "multiformats/cid";
 import { matches } from "../../formats/cid/hashes.ts";
 import { compareNames } from "../../formats/dag_pb/dag_pb.ts";
-import { mapAhead } from "../../util/async/map_concurrent.ts";
+import { mapConcurrent } from "../../util/async/map_concurrent.ts";
 import { failure, failures, NodeError } from "../../util/errors.ts";
-import type { Buffers } from "../blockstore/buffers.ts";
-import type { Block, BlockStore, Place } from "../blockstore/store.ts";
+import type { BufferPool } from "../blockstore/buffer_pool.ts";
+import type { Block, BlockStore, ExternalLocation } from "../blockstore/store.ts";
 import type { MetadataStore } from "../metadata/store.ts";
 import type { Repo } from "../repo/repo.ts";
 import { readBacking } from "./backing.ts";
 import { CorruptReference, isUrl, type Reference, type Status, statuses } from "./reference.ts";
-import { References, type ReferredBlock } from "./references.ts";
+import { type ReferencedBlock, ReferenceStore } from "./reference_store.ts";
 
 /** A block and what came of looking at what it refers to. */
 export interface Inspected {
@@ -46,12 +46,12 @@ export function filestoreSettings({ path, config }: Repo): FilestoreSettings | u
 export class Filestore implements BlockStore {
   /** Has the blocks of which the bytes are kept. */
   readonly main: BlockStore;
-  readonly #references: References;
+  readonly #references: ReferenceStore;
   readonly #settings: FilestoreSettings;
 
   constructor(main: BlockStore, metadata: MetadataStore, settings: FilestoreSettings) {
     this.main = main;
-    this.#references = new References(metadata);
+    this.#references = new ReferenceStore(metadata);
     this.#settings = settings;
   }
 
@@ -65,7 +65,7 @@ export class Filestore implements BlockStore {
   }
 
   /** @throws CorruptReference when the bytes are not where they should be */
-  async get(cid: CID, buffers?: Buffers): Promise<Uint8Array | undefined> {
+  async get(cid: CID, buffers?: BufferPool): Promise<Uint8Array | undefined> {
     const bytes = await this.main.get(cid, buffers);
     if (bytes !== undefined) return bytes;
     const reference = await this.#references.get(cid);
@@ -88,9 +88,9 @@ export class Filestore implements BlockStore {
    */
   async put(blocks: readonly Block[]): Promise<void> {
     const stored: Block[] = [];
-    const referred: ReferredBlock[] = [];
+    const referred: ReferencedBlock[] = [];
     const sort = async (block: Block) => ({ block, reference: await this.#wantedFor(block) });
-    for await (const { block, reference } of mapAhead(blocks, atOnce, sort)) {
+    for await (const { block, reference } of mapConcurrent(blocks, atOnce, sort)) {
       if (reference === "stored") stored.push(block);
       else if (reference !== "known") referred.push({ cid: block.cid, reference });
     }
@@ -125,7 +125,7 @@ export class Filestore implements BlockStore {
     if (Buffer.compare(found, bytes) !== 0) throw changed(reference);
   }
 
-  #referenceTo({ path, offset }: Place, size: number): Reference {
+  #referenceTo({ path, offset }: ExternalLocation, size: number): Reference {
     const { root, files, urls } = this.#settings;
     if (isUrl(path)) {
       if (!urls) throw failure("URLSTORE_OFF");
@@ -182,9 +182,9 @@ export class Filestore implements BlockStore {
   // ------------------------------------------------------------------------------------------------- looking into it
 
   /** References in the order of their blocks; `byFile`: by path and offset, which holds all of them in memory. */
-  async *list({ byFile = false } = {}): AsyncGenerator<ReferredBlock, void, undefined> {
+  async *list({ byFile = false } = {}): AsyncGenerator<ReferencedBlock, void, undefined> {
     if (!byFile) return yield* this.#references.list();
-    const all: ReferredBlock[] = [];
+    const all: ReferencedBlock[] = [];
     for await (const block of this.#references.list()) all.push(block);
     yield* all.sort(
       ({ reference: one }, { reference: other }) => compareNames(one.path, other.path) || one.offset - other.offset,
@@ -193,7 +193,7 @@ export class Filestore implements BlockStore {
 
   /** Every reference, looked at. */
   verify(options: { readonly byFile?: boolean } = {}): AsyncGenerator<Inspected, void, undefined> {
-    return mapAhead(this.list(options), atOnce, (block) => this.#inspect(block));
+    return mapConcurrent(this.list(options), atOnce, (block) => this.#inspect(block));
   }
 
   /** The reference of one block, looked at. Never rejects for what is wrong with it. */
@@ -203,7 +203,7 @@ export class Filestore implements BlockStore {
     return { cid, status: statuses.keyNotFound, message: failures.BLOCKSTORE_NOT_FOUND };
   }
 
-  async #inspect({ cid, reference }: ReferredBlock): Promise<Inspected> {
+  async #inspect({ cid, reference }: ReferencedBlock): Promise<Inspected> {
     try {
       await this.#read(cid, reference);
       return { cid, reference, status: statuses.ok, message: "" };

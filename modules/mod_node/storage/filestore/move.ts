@@ -6,7 +6,7 @@ import type { BlockStore } from "../blockstore/store.ts";
 import type { MetadataStore } from "../metadata/store.ts";
 import { readBacking } from "./backing.ts";
 import { isUrl, type Reference } from "./reference.ts";
-import { References } from "./references.ts";
+import { ReferenceStore } from "./reference_store.ts";
 
 export interface Move {
   /** Folders that paths begin at. */
@@ -25,7 +25,7 @@ export async function moveReferences(
   { from, to, onNotice }: Move,
 ): Promise<void> {
   if (from === to) return;
-  const references = new References(metadata);
+  const references = new ReferenceStore(metadata);
   for await (const { cid, reference } of references.list()) {
     if (isUrl(reference.path)) continue;
     const path = relative(to, join(from, reference.path));

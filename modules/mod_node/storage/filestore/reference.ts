@@ -1,6 +1,6 @@
 /** What the filestore keeps of a block: where its bytes stand, in the reference's own form. */
 
-import { FieldReader, fieldLength } from "../../formats/protobuf/protobuf.ts";
+import { FieldReader, fieldLength } from "../../formats/protobuf/fields.ts";
 import { varintLength, writeVarint } from "../../formats/protobuf/varint.ts";
 import { NodeError } from "../../util/errors.ts";
 

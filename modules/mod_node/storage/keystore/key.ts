@@ -5,7 +5,7 @@ import { peerIdFromMultihash } from "@libp2p/peer-id";
 import { create as createDigest } from "multiformats/hashes/digest";
 import { identity, sha256 } from "../../formats/cid/hashes.ts";
 import type { PeerId } from "../../formats/peer_id.ts";
-import { FieldReader } from "../../formats/protobuf/protobuf.ts";
+import { FieldReader } from "../../formats/protobuf/fields.ts";
 import { varintLength, writeVarint } from "../../formats/protobuf/varint.ts";
 import { NodeError } from "../../util/errors.ts";
 import type { IdentityConfig } from "../repo/identity.ts";
@@ -20,7 +20,7 @@ export interface Key {
 }
 
 /** What a key is made from; `size` in bits, for RSA alone. */
-export interface KeyForm {
+export interface KeyOptions {
   /** `ed25519` or `rsa`, in any letter case. */
   readonly type: string;
   readonly size?: number | undefined;
@@ -34,7 +34,7 @@ const mostBits = 8192;
 export const defaultBits = 2048;
 
 /** @throws NodeError of a type that there is not, or of a size that is of no use */
-export async function generateKey({ type, size = defaultBits }: KeyForm): Promise<Key> {
+export async function generateKey({ type, size = defaultBits }: KeyOptions): Promise<Key> {
   const name = type.toLowerCase();
   if (name === "ed25519") return decodeKey(privateKeyToProtobuf(await generateKeyPair("Ed25519")));
   if (name !== "rsa") throw new NodeError(`unrecognized key type: ${type}`);

@@ -1,13 +1,13 @@
 /** Keys by name, in the files that the reference keeps them in (network section 2, "Keys"). */
 import { mkdir, readdir, readFile, rename, rm } from "node:fs/promises";
 import { join } from "node:path";
-import { base32 } from "../../formats/cid/bases.ts";
+import { base32 } from "../../formats/cid/multibase.ts";
 import { compareNames } from "../../formats/dag_pb/dag_pb.ts";
 import type { PeerId } from "../../formats/peer_id.ts";
-import { mapAhead } from "../../util/async/map_concurrent.ts";
+import { mapConcurrent } from "../../util/async/map_concurrent.ts";
 import { NodeError } from "../../util/errors.ts";
-import { syncFolder, writeWhole } from "../repo/files.ts";
-import { decodeKey, generateKey, type Key, type KeyForm } from "./key.ts";
+import { syncFolder, writeAtomically } from "../repo/atomic_file.ts";
+import { decodeKey, generateKey, type Key, type KeyOptions } from "./key.ts";
 
 export interface NamedKey {
   readonly name: string;
@@ -58,7 +58,7 @@ export class Keystore {
     const names = (files ?? []).map(nameOf).filter((name) => name !== undefined);
     const keys: NamedKey[] = [{ name: self, id: this.#own }];
     const read = async (name: string) => ({ name, id: (await this.#read(name))?.id });
-    for await (const { name, id } of mapAhead(names.sort(compareNames), readAtOnce, read)) {
+    for await (const { name, id } of mapConcurrent(names.sort(compareNames), readAtOnce, read)) {
       if (id !== undefined) keys.push({ name, id });
     }
     return keys;
@@ -77,7 +77,7 @@ export class Keystore {
     return key.bytes;
   }
 
-  async generate(name: string, form: KeyForm): Promise<NamedKey> {
+  async generate(name: string, form: KeyOptions): Promise<NamedKey> {
     if (name === self) throw new NodeError("cannot create key with name 'self'");
     await this.#requireFree(name);
     return this.#add(name, await generateKey(form));
@@ -119,7 +119,7 @@ export class Keystore {
       await this.#requireFree(name);
       this.#requireName(name);
       await mkdir(this.#folder, { recursive: true, mode: 0o700 });
-      await writeWhole(this.#path(name), key.bytes, fileMode);
+      await writeAtomically(this.#path(name), key.bytes, fileMode);
       return { name, id: key.id };
     });
   }

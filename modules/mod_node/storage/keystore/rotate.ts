@@ -2,7 +2,7 @@
 import { NodeError } from "../../util/errors.ts";
 import { decodeBase64 } from "../../util/go/base64.ts";
 import type { ConfigFile } from "../repo/config.ts";
-import { decodeKey, generateKey, identityOf, type KeyForm } from "./key.ts";
+import { decodeKey, generateKey, identityOf, type KeyOptions } from "./key.ts";
 import { type Keystore, self } from "./keystore.ts";
 
 /**
@@ -14,7 +14,7 @@ export async function rotateIdentity(
   config: ConfigFile,
   keys: Keystore,
   keepAs: string | undefined,
-  form: KeyForm,
+  form: KeyOptions,
 ): Promise<void> {
   if (keepAs === undefined || keepAs === "") {
     throw new NodeError("keystore name for backing up old key must be provided");
@@ -27,7 +27,7 @@ export async function rotateIdentity(
   });
 }
 
-async function freshKey(form: KeyForm) {
+async function freshKey(form: KeyOptions) {
   if (form.type.toLowerCase() === "ed25519" && form.size !== undefined) {
     throw new NodeError("creating identity (number of key bits does not apply when using ed25519 keys)");
   }

@@ -1,7 +1,7 @@
 /** Signatures with libp2p's keys, of all four types. Keys are protobufs: storage and peers hand them about like that. */
 import { createPrivateKey, createPublicKey, sign, verify } from "node:crypto";
 import { privateKeyFromProtobuf, publicKeyFromProtobuf } from "@libp2p/crypto/keys";
-import { FieldReader } from "../../formats/protobuf/protobuf.ts";
+import { FieldReader } from "../../formats/protobuf/fields.ts";
 
 const ecdsa = 3;
 

@@ -60,10 +60,10 @@ export const byteTables = {
 export async function openEnvironment(folder: string): Promise<Environment> {
   await mkdir(folder, { recursive: true });
   const data = join(folder, "data.mdb");
-  const seal = join(folder, "closed");
+  const sealFile = join(folder, "closed");
   const found = await fingerprint(data);
-  if (found !== undefined && found !== (await readFile(seal, "utf8").catch(() => undefined))) await examine(folder);
-  await rm(seal, { force: true });
+  if (found !== undefined && found !== (await readFile(sealFile, "utf8").catch(() => undefined))) await examine(folder);
+  await rm(sealFile, { force: true });
   const root = open<Buffer, Buffer>({
     path: folder,
     noSubdir: false,
@@ -87,7 +87,7 @@ export async function openEnvironment(folder: string): Promise<Environment> {
       await root.close();
       const left = await fingerprint(data);
       // Without the seal the next start only takes longer.
-      if (left !== undefined) await writeFile(seal, left).catch(() => {});
+      if (left !== undefined) await writeFile(sealFile, left).catch(() => {});
     },
   };
 }

@@ -2,15 +2,15 @@ import { setImmediate as nextTurn } from "node:timers/promises";
 import type { RangeOptions, Transaction } from "lmdb";
 import { failure } from "../../util/errors.ts";
 import { EnvironmentDamaged, openEnvironment, type Table } from "../lmdb/open.ts";
-import { Draft, keyBytes, runWhole, swap } from "./overlay_transaction.ts";
+import { compareAndSet, keyBytes, OverlayTransaction, runSynchronously } from "./overlay_transaction.ts";
 import type { KeyRange, MetadataReader, MetadataStore, MetadataWriter } from "./store.ts";
 
 const pageSize = 256;
 const noBytes = Buffer.alloc(0);
 
 /** Transactions that are written together: all of them come through, or none. */
-interface Group {
-  readonly draft: Draft;
+interface CommitGroup {
+  readonly overlay: OverlayTransaction;
   readonly written: PromiseWithResolvers<void>;
 }
 
@@ -39,9 +39,9 @@ class LmdbMetadata implements MetadataStore {
   readonly #table: Table;
   readonly #committed: MetadataReader;
   /** Being written. */
-  #writing: Group | undefined;
+  #writing: CommitGroup | undefined;
   /** Next to be written, on top of the former. */
-  #gathering: Group | undefined;
+  #gathering: CommitGroup | undefined;
   /** Views that listings still read. */
   readonly #views = new Set<Transaction>();
   #closed = false;
@@ -92,16 +92,16 @@ class LmdbMetadata implements MetadataStore {
 
   async transaction<T>(run: (writer: MetadataWriter) => T): Promise<T> {
     this.#mustBeOpen();
-    const below = this.#gathering?.draft ?? new Draft(this.#writing?.draft ?? this.#committed);
-    const draft = new Draft(below);
-    const result = runWhole(run, draft);
+    const below = this.#gathering?.overlay ?? new OverlayTransaction(this.#writing?.overlay ?? this.#committed);
+    const overlay = new OverlayTransaction(below);
+    const result = runSynchronously(run, overlay);
     // What was read may still be on its way: the answer waits for it, even if nothing is changed here.
-    if (draft.changes.size === 0 && this.#gathering === undefined) {
+    if (overlay.changes.size === 0 && this.#gathering === undefined) {
       await this.#writing?.written.promise;
       return result;
     }
-    below.absorb(draft);
-    this.#gathering ??= { draft: below, written: Promise.withResolvers() };
+    below.apply(overlay);
+    this.#gathering ??= { overlay: below, written: Promise.withResolvers() };
     const { written } = this.#gathering;
     if (this.#writing === undefined) this.#write();
     await written.promise;
@@ -109,7 +109,7 @@ class LmdbMetadata implements MetadataStore {
   }
 
   compareAndSet(key: string, expected: Uint8Array | undefined, value: Uint8Array | undefined): Promise<boolean> {
-    return this.transaction(swap(key, expected, value));
+    return this.transaction(compareAndSet(key, expected, value));
   }
 
   async close(): Promise<void> {
@@ -129,21 +129,21 @@ class LmdbMetadata implements MetadataStore {
     for (let group = this.#gathering; group !== undefined; group = this.#gathering) {
       this.#writing = group;
       this.#gathering = undefined;
-      const { draft, written } = group;
+      const { overlay, written } = group;
       written.promise.catch(() => {});
       try {
         await this.#environment.write(() => {
-          for (const [key, value] of draft.changes) {
+          for (const [key, value] of overlay.changes) {
             if (value === undefined) this.#table.remove(keyBytes(key));
             else this.#table.put(keyBytes(key), asBuffer(value));
           }
         });
         this.#writing = undefined;
-        this.#rebase(draft);
+        this.#rebase(overlay);
         written.resolve();
       } catch (error) {
         const full = failure("STORE_FULL", { path: this.#folder, reason: (error as Error).message }, error);
-        const built = this.#gathering as Group | undefined;
+        const built = this.#gathering as CommitGroup | undefined;
         this.#writing = undefined;
         this.#gathering = undefined;
         written.reject(full);
@@ -154,12 +154,12 @@ class LmdbMetadata implements MetadataStore {
   }
 
   /** What gathers meanwhile stands on the draft that has now become the committed state. */
-  #rebase(written: Draft): void {
+  #rebase(written: OverlayTransaction): void {
     const gathering = this.#gathering;
-    if (gathering?.draft.base !== written) return;
-    const draft = new Draft(this.#committed);
-    draft.absorb(gathering.draft);
-    this.#gathering = { draft, written: gathering.written };
+    if (gathering?.overlay.base !== written) return;
+    const overlay = new OverlayTransaction(this.#committed);
+    overlay.apply(gathering.overlay);
+    this.#gathering = { overlay, written: gathering.written };
   }
 }
 

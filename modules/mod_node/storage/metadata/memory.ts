@@ -1,5 +1,12 @@
 import { failure } from "../../util/errors.ts";
-import { compareKeys, Draft, inRange, keyBytes, runWhole, swap } from "./overlay_transaction.ts";
+import {
+  compareAndSet,
+  compareKeys,
+  inRange,
+  keyBytes,
+  OverlayTransaction,
+  runSynchronously,
+} from "./overlay_transaction.ts";
 import type { MetadataReader, MetadataStore } from "./store.ts";
 
 /** Metadata kept in memory only: for calculations that store nothing, and for tests. */
@@ -34,15 +41,15 @@ export function memoryMetadata(): MetadataStore {
       }
     },
     async transaction(run) {
-      const draft = new Draft(open());
-      const result = runWhole(run, draft);
-      for (const [key, value] of draft.changes) {
+      const overlay = new OverlayTransaction(open());
+      const result = runSynchronously(run, overlay);
+      for (const [key, value] of overlay.changes) {
         if (value === undefined) held.delete(key);
         else held.set(key, value);
       }
       return result;
     },
-    compareAndSet: (key, expected, value) => store.transaction(swap(key, expected, value)),
+    compareAndSet: (key, expected, value) => store.transaction(compareAndSet(key, expected, value)),
     async close() {
       closed = true;
       held.clear();

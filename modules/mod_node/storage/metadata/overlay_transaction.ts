@@ -24,7 +24,7 @@ export const inRange = (key: string, { prefix = "", after }: KeyRange): boolean 
 type Entry = readonly [key: string, value: Uint8Array];
 
 /** Reads through to `base` what was not changed here; changes stay here until someone takes them. */
-export class Draft implements MetadataWriter {
+export class OverlayTransaction implements MetadataWriter {
   readonly base: MetadataReader;
   /** Undefined is a deletion. */
   readonly changes = new Map<string, Uint8Array | undefined>();
@@ -54,8 +54,8 @@ export class Draft implements MetadataWriter {
   }
 
   /** Takes over what another draft, made on top of this one, changed. */
-  absorb(draft: Draft): void {
-    for (const [key, value] of draft.changes) this.changes.set(key, value);
+  apply(overlay: OverlayTransaction): void {
+    for (const [key, value] of overlay.changes) this.changes.set(key, value);
   }
 
   *range(range: KeyRange = {}): Iterable<Entry> {
@@ -91,8 +91,8 @@ function* merge(base: Iterable<Entry>, changes: readonly Change[]): Iterable<Cha
 }
 
 /** Runs a transaction's function. @throws TypeError when it is asynchronous: a transaction must end where it began */
-export function runWhole<T>(run: (writer: MetadataWriter) => T, draft: Draft): T {
-  const result = run(draft);
+export function runSynchronously<T>(run: (writer: MetadataWriter) => T, overlay: OverlayTransaction): T {
+  const result = run(overlay);
   if (result instanceof Promise) {
     result.catch(() => {});
     throw new TypeError("a metadata transaction is synchronous: it must not return a promise");
@@ -101,7 +101,7 @@ export function runWhole<T>(run: (writer: MetadataWriter) => T, draft: Draft): T
 }
 
 /** The function of `compareAndSet`. */
-export function swap(key: string, expected: Uint8Array | undefined, value: Uint8Array | undefined) {
+export function compareAndSet(key: string, expected: Uint8Array | undefined, value: Uint8Array | undefined) {
   return (writer: MetadataWriter): boolean => {
     const held = writer.get(key);
     const same =

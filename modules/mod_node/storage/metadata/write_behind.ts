@@ -1,11 +1,11 @@
 /** Changes that need not be on the disk at once: they are written together, a while after the first of them. */
 import type { MetadataStore } from "./store.ts";
 
-export interface BehindOptions {
+export interface WriteBehindOptions {
   /** Milliseconds that a change may wait; a crash takes it away meanwhile. */
-  readonly after: number;
+  readonly delayMs: number;
   /** Changes that may wait: more are written at once. */
-  readonly most?: number;
+  readonly maxChanges?: number;
 }
 
 type Entry = readonly [key: string, value: Uint8Array];
@@ -13,10 +13,10 @@ type Entry = readonly [key: string, value: Uint8Array];
 const usualMost = 4096;
 
 /** A view of one room of the metadata, changes and all. Keys are those of the room. */
-export class Behind {
+export class WriteBehind {
   readonly #metadata: MetadataStore;
-  readonly #room: string;
-  readonly #options: BehindOptions;
+  readonly #prefix: string;
+  readonly #options: WriteBehindOptions;
   /** Undefined is a deletion. */
   #changed = new Map<string, Uint8Array | undefined>();
   /** On its way to the disk. */
@@ -25,30 +25,30 @@ export class Behind {
   #timer: NodeJS.Timeout | undefined;
   #closed = false;
 
-  constructor(metadata: MetadataStore, room: string, options: BehindOptions) {
+  constructor(metadata: MetadataStore, prefix: string, options: WriteBehindOptions) {
     this.#metadata = metadata;
-    this.#room = room;
+    this.#prefix = prefix;
     this.#options = options;
   }
 
   async get(key: string): Promise<Uint8Array | undefined> {
     for (const changes of [this.#changed, this.#written]) if (changes.has(key)) return changes.get(key);
-    return this.#metadata.get(this.#room + key);
+    return this.#metadata.get(this.#prefix + key);
   }
 
   set(key: string, value: Uint8Array | undefined): void {
     if (this.#closed) return;
     this.#changed.set(key, value);
-    if (this.#changed.size >= (this.#options.most ?? usualMost)) void this.flush().catch(() => undefined);
-    else this.#timer ??= setTimeout(() => void this.flush().catch(() => undefined), this.#options.after).unref();
+    if (this.#changed.size >= (this.#options.maxChanges ?? usualMost)) void this.flush().catch(() => undefined);
+    else this.#timer ??= setTimeout(() => void this.flush().catch(() => undefined), this.#options.delayMs).unref();
   }
 
   /** Those that were there when it began and still are, and those that have come; no order. */
   async *range(prefix: string): AsyncGenerator<Entry, void, undefined> {
     const changes = new Map([...this.#written, ...this.#changed]);
     for (const [key, value] of changes) if (value !== undefined && key.startsWith(prefix)) yield [key, value];
-    for await (const [found, value] of this.#metadata.range({ prefix: this.#room + prefix })) {
-      const key = found.slice(this.#room.length);
+    for await (const [found, value] of this.#metadata.range({ prefix: this.#prefix + prefix })) {
+      const key = found.slice(this.#prefix.length);
       if (!changes.has(key)) yield [key, value];
     }
   }
@@ -70,8 +70,8 @@ export class Behind {
     try {
       await this.#metadata.transaction((writer) => {
         for (const [key, value] of changes) {
-          if (value === undefined) writer.delete(this.#room + key);
-          else writer.put(this.#room + key, value);
+          if (value === undefined) writer.delete(this.#prefix + key);
+          else writer.put(this.#prefix + key, value);
         }
       });
     } finally {

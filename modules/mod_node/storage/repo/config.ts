@@ -3,7 +3,7 @@ import { copyFile, readFile, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { NodeError } from "../../util/errors.ts";
 import { quote } from "../../util/go/text.ts";
-import { freshName, writeWhole } from "./files.ts";
+import { uniqueName, writeAtomically } from "./atomic_file.ts";
 import { type IdentityConfig, readIdentity } from "./identity.ts";
 import { getAt, isObject, type JsonObject, parseJson, printJson, setAt, sorted } from "./json.ts";
 import { applyProfile, profileNamed } from "./profiles.ts";
@@ -49,7 +49,7 @@ export class ConfigFile {
 
   /** Writes the document of a new repo, in the order of its keys. */
   static create(folder: string, document: Document): Promise<void> {
-    return writeWhole(join(folder, "config"), printJson(document, "kept"), fileMode);
+    return writeAtomically(join(folder, "config"), printJson(document, "kept"), fileMode);
   }
 
   /** A value as this process has last read or written it. Most of them are looked at only when the node starts. */
@@ -118,7 +118,7 @@ export class ConfigFile {
       const before = decodeConfig(document);
       const typed = decodeConfig(await applyProfile(before, profile));
       if (!dryRun) {
-        await copyFile(this.path, join(this.#folder, freshName(`config-pre-${name}-`)));
+        await copyFile(this.path, join(this.#folder, uniqueName(`config-pre-${name}-`)));
         await this.#write(document, typed);
       }
       const shown = (whole: Document) => sorted(withoutSecrets(whole)) as JsonObject;
@@ -134,7 +134,7 @@ export class ConfigFile {
   async edit(change: (file: string) => Promise<void>): Promise<void> {
     await this.#queue;
     const before = await readFile(this.path, "utf8");
-    const copy = join(this.#folder, freshName("config-edit-"));
+    const copy = join(this.#folder, uniqueName("config-edit-"));
     try {
       await writeFile(copy, before, { mode: fileMode });
       await change(copy);
@@ -160,7 +160,7 @@ export class ConfigFile {
   /** Known keys as typed; of the rest, what stands at the top stays. */
   async #write(document: JsonObject, typed: Document): Promise<JsonObject> {
     const whole = { ...document, ...typed };
-    await writeWhole(this.path, printJson(whole), fileMode);
+    await writeAtomically(this.path, printJson(whole), fileMode);
     this.#typed = typed;
     return whole;
   }

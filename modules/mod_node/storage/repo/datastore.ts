@@ -51,34 +51,34 @@ function mounted(mount: unknown): Mounted {
 export type StoreKind = "segments" | "flatfs";
 
 /** Where a repo keeps what; paths are absolute, or relative to the repo. */
-export interface StorePlaces {
+export interface StorePaths {
   readonly kind: StoreKind;
   readonly blocks: string;
   /** Of `flatfs`: how it finds the folder of a block. */
   readonly shardFunc?: string;
   readonly metadata: string;
   /** The LevelDB in which go-ipfs has what this node keeps in `metadata`. */
-  readonly levels?: string;
+  readonly levelDb?: string;
 }
 
 /** Folder of this node in a repo that go-ipfs uses, too. */
 const ownFolder = "modhost";
 
 /** Of a node whose stores are apart from its repo. */
-export const defaultPlaces: StorePlaces = { kind: "segments", blocks: "segments", metadata: "metadata" };
+export const defaultStorePaths: StorePaths = { kind: "segments", blocks: "segments", metadata: "metadata" };
 
 /** The same with absolute paths. */
-export function placesBelow(folder: string, { blocks, metadata, levels, ...rest }: StorePlaces): StorePlaces {
+export function resolveStorePaths(folder: string, { blocks, metadata, levelDb, ...rest }: StorePaths): StorePaths {
   return {
     ...rest,
     blocks: resolve(folder, blocks),
     metadata: resolve(folder, metadata),
-    ...(levels === undefined ? {} : { levels: resolve(folder, levels) }),
+    ...(levelDb === undefined ? {} : { levelDb: resolve(folder, levelDb) }),
   };
 }
 
 /** @throws NodeError for stores that this node cannot open */
-export function storePlaces(spec: JsonObject): StorePlaces {
+export function storePaths(spec: JsonObject): StorePaths {
   const { mounts, type } = essence(spec);
   if (!Array.isArray(mounts)) throw unknownStore("everything", type);
   const found = new Map((mounts as Mounted[]).map((mount) => [mount.mountpoint, mount]));
@@ -86,10 +86,10 @@ export function storePlaces(spec: JsonObject): StorePlaces {
   const rest = found.get("/");
   const other = (mounts as Mounted[]).find((mount) => mount !== blocks && mount !== rest);
   if (other !== undefined) throw unknownStore(other.mountpoint, "a store of its own");
-  return { ...blockPlaces(blocks), ...metadataPlaces(rest) };
+  return { ...blockPaths(blocks), ...metadataPaths(rest) };
 }
 
-function blockPlaces(mount: Mounted | undefined): Pick<StorePlaces, "kind" | "blocks" | "shardFunc"> {
+function blockPaths(mount: Mounted | undefined): Pick<StorePaths, "kind" | "blocks" | "shardFunc"> {
   const { type, path, shardFunc }: Partial<Mounted> = mount ?? {};
   if (typeof path === "string") {
     if (type === "segments") return { kind: type, blocks: path };
@@ -98,11 +98,11 @@ function blockPlaces(mount: Mounted | undefined): Pick<StorePlaces, "kind" | "bl
   throw unknownStore("/blocks", type);
 }
 
-function metadataPlaces(mount: Mounted | undefined): Pick<StorePlaces, "metadata" | "levels"> {
+function metadataPaths(mount: Mounted | undefined): Pick<StorePaths, "metadata" | "levelDb"> {
   const { type, path }: Partial<Mounted> = mount ?? {};
   if (typeof path === "string") {
     if (type === "lmdb") return { metadata: path };
-    if (type === "levelds") return { metadata: `${ownFolder}/metadata`, levels: path };
+    if (type === "levelds") return { metadata: `${ownFolder}/metadata`, levelDb: path };
   }
   throw unknownStore("/", type);
 }

@@ -6,9 +6,9 @@ import { readdir, readFile, rename, rm, stat } from "node:fs/promises";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { failure, NodeError } from "../../util/errors.ts";
-import { freshName, writeWhole } from "./files.ts";
-import { isHeld } from "./held.ts";
+import { uniqueName, writeAtomically } from "./atomic_file.ts";
 import { isAlive, ownProcess, type ProcessName } from "./process.ts";
+import { isLockedElsewhere } from "./system_lock.ts";
 
 const lockName = "repo.lock";
 const claimPrefix = `${lockName}-`;
@@ -34,10 +34,10 @@ export interface RepoLock {
 export async function lockRepo(folder: string): Promise<RepoLock> {
   const path = join(folder, lockName);
   const own = await ownProcess();
-  const claim = freshName(`${claimPrefix}${own.pid}-`);
+  const claim = uniqueName(`${claimPrefix}${own.pid}-`);
   const content = JSON.stringify(own);
   try {
-    await writeWhole(join(folder, claim), content, 0o600);
+    await writeAtomically(join(folder, claim), content, 0o600);
   } catch (error) {
     throw new NodeError(`the repo ${folder} cannot be written to: ${(error as Error).message}`, { cause: error });
   }
@@ -74,7 +74,7 @@ async function isFirst(folder: string, claim: string): Promise<boolean> {
 async function isForeign(path: string): Promise<boolean> {
   const found = await stat(path).catch(() => undefined);
   if (found === undefined || found.size > 0) return false;
-  const held = await isHeld(path);
+  const held = await isLockedElsewhere(path);
   if (held !== undefined) return held;
   throw new NodeError(`${path} is the lock of go-ipfs: end that program, or remove the file when it has ended already`);
 }

@@ -2,9 +2,9 @@
 import { mkdir, readFile, rm, stat } from "node:fs/promises";
 import { dirname, join, resolve } from "node:path";
 import { NodeError } from "../../util/errors.ts";
+import { writeAtomically } from "./atomic_file.ts";
 import { ConfigFile, type ConfigOverrides, parseDocument } from "./config.ts";
-import { defaultPlaces, diskSpec, placesBelow, type StorePlaces, storePlaces } from "./datastore.ts";
-import { writeWhole } from "./files.ts";
+import { defaultStorePaths, diskSpec, resolveStorePaths, type StorePaths, storePaths } from "./datastore.ts";
 import { createIdentity, type Identity, type IdentityConfig, readIdentity } from "./identity.ts";
 import { setAt } from "./json.ts";
 import { lockRepo, type RepoLock, removeStaleClaims } from "./lock.ts";
@@ -39,9 +39,9 @@ export interface Repo {
   /** As it was when the repo was opened. */
   readonly identity: Identity;
   /** Where blocks and metadata are; absolute paths. */
-  readonly stores: StorePlaces;
+  readonly stores: StorePaths;
   /** Where the repo itself keeps them, when that is not where this opening has them. */
-  readonly aside: StorePlaces | undefined;
+  readonly repoStores: StorePaths | undefined;
   /** This opening has made the repo. */
   readonly isNew: boolean;
   /** Writes the file `api`, by which clients find the RPC; undefined takes it away. */
@@ -105,7 +105,7 @@ interface LockedFolder {
 async function openLocked({ path, data, lock, isNew }: LockedFolder, { overrides }: RepoOptions): Promise<Repo> {
   const config = await ConfigFile.open(path, overrides);
   const identity = readIdentity({ PeerID: config.value("Identity.PeerID"), PrivKey: config.value("Identity.PrivKey") });
-  const own = placesBelow(path, await requireStores(path, config));
+  const own = resolveStorePaths(path, await requireStores(path, config));
   const api = join(path, "api");
   await rm(api, { force: true });
   return {
@@ -113,10 +113,10 @@ async function openLocked({ path, data, lock, isNew }: LockedFolder, { overrides
     version: repoVersion,
     config,
     identity,
-    stores: data === path ? own : placesBelow(data, defaultPlaces),
-    aside: data === path ? undefined : own,
+    stores: data === path ? own : resolveStorePaths(data, defaultStorePaths),
+    repoStores: data === path ? undefined : own,
     isNew,
-    announceApi: (address) => (address === undefined ? rm(api, { force: true }) : writeWhole(api, address, 0o644)),
+    announceApi: (address) => (address === undefined ? rm(api, { force: true }) : writeAtomically(api, address, 0o644)),
     clean: () => removeStaleClaims(path),
     async close() {
       await rm(api, { force: true });
@@ -165,7 +165,7 @@ async function makeRepo(path: string, { profile = "", apiAddress, document, iden
   }
   // Before anything is written: a profile may name a store that this node does not have.
   const spec = valueAt(config, "Datastore.Spec") ?? {};
-  storePlaces(spec);
+  storePaths(spec);
   const own = identity ?? identityIn(config) ?? (await createIdentity());
   await writeRepo(path, decodeConfig({ ...config, Identity: own }));
 }
@@ -173,8 +173,8 @@ async function makeRepo(path: string, { profile = "", apiAddress, document, iden
 /** Makes a folder a repo with this configuration. */
 export async function writeRepo(path: string, document: Document): Promise<void> {
   await mkdir(join(path, "keystore"), { recursive: true, mode: 0o700 });
-  await writeWhole(join(path, "datastore_spec"), diskSpec(valueAt(document, "Datastore.Spec") ?? {}), 0o600);
-  await writeWhole(join(path, "version"), `${repoVersion}\n`, 0o644);
+  await writeAtomically(join(path, "datastore_spec"), diskSpec(valueAt(document, "Datastore.Spec") ?? {}), 0o600);
+  await writeAtomically(join(path, "version"), `${repoVersion}\n`, 0o644);
   await ConfigFile.create(path, document);
 }
 
@@ -216,7 +216,7 @@ async function requireVersion(path: string): Promise<void> {
   }
 }
 
-async function requireStores(path: string, config: ConfigFile): Promise<StorePlaces> {
+async function requireStores(path: string, config: ConfigFile): Promise<StorePaths> {
   if (config.value("Datastore.Type") !== "" || config.value("Datastore.Path") !== "") {
     throw new NodeError("old style datatstore config detected");
   }
@@ -227,5 +227,5 @@ async function requireStores(path: string, config: ConfigFile): Promise<StorePla
   if (found !== wanted) {
     throw new NodeError(`datastore configuration of '${found}' does not match what is on disk '${wanted}'`);
   }
-  return storePlaces(spec);
+  return storePaths(spec);
 }

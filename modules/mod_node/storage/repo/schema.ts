@@ -25,7 +25,7 @@ import {
   struct,
   text,
   type ValueOf,
-} from "./kinds.ts";
+} from "./value_kinds.ts";
 
 export interface ConfigKey<T = unknown> {
   readonly kind: Kind<T>;

@@ -9,7 +9,7 @@ interface Asked<T> {
  * What `map` makes of each value, in order and as soon as it is ready; so many are worked on at the same time. Nothing
  * is worked on any more when it has ended. @throws what the source or `map` throws, after the results before it
  */
-export async function* mapAhead<T, U>(
+export async function* mapConcurrent<T, U>(
   source: AsyncIterable<T> | Iterable<T>,
   atOnce: number,
   map: (value: T) => Promise<U>,

@@ -1,5 +1,5 @@
 /** Bytes that may be held at a time: who wants more than is left waits in line. */
-export class Budget {
+export class WeightedSemaphore {
   #left: number;
   readonly #whole: number;
   readonly #line: { readonly bytes: number; readonly enter: () => void }[] = [];
@@ -10,17 +10,17 @@ export class Budget {
   }
 
   /** At least half of it is left. */
-  get isAmple(): boolean {
+  get isHalfFree(): boolean {
     return this.#left * 2 >= this.#whole;
   }
 
   /** Somebody waits. */
-  get isShort(): boolean {
+  get hasWaiters(): boolean {
     return this.#line.length > 0;
   }
 
   /** To be given back by `give`. More than the whole is granted alone. */
-  take(bytes: number): Promise<void> | undefined {
+  acquire(bytes: number): Promise<void> | undefined {
     if (this.#line.length === 0 && this.#fits(bytes)) {
       this.#left -= bytes;
       return undefined;
@@ -30,7 +30,7 @@ export class Budget {
     return promise;
   }
 
-  give(bytes: number): void {
+  release(bytes: number): void {
     this.#left += bytes;
     for (let first = this.#line[0]; first !== undefined && this.#fits(first.bytes); first = this.#line[0]) {
       this.#line.shift();

@@ -11,8 +11,8 @@ import { fileAt, writeFile } from "#node/content/mfs/write_file.ts";
 import { linksOf } from "#node/formats/ipld/links.ts";
 import { createNode, memoryStores, type Node, parseCid, readFile } from "#node/index.ts";
 import { rootId } from "#node/mount/fuse/wire.ts";
-import { NameFiles } from "#node/mount/names/name_files.ts";
-import { gather } from "#node/util/async/gather.ts";
+import { IpnsFiles } from "#node/mount/names/ipns_files.ts";
+import { readUpTo } from "#node/util/async/read_all.ts";
 
 /** Of a directory that nobody has. */
 const nowhere = parseCid("QmYwAPJzv5CZsnA625s3Xf2nemtYgPpHdWEz79ojWnPbdG");
@@ -54,9 +54,9 @@ class Waiting {
   }
 
   /** The name path, as it is mounted. */
-  names(): NameFiles {
+  names(): IpnsFiles {
     const { node } = this;
-    return new NameFiles({
+    return new IpnsFiles({
       ...{ metadata: node.metadata, lock: node.lock, blocks: node.blocks, log: node.log, names: node.names },
       sharded: () => false,
       reader: (options) => node.reader(options),
@@ -92,7 +92,7 @@ class Waiting {
   /** Collection goes through, and whoever adds meanwhile is not kept waiting. */
   async collect(): Promise<void> {
     const collecting = Array.fromAsync(this.node.collect());
-    (await this.node.lock.share())();
+    (await this.node.lock.acquireShared())();
     await collecting;
   }
 }
@@ -153,7 +153,7 @@ describe("garbage collection and those who add do not wait for a peer that a cha
 
   test("a file below the name path is written", patient, async (t) => {
     const { waiting, files, file } = await writing(t);
-    const release = await waiting.node.lock.exclude();
+    const release = await waiting.node.lock.acquireExclusive();
     const [root, ...spared] = await files.roots();
     release();
     assert.ok(root !== undefined && spared.length >= 3);
@@ -168,7 +168,7 @@ describe("garbage collection and those who add do not wait for a peer that a cha
     const name = await waiting.publish(`/ipfs/${nowhere}/sub`);
     files.lookup(rootId, name, new AbortController().signal).catch(() => undefined);
     await waiting.asked.promise;
-    const release = await waiting.node.lock.exclude();
+    const release = await waiting.node.lock.acquireExclusive();
     await files.roots();
     release();
     await files.close();
@@ -186,7 +186,7 @@ test("what was written before and behind a block that came from a peer outlasts 
   waiting.answer.resolve(second);
   await writing;
   const { node } = await fileAt(files, namespacePath("/file"), { offline: true });
-  assert.deepEqual(await gather(readFile(node, files.reader({ offline: true }))), Buffer.from(content));
+  assert.deepEqual(await readUpTo(readFile(node, files.reader({ offline: true }))), Buffer.from(content));
 });
 
 describe("what is mounted ends though a peer never answers", { concurrency: true }, () => {
@@ -215,7 +215,7 @@ describe("what is mounted ends though a peer never answers", { concurrency: true
     const { signal } = new AbortController();
     const { id } = await files.lookup(rootId, waiting.node.repo.identity.peerId.toString(), signal);
     await files.changes.makeDirectory(id, "new", signal);
-    const release = await waiting.node.lock.exclude();
+    const release = await waiting.node.lock.acquireExclusive();
     await files.close();
     release();
   });

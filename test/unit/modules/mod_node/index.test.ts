@@ -5,7 +5,7 @@ import { readdir, readFile, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { Readable } from "node:stream";
 import { test } from "node:test";
-import { type AddEntry, addSettings, createNode, ingest, memoryStores, type Node } from "modhost/node";
+import { type AddEntry, addEntries, addSettings, createNode, memoryStores, type Node } from "modhost/node";
 import { parseCid } from "#node/formats/cid/text.ts";
 import { memoryBlocks } from "#node/storage/blockstore/memory.ts";
 import { memoryMetadata } from "#node/storage/metadata/memory.ts";
@@ -80,7 +80,7 @@ test("what is added has a path, a kind and a body", async (t) => {
   await using node = await createNode({ repo: await emptyFolder(t), stores: async () => memoryStores() });
   const added = (entry: object) =>
     Array.fromAsync(
-      ingest(
+      addEntries(
         node,
         (async function* () {
           yield entry as AddEntry;
@@ -110,7 +110,7 @@ test("who waits for blocks is told of those that are added where there is a file
   };
   for (const references of [false, true]) {
     told.length = 0;
-    await Array.fromAsync(ingest(node, entries(), addSettings({}), { pin: true, references }));
+    await Array.fromAsync(addEntries(node, entries(), addSettings({}), { pin: true, references }));
     assert.deepEqual(told, [emptyDirectory], `references: ${references}`);
   }
 });

@@ -3,7 +3,7 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
-import { addSettings, createNode, ingest, memoryStores, openFile, readFile } from "modhost/node";
+import { addEntries, addSettings, createNode, memoryStores, openFile, readFile } from "modhost/node";
 
 async function* bytes(text: string): AsyncGenerator<Uint8Array> {
   yield Buffer.from(text);
@@ -17,7 +17,7 @@ test("a program adds a file and reads it back without HTTP", async () => {
   const repo = await mkdtemp(join(tmpdir(), "modhost-node-"));
   const node = await createNode({ repo });
   try {
-    for await (const { name, built } of ingest(node, files(), addSettings({}), { pin: true })) {
+    for await (const { name, built } of addEntries(node, files(), addSettings({}), { pin: true })) {
       assert.equal(name, "hello.txt");
       assert.equal(String(built?.cid), "QmVr26fY1tKyspEJBniVhqxQeEjhF78XerGiqWAwraVLQH");
     }
@@ -38,7 +38,7 @@ test("a program may keep all in memory, and own stores say what they hold", asyn
   const node = await createNode({ repo, offline: true, stores: async () => stores });
   try {
     const added = [];
-    for await (const { built } of ingest(node, files(), addSettings({}), { pin: false })) added.push(built?.cid);
+    for await (const { built } of addEntries(node, files(), addSettings({}), { pin: false })) added.push(built?.cid);
     assert.equal(await stores.blocks.size(added[0] as NonNullable<(typeof added)[0]>), 22);
   } finally {
     await node.close();

@@ -4,7 +4,7 @@ import type { PbLink } from "../../../formats/dag_pb/dag_pb.ts";
 import type { Block } from "../../../storage/blockstore/store.ts";
 import { NodeError } from "../../../util/errors.ts";
 import type { ReadBlock } from "../reader.ts";
-import { blockOf, type Held, heldIn, pbBlock, readHeld, sizeOf } from "./node.ts";
+import { blockOf, decodeObject, type ObjectNode, pbBlock, readObject, sizeOf } from "./node.ts";
 
 /** New blocks, children before parents: the last is the root. */
 export type Edited = readonly [Block, ...Block[]];
@@ -23,11 +23,11 @@ export interface Child {
  * @throws NodeError with the reference's text
  */
 export async function withLink(
-  root: Held,
+  root: ObjectNode,
   path: string,
   child: Child,
   read: ReadBlock,
-  create?: () => Promise<Held>,
+  create?: () => Promise<ObjectNode>,
 ): Promise<Edited> {
   const names = path.split("/");
   const last = names.pop() as string;
@@ -37,7 +37,7 @@ export async function withLink(
 }
 
 /** Without the links at a path. @throws NodeError with the reference's text */
-export async function withoutLink(root: Held, path: string, read: ReadBlock): Promise<Edited> {
+export async function withoutLink(root: ObjectNode, path: string, read: ReadBlock): Promise<Edited> {
   const names = path.split("/");
   const last = names.pop() as string;
   const way = await descend(root, names, read);
@@ -50,17 +50,17 @@ export async function withoutLink(root: Held, path: string, read: ReadBlock): Pr
 
 /** The root and the nodes that the names lead to. */
 async function descend(
-  root: Held,
+  root: ObjectNode,
   names: readonly string[],
   read: ReadBlock,
-  create?: () => Promise<Held>,
-): Promise<[Held, ...Held[]]> {
-  const way: [Held, ...Held[]] = [root];
+  create?: () => Promise<ObjectNode>,
+): Promise<[ObjectNode, ...ObjectNode[]]> {
+  const way: [ObjectNode, ...ObjectNode[]] = [root];
   let node = root;
   for (const name of names) {
     const link = node.links.find((each) => each.name === name);
     if (link === undefined && create === undefined) throw noLink();
-    node = link === undefined ? await (create as () => Promise<Held>)() : await readHeld(link.cid, read);
+    node = link === undefined ? await (create as () => Promise<ObjectNode>)() : await readObject(link.cid, read);
     way.push(node);
   }
   return way;
@@ -68,16 +68,16 @@ async function descend(
 
 /** Changes the last node of a way, and every one above it. */
 async function rebuild(
-  way: readonly [Held, ...Held[]],
+  way: readonly [ObjectNode, ...ObjectNode[]],
   names: readonly string[],
-  change: (node: Held) => Held,
+  change: (node: ObjectNode) => ObjectNode,
 ): Promise<Edited> {
-  let block = await blockOf(change(way.at(-1) as Held));
+  let block = await blockOf(change(way.at(-1) as ObjectNode));
   const blocks: [Block, ...Block[]] = [block];
   for (let at = way.length - 2; at >= 0; at -= 1) {
     const { cid, bytes } = block;
     const link = { name: names[at] as string, cid, size: sizeOf(cid, bytes) };
-    const node = way[at] as Held;
+    const node = way[at] as ObjectNode;
     block = await blockOf({ ...node, links: replaced(node.links, link) });
     blocks.push(block);
   }
@@ -90,12 +90,12 @@ const replaced = (links: readonly PbLink[], link: PbLink): PbLink[] => [
 ];
 
 /** With other data. */
-export async function withData(root: Held, data: Uint8Array): Promise<Edited> {
+export async function withData(root: ObjectNode, data: Uint8Array): Promise<Edited> {
   return [await blockOf({ ...root, data })];
 }
 
 /** A node of these bytes that is not stored yet. */
-export async function fresh(bytes: Uint8Array): Promise<Held> {
+export async function newObject(bytes: Uint8Array): Promise<ObjectNode> {
   const { cid } = await pbBlock(bytes);
-  return heldIn(cid, bytes);
+  return decodeObject(cid, bytes);
 }

@@ -4,20 +4,20 @@ import type { PbNode } from "../../../formats/dag_pb/dag_pb.ts";
 import { NodeError } from "../../../util/errors.ts";
 import { decodeBase64 } from "../../../util/go/base64.ts";
 import type { JsonToken } from "../../../util/go/json.ts";
-import { type Place, StructReader } from "../../../util/go/struct.ts";
+import { type Place, StructReader } from "../../../util/go/json_struct.ts";
 
 const utf8 = (bytes: Uint8Array): string => Buffer.from(bytes).toString();
 
 /** An object as it is written down, its data and CIDs still texts. */
-export interface ObjectDraft {
+export interface SerializedObject {
   data: Uint8Array;
   links: { name: string; hash: string; size: number }[];
 }
 
 /** `{"Data": "...", "Links": [{"Name", "Hash", "Size"}]}`. @throws NodeError with the reference's text */
-export function readObjectJson(bytes: Uint8Array): ObjectDraft {
+export function readObjectJson(bytes: Uint8Array): SerializedObject {
   const reader = new StructReader(bytes, "first", true);
-  const draft: ObjectDraft = { data: new Uint8Array(), links: [] };
+  const draft: SerializedObject = { data: new Uint8Array(), links: [] };
   reader.document("Node", "coreapi.Node", {
     Data: (token, place) => {
       draft.data = reader.text(token, place) ?? draft.data;
@@ -30,7 +30,7 @@ export function readObjectJson(bytes: Uint8Array): ObjectDraft {
   return draft;
 }
 
-function objectLink(reader: StructReader, token: JsonToken, place: Place): ObjectDraft["links"][number] {
+function objectLink(reader: StructReader, token: JsonToken, place: Place): SerializedObject["links"][number] {
   const link = { name: "", hash: "", size: 0 };
   reader.struct(token, place, "coreapi.Link", "Link", {
     Name: (each, at) => {
@@ -47,7 +47,7 @@ function objectLink(reader: StructReader, token: JsonToken, place: Place): Objec
 }
 
 /** @throws NodeError for an encoding that is none, data that is none of it, and CIDs that are none */
-export function objectOf({ data, links }: ObjectDraft, encoding: string): PbNode {
+export function objectOf({ data, links }: SerializedObject, encoding: string): PbNode {
   if (encoding !== "text" && encoding !== "base64") throw new NodeError("unknown data field encoding");
   return {
     data: encoding === "text" ? data : decodeBase64(utf8(data)),

@@ -4,27 +4,27 @@ import { dagPb } from "../../../formats/cid/codecs.ts";
 import { hashCoded, hashUnavailable, identity, sha256 } from "../../../formats/cid/hashes.ts";
 import { cumulativeSize, decodePb, encodePb, type PbNode } from "../../../formats/dag_pb/dag_pb.ts";
 import { linksOf } from "../../../formats/ipld/links.ts";
-import { makeBlock } from "../../../storage/blockstore/make.ts";
+import { makeBlock } from "../../../storage/blockstore/make_block.ts";
 import type { Block } from "../../../storage/blockstore/store.ts";
 import { NodeError } from "../../../util/errors.ts";
 import type { ReadBlock } from "../reader.ts";
 
 /** A node with the CID that it has, or that says how the next one is made. */
-export interface Held extends PbNode {
+export interface ObjectNode extends PbNode {
   readonly cid: CID;
 }
 
 /** @throws NodeError for a node of another codec, and for bytes that are none of theirs */
-export function heldIn(cid: CID, bytes: Uint8Array): Held {
+export function decodeObject(cid: CID, bytes: Uint8Array): ObjectNode {
   if (cid.code === dagPb) return { ...decodePb(bytes), cid };
   linksOf(cid, bytes);
   throw new NodeError("expected protobuf dag node");
 }
 
-export const readHeld = async (cid: CID, read: ReadBlock): Promise<Held> => heldIn(cid, await read(cid));
+export const readObject = async (cid: CID, read: ReadBlock): Promise<ObjectNode> => decodeObject(cid, await read(cid));
 
 /** The block of a node, its CID of the version and hash function of the one that it has. */
-export function blockOf({ cid, ...node }: Held): Promise<Block> {
+export function blockOf({ cid, ...node }: ObjectNode): Promise<Block> {
   return pbBlock(encodePb(node), cid);
 }
 

@@ -2,7 +2,7 @@
 import { NodeError } from "../../../util/errors.ts";
 import { quote } from "../../../util/go/text.ts";
 import { visitXml } from "../../../util/go/xml.ts";
-import type { ObjectDraft } from "./json.ts";
+import type { SerializedObject } from "./json.ts";
 
 /** Elements around the text of a link's part, with itself. */
 const deepest = 3;
@@ -13,8 +13,8 @@ const deepest = 3;
  *
  * @throws NodeError with the reference's text
  */
-export function readObjectXml(bytes: Uint8Array): ObjectDraft {
-  const draft: ObjectDraft = { data: new Uint8Array(), links: [] };
+export function readObjectXml(bytes: Uint8Array): SerializedObject {
+  const draft: SerializedObject = { data: new Uint8Array(), links: [] };
   const path: string[] = [];
   const texts: string[] = [];
   visitXml(bytes, {
@@ -35,7 +35,7 @@ export function readObjectXml(bytes: Uint8Array): ObjectDraft {
   return draft;
 }
 
-function take(draft: ObjectDraft, path: string, text: string): void {
+function take(draft: SerializedObject, path: string, text: string): void {
   if (path === "Data") draft.data = Buffer.from(text);
   const link = draft.links.at(-1);
   if (link === undefined) return;

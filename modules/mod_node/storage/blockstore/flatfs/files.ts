@@ -1,6 +1,6 @@
 /** The operations on files that change something. */
 import { mkdir, open, rename, rm, stat, unlink } from "node:fs/promises";
-import { syncFolder } from "../../repo/files.ts";
+import { syncFolder } from "../../repo/atomic_file.ts";
 import { fileMode, folderMode } from "./layout.ts";
 
 /** The file system as the store sees it: tests put faults here. */

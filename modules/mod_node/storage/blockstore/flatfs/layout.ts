@@ -10,7 +10,7 @@ export const shardingFile = "SHARDING";
 export const readmeFile = "_README";
 export const usageFile = "diskUsage.cache";
 /** Of files that are not whole yet. */
-export const draftsFolder = ".temp";
+export const temporaryFolder = ".temp";
 export const fileMode = 0o600;
 export const folderMode = 0o755;
 

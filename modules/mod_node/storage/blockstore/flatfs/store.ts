@@ -3,17 +3,17 @@ import { join } from "node:path";
 import { setImmediate as nextTurn } from "node:timers/promises";
 import type { CID } from "multiformats/cid";
 import { matches } from "../../../formats/cid/hashes.ts";
-import { SharedLock } from "../../../util/async/lock.ts";
-import { mapAhead } from "../../../util/async/map_concurrent.ts";
+import { mapConcurrent } from "../../../util/async/map_concurrent.ts";
+import { SharedLock } from "../../../util/async/shared_lock.ts";
 import { failure, NodeError } from "../../../util/errors.ts";
-import { writeWhole } from "../../repo/files.ts";
-import { Buffers } from "../buffers.ts";
+import { writeAtomically } from "../../repo/atomic_file.ts";
+import { BufferPool } from "../buffer_pool.ts";
 import type { Block, BlockStore } from "../store.ts";
+import { DiskUsage } from "./disk_usage.ts";
 import { diskFs, type FlatfsFs } from "./files.ts";
 import {
   cidNamed,
   defaultShardFunc,
-  draftsFolder,
   folderMode,
   nameIn,
   nameOf,
@@ -22,8 +22,8 @@ import {
   type ShardFunc,
   shardFunc,
   shardingFile,
+  temporaryFolder,
 } from "./layout.ts";
-import { DiskUsage } from "./usage.ts";
 import { atOnce, type Waiting, Writer } from "./writer.ts";
 
 export interface FlatfsOptions {
@@ -38,7 +38,7 @@ export interface FlatfsOptions {
 }
 
 const readOnlyOrFull = new Set(["EROFS", "EACCES", "EPERM", "ENOSPC", "EDQUOT"]);
-const unshared = new Buffers();
+const unshared = new BufferPool();
 
 /**
  * Blocks in the files of go-ipfs 0.9, which reads and writes the same folder when this node does not. Every form of a
@@ -51,7 +51,7 @@ const unshared = new Buffers();
 export async function openFlatfs(folder: string, options: FlatfsOptions = {}): Promise<BlockStore> {
   try {
     const folderOf = await openLayout(folder, options.shardFunc ?? defaultShardFunc);
-    const drafts = join(folder, draftsFolder);
+    const drafts = join(folder, temporaryFolder);
     await rm(drafts, { recursive: true, force: true });
     await mkdir(drafts, { mode: folderMode });
     return new Flatfs(folder, folderOf, await DiskUsage.open(folder), options);
@@ -75,8 +75,8 @@ async function openLayout(folder: string, wanted: string): Promise<ShardFunc> {
   if ((await readdir(folder)).some((name) => !name.startsWith(".") && name !== readmeFile)) {
     throw new NodeError(`directory missing ${shardingFile} file: ${folder}`);
   }
-  await writeWhole(join(folder, readmeFile), readme, 0o444);
-  await writeWhole(sharding, `${wanted}\n`, 0o644);
+  await writeAtomically(join(folder, readmeFile), readme, 0o444);
+  await writeAtomically(sharding, `${wanted}\n`, 0o644);
   return folderOf;
 }
 
@@ -101,7 +101,7 @@ class Flatfs implements BlockStore {
     this.verifies = verifyOnRead;
   }
 
-  async get(cid: CID, buffers?: Buffers): Promise<Uint8Array | undefined> {
+  async get(cid: CID, buffers?: BufferPool): Promise<Uint8Array | undefined> {
     this.#mustBeOpen();
     const name = nameOf(cid);
     const waiting = this.#writer.get(name);
@@ -124,11 +124,11 @@ class Flatfs implements BlockStore {
 
   async put(blocks: readonly Block[]): Promise<void> {
     this.#mustBeOpen();
-    const letGo = await this.#lock.share();
+    const letGo = await this.#lock.acquireShared();
     try {
       const named = blocks.map(({ cid, bytes, release }): Waiting => ({ name: nameOf(cid), bytes, release }));
       const look = async (block: Waiting) => ({ block, found: await this.#look(block.name) });
-      for await (const { block, found } of mapAhead(named, atOnce, look)) {
+      for await (const { block, found } of mapConcurrent(named, atOnce, look)) {
         await this.#writer.room();
         let { stored, flushes } = found;
         // Somebody else may have put it meanwhile.
@@ -155,7 +155,7 @@ class Flatfs implements BlockStore {
 
   async delete(cids: readonly CID[]): Promise<boolean[]> {
     this.#mustBeOpen();
-    const letGo = await this.#lock.exclude();
+    const letGo = await this.#lock.acquireExclusive();
     try {
       // Files that are being written would come back.
       await this.#writer.idle();
@@ -164,7 +164,7 @@ class Flatfs implements BlockStore {
       const gone = new Set(names.filter((name) => this.#writer.drop(name)));
       const changed = new Set<string>();
       const remove = async (name: string) => ({ name, bytes: await this.#fs.remove(this.#writer.pathOf(name)) });
-      for await (const { name, bytes } of mapAhead(new Set(names), atOnce, remove)) {
+      for await (const { name, bytes } of mapConcurrent(new Set(names), atOnce, remove)) {
         if (bytes === undefined) continue;
         this.#usage.add(-bytes);
         gone.add(name);
@@ -235,7 +235,7 @@ class Flatfs implements BlockStore {
   }
 
   async #close(): Promise<void> {
-    const letGo = await this.#lock.exclude();
+    const letGo = await this.#lock.acquireExclusive();
     try {
       if (this.#writer.size > 0) await this.#writer.flush();
     } finally {
@@ -254,7 +254,7 @@ class Flatfs implements BlockStore {
     return found?.size;
   }
 
-  async #read(name: string, buffers: Buffers = unshared): Promise<Uint8Array | undefined> {
+  async #read(name: string, buffers: BufferPool = unshared): Promise<Uint8Array | undefined> {
     const file = await open(this.#writer.pathOf(name)).catch((error) => this.#missing(error));
     if (file === undefined) return undefined;
     try {

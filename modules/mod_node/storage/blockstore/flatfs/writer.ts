@@ -1,11 +1,11 @@
 /** Blocks on their way into their files: many files and folders share a flush. */
 import { join } from "node:path";
-import { mapAhead } from "../../../util/async/map_concurrent.ts";
+import { mapConcurrent } from "../../../util/async/map_concurrent.ts";
 import { failure, NodeError } from "../../../util/errors.ts";
-import { freshName } from "../../repo/files.ts";
+import { uniqueName } from "../../repo/atomic_file.ts";
+import type { DiskUsage } from "./disk_usage.ts";
 import type { FlatfsFs } from "./files.ts";
-import { draftsFolder, fileOf, type ShardFunc } from "./layout.ts";
-import type { DiskUsage } from "./usage.ts";
+import { fileOf, type ShardFunc, temporaryFolder } from "./layout.ts";
 
 /** Files that are worked on at the same time. */
 export const atOnce = 16;
@@ -101,7 +101,7 @@ export class Writer {
     const { folder, fs } = this.#options;
     // The folders' own names, too: some may be new.
     const paths = [folder, ...[...names].map((name) => join(folder, name))];
-    for await (const _ of mapAhead(paths, atOnce, (path) => fs.syncFolder(path)));
+    for await (const _ of mapConcurrent(paths, atOnce, (path) => fs.syncFolder(path)));
   }
 
   failed(error: unknown): NodeError {
@@ -124,7 +124,7 @@ export class Writer {
 
   async #write(blocks: readonly Waiting[]): Promise<void> {
     const changed = new Set<string>();
-    for await (const folder of mapAhead(blocks, atOnce, (block) => this.#writeFile(block))) changed.add(folder);
+    for await (const folder of mapConcurrent(blocks, atOnce, (block) => this.#writeFile(block))) changed.add(folder);
     await this.syncFolders(changed);
     for (const { name } of blocks) this.drop(name);
     this.flushes += 1;
@@ -133,7 +133,7 @@ export class Writer {
   /** The file is on the disk before it has its name: a name never stands for half a block. @returns its folder */
   async #writeFile({ name, bytes }: Waiting): Promise<string> {
     const { folder, folderOf, fs, usage } = this.#options;
-    const draft = join(folder, draftsFolder, freshName("temp-"));
+    const draft = join(folder, temporaryFolder, uniqueName("temp-"));
     await fs.write(draft, bytes);
     const made = await fs.makeFolder(join(folder, folderOf(name)));
     await fs.rename(draft, this.pathOf(name));

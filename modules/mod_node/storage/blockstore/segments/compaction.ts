@@ -1,15 +1,15 @@
 /** Gives back the room of dead bytes: what a segment still holds goes to the end of the log, then its file goes. */
 import type { SegmentFiles } from "./files.ts";
 import { cidOf, fileHead, nameOf, readRecord, recordSections, type Statement, segmentAt } from "./format.ts";
-import { unused } from "./index.ts";
-import type { Ledger } from "./ledger.ts";
+import type { IndexOverlay } from "./index_overlay.ts";
 import type { Log } from "./log.ts";
 import type { Notice } from "./recovery.ts";
-import { SectionReader } from "./scan.ts";
+import { SectionReader } from "./section_reader.ts";
+import { unused } from "./segment_index.ts";
 
-export interface Parts {
+export interface CompactionDeps {
   readonly files: SegmentFiles;
-  readonly ledger: Ledger;
+  readonly overlay: IndexOverlay;
   readonly log: Log;
   readonly notice: Notice;
   /** Throws when the work has to end. */
@@ -25,8 +25,8 @@ const worthKeeping = 0.6;
  * needed. From the oldest on, since only what is the oldest can forget its records of deletions. It may end at any point, by a fault too: what was moved is in the log twice, and the later
  * place counts.
  */
-export async function compactSegments(parts: Parts): Promise<void> {
-  const { ledger, log } = parts;
+export async function compactSegments(parts: CompactionDeps): Promise<void> {
+  const { overlay, log } = parts;
   await settle(parts);
   const last = segmentAt(log.end);
   const tried = new Set<number>();
@@ -34,15 +34,15 @@ export async function compactSegments(parts: Parts): Promise<void> {
     const segment = next(parts, (number) => number <= last && !tried.has(number));
     if (segment === undefined) return;
     tried.add(segment);
-    const { live, stated, buried } = ledger.usage.get(segment) ?? unused;
-    if (!(await parts.fits(live + stated + buried))) {
+    const { live, records, tombstones } = overlay.usage.get(segment) ?? unused;
+    if (!(await parts.fits(live + records + tombstones))) {
       parts.notice(`${nameOf(segment)} is kept as it is: the disk has no room for what of it is of use`);
       continue;
     }
-    if (segment === segmentAt(log.end)) log.turn();
+    if (segment === segmentAt(log.end)) log.rotate();
     if (await moveOut(parts, segment)) {
       await settle(parts);
-      if ((ledger.usage.get(segment)?.live ?? 0) === 0) {
+      if ((overlay.usage.get(segment)?.live ?? 0) === 0) {
         await drop(parts, segment);
         continue;
       }
@@ -52,20 +52,20 @@ export async function compactSegments(parts: Parts): Promise<void> {
 }
 
 /** All that was appended is on the disk and in the index. */
-async function settle({ log, ledger }: Parts): Promise<void> {
+async function settle({ log, overlay }: CompactionDeps): Promise<void> {
   await log.sync();
-  await ledger.apply(log.synced);
+  await overlay.apply(log.synced);
 }
 
 /** The next segment to rewrite: first those that cost nothing, then from the oldest on. */
-function next({ ledger, log }: Parts, eligible: (segment: number) => boolean): number | undefined {
+function next({ overlay, log }: CompactionDeps, eligible: (segment: number) => boolean): number | undefined {
   const oldest = oldestOf(log);
   let chosen: number | undefined;
   for (const segment of [...log.lengths.keys()].sort((a, b) => a - b)) {
-    const { live, stated, buried } = ledger.usage.get(segment) ?? unused;
+    const { live, records, tombstones } = overlay.usage.get(segment) ?? unused;
     // A record must go on to deny what an older segment may still hold. Where nothing but records is left in the oldest
     // segment, few of them can be of use: to say those again costs little.
-    const needed = segment === oldest ? live && live + stated : live + stated + buried;
+    const needed = segment === oldest ? live && live + records : live + records + tombstones;
     const held = (log.lengths.get(segment) ?? 0) - fileHead.length;
     if (!eligible(segment) || held <= 0 || needed >= held * worthKeeping) continue;
     if (needed === 0) return segment;
@@ -77,52 +77,52 @@ function next({ ledger, log }: Parts, eligible: (segment: number) => boolean): n
 const oldestOf = ({ lengths }: Log): number => Math.min(...lengths.keys());
 
 /** Appends to the log what of a segment is of use; false when it could not be read to its end. */
-async function moveOut(parts: Parts, segment: number): Promise<boolean> {
-  const { files, ledger, log } = parts;
+async function moveOut(parts: CompactionDeps, segment: number): Promise<boolean> {
+  const { files, overlay, log } = parts;
   const oldest = segment === oldestOf(log);
   const length = log.lengths.get(segment) ?? 0;
-  const used = ledger.usage.get(segment) ?? unused;
-  if (used.length === length && used.live + used.stated + used.buried === 0) return true;
+  const used = overlay.usage.get(segment) ?? unused;
+  if (used.length === length && used.live + used.records + used.tombstones === 0) return true;
   return files.use(segment, async (file) => {
     const reader = new SectionReader(file, fileHead.length, length, { withData: true });
     for (let found = await reader.next(); found !== undefined; found = await reader.next()) {
       parts.check();
       if (!log.hasRoom) await log.room();
-      if (ledger.crowded) await settle(parts);
+      if (overlay.crowded) await settle(parts);
       // From here on nothing is awaited: what is appended is true when it is appended.
       const statements = readRecord(found);
       if (statements !== undefined) {
         restate(parts, statements, oldest);
         continue;
       }
-      const stored = ledger.find(found.multihash);
-      if (stored?.place?.segment !== segment || stored.place.offset !== found.offset) continue;
-      const { place, multihash } = log.append({
+      const stored = overlay.find(found.multihash);
+      if (stored?.location?.segment !== segment || stored.location.offset !== found.offset) continue;
+      const { location, multihash } = log.append({
         cid: cidOf(stored.forms[0] as number, found.multihash),
         bytes: found.data,
       });
-      ledger.set(multihash, stored, { forms: stored.forms, place }, log.end);
+      overlay.set(multihash, stored, { forms: stored.forms, location }, log.end);
     }
     return reader.damage === undefined;
   });
 }
 
 /** Says again what is true now of the blocks of a record. A deletion need not be said when nothing is older. */
-function restate({ ledger, log }: Parts, statements: readonly Statement[], oldest: boolean): void {
+function restate({ overlay, log }: CompactionDeps, statements: readonly Statement[], oldest: boolean): void {
   const still = statements.flatMap(({ multihash, forms }) => {
-    const stored = ledger.find(multihash);
+    const stored = overlay.find(multihash);
     if (stored === undefined) return forms.length === 0 && !oldest ? [{ multihash, forms }] : [];
     return [{ multihash, forms: stored.forms }];
   });
-  for (const { bytes, buried } of recordSections(still)) {
+  for (const { bytes, tombstones } of recordSections(still)) {
     log.appendRecord(bytes);
-    ledger.note(bytes.length, buried, log.end);
+    overlay.addRecord(bytes.length, tombstones, log.end);
   }
 }
 
-async function drop({ files, ledger, log }: Parts, segment: number): Promise<void> {
-  await ledger.mark(segment, true);
+async function drop({ files, overlay, log }: CompactionDeps, segment: number): Promise<void> {
+  await overlay.mark(segment, true);
   log.lengths.delete(segment);
   await files.remove(segment);
-  await ledger.mark(segment, undefined);
+  await overlay.mark(segment, undefined);
 }

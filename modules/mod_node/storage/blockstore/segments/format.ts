@@ -15,13 +15,13 @@ import { dagPb } from "../../../formats/cid/codecs.ts";
 import { makeCid } from "../../../formats/cid/make.ts";
 
 /** Where the bytes of a block are. */
-export interface Place {
+export interface BlockLocation {
   readonly segment: number;
   /** Of the first byte of data, in the file. */
   readonly offset: number;
   readonly length: number;
   /** Bytes of the section in front of the data. */
-  readonly head: number;
+  readonly headLength: number;
   /** The data itself, until it is in the file. */
   bytes?: Uint8Array | undefined;
   /** Called when the data is in the file: it may be written over then. */
@@ -79,7 +79,7 @@ export function sectionHead(cid: Uint8Array, dataLength: number): Uint8Array {
 
 /** What the head of a section says. `multihash` is a view. */
 export interface Section {
-  readonly head: number;
+  readonly headLength: number;
   readonly length: number;
   readonly form: Form;
   readonly multihash: Uint8Array;
@@ -111,7 +111,7 @@ export function readSection(bytes: Uint8Array, at: number): Section | undefined 
     end += codeBytes + digestBytes + digest;
     if (end - start > section || end - at > longestHead) throw new Error("this is not a CID");
     if (end > bytes.length) return undefined;
-    return { head: end - at, length: section - (end - start), form, multihash: bytes.subarray(hash, end) };
+    return { headLength: end - at, length: section - (end - start), form, multihash: bytes.subarray(hash, end) };
   } catch (error) {
     // A varint that is not all there.
     if (error instanceof RangeError && bytes.length - at < longestHead) return undefined;
@@ -127,7 +127,7 @@ export interface Statement {
 
 export interface RecordSection {
   readonly bytes: Uint8Array;
-  readonly buried: boolean;
+  readonly tombstones: boolean;
   readonly statements: readonly Statement[];
 }
 
@@ -135,24 +135,24 @@ const identityPrefix = Uint8Array.of(1, 0x55, 0);
 const longestRecord = 4096;
 
 /**
- * Sections, whole (head and data in one), that make statements. `buried` ones tell of deleted blocks only, others of
+ * Sections, whole (head and data in one), that make statements. `tombstones` ones tell of deleted blocks only, others of
  * stored ones only.
  */
 export function recordSections(statements: readonly Statement[]): RecordSection[] {
   const sections: RecordSection[] = [];
-  for (const buried of [false, true]) {
+  for (const tombstones of [false, true]) {
     let parts: Uint8Array[] = [];
     let size = 0;
     let made: Statement[] = [];
     const close = () => {
-      if (size > 0) sections.push({ bytes: recordSection(Buffer.concat(parts, size)), buried, statements: made });
+      if (size > 0) sections.push({ bytes: recordSection(Buffer.concat(parts, size)), tombstones, statements: made });
       parts = [];
       size = 0;
       made = [];
     };
     for (const statement of statements) {
       const { multihash, forms } = statement;
-      if ((forms.length === 0) !== buried) continue;
+      if ((forms.length === 0) !== tombstones) continue;
       const said = [varints([multihash.length]), multihash, varints([forms.length, ...forms])];
       const length = said.reduce((sum, part) => sum + part.length, 0);
       if (size + length > longestRecord) close();

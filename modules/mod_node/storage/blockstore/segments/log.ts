@@ -2,14 +2,14 @@
 import { failure, type NodeError } from "../../../util/errors.ts";
 import type { Block } from "../store.ts";
 import { type SegmentFile, type SegmentFiles, writeAll } from "./files.ts";
-import { fileHead, offsetAt, type Place, type Position, positionAt, sectionHead, segmentAt } from "./format.ts";
-import { isWhole, SectionReader } from "./scan.ts";
+import { type BlockLocation, fileHead, offsetAt, type Position, positionAt, sectionHead, segmentAt } from "./format.ts";
+import { isWhole, SectionReader } from "./section_reader.ts";
 
 interface Item {
   readonly position: Position;
   readonly parts: readonly Uint8Array[];
   readonly bytes: number;
-  readonly place: Place | undefined;
+  readonly location: BlockLocation | undefined;
 }
 
 interface Waiter {
@@ -104,24 +104,31 @@ export class Log {
   }
 
   /** Appends a block. `bytes` are kept, not copied; `multihash` is a copy. */
-  append({ cid, bytes, release }: Block): { readonly place: Place; readonly multihash: Uint8Array } {
+  append({ cid, bytes, release }: Block): { readonly location: BlockLocation; readonly multihash: Uint8Array } {
     const head = sectionHead(cid.bytes, bytes.length);
     const start = this.#reserve(head.length + bytes.length);
     const offset = offsetAt(start) + head.length;
-    const place: Place = { segment: segmentAt(start), offset, length: bytes.length, head: head.length, bytes, release };
-    this.#add({ position: start, parts: [head, bytes], bytes: head.length + bytes.length, place });
-    return { place, multihash: head.subarray(head.length - cid.multihash.bytes.length) };
+    const location: BlockLocation = {
+      segment: segmentAt(start),
+      offset,
+      length: bytes.length,
+      headLength: head.length,
+      bytes,
+      release,
+    };
+    this.#add({ position: start, parts: [head, bytes], bytes: head.length + bytes.length, location });
+    return { location, multihash: head.subarray(head.length - cid.multihash.bytes.length) };
   }
 
   /** Appends a section that is no block. */
   appendRecord(bytes: Uint8Array): void {
-    this.#add({ position: this.#reserve(bytes.length), parts: [bytes], bytes: bytes.length, place: undefined });
+    this.#add({ position: this.#reserve(bytes.length), parts: [bytes], bytes: bytes.length, location: undefined });
   }
 
   /** From now on appends go to a new segment, which is there after the next `sync`. */
-  turn(): void {
+  rotate(): void {
     this.#next();
-    this.#add({ position: this.#reserve(0), parts: [], bytes: 0, place: undefined });
+    this.#add({ position: this.#reserve(0), parts: [], bytes: 0, location: undefined });
   }
 
   /** Resolves when all that was appended before is on the disk. */
@@ -243,10 +250,10 @@ export class Log {
       }
     });
     this.#written = first.position + bytes;
-    for (const { place } of this.#queue.splice(0, count)) {
-      if (place === undefined) continue;
-      place.bytes = undefined;
-      place.release?.();
+    for (const { location } of this.#queue.splice(0, count)) {
+      if (location === undefined) continue;
+      location.bytes = undefined;
+      location.release?.();
     }
     this.#buffered -= bytes;
     const waiting = this.#roomWaiters;

@@ -1,15 +1,15 @@
 /** What happens when a store is opened: the index catches up with the log, or is made anew from it. */
 import type { SegmentFiles } from "./files.ts";
 import { fileHead, nameOf, offsetAt, type Position, positionAt, readRecord, segmentAt } from "./format.ts";
-import type { SegmentIndex, State, Usage } from "./index.ts";
-import { Ledger } from "./ledger.ts";
-import { type Found, isWhole, SectionReader } from "./scan.ts";
+import { IndexOverlay } from "./index_overlay.ts";
+import { type Found, isWhole, SectionReader } from "./section_reader.ts";
+import type { SegmentIndex, State, Usage } from "./segment_index.ts";
 
 /** Told in a sentence of what had to be put right. */
 export type Notice = (text: string) => void;
 
 export interface Recovered {
-  readonly ledger: Ledger;
+  readonly overlay: IndexOverlay;
   /** Of the log. */
   readonly end: Position;
   /** Of every segment. */
@@ -45,8 +45,8 @@ export async function recover(files: SegmentFiles, index: SegmentIndex, notice: 
   segments = segments.filter((segment) => lengths.has(segment));
   const first = segments[0] ?? 1;
   state ??= { position: positionAt(first, fileHead.length), blocks: 0, rebuilding, last: new Uint8Array(0) };
-  const ledger = new Ledger(index, { state, usage }, lastBytes);
-  for (const segment of dropping) await ledger.mark(segment, undefined);
+  const overlay = new IndexOverlay(index, { state, usage }, lastBytes);
+  for (const segment of dropping) await overlay.mark(segment, undefined);
 
   if (segments.length === 0) {
     await files.syncParent();
@@ -58,23 +58,23 @@ export async function recover(files: SegmentFiles, index: SegmentIndex, notice: 
   for (const segment of segments.filter((segment) => segment >= segmentAt(end))) {
     const from = segment === segmentAt(state.position) ? offsetAt(state.position) : fileHead.length;
     const last = segment === segments.at(-1);
-    const offset = await replay(files, segment, from, { ledger, last, rebuilding, notice });
+    const offset = await replay(files, segment, from, { overlay, last, rebuilding, notice });
     lengths.set(segment, offset);
     end = positionAt(segment, offset);
-    ledger.reach(end);
+    overlay.reach(end);
   }
   if (end > state.position) {
-    await ledger.apply(end).catch((error: Error) => {
+    await overlay.apply(end).catch((error: Error) => {
       if (rebuilding) throw error;
       // On a full disk the store can at least be read; the log has it all.
       notice(`the index of the blocks could not be brought up to date: ${error.message}`);
     });
   }
   if (rebuilding) {
-    await ledger.finish();
-    notice(`the index of the blocks is made: ${ledger.blocks} blocks`);
+    await overlay.finish();
+    notice(`the index of the blocks is made: ${overlay.blocks} blocks`);
   }
-  return { ledger, end, lengths };
+  return { overlay, end, lengths };
 }
 
 /** Why the index cannot be that of these files; undefined when it can. */
@@ -116,16 +116,16 @@ async function otherLog(
 }
 
 interface Replay {
-  readonly ledger: Ledger;
+  readonly overlay: IndexOverlay;
   /** The only segment that can be torn: those before it were on the disk when it began. */
   readonly last: boolean;
   readonly rebuilding: boolean;
   readonly notice: Notice;
 }
 
-/** Brings what a segment says from an offset on into the ledger; gives the length that is left of the file. */
+/** Brings what a segment says from an offset on into the overlay; gives the length that is left of the file. */
 function replay(files: SegmentFiles, segment: number, from: number, options: Replay): Promise<number> {
-  const { ledger, last, rebuilding, notice } = options;
+  const { overlay, last, rebuilding, notice } = options;
   const name = nameOf(segment);
   return files.use(segment, async (file) => {
     const size = await file.size();
@@ -144,8 +144,8 @@ function replay(files: SegmentFiles, segment: number, from: number, options: Rep
         continue;
       }
       end = reader.at;
-      take(ledger, found, positionAt(segment, end), segment, rebuilding);
-      if (ledger.crowded) await ledger.apply(positionAt(segment, end));
+      take(overlay, found, positionAt(segment, end), segment, rebuilding);
+      if (overlay.crowded) await overlay.apply(positionAt(segment, end));
     }
     if (!last) {
       if (reader.damage !== undefined) {
@@ -163,28 +163,28 @@ function replay(files: SegmentFiles, segment: number, from: number, options: Rep
   });
 }
 
-function take(ledger: Ledger, found: Found, end: Position, segment: number, rebuilding: boolean): void {
+function take(overlay: IndexOverlay, found: Found, end: Position, segment: number, rebuilding: boolean): void {
   const statements = readRecord(found);
   if (statements === undefined) {
-    const { form, head, length, offset } = found;
-    const old = ledger.find(found.multihash);
+    const { form, headLength: head, length, offset } = found;
+    const old = overlay.find(found.multihash);
     const forms = old?.forms.includes(form) ? old.forms : [...(old?.forms ?? []), form];
     // A copy: the view holds on to much more.
-    ledger.set(found.multihash.slice(), old, { forms, place: { segment, offset, length, head } }, end);
+    overlay.set(found.multihash.slice(), old, { forms, location: { segment, offset, length, headLength: head } }, end);
     return;
   }
-  ledger.note(
-    found.head + found.length,
+  overlay.addRecord(
+    found.headLength + found.length,
     statements.every(({ forms }) => forms.length === 0),
     end,
   );
   for (const { multihash, forms } of statements) {
-    const old = ledger.find(multihash);
+    const old = overlay.find(multihash);
     if (forms.length === 0) {
-      if (old !== undefined) ledger.set(multihash, old, undefined, end);
+      if (old !== undefined) overlay.set(multihash, old, undefined, end);
     } else if (old !== undefined || rebuilding) {
       // In a rebuild the bytes may come later, from the segment that they were moved to.
-      ledger.set(multihash, old, { forms, place: old?.place }, end);
+      overlay.set(multihash, old, { forms, location: old?.location }, end);
     }
   }
 }

@@ -4,18 +4,18 @@ import type { CID } from "multiformats/cid";
 import { identity, matches } from "../../../formats/cid/hashes.ts";
 import { failure, NodeError } from "../../../util/errors.ts";
 import { CommitFailed } from "../../lmdb/open.ts";
-import { type Buffers, unfilled } from "../buffers.ts";
+import { allocUnsafe, type BufferPool } from "../buffer_pool.ts";
 import type { Block, BlockStore } from "../store.ts";
 import { compactSegments } from "./compaction.ts";
+import { DiskSpace, segmentLength } from "./disk_space.ts";
 import { diskFs, SegmentFiles, type SegmentFs } from "./files.ts";
-import { cidOf, formOf, keyOf, type Place, recordSections, type Statement } from "./format.ts";
-import { longestMultihash, SegmentIndex, type Stored } from "./index.ts";
-import type { Ledger } from "./ledger.ts";
+import { type BlockLocation, cidOf, formOf, keyOf, recordSections, type Statement } from "./format.ts";
+import type { IndexOverlay } from "./index_overlay.ts";
 import { Log } from "./log.ts";
-import { RecentNodes } from "./lru.ts";
-import { Reads } from "./reads.ts";
+import { NodeCache } from "./node_cache.ts";
+import { ReadCoalescer } from "./read_coalescer.ts";
 import { type Notice, recover } from "./recovery.ts";
-import { Space, segmentLength } from "./space.ts";
+import { longestMultihash, SegmentIndex, type Stored } from "./segment_index.ts";
 
 export interface SegmentStoreOptions {
   /**
@@ -78,11 +78,11 @@ export class SegmentStore implements BlockStore {
   readonly verifies: boolean;
   readonly #folder: string;
   readonly #files: SegmentFiles;
-  readonly #ledger: Ledger;
+  readonly #overlay: IndexOverlay;
   readonly #log: Log;
-  readonly #reads: Reads;
-  readonly #recent = new RecentNodes();
-  readonly #space: Space;
+  readonly #reads: ReadCoalescer;
+  readonly #nodeCache = new NodeCache();
+  readonly #space: DiskSpace;
   readonly #notice: Notice;
   #compacting: Promise<void> = Promise.resolve();
   #idle: NodeJS.Timeout | undefined;
@@ -93,33 +93,33 @@ export class SegmentStore implements BlockStore {
   constructor(
     folder: string,
     files: SegmentFiles,
-    { ledger, end, lengths }: Awaited<ReturnType<typeof recover>>,
+    { overlay, end, lengths }: Awaited<ReturnType<typeof recover>>,
     options: SegmentStoreOptions & Required<Pick<SegmentStoreOptions, "fs" | "segmentBytes" | "onNotice">>,
   ) {
     this.#folder = folder;
     this.#files = files;
-    this.#ledger = ledger;
-    this.#reads = new Reads(files);
+    this.#overlay = overlay;
+    this.#reads = new ReadCoalescer(files);
     this.verifies = options.verifyOnRead ?? false;
     this.#notice = options.onNotice;
     const { bufferedBytes = 4 * 1024 * 1024 } = options;
     const segmentBytes = Math.min(options.segmentBytes, longestSegment);
     this.#log = new Log(files, { segmentBytes, bufferedBytes, onSynced: () => this.#synced() }, end, lengths);
     const unwritten = () => this.#log.buffered;
-    this.#space = new Space({ folder, fs: options.fs, reserve: segmentBytes, unwritten });
+    this.#space = new DiskSpace({ folder, fs: options.fs, reserve: segmentBytes, unwritten });
   }
 
-  async get(cid: CID, buffers?: Buffers): Promise<Uint8Array | undefined> {
-    const place = this.#find(cid)?.place;
-    if (place === undefined) return undefined;
-    if (place.bytes !== undefined) return waiting(place.bytes, place);
-    const isKept = buffers !== undefined && this.#recent.takes(cid, place);
-    const recent = isKept ? this.#recent.get(place) : undefined;
+  async get(cid: CID, buffers?: BufferPool): Promise<Uint8Array | undefined> {
+    const location = this.#find(cid)?.location;
+    if (location === undefined) return undefined;
+    if (location.bytes !== undefined) return waiting(location.bytes, location);
+    const isKept = buffers !== undefined && this.#nodeCache.takes(cid, location);
+    const recent = isKept ? this.#nodeCache.get(location) : undefined;
     if (recent !== undefined) return recent;
-    const bytes = await this.#read(place, isKept ? undefined : buffers);
-    const corrupt = bytes.length < place.length || (this.verifies && !(await matches(cid, bytes, "here")));
+    const bytes = await this.#read(location, isKept ? undefined : buffers);
+    const corrupt = bytes.length < location.length || (this.verifies && !(await matches(cid, bytes, "here")));
     if (corrupt) throw failure("BLOCK_CORRUPT", { cid: cid.toString() });
-    if (isKept) this.#recent.add(place, bytes);
+    if (isKept) this.#nodeCache.add(location, bytes);
     return bytes;
   }
 
@@ -128,7 +128,7 @@ export class SegmentStore implements BlockStore {
   }
 
   async size(cid: CID): Promise<number | undefined> {
-    return this.#find(cid)?.place?.length;
+    return this.#find(cid)?.location?.length;
   }
 
   async put(blocks: readonly Block[]): Promise<void> {
@@ -136,11 +136,11 @@ export class SegmentStore implements BlockStore {
     for (const block of blocks) {
       if (!this.#space.take(block.bytes.length)) await this.#space.ask(block.bytes.length);
       if (!this.#log.hasRoom) await this.#log.room();
-      if (this.#ledger.crowded) await this.#settle();
+      if (this.#overlay.crowded) await this.#settle();
       this.#mustBeOpen();
       this.#put(block);
     }
-    if (this.#ledger.full) this.#flush();
+    if (this.#overlay.full) this.#flush();
   }
 
   async sync(): Promise<void> {
@@ -153,13 +153,13 @@ export class SegmentStore implements BlockStore {
     const changed = new Map<string, Statement>();
     const told = cids.map((cid) => {
       const { bytes } = cid.multihash;
-      const forms = (changed.get(keyOf(bytes)) ?? this.#ledger.find(bytes))?.forms ?? [];
+      const forms = (changed.get(keyOf(bytes)) ?? this.#overlay.find(bytes))?.forms ?? [];
       const form = formOf(cid);
       if (!forms.includes(form)) return false;
       changed.set(keyOf(bytes), { multihash: bytes.slice(), forms: forms.filter((other) => other !== form) });
       return true;
     });
-    this.#state([...changed.values()]);
+    this.#recordForms([...changed.values()]);
     await this.#log.sync();
     return told;
   }
@@ -167,28 +167,28 @@ export class SegmentStore implements BlockStore {
   async *keys(): AsyncGenerator<CID> {
     this.#mustBeOpen();
     // What is on its way to the index is told first: the index is read page by page, while it changes.
-    const recent = this.#ledger.recent();
+    const recent = this.#overlay.recent();
     const seen = new Set(recent.map(({ multihash }) => keyOf(multihash)));
     for (let page = recent, after: Uint8Array | undefined; page.length > 0 || page === recent; ) {
       for (const { multihash } of page) {
         if (page !== recent && seen.has(keyOf(multihash))) continue;
-        for (const form of this.#ledger.find(multihash)?.forms ?? []) {
+        for (const form of this.#overlay.find(multihash)?.forms ?? []) {
           yield cidOf(form, multihash);
           this.#mustBeOpen();
         }
       }
       await nextTurn();
       this.#mustBeOpen();
-      page = this.#ledger.index.page(after, pageSize);
+      page = this.#overlay.index.page(after, pageSize);
       after = page.at(-1)?.multihash;
     }
   }
 
   async stat(): Promise<{ readonly blocks: number; readonly bytes: number }> {
     this.#mustBeOpen();
-    let bytes = await this.#ledger.index.bytes();
+    let bytes = await this.#overlay.index.bytes();
     for (const length of this.#log.lengths.values()) bytes += length;
-    return { blocks: this.#ledger.blocks, bytes };
+    return { blocks: this.#overlay.blocks, bytes };
   }
 
   compact(signal?: AbortSignal): Promise<void> {
@@ -202,17 +202,17 @@ export class SegmentStore implements BlockStore {
       .then(async () => {
         check();
         const fits = (bytes: number) => this.#space.fits(bytes);
-        const parts = { files: this.#files, ledger: this.#ledger, log: this.#log, notice: this.#notice, check, fits };
+        const parts = { files: this.#files, overlay: this.#overlay, log: this.#log, notice: this.#notice, check, fits };
         await compactSegments(parts);
       });
     return this.#compacting;
   }
 
   async check(cid: CID): Promise<boolean | undefined> {
-    const place = this.#find(cid)?.place;
-    if (place === undefined) return undefined;
-    const bytes = place.bytes === undefined ? await this.#read(place) : waiting(place.bytes, place);
-    return bytes.length === place.length && matches(cid, bytes);
+    const location = this.#find(cid)?.location;
+    if (location === undefined) return undefined;
+    const bytes = location.bytes === undefined ? await this.#read(location) : waiting(location.bytes, location);
+    return bytes.length === location.length && matches(cid, bytes);
   }
 
   /** What was put without `sync` is brought to the disk too; rejects when it cannot be. */
@@ -227,10 +227,10 @@ export class SegmentStore implements BlockStore {
     try {
       await this.#log.sync();
       // The log has it all: the next start brings the index up to it.
-      await this.#ledger.apply(this.#log.synced).catch(() => {});
+      await this.#overlay.apply(this.#log.synced).catch(() => {});
     } finally {
       await this.#log.close();
-      await this.#ledger.close();
+      await this.#overlay.close();
     }
   }
 
@@ -241,7 +241,7 @@ export class SegmentStore implements BlockStore {
   /** What is known of the multihash, when this form of it is stored. */
   #find(cid: CID): Stored | undefined {
     this.#mustBeOpen();
-    const stored = this.#ledger.find(cid.multihash.bytes);
+    const stored = this.#overlay.find(cid.multihash.bytes);
     return stored?.forms.includes(formOf(cid)) ? stored : undefined;
   }
 
@@ -252,38 +252,38 @@ export class SegmentStore implements BlockStore {
       throw new NodeError(`${cid} cannot be stored: its multihash is the block itself, or too long to be a key`);
     }
     const form = formOf(cid);
-    const stored = this.#ledger.find(multihash.bytes);
+    const stored = this.#overlay.find(multihash.bytes);
     if (stored?.forms.includes(form)) {
       release?.();
       return;
     }
     if (stored !== undefined) {
       if (stored.forms.length >= mostForms) throw new NodeError(`${cid} cannot be stored: it has too many other forms`);
-      this.#state([{ multihash: multihash.bytes.slice(), forms: [...stored.forms, form] }]);
+      this.#recordForms([{ multihash: multihash.bytes.slice(), forms: [...stored.forms, form] }]);
       release?.();
       return;
     }
     const appended = this.#log.append(block);
-    this.#ledger.set(appended.multihash, undefined, { forms: [form], place: appended.place }, this.#log.end);
+    this.#overlay.set(appended.multihash, undefined, { forms: [form], location: appended.location }, this.#log.end);
   }
 
   /** Records what is stored of some multihashes from now on. */
-  #state(statements: readonly Statement[]): void {
-    for (const { bytes, buried, statements: said } of recordSections(statements)) {
+  #recordForms(statements: readonly Statement[]): void {
+    for (const { bytes, tombstones, statements: said } of recordSections(statements)) {
       this.#log.appendRecord(bytes);
-      this.#ledger.note(bytes.length, buried, this.#log.end);
+      this.#overlay.addRecord(bytes.length, tombstones, this.#log.end);
       for (const { multihash, forms } of said) {
-        const old = this.#ledger.find(multihash);
-        const stored = forms.length === 0 ? undefined : { forms, place: old?.place };
-        this.#ledger.set(multihash, old, stored, this.#log.end);
+        const old = this.#overlay.find(multihash);
+        const stored = forms.length === 0 ? undefined : { forms, location: old?.location };
+        this.#overlay.set(multihash, old, stored, this.#log.end);
       }
     }
   }
 
   /** As many of a block's bytes as the file has. */
-  #read(place: Place, buffers?: Buffers): Promise<Uint8Array> {
-    const into = buffers === undefined ? unfilled(place.length) : buffers.take(place.length);
-    return this.#reads.read(place, into).catch((error: Error) => {
+  #read(location: BlockLocation, buffers?: BufferPool): Promise<Uint8Array> {
+    const into = buffers === undefined ? allocUnsafe(location.length) : buffers.take(location.length);
+    return this.#reads.read(location, into).catch((error: Error) => {
       throw failure("STORE_BROKEN", { path: this.#folder, reason: error.message }, error);
     });
   }
@@ -292,15 +292,15 @@ export class SegmentStore implements BlockStore {
   async #settle(): Promise<void> {
     await this.#log.sync();
     try {
-      await this.#ledger.apply(this.#log.synced);
+      await this.#overlay.apply(this.#log.synced);
     } catch (error) {
       throw failure("STORE_FULL", { path: this.#folder, reason: (error as Error).message }, error);
     }
   }
 
   #synced(): void {
-    if (this.#ledger.due(this.#log.synced)) this.#follow();
-    else if (this.#ledger.behind) this.#idle ??= setTimeout(() => this.#follow(), idleMs).unref();
+    if (this.#overlay.due(this.#log.synced)) this.#follow();
+    else if (this.#overlay.behind) this.#idle ??= setTimeout(() => this.#follow(), idleMs).unref();
   }
 
   /** Small blocks are flushed before there are bytes enough: the index takes what is on the disk alone. */
@@ -317,9 +317,10 @@ export class SegmentStore implements BlockStore {
   #follow(): void {
     clearTimeout(this.#idle);
     this.#idle = undefined;
-    if (this.#closing === undefined) this.#ledger.apply(this.#log.synced).catch(() => {});
+    if (this.#closing === undefined) this.#overlay.apply(this.#log.synced).catch(() => {});
   }
 }
 
 /** Data that is not in the file yet: a copy, where its owner takes it back. */
-const waiting = (bytes: Uint8Array, { release }: Place): Uint8Array => (release === undefined ? bytes : bytes.slice());
+const waiting = (bytes: Uint8Array, { release }: BlockLocation): Uint8Array =>
+  release === undefined ? bytes : bytes.slice();

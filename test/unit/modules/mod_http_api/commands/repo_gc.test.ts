@@ -62,7 +62,7 @@ test("a pin that is not whole stops a collection before anything is removed", as
 
 test("a collection has the node to itself, and waits for those who add", async (t) => {
   const node = await nodeOn(t, memoryBlocks());
-  const release = await node.lock.share();
+  const release = await node.lock.acquireShared();
   let over = false;
   const collecting = run("repo/gc", node).then(() => {
     over = true;

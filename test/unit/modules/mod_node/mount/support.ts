@@ -5,7 +5,7 @@ import { mkdir, mkdtemp, realpath, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
-import { addSettings, createNode, ingest, type Node, type NodeOptions } from "modhost/node";
+import { addEntries, addSettings, createNode, type Node, type NodeOptions } from "modhost/node";
 import { mounted, mountType } from "#node/mount/mount_table.ts";
 
 /** Why nothing can be mounted here; false where it can. */
@@ -95,7 +95,7 @@ export class MountPlace implements AsyncDisposable {
     }
     let root = "";
     const settings = { ...addSettings({}), sharded };
-    for await (const { name, built } of ingest(this.node, entries(), settings, { pin: true })) {
+    for await (const { name, built } of addEntries(this.node, entries(), settings, { pin: true })) {
       if (name === "tree" && built !== undefined) root = built.cid.toString();
     }
     return root;

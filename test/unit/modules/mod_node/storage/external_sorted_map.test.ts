@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
 import { fileURLToPath } from "node:url";
 import { compareNames } from "#node/formats/dag_pb/dag_pb.ts";
-import { jsonForm, Spill } from "#node/storage/external_sorted_map.ts";
+import { ExternalSortedMap, jsonCodec } from "#node/storage/external_sorted_map.ts";
 
 let folder: string;
 before(async () => {
@@ -22,13 +22,13 @@ function* names(count: number): Generator<string> {
   }
 }
 
-async function listed<T>(spill: Spill<T>, list: number): Promise<(readonly [string, T])[]> {
+async function listed<T>(spill: ExternalSortedMap<T>, list: number): Promise<(readonly [string, T])[]> {
   return (await Array.fromAsync(spill.pages(list))).flat();
 }
 
 for (const count of [10, 8191, 8192, 20_000]) {
   test(`${count} values come out in order of their names' bytes`, async () => {
-    const spill = new Spill<number>(folder, jsonForm());
+    const spill = new ExternalSortedMap<number>(folder, jsonCodec());
     let at = 0;
     for (const name of names(count)) await spill.set(3, name, at++);
     await spill.set(2, "another list", -1);
@@ -50,7 +50,7 @@ for (const count of [10, 8191, 8192, 20_000]) {
 
 describe("a list of many thousands", () => {
   test("holds the value that was set last, wherever the others are", async () => {
-    const spill = new Spill<number>(folder, jsonForm());
+    const spill = new ExternalSortedMap<number>(folder, jsonCodec());
     for (let round = 0; round < 3; round += 1) {
       for (let at = 0; at < 7000; at += 1) await spill.set(0, String(at % 6900), round * 7000 + at);
     }
@@ -62,7 +62,7 @@ describe("a list of many thousands", () => {
   });
 
   test("may grow other lists while it is read", async () => {
-    const spill = new Spill<number>(folder, jsonForm());
+    const spill = new ExternalSortedMap<number>(folder, jsonCodec());
     for (let at = 0; at < 9000; at += 1) await spill.set(0, String(at), at);
     let read = 0;
     for await (const page of spill.pages(0)) {
@@ -77,7 +77,7 @@ describe("a list of many thousands", () => {
   });
 
   test("leaves nothing behind, and can be filled again", async () => {
-    const spill = new Spill<number>(folder, jsonForm());
+    const spill = new ExternalSortedMap<number>(folder, jsonCodec());
     for (let at = 0; at < 9000; at += 1) await spill.set(0, String(at), at);
     await spill.clear();
     assert.deepEqual(await readdir(folder), []);
@@ -89,7 +89,7 @@ describe("a list of many thousands", () => {
 });
 
 test("a folder that cannot be written to is told", async () => {
-  const spill = new Spill<number>(join(fileURLToPath(import.meta.url), "below"), jsonForm());
+  const spill = new ExternalSortedMap<number>(join(fileURLToPath(import.meta.url), "below"), jsonCodec());
   await assert.rejects(
     async () => {
       for (let at = 0; at < 9000; at += 1) await spill.set(0, String(at), at);

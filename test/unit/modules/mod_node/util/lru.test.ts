@@ -1,14 +1,14 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { Recent } from "#node/util/lru.ts";
+import { LRU } from "#node/util/lru.ts";
 
-const keys = (recent: Recent<string, number>) => [...recent].map(([key]) => key);
+const keys = (recent: LRU<string, number>) => [...recent].map(([key]) => key);
 
 function filled(most: number, values: Readonly<Record<string, number>>, stays?: (key: string) => boolean) {
   const told: unknown[] = [];
-  const recent = new Recent<string, number>(most, {
-    forgotten: (...entry) => told.push(entry),
-    ...(stays && { stays }),
+  const recent = new LRU<string, number>(most, {
+    onEvict: (...entry) => told.push(entry),
+    ...(stays && { isExempt: stays }),
   });
   for (const [key, value] of Object.entries(values)) recent.set(key, value);
   return { recent, told };
@@ -29,17 +29,17 @@ test("what was set longest ago is forgotten, and told of", () => {
 
 test("to look is not to use: what was used longest ago is forgotten", () => {
   const { recent, told } = filled(2, { a: 1, b: 2 });
-  assert.equal(recent.get("a"), 1);
+  assert.equal(recent.peek("a"), 1);
   recent.set("c", 3);
   assert.deepEqual(keys(recent), ["b", "c"]);
-  assert.equal(recent.use("b"), 2);
+  assert.equal(recent.get("b"), 2);
   recent.set("d", 4);
   assert.deepEqual(keys(recent), ["b", "d"]);
   assert.deepEqual(told, [
     ["a", 1],
     ["c", 3],
   ]);
-  assert.deepEqual([recent.get("a"), recent.use("a")], [undefined, undefined]);
+  assert.deepEqual([recent.peek("a"), recent.get("a")], [undefined, undefined]);
   assert.deepEqual(keys(recent), ["b", "d"]);
 });
 

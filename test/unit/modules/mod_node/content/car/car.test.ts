@@ -10,7 +10,7 @@ import { exportCar } from "#node/content/car/export.ts";
 import { importCar } from "#node/content/car/import.ts";
 import { nodeReader } from "#node/content/dag/reader.ts";
 import { encodePb } from "#node/formats/dag_pb/dag_pb.ts";
-import { Blocks } from "#node/storage/blockstore/blocks.ts";
+import { BlockService } from "#node/storage/blockstore/block_service.ts";
 import { memoryBlocks } from "#node/storage/blockstore/memory.ts";
 import type { Block, BlockStore } from "#node/storage/blockstore/store.ts";
 
@@ -50,7 +50,7 @@ async function written(roots: CID[], blocks: readonly Block[]): Promise<Uint8Arr
   return Buffer.concat(await collected);
 }
 
-const emptyNode = () => new Blocks(memoryBlocks());
+const emptyNode = () => new BlockService(memoryBlocks());
 const rootOf = ([root]: readonly Block[]) => (root as Block).cid;
 
 test("what is exported is read by the well-kept library: parents before children, each block once", async () => {
@@ -228,7 +228,7 @@ test("memory does not grow with what is imported", async () => {
     await new Promise((resolve) => setImmediate(resolve));
     held -= blocks.reduce((sum, { bytes }) => sum + bytes.length, 0);
   };
-  const node = new Blocks({ ...memoryBlocks(), put });
+  const node = new BlockService({ ...memoryBlocks(), put });
   const head = unhex(section(header));
   let given = 0;
   async function* endless(): AsyncGenerator<Uint8Array> {
@@ -272,7 +272,7 @@ test("an archive comes into buffers that are used again, and out of them", async
     lent.set(bytes);
     return lent;
   };
-  const node = new Blocks({ ...memory, put, get });
+  const node = new BlockService({ ...memory, put, get });
   async function* passing(): AsyncGenerator<Uint8Array> {
     for await (const piece of pieces(car, 65_536)) {
       yield piece;

@@ -12,7 +12,7 @@ import { namespacePath } from "#node/content/mfs/path.ts";
 import { fileAt } from "#node/content/mfs/write_file.ts";
 import { readFile } from "#node/content/unixfs/read.ts";
 import { createNode } from "#node/index.ts";
-import { gather } from "#node/util/async/gather.ts";
+import { readUpTo } from "#node/util/async/read_all.ts";
 
 interface Told {
   readonly worker: number;
@@ -50,7 +50,7 @@ test("what was answered is there after kill -9, and each call is there whole or 
         const last = (step: Told["step"]) =>
           told.findLast((one) => one.worker === worker && one.step === step)?.count ?? -1;
         const { node: log } = await fileAt(node.files, namespacePath(`/w${worker}/log`), {});
-        const lines = Buffer.from(await gather(readFile(log, read))).toString();
+        const lines = Buffer.from(await readUpTo(readFile(log, read))).toString();
         const count = lines.length / 8;
         assert.equal(lines, Array.from({ length: count }, (_, at) => `${String(at).padStart(7, "0")}\n`).join(""));
         assert.ok(count > last("logged"), `${count} lines, and ${last("logged")} was answered`);

@@ -1,15 +1,15 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { CID } from "multiformats/cid";
-import type { Directory, Settle } from "#node/content/mfs/directory.ts";
+import type { Directory, OnStored } from "#node/content/mfs/directory.ts";
 import { PlainDirectory } from "#node/content/mfs/plain_directory.ts";
 import { ShardedDirectory } from "#node/content/mfs/sharded_directory.ts";
 import { type Built, cidOf, defaultCid } from "#node/content/unixfs/build.ts";
 import { buildDirectory } from "#node/content/unixfs/directory.ts";
-import { type TreeNode, treeNode } from "#node/content/unixfs/node.ts";
+import { type UnixfsNode, unixfsNode } from "#node/content/unixfs/node.ts";
 import { sha256 } from "#node/formats/cid/hashes.ts";
 import { encodePb, type PbLink } from "#node/formats/dag_pb/dag_pb.ts";
-import { writeField } from "#node/formats/protobuf/protobuf.ts";
+import { writeField } from "#node/formats/protobuf/fields.ts";
 import { encodeUnixfs } from "#node/formats/unixfs/format.ts";
 
 const empty = encodePb({ data: encodeUnixfs({ type: "Directory" }), links: [] });
@@ -37,7 +37,7 @@ class Shelf {
   };
 
   async write(directory: Directory): Promise<Built> {
-    const settled: Settle[] = [];
+    const settled: OnStored[] = [];
     const put = ({ cid, bytes }: { cid: CID; bytes: Uint8Array }) => void this.blocks.set(cid.toString(), bytes);
     const built = await directory.write(defaultCid, put, settled);
     for (const settle of settled) settle();
@@ -76,7 +76,7 @@ for (const sharded of [false, true]) {
       if (model.size > 0) same(written, await built([...model.values()], sharded));
       if (round % 10 !== 0) continue;
       const bytes = shelf.blocks.get(written.cid.toString()) as Uint8Array;
-      const node = treeNode(written.cid, bytes) as TreeNode;
+      const node = unixfsNode(written.cid, bytes) as UnixfsNode;
       directory = sharded ? ShardedDirectory.open(node, shelf.read) : new PlainDirectory(bytes);
     }
   });
@@ -131,7 +131,7 @@ test("of a sharded directory only the shards on the way to a name are read", asy
   const shelf = new Shelf();
   const links = await Promise.all(Array.from({ length: 3000 }, (_, at) => linkTo(`entry ${at}`, 1)));
   const whole = await shelf.write(ShardedDirectory.from(links, defaultCid, shelf.read));
-  const node = treeNode(whole.cid, shelf.blocks.get(whole.cid.toString()) as Uint8Array) as TreeNode;
+  const node = unixfsNode(whole.cid, shelf.blocks.get(whole.cid.toString()) as Uint8Array) as UnixfsNode;
   const directory = ShardedDirectory.open(node, shelf.read);
   await directory.find("entry 1000");
   directory.set(await linkTo("entry 1000", 2));
@@ -143,7 +143,7 @@ test("of a sharded directory only the shards on the way to a name are read", asy
 
 test("shards of another width or hash are refused rather than spoilt", async () => {
   const cid = await cidOf(0x70, empty, { ...defaultCid, hash: sha256 });
-  const shard = (fanout: number, hashType: number): TreeNode => ({
+  const shard = (fanout: number, hashType: number): UnixfsNode => ({
     cid,
     length: 0,
     links: [],

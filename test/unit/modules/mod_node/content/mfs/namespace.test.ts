@@ -4,9 +4,9 @@ import { test } from "node:test";
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { namespacePath } from "#node/content/mfs/path.ts";
 import { writeFile } from "#node/content/mfs/write_file.ts";
-import { collectGarbage, type NotRemoved, type Removed } from "#node/content/pins/collect.ts";
+import { collectGarbage, type NotRemoved, type Removed } from "#node/content/pins/gc.ts";
 import { Pins } from "#node/content/pins/pins.ts";
-import { blockForm, makeBlock } from "#node/storage/blockstore/make.ts";
+import { blockFormat, makeBlock } from "#node/storage/blockstore/make_block.ts";
 import { memoryBlocks } from "#node/storage/blockstore/memory.ts";
 import { failure } from "#node/util/errors.ts";
 import { blockOf } from "#test/unit/modules/mod_node/network/bitswap/support.ts";
@@ -262,7 +262,7 @@ test("copies are cheap, stand alone, and do not overwrite", async () => {
 
 test("what the namespace cannot hold is refused and leaves nothing", async () => {
   const place = new Place();
-  const block = await makeBlock(Buffer.from("a0", "hex"), blockForm("cbor", "sha2-256", -1));
+  const block = await makeBlock(Buffer.from("a0", "hex"), blockFormat("cbor", "sha2-256", -1));
   await place.blocks.put([block]);
   for (const flush of [true, false]) {
     await assert.rejects(place.cp(block.cid, "/c", flush), {
@@ -319,7 +319,7 @@ test("collection keeps all that is in the namespace, flushed or not, and takes t
   await place.mkdir("/d");
   for (const text of ["one", "two", "three"]) await place.write("/d/f", text, { truncate: true });
   await place.write("/d/loose", "x", { flush: false });
-  const release = await place.lock.exclude();
+  const release = await place.lock.acquireExclusive();
   const partial = await place.files.roots();
   const before = (await Array.fromAsync(place.store.keys())).length;
   const removed: (Removed | NotRemoved)[] = [];
@@ -338,7 +338,7 @@ test("a client that takes its time to write keeps no collection waiting, and los
   const place = new Place();
   const pins = new Pins(place.blocks, place.metadata, place.lock);
   const collect = async () => {
-    const release = await place.lock.exclude();
+    const release = await place.lock.acquireExclusive();
     const removed: (Removed | NotRemoved)[] = [];
     const partial = await place.files.roots();
     await collectGarbage(place.blocks, pins, (result) => removed.push(result), { partial });

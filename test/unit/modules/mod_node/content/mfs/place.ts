@@ -1,19 +1,19 @@
 /** A namespace of its own in memory, and its commands in few words. */
 import type { CID } from "multiformats/cid";
+import { type CidOptions, cidSettings } from "#node/content/mfs/cid_settings.ts";
 import { entriesIn, statOf } from "#node/content/mfs/list.ts";
 import { Namespace } from "#node/content/mfs/namespace.ts";
 import * as operations from "#node/content/mfs/operations.ts";
 import { nameOf, namespacePath } from "#node/content/mfs/path.ts";
-import { type CidOptions, cidSettings } from "#node/content/mfs/settings.ts";
 import { fileAt, type WriteOptions, writeFile } from "#node/content/mfs/write_file.ts";
 import { readFile } from "#node/content/unixfs/read.ts";
-import { Blocks } from "#node/storage/blockstore/blocks.ts";
+import { BlockService } from "#node/storage/blockstore/block_service.ts";
 import { memoryBlocks } from "#node/storage/blockstore/memory.ts";
 import type { BlockStore } from "#node/storage/blockstore/store.ts";
 import { memoryMetadata } from "#node/storage/metadata/memory.ts";
 import type { MetadataStore } from "#node/storage/metadata/store.ts";
-import { gather } from "#node/util/async/gather.ts";
-import { SharedLock } from "#node/util/async/lock.ts";
+import { readUpTo } from "#node/util/async/read_all.ts";
+import { SharedLock } from "#node/util/async/shared_lock.ts";
 import { NodeLog } from "#node/util/log.ts";
 
 export async function* pieces(bytes: Uint8Array, size = 50_000): AsyncGenerator<Uint8Array> {
@@ -24,7 +24,7 @@ export class Place {
   readonly store: BlockStore;
   readonly metadata: MetadataStore;
   readonly lock = new SharedLock();
-  readonly blocks: Blocks;
+  readonly blocks: BlockService;
   readonly log = new NodeLog();
   sharded = false;
   files: Namespace;
@@ -32,7 +32,7 @@ export class Place {
   constructor(store = memoryBlocks(), metadata = memoryMetadata()) {
     this.store = store;
     this.metadata = metadata;
-    this.blocks = new Blocks(store);
+    this.blocks = new BlockService(store);
     this.files = this.#open();
   }
 
@@ -99,7 +99,7 @@ export class Place {
 
   async bytes(path: string): Promise<Buffer> {
     const { node } = await fileAt(this.files, namespacePath(path), {});
-    return Buffer.from(await gather(readFile(node, this.files.reader({}))));
+    return Buffer.from(await readUpTo(readFile(node, this.files.reader({}))));
   }
 
   async stat(path: string) {

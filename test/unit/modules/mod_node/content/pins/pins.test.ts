@@ -4,16 +4,16 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
 import type { CID } from "multiformats/cid";
-import { collectGarbage } from "#node/content/pins/collect.ts";
+import { collectGarbage } from "#node/content/pins/gc.ts";
 import { Pins } from "#node/content/pins/pins.ts";
-import { removeBlocks } from "#node/content/pins/remove.ts";
+import { removeBlocks } from "#node/content/pins/remove_blocks.ts";
 import { verifyPins } from "#node/content/pins/verify.ts";
 import { CidSet } from "#node/formats/cid/set.ts";
-import { Blocks } from "#node/storage/blockstore/blocks.ts";
+import { BlockService } from "#node/storage/blockstore/block_service.ts";
 import { memoryBlocks } from "#node/storage/blockstore/memory.ts";
 import { openLmdbMetadata } from "#node/storage/metadata/lmdb.ts";
-import { SharedLock } from "#node/util/async/lock.ts";
-import { files, TestVault } from "#test/unit/modules/mod_node/content/adder/vault.ts";
+import { SharedLock } from "#node/util/async/shared_lock.ts";
+import { files, TestVault } from "#test/unit/modules/mod_node/content/adder/support.ts";
 import { samples } from "#test/unit/modules/mod_node/storage/blockstore/samples.ts";
 
 /** A vault with files; the CIDs by name. */
@@ -110,7 +110,7 @@ test("a pin that waits for its blocks keeps neither a collection nor those behin
   };
   const pinning = vault.pins.add(cid("d"), "recursive");
   await asked.promise;
-  const release = await vault.lock.exclude();
+  const release = await vault.lock.acquireExclusive();
   await collectGarbage(vault.blocks, vault.pins, () => {});
   release();
   assert.equal(await vault.blocks.has(cid("stray")), false);
@@ -135,7 +135,7 @@ test("what a collection took while a pin looked is fetched again before the pin 
     progress: () => {
       told += 1;
       if (told === 2)
-        void vault.lock.exclude().then((release) => vault.blocks.store.delete([cid("d/a")]).then(release));
+        void vault.lock.acquireExclusive().then((release) => vault.blocks.store.delete([cid("d/a")]).then(release));
     },
   });
   assert.equal(fetched, 1);
@@ -178,7 +178,7 @@ test("pins are listed as slowly as one likes: the store uses its room again mean
   t.after(() => rm(folder, { recursive: true }));
   const metadata = await openLmdbMetadata(folder);
   t.after(() => metadata.close());
-  const pins = new Pins(new Blocks(memoryBlocks()), metadata, new SharedLock());
+  const pins = new Pins(new BlockService(memoryBlocks()), metadata, new SharedLock());
   const cids = samples(5000, 4).map(({ cid }) => cid);
   await pins.keep(cids);
   const expected = new Set(cids.map(String));

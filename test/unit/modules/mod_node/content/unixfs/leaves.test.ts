@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { Leaves } from "#node/content/unixfs/leaves.ts";
 import { sha256 } from "#node/formats/cid/hashes.ts";
-import { SizeChunker } from "#node/formats/unixfs/chunk/chunker.ts";
+import { SizeChunker } from "#node/formats/unixfs/chunker/chunker.ts";
 
 const chunk = 256 * 1024;
 

@@ -2,16 +2,16 @@ import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import type { CID } from "multiformats/cid";
 import { entries, lookup } from "#node/content/unixfs/list.ts";
-import { type TreeNode, treeNode } from "#node/content/unixfs/node.ts";
+import { type UnixfsNode, unixfsNode } from "#node/content/unixfs/node.ts";
 import { Trees } from "./trees.ts";
 
 const names = Array.from({ length: 3000 }, (_, at) => `file ${at}`);
 const files = Object.fromEntries(names.map((name) => [`d/${name}`, name]));
 
-async function directory(trees: Trees, sharded: boolean): Promise<{ node: TreeNode; all: ReadonlyMap<string, CID> }> {
+async function directory(trees: Trees, sharded: boolean): Promise<{ node: UnixfsNode; all: ReadonlyMap<string, CID> }> {
   const all = await trees.add(files, { sharded });
   const cid = all.get("d") as CID;
-  const node = treeNode(cid, await trees.read(cid));
+  const node = unixfsNode(cid, await trees.read(cid));
   assert.ok(node);
   return { node, all };
 }

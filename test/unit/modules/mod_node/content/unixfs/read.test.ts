@@ -4,17 +4,17 @@ import { setImmediate } from "node:timers/promises";
 import { CID } from "multiformats/cid";
 import { identity } from "multiformats/hashes/identity";
 import type { ReadBlock } from "#node/content/dag/reader.ts";
-import { fileSize, treeNode } from "#node/content/unixfs/node.ts";
+import { fileSize, unixfsNode } from "#node/content/unixfs/node.ts";
 import { type ReadRange, readFile } from "#node/content/unixfs/read.ts";
 import { decodePb, encodePb } from "#node/formats/dag_pb/dag_pb.ts";
 import { encodeUnixfs } from "#node/formats/unixfs/format.ts";
-import { Buffers } from "#node/storage/blockstore/buffers.ts";
+import { BufferPool } from "#node/storage/blockstore/buffer_pool.ts";
 import { goRandom } from "#test/support/go_random.ts";
 import { as, dagPb, raw, sample } from "#test/unit/modules/mod_node/storage/blockstore/samples.ts";
 import { Trees } from "./trees.ts";
 
 async function readAll(trees: Trees, cid: CID, range?: ReadRange): Promise<Buffer> {
-  const root = treeNode(cid, await trees.read(cid));
+  const root = unixfsNode(cid, await trees.read(cid));
   assert.ok(root);
   const pieces: Uint8Array[] = [];
   for await (const piece of readFile(root, trees.read, range)) pieces.push(piece);
@@ -50,7 +50,7 @@ describe("files are read back whole and in ranges", () => {
 test("a directory is refused at once, not when it is read", async () => {
   const trees = new Trees();
   const cid = (await trees.add({ "d/f": "abc" })).get("d") as CID;
-  const node = treeNode(cid, await trees.read(cid));
+  const node = unixfsNode(cid, await trees.read(cid));
   assert.ok(node);
   assert.throws(() => readFile(node, trees.read), { code: "IS_DIRECTORY", message: "this dag node is a directory" });
 });
@@ -74,7 +74,7 @@ for (const { blocks, chunker, size, most } of waited) {
     const whole = goRandom(size, 8);
     const cid = (await trees.add({ f: whole }, { chunker })).get("f") as CID;
     const leaves = decodePb(await trees.read(cid)).links.map((link) => String(link.cid));
-    const root = treeNode(cid, await trees.read(cid));
+    const root = unixfsNode(cid, await trees.read(cid));
     assert.ok(root);
     trees.asked.length = 0;
     const first = Promise.withResolvers<void>();
@@ -96,7 +96,7 @@ test("in a file of many subtrees blocks are asked for together, too", async () =
   const trees = new Trees();
   const whole = goRandom(2_000_000, 9);
   const cid = (await trees.add({ f: whole })).get("f") as CID;
-  const root = treeNode(cid, await trees.read(cid));
+  const root = unixfsNode(cid, await trees.read(cid));
   assert.ok(root && root.links.length === 12);
   let turns = 0;
   let turn: Promise<void> | undefined;
@@ -115,7 +115,7 @@ test("in a file of many subtrees blocks are asked for together, too", async () =
 test("a reader that stops reading stops the walk", async () => {
   const trees = new Trees();
   const cid = (await trees.add({ f: goRandom(2_000_000, 9) })).get("f") as CID;
-  const root = treeNode(cid, await trees.read(cid));
+  const root = unixfsNode(cid, await trees.read(cid));
   assert.ok(root);
   trees.asked.length = 0;
   for await (const _ of readFile(root, trees.read)) break;
@@ -127,7 +127,7 @@ test("what lies before a missing block is given, then the failure", async () => 
   const cid = (await trees.add({ f: content.subarray(0, 5000) })).get("f") as CID;
   const links = decodePb(await trees.read(cid)).links;
   trees.blocks.delete(String(links[3]?.cid));
-  const root = treeNode(cid, await trees.read(cid));
+  const root = unixfsNode(cid, await trees.read(cid));
   assert.ok(root);
   const pieces: Uint8Array[] = [];
   await assert.rejects(
@@ -144,7 +144,7 @@ test("a node whose sizes do not fit its links is refused", async () => {
   const leaf = (await trees.add({ f: "leaf" })).get("f") as CID;
   const data = encodeUnixfs({ type: "File", filesize: 8, blocksizes: [4] });
   const links = [leaf, leaf].map((cid) => ({ name: "", size: 12, cid }));
-  const root = treeNode(leaf, encodePb({ data, links }));
+  const root = unixfsNode(leaf, encodePb({ data, links }));
   assert.ok(root);
   assert.equal(fileSize(root), 8);
   await assert.rejects(async () => {
@@ -159,7 +159,7 @@ test("pieces that are given back spoil neither the links of a node nor the block
   const filesize = blocksizes.reduce((sum, size) => sum + size, 0);
   const parent = encodePb({ data: encodeUnixfs({ type: "File", filesize, blocksizes }), links });
   const stored = new Map(leaves.map(({ cid, bytes }) => [String(cid), bytes]));
-  const buffers = new Buffers();
+  const buffers = new BufferPool();
   const read: ReadBlock = async (cid) => {
     if (cid.multihash.code === 0) return cid.multihash.digest;
     const bytes = stored.get(String(cid));
@@ -170,7 +170,7 @@ test("pieces that are given back spoil neither the links of a node nor the block
   };
   const block = buffers.take(parent.length);
   block.set(parent);
-  const root = treeNode(as(sample(1).cid, dagPb), block);
+  const root = unixfsNode(as(sample(1).cid, dagPb), block);
   assert.ok(root);
   assert.ok(parent.length > 20_000, "it is long enough to be lent");
   const pieces: Buffer[] = [];

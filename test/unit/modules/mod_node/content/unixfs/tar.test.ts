@@ -4,8 +4,8 @@ import { Readable } from "node:stream";
 import { test } from "node:test";
 import type { CID } from "multiformats/cid";
 import { extract } from "tar-stream";
-import { openTree } from "#node/content/unixfs/open.ts";
-import { tarOf } from "#node/content/unixfs/tar.ts";
+import { openNode } from "#node/content/unixfs/open.ts";
+import { exportTar } from "#node/content/unixfs/tar.ts";
 import { Trees } from "./trees.ts";
 
 interface Unpacked {
@@ -17,7 +17,7 @@ interface Unpacked {
 }
 
 async function pack(trees: Trees, cid: CID, name: string): Promise<Buffer> {
-  return Buffer.concat(await Array.fromAsync(tarOf(openTree(cid, await trees.read(cid)), name, trees.read)));
+  return Buffer.concat(await Array.fromAsync(exportTar(openNode(cid, await trees.read(cid)), name, trees.read)));
 }
 
 async function unpack(archive: Buffer): Promise<Unpacked[]> {

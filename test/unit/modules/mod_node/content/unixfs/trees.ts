@@ -3,7 +3,7 @@ import type { CID } from "multiformats/cid";
 import type { ReadBlock } from "#node/content/dag/reader.ts";
 import { type AddEntry, type AddSettings, addTree } from "#node/content/unixfs/add.ts";
 import { defaultCid } from "#node/content/unixfs/build.ts";
-import { parseChunker } from "#node/formats/unixfs/chunk/parse.ts";
+import { parseChunker } from "#node/formats/unixfs/chunker/parse.ts";
 import { failure } from "#node/util/errors.ts";
 
 export class Trees {

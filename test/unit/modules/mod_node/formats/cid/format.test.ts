@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
-import { baseNamed } from "#node/formats/cid/bases.ts";
 import { cidFormat, FormatError, formatCid } from "#node/formats/cid/format.ts";
+import { multibaseNamed } from "#node/formats/cid/multibase.ts";
 import { parseCid } from "#node/formats/cid/text.ts";
 
 const zero = "QmUNLLsPACCz1vLxQVkXqqLX5R1X345qqfHbsf67hvA3Nn";
@@ -18,7 +18,7 @@ test("every directive gives its part", () => {
 
 test("a version 0 stays base58btc when it becomes version 1, unless a base is named", () => {
   assert.match(formatCid(zero, { format: "%s", version: 1 }), /^zdj7W/);
-  assert.equal(formatCid(zero, { format: "%s", version: 1, base: baseNamed("base32") }), one);
+  assert.equal(formatCid(zero, { format: "%s", version: 1, base: multibaseNamed("base32") }), one);
   assert.equal(formatCid(one, { format: "%s", version: 0 }), zero);
 });
 
@@ -26,7 +26,7 @@ test("faults of the format are told from those of a CID", () => {
   assert.throws(() => formatCid(one, { format: "%x" }), FormatError);
   assert.throws(() => formatCid(one, { format: "a%" }), FormatError);
   const other = (error: unknown) => error instanceof Error && !(error instanceof FormatError);
-  assert.throws(() => formatCid(zero, { format: "%s", base: baseNamed("base32") }), other);
+  assert.throws(() => formatCid(zero, { format: "%s", base: multibaseNamed("base32") }), other);
   assert.throws(() => formatCid("bafkqaaa", { format: "%s", version: 0 }), other);
   assert.throws(() => cidFormat({ format: "%s", version: "0", codec: "raw" }), /cannot convert to CIDv0/);
 });

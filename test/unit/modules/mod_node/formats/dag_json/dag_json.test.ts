@@ -4,7 +4,7 @@ import * as dagCbor from "@ipld/dag-cbor";
 import * as dagJson from "@ipld/dag-json";
 import { CID } from "multiformats/cid";
 import { decodeCbor, encodeCbor } from "#node/formats/dag_cbor/value.ts";
-import { readPbJson } from "#node/formats/dag_json/dag_pb_form.ts";
+import { readPbJson } from "#node/formats/dag_json/dag_pb_json.ts";
 import { readDagJson, readJson } from "#node/formats/dag_json/read.ts";
 import { writeDagJson, writeJson } from "#node/formats/dag_json/write.ts";
 

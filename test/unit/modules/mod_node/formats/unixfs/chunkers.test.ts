@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { describe, test } from "node:test";
-import { parseChunker } from "#node/formats/unixfs/chunk/parse.ts";
+import { parseChunker } from "#node/formats/unixfs/chunker/parse.ts";
 import { goRandom } from "#test/support/go_random.ts";
 
 interface Case {

@@ -5,7 +5,7 @@ import { streamPair } from "@libp2p/utils";
 import { Inbound } from "#node/network/bitswap/inbound.ts";
 import { cidPrefix } from "#node/network/bitswap/keys.ts";
 import { encodeMessage } from "#node/network/bitswap/message.ts";
-import { Buffers } from "#node/storage/blockstore/buffers.ts";
+import { BufferPool } from "#node/storage/blockstore/buffer_pool.ts";
 import { silent, someBlocks, until } from "./support.ts";
 
 const size = 3_000_000;
@@ -24,7 +24,7 @@ async function paused(t: TestContext) {
       },
       malformed: (reason) => assert.fail(String(reason)),
     },
-    new Buffers(),
+    new BufferPool(),
   );
   inbound.add(near);
   const say = (length: number) => {

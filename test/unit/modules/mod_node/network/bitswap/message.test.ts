@@ -2,20 +2,20 @@ import assert from "node:assert/strict";
 import { randomBytes } from "node:crypto";
 import { suite, test } from "node:test";
 import { parseCid } from "#node/formats/cid/text.ts";
-import { FrameReader } from "#node/formats/protobuf/frames.ts";
+import { FrameReader } from "#node/formats/protobuf/frame_reader.ts";
 import { cidOfWireBlock, cidPrefix, copyCid, keyOf, keyOfWireBlock } from "#node/network/bitswap/keys.ts";
 import { decodeMessage, encodeMessage, type Message } from "#node/network/bitswap/message.ts";
-import { Buffers } from "#node/storage/blockstore/buffers.ts";
+import { BufferPool } from "#node/storage/blockstore/buffer_pool.ts";
 import { blockOf } from "./support.ts";
 
 const none: Message = { full: false, entries: [], blocks: [], presences: [], pendingBytes: 0 };
 const bytesOf = (message: Message) => Buffer.concat(encodeMessage(message));
 
 function read(frame: Uint8Array, step: number): Uint8Array[] {
-  const frames = new FrameReader(1024 * 1024, new Buffers());
+  const frames = new FrameReader(1024 * 1024, new BufferPool());
   const whole: Uint8Array[] = [];
   for (let at = 0; at < frame.length; at += step) whole.push(...frames.read(frame.subarray(at, at + step)));
-  assert.equal(frames.held, 0);
+  assert.equal(frames.heldBytes, 0);
   return whole;
 }
 
@@ -111,9 +111,9 @@ suite("frames", () => {
   });
 
   test("that are too long are refused before they come", () => {
-    assert.throws(() => [...new FrameReader(100, new Buffers()).read(Buffer.from([101]))], /too long/);
+    assert.throws(() => [...new FrameReader(100, new BufferPool()).read(Buffer.from([101]))], /too long/);
     assert.throws(
-      () => [...new FrameReader(1 << 22, new Buffers()).read(Buffer.from("ffffffff01", "hex"))],
+      () => [...new FrameReader(1 << 22, new BufferPool()).read(Buffer.from("ffffffff01", "hex"))],
       /too long/,
     );
   });

@@ -11,7 +11,7 @@ import { yamux } from "@libp2p/yamux";
 import { createLibp2p } from "libp2p";
 import { CID } from "multiformats/cid";
 import { create as createDigest } from "multiformats/hashes/digest";
-import { FrameReader } from "#node/formats/protobuf/frames.ts";
+import { FrameReader } from "#node/formats/protobuf/frame_reader.ts";
 import { Bitswap, type BitswapDeps } from "#node/network/bitswap/bitswap.ts";
 import { cidPrefix } from "#node/network/bitswap/keys.ts";
 import {
@@ -23,8 +23,8 @@ import {
   protocols,
   type WantlistEntry,
 } from "#node/network/bitswap/message.ts";
-import { Blocks } from "#node/storage/blockstore/blocks.ts";
-import { Buffers } from "#node/storage/blockstore/buffers.ts";
+import { BlockService } from "#node/storage/blockstore/block_service.ts";
+import { BufferPool } from "#node/storage/blockstore/buffer_pool.ts";
 import { memoryBlocks } from "#node/storage/blockstore/memory.ts";
 import type { Block } from "#node/storage/blockstore/store.ts";
 import { NodeLog } from "#node/util/log.ts";
@@ -60,14 +60,14 @@ export async function host(
 export interface Peer {
   readonly libp2p: Libp2p;
   readonly id: PeerId;
-  readonly blocks: Blocks;
+  readonly blocks: BlockService;
   readonly bitswap: Bitswap;
 }
 
 /** A host with the bitswap over blocks in memory. */
 export async function peer(t: TestContext, options: Partial<BitswapDeps> = {}, on = host(t)): Promise<Peer> {
   const libp2p = await on;
-  const blocks = new Blocks(memoryBlocks());
+  const blocks = new BlockService(memoryBlocks());
   const bitswap = new Bitswap({ libp2p, blocks, log: new NodeLog(), ...options });
   await bitswap.start();
   blocks.source = bitswap;
@@ -118,7 +118,7 @@ export class Puppet {
 
   async start(): Promise<void> {
     await this.libp2p.handle(this.#protocol, (stream) => {
-      const frames = new FrameReader(MAX_MESSAGE_SIZE, new Buffers());
+      const frames = new FrameReader(MAX_MESSAGE_SIZE, new BufferPool());
       const brought = { bytes: 0 };
       this.streams.push(brought);
       stream.addEventListener("remoteCloseWrite", () => void stream.close());

@@ -7,11 +7,11 @@ import { sha256 } from "multiformats/hashes/sha2";
 import { Pins } from "#node/content/pins/pins.ts";
 import { ProvideQueue } from "#node/network/kad/provide_queue.ts";
 import { Reprovider } from "#node/network/kad/reprovider.ts";
-import { Blocks } from "#node/storage/blockstore/blocks.ts";
+import { BlockService } from "#node/storage/blockstore/block_service.ts";
 import { memoryBlocks } from "#node/storage/blockstore/memory.ts";
 import { memoryMetadata } from "#node/storage/metadata/memory.ts";
 import type { ConfigFile } from "#node/storage/repo/config.ts";
-import { SharedLock } from "#node/util/async/lock.ts";
+import { SharedLock } from "#node/util/async/shared_lock.ts";
 import { NodeLog } from "#node/util/log.ts";
 
 const cidOf = async (text: string) => CID.createV1(raw.code, await sha256.digest(Buffer.from(text)));
@@ -129,7 +129,7 @@ const config = (values: Readonly<Record<string, unknown>>) =>
 
 /** Two blocks that are pinned, one of them with a block below it; and one that is not. */
 async function roundsOf(values: Readonly<Record<string, unknown>>, made = world()) {
-  const blocks = new Blocks(memoryBlocks());
+  const blocks = new BlockService(memoryBlocks());
   const pins = new Pins(blocks, memoryMetadata(), new SharedLock());
   const leaf = { cid: await cidOf("leaf"), bytes: Buffer.from("leaf") };
   const { encode, code } = await import("@ipld/dag-cbor");

@@ -12,7 +12,7 @@ import { yamux } from "@libp2p/yamux";
 import { createLibp2p, type Libp2p } from "libp2p";
 import type { CID } from "multiformats/cid";
 import type { PeerId } from "#node/formats/peer_id.ts";
-import { addSettings, createNode, ingest, type Node, type NodeOptions } from "#node/index.ts";
+import { addEntries, addSettings, createNode, type Node, type NodeOptions } from "#node/index.ts";
 import { eventTypes, type RoutingEvent } from "#node/network/kad/events.ts";
 import { selectors, validators } from "#node/network/kad/validators.ts";
 import type { Network } from "#node/network/network.ts";
@@ -71,7 +71,7 @@ export async function add({ node }: RoutingNode, text: string): Promise<CID> {
   const entries = (async function* () {
     yield { path: "file", kind: "file", body } as const;
   })();
-  const events = await Array.fromAsync(ingest(node, entries, addSettings({}), { pin: true }));
+  const events = await Array.fromAsync(addEntries(node, entries, addSettings({}), { pin: true }));
   return events.findLast(({ built }) => built !== undefined)?.built?.cid as CID;
 }
 

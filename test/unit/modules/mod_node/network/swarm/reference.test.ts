@@ -4,7 +4,7 @@ import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { test } from "node:test";
 import { parseMultiaddr, splitPeer } from "#node/network/swarm/multiaddr.ts";
-import { agentVersion } from "#node/util/agent.ts";
+import { agentVersion } from "#node/util/agent_version.ts";
 import { GoIpfs, withoutGoIpfs } from "#test/support/go_ipfs.ts";
 import { startPeer, type TestPeer } from "./support.ts";
 

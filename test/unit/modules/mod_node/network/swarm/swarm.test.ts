@@ -3,7 +3,7 @@ import { test } from "node:test";
 import type { IdentifyResult } from "@libp2p/interface";
 import { parsePeerId } from "#node/formats/peer_id.ts";
 import { parseMultiaddr } from "#node/network/swarm/multiaddr.ts";
-import { agentVersion } from "#node/util/agent.ts";
+import { agentVersion } from "#node/util/agent_version.ts";
 import { connectTo, freePort, next, startPeer, startStranger } from "./support.ts";
 
 const nobody = parsePeerId("12D3KooWGC6TvWhfapngX6wvJHMYvKpDMXPb3ZnCZ6dMoaMtimQ5");

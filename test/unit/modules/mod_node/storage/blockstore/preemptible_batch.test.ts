@@ -5,17 +5,17 @@ import type { CID } from "multiformats/cid";
 import { defaultCid } from "#node/content/unixfs/build.ts";
 import { importFile } from "#node/content/unixfs/import_file.ts";
 import { ShardBuilder, shardPath } from "#node/content/unixfs/shard.ts";
-import { parseChunker } from "#node/formats/unixfs/chunk/parse.ts";
+import { parseChunker } from "#node/formats/unixfs/chunker/parse.ts";
 import { memoryBlocks } from "#node/storage/blockstore/memory.ts";
-import { LooseBatch } from "#node/storage/blockstore/preemptible_batch.ts";
-import { SharedLock } from "#node/util/async/lock.ts";
+import { PreemptibleBatch } from "#node/storage/blockstore/preemptible_batch.ts";
+import { SharedLock } from "#node/util/async/shared_lock.ts";
 import { blockOf } from "#test/unit/modules/mod_node/network/bitswap/support.ts";
 
 const some = () => blockOf(randomBytes(100));
 
 async function open(signal?: AbortSignal) {
   const [store, lock] = [memoryBlocks(), new SharedLock()];
-  const batch = new LooseBatch(store, lock, signal);
+  const batch = new PreemptibleBatch(store, lock, signal);
   await batch.enter();
   return { store, lock, batch };
 }
@@ -31,29 +31,29 @@ test("who wants the lock gets it with all that was added stored, and what is add
   const { store, lock, batch } = await open();
   const [one, other] = [some(), some()];
   batch.add(one);
-  const release = await lock.exclude();
+  const release = await lock.acquireExclusive();
   assert.ok(await store.has(one.cid));
-  assert.deepEqual(batch.loose(), [one.cid]);
+  assert.deepEqual(batch.unlinked(), [one.cid]);
   const adding = batch.add(other);
   const flushing = batch.flush();
   assert.equal(await settled(flushing), false);
-  assert.deepEqual(batch.loose(), [one.cid]);
+  assert.deepEqual(batch.unlinked(), [one.cid]);
   release();
   await adding;
   await flushing;
   assert.ok(await store.has(other.cid));
   // And again.
-  (await lock.exclude())();
+  (await lock.acquireExclusive())();
   batch.leave();
 });
 
 test("what is to be done in one step is not cut in two", async () => {
   const { lock, batch } = await open();
   const { promise, resolve } = Promise.withResolvers<void>();
-  const step = batch.settle(() => promise);
-  const excluding = lock.exclude();
+  const step = batch.flushThen(() => promise);
+  const excluding = lock.acquireExclusive();
   assert.equal(await settled(excluding), false);
-  const next = batch.settle(async () => {});
+  const next = batch.flushThen(async () => {});
   resolve();
   await step;
   const release = await excluding;
@@ -65,29 +65,29 @@ test("what is to be done in one step is not cut in two", async () => {
 
 test("who leaves meanwhile does not come back, and who is told to leave hears why", async () => {
   const { lock, batch } = await open();
-  const release = await lock.exclude();
+  const release = await lock.acquireExclusive();
   batch.leave();
   release();
-  (await lock.exclude())();
+  (await lock.acquireExclusive())();
 
   const leaving = new AbortController();
   const second = await open(leaving.signal);
-  const held = await second.lock.exclude();
+  const held = await second.lock.acquireExclusive();
   const adding = second.batch.add(some());
   leaving.abort(new Error("enough"));
   await assert.rejects(async () => adding, { message: "enough" });
   await assert.rejects(second.batch.flush(), { message: "enough" });
   second.batch.leave();
   held();
-  (await second.lock.exclude())();
+  (await second.lock.acquireExclusive())();
 });
 
 test("who has been waiting for the lock before the share came is let through, too", async () => {
   const [store, lock] = [memoryBlocks(), new SharedLock()];
-  const release = await lock.exclude();
-  const batch = new LooseBatch(store, lock);
+  const release = await lock.acquireExclusive();
+  const batch = new PreemptibleBatch(store, lock);
   const entering = batch.enter();
-  const excluding = lock.exclude();
+  const excluding = lock.acquireExclusive();
   release();
   await entering;
   (await excluding)();
@@ -103,13 +103,13 @@ for (const trickle of [false, true]) {
       const source = (async function* () {
         for (let at = 0; at < bytes.length; at += 999) {
           yield bytes.subarray(at, at + 999);
-          assert.ok(batch.loose().length < 1000);
+          assert.ok(batch.unlinked().length < 1000);
         }
       })();
       const { cid } = await importFile(source, { ...defaultCid, chunker, rawLeaves, trickle }, batch.add);
-      assert.deepEqual(batch.loose(), [cid]);
-      batch.letGo(cid);
-      assert.deepEqual(batch.loose(), []);
+      assert.deepEqual(batch.unlinked(), [cid]);
+      batch.forget(cid);
+      assert.deepEqual(batch.unlinked(), []);
       batch.leave();
     });
   }
@@ -124,6 +124,6 @@ test("of a sharded directory only its root is loose", async () => {
   links.sort((one, other) => Buffer.compare(one.path, other.path));
   for (const { link, path } of links) await builder.add(link, path);
   const { cid }: { cid: CID } = await builder.end();
-  assert.deepEqual(batch.loose(), [cid]);
+  assert.deepEqual(batch.unlinked(), [cid]);
   batch.leave();
 });

@@ -2,14 +2,14 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { memoryMetadata } from "#node/storage/metadata/memory.ts";
 import type { MetadataStore } from "#node/storage/metadata/store.ts";
-import { Behind } from "#node/storage/metadata/write_behind.ts";
+import { WriteBehind } from "#node/storage/metadata/write_behind.ts";
 
 const bytes = (text: string) => Buffer.from(text);
-const never = { after: 2 ** 31 - 1 };
+const never = { delayMs: 2 ** 31 - 1 };
 
 const held = async (metadata: MetadataStore) =>
   (await Array.fromAsync(metadata.range())).map(([key, value]) => [key, Buffer.from(value).toString()]);
-const seen = async (behind: Behind, prefix = "") =>
+const seen = async (behind: WriteBehind, prefix = "") =>
   (await Array.fromAsync(behind.range(prefix))).map(([key, value]) => [key, Buffer.from(value).toString()]).sort();
 
 test("changes are seen at once and written later, together", async () => {
@@ -19,7 +19,7 @@ test("changes are seen at once and written later, together", async () => {
     writer.put("room/b", bytes("1"));
     writer.put("other", bytes("1"));
   });
-  const behind = new Behind(metadata, "room/", never);
+  const behind = new WriteBehind(metadata, "room/", never);
   behind.set("a", bytes("2"));
   behind.set("b", undefined);
   behind.set("c", bytes("2"));
@@ -47,7 +47,7 @@ test("what is on its way to the disk is seen, too", async () => {
       return metadata.transaction(run);
     },
   };
-  const behind = new Behind(slow, "", never);
+  const behind = new WriteBehind(slow, "", never);
   behind.set("a", bytes("1"));
   const first = behind.flush();
   behind.set("b", bytes("1"));
@@ -69,7 +69,7 @@ test("what is on its way to the disk is seen, too", async () => {
 
 test("many changes are not held back", async () => {
   const metadata = memoryMetadata();
-  const behind = new Behind(metadata, "", { ...never, most: 2 });
+  const behind = new WriteBehind(metadata, "", { ...never, maxChanges: 2 });
   behind.set("a", bytes("1"));
   behind.set("b", bytes("1"));
   await behind.flush();
@@ -78,7 +78,7 @@ test("many changes are not held back", async () => {
 
 test("nothing is taken after the end", async () => {
   const metadata = memoryMetadata();
-  const behind = new Behind(metadata, "", never);
+  const behind = new WriteBehind(metadata, "", never);
   behind.set("a", bytes("1"));
   await behind.close();
   behind.set("b", bytes("1"));

@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { Turns } from "#node/util/async/keyed_mutex.ts";
+import { KeyedMutex } from "#node/util/async/keyed_mutex.ts";
 
 test("work of one name is done one after the other, whatever comes of it; of other names at the same time", async () => {
-  const turns = new Turns();
+  const turns = new KeyedMutex();
   const gate = Promise.withResolvers<void>();
   const done: string[] = [];
   const note = (word: string, before?: Promise<void>) => async () => {
@@ -13,10 +13,10 @@ test("work of one name is done one after the other, whatever comes of it; of oth
     return word;
   };
   const all = [
-    turns.run("a", note("first", gate.promise)),
-    turns.run("a", note("bad")),
-    turns.run("a", note("last")),
-    turns.run("b", note("other")),
+    turns.runExclusive("a", note("first", gate.promise)),
+    turns.runExclusive("a", note("bad")),
+    turns.runExclusive("a", note("last")),
+    turns.runExclusive("b", note("other")),
   ];
   assert.equal(await all[3], "other");
   gate.resolve();
@@ -29,12 +29,12 @@ test("work of one name is done one after the other, whatever comes of it; of oth
 });
 
 test("who waits for a turn leaves by its signal, and those behind it go on", async () => {
-  const turns = new Turns();
+  const turns = new KeyedMutex();
   const gate = Promise.withResolvers<void>();
   const leave = new AbortController();
-  const first = turns.run("a", () => gate.promise);
-  const left = turns.run("a", async () => assert.fail("it was called off"), leave.signal);
-  const behind = turns.run("a", async () => "behind");
+  const first = turns.runExclusive("a", () => gate.promise);
+  const left = turns.runExclusive("a", async () => assert.fail("it was called off"), leave.signal);
+  const behind = turns.runExclusive("a", async () => "behind");
   leave.abort(new Error("called off"));
   await assert.rejects(left, { message: "called off" });
   gate.resolve();

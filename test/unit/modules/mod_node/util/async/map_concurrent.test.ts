@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { setImmediate as nextTurn } from "node:timers/promises";
-import { mapAhead } from "#node/util/async/map_concurrent.ts";
+import { mapConcurrent } from "#node/util/async/map_concurrent.ts";
 
 /** Work that ends when the test says so. */
 class Bench {
@@ -26,7 +26,7 @@ class Bench {
 
 test("so many are worked on at the same time, and results come in order", async () => {
   const bench = new Bench();
-  const results = mapAhead([1, 2, 3, 4, 5], 3, bench.work);
+  const results = mapConcurrent([1, 2, 3, 4, 5], 3, bench.work);
   const first = results.next();
   await nextTurn();
   assert.deepEqual(bench.begun, [1, 2, 3]);
@@ -51,7 +51,7 @@ test("a result that is ready does not wait for the source", async () => {
     await more.promise;
     yield 2;
   }
-  const results = mapAhead(source(), 8, async (value) => value * 10);
+  const results = mapConcurrent(source(), 8, async (value) => value * 10);
   assert.equal((await results.next()).value, 10);
   more.resolve();
   assert.deepEqual(await Array.fromAsync(results), [20]);
@@ -59,7 +59,7 @@ test("a result that is ready does not wait for the source", async () => {
 
 test("what fails comes after the results before it, and nothing works on when it has ended", async () => {
   const bench = new Bench();
-  const results = mapAhead([1, 2, 3], 3, bench.work);
+  const results = mapConcurrent([1, 2, 3], 3, bench.work);
   const told: number[] = [];
   const reading = (async () => {
     for await (const value of results) told.push(value);
@@ -88,7 +88,7 @@ test("a source that fails is told of after all results of what it gave", async (
   }
   const told: number[] = [];
   const reading = (async () => {
-    for await (const value of mapAhead(source(), 4, async (value) => value)) told.push(value);
+    for await (const value of mapConcurrent(source(), 4, async (value) => value)) told.push(value);
   })();
   await assert.rejects(reading, { message: "torn" });
   assert.deepEqual(told, [1, 2]);
@@ -103,7 +103,7 @@ test("who leaves early ends the source, also one that is being waited for", asyn
       isEnded = true;
     }
   }
-  for await (const value of mapAhead(numbers(), 4, async (number) => number)) if (value === 10) break;
+  for await (const value of mapConcurrent(numbers(), 4, async (number) => number)) if (value === 10) break;
   await nextTurn();
   assert.ok(isEnded);
 
@@ -111,5 +111,5 @@ test("who leaves early ends the source, also one that is being waited for", asyn
     yield 1;
     await new Promise(() => {});
   }
-  for await (const _ of mapAhead(silent(), 4, async (number) => number)) break;
+  for await (const _ of mapConcurrent(silent(), 4, async (number) => number)) break;
 });

@@ -2,20 +2,20 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { CID } from "multiformats/cid";
 import { diff } from "#node/content/dag/object/diff.ts";
-import { type Edited, fresh, withData, withLink, withoutLink } from "#node/content/dag/object/edit.ts";
+import { type Edited, newObject, withData, withLink, withoutLink } from "#node/content/dag/object/edit.ts";
 import { objectOf, readObjectJson } from "#node/content/dag/object/json.ts";
-import { heldIn, pbBlock, readHeld, sizeOf } from "#node/content/dag/object/node.ts";
+import { decodeObject, pbBlock, readObject, sizeOf } from "#node/content/dag/object/node.ts";
 import { readObjectXml } from "#node/content/dag/object/xml.ts";
 import { nodeReader } from "#node/content/dag/reader.ts";
 import { encodePb, parsePb } from "#node/formats/dag_pb/dag_pb.ts";
-import { Blocks } from "#node/storage/blockstore/blocks.ts";
+import { BlockService } from "#node/storage/blockstore/block_service.ts";
 import { memoryBlocks } from "#node/storage/blockstore/memory.ts";
 
 const cid = "QmZULkCELmmk5XNfCgTnCyFgAVxBRBXyDHGGMVoLFLiXEN";
 const text = (bytes: Uint8Array | undefined) => Buffer.from(bytes ?? []).toString();
 
 class Graph {
-  readonly blocks = new Blocks(memoryBlocks());
+  readonly blocks = new BlockService(memoryBlocks());
   readonly read = nodeReader(this.blocks);
 
   async keep(edited: Edited | readonly [Edited[0]]): Promise<CID> {
@@ -32,7 +32,7 @@ class Graph {
     return this.keep([await pbBlock(encodePb({ data: Buffer.from(data), links }))]);
   }
 
-  held = (root: CID) => readHeld(root, this.read);
+  held = (root: CID) => readObject(root, this.read);
 
   async child(of: CID) {
     return { cid: of, size: sizeOf(of, await this.read(of)) };
@@ -47,7 +47,7 @@ class Graph {
   }
 }
 
-const empty = () => fresh(encodePb({ data: undefined, links: [] }));
+const empty = () => newObject(encodePb({ data: undefined, links: [] }));
 
 test("a link is put at a path: what is on the way is kept, what is missing made", async () => {
   const graph = new Graph();
@@ -68,12 +68,12 @@ test("a link is put at a path: what is on the way is kept, what is missing made"
   const sizes = async (path: string) => {
     const edited = await withLink(await graph.held(root), path, child, graph.read);
     const { cid: of, bytes } = edited.at(-1) as Edited[0];
-    return heldIn(of, bytes).links.map(({ name, size }) => [name, size]);
+    return decodeObject(of, bytes).links.map(({ name, size }) => [name, size]);
   };
   const changed = await withLink(await graph.held(root), "a/x", child, graph.read);
   await graph.keep(changed);
   for (const [name, size] of await sizes("a/x")) {
-    const { links } = heldIn((changed.at(-1) as Edited[0]).cid, (changed.at(-1) as Edited[0]).bytes);
+    const { links } = decodeObject((changed.at(-1) as Edited[0]).cid, (changed.at(-1) as Edited[0]).bytes);
     const target = links.find((each) => each.name === name)?.cid as CID;
     assert.equal(size, sizeOf(target, await graph.read(target)));
   }
@@ -108,12 +108,12 @@ test("links are removed, all of a name; data replaced in the form of the CID", a
   await graph.keep([twice]);
   const [removed] = await withoutLink(await graph.held(twice.cid), "x", graph.read);
   assert.deepEqual(
-    heldIn(removed.cid, removed.bytes).links.map(({ name }) => name),
+    decodeObject(removed.cid, removed.bytes).links.map(({ name }) => name),
     ["y"],
   );
   const [versionOne] = await withData({ ...(await graph.held(leaf)), cid: leaf.toV1() }, Buffer.from("other"));
   assert.equal(versionOne.cid.version, 1);
-  assert.equal(text(heldIn(versionOne.cid, versionOne.bytes).data), "other");
+  assert.equal(text(decodeObject(versionOne.cid, versionOne.bytes).data), "other");
 });
 
 test("a path of very many parts needs no stack", async () => {

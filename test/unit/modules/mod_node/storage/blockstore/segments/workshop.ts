@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after } from "node:test";
 import { diskFs, type SegmentFile, type SegmentFs } from "#node/storage/blockstore/segments/files.ts";
-import { SegmentIndex } from "#node/storage/blockstore/segments/index.ts";
+import { SegmentIndex } from "#node/storage/blockstore/segments/segment_index.ts";
 
 const home = await mkdtemp(join(tmpdir(), "modhost-segments-"));
 after(() => rm(home, { recursive: true }));
@@ -30,7 +30,7 @@ export async function dump(at: string): Promise<unknown> {
   const entries = index.page(undefined, 1_000_000).map(({ multihash, stored }) => ({
     multihash: Buffer.from(multihash).toString("hex"),
     forms: stored.forms,
-    place: stored.place && { ...stored.place, bytes: undefined },
+    place: stored.location && { ...stored.location, bytes: undefined },
   }));
   await index.close();
   return { state: loaded?.state, usage: [...(loaded?.usage ?? [])].sort(([a], [b]) => a - b), entries };

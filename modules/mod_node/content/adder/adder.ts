@@ -1,0 +1,214 @@
+/**
+ * Adding to a node: blocks are stored in batches, roots pinned, and what is told is there.
+ *
+ * The promise of an add hangs on roots: when the line of a root (a top-level entry, or the wrapper around all) goes
+ * out, it and all below it are on the disk, pinned if that was asked for, and no crash takes them away. Lines of files
+ * inside a directory go out as they are built and say no more than that. Behind a root that waits for the disk further
+ * entries are taken in; all roots that have come meanwhile share the next flush and the next transaction of pins.
+ */
+import { tmpdir } from "node:os";
+import type { CID } from "multiformats/cid";
+import { requireAllowed } from "../../formats/cid/hashes.ts";
+import type { BlockService } from "../../storage/blockstore/block_service.ts";
+import { PreemptibleBatch } from "../../storage/blockstore/preemptible_batch.ts";
+import type { SharedLock } from "../../util/async/shared_lock.ts";
+import type { Pins } from "../pins/pins.ts";
+import { type AddEntry, type AddEvent, type AddSettings, addTree } from "../unixfs/add.ts";
+import type { BlockSink } from "../unixfs/build.ts";
+import { DirectoryTree } from "../unixfs/directory_tree.ts";
+
+/** What of a node is needed to add to it. */
+export interface AdderDeps {
+  readonly blocks: BlockService;
+  /** Likewise, but the bytes of every block are stored, even if the filestore refers to it. */
+  readonly wholeBlocks: BlockService;
+  readonly pins: Pins;
+  readonly lock: SharedLock;
+  /** Folder for what is too much for memory while an add goes on. */
+  readonly scratch: string;
+  sync(): Promise<void>;
+  /** Hears of roots that are here in whole now: others may be told of them. */
+  announce?(roots: readonly CID[]): void;
+}
+
+export interface AdderOptions {
+  /** Pin every root recursively. */
+  readonly pin: boolean;
+  /** References do as well: those that the filestore has, and new ones to entries with a `place`. Default false. */
+  readonly references?: boolean | undefined;
+  readonly signal?: AbortSignal | undefined;
+}
+
+/** Events that may wait for the disk or for the reader; then no more is taken in. */
+const mostHeld = 1024;
+
+/** Nothing is stored: what would come out. */
+export function hashOnly(
+  entries: AsyncIterable<AddEntry>,
+  settings: AddSettings,
+  scratch = tmpdir(),
+): AsyncIterable<AddEvent> {
+  const sink: BlockSink = ({ cid }) => {
+    requireAllowed(cid.multihash);
+    return undefined;
+  };
+  return addTree(entries, settings, sink, new DirectoryTree(settings.sharded, scratch));
+}
+
+/**
+ * Imports, stores and pins, some way ahead of the reader. Collection of garbage is let through when it wants to, and
+ * spares what was built so far. Who leaves does not wait for entries, nor for their bytes.
+ *
+ * @throws what the import throws, or the reason of the signal, after the events before it; or what the stores throw
+ */
+export async function* addEntries(
+  deps: AdderDeps,
+  entries: AsyncIterable<AddEntry>,
+  settings: AddSettings,
+  options: AdderOptions,
+): AsyncGenerator<AddEvent, void, undefined> {
+  const session = new Session(deps, settings, options);
+  await session.enter();
+  try {
+    yield* session.events(entries);
+  } finally {
+    await session.leave();
+  }
+}
+
+class Session {
+  readonly #deps: AdderDeps;
+  readonly #settings: AddSettings;
+  readonly #options: AdderOptions;
+  readonly #batch: PreemptibleBatch;
+  /** Built and not yet below a root. */
+  readonly #tree: DirectoryTree;
+  /** Events that wait to be told, in order. */
+  readonly #held: AddEvent[] = [];
+  /** So many of them may be told. */
+  #free = 0;
+  #over = false;
+  /** Ends what waits for the source. */
+  readonly #leaving = new AbortController();
+  #failure: { readonly reason: unknown } | undefined;
+  #pumping: Promise<void> = Promise.resolve();
+  #committing: Promise<void> | undefined;
+  #unguard: () => void = () => {};
+  readonly #changed = new Signal();
+
+  constructor(deps: AdderDeps, settings: AddSettings, options: AdderOptions) {
+    this.#deps = deps;
+    this.#settings = settings;
+    this.#options = options;
+    this.#tree = new DirectoryTree(settings.sharded, deps.scratch);
+    this.#batch = new PreemptibleBatch(options.references ? deps.blocks : deps.wholeBlocks, deps.lock, options.signal);
+  }
+
+  async enter(): Promise<void> {
+    await this.#batch.enter();
+    this.#unguard = this.#deps.pins.guard(() => this.#guarded());
+  }
+
+  async leave(): Promise<void> {
+    this.#leaving.abort();
+    this.#changed.tell();
+    try {
+      await this.#pumping;
+      await this.#committing;
+    } finally {
+      this.#unguard();
+      this.#batch.leave();
+    }
+  }
+
+  async *events(entries: AsyncIterable<AddEntry>): AsyncGenerator<AddEvent, void, undefined> {
+    this.#pumping = this.#pump(entries);
+    for (;;) {
+      if (this.#free > 0) {
+        this.#free -= 1;
+        const event = this.#held.shift() as AddEvent;
+        if (this.#held.length === mostHeld - 1) this.#changed.tell();
+        yield event;
+      } else if ((this.#over || this.#failure !== undefined) && this.#committing === undefined) {
+        break;
+      } else {
+        await this.#changed.next();
+      }
+    }
+    if (this.#failure !== undefined) throw this.#failure.reason;
+  }
+
+  /** Takes entries in. Never rejects. */
+  async #pump(entries: AsyncIterable<AddEntry>): Promise<void> {
+    const left = this.#leaving.signal;
+    const { signal } = this.#options;
+    const either = signal === undefined ? left : AbortSignal.any([signal, left]);
+    try {
+      for await (const event of addTree(entries, this.#settings, this.#batch.add, this.#tree, either)) {
+        signal?.throwIfAborted();
+        this.#hold(event);
+        while (this.#held.length >= mostHeld && !left.aborted) await this.#changed.next();
+        if (left.aborted || this.#failure !== undefined) break;
+      }
+    } catch (reason) {
+      this.#failure ??= { reason };
+    }
+    this.#over = true;
+    this.#changed.tell();
+  }
+
+  #hold(event: AddEvent): void {
+    this.#held.push(event);
+    if (event.built !== undefined) this.#batch.forget(event.built.cid);
+    if (event.root === true) this.#committing ??= this.#commit();
+    else if (this.#committing === undefined) this.#free = this.#held.length;
+    this.#changed.tell();
+  }
+
+  /** Makes roots safe until none waits. Never rejects. */
+  async #commit(): Promise<void> {
+    try {
+      while (this.#held.slice(this.#free).some(({ root }) => root)) {
+        const events = this.#held.slice(this.#free);
+        const roots = events.flatMap((event) => (event.root === true && event.built ? [event.built.cid] : []));
+        await this.#batch.flushThen(async () => {
+          await this.#deps.sync();
+          if (this.#options.pin) await this.#deps.pins.keep(roots);
+        });
+        this.#deps.announce?.(roots);
+        this.#free += events.length;
+        this.#changed.tell();
+      }
+      this.#free = this.#held.length;
+    } catch (reason) {
+      this.#failure ??= { reason };
+      this.#held.length = this.#free;
+    }
+    this.#committing = undefined;
+    this.#changed.tell();
+  }
+
+  /**
+   * Roots that are not safe yet, and what is not below any. While a collection goes on nothing is added; what is taken
+   * into the tree or out of it by then is below what was loose or held at first.
+   */
+  *#guarded(): Generator<CID, void, undefined> {
+    const roots = this.#held.flatMap(({ root, built }) => (root === true && built ? [built.cid] : []));
+    yield* [...this.#batch.unlinked(), ...roots];
+    yield* this.#tree.cids();
+  }
+}
+
+/** Wakes all who wait for a change. */
+class Signal {
+  #waiting = Promise.withResolvers<void>();
+
+  next(): Promise<void> {
+    return this.#waiting.promise;
+  }
+
+  tell(): void {
+    this.#waiting.resolve();
+    this.#waiting = Promise.withResolvers<void>();
+  }
+}

@@ -1,0 +1,23 @@
+/** Single blocks into a node. */
+import type { Block } from "../../storage/blockstore/store.ts";
+import type { AdderDeps } from "./adder.ts";
+
+export interface PutBlocksOptions {
+  /** Pin the last block recursively; nothing is fetched for it. */
+  readonly pin?: boolean | undefined;
+  readonly signal?: AbortSignal | undefined;
+}
+
+/** Blocks are on the disk when it resolves, and pinned; collection of garbage waits meanwhile. */
+export async function putBlocks(deps: AdderDeps, blocks: readonly Block[], options: PutBlocksOptions): Promise<void> {
+  const release = await deps.lock.acquireShared(options.signal);
+  try {
+    await deps.blocks.put(blocks);
+    await deps.sync();
+    const last = blocks.at(-1);
+    if (options.pin === true && last !== undefined) await deps.pins.keep([last.cid]);
+    if (last !== undefined) deps.announce?.([last.cid]);
+  } finally {
+    release();
+  }
+}

@@ -1,0 +1,270 @@
+/**
+ * Changing a file by parts: what is overwritten keeps the lengths of its leaves, what is added goes in trickle form
+ * behind what is there (storage section 7, "Resulting blocks"). Memory does not grow with the file.
+ */
+import type { CID } from "multiformats/cid";
+import { raw } from "../../formats/cid/codecs.ts";
+import { SizeChunker } from "../../formats/unixfs/chunker/chunker.ts";
+import { defaultChunkSize } from "../../formats/unixfs/chunker/parse.ts";
+import { NodeError } from "../../util/errors.ts";
+import type { ReadBlock } from "../dag/reader.ts";
+import { type BlockSink, type CidSettings, cidOf } from "../unixfs/build.ts";
+import { fillLayer, interior, trickleRepeat, trickleTree, width } from "../unixfs/layout.ts";
+import { type FilePart, Leaves } from "../unixfs/leaves.ts";
+import { type UnixfsNode, unixfsNode } from "../unixfs/node.ts";
+import type { ByteReader } from "./byte_reader.ts";
+import { settingsOf } from "./cid_settings.ts";
+
+/** Chunks of what fills a gap. */
+const zeroChunk = 4096;
+const zeroes = new Uint8Array(64 * zeroChunk);
+const nothing = new Uint8Array();
+
+/** A node of a file that is open for changes. */
+interface Open {
+  readonly settings: CidSettings;
+  /** A raw block; it has no parts. */
+  raw: boolean;
+  type: "File" | "Raw";
+  /** Bytes before those of the parts. */
+  data: Uint8Array | undefined;
+  parts: FilePart[];
+}
+
+const sizeOf = ({ data, parts }: Pick<Open, "data" | "parts">): number =>
+  parts.reduce((sum, { filesize }) => sum + filesize, data?.length ?? 0);
+
+export class FileEditor {
+  readonly #root: Open;
+  readonly #read: ReadBlock;
+  readonly #sink: BlockSink;
+  readonly #rawLeaves: boolean;
+  /** The root, and those below it that were not built again. */
+  readonly #opened: Set<Open>;
+
+  /**
+   * `rawLeaves` says what new leaves are; else the version of the file's CID does. All that was built is in the sink, and
+   * below `cids`, whenever `read` is called. @throws NodeError
+   */
+  constructor(root: UnixfsNode, read: ReadBlock, sink: BlockSink, rawLeaves?: boolean) {
+    this.#root = openNode(root);
+    this.#opened = new Set([this.#root]);
+    this.#read = read;
+    this.#sink = sink;
+    this.#rawLeaves = rawLeaves ?? root.cid.version > 0;
+  }
+
+  /** Of the file, in bytes. */
+  get size(): number {
+    return sizeOf(this.#root);
+  }
+
+  /** The parts that the file is to be made of, as far as it is. */
+  *cids(): Generator<CID, void, undefined> {
+    for (const { parts } of this.#opened) for (const { cid } of parts) yield cid;
+  }
+
+  /** To no bytes: what is left is the first leaf, emptied. */
+  async truncate(): Promise<void> {
+    if (this.size > 0) await this.#empty(this.#root);
+  }
+
+  /** Bytes over those that are there, from `offset` on, as far as there are any; the others stay with the taker. */
+  async overwrite(offset: number, content: ByteReader): Promise<void> {
+    if (offset < this.size && (await content.more())) await this.#overwrite(this.#root, offset, content);
+  }
+
+  append(content: AsyncIterable<Uint8Array>): Promise<void> {
+    return this.#append(content, defaultChunkSize);
+  }
+
+  /** Zeros up to a size. */
+  async extend(size: number, signal: AbortSignal | undefined): Promise<void> {
+    if (size > this.size) await this.#append(zerosOf(size - this.size, signal), zeroChunk);
+  }
+
+  /** Hands on the root and says what it is. */
+  finish(): Promise<FilePart> {
+    return this.#build(this.#root);
+  }
+
+  /** What is built is a part of one that is open, or the file. */
+  async #close(node: Open): Promise<FilePart> {
+    const built = await this.#build(node);
+    this.#opened.delete(node);
+    return built;
+  }
+
+  async #build({ settings, raw: isRaw, data, type, parts }: Open): Promise<FilePart> {
+    if (!isRaw) return interior(parts, settings, this.#sink, { type, data });
+    const bytes = data ?? nothing;
+    const cid = await cidOf(raw, bytes, settings);
+    await this.#sink({ cid, bytes });
+    return { cid, size: bytes.length, filesize: bytes.length };
+  }
+
+  async #open(cid: CID): Promise<Open> {
+    const node = unixfsNode(cid, await this.#read(cid));
+    if (node === undefined) throw new NodeError(`${cid} is not a part of a file`);
+    const opened = openNode(node);
+    this.#opened.add(opened);
+    return opened;
+  }
+
+  async #empty(node: Open): Promise<void> {
+    const at = node.parts.findIndex(({ filesize }) => filesize > 0);
+    if (at < 0 || (node.data?.length ?? 0) > 0) {
+      if (!node.raw) node.type = "Raw";
+      node.data = node.data && nothing;
+      node.parts = [];
+      return;
+    }
+    const first = await this.#open((node.parts[at] as FilePart).cid);
+    await this.#empty(first);
+    node.parts = [...node.parts.slice(0, at), await this.#close(first)];
+  }
+
+  async #overwrite(node: Open, offset: number, content: ByteReader): Promise<void> {
+    const own = node.data?.length ?? 0;
+    if (node.data !== undefined && offset < own) {
+      const changed = node.data.slice();
+      await content.fill(changed.subarray(offset));
+      node.data = changed;
+    }
+    let start = own;
+    for (const [at, part] of node.parts.entries()) {
+      const end = start + part.filesize;
+      if (end > offset && part.filesize > 0) {
+        if (!(await content.more())) return;
+        const below = await this.#open(part.cid);
+        await this.#overwrite(below, Math.max(0, offset - start), content);
+        node.parts[at] = await this.#close(below);
+      }
+      start = end;
+    }
+  }
+
+  async #append(content: AsyncIterable<Uint8Array>, chunkSize: number): Promise<void> {
+    const root = this.#root;
+    const { settings } = root;
+    // Leaves are built ahead: a peer that has what they are put behind is waited for before there are any.
+    await this.#reach(root);
+    const chunker = () => new SizeChunker(chunkSize);
+    const leaves = new Leaves(
+      content,
+      { ...settings, chunker, rawLeaves: this.#rawLeaves, leafType: "Raw" },
+      this.#sink,
+    );
+    try {
+      if (!(await leaves.more())) return;
+      if (root.raw) await this.#wrap(root);
+      await new Trickle(leaves, settings, this.#sink, (cid) => this.#open(cid)).append(root);
+    } finally {
+      await leaves.close();
+    }
+  }
+
+  /** Reads what stands last at each depth: there the file goes on. */
+  async #reach({ parts }: Open): Promise<void> {
+    const last = parts.length > width ? parts.at(-1) : undefined;
+    if (last !== undefined) await this.#reach(await this.#open(last.cid));
+  }
+
+  /** A raw block has no room for parts: it becomes the first of a node. */
+  async #wrap(root: Open): Promise<void> {
+    root.parts = [await this.#build(root)];
+    Object.assign(root, { raw: false, type: "File", data: undefined });
+  }
+}
+
+/** @throws NodeError when it is no node of a file */
+function openNode({ cid, links, unixfs }: UnixfsNode): Open {
+  const { type, data, blocksizes = [] } = unixfs;
+  if ((type !== "File" && type !== "Raw") || blocksizes.length < links.length) {
+    throw new NodeError(`${cid} is not a part of a file`);
+  }
+  const parts = links.map((link, at) => ({ cid: link.cid, size: link.size, filesize: blocksizes[at] as number }));
+  return { settings: settingsOf(cid), raw: cid.code === raw, type, data, parts };
+}
+
+async function* zerosOf(length: number, signal: AbortSignal | undefined): AsyncGenerator<Uint8Array, void, undefined> {
+  for (let left = length; left > 0; left -= zeroes.length) {
+    signal?.throwIfAborted();
+    yield left < zeroes.length ? zeroes.subarray(0, left) : zeroes;
+  }
+}
+
+/** How far a trickle node is filled: at which depth of subtrees, and how many of that depth it has. */
+function filledTo({ parts }: Open): { readonly depth: number; readonly repeat: number } {
+  const subtrees = parts.length - width;
+  if (subtrees < 0) return { depth: 0, repeat: 0 };
+  return { depth: Math.floor(subtrees / trickleRepeat) + 1, repeat: subtrees % trickleRepeat };
+}
+
+/**
+ * Appends as the reference does, which fills what an earlier append has left, but goes on at other depths than a file
+ * would that is laid out at once: the depths below are its own.
+ */
+class Trickle {
+  readonly #leaves: Leaves;
+  readonly #settings: CidSettings;
+  readonly #sink: BlockSink;
+  readonly #open: (cid: CID) => Promise<Open>;
+
+  constructor(leaves: Leaves, settings: CidSettings, sink: BlockSink, open: (cid: CID) => Promise<Open>) {
+    this.#leaves = leaves;
+    this.#settings = settings;
+    this.#sink = sink;
+    this.#open = open;
+  }
+
+  async append(root: Open): Promise<void> {
+    let { depth, repeat } = filledTo(root);
+    if (depth === 0) {
+      await fillLayer(root.parts, this.#leaves);
+      if (!(await this.#leaves.more())) return;
+      depth = 1;
+      repeat = 0;
+    }
+    await this.#fillLast(root, depth - 1, repeat);
+    await this.#subtrees(root, depth + 1, Number.POSITIVE_INFINITY);
+  }
+
+  /** The last subtree, and those of its depth that follow it. */
+  async #fillLast(node: Open, depth: number, repeat: number): Promise<void> {
+    if (node.parts.length <= width) return;
+    const last = await this.#open((node.parts.at(-1) as FilePart).cid);
+    await this.#fill(last, depth - 1);
+    node.parts[node.parts.length - 1] = await this.#build(last);
+    if (repeat > 0) await this.#repeat(node, depth, repeat);
+  }
+
+  async #fill(node: Open, depthLimit: number): Promise<void> {
+    if (depthLimit === 0 || !(await this.#leaves.more())) return;
+    let { depth, repeat } = filledTo(node);
+    if (depth === 0) {
+      await fillLayer(node.parts, this.#leaves);
+      depth = 1;
+      repeat = 0;
+    }
+    if (depth === depthLimit) return;
+    await this.#fillLast(node, depth, repeat);
+    await this.#subtrees(node, depth + 1, depthLimit);
+  }
+
+  async #subtrees(node: Open, from: number, depthLimit: number): Promise<void> {
+    for (let depth = from; depth < depthLimit && (await this.#leaves.more()); depth += 1) {
+      await this.#repeat(node, depth, 0);
+    }
+  }
+
+  async #repeat(node: Open, depth: number, from: number): Promise<void> {
+    for (let repeat = from; repeat < trickleRepeat && (await this.#leaves.more()); repeat += 1) {
+      node.parts.push(await trickleTree(this.#leaves, this.#settings, this.#sink, depth));
+    }
+  }
+
+  #build({ settings, type, data, parts }: Open): Promise<FilePart> {
+    return interior(parts, settings, this.#sink, { type, data });
+  }
+}

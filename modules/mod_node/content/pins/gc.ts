@@ -1,0 +1,108 @@
+/** Garbage collection: all that nothing keeps is taken away (storage section 8, "repo/gc"). */
+import type { CID } from "multiformats/cid";
+import { CidSet } from "../../formats/cid/set.ts";
+import type { BlockService } from "../../storage/blockstore/block_service.ts";
+import { NodeError } from "../../util/errors.ts";
+import { nodeReader } from "../dag/reader.ts";
+import { walk } from "../dag/walk.ts";
+import type { Pins } from "./pins.ts";
+
+export interface Removed {
+  readonly removed: CID;
+}
+
+export interface NotRemoved {
+  readonly error: string;
+}
+
+export interface CollectOptions {
+  readonly signal?: AbortSignal | undefined;
+  /** Further roots of which what is here is kept, though parts may be missing: the namespace root. */
+  readonly partial?: readonly CID[];
+}
+
+/** Blocks that are removed together. */
+const batch = 256;
+
+/**
+ * Tells what was removed and what went wrong. Nothing is removed unless every pin could be walked. The caller holds the
+ * exclusive side of the lock until it resolves; the room on the disk is given back by `compact` of the store, later.
+ */
+export async function collectGarbage(
+  blocks: BlockService,
+  pins: Pins,
+  tell: (result: Removed | NotRemoved) => void,
+  { signal, partial = [] }: CollectOptions = {},
+): Promise<void> {
+  const { kept, errors } = await mark(blocks, pins, partial, signal);
+  if (errors.length > 0) {
+    for (const error of errors) tell({ error });
+    tell({ error: "garbage collection aborted: could not retrieve some links" });
+    return;
+  }
+  let failed = false;
+  let doomed: CID[] = [];
+  const sweep = async () => {
+    failed = !(await remove(blocks, doomed, tell)) || failed;
+    doomed = [];
+  };
+  for await (const cid of blocks.store.keys()) {
+    signal?.throwIfAborted();
+    if (kept.has(cid)) continue;
+    doomed.push(cid);
+    if (doomed.length === batch) await sweep();
+  }
+  if (doomed.length > 0) await sweep();
+  if (failed) tell({ error: "garbage collection incomplete: could not delete some blocks" });
+}
+
+async function mark(
+  blocks: BlockService,
+  pins: Pins,
+  partial: readonly CID[],
+  signal: AbortSignal | undefined,
+): Promise<{ readonly kept: CidSet; readonly errors: readonly string[] }> {
+  const kept = new CidSet();
+  const errors: string[] = [];
+  const read = nodeReader(blocks, { offline: true, signal });
+  for await (const root of pins.list("recursive")) {
+    try {
+      for await (const _ of walk(root, { read, seen: kept, signal, skipLeaves: true, lenient: true }));
+    } catch (error) {
+      if (!(error instanceof NodeError)) throw error;
+      errors.push(`could not retrieve links for ${root}: ${error.message}`);
+    }
+  }
+  for (const root of partial) await markPresent(blocks, root, kept, signal);
+  for (const root of pins.guarded()) await markPresent(blocks, root, kept, signal);
+  for await (const cid of pins.list("direct")) kept.add(cid);
+  return { kept, errors };
+}
+
+/** Marks what is here of a tree that need not be here in whole. */
+async function markPresent(
+  blocks: BlockService,
+  root: CID,
+  kept: CidSet,
+  signal: AbortSignal | undefined,
+): Promise<void> {
+  const none = new Uint8Array();
+  const read = async (cid: CID) => (await blocks.find(cid)) ?? none;
+  for await (const _ of walk(root, { read, seen: kept, signal, skipLeaves: true, lenient: true }));
+}
+
+/** True when all of them are gone. */
+async function remove(
+  blocks: BlockService,
+  cids: readonly CID[],
+  tell: (result: Removed | NotRemoved) => void,
+): Promise<boolean> {
+  try {
+    const removed = await blocks.store.delete(cids);
+    for (const [at, cid] of cids.entries()) if (removed[at]) tell({ removed: cid });
+    return true;
+  } catch (error) {
+    for (const cid of cids) tell({ error: `could not remove ${cid}: ${(error as Error).message}` });
+    return false;
+  }
+}

@@ -1,0 +1,44 @@
+/** Removing blocks that nothing pins (storage section 4, "block/rm"). */
+import type { CID } from "multiformats/cid";
+import type { BlockService } from "../../storage/blockstore/block_service.ts";
+import { failures } from "../../util/errors.ts";
+import type { Pins } from "./pins.ts";
+
+export interface RemovedBlock {
+  readonly cid: CID;
+  /** Why it was not removed. */
+  readonly fault: string | undefined;
+}
+
+/**
+ * Removes those of the blocks that may go; durable when it resolves. The caller holds the exclusive side of the
+ * collector's lock. With `ignoreMissing` a block that is not here counts as removed.
+ */
+export async function removeBlocks(
+  blocks: BlockService,
+  pins: Pins,
+  cids: readonly CID[],
+  { ignoreMissing, signal }: { readonly ignoreMissing: boolean; readonly signal?: AbortSignal | undefined },
+): Promise<RemovedBlock[]> {
+  const modes = await Promise.all(cids.map((cid) => pins.mode(cid)));
+  const loose = cids.filter((_, at) => modes[at] === undefined);
+  const through = loose.length === 0 ? new Map<string, CID>() : await pins.through(loose, signal);
+  const doomed = new Map<string, CID>();
+  const results: RemovedBlock[] = [];
+  for (const [at, cid] of cids.entries()) {
+    const fault = await faultOf(cid, modes[at]);
+    if (fault === undefined) doomed.set(cid.toString(), cid);
+    results.push({ cid, fault });
+  }
+  if (doomed.size > 0) await blocks.store.delete([...doomed.values()]);
+  return results;
+
+  async function faultOf(cid: CID, mode: string | undefined): Promise<string | undefined> {
+    const text = cid.toString();
+    const root = through.get(text);
+    if (mode !== undefined) return `pinned: ${mode}`;
+    if (root !== undefined) return `pinned via ${root}`;
+    const here = !doomed.has(text) && (await blocks.has(cid));
+    return here || ignoreMissing ? undefined : failures.BLOCKSTORE_NOT_FOUND;
+  }
+}

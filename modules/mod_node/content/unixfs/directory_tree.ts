@@ -1,0 +1,133 @@
+/** Directories that are being added: what lies in them until they are built. */
+import { CID } from "multiformats/cid";
+import { varintLength, writeVarint } from "../../formats/protobuf/varint.ts";
+import { ExternalSortedMap, type ValueCodec } from "../../storage/external_sorted_map.ts";
+import type { BlockSink, Built } from "./build.ts";
+import { buildOrdered, type DirectorySettings, duplicateEntry, entryKey } from "./directory.ts";
+
+/** A directory as long as it is open: its number. */
+type Open = number;
+type Held = Built | Open;
+
+const isOpen = (held: Held | undefined): held is Open => typeof held === "number";
+
+/** A size, and a CID behind it; a number of a directory has none. */
+const form: ValueCodec<Held> = {
+  encode(held) {
+    const [number, cid] = isOpen(held) ? [held, new Uint8Array()] : [held.size, held.cid.bytes];
+    const bytes = Buffer.allocUnsafe(1 + varintLength(number) + cid.length);
+    bytes[0] = varintLength(number);
+    bytes.set(cid, writeVarint(bytes, 1, number));
+    return bytes;
+  },
+  decode(bytes) {
+    const from = 1 + (bytes[0] as number);
+    let number = 0;
+    for (let at = from - 1; at >= 1; at -= 1) number = number * 128 + ((bytes[at] as number) & 0x7f);
+    return from === bytes.length ? number : { size: number, cid: CID.decode(bytes.subarray(from)) };
+  },
+};
+
+const root: Open = 0;
+
+/** What is in a directory is in two lists: what is built, in the order in which it is taken, and directories by name. */
+const builtIn = (directory: Open): number => directory * 2;
+const openIn = (directory: Open): number => directory * 2 + 1;
+
+export interface BuiltDirectory {
+  readonly path: string;
+  readonly built: Built;
+  /** The one that was asked for, after all below it. */
+  readonly last: boolean;
+}
+
+/** However many entries it holds, it takes little memory: `folder` is for files in which the rest waits. */
+export class DirectoryTree {
+  readonly #sharded: boolean;
+  readonly #held: ExternalSortedMap<Held>;
+  #directories = 1;
+  /** Where the last entry was put: the next one often goes there too. */
+  #path = "";
+  #directory: Open = root;
+
+  constructor(sharded: boolean, folder: string) {
+    this.#sharded = sharded;
+    this.#held = new ExternalSortedMap(folder, form);
+  }
+
+  /** Makes a directory and those above it, unless it is there. @throws NodeError when something else has its name */
+  async open(path: string): Promise<Open> {
+    if (path === this.#path) return this.#directory;
+    let directory = root;
+    for (const name of path.split("/")) if (name !== "") directory = await this.#openIn(directory, name);
+    this.#path = path;
+    this.#directory = directory;
+    return directory;
+  }
+
+  /** @throws NodeError when there is something of that name */
+  async put(path: string, built: Built): Promise<void> {
+    const slash = path.lastIndexOf("/");
+    const directory = await this.open(path.slice(0, Math.max(0, slash)));
+    const name = path.slice(slash + 1);
+    const key = entryKey(name, this.#sharded);
+    const taken = this.#held.get(builtIn(directory), key) ?? this.#held.get(openIn(directory), name);
+    if (taken !== undefined) throw duplicateEntry();
+    await this.#held.set(builtIn(directory), key, built);
+  }
+
+  /** CIDs of all that was put and built since it was empty. */
+  *cids(): Generator<CID, void, undefined> {
+    for (const held of this.#held.values()) if (!isOpen(held)) yield held.cid;
+  }
+
+  /** Builds a directory and all below it: depth first by name, children before parents. */
+  async *build(path: string, settings: DirectorySettings, sink: BlockSink): AsyncGenerator<BuiltDirectory> {
+    const way = [this.#level(await this.open(path), path, "")];
+    for (let level = way.at(-1); level !== undefined; level = way.at(-1)) {
+      const next = await level.below.next();
+      if (next.done !== true) {
+        const [name, directory] = next.value;
+        way.push(this.#level(directory, level.path === "" ? name : `${level.path}/${name}`, name));
+        continue;
+      }
+      way.pop();
+      const built = await buildOrdered(this.#built(level.directory), settings, sink);
+      const above = way.at(-1);
+      if (above !== undefined) {
+        await this.#held.set(builtIn(above.directory), entryKey(level.name, settings.sharded), built);
+      }
+      yield { path: level.path, built, last: above === undefined };
+    }
+  }
+
+  /** Nothing is in it any more; it may be used again. */
+  async clear(): Promise<void> {
+    this.#directories = 1;
+    this.#path = "";
+    this.#directory = root;
+    await this.#held.clear();
+  }
+
+  async #openIn(directory: Open, name: string): Promise<Open> {
+    const found = this.#held.get(openIn(directory), name);
+    if (isOpen(found)) return found;
+    if (this.#held.get(builtIn(directory), entryKey(name, this.#sharded)) !== undefined) throw duplicateEntry();
+    const made = this.#directories;
+    this.#directories += 1;
+    await this.#held.set(openIn(directory), name, made);
+    return made;
+  }
+
+  #level(directory: Open, path: string, name: string) {
+    return { directory, path, name, below: this.#directoriesIn(directory) };
+  }
+
+  async *#directoriesIn(directory: Open): AsyncGenerator<readonly [name: string, directory: Open], void, undefined> {
+    for await (const page of this.#held.pages(openIn(directory))) yield* page as readonly (readonly [string, Open])[];
+  }
+
+  #built(directory: Open) {
+    return this.#held.pages(builtIn(directory)) as AsyncGenerator<readonly (readonly [string, Built])[]>;
+  }
+}

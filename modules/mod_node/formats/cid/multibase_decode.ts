@@ -1,0 +1,83 @@
+/** Multibase text to bytes as the reference reads it: with less rigour than the standards, and its own words. */
+import { NodeError } from "../../util/errors.ts";
+import type { Base } from "./multibase.ts";
+
+const letters32 = "abcdefghijklmnopqrstuvwxyz234567";
+const hex32 = "0123456789abcdefghijklmnopqrstuv";
+const letters64 = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789";
+
+interface Scheme {
+  readonly name: "base32" | "base64";
+  readonly alphabet: string;
+  readonly bits: number;
+  /** Lengths of a last group that stand for bytes; of others nothing is read. */
+  readonly groups: readonly number[];
+}
+
+const base32 = (alphabet: string): Scheme => ({ name: "base32", alphabet, bits: 5, groups: [0, 2, 4, 5, 7] });
+const base64 = (rest: string): Scheme => ({ name: "base64", alphabet: letters64 + rest, bits: 6, groups: [0, 2, 3] });
+
+const schemes: ReadonlyMap<string, Scheme> = new Map([
+  ...["b", "B", "c", "C"].map((prefix) => [prefix, base32(letters32)] as const),
+  ...["v", "V", "t", "T"].map((prefix) => [prefix, base32(hex32)] as const),
+  ...["m", "M"].map((prefix) => [prefix, base64("+/")] as const),
+  ...["u", "U"].map((prefix) => [prefix, base64("-_")] as const),
+]);
+
+/**
+ * Bytes of a text with its prefix. Letter case does not count in base16 and base32, nor do bits beyond the last byte.
+ *
+ * @throws NodeError with the reference's reason
+ */
+export function decodeMultibase(base: Base, text: string): Uint8Array {
+  try {
+    return base.decoder.decode(text);
+  } catch {
+    const scheme = schemes.get(base.prefix);
+    const rest = text.slice(1);
+    if (scheme !== undefined) return leniently(base.name.includes("pad") ? rest.replace(/=+$/, "") : rest, scheme);
+    if (base.name.startsWith("base16")) return fromHex(rest);
+    if (base.name === "base2" && /^[01]*$/.test(rest)) return fromBits(rest);
+    const digit = /[^1-9A-HJ-NP-Za-km-z]/.exec(rest)?.[0];
+    if (base.name.startsWith("base58") && digit !== undefined) throw new NodeError(`Invalid base58 digit ('${digit}')`);
+    throw new NodeError(`invalid ${base.name} text: ${rest}`);
+  }
+}
+
+function leniently(text: string, { name, alphabet, bits, groups }: Scheme): Uint8Array {
+  const group = name === "base32" ? 8 : 4;
+  const last = text.length % group;
+  const illegal = (at: number) => new NodeError(`illegal ${name} data at input byte ${at}`);
+  if (name === "base64" && !groups.includes(last)) throw illegal(text.length - last);
+  const used = groups.includes(last) ? text.length : text.length - last;
+  const bytes: number[] = [];
+  let held = 0;
+  let count = 0;
+  for (const [at, letter] of [...text].entries()) {
+    const value = alphabet.indexOf(name === "base32" ? letter.toLowerCase() : letter);
+    if (value < 0) throw illegal(at);
+    if (at >= used) continue;
+    held = ((held << bits) | value) & 0xffff;
+    count += bits;
+    if (count < 8) continue;
+    count -= 8;
+    bytes.push((held >> count) & 0xff);
+  }
+  return Uint8Array.from(bytes);
+}
+
+/** The last digits are the last byte; the first byte may lack some. */
+function fromBits(text: string): Uint8Array {
+  const whole = text.padStart(Math.ceil(text.length / 8) * 8, "0");
+  return Uint8Array.from(whole.match(/.{8}/g) ?? [], (digits) => Number.parseInt(digits, 2));
+}
+
+function fromHex(text: string): Uint8Array {
+  const bad = /[^0-9a-f]/i.exec(text)?.[0];
+  if (bad !== undefined) {
+    const code = (bad.codePointAt(0) as number).toString(16).toUpperCase().padStart(4, "0");
+    throw new NodeError(`encoding/hex: invalid byte: U+${code} '${bad}'`);
+  }
+  if (text.length % 2 === 1) throw new NodeError("encoding/hex: odd length hex string");
+  return Buffer.from(text, "hex");
+}

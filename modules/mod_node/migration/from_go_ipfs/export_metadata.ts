@@ -1,0 +1,65 @@
+/** Writes what this node keeps in its metadata as go-ipfs 0.9 keeps it, so that go-ipfs can open the repo. */
+import { randomBytes } from "node:crypto";
+import { base32upper } from "multiformats/bases/base32";
+import { base64url } from "multiformats/bases/base64";
+import type { CID } from "multiformats/cid";
+import { rootKey } from "../../content/mfs/journal.ts";
+import { type PinMode, pinPrefix } from "../../content/pins/pins.ts";
+import { parseCid } from "../../formats/cid/text.ts";
+import { encodeCbor } from "../../formats/dag_cbor/value.ts";
+import { encodeReference } from "../../storage/filestore/reference.ts";
+import { ReferenceStore } from "../../storage/filestore/reference_store.ts";
+import type { MetadataStore } from "../../storage/metadata/store.ts";
+import { batches } from "../../util/async/batches.ts";
+import { openLevelDb } from "./leveldb.ts";
+import { goIpfsKeys, nameKey, pinModes } from "./records.ts";
+
+/** Written in one batch. */
+const pageSize = 4096;
+const empty = new Uint8Array();
+
+/** Makes the LevelDB in a folder that has none. On the disk when it resolves. */
+export async function exportMetadata(folder: string, metadata: MetadataStore): Promise<void> {
+  const levelDb = await openLevelDb(folder);
+  try {
+    for await (const page of batches(recordsOf(metadata), pageSize)) {
+      const puts = page.map(([key, value]) => ({ type: "put", key, value }) as const);
+      await levelDb.batch(puts, { sync: true });
+    }
+  } finally {
+    await levelDb.close();
+  }
+}
+
+async function* recordsOf(metadata: MetadataStore): AsyncGenerator<[string, Uint8Array]> {
+  for (const mode of pinModes) {
+    const prefix = pinPrefix(mode);
+    for await (const [key] of metadata.range({ prefix })) yield* pinRecords(parseCid(key.slice(prefix.length)), mode);
+  }
+  yield [goIpfsKeys.dirty, Uint8Array.of(0)];
+  const root = await metadata.get(rootKey);
+  if (root !== undefined) yield [goIpfsKeys.root, root];
+  for await (const { cid, reference } of new ReferenceStore(metadata).list()) {
+    yield [goIpfsKeys.reference + base32upper.baseEncode(cid.bytes), encodeReference(reference)];
+  }
+  for await (const [key, value] of metadata.range({ prefix: nameKey })) {
+    yield [goIpfsKeys.name + key.slice(nameKey.length), value];
+  }
+}
+
+/** A record under a name of its own, and where it stands in the index. */
+function* pinRecords(cid: CID, mode: PinMode): Generator<[string, Uint8Array]> {
+  const id = randomBytes(16).toString("hex");
+  const cidText = base64url.encode(cid.bytes);
+  const idText = base64url.encode(Buffer.from(`/${id}`));
+  yield [
+    goIpfsKeys.pin + id,
+    encodeCbor(
+      new Map<string, Uint8Array | bigint>([
+        ["cid", cid.bytes],
+        ["mode", BigInt(pinModes.indexOf(mode))],
+      ]),
+    ),
+  ];
+  yield [`${goIpfsKeys.index[mode]}${cidText}/${idText}`, empty];
+}

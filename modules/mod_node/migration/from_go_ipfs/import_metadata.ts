@@ -1,0 +1,172 @@
+/**
+ * Takes over what go-ipfs has pinned, and its files, from the LevelDB of its repo, which stays as it is. From then on
+ * the metadata of this node is what counts. When go-ipfs has used the repo again, what it has changed since is changed
+ * here, too: what was taken over is kept beside, to tell a change of one program from a change of the other.
+ */
+import type { CID } from "multiformats/cid";
+import { Journal, rootKey } from "../../content/mfs/journal.ts";
+import { pinPrefix } from "../../content/pins/pins.ts";
+import { unixfsNode } from "../../content/unixfs/node.ts";
+import { CidSet } from "../../formats/cid/set.ts";
+import { castCid, parseCid } from "../../formats/cid/text.ts";
+import { cumulativeSize } from "../../formats/dag_pb/dag_pb.ts";
+import type { MetadataStore, MetadataWriter } from "../../storage/metadata/store.ts";
+import { batches } from "../../util/async/batches.ts";
+import { failure, NodeError } from "../../util/errors.ts";
+import { seededKey } from "../seed.ts";
+import { fingerprint, isOpen, type LevelDb, readLevelDb } from "./leveldb.ts";
+import { type GoIpfsRecord, nameKey, recordsIn } from "./records.ts";
+
+export interface ImportOptions {
+  /** Folder of the LevelDB. */
+  readonly levelDb: string;
+  readonly metadata: MetadataStore;
+  /** Reads a block that is on this machine. */
+  readonly find: (cid: CID) => Promise<Uint8Array | undefined>;
+  /** A folder that may be made, and is gone afterwards. */
+  readonly scratch: string;
+  readonly onNotice: (sentence: string) => void;
+}
+
+/** Before the key of everything that was taken over. */
+const importedPrefix = "adopted/";
+/** The state of the LevelDB that was read last. */
+const stateKey = "node/adopted";
+/** Where keys begin that say what was taken over: stores that no LevelDB is beside have no use for them. */
+export const importStateKeys = [importedPrefix, stateKey];
+
+/** Records in one transaction. */
+const pageSize = 4096;
+
+const same = (one: Uint8Array | undefined, other: Uint8Array | undefined) =>
+  one === undefined || other === undefined ? one === other : Buffer.compare(one, other) === 0;
+
+/**
+ * @throws NodeError LEVELDB_IN_USE while another process has the LevelDB open, LEVELDB_DAMAGED when not all can be read;
+ *   nothing is changed then
+ */
+export async function importMetadata(options: ImportOptions): Promise<void> {
+  const { levelDb, metadata, scratch, onNotice } = options;
+  if (await isOpen(levelDb)) throw failure("LEVELDB_IN_USE", { path: levelDb });
+  const state = await fingerprint(levelDb);
+  const before = Buffer.from((await metadata.get(stateKey)) ?? []).toString();
+  if (state === undefined) {
+    if (before !== "") onNotice(`the database of go-ipfs is gone from ${levelDb}: what was taken over from it stays`);
+    return;
+  }
+  if (state === before) return;
+  const changes = await readLevelDb(levelDb, scratch, (open) => follow(open, options)).catch((error: Error) => {
+    if (error instanceof NodeError && error.code !== undefined) throw error;
+    throw failure("LEVELDB_DAMAGED", { path: levelDb, reason: error.message }, error);
+  });
+  await metadata.transaction((writer) => {
+    writer.put(stateKey, Buffer.from(state));
+    writer.put(seededKey, new Uint8Array([1]));
+  });
+  if (before === "") onNotice(`pins and files of go-ipfs were taken over from ${levelDb}`);
+  else if (changes > 0) onNotice(`go-ipfs has used the repo: ${changes} of its pins and files were taken over`);
+}
+
+/**
+ * Does here what has changed there since it was read last; how many changes that were. Cut short, it can be done again:
+ * each change, and the record that it was done, are one transaction.
+ */
+async function follow(levelDb: LevelDb, options: ImportOptions): Promise<number> {
+  const { metadata } = options;
+  // All of it is read before anything is changed.
+  const known = new Known();
+  for await (const record of recordsIn(levelDb)) known.add(record);
+  const takesRoot = await mergeRoots(known.root, options);
+  let changes = 0;
+  for await (const page of batches(recordsIn(levelDb), pageSize)) {
+    changes += await metadata.transaction((writer) => applyPage(writer, page, takesRoot));
+  }
+  const gone = known.missing(metadata.range({ prefix: importedPrefix }));
+  for await (const page of batches(gone, pageSize)) {
+    changes += await metadata.transaction((writer) => removeGone(writer, page));
+  }
+  return changes;
+}
+
+/** What there is in the LevelDB, in little memory. */
+class Known {
+  readonly #cids = new Map<string, CidSet>();
+  readonly #others = new Set<string>();
+  root: Uint8Array | undefined;
+
+  add({ key, value, cid }: GoIpfsRecord): void {
+    if (key === rootKey) this.root = value;
+    if (cid === undefined) this.#others.add(key);
+    else this.#cidsUnder(key).add(cid);
+  }
+
+  /** Keys of what was taken over and is not there any more. */
+  async *missing(adopted: AsyncIterable<readonly [key: string, value: Uint8Array]>): AsyncGenerator<string> {
+    for await (const [key] of adopted) {
+      const taken = key.slice(importedPrefix.length);
+      const cids = this.#cids.get(prefixOf(taken));
+      const isThere = this.#others.has(taken) || cids?.has(parseCid(taken.slice(prefixOf(taken).length)));
+      if (!isThere) yield taken;
+    }
+  }
+
+  #cidsUnder(key: string): CidSet {
+    const cids = this.#cids.get(prefixOf(key)) ?? new CidSet();
+    this.#cids.set(prefixOf(key), cids);
+    return cids;
+  }
+}
+
+/** The key but for the CID, or the like, at its end. */
+const prefixOf = (key: string): string => key.slice(0, key.lastIndexOf("/") + 1);
+
+function removeGone(writer: MetadataWriter, keys: readonly string[]): number {
+  for (const key of keys) {
+    writer.delete(importedPrefix + key);
+    if (key !== rootKey) writer.delete(key);
+  }
+  return keys.length;
+}
+
+function applyPage(writer: MetadataWriter, records: readonly GoIpfsRecord[], takesRoot: boolean): number {
+  let changes = 0;
+  for (const record of records) {
+    const { key, value } = record;
+    const base = writer.get(importedPrefix + key);
+    if (same(base, value)) continue;
+    writer.put(importedPrefix + key, value);
+    if (key !== rootKey) put(writer, record, base);
+    else if (takesRoot) writer.put(key, value);
+    changes += 1;
+  }
+  return changes;
+}
+
+function put(writer: MetadataWriter, { key, value }: GoIpfsRecord, base: Uint8Array | undefined): void {
+  // A name that was published here since has the later record.
+  if (key.startsWith(nameKey) && !same(writer.get(key), base)) return;
+  const [direct, recursive] = [pinPrefix("direct"), pinPrefix("recursive")];
+  // A pin has one mode, and the recursive one counts.
+  if (key.startsWith(direct) && writer.has(recursive + key.slice(direct.length))) return;
+  if (key.startsWith(recursive)) writer.delete(direct + key.slice(recursive.length));
+  writer.put(key, value);
+}
+
+/**
+ * Whether the root there takes the place of the one here: it was changed there only. When both were changed the one
+ * here stays, and the other becomes a directory in it.
+ */
+async function mergeRoots(theirs: Uint8Array | undefined, options: ImportOptions): Promise<boolean> {
+  const { metadata, find, onNotice } = options;
+  const [base, ours] = await Promise.all([metadata.get(importedPrefix + rootKey), metadata.get(rootKey)]);
+  if (theirs === undefined || same(theirs, base) || same(theirs, ours)) return false;
+  const journal = new Journal(metadata);
+  if ((await journal.changes()).length === 0 && same(ours, base)) return true;
+  const cid = castCid(theirs);
+  const name = `go-ipfs-${cid}`;
+  const bytes = await find(cid);
+  const node = bytes && unixfsNode(cid, bytes);
+  await journal.add([{ at: [], put: { name, cid, size: node === undefined ? 0 : cumulativeSize(node) } }]);
+  onNotice(`the files of go-ipfs have changed, and those here, too: the former are in /${name}`);
+  return false;
+}

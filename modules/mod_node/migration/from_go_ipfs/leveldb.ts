@@ -1,0 +1,90 @@
+/** The LevelDB of go-ipfs, read without a trace: a copy of it is opened. */
+import { constants } from "node:fs";
+import { copyFile, link, mkdir, readdir, rm, stat } from "node:fs/promises";
+import { join } from "node:path";
+import type { ClassicLevel } from "classic-level";
+import { isLockedElsewhere } from "../../storage/repo/system_lock.ts";
+import { checkFile } from "./integrity.ts";
+
+/** Keys are text, values are bytes. */
+export type LevelDb = ClassicLevel<string, Uint8Array>;
+
+/** Files that make the database; the others are logs for people, locks, and what an unclean end has left. */
+const isData = (name: string) => /^(CURRENT|MANIFEST-\d+|\d+\.(log|ldb|sst))$/.test(name);
+/** Never written again once they are there. */
+const isTable = (name: string) => /\.(ldb|sst)$/.test(name);
+
+async function dataFiles(folder: string): Promise<string[]> {
+  const names = await readdir(folder).catch((error: NodeJS.ErrnoException) => {
+    if (error.code === "ENOENT") return [];
+    throw error;
+  });
+  return names.filter(isData).sort();
+}
+
+/** Changes whenever somebody has opened the database; undefined when there is none. */
+export async function fingerprint(folder: string): Promise<string | undefined> {
+  const names = await dataFiles(folder);
+  if (!names.includes("CURRENT")) return undefined;
+  const lines = names.map(async (name) => {
+    const { size, mtimeMs } = await stat(join(folder, name));
+    return `${name} ${size} ${mtimeMs}`;
+  });
+  return (await Promise.all(lines)).join("\n");
+}
+
+/** Whether another process has it open, as far as the system tells. */
+export const isOpen = async (folder: string): Promise<boolean> =>
+  (await isLockedElsewhere(join(folder, "LOCK"))) === true;
+
+/**
+ * Hands the database to `use`. `scratch` is a folder that may be made and is gone afterwards; in the same file system
+ * it takes next to no room.
+ *
+ * @throws LevelDamaged; Error with the library's reason
+ */
+export async function readLevelDb<T>(
+  folder: string,
+  scratch: string,
+  use: (levelDb: LevelDb) => Promise<T>,
+): Promise<T> {
+  const clear = () => rm(scratch, { recursive: true, force: true });
+  await clear();
+  try {
+    await mkdir(scratch, { recursive: true });
+    for (const name of await dataFiles(folder)) {
+      await checkFile(join(folder, name));
+      await (isTable(name) ? linkOrCopy : copyFile)(join(folder, name), join(scratch, name));
+    }
+    const levelDb = await openLevelDb(scratch, { createIfMissing: false });
+    try {
+      return await use(levelDb);
+    } finally {
+      await levelDb.close();
+    }
+  } finally {
+    await clear();
+  }
+}
+
+async function linkOrCopy(from: string, to: string): Promise<void> {
+  await link(from, to).catch(() => copyFile(from, to, constants.COPYFILE_FICLONE));
+}
+
+/** @throws Error with the library's reason */
+export async function openLevelDb(folder: string, { createIfMissing = true } = {}): Promise<LevelDb> {
+  // Few repos have one.
+  const { ClassicLevel } = await import("classic-level");
+  const levelDb: LevelDb = new ClassicLevel(folder, {
+    keyEncoding: "utf8",
+    valueEncoding: "view",
+    compression: false,
+    createIfMissing,
+  });
+  try {
+    await levelDb.open();
+  } catch (error) {
+    throw (error as Error).cause ?? error;
+  }
+  return levelDb;
+}

@@ -1,0 +1,197 @@
+/** The immutable path as a file system: below its root every CID is there. */
+import type { CID } from "multiformats/cid";
+import type { ReadBlock } from "../content/dag/reader.ts";
+import { entries, lookup } from "../content/unixfs/list.ts";
+import { fileSize, isDirectory, type UnixfsNode } from "../content/unixfs/node.ts";
+import { bulkReader, openFile } from "../content/unixfs/open.ts";
+import { raw } from "../formats/cid/codecs.ts";
+import { parseCid } from "../formats/cid/text.ts";
+import type { PbLink } from "../formats/dag_pb/dag_pb.ts";
+import type { BlockService, ReadOptions } from "../storage/blockstore/block_service.ts";
+import type { BufferPool } from "../storage/blockstore/buffer_pool.ts";
+import { NodeError } from "../util/errors.ts";
+import { LRU } from "../util/lru.ts";
+import { type FileSystem, FuseError, type Listing, type Pieces } from "./fuse/file_system.ts";
+import { type Attributes, capabilities, type Kind, openFlags, rootId } from "./fuse/wire.ts";
+import { NodeTable } from "./node_table.ts";
+import { pagedListing } from "./paged_listing.ts";
+import { Readahead } from "./readahead.ts";
+
+/** What stands under a CID never changes: the kernel may remember it for a year. */
+const forever = 365 * 24 * 3600;
+const modes: Readonly<Record<Kind, number>> = { directory: 0o555, file: 0o444, symlink: 0o777 };
+/** The root can be passed through, and not be read. */
+const rootMode = 0o111;
+/** Directories and files whose root blocks are held. */
+const mostTrees = 128;
+/** A link whose name no entry can have. */
+export const unusable = /^$|^\.\.?$|[/\0]/;
+
+/** What a block is as an entry; `tree` where it was read for that. */
+export interface Content {
+  readonly cid: CID;
+  readonly kind: Kind;
+  /** In bytes. */
+  readonly size: number;
+  readonly tree?: UnixfsNode | undefined;
+}
+
+interface ContentNode extends Attributes {
+  /** The root has none. */
+  readonly cid: CID | undefined;
+}
+
+export interface ContentDeps {
+  readonly blocks: BlockService;
+  reader(options: ReadOptions): ReadBlock;
+}
+
+/** @throws NodeError when it cannot be had, FuseError when it is no file, directory or symlink */
+export async function contentAt(cid: CID, { blocks }: ContentDeps, read: ReadBlock): Promise<Content> {
+  if (cid.code === raw) {
+    const size = (await blocks.size(cid)) ?? (await read(cid)).length;
+    return { cid, kind: "file", size };
+  }
+  const tree = await openFile(cid, read).catch((error: unknown) => {
+    if (error instanceof NodeError && error.code === undefined) throw new FuseError("EOPNOTSUPP", { cause: error });
+    throw error;
+  });
+  if (isDirectory(tree)) return { cid, kind: "directory", size: 0, tree };
+  return { cid, kind: tree.unixfs.type === "Symlink" ? "symlink" : "file", size: fileSize(tree), tree };
+}
+
+export class IpfsFiles implements FileSystem {
+  readonly capabilities = capabilities.cacheSymlinks;
+  readonly limits = { bytes: 2 ** 20, background: 64 };
+  readonly seconds = forever;
+  readonly directoryFlags = openFlags.keepCache | openFlags.cacheDirectory;
+  readonly buffers: BufferPool;
+  readonly #deps: ContentDeps;
+  readonly #nodes = new NodeTable<ContentNode>({
+    id: rootId,
+    kind: "directory",
+    mode: rootMode,
+    size: 0,
+    cid: undefined,
+  });
+  readonly #trees = new LRU<number, Tree>(mostTrees);
+  readonly #reads: Readahead;
+
+  constructor(deps: ContentDeps) {
+    this.#deps = deps;
+    this.buffers = deps.blocks.buffers;
+    this.#reads = new Readahead((options) => this.#reader(options), this.buffers);
+  }
+
+  async lookup(parent: number, name: string, signal: AbortSignal): Promise<Attributes> {
+    const read = this.#reader({ signal });
+    const node = this.#nodes.get(parent);
+    if (node.cid === undefined) return this.#tell(parent, name, await this.#content(cidNamed(name), read));
+    const link = await (await this.#tree(node, read)).find(name, read);
+    if (link === undefined) throw new FuseError("ENOENT");
+    return this.#tell(parent, name, await contentAt(link.cid, this.#deps, read));
+  }
+
+  forget(id: number, times: number): void {
+    this.#nodes.forget(id, times);
+  }
+
+  async attributes(id: number): Promise<Attributes> {
+    return this.#nodes.get(id);
+  }
+
+  async readlink(id: number, signal: AbortSignal): Promise<Uint8Array> {
+    const { tree } = await this.#tree(this.#nodes.get(id), this.#reader({ signal }));
+    return tree.unixfs.data ?? new Uint8Array();
+  }
+
+  async read(id: number, offset: number, length: number, signal: AbortSignal): Promise<Pieces> {
+    const { tree } = await this.#tree(this.#nodes.get(id), this.#reader({ signal }));
+    return this.#reads.read({ id, tree }, offset, length, signal);
+  }
+
+  async list(id: number): Promise<Listing> {
+    const node = this.#nodes.get(id);
+    if (node.cid === undefined) throw new FuseError("EPERM");
+    const self = this;
+    return pagedListing<PbLink>({
+      async *begin(signal) {
+        const read = self.#reader({ signal });
+        const { tree } = await self.#tree(node, read);
+        for await (const link of entries(tree, read)) if (!unusable.test(link.name)) yield link;
+      },
+      name: ({ name, cid }) => ({ name, kind: cid.code === raw ? "file" : undefined }),
+      async look({ name, cid }, signal) {
+        // The name of what cannot be had is there all the same.
+        const content = await contentAt(cid, self.#deps, self.#reader({ signal })).catch(() => undefined);
+        if (content === undefined) return { name, kind: undefined };
+        return { name, kind: content.kind, node: () => self.#tell(node.id, name, content) };
+      },
+    });
+  }
+
+  async free(): Promise<number> {
+    return 0;
+  }
+
+  async close(): Promise<void> {
+    this.#reads.close();
+  }
+
+  #reader(options: ReadOptions): ReadBlock {
+    return bulkReader(this.#deps.reader(options));
+  }
+
+  /** What is nowhere to be had is not there. */
+  #content(cid: CID, read: ReadBlock): Promise<Content> {
+    return contentAt(cid, this.#deps, read).catch((error: unknown) => {
+      if (error instanceof NodeError && error.code === "NODE_NOT_FOUND")
+        throw new FuseError("ENOENT", { cause: error });
+      throw error;
+    });
+  }
+
+  /** One content is one file wherever it stands; directories have one place each. */
+  #tell(parent: number, name: string, { cid, kind, size, tree }: Content): Attributes {
+    const key = kind === "file" ? cid.toString() : `${parent}/${name}`;
+    const node = this.#nodes.tell(key, (id) => ({ id, kind, mode: modes[kind], size, cid }));
+    if (tree !== undefined) this.#hold(node.id, new Tree(tree));
+    return node;
+  }
+
+  #hold(id: number, tree: Tree): Tree {
+    this.#trees.set(id, tree);
+    return tree;
+  }
+
+  async #tree({ id, cid }: ContentNode, read: ReadBlock): Promise<Tree> {
+    if (cid === undefined) throw new FuseError("EISDIR");
+    return this.#trees.get(id) ?? this.#hold(id, new Tree(await openFile(cid, read)));
+  }
+}
+
+function cidNamed(name: string): CID {
+  try {
+    return parseCid(name);
+  } catch (error) {
+    throw new FuseError("ENOENT", { cause: error });
+  }
+}
+
+/** Names in a plain directory are looked for one by one, unless that is done again and again. */
+class Tree {
+  readonly tree: UnixfsNode;
+  #byName: Map<string, PbLink> | undefined;
+
+  constructor(tree: UnixfsNode) {
+    this.tree = tree;
+  }
+
+  async find(name: string, read: ReadBlock): Promise<PbLink | undefined> {
+    const { tree } = this;
+    if (tree.unixfs.type === "HAMTShard") return lookup(tree, name, read);
+    // The first of a name counts.
+    this.#byName ??= new Map(tree.links.toReversed().map((link) => [link.name, link]));
+    return this.#byName.get(name);
+  }
+}

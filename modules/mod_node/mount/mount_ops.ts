@@ -1,0 +1,134 @@
+/** Mounting and unmounting, and what the kernel asks of a mount: for the process that holds it. */
+import { execFile, spawn } from "node:child_process";
+import { read } from "node:fs";
+import { writeFile } from "node:fs/promises";
+import { Socket } from "node:net";
+import { promisify } from "node:util";
+import { longestMessage } from "./fuse/wire.ts";
+import { mounted } from "./mount_table.ts";
+
+/** What is to be mounted. */
+export interface MountSpec {
+  /** Absolute. */
+  readonly folder: string;
+  /** Shown as the source of the mount. */
+  readonly source: string;
+  /** Type of the file system, as it is shown. */
+  readonly type: string;
+  readonly readOnly: boolean;
+  readonly allowOther: boolean;
+  /** Kibibytes that are read ahead of who reads in order. */
+  readonly readahead: number;
+}
+
+/** What the process is told, and what it tells. */
+export type Command = { readonly mount: readonly MountSpec[] } | { readonly unmount: true };
+export type Reply = { readonly mounted: true } | { readonly failed: string };
+
+/** Descriptors that each place has: its device, and the channel that carries its requests. */
+export const descriptorsOf = (place: number) => ({ device: 4 + 2 * place, channel: 5 + 2 * place });
+
+/** Milliseconds for a program that mounts or unmounts. */
+const patience = 10_000;
+const rootMode = "40000";
+
+export const reasonIn = (error: unknown): string => (error instanceof Error ? error.message : String(error));
+
+/** Mounts a place, and carries what the kernel asks over its channel. @throws Error */
+export async function mount(
+  place: MountSpec,
+  { device, channel }: ReturnType<typeof descriptorsOf>,
+): Promise<Requests> {
+  await runMount(place, device);
+  const requests = new Requests(device, channel);
+  requests.start();
+  await readAhead(place).catch(() => undefined);
+  return requests;
+}
+
+function runMount({ folder, source, type, readOnly, allowOther }: MountSpec, fd: number): Promise<void> {
+  const ids = `user_id=${process.getuid?.() ?? 0},group_id=${process.getgid?.() ?? 0}`;
+  const rights = `${readOnly ? "ro" : "rw"},nosuid,nodev${allowOther ? ",allow_other" : ""}`;
+  // The program has the device as its descriptor 3.
+  const options = `fd=3,rootmode=${rootMode},${ids},${rights}`;
+  const child = spawn("mount", ["-i", "-t", type, "-o", options, source, folder], {
+    stdio: ["ignore", "ignore", "pipe", fd],
+    timeout: patience,
+    env: { ...process.env, LC_ALL: "C" },
+  });
+  const said: Buffer[] = [];
+  child.stderr?.on("data", (bytes: Buffer) => said.push(bytes));
+  return new Promise((resolve, reject) => {
+    child.on("error", (error: Error) => reject(new Error(`fuse: mount cannot be run: ${error.message}`)));
+    child.on("close", (code) => {
+      if (code === 0) resolve();
+      else reject(new Error(Buffer.concat(said).toString().trim().split("\n")[0] || `mount ended with ${code}`));
+    });
+  });
+}
+
+/** Windows that hold several blocks: the kernel's own is half of one. Only where the system lets us. */
+async function readAhead({ folder, type, readahead }: MountSpec): Promise<void> {
+  const own = (await mounted(type)).find((found) => found.folder === folder);
+  if (own !== undefined) await writeFile(`/sys/class/bdi/${own.device}/read_ahead_kb`, String(readahead));
+}
+
+const run = promisify(execFile);
+
+/**
+ * Takes a mount away, from those who use it too: what they have written is written, and what they do there fails from
+ * then on. `force`: nobody answers there any more. Never rejects.
+ */
+export async function unmount(folder: string, { force = false } = {}): Promise<void> {
+  const limits = { timeout: patience, killSignal: "SIGKILL" } as const;
+  const umount = (...flags: readonly string[]) => run("umount", ["-i", ...flags, folder], limits);
+  const cutOff = () => umount("-f", "-l").catch(() => undefined);
+  if (force) await cutOff();
+  else
+    await umount().catch(() =>
+      run("sync", ["-f", folder], limits)
+        .catch(() => undefined)
+        .then(cutOff),
+    );
+}
+
+/** Requests of one mount, read by a thread of the pool. Their answers are the node's own affair. */
+export class Requests {
+  readonly ended: Promise<void>;
+  /** Nothing is mounted there any more. */
+  over = false;
+  readonly #end = Promise.withResolvers<void>();
+  readonly #fd: number;
+  readonly #channel: Socket;
+  readonly #free: Buffer[] = [];
+
+  constructor(fd: number, channel: number) {
+    this.ended = this.#end.promise;
+    this.#fd = fd;
+    this.#channel = new Socket({ fd: channel, readable: true, writable: true });
+    this.#channel.on("error", () => undefined);
+  }
+
+  start(): void {
+    this.#channel.resume();
+    this.#next();
+  }
+
+  #next(): void {
+    const buffer = this.#free.pop() ?? Buffer.allocUnsafeSlow(longestMessage);
+    read(this.#fd, buffer, 0, buffer.length, null, (error, length) => {
+      if (error === null) {
+        this.#next();
+        this.#channel.write(buffer.subarray(0, length), () => this.#free.length < 8 && this.#free.push(buffer));
+      } else if (error.code === "ENODEV" || error.code === "EBADF") this.#close();
+      // A request was taken back before it was read.
+      else this.#next();
+    });
+  }
+
+  #close(): void {
+    this.over = true;
+    this.#channel.destroy();
+    this.#end.resolve();
+  }
+}

@@ -1,0 +1,204 @@
+/** Files of the own names that are being written. */
+
+import { ByteReader } from "../../content/mfs/byte_reader.ts";
+import { Folder } from "../../content/mfs/folder.ts";
+import { lookup } from "../../content/mfs/lookup.ts";
+import { edit, writeFile } from "../../content/mfs/write_file.ts";
+import { fileSize, type UnixfsNode, unixfsNode } from "../../content/unixfs/node.ts";
+import { readFile } from "../../content/unixfs/read.ts";
+import { SharedLock } from "../../util/async/shared_lock.ts";
+import { type Entry, FuseError } from "../fuse/file_system.ts";
+import { type NameNode, pathOf } from "./name_node.ts";
+import { asFuseError, type NameDeps } from "./name_tree.ts";
+import { CLOSE_TIMEOUT_MS, type OwnTree, unflushed } from "./own_tree.ts";
+import { SequentialWrite } from "./sequential_write.ts";
+
+/** Milliseconds after which a file is taken to be written to its end, and after which what there is goes into the tree. */
+const idle = 1000;
+const longest = 10_000;
+/** Zeros are stored, too: a file is made no longer than this, in bytes. */
+const largest = 2 ** 40;
+
+async function* nothing(): AsyncGenerator<Uint8Array, void, undefined> {}
+
+interface Change {
+  readonly offset: number;
+  readonly truncate?: boolean;
+  readonly create?: boolean;
+  readonly signal?: AbortSignal;
+}
+
+/** A node that can be written. */
+interface Target {
+  readonly node: NameNode;
+  readonly tree: OwnTree;
+}
+
+export class FileWrites {
+  readonly #deps: NameDeps;
+  readonly #nodes = new Set<NameNode>();
+  readonly #timer = setInterval(() => this.#settleOld(), idle).unref();
+  /** Who writes relies on where files stand; who moves or removes something changes that. */
+  readonly #positions = new SharedLock();
+
+  constructor(deps: NameDeps) {
+    this.#deps = deps;
+  }
+
+  /** An empty file. */
+  create(tree: OwnTree, path: Parameters<typeof writeFile>[1], signal: AbortSignal): Promise<void> {
+    return write(tree, path, nothing(), { offset: 0, create: true, signal });
+  }
+
+  /** Resolves when the bytes are taken; they are its own from then on. */
+  write(node: NameNode, offset: number, bytes: Uint8Array): Promise<void> {
+    return this.#positions.withShared(async () => {
+      const target = targetOf(node);
+      if (offset + bytes.length > largest) throw new FuseError("EFBIG");
+      // Several may write at once, and each waits for the others' places.
+      while (node.writing !== undefined && node.writing.end !== offset) await this.settle(node);
+      this.#nodes.add(node);
+      node.writing ??= new SequentialWrite(offset, this.#deps.blocks.buffers, (content) =>
+        this.#change(target, content, { offset }),
+      );
+      await asFuseError(node.writing.put(bytes));
+    });
+  }
+
+  resize(node: NameNode, size: number, signal: AbortSignal): Promise<void> {
+    return this.#positions.withShared(async () => {
+      const target = targetOf(node);
+      await this.settle(node);
+      const { file } = node;
+      if (file === undefined) throw new FuseError("EISDIR");
+      if (size > largest) throw new FuseError("EFBIG");
+      const was = fileSize(file);
+      if (size === was) return;
+      const shorter = size < was;
+      const content = shorter && size > 0 ? readFile(file, this.#deps.reader({ signal }), { length: size }) : nothing();
+      await this.#change(target, content, { offset: shorter ? 0 : size, truncate: shorter, signal });
+      await this.#refresh(target);
+    }, signal);
+  }
+
+  /** What was written to it is in the tree when it resolves. */
+  settle(node: NameNode): Promise<void> {
+    const { writing, tree, settling = Promise.resolve() } = node;
+    if (writing === undefined || tree === undefined) return settling;
+    node.writing = undefined;
+    const finish = async () => {
+      await settling.catch(() => undefined);
+      await asFuseError(writing.finish());
+      await this.#refresh({ node, tree });
+    };
+    const done = finish().finally(() => {
+      if (node.settling === done) node.settling = undefined;
+      if (node.writing === undefined) this.#nodes.delete(node);
+    });
+    node.settling = done;
+    return done;
+  }
+
+  /** Runs while nobody writes, with what was written to these entries and below them in their trees. */
+  async exclusively<T>(entries: readonly Entry[], signal: AbortSignal, run: () => Promise<T>): Promise<T> {
+    const release = await this.#positions.acquireExclusive(signal);
+    try {
+      const concerned = [...this.#nodes].filter((node) => entries.some((entry) => isWithin(node, entry)));
+      // Whoever has written it is told when it is flushed.
+      await Promise.all(concerned.map((node) => this.settle(node).catch((error: Error) => lose(node, error))));
+      return await run();
+    } finally {
+      release();
+    }
+  }
+
+  /** What waits for a peer by then is not waited for long. */
+  async close(): Promise<void> {
+    clearInterval(this.#timer);
+    const timer = setTimeout(() => {
+      for (const { tree } of this.#nodes) tree?.stopAskingPeers();
+    }, CLOSE_TIMEOUT_MS);
+    await Promise.all([...this.#nodes].map((node) => this.#settleUnasked(node)));
+    clearTimeout(timer);
+  }
+
+  #change({ node, tree }: Target, content: AsyncIterable<Uint8Array>, change: Change): Promise<void> {
+    return node.unlinked
+      ? this.#changeNameless(node, tree, content, change)
+      : write(tree, pathOf(node), content, change);
+  }
+
+  /** A file that stands nowhere lasts as long as it is open, garbage collection permitting. */
+  async #changeNameless(
+    node: NameNode,
+    { files }: OwnTree,
+    content: AsyncIterable<Uint8Array>,
+    { offset, truncate = false, signal }: Change,
+  ): Promise<void> {
+    // No path begins so.
+    const release = await files.writers.acquire(`/${node.id}`, signal);
+    try {
+      await files.withGcGuard(signal, async (guard) => {
+        const options = { offset, truncate, rawLeaves: undefined, signal };
+        const edited = await edit(files, node.file as UnixfsNode, async () => new ByteReader(content), options, guard);
+        if (edited === undefined) return;
+        const { cid } = edited;
+        node.file = unixfsNode(cid, await this.#deps.reader({})(cid)) ?? node.file;
+      });
+    } finally {
+      release();
+    }
+  }
+
+  async #refresh({ node, tree }: Target): Promise<void> {
+    node.version += 1;
+    if (node.unlinked) return;
+    const found = await tree.files.look({}, (root) => lookup(root, pathOf(node)));
+    if (!(found instanceof Folder)) node.file = found.node;
+    tree.changed();
+  }
+
+  #settleOld(): void {
+    const now = performance.now();
+    for (const node of this.#nodes) {
+      const { writing } = node;
+      if (writing === undefined || (now - writing.used < idle && now - writing.began < longest)) continue;
+      void this.#settleUnasked(node);
+    }
+  }
+
+  /** Never rejects: who flushes it is told, and the log. */
+  #settleUnasked(node: NameNode): Promise<void> {
+    return this.settle(node).catch((error: Error) => {
+      lose(node, error);
+      this.#deps.log.write("fuse/ipns", "error", `${pathOf(node).text} was not written: ${error.message}`);
+    });
+  }
+}
+
+function isWithin(node: NameNode, { parent, name }: Entry): boolean {
+  for (let at: NameNode | undefined = node; at !== undefined; at = at.parent) {
+    if (at.parent?.id === parent && at.name === name) return true;
+  }
+  return false;
+}
+
+/** Kept for who asks. */
+function lose(node: NameNode, error: Error): void {
+  node.failure = error;
+}
+
+function targetOf(node: NameNode): Target {
+  if (node.tree === undefined) throw new FuseError("EPERM");
+  return { node, tree: node.tree };
+}
+
+function write(
+  { files }: OwnTree,
+  path: Parameters<typeof writeFile>[1],
+  content: AsyncIterable<Uint8Array>,
+  { offset, truncate = false, create = false, signal }: Change,
+): Promise<void> {
+  const usual = { count: undefined, parents: false, rawLeaves: undefined, settings: undefined };
+  return writeFile(files, path, async () => content, { ...usual, ...unflushed, offset, truncate, create, signal });
+}

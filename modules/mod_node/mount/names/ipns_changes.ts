@@ -1,0 +1,131 @@
+/** What can be changed below the own names. */
+import { Folder } from "../../content/mfs/folder.ts";
+import { linksIn } from "../../content/mfs/list.ts";
+import { lookup } from "../../content/mfs/lookup.ts";
+import { cidAt, makeDirectory, move, remove } from "../../content/mfs/operations.ts";
+import { buildNode } from "../../content/unixfs/build.ts";
+import { encodeUnixfs } from "../../formats/unixfs/format.ts";
+import { type Changes, type Entry, FuseError } from "../fuse/file_system.ts";
+import type { Attributes } from "../fuse/wire.ts";
+import type { FileWrites } from "./file_writes.ts";
+import { keyOf } from "./name_node.ts";
+import { asFuseError, type NameDeps, type NameTree, type TreeLocation } from "./name_tree.ts";
+import { unflushed } from "./own_tree.ts";
+
+export class IpnsChanges implements Changes {
+  readonly #deps: NameDeps;
+  readonly #tree: NameTree;
+  readonly #writes: FileWrites;
+
+  constructor(deps: NameDeps, places: NameTree, written: FileWrites) {
+    this.#deps = deps;
+    this.#tree = places;
+    this.#writes = written;
+  }
+
+  create(parent: number, name: string, signal: AbortSignal): Promise<Attributes> {
+    return this.#make({ parent, name }, signal, ({ tree, path }) => this.#writes.create(tree, path, signal));
+  }
+
+  makeDirectory(parent: number, name: string, signal: AbortSignal): Promise<Attributes> {
+    return this.#make({ parent, name }, signal, ({ tree, path }) =>
+      makeDirectory(tree.files, path, { ...unflushed, signal, parents: false, settings: undefined }),
+    );
+  }
+
+  makeSymlink(parent: number, name: string, target: string, signal: AbortSignal): Promise<Attributes> {
+    const data = encodeUnixfs({ type: "Symlink", data: Buffer.from(target) });
+    return this.#make({ parent, name }, signal, ({ tree: { files }, path: { segments } }) =>
+      files.change({ ...unflushed, signal }, async (root) => {
+        const folder = await lookup(root, { segments: segments.slice(0, -1) });
+        if (!(folder instanceof Folder)) throw new FuseError("ENOTDIR");
+        const built = await buildNode({ data, links: [] }, folder.settings, (block) => files.blocks.put([block]));
+        await folder.add({ name, ...built });
+      }),
+    );
+  }
+
+  remove(parent: number, name: string, kind: "file" | "directory", signal: AbortSignal): Promise<void> {
+    return this.#writes.exclusively([{ parent, name }], signal, async () => {
+      const place = this.#tree.locate({ parent, name });
+      await this.#removable(place, name, { kind, signal });
+      await this.#remove(place, signal);
+      this.#tree.leave(place.above, name);
+      place.tree.changed();
+    });
+  }
+
+  rename(
+    from: Entry,
+    to: Entry,
+    { replace, signal }: { readonly replace: boolean; readonly signal: AbortSignal },
+  ): Promise<void> {
+    const places = this.#tree;
+    return this.#writes.exclusively([from, to], signal, async () => {
+      const [source, dest] = [places.locate(from), places.locate(to)];
+      if (source.tree !== dest.tree) throw new FuseError("EXDEV");
+      if (source.path.text === dest.path.text) return;
+      const { kind } = await places.find(source.above, from.name, signal);
+      const there = await places.find(dest.above, to.name, signal).catch(() => undefined);
+      if (there !== undefined) {
+        if (!replace) throw new FuseError("EEXIST");
+        await this.#removable(dest, to.name, { kind: kind === "directory" ? "directory" : "file", signal });
+        // A file is replaced at once; into a directory it would be moved.
+        if (kind === "directory") await this.#remove(dest, signal);
+      }
+      await asFuseError(move(source.tree.files, source.path, dest.path, { ...unflushed, signal }));
+      places.leave(dest.above, to.name);
+      const node = places.nodes.find(keyOf(source.above, from.name));
+      if (node !== undefined) {
+        node.parent = dest.above;
+        node.name = to.name;
+        places.nodes.rekey(node.id, keyOf(dest.above, to.name));
+      }
+      source.tree.changed();
+    });
+  }
+
+  resize(id: number, size: number, signal: AbortSignal): Promise<void> {
+    return this.#writes.resize(this.#tree.nodes.get(id), size, signal);
+  }
+
+  write(id: number, offset: number, bytes: Uint8Array): Promise<void> {
+    return this.#writes.write(this.#tree.nodes.get(id), offset, bytes);
+  }
+
+  async settle(id: number, { durable }: { readonly durable: boolean }): Promise<void> {
+    const node = this.#tree.nodes.get(id);
+    await this.#writes.settle(node);
+    const { failure } = node;
+    node.failure = undefined;
+    if (failure !== undefined) throw failure;
+    if (durable) await node.tree?.files.commit();
+  }
+
+  async #make(entry: Entry, signal: AbortSignal, make: (place: TreeLocation) => Promise<void>): Promise<Attributes> {
+    const place = this.#tree.locate(entry);
+    await asFuseError(make(place));
+    place.tree.changed();
+    return this.#tree.tell(place.above, entry.name, await this.#tree.find(place.above, entry.name, signal));
+  }
+
+  #remove({ tree, path }: TreeLocation, signal: AbortSignal): Promise<void> {
+    return asFuseError(remove(tree.files, path, { ...unflushed, signal, recursive: true, force: false }));
+  }
+
+  /** @throws FuseError when it is not of that kind, or not empty */
+  async #removable(
+    { above, tree, path }: TreeLocation,
+    name: string,
+    { kind, signal }: { readonly kind: "file" | "directory"; readonly signal: AbortSignal },
+  ): Promise<void> {
+    const found = await this.#tree.find(above, name, signal);
+    if ((found.kind === "directory") !== (kind === "directory")) {
+      throw new FuseError(kind === "directory" ? "ENOTDIR" : "EISDIR");
+    }
+    if (kind === "file") return;
+    const cid = await cidAt(tree.files, path, { signal });
+    const read = this.#deps.reader({ signal });
+    for await (const _ of linksIn(cid, await read(cid), read)) throw new FuseError("ENOTEMPTY");
+  }
+}

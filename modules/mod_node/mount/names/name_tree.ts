@@ -1,0 +1,130 @@
+/** What stands where on the name path: the root with its names, and below the own ones what their trees have. */
+import type { CID } from "multiformats/cid";
+import { Folder, isMissing } from "../../content/mfs/folder.ts";
+import { lookup } from "../../content/mfs/lookup.ts";
+import { type NamespacePath, namespacePath } from "../../content/mfs/path.ts";
+import { parsePath } from "../../content/resolver/path.ts";
+import { type NamedKey, self } from "../../storage/keystore/keystore.ts";
+import { NodeError } from "../../util/errors.ts";
+import { type Entry, FuseError } from "../fuse/file_system.ts";
+import { type Attributes, rootId } from "../fuse/wire.ts";
+import type { ContentDeps } from "../ipfs_files.ts";
+import { NodeTable } from "../node_table.ts";
+import { attributesOf, type Found, keyOf, type NameNode, nodeOf, pathOf } from "./name_node.ts";
+import { OwnTree, type TreeDeps } from "./own_tree.ts";
+
+/** Leads to the directory of the node's own key. */
+export const localLink = "local";
+
+const never = new AbortController().signal;
+
+export interface NameDeps extends ContentDeps, TreeDeps {
+  /** The keys of the node's own. */
+  keys(): Promise<readonly NamedKey[]>;
+  /** Folder where contents are mounted. */
+  readonly contents: string;
+  /** Folder on the disk that all is kept on. */
+  readonly disk: string;
+}
+
+/** Where something in a tree is to be changed. */
+export interface TreeLocation {
+  readonly above: NameNode;
+  readonly tree: OwnTree;
+  readonly path: NamespacePath;
+}
+
+export class NameTree {
+  readonly nodes: NodeTable<NameNode>;
+  readonly #deps: NameDeps;
+  readonly #trees = new Map<string, Promise<OwnTree>>();
+  /** Those that are open. */
+  readonly #open = new Set<OwnTree>();
+  readonly #leaving = new AbortController();
+
+  constructor(deps: NameDeps) {
+    this.#deps = deps;
+    this.nodes = new NodeTable(nodeOf(rootId, undefined, "", { kind: "directory" }));
+  }
+
+  /** The node of an entry is told once more. */
+  tell(parent: NameNode, name: string, found: Found): Attributes {
+    return attributesOf(this.nodes.tell(keyOf(parent, name), (id) => nodeOf(id, parent, name, found)));
+  }
+
+  /** What an entry is. @throws FuseError where there is none */
+  async find(above: NameNode, name: string, signal: AbortSignal = never): Promise<Found> {
+    const { tree } = above;
+    if (tree === undefined) return this.#name(name, signal);
+    const segments = [...pathOf(above).segments, name];
+    const found = await asFuseError(tree.files.look({ signal }, (root) => lookup(root, { segments })));
+    if (found instanceof Folder) return { kind: "directory", tree };
+    return { kind: found.node.unixfs.type === "Symlink" ? "symlink" : "file", file: found.node, tree };
+  }
+
+  /** @throws FuseError where nothing can be changed */
+  locate({ parent, name }: Entry): TreeLocation {
+    const above = this.nodes.get(parent);
+    if (above.tree === undefined) throw new FuseError("EPERM");
+    if (above.unlinked) throw new FuseError("ENOENT");
+    return { above, tree: above.tree, path: namespacePath(`/${[...pathOf(above).segments, name].join("/")}`) };
+  }
+
+  /** The entry is there no more; who has it open still uses it. */
+  leave(above: NameNode, name: string): void {
+    const node = this.nodes.find(keyOf(above, name));
+    if (node === undefined) return;
+    node.unlinked = true;
+    this.nodes.rekey(node.id, undefined);
+  }
+
+  /** Of the trees that are open what garbage collection has to keep; those that are being opened are as they were left. */
+  async roots(): Promise<CID[]> {
+    return (await Promise.all([...this.#open].map(({ files }) => files.roots()))).flat();
+  }
+
+  async close(): Promise<void> {
+    this.#leaving.abort();
+    await Promise.allSettled(this.#trees.values());
+    await Promise.all([...this.#open].map((tree) => tree.close()));
+  }
+
+  /** What a name at the root stands for. */
+  async #name(name: string, signal: AbortSignal): Promise<Found> {
+    const keys = await this.#deps.keys();
+    if (name === localLink) return { kind: "symlink", target: String(keys.find((key) => key.name === self)?.id) };
+    const own = keys.find(({ id }) => id.toString() === name || id.toCID().toString() === name);
+    if (own !== undefined) return { kind: "directory", tree: await this.#opened(own) };
+    const path = await this.#deps.names.resolve(name, { signal }).catch((error: unknown) => {
+      throw new FuseError(signal.aborted ? "EINTR" : "ENOENT", { cause: error });
+    });
+    const { namespace, root, segments } = parsePath(path);
+    if (namespace !== "ipfs") throw new FuseError("EIO");
+    return { kind: "symlink", target: [this.#deps.contents, root, ...segments].join("/") };
+  }
+
+  #opened(key: NamedKey): Promise<OwnTree> {
+    const id = key.id.toString();
+    let opening = this.#trees.get(id);
+    if (opening === undefined) {
+      opening = OwnTree.open(this.#deps, key, this.#leaving.signal);
+      opening.then(
+        (tree) => this.#open.add(tree),
+        () => this.#trees.delete(id),
+      );
+      this.#trees.set(id, opening);
+    }
+    return opening;
+  }
+}
+
+/** What is missing, or would not fit, is said so. */
+export async function asFuseError<T>(work: Promise<T>): Promise<T> {
+  try {
+    return await work;
+  } catch (error) {
+    if (isMissing(error)) throw new FuseError("ENOENT", { cause: error });
+    if (error instanceof NodeError && error.code === "STORE_FULL") throw new FuseError("ENOSPC", { cause: error });
+    throw error;
+  }
+}

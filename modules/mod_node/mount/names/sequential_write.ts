@@ -1,0 +1,78 @@
+/** Writing that goes on and on at one place of a file: one change of it, however many pieces it comes in. */
+
+import type { BufferPool } from "../../storage/blockstore/buffer_pool.ts";
+
+/** Bytes that wait to be taken in. */
+const mostWaiting = 4 * 1024 * 1024;
+
+export class SequentialWrite {
+  /** Where the next piece has to go to belong to this. */
+  end: number;
+  readonly began = performance.now();
+  used = this.began;
+  readonly #pieces: Uint8Array[] = [];
+  #waiting = 0;
+  #over = false;
+  #wake: (() => void) | undefined;
+  /** Who waits for room: the kernel writes several parts at once. */
+  #waiters: (() => void)[] = [];
+  readonly #done: Promise<void>;
+
+  readonly #buffers: BufferPool;
+
+  /**
+   * `write` takes the content in, and resolves when the file has changed. Each piece goes back to `buffers` when the next
+   * is asked for.
+   */
+  constructor(offset: number, buffers: BufferPool, write: (content: AsyncIterable<Uint8Array>) => Promise<void>) {
+    this.end = offset;
+    this.#buffers = buffers;
+    this.#done = write(this.#content()).finally(() => {
+      this.#over = true;
+      this.#drain();
+    });
+    this.#done.catch(() => undefined);
+  }
+
+  /** Resolves when there is room for more. @throws what the writing has failed with */
+  async put(bytes: Uint8Array): Promise<void> {
+    this.used = performance.now();
+    this.end += bytes.length;
+    this.#pieces.push(bytes);
+    this.#waiting += bytes.length;
+    this.#wake?.();
+    while (this.#waiting > mostWaiting && !this.#over) {
+      await new Promise<void>((resolve) => {
+        this.#waiters.push(resolve);
+      });
+    }
+    if (this.#over) await this.#done;
+  }
+
+  /** Resolves when the file has changed. @throws what that has failed with */
+  finish(): Promise<void> {
+    this.#over = true;
+    this.#wake?.();
+    return this.#done;
+  }
+
+  #drain(): void {
+    for (const wake of this.#waiters.splice(0)) wake();
+  }
+
+  async *#content(): AsyncGenerator<Uint8Array, void, undefined> {
+    for (;;) {
+      const piece = this.#pieces.shift();
+      if (piece !== undefined) {
+        yield piece;
+        this.#buffers.release(piece);
+        this.#waiting -= piece.length;
+        this.#drain();
+      } else if (this.#over) return;
+      else
+        await new Promise<void>((resolve) => {
+          this.#wake = resolve;
+        });
+    }
+  }
+}

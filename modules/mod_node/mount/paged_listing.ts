@@ -1,0 +1,72 @@
+/** Open directories that are read on and on, and now and then from the start again. */
+import { mapConcurrent } from "../util/async/map_concurrent.ts";
+import type { Listing } from "./fuse/file_system.ts";
+import type { DirectoryEntry } from "./fuse/wire.ts";
+
+/** Children that are looked at at the same time. */
+const atOnce = 16;
+
+export interface ListingSource<T> {
+  /** Reads it from its first entry on. */
+  begin(signal: AbortSignal): AsyncIterator<T>;
+  /** What is said of an entry without looking at it. */
+  name(item: T): DirectoryEntry;
+  /** What is said of it with its node. Never rejects. */
+  look(item: T, signal: AbortSignal): Promise<DirectoryEntry>;
+}
+
+/** However many entries there are, only those of the last page and a few behind it are held. */
+export function pagedListing<T>(listed: ListingSource<T>): Listing {
+  let reading: { readonly source: AsyncIterator<T>; readonly leaving: AbortController } | undefined;
+  /** Entries from `first` on that were read. */
+  let held: { readonly item: T; looked?: Promise<DirectoryEntry> }[] = [];
+  let first = 0;
+
+  function close(): void {
+    reading?.leaving.abort();
+    void reading?.source.return?.()?.then(undefined, () => undefined);
+    reading = undefined;
+    held = [];
+    first = 0;
+  }
+
+  function open() {
+    const leaving = new AbortController();
+    return { leaving, source: listed.begin(leaving.signal) };
+  }
+
+  async function* itemsFrom(number: number) {
+    reading ??= open();
+    const { source } = reading;
+    const passed = Math.min(number - first, held.length);
+    held.splice(0, passed);
+    first += passed;
+    for (let at = number; ; at += 1) {
+      while (at - first >= held.length) {
+        const { done, value } = await source.next();
+        if (done === true) return;
+        held.push({ item: value });
+      }
+      yield held[at - first] as (typeof held)[number];
+    }
+  }
+
+  async function* from(number: number, withNodes: boolean, signal: AbortSignal): AsyncGenerator<DirectoryEntry> {
+    if (number < first) close();
+    signal.addEventListener("abort", close, { once: true });
+    try {
+      const items = itemsFrom(number);
+      if (withNodes) {
+        yield* mapConcurrent(items, atOnce, (entry) => {
+          entry.looked ??= listed.look(entry.item, (reading as NonNullable<typeof reading>).leaving.signal);
+          return entry.looked;
+        });
+      } else {
+        for await (const { item } of items) yield listed.name(item);
+      }
+    } finally {
+      signal.removeEventListener("abort", close);
+    }
+  }
+  return { from, close };
+}

@@ -1,0 +1,168 @@
+/** Reading files as the kernel asks for them: in pieces, many of which follow each other. */
+
+import type { ReadBlock } from "../content/dag/reader.ts";
+import type { UnixfsNode } from "../content/unixfs/node.ts";
+import { fileSize } from "../content/unixfs/node.ts";
+import { readFile } from "../content/unixfs/read.ts";
+import type { ReadOptions } from "../storage/blockstore/block_service.ts";
+import type { BufferPool } from "../storage/blockstore/buffer_pool.ts";
+import { LRU } from "../util/lru.ts";
+import type { Pieces } from "./fuse/file_system.ts";
+
+/** Files that are read ahead at the same time, and places from where one may go on. */
+const mostStreams = 32;
+const mostPlaces = 1024;
+/** Milliseconds after which who reads in order is taken to have stopped. */
+const idle = 5000;
+
+/** A file, under an identifier that no other has meanwhile. */
+export interface OpenFile {
+  readonly id: number | string;
+  readonly tree: UnixfsNode;
+}
+
+type Reader = (options: ReadOptions) => ReadBlock;
+
+/**
+ * Whoever reads where the last read has ended reads in order: from then on blocks are asked for ahead. All others get
+ * what they ask for, and nothing else is read.
+ */
+export class Readahead {
+  readonly #reader: Reader;
+  readonly #buffers: BufferPool;
+  readonly #streams = new LRU<Stream, true>(mostStreams, { onEvict: (stream) => stream.leave() });
+  /** Where a read has ended. */
+  readonly #places = new LRU<string, true>(mostPlaces);
+  #timer: NodeJS.Timeout | undefined;
+
+  constructor(reader: Reader, buffers: BufferPool) {
+    this.#reader = reader;
+    this.#buffers = buffers;
+  }
+
+  /** Up to `length` bytes; fewer only at the end. @throws NodeError, the signal's reason */
+  async read({ id, tree }: OpenFile, offset: number, length: number, signal: AbortSignal): Promise<Pieces> {
+    const place = `${id}:${offset}`;
+    const following = this.#at(place);
+    const end = offset + length;
+    const inOrder = following !== undefined || this.#places.delete(place);
+    if (!inOrder) {
+      if (end < fileSize(tree)) this.#places.set(`${id}:${end}`, true);
+      return this.#range(tree, offset, length, signal);
+    }
+    const stream = following ?? new Stream(tree, offset, this.#reader, this.#buffers);
+    if (end < fileSize(tree)) this.#keep(stream, `${id}:${end}`);
+    else this.#streams.delete(stream);
+    try {
+      return await stream.take(length, signal);
+    } catch (error) {
+      this.#drop(stream);
+      // Another one who was reading along has left, and has ended it.
+      if (!signal.aborted && stream.left) return this.#range(tree, offset, length, signal);
+      throw error;
+    }
+  }
+
+  close(): void {
+    clearInterval(this.#timer);
+    for (const [stream] of this.#streams) this.#drop(stream);
+  }
+
+  #range(tree: UnixfsNode, offset: number, length: number, signal: AbortSignal): Promise<Pieces> {
+    return new Stream(tree, offset, this.#reader, this.#buffers, length).take(length, signal);
+  }
+
+  /** Of several that stand there the one that was used longest ago. */
+  #at(place: string): Stream | undefined {
+    for (const [stream] of this.#streams) if (stream.place === place) return stream;
+    return undefined;
+  }
+
+  #keep(stream: Stream, place: string): void {
+    stream.place = place;
+    this.#streams.set(stream, true);
+    this.#timer ??= setInterval(() => this.#sweep(), idle).unref();
+  }
+
+  #sweep(): void {
+    for (const [stream] of this.#streams) if (performance.now() - stream.used > idle) this.#drop(stream);
+    if (this.#streams.size > 0) return;
+    clearInterval(this.#timer);
+    this.#timer = undefined;
+  }
+
+  #drop(stream: Stream): void {
+    this.#streams.delete(stream);
+    stream.leave();
+  }
+}
+
+/** One who reads on from a place. */
+class Stream {
+  /** File and offset, where it goes on. */
+  place = "";
+  used = performance.now();
+  readonly #leaving = new AbortController();
+  readonly #source: AsyncGenerator<Uint8Array, void, undefined>;
+  readonly #buffers: BufferPool;
+  #rest: Uint8Array | undefined;
+  /** Reads come in order, and wait for those before them: what follows a failure fails. */
+  #turn: Promise<unknown> = Promise.resolve();
+
+  constructor(tree: UnixfsNode, offset: number, reader: Reader, buffers: BufferPool, length?: number) {
+    const read = reader({ signal: this.#leaving.signal, buffers });
+    this.#source = readFile(tree, read, { offset, length, buffers });
+    this.#buffers = buffers;
+  }
+
+  /** It was told to end. */
+  get left(): boolean {
+    return this.#leaving.signal.aborted;
+  }
+
+  take(length: number, signal: AbortSignal): Promise<Pieces> {
+    this.used = performance.now();
+    const leave = () => this.leave();
+    signal.addEventListener("abort", leave, { once: true });
+    const taken = this.#turn.then(() => this.#take(length));
+    this.#turn = taken;
+    taken.catch(() => {});
+    return taken.finally(() => signal.removeEventListener("abort", leave));
+  }
+
+  leave(): void {
+    this.#leaving.abort();
+    this.#turn
+      .catch(() => {})
+      .then(() => this.#source.return())
+      .catch(() => {});
+  }
+
+  async #take(length: number): Promise<Pieces> {
+    const pieces: Uint8Array[] = [];
+    const done: Uint8Array[] = [];
+    for (let left = length; left > 0; ) {
+      const piece = this.#rest ?? (await this.#next());
+      this.#rest = undefined;
+      if (piece === undefined) break;
+      if (piece.length > left) {
+        this.#rest = piece.subarray(left);
+        pieces.push(piece.subarray(0, left));
+      } else {
+        pieces.push(piece);
+        // Those who were given parts of it before have answered: reads are answered in order.
+        done.push(piece);
+      }
+      left -= piece.length;
+    }
+    const release = () => {
+      for (const piece of done) this.#buffers.release(piece);
+    };
+    return { pieces, release };
+  }
+
+  async #next(): Promise<Uint8Array | undefined> {
+    const { value } = await this.#source.next();
+    return value ?? undefined;
+  }
+}

@@ -1,0 +1,47 @@
+/** Both mounts of a node and the process that holds them; loaded when somebody mounts. */
+import { realpath } from "node:fs/promises";
+import type { FuseDevice } from "./fuse/fuse_device.ts";
+import { serve } from "./fuse/serve.ts";
+import { IpfsFiles } from "./ipfs_files.ts";
+import { MountProcess } from "./mount_process.ts";
+import { mountType } from "./mount_table.ts";
+import type { MountDeps, MountPoints } from "./mounts.ts";
+import { IpnsFiles } from "./names/ipns_files.ts";
+
+/** Kibibytes: as many blocks as a reader asks for ahead. */
+const readahead = 2048;
+
+export interface ActiveMounts {
+  readonly process: MountProcess;
+  readonly names: IpnsFiles;
+  /** Resolves when nothing of it is left. Never rejects: what goes wrong is in the log. */
+  readonly ended: Promise<unknown>;
+}
+
+/** Mounts both paths or none. @throws NodeError with what the system says */
+export async function startMounts(deps: MountDeps, { ipfs, ipns }: MountPoints): Promise<ActiveMounts> {
+  const { config, path } = deps.repo;
+  const allowOther = config.value("Mounts.FuseAllowOther");
+  const shared = { source: await realpath(path), type: mountType, readahead, allowOther };
+  const process = new MountProcess([
+    { ...shared, folder: ipfs, readOnly: true },
+    { ...shared, folder: ipns, readOnly: false },
+  ]);
+  const names = new IpnsFiles({ ...deps, contents: ipfs, disk: path });
+  const contents = new IpfsFiles(deps);
+  const tell = (system: "fuse/ipfs" | "fuse/ipns") => (error: unknown) =>
+    deps.log.write(system, "error", (error as Error).message);
+  const deviceOf = (place: number) => process.devices[place] as FuseDevice;
+  const ended = Promise.all([
+    serve(process.requests(0), deviceOf(0), contents, tell("fuse/ipfs")).catch(tell("fuse/ipfs")),
+    serve(process.requests(1), deviceOf(1), names, tell("fuse/ipns")).catch(tell("fuse/ipns")),
+    process.ended.catch(tell("fuse/ipfs")),
+  ]);
+  try {
+    await process.mount();
+  } catch (error) {
+    await ended;
+    throw error;
+  }
+  return { process, names, ended };
+}

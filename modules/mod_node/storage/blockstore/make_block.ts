@@ -1,0 +1,47 @@
+/** Blocks of given bytes under a CID of one's choice (storage section 4, "block/put"). */
+
+import { codecNamed, dagPb } from "../../formats/cid/codecs.ts";
+import { type HashFunction, hashNamed, multihash, sha256 } from "../../formats/cid/hashes.ts";
+import { makeCid } from "../../formats/cid/make.ts";
+import { readAll } from "../../util/async/read_all.ts";
+import { NodeError } from "../../util/errors.ts";
+import type { BufferPool } from "./buffer_pool.ts";
+import type { Block } from "./store.ts";
+
+/** Bytes of the longest block that is taken from a caller: more than any that travels, and held in memory meanwhile. */
+export const longestBlock = 128 * 1024 * 1024;
+
+/** What a caller sends of one block, whole; `buffers`: in one of those. @throws NodeError when it is too long */
+export function readBlockBody(body: AsyncIterable<Uint8Array>, buffers?: BufferPool): Promise<Uint8Array> {
+  const tooLong = () => new NodeError(`a block of more than ${longestBlock} bytes is not taken`);
+  return readAll(body, longestBlock, tooLong, buffers && ((length) => buffers.take(length)));
+}
+
+export interface BlockFormat {
+  /** Undefined: version 0, which has one codec and one hash function. */
+  readonly codec: number | undefined;
+  readonly hash: HashFunction;
+  /** Bytes of the digest; negative: all. */
+  readonly length: number;
+}
+
+/** `format` is `v0` or the name of a codec; empty: version 0 if it can be. @throws NodeError */
+export function blockFormat(format: string, hashName: string, length: number): BlockFormat {
+  const hash = hashNamed(hashName);
+  if (hash === undefined) throw new NodeError(`unrecognized multihash function: ${hashName}`);
+  const plain = hash === sha256 && (length === -1 || length === sha256.length);
+  const name = format === "" ? (plain ? "v0" : "protobuf") : format;
+  if (name === "v0") {
+    if (!plain) throw new NodeError("only sha2-255-32 is allowed with CIDv0");
+    return { codec: undefined, hash, length };
+  }
+  const codec = codecNamed(name);
+  if (codec === undefined) throw new NodeError(`unrecognized format: ${name}`);
+  return { codec, hash, length };
+}
+
+/** @throws NodeError when there is no such digest */
+export async function makeBlock(bytes: Uint8Array, { codec, hash, length }: BlockFormat): Promise<Block> {
+  const made = await multihash(hash, bytes, length, "here");
+  return { cid: codec === undefined ? makeCid(0, dagPb, made) : makeCid(1, codec, made), bytes };
+}

@@ -1,0 +1,222 @@
+/** What is stored, as the log says up to its end: the index, and over it what is not in the index yet. */
+import { type BlockLocation, keyOf, offsetAt, type Position, segmentAt } from "./format.ts";
+import type { SegmentIndex, State, Stored, Usage } from "./segment_index.ts";
+import { unused } from "./segment_index.ts";
+
+interface PendingEntry {
+  readonly multihash: Uint8Array;
+  readonly stored: Stored;
+  /** Where the log says so. */
+  readonly end: Position;
+  /** What it said before, as long as that is not in the index: the index may stop between the two. */
+  previous: PendingEntry | undefined;
+}
+
+interface PendingRecord {
+  readonly bytes: number;
+  readonly tombstones: boolean;
+  readonly end: Position;
+}
+
+/**
+ * So many multihashes, or so many bytes of the log, are taken into the index at a time. Each may be on a page of its own,
+ * which LMDB copies, and it never gives that memory back.
+ */
+const dueEntries = 4096;
+const dueBytes = 64 * 1024 * 1024;
+const crowdedEntries = 2 * dueEntries;
+
+const nothing: Stored = { forms: [], location: undefined };
+const sizeOf = (location: BlockLocation): number => location.headLength + location.length;
+const countOf = ({ forms, location }: Stored): number => (location === undefined ? 0 : forms.length);
+
+/** The last thing that the log said before a position. */
+function before(latest: PendingEntry, position: Position): PendingEntry | undefined {
+  let entry: PendingEntry | undefined = latest;
+  while (entry !== undefined && entry.end > position) entry = entry.previous;
+  return entry;
+}
+
+export class IndexOverlay {
+  readonly index: SegmentIndex;
+  #state: State;
+  readonly #usage: Map<number, Usage>;
+  /** By key. */
+  readonly #pending = new Map<string, PendingEntry>();
+  #records: PendingRecord[] = [];
+  /** Where the log ends in each segment that it came to since the last `apply`. */
+  readonly #reached = new Map<number, Position>();
+  #blocks: number;
+  /** The last write to the index; they come one after the other. */
+  #writing: Promise<void> = Promise.resolve();
+  #queued = 0;
+
+  readonly #lastBytes: (position: Position) => Promise<Uint8Array>;
+
+  /** `lastBytes` reads the log before a position, as `State.last` has it. */
+  constructor(
+    index: SegmentIndex,
+    { state, usage }: { readonly state: State; readonly usage: Map<number, Usage> },
+    lastBytes: (position: Position) => Promise<Uint8Array>,
+  ) {
+    this.index = index;
+    this.#lastBytes = lastBytes;
+    this.#state = state;
+    this.#usage = usage;
+    this.#blocks = state.blocks;
+  }
+
+  /** Forms stored. */
+  get blocks(): number {
+    return this.#blocks;
+  }
+
+  /** As of the last `apply`. */
+  get usage(): ReadonlyMap<number, Usage> {
+    return this.#usage;
+  }
+
+  /** More is waiting for the index than should be held in memory. */
+  get crowded(): boolean {
+    return this.#pending.size > crowdedEntries;
+  }
+
+  /** Whether `apply` is worth its while, and not under way. */
+  due(position: Position): boolean {
+    if (this.#queued > 0) return false;
+    return this.#pending.size >= dueEntries || position - this.#state.position >= dueBytes;
+  }
+
+  /** As much waits for a flush as is taken into the index at a time. */
+  get full(): boolean {
+    return this.#pending.size >= dueEntries && this.#queued === 0;
+  }
+
+  /** Whether something is waiting for the index. */
+  get behind(): boolean {
+    return this.#pending.size > 0 || this.#records.length > 0;
+  }
+
+  find(multihash: Uint8Array): Stored | undefined {
+    const pending = this.#pending.get(keyOf(multihash));
+    if (pending === undefined) return this.index.find(multihash);
+    return pending.stored.forms.length === 0 ? undefined : pending.stored;
+  }
+
+  /** `old` is what `find` says; `multihash` must stay as it is. Undefined deletes. */
+  set(multihash: Uint8Array, old: Stored | undefined, stored: Stored | undefined, end: Position): void {
+    const key = keyOf(multihash);
+    this.#blocks += countOf(stored ?? nothing) - countOf(old ?? nothing);
+    const previous = this.#pending.get(key);
+    this.#pending.set(key, { multihash, stored: stored ?? nothing, end, previous });
+    this.reach(end);
+  }
+
+  /** A record was put to the log. */
+  addRecord(bytes: number, tombstones: boolean, end: Position): void {
+    this.#records.push({ bytes, tombstones, end });
+    this.reach(end);
+  }
+
+  /** The log has come so far. */
+  reach(end: Position): void {
+    this.#reached.set(segmentAt(end), end);
+  }
+
+  /** Multihashes that are not in the index yet. */
+  recent(): { multihash: Uint8Array; stored: Stored }[] {
+    return [...this.#pending.values()];
+  }
+
+  /** Takes into the index what the log says before `position`, which must be on the disk. */
+  apply(position: Position): Promise<void> {
+    return this.#serial(() => this.#apply(position));
+  }
+
+  /** A segment whose file is about to go, or (undefined) is gone. On the disk when it resolves. */
+  mark(segment: number, dropping: true | undefined): Promise<void> {
+    return this.#serial(async () => {
+      const used = dropping && { ...(this.#usage.get(segment) ?? unused), dropping };
+      await this.index.write({ state: this.#state, usage: new Map([[segment, used]]) });
+      if (used === undefined) this.#usage.delete(segment);
+      else this.#usage.set(segment, used);
+    });
+  }
+
+  /** The index is whole: what has no place is not stored. */
+  async finish(): Promise<void> {
+    for (let after: Uint8Array | undefined; ; ) {
+      const page = this.index.page(after, 1000);
+      const lost = page.filter(({ stored }) => stored.location === undefined);
+      const blocks = lost.map(({ multihash }) => ({ multihash, stored: nothing }));
+      if (lost.length > 0) await this.index.write({ state: this.#state, blocks });
+      after = page.at(-1)?.multihash;
+      if (after === undefined) break;
+    }
+    const state = { ...this.#state, rebuilding: false };
+    await this.index.write({ state });
+    this.#state = state;
+  }
+
+  /** Resolves when the index is at rest. */
+  async close(): Promise<void> {
+    await this.#writing.catch(() => {});
+    await this.index.close();
+  }
+
+  #serial(write: () => Promise<void>): Promise<void> {
+    this.#queued += 1;
+    this.#writing = this.#writing.catch(() => {}).then(write);
+    return this.#writing.finally(() => {
+      this.#queued -= 1;
+    });
+  }
+
+  async #apply(position: Position): Promise<void> {
+    if (position <= this.#state.position) return;
+    const usage = new Map<number, Usage>();
+    const change = (segment: number, how: (used: Usage) => Partial<Usage>): void => {
+      const used = usage.get(segment) ?? this.#usage.get(segment) ?? unused;
+      usage.set(segment, { ...used, ...how(used) });
+    };
+    for (const [segment, end] of this.#reached) {
+      if (segment <= segmentAt(position)) change(segment, () => ({ length: offsetAt(Math.min(end, position)) }));
+    }
+    const blocks: PendingEntry[] = [];
+    let count = this.#state.blocks;
+    for (const latest of this.#pending.values()) {
+      const entry = before(latest, position);
+      if (entry === undefined) continue;
+      const { location } = entry.stored;
+      const old = this.index.find(entry.multihash) ?? nothing;
+      if (old.location)
+        change(old.location.segment, ({ live }) => ({ live: live - sizeOf(old.location as BlockLocation) }));
+      if (location) change(location.segment, ({ live }) => ({ live: live + sizeOf(location) }));
+      count += countOf(entry.stored) - countOf(old);
+      blocks.push(entry);
+    }
+    for (const { bytes, tombstones, end } of this.#records) {
+      if (end > position) break;
+      change(segmentAt(end), (used) =>
+        tombstones ? { tombstones: used.tombstones + bytes } : { records: used.records + bytes },
+      );
+    }
+    const state = { ...this.#state, position, blocks: count, last: await this.#lastBytes(position) };
+    await this.index.write({ state, blocks, usage });
+
+    this.#state = state;
+    for (const [segment, used] of usage) this.#usage.set(segment, used);
+    for (const entry of blocks) {
+      const key = keyOf(entry.multihash);
+      const latest = this.#pending.get(key);
+      if (latest === entry) this.#pending.delete(key);
+      for (let later = latest; later !== undefined; later = later.previous) {
+        if (later.previous === entry) later.previous = undefined;
+      }
+    }
+    this.#records = this.#records.filter(({ end }) => end > position);
+    for (const [segment, end] of this.#reached) {
+      if (end <= position) this.#reached.delete(segment);
+    }
+  }
+}

@@ -1,0 +1,53 @@
+/** Nodes that were read a moment ago: who reads a file in many ranges asks for those that hold it together each time. */
+import type { CID } from "multiformats/cid";
+import { dagPb } from "../../../formats/cid/codecs.ts";
+import { type BlockLocation, type Position, positionAt } from "./format.ts";
+
+interface CachedNode {
+  readonly bytes: Uint8Array;
+  readonly read: number;
+}
+
+const longest = 64 * 1024;
+const kept = 512 * 1024;
+/** Milliseconds: damage to the disk is noticed that late at most. */
+const moment = 1000;
+/** Of the links, which stand first in a node that has any. */
+const linkTag = 0x12;
+
+const positionOf = ({ segment, offset }: BlockLocation): Position => positionAt(segment, offset);
+
+/** By place: what stands there never changes. The bytes were checked when they were read, and belong to nobody. */
+export class NodeCache {
+  readonly #nodes = new Map<Position, CachedNode>();
+  #bytes = 0;
+
+  /** Whether a block may be one of those that are kept. */
+  takes(cid: CID, { length }: BlockLocation): boolean {
+    return cid.code === dagPb && length <= longest;
+  }
+
+  get(location: BlockLocation): Uint8Array | undefined {
+    const recent = this.#nodes.get(positionOf(location));
+    return recent !== undefined && performance.now() - recent.read <= moment ? recent.bytes : undefined;
+  }
+
+  add(location: BlockLocation, bytes: Uint8Array): void {
+    if (bytes[0] !== linkTag) return;
+    const position = positionOf(location);
+    this.#drop(position);
+    this.#nodes.set(position, { bytes, read: performance.now() });
+    this.#bytes += bytes.length;
+    for (const oldest of this.#nodes.keys()) {
+      if (this.#bytes <= kept) break;
+      this.#drop(oldest);
+    }
+  }
+
+  #drop(position: Position): void {
+    const recent = this.#nodes.get(position);
+    if (recent === undefined) return;
+    this.#nodes.delete(position);
+    this.#bytes -= recent.bytes.length;
+  }
+}

@@ -1,0 +1,83 @@
+/** Reading blocks from segments: what is asked for together and stands together is read in one go. */
+import type { SegmentFile, SegmentFiles } from "./files.ts";
+import type { BlockLocation } from "./format.ts";
+
+interface Wanted {
+  readonly location: BlockLocation;
+  readonly into: Uint8Array;
+  readonly resolve: (read: Uint8Array) => void;
+  readonly reject: (error: Error) => void;
+}
+
+/** Of one read. */
+const mostBytes = 1024 * 1024;
+/** So much between two blocks is read over; the head of a section is shorter. */
+const widestGap = 256;
+/** Where it goes: nobody looks at it. */
+const between = new Uint8Array(widestGap);
+
+const endOf = ({ offset, length }: BlockLocation): number => offset + length;
+
+export class ReadCoalescer {
+  readonly #files: SegmentFiles;
+  #wanted: Wanted[] = [];
+
+  constructor(files: SegmentFiles) {
+    this.#files = files;
+  }
+
+  /** Reads a block into `into`, which has its length, and gives as many bytes of it as the file has. */
+  read(location: BlockLocation, into: Uint8Array): Promise<Uint8Array> {
+    return new Promise((resolve, reject) => {
+      if (this.#wanted.push({ location, into, resolve, reject }) === 1) queueMicrotask(() => this.#start());
+    });
+  }
+
+  #start(): void {
+    let run: Wanted[] = [];
+    let bytes = 0;
+    for (const wanted of this.#wanted) {
+      const { location } = wanted;
+      const last = run.at(-1)?.location;
+      const gap = last?.segment === location.segment ? location.offset - endOf(last) : -1;
+      if (last !== undefined && (gap < 0 || gap > widestGap || bytes + location.length > mostBytes)) {
+        this.#read(run);
+        run = [];
+        bytes = 0;
+      }
+      run.push(wanted);
+      bytes += location.length;
+    }
+    this.#wanted = [];
+    this.#read(run);
+  }
+
+  #read(run: readonly Wanted[]): void {
+    const [{ location: first }] = run as readonly [Wanted];
+    this.#files
+      .use(first.segment, (file) => readRun(file, run))
+      .then(
+        (end) => {
+          for (const { location, into, resolve } of run) {
+            resolve(into.subarray(0, Math.max(0, Math.min(location.length, end - location.offset))));
+          }
+        },
+        (error: Error) => {
+          for (const { reject } of run) reject(error);
+        },
+      );
+  }
+}
+
+/** Resolves with the place in the file up to which there was something to read. */
+async function readRun(file: SegmentFile, run: readonly Wanted[]): Promise<number> {
+  const [{ location: first }] = run as readonly [Wanted];
+  const parts: Uint8Array[] = [];
+  let at = first.offset;
+  for (const { location, into } of run) {
+    if (location.offset > at) parts.push(between.subarray(0, location.offset - at));
+    parts.push(into);
+    at = endOf(location);
+  }
+  return first.offset + (await file.read(parts, first.offset));
+}

@@ -1,0 +1,106 @@
+/** Reads a segment section by section. */
+import { hashCoded, matches } from "../../../formats/cid/hashes.ts";
+import type { SegmentFile } from "./files.ts";
+import { cidOf, longestHead, readSection, type Section } from "./format.ts";
+
+export interface Found extends Section {
+  /** Where its data begin in the file. */
+  readonly offset: number;
+  /** Its data; empty unless asked for. */
+  readonly data: Uint8Array;
+}
+
+const windowBytes = 1024 * 1024;
+/** Over sections longer than this the reader jumps, where their data are not wanted. */
+const jump = 64 * 1024;
+
+export class SectionReader {
+  readonly #file: SegmentFile;
+  readonly #end: number;
+  readonly #withData: boolean;
+  #window: Uint8Array = new Uint8Array(0);
+  /** Where the window begins in the file. */
+  #start = 0;
+  /** Where the next section begins. */
+  #at: number;
+  #lastLength = 0;
+  /** Why the last `next` found nothing although the end was not reached. */
+  damage: string | undefined;
+
+  /** Reads from one offset to another. */
+  constructor(file: SegmentFile, from: number, end: number, options: { readonly withData: boolean }) {
+    this.#file = file;
+    this.#at = from;
+    this.#end = end;
+    this.#withData = options.withData;
+  }
+
+  /** The end of the last section that was found. */
+  get at(): number {
+    return this.#at;
+  }
+
+  /** The next section; undefined at the end, and where what follows is no whole section: see `damage`. */
+  async next(): Promise<Found | undefined> {
+    if (this.#at >= this.#end) return undefined;
+    try {
+      const section = await this.#read();
+      if (section === undefined || this.#at + section.headLength + section.length > this.#end) {
+        this.damage = "the last section is not complete";
+        return undefined;
+      }
+      const start = this.#at + section.headLength - this.#start;
+      const data = this.#withData ? this.#window.subarray(start, start + section.length) : this.#window.subarray(0, 0);
+      const offset = this.#at + section.headLength;
+      this.#at = offset + section.length;
+      this.#lastLength = section.length;
+      return { ...section, offset, data };
+    } catch (error) {
+      if (isSystemError(error)) throw error;
+      this.damage = (error as Error).message;
+      return undefined;
+    }
+  }
+
+  /** The section at hand, read into the window as far as it is needed. */
+  async #read(): Promise<Section | undefined> {
+    let section = this.#parse();
+    if (section === undefined) {
+      await this.#fill(!this.#withData && this.#lastLength > jump ? 256 : windowBytes);
+      section = this.#parse();
+    }
+    if (section === undefined) {
+      await this.#fill(longestHead);
+      section = this.#parse();
+    }
+    if (section === undefined || !this.#withData) return section;
+    const needed = section.headLength + section.length;
+    if (this.#at - this.#start + needed <= this.#window.length) return section;
+    await this.#fill(Math.max(needed, windowBytes));
+    return this.#parse();
+  }
+
+  #parse(): Section | undefined {
+    const at = this.#at - this.#start;
+    if (at < 0 || at >= this.#window.length) return undefined;
+    return readSection(this.#window, at);
+  }
+
+  async #fill(size: number): Promise<void> {
+    // A window of its own each time: what was handed out stays as it is.
+    const window = new Uint8Array(Buffer.allocUnsafeSlow(Math.min(size, this.#end - this.#at)).buffer);
+    const read = await this.#file.read([window], this.#at);
+    this.#window = window.subarray(0, read);
+    this.#start = this.#at;
+  }
+}
+
+const isSystemError = (error: unknown): error is NodeJS.ErrnoException =>
+  error instanceof Error && typeof (error as NodeJS.ErrnoException).code === "string" && "syscall" in error;
+
+/** Whether a section's bytes can be what its head says. What cannot be computed here is believed. */
+export async function isWhole({ form, multihash, data }: Found): Promise<boolean> {
+  if (multihash[0] === 0) return Buffer.compare(multihash.subarray(multihash.length - data.length), data) === 0;
+  const cid = cidOf(form, multihash);
+  return hashCoded(cid.multihash.code)?.digest === undefined || matches(cid, data);
+}

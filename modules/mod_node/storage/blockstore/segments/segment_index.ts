@@ -1,0 +1,189 @@
+/** What the index keeps on the disk, in LMDB: where each block is, what each segment holds, how far the log is in it. */
+import { rm } from "node:fs/promises";
+import { type Environment, EnvironmentDamaged, openEnvironment, type Table } from "../../lmdb/open.ts";
+import {
+  type BlockLocation,
+  type Form,
+  offsetAt,
+  type Position,
+  positionAt,
+  segmentAt,
+  Varints,
+  varints,
+} from "./format.ts";
+
+/** What is known of a multihash. No form: it was deleted. No place: only while an index is rebuilt. */
+export interface Stored {
+  readonly forms: readonly Form[];
+  readonly location: BlockLocation | undefined;
+}
+
+/** What the bytes of a segment are good for; the rest is dead. */
+export interface Usage {
+  /** Sections of stored blocks. */
+  readonly live: number;
+  /** Records about stored blocks. */
+  readonly records: number;
+  /** Records about deleted blocks: needed while an older segment may hold their bytes. */
+  readonly tombstones: number;
+  /** How long the segment was, as far as it is in the index. */
+  readonly length: number;
+  /** Nothing in it is needed: the file may be gone already. */
+  readonly dropping: boolean;
+}
+
+export const unused: Usage = { live: 0, records: 0, tombstones: 0, length: 0, dropping: false };
+
+export interface State {
+  /** All of the log before it is in the index. */
+  readonly position: Position;
+  /** Forms stored. */
+  readonly blocks: number;
+  /** It is not whole yet. */
+  readonly rebuilding: boolean;
+  /** The last bytes of the log before `position`, by which another log is told. */
+  readonly last: Uint8Array;
+}
+
+export interface Changes {
+  readonly state: State;
+  readonly blocks?: Iterable<{ readonly multihash: Uint8Array; readonly stored: Stored }>;
+  /** Undefined takes a segment out. */
+  readonly usage?: ReadonlyMap<number, Usage | undefined>;
+}
+
+/** Bytes of the longest multihash that can be a key. */
+export const longestMultihash = 1978;
+const formatVersion = 1;
+const stateKey = 0;
+
+export class SegmentIndex {
+  readonly #folder: string;
+  #environment!: Environment;
+  #blocks!: Table;
+  #segments!: Table;
+
+  private constructor(folder: string) {
+    this.#folder = folder;
+  }
+
+  /** Opens it; one that is damaged makes room for an empty one, and `onDamage` is told why. */
+  static async open(folder: string, onDamage: (reason: string) => void): Promise<SegmentIndex> {
+    const index = new SegmentIndex(folder);
+    try {
+      await index.#open();
+    } catch (error) {
+      if (!(error instanceof EnvironmentDamaged)) throw error;
+      onDamage(error.message);
+      await index.#clear();
+    }
+    return index;
+  }
+
+  find(multihash: Uint8Array): Stored | undefined {
+    if (multihash.length > longestMultihash) return undefined;
+    const value = this.#blocks.getBinaryFast(asBuffer(multihash));
+    return value && decodeStored(value, value.length);
+  }
+
+  /** Undefined when nothing was ever written, or by another version of this. */
+  load(): { readonly state: State; readonly usage: Map<number, Usage> } | undefined {
+    const usage = new Map<number, Usage>();
+    let state: State | undefined;
+    for (const { key, value } of this.#segments.getRange()) {
+      const read = new Varints(value);
+      const { next } = read;
+      const segment = key.readUInt32BE();
+      if (segment !== stateKey) {
+        const [live, records, tombstones, length] = [next(), next(), next(), next()];
+        usage.set(segment, { live, records, tombstones, length, dropping: next() === 1 });
+      } else if (next() === formatVersion) {
+        const [position, blocks, rebuilding] = [positionAt(next(), next()), next(), next() === 1];
+        state = { position, blocks, rebuilding, last: value.subarray(read.at) };
+      }
+    }
+    return state && { state, usage };
+  }
+
+  /** All in one transaction; on the disk when it resolves. */
+  write({ state, blocks = [], usage = new Map() }: Changes): Promise<void> {
+    return this.#environment.write(() => {
+      for (const { multihash, stored } of blocks) {
+        if (stored.forms.length === 0) this.#blocks.remove(asBuffer(multihash));
+        else this.#blocks.put(asBuffer(multihash), asBuffer(encodeStored(stored)));
+      }
+      for (const [segment, used] of usage) {
+        if (used === undefined) this.#segments.remove(segmentKey(segment));
+        else this.#segments.put(segmentKey(segment), asBuffer(encodeUsage(used)));
+      }
+      this.#segments.put(segmentKey(stateKey), asBuffer(encodeState(state)));
+    });
+  }
+
+  /** Some multihashes in order, from the one after `after` on; fewer than `limit` at the end. */
+  page(after: Uint8Array | undefined, limit: number): { multihash: Uint8Array; stored: Stored }[] {
+    const start = after === undefined ? {} : { start: Buffer.concat([after, Buffer.alloc(1)]) };
+    return [
+      ...this.#blocks
+        .getRange({ ...start, limit })
+        .map(({ key, value }) => ({ multihash: key, stored: decodeStored(value, value.length) })),
+    ];
+  }
+
+  bytes(): Promise<number> {
+    return this.#environment.bytes();
+  }
+
+  /** Forgets everything. */
+  async clear(): Promise<void> {
+    await this.#environment.close();
+    await this.#clear();
+  }
+
+  close(): Promise<void> {
+    return this.#environment.close();
+  }
+
+  async #clear(): Promise<void> {
+    await rm(this.#folder, { recursive: true, force: true });
+    await this.#open();
+  }
+
+  async #open(): Promise<void> {
+    this.#environment = await openEnvironment(this.#folder);
+    this.#blocks = this.#environment.table("blocks");
+    this.#segments = this.#environment.table("segments");
+  }
+}
+
+const asBuffer = ({ buffer, byteOffset, length }: Uint8Array): Buffer => Buffer.from(buffer, byteOffset, length);
+
+function segmentKey(segment: number): Buffer {
+  const key = Buffer.allocUnsafe(4);
+  key.writeUInt32BE(segment);
+  return key;
+}
+
+function encodeStored({ location, forms }: Stored): Uint8Array {
+  const where =
+    location === undefined ? [0] : [location.segment, location.offset, location.length, location.headLength];
+  return varints([...where, ...forms]);
+}
+
+function decodeStored(value: Uint8Array, length: number): Stored {
+  const read = new Varints(value);
+  const segment = read.next();
+  const location =
+    segment === 0
+      ? undefined
+      : { segment, offset: read.next(), length: read.next(), headLength: read.next(), bytes: undefined };
+  const forms: Form[] = [];
+  while (read.at < length) forms.push(read.next());
+  return { location, forms };
+}
+
+const encodeUsage = ({ live, records, tombstones, length, dropping }: Usage): Uint8Array =>
+  varints([live, records, tombstones, length, Number(dropping)]);
+
+const encodeState = ({ position, blocks, rebuilding, last }: State): Uint8Array =>
+  Buffer.concat([varints([formatVersion, segmentAt(position), offsetAt(position), blocks, Number(rebuilding)]), last]);

@@ -1,0 +1,239 @@
+/**
+ * What the values of the configuration may be. A value is decoded to the form in which it is written again, with the
+ * reference's reasons for what cannot be decoded.
+ */
+
+import { parsePeerId } from "../../formats/peer_id.ts";
+import { NodeError } from "../../util/errors.ts";
+import { formatDuration, parseDuration } from "../../util/go/duration.ts";
+import { quote } from "../../util/go/text.ts";
+import { isObject, type JsonObject } from "./json.ts";
+
+/** Where in the document a value stands. */
+export interface ValuePath {
+  /** Go's name of the innermost object whose keys are known. */
+  readonly struct: string;
+  /** Known keys that lead there. */
+  readonly path: readonly string[];
+}
+
+export interface Kind<T = unknown> {
+  /** As the reference pages call it. */
+  readonly name: string;
+  /** Go's name, as it stands in failures. */
+  readonly type: string;
+  /** Where a document says nothing. */
+  readonly zero: T;
+  /** `before` is what the same key holds already, by another spelling. @throws NodeError */
+  decode(value: unknown, place: ValuePath, before: T): T;
+}
+
+export type ValueOf<K> = K extends Kind<infer T> ? T : never;
+
+const wordFor = (value: unknown): string =>
+  Array.isArray(value) ? "array" : typeof value === "boolean" ? "bool" : typeof value;
+
+export function mismatch(value: unknown, type: string, { struct, path }: ValuePath, word = wordFor(value)): NodeError {
+  const into = path.length === 0 ? "value" : `struct field ${struct}.${path.join(".")}`;
+  return new NodeError(`json: cannot unmarshal ${word} into Go ${into} of type ${type}`);
+}
+
+/** Null leaves a plain value as it was. */
+function plain<T>(name: string, type: string, zero: T, accepts: (value: unknown) => value is T): Kind<T> {
+  return {
+    name,
+    type,
+    zero,
+    decode(value, place, before) {
+      if (value === null) return before;
+      if (accepts(value)) return value;
+      throw mismatch(value, type, place);
+    },
+  };
+}
+
+export const text = plain("text", "string", "", (value) => typeof value === "string");
+export const bool = plain("bool", "bool", false, (value) => typeof value === "boolean");
+
+const mostInteger = 2 ** 63;
+
+function integer(type: "int" | "int64"): Kind<number> {
+  return {
+    name: "int",
+    type,
+    zero: 0,
+    decode(value, place, before) {
+      if (value === null) return before;
+      if (typeof value !== "number") throw mismatch(value, type, place);
+      if (Number.isInteger(value) && value >= -mostInteger && value < mostInteger) return value;
+      throw mismatch(value, type, place, `number ${value}`);
+    },
+  };
+}
+
+export const int = integer("int");
+export const int64 = integer("int64");
+
+/** Durations and sizes are text; whoever uses them reads them. */
+export const durationText: Kind<string> = { ...text, name: "duration" };
+export const sizeText: Kind<string> = { ...text, name: "size" };
+
+export const anything: Kind<unknown> = { name: "any", type: "interface {}", zero: null, decode: (value) => value };
+
+/** Null is a list, too: the one that was never set. */
+export function list<T>(of: Kind<T>): Kind<readonly T[] | null> {
+  const type = `[]${of.type}`;
+  return {
+    name: `list of ${of.name}`,
+    type,
+    zero: null,
+    decode(value, place) {
+      if (value === null) return null;
+      if (!Array.isArray(value)) throw mismatch(value, type, place);
+      return value.map((each) => of.decode(each, place, of.zero));
+    },
+  };
+}
+
+/** Values by names that are data. */
+export function map<T>(of: Kind<T>, name = `map of ${of.name}`): Kind<Readonly<Record<string, T>> | null> {
+  const type = `map[string]${of.type}`;
+  return {
+    name,
+    type,
+    zero: null,
+    decode(value, place, before) {
+      if (value === null) return null;
+      if (!isObject(value)) throw mismatch(value, type, place);
+      const decoded = Object.entries(value).map(([key, each]) => [key, of.decode(each, place, of.zero)] as const);
+      return { ...before, ...Object.fromEntries(decoded) };
+    },
+  };
+}
+
+/** Text, or a list of text: nothing is null, one is text. */
+export const strings: Kind<string | readonly string[] | null> = {
+  name: "strings",
+  type: "[]string",
+  zero: null,
+  decode(value, place) {
+    const many = Array.isArray(value)
+      ? value.map((each) => text.decode(each, place, ""))
+      : [text.decode(value, place, "")].filter((each) => each !== "");
+    return many.length > 1 ? many : (many[0] ?? null);
+  },
+};
+
+/** True, false, or null for what the node prefers. */
+export const flag: Kind<boolean | null> = {
+  name: "flag",
+  type: "config.Flag",
+  zero: null,
+  decode(value) {
+    if (value === null || typeof value === "boolean") return value;
+    const shown = quote(JSON.stringify(value));
+    throw new NodeError(`failed to unmarshal ${shown} into a flag: must be null/undefined, true, or false`);
+  },
+};
+
+/** Lower comes first, false is off, null is what the node prefers. */
+export const priority: Kind<number | false | null> = {
+  name: "priority",
+  type: "config.Priority",
+  zero: null,
+  decode(value, place) {
+    if (value === null || value === false) return value;
+    if (value === true) throw new NodeError("'true' is not a valid priority");
+    const number = int64.decode(value, place, 0);
+    if (number <= 0) throw new NodeError(`priority must be positive: ${number} <= 0`);
+    return number;
+  },
+};
+
+const modes: ReadonlySet<string> = new Set(["", "enabled", "disabled"]);
+
+export const natMode: Kind<string> = {
+  name: "text",
+  type: "config.AutoNATServiceMode",
+  zero: "",
+  decode(value, place, before) {
+    if (value === null) return before;
+    if (typeof value !== "string") throw mismatch(value, natMode.type, place);
+    if (!modes.has(value)) throw new NodeError(`unknown autonat mode: ${value}`);
+    return value;
+  },
+};
+
+export const duration: Kind<string> = {
+  name: "duration",
+  type: "config.Duration",
+  zero: "",
+  decode(value, place, before) {
+    if (value === null) return before;
+    if (typeof value !== "string") throw mismatch(value, duration.type, place);
+    const milliseconds = parseDuration(value);
+    return milliseconds === 0 ? "" : formatDuration(milliseconds);
+  },
+};
+
+export interface FieldKind {
+  readonly kind: Kind;
+  /** Left out while it is zero. */
+  readonly optional?: boolean;
+}
+
+/**
+ * An object whose keys are known, in their order; letter case does not matter when it is read, and what is not known
+ * is dropped.
+ */
+export function struct<T extends JsonObject | null>(
+  name: string,
+  fields: Readonly<Record<string, FieldKind>>,
+  { nullable = false, type = `config.${name}` }: { nullable?: boolean; type?: string } = {},
+): Kind<T> {
+  const byFold = new Map(Object.keys(fields).map((key) => [key.toLowerCase(), key]));
+  const empty = Object.fromEntries(Object.entries(fields).map(([key, { kind }]) => [key, kind.zero]));
+  const isUnset = (key: string, value: unknown) => fields[key]?.optional === true && value === fields[key].kind.zero;
+  const trim = (whole: JsonObject) =>
+    Object.fromEntries(Object.entries(whole).filter(([key, value]) => !isUnset(key, value)));
+  return {
+    name: "object",
+    type,
+    zero: (nullable ? null : trim(empty)) as T,
+    decode(value, place, before) {
+      if (value === null) return nullable ? (null as T) : before;
+      if (!isObject(value)) throw mismatch(value, type, place);
+      const whole: Record<string, unknown> = { ...empty, ...before };
+      for (const given of Object.keys(value).sort()) {
+        const key = byFold.get(given.toLowerCase());
+        if (key === undefined) continue;
+        const { kind } = fields[key] as FieldKind;
+        whole[key] = kind.decode(value[given], { struct: name, path: [...place.path, key] }, whole[key]);
+      }
+      return trim(whole) as T;
+    },
+  };
+}
+
+/** A peer and where it is reached. */
+export interface PeerAddresses {
+  readonly ID: string;
+  readonly Addrs: readonly string[];
+}
+
+export const peerAddresses: Kind<PeerAddresses> = {
+  name: "`{ID, Addrs}`",
+  type: "peer.AddrInfo",
+  zero: { ID: "", Addrs: [] },
+  decode(value, place) {
+    if (!isObject(value)) throw mismatch(value, peerAddresses.type, place);
+    const field = (name: string) => Object.entries(value).find(([key]) => key.toLowerCase() === name)?.[1] ?? null;
+    const id = text.decode(field("id"), place, "");
+    const addresses = list(text).decode(field("addrs"), place, null) ?? [];
+    for (const address of addresses) {
+      if (address.startsWith("/")) continue;
+      throw new NodeError(`failed to parse multiaddr ${quote(address)}: must begin with /`);
+    }
+    return { ID: parsePeerId(id).toString(), Addrs: addresses };
+  },
+};

@@ -1,0 +1,120 @@
+/** One writer excludes all others: how garbage collection and those who add keep out of each other's way. */
+
+/** To be called once, when the holder is through. */
+export type Release = () => void;
+
+/**
+ * Shared and exclusive holders, in the order in which they came: who wants it for itself waits for those who hold it,
+ * and all who come later wait behind.
+ */
+export class SharedLock {
+  #shared = 0;
+  #exclusive = false;
+  /** How often it was held exclusively. */
+  #exclusions = 0;
+  readonly #holders = new Set<() => void>();
+  readonly #waiting: { readonly exclusive: boolean; readonly enter: () => void }[] = [];
+
+  /** Somebody wants it exclusively: who holds it for long should let go and take it again. */
+  get contended(): boolean {
+    return this.#waiting.some(({ exclusive }) => exclusive);
+  }
+
+  /** `hear` is called whenever somebody has to wait to have it exclusively. Ended by what it gives. */
+  onExclusiveWaiting(hear: () => void): () => void {
+    const holder = () => hear();
+    this.#holders.add(holder);
+    return () => this.#holders.delete(holder);
+  }
+
+  acquireShared(signal?: AbortSignal): Promise<Release> {
+    return this.#acquire(false, signal);
+  }
+
+  acquireExclusive(signal?: AbortSignal): Promise<Release> {
+    return this.#acquire(true, signal);
+  }
+
+  /** What `run` gives, with a share of the lock while it runs. */
+  async withShared<T>(run: () => Promise<T>, signal?: AbortSignal): Promise<T> {
+    const release = await this.acquireShared(signal);
+    try {
+      return await run();
+    } finally {
+      release();
+    }
+  }
+
+  /**
+   * `work` without the lock, so that it may take as long as it likes, then `finish` with a share of it. When somebody had
+   * it exclusively meanwhile, what `work` found may be gone: both begin anew.
+   */
+  async retryOptimistically<T>(work: () => Promise<void>, finish: () => Promise<T>, signal?: AbortSignal): Promise<T> {
+    for (;;) {
+      // Who has it exclusively now is waited for.
+      (await this.acquireShared(signal))();
+      const before = this.#exclusions;
+      await work();
+      const finished = await this.withShared(
+        async () => (this.#exclusions === before ? { result: await finish() } : undefined),
+        signal,
+      );
+      if (finished !== undefined) return finished.result;
+    }
+  }
+
+  async #acquire(exclusive: boolean, signal: AbortSignal | undefined): Promise<Release> {
+    signal?.throwIfAborted();
+    if (this.#waiting.length > 0 || !this.#free(exclusive)) await this.#wait(exclusive, signal);
+    else this.#enter(exclusive);
+    let held = true;
+    return () => {
+      if (!held) return;
+      held = false;
+      if (exclusive) this.#exclusive = false;
+      else this.#shared -= 1;
+      this.#admit();
+    };
+  }
+
+  #wait(exclusive: boolean, signal: AbortSignal | undefined): Promise<void> {
+    const { promise, resolve, reject } = Promise.withResolvers<void>();
+    const place = {
+      exclusive,
+      enter: () => {
+        signal?.removeEventListener("abort", leave);
+        resolve();
+      },
+    };
+    const leave = () => {
+      this.#waiting.splice(this.#waiting.indexOf(place), 1);
+      this.#admit();
+      reject(signal?.reason);
+    };
+    signal?.addEventListener("abort", leave, { once: true });
+    this.#waiting.push(place);
+    if (exclusive) for (const hear of this.#holders) hear();
+    return promise;
+  }
+
+  #free(exclusive: boolean): boolean {
+    return !this.#exclusive && (!exclusive || this.#shared === 0);
+  }
+
+  #enter(exclusive: boolean): void {
+    if (!exclusive) {
+      this.#shared += 1;
+      return;
+    }
+    this.#exclusive = true;
+    this.#exclusions += 1;
+  }
+
+  #admit(): void {
+    for (let first = this.#waiting[0]; first !== undefined && this.#free(first.exclusive); first = this.#waiting[0]) {
+      this.#waiting.shift();
+      this.#enter(first.exclusive);
+      first.enter();
+    }
+  }
+}

@@ -1,0 +1,72 @@
+import assert from "node:assert/strict";
+import { describe, test } from "node:test";
+import type { CID } from "multiformats/cid";
+import { openFile } from "#node/content/unixfs/open.ts";
+import { Readahead } from "#node/mount/readahead.ts";
+import { BufferPool } from "#node/storage/blockstore/buffer_pool.ts";
+import { goRandom } from "#test/support/go_random.ts";
+import { Trees } from "#test/unit/modules/mod_node/content/unixfs/trees.ts";
+
+const content = goRandom(2_000_000, 7);
+const piece = 5000;
+
+/** Those who read one file from its begin to its end, a piece each in turn; how many blocks were asked for. */
+async function readBy(readers: number): Promise<number> {
+  const trees = new Trees();
+  const cid = (await trees.add({ f: content })).get("f") as CID;
+  const tree = await openFile(cid, trees.read);
+  trees.asked.length = 0;
+  const reads = new Readahead(() => trees.read, new BufferPool());
+  const { signal } = new AbortController();
+  try {
+    for (let offset = 0; offset < content.length; offset += piece) {
+      for (let reader = 0; reader < readers; reader += 1) {
+        const { pieces, release } = await reads.read({ id: 1, tree }, offset, piece, signal);
+        assert.ok(Buffer.concat(pieces).equals(content.subarray(offset, offset + piece)), `${reader} at ${offset}`);
+        release?.();
+      }
+    }
+  } finally {
+    reads.close();
+  }
+  return trees.asked.length;
+}
+
+describe("reading a file from its begin to its end", () => {
+  test("those who do it side by side read it once each", async () => {
+    const alone = await readBy(1);
+    for (const readers of [2, 3]) {
+      const asked = await readBy(readers);
+      // Each finds the blocks on its way anew when it begins, and until it is known that it goes on.
+      assert.ok(asked <= readers * alone * 1.1, `${readers} readers: ${asked} blocks, one reader: ${alone}`);
+    }
+  });
+
+  test("of those who begin to read ahead, the first that nobody used any more are left", async () => {
+    const trees = new Trees();
+    const cid = (await trees.add({ f: content })).get("f") as CID;
+    const tree = await openFile(cid, trees.read);
+    const signals: AbortSignal[] = [];
+    const reads = new Readahead(({ signal }) => {
+      if (signal !== undefined) signals.push(signal);
+      return trees.read;
+    }, new BufferPool());
+    const { signal } = new AbortController();
+    const streams: AbortSignal[] = [];
+    const go = (id: number, at: number) => reads.read({ id, tree }, at * piece, piece, signal);
+    try {
+      for (let id = 0; id < 33; id += 1) {
+        for (let at = 0; at < 2; at += 1) await go(id, at);
+        streams.push(signals.at(-1) as AbortSignal);
+        await go(0, id + 2);
+      }
+      assert.deepEqual(
+        streams.flatMap(({ aborted }, id) => (aborted ? [id] : [])),
+        [1],
+      );
+    } finally {
+      reads.close();
+    }
+    assert.ok(streams.every(({ aborted }) => aborted));
+  });
+});

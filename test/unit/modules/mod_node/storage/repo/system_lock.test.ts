@@ -1,0 +1,91 @@
+import assert from "node:assert/strict";
+import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
+import { access, mkdir, stat, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { type TestContext, test } from "node:test";
+import { createNode } from "modhost/node";
+import { lockRepo } from "#node/storage/repo/lock.ts";
+import { isLockedElsewhere } from "#node/storage/repo/system_lock.ts";
+import { makeGoIpfsRepo } from "#test/unit/modules/mod_node/migration/from_go_ipfs/go_ipfs_repo.ts";
+import { emptyFolder } from "./support.ts";
+
+const isThere = (path: string) =>
+  access(path).then(
+    () => true,
+    () => false,
+  );
+
+const skip =
+  !((await isThere("/proc/locks")) && (await isThere("/usr/bin/flock"))) && "there is no /proc/locks, or no flock(1)";
+
+/** Holds a file by a lock of the system, as go-ipfs does. */
+async function holder(t: TestContext, path: string): Promise<ChildProcess> {
+  const child = spawn("/usr/bin/flock", ["--nonblock", path, "sh", "-c", "echo held; exec cat"], {
+    stdio: ["pipe", "pipe", "inherit"],
+  });
+  t.after(() => child.kill("SIGKILL"));
+  await once(child.stdout as NodeJS.ReadableStream, "data");
+  return child;
+}
+
+async function end(child: ChildProcess): Promise<void> {
+  const ended = once(child, "exit");
+  child.stdin?.end();
+  await ended;
+}
+
+test("a file that another process holds is told from one that nobody holds", { skip }, async (t) => {
+  const folder = await emptyFolder(t);
+  const path = join(folder, "LOCK");
+  assert.equal(await isLockedElsewhere(path), false);
+  await writeFile(path, "");
+  assert.equal(await isLockedElsewhere(path), false);
+  const child = await holder(t, path);
+  assert.equal(await isLockedElsewhere(path), true);
+  assert.equal(await isLockedElsewhere(path, join(folder, "nothing")), undefined);
+  await end(child);
+  assert.equal(await isLockedElsewhere(path), false);
+});
+
+test("the number of a file in another file system is not mistaken for it", async (t) => {
+  const folder = await emptyFolder(t);
+  const path = join(folder, "LOCK");
+  await writeFile(path, "");
+  const { ino } = await stat(path);
+  const locks = join(folder, "locks");
+  // This process has it not open; one that cannot be looked into may have.
+  await writeFile(locks, `1: FLOCK  ADVISORY  WRITE ${process.pid} fe:00:${ino} 0 EOF\n`);
+  assert.equal(await isLockedElsewhere(path, locks), process.platform !== "linux");
+  await writeFile(locks, `1: POSIX  ADVISORY  WRITE 999999999 fe:00:${ino} 0 EOF\n`);
+  assert.equal(await isLockedElsewhere(path, locks), true);
+  await writeFile(locks, `1: POSIX  ADVISORY  WRITE 999999999 fe:00:${ino}1 0 EOF\n`);
+  assert.equal(await isLockedElsewhere(path, locks), false);
+});
+
+test("the lock of go-ipfs is respected while it is held, and taken when it was left", { skip }, async (t) => {
+  const folder = await emptyFolder(t);
+  await writeFile(join(folder, "repo.lock"), "");
+  const child = await holder(t, join(folder, "repo.lock"));
+  await assert.rejects(lockRepo(folder), { code: "REPO_LOCKED" });
+  assert.equal((await stat(join(folder, "repo.lock"))).size, 0);
+  await end(child);
+  const lock = await lockRepo(folder);
+  // go-ipfs takes no lock file that has something in it.
+  assert.ok((await stat(join(folder, "repo.lock"))).size > 0);
+  await lock.release();
+});
+
+test("a start is refused while another program has the database of go-ipfs", { skip }, async (t) => {
+  const repo = join(await emptyFolder(t), "repo");
+  await mkdir(repo);
+  await makeGoIpfsRepo(repo);
+  const levels = join(repo, "datastore");
+  const child = await holder(t, join(levels, "LOCK"));
+  await assert.rejects(createNode({ repo, offline: true }), {
+    code: "LEVELDB_IN_USE",
+    message: `${levels} is in use by another program: end it first`,
+  });
+  await end(child);
+  await (await createNode({ repo, offline: true })).close();
+});

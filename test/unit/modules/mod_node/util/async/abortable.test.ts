@@ -1,0 +1,61 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { abortableSource } from "#node/util/async/abortable.ts";
+
+/** Gives these values and then, once it is let go, one more; tells when it has ended. */
+function source(values: readonly number[]) {
+  const gate = Promise.withResolvers<void>();
+  const state = { ended: false, letGo: gate.resolve };
+  const given = (async function* () {
+    try {
+      yield* values;
+      await gate.promise;
+      yield 0;
+    } finally {
+      state.ended = true;
+    }
+  })();
+  return { state, given };
+}
+
+test("an aborted wait ends with the reason, the source when it wakes up", async () => {
+  const { state, given } = source([1, 2]);
+  const leaving = new AbortController();
+  const wanted = abortableSource(given, leaving.signal);
+  assert.deepEqual([(await wanted.next()).value, (await wanted.next()).value], [1, 2]);
+  const waiting = wanted.next();
+  leaving.abort(new Error("enough"));
+  await assert.rejects(waiting, { message: "enough" });
+  assert.equal(state.ended, false);
+  state.letGo();
+  assert.deepEqual(await given.next(), { done: true, value: undefined });
+  assert.equal(state.ended, true);
+});
+
+test("a source that was given up between two values is asked for no more, and ended", async () => {
+  const { state, given } = source([1, 2]);
+  const leaving = new AbortController();
+  const wanted = abortableSource(given, leaving.signal);
+  await wanted.next();
+  leaving.abort(new Error("enough"));
+  await assert.rejects(wanted.next(), { message: "enough" });
+  assert.equal(state.ended, true);
+});
+
+test("who leaves by himself waits for the end of the source", async () => {
+  const { state, given } = source([1, 2]);
+  for await (const _ of abortableSource(given, undefined)) break;
+  assert.equal(state.ended, true);
+});
+
+test("what a source throws is thrown, and its end is the end", async () => {
+  const failing = (async function* () {
+    yield 1;
+    throw new Error("torn");
+  })();
+  await assert.rejects(Array.fromAsync(abortableSource(failing, new AbortController().signal)), { message: "torn" });
+  const { state, given } = source([1]);
+  state.letGo();
+  assert.deepEqual(await Array.fromAsync(abortableSource(given, new AbortController().signal)), [1, 0]);
+  assert.deepEqual(await Array.fromAsync(abortableSource([1, 2], undefined)), [1, 2]);
+});
