@@ -1,9 +1,12 @@
 /**
- * Runs the tests: `node test/run.mjs [FILE...] [OPTION...]`. Without files it takes every `test/**` file that ends in
- * `.test.ts`. Options are handed to Node's runner (`--test-name-pattern`, `--test-only`, ...).
+ * Runs the tests: `node test/run.mjs [FILE|FOLDER...] [--name TEXT] [--times] [OPTION...]`. Without files it takes every
+ * `test/**` file that ends in `.test.ts`.
+ *
+ * `--name TEXT` runs the tests whose names hold this text, and loads only the files in which it stands. `--times` ends
+ * with how long each file took. Other options are handed to Node's runner (`--test-only`, ...).
  */
 import { spawn } from "node:child_process";
-import { readdirSync } from "node:fs";
+import { readdirSync, readFileSync, statSync } from "node:fs";
 import { availableParallelism } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -14,11 +17,10 @@ if (Number.parseInt(process.versions.node, 10) < 24) {
 }
 
 const root = fileURLToPath(new URL("..", import.meta.url));
-const options = process.argv.slice(2).filter((argument) => argument.startsWith("-"));
-const named = process.argv.slice(2).filter((argument) => !argument.startsWith("-"));
-const files = named.length > 0 ? named : testFiles();
+const { named, name, times, options } = parse(process.argv.slice(2));
+const files = withName(named.length > 0 ? named.flatMap(testFiles) : testFiles("test"));
 
-const reporter = process.stdout.isTTY ? "spec" : fileURLToPath(new URL("support/reporter.mjs", import.meta.url));
+const reporter = process.stdout.isTTY ? "spec" : support("reporter.mjs");
 const runner = spawn(
   process.execPath,
   [
@@ -26,23 +28,59 @@ const runner = spawn(
     "--test",
     // A test that hangs fails, instead of holding up the run.
     "--test-timeout=60000",
-    `--test-concurrency=${Math.max(2, availableParallelism())}`,
-    `--test-reporter=${reporter}`,
-    "--test-reporter-destination=stdout",
+    // Some tests wait for a network or a program most of their time: one more than there are cores.
+    `--test-concurrency=${availableParallelism() + 1}`,
+    ...reportTo(reporter),
+    ...(times ? reportTo(support("times.mjs")) : []),
+    ...(name === undefined ? [] : [`--test-name-pattern=${RegExp.escape(name)}`]),
     ...options,
     ...files,
   ],
-  { cwd: root, stdio: "inherit" },
+  {
+    cwd: root,
+    stdio: "inherit",
+    // Each file has a process of its own, and so have the programs that it starts: what one has compiled serves all.
+    env: { NODE_COMPILE_CACHE: join(root, "node_modules/.cache/tests"), ...process.env },
+  },
 );
 for (const signal of ["SIGINT", "SIGTERM"]) process.on(signal, () => runner.kill(signal));
 runner.on("exit", (code, signal) => {
   process.exitCode = signal === null ? (code ?? 1) : 1;
 });
 
-function testFiles() {
-  const names = readdirSync(join(root, "test"), { recursive: true });
+function parse(args) {
+  const parsed = { named: [], name: undefined, times: false, options: [] };
+  for (let at = 0; at < args.length; at += 1) {
+    const argument = args[at];
+    if (argument === "--name") parsed.name = args[(at += 1)];
+    else if (argument.startsWith("--name=")) parsed.name = argument.slice("--name=".length);
+    else if (argument === "--times") parsed.times = true;
+    else parsed[argument.startsWith("-") ? "options" : "named"].push(argument);
+  }
+  return parsed;
+}
+
+/** The test files in a folder, or the one that is named. */
+function testFiles(path) {
+  if (!statSync(join(root, path)).isDirectory()) return [path];
+  const names = readdirSync(join(root, path), { recursive: true });
   return names
-    .filter((name) => name.endsWith(".test.ts"))
-    .map((name) => join("test", name))
+    .filter((file) => file.endsWith(".test.ts"))
+    .map((file) => join(path, file))
     .sort();
+}
+
+/** The files that hold the name that was asked for; all of them when it is put together while they run. */
+function withName(all) {
+  if (name === undefined) return all;
+  const holding = all.filter((file) => readFileSync(join(root, file), "utf8").includes(name));
+  return holding.length > 0 ? holding : all;
+}
+
+function support(file) {
+  return fileURLToPath(new URL(`support/${file}`, import.meta.url));
+}
+
+function reportTo(module) {
+  return [`--test-reporter=${module}`, "--test-reporter-destination=stdout"];
 }
