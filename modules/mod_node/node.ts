@@ -233,7 +233,7 @@ export class LocalNode implements Node {
       const release = await this.lock.acquireExclusive(signal);
       try {
         const partial = [...(await this.files.roots()), ...(await this.mounts.roots())];
-        await collectGarbage(this.blocks, this.pins, (result) => told.put(result), { signal, partial });
+        await collectGarbage(this.blocks, this.pins, (result) => told.push(result), { signal, partial });
       } finally {
         release();
       }

@@ -18,12 +18,12 @@ import { pagedListing } from "./paged_listing.ts";
 import { Readahead } from "./readahead.ts";
 
 /** What stands under a CID never changes: the kernel may remember it for a year. */
-const forever = 365 * 24 * 3600;
+const ONE_YEAR_SECONDS = 365 * 24 * 3600;
 const modes: Readonly<Record<Kind, number>> = { directory: 0o555, file: 0o444, symlink: 0o777 };
 /** The root can be passed through, and not be read. */
 const rootMode = 0o111;
 /** Directories and files whose root blocks are held. */
-const mostTrees = 128;
+const MAX_TREES = 128;
 /** A link whose name no entry can have. */
 export const unusable = /^$|^\.\.?$|[/\0]/;
 
@@ -63,7 +63,7 @@ export async function contentAt(cid: CID, { blocks }: ContentDeps, read: ReadBlo
 export class IpfsFiles implements FileSystem {
   readonly capabilities = capabilities.cacheSymlinks;
   readonly limits = { bytes: 2 ** 20, background: 64 };
-  readonly seconds = forever;
+  readonly seconds = ONE_YEAR_SECONDS;
   readonly directoryFlags = openFlags.keepCache | openFlags.cacheDirectory;
   readonly buffers: BufferPool;
   readonly #deps: ContentDeps;
@@ -74,7 +74,7 @@ export class IpfsFiles implements FileSystem {
     size: 0,
     cid: undefined,
   });
-  readonly #trees = new LRU<number, Tree>(mostTrees);
+  readonly #trees = new LRU<number, Tree>(MAX_TREES);
   readonly #reads: Readahead;
 
   constructor(deps: ContentDeps) {
@@ -86,10 +86,10 @@ export class IpfsFiles implements FileSystem {
   async lookup(parent: number, name: string, signal: AbortSignal): Promise<Attributes> {
     const read = this.#reader({ signal });
     const node = this.#nodes.get(parent);
-    if (node.cid === undefined) return this.#tell(parent, name, await this.#content(cidNamed(name), read));
+    if (node.cid === undefined) return this.#register(parent, name, await this.#content(cidNamed(name), read));
     const link = await (await this.#tree(node, read)).find(name, read);
     if (link === undefined) throw new FuseError("ENOENT");
-    return this.#tell(parent, name, await contentAt(link.cid, this.#deps, read));
+    return this.#register(parent, name, await contentAt(link.cid, this.#deps, read));
   }
 
   forget(id: number, times: number): void {
@@ -125,7 +125,7 @@ export class IpfsFiles implements FileSystem {
         // The name of what cannot be had is there all the same.
         const content = await contentAt(cid, self.#deps, self.#reader({ signal })).catch(() => undefined);
         if (content === undefined) return { name, kind: undefined };
-        return { name, kind: content.kind, node: () => self.#tell(node.id, name, content) };
+        return { name, kind: content.kind, node: () => self.#register(node.id, name, content) };
       },
     });
   }
@@ -152,21 +152,21 @@ export class IpfsFiles implements FileSystem {
   }
 
   /** One content is one file wherever it stands; directories have one place each. */
-  #tell(parent: number, name: string, { cid, kind, size, tree }: Content): Attributes {
+  #register(parent: number, name: string, { cid, kind, size, tree }: Content): Attributes {
     const key = kind === "file" ? cid.toString() : `${parent}/${name}`;
-    const node = this.#nodes.tell(key, (id) => ({ id, kind, mode: modes[kind], size, cid }));
-    if (tree !== undefined) this.#hold(node.id, new Tree(tree));
+    const node = this.#nodes.register(key, (id) => ({ id, kind, mode: modes[kind], size, cid }));
+    if (tree !== undefined) this.#cacheTree(node.id, new Tree(tree));
     return node;
   }
 
-  #hold(id: number, tree: Tree): Tree {
+  #cacheTree(id: number, tree: Tree): Tree {
     this.#trees.set(id, tree);
     return tree;
   }
 
   async #tree({ id, cid }: ContentNode, read: ReadBlock): Promise<Tree> {
     if (cid === undefined) throw new FuseError("EISDIR");
-    return this.#trees.get(id) ?? this.#hold(id, new Tree(await openFile(cid, read)));
+    return this.#trees.get(id) ?? this.#cacheTree(id, new Tree(await openFile(cid, read)));
   }
 }
 

@@ -4,7 +4,7 @@ import { read } from "node:fs";
 import { writeFile } from "node:fs/promises";
 import { Socket } from "node:net";
 import { promisify } from "node:util";
-import { longestMessage } from "./fuse/wire.ts";
+import { MAX_MESSAGE } from "./fuse/wire.ts";
 import { mounted } from "./mount_table.ts";
 
 /** What is to be mounted. */
@@ -29,7 +29,7 @@ export type Reply = { readonly mounted: true } | { readonly failed: string };
 export const descriptorsOf = (place: number) => ({ device: 4 + 2 * place, channel: 5 + 2 * place });
 
 /** Milliseconds for a program that mounts or unmounts. */
-const patience = 10_000;
+const MAX_PROGRAM_MS = 10_000;
 const rootMode = "40000";
 
 export const reasonIn = (error: unknown): string => (error instanceof Error ? error.message : String(error));
@@ -53,7 +53,7 @@ function runMount({ folder, source, type, readOnly, allowOther }: MountSpec, fd:
   const options = `fd=3,rootmode=${rootMode},${ids},${rights}`;
   const child = spawn("mount", ["-i", "-t", type, "-o", options, source, folder], {
     stdio: ["ignore", "ignore", "pipe", fd],
-    timeout: patience,
+    timeout: MAX_PROGRAM_MS,
     env: { ...process.env, LC_ALL: "C" },
   });
   const said: Buffer[] = [];
@@ -80,7 +80,7 @@ const run = promisify(execFile);
  * then on. `force`: nobody answers there any more. Never rejects.
  */
 export async function unmount(folder: string, { force = false } = {}): Promise<void> {
-  const limits = { timeout: patience, killSignal: "SIGKILL" } as const;
+  const limits = { timeout: MAX_PROGRAM_MS, killSignal: "SIGKILL" } as const;
   const umount = (...flags: readonly string[]) => run("umount", ["-i", ...flags, folder], limits);
   const cutOff = () => umount("-f", "-l").catch(() => undefined);
   if (force) await cutOff();
@@ -115,7 +115,7 @@ export class Requests {
   }
 
   #next(): void {
-    const buffer = this.#free.pop() ?? Buffer.allocUnsafeSlow(longestMessage);
+    const buffer = this.#free.pop() ?? Buffer.allocUnsafeSlow(MAX_MESSAGE);
     read(this.#fd, buffer, 0, buffer.length, null, (error, length) => {
       if (error === null) {
         this.#next();

@@ -10,7 +10,7 @@ import { mounted, mountType } from "./mount_table.ts";
 const ending = new URL(import.meta.url).pathname.endsWith(".ts") ? "ts" : "js";
 const program = fileURLToPath(new URL(`./mount_child.${ending}`, import.meta.url));
 /** Milliseconds for unmounting in good order. */
-const patience = 15_000;
+const MAX_UNMOUNT_MS = 15_000;
 
 export class MountProcess {
   readonly #specs: readonly MountSpec[];
@@ -65,7 +65,7 @@ export class MountProcess {
   /** Unmounts all places. Who uses them is cut off. */
   async close(): Promise<void> {
     this.#tell({ unmount: true });
-    const timer = setTimeout(() => this.#child.kill("SIGKILL"), patience);
+    const timer = setTimeout(() => this.#child.kill("SIGKILL"), MAX_UNMOUNT_MS);
     await this.ended;
     clearTimeout(timer);
   }

@@ -6,7 +6,7 @@ import { KeyedMutex } from "../util/async/keyed_mutex.ts";
 import { NodeError } from "../util/errors.ts";
 import { mounted, mountType } from "./mount_table.ts";
 import type { NameDeps } from "./names/name_tree.ts";
-import { keptTrees } from "./names/own_tree.ts";
+import { keptRoots } from "./names/own_tree.ts";
 import type { ActiveMounts } from "./start_mounts.ts";
 
 export interface MountDeps extends Omit<NameDeps, "contents" | "disk"> {
@@ -69,7 +69,7 @@ export class Mounts {
   /** What garbage collection has to keep. To be asked by who holds the lock for itself. */
   async roots(): Promise<CID[]> {
     const changed = (await this.#active?.names.roots()) ?? [];
-    return [...changed, ...(await keptTrees(this.#deps.metadata))];
+    return [...changed, ...(await keptRoots(this.#deps.metadata))];
   }
 
   async #unmount(): Promise<void> {

@@ -6,7 +6,7 @@ interface TableEntry<T> {
   readonly node: T;
   key: string;
   /** How often it was told. */
-  told: number;
+  lookups: number;
 }
 
 /** Nodes are found by a key, too: what is asked for again is the same node as long as the kernel knows it. */
@@ -17,7 +17,7 @@ export class NodeTable<T extends { readonly id: number }> {
 
   /** The root has the number `rootId`, and is never forgotten. */
   constructor(root: T) {
-    this.#byId.set(root.id, { node: root, key: "", told: Number.POSITIVE_INFINITY });
+    this.#byId.set(root.id, { node: root, key: "", lookups: Number.POSITIVE_INFINITY });
   }
 
   /** @throws FuseError of a number that means nothing (any more) */
@@ -32,15 +32,15 @@ export class NodeTable<T extends { readonly id: number }> {
   }
 
   /** The node of a key, made when there is none; it is told once more. */
-  tell(key: string, make: (id: number) => T): T {
+  register(key: string, make: (id: number) => T): T {
     let held = this.#byKey.get(key);
     if (held === undefined) {
       this.#last += 1;
-      held = { node: make(this.#last), key, told: 0 };
+      held = { node: make(this.#last), key, lookups: 0 };
       this.#byId.set(held.node.id, held);
       this.#byKey.set(key, held);
     }
-    held.told += 1;
+    held.lookups += 1;
     return held.node;
   }
 
@@ -56,8 +56,8 @@ export class NodeTable<T extends { readonly id: number }> {
   forget(id: number, times: number): void {
     const held = this.#byId.get(id);
     if (held === undefined) return;
-    held.told -= times;
-    if (held.told > 0) return;
+    held.lookups -= times;
+    if (held.lookups > 0) return;
     this.#byId.delete(id);
     if (this.#byKey.get(held.key) === held) this.#byKey.delete(held.key);
   }

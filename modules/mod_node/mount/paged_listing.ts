@@ -4,7 +4,7 @@ import type { Listing } from "./fuse/file_system.ts";
 import type { DirectoryEntry } from "./fuse/wire.ts";
 
 /** Children that are looked at at the same time. */
-const atOnce = 16;
+const MAX_CONCURRENT = 16;
 
 export interface ListingSource<T> {
   /** Reads it from its first entry on. */
@@ -57,7 +57,7 @@ export function pagedListing<T>(listed: ListingSource<T>): Listing {
     try {
       const items = itemsFrom(number);
       if (withNodes) {
-        yield* mapConcurrent(items, atOnce, (entry) => {
+        yield* mapConcurrent(items, MAX_CONCURRENT, (entry) => {
           entry.looked ??= listed.look(entry.item, (reading as NonNullable<typeof reading>).leaving.signal);
           return entry.looked;
         });

@@ -10,10 +10,10 @@ import { LRU } from "../util/lru.ts";
 import type { Pieces } from "./fuse/file_system.ts";
 
 /** Files that are read ahead at the same time, and places from where one may go on. */
-const mostStreams = 32;
-const mostPlaces = 1024;
+const MAX_STREAMS = 32;
+const MAX_EXPECTED = 1024;
 /** Milliseconds after which who reads in order is taken to have stopped. */
-const idle = 5000;
+const IDLE_MS = 5000;
 
 /** A file, under an identifier that no other has meanwhile. */
 export interface OpenFile {
@@ -30,9 +30,9 @@ type Reader = (options: ReadOptions) => ReadBlock;
 export class Readahead {
   readonly #reader: Reader;
   readonly #buffers: BufferPool;
-  readonly #streams = new LRU<Stream, true>(mostStreams, { onEvict: (stream) => stream.leave() });
+  readonly #streams = new LRU<Stream, true>(MAX_STREAMS, { onEvict: (stream) => stream.leave() });
   /** Where a read has ended. */
-  readonly #places = new LRU<string, true>(mostPlaces);
+  readonly #expected = new LRU<string, true>(MAX_EXPECTED);
   #timer: NodeJS.Timeout | undefined;
 
   constructor(reader: Reader, buffers: BufferPool) {
@@ -45,9 +45,9 @@ export class Readahead {
     const place = `${id}:${offset}`;
     const following = this.#at(place);
     const end = offset + length;
-    const inOrder = following !== undefined || this.#places.delete(place);
+    const inOrder = following !== undefined || this.#expected.delete(place);
     if (!inOrder) {
-      if (end < fileSize(tree)) this.#places.set(`${id}:${end}`, true);
+      if (end < fileSize(tree)) this.#expected.set(`${id}:${end}`, true);
       return this.#range(tree, offset, length, signal);
     }
     const stream = following ?? new Stream(tree, offset, this.#reader, this.#buffers);
@@ -58,7 +58,7 @@ export class Readahead {
     } catch (error) {
       this.#drop(stream);
       // Another one who was reading along has left, and has ended it.
-      if (!signal.aborted && stream.left) return this.#range(tree, offset, length, signal);
+      if (!signal.aborted && stream.isAborted) return this.#range(tree, offset, length, signal);
       throw error;
     }
   }
@@ -74,18 +74,18 @@ export class Readahead {
 
   /** Of several that stand there the one that was used longest ago. */
   #at(place: string): Stream | undefined {
-    for (const [stream] of this.#streams) if (stream.place === place) return stream;
+    for (const [stream] of this.#streams) if (stream.position === place) return stream;
     return undefined;
   }
 
   #keep(stream: Stream, place: string): void {
-    stream.place = place;
+    stream.position = place;
     this.#streams.set(stream, true);
-    this.#timer ??= setInterval(() => this.#sweep(), idle).unref();
+    this.#timer ??= setInterval(() => this.#sweep(), IDLE_MS).unref();
   }
 
   #sweep(): void {
-    for (const [stream] of this.#streams) if (performance.now() - stream.used > idle) this.#drop(stream);
+    for (const [stream] of this.#streams) if (performance.now() - stream.used > IDLE_MS) this.#drop(stream);
     if (this.#streams.size > 0) return;
     clearInterval(this.#timer);
     this.#timer = undefined;
@@ -100,9 +100,9 @@ export class Readahead {
 /** One who reads on from a place. */
 class Stream {
   /** File and offset, where it goes on. */
-  place = "";
+  position = "";
   used = performance.now();
-  readonly #leaving = new AbortController();
+  readonly #abort = new AbortController();
   readonly #source: AsyncGenerator<Uint8Array, void, undefined>;
   readonly #buffers: BufferPool;
   #rest: Uint8Array | undefined;
@@ -110,28 +110,28 @@ class Stream {
   #turn: Promise<unknown> = Promise.resolve();
 
   constructor(tree: UnixfsNode, offset: number, reader: Reader, buffers: BufferPool, length?: number) {
-    const read = reader({ signal: this.#leaving.signal, buffers });
+    const read = reader({ signal: this.#abort.signal, buffers });
     this.#source = readFile(tree, read, { offset, length, buffers });
     this.#buffers = buffers;
   }
 
   /** It was told to end. */
-  get left(): boolean {
-    return this.#leaving.signal.aborted;
+  get isAborted(): boolean {
+    return this.#abort.signal.aborted;
   }
 
   take(length: number, signal: AbortSignal): Promise<Pieces> {
     this.used = performance.now();
-    const leave = () => this.leave();
-    signal.addEventListener("abort", leave, { once: true });
+    const abort = () => this.leave();
+    signal.addEventListener("abort", abort, { once: true });
     const taken = this.#turn.then(() => this.#take(length));
     this.#turn = taken;
     taken.catch(() => {});
-    return taken.finally(() => signal.removeEventListener("abort", leave));
+    return taken.finally(() => signal.removeEventListener("abort", abort));
   }
 
   leave(): void {
-    this.#leaving.abort();
+    this.#abort.abort();
     this.#turn
       .catch(() => {})
       .then(() => this.#source.return())

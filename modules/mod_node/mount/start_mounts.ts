@@ -9,7 +9,7 @@ import type { MountDeps, MountPoints } from "./mounts.ts";
 import { IpnsFiles } from "./names/ipns_files.ts";
 
 /** Kibibytes: as many blocks as a reader asks for ahead. */
-const readahead = 2048;
+const READAHEAD_KIB = 2048;
 
 export interface ActiveMounts {
   readonly process: MountProcess;
@@ -22,7 +22,7 @@ export interface ActiveMounts {
 export async function startMounts(deps: MountDeps, { ipfs, ipns }: MountPoints): Promise<ActiveMounts> {
   const { config, path } = deps.repo;
   const allowOther = config.value("Mounts.FuseAllowOther");
-  const shared = { source: await realpath(path), type: mountType, readahead, allowOther };
+  const shared = { source: await realpath(path), type: mountType, readahead: READAHEAD_KIB, allowOther };
   const process = new MountProcess([
     { ...shared, folder: ipfs, readOnly: true },
     { ...shared, folder: ipns, readOnly: false },

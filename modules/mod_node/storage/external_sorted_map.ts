@@ -1,7 +1,7 @@
 /** Lists that are put in order by name, and go to the disk when there is too much in them. */
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { compareNames } from "../formats/dag_pb/dag_pb.ts";
-import { longestKey, openScratch, type Scratch } from "./lmdb/scratch.ts";
+import { MAX_KEY, openScratch, type Scratch } from "./lmdb/scratch.ts";
 
 /** How values look on the disk. */
 export interface ValueCodec<T> {
@@ -20,9 +20,9 @@ type Item<T> = readonly [name: string, value: T];
 type Lists<T> = Map<number, Map<string, T>>;
 
 /** So many entries are held in memory. */
-const most = 8192;
+const MAX_IN_MEMORY = 8192;
 /** LMDB copies each page that a write touches, and never gives that memory back. */
-const writtenAtOnce = 2048;
+const MAX_BATCH = 2048;
 const pageSize = 512;
 const listBytes = 4;
 
@@ -34,10 +34,10 @@ const listBytes = 4;
 export class ExternalSortedMap<T> {
   readonly #folder: string;
   readonly #form: ValueCodec<T>;
-  #held: Lists<T> = new Map();
+  #inMemory: Lists<T> = new Map();
   #count = 0;
   /** On their way to the disk. */
-  #leaving: Lists<T> = new Map();
+  #flushing: Lists<T> = new Map();
   #writing: Promise<void> = Promise.resolve();
   #disk: Scratch | undefined;
 
@@ -47,26 +47,26 @@ export class ExternalSortedMap<T> {
   }
 
   get(list: number, name: string): T | undefined {
-    const held = this.#held.get(list)?.get(name) ?? this.#leaving.get(list)?.get(name);
+    const held = this.#inMemory.get(list)?.get(name) ?? this.#flushing.get(list)?.get(name);
     if (held !== undefined || this.#disk === undefined) return held;
     const key = keyOf(list, name);
-    const value = key.length > longestKey ? undefined : this.#disk.table.get(key);
+    const value = key.length > MAX_KEY ? undefined : this.#disk.table.get(key);
     return value && this.#form.decode(value);
   }
 
   /** What it returns is waited for before more is set: that is the backpressure of the disk. */
   set(list: number, name: string, value: T): Promise<void> | undefined {
-    const held = this.#held.get(list) ?? new Map<string, T>();
+    const held = this.#inMemory.get(list) ?? new Map<string, T>();
     held.set(name, value);
-    this.#held.set(list, held);
+    this.#inMemory.set(list, held);
     this.#count += 1;
-    return this.#count < most ? undefined : this.#leave();
+    return this.#count < MAX_IN_MEMORY ? undefined : this.#startFlush();
   }
 
   /** A list in order of the names' bytes, in pages. Nothing is set in it meanwhile. */
   async *pages(list: number): AsyncGenerator<readonly Item<T>[], void, undefined> {
     await this.#writing;
-    const held = [...(this.#held.get(list) ?? [])].sort(([one], [other]) => compareNames(one, other));
+    const held = [...(this.#inMemory.get(list) ?? [])].sort(([one], [other]) => compareNames(one, other));
     let at = 0;
     for await (const page of this.#written(list)) {
       const merged: Item<T>[] = [];
@@ -88,7 +88,7 @@ export class ExternalSortedMap<T> {
 
   /** All values, of all lists, in no order; those that come meanwhile may be missing. */
   *values(): Generator<T, void, undefined> {
-    for (const lists of [this.#held, this.#leaving]) for (const list of lists.values()) yield* list.values();
+    for (const lists of [this.#inMemory, this.#flushing]) for (const list of lists.values()) yield* list.values();
     let after: Buffer = Buffer.of();
     for (;;) {
       const page = this.#disk?.page({ start: after, limit: pageSize }) ?? [];
@@ -103,8 +103,8 @@ export class ExternalSortedMap<T> {
   async clear(): Promise<void> {
     const disk = this.#disk;
     const writing = this.#writing;
-    this.#held = new Map();
-    this.#leaving = new Map();
+    this.#inMemory = new Map();
+    this.#flushing = new Map();
     this.#count = 0;
     this.#disk = undefined;
     this.#writing = Promise.resolve();
@@ -112,13 +112,13 @@ export class ExternalSortedMap<T> {
     await disk?.close();
   }
 
-  async #leave(): Promise<void> {
+  async #startFlush(): Promise<void> {
     await this.#writing;
     this.#disk ??= await openScratch(this.#folder);
-    this.#leaving = this.#held;
-    this.#held = staying(this.#leaving);
+    this.#flushing = this.#inMemory;
+    this.#inMemory = tooLongForKeys(this.#flushing);
     this.#count = 0;
-    this.#writing = this.#write(this.#disk, this.#leaving);
+    this.#writing = this.#write(this.#disk, this.#flushing);
     this.#writing.catch(() => {});
   }
 
@@ -127,18 +127,18 @@ export class ExternalSortedMap<T> {
     for (const [list, values] of lists) {
       for (const [name, value] of values) {
         const key = keyOf(list, name);
-        if (key.length <= longestKey) entries.push({ key, value });
+        if (key.length <= MAX_KEY) entries.push({ key, value });
       }
     }
     entries.sort((one, other) => Buffer.compare(one.key, other.key));
-    for (let at = 0; at < entries.length; at += writtenAtOnce) {
+    for (let at = 0; at < entries.length; at += MAX_BATCH) {
       await disk.write(() => {
-        for (const { key, value } of entries.slice(at, at + writtenAtOnce)) {
+        for (const { key, value } of entries.slice(at, at + MAX_BATCH)) {
           disk.table.put(key, this.#form.encode(value));
         }
       });
     }
-    if (this.#leaving === lists) this.#leaving = new Map();
+    if (this.#flushing === lists) this.#flushing = new Map();
   }
 
   /** What of a list is on the disk. */
@@ -168,10 +168,10 @@ function keyOf(list: number, name: string): Buffer {
 const next = (key: Buffer): Buffer => Buffer.concat([key, Buffer.of(0)]);
 
 /** What no key can hold. */
-function staying<T>(lists: Lists<T>): Lists<T> {
+function tooLongForKeys<T>(lists: Lists<T>): Lists<T> {
   const left: Lists<T> = new Map();
   for (const [list, values] of lists) {
-    const long = [...values].filter(([name]) => keyOf(list, name).length > longestKey);
+    const long = [...values].filter(([name]) => keyOf(list, name).length > MAX_KEY);
     if (long.length > 0) left.set(list, new Map(long));
   }
   return left;

@@ -40,7 +40,7 @@ export interface AdderOptions {
 }
 
 /** Events that may wait for the disk or for the reader; then no more is taken in. */
-const mostHeld = 1024;
+const MAX_EVENTS = 1024;
 
 /** Nothing is stored: what would come out. */
 export function hashOnly(
@@ -84,9 +84,9 @@ class Session {
   /** Built and not yet below a root. */
   readonly #tree: DirectoryTree;
   /** Events that wait to be told, in order. */
-  readonly #held: AddEvent[] = [];
+  readonly #events: AddEvent[] = [];
   /** So many of them may be told. */
-  #free = 0;
+  #released = 0;
   #over = false;
   /** Ends what waits for the source. */
   readonly #leaving = new AbortController();
@@ -124,10 +124,10 @@ class Session {
   async *events(entries: AsyncIterable<AddEntry>): AsyncGenerator<AddEvent, void, undefined> {
     this.#pumping = this.#pump(entries);
     for (;;) {
-      if (this.#free > 0) {
-        this.#free -= 1;
-        const event = this.#held.shift() as AddEvent;
-        if (this.#held.length === mostHeld - 1) this.#changed.tell();
+      if (this.#released > 0) {
+        this.#released -= 1;
+        const event = this.#events.shift() as AddEvent;
+        if (this.#events.length === MAX_EVENTS - 1) this.#changed.tell();
         yield event;
       } else if ((this.#over || this.#failure !== undefined) && this.#committing === undefined) {
         break;
@@ -146,8 +146,8 @@ class Session {
     try {
       for await (const event of addTree(entries, this.#settings, this.#batch.add, this.#tree, either)) {
         signal?.throwIfAborted();
-        this.#hold(event);
-        while (this.#held.length >= mostHeld && !left.aborted) await this.#changed.next();
+        this.#queue(event);
+        while (this.#events.length >= MAX_EVENTS && !left.aborted) await this.#changed.next();
         if (left.aborted || this.#failure !== undefined) break;
       }
     } catch (reason) {
@@ -157,32 +157,32 @@ class Session {
     this.#changed.tell();
   }
 
-  #hold(event: AddEvent): void {
-    this.#held.push(event);
+  #queue(event: AddEvent): void {
+    this.#events.push(event);
     if (event.built !== undefined) this.#batch.forget(event.built.cid);
     if (event.root === true) this.#committing ??= this.#commit();
-    else if (this.#committing === undefined) this.#free = this.#held.length;
+    else if (this.#committing === undefined) this.#released = this.#events.length;
     this.#changed.tell();
   }
 
   /** Makes roots safe until none waits. Never rejects. */
   async #commit(): Promise<void> {
     try {
-      while (this.#held.slice(this.#free).some(({ root }) => root)) {
-        const events = this.#held.slice(this.#free);
+      while (this.#events.slice(this.#released).some(({ root }) => root)) {
+        const events = this.#events.slice(this.#released);
         const roots = events.flatMap((event) => (event.root === true && event.built ? [event.built.cid] : []));
         await this.#batch.flushThen(async () => {
           await this.#deps.sync();
           if (this.#options.pin) await this.#deps.pins.keep(roots);
         });
         this.#deps.announce?.(roots);
-        this.#free += events.length;
+        this.#released += events.length;
         this.#changed.tell();
       }
-      this.#free = this.#held.length;
+      this.#released = this.#events.length;
     } catch (reason) {
       this.#failure ??= { reason };
-      this.#held.length = this.#free;
+      this.#events.length = this.#released;
     }
     this.#committing = undefined;
     this.#changed.tell();
@@ -193,7 +193,7 @@ class Session {
    * into the tree or out of it by then is below what was loose or held at first.
    */
   *#guarded(): Generator<CID, void, undefined> {
-    const roots = this.#held.flatMap(({ root, built }) => (root === true && built ? [built.cid] : []));
+    const roots = this.#events.flatMap(({ root, built }) => (root === true && built ? [built.cid] : []));
     yield* [...this.#batch.unlinked(), ...roots];
     yield* this.#tree.cids();
   }

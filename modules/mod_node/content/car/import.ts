@@ -10,9 +10,9 @@ import { NodeError } from "../../util/errors.ts";
 import { type CarPart, readCar } from "./read.ts";
 
 /** A batch is checked and put when it has this many blocks or bytes; so many batches are on their way. */
-const batchCount = 1024;
-const batchBytes = 1024 * 1024;
-const batchesAtOnce = 4;
+const MAX_BATCH_BLOCKS = 1024;
+const MAX_BATCH_BYTES = 1024 * 1024;
+const MAX_BATCHES = 4;
 
 /**
  * Checks and stores every block of an archive, while it comes; memory does not grow with it. A piece of the source is
@@ -32,7 +32,7 @@ export async function importCar(blocks: BlockService, source: AsyncIterable<Uint
       // It is waited for in its turn.
       work.catch(() => {});
       running.push(work);
-      if (running.length >= batchesAtOnce) await running.shift();
+      if (running.length >= MAX_BATCHES) await running.shift();
     }
     while (running.length > 0) await running.shift();
   } finally {
@@ -54,7 +54,7 @@ async function* batchesOf(
       batch.push(block);
       size += block.bytes.length;
     }
-    if (batch.length < batchCount && size < batchBytes) continue;
+    if (batch.length < MAX_BATCH_BLOCKS && size < MAX_BATCH_BYTES) continue;
     yield batch;
     batch = [];
     size = 0;

@@ -1,7 +1,7 @@
 /** Archives of blocks (CAR, version 1) as they come: nothing is held but the section that is not whole yet. */
 import { CID } from "multiformats/cid";
 import { allocUnsafe, type BufferPool } from "../../storage/blockstore/buffer_pool.ts";
-import { longestBlock } from "../../storage/blockstore/make_block.ts";
+import { MAX_BLOCK } from "../../storage/blockstore/make_block.ts";
 import type { Block } from "../../storage/blockstore/store.ts";
 import { NodeError } from "../../util/errors.ts";
 import { readHeader } from "./header.ts";
@@ -135,9 +135,9 @@ class Sections {
 }
 
 function faultOf(length: number): NodeError | undefined {
-  if (length <= longestBlock) return undefined;
+  if (length <= MAX_BLOCK) return undefined;
   if (!Number.isFinite(length)) return new NodeError("binary: varint overflows a 64-bit integer");
-  return new NodeError(`invalid car: a section of ${length} bytes is longer than ${longestBlock}`);
+  return new NodeError(`invalid car: a section of ${length} bytes is longer than ${MAX_BLOCK}`);
 }
 
 /** A varint and the place behind it; infinite beyond 64 bits, undefined when it is cut off. */

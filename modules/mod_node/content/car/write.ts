@@ -4,7 +4,7 @@ import { varintLength, writeVarint } from "../../formats/protobuf/varint.ts";
 import { writeHeader } from "./header.ts";
 
 /** Small sections go out together, up to so many bytes; blocks of more go as they are. */
-const togetherBytes = 64 * 1024;
+const MAX_JOINED_BYTES = 64 * 1024;
 
 interface CarBlock {
   readonly cid: CID;
@@ -16,7 +16,7 @@ export async function* writeCar(
   roots: readonly CID[],
   blocks: AsyncIterable<CarBlock>,
 ): AsyncGenerator<Uint8Array, void, undefined> {
-  const out = new Gathered();
+  const out = new PieceBuffer();
   const header = writeHeader(roots);
   out.add(lengthOf(header.length), header);
   let failed: { readonly reason: unknown } | undefined;
@@ -30,13 +30,13 @@ export async function* writeCar(
       if (next.done === true) break;
       const { cid, bytes } = next.value;
       const head = Buffer.concat([lengthOf(cid.bytes.length + bytes.length), cid.bytes]);
-      if (bytes.length < togetherBytes / 2) out.add(head, bytes);
+      if (bytes.length < MAX_JOINED_BYTES / 2) out.add(head, bytes);
       else {
         out.add(head);
         yield* out.take();
         yield bytes;
       }
-      if (out.length >= togetherBytes) yield* out.take();
+      if (out.length >= MAX_JOINED_BYTES) yield* out.take();
     }
     yield* out.take();
     if (failed !== undefined) throw failed.reason;
@@ -51,7 +51,7 @@ function lengthOf(length: number): Uint8Array {
   return bytes;
 }
 
-class Gathered {
+class PieceBuffer {
   #pieces: Uint8Array[] = [];
   length = 0;
 

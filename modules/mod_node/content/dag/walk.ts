@@ -30,9 +30,9 @@ export interface WalkedBlock {
   readonly bytes: Uint8Array | undefined;
 }
 
-const defaultReadahead = 8;
+const DEFAULT_READAHEAD = 8;
 /** So many are asked for together at least: what stands together in the store is read in one go. */
-const together = 4;
+const MIN_READAHEAD_BATCH = 4;
 
 /** Every block of the DAG below `root`, itself first, each once. */
 export async function* walk(root: CID, options: WalkOptions): AsyncGenerator<WalkedBlock, void, undefined> {
@@ -41,7 +41,7 @@ export async function* walk(root: CID, options: WalkOptions): AsyncGenerator<Wal
     seen = new CidSet(),
     skipLeaves = false,
     lenient = false,
-    readahead = defaultReadahead,
+    readahead = DEFAULT_READAHEAD,
     failed,
     buffers,
     signal,
@@ -70,7 +70,7 @@ export async function* walk(root: CID, options: WalkOptions): AsyncGenerator<Wal
       continue;
     }
     const own = reading ?? read(cid);
-    if (asked.size <= Math.max(0, readahead - together)) askAhead();
+    if (asked.size <= Math.max(0, readahead - MIN_READAHEAD_BATCH)) askAhead();
     let links: readonly CID[] = [];
     try {
       const bytes = await own;
@@ -81,7 +81,7 @@ export async function* walk(root: CID, options: WalkOptions): AsyncGenerator<Wal
       } else {
         links = found;
         const [first] = links;
-        if (first !== undefined) buffers?.keep(first.multihash.bytes);
+        if (first !== undefined) buffers?.retain(first.multihash.bytes);
         yield { cid, bytes };
       }
     } catch (error) {

@@ -9,15 +9,15 @@ import { defaultChunkSize } from "../../formats/unixfs/chunker/parse.ts";
 import { NodeError } from "../../util/errors.ts";
 import type { ReadBlock } from "../dag/reader.ts";
 import { type BlockSink, type CidSettings, cidOf } from "../unixfs/build.ts";
-import { fillLayer, interior, trickleRepeat, trickleTree, width } from "../unixfs/layout.ts";
+import { fillLayer, interior, MAX_LINKS, TRICKLE_REPEAT, trickleTree } from "../unixfs/layout.ts";
 import { type FilePart, Leaves } from "../unixfs/leaves.ts";
 import { type UnixfsNode, unixfsNode } from "../unixfs/node.ts";
 import type { ByteReader } from "./byte_reader.ts";
 import { settingsOf } from "./cid_settings.ts";
 
 /** Chunks of what fills a gap. */
-const zeroChunk = 4096;
-const zeroes = new Uint8Array(64 * zeroChunk);
+const ZERO_CHUNK = 4096;
+const zeroes = new Uint8Array(64 * ZERO_CHUNK);
 const nothing = new Uint8Array();
 
 /** A node of a file that is open for changes. */
@@ -80,7 +80,7 @@ export class FileEditor {
 
   /** Zeros up to a size. */
   async extend(size: number, signal: AbortSignal | undefined): Promise<void> {
-    if (size > this.size) await this.#append(zerosOf(size - this.size, signal), zeroChunk);
+    if (size > this.size) await this.#append(zerosOf(size - this.size, signal), ZERO_CHUNK);
   }
 
   /** Hands on the root and says what it is. */
@@ -166,7 +166,7 @@ export class FileEditor {
 
   /** Reads what stands last at each depth: there the file goes on. */
   async #reach({ parts }: Open): Promise<void> {
-    const last = parts.length > width ? parts.at(-1) : undefined;
+    const last = parts.length > MAX_LINKS ? parts.at(-1) : undefined;
     if (last !== undefined) await this.#reach(await this.#open(last.cid));
   }
 
@@ -196,9 +196,9 @@ async function* zerosOf(length: number, signal: AbortSignal | undefined): AsyncG
 
 /** How far a trickle node is filled: at which depth of subtrees, and how many of that depth it has. */
 function filledTo({ parts }: Open): { readonly depth: number; readonly repeat: number } {
-  const subtrees = parts.length - width;
+  const subtrees = parts.length - MAX_LINKS;
   if (subtrees < 0) return { depth: 0, repeat: 0 };
-  return { depth: Math.floor(subtrees / trickleRepeat) + 1, repeat: subtrees % trickleRepeat };
+  return { depth: Math.floor(subtrees / TRICKLE_REPEAT) + 1, repeat: subtrees % TRICKLE_REPEAT };
 }
 
 /**
@@ -232,7 +232,7 @@ class Trickle {
 
   /** The last subtree, and those of its depth that follow it. */
   async #fillLast(node: Open, depth: number, repeat: number): Promise<void> {
-    if (node.parts.length <= width) return;
+    if (node.parts.length <= MAX_LINKS) return;
     const last = await this.#open((node.parts.at(-1) as FilePart).cid);
     await this.#fill(last, depth - 1);
     node.parts[node.parts.length - 1] = await this.#build(last);
@@ -259,7 +259,7 @@ class Trickle {
   }
 
   async #repeat(node: Open, depth: number, from: number): Promise<void> {
-    for (let repeat = from; repeat < trickleRepeat && (await this.#leaves.more()); repeat += 1) {
+    for (let repeat = from; repeat < TRICKLE_REPEAT && (await this.#leaves.more()); repeat += 1) {
       node.parts.push(await trickleTree(this.#leaves, this.#settings, this.#sink, depth));
     }
   }

@@ -100,7 +100,7 @@ export class Folder {
   }
 
   /** The same; undefined when there is none. */
-  async has(name: string): Promise<Folder | FileEntry | undefined> {
+  async findChild(name: string): Promise<Folder | FileEntry | undefined> {
     return (await this.find(name)) && this.child(name);
   }
 
@@ -144,12 +144,12 @@ export class Folder {
       for (const name of folder.#dirty) changed.push(folder.#loaded.get(name) as Folder);
     }
     const made = new Map<Folder, Built>();
-    for (const folder of changed.reverse()) made.set(folder, await folder.#writeOver(made, sink, settled));
+    for (const folder of changed.reverse()) made.set(folder, await folder.#writeSelf(made, sink, settled));
     return made.get(this) as Built;
   }
 
   /** Those below it are in `made`. */
-  async #writeOver(made: ReadonlyMap<Folder, Built>, sink: BlockSink, settled: OnStored[]): Promise<Built> {
+  async #writeSelf(made: ReadonlyMap<Folder, Built>, sink: BlockSink, settled: OnStored[]): Promise<Built> {
     if (this.#built !== undefined) return this.#built;
     for (const name of this.#dirty) {
       const { cid, size } = made.get(this.#loaded.get(name) as Folder) as Built;
@@ -189,11 +189,11 @@ export class Folder {
 
   #change(change: Change): void {
     this.#deps.changed(change);
-    this.#touch();
+    this.#markDirty();
   }
 
   /** Neither it nor what is above it is stored as it is now. */
-  #touch(): void {
+  #markDirty(): void {
     for (
       let folder: Folder | undefined = this;
       folder !== undefined && folder.#built !== undefined;

@@ -35,7 +35,7 @@ export interface Entry {
 }
 
 /** Children of a directory that are looked at at the same time. */
-const atOnce = 16;
+const MAX_CONCURRENT = 16;
 const nothing = new Uint8Array();
 
 /** @throws NodeError for a block that is none of a file or directory */
@@ -74,7 +74,7 @@ export function linksIn(cid: CID, bytes: Uint8Array, read: ReadBlock): Iterable<
 
 /** The entries of a directory. @throws NodeError at one that cannot be had or that the namespace cannot hold */
 export function entriesIn(cid: CID, bytes: Uint8Array, read: ReadBlock): AsyncIterable<Entry> {
-  return mapConcurrent(linksIn(cid, bytes, read), atOnce, async ({ name, cid: child, size }) =>
+  return mapConcurrent(linksIn(cid, bytes, read), MAX_CONCURRENT, async ({ name, cid: child, size }) =>
     child.code === raw ? { name, cid: child, kind: "file", size } : describe(name, child, await read(child)),
   );
 }
@@ -102,7 +102,7 @@ export async function localityOf(blocks: BlockService, root: CID, signal: AbortS
     if (bytes === undefined) return { whole: false, size: 0 };
     let whole = true;
     let size = bytes.length;
-    for await (const below of mapConcurrent(linksOf(cid, bytes), atOnce, visit)) {
+    for await (const below of mapConcurrent(linksOf(cid, bytes), MAX_CONCURRENT, visit)) {
       whole &&= below.whole;
       size += below.size;
     }

@@ -24,10 +24,10 @@ import { type Change, Journal } from "./journal.ts";
 import { lookupFolder } from "./lookup.ts";
 
 /** Bytes of directories that are read before those without changes are let go. */
-const mostHeld = 64 * 1024 * 1024;
+const MAX_READ_BYTES = 64 * 1024 * 1024;
 
 /** Changes that are kept before the root follows: so many are made again at a start after a crash. */
-const mostChanges = 1024;
+const MAX_CHANGES = 1024;
 
 export interface NamespaceDeps {
   readonly blocks: BlockService;
@@ -104,7 +104,7 @@ export class Namespace {
    * attempts: `run` begins again, so it must read all that it needs before it changes anything. `hold` is that of a
    * caller within `hold`.
    */
-  async look<T>(options: ReadOptions, run: (root: Folder) => Promise<T>, guard?: GcGuard): Promise<T> {
+  async withTree<T>(options: ReadOptions, run: (root: Folder) => Promise<T>, guard?: GcGuard): Promise<T> {
     const wanted: CID[] = [];
     guard?.protect(() => wanted);
     const fetched = new Map<string, Uint8Array>();
@@ -144,15 +144,15 @@ export class Namespace {
   /** One change, as `look` runs it. */
   change<T>(options: ChangeOptions, run: (root: Folder) => Promise<T>): Promise<T> {
     return this.withGcGuard(options.signal, async (guard) => {
-      const result = await this.look(options, run, guard);
-      await this.changed(options);
+      const result = await this.withTree(options, run, guard);
+      await this.afterChange(options);
       return result;
     });
   }
 
   /** To be awaited behind a change. Those that are not flushed go to the disk, too, when they are many. */
-  async changed({ flush }: Pick<ChangeOptions, "flush">): Promise<void> {
-    if (flush || this.#changes.length >= mostChanges) await this.commit();
+  async afterChange({ flush }: Pick<ChangeOptions, "flush">): Promise<void> {
+    if (flush || this.#changes.length >= MAX_CHANGES) await this.commit();
   }
 
   /** Stores what has changed in a directory and below; it is not on the disk before `commit`. Within `look` only. */
@@ -176,7 +176,7 @@ export class Namespace {
   }
 
   /** Reads blocks of this machine, within `look`: one that is not here ends the attempt. */
-  readonly readHere: ReadBlock = async (cid) => {
+  readonly readLocal: ReadBlock = async (cid) => {
     const bytes = (await this.blocks.find(cid)) ?? this.#fetched.get(cid.toString());
     if (bytes === undefined) throw new Absent(cid);
     this.#readBytes += bytes.length;
@@ -207,7 +207,7 @@ export class Namespace {
     await before?.catch(() => {});
     this.#committing = this.#waiting;
     this.#waiting = undefined;
-    const whole = this.#whole || this.#journal.length >= mostChanges || this.#readBytes > mostHeld;
+    const whole = this.#whole || this.#journal.length >= MAX_CHANGES || this.#readBytes > MAX_READ_BYTES;
     this.#whole = false;
     let taken: Change[] = [];
     const take = () => {
@@ -231,7 +231,7 @@ export class Namespace {
   }
 
   async #keepRoot(take: () => Change[]): Promise<void> {
-    const { cid } = await this.look({ offline: true }, async (root) => {
+    const { cid } = await this.withTree({ offline: true }, async (root) => {
       const built = await this.store(root);
       take();
       return built;
@@ -245,7 +245,7 @@ export class Namespace {
   async #tree(): Promise<Folder> {
     const root = this.#root ?? (await this.#load());
     this.#root = root;
-    if (this.#readBytes > mostHeld) {
+    if (this.#readBytes > MAX_READ_BYTES) {
       root.prune();
       this.#readBytes = 0;
     }
@@ -255,14 +255,14 @@ export class Namespace {
   /** The tree as it was last kept. */
   async #load(): Promise<Folder> {
     const deps: FolderDeps = {
-      read: this.readHere,
+      read: this.readLocal,
       sharded: this.#sharded,
       // What is made again is kept already.
       changed: (change) => void (this.#root !== undefined && this.#made.push(change)),
     };
     const { cid: empty } = await emptyDirectory(this.blocks, defaultCid);
     const link: PbLink = { name: "", cid: (await this.#journal.root()) ?? empty, size: 0 };
-    const root = new Folder(link, await this.readHere(link.cid), deps);
+    const root = new Folder(link, await this.readLocal(link.cid), deps);
     for (const change of await this.#journal.changes()) {
       try {
         await redo(root, change);

@@ -17,7 +17,7 @@ const existing = () => new NodeError("file already exists");
 
 /** The block that a path leads to; it is stored, not yet on the disk. */
 export function cidAt(files: Namespace, path: NamespacePath, options: ReadOptions, guard?: GcGuard): Promise<CID> {
-  return files.look(options, async (root) => (await linkTo(files, await lookup(root, path))).cid, guard);
+  return files.withTree(options, async (root) => (await linkTo(files, await lookup(root, path))).cid, guard);
 }
 
 /** What of an entry stands in a link. */
@@ -99,7 +99,7 @@ export async function copy(
     const folder = await saying(to, () => lookupFolder(root, into ? dest : parentOf(dest)));
     // What cannot be an entry is refused before it is one.
     await saying(`cp: cannot flush the created file ${text}`, async () => {
-      if ((await folder.find(name)) === undefined) kindOf(link.cid, await files.readHere(link.cid));
+      if ((await folder.find(name)) === undefined) kindOf(link.cid, await files.readLocal(link.cid));
     });
     await saying(to, () => folder.add({ name, ...link }));
   });
@@ -107,7 +107,7 @@ export async function copy(
 
 async function sourceLink(files: Namespace, root: Folder, at: Source["at"]) {
   if ("segments" in at) return linkTo(files, await lookup(root, at));
-  return { cid: at, size: await sizeOf(at, files.readHere) };
+  return { cid: at, size: await sizeOf(at, files.readLocal) };
 }
 
 async function sizeOf(cid: CID, read: ReadBlock): Promise<number> {
@@ -143,7 +143,7 @@ export async function move(
     const from = await lookupFolder(root, parentOf(source));
     const entry = await from.child(own);
     if (isWithin(place, source) && isWithin(source, place)) return;
-    let there = await folder.has(nameOf(place));
+    let there = await folder.findChild(nameOf(place));
     if (there instanceof Folder) {
       place = entryOf(place, own);
       folder = there;

@@ -10,7 +10,7 @@ import type { Directory } from "./directory.ts";
 
 const linkTag = 0x12;
 const dataTag = 0x0a;
-const leastRoom = 256;
+const MIN_CAPACITY = 256;
 
 export class PlainDirectory implements Directory {
   /** Links as they are encoded, in order of their names. */
@@ -124,7 +124,7 @@ export class PlainDirectory implements Directory {
 
   #reserve(more: number): void {
     if (this.#end + more > this.#links.length) {
-      const grown = Buffer.allocUnsafeSlow(Math.max(leastRoom, this.#links.length * 2, this.#end + more));
+      const grown = Buffer.allocUnsafeSlow(Math.max(MIN_CAPACITY, this.#links.length * 2, this.#end + more));
       grown.set(this.#links.subarray(0, this.#end));
       this.#links = grown;
     }

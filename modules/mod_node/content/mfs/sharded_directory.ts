@@ -10,7 +10,7 @@ import { NodeError } from "../../util/errors.ts";
 import type { ReadBlock } from "../dag/reader.ts";
 import type { BlockSink, Built, CidSettings } from "../unixfs/build.ts";
 import { type UnixfsNode, unixfsNode } from "../unixfs/node.ts";
-import { buildShard, prefixLength, shardHash, shardPath, shardWidth, slotPrefix } from "../unixfs/shard.ts";
+import { buildShard, MURMUR3_CODE, prefixLength, SHARD_WIDTH, shardPath, slotPrefix } from "../unixfs/shard.ts";
 import { settingsOf } from "./cid_settings.ts";
 import type { Directory, OnStored } from "./directory.ts";
 
@@ -84,8 +84,8 @@ class Shard {
   }
 
   static of({ cid, length, links, unixfs }: UnixfsNode): Shard {
-    if (unixfs.hashType !== shardHash) throw new NodeError("only murmur3 supported as hash function");
-    if (unixfs.fanout !== shardWidth) throw new NodeError(`only shards of ${shardWidth} slots can be changed`);
+    if (unixfs.hashType !== MURMUR3_CODE) throw new NodeError("only murmur3 supported as hash function");
+    if (unixfs.fanout !== SHARD_WIDTH) throw new NodeError(`only shards of ${SHARD_WIDTH} slots can be changed`);
     const shard = new Shard(settingsOf(cid));
     for (const link of links) {
       const slot = Number.parseInt(link.name.slice(0, prefixLength), 16);

@@ -33,7 +33,7 @@ export interface WriteOptions extends ChangeOptions {
 }
 
 /** Bytes. Less than that is synced with the change itself. */
-const mostUnsynced = 256 * 1024;
+const MAX_UNSYNCED = 256 * 1024;
 
 const emptyFile = encodeUnixfs({ type: "File", filesize: 0 });
 
@@ -53,11 +53,11 @@ export async function writeFile(
   const release = await files.writers.acquire(path.segments.join("/"), signal);
   try {
     await files.withGcGuard(signal, async (guard) => {
-      const file = await files.look(options, (root) => open(files, root, path, options), guard);
+      const file = await files.withTree(options, (root) => open(files, root, path, options), guard);
       const taken = async () => new ByteReader(await content(), count);
       const edited = await edit(files, file, taken, options, guard);
-      if (edited !== undefined) await files.look(options, (root) => relink(root, path, file, edited), guard);
-      await files.changed(options);
+      if (edited !== undefined) await files.withTree(options, (root) => relink(root, path, file, edited), guard);
+      await files.afterChange(options);
     });
   } finally {
     release();
@@ -90,7 +90,7 @@ export async function fileAt(
   path: NamespacePath,
   options: ReadOptions,
 ): Promise<{ readonly node: UnixfsNode; readonly size: number }> {
-  const { node } = fileOf(path, await files.look(options, (root) => lookup(root, path)));
+  const { node } = fileOf(path, await files.withTree(options, (root) => lookup(root, path)));
   return { node, size: fileSize(node) };
 }
 
@@ -149,7 +149,7 @@ async function editWith(
   const edited = await editor.finish();
   // What may not fit on the disk is there before the file leads to it: a write that fails changes nothing.
   await batch.flushThen(async () => {
-    if (batch.total > mostUnsynced) await files.blocks.store.sync();
+    if (batch.total > MAX_UNSYNCED) await files.blocks.store.sync();
   });
   return edited;
 }

@@ -22,7 +22,7 @@ export interface CollectOptions {
 }
 
 /** Blocks that are removed together. */
-const batch = 256;
+const MAX_BATCH = 256;
 
 /**
  * Tells what was removed and what went wrong. Nothing is removed unless every pin could be walked. The caller holds the
@@ -50,7 +50,7 @@ export async function collectGarbage(
     signal?.throwIfAborted();
     if (kept.has(cid)) continue;
     doomed.push(cid);
-    if (doomed.length === batch) await sweep();
+    if (doomed.length === MAX_BATCH) await sweep();
   }
   if (doomed.length > 0) await sweep();
   if (failed) tell({ error: "garbage collection incomplete: could not delete some blocks" });

@@ -18,7 +18,7 @@ export const rootData: Uint8Array = Buffer.from("ipfs/tar");
 export const contentLink = "data";
 
 /** Nodes that stand only in paths, at most: a name may have as many parts as it has bytes. */
-const mostImplied = 250_000;
+const MAX_IMPLIED = 250_000;
 
 const contentSettings = { ...defaultCid, chunker: parseChunker("rabin"), rawLeaves: false, trickle: false };
 
@@ -80,8 +80,8 @@ class Tree {
     const found = place.children.get(key);
     if (found !== undefined) return found;
     this.#implied += 1;
-    if (this.#implied > mostImplied) {
-      throw new NodeError(`archive/tar: paths of this archive lead over more than ${mostImplied} unnamed directories`);
+    if (this.#implied > MAX_IMPLIED) {
+      throw new NodeError(`archive/tar: paths of this archive lead over more than ${MAX_IMPLIED} unnamed directories`);
     }
     const made: Branch = { entry: undefined, children: undefined };
     place.children.set(key, made);

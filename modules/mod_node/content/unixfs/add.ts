@@ -37,7 +37,7 @@ export interface AddEvent {
 }
 
 /** Bytes between two lines of progress. */
-const progressStep = 262_144;
+const PROGRESS_STEP = 262_144;
 
 /**
  * Imports entries and yields events. What lies in directories waits in `tree`, which is empty before and after.
@@ -129,7 +129,7 @@ class Meter {
     for await (const piece of this.#body) {
       let rest = piece;
       // Cut where a line is due, so that its number does not depend on how the bytes came.
-      for (let due = told + progressStep - total; rest.length >= due; due = progressStep) {
+      for (let due = told + PROGRESS_STEP - total; rest.length >= due; due = PROGRESS_STEP) {
         yield rest.subarray(0, due);
         rest = rest.subarray(due);
         total += due;

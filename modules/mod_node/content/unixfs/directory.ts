@@ -57,7 +57,7 @@ const plainData = encodeUnixfs({ type: "Directory" });
 const dataTag = 0x0a;
 const dataField = new Uint8Array(2 + plainData.length);
 writeField(dataField, 0, dataTag, plainData);
-const leastRoom = 512;
+const MIN_CAPACITY = 512;
 
 /** A directory in one block, kept as the bytes of its links. */
 class PlainBuilder {
@@ -82,7 +82,7 @@ class PlainBuilder {
   #put(field: Uint8Array): void {
     const end = this.#end + field.length;
     if (end > this.#bytes.length) {
-      const room = Math.max(leastRoom, this.#bytes.length * 2, end);
+      const room = Math.max(MIN_CAPACITY, this.#bytes.length * 2, end);
       this.#bytes = new Uint8Array(this.#bytes.buffer.transfer(room));
     }
     this.#bytes.set(field, this.#end);

@@ -7,12 +7,12 @@ import { buildOrdered, type DirectorySettings, duplicateEntry, entryKey } from "
 
 /** A directory as long as it is open: its number. */
 type Open = number;
-type Held = Built | Open;
+type Entry = Built | Open;
 
-const isOpen = (held: Held | undefined): held is Open => typeof held === "number";
+const isOpen = (held: Entry | undefined): held is Open => typeof held === "number";
 
 /** A size, and a CID behind it; a number of a directory has none. */
-const form: ValueCodec<Held> = {
+const form: ValueCodec<Entry> = {
   encode(held) {
     const [number, cid] = isOpen(held) ? [held, new Uint8Array()] : [held.size, held.cid.bytes];
     const bytes = Buffer.allocUnsafe(1 + varintLength(number) + cid.length);
@@ -44,7 +44,7 @@ export interface BuiltDirectory {
 /** However many entries it holds, it takes little memory: `folder` is for files in which the rest waits. */
 export class DirectoryTree {
   readonly #sharded: boolean;
-  readonly #held: ExternalSortedMap<Held>;
+  readonly #entries: ExternalSortedMap<Entry>;
   #directories = 1;
   /** Where the last entry was put: the next one often goes there too. */
   #path = "";
@@ -52,7 +52,7 @@ export class DirectoryTree {
 
   constructor(sharded: boolean, folder: string) {
     this.#sharded = sharded;
-    this.#held = new ExternalSortedMap(folder, form);
+    this.#entries = new ExternalSortedMap(folder, form);
   }
 
   /** Makes a directory and those above it, unless it is there. @throws NodeError when something else has its name */
@@ -71,14 +71,14 @@ export class DirectoryTree {
     const directory = await this.open(path.slice(0, Math.max(0, slash)));
     const name = path.slice(slash + 1);
     const key = entryKey(name, this.#sharded);
-    const taken = this.#held.get(builtIn(directory), key) ?? this.#held.get(openIn(directory), name);
+    const taken = this.#entries.get(builtIn(directory), key) ?? this.#entries.get(openIn(directory), name);
     if (taken !== undefined) throw duplicateEntry();
-    await this.#held.set(builtIn(directory), key, built);
+    await this.#entries.set(builtIn(directory), key, built);
   }
 
   /** CIDs of all that was put and built since it was empty. */
   *cids(): Generator<CID, void, undefined> {
-    for (const held of this.#held.values()) if (!isOpen(held)) yield held.cid;
+    for (const held of this.#entries.values()) if (!isOpen(held)) yield held.cid;
   }
 
   /** Builds a directory and all below it: depth first by name, children before parents. */
@@ -95,7 +95,7 @@ export class DirectoryTree {
       const built = await buildOrdered(this.#built(level.directory), settings, sink);
       const above = way.at(-1);
       if (above !== undefined) {
-        await this.#held.set(builtIn(above.directory), entryKey(level.name, settings.sharded), built);
+        await this.#entries.set(builtIn(above.directory), entryKey(level.name, settings.sharded), built);
       }
       yield { path: level.path, built, last: above === undefined };
     }
@@ -106,16 +106,16 @@ export class DirectoryTree {
     this.#directories = 1;
     this.#path = "";
     this.#directory = root;
-    await this.#held.clear();
+    await this.#entries.clear();
   }
 
   async #openIn(directory: Open, name: string): Promise<Open> {
-    const found = this.#held.get(openIn(directory), name);
+    const found = this.#entries.get(openIn(directory), name);
     if (isOpen(found)) return found;
-    if (this.#held.get(builtIn(directory), entryKey(name, this.#sharded)) !== undefined) throw duplicateEntry();
+    if (this.#entries.get(builtIn(directory), entryKey(name, this.#sharded)) !== undefined) throw duplicateEntry();
     const made = this.#directories;
     this.#directories += 1;
-    await this.#held.set(openIn(directory), name, made);
+    await this.#entries.set(openIn(directory), name, made);
     return made;
   }
 
@@ -124,10 +124,11 @@ export class DirectoryTree {
   }
 
   async *#directoriesIn(directory: Open): AsyncGenerator<readonly [name: string, directory: Open], void, undefined> {
-    for await (const page of this.#held.pages(openIn(directory))) yield* page as readonly (readonly [string, Open])[];
+    for await (const page of this.#entries.pages(openIn(directory)))
+      yield* page as readonly (readonly [string, Open])[];
   }
 
   #built(directory: Open) {
-    return this.#held.pages(builtIn(directory)) as AsyncGenerator<readonly (readonly [string, Built])[]>;
+    return this.#entries.pages(builtIn(directory)) as AsyncGenerator<readonly (readonly [string, Built])[]>;
   }
 }

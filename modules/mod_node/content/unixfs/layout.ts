@@ -7,9 +7,9 @@ import type { FilePart, Leaves } from "./leaves.ts";
 export type Layout = (leaves: Leaves, settings: CidSettings, sink: BlockSink) => Promise<FilePart>;
 
 /** Links of an interior node. */
-export const width = 174;
+export const MAX_LINKS = 174;
 /** Subtrees of each depth in a trickle node. */
-export const trickleRepeat = 4;
+export const TRICKLE_REPEAT = 4;
 
 /** What else a node of a file may hold: its own bytes come before those below it. */
 export interface InteriorContent {
@@ -36,7 +36,7 @@ export const balanced: Layout = async (leaves, settings, sink) => {
   async function push(level: number, part: FilePart): Promise<void> {
     levels[level] ??= [];
     const open = levels[level];
-    if (open.length === width) {
+    if (open.length === MAX_LINKS) {
       levels[level] = [part];
       await push(level + 1, await interior(open, settings, sink));
     } else {
@@ -66,7 +66,7 @@ export async function trickleTree(
   const parts: FilePart[] = [];
   await fillLayer(parts, leaves);
   for (let depth = 1; depth < depthLimit && (await leaves.more()); depth += 1) {
-    for (let repeat = 0; repeat < trickleRepeat && (await leaves.more()); repeat += 1) {
+    for (let repeat = 0; repeat < TRICKLE_REPEAT && (await leaves.more()); repeat += 1) {
       parts.push(await trickleTree(leaves, settings, sink, depth));
     }
   }
@@ -75,7 +75,7 @@ export async function trickleTree(
 
 /** Adds leaves until a trickle node has all that lie right below it. */
 export async function fillLayer(parts: FilePart[], leaves: Leaves): Promise<void> {
-  while (parts.length < width) {
+  while (parts.length < MAX_LINKS) {
     const leaf = await leaves.next();
     if (leaf === undefined) break;
     parts.push(leaf);

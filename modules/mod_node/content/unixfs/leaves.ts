@@ -21,12 +21,12 @@ export interface LeafSettings extends CidSettings {
 }
 
 /** Room around a chunk for the fields of the node that it becomes. */
-const headroom = 16;
-const tailroom = 16;
+const HEADROOM = 16;
+const TAILROOM = 16;
 /** Leaves that are hashed or stored at the same time. */
-const inFlight = 8;
+const MAX_IN_FLIGHT = 8;
 /** The least buffer: what follows a small first piece may have room in it. */
-const smallest = 256;
+const MIN_BUFFER = 256;
 
 /** Leaves of one file, asked for one after the other. */
 export class Leaves {
@@ -37,7 +37,7 @@ export class Leaves {
   readonly #queue: Promise<FilePart>[] = [];
   #buffer = new Uint8Array(0);
   /** The chunk that is being gathered lies from `headroom` to here. */
-  #end = headroom;
+  #end = HEADROOM;
   /** What came with the last piece and belongs to later chunks. */
   #rest: Uint8Array | undefined;
   #ended = false;
@@ -57,7 +57,7 @@ export class Leaves {
 
   /** Bytes of a buffer that takes the longest chunk. */
   get #whole(): number {
-    return headroom + this.#chunker.longest + tailroom;
+    return HEADROOM + this.#chunker.maxLength + TAILROOM;
   }
 
   /** Whether `next` has something to give. */
@@ -74,7 +74,7 @@ export class Leaves {
 
   /** A leaf without bytes: what an empty file is made of. */
   empty(): Promise<FilePart> {
-    return this.#build(new Uint8Array(headroom + tailroom), headroom);
+    return this.#build(new Uint8Array(HEADROOM + TAILROOM), HEADROOM);
   }
 
   /** To be called when the file is not read to its end. */
@@ -84,7 +84,7 @@ export class Leaves {
   }
 
   async #fill(): Promise<void> {
-    while (!this.#ended && this.#queue.length < inFlight) {
+    while (!this.#ended && this.#queue.length < MAX_IN_FLIGHT) {
       const piece = this.#rest ?? (await this.#read());
       this.#rest = undefined;
       if (piece === undefined) this.#finish();
@@ -99,10 +99,10 @@ export class Leaves {
 
   #take(piece: Uint8Array): void {
     const before = this.#end;
-    const taken = Math.min(piece.length, headroom + this.#chunker.longest - before);
+    const taken = Math.min(piece.length, HEADROOM + this.#chunker.maxLength - before);
     this.#reserve(before + taken);
     this.#buffer.set(taken === piece.length ? piece : piece.subarray(0, taken), before);
-    const cut = this.#chunker.cut(this.#buffer, headroom, before + taken);
+    const cut = this.#chunker.cut(this.#buffer, HEADROOM, before + taken);
     if (cut < 0) {
       this.#end = before + taken;
       if (taken < piece.length) this.#rest = piece.subarray(taken);
@@ -115,7 +115,7 @@ export class Leaves {
 
   #finish(): void {
     this.#ended = true;
-    if (this.#end > headroom) this.#emit(this.#end);
+    if (this.#end > HEADROOM) this.#emit(this.#end);
   }
 
   /**
@@ -123,13 +123,13 @@ export class Leaves {
    * much each time. Small files come in several pieces, too, and are not worth the room of a large one.
    */
   #reserve(end: number): void {
-    if (end + tailroom <= this.#buffer.length) return;
+    if (end + TAILROOM <= this.#buffer.length) return;
     const whole = this.#whole;
-    const needed = Math.max(smallest, end + tailroom, this.#buffer.length * 2);
+    const needed = Math.max(MIN_BUFFER, end + TAILROOM, this.#buffer.length * 2);
     const room = this.#emitted ? whole : Math.min(whole, needed);
     const spare = room === whole ? this.#free.pop() : undefined;
     const next = spare ?? new Uint8Array(Buffer.allocUnsafeSlow(room).buffer);
-    next.set(this.#buffer.subarray(headroom, this.#end), headroom);
+    next.set(this.#buffer.subarray(HEADROOM, this.#end), HEADROOM);
     this.#buffer = next;
   }
 
@@ -137,16 +137,16 @@ export class Leaves {
     const leaf = this.#build(this.#buffer, end, this.#offset);
     leaf.catch(() => {});
     this.#queue.push(leaf);
-    this.#offset += end - headroom;
+    this.#offset += end - HEADROOM;
     this.#buffer = new Uint8Array(0);
-    this.#end = headroom;
+    this.#end = HEADROOM;
     this.#emitted = true;
   }
 
   async #build(buffer: Uint8Array<ArrayBuffer>, end: number, offset = 0): Promise<FilePart> {
-    const filesize = end - headroom;
+    const filesize = end - HEADROOM;
     const { rawLeaves, leafType, backing } = this.#settings;
-    const bytes = rawLeaves ? buffer.subarray(headroom, end) : frame(buffer, end, unixfsTypes.indexOf(leafType));
+    const bytes = rawLeaves ? buffer.subarray(HEADROOM, end) : frame(buffer, end, unixfsTypes.indexOf(leafType));
     const made = cidOf(rawLeaves ? raw : dagPb, bytes, this.#settings);
     const cid = made instanceof Promise ? await made : made;
     const referable = backing !== undefined && rawLeaves && filesize > 0;
@@ -159,11 +159,11 @@ export class Leaves {
 
 /** Writes the dag-pb and UnixFS fields around the chunk from `headroom` to `end`; gives the node's bytes. */
 function frame(buffer: Uint8Array, end: number, type: number): Uint8Array {
-  const length = end - headroom;
+  const length = end - HEADROOM;
   const sizeLength = varintLength(length);
   const dataHead = length === 0 ? 0 : 1 + sizeLength;
   const message = 2 + dataHead + length + 1 + sizeLength;
-  const from = headroom - dataHead - 2 - varintLength(message) - 1;
+  const from = HEADROOM - dataHead - 2 - varintLength(message) - 1;
   buffer[from] = 0x0a;
   let at = writeVarint(buffer, from + 1, message);
   buffer[at++] = 0x08;

@@ -6,7 +6,7 @@ import type { ReadBlock } from "../dag/reader.ts";
 import { type UnixfsNode, unixfsNode } from "./node.ts";
 import { prefixLength, shardPath, slotPrefix } from "./shard.ts";
 
-const readahead = 8;
+const MAX_READAHEAD = 8;
 
 async function shardNode(link: PbLink, read: ReadBlock): Promise<UnixfsNode> {
   const node = unixfsNode(link.cid, await read(link.cid));
@@ -37,7 +37,7 @@ export async function* entries(directory: UnixfsNode, read: ReadBlock): AsyncGen
     asked.delete(link);
     if (!met.add(link.cid)) continue;
     const own = reading ?? shardNode(link, read);
-    for (let at = stack.length - 1; at >= 0 && asked.size < readahead; at -= 1) {
+    for (let at = stack.length - 1; at >= 0 && asked.size < MAX_READAHEAD; at -= 1) {
       const next = stack[at] as PbLink;
       if (next.name.length > prefixLength || asked.has(next)) continue;
       const ahead = shardNode(next, read);

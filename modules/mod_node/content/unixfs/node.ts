@@ -15,7 +15,7 @@ export interface UnixfsNode {
 }
 
 /** Nodes of so many links are decoded once while their bytes are held by somebody. */
-const many = 8;
+const MIN_CACHED_LINKS = 8;
 const decoded = new WeakMap<Uint8Array, UnixfsNode>();
 
 /** Undefined when the codec or the data is none of a file tree. */
@@ -31,7 +31,7 @@ export function unixfsNode(cid: CID, bytes: Uint8Array): UnixfsNode | undefined 
   if (data === undefined) return undefined;
   try {
     const node = { cid, length: bytes.length, links, unixfs: decodeUnixfs(data) };
-    if (links.length >= many) decoded.set(bytes, node);
+    if (links.length >= MIN_CACHED_LINKS) decoded.set(bytes, node);
     return node;
   } catch (error) {
     if (error instanceof NodeError) return undefined;

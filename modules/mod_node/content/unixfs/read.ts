@@ -22,9 +22,9 @@ export interface ReadFileOptions extends ReadRange {
  * Blocks that are asked for before their turn: eight, and more of small ones as long as these are not many bytes, since
  * each asking of another node takes its time.
  */
-const ahead = { blocks: 8, bytes: 2 * 1024 * 1024, most: 256 };
+const READAHEAD = { blocks: 8, bytes: 2 * 1024 * 1024, most: 256 };
 /** More are asked for when half of them are there: what stands together in the store is read in one go. */
-const half = 2;
+const REFILL_PART = 2;
 
 /** A subtree with so many bytes of the file, from `start` on. */
 interface Part {
@@ -77,7 +77,7 @@ async function* pieces(
   function* enter(node: UnixfsNode, start: number): Generator<Uint8Array, void, undefined> {
     // Links are parts of their block, and are followed later.
     const [first] = node.links;
-    if (first !== undefined) buffers?.keep(first.cid.multihash.bytes);
+    if (first !== undefined) buffers?.retain(first.cid.multihash.bytes);
     const data = node.unixfs.data;
     if (data !== undefined && start < to && start + data.length > from) {
       yield data.subarray(Math.max(0, from - start), Math.min(data.length, to - start));
@@ -90,10 +90,10 @@ async function* pieces(
 
   /** Whether so many and so much are as much as may be asked for, or a part of that. */
   const isEnough = (blocks: number, bytes: number, part = 1) =>
-    blocks >= ahead.blocks / part && (bytes >= ahead.bytes / part || blocks >= ahead.most / part);
+    blocks >= READAHEAD.blocks / part && (bytes >= READAHEAD.bytes / part || blocks >= READAHEAD.most / part);
 
   function askAhead(): void {
-    if (isEnough(next.blocks, next.bytes, half)) return;
+    if (isEnough(next.blocks, next.bytes, REFILL_PART)) return;
     Object.assign(next, { blocks: 0, bytes: 0 });
     for (let at = stack.length - 1; at >= 0 && !isEnough(next.blocks, next.bytes); at -= 1) {
       const part = stack[at] as Part;

@@ -5,15 +5,15 @@ import { encodeUnixfs } from "../../formats/unixfs/format.ts";
 import { NodeError } from "../../util/errors.ts";
 import { type BlockSink, type Built, buildNode, type CidSettings } from "./build.ts";
 
-export const shardHash = 0x22;
-export const shardWidth = 256;
+export const MURMUR3_CODE = 0x22;
+export const SHARD_WIDTH = 256;
 /** Digits in front of link names. */
 export const prefixLength = 2;
-const deepest = 8;
+const MAX_DEPTH = 8;
 
 /** The slot of a name at each level of the trie. */
 export function shardPath(name: string): Uint8Array {
-  return (murmur3128.encode(Buffer.from(name)) as Uint8Array).subarray(0, deepest);
+  return (murmur3128.encode(Buffer.from(name)) as Uint8Array).subarray(0, MAX_DEPTH);
 }
 
 /** Two upper-case digits: what links of a slot begin with. */
@@ -21,7 +21,7 @@ export const slotPrefix = (slot: number): string => slot.toString(16).toUpperCas
 
 /** The bit field of used slots: big-endian, without leading zero bytes. */
 function slotBits(slots: Iterable<number>): Uint8Array {
-  const bits = new Uint8Array(shardWidth / 8);
+  const bits = new Uint8Array(SHARD_WIDTH / 8);
   for (const slot of slots) {
     const at = bits.length - 1 - (slot >> 3);
     bits[at] = (bits[at] as number) | (1 << (slot & 7));
@@ -35,15 +35,15 @@ export function buildShard(links: readonly PbLink[], settings: CidSettings, sink
   const slots = links.map(({ name }) => Number.parseInt(name.slice(0, prefixLength), 16));
   // An empty bit field is none.
   const bits = slots.length === 0 ? undefined : slotBits(slots);
-  const data = encodeUnixfs({ type: "HAMTShard", data: bits, hashType: shardHash, fanout: shardWidth });
+  const data = encodeUnixfs({ type: "HAMTShard", data: bits, hashType: MURMUR3_CODE, fanout: SHARD_WIDTH });
   return buildNode({ data, links }, settings, sink);
 }
 
 /** Slots that two entries share on their way down. */
 function sharedDepth(one: Uint8Array, other: Uint8Array): number {
   let depth = 0;
-  while (depth < deepest && one[depth] === other[depth]) depth += 1;
-  if (depth === deepest) throw new NodeError("sharded directory too deep");
+  while (depth < MAX_DEPTH && one[depth] === other[depth]) depth += 1;
+  if (depth === MAX_DEPTH) throw new NodeError("sharded directory too deep");
   return depth;
 }
 

@@ -26,9 +26,9 @@ export interface HashFunction {
 }
 
 /** From here on a digest is computed on the thread pool: below, handing it over costs more than it saves. */
-const offThread = 64 * 1024;
+const MIN_THREAD_POOL_BYTES = 64 * 1024;
 /** Longer ones would keep everybody else waiting. */
-const longestHere = 1024 * 1024;
+const MAX_INLINE_BYTES = 1024 * 1024;
 
 const subtle = (algorithm: string) => async (bytes: Uint8Array) =>
   new Uint8Array(await crypto.subtle.digest(algorithm, bytes as Uint8Array<ArrayBuffer>));
@@ -40,7 +40,7 @@ function openssl(algorithm: string, web?: string): Digest {
   if (web === undefined) return here;
   const there = subtle(web);
   return (bytes, place) => {
-    const limit = place === "here" ? longestHere + 1 : offThread;
+    const limit = place === "here" ? MAX_INLINE_BYTES + 1 : MIN_THREAD_POOL_BYTES;
     return bytes.length < limit ? here(bytes) : there(bytes);
   };
 }
@@ -121,12 +121,12 @@ export const sha256 = byCode.get(0x12) as HashFunction;
 export const hashUnavailable = (code: number): NodeError =>
   failure("HASH_UNAVAILABLE", { code, hex: code.toString(16) });
 
-const shortest = 20;
+const MIN_DIGEST = 20;
 
 /** Throws what the reference says of hash functions and digests that it neither stores nor reads. */
 export function requireAllowed({ code, digest }: MultihashDigest): void {
   if (!byCode.get(code)?.allowed) throw failure("HASH_INSECURE");
-  if (code !== identity.code && digest.length < shortest) throw failure("HASH_SHORT");
+  if (code !== identity.code && digest.length < MIN_DIGEST) throw failure("HASH_SHORT");
 }
 
 /**

@@ -4,7 +4,7 @@ import type { CID } from "multiformats/cid";
 
 const keyWords = 4;
 const wholeDigest = 32;
-const leastPlaces = 1024;
+const MIN_SLOTS = 1024;
 
 /** Places for keys, open addressing; behind each key some words of its own. */
 class Table {
@@ -19,7 +19,7 @@ class Table {
   constructor(ownWords: number, kindOf: (cid: CID) => number) {
     this.#stride = keyWords + ownWords;
     this.#kindOf = kindOf;
-    this.#words = new Uint32Array(leastPlaces * this.#stride);
+    this.#words = new Uint32Array(MIN_SLOTS * this.#stride);
   }
 
   get size(): number {
@@ -29,14 +29,14 @@ class Table {
   /** Where the words of a CID are; undefined when it is not here. */
   find(cid: CID): number | undefined {
     this.#read(cid);
-    const at = this.#place(this.#words);
+    const at = this.#slot(this.#words);
     return isUsed(this.#words, at) ? at + keyWords : undefined;
   }
 
   /** Puts in the CID that was asked for last, and was not here. */
   add(own?: number): void {
     if ((this.#size + 1) * this.#stride * 3 > this.#words.length * 2) this.#grow();
-    const at = this.#place(this.#words);
+    const at = this.#slot(this.#words);
     this.#words.set(this.#key, at);
     this.#size += 1;
     if (own !== undefined) this.#words[at + keyWords] = own;
@@ -61,7 +61,7 @@ class Table {
   }
 
   /** Where the key is, or would be put. */
-  #place(words: Uint32Array): number {
+  #slot(words: Uint32Array): number {
     const key = this.#key;
     const places = words.length / this.#stride;
     for (let place = ((key[0] as number) ^ (key[1] as number)) >>> 0; ; place += 1) {
@@ -80,7 +80,7 @@ class Table {
     for (let at = 0; at < old.length; at += this.#stride) {
       if (!isUsed(old, at)) continue;
       this.#key.set(old.subarray(at, at + keyWords));
-      words.set(old.subarray(at, at + this.#stride), this.#place(words));
+      words.set(old.subarray(at, at + this.#stride), this.#slot(words));
     }
     this.#words = words;
     this.#key.set(wanted);

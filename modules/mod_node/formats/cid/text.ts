@@ -9,7 +9,7 @@ import { decodeMultibase } from "./multibase_decode.ts";
 
 const sha256Code = 0x12;
 const sha256Length = 32;
-const longestDigest = 128;
+const MAX_DIGEST = 128;
 
 /** @throws NodeError INVALID_CID whose message is the bare reason */
 export function parseCid(text: string): CID {
@@ -74,7 +74,7 @@ function multihashHead(bytes: Uint8Array, from: number): readonly [code: number,
   if (bytes.length - from < 2) throw new NodeError("multihash too short. must be >= 2 bytes");
   const [code, lengthAt] = number(bytes, from);
   const [length, at] = number(bytes, lengthAt);
-  if (length > longestDigest && code !== 0) throw new NodeError("digest too long, supporting only <= 2^31-1");
+  if (length > MAX_DIGEST && code !== 0) throw new NodeError("digest too long, supporting only <= 2^31-1");
   return [code, length, at];
 }
 

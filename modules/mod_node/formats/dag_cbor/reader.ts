@@ -7,10 +7,10 @@ import { NodeError } from "../../util/errors.ts";
 export type CborToken = "map" | "list" | "close" | "text" | "bytes" | "int" | "float" | "true" | "false" | "null";
 
 /** Bytes of the longest text or byte string. */
-const longestString = 33_554_432;
-const largestInt = 2n ** 63n;
+const MAX_STRING = 33_554_432;
+const MAX_INT = 2n ** 63n;
 /** Values inside of values, at most; the reference ends where its memory does. */
-const deepest = 1_000_000;
+const MAX_DEPTH = 1_000_000;
 
 const breakByte = 0xff;
 const empty = new Uint8Array();
@@ -128,7 +128,7 @@ export class CborReader {
   }
 
   #open(isMap: boolean, left: number): "map" | "list" {
-    if (this.#left.length >= deepest) throw new NodeError(`cbor: values are nested deeper than ${deepest} levels`);
+    if (this.#left.length >= MAX_DEPTH) throw new NodeError(`cbor: values are nested deeper than ${MAX_DEPTH} levels`);
     this.#left.push(left);
     this.#maps.push(isMap);
     return isMap ? "map" : "list";
@@ -141,7 +141,7 @@ export class CborReader {
   }
 
   #negative(below: number | bigint): "int" {
-    if (BigInt(below) >= largestInt) throw new NodeError("cbor: negative integer out of rage of int64 type");
+    if (BigInt(below) >= MAX_INT) throw new NodeError("cbor: negative integer out of rage of int64 type");
     this.int = typeof below === "bigint" ? -1n - below : -1 - below;
     return "int";
   }
@@ -171,7 +171,7 @@ export class CborReader {
 
   #string(first: number, kind: string): Uint8Array {
     const length = this.#exactLength(first);
-    if (length > longestString) {
+    if (length > MAX_STRING) {
       throw new NodeError(`cbor: decoding rejected oversized ${kind} field: ${length} is too large`);
     }
     return this.#take(Number(length));
@@ -183,7 +183,7 @@ export class CborReader {
 
   #exactLength(first: number): number | bigint {
     const length = this.#uint(first);
-    if (length >= largestInt) throw new NodeError("cbor: positive integer is out of length");
+    if (length >= MAX_INT) throw new NodeError("cbor: positive integer is out of length");
     return length;
   }
 
@@ -192,7 +192,7 @@ export class CborReader {
     if (low < 24) return low;
     if (low > 27) throw new NodeError(`decodeUint: Invalid descriptor: ${first}`);
     const value = low === 24 ? this.#byte() : this.#wide(this.#take(1 << (low - 24)));
-    if (value < (leastOf[low - 24] as number)) this.canonical = false;
+    if (value < (minimumOfWidth[low - 24] as number)) this.canonical = false;
     return value;
   }
 
@@ -219,7 +219,7 @@ export class CborReader {
 }
 
 /** What needs one, two, four and eight bytes at least. */
-const leastOf = [24, 0x100, 0x10000, 0x100000000];
+const minimumOfWidth = [24, 0x100, 0x10000, 0x100000000];
 
 function halfFloat(bits: number): number {
   const sign = bits & 0x8000 ? -1 : 1;

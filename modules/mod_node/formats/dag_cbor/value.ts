@@ -13,7 +13,7 @@ export type ValueMap = Map<string, Value>;
 export type Scalar = Exclude<Value, Value[] | ValueMap>;
 
 /** Values in one node, at most: each takes many times its bytes here. */
-const mostValues = 4_000_000;
+const MAX_VALUES = 4_000_000;
 
 interface Open {
   readonly container: Value[] | ValueMap;
@@ -40,7 +40,7 @@ export class ValueBuilder {
 
   add(value: Value): void {
     this.#count += 1;
-    if (this.#count > mostValues) throw new NodeError(`a node of more than ${mostValues} values is too large`);
+    if (this.#count > MAX_VALUES) throw new NodeError(`a node of more than ${MAX_VALUES} values is too large`);
     const parent = this.#open.at(-1)?.container;
     if (parent === undefined) this.value = value;
     else if (parent instanceof Map) parent.set(this.#key, value);

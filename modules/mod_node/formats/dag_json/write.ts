@@ -4,7 +4,7 @@ import { GoText, quotedJson } from "../../util/go/text.ts";
 import { bytewise, type Scalar, type Value, visitValue } from "../dag_cbor/value.ts";
 
 /** Values inside of values, at most: JSON readers end there. */
-const deepest = 10_000;
+const MAX_DEPTH = 10_000;
 
 interface Form {
   /** A letter for each byte of the text. */
@@ -41,7 +41,7 @@ function write(value: Value, form: Form): string {
     enter(container) {
       depth += 1;
       const open = container instanceof Map ? "{" : "[";
-      if (depth > deepest) throw unwritten(`invalid character '${open}' exceeded max depth`);
+      if (depth > MAX_DEPTH) throw cannotMarshal(`invalid character '${open}' exceeded max depth`);
       parts.push(open);
     },
     leave(container) {
@@ -61,7 +61,7 @@ function scalarText(scalar: Scalar, form: Form): string {
   if (typeof scalar === "string") return form.text(scalar);
   if (scalar === null || typeof scalar === "boolean" || typeof scalar === "bigint") return String(scalar);
   if (typeof scalar === "number") {
-    if (!Number.isFinite(scalar)) throw unwritten(`json: unsupported value: ${floatName(scalar)}`);
+    if (!Number.isFinite(scalar)) throw cannotMarshal(`json: unsupported value: ${floatName(scalar)}`);
     return form.float(scalar);
   }
   if (scalar instanceof Uint8Array) return form.bytes(scalar);
@@ -70,5 +70,5 @@ function scalarText(scalar: Scalar, form: Form): string {
 
 const floatName = (value: number): string => (Number.isNaN(value) ? "NaN" : value > 0 ? "+Inf" : "-Inf");
 
-const unwritten = (reason: string) =>
+const cannotMarshal = (reason: string) =>
   new NodeError(`json: error calling MarshalJSON for type *cbornode.Node: ${reason}`);

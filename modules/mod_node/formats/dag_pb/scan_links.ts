@@ -6,7 +6,7 @@ import { castCid } from "../cid/text.ts";
 const node = { data: 0x0a, link: 0x12 } as const;
 const link = { hash: 0x0a, name: 0x12, size: 0x18 } as const;
 /** Bytes of the longest varint that is read here. */
-const mostDigits = 9;
+const MAX_VARINT_BYTES = 9;
 
 /**
  * CIDs of the links, in order, of a node in the form in which everybody writes them: links in order of their names, each
@@ -21,7 +21,7 @@ export function scanLinks(bytes: Uint8Array): readonly CID[] | undefined {
 
   function varint(): number | undefined {
     let value = 0;
-    for (let digit = 0, scale = 1; digit < mostDigits && at < end; digit += 1, scale *= 128) {
+    for (let digit = 0, scale = 1; digit < MAX_VARINT_BYTES && at < end; digit += 1, scale *= 128) {
       const byte = bytes[at++] as number;
       value += (byte & 0x7f) * scale;
       if (byte < 0x80) return value;

@@ -10,7 +10,7 @@ export interface Allocator {
 }
 
 /** Bytes that a length may take. */
-const longestLength = 4;
+const MAX_LENGTH_BYTES = 4;
 
 export class FrameReader {
   readonly #longest: number;
@@ -58,7 +58,7 @@ export class FrameReader {
     this.#length += (byte & 0x7f) * this.#scale;
     this.#scale *= 128;
     this.#digits += 1;
-    if (byte >= 0x80 && this.#digits < longestLength) return;
+    if (byte >= 0x80 && this.#digits < MAX_LENGTH_BYTES) return;
     if (byte >= 0x80 || this.#length > this.#longest) throw new NodeError("a message that is too long");
     this.#missing = this.#length;
     this.#length = 0;

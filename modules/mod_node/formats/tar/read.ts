@@ -16,7 +16,7 @@ import { mergeRecords, readRecords, sparsePrefix } from "./pax.ts";
 import { padding } from "./write.ts";
 
 /** Bytes of the records in front of a header, or of a long name. */
-const longestSpecial = 1024 * 1024;
+const MAX_SPECIAL = 1024 * 1024;
 
 export interface TarEntry {
   readonly header: TarHeader;
@@ -182,7 +182,7 @@ class Bytes {
   /** Text in a made-up file, a letter for each byte. */
   async special(length: number): Promise<string> {
     if (length < 0) throw invalidHeader();
-    if (length > longestSpecial) throw fieldTooLong();
+    if (length > MAX_SPECIAL) throw fieldTooLong();
     const text = Buffer.from(await this.#exactly(length)).toString("latin1");
     await this.skipPadding(length);
     return text;

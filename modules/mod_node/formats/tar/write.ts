@@ -17,10 +17,10 @@ import {
 import { fieldRecords, isRecord, recordText, sparsePrefix, timeText } from "./pax.ts";
 
 const globalType = "g";
-const nameRoom = 100;
-const prefixRoom = 155;
+const MAX_NAME = 100;
+const MAX_PREFIX = 155;
 /** Bytes of the records in front of a header, or of a long name. */
-const longestSpecial = 1024 * 1024;
+const MAX_SPECIAL = 1024 * 1024;
 
 /**
  * A header, with those in front of it that it needs. Records for all of the archive are the end of what is written, and
@@ -54,8 +54,8 @@ interface Choice {
 
 function choose(header: TarHeader): Choice {
   const choice = new Chooser(header);
-  choice.text("name", "Name", nameRoom, "path");
-  choice.text("linkname", "Linkname", nameRoom, "linkpath");
+  choice.text("name", "Name", MAX_NAME, "path");
+  choice.text("linkname", "Linkname", MAX_NAME, "linkpath");
   choice.text("uname", "Uname", 32, "uname");
   choice.text("gname", "Gname", 32, "gname");
   choice.number("mode", "Mode", 8);
@@ -176,11 +176,11 @@ const fitsBinary = (value: number, room: number): boolean =>
 
 /** A long name is cut at a slash, as far to the right as there is room. */
 function splitName(name: string): readonly [prefix: string, name: string] | undefined {
-  if (name.length <= nameRoom || !isAscii(name)) return undefined;
-  const end = name.length > prefixRoom + 1 ? prefixRoom + 1 : name.endsWith("/") ? name.length - 1 : name.length;
+  if (name.length <= MAX_NAME || !isAscii(name)) return undefined;
+  const end = name.length > MAX_PREFIX + 1 ? MAX_PREFIX + 1 : name.endsWith("/") ? name.length - 1 : name.length;
   const at = name.lastIndexOf("/", end - 1);
   const rest = name.length - at - 1;
-  if (at <= 0 || rest === 0 || rest > nameRoom) return undefined;
+  if (at <= 0 || rest === 0 || rest > MAX_NAME) return undefined;
   return [name.slice(0, at), name.slice(at + 1)];
 }
 
@@ -214,7 +214,7 @@ function inFront(name: string): string {
 
 function writeGnu(header: TarHeader): Uint8Array {
   const long = (text: string, type: string) =>
-    text.length > nameRoom ? [special("././@LongLink", type, `${text}\0`, "ustar  \0")] : [];
+    text.length > MAX_NAME ? [special("././@LongLink", type, `${text}\0`, "ustar  \0")] : [];
   const block = fields(header, binary, (text) => text);
   const { atime, ctime } = header;
   if (atime !== undefined) binary(block, "gnuAtime", atime.seconds);
@@ -269,9 +269,9 @@ const toAscii = (text: string): string => text.replace(/[\x00\x80-\uffff]/g, "")
 
 /** A made-up file that says something of the entry behind it. @throws NodeError */
 function special(name: string, type: string, data: string, magic: string): Uint8Array {
-  if (data.length > longestSpecial) throw fieldTooLong();
+  if (data.length > MAX_SPECIAL) throw fieldTooLong();
   const block = Buffer.alloc(blockSize);
-  put(block, "name", toAscii(name).slice(0, nameRoom).replace(/\/+$/, ""));
+  put(block, "name", toAscii(name).slice(0, MAX_NAME).replace(/\/+$/, ""));
   for (const place of ["mode", "uid", "gid", "mtime"] as const) octal(block, place, 0);
   octal(block, "size", data.length);
   block.write(type, fieldPositions.type[0], "latin1");

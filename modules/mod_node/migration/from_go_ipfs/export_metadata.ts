@@ -15,14 +15,14 @@ import { openLevelDb } from "./leveldb.ts";
 import { goIpfsKeys, nameKey, pinModes } from "./records.ts";
 
 /** Written in one batch. */
-const pageSize = 4096;
+const MAX_BATCH = 4096;
 const empty = new Uint8Array();
 
 /** Makes the LevelDB in a folder that has none. On the disk when it resolves. */
 export async function exportMetadata(folder: string, metadata: MetadataStore): Promise<void> {
   const levelDb = await openLevelDb(folder);
   try {
-    for await (const page of batches(recordsOf(metadata), pageSize)) {
+    for await (const page of batches(recordsOf(metadata), MAX_BATCH)) {
       const puts = page.map(([key, value]) => ({ type: "put", key, value }) as const);
       await levelDb.batch(puts, { sync: true });
     }

@@ -36,7 +36,7 @@ const stateKey = "node/adopted";
 export const importStateKeys = [importedPrefix, stateKey];
 
 /** Records in one transaction. */
-const pageSize = 4096;
+const MAX_BATCH = 4096;
 
 const same = (one: Uint8Array | undefined, other: Uint8Array | undefined) =>
   one === undefined || other === undefined ? one === other : Buffer.compare(one, other) === 0;
@@ -78,11 +78,11 @@ async function follow(levelDb: LevelDb, options: ImportOptions): Promise<number>
   for await (const record of recordsIn(levelDb)) known.add(record);
   const takesRoot = await mergeRoots(known.root, options);
   let changes = 0;
-  for await (const page of batches(recordsIn(levelDb), pageSize)) {
+  for await (const page of batches(recordsIn(levelDb), MAX_BATCH)) {
     changes += await metadata.transaction((writer) => applyPage(writer, page, takesRoot));
   }
   const gone = known.missing(metadata.range({ prefix: importedPrefix }));
-  for await (const page of batches(gone, pageSize)) {
+  for await (const page of batches(gone, MAX_BATCH)) {
     changes += await metadata.transaction((writer) => removeGone(writer, page));
   }
   return changes;

@@ -25,10 +25,10 @@ export interface CopyOptions {
 }
 
 /** Blocks that are read at the same time. */
-const atOnce = 16;
+const MAX_CONCURRENT = 16;
 /** Pieces of metadata in one transaction. */
-const pageSize = 4096;
-const progressMs = 100;
+const MAX_BATCH = 4096;
+const PROGRESS_MS = 100;
 
 /**
  * All that is kept in `from`, into stores that nobody uses yet. `place` is the folder of the metadata in `to`. On the
@@ -72,11 +72,11 @@ async function copyBlocks(from: BlockStore, to: BlockStore, options: CopyOptions
   let progress: CopyProgress = { blocks: 0, bytes: 0, total };
   let told = performance.now();
   const read = async (cid: CID) => ({ cid, bytes: (await to.has(cid)) ? undefined : await needed(from, cid) });
-  for await (const { cid, bytes } of mapConcurrent(from.keys(), atOnce, read)) {
+  for await (const { cid, bytes } of mapConcurrent(from.keys(), MAX_CONCURRENT, read)) {
     signal?.throwIfAborted();
     if (bytes !== undefined) await batch.add({ cid, bytes });
     progress = { blocks: progress.blocks + 1, bytes: progress.bytes + (bytes?.length ?? 0), total };
-    if (performance.now() - told < progressMs) continue;
+    if (performance.now() - told < PROGRESS_MS) continue;
     told = performance.now();
     onProgress(progress);
   }
@@ -96,7 +96,7 @@ async function needed(from: BlockStore, cid: CID): Promise<Uint8Array> {
 async function copyMetadata(paths: StorePaths, to: MetadataStore, signal: AbortSignal | undefined): Promise<void> {
   const from = await openMetadata(paths);
   try {
-    for await (const page of batches(from.range(), pageSize)) {
+    for await (const page of batches(from.range(), MAX_BATCH)) {
       signal?.throwIfAborted();
       await to.transaction((writer) => {
         for (const [key, value] of page) writer.put(key, value);
@@ -108,7 +108,7 @@ async function copyMetadata(paths: StorePaths, to: MetadataStore, signal: AbortS
 }
 
 async function removeAll(metadata: MetadataStore, prefix: string): Promise<void> {
-  for await (const page of batches(metadata.range({ prefix }), pageSize)) {
+  for await (const page of batches(metadata.range({ prefix }), MAX_BATCH)) {
     await metadata.transaction((writer) => {
       for (const [key] of page) writer.delete(key);
     });

@@ -13,7 +13,7 @@ import {
   errno,
   initReply,
   kinds,
-  longestName,
+  MAX_NAME,
   opcodes,
   openReply,
   type ReplyContext,
@@ -95,7 +95,7 @@ class Server {
     const { unique } = request;
     let answer: Buffer | undefined;
     try {
-      answer = await orAborted(this.#run(request, signal), signal);
+      answer = await raceSignal(this.#run(request, signal), signal);
     } catch (error) {
       answer = reply(unique, 0, errno[this.#errnoOf(error, signal)]);
     }
@@ -223,7 +223,7 @@ class Server {
   async #read(request: Request, signal: AbortSignal): Promise<undefined> {
     const { unique, node } = request;
     const reading = this.#files.read(node, request.u64(8), request.u32(16), signal);
-    const { pieces, release } = await orAborted(reading, signal);
+    const { pieces, release } = await raceSignal(reading, signal);
     const head = Buffer.allocUnsafe(replyHead);
     const length = pieces.reduce((sum, piece) => sum + piece.length, 0);
     writeReplyHead(head, unique, length);
@@ -260,12 +260,12 @@ function bytesReply(unique: number, bytes: Uint8Array): Buffer {
 const nameOf = (request: Request, at = 0): string => checked(request.name(at));
 
 function checked(name: string): string {
-  if (Buffer.byteLength(name) > longestName) throw new FuseError("ENAMETOOLONG");
+  if (Buffer.byteLength(name) > MAX_NAME) throw new FuseError("ENAMETOOLONG");
   return name;
 }
 
 /** Who has taken the request back does not wait until the work notices. */
-function orAborted<T>(work: Promise<T> | T, signal: AbortSignal): Promise<T> | T {
+function raceSignal<T>(work: Promise<T> | T, signal: AbortSignal): Promise<T> | T {
   if (!(work instanceof Promise)) return work;
   return new Promise((resolve, reject) => {
     signal.addEventListener("abort", () => reject(signal.reason), { once: true });

@@ -84,7 +84,7 @@ export const kinds = { directory: 0o040000, file: 0o100000, symlink: 0o120000 } 
 export type Kind = keyof typeof kinds;
 
 /** The longest name of an entry, in bytes: the system calls take no longer one. */
-export const longestName = 255;
+export const MAX_NAME = 255;
 
 /** Of the node that is the root of the mount. */
 export const rootId = 1;
@@ -93,12 +93,12 @@ const requestHead = 40;
 export const replyHead = 16;
 const version = { major: 7, minor: 31 } as const;
 /** Bytes of one read or write, at most. */
-const largest = 1024 * 1024;
+const MAX_TRANSFER = 1024 * 1024;
 const pageSize = 4096;
 /** Bytes: what the system reads ahead is its own affair, up to this. */
-const longestReadahead = 2 ** 26;
+const MAX_READAHEAD = 2 ** 26;
 /** Bytes of the longest message, with all that stands before what is written. */
-export const longestMessage = largest + pageSize;
+export const MAX_MESSAGE = MAX_TRANSFER + pageSize;
 
 const u64 = (bytes: Buffer, at: number): number => bytes.readUInt32LE(at) + bytes.readUInt32LE(at + 4) * 2 ** 32;
 
@@ -163,7 +163,7 @@ export interface ReplyContext {
   readonly time: number;
 }
 
-const unknownNumber = 2 ** 32 - 1;
+const UNKNOWN_INODE = 2 ** 32 - 1;
 const attributeLength = 88;
 const entryLength = 128;
 
@@ -245,7 +245,7 @@ export function initReply(request: Request, wanted: number, limits: Limits): Buf
   const put = (at: number, value: number) => bytes.writeUInt32LE(value >>> 0, replyHead + at);
   put(0, version.major);
   put(4, Math.min(minor, version.minor));
-  put(8, longestReadahead);
+  put(8, MAX_READAHEAD);
   put(12, wanted & offered);
   bytes.writeUInt16LE(limits.background, replyHead + 16);
   bytes.writeUInt16LE(Math.ceil(limits.background * 0.75), replyHead + 18);
@@ -261,7 +261,7 @@ export function statfsReply(unique: number, free: number): Buffer {
   const blocks = Math.floor(free / pageSize);
   for (const at of [0, 8, 16]) putU64(bytes, replyHead + at, blocks);
   bytes.writeUInt32LE(pageSize, replyHead + 40);
-  bytes.writeUInt32LE(longestName, replyHead + 44);
+  bytes.writeUInt32LE(MAX_NAME, replyHead + 44);
   bytes.writeUInt32LE(pageSize, replyHead + 48);
   return bytes;
 }
@@ -298,7 +298,7 @@ export class EntryPage {
     if (this.#telling !== undefined && told !== undefined) putEntry(bytes, this.#at, told, this.#telling);
     const at = this.#at + nodeLength;
     // Programs take entries without a number for deleted ones.
-    putU64(bytes, at, told?.id ?? unknownNumber);
+    putU64(bytes, at, told?.id ?? UNKNOWN_INODE);
     putU64(bytes, at + 8, next);
     bytes.writeUInt32LE(nameLength, at + 16);
     bytes.writeUInt32LE(kind === undefined ? 0 : kinds[kind] >> 12, at + 20);

@@ -14,10 +14,10 @@ import { CLOSE_TIMEOUT_MS, type OwnTree, unflushed } from "./own_tree.ts";
 import { SequentialWrite } from "./sequential_write.ts";
 
 /** Milliseconds after which a file is taken to be written to its end, and after which what there is goes into the tree. */
-const idle = 1000;
-const longest = 10_000;
+const IDLE_MS = 1000;
+const MAX_WRITE_MS = 10_000;
 /** Zeros are stored, too: a file is made no longer than this, in bytes. */
-const largest = 2 ** 40;
+const MAX_FILE = 2 ** 40;
 
 async function* nothing(): AsyncGenerator<Uint8Array, void, undefined> {}
 
@@ -37,7 +37,7 @@ interface Target {
 export class FileWrites {
   readonly #deps: NameDeps;
   readonly #nodes = new Set<NameNode>();
-  readonly #timer = setInterval(() => this.#settleOld(), idle).unref();
+  readonly #timer = setInterval(() => this.#settleOld(), IDLE_MS).unref();
   /** Who writes relies on where files stand; who moves or removes something changes that. */
   readonly #positions = new SharedLock();
 
@@ -54,7 +54,7 @@ export class FileWrites {
   write(node: NameNode, offset: number, bytes: Uint8Array): Promise<void> {
     return this.#positions.withShared(async () => {
       const target = targetOf(node);
-      if (offset + bytes.length > largest) throw new FuseError("EFBIG");
+      if (offset + bytes.length > MAX_FILE) throw new FuseError("EFBIG");
       // Several may write at once, and each waits for the others' places.
       while (node.writing !== undefined && node.writing.end !== offset) await this.settle(node);
       this.#nodes.add(node);
@@ -71,7 +71,7 @@ export class FileWrites {
       await this.settle(node);
       const { file } = node;
       if (file === undefined) throw new FuseError("EISDIR");
-      if (size > largest) throw new FuseError("EFBIG");
+      if (size > MAX_FILE) throw new FuseError("EFBIG");
       const was = fileSize(file);
       if (size === was) return;
       const shorter = size < was;
@@ -153,7 +153,7 @@ export class FileWrites {
   async #refresh({ node, tree }: Target): Promise<void> {
     node.version += 1;
     if (node.unlinked) return;
-    const found = await tree.files.look({}, (root) => lookup(root, pathOf(node)));
+    const found = await tree.files.withTree({}, (root) => lookup(root, pathOf(node)));
     if (!(found instanceof Folder)) node.file = found.node;
     tree.changed();
   }
@@ -162,7 +162,7 @@ export class FileWrites {
     const now = performance.now();
     for (const node of this.#nodes) {
       const { writing } = node;
-      if (writing === undefined || (now - writing.used < idle && now - writing.began < longest)) continue;
+      if (writing === undefined || (now - writing.used < IDLE_MS && now - writing.began < MAX_WRITE_MS)) continue;
       void this.#settleUnasked(node);
     }
   }

@@ -50,7 +50,7 @@ export class IpnsChanges implements Changes {
       const place = this.#tree.locate({ parent, name });
       await this.#removable(place, name, { kind, signal });
       await this.#remove(place, signal);
-      this.#tree.leave(place.above, name);
+      this.#tree.unlink(place.above, name);
       place.tree.changed();
     });
   }
@@ -74,7 +74,7 @@ export class IpnsChanges implements Changes {
         if (kind === "directory") await this.#remove(dest, signal);
       }
       await asFuseError(move(source.tree.files, source.path, dest.path, { ...unflushed, signal }));
-      places.leave(dest.above, to.name);
+      places.unlink(dest.above, to.name);
       const node = places.nodes.find(keyOf(source.above, from.name));
       if (node !== undefined) {
         node.parent = dest.above;
@@ -106,7 +106,7 @@ export class IpnsChanges implements Changes {
     const place = this.#tree.locate(entry);
     await asFuseError(make(place));
     place.tree.changed();
-    return this.#tree.tell(place.above, entry.name, await this.#tree.find(place.above, entry.name, signal));
+    return this.#tree.register(place.above, entry.name, await this.#tree.find(place.above, entry.name, signal));
   }
 
   #remove({ tree, path }: TreeLocation, signal: AbortSignal): Promise<void> {

@@ -19,13 +19,13 @@ import { asFuseError, localLink, type NameDeps, NameTree } from "./name_tree.ts"
 import type { OwnTree } from "./own_tree.ts";
 
 /** Seconds: names of others may come to stand for something else. */
-const remembered = 60;
+const REMEMBERED_SECONDS = 60;
 
 export class IpnsFiles implements FileSystem {
   readonly capabilities = capabilities.writebackCache;
   /** All that comes at once is held in memory: what is written is more than can be stored as fast. */
   readonly limits = { bytes: 2 ** 18, background: 12 };
-  readonly seconds = remembered;
+  readonly seconds = REMEMBERED_SECONDS;
   readonly directoryFlags = openFlags.keepCache;
   readonly changes: Changes;
   readonly buffers: BufferPool;
@@ -47,7 +47,7 @@ export class IpnsFiles implements FileSystem {
     const above = this.#tree.nodes.get(parent);
     const known = this.#tree.nodes.find(keyOf(above, name));
     const found = known?.tree === undefined ? await this.#tree.find(above, name, signal) : known;
-    return this.#tree.tell(above, name, found);
+    return this.#tree.register(above, name, found);
   }
 
   forget(id: number, times: number): void {
@@ -104,7 +104,7 @@ export class IpnsFiles implements FileSystem {
       async look(key, signal) {
         const entry = this.name(key);
         const found = await places.find(node, entry.name, signal).catch(() => undefined);
-        return { ...entry, node: found && (() => places.tell(node, entry.name, found)) };
+        return { ...entry, node: found && (() => places.register(node, entry.name, found)) };
       },
     });
   }
@@ -112,7 +112,7 @@ export class IpnsFiles implements FileSystem {
   async #listFolder(node: NameNode, { files }: OwnTree): Promise<Listing> {
     const cid = await asFuseError(cidAt(files, pathOf(node), {}));
     const deps = this.#deps;
-    const tell = (name: string, found: Found) => this.#tree.tell(node, name, found);
+    const tell = (name: string, found: Found) => this.#tree.register(node, name, found);
     return pagedListing<PbLink>({
       async *begin(signal) {
         const read = deps.reader({ signal });

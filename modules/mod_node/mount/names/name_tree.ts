@@ -48,8 +48,8 @@ export class NameTree {
   }
 
   /** The node of an entry is told once more. */
-  tell(parent: NameNode, name: string, found: Found): Attributes {
-    return attributesOf(this.nodes.tell(keyOf(parent, name), (id) => nodeOf(id, parent, name, found)));
+  register(parent: NameNode, name: string, found: Found): Attributes {
+    return attributesOf(this.nodes.register(keyOf(parent, name), (id) => nodeOf(id, parent, name, found)));
   }
 
   /** What an entry is. @throws FuseError where there is none */
@@ -57,7 +57,7 @@ export class NameTree {
     const { tree } = above;
     if (tree === undefined) return this.#name(name, signal);
     const segments = [...pathOf(above).segments, name];
-    const found = await asFuseError(tree.files.look({ signal }, (root) => lookup(root, { segments })));
+    const found = await asFuseError(tree.files.withTree({ signal }, (root) => lookup(root, { segments })));
     if (found instanceof Folder) return { kind: "directory", tree };
     return { kind: found.node.unixfs.type === "Symlink" ? "symlink" : "file", file: found.node, tree };
   }
@@ -71,7 +71,7 @@ export class NameTree {
   }
 
   /** The entry is there no more; who has it open still uses it. */
-  leave(above: NameNode, name: string): void {
+  unlink(above: NameNode, name: string): void {
     const node = this.nodes.find(keyOf(above, name));
     if (node === undefined) return;
     node.unlinked = true;

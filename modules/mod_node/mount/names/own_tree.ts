@@ -21,7 +21,7 @@ export const unflushed: ChangeOptions = { flush: false };
 /** Milliseconds for which what is closed waits for others: to hear of it, or to send what a change needs. */
 export const CLOSE_TIMEOUT_MS = 3000;
 /** Milliseconds for which others are asked what an own name stands for. */
-const askedFor = 10_000;
+const MAX_RESOLVE_MS = 10_000;
 
 export interface TreeDeps extends NamespaceDeps {
   readonly names: Pick<Names, "key" | "publish" | "resolve">;
@@ -98,16 +98,16 @@ async function currentValue(
   { offline, signal }: { readonly offline: boolean; readonly signal: AbortSignal },
 ): Promise<CID | undefined> {
   // What is known here can be told to the end.
-  const asking = { offline, timeout: askedFor, ...(offline ? {} : { signal }) };
+  const asking = { offline, timeout: MAX_RESOLVE_MS, ...(offline ? {} : { signal }) };
   const path = await names.resolve(id.toString(), asking).catch(() => undefined);
-  return path === undefined ? undefined : blockAt(path, AbortSignal.any([signal, AbortSignal.timeout(askedFor)]));
+  return path === undefined ? undefined : blockAt(path, AbortSignal.any([signal, AbortSignal.timeout(MAX_RESOLVE_MS)]));
 }
 
 const keepPublished = (kept: MetadataStore, { bytes }: CID): Promise<void> =>
   kept.transaction((writer) => writer.put(publishedKey, bytes));
 
 /** What garbage collection has to keep of the trees as they were left, open or not. */
-export async function keptTrees(metadata: MetadataStore): Promise<CID[]> {
+export async function keptRoots(metadata: MetadataStore): Promise<CID[]> {
   const kept: CID[] = [];
   const rooms = new Set<string>();
   for await (const [key] of metadata.range({ prefix: room }))

@@ -1,10 +1,10 @@
 /** Publishing what a tree has become: a while after a change, however many follow it (as the reference does). */
 
 /** Milliseconds without a change, and those that a change waits at most. */
-const quiet = 300;
-const longest = 3000;
+const QUIET_MS = 300;
+const MAX_DELAY_MS = 3000;
 /** Milliseconds until what has failed is tried again. */
-const again = 10_000;
+const RETRY_MS = 10_000;
 
 export class Publisher {
   readonly #publish: () => Promise<void>;
@@ -23,7 +23,7 @@ export class Publisher {
   touch(): void {
     const now = performance.now();
     this.#since ??= now;
-    this.#schedule(Math.max(0, Math.min(quiet, this.#since + longest - now)));
+    this.#schedule(Math.max(0, Math.min(QUIET_MS, this.#since + MAX_DELAY_MS - now)));
   }
 
   /** Publishes what has changed, at once. Never rejects. */
@@ -46,8 +46,8 @@ export class Publisher {
         await this.#publish();
       } catch (error) {
         this.#onFailure(error);
-        this.#since ??= performance.now() + again;
-        this.#schedule(again);
+        this.#since ??= performance.now() + RETRY_MS;
+        this.#schedule(RETRY_MS);
       }
     });
   }

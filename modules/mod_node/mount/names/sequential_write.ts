@@ -3,7 +3,7 @@
 import type { BufferPool } from "../../storage/blockstore/buffer_pool.ts";
 
 /** Bytes that wait to be taken in. */
-const mostWaiting = 4 * 1024 * 1024;
+const MAX_WAITING = 4 * 1024 * 1024;
 
 export class SequentialWrite {
   /** Where the next piece has to go to belong to this. */
@@ -41,7 +41,7 @@ export class SequentialWrite {
     this.#pieces.push(bytes);
     this.#waiting += bytes.length;
     this.#wake?.();
-    while (this.#waiting > mostWaiting && !this.#over) {
+    while (this.#waiting > MAX_WAITING && !this.#over) {
       await new Promise<void>((resolve) => {
         this.#waiters.push(resolve);
       });

@@ -201,7 +201,7 @@ export class IpnsPubsub {
     name.announcedAt = Date.now();
     if (isSame()) return "accept";
     name.best = bytes;
-    for (const each of name.waiting) each.put(bytes);
+    for (const each of name.waiting) each.push(bytes);
     return "accept";
   }
 

@@ -20,7 +20,7 @@ export class Subscription implements AsyncIterableIterator<PubsubMessage, void, 
   /** How many were dropped to make room. */
   put(message: PubsubMessage): number {
     let dropped = 0;
-    this.#waiting.put(message);
+    this.#waiting.push(message);
     this.#bytes += message.data.length;
     while (this.#bytes > most.bytes || this.#waiting.length > most.messages) {
       this.#bytes -= this.#waiting.dropOldest()?.data.length ?? 0;

@@ -6,8 +6,8 @@ interface Sink {
 }
 
 /** A batch is put when it has this many blocks or bytes. */
-const fullCount = 512;
-const fullBytes = 1024 * 1024;
+const MAX_BLOCKS = 512;
+const MAX_BYTES = 1024 * 1024;
 
 /**
  * Takes blocks one by one. Those of an unfinished batch are not to be seen yet: `flush` puts them. After a put has
@@ -31,7 +31,7 @@ export class BlockBatch {
     this.#blocks.push(block);
     this.#bytes += block.bytes.length;
     this.total += block.bytes.length;
-    return this.#blocks.length >= fullCount || this.#bytes >= fullBytes ? this.#put() : undefined;
+    return this.#blocks.length >= MAX_BLOCKS || this.#bytes >= MAX_BYTES ? this.#put() : undefined;
   };
 
   /** Resolves when all that was added is in the store. */

@@ -1,12 +1,12 @@
 /** Memory for blocks that are read, handed on and done with. */
 
 /** Shorter blocks come from where Node takes small buffers; longer ones are rare. */
-const shortest = 16 * 1024;
-const longest = 2 * 1024 * 1024;
+const MIN_POOLED = 16 * 1024;
+const MAX_POOLED = 2 * 1024 * 1024;
 /** Lengths are rounded up to it, so that blocks of nearly one length share buffers. */
 const step = 64 * 1024;
 /** Bytes that are kept for later. */
-const kept = 4 * 1024 * 1024;
+const MAX_FREE_BYTES = 4 * 1024 * 1024;
 
 /** So many bytes, with anything in them. */
 export function allocUnsafe(length: number): Uint8Array<ArrayBuffer> {
@@ -26,7 +26,7 @@ export class BufferPool {
 
   /** See `unfilled`. */
   take(length: number): Uint8Array<ArrayBuffer> {
-    if (length < shortest || length > longest) return allocUnsafe(length);
+    if (length < MIN_POOLED || length > MAX_POOLED) return allocUnsafe(length);
     const capacity = Math.ceil(length / step) * step;
     let buffer = this.#free.get(capacity)?.pop();
     if (buffer === undefined) buffer = Buffer.allocUnsafeSlow(capacity).buffer;
@@ -36,7 +36,7 @@ export class BufferPool {
   }
 
   /** From now on a buffer is not taken back: parts of its bytes live on. */
-  keep({ buffer }: Uint8Array): void {
+  retain({ buffer }: Uint8Array): void {
     this.#lent.delete(buffer);
   }
 
@@ -49,7 +49,7 @@ export class BufferPool {
     this.#free.delete(byteLength);
     this.#makeRoom(byteLength);
     this.#free.set(byteLength, free);
-    if (this.#bytes + byteLength > kept) {
+    if (this.#bytes + byteLength > MAX_FREE_BYTES) {
       (buffer as ArrayBuffer).transfer(0);
       return;
     }
@@ -60,8 +60,8 @@ export class BufferPool {
   /** Frees buffers that were kept of other lengths: else those that were used first would be kept for good. */
   #makeRoom(wanted: number): void {
     for (const [capacity, free] of this.#free) {
-      for (; this.#bytes + wanted > kept && free.length > 0; this.#bytes -= capacity) free.pop()?.transfer(0);
-      if (this.#bytes + wanted <= kept) return;
+      for (; this.#bytes + wanted > MAX_FREE_BYTES && free.length > 0; this.#bytes -= capacity) free.pop()?.transfer(0);
+      if (this.#bytes + wanted <= MAX_FREE_BYTES) return;
       this.#free.delete(capacity);
     }
   }

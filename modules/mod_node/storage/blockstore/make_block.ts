@@ -9,12 +9,12 @@ import type { BufferPool } from "./buffer_pool.ts";
 import type { Block } from "./store.ts";
 
 /** Bytes of the longest block that is taken from a caller: more than any that travels, and held in memory meanwhile. */
-export const longestBlock = 128 * 1024 * 1024;
+export const MAX_BLOCK = 128 * 1024 * 1024;
 
 /** What a caller sends of one block, whole; `buffers`: in one of those. @throws NodeError when it is too long */
 export function readBlockBody(body: AsyncIterable<Uint8Array>, buffers?: BufferPool): Promise<Uint8Array> {
-  const tooLong = () => new NodeError(`a block of more than ${longestBlock} bytes is not taken`);
-  return readAll(body, longestBlock, tooLong, buffers && ((length) => buffers.take(length)));
+  const tooLong = () => new NodeError(`a block of more than ${MAX_BLOCK} bytes is not taken`);
+  return readAll(body, MAX_BLOCK, tooLong, buffers && ((length) => buffers.take(length)));
 }
 
 export interface BlockFormat {

@@ -4,7 +4,7 @@ import { matches } from "../../formats/cid/hashes.ts";
 import { failure } from "../../util/errors.ts";
 import type { BlockStore } from "./store.ts";
 
-interface Held {
+interface MemoryBlock {
   readonly bytes: Uint8Array;
   /** By `cid.toString()`. */
   readonly forms: Map<string, CID>;
@@ -12,7 +12,7 @@ interface Held {
 
 /** Blocks kept in memory only: for calculations that store nothing, and for tests. `bytes` counts data alone. */
 export function memoryBlocks(): BlockStore {
-  const held = new Map<string, Held>();
+  const held = new Map<string, MemoryBlock>();
   let closed = false;
   let forms = 0;
 

@@ -4,7 +4,7 @@ import { mapConcurrent } from "../../util/async/map_concurrent.ts";
 import { failures } from "../../util/errors.ts";
 import type { BlockStore } from "./store.ts";
 
-const atOnce = 8;
+const MAX_CONCURRENT = 8;
 
 /** A block and what is wrong with it: undefined for one that is sound. */
 export interface CheckedBlock {
@@ -17,7 +17,7 @@ export async function* verifyBlocks(
   store: BlockStore,
   signal: AbortSignal | undefined,
 ): AsyncGenerator<CheckedBlock, void, undefined> {
-  for await (const checked of mapConcurrent(store.keys(), atOnce, (cid) => check(store, cid))) {
+  for await (const checked of mapConcurrent(store.keys(), MAX_CONCURRENT, (cid) => check(store, cid))) {
     signal?.throwIfAborted();
     if (checked !== undefined) yield checked;
   }

@@ -7,7 +7,7 @@ import { discard, type HttpContent, requestUrl } from "./http_content.ts";
 import { CorruptReference, isUrl, type Reference, type Status, statuses } from "./reference.ts";
 
 /** For the whole of a range, in milliseconds: nobody else ends the reading of a block. */
-const longestWait = 60_000;
+const MAX_WAIT_MS = 60_000;
 
 /** The bytes, not looked at. @throws CorruptReference */
 export function readBacking(root: string, reference: Reference): Promise<Uint8Array> {
@@ -51,7 +51,7 @@ function systemFailure(status: Status, what: string, error: NodeJS.ErrnoExceptio
 async function readUrl({ path, offset, size }: Reference): Promise<Uint8Array> {
   const range = `bytes=${offset}-${offset + size - 1}`;
   try {
-    const content = await requestUrl(path, { range, signal: AbortSignal.timeout(longestWait) });
+    const content = await requestUrl(path, { range, signal: AbortSignal.timeout(MAX_WAIT_MS) });
     return await part(content, offset, size);
   } catch (error) {
     if (error instanceof CorruptReference) throw error;

@@ -34,7 +34,7 @@ export interface FilestoreSettings {
 }
 
 /** Ranges that are read at the same time. */
-const atOnce = 8;
+const MAX_CONCURRENT = 8;
 
 /** As the configuration has it at the start; undefined when neither kind of reference is switched on. */
 export function filestoreSettings({ path, config }: Repo): FilestoreSettings | undefined {
@@ -90,7 +90,7 @@ export class Filestore implements BlockStore {
     const stored: Block[] = [];
     const referred: ReferencedBlock[] = [];
     const sort = async (block: Block) => ({ block, reference: await this.#wantedFor(block) });
-    for await (const { block, reference } of mapConcurrent(blocks, atOnce, sort)) {
+    for await (const { block, reference } of mapConcurrent(blocks, MAX_CONCURRENT, sort)) {
       if (reference === "stored") stored.push(block);
       else if (reference !== "known") referred.push({ cid: block.cid, reference });
     }
@@ -193,7 +193,7 @@ export class Filestore implements BlockStore {
 
   /** Every reference, looked at. */
   verify(options: { readonly byFile?: boolean } = {}): AsyncGenerator<Inspected, void, undefined> {
-    return mapConcurrent(this.list(options), atOnce, (block) => this.#inspect(block));
+    return mapConcurrent(this.list(options), MAX_CONCURRENT, (block) => this.#inspect(block));
   }
 
   /** The reference of one block, looked at. Never rejects for what is wrong with it. */

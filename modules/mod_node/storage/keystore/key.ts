@@ -26,9 +26,9 @@ export interface KeyOptions {
   readonly size?: number | undefined;
 }
 
-const leastBits = 2048;
+const MIN_RSA_BITS = 2048;
 /** Others refuse longer ones, and making them takes minutes. */
-const mostBits = 8192;
+const MAX_RSA_BITS = 8192;
 
 /** Bits of an RSA key where nobody says. */
 export const defaultBits = 2048;
@@ -43,9 +43,9 @@ export async function generateKey({ type, size = defaultBits }: KeyOptions): Pro
 }
 
 function requireBits(bits: number): void {
-  const least = process.env.LIBP2P_ALLOW_WEAK_RSA_KEYS === undefined ? leastBits : 512;
+  const least = process.env.LIBP2P_ALLOW_WEAK_RSA_KEYS === undefined ? MIN_RSA_BITS : 512;
   if (bits < least) throw new NodeError(`rsa keys must be >= ${least} bits to be useful`);
-  if (bits > mostBits) throw new NodeError(`rsa keys must be <= ${mostBits} bits to be of use to others`);
+  if (bits > MAX_RSA_BITS) throw new NodeError(`rsa keys must be <= ${MAX_RSA_BITS} bits to be of use to others`);
 }
 
 /** @throws NodeError when the bytes are no private key */
@@ -86,11 +86,11 @@ function protobuf(type: number, data: Uint8Array): Uint8Array {
 }
 
 /** Public keys of at most so many bytes are their own id. */
-const longestInline = 42;
+const MAX_INLINE_KEY = 42;
 
 /** @param publicKey its protobuf */
 export function peerIdOf(publicKey: Uint8Array): PeerId {
-  if (publicKey.length <= longestInline) return peerIdFromMultihash(createDigest(identity.code, publicKey));
+  if (publicKey.length <= MAX_INLINE_KEY) return peerIdFromMultihash(createDigest(identity.code, publicKey));
   return peerIdFromMultihash(createDigest(sha256.code, hash("sha256", publicKey, "buffer")));
 }
 

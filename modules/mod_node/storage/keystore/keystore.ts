@@ -20,9 +20,9 @@ export const self = "self";
 const prefix = "key_";
 const fileMode = 0o400;
 /** Bytes of a file's name, on the file systems that there are. */
-const longestFile = 255;
+const MAX_FILE_NAME = 255;
 /** Files that are read at the same time. */
-const readAtOnce = 16;
+const MAX_CONCURRENT = 16;
 
 const codec = base32;
 const fileOf = (name: string) => prefix + codec.encode(Buffer.from(name)).slice(1);
@@ -58,7 +58,7 @@ export class Keystore {
     const names = (files ?? []).map(nameOf).filter((name) => name !== undefined);
     const keys: NamedKey[] = [{ name: self, id: this.#own }];
     const read = async (name: string) => ({ name, id: (await this.#read(name))?.id });
-    for await (const { name, id } of mapConcurrent(names.sort(compareNames), readAtOnce, read)) {
+    for await (const { name, id } of mapConcurrent(names.sort(compareNames), MAX_CONCURRENT, read)) {
       if (id !== undefined) keys.push({ name, id });
     }
     return keys;
@@ -148,7 +148,7 @@ export class Keystore {
   /** Refuses what no file can be called. */
   #requireName(name: string): void {
     if (name === "") throw new NodeError("key name must be at least one character");
-    if (fileOf(name).length > longestFile) throw new NodeError(`open ${this.#path(name)}: file name too long`);
+    if (fileOf(name).length > MAX_FILE_NAME) throw new NodeError(`open ${this.#path(name)}: file name too long`);
   }
 
   #path(name: string): string {

@@ -32,7 +32,7 @@ export class CommitFailed extends Error {
   override readonly name = "CommitFailed";
 }
 
-const tableNames = 8;
+const MAX_TABLES = 8;
 /** The host may import this file under a query. */
 const ending = new URL(import.meta.url).pathname.endsWith(".ts") ? "ts" : "js";
 const probe = fileURLToPath(new URL(`./probe.${ending}`, import.meta.url));
@@ -67,7 +67,7 @@ export async function openEnvironment(folder: string): Promise<Environment> {
   const root = open<Buffer, Buffer>({
     path: folder,
     noSubdir: false,
-    maxDbs: tableNames,
+    maxDbs: MAX_TABLES,
     ...byteTables,
   });
   if (found === undefined) await syncNames(folder);

@@ -5,7 +5,7 @@ import { open, type RangeOptions } from "lmdb";
 import { byteTables, type Table } from "./open.ts";
 
 /** Bytes of the longest key. */
-export const longestKey = 1978;
+export const MAX_KEY = 1978;
 
 export interface Scratch {
   readonly table: Table;

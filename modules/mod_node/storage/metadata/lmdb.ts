@@ -39,9 +39,9 @@ class LmdbMetadata implements MetadataStore {
   readonly #table: Table;
   readonly #committed: MetadataReader;
   /** Being written. */
-  #writing: CommitGroup | undefined;
+  #currentCommit: CommitGroup | undefined;
   /** Next to be written, on top of the former. */
-  #gathering: CommitGroup | undefined;
+  #nextCommit: CommitGroup | undefined;
   /** Views that listings still read. */
   readonly #views = new Set<Transaction>();
   #closed = false;
@@ -92,18 +92,18 @@ class LmdbMetadata implements MetadataStore {
 
   async transaction<T>(run: (writer: MetadataWriter) => T): Promise<T> {
     this.#mustBeOpen();
-    const below = this.#gathering?.overlay ?? new OverlayTransaction(this.#writing?.overlay ?? this.#committed);
+    const below = this.#nextCommit?.overlay ?? new OverlayTransaction(this.#currentCommit?.overlay ?? this.#committed);
     const overlay = new OverlayTransaction(below);
     const result = runSynchronously(run, overlay);
     // What was read may still be on its way: the answer waits for it, even if nothing is changed here.
-    if (overlay.changes.size === 0 && this.#gathering === undefined) {
-      await this.#writing?.written.promise;
+    if (overlay.changes.size === 0 && this.#nextCommit === undefined) {
+      await this.#currentCommit?.written.promise;
       return result;
     }
     below.apply(overlay);
-    this.#gathering ??= { overlay: below, written: Promise.withResolvers() };
-    const { written } = this.#gathering;
-    if (this.#writing === undefined) this.#write();
+    this.#nextCommit ??= { overlay: below, written: Promise.withResolvers() };
+    const { written } = this.#nextCommit;
+    if (this.#currentCommit === undefined) this.#write();
     await written.promise;
     return result;
   }
@@ -115,7 +115,7 @@ class LmdbMetadata implements MetadataStore {
   async close(): Promise<void> {
     if (this.#closed) return;
     this.#closed = true;
-    while (this.#writing !== undefined) await this.#writing.written.promise.catch(() => {});
+    while (this.#currentCommit !== undefined) await this.#currentCommit.written.promise.catch(() => {});
     for (const view of this.#views) view.done();
     this.#views.clear();
     await this.#environment.close();
@@ -126,9 +126,9 @@ class LmdbMetadata implements MetadataStore {
   }
 
   async #write(): Promise<void> {
-    for (let group = this.#gathering; group !== undefined; group = this.#gathering) {
-      this.#writing = group;
-      this.#gathering = undefined;
+    for (let group = this.#nextCommit; group !== undefined; group = this.#nextCommit) {
+      this.#currentCommit = group;
+      this.#nextCommit = undefined;
       const { overlay, written } = group;
       written.promise.catch(() => {});
       try {
@@ -138,14 +138,14 @@ class LmdbMetadata implements MetadataStore {
             else this.#table.put(keyBytes(key), asBuffer(value));
           }
         });
-        this.#writing = undefined;
+        this.#currentCommit = undefined;
         this.#rebase(overlay);
         written.resolve();
       } catch (error) {
         const full = failure("STORE_FULL", { path: this.#folder, reason: (error as Error).message }, error);
-        const built = this.#gathering as CommitGroup | undefined;
-        this.#writing = undefined;
-        this.#gathering = undefined;
+        const built = this.#nextCommit as CommitGroup | undefined;
+        this.#currentCommit = undefined;
+        this.#nextCommit = undefined;
         written.reject(full);
         built?.written.promise.catch(() => {});
         built?.written.reject(full);
@@ -155,11 +155,11 @@ class LmdbMetadata implements MetadataStore {
 
   /** What gathers meanwhile stands on the draft that has now become the committed state. */
   #rebase(written: OverlayTransaction): void {
-    const gathering = this.#gathering;
+    const gathering = this.#nextCommit;
     if (gathering?.overlay.base !== written) return;
     const overlay = new OverlayTransaction(this.#committed);
     overlay.apply(gathering.overlay);
-    this.#gathering = { overlay, written: gathering.written };
+    this.#nextCommit = { overlay, written: gathering.written };
   }
 }
 

@@ -4,13 +4,13 @@ import { NodeError } from "../../util/errors.ts";
 import type { KeyRange, MetadataReader, MetadataWriter } from "./store.ts";
 
 /** Bytes of the longest key, as LMDB has it. */
-const longestKey = 1978;
+const MAX_KEY = 1978;
 
 /** The bytes of a key. @throws NodeError when no engine could keep it */
 export function keyBytes(key: string): Buffer {
   const bytes = Buffer.from(key);
-  if (bytes.length === 0 || bytes.length > longestKey || !key.isWellFormed()) {
-    throw new NodeError(`a metadata key is 1 to ${longestKey} bytes of well-formed text, not ${JSON.stringify(key)}`);
+  if (bytes.length === 0 || bytes.length > MAX_KEY || !key.isWellFormed()) {
+    throw new NodeError(`a metadata key is 1 to ${MAX_KEY} bytes of well-formed text, not ${JSON.stringify(key)}`);
   }
   return bytes;
 }

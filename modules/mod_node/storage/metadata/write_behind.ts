@@ -10,7 +10,7 @@ export interface WriteBehindOptions {
 
 type Entry = readonly [key: string, value: Uint8Array];
 
-const usualMost = 4096;
+const MAX_CHANGES = 4096;
 
 /** A view of one room of the metadata, changes and all. Keys are those of the room. */
 export class WriteBehind {
@@ -39,7 +39,7 @@ export class WriteBehind {
   set(key: string, value: Uint8Array | undefined): void {
     if (this.#closed) return;
     this.#changed.set(key, value);
-    if (this.#changed.size >= (this.#options.maxChanges ?? usualMost)) void this.flush().catch(() => undefined);
+    if (this.#changed.size >= (this.#options.maxChanges ?? MAX_CHANGES)) void this.flush().catch(() => undefined);
     else this.#timer ??= setTimeout(() => void this.flush().catch(() => undefined), this.#options.delayMs).unref();
   }
 

@@ -5,13 +5,13 @@ import { basename, dirname, join } from "node:path";
 
 export const uniqueName = (prefix: string): string => prefix + randomBytes(6).toString("hex");
 
-const draftLength = 32;
+const MAX_DRAFT_NAME = 32;
 
 /** Writes a file beside its place and moves it there; on the disk when it resolves. One writer at a time. */
 export async function writeAtomically(path: string, content: string | Uint8Array, mode: number): Promise<void> {
   const folder = dirname(path);
   // No longer than the name itself: that may be as long as a name can be.
-  const draft = join(folder, `.${basename(path).slice(0, draftLength)}.draft`);
+  const draft = join(folder, `.${basename(path).slice(0, MAX_DRAFT_NAME)}.draft`);
   try {
     // What a crash has left may be read-only.
     await rm(draft, { force: true });

@@ -14,8 +14,8 @@ const lockName = "repo.lock";
 const claimPrefix = `${lockName}-`;
 
 /** Between two looks at a claim that came before the own one, and how long such a claim may stand; milliseconds. */
-const pause = 5;
-const patience = 2000;
+const RETRY_MS = 5;
+const MAX_WAIT_MS = 2000;
 
 export interface RepoLock {
   release(): Promise<void>;
@@ -58,7 +58,7 @@ export async function lockRepo(folder: string): Promise<RepoLock> {
 }
 
 async function isFirst(folder: string, claim: string): Promise<boolean> {
-  const deadline = performance.now() + patience;
+  const deadline = performance.now() + MAX_WAIT_MS;
   for (;;) {
     // Claims before the lock: one that becomes the lock meanwhile is seen at either place.
     const others = (await livingClaims(folder)).filter((other) => other !== claim);
@@ -66,7 +66,7 @@ async function isFirst(folder: string, claim: string): Promise<boolean> {
     if (holder === undefined ? await isForeign(join(folder, lockName)) : await isAlive(holder)) return false;
     if (others.length === 0) return true;
     if (others.some((other) => other < claim) || performance.now() > deadline) return false;
-    await delay(pause);
+    await delay(RETRY_MS);
   }
 }
 

@@ -55,7 +55,7 @@ function plain<T>(name: string, type: string, zero: T, accepts: (value: unknown)
 export const text = plain("text", "string", "", (value) => typeof value === "string");
 export const bool = plain("bool", "bool", false, (value) => typeof value === "boolean");
 
-const mostInteger = 2 ** 63;
+const MAX_INT64 = 2 ** 63;
 
 function integer(type: "int" | "int64"): Kind<number> {
   return {
@@ -65,7 +65,7 @@ function integer(type: "int" | "int64"): Kind<number> {
     decode(value, place, before) {
       if (value === null) return before;
       if (typeof value !== "number") throw mismatch(value, type, place);
-      if (Number.isInteger(value) && value >= -mostInteger && value < mostInteger) return value;
+      if (Number.isInteger(value) && value >= -MAX_INT64 && value < MAX_INT64) return value;
       throw mismatch(value, type, place, `number ${value}`);
     },
   };

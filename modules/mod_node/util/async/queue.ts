@@ -12,7 +12,7 @@ export class Queue<T> implements AsyncIterable<T> {
     return this.#items.length - this.#at;
   }
 
-  put(value: T): void {
+  push(value: T): void {
     if (this.#over !== undefined) return;
     this.#items.push(value);
     this.#wake?.();

@@ -16,7 +16,7 @@ const units: ReadonlyMap<string, number> = new Map([
 ]);
 
 /** Largest duration, in milliseconds: 63 bits of nanoseconds. */
-const most = 2 ** 63 / 1e6;
+const MAX_MILLISECONDS = 2 ** 63 / 1e6;
 
 /** Milliseconds of `1h30m`, `1.5s`, `-10ms`, `0`. @throws NodeError with Go's text */
 export function parseDuration(text: string): number {
@@ -37,7 +37,7 @@ export function parseDuration(text: string): number {
     total += Number(number) * size;
     left = left.slice(unit.length);
   }
-  if (total >= most) throw invalid();
+  if (total >= MAX_MILLISECONDS) throw invalid();
   return sign === "-" ? -total : total;
 }
 

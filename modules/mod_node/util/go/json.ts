@@ -5,7 +5,7 @@ import { validUtf8 } from "./text.ts";
 export type JsonToken = "{" | "}" | "[" | "]" | "key" | "text" | "number" | "true" | "false" | "null" | "end";
 
 /** Values inside of values, at most. */
-const deepest = 10_000;
+const MAX_DEPTH = 10_000;
 
 const quote = 0x22;
 const backslash = 0x5c;
@@ -111,7 +111,7 @@ export class JsonReader {
   }
 
   #enter(isObject: boolean): "{" | "[" {
-    if (this.#open.length >= deepest) this.#unexpected("exceeded max depth");
+    if (this.#open.length >= MAX_DEPTH) this.#unexpected("exceeded max depth");
     this.#at += 1;
     this.#open.push(isObject);
     this.#state = isObject ? "first key" : "first item";

@@ -21,7 +21,7 @@ const kinds: Readonly<Partial<Record<JsonToken, string>>> = {
   false: "bool",
 };
 
-const largestUint = 2n ** 64n - 1n;
+const MAX_UINT64 = 2n ** 64n - 1n;
 
 /** Reads one document. The first thing that does not fit is told at the end, as long as the whole is JSON. */
 export class StructReader {
@@ -91,7 +91,7 @@ export class StructReader {
     }
     const { number } = this.#reader;
     const value = /^\d{1,20}$/.test(number) ? BigInt(number) : undefined;
-    if (value === undefined || value > largestUint) this.#misfit(`number ${number}`, place, "uint64");
+    if (value === undefined || value > MAX_UINT64) this.#misfit(`number ${number}`, place, "uint64");
     else if (value > Number.MAX_SAFE_INTEGER) this.fail(`the size ${number} is more than any tree has`);
     return Number(value ?? 0n);
   }

@@ -5,7 +5,7 @@ import { visitXml } from "../../../util/go/xml.ts";
 import type { SerializedObject } from "./json.ts";
 
 /** Elements around the text of a link's part, with itself. */
-const deepest = 3;
+const MAX_DEPTH = 3;
 
 /**
  * `<Node><Links><Name/><Hash/><Size/></Links><Data/></Node>`; other elements are passed over, and the root may have any
@@ -28,7 +28,7 @@ export function readObjectXml(bytes: Uint8Array): SerializedObject {
     },
     end() {
       const text = texts.pop() as string;
-      if (path.length <= deepest) take(draft, path.slice(1).join("/"), text);
+      if (path.length <= MAX_DEPTH) take(draft, path.slice(1).join("/"), text);
       path.pop();
     },
   });

@@ -1,27 +1,27 @@
 import { buzhashTable as table } from "./buzhash_table.ts";
 import type { Chunker } from "./chunker.ts";
 
-const shortest = 128 * 1024;
-const longest = 512 * 1024;
+const MIN_CHUNK = 128 * 1024;
+const MAX_CHUNK = 512 * 1024;
 const window = 32;
 const mask = (1 << 17) - 1;
 
 /** Boundaries of the reference's `buzhash` (storage section 2, "Chunkers"). */
 export class BuzhashChunker implements Chunker {
-  readonly longest = longest;
+  readonly maxLength = MAX_CHUNK;
   #state = 0;
   /** Bytes of the chunk that went through the hash or were passed over; 0 at the beginning. */
   #seen = 0;
 
   cut(bytes: Uint8Array, from: number, end: number): number {
-    if (end - from < shortest) return -1;
+    if (end - from < MIN_CHUNK) return -1;
     let state = this.#state;
     if (this.#seen === 0) {
       state = 0;
-      for (let at = from + shortest - window; at < from + shortest; at += 1) {
+      for (let at = from + MIN_CHUNK - window; at < from + MIN_CHUNK; at += 1) {
         state = ((state << 1) | (state >>> 31)) ^ (table[bytes[at] as number] as number);
       }
-      this.#seen = shortest;
+      this.#seen = MIN_CHUNK;
     }
     let at = from + this.#seen;
     while (at < end && (state & mask) !== 0) {
@@ -30,7 +30,7 @@ export class BuzhashChunker implements Chunker {
       state = ((state << 1) | (state >>> 31)) ^ leaving ^ entering;
       at += 1;
     }
-    if ((state & mask) === 0 || at - from === longest) {
+    if ((state & mask) === 0 || at - from === MAX_CHUNK) {
       this.#seen = 0;
       return at;
     }

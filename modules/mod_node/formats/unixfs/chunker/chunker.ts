@@ -2,7 +2,7 @@
 
 export interface Chunker {
   /** No chunk is longer, in bytes. */
-  readonly longest: number;
+  readonly maxLength: number;
   /**
    * Looks for the end of the chunk that begins at `from` in `bytes`; all bytes up to `end` are there, those before
    * the `end` of the previous call were looked at. Gives the place after the chunk's last byte, or -1 when the chunk
@@ -13,13 +13,13 @@ export interface Chunker {
 
 /** Chunks of one size. */
 export class SizeChunker implements Chunker {
-  readonly longest: number;
+  readonly maxLength: number;
 
   constructor(size: number) {
-    this.longest = size;
+    this.maxLength = size;
   }
 
   cut(_bytes: Uint8Array, from: number, end: number): number {
-    return end - from >= this.longest ? from + this.longest : -1;
+    return end - from >= this.maxLength ? from + this.maxLength : -1;
   }
 }

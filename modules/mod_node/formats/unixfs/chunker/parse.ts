@@ -5,10 +5,10 @@ import { type Chunker, SizeChunker } from "./chunker.ts";
 import { RabinChunker } from "./rabin.ts";
 
 export const defaultChunkSize = 262_144;
-const longestChunk = 1_048_576;
-const shortestRabin = 16;
+const MAX_CHUNK = 1_048_576;
+const MIN_RABIN = 16;
 
-const tooLong = () => new NodeError(`chunker parameters may not exceed the maximum chunk size of ${longestChunk}`);
+const tooLong = () => new NodeError(`chunker parameters may not exceed the maximum chunk size of ${MAX_CHUNK}`);
 
 /** Makes a fresh chunker for each file. @throws NodeError with the reference's text */
 export function parseChunker(text: string): () => Chunker {
@@ -17,7 +17,7 @@ export function parseChunker(text: string): () => Chunker {
   if (text.startsWith("size-")) {
     const size = integer(text.split("-")[1] as string);
     if (size <= 0) throw new NodeError("chunker size must be greater than 0");
-    if (size > longestChunk) throw tooLong();
+    if (size > MAX_CHUNK) throw tooLong();
     return () => new SizeChunker(size);
   }
   if (text === "rabin" || text.startsWith("rabin-")) {
@@ -35,18 +35,18 @@ function parseRabin(text: string): { shortest: number; average: number; longest:
     throw new NodeError("incorrect format (expected 'rabin' 'rabin-[avg]' or 'rabin-[min]-[avg]-[max]'");
   }
   const shortest = labelled(parts[0] as string, "min", "first label must be min");
-  if (shortest < shortestRabin) throw new NodeError("rabin min must be greater than 16");
+  if (shortest < MIN_RABIN) throw new NodeError("rabin min must be greater than 16");
   const average = labelled(parts[1] as string, "avg", "second label must be avg");
   const longest = labelled(parts[2] as string, "max", "final label must be max");
   if (shortest >= average) throw new NodeError("incorrect format: rabin-min must be smaller than rabin-avg");
   if (average >= longest) throw new NodeError("incorrect format: rabin-avg must be smaller than rabin-max");
-  if (longest > longestChunk) throw tooLong();
+  if (longest > MAX_CHUNK) throw tooLong();
   return { shortest, average, longest };
 }
 
 function around(average: number): { shortest: number; average: number; longest: number } {
   const longest = average + Math.floor(average / 2);
-  if (longest > longestChunk) throw tooLong();
+  if (longest > MAX_CHUNK) throw tooLong();
   return { shortest: Math.floor(average / 3), average, longest };
 }
 

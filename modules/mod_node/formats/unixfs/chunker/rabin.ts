@@ -44,7 +44,7 @@ let tables: Tables | undefined;
  * of the last 16 bytes are zero, as many as the average has, less one.
  */
 export class RabinChunker implements Chunker {
-  readonly longest: number;
+  readonly maxLength: number;
   readonly #shortest: number;
   readonly #mask: number;
   readonly #tables: Tables;
@@ -56,7 +56,7 @@ export class RabinChunker implements Chunker {
 
   /** Bytes; the average is a power of two in effect: the largest that is not above it. */
   constructor(shortest: number, average: number, longest: number) {
-    this.longest = longest;
+    this.maxLength = longest;
     this.#shortest = shortest;
     this.#mask = 2 ** Math.floor(Math.log2(average)) - 1;
     tables ??= makeTables();
@@ -95,7 +95,7 @@ export class RabinChunker implements Chunker {
       high = ((high << 8) | (low >>> 24)) ^ (modHigh[above] as number);
       low = ((low << 8) | byte) ^ (modLow[above] as number);
       at += 1;
-      if (at >= earliest && ((low & mask) === 0 || at - from === this.longest)) {
+      if (at >= earliest && ((low & mask) === 0 || at - from === this.maxLength)) {
         this.#seen = 0;
         return at;
       }

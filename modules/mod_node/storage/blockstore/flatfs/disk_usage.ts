@@ -6,10 +6,10 @@ import { writeAtomically } from "../../repo/atomic_file.ts";
 import { usageFile } from "./layout.ts";
 
 /** So many files of a folder are looked at; the others count as the mean of these. */
-const sample = 2000;
-const atOnce = 16;
+const MAX_SAMPLE = 2000;
+const MAX_CONCURRENT = 16;
 /** The file follows a change after this time. */
-const delayMs = 2000;
+const WRITE_DELAY_MS = 2000;
 const mode = 0o644;
 
 interface Kept {
@@ -57,7 +57,7 @@ export class DiskUsage {
     this.#timer ??= setTimeout(() => {
       this.#timer = undefined;
       this.#write().catch(() => {});
-    }, delayMs).unref();
+    }, WRITE_DELAY_MS).unref();
   }
 
   async close(): Promise<void> {
@@ -90,7 +90,7 @@ async function readKept(path: string): Promise<Kept | undefined> {
 async function folderSize(folder: string): Promise<{ readonly bytes: number; readonly exact: boolean }> {
   const names = await readdir(folder);
   // Names are hashes: the first are as good a sample as any.
-  const looked = names.slice(0, sample);
+  const looked = names.slice(0, MAX_SAMPLE);
   let bytes = 0;
   let exact = names.length === looked.length;
   const sizeOf = async (name: string) => {
@@ -99,7 +99,7 @@ async function folderSize(folder: string): Promise<{ readonly bytes: number; rea
     if (found?.isDirectory()) return folderSize(path);
     return { bytes: found?.size ?? 0, exact: true };
   };
-  for await (const each of mapConcurrent(looked, atOnce, sizeOf)) {
+  for await (const each of mapConcurrent(looked, MAX_CONCURRENT, sizeOf)) {
     bytes += each.bytes;
     exact &&= each.exact;
   }

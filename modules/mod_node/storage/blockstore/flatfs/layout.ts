@@ -16,7 +16,7 @@ export const folderMode = 0o755;
 
 const extension = ".data";
 /** Of a name in the file systems that there are. */
-const longestName = 255;
+const MAX_NAME = 255;
 
 /** From the name of a block, without extension, to that of its folder. */
 export type ShardFunc = (name: string) => string;
@@ -39,7 +39,7 @@ export function shardFunc(text: string): ShardFunc {
 /** The name of a block, without extension: its CID in base32, in capital letters and without a prefix. */
 export function nameOf(cid: CID): string {
   const name = base32upper.baseEncode(cid.bytes);
-  if (name.length + extension.length > longestName) throw new NodeError(`${cid} cannot be stored: it is too long`);
+  if (name.length + extension.length > MAX_NAME) throw new NodeError(`${cid} cannot be stored: it is too long`);
   return name;
 }
 

@@ -24,7 +24,7 @@ import {
   shardingFile,
   temporaryFolder,
 } from "./layout.ts";
-import { atOnce, type Waiting, Writer } from "./writer.ts";
+import { MAX_CONCURRENT, type PendingBlock, Writer } from "./writer.ts";
 
 export interface FlatfsOptions {
   /** How a new store finds the folder of a block; a store that is there must have the same. */
@@ -126,9 +126,9 @@ class Flatfs implements BlockStore {
     this.#mustBeOpen();
     const letGo = await this.#lock.acquireShared();
     try {
-      const named = blocks.map(({ cid, bytes, release }): Waiting => ({ name: nameOf(cid), bytes, release }));
-      const look = async (block: Waiting) => ({ block, found: await this.#look(block.name) });
-      for await (const { block, found } of mapConcurrent(named, atOnce, look)) {
+      const named = blocks.map(({ cid, bytes, release }): PendingBlock => ({ name: nameOf(cid), bytes, release }));
+      const look = async (block: PendingBlock) => ({ block, found: await this.#look(block.name) });
+      for await (const { block, found } of mapConcurrent(named, MAX_CONCURRENT, look)) {
         await this.#writer.room();
         let { stored, flushes } = found;
         // Somebody else may have put it meanwhile.
@@ -164,7 +164,7 @@ class Flatfs implements BlockStore {
       const gone = new Set(names.filter((name) => this.#writer.drop(name)));
       const changed = new Set<string>();
       const remove = async (name: string) => ({ name, bytes: await this.#fs.remove(this.#writer.pathOf(name)) });
-      for await (const { name, bytes } of mapConcurrent(new Set(names), atOnce, remove)) {
+      for await (const { name, bytes } of mapConcurrent(new Set(names), MAX_CONCURRENT, remove)) {
         if (bytes === undefined) continue;
         this.#usage.add(-bytes);
         gone.add(name);
@@ -279,4 +279,4 @@ class Flatfs implements BlockStore {
 }
 
 /** A copy, where its owner takes it back. */
-const bytesOf = ({ bytes, release }: Waiting): Uint8Array => (release === undefined ? bytes : bytes.slice());
+const bytesOf = ({ bytes, release }: PendingBlock): Uint8Array => (release === undefined ? bytes : bytes.slice());

@@ -8,9 +8,9 @@ import type { FlatfsFs } from "./files.ts";
 import { fileOf, type ShardFunc, temporaryFolder } from "./layout.ts";
 
 /** Files that are worked on at the same time. */
-export const atOnce = 16;
+export const MAX_CONCURRENT = 16;
 
-export interface Waiting {
+export interface PendingBlock {
   readonly name: string;
   readonly bytes: Uint8Array;
   readonly release: (() => void) | undefined;
@@ -28,7 +28,7 @@ export interface WriterOptions {
 export class Writer {
   readonly #options: WriterOptions;
   /** By name. What is here is in no file, or in one that is not on the disk yet. */
-  readonly #waiting = new Map<string, Waiting>();
+  readonly #waiting = new Map<string, PendingBlock>();
   #bytes = 0;
   #flushing: Promise<void> | undefined;
   #next: Promise<void> | undefined;
@@ -43,7 +43,7 @@ export class Writer {
     return this.#waiting.size;
   }
 
-  get(name: string): Waiting | undefined {
+  get(name: string): PendingBlock | undefined {
     return this.#waiting.get(name);
   }
 
@@ -62,7 +62,7 @@ export class Writer {
   }
 
   /** Takes a block that does not wait yet. */
-  take(block: Waiting): void {
+  take(block: PendingBlock): void {
     this.#waiting.set(block.name, block);
     this.#bytes += block.bytes.length;
     // Whoever must wait for it is told when it fails.
@@ -101,7 +101,7 @@ export class Writer {
     const { folder, fs } = this.#options;
     // The folders' own names, too: some may be new.
     const paths = [folder, ...[...names].map((name) => join(folder, name))];
-    for await (const _ of mapConcurrent(paths, atOnce, (path) => fs.syncFolder(path)));
+    for await (const _ of mapConcurrent(paths, MAX_CONCURRENT, (path) => fs.syncFolder(path)));
   }
 
   failed(error: unknown): NodeError {
@@ -122,16 +122,17 @@ export class Writer {
     }
   }
 
-  async #write(blocks: readonly Waiting[]): Promise<void> {
+  async #write(blocks: readonly PendingBlock[]): Promise<void> {
     const changed = new Set<string>();
-    for await (const folder of mapConcurrent(blocks, atOnce, (block) => this.#writeFile(block))) changed.add(folder);
+    for await (const folder of mapConcurrent(blocks, MAX_CONCURRENT, (block) => this.#writeFile(block)))
+      changed.add(folder);
     await this.syncFolders(changed);
     for (const { name } of blocks) this.drop(name);
     this.flushes += 1;
   }
 
   /** The file is on the disk before it has its name: a name never stands for half a block. @returns its folder */
-  async #writeFile({ name, bytes }: Waiting): Promise<string> {
+  async #writeFile({ name, bytes }: PendingBlock): Promise<string> {
     const { folder, folderOf, fs, usage } = this.#options;
     const draft = join(folder, temporaryFolder, uniqueName("temp-"));
     await fs.write(draft, bytes);

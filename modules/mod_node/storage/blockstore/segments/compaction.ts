@@ -19,7 +19,7 @@ export interface CompactionDeps {
 }
 
 /** Segments of which less than this share is of use are rewritten. */
-const worthKeeping = 0.6;
+const MIN_USED_SHARE = 0.6;
 /**
  * One segment after the other: before one is gone the next is not begun, so that no more than one segment of room is
  * needed. From the oldest on, since only what is the oldest can forget its records of deletions. It may end at any point, by a fault too: what was moved is in the log twice, and the later
@@ -67,7 +67,7 @@ function next({ overlay, log }: CompactionDeps, eligible: (segment: number) => b
     // segment, few of them can be of use: to say those again costs little.
     const needed = segment === oldest ? live && live + records : live + records + tombstones;
     const held = (log.lengths.get(segment) ?? 0) - fileHead.length;
-    if (!eligible(segment) || held <= 0 || needed >= held * worthKeeping) continue;
+    if (!eligible(segment) || held <= 0 || needed >= held * MIN_USED_SHARE) continue;
     if (needed === 0) return segment;
     chosen ??= segment;
   }
@@ -88,7 +88,7 @@ async function moveOut(parts: CompactionDeps, segment: number): Promise<boolean>
     for (let found = await reader.next(); found !== undefined; found = await reader.next()) {
       parts.check();
       if (!log.hasRoom) await log.room();
-      if (overlay.crowded) await settle(parts);
+      if (overlay.isCrowded) await settle(parts);
       // From here on nothing is awaited: what is appended is true when it is appended.
       const statements = readRecord(found);
       if (statements !== undefined) {

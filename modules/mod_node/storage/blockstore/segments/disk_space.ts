@@ -6,16 +6,16 @@ import { failure } from "../../../util/errors.ts";
 import { sizeText } from "../../../util/size.ts";
 import type { SegmentFs } from "./files.ts";
 
-const longestSegment = 512 * 1024 * 1024;
-const shortestSegment = 1024 * 1024;
+const MAX_SEGMENT = 512 * 1024 * 1024;
+const MIN_SEGMENT = 1024 * 1024;
 const segmentsOfDisk = 64;
 /** So many bytes are taken in before the file system is asked again. */
-const stride = 64 * 1024 * 1024;
+const MAX_UNCHECKED = 64 * 1024 * 1024;
 
 /** Length of a segment that suits a file system, in bytes: large, but little of the whole. */
 export async function segmentLength(fs: SegmentFs, folder: string): Promise<number> {
   const { total } = (await fs.space?.(folder)) ?? { total: Number.POSITIVE_INFINITY };
-  return Math.min(longestSegment, Math.max(shortestSegment, Math.floor(total / segmentsOfDisk)));
+  return Math.min(MAX_SEGMENT, Math.max(MIN_SEGMENT, Math.floor(total / segmentsOfDisk)));
 }
 
 export interface SpaceOptions {
@@ -40,7 +40,7 @@ export class DiskSpace {
 
   /** Counts what comes in; false when the file system must be asked first. */
   take(bytes: number): boolean {
-    const counted = Math.min(bytes, stride);
+    const counted = Math.min(bytes, MAX_UNCHECKED);
     if (counted > this.#left) return false;
     this.#left -= counted;
     return true;
@@ -62,7 +62,7 @@ export class DiskSpace {
   async #refresh(): Promise<number> {
     try {
       const room = (await this.#free()) - this.#options.reserve;
-      this.#left = Math.max(0, Math.min(room, stride));
+      this.#left = Math.max(0, Math.min(room, MAX_UNCHECKED));
       return room;
     } finally {
       this.#asking = undefined;

@@ -48,7 +48,7 @@ class DiskFile implements SegmentFile {
       const read = await call<number>((end) => fs.readv(this.#fd, left, at + done, end));
       if (read === 0) break;
       done += read;
-      left = behind(left, read);
+      left = dropFirst(left, read);
     }
     return done;
   }
@@ -104,7 +104,7 @@ interface Opened {
 }
 
 /** Files that stay open though nobody uses them. */
-const mostIdle = 64;
+const MAX_OPEN_FILES = 64;
 
 /** Opens each segment once, and closes it only when nobody uses it: those used last stay open. */
 export class SegmentFiles {
@@ -138,7 +138,7 @@ export class SegmentFiles {
       opened.users -= 1;
       if (opened.users === 0) {
         opened.idle?.();
-        if (this.#opened.size > mostIdle) this.#closeOldest(segment);
+        if (this.#opened.size > MAX_OPEN_FILES) this.#closeOldest(segment);
       }
     }
   }
@@ -150,7 +150,7 @@ export class SegmentFiles {
     for (const [segment, { users, idle }] of this.#opened) {
       if (users > 0 || idle !== undefined) continue;
       this.#close(segment).catch(() => {});
-      if (this.#opened.size <= mostIdle) return;
+      if (this.#opened.size <= MAX_OPEN_FILES) return;
     }
   }
 
@@ -211,12 +211,12 @@ export async function writeAll(file: SegmentFile, parts: readonly Uint8Array[], 
     const written = await file.write(left, offset);
     if (written === 0) throw new Error("nothing could be written");
     offset += written;
-    left = behind(left, written);
+    left = dropFirst(left, written);
   }
 }
 
 /** What is left of arrays behind their first `bytes`. */
-function behind(parts: readonly Uint8Array[], bytes: number): readonly Uint8Array[] {
+function dropFirst(parts: readonly Uint8Array[], bytes: number): readonly Uint8Array[] {
   let rest = bytes;
   let done = 0;
   while (done < parts.length && rest >= (parts[done] as Uint8Array).length) {

@@ -85,15 +85,15 @@ export interface Section {
   readonly multihash: Uint8Array;
 }
 
-export const longestHead = 16 * 1024;
+export const MAX_HEAD = 16 * 1024;
 /** No block comes near it: a length beyond is garbage. */
-const longestSection = 2 ** 31;
+const MAX_SECTION = 2 ** 31;
 
 /** Reads a section's head; undefined when it is not all there. @throws Error when it cannot be one */
 export function readSection(bytes: Uint8Array, at: number): Section | undefined {
   try {
     const [section, prefix] = varint.decode(bytes, at);
-    if (section === 0 || section > longestSection) throw new Error("this is not the length of a section");
+    if (section === 0 || section > MAX_SECTION) throw new Error("this is not the length of a section");
     const start = at + prefix;
     const legacy = bytes[start] === 0x12 && bytes[start + 1] === 0x20;
     let end = start;
@@ -109,12 +109,12 @@ export function readSection(bytes: Uint8Array, at: number): Section | undefined 
     const [, codeBytes] = varint.decode(bytes, end);
     const [digest, digestBytes] = varint.decode(bytes, end + codeBytes);
     end += codeBytes + digestBytes + digest;
-    if (end - start > section || end - at > longestHead) throw new Error("this is not a CID");
+    if (end - start > section || end - at > MAX_HEAD) throw new Error("this is not a CID");
     if (end > bytes.length) return undefined;
     return { headLength: end - at, length: section - (end - start), form, multihash: bytes.subarray(hash, end) };
   } catch (error) {
     // A varint that is not all there.
-    if (error instanceof RangeError && bytes.length - at < longestHead) return undefined;
+    if (error instanceof RangeError && bytes.length - at < MAX_HEAD) return undefined;
     throw error;
   }
 }
@@ -132,7 +132,7 @@ export interface RecordSection {
 }
 
 const identityPrefix = Uint8Array.of(1, 0x55, 0);
-const longestRecord = 4096;
+const MAX_RECORD = 4096;
 
 /**
  * Sections, whole (head and data in one), that make statements. `tombstones` ones tell of deleted blocks only, others of
@@ -155,7 +155,7 @@ export function recordSections(statements: readonly Statement[]): RecordSection[
       if ((forms.length === 0) !== tombstones) continue;
       const said = [varints([multihash.length]), multihash, varints([forms.length, ...forms])];
       const length = said.reduce((sum, part) => sum + part.length, 0);
-      if (size + length > longestRecord) close();
+      if (size + length > MAX_RECORD) close();
       parts.push(...said);
       size += length;
       made.push(statement);

@@ -22,9 +22,9 @@ interface PendingRecord {
  * So many multihashes, or so many bytes of the log, are taken into the index at a time. Each may be on a page of its own,
  * which LMDB copies, and it never gives that memory back.
  */
-const dueEntries = 4096;
-const dueBytes = 64 * 1024 * 1024;
-const crowdedEntries = 2 * dueEntries;
+const DUE_ENTRIES = 4096;
+const DUE_BYTES = 64 * 1024 * 1024;
+const MAX_ENTRIES = 2 * DUE_ENTRIES;
 
 const nothing: Stored = { forms: [], location: undefined };
 const sizeOf = (location: BlockLocation): number => location.headLength + location.length;
@@ -45,7 +45,7 @@ export class IndexOverlay {
   readonly #pending = new Map<string, PendingEntry>();
   #records: PendingRecord[] = [];
   /** Where the log ends in each segment that it came to since the last `apply`. */
-  readonly #reached = new Map<number, Position>();
+  readonly #logEnds = new Map<number, Position>();
   #blocks: number;
   /** The last write to the index; they come one after the other. */
   #writing: Promise<void> = Promise.resolve();
@@ -77,23 +77,23 @@ export class IndexOverlay {
   }
 
   /** More is waiting for the index than should be held in memory. */
-  get crowded(): boolean {
-    return this.#pending.size > crowdedEntries;
+  get isCrowded(): boolean {
+    return this.#pending.size > MAX_ENTRIES;
   }
 
   /** Whether `apply` is worth its while, and not under way. */
-  due(position: Position): boolean {
+  isDue(position: Position): boolean {
     if (this.#queued > 0) return false;
-    return this.#pending.size >= dueEntries || position - this.#state.position >= dueBytes;
+    return this.#pending.size >= DUE_ENTRIES || position - this.#state.position >= DUE_BYTES;
   }
 
   /** As much waits for a flush as is taken into the index at a time. */
-  get full(): boolean {
-    return this.#pending.size >= dueEntries && this.#queued === 0;
+  get isFull(): boolean {
+    return this.#pending.size >= DUE_ENTRIES && this.#queued === 0;
   }
 
   /** Whether something is waiting for the index. */
-  get behind(): boolean {
+  get hasPending(): boolean {
     return this.#pending.size > 0 || this.#records.length > 0;
   }
 
@@ -109,18 +109,18 @@ export class IndexOverlay {
     this.#blocks += countOf(stored ?? nothing) - countOf(old ?? nothing);
     const previous = this.#pending.get(key);
     this.#pending.set(key, { multihash, stored: stored ?? nothing, end, previous });
-    this.reach(end);
+    this.setLogEnd(end);
   }
 
   /** A record was put to the log. */
   addRecord(bytes: number, tombstones: boolean, end: Position): void {
     this.#records.push({ bytes, tombstones, end });
-    this.reach(end);
+    this.setLogEnd(end);
   }
 
   /** The log has come so far. */
-  reach(end: Position): void {
-    this.#reached.set(segmentAt(end), end);
+  setLogEnd(end: Position): void {
+    this.#logEnds.set(segmentAt(end), end);
   }
 
   /** Multihashes that are not in the index yet. */
@@ -179,7 +179,7 @@ export class IndexOverlay {
       const used = usage.get(segment) ?? this.#usage.get(segment) ?? unused;
       usage.set(segment, { ...used, ...how(used) });
     };
-    for (const [segment, end] of this.#reached) {
+    for (const [segment, end] of this.#logEnds) {
       if (segment <= segmentAt(position)) change(segment, () => ({ length: offsetAt(Math.min(end, position)) }));
     }
     const blocks: PendingEntry[] = [];
@@ -215,8 +215,8 @@ export class IndexOverlay {
       }
     }
     this.#records = this.#records.filter(({ end }) => end > position);
-    for (const [segment, end] of this.#reached) {
-      if (end <= position) this.#reached.delete(segment);
+    for (const [segment, end] of this.#logEnds) {
+      if (end <= position) this.#logEnds.delete(segment);
     }
   }
 }

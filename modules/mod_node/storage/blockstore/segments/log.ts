@@ -29,14 +29,14 @@ export interface LogOptions {
 }
 
 /** With so many bytes or items waiting a write begins even if nobody asks; with fewer, a little later. */
-const eagerBytes = 1024 * 1024;
-const eagerItems = 512;
-const lingerMs = 25;
+const EAGER_BYTES = 1024 * 1024;
+const EAGER_ITEMS = 512;
+const LINGER_MS = 25;
 /** Of one write: half of what may wait, so that the next is gathered meanwhile. */
-const batchBytes = 2 * 1024 * 1024;
-const batchParts = 1024;
+const MAX_WRITE_BYTES = 2 * 1024 * 1024;
+const MAX_WRITE_PARTS = 1024;
 /** So many bytes are flushed even if nobody asks: the index follows what is flushed. */
-const flushBytes = 64 * 1024 * 1024;
+const MAX_UNSYNCED_BYTES = 64 * 1024 * 1024;
 
 /**
  * Appends are given their place at once and written later, in order. When a write or a flush fails, all who wait are
@@ -174,7 +174,7 @@ export class Log {
     const next = this.#queue[0];
     // A segment is on the disk before the next one begins: only the last one can be torn.
     const turning = next !== undefined && segmentAt(next.position) !== segmentAt(this.#written);
-    const much = this.#buffered >= eagerBytes || this.#queue.length >= eagerItems;
+    const much = this.#buffered >= EAGER_BYTES || this.#queue.length >= EAGER_ITEMS;
     const eager = now || much || this.#waiters.length > 0 || this.#roomWaiters.length > 0;
     if (next !== undefined && !this.#writing && eager && !(turning && this.#written !== this.#synced)) {
       this.#writing = true;
@@ -187,7 +187,7 @@ export class Log {
     }
     const asked = (this.#waiters[0]?.target ?? Number.POSITIVE_INFINITY) <= this.#written;
     const unsynced = this.#written - this.#synced;
-    if (!this.#flushing && unsynced > 0 && (asked || (turning && eager) || unsynced >= flushBytes)) {
+    if (!this.#flushing && unsynced > 0 && (asked || (turning && eager) || unsynced >= MAX_UNSYNCED_BYTES)) {
       this.#flushing = true;
       this.#flush().then(
         () => this.#done("flushing"),
@@ -204,7 +204,7 @@ export class Log {
     this.#lingering ??= setTimeout(() => {
       this.#lingering = undefined;
       this.#pump(true);
-    }, lingerMs);
+    }, LINGER_MS);
   }
 
   #done(what: "writing" | "flushing", error?: Error): void {
@@ -231,7 +231,7 @@ export class Log {
     let bytes = 0;
     const parts: Uint8Array[] = [];
     for (const item of this.#queue) {
-      if (segmentAt(item.position) !== segment || bytes >= batchBytes || parts.length >= batchParts) break;
+      if (segmentAt(item.position) !== segment || bytes >= MAX_WRITE_BYTES || parts.length >= MAX_WRITE_PARTS) break;
       parts.push(...item.parts);
       bytes += item.bytes;
       count += 1;
@@ -283,8 +283,8 @@ export class Log {
       this.#broken = failure("STORE_BROKEN", { path: this.#files.folder, reason });
       throw this.#broken;
     }
-    for (let at = from; at < end; at += eagerBytes) {
-      const chunk = new Uint8Array(Math.min(eagerBytes, end - at));
+    for (let at = from; at < end; at += EAGER_BYTES) {
+      const chunk = new Uint8Array(Math.min(EAGER_BYTES, end - at));
       await file.read([chunk], at);
       await writeAll(file, [chunk], at);
     }

@@ -8,10 +8,10 @@ interface CachedNode {
   readonly read: number;
 }
 
-const longest = 64 * 1024;
-const kept = 512 * 1024;
+const MAX_NODE = 64 * 1024;
+const MAX_BYTES = 512 * 1024;
 /** Milliseconds: damage to the disk is noticed that late at most. */
-const moment = 1000;
+const MAX_AGE_MS = 1000;
 /** Of the links, which stand first in a node that has any. */
 const linkTag = 0x12;
 
@@ -24,12 +24,12 @@ export class NodeCache {
 
   /** Whether a block may be one of those that are kept. */
   takes(cid: CID, { length }: BlockLocation): boolean {
-    return cid.code === dagPb && length <= longest;
+    return cid.code === dagPb && length <= MAX_NODE;
   }
 
   get(location: BlockLocation): Uint8Array | undefined {
     const recent = this.#nodes.get(positionOf(location));
-    return recent !== undefined && performance.now() - recent.read <= moment ? recent.bytes : undefined;
+    return recent !== undefined && performance.now() - recent.read <= MAX_AGE_MS ? recent.bytes : undefined;
   }
 
   add(location: BlockLocation, bytes: Uint8Array): void {
@@ -39,7 +39,7 @@ export class NodeCache {
     this.#nodes.set(position, { bytes, read: performance.now() });
     this.#bytes += bytes.length;
     for (const oldest of this.#nodes.keys()) {
-      if (this.#bytes <= kept) break;
+      if (this.#bytes <= MAX_BYTES) break;
       this.#drop(oldest);
     }
   }

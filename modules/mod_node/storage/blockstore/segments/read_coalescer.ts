@@ -2,7 +2,7 @@
 import type { SegmentFile, SegmentFiles } from "./files.ts";
 import type { BlockLocation } from "./format.ts";
 
-interface Wanted {
+interface PendingRead {
   readonly location: BlockLocation;
   readonly into: Uint8Array;
   readonly resolve: (read: Uint8Array) => void;
@@ -10,17 +10,17 @@ interface Wanted {
 }
 
 /** Of one read. */
-const mostBytes = 1024 * 1024;
+const MAX_READ_BYTES = 1024 * 1024;
 /** So much between two blocks is read over; the head of a section is shorter. */
-const widestGap = 256;
+const MAX_GAP = 256;
 /** Where it goes: nobody looks at it. */
-const between = new Uint8Array(widestGap);
+const gapBytes = new Uint8Array(MAX_GAP);
 
 const endOf = ({ offset, length }: BlockLocation): number => offset + length;
 
 export class ReadCoalescer {
   readonly #files: SegmentFiles;
-  #wanted: Wanted[] = [];
+  #wanted: PendingRead[] = [];
 
   constructor(files: SegmentFiles) {
     this.#files = files;
@@ -34,13 +34,13 @@ export class ReadCoalescer {
   }
 
   #start(): void {
-    let run: Wanted[] = [];
+    let run: PendingRead[] = [];
     let bytes = 0;
     for (const wanted of this.#wanted) {
       const { location } = wanted;
       const last = run.at(-1)?.location;
       const gap = last?.segment === location.segment ? location.offset - endOf(last) : -1;
-      if (last !== undefined && (gap < 0 || gap > widestGap || bytes + location.length > mostBytes)) {
+      if (last !== undefined && (gap < 0 || gap > MAX_GAP || bytes + location.length > MAX_READ_BYTES)) {
         this.#read(run);
         run = [];
         bytes = 0;
@@ -52,8 +52,8 @@ export class ReadCoalescer {
     this.#read(run);
   }
 
-  #read(run: readonly Wanted[]): void {
-    const [{ location: first }] = run as readonly [Wanted];
+  #read(run: readonly PendingRead[]): void {
+    const [{ location: first }] = run as readonly [PendingRead];
     this.#files
       .use(first.segment, (file) => readRun(file, run))
       .then(
@@ -70,12 +70,12 @@ export class ReadCoalescer {
 }
 
 /** Resolves with the place in the file up to which there was something to read. */
-async function readRun(file: SegmentFile, run: readonly Wanted[]): Promise<number> {
-  const [{ location: first }] = run as readonly [Wanted];
+async function readRun(file: SegmentFile, run: readonly PendingRead[]): Promise<number> {
+  const [{ location: first }] = run as readonly [PendingRead];
   const parts: Uint8Array[] = [];
   let at = first.offset;
   for (const { location, into } of run) {
-    if (location.offset > at) parts.push(between.subarray(0, location.offset - at));
+    if (location.offset > at) parts.push(gapBytes.subarray(0, location.offset - at));
     parts.push(into);
     at = endOf(location);
   }

@@ -2,7 +2,7 @@
 import type { SegmentFiles } from "./files.ts";
 import { fileHead, nameOf, offsetAt, type Position, positionAt, readRecord, segmentAt } from "./format.ts";
 import { IndexOverlay } from "./index_overlay.ts";
-import { type Found, isWhole, SectionReader } from "./section_reader.ts";
+import { type FoundSection, isWhole, SectionReader } from "./section_reader.ts";
 import type { SegmentIndex, State, Usage } from "./segment_index.ts";
 
 /** Told in a sentence of what had to be put right. */
@@ -61,7 +61,7 @@ export async function recover(files: SegmentFiles, index: SegmentIndex, notice: 
     const offset = await replay(files, segment, from, { overlay, last, rebuilding, notice });
     lengths.set(segment, offset);
     end = positionAt(segment, offset);
-    overlay.reach(end);
+    overlay.setLogEnd(end);
   }
   if (end > state.position) {
     await overlay.apply(end).catch((error: Error) => {
@@ -145,7 +145,7 @@ function replay(files: SegmentFiles, segment: number, from: number, options: Rep
       }
       end = reader.at;
       take(overlay, found, positionAt(segment, end), segment, rebuilding);
-      if (overlay.crowded) await overlay.apply(positionAt(segment, end));
+      if (overlay.isCrowded) await overlay.apply(positionAt(segment, end));
     }
     if (!last) {
       if (reader.damage !== undefined) {
@@ -163,7 +163,7 @@ function replay(files: SegmentFiles, segment: number, from: number, options: Rep
   });
 }
 
-function take(overlay: IndexOverlay, found: Found, end: Position, segment: number, rebuilding: boolean): void {
+function take(overlay: IndexOverlay, found: FoundSection, end: Position, segment: number, rebuilding: boolean): void {
   const statements = readRecord(found);
   if (statements === undefined) {
     const { form, headLength: head, length, offset } = found;

@@ -1,18 +1,18 @@
 /** Reads a segment section by section. */
 import { hashCoded, matches } from "../../../formats/cid/hashes.ts";
 import type { SegmentFile } from "./files.ts";
-import { cidOf, longestHead, readSection, type Section } from "./format.ts";
+import { cidOf, MAX_HEAD, readSection, type Section } from "./format.ts";
 
-export interface Found extends Section {
+export interface FoundSection extends Section {
   /** Where its data begin in the file. */
   readonly offset: number;
   /** Its data; empty unless asked for. */
   readonly data: Uint8Array;
 }
 
-const windowBytes = 1024 * 1024;
+const WINDOW_BYTES = 1024 * 1024;
 /** Over sections longer than this the reader jumps, where their data are not wanted. */
-const jump = 64 * 1024;
+const MIN_SKIPPED = 64 * 1024;
 
 export class SectionReader {
   readonly #file: SegmentFile;
@@ -41,7 +41,7 @@ export class SectionReader {
   }
 
   /** The next section; undefined at the end, and where what follows is no whole section: see `damage`. */
-  async next(): Promise<Found | undefined> {
+  async next(): Promise<FoundSection | undefined> {
     if (this.#at >= this.#end) return undefined;
     try {
       const section = await this.#read();
@@ -66,17 +66,17 @@ export class SectionReader {
   async #read(): Promise<Section | undefined> {
     let section = this.#parse();
     if (section === undefined) {
-      await this.#fill(!this.#withData && this.#lastLength > jump ? 256 : windowBytes);
+      await this.#fill(!this.#withData && this.#lastLength > MIN_SKIPPED ? 256 : WINDOW_BYTES);
       section = this.#parse();
     }
     if (section === undefined) {
-      await this.#fill(longestHead);
+      await this.#fill(MAX_HEAD);
       section = this.#parse();
     }
     if (section === undefined || !this.#withData) return section;
     const needed = section.headLength + section.length;
     if (this.#at - this.#start + needed <= this.#window.length) return section;
-    await this.#fill(Math.max(needed, windowBytes));
+    await this.#fill(Math.max(needed, WINDOW_BYTES));
     return this.#parse();
   }
 
@@ -99,7 +99,7 @@ const isSystemError = (error: unknown): error is NodeJS.ErrnoException =>
   error instanceof Error && typeof (error as NodeJS.ErrnoException).code === "string" && "syscall" in error;
 
 /** Whether a section's bytes can be what its head says. What cannot be computed here is believed. */
-export async function isWhole({ form, multihash, data }: Found): Promise<boolean> {
+export async function isWhole({ form, multihash, data }: FoundSection): Promise<boolean> {
   if (multihash[0] === 0) return Buffer.compare(multihash.subarray(multihash.length - data.length), data) === 0;
   const cid = cidOf(form, multihash);
   return hashCoded(cid.multihash.code)?.digest === undefined || matches(cid, data);

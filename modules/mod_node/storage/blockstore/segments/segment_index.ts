@@ -53,7 +53,7 @@ export interface Changes {
 }
 
 /** Bytes of the longest multihash that can be a key. */
-export const longestMultihash = 1978;
+export const MAX_MULTIHASH = 1978;
 const formatVersion = 1;
 const stateKey = 0;
 
@@ -81,7 +81,7 @@ export class SegmentIndex {
   }
 
   find(multihash: Uint8Array): Stored | undefined {
-    if (multihash.length > longestMultihash) return undefined;
+    if (multihash.length > MAX_MULTIHASH) return undefined;
     const value = this.#blocks.getBinaryFast(asBuffer(multihash));
     return value && decodeStored(value, value.length);
   }

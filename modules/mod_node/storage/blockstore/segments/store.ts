@@ -15,7 +15,7 @@ import { Log } from "./log.ts";
 import { NodeCache } from "./node_cache.ts";
 import { ReadCoalescer } from "./read_coalescer.ts";
 import { type Notice, recover } from "./recovery.ts";
-import { longestMultihash, SegmentIndex, type Stored } from "./segment_index.ts";
+import { MAX_MULTIHASH, SegmentIndex, type Stored } from "./segment_index.ts";
 
 export interface SegmentStoreOptions {
   /**
@@ -34,12 +34,12 @@ export interface SegmentStoreOptions {
 }
 
 const readOnlyOrFull = new Set(["EROFS", "EACCES", "EPERM", "ENOSPC", "EDQUOT"]);
-const longestSegment = 2 ** 31;
+const MAX_SEGMENT = 2 ** 31;
 const pageSize = 512;
 /** Of one multihash: all of them must fit in a record. */
-const mostForms = 1024;
+const MAX_FORMS = 1024;
 /** The index follows this long after the last flush, if it is behind. */
-const idleMs = 1000;
+const INDEX_DELAY_MS = 1000;
 
 /**
  * Blocks in append-only segments (CAR files) with an index in LMDB, in one folder: `00000001.car`, ... and `index/`.
@@ -103,7 +103,7 @@ export class SegmentStore implements BlockStore {
     this.verifies = options.verifyOnRead ?? false;
     this.#notice = options.onNotice;
     const { bufferedBytes = 4 * 1024 * 1024 } = options;
-    const segmentBytes = Math.min(options.segmentBytes, longestSegment);
+    const segmentBytes = Math.min(options.segmentBytes, MAX_SEGMENT);
     this.#log = new Log(files, { segmentBytes, bufferedBytes, onSynced: () => this.#synced() }, end, lengths);
     const unwritten = () => this.#log.buffered;
     this.#space = new DiskSpace({ folder, fs: options.fs, reserve: segmentBytes, unwritten });
@@ -136,11 +136,11 @@ export class SegmentStore implements BlockStore {
     for (const block of blocks) {
       if (!this.#space.take(block.bytes.length)) await this.#space.ask(block.bytes.length);
       if (!this.#log.hasRoom) await this.#log.room();
-      if (this.#overlay.crowded) await this.#settle();
+      if (this.#overlay.isCrowded) await this.#settle();
       this.#mustBeOpen();
       this.#put(block);
     }
-    if (this.#overlay.full) this.#flush();
+    if (this.#overlay.isFull) this.#flush();
   }
 
   async sync(): Promise<void> {
@@ -248,7 +248,7 @@ export class SegmentStore implements BlockStore {
   #put(block: Block): void {
     const { cid, release } = block;
     const { multihash } = cid;
-    if (multihash.code === identity.code || multihash.bytes.length > longestMultihash) {
+    if (multihash.code === identity.code || multihash.bytes.length > MAX_MULTIHASH) {
       throw new NodeError(`${cid} cannot be stored: its multihash is the block itself, or too long to be a key`);
     }
     const form = formOf(cid);
@@ -258,7 +258,7 @@ export class SegmentStore implements BlockStore {
       return;
     }
     if (stored !== undefined) {
-      if (stored.forms.length >= mostForms) throw new NodeError(`${cid} cannot be stored: it has too many other forms`);
+      if (stored.forms.length >= MAX_FORMS) throw new NodeError(`${cid} cannot be stored: it has too many other forms`);
       this.#recordForms([{ multihash: multihash.bytes.slice(), forms: [...stored.forms, form] }]);
       release?.();
       return;
@@ -299,8 +299,8 @@ export class SegmentStore implements BlockStore {
   }
 
   #synced(): void {
-    if (this.#overlay.due(this.#log.synced)) this.#follow();
-    else if (this.#overlay.behind) this.#idle ??= setTimeout(() => this.#follow(), idleMs).unref();
+    if (this.#overlay.isDue(this.#log.synced)) this.#follow();
+    else if (this.#overlay.hasPending) this.#idle ??= setTimeout(() => this.#follow(), INDEX_DELAY_MS).unref();
   }
 
   /** Small blocks are flushed before there are bytes enough: the index takes what is on the disk alone. */

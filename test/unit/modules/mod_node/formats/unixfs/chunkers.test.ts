@@ -19,7 +19,7 @@ function cutUp(chunker: string, bytes: Uint8Array, piece: number): number[] {
   const lengths: number[] = [];
   let from = 0;
   for (let end = 0; end < bytes.length; ) {
-    end = Math.min(end + piece, bytes.length, from + cutter.longest);
+    end = Math.min(end + piece, bytes.length, from + cutter.maxLength);
     const cut = cutter.cut(bytes, from, end);
     if (cut < 0) continue;
     lengths.push(cut - from);

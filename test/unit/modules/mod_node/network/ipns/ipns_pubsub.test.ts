@@ -129,7 +129,7 @@ test("the best record is told again each minute, unless somebody else has, and w
   await settled();
   assert.deepEqual(published, [bytes, bytes]);
   t.mock.timers.tick(40_000);
-  topics.get(recordTopic(key.id))?.put({ data: bytes });
+  topics.get(recordTopic(key.id))?.push({ data: bytes });
   await settled();
   t.mock.timers.tick(20_000);
   await settled();

@@ -24,7 +24,7 @@ test("no two who read have the same memory, however often a buffer is given back
 test("what is kept is not taken back, and what is not theirs is let alone", () => {
   const buffers = new BufferPool();
   const kept = buffers.take(100_000);
-  buffers.keep(kept.subarray(5, 10));
+  buffers.retain(kept.subarray(5, 10));
   buffers.release(kept);
   const strange = new Uint8Array(131_072);
   buffers.release(strange);

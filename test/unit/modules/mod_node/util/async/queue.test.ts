@@ -5,21 +5,21 @@ import { Queue } from "#node/util/async/queue.ts";
 
 test("what is put is read in order, before and after the reader came", async () => {
   const queue = new Queue<number>();
-  queue.put(1);
-  queue.put(2);
+  queue.push(1);
+  queue.push(2);
   const read = Array.fromAsync(queue);
   await nextTurn();
-  queue.put(3);
+  queue.push(3);
   await nextTurn();
-  queue.put(4);
+  queue.push(4);
   queue.end();
-  queue.put(5);
+  queue.push(5);
   assert.deepEqual(await read, [1, 2, 3, 4]);
 });
 
 test("a failure comes behind what was put before it", async () => {
   const queue = new Queue<string>();
-  queue.put("one");
+  queue.push("one");
   queue.fail(new Error("over"));
   const iterator = queue[Symbol.asyncIterator]();
   assert.equal((await iterator.next()).value, "one");
@@ -29,7 +29,7 @@ test("a failure comes behind what was put before it", async () => {
 test("the oldest can be dropped, so that a slow reader bounds nothing", () => {
   const queue = new Queue<number>();
   for (let value = 0; value < 1000; value += 1) {
-    queue.put(value);
+    queue.push(value);
     if (queue.length > 10) queue.dropOldest();
   }
   assert.equal(queue.length, 10);
