@@ -134,6 +134,14 @@ module.exports = {
       to: {},
     },
     {
+      name: "no-type-circles-in-core-http",
+      comment:
+        "Who serves a request is known to its parts by what they need of it: narrow interfaces, declared where they are used.",
+      severity: "error",
+      from: { path: "^core/http/" },
+      to: { circular: true },
+    },
+    {
       name: "no-cycles",
       severity: "error",
       from: {},

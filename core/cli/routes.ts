@@ -1,4 +1,4 @@
-import type { Explanation, RouteInfo } from "../http/index.ts";
+import type { Explanation, LayerInfo, RouteInfo } from "../http/index.ts";
 import { type Command, UsageError } from "./command.ts";
 import { filesArgument, hostOptions, httpOf, labelOf, withHost } from "./hosted.ts";
 import { columns } from "./output.ts";
@@ -17,7 +17,7 @@ export const routes: Command = {
     const name = typeof options.host === "string" ? options.host : undefined;
     return await withHost(hostOptions(context, files), (host) => {
       const http = httpOf(host);
-      const fileOf = (route: RouteInfo) => {
+      const fileOf = (route: Pick<RouteInfo, "module" | "host">) => {
         const states = host.modules().filter((state) => state.name === route.module);
         return (states.find((state) => state.host === route.host) ?? states[0])?.file;
       };
@@ -42,8 +42,23 @@ function routeTable(all: readonly (RouteInfo & { file: string | undefined })[]):
   return columns([["METHOD", "PATH", "HOST", "APP", "KIND", "FILE"], ...rows]);
 }
 
-function explained(explanation: Explanation, fileOf: (route: RouteInfo) => string | undefined): string {
-  const { method, path, host, candidates, status, reason } = explanation;
+/** `     koa-compress  order 10  files, api  http` */
+function middlewareTable(middleware: readonly LayerInfo[], fileOf: (layer: LayerInfo) => string | undefined): string {
+  const rows = middleware.map((layer, at) => [
+    `${at + 1}.`,
+    layer.name,
+    `order ${layer.order}`,
+    layer.apps === undefined ? "all apps" : layer.apps.join(", "),
+    fileOf(layer) ?? layer.module,
+  ]);
+  return `Middleware, the outermost first:\n${columns(rows, "  ")}`;
+}
+
+function explained(
+  explanation: Explanation,
+  fileOf: (from: Pick<RouteInfo, "module" | "host">) => string | undefined,
+): string {
+  const { method, path, host, middleware, candidates, status, reason } = explanation;
   const tried = candidates.map((route, at) => {
     const argument = route.argument === undefined ? "" : `argument ${JSON.stringify(route.argument)}`;
     return [
@@ -57,6 +72,7 @@ function explained(explanation: Explanation, fileOf: (route: RouteInfo) => strin
   });
   return [
     `${method} ${path ?? "(outside of all paths)"} on ${host ?? "an unknown host"}`,
+    ...(middleware.length === 0 ? [] : [middlewareTable(middleware, fileOf)]),
     tried.length === 0 ? "No route matches." : columns(tried, "  "),
     tried.length === 0 ? `${status}: ${reason}` : `${status} ${reason}`,
   ].join("\n");

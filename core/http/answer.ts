@@ -1,13 +1,23 @@
 import type { ResponseFields } from "../types.ts";
-import type { Exchange } from "./exchange.ts";
-import type { Body } from "./response.ts";
+import type { Body, Response } from "./response.ts";
 import { discard } from "./stream.ts";
+
+/** What a handler's value is the answer to. */
+export interface Asked {
+  readonly response: Response;
+  readonly gone: boolean;
+  /** Goes on with the next handler. */
+  run(): void;
+  refuse(status: number): void;
+  fail(thrown: unknown): void;
+  rejected(reason: unknown): void;
+}
 
 /**
  * The one place where a handler's value becomes an answer (spec 4). True when the request is answered or will be;
  * false when the next handler is to be asked.
  */
-export function answer(exchange: Exchange, value: unknown): boolean {
+export function answer(exchange: Asked, value: unknown): boolean {
   const { response } = exchange;
   if (response.answered) {
     if (isThenable(value)) {
@@ -31,7 +41,7 @@ export function answer(exchange: Exchange, value: unknown): boolean {
   }
 }
 
-function answerStatus(exchange: Exchange, status: number): boolean {
+function answerStatus(exchange: Asked, status: number): boolean {
   if (!Number.isInteger(status) || status < 200 || status > 999) {
     throw new RangeError(`A handler returned ${status}, which is no status from 200 to 999`);
   }
@@ -44,7 +54,7 @@ function answerStatus(exchange: Exchange, status: number): boolean {
   return true;
 }
 
-function answerObject(exchange: Exchange, value: object): boolean {
+function answerObject(exchange: Asked, value: object): boolean {
   if (isThenable(value)) {
     value.then(
       (settled) => {

@@ -1,9 +1,7 @@
 import type { IncomingMessage } from "node:http";
-import type { Http2ServerRequest } from "node:http2";
 import { ModhostError } from "../util/errors.ts";
+import type { NodeRequest } from "./node_messages.ts";
 import type { Flow, ProgressWatch } from "./progress.ts";
-
-export type NodeRequest = IncomingMessage | Http2ServerRequest;
 
 /** Bytes and milliseconds for which an unread body is taken in after an early answer, so that the client reads it. */
 const lingerBytes = 1024 * 1024;
@@ -36,10 +34,10 @@ export class IncomingBody {
   }
 
   /**
-   * Lets others read the request itself: what arrives is counted, and must make progress while they wait for it.
+   * Lets middleware read the request itself: what arrives is counted, and must make progress while it is waited for.
    * `failed` hears of BODY_TOO_LARGE (over `limit` bytes) or BODY_TIMEOUT, once. The function given back ends that.
    */
-  lend(limit: number, failed: (error: ModhostError) => void): () => void {
+  expose(limit: number, failed: (error: ModhostError) => void): () => void {
     const request = this.#request as IncomingMessage;
     const { _read: read, push } = request;
     let hasFailed = false;

@@ -1,64 +1,72 @@
 import type { ServerResponse } from "node:http";
 import { constants, Http2ServerRequest, type Http2ServerResponse } from "node:http2";
-import type { HttpErrorEvent, HttpEvent, HttpFinishedEvent } from "../types.ts";
+import type { Context } from "koa";
+import type { HttpErrorEvent, HttpEvent, HttpFinishedEvent, Module } from "../types.ts";
 import { ModhostError, reasonOf } from "../util/errors.ts";
 import { answer } from "./answer.ts";
-import type { NodeRequest } from "./body.ts";
 import { addCorsHeaders, addPreflightHeaders, type CorsPolicy, commonMethods } from "./cors.ts";
 import { errorPage } from "./error_page.ts";
 import { classify, type Failure, plainPage } from "./failure.ts";
 import type { HeadFacts } from "./head.ts";
+import { bindContext } from "./koa.ts";
+import type { LayeredExchange } from "./layered_answer.ts";
+import type { NodeRequest } from "./node_messages.ts";
 import { encodePath, type Target } from "./paths.ts";
 import { bytesTaken, type Flow } from "./progress.ts";
-import { Request } from "./request.ts";
-import { type NodeResponse, Response } from "./response.ts";
-import type { ActiveRequest, AppMount, Candidate, Resolution, Route } from "./routes.ts";
-import type { HttpService } from "./service.ts";
+import { Request, type RequestService } from "./request.ts";
+import { Response } from "./response.ts";
+import type { Candidate, Mount, Route } from "./route.ts";
+import type { Resolution } from "./routes.ts";
+import type { HttpEnvironment, HttpSettings } from "./settings.ts";
 import { upgradeHeaders } from "./upgrade.ts";
 
 /** An unread rest of a body up to this size is simply taken in, so that the connection can be used again. */
 const smallRest = 64 * 1024;
 
-/** Headers that describe a body, which an error page replaces. */
-const bodyHeaders = ["content_type", "content_length", "content_encoding", "content_range", "etag", "last_modified"];
+/** What an exchange needs of the service that it came to. */
+export interface ExchangeService extends RequestService {
+  readonly settings: HttpSettings;
+  readonly environment: HttpEnvironment;
+  /** No further request is taken on a connection once its current one is answered. */
+  readonly stopping: boolean;
+  /** The client waits for an invitation before it sends its body. */
+  expects(request: NodeRequest): boolean;
+}
 
 /** One request and its answer: runs the handlers, and knows when it is over. The event of spec 2. */
-export class Exchange implements HttpEvent, ActiveRequest {
-  readonly service: HttpService;
+export class Exchange implements HttpEvent, LayeredExchange {
+  readonly service: ExchangeService;
   readonly request: Request;
   readonly response: Response;
   readonly http2: boolean;
   /** The answer is complete, or the client went away. */
   gone = false;
+  /** Tells the middleware before the apps that the handlers are done, though nothing was put into the context. */
+  settled: (() => void) | undefined = undefined;
   /** Known once it is gone: all of the answer was handed over. */
   #complete = false;
   readonly #head: HeadFacts;
   readonly #began = performance.now();
   #resolution: Resolution | undefined;
   #next = 0;
-  #mount: AppMount | undefined;
+  #mount: Mount | undefined;
+  /** Of middleware that failed. */
+  #blamed: Module | undefined;
   #writing: Flow | undefined;
   #announced = false;
 
-  constructor(
-    service: HttpService,
-    raw: NodeRequest,
-    reply: NodeResponse,
-    head: HeadFacts,
-    target: Target,
-    path: string,
-    host: string,
-  ) {
+  constructor(service: ExchangeService, context: Context, head: HeadFacts, target: Target, path: string, host: string) {
     this.service = service;
     this.#head = head;
-    this.http2 = raw instanceof Http2ServerRequest;
-    this.request = new Request(this, raw, target, path, host);
-    this.response = new Response(this, reply);
-    reply.on("close", () => this.over());
+    this.http2 = (context.req as NodeRequest) instanceof Http2ServerRequest;
+    this.request = new Request(this, context, target, path, host);
+    this.response = new Response(this, context.res);
+    bindContext(context, this);
+    context.res.on("close", () => this.over());
   }
 
   /** The app whose handler is asked. */
-  get mount(): AppMount | undefined {
+  get mount(): Mount | undefined {
     return this.#mount;
   }
 
@@ -120,7 +128,7 @@ export class Exchange implements HttpEvent, ActiveRequest {
         continue;
       }
       this.#enter(mount);
-      if (this.#bodyMissing() && !this.#leavesBody(candidate.route)) return;
+      if (this.hasBody && !this.#leavesBody(candidate.route)) return;
       this.#next += 1;
       if (this.#call(candidate)) return;
     }
@@ -138,7 +146,7 @@ export class Exchange implements HttpEvent, ActiveRequest {
     }
     response.answered = true;
     response.reclaim();
-    for (const name of bodyHeaders) delete response.headers[name];
+    response.dropBodyHeaders();
     response.status_code = status;
     response.status = undefined;
     response.body = undefined;
@@ -181,9 +189,14 @@ export class Exchange implements HttpEvent, ActiveRequest {
 
   /** Logs what made the request fail, under the module that answers it. */
   report(thrown: unknown): void {
-    const log = this.#mount?.owner.log ?? this.service.environment.log;
+    const log = (this.#blamed ?? this.#mount?.owner)?.log ?? this.service.environment.log;
     const cause = thrown instanceof Error ? (thrown.stack ?? thrown.message) : String(thrown);
     log.error("request %s %s %s failed: %s", this.request.id, this.request.method, this.request.url.raw_path, cause);
+  }
+
+  /** The module in whose middleware an error arose. */
+  blame(owner: Module): void {
+    this.#blamed ??= owner;
   }
 
   /** The module of the handler leaves: what has no end of its own shall end now. */
@@ -200,7 +213,7 @@ export class Exchange implements HttpEvent, ActiveRequest {
 
   /** True when the connection is closed after this answer, because an unread body is on its way. */
   get closing(): boolean {
-    if (this.http2 || !this.#bodyMissing() || this.request.incoming.taken) return this.service.stopping && !this.http2;
+    if (this.http2 || !this.hasBody || this.request.incoming.taken) return this.service.stopping && !this.http2;
     return (
       this.#head.contentLength === undefined ||
       this.#head.contentLength > smallRest ||
@@ -212,7 +225,7 @@ export class Exchange implements HttpEvent, ActiveRequest {
   end(data?: string | Uint8Array): void {
     const raw = this.response.raw as ServerResponse;
     const { request } = this;
-    if (!this.#bodyMissing() || request.raw.complete) {
+    if (!this.hasBody || request.raw.complete) {
       if (data === undefined) raw.end();
       else raw.end(data);
       return;
@@ -274,14 +287,15 @@ export class Exchange implements HttpEvent, ActiveRequest {
     }
   }
 
-  #enter(mount: AppMount): void {
+  #enter(mount: Mount): void {
     if (this.#mount === mount) return;
     this.#mount?.leave(this);
     this.#mount = mount;
-    mount.active.add(this);
+    mount.enter(this);
   }
 
-  #bodyMissing(): boolean {
+  /** The request has a body that is not read yet. */
+  get hasBody(): boolean {
     if (this.request.buffered !== undefined) return false;
     if (this.http2) return !(this.request.raw as Http2ServerRequest).stream.endAfterHeaders;
     return this.#head.chunked || (this.#head.contentLength ?? 0) > 0;
@@ -331,6 +345,7 @@ export class Exchange implements HttpEvent, ActiveRequest {
     if (!this.#complete) request.abort();
     if (response.on_destroy !== undefined) this.#destroyed(response.on_destroy);
     this.#mount?.leave(this);
+    this.settled?.();
     this.announce(response.raw.headersSent ? response.raw.statusCode : 0, this.#complete);
   }
 

@@ -6,10 +6,9 @@ import type { HttpErrorEvent, ResponseHeaders } from "../types.ts";
 import { reasonOf } from "../util/errors.ts";
 import { wireFields } from "../util/header_fields.ts";
 import { createServer, type IncomingMessage, type ServerResponse, STATUS_CODES } from "../util/node_http.ts";
-import type { NodeRequest } from "./body.ts";
 import { errorPage } from "./error_page.ts";
 import { plainPage } from "./failure.ts";
-import type { NodeResponse } from "./response.ts";
+import type { NodeRequest, NodeResponse } from "./node_messages.ts";
 import type { HttpEnvironment, HttpSettings } from "./settings.ts";
 import { Handover } from "./upgrade.ts";
 

@@ -1,93 +1,162 @@
+import type { IncomingMessage, ServerResponse } from "node:http";
 import { Readable } from "node:stream";
-import Koa, { type Context } from "koa";
-import type { HandlerResult, Middleware, ResponseFields, ResponseHeaders, WildcardHandler } from "../types.ts";
+import type Koa from "koa";
+import type { Context } from "koa";
+import type { Handler, HandlerResult, HttpEvent, Middleware, MiddlewareFunction, WildcardHandler } from "../types.ts";
 import { byteStream } from "../util/body_stream.ts";
 import { ModhostError, reasonOf } from "../util/errors.ts";
-import { IncomingMessage, type ServerResponse, STATUS_CODES } from "../util/node_http.ts";
-import type { NodeRequest } from "./body.ts";
-import type { Exchange } from "./exchange.ts";
-import { classify, type Failure } from "./failure.ts";
+import { IncomingMessage as NodeMessage } from "../util/node_http.ts";
+import type { IncomingBody } from "./body.ts";
+import type { Failure } from "./failure.ts";
+import { type Application, adoptContext, compose, type Run } from "./koa.ts";
+import { bodyOf, failureOf, headersOf, resultOf } from "./koa_answer.ts";
+import type { NodeRequest } from "./node_messages.ts";
 import { encodePath } from "./paths.ts";
-import { lendResponse } from "./raw_response.ts";
 import type { Request } from "./request.ts";
-import type { Body } from "./response.ts";
-import type { AppMount } from "./routes.ts";
+import type { AnsweredRequest, Body } from "./response.ts";
+import type { MountPlace } from "./route.ts";
 import { discard, pump } from "./stream.ts";
 
-type Run = (context: Context, next: () => Promise<void>) => Promise<void>;
-/** `compose` is unknown to Koa's types, and to its second version. */
-type Application = Koa & { readonly compose?: (middleware: Koa.Middleware[]) => Run };
+/** The request that middleware answers, as it is run by the host. */
+export interface MiddlewareExchange extends AnsweredRequest {
+  readonly request: Request;
+  readonly service: { readonly settings: { readonly maxContentSize: number } };
+  /** The request has a body that nobody has read. */
+  readonly hasBody: boolean;
+  rejected(thrown: unknown, failure?: Failure): void;
+  /** Called where the answer goes out on Node's own response. */
+  settled: (() => void) | undefined;
+}
 
-const { compose } = new Koa() as unknown as Required<Application>;
 const nothing = async () => undefined;
 
 /**
  * A provider's Koa middleware as the handler of a wildcard at the base of its app; undefined when there is none.
  * Inside, `path` and `url` begin at the base. What the middleware leaves unanswered is for the next route, what it
- * throws for the error pages; its answer is written by the host, unless it writes on `res` itself.
+ * throws for the error pages; its answer is written by the host, unless it writes on `res` itself. Functions see the
+ * request's own context, an application one that it makes.
  * @throws {ModhostError} MIDDLEWARE_INVALID
  */
-export function middlewareHandler(mount: AppMount): WildcardHandler | undefined {
-  const { provider, name, base } = mount;
-  if (provider.middleware === undefined) return undefined;
-  const app = applicationOf(provider.middleware, name);
-  let run: Run | undefined;
+export function middlewareHandler({ provider, name, base, owner }: MountPlace): WildcardHandler | undefined {
+  const { middleware, streaming_uploads = false } = provider;
+  if (middleware === undefined) return undefined;
+  const app = isApplication(middleware) ? middleware : undefined;
+  const list = app === undefined ? functionsOf(middleware, name) : [];
+  let composed: Run | undefined = app === undefined ? composeAll(list) : undefined;
 
-  async function handle(exchange: Exchange, rest: string): Promise<HandlerResult> {
+  const handle = async (exchange: MiddlewareExchange, rest: string): Promise<HandlerResult> => {
+    const { request } = exchange;
     // Composed for the first request: a module may add to its application until then.
-    const composed = (run ??= (app.compose ?? compose)(app.middleware));
-    const { request, response } = exchange;
-    lendResponse(exchange);
-    const { incoming, release } = lendRequest(exchange, provider.streaming_uploads === true);
+    const run = (composed ??= (app?.compose ?? compose)((app as Application).middleware));
+    const url = urlBelow(base, request, rest);
+    const own = request.context;
+    const { incoming, release } = exposeBody(exchange, streaming_uploads);
+    const context = app === undefined ? own : contextBy(app, exchange, incoming);
+    if (context === own) setRequest(own, incoming);
     const sent = incoming.url as string;
-    const context = app.createContext(incoming as IncomingMessage, response.raw as ServerResponse) as Context;
-    fit(context, exchange);
+    const { mountPath } = context;
     context.mountPath = base;
-    context.url = urlBelow(base, request, rest);
-    const failed = (thrown: unknown): void => {
-      tell(app, thrown, context, mount);
-      if (exchange.gone || response.answered) return;
-      response.reclaim();
-      Object.assign(response.headers, headersOf(thrown));
-      exchange.rejected(thrown, failureOf(thrown));
-    };
-    // Koa's own would answer on `res`, and throws where nobody listens for errors. Its second version calls it for
-    // streams that fail.
-    context.onerror = (error: unknown) => {
-      if (error !== undefined && error !== null) failed(error);
-    };
+    context.url = url;
     try {
-      await (app.ctxStorage?.run(context, composed, context, nothing) ?? composed(context, nothing));
-      if (exchange.gone || response.answered) {
-        discard(context.body);
-      } else if (response.raw.headersSent || context.respond === false) {
-        response.answered = true;
-        if (context.respond !== false && !response.raw.writableEnded) goOn(exchange, bodyOf(context) ?? "");
-      } else {
-        const result = resultOf(context);
-        response.reclaim();
-        if (result !== undefined) return result;
-        release();
-        incoming.url = sent;
-        return undefined;
-      }
-    } catch (thrown) {
-      failed(thrown);
+      return await answerBy(exchange, context, {
+        run: (context) => app?.ctxStorage?.run(context, run, context, nothing) ?? run(context, nothing),
+        failed: (thrown) => app !== undefined && tell(app, thrown, context, owner.log),
+      });
+    } finally {
+      release();
+      incoming.url = sent;
+      context.mountPath = mountPath;
     }
-    return true;
-  }
+  };
   return handle as unknown as WildcardHandler;
 }
 
-/** The application as it is, of whatever version of Koa; one of our own around functions. */
-function applicationOf(middleware: Middleware, app: string): Application {
-  if (isApplication(middleware)) return middleware;
-  const koa = new Koa();
-  for (const one of [middleware].flat()) {
-    if (typeof one !== "function") throw new ModhostError("MIDDLEWARE_INVALID", { app, kind: kindOf(one) });
-    koa.use(one as unknown as Koa.Middleware);
+/**
+ * Koa middleware as the handler of a route: it sees the request's own context, as it came. What it leaves unanswered is
+ * for the next route. `context.state.event` is what a handler gets.
+ */
+export function koaHandler(...middleware: MiddlewareFunction[]): Handler {
+  const run = composeAll(functionsOf(middleware, "koaHandler"));
+  const handle = async (exchange: MiddlewareExchange): Promise<HandlerResult> => {
+    const { context } = exchange.request;
+    const { incoming, release } = exposeBody(exchange, false);
+    setRequest(context, incoming);
+    try {
+      return await answerBy(exchange, context, { run: (context) => run(context, nothing), failed: () => undefined });
+    } finally {
+      release();
+    }
+  };
+  return (event: HttpEvent) => handle(event as unknown as MiddlewareExchange);
+}
+
+interface Program {
+  run(context: Context): Promise<unknown>;
+  /** Told of what is thrown, before it is answered. */
+  failed(thrown: unknown): void;
+}
+
+/** Runs middleware over a context, and gives what it has made of it as a handler's value. */
+async function answerBy(exchange: MiddlewareExchange, context: Context, program: Program): Promise<HandlerResult> {
+  const { response } = exchange;
+  response.expose();
+  const failed = (thrown: unknown): void => {
+    program.failed(thrown);
+    if (exchange.gone || response.answered) return;
+    response.reclaim();
+    Object.assign(response.headers, headersOf(thrown));
+    exchange.rejected(thrown, failureOf(thrown));
+  };
+  // Koa's own would answer on `res`, and throws where nobody listens for errors. Its second version calls it for
+  // streams that fail.
+  context.onerror = (error: unknown) => {
+    if (error !== undefined && error !== null) failed(error);
+  };
+  try {
+    await program.run(context);
+    if (exchange.gone || response.answered) discard(context.body);
+    else if (response.raw.headersSent || context.respond === false) answerRaw(exchange, context);
+    else {
+      const result = resultOf(context);
+      response.reclaim();
+      return result;
+    }
+  } catch (thrown) {
+    failed(thrown);
   }
-  return koa;
+  return true;
+}
+
+/** The middleware answers on Node's own response, or has begun to. */
+function answerRaw(exchange: MiddlewareExchange, context: Context): void {
+  const { response } = exchange;
+  response.answered = true;
+  response.sink = undefined;
+  exchange.settled?.();
+  if (context.respond !== false && !response.raw.writableEnded) sendRest(exchange, bodyOf(context) ?? "");
+}
+
+/** Sends a body after a head that has been sent already. */
+export function sendRest(exchange: AnsweredRequest, body: Body): void {
+  exchange.response.reclaim();
+  const source = byteStream(typeof body === "string" || body instanceof Uint8Array ? Readable.from([body]) : body);
+  pump(exchange, source as Readable, undefined).then(
+    () => exchange.gone || exchange.end(),
+    (error: unknown) => exchange.fail(error),
+  );
+}
+
+/** @throws {ModhostError} MIDDLEWARE_INVALID */
+function functionsOf(middleware: Middleware, app: string): readonly MiddlewareFunction[] {
+  const list = [middleware].flat() as readonly MiddlewareFunction[];
+  for (const one of list) {
+    if (typeof one !== "function") throw new ModhostError("MIDDLEWARE_INVALID", { app, kind: kindOf(one) });
+  }
+  return list;
+}
+
+export function composeAll(list: readonly MiddlewareFunction[]): Run {
+  return compose(list as unknown as Koa.Middleware[]);
 }
 
 function kindOf(value: unknown): string {
@@ -99,13 +168,26 @@ function isApplication(value: unknown): value is Application {
   return typeof createContext === "function" && Array.isArray(list);
 }
 
+function contextBy(app: Application, { request, response }: MiddlewareExchange, incoming: IncomingMessage): Context {
+  const context = app.createContext(incoming, response.raw as ServerResponse) as Context;
+  adoptContext(context, request.context.state.event as HttpEvent);
+  return context;
+}
+
+function setRequest(context: Context, incoming: IncomingMessage): void {
+  if (context.req !== incoming) context.req = context.request.req = context.response.req = incoming;
+}
+
 /** The raw request, its body counted and watched while others read it; or one that gives a body read before again. */
-function lendRequest(exchange: Exchange, isUnlimited: boolean) {
+export function exposeBody(exchange: MiddlewareExchange, isUnlimited: boolean) {
   const { request, service } = exchange;
-  const { buffered, raw } = request;
+  const { buffered } = request;
+  const raw = request.raw as IncomingMessage;
   if (buffered !== undefined) return { incoming: replay(raw, buffered), release: () => undefined };
+  if (!exchange.hasBody) return { incoming: raw, release: () => undefined };
   const limit = isUnlimited ? Number.POSITIVE_INFINITY : service.settings.maxContentSize;
-  const release = request.incoming.lend(limit, (error) => {
+  const body: IncomingBody = request.incoming;
+  const release = body.expose(limit, (error) => {
     // Nobody is left to be told.
     if (exchange.gone) raw.destroy();
     else exchange.fail(error);
@@ -115,28 +197,13 @@ function lendRequest(exchange: Exchange, isUnlimited: boolean) {
 
 function replay(raw: NodeRequest, body: Buffer): IncomingMessage {
   const { method, url, headers, rawHeaders, httpVersion, httpVersionMajor, httpVersionMinor } = raw;
-  const copy = new IncomingMessage(raw.socket);
+  const copy = new NodeMessage(raw.socket);
   const head = { method, url, headers, rawHeaders, httpVersion, httpVersionMajor, httpVersionMinor, complete: true };
   // The socket has nothing more for it.
   Object.assign(copy, head, { _read: () => undefined });
   copy.push(body);
   copy.push(null);
   return copy;
-}
-
-/** Makes the context tell what the host knows of the client: forwarding headers count as `trusted_proxies` says. */
-function fit(context: Context, exchange: Exchange): void {
-  const { request } = exchange;
-  const { ip, secure, url, headers } = request;
-  const values = {
-    ip,
-    ips: ip === request.conn.ip() ? [] : [ip],
-    protocol: secure ? "https" : "http",
-    host: url.host ?? headers.host ?? "",
-  };
-  const property = (value: unknown) => ({ value, writable: true, configurable: true, enumerable: true });
-  for (const [name, value] of Object.entries(values)) Object.defineProperty(context.request, name, property(value));
-  context.state.event = exchange;
 }
 
 /** The URL as sent from where the app begins; encoded anew where the base was not sent as it is written. */
@@ -146,72 +213,12 @@ function urlBelow(base: string, { url: { raw_path, query } }: Request, rest: str
   return query === undefined ? path : `${path}?${query}`;
 }
 
-/** What Koa would send of the context, as a handler's value; undefined when the middleware has not answered. */
-function resultOf(context: Context): HandlerResult {
-  const { status, res, req } = context;
-  const body = bodyOf(context);
-  const isError = status >= 400;
-  if (body === undefined && isError) return status === 404 ? undefined : status;
-  const fields: ResponseFields = { status_code: status };
-  if (req.httpVersionMajor < 2 && res.statusMessage) fields.status = res.statusMessage;
-  if (body !== undefined) return { ...fields, body };
-  // A HEAD answer has the length that the middleware gave it, or none.
-  if (context.method === "HEAD") return { ...fields, body: Readable.from([]) };
-  if (context.body === null || emptyStatuses.has(status)) return { ...fields, headers: { content_type: undefined } };
-  const phrase = STATUS_CODES[status] ?? String(status);
-  return { ...fields, headers: { content_type: "text/plain; charset=utf-8" }, body: fields.status ?? phrase };
-}
-
-const emptyStatuses: ReadonlySet<number> = new Set([204, 205, 304]);
-
-/** The body that Koa would send; undefined for none. */
-function bodyOf({ body }: Context): Body | undefined {
-  if (body === undefined || body === null) return undefined;
-  if (typeof body === "string" || Buffer.isBuffer(body) || body instanceof ReadableStream) return body;
-  if (body instanceof Blob) return body.stream();
-  if (body instanceof Response) return body.body ?? "";
-  if (body instanceof Readable) return body;
-  // Streams of old, and of packages that bring their own.
-  if (typeof body === "object" && "pipe" in body) return new Readable().wrap(body as NodeJS.ReadableStream);
-  return JSON.stringify(body);
-}
-
-/** Sends a body after a head that has been sent already. */
-function goOn(exchange: Exchange, body: Body): void {
-  exchange.response.reclaim();
-  const source = byteStream(typeof body === "string" || body instanceof Uint8Array ? Readable.from([body]) : body);
-  pump(exchange, source as Readable, undefined).then(
-    () => exchange.gone || exchange.end(),
-    (error: unknown) => exchange.fail(error),
-  );
-}
-
-/** Errors for HTTP carry `status` or `statusCode`, and `expose`; others are what they are for every handler. */
-function failureOf(thrown: unknown): Failure {
-  if (typeof thrown !== "object" || thrown === null || ModhostError.is(thrown)) return classify(thrown);
-  const { status, statusCode, expose, message } = thrown as Record<string, unknown>;
-  const code = [status, statusCode].find((one) => Number.isInteger(one) && Number(one) >= 400 && Number(one) <= 599);
-  if (typeof code !== "number") return classify(thrown);
-  // The page says the phrase of the status anyway.
-  const isWorthSaying =
-    expose === true && typeof message === "string" && message !== "" && message !== STATUS_CODES[code];
-  return { status: code, message: isWorthSaying ? message : undefined };
-}
-
-function headersOf(thrown: unknown): ResponseHeaders {
-  const headers = (thrown as { headers?: unknown } | null | undefined)?.headers;
-  if (typeof headers !== "object" || headers === null) return {};
-  return Object.fromEntries(
-    Object.entries(headers).map(([name, value]) => [name.toLowerCase().replaceAll("-", "_"), value]),
-  );
-}
-
 /** An application's own listeners for errors hear of what it throws; the log and the client do without them. */
-function tell(app: Application, thrown: unknown, context: Context, { owner }: AppMount): void {
+function tell(app: Application, thrown: unknown, context: Context, log: MountPlace["owner"]["log"]): void {
   if (app.listenerCount("error") === 0) return;
   try {
     app.emit("error", thrown, context);
   } catch (error) {
-    owner.log.error("a listener for errors of its Koa application failed: %s", reasonOf(error));
+    log.error("a listener for errors of its Koa application failed: %s", reasonOf(error));
   }
 }

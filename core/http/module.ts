@@ -1,4 +1,6 @@
-import type { RouteInfo } from "./routes.ts";
+import type Koa from "koa";
+import type { LayerInfo } from "./layer.ts";
+import type { RouteInfo } from "./route.ts";
 import type { Explanation } from "./service.ts";
 import type { HttpSettings } from "./settings.ts";
 
@@ -8,6 +10,10 @@ export interface HttpModule {
   routes(): RouteInfo[];
   /** How a request would be answered, and why; `authority` is the host name that it gives. */
   explain(method: string, path: string, authority?: string): Explanation;
+  /** The middleware before apps, the outermost first, with what it has done so far. */
+  middleware(): LayerInfo[];
+  /** The application whose contexts all requests have: for middleware that is to be made for one. */
+  readonly koa: Koa;
   /** What it was told by its options, for services of other modules that shall have the same limits. */
   readonly settings: HttpSettings;
 }

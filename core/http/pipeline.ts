@@ -1,12 +1,16 @@
 import { Http2ServerRequest } from "node:http2";
-import Koa, { type Middleware } from "koa";
+import type Koa from "koa";
+import type { Context } from "koa";
 import { reasonOf } from "../util/errors.ts";
-import { Exchange } from "./exchange.ts";
+import { Exchange, type ExchangeService } from "./exchange.ts";
 import { type HeadFacts, scanHead } from "./head.ts";
 import { badHost } from "./hosts.ts";
+import { type Application, compose } from "./koa.ts";
+import { answerThrough } from "./layered_answer.ts";
+import type { NodeRequest, NodeResponse } from "./node_messages.ts";
 import { parseTarget, type Target } from "./paths.ts";
-import type { HttpService } from "./service.ts";
-import { websocketMethod } from "./upgrade.ts";
+import type { RouteTable } from "./routes.ts";
+import { type Handover, websocketMethod } from "./upgrade.ts";
 import { WebSocketExchange } from "./websocket_exchange.ts";
 
 /** What the first step found out, for those after it. */
@@ -17,36 +21,48 @@ interface Admitted {
   readonly host: string;
 }
 
-type Step = Middleware<{ admitted: Admitted }>;
+type Step = Koa.Middleware<{ admitted: Admitted }>;
 
-/** Every step answers through the service, or hands on: there is nothing that Koa has to wait for. */
+/** The service whose requests go through here. */
+export interface PipelineService extends ExchangeService {
+  readonly koa: Koa;
+  readonly hosts: { choose(authority: string | undefined): string | symbol };
+  readonly table: RouteTable;
+  /** The connection of a request that asks for a websocket, where one is served. */
+  handover(request: NodeRequest): Handover | undefined;
+}
+
+/** Every step answers through the service, or hands on. */
 const done = Promise.resolve();
 const versions: ReadonlySet<string> = new Set(["1.0", "1.1"]);
 const nowhere: Target = { rawPath: "/", query: undefined, scheme: undefined, authority: undefined };
 
 /**
- * The Koa application that every request goes through: `admit`, then `dispatch`. Answers are the service's own, with
- * the headers that a handler set, also on failures; and of forwarding headers only those of trusted proxies count
- * (`app.proxy` stays off).
+ * The Koa application that every request goes through: `admit`, then `dispatch`. Answers are the service's own and not
+ * Koa's `respond`, with the headers that a handler set, also on failures; and of forwarding headers only those of
+ * trusted proxies count (`app.proxy` stays off).
  */
-export function pipeline(service: HttpService): Koa {
-  const koa = new Koa();
-  // What reaches Koa's own error path is the loss of a connection: handlers' failures are answered before.
-  koa.on("error", (error) => service.environment.log.debug("%s", reasonOf(error)));
-  koa.use(admit(service));
-  koa.use(dispatch(service));
-  return koa;
+export function pipeline(service: PipelineService): (request: NodeRequest, response: NodeResponse) => void {
+  const koa: Application = service.koa;
+  koa.use(admit(service)).use(dispatch(service));
+  const run = compose(koa.middleware);
+  return (request, response) => {
+    const context = koa.createContext(request as never, response as never) as Context;
+    run(context, () => done).catch((error: unknown) => {
+      service.environment.log.error("A request was lost: %s", reasonOf(error));
+      response.socket?.destroy();
+    });
+  };
 }
 
 /** Refuses what is no request for this server: its version, target and host. */
-function admit(service: HttpService): Step {
+function admit(service: PipelineService): Step {
   return function admit(context, next) {
-    context.respond = false;
-    const { req: raw, res } = context;
+    const { req: raw } = context;
     const head = scanHead(raw.rawHeaders);
     const target = parseTarget(raw.url as string);
     const refuse = (path: string, status: number, message?: string) => {
-      new Exchange(service, raw, res, head, target ?? nowhere, path, "*").refuse(status, message);
+      new Exchange(service, context, head, target ?? nowhere, path, "*").refuse(status, message);
       return done;
     };
     const isHttp2 = (raw as unknown) instanceof Http2ServerRequest;
@@ -55,7 +71,7 @@ function admit(service: HttpService): Step {
     if (raw.method === websocketMethod) return refuse("/", 501);
     if (target === undefined) {
       if (raw.url !== "*" || raw.method !== "OPTIONS") return refuse("/", 400, "The request target is not a path");
-      new Exchange(service, raw, res, head, nowhere, "*", "*").response.send();
+      new Exchange(service, context, head, nowhere, "*", "*").response.send();
       return done;
     }
     const authority = target.authority ?? head.authority;
@@ -71,16 +87,17 @@ function admit(service: HttpService): Step {
 }
 
 /** Finds the routes of the request, and lets their handlers answer. */
-function dispatch(service: HttpService): Step {
+function dispatch(service: PipelineService): Step {
   return function dispatch(context) {
-    const { req: raw, res } = context;
+    const { req: raw } = context;
     const { head, target, host } = context.state.admitted;
     const handover = service.handover(raw);
     const method = handover === undefined ? (raw.method as string) : websocketMethod;
     const resolution = service.table.resolve(host, method, target.rawPath);
-    const facts = [service, raw, res, head, target, resolution?.path ?? target.rawPath, host] as const;
+    const facts = [service, context, head, target, resolution?.path ?? target.rawPath, host] as const;
     const exchange = handover === undefined ? new Exchange(...facts) : new WebSocketExchange(handover, ...facts);
     if (resolution === undefined) exchange.refuse(400, "Invalid path");
+    else if (resolution.chain !== undefined) return answerThrough(resolution.chain, exchange, resolution);
     else exchange.begin(resolution);
     return done;
   };

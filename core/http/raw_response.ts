@@ -1,55 +1,62 @@
+/** Node's own response while middleware writes on it: its headers, and what goes out through it. */
 import type { ServerResponse } from "node:http";
+import type { ResponseHeaders } from "../types.ts";
 import { wireFields } from "../util/header_fields.ts";
-import type { Exchange } from "./exchange.ts";
+import { mergedVary } from "./vary.ts";
 
-/**
- * Lets others answer on Node's own response, within the bounds of the host: it has the headers so far and the status
- * 404, what is written on it is counted, and whoever reads it must make progress. That ends with `reclaim` of
- * `exchange.response`, which has the headers then, unless they were sent.
- */
-export function lendResponse(exchange: Exchange): void {
-  const { response, http2 } = exchange;
-  const raw = response.raw as ServerResponse;
-  const fields = wireFields(response.headers, http2);
-  if (response.variesByOrigin) fields.push("Vary", "Origin");
-  response.headers = {};
-  for (let at = 0; at < fields.length; at += 2) raw.appendHeader(fields[at] as string, fields[at + 1] as string);
-  raw.statusCode = 404;
-  // A late write fails where it was made; nobody else need hear of it.
-  raw.on("error", () => undefined);
-  const restore = count(exchange, raw);
-  response.lent = () => {
-    restore();
-    if (raw.headersSent) return;
-    for (const name of raw.getHeaderNames()) {
-      const value = raw.getHeader(name);
-      if (value !== undefined) response.headers[name.replaceAll("-", "_")] ??= value;
-      raw.removeHeader(name);
-    }
-    raw.statusCode = 200;
-    // HTTP/2 has no reason phrases, and Node warns of them.
-    if (!http2) raw.statusMessage = "";
-  };
+/** The answer that a raw response belongs to. */
+export interface RawAnswer {
+  readonly response: { bytes: number; readonly is_head_request: boolean };
+  watchWriting(): void;
+  unwatchWriting(): void;
+}
+
+/** Sets headers on a raw response, over those that it has; `Vary` is added to, and so are cookies. */
+export function pourHeaders(headers: ResponseHeaders, raw: ServerResponse, http2: boolean): void {
+  const fields = wireFields(headers, http2);
+  const known = new Set<string>();
+  for (let at = 0; at < fields.length; at += 2) {
+    const name = fields[at] as string;
+    const value = fields[at + 1] as string;
+    if (name === "Vary" && raw.hasHeader(name)) raw.setHeader(name, mergedVary(raw.getHeader(name), value));
+    else if (known.has(name) || name === "Set-Cookie") raw.appendHeader(name, value);
+    else raw.setHeader(name, value);
+    known.add(name);
+  }
+}
+
+/** Takes the headers off a raw response; those that the table has already stay as they are. */
+export function collectHeaders(raw: ServerResponse, headers: ResponseHeaders, http2: boolean): void {
+  for (const name of raw.getHeaderNames()) {
+    const value = raw.getHeader(name);
+    const key = name.replaceAll("-", "_");
+    if (key === "vary" && headers.vary !== undefined) headers.vary = mergedVary(value, String(headers.vary));
+    else if (value !== undefined) headers[key] ??= value;
+    raw.removeHeader(name);
+  }
+  raw.statusCode = 200;
+  // HTTP/2 has no reason phrases, and Node warns of them.
+  if (!http2) raw.statusMessage = "";
 }
 
 /** Counts what is written, and watches who reads it; until the function given back is called. */
-function count(exchange: Exchange, raw: ServerResponse): () => void {
+export function countWrites(answer: RawAnswer, raw: ServerResponse): () => void {
   const { write, end } = raw;
   let isEnding = false;
   let isFull = false;
   const add = (chunk: unknown, encoding: unknown) => {
-    if (exchange.response.is_head_request) return;
+    if (answer.response.is_head_request) return;
     if (typeof chunk === "string") {
-      exchange.response.bytes += Buffer.byteLength(chunk, typeof encoding === "string" ? (encoding as "utf8") : "utf8");
-    } else if (chunk instanceof Uint8Array) exchange.response.bytes += chunk.length;
+      answer.response.bytes += Buffer.byteLength(chunk, typeof encoding === "string" ? (encoding as "utf8") : "utf8");
+    } else if (chunk instanceof Uint8Array) answer.response.bytes += chunk.length;
   };
   const wait = () => {
     if (isFull) return;
     isFull = true;
-    exchange.watchWriting();
+    answer.watchWriting();
     raw.once("drain", () => {
       isFull = false;
-      if (!isEnding) exchange.unwatchWriting();
+      if (!isEnding) answer.unwatchWriting();
     });
   };
   raw.write = ((...values: Parameters<typeof write>) => {
@@ -63,7 +70,7 @@ function count(exchange: Exchange, raw: ServerResponse): () => void {
     isEnding = true;
     add(values[0], values[1]);
     end.apply(raw, values);
-    if (raw.writableLength > 0) exchange.watchWriting();
+    if (raw.writableLength > 0) answer.watchWriting();
     return raw;
   }) as typeof end;
   return () => {

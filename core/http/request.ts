@@ -1,11 +1,13 @@
 import type { Socket } from "node:net";
 import type { TLSSocket } from "node:tls";
+import type { Context } from "koa";
 import type { Connection, HttpRequest, HttpUrl, MultipartLimits, MultipartPart, RequestHeaders } from "../types.ts";
-import { IncomingBody, type NodeRequest } from "./body.ts";
-import type { Exchange } from "./exchange.ts";
+import { IncomingBody } from "./body.ts";
 import { headerTable } from "./head.ts";
 import { readParts } from "./multipart.ts";
+import type { NodeRequest, NodeResponse } from "./node_messages.ts";
 import type { Target } from "./paths.ts";
+import type { ProgressWatch } from "./progress.ts";
 import { type ClientFacts, plainAddress } from "./proxies.ts";
 
 const empty = Buffer.alloc(0);
@@ -16,6 +18,22 @@ const idPrefix = Math.floor(Math.random() * 36 ** 5)
   .padStart(5, "0");
 let idCounter = 0;
 
+/** What a request needs of the service that it came to. */
+export interface RequestService {
+  readonly watch: ProgressWatch;
+  readonly proxies: { client(peer: string, encrypted: boolean, headers: RequestHeaders): ClientFacts };
+  /** Asks a client that waits for it to send the body. */
+  invite(request: NodeRequest, response: NodeResponse): void;
+}
+
+/** The exchange that a request is part of. */
+export interface RequestPlace {
+  readonly service: RequestService;
+  readonly response: { readonly raw: NodeResponse };
+  /** The answer is complete, or the client went away. */
+  readonly gone: boolean;
+}
+
 /** The request as a handler sees it (spec 2); costly fields are worked out when they are asked for. */
 export class Request implements HttpRequest {
   readonly raw: NodeRequest;
@@ -24,7 +42,9 @@ export class Request implements HttpRequest {
   readonly host: string;
   /** Set once a buffered body is complete. */
   buffered: Buffer | undefined;
-  readonly #exchange: Exchange;
+  /** Koa's context of the request. */
+  readonly context: Context;
+  readonly #exchange: RequestPlace;
   readonly #target: Target;
   /** Known only while the connection lasts, and asked for after its end, too. */
   readonly #peer: string;
@@ -39,9 +59,11 @@ export class Request implements HttpRequest {
   #leave: AbortController | undefined;
   #isLeft = false;
 
-  constructor(exchange: Exchange, raw: NodeRequest, target: Target, path: string, host: string) {
+  constructor(exchange: RequestPlace, context: Context, target: Target, path: string, host: string) {
+    const raw: NodeRequest = context.req;
     this.#exchange = exchange;
     this.#target = target;
+    this.context = context;
     this.raw = raw;
     const { socket } = raw;
     this.#peer = socket.remoteAddress ?? "";

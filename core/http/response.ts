@@ -1,21 +1,38 @@
 import type { OutgoingHttpHeaders, ServerResponse } from "node:http";
-import type { Http2ServerResponse } from "node:http2";
 import type { HttpRequest, HttpResponse, ResponseFields, ResponseHeaders } from "../types.ts";
 import { piecesOf } from "../util/body_stream.ts";
 import { wireFields, wireName } from "../util/header_fields.ts";
 import { contains_token } from "../util/url.ts";
 import { EventBody } from "./event_body.ts";
-import type { Exchange } from "./exchange.ts";
+import type { NodeResponse } from "./node_messages.ts";
+import { collectHeaders, countWrites, pourHeaders } from "./raw_response.ts";
 import { sendFile } from "./send_file.ts";
-import { discard, pump } from "./stream.ts";
+import { discard, type Outlet, pump } from "./stream.ts";
 
-export type NodeResponse = ServerResponse | Http2ServerResponse;
 export type Body = NonNullable<ResponseFields["body"]>;
+
+/** The request that is answered, as far as its answer has to know it. */
+export interface AnsweredRequest extends Outlet {
+  readonly request: HttpRequest;
+  readonly response: Response;
+  readonly http2: boolean;
+  /** May trailers follow the body? */
+  readonly canTrail: boolean;
+  /** The connection is closed after this answer. */
+  readonly closing: boolean;
+  /** Sends the last bytes. */
+  end(data?: string | Uint8Array): void;
+  /** Answers what was thrown on the way. */
+  fail(thrown: unknown): void;
+}
 
 /** Statuses that carry no body and no length. */
 export function bodiless(status: number): boolean {
   return status === 204 || status === 304;
 }
+
+/** Headers that describe a body, which an error page replaces. */
+const bodyHeaders = ["content_type", "content_length", "content_encoding", "content_range", "etag", "last_modified"];
 
 async function* only(body: string | Uint8Array): AsyncGenerator<string | Uint8Array, void, undefined> {
   yield body;
@@ -32,17 +49,19 @@ export class Response implements HttpResponse {
   trailer_names: readonly string[] | undefined = undefined;
   on_destroy: (() => void) | undefined = undefined;
   readonly raw: NodeResponse;
-  readonly #exchange: Exchange;
+  readonly #exchange: AnsweredRequest;
   /** An answer has been given; whatever is returned or sent later is ignored. */
   answered = false;
   /** The answer differs by Origin, whatever else a handler says that it varies by. */
   variesByOrigin = false;
   /** Body bytes handed to the connection. */
   bytes = 0;
-  /** Set while others write on `raw`; undoes that. */
-  lent: (() => void) | undefined;
+  /** Takes the answer in the place of the connection: middleware that stands before the handler shall see it first. */
+  sink: ((body: Body | undefined) => void) | undefined;
+  /** Set while middleware may write on `raw`. */
+  #stopCounting: (() => void) | undefined;
 
-  constructor(exchange: Exchange, raw: NodeResponse) {
+  constructor(exchange: AnsweredRequest, raw: NodeResponse) {
     this.#exchange = exchange;
     this.raw = raw;
   }
@@ -80,20 +99,49 @@ export class Response implements HttpResponse {
   send_file(source: Parameters<HttpResponse["send_file"]>[0]): true {
     if (this.answered) return true;
     this.answered = true;
-    sendFile(this.#exchange, source).catch((error: unknown) => this.#exchange.fail(error));
+    sendFile(this, source).catch((error: unknown) => this.#exchange.fail(error));
     return true;
   }
 
-  /** From now on nobody else writes on `raw`; the headers that others have set there are here. */
+  /**
+   * Lets middleware answer on Node's own response, within the bounds of the host: it has the headers so far and the
+   * status 404, what is written on it is counted, and whoever reads it must make progress. Until `reclaim`.
+   */
+  expose(): void {
+    const raw = this.raw as ServerResponse;
+    pourHeaders(this.headers, raw, this.#exchange.http2);
+    if (this.variesByOrigin) pourHeaders({ vary: "Origin" }, raw, this.#exchange.http2);
+    this.headers = {};
+    raw.statusCode = 404;
+    if (this.#stopCounting !== undefined) return;
+    // A late write fails where it was made; nobody else need hear of it.
+    raw.on("error", () => undefined);
+    this.#stopCounting = countWrites(this.#exchange, raw);
+  }
+
+  /** Nobody else writes on `raw` any more; the headers that were set there are here. Not while there is a `sink`. */
   reclaim(): void {
-    const takeBack = this.lent;
-    this.lent = undefined;
-    takeBack?.();
+    if (this.#stopCounting === undefined || this.sink !== undefined) return;
+    this.#stopCounting();
+    this.#stopCounting = undefined;
+    if (!this.raw.headersSent) collectHeaders(this.raw as ServerResponse, this.headers, this.#exchange.http2);
+  }
+
+  /** Forgets what describes a body, wherever it was said. */
+  dropBodyHeaders(): void {
+    for (const name of bodyHeaders) {
+      delete this.headers[name];
+      if (this.#stopCounting !== undefined) this.raw.removeHeader(wireName(name));
+    }
   }
 
   /** Writes the answer. Throws before anything is on the wire when a header or the body cannot be sent. */
   write(body: Body | undefined): void {
     try {
+      if (this.sink !== undefined) {
+        this.sink(body);
+        return;
+      }
       this.reclaim();
       if (body === undefined || body === null) this.#writeWhole("");
       else if (typeof body === "string" || body instanceof Uint8Array) this.#writeWhole(body);

@@ -2,34 +2,36 @@ import { once } from "node:events";
 import { createReadStream, ReadStream } from "node:fs";
 import { stat } from "node:fs/promises";
 import { Readable } from "node:stream";
-import type { HttpResponse } from "../types.ts";
+import type { HttpRequest, HttpResponse } from "../types.ts";
 import { HttpError } from "../util/errors.ts";
-import type { Exchange } from "./exchange.ts";
 import { answerFile } from "./file_answer.ts";
 
 /** System errors that mean "no such file". */
 const missing: ReadonlySet<unknown> = new Set(["ENOENT", "ENOTDIR", "ENAMETOOLONG"]);
 
+/** The response that a file is sent on. */
+interface FileResponse extends Pick<HttpResponse, "headers" | "status_code"> {
+  readonly request: HttpRequest;
+  write(body: Readable | AsyncIterable<Buffer> | undefined): void;
+}
+
 /**
  * Sends a file by path, an open handle or a readable stream as the body (reference section 5). Of a path the length is
  * known, and the conditions and ranges of a GET are answered.
  */
-export async function sendFile(exchange: Exchange, source: Parameters<HttpResponse["send_file"]>[0]): Promise<void> {
-  if (typeof source === "string") await sendPath(exchange, source);
-  else exchange.response.write(source instanceof Readable ? source : source.createReadStream());
+export async function sendFile(answer: FileResponse, source: Parameters<HttpResponse["send_file"]>[0]): Promise<void> {
+  if (typeof source === "string") await sendPath(answer, source);
+  else answer.write(source instanceof Readable ? source : source.createReadStream());
 }
 
-async function sendPath({ request, response }: Exchange, path: string): Promise<void> {
+async function sendPath(response: FileResponse, path: string): Promise<void> {
   const stats = await stat(path).catch((error: NodeJS.ErrnoException) => {
     throw missing.has(error.code) ? new HttpError(404) : error;
   });
   if (!stats.isFile()) throw new HttpError(404);
   const { content_type: type } = response.headers;
-  const { status, headers, body } = answerFile(
-    request,
-    { path, stats },
-    { type: typeof type === "string" ? type : undefined },
-  );
+  const file = { path, stats };
+  const { status, headers, body } = answerFile(response.request, file, typeof type === "string" ? type : undefined);
   if (status === 412) throw new HttpError(412);
   Object.assign(response.headers, headers);
   if (status !== 200) response.status_code = status;

@@ -1,13 +1,16 @@
 import type { IncomingMessage } from "node:http";
-import type { NodeRequest } from "./body.ts";
 import { badHost, VirtualHosts } from "./hosts.ts";
+import { hostApplication } from "./koa.ts";
+import { inOrder, type LayerInfo, type MiddlewareLayer } from "./layer.ts";
 import { Listeners, type TlsSource } from "./listeners.ts";
+import type { AppMount } from "./mount.ts";
+import type { NodeRequest, NodeResponse } from "./node_messages.ts";
 import { decodePath, parseTarget } from "./paths.ts";
-import { pipeline } from "./pipeline.ts";
+import { type PipelineService, pipeline } from "./pipeline.ts";
 import { ProgressWatch } from "./progress.ts";
 import { TrustedProxies } from "./proxies.ts";
-import type { NodeResponse } from "./response.ts";
-import { type AppMount, type RouteInfo, RouteTable } from "./routes.ts";
+import type { RouteInfo } from "./route.ts";
+import { RouteTable } from "./routes.ts";
 import type { HttpEnvironment, HttpSettings } from "./settings.ts";
 import { type Handover, wantsWebsocket, websocketMethod } from "./upgrade.ts";
 
@@ -19,6 +22,8 @@ export interface Explanation {
   /** The virtual host; undefined when the name is unknown. */
   readonly host: string | undefined;
   /** In the order in which they are tried. */
+  /** What stands before the apps: it is asked first, in this order. */
+  readonly middleware: readonly LayerInfo[];
   readonly candidates: readonly (RouteInfo & { readonly argument: string | undefined })[];
   /** Status when no candidate answers. */
   readonly status: number;
@@ -34,12 +39,14 @@ const expecting = new WeakSet<NodeRequest>();
 const handovers = new WeakMap<NodeRequest, Handover>();
 
 /** Serves a table of routes over connections that it is handed: Koa is the pipeline, the table decides. */
-export class HttpService {
+export class HttpService implements PipelineService {
   readonly settings: HttpSettings;
   readonly environment: HttpEnvironment;
   readonly watch: ProgressWatch;
   readonly proxies: TrustedProxies;
   readonly listeners: Listeners;
+  /** The application whose contexts the requests have. */
+  readonly koa = hostApplication();
   /** No further request is taken on a connection once its current one is answered. */
   stopping = false;
   readonly hosts: VirtualHosts;
@@ -48,6 +55,7 @@ export class HttpService {
   #successor: HttpService | undefined;
   readonly #predecessors = new Set<HttpService>();
   #mounts: readonly AppMount[] = [];
+  #layers: readonly MiddlewareLayer[] = [];
   /** Undefined while apps have changed since it was built. */
   #built: RouteTable | undefined;
 
@@ -57,7 +65,7 @@ export class HttpService {
     this.watch = new ProgressWatch(settings.progressTimeout, settings.progressBytes);
     this.proxies = new TrustedProxies(settings.trustedProxies, settings.legacyForwarded);
     this.hosts = new VirtualHosts(settings.hosts, settings.defaultHost);
-    this.#handle = pipeline(this).callback() as unknown as Handle;
+    this.#handle = pipeline(this);
     const current = () => this.#successor ?? this;
     const serve = (request: NodeRequest, response: NodeResponse) => current().#handle(request, response);
     this.listeners = new Listeners(settings, environment, tls, {
@@ -75,18 +83,19 @@ export class HttpService {
   }
 
   /**
-   * Puts other apps in the place of those before. The table is built once for all changes of one step, at its end or
+   * Puts other apps, and other middleware before them, in the place of those before. The table is built once for all changes of one step, at its end or
    * for the next request; requests in flight go on with the one they began with.
    */
-  mount(mounts: readonly AppMount[]): void {
+  mount(mounts: readonly AppMount[], layers: readonly MiddlewareLayer[] = []): void {
     if (this.#built !== undefined || this.#mounts.length === 0) queueMicrotask(() => this.table);
     this.#mounts = mounts;
+    this.#layers = layers;
     this.#built = undefined;
   }
 
   /** Built when it is first asked for after a change. */
   get table(): RouteTable {
-    this.#built ??= new RouteTable(this.#mounts);
+    this.#built ??= new RouteTable(this.#mounts, this.#layers);
     return this.#built;
   }
 
@@ -94,30 +103,42 @@ export class HttpService {
     return this.table.list();
   }
 
+  /** The middleware before apps, the outermost first. */
+  middleware(): LayerInfo[] {
+    return inOrder(this.#layers).map(({ info }) => info);
+  }
+
   explain(method: string, path: string, authority?: string): Explanation {
     const verb = method.toUpperCase();
     const chosen = this.hosts.choose(authority);
     const host = typeof chosen === "string" ? chosen : undefined;
-    const base = { method: verb, host, path: decodePath(path), candidates: [] };
+    const base = { method: verb, host, path: decodePath(path), middleware: [], candidates: [] };
     if (chosen === badHost) return { ...base, status: 400, reason: "That is no host name" };
     if (host === undefined) return { ...base, status: 404, reason: "No such host, and http_default_host is not set" };
     const resolution = this.table.resolve(host, verb, path);
     if (resolution === undefined) return { ...base, status: 400, reason: "The path climbs above the root" };
+    const middleware = resolution.chain?.layers.map(({ info }) => info) ?? [];
+    const asked = { ...base, middleware };
     const candidates = resolution.candidates.map(({ route, argument }) => {
       const { method: key, path: routePath, host: routeHost, app, module, kind } = route;
       return { method: key, path: routePath, host: routeHost, app, module, kind, argument };
     });
     if (resolution.routed || (candidates.length > 0 && resolution.allowed.length === 0))
-      return { ...base, candidates, status: 404, reason: "where none of them answers" };
+      return { ...asked, candidates, status: 404, reason: "where none of them answers" };
     // A request for a websocket that has no route is answered as the GET that it is.
     if (verb === websocketMethod) return this.explain("GET", path, authority);
     if (resolution.upgradable && (verb === "GET" || verb === "HEAD"))
-      return { ...base, candidates, status: 426, reason: "The path is routed for websockets" };
+      return { ...asked, candidates, status: 426, reason: "The path is routed for websockets" };
     if (resolution.allowed.length === 0)
-      return { ...base, status: 404, reason: "No loaded module has a route for this path" };
+      return { ...asked, status: 404, reason: "No loaded module has a route for this path" };
     if (verb === "OPTIONS")
-      return { ...base, candidates, status: 200, reason: `Routed for ${resolution.allowed.join(", ")}` };
-    return { ...base, candidates, status: 405, reason: `The path is routed for ${resolution.allowed.join(", ")} only` };
+      return { ...asked, candidates, status: 200, reason: `Routed for ${resolution.allowed.join(", ")}` };
+    return {
+      ...asked,
+      candidates,
+      status: 405,
+      reason: `The path is routed for ${resolution.allowed.join(", ")} only`,
+    };
   }
 
   /** True when the client waits for an invitation before it sends its body. */

@@ -2,7 +2,17 @@ import type { ServerResponse } from "node:http";
 import { Readable } from "node:stream";
 import { setImmediate as nextTurn } from "node:timers/promises";
 import type { LendingBody } from "../types.ts";
-import type { Exchange } from "./exchange.ts";
+import type { NodeResponse } from "./node_messages.ts";
+
+/** The way out of a request's answer. */
+export interface Outlet {
+  /** The client has left. */
+  readonly gone: boolean;
+  readonly response: { readonly raw: NodeResponse; bytes: number };
+  /** From now until `unwatchWriting` the client must take in what is written to it. */
+  watchWriting(): void;
+  unwatchWriting(): void;
+}
 
 /** Lets go of a handler's value that is not sent: files are closed, generators ended, their errors of no interest. */
 export function discard(value: unknown): void {
@@ -25,20 +35,16 @@ const turnTime = 10;
  * Moves a body into the answer, no faster than the client reads: one piece is asked for ahead. Ends quietly when the
  * client leaves, and then ends the body; rejects when the body fails, or does not have the `length` that was announced.
  */
-export async function pump(
-  exchange: Exchange,
-  source: AsyncIterable<unknown>,
-  length: number | undefined,
-): Promise<void> {
-  if (exchange.gone) {
+export async function pump(outlet: Outlet, source: AsyncIterable<unknown>, length: number | undefined): Promise<void> {
+  if (outlet.gone) {
     discard(source);
     return;
   }
-  const { response } = exchange;
+  const { response } = outlet;
   const raw = response.raw as ServerResponse;
   const sent = takerOf(source);
   const iterator = source[Symbol.asyncIterator]();
-  const gate = new Gate(exchange);
+  const gate = new Gate(outlet);
   let isOver = false;
   const end = () => {
     if (source instanceof Readable) source.destroy();
@@ -56,7 +62,7 @@ export async function pump(
         throw new TypeError(`A response stream gave a ${typeof piece}: only strings and bytes can be sent`);
       }
       if (gate.opened !== undefined) await gate.opened;
-      if (exchange.gone) {
+      if (outlet.gone) {
         sent?.(piece);
         return;
       }
@@ -71,9 +77,9 @@ export async function pump(
       }
     }
     isOver = true;
-    if (length !== undefined && response.bytes < length && !exchange.gone) throw wrong("less");
+    if (length !== undefined && response.bytes < length && !outlet.gone) throw wrong("less");
   } catch (error) {
-    if (!exchange.gone) throw error;
+    if (!outlet.gone) throw error;
   } finally {
     raw.removeListener("close", end);
     gate.remove();
@@ -91,33 +97,33 @@ function takerOf(source: AsyncIterable<unknown>): ((piece: string | Uint8Array) 
 
 /** Shut while the connection takes no more. */
 class Gate {
-  readonly #exchange: Exchange;
+  readonly #outlet: Outlet;
   /** Undefined while it is open. */
   opened: Promise<void> | undefined;
   #open: (() => void) | undefined;
 
-  constructor(exchange: Exchange) {
-    this.#exchange = exchange;
+  constructor(outlet: Outlet) {
+    this.#outlet = outlet;
   }
 
   shut(): void {
     const { promise, resolve } = Promise.withResolvers<void>();
-    const { raw } = this.#exchange.response;
+    const { raw } = this.#outlet.response;
     this.opened = promise;
     this.#open = () => {
       this.opened = undefined;
       this.remove();
-      this.#exchange.unwatchWriting();
+      this.#outlet.unwatchWriting();
       resolve();
     };
-    this.#exchange.watchWriting();
+    this.#outlet.watchWriting();
     raw.on("drain", this.#open).on("close", this.#open);
   }
 
-  /** What was written last may still be on its way: the exchange goes on watching that. */
+  /** What was written last may still be on its way: the outlet goes on watching that. */
   remove(): void {
     if (this.#open === undefined) return;
-    this.#exchange.response.raw.removeListener("drain", this.#open).removeListener("close", this.#open);
+    this.#outlet.response.raw.removeListener("drain", this.#open).removeListener("close", this.#open);
     this.#open = undefined;
   }
 }

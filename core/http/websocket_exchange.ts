@@ -6,7 +6,8 @@ import { wireFields } from "../util/header_fields.ts";
 import { isThenable } from "./answer.ts";
 import { Exchange } from "./exchange.ts";
 import { mayConnect } from "./origins.ts";
-import type { Resolution, Route } from "./routes.ts";
+import type { Route } from "./route.ts";
+import type { Resolution } from "./routes.ts";
 import { type Handover, readHandshake } from "./upgrade.ts";
 import { Connection } from "./websocket.ts";
 
@@ -50,6 +51,9 @@ export class WebSocketExchange extends Exchange implements WebSocketEvent {
     }
     const { websocket: settings = {} } = mount.provider;
     const { websocket: defaults } = service.settings;
+    // What middleware has set goes along with the 101.
+    response.sink = undefined;
+    response.reclaim();
     const limits = { ...defaults, maxMessage: settings.max_message_bytes ?? defaults.maxMessage };
     const chosen = protocol ?? settings.protocols?.find((name) => this.protocols.includes(name));
     const { ws, socket } = this.#switch({
@@ -62,6 +66,7 @@ export class WebSocketExchange extends Exchange implements WebSocketEvent {
     response.status_code = 101;
     const connection = new Connection(ws, socket, limits, service.watch);
     this.#connection = connection;
+    this.settled?.();
     this.announce(101, true);
     const forget = mount.owner.on_release("websocket", () => connection.cut(moduleLeft), "websocket");
     void connection.closed.then(() => {

@@ -13,6 +13,7 @@ import type {
   Timer,
 } from "../types.ts";
 import { ModhostError, reasonOf } from "../util/errors.ts";
+import { importNamed } from "./imports.ts";
 import type { Instance } from "./instance.ts";
 import { moduleName } from "./locate.ts";
 import type { Surroundings } from "./module_context.ts";
@@ -173,6 +174,10 @@ export class ModuleApi implements Module {
 
   load_resource(path: string): Promise<Buffer> {
     return readFile(join(this.get_directory(), path));
+  }
+
+  import_named(name: string): Promise<Record<string, unknown>> {
+    return importNamed(name, this.#around.config.directory);
   }
 
   data_path(): string {

@@ -52,3 +52,18 @@ export interface MiddlewareApplication {
 
 /** What a provider takes as `middleware`. */
 export type Middleware = MiddlewareFunction | readonly MiddlewareFunction[] | MiddlewareApplication;
+
+/** Koa middleware before apps: what `module.provides("http-middleware", ...)` takes. */
+export interface HttpMiddleware {
+  /** Shown by `modhost routes --explain`. Default: the name of the function. */
+  readonly name?: string;
+  /**
+   * One function, or a list of them in their order. What handlers answer, error pages included, is in the context once
+   * `next` has resolved, and can be changed there; a body that nobody touches is sent as if no middleware were there.
+   */
+  readonly middleware: MiddlewareFunction | readonly MiddlewareFunction[];
+  /** Lower numbers stand further out: they see a request first and its answer last. Default 0. */
+  readonly order?: number;
+  /** Names of the apps that it stands before; default: all. */
+  readonly apps?: readonly string[];
+}

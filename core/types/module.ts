@@ -3,6 +3,7 @@ import type { Socket } from "node:net";
 import type { TlsOptions } from "node:tls";
 import type { EventHandler } from "../events.ts";
 import type { HostEvents } from "./events.ts";
+import type { HttpMiddleware } from "./middleware.ts";
 import type { DeclaredOptionGetters, OptionDeclarations, OptionGetters } from "./options.ts";
 import type { HttpProvider, MiddlewareProvider } from "./provider.ts";
 
@@ -28,14 +29,18 @@ export type Provided<Kind extends string, K extends string> = Kind extends "http
   ? HttpProvider<K> | MiddlewareProvider<K>
   : Kind extends "net"
     ? NetProvider
-    : object;
+    : Kind extends "http-middleware"
+      ? HttpMiddleware
+      : object;
 
 /** What receivers of a kind get: `provides(kind, item)` adds an item of the kind `<kind>-provider`. */
 export type ItemOf<Kind extends string> = Kind extends "http-provider"
   ? HttpProvider | MiddlewareProvider
   : Kind extends "net-provider"
     ? NetProvider
-    : unknown;
+    : Kind extends "http-middleware-provider"
+      ? HttpMiddleware
+      : unknown;
 
 /**
  * What a module's function is called with. `D` are the options that the module declares: `Module<typeof options>` reads
@@ -72,12 +77,17 @@ export interface ModuleObject {
 
   /** Loads another module if need be and gives what its function returned. Spec 2. */
   depends<T = unknown>(name: string): T;
-  /** Declares an item of a kind under this module. `"http"` takes an HttpProvider, `"net"` a NetProvider. Spec 2. */
+  /** Declares an item of a kind under this module. `"http"` takes an HttpProvider, `"http-middleware"` an HttpMiddleware, `"net"` a NetProvider. Spec 2. */
   provides<Kind extends string, K extends string>(kind: Kind, item: Provided<Kind, K>): void;
   /** The folder of the module's file. Spec 4. */
   get_directory(): string;
   /** The bytes of a file beside the module's file. */
   load_resource(path: string): Promise<Buffer>;
+  /**
+   * Imports what an option names: a file, whose path counts from the config file's folder and which is evaluated anew
+   * each time, or an npm package as seen from there, or else by the host.
+   */
+  import_named(name: string): Promise<Record<string, unknown>>;
   /** From now on this instance belongs to no single host. */
   set_global(): void;
 

@@ -43,6 +43,9 @@ export const errorTable = {
   MIDDLEWARE_INVALID: {
     message: "App {app}: middleware is a Koa middleware function, a list of them, or a Koa application, not {kind}",
   },
+  HTTP_MIDDLEWARE_INVALID: {
+    message: 'Module {module}: provides("http-middleware") takes { middleware, order, apps }: {reason}',
+  },
   // Listeners
   PORT_TAKEN: {
     message:

@@ -7,12 +7,14 @@ import {
   type HttpModule,
   HttpService,
   type HttpSettings,
+  MiddlewareLayer,
   type OriginPolicy,
   originPolicy,
   patternHint,
 } from "../../core/http/index.ts";
 import { ModhostError } from "../../core/index.ts";
 import type { CorsSettings, HttpProvider, MiddlewareProvider, Module, OwnedItem } from "../../core/types.ts";
+import { configuredMiddleware } from "./middleware.ts";
 import { options } from "./options.ts";
 
 export { options };
@@ -40,7 +42,24 @@ export default function http(module: Module): HttpModule {
   const grace = module.get_option_period("unload_grace") ?? 10;
 
   const mounts = new Map<OwnedItem, AppMount>();
-  const remount = () => service.mount([...mounts.values()]);
+  const layers = new Map<OwnedItem, MiddlewareLayer>();
+  const remount = () => service.mount([...mounts.values()], [...layers.values()]);
+  module.handle_items(
+    "http-middleware-provider",
+    (item) => {
+      layers.set(item, new MiddlewareLayer(item.item, item.owner));
+      remount();
+    },
+    (item) => {
+      const layer = layers.get(item);
+      layers.delete(item);
+      remount();
+      return layer?.retire(grace);
+    },
+  );
+  module.load = async () => {
+    for (const each of await configuredMiddleware(module, service.koa)) module.provides("http-middleware", each);
+  };
   module.handle_items(
     "http-provider",
     (item) => {
@@ -87,6 +106,8 @@ export default function http(module: Module): HttpModule {
   return {
     routes: () => service.routes(),
     explain: (method, path, authority) => service.explain(method, path, authority),
+    middleware: () => service.middleware(),
+    koa: service.koa,
     settings,
   };
 }

@@ -45,6 +45,16 @@ export const options = {
     describe: "The entry of hosts that serves requests for unknown hosts.",
     per_host: false,
   },
+  http_middleware: {
+    type: "any",
+    example: [
+      { use: "koa-compress", options: { threshold: 1024 }, order: 10 },
+      { use: "./limits.js", apps: ["api"] },
+    ],
+    describe:
+      "Koa middleware before all apps or some: packages or paths, each with options for what it exports, order (lower is further out) and apps.",
+    per_host: false,
+  },
   http_max_content_size: {
     type: "integer",
     default: 10 * 1024 * 1024,

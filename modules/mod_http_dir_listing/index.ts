@@ -1,8 +1,11 @@
 /** Lists folders for `mod_http_files`: a page for people, JSON for programs, plain text. Answers `directory-index`. */
+
 import { readdir, realpath, stat } from "node:fs/promises";
+import type { ServerResponse } from "node:http";
 import { basename, dirname, join, sep } from "node:path";
+import type { Context } from "koa";
 import serveIndex from "serve-index";
-import { addVary, detachedContext, preferredType } from "../../core/http/index.ts";
+import { addVary, contextOf, preferredType } from "../../core/http/index.ts";
 import type { DirectoryIndexEvent, Module } from "../../core/types.ts";
 import { type Entry, htmlListing, jsonListing, type Listing, textListing } from "./formats.ts";
 
@@ -18,11 +21,11 @@ export default function load(module: Module): void {
   module.hook("directory-index", async (event: DirectoryIndexEvent) => {
     const { response } = event;
     try {
-      const listing = await readListing(event);
       const format = formats[preferredType(event.request.headers.accept, ["html", "json", "text"])];
+      const page = await listing(event, format.render);
       response.headers.content_type = format.type;
       addVary(response.headers, "Accept");
-      return format.render(listing);
+      return page;
     } catch (error) {
       module.log.warn("Cannot list %s: %s", event.full_path, error instanceof Error ? error.message : error);
       return undefined;
@@ -31,28 +34,43 @@ export default function load(module: Module): void {
 }
 
 /**
- * Lets serve-index read the folder. It is run against a request of its own and a response that goes nowhere; its
- * template function gets the sorted entries.
+ * Lets serve-index answer on the request's own context: it reads and sorts the folder, has it written by `render`, and
+ * sends the page, which is given here. It is asked for its page form, whatever form that is in the end.
  */
-async function readListing({ path, full_path, root, hidden }: DirectoryIndexEvent): Promise<Listing> {
+async function listing(event: DirectoryIndexEvent, render: (listing: Listing) => string): Promise<string | Buffer> {
+  const { path, full_path, root, hidden } = event;
   const shown = await namesToShow(full_path, root, hidden);
-  return new Promise((resolve, reject) => {
-    const list = serveIndex(dirname(full_path), {
-      hidden: true,
-      filter: (name) => shown.has(name),
-      template: ({ fileList }) => {
-        const entries = fileList.flatMap(({ name, stat }): Entry[] =>
-          name === ".." || stat === null
-            ? []
-            : [{ name, size: stat.isDirectory() ? undefined : stat.size, modified: stat.mtime }],
-        );
-        resolve({ path, entries, parent: full_path !== root });
-      },
-    });
-    const { req, res } = detachedContext({ url: `/${encodeURIComponent(basename(full_path))}`, accept: "text/html" });
-    const next = (error?: unknown) => reject(error ?? new Error("It is no folder any more"));
-    list(req as Parameters<typeof list>[0], res as Parameters<typeof list>[1], next);
+  const list = serveIndex(dirname(full_path), {
+    hidden: true,
+    filter: (name) => shown.has(name),
+    template: ({ fileList }, done) => {
+      const entries = fileList.flatMap(({ name, stat }): Entry[] =>
+        name === ".." || stat === null
+          ? []
+          : [{ name, size: stat.isDirectory() ? undefined : stat.size, modified: stat.mtime }],
+      );
+      done(null, render({ path, entries, parent: full_path !== root }));
+    },
   });
+  const context = contextOf(event);
+  return new Promise((resolve, reject) => {
+    const request = requestFor(context, `/${encodeURIComponent(basename(full_path))}`);
+    const next = (error?: unknown) => reject(error ?? new Error("It is no folder any more"));
+    list(request, responseOf(context, resolve) as Parameters<typeof list>[1], next);
+  });
+}
+
+/** The request as serve-index shall see it: a GET of the folder, by a client that takes pages. */
+function requestFor({ req }: Context, url: string): Parameters<ReturnType<typeof serveIndex>>[0] {
+  const values = { url, originalUrl: url, method: "GET", headers: { accept: "text/html" } };
+  const own = Object.entries(values).map(([name, value]) => [name, { value }]);
+  return Object.create(req, Object.fromEntries(own));
+}
+
+/** The response of the context, but that the page comes here: middleware and the host shall see it before it is sent. */
+function responseOf(context: Context, sent: (page: string | Buffer) => void): ServerResponse {
+  const setHeader = (name: string, value: string) => context.set(name, value);
+  return Object.create(context.res, { setHeader: { value: setHeader }, end: { value: sent } });
 }
 
 /** Files and folders whose names may be shown; links only where they lead to something that is served, too. */

@@ -1,19 +1,20 @@
 /** Serves files and folders: `serve()` for the routes of other modules, and the app `files` for a folder of its own. */
 import { existsSync } from "node:fs";
 import { join, resolve } from "node:path";
-import { encodePath } from "../../core/http/index.ts";
+import type { Next } from "koa";
+import { contextOf, encodePath, koaHandler } from "../../core/http/index.ts";
 import type {
   DirectoryIndexEvent,
   Handler,
-  HandlerResult,
   HttpEvent,
   HttpFiles,
+  MiddlewareFunction,
   Module,
   ServeOptions,
 } from "../../core/types.ts";
+import { conditions, described, type FileContext, precompressed, ranges, sendNothing, whole } from "./answer.ts";
 import { type Found, locate, locateFile } from "./locate.ts";
 import { options } from "./options.ts";
-import { fileSender } from "./send.ts";
 
 export { options };
 export const depends = ["http"];
@@ -23,31 +24,41 @@ export default function load(module: Module): HttpFiles {
 
   function serve(given: string | ServeOptions): Handler {
     const settings = typeof given === "string" ? { path: given } : given;
-    const { directory_index = false, index_files = defaultIndex, hidden = false } = settings;
+    const { directory_index = false, index_files = defaultIndex, hidden = false, mime_map, max_age } = settings;
     const base = resolve(settings.path);
-    const send = fileSender(settings);
     if (!existsSync(base)) module.log.info("There is no %s to serve: 404 until it exists", base);
 
-    return async (event, argument: string | undefined) => {
+    /** Finds what the path names; of a folder, its index file or a listing. */
+    async function named(context: FileContext, next: Next): Promise<unknown> {
+      const { file } = context.state;
+      const { argument } = file;
       const found = await locate(base, argument ?? "", hidden);
-      if (typeof found === "number") return found;
-      const exact = argument === undefined;
-      const slash = event.request.path.endsWith("/");
-      if (!found.stats.isDirectory()) return slash && !exact && argument !== "" ? 404 : send(event, found);
-      if (!slash && !exact) return redirectToFolder(event);
-      for (const name of index_files) {
-        const index = await locateFile(found.root, join(found.path, name));
-        if (index !== undefined) return send(event, index);
+      if (typeof found === "number") return fail(context, found);
+      const isExact = argument === undefined;
+      const hasSlash = eventOf(context).request.path.endsWith("/");
+      if (!found.stats.isDirectory()) {
+        if (hasSlash && !isExact && argument !== "") return fail(context, 404);
+        file.named = found;
+        return next();
       }
-      return directory_index ? list(event, found, hidden) : 403;
+      if (!hasSlash && !isExact) return redirectToFolder(context);
+      for (const name of index_files) {
+        file.named = await locateFile(found.root, join(found.path, name));
+        if (file.named !== undefined) return next();
+      }
+      return directory_index ? list(context, found, hidden) : fail(context, 403);
+    }
+
+    const steps = [named, precompressed, described(mime_map, max_age), conditions, ranges, whole];
+    const handle = koaHandler(...(steps as unknown as MiddlewareFunction[]));
+    return async (event, argument: string | undefined) => {
+      contextOf(event).state.file = { argument };
+      return (await handle(event, argument)) ?? 404;
     };
   }
 
-  async function list(
-    { request, response }: HttpEvent,
-    { path, root }: Found,
-    hidden: boolean,
-  ): Promise<HandlerResult> {
+  async function list(context: FileContext, { path, root }: Found, hidden: boolean): Promise<void> {
+    const { request, response } = eventOf(context);
     const event: DirectoryIndexEvent = {
       path: request.path.endsWith("/") ? request.path : `${request.path}/`,
       full_path: path,
@@ -57,9 +68,10 @@ export default function load(module: Module): HttpFiles {
       response,
     };
     const page = await module.fire_event("directory-index", event);
-    if (typeof page !== "string" && !(page instanceof Uint8Array)) return 403;
-    response.headers.content_type ??= "text/html; charset=utf-8";
-    return page;
+    if (typeof page !== "string" && !(page instanceof Uint8Array)) return fail(context, 403);
+    const { content_type = "text/html; charset=utf-8" } = response.headers;
+    context.set("Content-Type", String(content_type));
+    context.body = typeof page === "string" ? page : Buffer.from(page);
   }
 
   const folder = module.get_option_path("http_files_dir");
@@ -75,8 +87,18 @@ export default function load(module: Module): HttpFiles {
   return { serve };
 }
 
+function eventOf(context: FileContext): HttpEvent {
+  return context.state.event as HttpEvent;
+}
+
+/** Leaves the body to the error page. */
+function fail(context: FileContext, status: number): void {
+  context.status = status;
+}
+
 /** Points to the folder's own path, so that relative links in its pages hold. */
-function redirectToFolder({ request, response }: HttpEvent): number {
-  response.headers.location = `${encodePath(request.path)}/${request.url.query === undefined ? "" : `?${request.url.query}`}`;
-  return 301;
+function redirectToFolder(context: FileContext): void {
+  const { path, url } = eventOf(context).request;
+  context.set("Location", `${encodePath(path)}/${url.query === undefined ? "" : `?${url.query}`}`);
+  sendNothing(context, 301);
 }

@@ -1,24 +1,16 @@
 import { extname } from "node:path";
-import { detachedContext } from "../../core/http/index.ts";
+import type { Context } from "koa";
 
-const memoEntries = 500;
-
-/** A function from file name to Content-Type: `map` (extension to type) goes before koa's table. */
-export function mediaTypes(map: Readonly<Record<string, string>> = {}): (path: string) => string {
-  const known = new Map<string, string>();
-  for (const [extension, type] of Object.entries(map))
-    known.set(`.${extension.replace(/^\./, "").toLowerCase()}`, type);
-  return (path) => {
+/** A function that sets Content-Type by the name of a file: `map` (extension to type) goes before Koa's table. */
+export function mediaTypes(map: Readonly<Record<string, string>> = {}): (context: Context, path: string) => void {
+  const own = new Map<string, string>();
+  for (const [extension, type] of Object.entries(map)) own.set(`.${extension.replace(/^\./, "").toLowerCase()}`, type);
+  return (context, path) => {
     const extension = extname(path).toLowerCase();
-    const type = known.get(extension) ?? lookUp(extension);
-    if (known.size < memoEntries) known.set(extension, type);
-    return type;
+    const type = own.get(extension);
+    if (type !== undefined) context.set("Content-Type", type);
+    else if (extension !== "") context.type = extension;
+    // What nobody knows is bytes; text types come with `charset=utf-8`.
+    if (context.type === "") context.set("Content-Type", "application/octet-stream");
   };
-}
-
-/** Text types come with `charset=utf-8`; what nobody knows is bytes. */
-function lookUp(extension: string): string {
-  const { response } = detachedContext();
-  response.type = extension;
-  return response.get("Content-Type") || "application/octet-stream";
 }

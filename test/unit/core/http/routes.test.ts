@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
-import { AppMount, RouteTable } from "#core/http/routes.ts";
+import { AppMount } from "#core/http/mount.ts";
+import { RouteTable } from "#core/http/routes.ts";
 import type { HttpProvider, Module } from "#core/types.ts";
 
 function mount(

@@ -1,0 +1,59 @@
+import type { HttpProvider, MiddlewareProvider, Module } from "../types.ts";
+import { AppRoutes } from "./app_routes.ts";
+import type { CorsPolicy } from "./cors.ts";
+import { InFlight } from "./in_flight.ts";
+import type { OriginPolicy } from "./origins.ts";
+import type { ActiveRequest, Mount, MountPlace } from "./route.ts";
+
+let mounted = 0;
+
+/** A provider put at its place: what the route table is built from. Knows the requests that it is answering. */
+export class AppMount implements Mount {
+  readonly name: string;
+  readonly host: string;
+  readonly base: string;
+  readonly owner: Module;
+  readonly provider: HttpProvider | MiddlewareProvider;
+  readonly cors: CorsPolicy | undefined;
+  readonly origins: OriginPolicy | undefined;
+  readonly routes: AppRoutes;
+  readonly sequence = ++mounted;
+  retired = false;
+  closeCode = 1001;
+  readonly #inFlight = new InFlight();
+
+  /** @throws {ModhostError} ROUTE_INVALID, MIDDLEWARE_INVALID */
+  constructor(place: MountPlace) {
+    this.name = place.name;
+    this.host = place.host;
+    this.base = place.base;
+    this.owner = place.owner;
+    this.provider = place.provider;
+    this.cors = place.cors;
+    this.origins = place.origins;
+    this.routes = new AppRoutes(this);
+  }
+
+  /** Requests that reached one of its handlers and are not over. */
+  get active(): ReadonlySet<ActiveRequest> {
+    return this.#inFlight.active;
+  }
+
+  enter(request: ActiveRequest): void {
+    this.#inFlight.enter(request);
+  }
+
+  leave(request: ActiveRequest): void {
+    this.#inFlight.leave(request);
+  }
+
+  /**
+   * Resolves when the last request is over; those still there after `grace` seconds are cut off. Websockets are closed
+   * with `closeCode`: going away, or service restart (1012).
+   */
+  retire(grace: number, closeCode = 1001): Promise<void> {
+    this.retired = true;
+    this.closeCode = closeCode;
+    return this.#inFlight.retire(grace);
+  }
+}

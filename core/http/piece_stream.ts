@@ -1,0 +1,62 @@
+import { Readable } from "node:stream";
+import type { LendingBody } from "../types.ts";
+import { discard } from "./stream.ts";
+
+/**
+ * A body that comes in pieces as a Node stream, which is all that middleware knows. Where nobody has begun to read it,
+ * `untouched` gives the body back, to be sent as if no middleware had been there.
+ */
+export class PieceStream extends Readable {
+  readonly #source: AsyncIterable<unknown>;
+  #iterator: AsyncIterator<unknown> | undefined;
+  #isTaken = false;
+
+  constructor(source: AsyncIterable<unknown>) {
+    super();
+    this.#source = source;
+  }
+
+  /** The body itself, for whoever sends it from here on; undefined when this stream is being read. */
+  untouched(): AsyncIterable<unknown> | undefined {
+    if (this.#iterator !== undefined || this.destroyed) return undefined;
+    this.#isTaken = true;
+    return this.#source;
+  }
+
+  override _read(): void {
+    this.#iterator ??= this.#source[Symbol.asyncIterator]();
+    this.#next(this.#iterator).catch((error: Error) => this.destroy(error));
+  }
+
+  async #next(iterator: AsyncIterator<unknown>): Promise<void> {
+    for (;;) {
+      const { done, value } = await iterator.next();
+      if (done === true) {
+        this.push(null);
+        return;
+      }
+      if (typeof value !== "string" && !(value instanceof Uint8Array)) {
+        throw new TypeError(`A response stream gave a ${typeof value}: only strings and bytes can be sent`);
+      }
+      if (value.length === 0) continue;
+      this.push(typeof value === "string" ? value : this.#own(value));
+      return;
+    }
+  }
+
+  /** Whoever reads here may keep a piece: one that its source wants back is copied. */
+  #own(piece: Uint8Array): Uint8Array {
+    if (!("release" in this.#source)) return piece;
+    const copy = Buffer.from(piece);
+    (this.#source as LendingBody).release(piece);
+    return copy;
+  }
+
+  override _destroy(error: Error | null, done: (error: Error | null) => void): void {
+    if (!this.#isTaken) {
+      if (this.#iterator === undefined) discard(this.#source);
+      else Promise.try(() => this.#iterator?.return?.()).catch(() => undefined);
+    }
+    done(error);
+  }
+}

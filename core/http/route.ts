@@ -1,0 +1,72 @@
+/** What the route table is made of: apps at their places, their routes, and what is found for a request. */
+import type { Handler, HandlerResult, HttpProvider, MiddlewareProvider, Module } from "../types.ts";
+import type { CorsPolicy } from "./cors.ts";
+import type { OriginPolicy } from "./origins.ts";
+
+/** Where an app is mounted, and what it provides. */
+export interface MountPlace {
+  readonly name: string;
+  /** A name from `hosts`, or "*" for all. */
+  readonly host: string;
+  /** "" for an app at the root, else `/name` without a trailing slash. */
+  readonly base: string;
+  readonly owner: Module;
+  readonly provider: HttpProvider | MiddlewareProvider;
+  readonly cors: CorsPolicy | undefined;
+  /** Other sites whose pages may open websockets. */
+  readonly origins?: OriginPolicy | undefined;
+}
+
+/** A request as the app that answers it knows it. */
+export interface ActiveRequest {
+  /** Tells what answers the request that its module leaves. */
+  retire(): void;
+  /** Ends the request at once, whatever its answer has come to. */
+  cut(): void;
+}
+
+/** A mounted app as its routes know it. */
+export interface Mount extends MountPlace {
+  /** Its place in the order of loading. */
+  readonly sequence: number;
+  /** True once its module is leaving: requests that began before pass it over. */
+  readonly retired: boolean;
+  /** What its websockets are closed with then. */
+  readonly closeCode: number;
+  /** A request reaches one of its handlers; `leave` is called once it is over. */
+  enter(request: ActiveRequest): void;
+  leave(request: ActiveRequest): void;
+}
+
+export interface RouteInfo {
+  /** "*" of middleware. */
+  readonly method: string;
+  /** Full path, with the final `/*` of a wildcard. */
+  readonly path: string;
+  readonly host: string;
+  readonly app: string;
+  readonly module: string;
+  readonly kind: "exact" | "wildcard" | "redirect" | "middleware";
+}
+
+/** One route of one app. */
+export interface Route extends RouteInfo {
+  readonly mount: Mount;
+  readonly handler: Handler | Exclude<HandlerResult, undefined>;
+  /** Path as matched: base and key, without the star. */
+  readonly prefix: string;
+  /** Its place among the routes of the app. */
+  readonly order: number;
+}
+
+/** A route that matches a request; candidates are tried one after the other (spec 4). */
+export interface Candidate {
+  readonly route: Route;
+  /** The wildcard argument; undefined for an exact route. */
+  readonly argument: string | undefined;
+}
+
+/** Does the route match whatever is below its prefix, too? */
+export function isOpen({ kind }: RouteInfo): boolean {
+  return kind === "wildcard" || kind === "middleware";
+}

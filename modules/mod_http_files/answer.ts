@@ -1,0 +1,144 @@
+/** The steps that answer a request with a file that was found: Koa middleware over the request's own context. */
+import { once } from "node:events";
+import { ReadStream } from "node:fs";
+import { relative, sep } from "node:path";
+import { Readable } from "node:stream";
+import type { Context, Next } from "koa";
+import koaStatic from "koa-static";
+import { answerConditions, answerRanges, encodePath, validatorsOf } from "../../core/http/index.ts";
+import type { ResponseHeaders } from "../../core/types.ts";
+import { chooseVariant } from "./encodings.ts";
+import { type Found, statusOf } from "./locate.ts";
+import { mediaTypes } from "./media_types.ts";
+
+/** What the steps tell each other about a request, in `context.state.file`. */
+export interface FileState {
+  /** What the wildcard of the route stands for; undefined for an exact route. */
+  readonly argument: string | undefined;
+  /** The file that the path names. */
+  named?: Found | undefined;
+  /** The form of it that is sent: itself, or a precompressed one. */
+  sent?: Found;
+  /** Content-Encoding of a precompressed form. */
+  coding?: string | undefined;
+}
+
+export type FileContext = Context & { state: { file: FileState } };
+
+type Step = (context: FileContext, next: Next) => Promise<unknown>;
+
+/** The form of the file that the client likes best. */
+export const precompressed: Step = async (context, next) => {
+  const { file } = context.state;
+  const named = file.named as Found;
+  const { found, coding, varies } = await chooseVariant(named, context.get("Accept-Encoding"));
+  file.sent = found;
+  file.coding = coding;
+  if (varies) context.vary("Accept-Encoding");
+  await next();
+};
+
+/** Content-Type by extension, unless the caller has set one, and how long the file may be kept. */
+export function described(mimeMap: Readonly<Record<string, string>> | undefined, maxAge: number | undefined): Step {
+  const setType = mediaTypes(mimeMap);
+  return async (context, next) => {
+    const { named } = context.state.file;
+    if (context.type === "") setType(context, (named as Found).path);
+    if (maxAge !== undefined && context.response.get("Cache-Control") === undefined) {
+      context.set("Cache-Control", `max-age=${maxAge}`);
+    }
+    await next();
+  };
+}
+
+/** 304 and 412 by the validators of the file (RFC 9110 13). */
+export const conditions: Step = async (context, next) => {
+  const { sent, coding } = context.state.file;
+  const { status, headers } = answerConditions(requestOf(context), sent as Found, coding);
+  setHeaders(context, headers);
+  if (status === undefined) return next();
+  context.status = status;
+  context.remove("Content-Type");
+  if (status === 412) context.remove("Cache-Control");
+};
+
+/** 206 and 416 for the ranges that a GET asks for (RFC 9110 14). */
+export const ranges: Step = async (context, next) => {
+  const { sent, coding } = context.state.file;
+  const file = sent as Found;
+  const type = context.response.get("Content-Type") as string;
+  const answer = answerRanges(requestOf(context), file, type, validatorsOf(file.stats, coding));
+  if (answer?.body === undefined && answer !== undefined) {
+    setHeaders(context, answer.headers);
+    context.remove("Cache-Control");
+    sendNothing(context, answer.status);
+    return;
+  }
+  context.set("Accept-Ranges", "bytes");
+  if (coding !== undefined) context.set("Content-Encoding", coding);
+  if (answer?.body === undefined) return next();
+  context.status = answer.status;
+  context.body = answer.body instanceof Readable ? answer.body : Readable.from(answer.body);
+  setHeaders(context, answer.headers);
+  await opened(context);
+};
+
+/**
+ * The whole file, by koa-static: it is given the path of the form to send, encoded as it decodes it once more. The
+ * validators are those of what it finds. Of its own, it answers GET and HEAD only, and always sets Cache-Control.
+ */
+export const whole: Step = async (context) => {
+  const { sent, coding } = context.state.file;
+  const { path, root } = sent as Found;
+  const serve = koaStatic(root, {
+    index: false,
+    format: false,
+    hidden: true,
+    brotli: false,
+    gzip: false,
+    setHeaders: (response, _path, stats) => {
+      const { etag } = validatorsOf(stats, coding);
+      response.setHeader("ETag", etag).setHeader("Last-Modified", stats.mtime.toUTCString());
+    },
+  });
+  const { method, url } = context;
+  const isTimed = context.response.get("Cache-Control") !== undefined;
+  context.url = `/${encodePath(relative(root, path).replaceAll(sep, "/"))}`;
+  if (method !== "HEAD") context.method = "GET";
+  try {
+    await serve(context as Parameters<typeof serve>[0], async () => undefined);
+  } finally {
+    Object.assign(context, { method, url });
+  }
+  if (!isTimed) context.remove("Cache-Control");
+  // A file that grows meanwhile must not run over the length that was announced.
+  if (context.body instanceof ReadStream) Object.assign(context.body, { end: context.length - 1 });
+  await opened(context);
+};
+
+/** Answers with a status and no body at all, be it one of an error. */
+export function sendNothing(context: Context, status: number): void {
+  context.status = status;
+  context.body = "";
+  context.remove("Content-Type");
+}
+
+/** No status is sent before it is certain that the file can be read; where it cannot, the status says why. */
+async function opened(context: Context): Promise<void> {
+  if (!(context.body instanceof ReadStream)) return;
+  try {
+    await once(context.body, "open");
+  } catch (error) {
+    context.remove("Cache-Control");
+    context.body = null;
+    context.status = statusOf(error);
+  }
+}
+
+function requestOf(context: Context) {
+  return (context.state as { event: { request: Parameters<typeof answerRanges>[0] } }).event.request;
+}
+
+function setHeaders(context: Context, headers: ResponseHeaders): void {
+  for (const [name, value] of Object.entries(headers)) context.set(name.replaceAll("_", "-"), String(value));
+}
