@@ -130,7 +130,7 @@ module.exports = {
       name: "every-file-of-the-node-has-its-wing",
       comment: "A new folder is put into the lists above.",
       severity: "error",
-      from: { path: "^modules/mod_node/[^/]+/", pathNot: inWings([...wings, ...upper, "api"]) },
+      from: { path: "^modules/mod_node/[^/]+/", pathNot: inWings([...wings, ...upper, "api", "module"]) },
       to: {},
     },
     {

@@ -15,7 +15,7 @@ export const rpc: Command = {
   about: [
     "It calls the server that --api names, else the one of a repo, whose file `api` has its address while it runs. The",
     "repo is that of the config file which --config names, else of $IPFS_PATH, else of the configuration as `run` finds it",
-    "(api_repo, else repo in data_path). When no server runs there, the call fails; only where nothing names a repo and",
+    "(node_repo, else repo in data_path). When no server runs there, the call fails; only where nothing names a repo and",
     "there is no ./data/repo, the server at 127.0.0.1:5280 is called, and the standard error says so.",
   ].join("\n"),
   verbatim: true,

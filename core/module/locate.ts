@@ -97,13 +97,13 @@ function inFolder(folder: string, name: string): ModuleSource | undefined {
   return nested === undefined ? undefined : sourceOf(name, nested, join(folder, name));
 }
 
-/** The entry of a module's folder: named by the manifest's `modhost` key, an index or `mod_x` file, or as in any package. */
+/** The entry of a module's folder: named by the manifest's `modhost` key, a `mod_x` or index file, or as in any package. */
 function ofFolder(name: string, folder: string): ModuleSource | undefined {
   if (!isFolder(folder)) return undefined;
   const manifest = readManifest(join(folder, "package.json"));
   const named = manifest?.modhost?.entry;
   if (named !== undefined) return sourceOf(name, join(folder, named), folder);
-  const found = entryFile(folder, ["index", `mod_${name}`]) ?? mainFile(folder, manifest);
+  const found = entryFile(folder, [`mod_${name}`, "index"]) ?? mainFile(folder, manifest);
   return found === undefined ? undefined : sourceOf(name, found, folder);
 }
 

@@ -60,7 +60,8 @@ const resolve: ResolveHook = (specifier, context, next) => {
   const isOwn = specifier === "modhost" || specifier.startsWith("modhost/");
   const resolved = isOwn ? own(specifier, context, next) : next(specifier, context);
   const belongs = versions.get(versionOf(context.parentURL));
-  if (belongs === undefined || context.conditions.includes("require")) return resolved;
+  // What a bundled module offers as a library is evaluated once, whoever imports it.
+  if (isOwn || belongs === undefined || context.conditions.includes("require")) return resolved;
   if (!resolved.url.startsWith("file:")) return resolved;
   const url = new URL(resolved.url);
   if (url.search !== "" || !belongs(fileURLToPath(url), specifier)) return resolved;

@@ -1,5 +1,5 @@
 /** The pinning service API: `/pins` and `/pins/<requestid>` below the app. */
-import type { Node } from "modhost/node";
+import type { LowLevelNode } from "modhost/node";
 import type { Handler, HttpEvent, ModuleLog, ResponseFields, RouteTable } from "../../core/types.ts";
 import { ApiFailure, failureAnswer, json } from "./failure.ts";
 import { readFilter } from "./filter.ts";
@@ -10,7 +10,7 @@ import { type Users, userBy } from "./users.ts";
 export interface ApiParts {
   readonly users: Users;
   readonly log: ModuleLog;
-  readonly node: () => Node;
+  readonly node: () => LowLevelNode;
   readonly requests: () => Requests;
   /** Has a request worked for. */
   readonly take: (request: PinRequest) => void;
@@ -92,6 +92,6 @@ export function pinningRoutes(parts: ApiParts): RouteTable {
 const missing = (id: string | undefined) => new ApiFailure("NOT_FOUND", `There is no pin request ${id}`);
 
 /** Whom clients are to connect to: none while the node has no network. */
-async function ownAddresses(node: Node): Promise<readonly string[]> {
+async function ownAddresses(node: LowLevelNode): Promise<readonly string[]> {
   return node.online ? (await node.network()).swarm.ownAddresses().slice(0, mostDelegates) : [];
 }

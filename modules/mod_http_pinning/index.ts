@@ -8,7 +8,7 @@ import { usersFrom } from "./users.ts";
 import { Work } from "./work.ts";
 
 export { options };
-export const depends = ["http", "http_api"];
+export const depends = ["http", "node"];
 /** One node, whatever hosts there are. */
 export const global = true;
 
@@ -16,15 +16,15 @@ export default function load(module: Module<typeof options>): void {
   const users = usersFrom(module.get_option("pinning_tokens"));
   const parallel = module.get_option_integer("pinning_parallel");
   const patience = module.get_option_period("pinning_timeout") * 1000;
-  const api = module.depends<NodeModule>("http_api");
+  const node = module.depends<NodeModule>("node");
   const { log } = module;
 
   // Where modules are only looked at there is no node.
   let opened: { readonly requests: Requests; readonly work: Work } | undefined;
   const service = () => {
     if (opened === undefined) {
-      const requests = new Requests(prefixedStore(api.node.metadata, "modules/http_pinning/"));
-      opened = { requests, work: new Work({ node: api.node, requests, log, parallel, patience }) };
+      const requests = new Requests(prefixedStore(node.lowLevel.metadata, "modules/http_pinning/"));
+      opened = { requests, work: new Work({ node: node.lowLevel, requests, log, parallel, patience }) };
     }
     return opened;
   };
@@ -38,7 +38,7 @@ export default function load(module: Module<typeof options>): void {
     route: pinningRoutes({
       users,
       log,
-      node: () => api.node,
+      node: () => node.lowLevel,
       requests: () => service().requests,
       take: (request) => service().work.take(request),
     }),

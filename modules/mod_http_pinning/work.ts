@@ -1,10 +1,10 @@
 /** Makes the pins that were asked for, and takes away those that nobody asks for any more: in the background. */
-import { type Node, parseCid, parsePeerAddress } from "modhost/node";
+import { type LowLevelNode, parseCid, parsePeerAddress } from "modhost/node";
 import type { ModuleLog } from "../../core/types.ts";
 import { isOpen, type PinRequest, type Requests } from "./requests.ts";
 
 export interface WorkParts {
-  readonly node: Node;
+  readonly node: LowLevelNode;
   readonly requests: Requests;
   readonly log: ModuleLog;
   /** Pins that are fetched at a time. */

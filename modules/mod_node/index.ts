@@ -1,14 +1,15 @@
-/** The node behind the commands. It works without HTTP: `import { createNode } from "modhost/node"`. */
-import { rm } from "node:fs/promises";
+/**
+ * `modhost/node`: the node as a library. It knows no HTTP. `mod_node.ts` is the same as a module of the host.
+ */
+
+import { clientNode } from "./client_node.ts";
 import type { ContentPath } from "./content/resolver/path.ts";
 import type { Resolved } from "./content/resolver/resolve.ts";
-import { openStores } from "./migration/open_stores/open.ts";
-import { seed } from "./migration/seed.ts";
-import { unmountStale } from "./mount/mounts.ts";
-import { closeAll, LocalNode } from "./node.ts";
-import { openRepo, type Repo } from "./storage/repo/repo.ts";
+import { openNode } from "./open.ts";
+import type { Repo } from "./storage/repo/repo.ts";
 import type { Node, NodeOptions } from "./types.ts";
 
+export type * from "./api/index.ts";
 export { addEntries } from "./content/adder/adder.ts";
 export { addSettings } from "./content/adder/settings.ts";
 export type { AddEntry, AddEvent, AddSettings } from "./content/unixfs/add.ts";
@@ -23,66 +24,19 @@ export { prefixedStore } from "./storage/metadata/prefixed_store.ts";
 export type { MetadataStore, MetadataWriter } from "./storage/metadata/store.ts";
 export type { ConfigChange, ConfigFile } from "./storage/repo/config.ts";
 export type { Identity } from "./storage/repo/identity.ts";
-export type { Node, NodeModule, NodeOptions, NodeStat, OfflineCode } from "./types.ts";
+export { lockHolder } from "./storage/repo/lock.ts";
+export { isProfile, profiles } from "./storage/repo/profiles.ts";
+export type { LowLevelNode, Node, NodeModule, NodeOptions, NodeStat, OfflineCode } from "./types.ts";
 export { type FailureCode, NodeError } from "./util/errors.ts";
+export { parseDuration } from "./util/go/duration.ts";
 export type { ContentPath, Repo, Resolved };
 
-/** Of `NodeOptions`, all of them. */
-const optionNames: Readonly<Record<keyof NodeOptions, true>> = {
-  repo: true,
-  data: true,
-  init: true,
-  profile: true,
-  apiAddress: true,
-  document: true,
-  identity: true,
-  overrides: true,
-  offline: true,
-  stores: true,
-  pubsub: true,
-  namesOverPubsub: true,
-  onNotice: true,
-  signal: true,
-};
-
-/** @throws TypeError, for programs that no compiler has checked */
-function requireOptions(options: NodeOptions | undefined): void {
-  if (typeof options?.repo !== "string" || options.repo === "")
-    throw new TypeError('createNode takes { repo: "FOLDER" }');
-  const unknown = Object.keys(options).find((name) => !Object.hasOwn(optionNames, name));
-  if (unknown === undefined) return;
-  throw new TypeError(`createNode has no option ${unknown}; it has ${Object.keys(optionNames).join(", ")}`);
-}
-
 /**
- * Opens a repo, made when it is not there, and all that the node keeps in it.
+ * Opens a repo, made when it is not there, and all that the node keeps in it. The node has the interface of the clients of
+ * the RPC API: a program moves between `create({ url })` of one of them and this by one line.
  *
  * @throws TypeError of options that are none, NodeError as `openRepo`
  */
 export async function createNode(options: NodeOptions): Promise<Node> {
-  requireOptions(options);
-  const { profile = options.document === undefined ? "local" : "" } = options;
-  const repo = await openRepo(options.repo, { ...options, profile });
-  const closing: (() => Promise<void>)[] = [() => repo.close()];
-  try {
-    await unmountStale(repo);
-    const { blocks, metadata } = await (options.stores ?? ((own) => openStores(own, options)))(repo);
-    closing.unshift(
-      () => blocks.close(),
-      () => metadata.close(),
-    );
-    const node = new LocalNode(repo, { blocks, metadata }, options, closing);
-    closing.unshift(
-      () => node.mounts.unmount(),
-      () => node.goOffline(),
-      () => node.files.close(),
-    );
-    // What a killed process may have left.
-    await rm(node.scratch, { recursive: true, force: true });
-    await seed(node);
-    return node;
-  } catch (error) {
-    await closeAll(closing).catch(() => undefined);
-    throw error;
-  }
+  return clientNode(await openNode(options));
 }

@@ -23,7 +23,7 @@ import { Filestore, filestoreSettings } from "./storage/filestore/filestore.ts";
 import { Keystore } from "./storage/keystore/keystore.ts";
 import type { MetadataStore } from "./storage/metadata/store.ts";
 import type { Repo } from "./storage/repo/repo.ts";
-import type { Node, NodeOptions, NodeStat, OfflineCode } from "./types.ts";
+import type { LowLevelNode, NodeOptions, NodeStat, OfflineCode } from "./types.ts";
 import { Queue } from "./util/async/queue.ts";
 import { SharedLock } from "./util/async/shared_lock.ts";
 import { type FailureKind, failure, failures, NodeError } from "./util/errors.ts";
@@ -40,7 +40,7 @@ export async function closeAll(steps: readonly (() => Promise<void>)[]): Promise
   if (failed.length > 0) throw failed[0];
 }
 
-export class LocalNode implements Node {
+export class LocalNode implements LowLevelNode {
   readonly repo: Repo;
   readonly blocks: BlockService;
   readonly metadata: MetadataStore;

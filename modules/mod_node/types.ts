@@ -1,4 +1,5 @@
 import type { CID } from "multiformats/cid";
+import type { NodeApi } from "./api/index.ts";
 import type { NodeReadOptions, ReadBlock } from "./content/dag/reader.ts";
 import type { Namespace } from "./content/mfs/namespace.ts";
 import type { NotRemoved, Removed } from "./content/pins/gc.ts";
@@ -19,11 +20,6 @@ import type { Repo, RepoOptions } from "./storage/repo/repo.ts";
 import type { SharedLock } from "./util/async/shared_lock.ts";
 import type { FailureCode, FailureKind } from "./util/errors.ts";
 import type { NodeLog } from "./util/log.ts";
-
-/** What `module.depends("http_api")` gives the modules of a host: the node that answers the calls. */
-export interface NodeModule {
-  readonly node: Node;
-}
 
 /** The reference has two texts; most commands use the first. */
 export type OfflineCode = Extract<FailureCode, "OFFLINE_COMMAND" | "OFFLINE">;
@@ -50,8 +46,11 @@ export interface NodeOptions extends RepoOptions {
   readonly signal?: AbortSignal | undefined;
 }
 
-/** `await using` closes it. */
-export interface Node extends AsyncDisposable {
+/**
+ * The parts that the client interface stands on, for programs that need more than it gives: stores, locks, readers with
+ * sessions. `await using` closes it.
+ */
+export interface LowLevelNode extends AsyncDisposable {
   /** Folder, configuration document and identity. */
   readonly repo: Repo;
   readonly blocks: BlockService;
@@ -122,6 +121,18 @@ export interface Node extends AsyncDisposable {
   close(): Promise<void>;
 }
 
+/** The node as programs see it: the client interface, and its life. `await using` closes it. */
+export interface Node extends NodeApi, AsyncDisposable {
+  /** The parts beneath. */
+  readonly lowLevel: LowLevelNode;
+  /** It was told to stay without a network. */
+  readonly offline: boolean;
+  /** As `lowLevel.goOnline`. @throws NodeError of a configuration that says what cannot be */
+  goOnline(): Promise<void>;
+  /** Resolves when nothing is open any more and the repo is unlocked. May be called again. */
+  close(): Promise<void>;
+}
+
 export interface NodeStat {
   /** Stored forms of blocks. */
   readonly blocks: number;
@@ -129,4 +140,15 @@ export interface NodeStat {
   readonly bytes: number;
   /** `Datastore.StorageMax` in bytes; undefined where the configuration has none. */
   readonly storageMax: number | undefined;
+}
+
+/**
+ * What `module.depends("node")` gives. The host closes the node when the last module that uses it is gone: `close` of
+ * this one does nothing.
+ */
+export interface NodeModule extends Node {
+  /** Where modules are only looked at, such as by `modhost check`, no repo is opened unless somebody asks for it. */
+  readonly isOpen: boolean;
+  /** Resolves when the node is open; where it is already, at once. */
+  open(): Promise<void>;
 }

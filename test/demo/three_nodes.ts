@@ -36,7 +36,7 @@ const pinning = {
 /** ben hears of names by the routing table alone, and speaks the other form of messages in his RPC. */
 const people = [
   ["anna", {}],
-  ["ben", { MODHOST_API_NAMESYS_PUBSUB: "false", MODHOST_API_PUBSUB_WIRE: "multibase", ...pinning }],
+  ["ben", { MODHOST_NODE_NAMESYS_PUBSUB: "false", MODHOST_API_PUBSUB_WIRE: "multibase", ...pinning }],
   ["cleo", {}],
 ] as const;
 

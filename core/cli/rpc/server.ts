@@ -85,10 +85,10 @@ async function repoOf({ configPath, cwd, env }: Place): Promise<{ repo: string; 
   const { IPFS_PATH = "" } = env;
   if (configPath === undefined && IPFS_PATH !== "") return { repo: resolve(cwd, IPFS_PATH), by: "by $IPFS_PATH" };
   const config = await loadConfig({ path: configPath, cwd, env });
-  const named = config.raw("api_repo");
+  const named = config.raw("node_repo");
   const repo =
     typeof named === "string" ? resolve(config.directory, named) : join(String(config.value("data_path")), "repo");
-  const variable = ["MODHOST_API_REPO", "MODHOST_DATA_PATH"].find((name) => env[name] !== undefined);
+  const variable = ["MODHOST_NODE_REPO", "MODHOST_DATA_PATH"].find((name) => env[name] !== undefined);
   return { repo, by: variable === undefined ? config.file && `by ${config.file}` : `by $${variable}` };
 }
 

@@ -75,7 +75,7 @@ export const commands = {
     options,
     returns: stream(addedItem),
     async *run(call) {
-      const { node, files, options: given, signal } = call;
+      const { lowLevel: node, files, options: given, signal } = call;
       const settings = addSettings({
         chunker: given.chunker,
         cidVersion: given["cid-version"],

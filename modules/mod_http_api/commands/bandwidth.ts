@@ -35,7 +35,7 @@ export const bandwidth = defineCommand({
     },
   },
   returns: stream(fields("Stats", { TotalIn: "int64", TotalOut: "int64", RateIn: "float64", RateOut: "float64" })),
-  async run({ node, options: { peer, proto, poll, interval }, signal }) {
+  async run({ lowLevel: node, options: { peer, proto, poll, interval }, signal }) {
     const { bandwidth: counted } = (await node.network("client")).swarm;
     if (counted === undefined) throw new NodeError("bandwidth reporter disabled in config");
     if (peer !== undefined && proto !== undefined) {

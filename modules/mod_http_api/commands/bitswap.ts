@@ -26,7 +26,7 @@ export const stat = defineCommand({
       MessagesReceived: "uint64",
     }),
   ),
-  async run({ node }) {
+  async run({ lowLevel: node }) {
     const { bitswap } = await node.network("client");
     const stat = bitswap.stat();
     return {
@@ -71,7 +71,7 @@ export const commands = {
     returns: value(
       fields("Receipt", { Peer: "string", Value: "float64", Sent: "uint64", Recv: "uint64", Exchanged: "uint64" }),
     ),
-    async run({ arguments: { peer }, node }) {
+    async run({ arguments: { peer }, lowLevel: node }) {
       const { bitswap } = await node.network();
       const receipt = bitswap.ledger(parsePeerId(peer));
       return {
@@ -89,7 +89,7 @@ export const commands = {
   "bitswap/reprovide": defineCommand({
     help: "Announces to the routing system what is stored here.",
     returns: nothing,
-    async run({ node, signal }): Promise<undefined> {
+    async run({ lowLevel: node, signal }): Promise<undefined> {
       const { routing } = await node.network();
       await routing.reprovide(signal);
     },
@@ -99,7 +99,7 @@ export const commands = {
     help: "Lists the blocks that are wanted.",
     options: { peer: { type: "string", aliases: ["p"], help: "The peer whose wants are listed; by default our own." } },
     returns: value(fields("KeyList", { Keys: nullable(["link"]) })),
-    async run({ options, node }) {
+    async run({ options, lowLevel: node }) {
       const { bitswap } = await node.network();
       const peer = options.peer === undefined ? undefined : parsePeerId(options.peer);
       if (peer === undefined || peer.equals(node.repo.identity.peerId)) return { Keys: bitswap.wantlist() };

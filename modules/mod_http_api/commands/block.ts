@@ -1,16 +1,16 @@
 /** Single blocks. */
-
-import { putBlocks } from "../../mod_node/content/adder/put_blocks.ts";
-import { removeBlocks } from "../../mod_node/content/pins/remove_blocks.ts";
-import { blockFormat, makeBlock, readBlockBody } from "../../mod_node/storage/blockstore/make_block.ts";
 import { bytes, type Commands, defineCommand, defineGroup, raw, stream, value } from "../rpc/command.ts";
 import { fields } from "../rpc/shape.ts";
 import { blockStat } from "./shapes.ts";
 
 const key = [{ name: "key", required: true, stdin: "first", help: "The block, by CID or path." }] as const;
 
-/** Blocks that are removed under one lock, after one look at the pins. */
-const removedTogether = 256;
+async function* tapped(body: AsyncIterable<Uint8Array>, see: (piece: Uint8Array) => void): AsyncGenerator<Uint8Array> {
+  for await (const piece of body) {
+    see(piece);
+    yield piece;
+  }
+}
 
 export const commands = {
   block: defineGroup({ help: "Handle single blocks." }),
@@ -19,11 +19,9 @@ export const commands = {
     readOnly: true,
     arguments: key,
     returns: raw,
-    async run(call) {
-      const { cid } = await call.node.resolve(call.arguments.key, call);
-      const { node, signal, offline } = call;
-      const { buffers } = node.blocks;
-      const block = await node.blocks.get(cid, { signal, offline, buffers });
+    async run({ node, arguments: { key }, signal, offline }) {
+      const { buffers } = node.lowLevel.blocks;
+      const block = await node.block.get(key, { signal, offline, buffers });
       return bytes(block, { release: (piece) => buffers.release(piece) });
     },
   }),
@@ -43,13 +41,12 @@ export const commands = {
     },
     returns: stream(blockStat),
     async *run({ node, files, options, signal }) {
-      const form = blockFormat(options.format ?? "", options.mhtype, options.mhlen);
-      const { buffers } = node.blocks;
       for await (const { body } of files.plain("expected a file")) {
-        const bytes = await readBlockBody(body, buffers);
-        const { cid } = await makeBlock(bytes, form);
-        await putBlocks(node, [{ cid, bytes, release: () => buffers.release(bytes) }], { pin: options.pin, signal });
-        yield { Key: cid.toString(), Size: bytes.length };
+        let size = 0;
+        const counted = tapped(body, ({ length }) => {
+          size += length;
+        });
+        yield { Key: String(await node.block.put(counted, { ...options, signal })), Size: size };
       }
     },
     text: ({ Key }) => `${Key}\n`,
@@ -62,19 +59,9 @@ export const commands = {
       quiet: { type: "bool", aliases: ["q"], help: "Tell failures only." },
     },
     returns: stream(fields("RemovedBlock", { "Hash?": "string", "Error?": "string" })),
-    async *run(call) {
-      const { node, signal, options } = call;
-      const cids = [];
-      for (const path of call.arguments.hash) cids.push((await node.resolve(path, call)).cid);
-      while (cids.length > 0) {
-        const release = await node.lock.acquireExclusive(signal);
-        const some = cids.splice(0, removedTogether);
-        const ignoreMissing = options.force === true;
-        const results = await removeBlocks(node.blocks, node.pins, some, { ignoreMissing, signal }).finally(release);
-        for (const { cid, fault } of results) {
-          if (fault !== undefined) yield { Hash: cid.toString(), Error: fault };
-          else if (options.quiet !== true) yield { Hash: cid.toString() };
-        }
+    async *run({ node, arguments: { hash }, options: { force, quiet }, signal, offline }) {
+      for await (const { cid, error } of node.block.rm(hash, { force, quiet, signal, offline })) {
+        yield error === undefined ? { Hash: String(cid) } : { Hash: String(cid), Error: error.message };
       }
     },
     text: ({ Hash, Error: fault }) => (fault === undefined ? `removed ${Hash}\n` : `cannot remove ${Hash}: ${fault}\n`),
@@ -84,9 +71,9 @@ export const commands = {
     readOnly: true,
     arguments: key,
     returns: value(blockStat),
-    async run(call) {
-      const { cid } = await call.node.resolve(call.arguments.key, call);
-      return { Key: cid.toString(), Size: (await call.node.blocks.get(cid, call)).length };
+    async run({ node, arguments: { key }, signal, offline }) {
+      const { cid, size } = await node.block.stat(key, { signal, offline });
+      return { Key: String(cid), Size: size };
     },
     text: ({ Key, Size }) => `Key: ${Key}\nSize: ${Size}\n`,
   }),

@@ -24,7 +24,7 @@ const peers = (help: string) =>
 const list = defineCommand({
   help: "Lists the peers that are dialled first.",
   returns,
-  run: ({ node }) => ({ Peers: listBootstrap(node.repo.config) }),
+  run: ({ lowLevel: node }) => ({ Peers: listBootstrap(node.repo.config) }),
   text: lines(""),
 });
 
@@ -42,7 +42,7 @@ export const commands = {
       },
     },
     returns,
-    async run({ node, arguments: { peer }, options: { default: builtIn } }) {
+    async run({ lowLevel: node, arguments: { peer }, options: { default: builtIn } }) {
       const { config } = node.repo;
       return { Peers: await (builtIn === true ? addDefaultBootstrap(config) : addBootstrap(config, peer)) };
     },
@@ -51,7 +51,7 @@ export const commands = {
   "bootstrap/add/default": defineCommand({
     help: "Puts the built-in peers into the list.",
     returns,
-    run: async ({ node }) => ({ Peers: await addDefaultBootstrap(node.repo.config) }),
+    run: async ({ lowLevel: node }) => ({ Peers: await addDefaultBootstrap(node.repo.config) }),
     text: lines("added "),
   }),
   "bootstrap/list": list,
@@ -62,7 +62,7 @@ export const commands = {
       all: { type: "bool", deprecated: true, help: "Remove all peers; `bootstrap/rm/all` does that now." },
     },
     returns,
-    async run({ node, arguments: { peer }, options: { all } }) {
+    async run({ lowLevel: node, arguments: { peer }, options: { all } }) {
       const { config } = node.repo;
       return { Peers: await (all === true ? clearBootstrap(config) : removeBootstrap(config, peer)) };
     },
@@ -71,7 +71,7 @@ export const commands = {
   "bootstrap/rm/all": defineCommand({
     help: "Empties the list.",
     returns,
-    run: async ({ node }) => ({ Peers: await clearBootstrap(node.repo.config) }),
+    run: async ({ lowLevel: node }) => ({ Peers: await clearBootstrap(node.repo.config) }),
     text: lines("removed "),
   }),
 } satisfies Commands;

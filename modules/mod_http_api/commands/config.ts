@@ -45,7 +45,7 @@ export const commands = {
       json: { type: "bool", help: "Write the value that the text is as JSON." },
     },
     returns: value(fields("ConfigField", { Key: "string", Value: "any" })),
-    async run({ arguments: { key, value: text }, options: { bool, json }, node }) {
+    async run({ arguments: { key, value: text }, options: { bool, json }, lowLevel: node }) {
       const { config } = node.repo;
       if (text === undefined) return { Key: key, Value: await config.get(key) };
       const written = json === true ? () => parsed(text) : () => (bool === true ? text === "true" : text);
@@ -56,21 +56,21 @@ export const commands = {
   "config/show": defineCommand({
     help: "Shows the whole configuration, less its secrets.",
     returns: value(map("any")),
-    run: ({ node }) => node.repo.config.show(),
+    run: ({ lowLevel: node }) => node.repo.config.show(),
     text: shown,
   }),
   "config/replace": defineCommand({
     help: "Puts another configuration in the place of this one; secrets stay.",
     file: { name: "file", required: true, help: "The new configuration." },
     returns: nothing,
-    async run({ files, node }) {
+    async run({ files, lowLevel: node }) {
       await node.repo.config.replace(await textOf(await files.one()));
     },
   }),
   "config/edit": defineCommand({
     help: "Opens the configuration in the editor of the host's terminal.",
     returns: nothing,
-    run: ({ node, operator, signal }) => editConfig(node.repo.config, operator, signal),
+    run: ({ lowLevel: node, operator, signal }) => editConfig(node.repo.config, operator, signal),
   }),
   "config/profile": defineGroup({ help: "Apply profiles to the configuration." }),
   "config/profile/apply": defineCommand({
@@ -78,7 +78,7 @@ export const commands = {
     arguments: [{ name: "profile", required: true, help: "Name of the profile." }],
     options: { "dry-run": { type: "bool", help: "Only tell what would change." } },
     returns: value(fields("ConfigUpdateOutput", { OldCfg: map("any"), NewCfg: map("any") })),
-    async run({ arguments: { profile }, options, node }) {
+    async run({ arguments: { profile }, options, lowLevel: node }) {
       const { before, after } = await node.repo.config.applyProfile(profile, { dryRun: options["dry-run"] === true });
       return { OldCfg: before, NewCfg: after };
     },

@@ -37,7 +37,7 @@ async function* contents(files: AsyncIterable<FileEntry>, held: WeightedSemaphor
 }
 
 /** Why a root cannot be pinned; empty when it is. */
-async function pinRoot(cid: CID, { node, signal }: Pick<AnyCall, "node" | "signal">): Promise<string> {
+async function pinRoot(cid: CID, { lowLevel: node, signal }: Pick<AnyCall, "lowLevel" | "signal">): Promise<string> {
   try {
     const found = await node.blocks.find(cid);
     if (found === undefined) throw failure("BLOCKSTORE_NOT_FOUND");
@@ -52,7 +52,10 @@ async function pinRoot(cid: CID, { node, signal }: Pick<AnyCall, "node" | "signa
 }
 
 /** What would help with a missing block is told with it. */
-async function* hinted(archive: AsyncIterable<Uint8Array>, { node, offline }: AnyCall): AsyncGenerator<Uint8Array> {
+async function* hinted(
+  archive: AsyncIterable<Uint8Array>,
+  { lowLevel: node, offline }: AnyCall,
+): AsyncGenerator<Uint8Array> {
   try {
     yield* archive;
   } catch (error) {
@@ -71,7 +74,7 @@ export const commands = {
     options: { progress: { type: "bool", aliases: ["p"], help: "Show progress; of no effect on the answer." } },
     returns: raw,
     run(call) {
-      const { node, signal, offline } = call;
+      const { lowLevel: node, signal, offline } = call;
       const { buffers } = node.blocks;
       const read = node.reader(inSession({ signal, offline, buffers }));
       return bytes(hinted(exportCar(rootIn(call.arguments.root), read, { signal, buffers }), call), {
@@ -85,8 +88,8 @@ export const commands = {
     arguments: ref,
     returns: value("any"),
     async run(call) {
-      const { cid, remainder } = await call.node.resolve(call.arguments.ref, call);
-      const block = await call.node.reader(call)(cid);
+      const { cid, remainder } = await call.lowLevel.resolve(call.arguments.ref, call);
+      const block = await call.lowLevel.reader(call)(cid);
       const whole = remainder.length === 0 ? undefined : valueIn(cid, block);
       return whole === undefined ? nodeJson(cid, block) : valueJson(remainder.reduce(member, whole));
     },
@@ -100,7 +103,7 @@ export const commands = {
     file: { name: "path", required: true, many: true, help: "The CAR files." },
     returns: stream(fields("CarImportOutput", { Root: fields("RootMeta", { Cid: "link", PinErrorMsg: "string" }) })),
     async *run(call) {
-      const { node, files, options, signal } = call;
+      const { lowLevel: node, files, options, signal } = call;
       const roots = new Map<string, CID>();
       const unguard = node.pins.guard(() => roots.values());
       try {
@@ -149,7 +152,7 @@ export const commands = {
     },
     file: { name: "object data", required: true, many: true, help: "The nodes, a file for each." },
     returns: stream(fields("OutputObject", { Cid: "link" })),
-    async *run({ node, files, options, signal }) {
+    async *run({ lowLevel: node, files, options, signal }) {
       const make = nodeMaker(options["input-enc"], options.format, options.hash);
       const { pin } = options;
       const held = new WeightedSemaphore(mostHeld);
@@ -172,7 +175,7 @@ export const commands = {
     arguments: ref,
     returns: value(fields("ResolveOutput", { Cid: "link", RemPath: "string" })),
     async run(call) {
-      const { cid, remainder } = await call.node.resolve(call.arguments.ref, call);
+      const { cid, remainder } = await call.lowLevel.resolve(call.arguments.ref, call);
       return { Cid: cid, RemPath: remainder.join("/") };
     },
     text({ Cid, RemPath }, call) {
@@ -189,7 +192,7 @@ export const commands = {
     },
     returns: stream(fields("DagStat", { Size: "uint64", NumBlocks: "int64" })),
     async *run(call) {
-      const { node, signal, options } = call;
+      const { lowLevel: node, signal, options } = call;
       const { cid, remainder } = await node.resolve(call.arguments.root, call);
       if (remainder.length > 0) {
         throw new NodeError("cannot return size for anything other than a DAG with a root CID");

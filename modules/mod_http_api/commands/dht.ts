@@ -4,7 +4,7 @@ import { walk } from "../../mod_node/content/dag/walk.ts";
 import { CidSet } from "../../mod_node/formats/cid/set.ts";
 import { parseCid } from "../../mod_node/formats/cid/text.ts";
 import { type PeerId, parsePeerId } from "../../mod_node/formats/peer_id.ts";
-import type { Node } from "../../mod_node/index.ts";
+import type { LowLevelNode as Node } from "../../mod_node/index.ts";
 import { publicKeyKey, recordKey } from "../../mod_node/network/ipns_record/keys.ts";
 import { eventTypes, type RoutingEvents } from "../../mod_node/network/kad/events.ts";
 import type { Routing } from "../../mod_node/network/kad/routing.ts";
@@ -59,7 +59,11 @@ async function localCids(texts: readonly string[], node: Node): Promise<readonly
 }
 
 /** The blocks themselves, or all below them, each once. */
-async function* blocksOf(cids: readonly CID[], recursive: boolean, { node, signal }: Pick<AnyCall, "node" | "signal">) {
+async function* blocksOf(
+  cids: readonly CID[],
+  recursive: boolean,
+  { lowLevel: node, signal }: Pick<AnyCall, "lowLevel" | "signal">,
+) {
   if (!recursive) return yield* cids;
   const seen = new CidSet();
   const read = node.reader({ signal });
@@ -77,7 +81,7 @@ export const commands = {
     arguments: several("peerID", "The peer's ID; further ones are not looked at."),
     options,
     returns,
-    async *run({ node, arguments: { peerID }, signal }) {
+    async *run({ lowLevel: node, arguments: { peerID }, signal }) {
       const routing = await routingOf(node);
       yield* shownEvents(routing.findPeer(parsePeerId(peerID[0] as string), signal));
     },
@@ -91,7 +95,7 @@ export const commands = {
       "num-providers": { type: "int", aliases: ["n"], default: 20, help: "Number of providers to find." },
     },
     returns,
-    async *run({ node, arguments: { key }, options: { "num-providers": count }, signal }) {
+    async *run({ lowLevel: node, arguments: { key }, options: { "num-providers": count }, signal }) {
       const routing = await routingOf(node);
       if (count < 1) throw new NodeError("number of providers must be greater than 0");
       yield* shownEvents(routing.findProviders(parseCid(key[0] as string), { count, signal }));
@@ -103,7 +107,7 @@ export const commands = {
     arguments: several("key", "The key, `/ipns/<name>` or `/pk/<peer ID>`; further ones are not looked at."),
     options,
     returns,
-    async *run({ node, arguments: { key }, signal }) {
+    async *run({ lowLevel: node, arguments: { key }, signal }) {
       const routing = await routingOf(node);
       yield* shownEvents(routing.get(keyOf(key[0] as string), signal));
     },
@@ -118,7 +122,7 @@ export const commands = {
     },
     returns,
     async *run(call) {
-      const { node, signal } = call;
+      const { lowLevel: node, signal } = call;
       const { routing, libp2p } = await node.network();
       if (libp2p.getPeers().length === 0) throw new NodeError("cannot provide, no connected peers");
       const cids = await localCids(call.arguments.key, node);
@@ -133,7 +137,7 @@ export const commands = {
     options,
     file: { name: "value-file", required: true, help: "The record." },
     returns,
-    async *run({ node, arguments: { key }, files, signal }) {
+    async *run({ lowLevel: node, arguments: { key }, files, signal }) {
       const routing = await routingOf(node);
       const record = keyOf(key);
       const { body } = await files.one();
@@ -146,7 +150,7 @@ export const commands = {
     arguments: several("peerID", "The ID; further ones are not looked at."),
     options,
     returns,
-    async *run({ node, arguments: { peerID }, signal }) {
+    async *run({ lowLevel: node, arguments: { peerID }, signal }) {
       const routing = node.online ? await routingOf(node) : undefined;
       if (routing?.dht === undefined) throw new NodeError("routing service is not a DHT");
       yield* shownEvents(routing.closestPeers(asked(peerID[0] as string).toMultihash().bytes, signal));

@@ -1,6 +1,6 @@
 /** Figures of the routing system. */
 
-import type { Node } from "../../mod_node/index.ts";
+import type { LowLevelNode as Node } from "../../mod_node/index.ts";
 import type { Bucket, BucketEntry } from "../../mod_node/network/kad/dht.ts";
 import type { Network } from "../../mod_node/network/network.ts";
 import { NodeError } from "../../mod_node/util/errors.ts";
@@ -110,7 +110,7 @@ export const routingTables = defineCommand({
     },
   ],
   returns: stream(table),
-  run: ({ node, arguments: { dht } }) => tables(node, dht.length === 0 ? ["wan", "lan"] : dht),
+  run: ({ lowLevel: node, arguments: { dht } }) => tables(node, dht.length === 0 ? ["wan", "lan"] : dht),
   text: (shown) => columns([...rowsOf(shown)], 4, 2),
 });
 
@@ -125,7 +125,7 @@ export const announcing = defineCommand({
       LastReprovideDuration: "duration",
     }),
   ),
-  async *run({ node }) {
+  async *run({ lowLevel: node }) {
     const { routing } = await node.network();
     if (!isAccelerated(node)) {
       throw new NodeError("can only return stats if Experimental.AcceleratedDHTClient is enabled");

@@ -84,6 +84,6 @@ export const commands = {
   "diag/sys": defineCommand({
     help: "Tells about the system that the node runs on.",
     returns: value("any"),
-    run: ({ node }) => systemFacts(node),
+    run: ({ lowLevel: node }) => systemFacts(node),
   }),
 } satisfies Commands;

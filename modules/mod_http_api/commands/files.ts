@@ -86,7 +86,7 @@ const changing = ({
 const isContent = ({ text }: NamespacePath): boolean => text.startsWith("/ipfs/");
 
 async function contentAt(text: string, call: AnyCall) {
-  const { cid, remainder } = await call.node.resolve(text, call);
+  const { cid, remainder } = await call.lowLevel.resolve(text, call);
   if (remainder.length > 0) throw new NodeError("no such link found");
   return cid;
 }
@@ -98,7 +98,7 @@ async function sourceOf(given: string, call: AnyCall): Promise<Source> {
   if (!isContent(found)) return { text, name, at: found };
   try {
     const at = await contentAt(text, call);
-    await call.node.reader(call)(at);
+    await call.lowLevel.reader(call)(at);
     return { text, name, at };
   } catch (error) {
     if (!(error instanceof NodeError)) throw error;
@@ -141,7 +141,7 @@ export const commands = {
     options: cidOptions,
     returns: nothing,
     async run(call) {
-      const { node, arguments: given, options } = call;
+      const { lowLevel: node, arguments: given, options } = call;
       await changeCid(node.files, loosePath(given.path), settingsOf(options), changing(call));
     },
   }),
@@ -151,7 +151,7 @@ export const commands = {
     arguments: [source("What: a path such as `/ipfs/<cid>`, or one of the namespace."), dest],
     returns: nothing,
     async run(call) {
-      const { node, arguments: given } = call;
+      const { lowLevel: node, arguments: given } = call;
       const to = namespacePath(given.dest);
       await copy(node.files, await sourceOf(given.source, call), to, changing(call));
     },
@@ -163,7 +163,7 @@ export const commands = {
     returns: value(fields("flushRes", { Cid: "string" })),
     async run(call) {
       const write = call.cidText();
-      return { Cid: write(await flush(call.node.files, loosePath(call.arguments.path), call)) };
+      return { Cid: write(await flush(call.lowLevel.files, loosePath(call.arguments.path), call)) };
     },
     text: ({ Cid }) => `${Cid}\n`,
   }),
@@ -177,7 +177,7 @@ export const commands = {
     },
     returns: value(fields("filesLsOutput", { Entries: nullable([lsEntry]) })),
     async run(call) {
-      const { node, options } = call;
+      const { lowLevel: node, options } = call;
       const found = namespacePath(call.arguments.path);
       const write = call.cidText();
       const read = node.reader(call);
@@ -215,7 +215,7 @@ export const commands = {
     },
     returns: nothing,
     async run(call) {
-      const { node, options } = call;
+      const { lowLevel: node, options } = call;
       const made = namespacePath(call.arguments.path);
       const settings = settingsOf(options);
       await makeDirectory(node.files, made, { ...changing(call), parents: options.parents === true, settings });
@@ -227,7 +227,7 @@ export const commands = {
     arguments: [source("What to move."), dest],
     returns: nothing,
     async run(call) {
-      const { node, arguments: given } = call;
+      const { lowLevel: node, arguments: given } = call;
       await move(node.files, namespacePath(given.source), namespacePath(given.dest), changing(call));
     },
   }),
@@ -241,7 +241,7 @@ export const commands = {
     },
     returns: raw,
     async run(call) {
-      const { node, options } = call;
+      const { lowLevel: node, options } = call;
       const { offset = 0, count } = options;
       const { node: file, size } = await fileAt(node.files, namespacePath(call.arguments.path), call);
       if (offset < 0) throw new NodeError("cannot specify negative offset");
@@ -260,7 +260,7 @@ export const commands = {
     },
     returns: nothing,
     async run(call) {
-      const { node, options } = call;
+      const { lowLevel: node, options } = call;
       const removed = namespacePath(call.arguments.path[0] as string);
       const how = { recursive: options.recursive === true, force: options.force === true };
       await remove(node.files, removed, { ...changing(call), ...how });
@@ -282,7 +282,7 @@ export const commands = {
     },
     returns: value(statOutput),
     async run(call) {
-      const { node, options, signal } = call;
+      const { lowLevel: node, options, signal } = call;
       formatOf(options);
       const found = namespacePath(call.arguments.path);
       const write = call.cidText();
@@ -331,7 +331,7 @@ export const commands = {
     file: { name: "data", required: true, help: "The bytes." },
     returns: nothing,
     async run(call) {
-      const { node, files, options } = call;
+      const { lowLevel: node, files, options } = call;
       const to = namespacePath(call.arguments.path);
       const settings = settingsOf(options);
       await writeFile(node.files, to, async () => (await files.one()).passing, {

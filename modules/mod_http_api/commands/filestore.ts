@@ -4,7 +4,7 @@ import { addEntries } from "../../mod_node/content/adder/adder.ts";
 import { addSettings } from "../../mod_node/content/adder/settings.ts";
 import type { AddEntry } from "../../mod_node/content/unixfs/add.ts";
 import { parseCid } from "../../mod_node/formats/cid/text.ts";
-import type { Node } from "../../mod_node/index.ts";
+import type { LowLevelNode as Node } from "../../mod_node/index.ts";
 import type { Filestore, Inspected } from "../../mod_node/storage/filestore/filestore.ts";
 import { discard, requestUrl } from "../../mod_node/storage/filestore/http_content.ts";
 import { isUrl, statuses } from "../../mod_node/storage/filestore/reference.ts";
@@ -104,7 +104,7 @@ export const commands = {
     returns: stream(refItem),
     async *run(call) {
       const write = call.cidText();
-      for await (const cid of openFilestore(call.node).duplicates()) {
+      for await (const cid of openFilestore(call.lowLevel).duplicates()) {
         call.signal.throwIfAborted();
         yield { Ref: write(cid), Err: "" };
       }
@@ -117,7 +117,7 @@ export const commands = {
     arguments: some,
     options: { "file-order": { type: "bool", help: "Sort by path of the file." } },
     returns: listed,
-    run({ arguments: { obj: asked }, options, node, signal }) {
+    run({ arguments: { obj: asked }, options, lowLevel: node, signal }) {
       const filestore = openFilestore(node);
       const all = unlooked(filestore.list({ byFile: options["file-order"] === true }));
       return lines({ filestore, asked, signal }, all);
@@ -130,7 +130,7 @@ export const commands = {
     arguments: some,
     options: { "file-order": { type: "bool", help: "Check in the order of the files." } },
     returns: listed,
-    run({ arguments: { obj: asked }, options, node, signal }) {
+    run({ arguments: { obj: asked }, options, lowLevel: node, signal }) {
       const filestore = openFilestore(node);
       return lines({ filestore, asked, signal }, filestore.verify({ byFile: options["file-order"] === true }));
     },
@@ -150,7 +150,7 @@ export const commands = {
     },
     returns: value(blockStat),
     async run(call) {
-      const { node, signal } = call;
+      const { lowLevel: node, signal } = call;
       const { url } = call.arguments;
       const { trickle, pin } = call.options;
       const write = call.cidText();

@@ -1,7 +1,7 @@
 /** Who the node is. */
 
 import { type PeerId, parsePeerId, peerIdEncoder } from "../../mod_node/formats/peer_id.ts";
-import type { Node } from "../../mod_node/index.ts";
+import type { LowLevelNode as Node } from "../../mod_node/index.ts";
 import { type Multiaddr, withPeer } from "../../mod_node/network/swarm/multiaddr.ts";
 import { keyText, publicKeyText } from "../../mod_node/storage/repo/identity.ts";
 import { agentVersion, protocolVersion } from "../../mod_node/util/agent_version.ts";
@@ -106,7 +106,7 @@ export const commands = {
       },
     },
     returns: value(output),
-    async run({ arguments: { peerid }, options, node, signal }) {
+    async run({ arguments: { peerid }, options, lowLevel: node, signal }) {
       const encode = peerIdEncoder(options["peerid-base"]);
       const own = node.repo.identity.peerId;
       const id = peerid === undefined ? own : asked(peerid);

@@ -57,7 +57,7 @@ export const commands = {
     arguments: [name("name", "The key.")],
     options: { output: { type: "string", aliases: ["o"], help: "File to write to; of no effect on the answer." } },
     returns: raw,
-    async run({ arguments: { name }, node }) {
+    async run({ arguments: { name }, lowLevel: node }) {
       const content = await node.keys.export(name);
       return bytes(content, { length: content.length });
     },
@@ -67,7 +67,7 @@ export const commands = {
     arguments: [name("name", "Its name.")],
     options: { ...made, "ipns-base": nameBase },
     returns: value(keyOutput),
-    async run({ arguments: { name }, options: { type, size, "ipns-base": base }, node }) {
+    async run({ arguments: { name }, options: { type, size, "ipns-base": base }, lowLevel: node }) {
       const show = shown(base);
       return show(await node.keys.generate(name, { type, size }));
     },
@@ -79,7 +79,7 @@ export const commands = {
     options: { "ipns-base": nameBase },
     file: { name: "key", required: true, help: "The file, as `key/export` gives it." },
     returns: value(keyOutput),
-    async run({ arguments: { name }, options: { "ipns-base": base }, files, node }) {
+    async run({ arguments: { name }, options: { "ipns-base": base }, files, lowLevel: node }) {
       const show = shown(base);
       const { body } = await files.one();
       const tooLong = () => new NodeError(`the file is longer than ${longestFile} bytes`);
@@ -92,7 +92,7 @@ export const commands = {
     help: "Lists the keys.",
     options: { l: long, "ipns-base": nameBase },
     returns: keys,
-    async run({ options: { "ipns-base": base }, node }) {
+    async run({ options: { "ipns-base": base }, lowLevel: node }) {
       const show = shown(base);
       return { Keys: (await node.keys.list()).map(show) };
     },
@@ -106,7 +106,7 @@ export const commands = {
       "ipns-base": nameBase,
     },
     returns: value(fields("KeyRenameOutput", { Was: "string", Now: "string", Id: "string", Overwrite: "bool" })),
-    async run({ arguments: { name: Was, newName: Now }, options, node }) {
+    async run({ arguments: { name: Was, newName: Now }, options, lowLevel: node }) {
       const encode = peerIdEncoder(options["ipns-base"]);
       const { id, overwritten } = await node.keys.rename(Was, Now, options.force === true);
       return { Was, Now, Id: encode(id), Overwrite: overwritten };
@@ -118,7 +118,7 @@ export const commands = {
     arguments: [{ name: "name", required: true, variadic: true, stdin: "first", help: "The keys." }],
     options: { l: long, "ipns-base": nameBase },
     returns: keys,
-    async run({ arguments: { name: names }, options: { "ipns-base": base }, node }) {
+    async run({ arguments: { name: names }, options: { "ipns-base": base }, lowLevel: node }) {
       const show = shown(base);
       const removed: NamedKey[] = [];
       for (const each of names) removed.push(await node.keys.remove(each));
@@ -133,7 +133,7 @@ export const commands = {
       ...made,
     },
     returns: nothing,
-    async run({ options: { oldkey, type, size }, node }): Promise<undefined> {
+    async run({ options: { oldkey, type, size }, lowLevel: node }): Promise<undefined> {
       await rotateIdentity(node.repo.config, node.keys, oldkey, { type, size });
     },
   }),

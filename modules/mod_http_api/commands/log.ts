@@ -1,6 +1,6 @@
 /** The node's log. */
 
-import type { Node } from "../../mod_node/index.ts";
+import type { LowLevelNode as Node } from "../../mod_node/index.ts";
 import { goJson } from "../../mod_node/util/go/text.ts";
 import { subsystems } from "../../mod_node/util/log.ts";
 import { bytes, type Commands, defineCommand, defineGroup, raw, value } from "../rpc/command.ts";
@@ -51,7 +51,7 @@ export const commands = {
       { name: "level", required: true, help: "debug, info, warn, error, dpanic, panic or fatal." },
     ],
     returns: value(fields("MessageOutput", { Message: "string" })),
-    run({ arguments: { subsystem, level }, node }) {
+    run({ arguments: { subsystem, level }, lowLevel: node }) {
       const named = subsystem === "all" ? "*" : subsystem;
       node.log.setLevel(named, level);
       return { Message: `Changed log level of '${named}' to '${level}'\n` };
@@ -66,6 +66,6 @@ export const commands = {
   "log/tail": defineCommand({
     help: "Prints the log as it grows, a line of JSON for each event.",
     returns: raw,
-    run: ({ node, log, signal }) => bytes(tail(node, log, signal)),
+    run: ({ lowLevel: node, log, signal }) => bytes(tail(node, log, signal)),
   }),
 } satisfies Commands;

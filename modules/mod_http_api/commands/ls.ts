@@ -47,8 +47,8 @@ async function kindOf({ cid, size }: PbLink, read: ReadBlock | undefined): Promi
 /** Links of one object, in its order; children are read ahead, so many at a time. */
 async function* linksOf(path: string, resolved: boolean, call: AnyCall): AsyncGenerator<LsLink> {
   const write = call.cidText();
-  const read = call.node.reader(inSession(call));
-  const { cid } = await call.node.resolve(path, inSession(call));
+  const read = call.lowLevel.reader(inSession(call));
+  const { cid } = await call.lowLevel.resolve(path, inSession(call));
   const bytes = await read(cid);
   const node = cid.code === dagPb ? openNode(cid, bytes) : undefined;
   const links = node !== undefined && isDirectory(node) ? entries(node, read) : namedLinks(cid, bytes);
@@ -64,7 +64,7 @@ type Row = { readonly Hash: string; readonly Links: LsLink[] } | { readonly link
 /** Objects, each with its links behind it in order of their names. */
 async function* rowsOf(given: readonly string[], resolved: boolean, call: AnyCall): AsyncGenerator<Row> {
   for (const path of given) {
-    const links = new ExternalSortedMap<LsLink>(call.node.scratch, jsonCodec());
+    const links = new ExternalSortedMap<LsLink>(call.lowLevel.scratch, jsonCodec());
     try {
       let count = 0;
       for await (const link of linksOf(path, resolved, call)) {
@@ -202,11 +202,11 @@ export const commands = {
     arguments: paths,
     returns: value(fields("LsOutput", { Arguments: map("string"), Objects: map(fileObject) })),
     async run(call) {
-      const read = call.node.reader(call);
+      const read = call.lowLevel.reader(call);
       const given = new Map<string, string>();
       const objects = new Map<string, FileObject>();
       for (const path of call.arguments["ipfs-path"]) {
-        const { cid } = await call.node.resolve(path, call);
+        const { cid } = await call.lowLevel.resolve(path, call);
         const hash = cid.toString();
         given.set(path, hash);
         if (!objects.has(hash)) objects.set(hash, await fileObjectOf(cid, read));

@@ -2,7 +2,7 @@
 
 import { wholePath } from "../../mod_node/content/resolver/path.ts";
 import { parsePeerId, peerIdEncoder } from "../../mod_node/formats/peer_id.ts";
-import type { Node } from "../../mod_node/index.ts";
+import type { LowLevelNode as Node } from "../../mod_node/index.ts";
 import { DEFAULT_MAX_DEPTH, type ResolvedPath, recursionExceeded } from "../../mod_node/network/ipns/dnslink.ts";
 import type { IpnsPubsub } from "../../mod_node/network/ipns/ipns_pubsub.ts";
 import type { RecordOptions } from "../../mod_node/network/ipns/resolver.ts";
@@ -48,7 +48,10 @@ async function followedOf(node: Node): Promise<IpnsPubsub> {
 }
 
 /** The block at the path is here afterwards. @throws NodeError when there is none */
-async function requireBlock(path: string, { node, signal, offline }: Pick<AnyCall, "node" | "signal" | "offline">) {
+async function requireBlock(
+  path: string,
+  { lowLevel: node, signal, offline }: Pick<AnyCall, "lowLevel" | "signal" | "offline">,
+) {
   const { cid } = await node.resolve(path, { signal, offline });
   await node.reader({ signal, offline })(cid);
 }
@@ -68,7 +71,7 @@ export const commands = {
     arguments: [{ name: "domain-name", required: true, stdin: "first", help: "The domain." }],
     options: { recursive: recursive("Go on until the result is no domain.") },
     returns: value(resolvedPath),
-    async run({ node, arguments: { "domain-name": domain }, options, signal }) {
+    async run({ lowLevel: node, arguments: { "domain-name": domain }, options, signal }) {
       return resolved(await node.names.resolveDnslink(domain, { depth: depthOf(options), signal }), options.recursive);
     },
     text: asPath,
@@ -96,7 +99,7 @@ that was started without a network.`,
     },
     returns: value(fields("IpnsEntry", { Name: "string", Value: "string" })),
     async run(call) {
-      const { node, arguments: args, options, signal, offline } = call;
+      const { lowLevel: node, arguments: args, options, signal, offline } = call;
       const path = args["ipfs-path"];
       const encode = peerIdEncoder(options["ipns-base"]);
       const lifetime = lifetimeOf(options.lifetime);
@@ -119,7 +122,7 @@ that was started without a network.`,
     help: "Follows a name no longer.",
     arguments: [{ name: "name", required: true, help: "The name." }],
     returns: value(fields("ipnsPubsubCancel", { Canceled: "bool" })),
-    async run({ node, arguments: { name } }) {
+    async run({ lowLevel: node, arguments: { name } }) {
       const followed = await followedOf(node);
       return { Canceled: followed.cancel(named(name)) };
     },
@@ -128,14 +131,14 @@ that was started without a network.`,
   "name/pubsub/state": defineCommand({
     help: "Tells whether names are published over publish and subscribe.",
     returns: value(fields("ipnsPubsubState", { Enabled: "bool" })),
-    run: async ({ node }) => ({ Enabled: (await node.names.pubsub()) !== undefined }),
+    run: async ({ lowLevel: node }) => ({ Enabled: (await node.names.pubsub()) !== undefined }),
     text: ({ Enabled }) => (Enabled ? "enabled\n" : "disabled\n"),
   }),
   "name/pubsub/subs": defineCommand({
     help: "Lists the names that are followed.",
     options: { "ipns-base": nameBase },
     ...strings,
-    async run({ node, options }) {
+    async run({ lowLevel: node, options }) {
       const encode = peerIdEncoder(options["ipns-base"]);
       return { Strings: orNull((await followedOf(node)).list().map((id) => `/ipns/${encode(id)}`)) };
     },
@@ -161,7 +164,7 @@ that was started without a network.`,
     },
     returns: value(resolvedPath),
     async run(call) {
-      const { node, options } = call;
+      const { lowLevel: node, options } = call;
       const name = call.arguments.name ?? node.repo.identity.peerId.toString();
       const looking = { ...recordOptions(call), depth: depthOf(options), fresh: options.nocache };
       if (options.stream !== true) return resolved(await node.names.find(name, looking), options.recursive);

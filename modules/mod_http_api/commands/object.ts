@@ -52,14 +52,14 @@ const mostInput = 2 * 1024 * 1024 + 10;
 type ObjectLink = ValueOf<typeof objectLink>;
 type HashedObject = ValueOf<typeof hashed>;
 
-type Call = Pick<AnyCall, "node" | "signal" | "offline" | "cidText">;
+type Call = Pick<AnyCall, "lowLevel" | "signal" | "offline" | "cidText">;
 
 const hashLine = ({ Hash }: HashedObject): string => `${Hash}\n`;
 
 /** The block that a path leads to; what is left of the path inside of it does not count. */
 async function blockAt(path: string, call: Call) {
-  const { cid } = await call.node.resolve(path, call);
-  return { cid, bytes: await call.node.reader(call)(cid) };
+  const { cid } = await call.lowLevel.resolve(path, call);
+  return { cid, bytes: await call.lowLevel.reader(call)(cid) };
 }
 
 async function heldAt(path: string, call: Call): Promise<ObjectNode> {
@@ -77,7 +77,7 @@ async function stored(
   write: ReturnType<AnyCall["cidText"]> = String,
   pin?: boolean,
 ): Promise<HashedObject> {
-  await putBlocks(call.node, blocks, { pin, signal: call.signal });
+  await putBlocks(call.lowLevel, blocks, { pin, signal: call.signal });
   const { cid, bytes } = blocks.at(-1) as Edited[0];
   return { Hash: write(cid), Links: linkLines(decodePb(bytes).links, write) };
 }
@@ -147,9 +147,9 @@ export const commands = {
     ),
     async run(call) {
       const { obj_a, obj_b } = call.arguments;
-      const one = await call.node.resolve(obj_a, call);
-      const other = await call.node.resolve(obj_b, call);
-      const changes = await diff(one.cid, other.cid, call.node.reader(call), call.signal);
+      const one = await call.lowLevel.resolve(obj_a, call);
+      const other = await call.lowLevel.resolve(obj_b, call);
+      const changes = await diff(one.cid, other.cid, call.lowLevel.reader(call), call.signal);
       return {
         Changes: changes.map(({ kind, path, before, after }) => ({
           Type: changeTypes[kind],
@@ -245,7 +245,7 @@ export const commands = {
       const child = { cid, size: sizeOf(cid, bytes) };
       const create = call.options.create === true ? () => newObject(emptyDirectory) : undefined;
       const node = decodeObject(base.cid, base.bytes);
-      return stored(await withLink(node, call.arguments.name, child, call.node.reader(call), create), call);
+      return stored(await withLink(node, call.arguments.name, child, call.lowLevel.reader(call), create), call);
     },
     text: hashLine,
   }),
@@ -257,7 +257,7 @@ export const commands = {
     returns: object,
     async run(call) {
       const node = await heldAt(call.arguments.root, call);
-      return stored(await withoutLink(node, call.arguments.name, call.node.reader(call)), call);
+      return stored(await withoutLink(node, call.arguments.name, call.lowLevel.reader(call)), call);
     },
     text: hashLine,
   }),

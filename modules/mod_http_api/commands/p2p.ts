@@ -31,7 +31,7 @@ const headers = { type: "bool", aliases: ["v"], help: "Print a heading." } as co
 const needs = "Experimental.Libp2pStreamMounting";
 
 /** @throws NodeError while the experiment is off, then while the node is offline */
-async function mountsOf({ node }: Pick<AnyCall, "node">): Promise<P2p> {
+async function mountsOf({ lowLevel: node }: Pick<AnyCall, "lowLevel">): Promise<P2p> {
   if (!node.repo.config.value(needs)) {
     throw new NodeError("libp2p stream mounting not enabled");
   }

@@ -25,7 +25,7 @@ async function addAll(
   call: AnyCall,
   progress?: (blocks: number) => void,
 ): Promise<Progress> {
-  const { node, signal, offline } = call;
+  const { lowLevel: node, signal, offline } = call;
   const write = call.cidText();
   const pins: string[] = [];
   let before = 0;
@@ -70,7 +70,7 @@ const pin = fields("PinLsObject", { Cid: "string", Type: "string" });
 type Pin = ValueOf<typeof pin>;
 
 /** All pins of a type: stored ones, then what lies below the recursive ones. */
-async function* listAll(type: string, { node, signal, ...call }: Lister): AsyncGenerator<Pin> {
+async function* listAll(type: string, { lowLevel: node, signal, ...call }: Lister): AsyncGenerator<Pin> {
   const isBelow = type === "all" || type === "indirect";
   const told = new CidSet();
   for (const mode of ["recursive", "direct"] as const) {
@@ -84,13 +84,13 @@ async function* listAll(type: string, { node, signal, ...call }: Lister): AsyncG
   for await (const cid of node.pins.indirect(told, signal)) yield { Cid: call.write(cid), Type: "indirect" };
 }
 
-interface Lister extends Pick<AnyCall, "node" | "signal" | "offline"> {
+interface Lister extends Pick<AnyCall, "lowLevel" | "signal" | "offline"> {
   readonly write: (cid: CID) => string;
 }
 
 /** The pins of given objects, in their order. @throws NodeError at the first that is not pinned so */
 async function* listGiven(given: readonly string[], type: string, lister: Lister): AsyncGenerator<Pin> {
-  const { node, signal, write } = lister;
+  const { lowLevel: node, signal, write } = lister;
   const found: { path: string; cid: CID; stored: string | undefined }[] = [];
   let late: unknown;
   for (const path of given) {
@@ -207,14 +207,14 @@ export const commands = {
     ),
     run(call) {
       const { type, stream: streamed } = call.options;
-      const lister = { node: call.node, signal: call.signal, offline: call.offline, write: call.cidText() };
+      const lister = { lowLevel: call.lowLevel, signal: call.signal, offline: call.offline, write: call.cidText() };
       if (!types.includes(type)) {
         throw new NodeError(`invalid type '${type}', must be one of {direct, indirect, recursive, all}`);
       }
       const given = call.arguments["ipfs-path"];
       const pins = given.length > 0 ? listGiven(given, type, lister) : listAll(type, lister);
       if (streamed === true) return doubled(pins);
-      return new PinListing("Keys", inOrderTwice(pins, call.node.scratch));
+      return new PinListing("Keys", inOrderTwice(pins, call.lowLevel.scratch));
     },
     text({ Keys, Cid = "", Type = "" }, { options }) {
       const pins =
@@ -233,8 +233,8 @@ export const commands = {
       const write = call.cidText();
       const Pins: string[] = [];
       for (const path of call.arguments["ipfs-path"]) {
-        const { cid } = await call.node.resolve(path, call);
-        await call.node.pins.remove(cid, call.options.recursive);
+        const { cid } = await call.lowLevel.resolve(path, call);
+        await call.lowLevel.pins.remove(cid, call.options.recursive);
         Pins.push(write(cid));
       }
       return { Pins };
@@ -250,7 +250,7 @@ export const commands = {
     options: { unpin: { type: "bool", default: true, help: "Remove the old pin." } },
     returns: value(pinned),
     async run(call) {
-      const { node, signal, offline, options } = call;
+      const { lowLevel: node, signal, offline, options } = call;
       const write = call.cidText();
       const { cid: from } = await node.resolve(call.arguments["from-path"], call);
       const { cid: to } = await node.resolve(call.arguments["to-path"], call);
@@ -274,7 +274,7 @@ export const commands = {
       }),
     ),
     async *run(call) {
-      const { node, options, signal } = call;
+      const { lowLevel: node, options, signal } = call;
       if (options.verbose === true && options.quiet === true) {
         throw new NodeError("the --verbose and --quiet options can not be used at the same time");
       }

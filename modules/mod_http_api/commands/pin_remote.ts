@@ -74,7 +74,7 @@ export const commands = {
     },
     returns: pins,
     async *run(call) {
-      const { node, options, signal } = call;
+      const { lowLevel: node, options, signal } = call;
       const client = node.remotePins.service(options.service);
       const { cid } = await node.resolve(call.arguments["ipfs-path"], call);
       const { name, background } = options;
@@ -93,7 +93,7 @@ export const commands = {
     example: { service: "<service>" },
     options: chosen,
     returns: pins,
-    async *run({ node, options, signal }) {
+    async *run({ lowLevel: node, options, signal }) {
       const { remotePins } = node;
       const client = remotePins.service(options.service);
       for await (const pin of remotePins.list(client, queryOf(options), signal)) yield shown(pin);
@@ -105,7 +105,7 @@ export const commands = {
     example: { service: "<service>", cid: "<cid>" },
     options: { ...chosen, force: { type: "bool", default: false, help: "Allow it to be more than one." } },
     returns: nothing,
-    async run({ node, options, signal }) {
+    async run({ lowLevel: node, options, signal }) {
       const { remotePins } = node;
       const { force } = options;
       await remotePins.remove(remotePins.service(options.service), queryOf(options), { force, signal });
@@ -120,7 +120,7 @@ export const commands = {
       { name: "key", required: true, secret: true, help: "The key that it gave." },
     ],
     returns: nothing,
-    async run({ node, arguments: { service: name, endpoint, key } }) {
+    async run({ lowLevel: node, arguments: { service: name, endpoint, key } }) {
       await addService(node.repo.config, name, { endpoint, key });
     },
   }),
@@ -128,7 +128,7 @@ export const commands = {
     help: "Lists the services.",
     options: { stat: { type: "bool", default: false, help: "Ask them how many pins they have." } },
     returns: value(fields("PinServicesList", { RemoteServices: [details] })),
-    async run({ node, options, signal }) {
+    async run({ lowLevel: node, options, signal }) {
       const services = await node.remotePins.services(options.stat, signal);
       return {
         RemoteServices: services.map(({ name, endpoint, counts }) => ({
@@ -144,7 +144,7 @@ export const commands = {
     help: "Removes a service.",
     arguments: [serviceName],
     returns: nothing,
-    async run({ node, arguments: { service: name } }) {
+    async run({ lowLevel: node, arguments: { service: name } }) {
       await removeService(node.repo.config, name);
     },
   }),

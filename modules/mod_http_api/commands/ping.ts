@@ -104,7 +104,7 @@ export const commands = {
     ],
     options: { count: { type: "int", aliases: ["n"], default: 10, help: "Number of requests." } },
     returns: stream(pingResult),
-    async run({ node, arguments: { "peer ID": given }, options: { count }, signal }) {
+    async run({ lowLevel: node, arguments: { "peer ID": given }, options: { count }, signal }) {
       const { swarm } = await node.network();
       const peer = target(given[0] as string);
       if (peer.id.equals(swarm.id)) throw new NodeError("error: can't ping self");

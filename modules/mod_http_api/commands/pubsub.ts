@@ -56,7 +56,7 @@ const message = fields("pubsubMessage", {
 type ShownMessage = ValueOf<typeof message>;
 
 /** @throws NodeError while it is switched off, or the node has no network */
-async function pubsubOf({ node }: Pick<AnyCall, "node">): Promise<Pubsub> {
+async function pubsubOf({ lowLevel: node }: Pick<AnyCall, "lowLevel">): Promise<Pubsub> {
   const pubsub = node.online ? (await node.network()).pubsub : undefined;
   if (pubsub === undefined) throw failure("PUBSUB_OFF");
   return pubsub;

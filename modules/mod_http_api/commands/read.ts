@@ -15,13 +15,13 @@ import { type AnyCall, bytes, type Commands, defineCommand, raw } from "../rpc/c
 type Bytes = AsyncGenerator<Uint8Array, void, undefined>;
 
 /** What a path leads to, as the root of a file, directory or symlink. */
-async function open(path: string, call: AnyCall, read = call.node.reader(inSession(call))): Promise<UnixfsNode> {
-  const { cid } = await call.node.resolve(path, inSession(call));
+async function open(path: string, call: AnyCall, read = call.lowLevel.reader(inSession(call))): Promise<UnixfsNode> {
+  const { cid } = await call.lowLevel.resolve(path, inSession(call));
   return openFile(cid, read);
 }
 
 /** Reads children, which are fetched many at a time. */
-const reader = (call: AnyCall) => bulkReader(call.node.reader(inSession(call)));
+const reader = (call: AnyCall) => bulkReader(call.lowLevel.reader(inSession(call)));
 
 /** Reads what is given back when it is sent. */
 interface Lending {
@@ -29,7 +29,7 @@ interface Lending {
   readonly read: ReadBlock;
 }
 
-function lending({ node, signal, offline }: AnyCall): Lending {
+function lending({ lowLevel: node, signal, offline }: AnyCall): Lending {
   const { buffers } = node.blocks;
   return { buffers, read: node.reader(inSession({ signal, offline, buffers })) };
 }
@@ -144,7 +144,9 @@ export const commands = {
       const packed = archive === true || !compress;
       if (!packed && isDirectory(root)) throw new NodeError("file is not regular");
       const name = parsePath(path).text.split("/").at(-1) as string;
-      const source = packed ? exportTar(root, name, call.node.reader(inSession(call))) : readFile(root, reader(call));
+      const source = packed
+        ? exportTar(root, name, call.lowLevel.reader(inSession(call)))
+        : readFile(root, reader(call));
       return bytes(compress ? gzip(source, level) : source);
     },
   }),

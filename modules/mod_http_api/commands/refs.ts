@@ -29,7 +29,7 @@ export const commands = {
     },
     returns: stream(refItem),
     async *run(call) {
-      const { node, options, signal } = call;
+      const { lowLevel: node, options, signal } = call;
       const write = call.cidText();
       if (options.edges === true && options.format !== "<dst>") {
         throw new NodeError("using format argument with edges is not allowed");
@@ -61,7 +61,7 @@ export const commands = {
   "refs/local": defineCommand({
     help: "Lists all blocks that are stored here.",
     returns: stream(refItem),
-    async *run({ node, signal }) {
+    async *run({ lowLevel: node, signal }) {
       for await (const cid of node.blocks.store.keys()) {
         if (signal.aborted) return;
         yield { Ref: cid.toString(), Err: "" };

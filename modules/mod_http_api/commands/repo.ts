@@ -1,6 +1,6 @@
 /** Figures and upkeep of the repo. */
 
-import type { Node } from "../../mod_node/index.ts";
+import type { LowLevelNode as Node } from "../../mod_node/index.ts";
 import { sizeText } from "../../mod_node/util/size.ts";
 import { columns } from "../rpc/columns.ts";
 import { type Commands, defineCommand, defineGroup, value } from "../rpc/command.ts";
@@ -34,7 +34,7 @@ const stat = defineCommand({
       SizeStat: sizes,
     }),
   ),
-  run: ({ node, options }) => figures(node, options["size-only"] === true),
+  run: ({ lowLevel: node, options }) => figures(node, options["size-only"] === true),
   text({ RepoSize, StorageMax, NumObjects, RepoPath, Version }, { options }) {
     const size = options.human === true ? sizeText : String;
     const lines = [
@@ -55,14 +55,14 @@ export const commands = {
     help: "Tells the version of the repo.",
     options: { quiet: { type: "bool", aliases: ["q"], help: "Print less." } },
     returns: value(fields("RepoVersion", { Version: "string" })),
-    run: ({ node }) => ({ Version: node.repo.version }),
+    run: ({ lowLevel: node }) => ({ Version: node.repo.version }),
     text: ({ Version }, { options }) =>
       options.quiet === true ? `fs-repo@${Version}\n` : `ipfs repo version fs-repo@${Version}\n`,
   }),
   "repo/fsck": defineCommand({
     help: "Removes lock files that dead processes have left.",
     returns: value(fields("MessageOutput", { Message: "string" })),
-    async run({ node }) {
+    async run({ lowLevel: node }) {
       const removed = await node.repo.clean();
       return { Message: removed.length === 0 ? "No stale lock files.\n" : `Removed ${removed.join(", ")}.\n` };
     },

@@ -13,7 +13,7 @@ export const commands = {
       quiet: { type: "bool", aliases: ["q"], help: "Print CIDs only." },
     },
     returns: stream(fields("GcResult", { Key: nullable("link"), "Error?": "string" })),
-    async *run({ node, options, signal }) {
+    async *run({ lowLevel: node, options, signal }) {
       const streamErrors = options["stream-errors"] === true;
       const errors: string[] = [];
       for await (const result of node.collect(signal)) {
@@ -36,7 +36,7 @@ export const commands = {
   "repo/verify": defineCommand({
     help: "Reads every block and checks it against its CID.",
     returns: stream(fields("VerifyProgress", { Msg: "string", Progress: "int" })),
-    async *run({ node, signal }) {
+    async *run({ lowLevel: node, signal }) {
       let blocks = 0;
       let corrupt = false;
       for await (const { cid, fault } of verifyBlocks(node.blocks.store, signal)) {

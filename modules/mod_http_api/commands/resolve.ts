@@ -44,7 +44,7 @@ export const commands = {
     returns: value(resolvedPath),
     async run(call) {
       const { name } = call.arguments;
-      const { node } = call;
+      const { lowLevel: node } = call;
       const looking = recordOptions(call);
       const named = /^\/(?:ipns|name)\/(.*)$/s.exec(name)?.[1];
       // One step leads to whatever the name stands for, be it a name or nothing.

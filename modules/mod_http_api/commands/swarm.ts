@@ -1,6 +1,6 @@
 /** Connections to peers. */
 import type { Connection } from "@libp2p/interface";
-import type { Node } from "../../mod_node/index.ts";
+import type { LowLevelNode as Node } from "../../mod_node/index.ts";
 import { transportOf, withPeer } from "../../mod_node/network/swarm/multiaddr.ts";
 import { resolvePeers } from "../../mod_node/network/swarm/resolve_peers.ts";
 import type { Swarm } from "../../mod_node/network/swarm/swarm.ts";
@@ -72,7 +72,7 @@ export const commands = {
   "swarm/addrs": defineCommand({
     help: "Lists the known addresses of all known peers.",
     returns: value(fields("addrMap", { Addrs: map(["string"]) })),
-    async run({ node }) {
+    async run({ lowLevel: node }) {
       const book = [...(await (await peersOf(node)).addressBook())].sort(([a], [b]) => (a < b ? -1 : 1));
       return { Addrs: Object.fromEntries(book.map(([id, known]) => [id, known.map(String)])) };
     },
@@ -84,7 +84,7 @@ export const commands = {
   "swarm/addrs/listen": defineCommand({
     help: "Lists the addresses that the node listens on.",
     ...strings,
-    async run({ node }) {
+    async run({ lowLevel: node }) {
       const peers = await peersOf(node);
       const relay = peers.relayEnabled ? ["/p2p-circuit"] : [];
       return { Strings: orNull([...peers.listenAddresses().map(String), ...relay].sort()) };
@@ -94,7 +94,7 @@ export const commands = {
     help: "Lists the addresses that the node tells others.",
     options: { id: flag("Append the peer ID.") },
     ...strings,
-    async run({ node, options: { id } }) {
+    async run({ lowLevel: node, options: { id } }) {
       const peers = await peersOf(node);
       const known = peers.announcedAddresses();
       return { Strings: orNull(known.map((address) => String(id === true ? withPeer(address, peers.id) : address))) };
@@ -104,7 +104,7 @@ export const commands = {
     help: "Connects to peers.",
     arguments: addresses("The peers, as `<multiaddr>/p2p/<peer ID>`."),
     ...strings,
-    async run({ node, arguments: { address }, signal }) {
+    async run({ lowLevel: node, arguments: { address }, signal }) {
       const done: string[] = [];
       for (const { id, addresses: known } of await resolvePeers(address, signal)) {
         try {
@@ -122,7 +122,7 @@ export const commands = {
     help: "Closes the connections to peers.",
     arguments: addresses("The peers, as `<multiaddr>/p2p/<peer ID>`, or `/p2p/<peer ID>`."),
     ...strings,
-    async run({ node, arguments: { address }, signal }) {
+    async run({ lowLevel: node, arguments: { address }, signal }) {
       const done: string[] = [];
       for (const { id, addresses: named } of await resolvePeers(address, signal)) {
         for (const one of named.length === 0 ? [undefined] : named) {
@@ -137,13 +137,13 @@ export const commands = {
   "swarm/filters": defineCommand({
     help: "Lists the address ranges that are refused.",
     ...strings,
-    run: async ({ node }) => ({ Strings: orNull((await filteringOf(node)).filters.list()) }),
+    run: async ({ lowLevel: node }) => ({ Strings: orNull((await filteringOf(node)).filters.list()) }),
   }),
   "swarm/filters/add": defineCommand({
     help: "Refuses address ranges.",
     arguments: addresses("The ranges, such as `/ip4/192.168.0.0/ipcidr/16`."),
     ...strings,
-    async run({ node, arguments: { address } }) {
+    async run({ lowLevel: node, arguments: { address } }) {
       const { filters } = await filteringOf(node);
       for (const range of address) filters.add(range);
       const added = typed(address);
@@ -155,7 +155,7 @@ export const commands = {
     help: "Refuses address ranges no longer.",
     arguments: addresses("The ranges; `all` for all of them."),
     ...strings,
-    async run({ node, arguments: { address } }) {
+    async run({ lowLevel: node, arguments: { address } }) {
       const { filters } = await filteringOf(node);
       const all = address[0] === "all" || address[0] === "*";
       if (all) filters.clear();
@@ -177,7 +177,7 @@ export const commands = {
       direction: flag("Tell who opened it, too."),
     },
     returns: value(fields("connInfos", { Peers: nullable([connInfo]) })),
-    async run({ node, options: { verbose: everything, ...options } }) {
+    async run({ lowLevel: node, options: { verbose: everything, ...options } }) {
       const peers = await peersOf(node);
       const wants = (option: boolean | undefined) => everything === true || option === true;
       const { latency, direction, streams } = options;

@@ -28,7 +28,7 @@ export const commands = {
     returns: value(
       fields("Config", { IPFS: "string", IPNS: "string", FuseAllowOther: "bool", STORE: "string", NAME: "string" }),
     ),
-    async run({ options, node }) {
+    async run({ options, lowLevel: node }) {
       await node.network();
       const { ipfs, ipns } = await node.mounts.mount({ ipfs: options["ipfs-path"], ipns: options["ipns-path"] });
       // The last is false in the reference whatever the config says.

@@ -14,7 +14,7 @@ export const commands = {
     file: { name: "file", required: true, help: "The archive." },
     returns: value(addedItem),
     async run(call) {
-      const { node, signal } = call;
+      const { lowLevel: node, signal } = call;
       const write = call.cidText();
       const { name, body } = await call.files.one();
       const batch = new PreemptibleBatch(node.blocks, node.lock, signal);
@@ -36,8 +36,8 @@ export const commands = {
     arguments: [{ name: "path", required: true, stdin: "first", help: "The archive." }],
     returns: raw,
     async run(call) {
-      const read = call.node.reader(call);
-      const { cid } = await call.node.resolve(call.arguments.path, call);
+      const read = call.lowLevel.reader(call);
+      const { cid } = await call.lowLevel.resolve(call.arguments.path, call);
       const root = await readObject(cid, read);
       requireArchive(root);
       return bytes(catArchive(root, read, call.signal));

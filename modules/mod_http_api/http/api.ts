@@ -213,6 +213,9 @@ class TypedCall implements AnyCall {
     if (this.#around.node === undefined) throw failure("STORE_CLOSED");
     return this.#around.node;
   }
+  get lowLevel() {
+    return this.node.lowLevel;
+  }
   get table() {
     return this.#around.table;
   }

@@ -19,7 +19,7 @@
  * `returns` says the types: `run` gives values of that shape, and `text` takes them.
  */
 import type { CID } from "multiformats/cid";
-import type { Node } from "../../mod_node/index.ts";
+import type { LowLevelNode, Node } from "../../mod_node/index.ts";
 import type { ConfigPath } from "../../mod_node/storage/repo/schema.ts";
 import { goJson } from "../../mod_node/util/go/text.ts";
 import type { CommandLog } from "./command_log.ts";
@@ -201,6 +201,7 @@ export interface Call<A, O> {
   /** This call uses no network. */
   readonly offline: boolean;
   readonly node: Node;
+  readonly lowLevel: LowLevelNode;
   readonly table: Table;
   /** What runs and ran, for `diag/cmds`. */
   readonly log: CommandLog;

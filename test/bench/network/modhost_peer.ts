@@ -1,10 +1,11 @@
 /** The node as it is started by default, and read from as its commands read, without HTTP. */
-import { addEntries, addSettings, createNode, openFile, parseCid, parsePeerAddress, readFile } from "#node/index.ts";
+import { addEntries, addSettings, openFile, parseCid, parsePeerAddress, readFile } from "#node/index.ts";
 import { parseMultiaddr } from "#node/network/swarm/multiaddr.ts";
+import { openNode } from "#node/open.ts";
 import { keystream } from "#test/support/content.ts";
 import { serve } from "./serve.ts";
 
-const node = await createNode({ repo: process.env.BENCH_FOLDER ?? "", profile: "local", pubsub: true });
+const node = await openNode({ repo: process.env.BENCH_FOLDER ?? "", profile: "local", pubsub: true });
 await node.goOnline();
 const { swarm } = await node.network();
 

@@ -63,7 +63,7 @@ async function script(name: string, file: string, folder: string): Promise<Serve
 
 /** Without the network, as the others. */
 async function modhost(launcher: string, folder: string): Promise<Server> {
-  const server = await RpcServer.start({ folder, launcher, env: { MODHOST_API_OFFLINE: "true" } });
+  const server = await RpcServer.start({ folder, launcher, env: { MODHOST_NODE_OFFLINE: "true" } });
   return { name: "modhost", url: server.url, pid: server.pid, isLimit: false, stop: () => server.stop() };
 }
 

@@ -45,7 +45,7 @@ async function startHello(): Promise<Started> {
 export async function benchStart({ launcher }: Installed): Promise<void> {
   const folder = await mkdtemp(join(tmpdir(), "modhost-bench-"));
   const start = (offline: boolean) => (): Promise<Started> =>
-    RpcServer.start({ folder, launcher, env: offline ? { MODHOST_API_OFFLINE: "true" } : {} });
+    RpcServer.start({ folder, launcher, env: offline ? { MODHOST_NODE_OFFLINE: "true" } : {} });
   const starts: Readonly<Record<string, () => Promise<Started>>> = {
     "node:http": startHello,
     "modhost, offline": start(true),

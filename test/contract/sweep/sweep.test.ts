@@ -5,7 +5,7 @@ import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
-import { createNode } from "#node/index.ts";
+import { openNode } from "#node/open.ts";
 import { storageCommands } from "#test/support/storage_commands.ts";
 import { entry } from "#test/support/tar.ts";
 import { type RpcHost, startRpc } from "#test/unit/modules/mod_http_api/commands/support.ts";
@@ -45,7 +45,7 @@ after(async () => {
 });
 
 async function prepare(folder: string): Promise<void> {
-  const made = await createNode({ repo: join(folder, "data/repo"), profile: "test" });
+  const made = await openNode({ repo: join(folder, "data/repo"), profile: "test" });
   for (const name of ["Filestore", "Urlstore"]) await made.repo.config.set(`Experimental.${name}Enabled`, () => true);
   await made.close();
   for (const name of ["backing", "twice"]) await writeFile(join(folder, "data", name), name);

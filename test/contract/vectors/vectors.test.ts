@@ -14,7 +14,7 @@ describe("the known answers of the reference are given, but for those that are e
   const all: Result[] = [];
 
   before(async () => {
-    host = await startRpc({ api_offline: false });
+    host = await startRpc({ node_offline: false });
     player = new Player(`http://127.0.0.1:${host.http}`);
   });
   after(async () => {

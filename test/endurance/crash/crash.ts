@@ -49,7 +49,7 @@ export async function crashCycles(options: CrashOptions): Promise<CrashResult> {
   }
 }
 
-const env = { MODHOST_API_OFFLINE: "true" };
+const env = { MODHOST_NODE_OFFLINE: "true" };
 
 /** Started on a repo that takes references to files. */
 async function first(folder: string): Promise<RpcServer> {

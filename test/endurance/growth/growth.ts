@@ -116,7 +116,7 @@ async function watched<T>(pid: number, work: () => Promise<T>): Promise<readonly
  */
 export async function grow(settings: GrowthSettings): Promise<readonly Step[]> {
   const { folder, entries, nodeFlags = [], report = () => {} } = settings;
-  await using server = await RpcServer.start({ folder, nodeFlags, env: { MODHOST_API_OFFLINE: "true" } });
+  await using server = await RpcServer.start({ folder, nodeFlags, env: { MODHOST_NODE_OFFLINE: "true" } });
   const { url, pid } = server;
   const steps: Step[] = [];
 

@@ -12,8 +12,8 @@ export function nodeConfigPage(): string {
   ]);
 }
 
-const introduction = `The file \`config\` in the folder of the repo (\`api_repo\`) is one JSON object with these keys. It is the only truth for the
-node: \`api_profile\` is looked at once, when the repo is made. The command \`config\` reads and writes values by their dotted
+const introduction = `The file \`config\` in the folder of the repo (\`node_repo\`) is one JSON object with these keys. It is the only truth for the
+node: \`node_profile\` is looked at once, when the repo is made. The command \`config\` reads and writes values by their dotted
 path, \`config/show\` and \`config/replace\` the whole; a value is in the file when the answer is sent. Most of them are looked
 at when the node starts.
 
@@ -22,7 +22,7 @@ set. Unknown keys at the top are kept, unknown keys inside a known section are d
 or false; \`priority\` is null, false or a positive number, lower first; \`strings\` is one text or a list; \`duration\` is text such as
 \`1h30m\`; \`size\` is text such as \`10GB\`.`;
 
-const profilesIntroduction = `Changes by name: \`config/profile/apply\` makes them in a repo that is there, \`api_profile\` when a repo is made (several are
+const profilesIntroduction = `Changes by name: \`config/profile/apply\` makes them in a repo that is there, \`node_profile\` when a repo is made (several are
 separated by commas).`;
 
 /** A longer value would not fit into a table. */

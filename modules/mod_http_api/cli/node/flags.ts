@@ -35,6 +35,6 @@ export function readFlags({ options, stderr }: CommandContext) {
     namesOverPubsub,
     mount:
       options.mount === true ? { ipfs: textOf(options["mount-ipfs"]), ipns: textOf(options["mount-ipns"]) } : undefined,
-    settings: { api_gc: options["enable-gc"] === true },
+    settings: { node_gc: options["enable-gc"] === true },
   };
 }

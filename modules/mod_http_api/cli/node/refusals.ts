@@ -12,7 +12,7 @@ const doors = [
 ] as const;
 
 /** @throws NodeError for what is no address that can be listened on */
-export function requireAddresses({ repo }: Node): void {
+export function requireAddresses({ lowLevel: { repo } }: Node): void {
   for (const { key, title, name } of doors) {
     const wrong = addressList(repo.config.value(key)).find((address) => endpointOf(address) === undefined);
     if (wrong === undefined) continue;
@@ -29,7 +29,7 @@ const reasons: Readonly<Record<string, string>> = {
 };
 
 /** The reference's words for an address that cannot be listened on. */
-export function refusalOf(error: unknown, { repo }: Node): unknown {
+export function refusalOf(error: unknown, { lowLevel: { repo } }: Node): unknown {
   if (!ModhostError.is(error) || error.code !== "ENDPOINT_UNAVAILABLE") return error;
   const endpoint = error.details.endpoint as NetEndpoint;
   const isGateway = String(error.details.service).startsWith("http_api_gateway");

@@ -74,7 +74,7 @@ export class Daemon implements Service {
       throw error;
     });
     this.#node = node;
-    setLevels(node.log, context);
+    setLevels(node.lowLevel.log, context);
     requireAddresses(node);
     if (!this.#stopping) await this.#goOnline(node);
     if (!this.#stopping) await this.#serve(node, settings, mount);
@@ -83,7 +83,7 @@ export class Daemon implements Service {
   async #goOnline(node: Node): Promise<void> {
     if (node.offline) return this.#say("Swarm not listening, running in offline mode.");
     await node.goOnline();
-    const { swarm } = await node.network();
+    const { swarm } = await node.lowLevel.network();
     const relay = swarm.relayEnabled ? ["/p2p-circuit"] : [];
     for (const address of [...swarm.listenAddresses().map(String), ...relay].sort()) {
       this.#say(`Swarm listening on ${address}`);
@@ -94,7 +94,7 @@ export class Daemon implements Service {
   async #serve(
     node: Node,
     settings: Readonly<Record<string, unknown>>,
-    mount: Parameters<Node["mounts"]["mount"]>[0],
+    mount: Parameters<Node["lowLevel"]["mounts"]["mount"]>[0],
   ): Promise<void> {
     const { configPath, cwd, env } = this.#context;
     const values = {
@@ -109,7 +109,7 @@ export class Daemon implements Service {
     if (this.#stopping) return;
     const host = createHost({
       config,
-      modules: [serving(node)],
+      modules: serving(node),
       tls: false,
       log: logSettings(this.#context),
     });
@@ -128,7 +128,7 @@ export class Daemon implements Service {
       if (url !== undefined) this.#say(`WebUI: ${url}/webui`);
     }
     if (mount !== undefined && !this.#stopping) {
-      const { ipfs, ipns } = await node.mounts.mount(mount);
+      const { ipfs, ipns } = await node.lowLevel.mounts.mount(mount);
       this.#say(`IPFS mounted at: ${ipfs}`);
       this.#say(`IPNS mounted at: ${ipns}`);
     }

@@ -1,16 +1,26 @@
 /** The RPC module over a node that is open already. */
+
+import type { Node } from "modhost/node";
 import type { GivenModule } from "../../../../core/index.ts";
 import type { Module } from "../../../../core/types.ts";
-import type { Node } from "../../../mod_node/index.ts";
+import loadNode, { global as nodeIsGlobal, options as nodeOptions } from "../../../mod_node/mod_node.ts";
 import load, { depends, global, options } from "../../index.ts";
 
 /** For `createHost`, which closes the node in the end. */
-export function serving(node: Node): GivenModule {
-  return {
-    name: "http_api",
-    depends,
-    global,
-    options,
-    load: (module) => load(module as unknown as Module<typeof options>, node),
-  };
+export function serving(node: Node): readonly GivenModule[] {
+  return [
+    {
+      name: "node",
+      global: nodeIsGlobal,
+      options: nodeOptions,
+      load: (module) => loadNode(module as unknown as Module<typeof nodeOptions>, node),
+    },
+    {
+      name: "http_api",
+      depends,
+      global,
+      options,
+      load: (module) => load(module as unknown as Module<typeof options>, true),
+    },
+  ];
 }

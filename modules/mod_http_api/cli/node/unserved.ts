@@ -38,7 +38,7 @@ async function callOn(
   const node = await createNode({ ...place, init, offline: true });
   const host = createHost({
     config: { modules_enabled: ["http"] },
-    modules: [serving(node)],
+    modules: serving(node),
     listen: false,
     log: { level: "error", destination: context.stderr },
   });

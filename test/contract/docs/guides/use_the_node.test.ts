@@ -45,7 +45,7 @@ test("the module on the node of the other guide tells clients what is wrong", as
   await writeFiles(folder, [{ name: "mod_notes.ts", code }]);
   await using server = await createTestHost({
     modules: [join(folder, "mod_notes.ts")],
-    config: { modules_enabled: ["http_api"], api_offline: true, data_path: join(folder, "data") },
+    config: { modules_enabled: ["http_api"], node_offline: true, data_path: join(folder, "data") },
   });
   const directory = "QmUNLLsPACCz1vLxQVkXqqLX5R1X345qqfHbsf67hvA3Nn";
   const form = new FormData();

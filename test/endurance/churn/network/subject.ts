@@ -1,8 +1,9 @@
 /** The node under test, in a process of its own: serves its API, and tells its parent what it holds. */
+
+import type { NodeModule } from "modhost/node";
 import { createHost } from "#core/index.ts";
 import { handlesNow } from "#core/testing/handles.ts";
 import type { Module } from "#core/types.ts";
-import type { HttpApi } from "#modules/mod_http_api/index.ts";
 import type { Network } from "#node/network/network.ts";
 import { heapUsed } from "#test/support/heap.ts";
 
@@ -29,14 +30,14 @@ const events = [
   "self:peer:update",
 ] as const;
 
-let api: HttpApi | undefined;
+let node: NodeModule | undefined;
 
 const host = createHost({
   modules: [
     {
       name: "watch",
       load(module: Module) {
-        api = module.depends<HttpApi>("http_api");
+        node = module.depends<NodeModule>("node");
       },
     },
   ],
@@ -54,7 +55,7 @@ process.send?.(host.listening().find(({ scheme }) => scheme === "http")?.port);
 async function holdings(): Promise<Holdings> {
   const heap = await heapUsed();
   const { external } = process.memoryUsage();
-  const network = await (api as HttpApi).node.network();
+  const network = await (node as NodeModule).lowLevel.network();
   const { libp2p } = network;
   return {
     heap,

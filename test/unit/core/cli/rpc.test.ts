@@ -4,8 +4,8 @@ import { mkdir, mkdtemp, readdir, readFile, readlink, rm, symlink, writeFile } f
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { after, before, describe, test } from "node:test";
+import type { NodeModule } from "modhost/node";
 import { createTestHost, type TestHost } from "#core/testing/index.ts";
-import type { HttpApi } from "#modules/mod_http_api/index.ts";
 import { called, type Given } from "./called.ts";
 
 const emptyDirectory = "QmUNLLsPACCz1vLxQVkXqqLX5R1X345qqfHbsf67hvA3Nn";
@@ -42,7 +42,7 @@ describe("rpc: the server", () => {
     assert.deepEqual(found, { code: 0, stdout: "0.9.0\n", stderr: "" });
     const configured = await rpc(["version", "-n"], {
       address: undefined,
-      env: { MODHOST_API_REPO: join(host.folder, "repo") },
+      env: { MODHOST_NODE_REPO: join(host.folder, "repo") },
     });
     assert.equal(configured.stdout, "0.9.0\n");
   });
@@ -63,7 +63,7 @@ describe("rpc: the server", () => {
   });
 
   test("is that of the repo which --config names, before or behind, whatever $IPFS_PATH says", async () => {
-    await writeFile(join(folder, "own.yaml"), `api_repo: ${JSON.stringify(join(host.folder, "repo"))}\n`);
+    await writeFile(join(folder, "own.yaml"), `node_repo: ${JSON.stringify(join(host.folder, "repo"))}\n`);
     const env = { IPFS_PATH: join(folder, "other") };
     for (const words of [
       ["--config", "own.yaml", "version", "-n"],
@@ -77,13 +77,13 @@ describe("rpc: the server", () => {
 
   for (const [title, given] of [
     ["$IPFS_PATH names", { env: { IPFS_PATH: "quiet" } }],
-    ["the environment configures", { env: { MODHOST_API_REPO: "quiet" } }],
+    ["the environment configures", { env: { MODHOST_NODE_REPO: "quiet" } }],
     ["a config file names", { words: ["-c", "quiet.yaml"] }],
     ["is in ./data", { cwd: "home" }],
   ] as const) {
     test(`of a repo that ${title} is no other one when it does not run`, async () => {
       await mkdir(join(folder, "home", "data", "repo"), { recursive: true });
-      await writeFile(join(folder, "quiet.yaml"), "api_repo: ./quiet\n");
+      await writeFile(join(folder, "quiet.yaml"), "node_repo: ./quiet\n");
       const words = "words" in given ? given.words : [];
       const { code, stdout, stderr } = await rpc(["id", ...words], { address: undefined, ...given });
       assert.deepEqual([code, stdout], [1, ""]);
@@ -332,7 +332,7 @@ describe("rpc: messages of a server that has topics in multibase", () => {
       config: { modules_enabled: ["http", "http_api"], api_pubsub_wire: "multibase" },
     });
     const address = own.url("").replace(/\/$/, "");
-    const { node } = own.host.exports<HttpApi>("http_api");
+    const { lowLevel: node } = own.host.exports<NodeModule>("node");
     await node.goOnline();
     const { pubsub } = await node.network();
     const end = new AbortController();

@@ -4,9 +4,9 @@ import { test } from "node:test";
 import { CarReader, CarWriter } from "@ipld/car";
 import { exporter, recursive } from "ipfs-unixfs-exporter";
 import { CID } from "multiformats/cid";
-import type { Node } from "#node/index.ts";
 import { memoryBlocks } from "#node/storage/blockstore/memory.ts";
 import { memoryMetadata } from "#node/storage/metadata/memory.ts";
+import type { LowLevelNode } from "#node/types.ts";
 import { call, rawBlock, startLab } from "./faults/lab.ts";
 import { ask, multipart } from "./support.ts";
 
@@ -48,7 +48,7 @@ async function exported(root: string, get: Get): Promise<Record<string, string>>
 }
 
 const ofNode =
-  (node: Node): Get =>
+  (node: LowLevelNode): Get =>
   (cid) =>
     node.reader({ offline: true })(cid);
 

@@ -7,7 +7,7 @@ const skip = process.platform === "linux" ? false : "asks /proc/net what is list
 
 test("a node that nobody has configured keeps to the loopback, and looks for nobody", { skip }, async () => {
   const before = await listeningSockets();
-  await using host = await startRpc({ api_offline: false });
+  await using host = await startRpc({ node_offline: false });
   const { Addresses } = await host.value<{ Addresses: string[] }>("id");
   const [, port] = /^\/ip4\/127\.0\.0\.1\/tcp\/(\d+)\/p2p\/\w+$/.exec(Addresses.join()) ?? [];
   const opened = (await listeningSockets()).filter((socket) => !before.includes(socket));

@@ -7,8 +7,8 @@ import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { test } from "node:test";
 import { fileURLToPath } from "node:url";
+import type { NodeModule } from "modhost/node";
 import { createTestHost } from "modhost/testing";
-import type { HttpApi } from "#modules/mod_http_api/index.ts";
 import { startRpc } from "./commands/support.ts";
 
 const apiFile = (folder: string) => readFile(join(folder, "data/repo/api"), "utf8").catch(() => undefined);
@@ -17,7 +17,7 @@ test("the file `api` names the port once calls are answered, and goes with the h
   const host = await startRpc();
   const { folder } = host;
   assert.equal(await apiFile(folder), `/ip4/127.0.0.1/tcp/${host.http}`);
-  const { node } = host.host.exports<HttpApi>("http_api");
+  const { lowLevel: node } = host.host.exports<NodeModule>("node");
   assert.equal(node.repo.config.value("Addresses.API"), "/ip4/127.0.0.1/tcp/0");
   assert.deepEqual(node.repo.config.value("Bootstrap"), []);
   await host.host.stop();
@@ -34,15 +34,21 @@ test("the file `api` names the port once calls are answered, and goes with the h
 
 test("a reload goes on with the same node, and unloading closes it", async () => {
   await using host = await startRpc();
-  const before = host.host.exports<HttpApi>("http_api").node;
+  const before = host.host.exports<NodeModule>("node").lowLevel;
   await host.host.reload("http_api");
-  assert.equal(host.host.exports<HttpApi>("http_api").node, before);
+  assert.equal(host.host.exports<NodeModule>("node").lowLevel, before);
   assert.equal((await host.call("repo/stat")).status, 200);
   assert.equal(await apiFile(host.folder), `/ip4/127.0.0.1/tcp/${host.http}`);
   await host.host.reload("http");
   assert.equal((await host.call("repo/stat")).status, 200);
+  await host.host.reload("node");
+  assert.equal(host.host.exports<NodeModule>("node").lowLevel, before);
+  assert.equal((await host.call("repo/stat")).status, 200);
   await host.host.unload("http_api");
   assert.deepEqual(host.host.residue("http_api"), []);
+  await before.blocks.store.stat();
+  await host.host.unload("node");
+  assert.deepEqual(host.host.residue("node"), []);
   assert.equal((await readdir(join(host.folder, "data/repo"))).includes("repo.lock"), false);
   await assert.rejects(before.blocks.store.stat(), { code: "STORE_CLOSED" });
   await host.host.load("http_api");
@@ -52,31 +58,31 @@ test("a reload goes on with the same node, and unloading closes it", async () =>
 test("a repo that does not open is named, and the host serves the rest", async () => {
   const first = await startRpc();
   const folder = join(first.folder, "data/repo");
-  const second = await startRpc({ api_repo: folder });
-  const [state] = second.host.modules().filter(({ name }) => name === "http_api");
+  const second = await startRpc({ node_repo: folder });
+  const [state] = second.host.modules().filter(({ name }) => name === "node");
   assert.equal(state?.status, "failed");
   assert.ok(
     state?.note?.includes(
       `the repo ${folder} does not open: it is in use by process ${process.pid} (its API: ${await apiFile(first.folder)}): ` +
-        "stop that one, or set the option api_repo to another folder",
+        "stop that one, or set the option node_repo to another folder",
     ),
   );
   assert.equal((await second.call("version")).status, 404);
   await second.stop();
   await first.host.stop();
   await writeFile(join(folder, "config"), "{bad");
-  const third = await startRpc({ api_repo: folder });
-  const note = third.host.modules().find(({ name }) => name === "http_api")?.note ?? "";
+  const third = await startRpc({ node_repo: folder });
+  const note = third.host.modules().find(({ name }) => name === "node")?.note ?? "";
   assert.match(note, /does not open: failure to decode config: invalid character 'b'/);
   await third.stop();
   await first.stop();
 });
 
 test("a profile that there is not stops the start, whether there is a repo or not", async () => {
-  for (const api_profile of ["nope", "server,nope"]) {
-    await assert.rejects(startRpc({ api_profile }), { code: "OPTION_INVALID", message: /api_profile.*nope.*local/s });
+  for (const node_profile of ["nope", "server,nope"]) {
+    await assert.rejects(startRpc({ node_profile }), { code: "OPTION_INVALID", message: /node_profile.*nope.*local/s });
   }
-  await using host = await startRpc({ api_profile: "local,lowpower" });
+  await using host = await startRpc({ node_profile: "local,lowpower" });
   assert.equal((await host.call("version")).status, 200);
 });
 

@@ -2,9 +2,10 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { create } from "kubo-rpc-client";
-import type { Node, NodeModule } from "modhost/node";
+import type { NodeModule } from "modhost/node";
 import { CID } from "multiformats/cid";
 import type { Module } from "#core/types.ts";
+import type { LowLevelNode } from "#node/types.ts";
 import { GoIpfs, withoutGoIpfs } from "#test/support/go_ipfs.ts";
 import { untilRight } from "#test/support/network/report.ts";
 import { addUnpinned, pinsOf, type ServiceHost, startPinning } from "./support.ts";
@@ -12,17 +13,17 @@ import { addUnpinned, pinsOf, type ServiceHost, startPinning } from "./support.t
 let anna: ServiceHost;
 let ben: ServiceHost;
 /** The node of anna. */
-let node: Node;
+let node: LowLevelNode;
 before(async () => {
   const keeper = (module: Module) => {
-    const api = module.depends<NodeModule>("http_api");
+    const own = module.depends<NodeModule>("node");
     module.ready = () => {
-      node = api.node;
+      node = own.lowLevel;
     };
   };
   [anna, ben] = await Promise.all([
-    startPinning({ api_offline: false }, { modules: { keeper } }),
-    startPinning({ api_offline: false }),
+    startPinning({ node_offline: false }, { modules: { keeper } }),
+    startPinning({ node_offline: false }),
   ]);
   for (const [name, from, to] of [
     ["ben", anna, ben],

@@ -266,7 +266,7 @@ describe("a service without a network", () => {
 });
 
 test("fetching goes on in the background, so many at a time, and after a restart", { timeout: 30_000 }, async () => {
-  const online = { api_offline: false, pinning_parallel: 1 };
+  const online = { node_offline: false, pinning_parallel: 1 };
   await using kept = await startHost({ config: { http_ports: [], https_ports: [] } });
   const data_path = `${kept.folder}/service`;
   let host = await startPinning({ ...online, data_path });
@@ -321,7 +321,7 @@ test("fetching goes on in the background, so many at a time, and after a restart
 });
 
 test("a pin of which nothing arrives has failed when its time is up", { timeout: 20_000 }, async () => {
-  const host = await startPinning({ api_offline: false, pinning_timeout: "1s" });
+  const host = await startPinning({ node_offline: false, pinning_timeout: "1s" });
   try {
     const { requestid } = await host.pin({ cid: unknown(4) });
     const { status, info } = await host.until(requestid, "failed");
@@ -332,7 +332,7 @@ test("a pin of which nothing arrives has failed when its time is up", { timeout:
 });
 
 test("a reload goes on with what was under way", { timeout: 20_000 }, async () => {
-  const host = await startPinning({ api_offline: false });
+  const host = await startPinning({ node_offline: false });
   try {
     const { requestid } = await host.pin({ cid: unknown(5) });
     await host.until(requestid, "pinning");

@@ -9,9 +9,11 @@ import * as operations from "#node/content/mfs/operations.ts";
 import { namespacePath } from "#node/content/mfs/path.ts";
 import { fileAt, writeFile } from "#node/content/mfs/write_file.ts";
 import { linksOf } from "#node/formats/ipld/links.ts";
-import { createNode, memoryStores, type Node, parseCid, readFile } from "#node/index.ts";
+import { memoryStores, parseCid, readFile } from "#node/index.ts";
 import { rootId } from "#node/mount/fuse/wire.ts";
 import { IpnsFiles } from "#node/mount/names/ipns_files.ts";
+import { openNode } from "#node/open.ts";
+import type { LowLevelNode } from "#node/types.ts";
 import { readUpTo } from "#node/util/async/read_all.ts";
 
 /** Of a directory that nobody has. */
@@ -23,7 +25,7 @@ const written = { ...made, offset: 0, count: undefined, create: true, truncate: 
 
 /** A node that asks a peer for what it has not, and what it was asked for. */
 class Waiting {
-  readonly node: Node;
+  readonly node: LowLevelNode;
   /** A block is asked for. */
   readonly asked = Promise.withResolvers<CID>();
   /** With it, all that is asked for is answered. */
@@ -31,7 +33,7 @@ class Waiting {
 
   static async open(t: TestContext): Promise<Waiting> {
     const repo = await mkdtemp(join(tmpdir(), "modhost-closing-"));
-    const node = await createNode({ repo, offline: true, stores: async () => memoryStores() });
+    const node = await openNode({ repo, offline: true, stores: async () => memoryStores() });
     const waiting = new Waiting(node);
     t.after(async () => {
       await node.close();
@@ -40,7 +42,7 @@ class Waiting {
     return waiting;
   }
 
-  private constructor(node: Node) {
+  private constructor(node: LowLevelNode) {
     this.node = node;
     node.blocks.source = {
       fetch: (cid, signal) => {
@@ -120,7 +122,7 @@ async function* once(bytes: Uint8Array): AsyncGenerator<Uint8Array> {
 
 describe("garbage collection and those who add do not wait for a peer that a change waits for", () => {
   const content = bytesFrom(0, 600_000);
-  const changes: Record<string, (node: Node, signal: AbortSignal) => Promise<unknown>> = {
+  const changes: Record<string, (node: LowLevelNode, signal: AbortSignal) => Promise<unknown>> = {
     "a directory is made": ({ files }, signal) =>
       operations.makeDirectory(files, namespacePath("/far/new"), { ...made, signal }),
     "something is removed": ({ files }, signal) =>

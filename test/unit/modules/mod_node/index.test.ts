@@ -5,21 +5,23 @@ import { readdir, readFile, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { Readable } from "node:stream";
 import { test } from "node:test";
-import { type AddEntry, addEntries, addSettings, createNode, memoryStores, type Node } from "modhost/node";
+import { type AddEntry, addEntries, addSettings, memoryStores } from "modhost/node";
 import { parseCid } from "#node/formats/cid/text.ts";
+import { openNode } from "#node/open.ts";
 import { memoryBlocks } from "#node/storage/blockstore/memory.ts";
 import { memoryMetadata } from "#node/storage/metadata/memory.ts";
+import type { LowLevelNode } from "#node/types.ts";
 import { emptyFolder } from "./storage/repo/support.ts";
 
 const emptyDirectory = "QmUNLLsPACCz1vLxQVkXqqLX5R1X345qqfHbsf67hvA3Nn";
 
-async function pinned(node: Node): Promise<string[]> {
+async function pinned(node: LowLevelNode): Promise<string[]> {
   return (await Array.fromAsync(node.pins.list("recursive"))).map(String);
 }
 
 test("a new repo holds the empty directory, pinned; unpinned, it stays so", async (t) => {
   const repo = await emptyFolder(t);
-  const node = await createNode({ repo });
+  const node = await openNode({ repo });
   assert.deepEqual(await pinned(node), [emptyDirectory]);
   assert.equal(Buffer.from(await node.reader()(parseCid(emptyDirectory))).toString("hex"), "0a020801");
   const { blocks, bytes, storageMax } = await node.stat();
@@ -30,7 +32,7 @@ test("a new repo holds the empty directory, pinned; unpinned, it stays so", asyn
   await node.close();
   await node.close();
 
-  const again = await createNode({ repo });
+  const again = await openNode({ repo });
   assert.deepEqual(await pinned(again), []);
   assert.equal(again.repo.isNew, false);
   await again.close();
@@ -39,7 +41,7 @@ test("a new repo holds the empty directory, pinned; unpinned, it stays so", asyn
 
 test("a new repo keeps to this machine unless somebody asks for more", async (t) => {
   const made = async (options: { profile?: string; document?: string }) => {
-    await using node = await createNode({ repo: await emptyFolder(t), ...options });
+    await using node = await openNode({ repo: await emptyFolder(t), ...options });
     const { config, path } = node.repo;
     const document = await readFile(join(path, "config"), "utf8");
     return { document, swarm: config.value("Addresses.Swarm"), bootstrap: config.value("Bootstrap")?.length };
@@ -56,14 +58,14 @@ test("a new repo keeps to this machine unless somebody asks for more", async (t)
 test("a node is closed at the end of its block", async (t) => {
   const repo = await emptyFolder(t);
   {
-    await using node = await createNode({ repo });
+    await using node = await openNode({ repo });
     assert.equal(node.repo.isNew, true);
   }
-  await (await createNode({ repo })).close();
+  await (await openNode({ repo })).close();
 });
 
 test("options that are none are a TypeError, and no folder is made", async (t) => {
-  const create = createNode as (options?: unknown) => Promise<Node>;
+  const create = openNode as (options?: unknown) => Promise<LowLevelNode>;
   const wanted = { name: "TypeError", message: 'createNode takes { repo: "FOLDER" }' };
   for (const options of [undefined, null, {}, "repo", { repo: "" }, { dir: "repo" }]) {
     await assert.rejects(create(options), wanted, JSON.stringify(options));
@@ -77,7 +79,7 @@ test("options that are none are a TypeError, and no folder is made", async (t) =
 });
 
 test("what is added has a path, a kind and a body", async (t) => {
-  await using node = await createNode({ repo: await emptyFolder(t), stores: async () => memoryStores() });
+  await using node = await openNode({ repo: await emptyFolder(t), stores: async () => memoryStores() });
   const added = (entry: object) =>
     Array.fromAsync(
       addEntries(
@@ -102,7 +104,7 @@ test("what is added has a path, a kind and a body", async (t) => {
 test("who waits for blocks is told of those that are added where there is a filestore, too", async (t) => {
   const overrides = { "Experimental.FilestoreEnabled": true };
   const repo = await emptyFolder(t);
-  await using node = await createNode({ repo, overrides, stores: async () => memoryStores() });
+  await using node = await openNode({ repo, overrides, stores: async () => memoryStores() });
   const told: string[] = [];
   node.blocks.onStored = (blocks) => told.push(...blocks.map(({ cid }) => cid.toString()));
   const entries = async function* (): AsyncGenerator<AddEntry> {
@@ -116,7 +118,7 @@ test("who waits for blocks is told of those that are added where there is a file
 });
 
 test("paths are resolved; names only where there is somebody to ask", async (t) => {
-  const node = await createNode({ repo: await emptyFolder(t) });
+  const node = await openNode({ repo: await emptyFolder(t) });
   t.after(() => node.close());
   const { cid, namespace, remainder } = await node.resolve(emptyDirectory);
   assert.deepEqual([String(cid), namespace, remainder], [emptyDirectory, "ipfs", []]);
@@ -143,11 +145,11 @@ test("paths are resolved; names only where there is somebody to ask", async (t) 
 
 test("the name of a fresh repo stands for the empty directory, also after it is opened again", async (t) => {
   const repo = await emptyFolder(t);
-  const first = await createNode({ repo });
+  const first = await openNode({ repo });
   const name = `/ipns/${first.repo.identity.peerId}`;
   assert.equal(String((await first.resolve(`${name}/`)).cid), emptyDirectory);
   await first.close();
-  const second = await createNode({ repo });
+  const second = await openNode({ repo });
   t.after(() => second.close());
   assert.equal(String((await second.resolve(name)).cid), emptyDirectory);
   await assert.rejects(second.resolve(`${name}/x`), { message: `no link named "x" under ${emptyDirectory}` });
@@ -155,12 +157,12 @@ test("the name of a fresh repo stands for the empty directory, also after it is 
 
 test("the configuration says whether blocks are checked when they are read", async (t) => {
   const repo = await emptyFolder(t);
-  const first = await createNode({ repo });
+  const first = await openNode({ repo });
   await first.repo.config.set("Datastore.HashOnRead", () => true);
   await first.repo.config.set("Datastore.StorageMax", () => "");
   assert.equal(first.blocks.hashOnRead, false);
   await first.close();
-  const second = await createNode({ repo });
+  const second = await openNode({ repo });
   assert.equal(second.blocks.hashOnRead, true);
   assert.equal((await second.stat()).storageMax, undefined);
   await second.close();
@@ -181,17 +183,17 @@ test("closing goes on when a step fails, and tells of it; the repo is free after
     };
     return { blocks, metadata };
   };
-  const node = await createNode({ repo, stores });
+  const node = await openNode({ repo, stores });
   await assert.rejects(node.close(), { message: "the disk is gone" });
   assert.deepEqual(steps, ["blocks", "metadata"]);
-  await (await createNode({ repo })).close();
+  await (await openNode({ repo })).close();
 });
 
 test("a start that fails leaves nothing open", async (t) => {
   const repo = await emptyFolder(t);
   const failing = { stores: () => Promise.reject(new Error("no store")) };
-  await assert.rejects(createNode({ repo, ...failing }), { message: "no store" });
-  const node = await createNode({ repo });
+  await assert.rejects(openNode({ repo, ...failing }), { message: "no store" });
+  const node = await openNode({ repo });
   assert.deepEqual(await pinned(node), [emptyDirectory]);
   await node.close();
 });
@@ -200,19 +202,19 @@ test("after kill -9 the next start has the repo at once, and all that was there"
   const repo = await emptyFolder(t);
   const script = `import { createNode } from "modhost/node";
     const node = await createNode({ repo: process.argv[1] });
-    await node.repo.announceApi("/ip4/127.0.0.1/tcp/1");
-    console.log(node.repo.identity.peerId.toString());
+    await node.lowLevel.repo.announceApi("/ip4/127.0.0.1/tcp/1");
+    console.log(node.lowLevel.repo.identity.peerId.toString());
     setInterval(() => {}, 1000);`;
   const child = spawn(process.execPath, ["--conditions=source", "--input-type=module", "-e", script, "--", repo], {
     stdio: ["ignore", "pipe", "inherit"],
   });
   t.after(() => child.kill("SIGKILL"));
   const [said] = await once(child.stdout.setEncoding("utf8"), "data");
-  await assert.rejects(createNode({ repo }), { message: `lock ${repo}/repo.lock: someone else has the lock` });
+  await assert.rejects(openNode({ repo }), { message: `lock ${repo}/repo.lock: someone else has the lock` });
   child.kill("SIGKILL");
   await once(child, "exit");
   assert.ok((await readdir(repo)).includes("repo.lock"));
-  const node = await createNode({ repo });
+  const node = await openNode({ repo });
   assert.equal(node.repo.identity.peerId.toString(), String(said).trim());
   assert.deepEqual(await pinned(node), [emptyDirectory]);
   assert.equal((await readdir(repo)).includes("api"), false);

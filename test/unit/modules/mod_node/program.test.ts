@@ -15,7 +15,7 @@ async function* files() {
 
 test("a program adds a file and reads it back without HTTP", async () => {
   const repo = await mkdtemp(join(tmpdir(), "modhost-node-"));
-  const node = await createNode({ repo });
+  const { lowLevel: node } = await createNode({ repo });
   try {
     for await (const { name, built } of addEntries(node, files(), addSettings({}), { pin: true })) {
       assert.equal(name, "hello.txt");
@@ -35,7 +35,7 @@ test("a program adds a file and reads it back without HTTP", async () => {
 test("a program may keep all in memory, and own stores say what they hold", async () => {
   const repo = await mkdtemp(join(tmpdir(), "modhost-node-"));
   const stores = memoryStores();
-  const node = await createNode({ repo, offline: true, stores: async () => stores });
+  const { lowLevel: node } = await createNode({ repo, offline: true, stores: async () => stores });
   try {
     const added = [];
     for await (const { built } of addEntries(node, files(), addSettings({}), { pin: false })) added.push(built?.cid);

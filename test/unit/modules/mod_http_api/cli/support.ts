@@ -8,7 +8,7 @@ import { PassThrough, Readable, type Writable } from "node:stream";
 import { text } from "node:stream/consumers";
 import { fileURLToPath } from "node:url";
 import { program } from "#core/cli/program.ts";
-import { createNode } from "#node/index.ts";
+import { openNode } from "#node/open.ts";
 
 /** `modhost-node` of the clone. */
 export const ownProgram = fileURLToPath(new URL("../../../../../core/cli/launch_node.mjs", import.meta.url));
@@ -54,7 +54,7 @@ export class Place implements AsyncDisposable {
   /** With a repo that listens on loopback only, on ports that the system picks, and has these values in its config. */
   static async withRepo(config: Readonly<Record<string, unknown>> = {}): Promise<Place> {
     const place = await Place.make();
-    const node = await createNode({ repo: place.repo, profile: "test", offline: true });
+    const node = await openNode({ repo: place.repo, profile: "test", offline: true });
     for (const [key, value] of Object.entries(config)) await node.repo.config.set(key, () => value);
     await node.close();
     return place;

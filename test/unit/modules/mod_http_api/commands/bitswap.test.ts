@@ -14,7 +14,11 @@ let idA: string;
 let idB: string;
 
 before(async () => {
-  [a, b, offline] = await Promise.all([startRpc({ api_offline: false }), startRpc({ api_offline: false }), startRpc()]);
+  [a, b, offline] = await Promise.all([
+    startRpc({ node_offline: false }),
+    startRpc({ node_offline: false }),
+    startRpc(),
+  ]);
   idA = (await a.value<{ ID: string }>("id")).ID;
   const { ID, Addresses } = await b.value<{ ID: string; Addresses: string[] }>("id");
   idB = ID;

@@ -42,9 +42,9 @@ let swarmB: string;
 
 before(async () => {
   const hosts = [
-    startRpc({ api_offline: false }),
-    startRpc({ api_offline: false }),
-    startRpc({ api_offline: false }),
+    startRpc({ node_offline: false }),
+    startRpc({ node_offline: false }),
+    startRpc({ node_offline: false }),
     startRpc(),
   ] as const;
   [a, b, alone, offline] = await Promise.all(hosts);

@@ -5,7 +5,7 @@ import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
-import { createNode } from "#node/index.ts";
+import { openNode } from "#node/open.ts";
 import { type Content, contentOf } from "#test/contract/vectors/content.ts";
 import { readVectors } from "#test/contract/vectors/plan.ts";
 import { noise } from "#test/unit/modules/mod_node/storage/blockstore/samples.ts";
@@ -41,7 +41,7 @@ after(async () => {
 
 /** A repo with these experiments switched on. */
 async function prepared(folder: string, ...experiments: readonly string[]): Promise<void> {
-  const node = await createNode({ repo: join(folder, "data/repo"), profile: "test" });
+  const node = await openNode({ repo: join(folder, "data/repo"), profile: "test" });
   for (const name of experiments) await node.repo.config.set(`Experimental.${name}Enabled`, () => true);
   await node.close();
 }

@@ -6,7 +6,7 @@ import { promisify } from "node:util";
 import { privateKeyFromProtobuf } from "@libp2p/crypto/keys";
 import { peerIdFromPrivateKey } from "@libp2p/peer-id";
 import { peerIdEncoder } from "#node/formats/peer_id.ts";
-import { createNode } from "#node/index.ts";
+import { openNode } from "#node/open.ts";
 import { generateKey } from "#node/storage/keystore/key.ts";
 import { Keystore } from "#node/storage/keystore/keystore.ts";
 import { type RpcHost, startRpc } from "./support.ts";
@@ -93,7 +93,7 @@ test("rotating keeps the old identity as a key, and the new one counts from the 
   const next = (await own.value("config?arg=Identity.PeerID")).Value;
   assert.match(String(next), /^Qm/);
   await own.host.stop();
-  const node = await createNode({ repo: join(own.folder, "data/repo") });
+  const node = await openNode({ repo: join(own.folder, "data/repo") });
   assert.equal(node.repo.identity.peerId.toString(), next);
   await node.close();
 });

@@ -18,7 +18,7 @@ describe("mount over the API", { skip }, () => {
   let host: RpcHost;
   let points: { ipfs: string; ipns: string };
   before(async () => {
-    host = await startRpc({ api_offline: false });
+    host = await startRpc({ node_offline: false });
     points = { ipfs: join(host.folder, "content path"), ipns: join(host.folder, "names") };
     await Promise.all([mkdir(points.ipfs), mkdir(points.ipns)]);
   });

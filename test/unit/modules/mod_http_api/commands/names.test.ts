@@ -46,7 +46,11 @@ const message = async (call: string, host = offline) => (await host.failure(call
 before(async () => {
   resolver.listen(0, "127.0.0.1");
   await once(resolver, "listening");
-  [a, b, offline] = await Promise.all([startRpc({ api_offline: false }), startRpc({ api_offline: false }), startRpc()]);
+  [a, b, offline] = await Promise.all([
+    startRpc({ node_offline: false }),
+    startRpc({ node_offline: false }),
+    startRpc(),
+  ]);
   const url = `http://127.0.0.1:${(resolver.address() as AddressInfo).port}/dns-query`;
   const set = await offline.call(`config?arg=DNS.Resolvers&arg=${encodeURIComponent(`{"test.":"${url}"}`)}&json=true`);
   assert.equal(set.status, 200);

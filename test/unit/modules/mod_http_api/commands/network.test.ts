@@ -31,7 +31,11 @@ let idB: string;
 let swarmB: string;
 
 before(async () => {
-  [a, b, offline] = await Promise.all([startRpc({ api_offline: false }), startRpc({ api_offline: false }), startRpc()]);
+  [a, b, offline] = await Promise.all([
+    startRpc({ node_offline: false }),
+    startRpc({ node_offline: false }),
+    startRpc(),
+  ]);
   const { ID, Addresses } = await b.value<Identity>("id");
   idB = ID;
   swarmB = Addresses?.[0] as string;

@@ -12,7 +12,7 @@ let service: FakeService;
 let dead: string;
 
 before(async () => {
-  [host, online, service] = await Promise.all([startRpc(), startRpc({ api_offline: false }), startService()]);
+  [host, online, service] = await Promise.all([startRpc(), startRpc({ node_offline: false }), startService()]);
   const closed = await startService();
   await closed[Symbol.asyncDispose]();
   dead = closed.endpoint;
@@ -300,7 +300,7 @@ test("pins are removed one at a time, more than one by force", async () => {
 });
 
 test("own addresses go along, and delegates are connected to", { timeout: 30_000 }, async () => {
-  const other = await startRpc({ api_offline: false });
+  const other = await startRpc({ node_offline: false });
   try {
     const { ID, Addresses } = await other.value<{ ID: string; Addresses: string[] }>("id");
     const own = (await online.value<{ Addresses: string[] }>("id")).Addresses;

@@ -16,7 +16,7 @@ interface Message {
 const idOf = async (host: RpcHost) => (await host.value<{ ID: string }>("id")).ID;
 
 async function connected(config: Record<string, unknown> = {}): Promise<[RpcHost, RpcHost]> {
-  const [a, b] = await Promise.all([1, 2].map(() => startRpc({ api_offline: false, ...config })));
+  const [a, b] = await Promise.all([1, 2].map(() => startRpc({ node_offline: false, ...config })));
   assert.ok(a && b);
   const { Addresses } = await b.value<{ Addresses: string[] }>("id");
   await a.value(`swarm/connect?arg=${Addresses[0]}`);
@@ -137,7 +137,7 @@ describe("pubsub in the form of 0.9", () => {
 });
 
 test("where it is switched off, or there is no network, it says how to switch it on", async () => {
-  const hosts = [await startRpc({ api_offline: false, api_pubsub: false }), await startRpc()];
+  const hosts = [await startRpc({ node_offline: false, node_pubsub: false }), await startRpc()];
   try {
     for (const host of hosts) {
       for (const path of ["pubsub/ls", "pubsub/peers", "pubsub/pub?arg=t&arg=x", "pubsub/sub?arg=t"]) {

@@ -6,15 +6,16 @@ import { type TestContext, test } from "node:test";
 import { CID } from "multiformats/cid";
 import { commands } from "#modules/mod_http_api/commands/repo_gc.ts";
 import type { AnyCall } from "#modules/mod_http_api/rpc/command.ts";
-import { createNode, type Node } from "#node/index.ts";
+import { openNode } from "#node/open.ts";
 import { memoryBlocks } from "#node/storage/blockstore/memory.ts";
 import type { BlockStore } from "#node/storage/blockstore/store.ts";
 import { memoryMetadata } from "#node/storage/metadata/memory.ts";
+import type { LowLevelNode } from "#node/types.ts";
 import { sample } from "#test/unit/modules/mod_node/storage/blockstore/samples.ts";
 
-async function nodeOn(t: TestContext, blocks: BlockStore): Promise<Node> {
+async function nodeOn(t: TestContext, blocks: BlockStore): Promise<LowLevelNode> {
   const folder = await mkdtemp(join(tmpdir(), "modhost-gc-"));
-  const node = await createNode({ repo: folder, stores: async () => ({ blocks, metadata: memoryMetadata() }) });
+  const node = await openNode({ repo: folder, stores: async () => ({ blocks, metadata: memoryMetadata() }) });
   t.after(async () => {
     await node.close();
     await rm(folder, { recursive: true });
@@ -23,7 +24,7 @@ async function nodeOn(t: TestContext, blocks: BlockStore): Promise<Node> {
 }
 
 /** Values of a command, and the message that it ends with. */
-async function run(command: keyof typeof commands, node: Node, options: Record<string, unknown> = {}) {
+async function run(command: keyof typeof commands, node: LowLevelNode, options: Record<string, unknown> = {}) {
   const call = { node, options, signal: new AbortController().signal } as unknown as AnyCall;
   const values: unknown[] = [];
   try {

@@ -19,9 +19,9 @@ export interface RpcHost extends TestHost {
   failure(path: string, files?: Readonly<Record<string, string>>): Promise<readonly [status: number, message: unknown]>;
 }
 
-const rpcOptions = { modules_enabled: ["http", "http_api"], https_ports: [], api_offline: true };
+const rpcOptions = { modules_enabled: ["http", "http_api"], https_ports: [], node_offline: true };
 
-/** Without a network, unless `api_offline` is false: then blocks that are not here are waited for. */
+/** Without a network, unless `node_offline` is false: then blocks that are not here are waited for. */
 export async function startRpc(config: Record<string, unknown> = {}, setup: Partial<HostSetup> = {}): Promise<RpcHost> {
   const host = await startHost({
     ...setup,
@@ -67,7 +67,7 @@ export function startOnline(
         for (const [path, value] of Object.entries(values)) await made.config.set(path, () => value);
         await made.close();
       },
-      config: () => ({ ...rpcOptions, api_offline: false, api_repo: repo, ...config }),
+      config: () => ({ ...rpcOptions, node_offline: false, node_repo: repo, ...config }),
     },
   );
 }

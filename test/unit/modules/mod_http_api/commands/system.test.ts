@@ -15,7 +15,7 @@ test("mount wants a network, and looks at both folders before anything else", as
     500,
     "this command must be run in online mode. Try running 'ipfs daemon' first",
   ]);
-  const online = await startRpc({ api_offline: false });
+  const online = await startRpc({ node_offline: false });
   try {
     const [there, file] = [join(online.folder, "there"), join(online.folder, "file")];
     await mkdir(there);

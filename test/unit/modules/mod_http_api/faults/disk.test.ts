@@ -5,7 +5,7 @@ import { chmod, mkdir, mkdtemp, readdir, readFile, rm, writeFile } from "node:fs
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
-import { createNode } from "#node/index.ts";
+import { openNode } from "#node/open.ts";
 import { openSegmentStore } from "#node/storage/blockstore/segments/store.ts";
 import { openLmdbMetadata } from "#node/storage/metadata/lmdb.ts";
 import { startRpc } from "#test/unit/modules/mod_http_api/commands/support.ts";
@@ -125,7 +125,7 @@ test("a real file system that is full, metadata and all", async (t) => {
   mounted = mountSmall(folder, 16);
   if (!mounted) return t.skip("this user may mount nothing");
   const repo = join(folder, "repo");
-  const host = await startRpc({ api_repo: repo });
+  const host = await startRpc({ node_repo: repo });
   const kept = new Map<string, Buffer>();
   try {
     let refused: string | undefined;
@@ -158,7 +158,7 @@ test("a real file system that is full, metadata and all", async (t) => {
   } finally {
     await host.stop();
   }
-  const again = await startRpc({ api_repo: repo });
+  const again = await startRpc({ node_repo: repo });
   for (const [cid, content] of kept) assert.ok((await call(again, `cat?arg=${cid}`)).bytes.equals(content));
   await again.stop();
 });
@@ -170,8 +170,8 @@ test("a folder that cannot be written to is named, and the other modules go on",
   await writeFile(join(inside, "file"), "");
   // A file in the place of the folder refuses the superuser, too.
   for (const repo of [join(inside, "file"), join(inside, "file", "repo")]) {
-    await using host = await startRpc({ api_repo: repo });
-    const state = host.host.modules().find(({ name }) => name === "http_api");
+    await using host = await startRpc({ node_repo: repo });
+    const state = host.host.modules().find(({ name }) => name === "node");
     assert.equal(state?.status, "failed");
     assert.match(state?.note ?? "", new RegExp(`the repo ${repo} does not open: .*(cannot be|ENOTDIR|EEXIST)`));
     assert.equal((await call(host, "version")).status, 404);
@@ -179,14 +179,14 @@ test("a folder that cannot be written to is named, and the other modules go on",
   if (process.getuid?.() === 0) return;
   await chmod(inside, 0o500);
   t.after(() => chmod(inside, 0o700));
-  await assert.rejects(createNode({ repo: join(inside, "repo") }), /EACCES/);
+  await assert.rejects(openNode({ repo: join(inside, "repo") }), /EACCES/);
 });
 
 test("a repo that another process has open stays closed to this one", async (t) => {
   const folder = await temporary(t);
-  await using first = await startRpc({ api_repo: folder });
-  await using second = await startRpc({ api_repo: folder });
-  const state = second.host.modules().find(({ name }) => name === "http_api");
+  await using first = await startRpc({ node_repo: folder });
+  await using second = await startRpc({ node_repo: folder });
+  const state = second.host.modules().find(({ name }) => name === "node");
   assert.equal(state?.status, "failed");
   assert.match(state?.note ?? "", /: it is in use by process \d+ \(its API: .*\): stop that one/);
   assert.equal((await call(first, "version")).status, 200);

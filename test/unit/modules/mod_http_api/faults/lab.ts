@@ -12,9 +12,12 @@ import { runInNewContext } from "node:vm";
 import { CID } from "multiformats/cid";
 import { create } from "multiformats/hashes/digest";
 import { table } from "#modules/mod_http_api/commands/index.ts";
+import { clientNode } from "#node/client_node.ts";
 import { encodePb, type PbLink } from "#node/formats/dag_pb/dag_pb.ts";
 import { encodeUnixfs, type Unixfs } from "#node/formats/unixfs/format.ts";
-import { createNode, type Node, type Stores } from "#node/index.ts";
+import type { Stores } from "#node/index.ts";
+import { openNode } from "#node/open.ts";
+import type { LowLevelNode } from "#node/types.ts";
 import { type ApiHost, multipart, startApi } from "#test/unit/modules/mod_http_api/support.ts";
 
 const dagPbCode = 0x70;
@@ -22,14 +25,14 @@ const rawCode = 0x55;
 
 /** The API on a node whose stores are the test's own. */
 export interface Lab extends ApiHost {
-  readonly node: Node;
+  readonly node: LowLevelNode;
 }
 
 /** Whoever starts it stops it. */
 export async function startLab(stores: (folder: string) => Promise<Stores>): Promise<Lab> {
   const repo = await mkdtemp(join(tmpdir(), "modhost-lab-"));
-  const node = await createNode({ repo, profile: "local", stores: () => stores(repo) });
-  const host = await startApi([], { table, node });
+  const node = await openNode({ repo, profile: "local", stores: () => stores(repo) });
+  const host = await startApi([], { table, node: clientNode(node) });
   const { stop } = host;
   let stopped: Promise<void> | undefined;
   const end = () =>
@@ -119,7 +122,7 @@ export const doubledDirectory = (foot: Made): Made[] =>
   tower(foot, 40, (below) => treeBlock({ type: "Directory" }, [link("a", below), link("b", below)]));
 
 /** Stored, and safe; the last one's CID. */
-export async function keep(node: Node, made: readonly Made[]): Promise<string> {
+export async function keep(node: LowLevelNode, made: readonly Made[]): Promise<string> {
   await node.blocks.put(made);
   await node.sync();
   return String((made.at(-1) as Made).cid);

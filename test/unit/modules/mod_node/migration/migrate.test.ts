@@ -13,7 +13,8 @@ import {
 } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { type TestContext, test } from "node:test";
-import { createNode, type MigrationProgress, migrateRepo } from "modhost/node";
+import { type MigrationProgress, migrateRepo } from "modhost/node";
+import { openNode } from "#node/open.ts";
 import {
   base32,
   fileName,
@@ -152,10 +153,10 @@ test("a copy that was cut short is no repo; the same call makes it whole", async
     if (blocks > 0) leaving.abort(new Error("enough"));
   };
   await assert.rejects(migrateRepo(goIpfs, segments, { signal: leaving.signal, onProgress }), /enough/);
-  await assert.rejects(createNode({ repo: segments }), {
+  await assert.rejects(openNode({ repo: segments }), {
     message: `${segments} is half of a copy of ${goIpfs}: let \`modhost node migrate\` copy the rest, or remove the folder`,
   });
-  await assert.rejects(createNode({ repo: segments, init: false }), /no IPFS repo found in/);
+  await assert.rejects(openNode({ repo: segments, init: false }), /no IPFS repo found in/);
   await assert.rejects(migrateRepo(join(dirname(goIpfs), "other"), segments), /no IPFS repo found in/);
   const progress = await migrateRepo(goIpfs, segments);
   assert.equal(progress.blocks, progress.total);

@@ -5,8 +5,10 @@ import { mkdir, mkdtemp, realpath, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
-import { addEntries, addSettings, createNode, type Node, type NodeOptions } from "modhost/node";
+import { addEntries, addSettings } from "modhost/node";
 import { mounted, mountType } from "#node/mount/mount_table.ts";
+import { openNode } from "#node/open.ts";
+import type { LowLevelNode, NodeOptions } from "#node/types.ts";
 
 /** Why nothing can be mounted here; false where it can. */
 export const skip = reason();
@@ -27,7 +29,7 @@ const patience = "40";
 
 export class MountPlace implements AsyncDisposable {
   readonly folder: string;
-  #node: Node | undefined;
+  #node: LowLevelNode | undefined;
 
   private constructor(folder: string) {
     this.folder = folder;
@@ -50,19 +52,19 @@ export class MountPlace implements AsyncDisposable {
   get ipns(): string {
     return join(this.folder, "ipns");
   }
-  get node(): Node {
+  get node(): LowLevelNode {
     if (this.#node === undefined) throw new Error("The node is not open");
     return this.#node;
   }
 
   /** Without a network. */
-  async open(options: Partial<NodeOptions> = {}): Promise<Node> {
-    this.#node = await createNode({ repo: this.repo, offline: true, ...options });
+  async open(options: Partial<NodeOptions> = {}): Promise<LowLevelNode> {
+    this.#node = await openNode({ repo: this.repo, offline: true, ...options });
     return this.#node;
   }
 
   /** Opens and mounts. */
-  async mount(): Promise<Node> {
+  async mount(): Promise<LowLevelNode> {
     const node = await this.open();
     await node.mounts.mount(this);
     return node;

@@ -6,7 +6,8 @@ import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
-import { createNode, type Node } from "#node/index.ts";
+import { openNode } from "#node/open.ts";
+import type { LowLevelNode } from "#node/types.ts";
 
 let folder: string;
 before(async () => {
@@ -14,8 +15,8 @@ before(async () => {
 });
 after(() => rm(folder, { recursive: true, force: true }));
 
-const open = (name: string, options: { offline?: boolean; pubsub?: boolean } = {}): Promise<Node> =>
-  createNode({ repo: join(folder, name), profile: "local", ...options });
+const open = (name: string, options: { offline?: boolean; pubsub?: boolean } = {}): Promise<LowLevelNode> =>
+  openNode({ repo: join(folder, name), profile: "local", ...options });
 
 test("a node talks to nobody until it goes online", async () => {
   const node = await open("quiet");
@@ -81,8 +82,8 @@ test("a process ends by itself, and at once, when its nodes are closed", async (
   const index = fileURLToPath(new URL("../../../../../modules/mod_node/index.ts", import.meta.url));
   await writeFile(
     program,
-    `import { createNode } from ${JSON.stringify(index)};
-const [a, b] = await Promise.all(["a", "b"].map((name) => createNode({ repo: ${JSON.stringify(folder)} + "/" + name, profile: "local" })));
+    `import { openNode } from ${JSON.stringify(index)};
+const [a, b] = await Promise.all(["a", "b"].map((name) => openNode({ repo: ${JSON.stringify(folder)} + "/" + name, profile: "local" })));
 await Promise.all([a.goOnline(), b.goOnline()]);
 const [one, two] = await Promise.all([a.network(), b.network()]);
 await one.swarm.connect(two.swarm.id, two.swarm.listenAddresses());

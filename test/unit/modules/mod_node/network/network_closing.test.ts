@@ -15,9 +15,11 @@ import { yamux } from "@libp2p/yamux";
 import { multiaddr } from "@multiformats/multiaddr";
 import { createLibp2p, type Libp2p } from "libp2p";
 import type { PeerId } from "#node/formats/peer_id.ts";
-import { createNode, memoryStores, type Node, parseCid } from "#node/index.ts";
+import { memoryStores, parseCid } from "#node/index.ts";
 import type { Network } from "#node/network/network.ts";
 import { pingProtocol } from "#node/network/swarm/ping.ts";
+import { openNode } from "#node/open.ts";
+import type { LowLevelNode } from "#node/types.ts";
 import { until } from "./bitswap/support.ts";
 
 const nowhere = parseCid("QmYwAPJzv5CZsnA625s3Xf2nemtYgPpHdWEz79ojWnPbdG");
@@ -93,7 +95,7 @@ interface Going {
 
 const asked = (protocol: string) => () => silent.asked.has(protocol);
 
-const goings: Readonly<Record<string, (node: Node, network: Network, id: PeerId) => Promise<Going>>> = {
+const goings: Readonly<Record<string, (node: LowLevelNode, network: Network, id: PeerId) => Promise<Going>>> = {
   "a block is fetched": async (node, { bitswap }) => ({
     ended: node.reader()(nowhere),
     begun: () => bitswap.wantlist().length > 0,
@@ -144,7 +146,7 @@ const goings: Readonly<Record<string, (node: Node, network: Network, id: PeerId)
 async function open(t: TestContext) {
   const repo = await mkdtemp(join(tmpdir(), "modhost-network-closing-"));
   t.after(() => rm(repo, { recursive: true }));
-  const node = await createNode({ repo, profile: "local", pubsub: true, stores: async () => memoryStores() });
+  const node = await openNode({ repo, profile: "local", pubsub: true, stores: async () => memoryStores() });
   t.after(() => node.close());
   await node.goOnline();
   const network = await node.network();

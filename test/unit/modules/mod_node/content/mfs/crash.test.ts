@@ -11,7 +11,7 @@ import { cidAt } from "#node/content/mfs/operations.ts";
 import { namespacePath } from "#node/content/mfs/path.ts";
 import { fileAt } from "#node/content/mfs/write_file.ts";
 import { readFile } from "#node/content/unixfs/read.ts";
-import { createNode } from "#node/index.ts";
+import { openNode } from "#node/open.ts";
 import { readUpTo } from "#node/util/async/read_all.ts";
 
 interface Told {
@@ -40,7 +40,7 @@ test("what was answered is there after kill -9, and each call is there whole or 
     for (const answers of [90, 1200]) {
       const repo = join(folder, String(answers));
       const told = await killedAfter(repo, answers);
-      await using node = Object.assign(await createNode({ repo }), {
+      await using node = Object.assign(await openNode({ repo }), {
         async [Symbol.asyncDispose]() {
           await node.close();
         },

@@ -3,9 +3,9 @@
 import { makeDirectory, move, remove } from "#node/content/mfs/operations.ts";
 import { namespacePath } from "#node/content/mfs/path.ts";
 import { writeFile } from "#node/content/mfs/write_file.ts";
-import { createNode } from "#node/index.ts";
+import { openNode } from "#node/open.ts";
 
-const node = await createNode({ repo: process.argv[2] as string });
+const node = await openNode({ repo: process.argv[2] as string });
 const { files } = node;
 const flush = true;
 const defaults = { flush, count: undefined, create: true, parents: false, rawLeaves: undefined, settings: undefined };

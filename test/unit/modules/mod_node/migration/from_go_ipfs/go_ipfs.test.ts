@@ -3,8 +3,9 @@ import assert from "node:assert/strict";
 import { cp, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
-import { createNode, migrateRepo } from "modhost/node";
+import { migrateRepo } from "modhost/node";
 import { parseCid } from "#node/formats/cid/text.ts";
+import { openNode } from "#node/open.ts";
 import { emptyFolder } from "#test/unit/modules/mod_node/storage/repo/support.ts";
 import { base32 } from "./go_ipfs_repo.ts";
 import { collected, fileAt, go, goDaemon, opened, pinsOf, rootOf, runGoIpfs, withoutGoIpfs } from "./support.ts";
@@ -84,7 +85,7 @@ test("its daemon reads blocks that were written here, and this node those of the
   const stop = await goDaemon(t, repo);
   assert.equal(await go(repo, ["cat", cid.toString()]), text);
   const theirs = await go(repo, ["add", "-q", "--raw-leaves"], "written by go-ipfs");
-  await assert.rejects(createNode({ repo, offline: true }), {
+  await assert.rejects(openNode({ repo, offline: true }), {
     code: "REPO_LOCKED",
     message: `lock ${join(repo, "repo.lock")}: someone else has the lock`,
   });

@@ -2,8 +2,8 @@ import assert from "node:assert/strict";
 import { mkdir, readdir, readFile, rm, stat, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
-import { createNode } from "modhost/node";
 import { importMetadata } from "#node/migration/from_go_ipfs/import_metadata.ts";
+import { openNode } from "#node/open.ts";
 import { memoryMetadata } from "#node/storage/metadata/memory.ts";
 import type { MetadataStore } from "#node/storage/metadata/store.ts";
 import { failure } from "#node/util/errors.ts";
@@ -183,7 +183,7 @@ test("a start is refused, and changes nothing, while not all that is pinned can 
   const repo = await goIpfsRepo(t);
   const levels = join(repo, "datastore");
   const refused = async (reason: RegExp) => {
-    await assert.rejects(createNode({ repo, offline: true }), (error: Error & { code: string }) => {
+    await assert.rejects(openNode({ repo, offline: true }), (error: Error & { code: string }) => {
       assert.equal(error.code, "LEVELDB_DAMAGED");
       assert.match(error.message, reason);
       assert.match(error.message, /Nothing was changed; let go-ipfs 0\.9 open the repo/);
@@ -240,7 +240,7 @@ test("without a database there is nothing to take over; one that is gone takes n
 
 test("a new repo of the profile flatfs is one of go-ipfs without pins", async (t) => {
   const repo = join(await emptyFolder(t), "repo");
-  const node = await createNode({ repo, profile: "test,flatfs", offline: true });
+  const node = await openNode({ repo, profile: "test,flatfs", offline: true });
   t.after(() => node.close());
   assert.deepEqual((await readdir(repo)).sort(), [
     "blocks",

@@ -4,16 +4,18 @@ import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { text as textOf } from "node:stream/consumers";
 import type { TestContext } from "node:test";
-import { createNode, type Node, type NodeOptions, openFile, readFile } from "modhost/node";
+import { openFile, readFile } from "modhost/node";
+import { openNode } from "#node/open.ts";
+import type { LowLevelNode, NodeOptions } from "#node/types.ts";
 
 export async function opened<T>(
   options: NodeOptions | string,
-  use: (node: Node, notices: string[]) => Promise<T>,
+  use: (node: LowLevelNode, notices: string[]) => Promise<T>,
 ): Promise<T> {
   const notices: string[] = [];
   const onNotice = (sentence: string) => void notices.push(sentence);
   const own = typeof options === "string" ? { repo: options } : options;
-  const node = await createNode({ ...own, offline: true, onNotice });
+  const node = await openNode({ ...own, offline: true, onNotice });
   try {
     return await use(node, notices);
   } finally {
@@ -21,13 +23,13 @@ export async function opened<T>(
   }
 }
 
-export const pinsOf = async (node: Node) => ({
+export const pinsOf = async (node: LowLevelNode) => ({
   recursive: (await Array.fromAsync(node.pins.list("recursive"))).map(String).sort(),
   direct: (await Array.fromAsync(node.pins.list("direct"))).map(String).sort(),
 });
 
 /** What a collection takes away; it may not fail. */
-export async function collected(node: Node): Promise<string[]> {
+export async function collected(node: LowLevelNode): Promise<string[]> {
   const gone: string[] = [];
   for await (const result of node.collect()) {
     assert.ok("removed" in result, JSON.stringify(result));
@@ -37,13 +39,13 @@ export async function collected(node: Node): Promise<string[]> {
 }
 
 /** The text of a file. */
-export async function fileAt(node: Node, path: string): Promise<string> {
+export async function fileAt(node: LowLevelNode, path: string): Promise<string> {
   const { cid } = await node.resolve(path);
   const pieces = await Array.fromAsync(readFile(await openFile(cid, node.reader()), node.reader()));
   return Buffer.concat(pieces).toString();
 }
 
-export const rootOf = async (node: Node) => String((await node.files.roots())[0]);
+export const rootOf = async (node: LowLevelNode) => String((await node.files.roots())[0]);
 
 export const { GO_IPFS: goIpfs } = process.env;
 export const withoutGoIpfs = goIpfs === undefined && "GO_IPFS does not name the program of go-ipfs";

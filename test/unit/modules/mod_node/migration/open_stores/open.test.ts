@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { readdir } from "node:fs/promises";
 import { join } from "node:path";
 import { test } from "node:test";
-import { createNode } from "modhost/node";
+import { openNode } from "#node/open.ts";
 import {
   held,
   makeGoIpfsRepo,
@@ -37,7 +37,7 @@ test("blocks and metadata of a new repo are kept in the folder that is named", a
       "repo.lock",
       "version",
     ]);
-    await assert.rejects(createNode({ repo: join(folder, "other"), data }), {
+    await assert.rejects(openNode({ repo: join(folder, "other"), data }), {
       code: "REPO_LOCKED",
       message: `lock ${join(data, "repo.lock")}: someone else has the lock`,
     });

@@ -3,25 +3,26 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
-import { createNode, type Node } from "modhost/node";
 import type { PeerId } from "#node/formats/peer_id.ts";
 import { resolveName } from "#node/network/ipns/resolver.ts";
 import { publishedKey } from "#node/network/ipns_record/keys.ts";
 import { decodeRecord, encodeRecord } from "#node/network/ipns_record/record.ts";
 import { signRecord } from "#node/network/ipns_record/sign.ts";
 import { formatTimestamp, parseTimestamp, timestampAfter } from "#node/network/ipns_record/timestamp.ts";
+import { openNode } from "#node/open.ts";
 import { decodeKey, generateKey } from "#node/storage/keystore/key.ts";
+import type { LowLevelNode } from "#node/types.ts";
 
 const empty = "/ipfs/QmUNLLsPACCz1vLxQVkXqqLX5R1X345qqfHbsf67hvA3Nn";
 const nobody = "12D3KooWGC6TvWhfapngX6wvJHMYvKpDMXPb3ZnCZ6dMoaMtimQ5";
 const hour = 3_600_000;
 
 let folder: string;
-let node: Node;
+let node: LowLevelNode;
 
 before(async () => {
   folder = await mkdtemp(join(tmpdir(), "modhost-names-"));
-  node = await createNode({ repo: folder, offline: true });
+  node = await openNode({ repo: folder, offline: true });
 });
 after(async () => {
   await node.close();
@@ -159,7 +160,7 @@ test("names of the environment win over everything", async (t) => {
     delete process.env.IPFS_NS_MAP;
   });
   const repo = await mkdtemp(join(tmpdir(), "modhost-names-"));
-  const own = await createNode({ repo, offline: true });
+  const own = await openNode({ repo, offline: true });
   t.after(async () => {
     await own.close();
     await rm(repo, { recursive: true, force: true });

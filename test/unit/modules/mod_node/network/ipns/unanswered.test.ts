@@ -4,13 +4,14 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
-import { createNode, memoryStores } from "modhost/node";
+import { memoryStores } from "modhost/node";
 import type { NameNetwork } from "#node/network/ipns/record_transports.ts";
 import { publishedKey } from "#node/network/ipns_record/keys.ts";
 import { decodeRecord } from "#node/network/ipns_record/record.ts";
 import { signRecord } from "#node/network/ipns_record/sign.ts";
 import { formatTimestamp, timestampAfter } from "#node/network/ipns_record/timestamp.ts";
 import type { LocalNode } from "#node/node.ts";
+import { openNode } from "#node/open.ts";
 
 const [empty, other] = ["/ipfs/QmUNLLsPACCz1vLxQVkXqqLX5R1X345qqfHbsf67hvA3Nn", "/ipfs/bafkqaaa"];
 const hour = 3_600_000;
@@ -20,7 +21,7 @@ type Routing = Pick<NameNetwork["routing"], "search" | "putQuietly">;
 /** A node whose routing system is what the test says. */
 async function start(t: TestContext, routing: Partial<Routing>) {
   const repo = await mkdtemp(join(tmpdir(), "modhost-unanswered-"));
-  const node = (await createNode({ repo, offline: true, stores: async () => memoryStores() })) as LocalNode;
+  const node = (await openNode({ repo, offline: true, stores: async () => memoryStores() })) as LocalNode;
   t.after(async () => {
     await node.close();
     await rm(repo, { recursive: true, force: true });

@@ -12,13 +12,15 @@ import { yamux } from "@libp2p/yamux";
 import { createLibp2p, type Libp2p } from "libp2p";
 import type { CID } from "multiformats/cid";
 import type { PeerId } from "#node/formats/peer_id.ts";
-import { addEntries, addSettings, createNode, type Node, type NodeOptions } from "#node/index.ts";
+import { addEntries, addSettings } from "#node/index.ts";
 import { eventTypes, type RoutingEvent } from "#node/network/kad/events.ts";
 import { selectors, validators } from "#node/network/kad/validators.ts";
 import type { Network } from "#node/network/network.ts";
+import { openNode } from "#node/open.ts";
+import type { LowLevelNode, NodeOptions } from "#node/types.ts";
 
 export interface RoutingNode extends AsyncDisposable {
-  readonly node: Node;
+  readonly node: LowLevelNode;
   readonly network: Network;
   readonly routing: Network["routing"];
   readonly id: PeerId;
@@ -33,7 +35,7 @@ export interface NodeSetup {
 
 export async function startNode({ folder, config = {}, options }: NodeSetup = {}): Promise<RoutingNode> {
   const repo = folder ?? (await mkdtemp(join(tmpdir(), "modhost-routing-")));
-  const node = await createNode({ ...options, repo, profile: "local" });
+  const node = await openNode({ ...options, repo, profile: "local" });
   const close = async () => {
     await node.close();
     if (folder === undefined) await rm(repo, { recursive: true, force: true });

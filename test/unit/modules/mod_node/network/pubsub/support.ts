@@ -6,14 +6,15 @@ import type { TestContext } from "node:test";
 import { RPC } from "@libp2p/gossipsub/message";
 import type { Stream } from "@libp2p/interface";
 import type { Libp2p } from "libp2p";
-import { createNode, type Node } from "#node/index.ts";
 import type { Network } from "#node/network/network.ts";
 import { lengthPrefixed } from "#node/network/pubsub/message.ts";
 import type { Pubsub, PubsubMessage } from "#node/network/pubsub/pubsub.ts";
+import { openNode } from "#node/open.ts";
+import type { LowLevelNode } from "#node/types.ts";
 import { host } from "#test/unit/modules/mod_node/network/bitswap/support.ts";
 
 export interface TestNode {
-  readonly node: Node;
+  readonly node: LowLevelNode;
   readonly network: Network;
   readonly pubsub: Pubsub;
   /** Level and message. */
@@ -23,7 +24,7 @@ export interface TestNode {
 /** A node that is closed after the test; `config`: values of the configuration by path. */
 export async function startNode(t: TestContext, config: Readonly<Record<string, unknown>> = {}): Promise<TestNode> {
   const folder = await mkdtemp(join(tmpdir(), "modhost-pubsub-"));
-  const node = await createNode({ repo: folder, profile: "local", pubsub: true });
+  const node = await openNode({ repo: folder, profile: "local", pubsub: true });
   t.after(async () => {
     await node.close();
     await rm(folder, { recursive: true, force: true });

@@ -4,7 +4,7 @@ import { once } from "node:events";
 import { access, mkdir, stat, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
-import { createNode } from "modhost/node";
+import { openNode } from "#node/open.ts";
 import { lockRepo } from "#node/storage/repo/lock.ts";
 import { isLockedElsewhere } from "#node/storage/repo/system_lock.ts";
 import { makeGoIpfsRepo } from "#test/unit/modules/mod_node/migration/from_go_ipfs/go_ipfs_repo.ts";
@@ -82,10 +82,10 @@ test("a start is refused while another program has the database of go-ipfs", { s
   await makeGoIpfsRepo(repo);
   const levels = join(repo, "datastore");
   const child = await holder(t, join(levels, "LOCK"));
-  await assert.rejects(createNode({ repo, offline: true }), {
+  await assert.rejects(openNode({ repo, offline: true }), {
     code: "LEVELDB_IN_USE",
     message: `${levels} is in use by another program: end it first`,
   });
   await end(child);
-  await (await createNode({ repo, offline: true })).close();
+  await (await openNode({ repo, offline: true })).close();
 });

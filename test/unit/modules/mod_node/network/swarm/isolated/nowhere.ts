@@ -6,14 +6,14 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
-import { createNode } from "#node/index.ts";
+import { openNode } from "#node/open.ts";
 
 const folder = await mkdtemp(join(tmpdir(), "modhost-nowhere-"));
 const told: string[] = [];
 const notices: string[] = [];
 process.on("warning", ({ message }) => told.push(`warning: ${message}`));
 process.on("unhandledRejection", (reason) => told.push(`unhandled: ${reason}`));
-const node = await createNode({
+const node = await openNode({
   repo: folder,
   profile: "default-networking",
   pubsub: true,

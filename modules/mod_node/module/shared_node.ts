@@ -1,7 +1,7 @@
 /** A node that outlives the module instance that opened it: a reload hands it on. */
-import type { Node } from "./index.ts";
+import type { Node } from "modhost/node";
 
-export class HeldNode {
+export class SharedNode {
   readonly node: Node;
   /** What it was opened with: only the same settings can go on with it. */
   readonly settings: string;

@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import type { NodeModule } from "modhost/node";
 import { createTestHost, type TestHost } from "#core/testing/index.ts";
 
 const hour = 3600;
@@ -9,7 +10,7 @@ const start = (config: Record<string, unknown>) =>
   createTestHost({
     clock: "manual",
     modules: [],
-    config: { modules_enabled: ["http", "http_api"], api_offline: true, ...config },
+    config: { modules_enabled: ["http", "http_api"], node_offline: true, ...config },
   });
 
 async function call<T>(host: TestHost, path: string, content?: string): Promise<T> {
@@ -32,7 +33,7 @@ const isHere = async (host: TestHost, cid: string) =>
   (await host.inject({ method: "POST", path: `/api/v0/block/stat?arg=${cid}` })).status === 200;
 
 test("a repo above its watermark is collected once in each period", async () => {
-  await using host = await start({ api_gc: true });
+  await using host = await start({ node_gc: true });
   await call(host, "config?arg=Datastore.StorageMax&arg=1KB");
   const kept = (await call<{ Hash: string }>(host, "add", "kept")).Hash;
   const first = await loose(host, "first");
@@ -47,9 +48,9 @@ test("a repo above its watermark is collected once in each period", async () => 
   assert.equal(said.filter((line) => line.includes("nearly full")).length, 2);
 });
 
-test("a repo with room is left alone, and so is a full one without api_gc", async () => {
+test("a repo with room is left alone, and so is a full one without node_gc", async () => {
   for (const [config, size] of [
-    [{ api_gc: true }, "10GB"],
+    [{ node_gc: true }, "10GB"],
     [{}, "1KB"],
   ] as const) {
     await using host = await start(config);
@@ -61,7 +62,7 @@ test("a repo with room is left alone, and so is a full one without api_gc", asyn
 });
 
 test("the watermark is a part of the greatest size", async () => {
-  await using host = await start({ api_gc: true });
+  await using host = await start({ node_gc: true });
   const { RepoSize } = await call<{ RepoSize: number }>(host, "repo/stat");
   await call(host, `config?arg=Datastore.StorageMax&arg=${RepoSize * 3}B`);
   const cid = await loose(host, "loose");
@@ -73,8 +74,8 @@ test("the watermark is a part of the greatest size", async () => {
 });
 
 test("a collection that fails is an error in the log, and the next one is tried", async () => {
-  await using host = await start({ api_gc: true });
-  const { node } = host.host.exports("http_api") as { node: { isNearlyFull(): Promise<boolean> } };
+  await using host = await start({ node_gc: true });
+  const { lowLevel: node } = host.host.exports<NodeModule>("node");
   const { isNearlyFull } = node;
   node.isNearlyFull = () => Promise.reject(new Error("the disk is on fire"));
   await host.clock.advance(hour);

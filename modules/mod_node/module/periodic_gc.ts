@@ -1,10 +1,9 @@
-/** Collecting garbage without being asked, when the repo is nearly full (`api_gc`). */
-import type { Module } from "../../core/types.ts";
-import type { Node } from "./index.ts";
-import { parseDuration } from "./util/go/duration.ts";
+/** Collecting garbage without being asked, when the repo is nearly full (`node_gc`). */
+import { type LowLevelNode, parseDuration } from "modhost/node";
+import type { Module } from "../../../core/types.ts";
 
 /** Looks each `Datastore.GCPeriod` whether the repo is above its watermark, and collects if so. */
-export function collectPeriodically(module: Module, node: Node): void {
+export function collectPeriodically(module: Module, node: LowLevelNode): void {
   const period = parseDuration(node.repo.config.value("Datastore.GCPeriod")) / 1000;
   if (!(period > 0)) return;
   const leaving = new AbortController();
@@ -19,7 +18,7 @@ export function collectPeriodically(module: Module, node: Node): void {
   });
 }
 
-async function collect(module: Module, node: Node, signal: AbortSignal): Promise<void> {
+async function collect(module: Module, node: LowLevelNode, signal: AbortSignal): Promise<void> {
   if (!(await node.isNearlyFull())) return;
   module.log.info("The repo is nearly full: collecting garbage");
   let removed = 0;

@@ -1,0 +1,99 @@
+/** Single blocks. */
+import type { CID } from "multiformats/cid";
+import { putBlocks } from "../content/adder/put_blocks.ts";
+import { removeBlocks } from "../content/pins/remove_blocks.ts";
+import type { BufferPool } from "../storage/blockstore/buffer_pool.ts";
+import { blockFormat, makeBlock, readBlockBody } from "../storage/blockstore/make_block.ts";
+import type { LowLevelNode } from "../types.ts";
+import { type ByteSource, type CallOptions, type IpfsPath, listOf, pathText, piecesOf, reading } from "./common.ts";
+
+export interface BlockGetOptions extends CallOptions {
+  /** The memory to read into; the caller gives it back with `buffers.release(block)`. */
+  readonly buffers?: BufferPool | undefined;
+}
+
+export interface BlockPutOptions extends CallOptions {
+  /** Codec of the CID by name, or `v0`; by default `v0` where that can be. */
+  readonly format?: string | undefined;
+  /** Hash function by name; `sha2-256` by default. */
+  readonly mhtype?: string | undefined;
+  /** Bytes of the digest; all by default. */
+  readonly mhlen?: number | undefined;
+  /** Version of the CID: 0, or 1 which a `format` other than `v0` implies. */
+  readonly version?: 0 | 1 | undefined;
+  /** Pin the block recursively. */
+  readonly pin?: boolean | undefined;
+}
+
+export interface BlockRmOptions extends CallOptions {
+  /** Blocks that are not here are no failure. */
+  readonly force?: boolean | undefined;
+  /** Failures alone are told. */
+  readonly quiet?: boolean | undefined;
+}
+
+export interface BlockRmResult {
+  readonly cid: CID;
+  /** Why the block is still here: that it is pinned, or not found. */
+  readonly error?: Error;
+}
+
+export interface BlockStatResult {
+  readonly cid: CID;
+  /** Bytes. */
+  readonly size: number;
+}
+
+export interface BlockApi {
+  /** The bytes of a block. @throws NodeError BLOCK_NOT_FOUND where it cannot be had */
+  get(cid: IpfsPath, options?: BlockGetOptions): Promise<Uint8Array>;
+  /** Stores bytes as a block; it is on the disk when this resolves. */
+  put(block: ByteSource, options?: BlockPutOptions): Promise<CID>;
+  /** Removes blocks that nothing pins; tells what became of each. */
+  rm(cid: IpfsPath | readonly IpfsPath[], options?: BlockRmOptions): AsyncIterable<BlockRmResult>;
+  stat(cid: IpfsPath, options?: CallOptions): Promise<BlockStatResult>;
+}
+
+/** Blocks that are removed under one lock, after one look at the pins. */
+const MAX_REMOVED_TOGETHER = 256;
+
+export function blockApi(node: LowLevelNode): BlockApi {
+  return {
+    async get(path, options = {}) {
+      const how = reading(options);
+      const { cid } = await node.resolve(pathText(path), how);
+      return node.blocks.get(cid, { ...how, buffers: options.buffers });
+    },
+    async put(block, { format, mhtype = "sha2-256", mhlen = -1, version, pin, ...options } = {}) {
+      const { signal } = reading(options);
+      const form = blockFormat(format ?? (version === 0 ? "v0" : ""), mhtype, mhlen);
+      const { buffers } = node.blocks;
+      const bytes = await readBlockBody(piecesOf(block), buffers);
+      const { cid } = await makeBlock(bytes, form);
+      await putBlocks(node, [{ cid, bytes, release: () => buffers.release(bytes) }], { pin, signal });
+      return cid;
+    },
+    async *rm(given, { force, quiet, ...options } = {}) {
+      const how = reading(options);
+      const cids = [];
+      for (const path of listOf(given)) cids.push((await node.resolve(pathText(path), how)).cid);
+      while (cids.length > 0) {
+        const release = await node.lock.acquireExclusive(how.signal);
+        const some = cids.splice(0, MAX_REMOVED_TOGETHER);
+        const removing = removeBlocks(node.blocks, node.pins, some, {
+          ignoreMissing: force === true,
+          signal: how.signal,
+        });
+        for (const { cid, fault } of await removing.finally(release)) {
+          if (fault !== undefined) yield { cid, error: new Error(fault) };
+          else if (quiet !== true) yield { cid };
+        }
+      }
+    },
+    async stat(path, options = {}) {
+      const how = reading(options);
+      const { cid } = await node.resolve(pathText(path), how);
+      return { cid, size: (await node.blocks.get(cid, how)).length };
+    },
+  };
+}

@@ -1,0 +1,62 @@
+/** What the methods of all groups share. */
+import type { CID } from "multiformats/cid";
+import { NodeError } from "../util/errors.ts";
+import { parseDuration } from "../util/go/duration.ts";
+
+/** Options of every call. */
+export interface CallOptions {
+  /** Ends the call; it rejects with the signal's reason. */
+  readonly signal?: AbortSignal | undefined;
+  /** Milliseconds, or a duration such as `"1m30s"`, after which the call fails with `context deadline exceeded`. */
+  readonly timeout?: number | string | undefined;
+  /** This call uses no network: what is not stored here is not found. */
+  readonly offline?: boolean | undefined;
+}
+
+/** A CID, its text, or a path that begins with one: `CID`, `CID/a/b`, `/ipfs/CID/a`, `/ipns/NAME/a`. */
+export type IpfsPath = CID | string;
+
+/** Bytes of one file or block, whole or in pieces. */
+export type ByteSource =
+  | string
+  | Uint8Array
+  | ArrayBuffer
+  | Blob
+  | Iterable<Uint8Array>
+  | AsyncIterable<Uint8Array>
+  | ReadableStream<Uint8Array>;
+
+export const pathText = (path: IpfsPath): string => (typeof path === "string" ? path : path.toString());
+
+/** One, or several. */
+export const listOf = <T>(given: T | readonly T[]): readonly T[] =>
+  Array.isArray(given) ? (given as readonly T[]) : [given as T];
+
+/** Milliseconds of the longest timer. */
+const MAX_TIMER = 2 ** 31 - 1;
+
+/** What of the options concerns reading: the signal, which ends with the timeout too, and `offline`. */
+export interface Reading {
+  readonly signal: AbortSignal | undefined;
+  readonly offline: boolean | undefined;
+}
+
+/** @throws NodeError of a timeout that is none */
+export function reading({ signal, timeout, offline }: CallOptions): Reading {
+  if (timeout === undefined) return { signal, offline };
+  const milliseconds = typeof timeout === "number" ? timeout : parseDuration(timeout);
+  const limit = new AbortController();
+  const expire = () => limit.abort(new NodeError("context deadline exceeded"));
+  if (milliseconds <= 0) expire();
+  else if (milliseconds <= MAX_TIMER) setTimeout(expire, milliseconds).unref();
+  return { signal: signal === undefined ? limit.signal : AbortSignal.any([signal, limit.signal]), offline };
+}
+
+/** In pieces, whatever it was given as. */
+export async function* piecesOf(source: ByteSource): AsyncGenerator<Uint8Array, void, undefined> {
+  if (typeof source === "string") yield new TextEncoder().encode(source);
+  else if (source instanceof Uint8Array) yield source;
+  else if (source instanceof ArrayBuffer) yield new Uint8Array(source);
+  else if (source instanceof Blob) yield* source.stream();
+  else yield* source;
+}

@@ -1,0 +1,15 @@
+/** The node as programs see it, over its parts. */
+import { nodeApi } from "./api/index.ts";
+import type { LowLevelNode, Node } from "./types.ts";
+
+export function clientNode(lowLevel: LowLevelNode): Node {
+  const close = () => lowLevel.close();
+  return {
+    ...nodeApi(lowLevel),
+    lowLevel,
+    offline: lowLevel.offline,
+    goOnline: () => lowLevel.goOnline(),
+    close,
+    [Symbol.asyncDispose]: close,
+  };
+}

@@ -1,0 +1,160 @@
+/**
+ * The node as a module of the host: it opens one repo, and whoever depends on it gets the node. The library itself is imported as
+ * everybody imports it: a reload of the module evaluates this file and `module/` anew, not the node.
+ */
+import { readFile } from "node:fs/promises";
+import { isIPv6 } from "node:net";
+import { join } from "node:path";
+import { createNode, isProfile, lockHolder, type Node, NodeError, type NodeModule, profiles } from "modhost/node";
+import type { Module } from "../../core/types.ts";
+import { options } from "./module/options.ts";
+import { collectPeriodically } from "./module/periodic_gc.ts";
+import { SharedNode } from "./module/shared_node.ts";
+
+export { options };
+/** One node, whatever hosts there are. */
+export const global = true;
+
+type OwnModule = Module<typeof options>;
+
+/** With a node that was opened before, that is shared, and closed in the end. */
+export default async function load(module: OwnModule, opened?: Node): Promise<NodeModule> {
+  const settings = settingsOf(module);
+  let held: SharedNode | undefined;
+  let opening: Promise<void> | undefined;
+  const take = (taken: SharedNode) => {
+    held = taken;
+    module.on_release("the node", taken.hold(), "node");
+    if (module.serves() && module.get_option_boolean("node_gc") === true) {
+      collectPeriodically(module as Module, taken.node.lowLevel);
+    }
+  };
+  const open = async () => take(await openShared(module, settings));
+
+  module.save = () => held;
+  module.restore = async (former: unknown) => {
+    if (!(former instanceof Object)) return;
+    const { settings: old } = former as SharedNode;
+    if (old === JSON.stringify(settings)) take(former as SharedNode);
+    else await open();
+  };
+  if (opened !== undefined) take(shared(module, opened, settings));
+  else if (module.serves() && module.reloading !== true) await open();
+
+  module.ready = () => {
+    void held?.node
+      .goOnline()
+      .catch((error: Error) => module.log.error("the node stays without a network: %s", error.message));
+  };
+  return nodeModule(
+    () => held?.node,
+    async () => {
+      if (held === undefined) {
+        await (opening ??= open().finally(() => {
+          opening = undefined;
+        }));
+      }
+    },
+  );
+}
+
+/** The members of a node: those of `own` at the moment of each use, since a reload may put another in its place. */
+function nodeModule(own: () => Node | undefined, open: () => Promise<void>): NodeModule {
+  const node = () => {
+    const found = own();
+    if (found === undefined) throw new Error("The node has not been opened yet");
+    return found;
+  };
+  const close = async () => undefined;
+  return new Proxy({ open, close, [Symbol.asyncDispose]: close } as unknown as NodeModule, {
+    get: (members, name) => {
+      if (name === "isOpen") return own() !== undefined;
+      // A module of the host is no promise, whoever asks.
+      if (name === "then") return undefined;
+      return name in members ? Reflect.get(members, name) : Reflect.get(node(), name);
+    },
+    has: (members, name) => name in members || name === "isOpen" || name in (own() ?? {}),
+    ownKeys: (members) => [...new Set([...Reflect.ownKeys(members), ...Reflect.ownKeys(own() ?? {})])],
+    getOwnPropertyDescriptor: (members, name) =>
+      name in members || name in (own() ?? {})
+        ? { configurable: true, enumerable: true, value: Reflect.get(name in members ? members : node(), name) }
+        : undefined,
+  });
+}
+
+interface NodeSettings {
+  readonly repo: string;
+  readonly data: string | undefined;
+  readonly profile: string | undefined;
+  readonly offline: boolean;
+  readonly pubsub: boolean;
+  readonly namesOverPubsub: boolean;
+}
+
+function settingsOf(module: OwnModule): NodeSettings {
+  return {
+    repo: module.get_option_path("node_repo") ?? join(module.data_path(), "repo"),
+    data: module.get_option_path("node_data"),
+    profile: profileOf(module),
+    offline: module.get_option_boolean("node_offline") === true,
+    pubsub: module.get_option_boolean("node_pubsub") === true,
+    namesOverPubsub: module.get_option_boolean("node_namesys_pubsub") === true,
+  };
+}
+
+/** One or several, separated by commas. @throws ModhostError OPTION_INVALID */
+function profileOf(module: OwnModule): string | undefined {
+  const given = module.get_option_string("node_profile");
+  const names = given?.split(",").filter((name) => name !== "") ?? [];
+  return names.every(isProfile) ? given : module.get_option_enum("node_profile", Object.keys(profiles));
+}
+
+/** @throws Error that names the folder: the node's own texts need not */
+async function openShared(module: OwnModule, settings: NodeSettings): Promise<SharedNode> {
+  try {
+    const node = await createNode({
+      ...settings,
+      apiAddress: hostAddress(module as Module),
+      onNotice: (sentence) => module.log.warn("%s", sentence),
+    });
+    const { repo } = node.lowLevel;
+    if (repo.isNew) module.log.info("made the repo %s of %s", repo.path, repo.identity.peerId);
+    return shared(module, node, settings);
+  } catch (error) {
+    const locked = error instanceof NodeError && error.code === "REPO_LOCKED";
+    const reason = locked ? await lockedBy(settings) : (error as Error).message;
+    throw new Error(`the repo ${settings.repo} does not open: ${reason}`, { cause: error });
+  }
+}
+
+/** For operators, who can do something about it. */
+async function lockedBy({ repo, data }: NodeSettings): Promise<string> {
+  const holders = await Promise.all([repo, ...(data === undefined ? [] : [data])].map(lockHolder));
+  const holder = holders.find((pid) => pid !== undefined);
+  const api = await readFile(join(repo, "api"), "utf8").catch(() => "");
+  const who = holder === undefined ? "another program" : `process ${holder}`;
+  const where = api === "" ? "" : ` (its API: ${api.trim()})`;
+  return `it is in use by ${who}${where}: stop that one, or set the option node_repo to another folder`;
+}
+
+/** What the node logs, the host does. */
+function shared(module: OwnModule, node: Node, settings: NodeSettings): SharedNode {
+  node.lowLevel.log.listen(({ level, system, message }) =>
+    module.log(level === "debug" || level === "info" || level === "warn" ? level : "error", "%s: %s", system, message),
+  );
+  return new SharedNode(node, JSON.stringify(settings));
+}
+
+/** The host's first plain HTTP address as a multiaddr, for `Addresses.API` of a new repo. */
+function hostAddress(module: Module): string | undefined {
+  const listening = module.listening().find(({ service }) => service === "http");
+  const [port] = (module.get_option<readonly unknown[]>("http_ports") ?? [5280]).filter(
+    (each) => typeof each === "number",
+  );
+  const [name] = module.get_option_array("http_interfaces") ?? ["127.0.0.1"];
+  const found = listening ?? (port === undefined || name === undefined ? undefined : { address: name, port });
+  if (found === undefined) return undefined;
+  const { address } = found;
+  if (isIPv6(address) && address !== "::") return `/ip6/${address}/tcp/${found.port}`;
+  return `/ip4/${["::", "*", "0.0.0.0"].includes(address) ? "127.0.0.1" : address}/tcp/${found.port}`;
+}
