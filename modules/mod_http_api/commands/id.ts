@@ -19,9 +19,6 @@ please run the daemon:
     ipfs id QmaCpDMGvV2BGHeYERUEnRQAwe3N8SzbUtfsmvsqQLuvuJ
 `;
 
-/** What routing says when there is nobody to ask. */
-const emptyTable = "failed to find any peer in table";
-
 const output = fields("IdOutput", {
   ID: "string",
   PublicKey: "string",
@@ -62,7 +59,8 @@ async function factsOf(node: Node, id: PeerId, signal: AbortSignal): Promise<Tol
   try {
     await swarm.connect(id, [], signal);
   } catch (error) {
-    throw (error as Error).message === emptyTable ? new NodeError(offline, { cause: error }) : error;
+    const unreachable = NodeError.is(error) && error.code === "ROUTING_TABLE_EMPTY";
+    throw unreachable ? new NodeError(offline, { cause: error }) : error;
   }
   const { publicKey, addresses, agentVersion, protocolVersion, protocols } = await swarm.peerInfo(id);
   return {

@@ -1,12 +1,17 @@
 /**
- * Every failure that the node itself raises: one table of texts. Clients compare these texts, so they are the
- * reference's own, letter by letter.
+ * Failures of the node. Their texts are those of go-ipfs 0.9.0, letter by letter, wherever it has one for the case:
+ * clients compare them.
+ *
+ * The table holds the failures that somebody tells apart, in this program or in one that uses it, and those that are
+ * raised in several places; `failure("CODE", details)` makes one. Every other failure is a `new NodeError(text)` without
+ * a code, in the one place where it arises. A failure is told apart by its code alone, never by its text: whoever has to
+ * tell another one apart gives it a line here.
  */
 
-/** Whose fault it is, as RPC clients are told: an ordinary failure (500), or a call that cannot be right (400). */
+/** Who is at fault, as clients of the RPC are told: an ordinary failure (status 500), or an invalid call (400). */
 export type FailureKind = "failure" | "client";
 
-/** `{name}` stands for the detail of that name. */
+/** Text by code; `{name}` is replaced by the detail of that name. */
 export const failures = {
   // Blocks and nodes
   BLOCK_NOT_FOUND: "blockservice: key not found",
@@ -24,7 +29,7 @@ export const failures = {
   NO_LINK: "no link named {name} under {cid}",
   NAME_NOT_FOUND: "could not resolve name",
   IS_DIRECTORY: "this dag node is a directory",
-  // The namespace
+  // MFS
   FILE_NOT_FOUND: "file does not exist",
   // Storage
   REPO_LOCKED: "lock {path}: someone else has the lock",
@@ -39,7 +44,9 @@ export const failures = {
   URLSTORE_OFF: "urlstore is not enabled",
   REFERENCES_OFF: "either the filestore or the urlstore must be enabled to use nocopy, see: https://git.io/vNItf",
   STORE_CLOSED: "the node is closed",
-  // Features that need what this node does not have at the moment
+  // Routing
+  ROUTING_TABLE_EMPTY: "failed to find any peer in table",
+  // Features that are off, or that need a network
   OFFLINE: "this action must be run in online mode, try running 'ipfs daemon' first",
   OFFLINE_COMMAND: "this command must be run in online mode. Try running 'ipfs daemon' first",
   PUBSUB_OFF: "experimental pubsub feature not enabled. Run daemon with --enable-pubsub-experiment to use.",
@@ -52,7 +59,7 @@ type DetailsOf<C extends FailureCode> = Record<Details<(typeof failures)[C]>, st
 
 const brand = Symbol.for("modhost.NodeError");
 
-/** A failure with a text for the client. `code` is missing where the text belongs to one place only. */
+/** A failure with a text for the client. `code` is undefined for those that are not in the table. */
 export class NodeError extends Error {
   override readonly name = "NodeError";
   readonly [brand] = true;
@@ -65,16 +72,13 @@ export class NodeError extends Error {
     this.kind = options.kind ?? "failure";
   }
 
-  /** True for one that any copy of the node in the process has made: modules of a host may have another than it has. */
+  /** Like `instanceof`, but also true for one made by another copy of this package in the same process. */
   static is(value: unknown): value is NodeError {
     return typeof value === "object" && value !== null && (value as Record<symbol, unknown>)[brand] === true;
   }
 }
 
-/**
- * The failure of the table; its details are checked against the text by the compiler. What it was made of goes along as
- * its cause.
- */
+/** The failure with that code. The compiler checks that `details` has what the text needs; `cause` becomes its cause. */
 export function failure<C extends FailureCode>(
   code: C,
   ...[details, cause]: [Details<(typeof failures)[C]>] extends [never]

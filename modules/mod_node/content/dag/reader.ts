@@ -26,7 +26,7 @@ export function nodeReader(blocks: BlockService, options: NodeReadOptions = {}):
     try {
       return await blocks.get(cid, options);
     } catch (error) {
-      if (!nameless && signal?.aborted && error instanceof NodeError && error.message === signal.reason?.message) {
+      if (!nameless && signal?.aborted && error === signal.reason && error instanceof NodeError) {
         throw new NodeError(`failed to get block for ${cid}: ${error.message}`, { cause: error.cause ?? error });
       }
       throw error instanceof NodeError && error.code === "BLOCK_NOT_FOUND"

@@ -2,7 +2,7 @@
 import type { CID } from "multiformats/cid";
 import type { PeerId } from "../../formats/peer_id.ts";
 import { merge } from "../../util/async/merge.ts";
-import { NodeError } from "../../util/errors.ts";
+import { type FailureCode, failure, NodeError } from "../../util/errors.ts";
 import type { Dht } from "./dht.ts";
 import {
   eventTypes,
@@ -33,9 +33,9 @@ async function* both(tables: DualDht, signal: AbortSignal, ask: (table: Dht, sig
 }
 
 /** Told, then thrown. */
-export async function* failWith(text: string): RoutingEvents {
+export async function* failWith(text: string, code?: FailureCode): RoutingEvents {
   yield queryError(text);
-  throw new NodeError(text);
+  throw new NodeError(text, code === undefined ? {} : { code });
 }
 
 /** Ends with the peer. @throws NodeError when it is not found, after an event that says so */
@@ -45,7 +45,7 @@ export async function* findPeer(tables: DualDht, id: PeerId, signal: AbortSignal
     yield event;
     if (event.type === eventTypes.finalPeer) return;
   }
-  yield* failWith(nobody ? NO_PEERS_TEXT : NOT_FOUND_TEXT);
+  yield* nobody ? failWith(NO_PEERS_TEXT, "ROUTING_TABLE_EMPTY") : failWith(NOT_FOUND_TEXT);
 }
 
 /** Ends when `count` are found, each told once; finding none is no failure. */
@@ -72,7 +72,7 @@ export async function* closestPeers(tables: DualDht, key: Uint8Array, signal: Ab
   const table = activeDht(tables);
   const nobody = table.size === 0;
   yield* table.closest(key, signal);
-  if (nobody) throw new NodeError(NO_PEERS_TEXT);
+  if (nobody) throw failure("ROUTING_TABLE_EMPTY");
 }
 
 export interface GetOptions {
@@ -139,9 +139,9 @@ export async function* putValue(
     yield* table.put(key, value, signal);
   } catch (error) {
     if (!(error instanceof NodeError)) throw error;
-    yield* failWith(error.message);
+    yield* failWith(error.message, error.code);
   }
-  if (nobody) throw new NodeError(NO_PEERS_TEXT);
+  if (nobody) throw failure("ROUTING_TABLE_EMPTY");
 }
 
 /** Tells the peers next to a block that it can be had here. @throws NodeError when there is nobody, after an event */
@@ -149,5 +149,5 @@ export async function* provide(tables: DualDht, cid: CID, signal: AbortSignal): 
   const table = activeDht(tables);
   const nobody = table.size === 0;
   yield* table.provide(cid, signal);
-  if (nobody) throw new NodeError(NO_PEERS_TEXT);
+  if (nobody) throw failure("ROUTING_TABLE_EMPTY");
 }

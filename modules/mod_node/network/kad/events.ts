@@ -2,6 +2,7 @@
 import type { PeerInfo } from "@libp2p/interface";
 import type { QueryEvent } from "@libp2p/kad-dht";
 import type { PeerId } from "../../formats/peer_id.ts";
+import { failures } from "../../util/errors.ts";
 import { type Multiaddr, transportOf } from "../swarm/multiaddr.ts";
 
 /** As numbered on the wire. */
@@ -37,7 +38,7 @@ export type RoutingEvents = AsyncGenerator<RoutingEvent, void, undefined>;
 export type QueryKind = "closest" | "findPeer" | "findProviders" | "get" | "put" | "provide";
 
 /** Nobody is in a table. */
-export const NO_PEERS_TEXT = "failed to find any peer in table";
+export const NO_PEERS_TEXT = failures.ROUTING_TABLE_EMPTY;
 export const NOT_FOUND_TEXT = "routing: not found";
 
 export const queryError = (text: string, id?: PeerId): RoutingEvent => ({

@@ -5,10 +5,9 @@ import { CidSet } from "../../formats/cid/set.ts";
 import type { BlockService } from "../../storage/blockstore/block_service.ts";
 import type { MetadataStore } from "../../storage/metadata/store.ts";
 import type { Repo } from "../../storage/repo/repo.ts";
-import { NodeError } from "../../util/errors.ts";
+import { failure, NodeError } from "../../util/errors.ts";
 import { parseDuration } from "../../util/go/duration.ts";
 import type { NodeLog } from "../../util/log.ts";
-import { NO_PEERS_TEXT } from "./events.ts";
 
 export interface ReproviderDeps {
   readonly repo: Pick<Repo, "config">;
@@ -149,7 +148,7 @@ export class Reprovider {
     const work = async () => {
       for (;;) {
         signal.throwIfAborted();
-        if (!this.#deps.ready()) throw new NodeError(NO_PEERS_TEXT);
+        if (!this.#deps.ready()) throw failure("ROUTING_TABLE_EMPTY");
         const next = await keys.next();
         if (next.done) return;
         await this.#deps.provide(next.value, signal).then(
