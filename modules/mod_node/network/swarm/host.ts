@@ -74,6 +74,7 @@ const silence: Logger = Object.assign(() => undefined, {
 });
 
 /** Made, and not started. @throws NodeError of a configuration that says what cannot be */
+// biome-ignore lint/complexity/noExcessiveLinesPerFunction: the settings of libp2p, one by one, in the order of its own documentation
 export async function createHost(parts: HostDeps): Promise<Host> {
   const { repo, datastore, filters, limits, agent, onDiscovered } = parts;
   const { config, identity } = repo;

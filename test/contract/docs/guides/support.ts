@@ -48,7 +48,7 @@ export function typeErrors(files: readonly string[]): string[] {
       "modhost/net/http": [join(project, "core/net/http.ts")],
       "modhost/net/http/server": [join(project, "core/http/index.ts")],
       koa: [join(project, "node_modules/@types/koa")],
-      "@koa/router": [join(project, "node_modules/@types/koa__router")],
+      "@koa/router": [join(project, "node_modules/@koa/router")],
     },
   });
   const wanted = new Set(files);

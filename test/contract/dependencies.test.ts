@@ -1,0 +1,81 @@
+/**
+ * Every dependency in the manifest is used: those that are installed with the package by what it ships, the others by the
+ * tests, the tools and the scripts. That none is used without being there is a rule of the linter.
+ */
+import assert from "node:assert/strict";
+import { globSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { test } from "node:test";
+import { fileURLToPath } from "node:url";
+
+const root = fileURLToPath(new URL("../../", import.meta.url));
+const manifest: Readonly<Record<"dependencies" | "devDependencies" | "scripts", Readonly<Record<string, string>>>> =
+  JSON.parse(readFileSync(join(root, "package.json"), "utf8"));
+
+const imports =
+  /(?:\bfrom\s*|\bimport\s*\(?\s*|\bimport\.meta\.resolve\(\s*|\brequire(?:\.resolve)?\(\s*|createRequire\([^)]*\)\(\s*)["']([^"'#./][^"']*)["']/g;
+
+/** Names of the packages that files import, also by types alone. */
+function imported(source: string): string[] {
+  const specifiers = [...source.matchAll(imports)].map(([, specifier = ""]) => specifier);
+  return specifiers.map((specifier) => specifier.split("/", specifier.startsWith("@") ? 2 : 1).join("/"));
+}
+
+function importedBelow(...folders: readonly string[]): Set<string> {
+  const files = globSync(`{${folders.join()}}/**/*.{ts,mjs,cjs,js}`, { cwd: root });
+  return new Set(files.flatMap((file) => imported(readFileSync(join(root, file), "utf8"))));
+}
+
+/** Programs of packages that scripts run, by the packages' names. */
+function* runByScripts(names: Iterable<string>): Iterable<string> {
+  const words = new Set(Object.values(manifest.scripts).flatMap((script) => script.split(/[\s;&|]+/)));
+  for (const name of names) {
+    const { bin = {} } = JSON.parse(readFileSync(join(root, "node_modules", name, "package.json"), "utf8"));
+    if (typeof bin === "string" ? words.has(name) : Object.keys(bin).some((program) => words.has(program))) yield name;
+  }
+}
+
+/** Declarations belong to the package that they describe. */
+const described = (name: string) => name.replace(/^@types\/(?:(.+)__)?/, (_, scope) => (scope ? `@${scope}/` : ""));
+
+/** Whether a package brings its own declarations: others beside it are read by nobody. */
+function declaresItself(name: string): boolean {
+  const { types, typings, exports } = JSON.parse(
+    readFileSync(join(root, "node_modules", name, "package.json"), "utf8"),
+  );
+  return [types, typings].some(Boolean) || JSON.stringify(exports ?? {}).includes(".d.ts");
+}
+
+function unused(names: readonly string[], used: ReadonlySet<string>): string[] {
+  return names.filter((name) => {
+    const about = described(name);
+    if (about === name) return !used.has(name);
+    return !(about === "node" || (used.has(about) && !declaresItself(about)));
+  });
+}
+
+test("what is imported is found in all its forms", () => {
+  const source = `
+    import Koa, { type Context } from "koa"; import "ws"; import type { A } from "@a/b/c.js";
+    export * from "yaml"; await import("semver/functions/lt.js"); import.meta.resolve("multiformats/cid");
+    const Router = createRequire(import.meta.url)("@koa/router"); require("lmdb");
+    import { b } from "#core/b.ts"; import c from "./c.ts"; const text = "ipns";`;
+  assert.deepEqual(imported(source), ["koa", "ws", "@a/b", "yaml", "semver", "multiformats", "@koa/router", "lmdb"]);
+});
+
+test("every dependency is used by what is shipped", () => {
+  assert.deepEqual(unused(Object.keys(manifest.dependencies), importedBelow("core", "modules")), []);
+});
+
+test("every dependency of development is used by the tests, the tools or the scripts", () => {
+  const names = Object.keys(manifest.devDependencies);
+  const used = importedBelow("core", "modules", "test", "config", "docs").union(new Set(runByScripts(names)));
+  assert.deepEqual(unused(names, used), []);
+});
+
+test("a package that is not used, or declared beside its own declarations, is found", () => {
+  assert.deepEqual(unused(["nothing-imports-this", "koa", "@types/koa__router"], new Set(["koa", "@koa/router"])), [
+    "nothing-imports-this",
+    "@types/koa__router",
+  ]);
+});
