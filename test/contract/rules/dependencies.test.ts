@@ -8,7 +8,7 @@ import { join } from "node:path";
 import { test } from "node:test";
 import { fileURLToPath } from "node:url";
 
-const root = fileURLToPath(new URL("../../", import.meta.url));
+const root = fileURLToPath(new URL("../../../", import.meta.url));
 const manifest: Readonly<Record<"dependencies" | "devDependencies" | "scripts", Readonly<Record<string, string>>>> =
   JSON.parse(readFileSync(join(root, "package.json"), "utf8"));
 
