@@ -62,5 +62,6 @@ export const samples: Readonly<Record<string, readonly Sample[]>> = {
   "mount-stands-on-the-wings-alone": [wing("mount", "node.ts")],
   "migration-stands-on-the-wings-alone": [wing("migration", "mount/")],
   "every-file-of-the-node-has-its-wing": [{ ...wing("broken", "util/"), isNew: true }],
-  "no-cycles": [{ circle: `${node}/content/dag` }, { circle: "core/http" }],
+  "no-cycles": [{ circle: `${node}/content/dag` }, { circle: "core/module" }],
+  "no-type-circles-in-core-http": [{ circle: "core/http", types: true }],
 };
