@@ -65,7 +65,7 @@ async function copyRepo(old: Repo, path: string, kind: StoreKind, options: CopyO
   const blocks = await openBlocks(paths, onNotice);
   let progress: MigrationProgress;
   try {
-    const metadata = await openMetadata(paths);
+    const metadata = await openMetadata(paths, onNotice);
     try {
       const stores = { blocks, metadata };
       progress = await copyStores(old.stores, stores, paths.metadata, options);

@@ -46,7 +46,7 @@ export async function copyStores(
     const { levelDb } = from;
     // What an earlier attempt has copied may have gone since.
     await removeAll(to.metadata, "");
-    if (await exists(from.metadata)) await copyMetadata(from, to.metadata, options.signal);
+    if (await exists(from.metadata)) await copyMetadata(from, to.metadata, { onNotice, signal: options.signal });
     if (levelDb !== undefined) {
       await importFromGoIpfs({ levelDb, metadataFolder, to, onNotice });
       const { importStateKeys } = await import("../from_go_ipfs/import_metadata.ts");
@@ -93,8 +93,12 @@ async function needed(from: BlockStore, cid: CID): Promise<Uint8Array> {
   return bytes;
 }
 
-async function copyMetadata(paths: StorePaths, to: MetadataStore, signal: AbortSignal | undefined): Promise<void> {
-  const from = await openMetadata(paths);
+async function copyMetadata(
+  paths: StorePaths,
+  to: MetadataStore,
+  { onNotice, signal }: Pick<CopyOptions, "signal"> & { readonly onNotice: Notice },
+): Promise<void> {
+  const from = await openMetadata(paths, onNotice);
   try {
     for await (const page of batches(from.range(), MAX_BATCH)) {
       signal?.throwIfAborted();

@@ -28,7 +28,8 @@ export function openBlocks({ kind, blocks, shardFunc }: StorePaths, onNotice: No
 }
 
 /** @throws NodeError STORE_BROKEN */
-export const openMetadata = ({ metadata }: StorePaths): Promise<MetadataStore> => openLmdbMetadata(metadata);
+export const openMetadata = ({ metadata }: StorePaths, onNotice: Notice): Promise<MetadataStore> =>
+  openLmdbMetadata(metadata, onNotice);
 
 export interface GoIpfsImport {
   /** Folder of the LevelDB of go-ipfs. */

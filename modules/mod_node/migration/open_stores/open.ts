@@ -20,7 +20,7 @@ export async function openStores(
   const blocks = await openBlocks(paths, onNotice);
   let metadata: MetadataStore | undefined;
   try {
-    metadata = await openMetadata(paths);
+    metadata = await openMetadata(paths, onNotice);
     const stores = { blocks, metadata };
     const { levelDb, metadata: metadataFolder } = paths;
     if (levelDb !== undefined) await importFromGoIpfs({ levelDb, metadataFolder, to: stores, onNotice });

@@ -5,6 +5,10 @@ import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { type Database, open } from "lmdb";
+import { whyUnchecked } from "./patches/layout.ts";
+
+/** Told of something in a sentence. */
+export type Notice = (sentence: string) => void;
 
 /** Keys and values are bytes. */
 export type Table = Database<Buffer, Buffer>;
@@ -33,9 +37,9 @@ export class CommitFailed extends Error {
 }
 
 const MAX_TABLES = 8;
-/** The host may import this file under a query. */
+/** Without the query under which the host may import this file. */
 const ending = new URL(import.meta.url).pathname.endsWith(".ts") ? "ts" : "js";
-const probe = fileURLToPath(new URL(`./probe.${ending}`, import.meta.url));
+const probe = fileURLToPath(new URL(`./patches/probe.${ending}`, import.meta.url));
 
 /** How every environment is opened: see `openEnvironment`. */
 export const byteTables = {
@@ -49,7 +53,8 @@ export const byteTables = {
  * Opens the environment in a folder, which is made when missing.
  *
  * LMDB maps its file into memory and trusts it: damage ends the process. So a file that is not as `close` left it is
- * first read through by a process of its own, tables and free pages.
+ * first read through by a process of its own, tables and free pages; see `patches/README.md`. `onNotice` is told, in a
+ * sentence, when a part of that check has to be left out.
  *
  * Asynchronous transaction callbacks of lmdb-js 3.5 never come back on Node 24; batches do. Batching by event turn is
  * off since a commit that fails would reject a promise that nobody holds. `overlappingSync` is off so that a commit
@@ -57,12 +62,14 @@ export const byteTables = {
  *
  * @throws EnvironmentDamaged; whatever the file system says
  */
-export async function openEnvironment(folder: string): Promise<Environment> {
+export async function openEnvironment(folder: string, onNotice: Notice = () => {}): Promise<Environment> {
   await mkdir(folder, { recursive: true });
   const data = join(folder, "data.mdb");
   const sealFile = join(folder, "closed");
   const found = await fingerprint(data);
-  if (found !== undefined && found !== (await readFile(sealFile, "utf8").catch(() => undefined))) await examine(folder);
+  tellOnce(whyUnchecked(), onNotice);
+  const isSealed = found === undefined || found === (await readFile(sealFile, "utf8").catch(() => undefined));
+  if (!isSealed) tellOnce(await examine(folder), onNotice);
   await rm(sealFile, { force: true });
   const root = open<Buffer, Buffer>({
     path: folder,
@@ -102,9 +109,20 @@ async function fingerprint(file: string): Promise<string | undefined> {
   }
 }
 
-async function examine(folder: string): Promise<void> {
+/** What was told already, so that a node with several environments tells it once. */
+const told = new Set<string>();
+
+function tellOnce(sentence: string | undefined, onNotice: Notice): void {
+  if (sentence === undefined || told.has(sentence)) return;
+  told.add(sentence);
+  onNotice(sentence);
+}
+
+/** Reads the environment through; gives what could not be checked. @throws EnvironmentDamaged */
+async function examine(folder: string): Promise<string | undefined> {
   try {
-    await promisify(execFile)(process.execPath, [probe, folder]);
+    const { stdout } = await promisify(execFile)(process.execPath, [probe, folder]);
+    return stdout.trim() || undefined;
   } catch (error) {
     const { stderr, signal } = error as { stderr?: string; signal?: string };
     const said = stderr?.split("\n").find((line) => line.includes("Error:"));

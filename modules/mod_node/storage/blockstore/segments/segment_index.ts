@@ -1,6 +1,6 @@
 /** What the index keeps on the disk, in LMDB: where each block is, what each segment holds, how far the log is in it. */
 import { rm } from "node:fs/promises";
-import { type Environment, EnvironmentDamaged, openEnvironment, type Table } from "../../lmdb/open.ts";
+import { type Environment, EnvironmentDamaged, type Notice, openEnvironment, type Table } from "../../lmdb/open.ts";
 import {
   type BlockLocation,
   type Form,
@@ -59,22 +59,24 @@ const stateKey = 0;
 
 export class SegmentIndex {
   readonly #folder: string;
+  readonly #onNotice: Notice;
   #environment!: Environment;
   #blocks!: Table;
   #segments!: Table;
 
-  private constructor(folder: string) {
+  private constructor(folder: string, onNotice: Notice) {
     this.#folder = folder;
+    this.#onNotice = onNotice;
   }
 
-  /** Opens it; one that is damaged makes room for an empty one, and `onDamage` is told why. */
-  static async open(folder: string, onDamage: (reason: string) => void): Promise<SegmentIndex> {
-    const index = new SegmentIndex(folder);
+  /** Opens it. One that is damaged is replaced by an empty one; `onNotice` is told of that, and of checks left out. */
+  static async open(folder: string, onNotice: Notice): Promise<SegmentIndex> {
+    const index = new SegmentIndex(folder, onNotice);
     try {
       await index.#open();
     } catch (error) {
       if (!(error instanceof EnvironmentDamaged)) throw error;
-      onDamage(error.message);
+      onNotice(`the index of the blocks: ${error.message}`);
       await index.#clear();
     }
     return index;
@@ -150,7 +152,7 @@ export class SegmentIndex {
   }
 
   async #open(): Promise<void> {
-    this.#environment = await openEnvironment(this.#folder);
+    this.#environment = await openEnvironment(this.#folder, this.#onNotice);
     this.#blocks = this.#environment.table("blocks");
     this.#segments = this.#environment.table("segments");
   }

@@ -57,7 +57,7 @@ export async function openSegmentStore(folder: string, options: SegmentStoreOpti
   try {
     await files.list();
     const { segmentBytes = await segmentLength(fs, folder) } = options;
-    index = await SegmentIndex.open(join(folder, "index"), (reason) => notice(`the index of the blocks: ${reason}`));
+    index = await SegmentIndex.open(join(folder, "index"), notice);
     return new SegmentStore(folder, files, await recover(files, index, notice), {
       ...options,
       fs,

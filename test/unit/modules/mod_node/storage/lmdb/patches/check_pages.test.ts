@@ -1,21 +1,23 @@
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
-import { cp, mkdtemp, open, rm, stat, truncate } from "node:fs/promises";
+import { cp, mkdtemp, open, readFile, rm, stat, truncate } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, test } from "node:test";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { openEnvironment } from "#node/storage/lmdb/open.ts";
-import { checkStructure } from "#node/storage/lmdb/structure.ts";
+import { checkPages } from "#node/storage/lmdb/patches/check_pages.ts";
+import { installedVersion, LMDB_VERSION, whyUnchecked } from "#node/storage/lmdb/patches/layout.ts";
 
+const root = new URL("../../../../../../../", import.meta.url);
 const home = await mkdtemp(join(tmpdir(), "modhost-lmdb-"));
 after(() => rm(home, { recursive: true }));
 
 const dataOf = (folder: string) => join(folder, "data.mdb");
 const pageSize = 4096;
 
-/** Writes in so many transactions, most of which free pages; `between` sees the folder after each. */
+/** Writes in `rounds` transactions, most of which free pages; `between` is called with the folder after each. */
 async function busy(name: string, rounds: number, between = (_folder: string) => {}): Promise<string> {
   const folder = join(home, name);
   const environment = await openEnvironment(folder);
@@ -35,9 +37,9 @@ async function busy(name: string, rounds: number, between = (_folder: string) =>
   return folder;
 }
 
-/** What becomes of damaged copies when they are opened and written to by another process; it must not die of them. */
+/** What another process says of damaged copies that it opens and writes to; it must survive all of them. */
 async function outcomes(copies: readonly string[]): Promise<readonly string[]> {
-  const written = fileURLToPath(new URL("written.ts", import.meta.url));
+  const written = fileURLToPath(new URL("write_and_read.ts", import.meta.url));
   const run = promisify(execFile)(process.execPath, ["--conditions=source", written, ...copies]);
   const { stdout } = await run.catch((error: Error & { signal?: string; stdout: string }) => {
     const which = copies[error.stdout.split("\n").length - 1] as string;
@@ -46,10 +48,31 @@ async function outcomes(copies: readonly string[]): Promise<readonly string[]> {
   return stdout.trim().split("\n");
 }
 
+test("the layout is that of the installed library, which package.json pins", async () => {
+  const { dependencies } = JSON.parse(await readFile(new URL("package.json", root), "utf8"));
+  assert.equal(installedVersion(), LMDB_VERSION);
+  assert.equal(dependencies.lmdb, LMDB_VERSION);
+  assert.equal(whyUnchecked(), undefined);
+});
+
+test("with another library or byte order the check is left out, and why is said", () => {
+  assert.match(String(whyUnchecked("3.6.0")), /^the library lmdb is 3\.6\.0, .* known for 3\.5\.6 only/);
+  assert.match(String(whyUnchecked(LMDB_VERSION, "BE")), /little-endian/);
+});
+
+test("a file of another layout is not checked, and that is said", async () => {
+  const folder = await busy("layout", 3);
+  const file = await open(dataOf(folder), "r+");
+  // The data version, in both meta pages.
+  for (const page of [0, pageSize]) await file.write(Buffer.of(9), 0, 1, page + 24 + 4);
+  await file.close();
+  assert.match(String(checkPages(dataOf(folder))), /has no layout that is known/);
+});
+
 test("what LMDB writes is found whole, whenever it is looked at", async () => {
   let looks = 0;
   await busy("whole", 40, (folder) => {
-    checkStructure(dataOf(folder));
+    assert.equal(checkPages(dataOf(folder)), undefined);
     looks += 1;
   });
   assert.equal(looks, 40);
@@ -66,7 +89,7 @@ async function damagedCopies(name: string, damage: (data: string, page: number) 
     await cp(folder, copy, { recursive: true });
     await damage(dataOf(copy), page);
     try {
-      checkStructure(dataOf(copy));
+      checkPages(dataOf(copy));
       copies.push(copy);
     } catch {
       refused.push(copy);

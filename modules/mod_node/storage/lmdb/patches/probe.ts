@@ -1,11 +1,16 @@
-/** Reads through a whole LMDB environment, in a process of its own since damage may end it: `node probe.ts FOLDER`. */
+/**
+ * Reads through a whole LMDB environment, in a process of its own since damage may end it: `node probe.ts FOLDER`. It
+ * ends with exit code 0 when the environment is sound, and prints a line for a check that had to be left out.
+ */
 import { join } from "node:path";
 import { open } from "lmdb";
-import { checkStructure } from "./structure.ts";
+import { checkPages } from "./check_pages.ts";
+import { whyUnchecked } from "./layout.ts";
 
 const folder = process.argv[2];
 if (folder === undefined) throw new Error("no folder named");
-checkStructure(join(folder, "data.mdb"));
+const unchecked = whyUnchecked() ?? checkPages(join(folder, "data.mdb"));
+if (unchecked !== undefined) console.log(unchecked);
 
 const binary = { encoding: "binary", keyEncoding: "binary" } as const;
 const root = open<Buffer, Buffer>({ path: folder, noSubdir: false, overlappingSync: false, ...binary });
