@@ -90,8 +90,8 @@ export class WebSocketExchange extends Exchange implements WebSocketEvent {
     if (connection.open) void connection.close(1011);
   }
 
-  override rejected(reason: unknown): void {
-    if (this.#connection === undefined) super.rejected(reason);
+  override rejected(...[reason, ...more]: Parameters<Exchange["rejected"]>): void {
+    if (this.#connection === undefined) super.rejected(reason, ...more);
     else this.fail(reason);
   }
 

@@ -98,7 +98,8 @@ export const whole: Step = async (context) => {
     gzip: false,
     setHeaders: (response, _path, stats) => {
       const { etag } = validatorsOf(stats, coding);
-      response.setHeader("ETag", etag).setHeader("Last-Modified", stats.mtime.toUTCString());
+      response.setHeader("ETag", etag);
+      response.setHeader("Last-Modified", stats.mtime.toUTCString());
     },
   });
   const { method, url } = context;

@@ -356,6 +356,33 @@ describe("modules and routes", () => {
     assert.ok(routes.every(({ file }) => file.endsWith("mod_hello.ts")));
   });
 
+  test("--explain tells what middleware stands before the app, the outermost first", async () => {
+    const own = "export default () => (context, next) => next();";
+    const listed = "http_middleware: [{ use: ./own.js, order: 5, apps: [hello] }, { use: ./own.js, name: first }]";
+    await using program = await Program.in({
+      ...files,
+      "own.js": own,
+      "modhost.config.yaml": `${config}${listed}\n`,
+    });
+    const { middleware } = JSON.parse((await program.run(["routes", "--explain", "/hello"])).stdout);
+    assert.deepEqual(
+      middleware.map(({ name, module, apps }: { name: string; module: string; apps?: string[] }) => [
+        name,
+        module,
+        apps,
+      ]),
+      [
+        ["first", "http", undefined],
+        ["./own.js", "http", ["hello"]],
+      ],
+    );
+    const text = await program.run(["routes", "--explain", "/hello", "--no-json"]);
+    assert.match(
+      text.stdout,
+      /Middleware, the outermost first:\n +1\. +first +order 0 +all apps .*\n +2\. +\.\/own\.js +order 5 +hello /,
+    );
+  });
+
   test("--explain tells the candidates in their order, with the wildcard's argument", async () => {
     await using program = await Program.in(files);
     for (const args of [["GET /hello/a/b"], ["get", "/hello/a/b"], ["/hello/a/b"]]) {
