@@ -15,6 +15,7 @@ import { P2p } from "./p2p/p2p.ts";
 import { Discovery } from "./pubsub/discovery.ts";
 import { Pubsub } from "./pubsub/pubsub.ts";
 import { pubsubService, routerOf } from "./pubsub/router.ts";
+import { PatchNotices } from "./swarm/patches/notices.ts";
 import { openSwarm, type Swarm } from "./swarm/swarm.ts";
 
 /** Milliseconds that what runs over libp2p has to end in. Then libp2p has as many: launchers wait three seconds. */
@@ -60,23 +61,28 @@ export interface Network {
 export async function openNetwork(node: NetworkDeps): Promise<Network> {
   const { repo, blocks, metadata, pins, names, namesOverPubsub, log, onNotice } = node;
   const isFetching = node.pubsub && namesOverPubsub;
+  const patches = new PatchNotices((sentence) => {
+    log.write("swarm2", "warn", sentence);
+    onNotice?.(sentence);
+  });
   const swarm = await openSwarm({
     repo,
     metadata,
     log,
+    patches,
     services: {
-      ...routingServices({ repo, metadata }),
+      ...routingServices({ repo, metadata, patches }),
       ...(node.pubsub ? pubsubService(repo.config) : {}),
       ...fetchService(isFetching),
     },
     ...(onNotice === undefined ? {} : { onNotice }),
   });
   const { libp2p } = swarm;
-  const bitswap = new Bitswap({ libp2p, blocks, log });
+  const bitswap = new Bitswap({ libp2p, blocks, log, patches });
   const routing = new Routing({ libp2p, repo, blocks, metadata, pins, log });
   const p2p = new P2p({ libp2p, log });
   const router = routerOf(libp2p);
-  const pubsub = router && new Pubsub({ libp2p, router, log });
+  const pubsub = router && new Pubsub({ libp2p, router, log, patches });
   const close = once(async () => {
     const ends = [
       () => pubsub?.stop(),

@@ -7,6 +7,9 @@ import type { CID } from "multiformats/cid";
 import type { BlockService, BlockSource } from "../../storage/blockstore/block_service.ts";
 import { BufferPool } from "../../storage/blockstore/buffer_pool.ts";
 import type { NodeLog } from "../../util/log.ts";
+import { MPLEX } from "../swarm/patches/mplex/mplex_factory.ts";
+import { PatchNotices } from "../swarm/patches/notices.ts";
+import { widenWindow, YAMUX } from "../swarm/patches/yamux/receive_window.ts";
 import { BitswapPeer } from "./bitswap_peer.ts";
 import { DecisionEngine, type DecisionEngineOptions } from "./decision_engine.ts";
 import { Inbound } from "./inbound.ts";
@@ -37,6 +40,7 @@ export interface BitswapDeps extends DecisionEngineOptions {
   readonly libp2p: Host;
   readonly blocks: BlockService;
   readonly log: NodeLog;
+  readonly patches?: PatchNotices;
   /** Milliseconds to open a stream in, and after which a peer that takes nothing, or too little while others wait, is given up. */
   readonly timeoutMs?: number;
 }
@@ -76,8 +80,6 @@ export interface Receipt {
 /** Streams that a peer may have open to us; some open one for each message. */
 const MAX_INBOUND_STREAMS = 64;
 
-/** A multiplexer without pacing: who reads slowly resets a stream that has brought it 4 MiB too many. */
-const MPLEX = "/mplex/6.7.0";
 /** Bytes for one of its streams: fewer would make more streams in a second than some allow. */
 const MAX_MPLEX_STREAM_BYTES = 2 * 1024 * 1024;
 
@@ -85,6 +87,7 @@ export class Bitswap implements BlockSource {
   readonly #host: Host;
   readonly #log: NodeLog;
   readonly #blocks: BlockService;
+  readonly #patches: PatchNotices;
   readonly #timeoutMs: number | undefined;
   readonly #wants: WantManager;
   readonly #engine: DecisionEngine;
@@ -97,7 +100,8 @@ export class Bitswap implements BlockSource {
   #malformed = 0;
   #running = false;
 
-  constructor({ libp2p, blocks, log, timeoutMs, ...serving }: BitswapDeps) {
+  constructor({ libp2p, blocks, log, patches = new PatchNotices(), timeoutMs, ...serving }: BitswapDeps) {
+    this.#patches = patches;
     this.#host = libp2p;
     this.#log = log;
     this.#blocks = blocks;
@@ -203,7 +207,10 @@ export class Bitswap implements BlockSource {
   readonly #onStream = (stream: Stream, connection: Connection): void => {
     const partner = this.#peerFor(connection.remotePeer, connection);
     if (partner === undefined) stream.abort(new Error("the node is closed"));
-    else this.#inbound.get(partner)?.add(stream);
+    else {
+      if (connection.multiplexer === YAMUX) widenWindow(stream, this.#patches);
+      this.#inbound.get(partner)?.add(stream);
+    }
   };
 
   readonly #onDisconnect = ({ detail: peer }: CustomEvent<PeerId>): void => {

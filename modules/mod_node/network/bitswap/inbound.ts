@@ -2,7 +2,7 @@
 import type { Stream, StreamMessageEvent } from "@libp2p/interface";
 import { FrameReader } from "../../formats/protobuf/frame_reader.ts";
 import type { BufferPool } from "../../storage/blockstore/buffer_pool.ts";
-import { allowBuffering, pause, resume, widenWindow } from "../swarm/stream_backpressure.ts";
+import { allowBuffering, pause, resume } from "../swarm/stream_backpressure.ts";
 import { type DecodedMessage, decodeMessage, MAX_MESSAGE_SIZE } from "./message.ts";
 import { RefcountedBuffer } from "./refcounted_buffer.ts";
 
@@ -39,7 +39,6 @@ export class Inbound {
     const frames = new FrameReader(MAX_MESSAGE_SIZE, this.#buffers);
     if (!stream.readableEnded) this.#streams.set(stream, frames);
     allowBuffering(stream);
-    widenWindow(stream);
     stream.addEventListener("message", ({ data }) => this.#read(stream, frames, data));
     stream.addEventListener("end", () => this.#streams.delete(stream));
     // Nothing is ever said on a stream of the other side.

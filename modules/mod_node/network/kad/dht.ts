@@ -1,23 +1,25 @@
-/** One table of the routing system, told in the words of the reference. */
+/** One DHT, of the whole internet or of the local network: its queries as events of the RPC, and its routing table. */
 import { type Connection, type PeerDiscovery, peerDiscoverySymbol, type Startable } from "@libp2p/interface";
-import type { KadDHTComponents, QueryEvent } from "@libp2p/kad-dht";
+import type { KadDHT, KadDHTComponents, QueryEvent } from "@libp2p/kad-dht";
 import type { CID } from "multiformats/cid";
 import type { PeerId } from "../../formats/peer_id.ts";
 import { LRU } from "../../util/lru.ts";
 import { eventTypes, NO_PEERS_TEXT, type QueryKind, queryError, type RoutingEvents, translate } from "./events.ts";
-import { createKademlia, type DhtName, type DhtOptions, type Kademlia } from "./kademlia.ts";
+import { createKademlia, type DhtName, type DhtOptions } from "./kademlia.ts";
+import type { RoutingTableView } from "./patches/routing_table.ts";
 import type { RecordStore } from "./record_store.ts";
 import { isValid } from "./validators.ts";
 
 export interface BucketEntry {
   readonly id: PeerId;
   readonly connected: boolean;
-  /** When it answered last; when it told something of use. */
+  /** When it last answered a query. */
   readonly queried: Date | undefined;
+  /** When an answer of it last named a peer or carried a record. */
   readonly useful: Date | undefined;
 }
 
-/** Peers that have so many leading bits in common with this node as there are buckets before. */
+/** Peers whose keys share as many leading bits with the node's own as there are buckets before. */
 export interface Bucket {
   readonly refreshed: Date | undefined;
   readonly peers: readonly BucketEntry[];
@@ -28,71 +30,72 @@ interface LastAnswer {
   readonly useful: Date | undefined;
 }
 
-/** Peers of which it is known when they answered; a table has fewer. */
+/** Peers whose last answer is remembered; a routing table has fewer. */
 const MAX_REMEMBERED_ANSWERS = 4096;
 
-/** A service of libp2p that finds peers and nothing else: nobody but the node asks it. */
+/** To libp2p a service that discovers peers; its queries are for the node alone. */
 export class Dht implements Startable {
   readonly name: DhtName;
   readonly [peerDiscoverySymbol]: PeerDiscovery;
-  /** Told of the first peer of an empty table. */
+  /** Called when the first peer enters an empty routing table. */
   onFirstPeer: (() => void) | undefined;
-  readonly #kad: Kademlia;
+  readonly #dht: KadDHT & Startable;
+  readonly #table: RoutingTableView;
   readonly #records: RecordStore;
   readonly #self: PeerId;
   readonly #connections: (peer: PeerId) => readonly Connection[];
-  /** Of those that answered last, the last one last. */
   readonly #answers = new LRU<string, LastAnswer>(MAX_REMEMBERED_ANSWERS);
   readonly #stop = new AbortController();
-  /** When the peers next to this node were asked for. */
+  /** When the peers closest to this node were last looked up. */
   #selfLookedUpAt: Date | undefined;
   #wasEmpty = true;
 
   constructor(components: KadDHTComponents, options: DhtOptions) {
     const { name, records } = options;
     const { peerId, connectionManager } = components;
+    const { dht, table } = createKademlia(components, options);
     this.name = name;
     this.#records = records;
     this.#self = peerId;
     this.#connections = (peer) => connectionManager.getConnections(peer);
-    this.#kad = createKademlia(components, options);
-    this[peerDiscoverySymbol] = this.#kad;
-    this.#kad.routingTable.addEventListener("peer:add", this.#onPeerAdded);
-    this.#kad.routingTable.addEventListener("peer:remove", this.#onPeerRemoved);
+    this.#dht = dht;
+    this.#table = table;
+    this[peerDiscoverySymbol] = dht;
+    table.onAdded(() => this.#onPeerAdded());
+    table.onRemoved((id) => this.#onPeerRemoved(id));
   }
 
   async start(): Promise<void> {
     this.#records.start();
-    await this.#kad.start();
+    await this.#dht.start();
   }
 
   async stop(): Promise<void> {
     this.#stop.abort();
-    // Its timer would be set again when a refresh ends that is under way.
-    this.#kad.routingTableRefresh.refreshTable = () => undefined;
-    await this.#kad.stop();
+    this.#table.stopRefreshing();
+    await this.#dht.stop();
     await this.#records.close();
   }
 
-  /** The value of a key that is kept here, of whichever table; undefined when there is none that is still valid. */
+  /** The valid value that is stored here under a key, whichever DHT brought it. */
   async localValue(key: Uint8Array): Promise<Uint8Array | undefined> {
     const value = await this.#records.value(key);
     return value !== undefined && (await isValid(key, value)) ? value : undefined;
   }
 
-  /** Peers in it. */
+  /** Peers in the routing table. */
   get size(): number {
-    return this.#kad.routingTable.size;
+    return this.#table.size;
   }
 
-  /** The peers next to a key, asked one after the other until none is nearer. */
+  /** The peers closest to a key: asked in turn until none knows a closer one. */
   closest(key: Uint8Array, signal: AbortSignal): RoutingEvents {
-    return this.#run("closest", this.#kad.getClosestPeers(key, { signal }), signal);
+    return this.#run("closest", this.#dht.getClosestPeers(key, { signal }), signal);
   }
 
   /** Ends with the first answer that names addresses of the peer. */
   async *findPeer(id: PeerId, signal: AbortSignal): RoutingEvents {
-    const events = this.#run("findPeer", this.#kad.findPeer(id, { signal, useCache: false }), signal);
+    const events = this.#run("findPeer", this.#dht.findPeer(id, { signal, useCache: false }), signal);
     try {
       for await (const event of events) {
         yield event;
@@ -103,40 +106,40 @@ export class Dht implements Startable {
     }
   }
 
-  /** Those known here first. */
+  /** Begins with the providers whose records are stored here. */
   findProviders(cid: CID, signal: AbortSignal): RoutingEvents {
-    return this.#run("findProviders", this.#kad.findProviders(cid, { signal }), signal);
+    return this.#run("findProviders", this.#dht.findProviders(cid, { signal }), signal);
   }
 
-  /** Every valid record that others have, as it comes. */
+  /** A `value` event for each record that is found. */
   async *get(key: Uint8Array, signal: AbortSignal): RoutingEvents {
-    let met = false;
+    let found = false;
     try {
-      for await (const event of this.#run("get", this.#kad.get(key, { signal }), signal)) {
-        met ||= event.type === eventTypes.value;
+      for await (const event of this.#run("get", this.#dht.get(key, { signal }), signal)) {
+        found ||= event.type === eventTypes.value;
         yield event;
       }
     } catch (error) {
-      // That somebody would not take the better record is no failure of the search.
-      if (!met || signal.aborted) throw error;
+      // Afterwards the library sends the best record to peers that had a worse one. If one refuses, the search is good.
+      if (!found || signal.aborted) throw error;
     }
   }
 
   /**
-   * Keeps the record here and sends it to the peers next to the key: a `value` event for each that has taken it.
+   * Stores a record here and sends it to the peers closest to the key: a `value` event for each that stored it.
    *
-   * @throws NodeError when a better one is kept here
+   * @throws NodeError when a better one is stored here
    */
   put(key: Uint8Array, value: Uint8Array, signal: AbortSignal): RoutingEvents {
-    return this.#run("put", this.#kad.put(key, value, { signal }) as AsyncIterable<QueryEvent>, signal);
+    return this.#run("put", this.#dht.put(key, value, { signal }) as AsyncIterable<QueryEvent>, signal);
   }
 
-  /** Tells the peers next to a block that it can be had here. */
+  /** Announces to the peers closest to a block that this node provides it. */
   provide(cid: CID, signal: AbortSignal): RoutingEvents {
-    return this.#run("provide", this.#kad.provide(cid, { signal }), signal);
+    return this.#run("provide", this.#dht.provide(cid, { signal }), signal);
   }
 
-  async *#run(deed: QueryKind, events: AsyncIterable<QueryEvent>, signal: AbortSignal): RoutingEvents {
+  async *#run(kind: QueryKind, events: AsyncIterable<QueryEvent>, signal: AbortSignal): RoutingEvents {
     signal.throwIfAborted();
     if (this.size === 0) yield queryError(NO_PEERS_TEXT);
     try {
@@ -144,7 +147,7 @@ export class Dht implements Startable {
         this.#observe(event, signal);
         if (event.name === "DIAL_PEER" && this.#connections(event.peer).length > 0) continue;
         if (event.name === "PEER_RESPONSE" && event.from.equals(this.#self)) continue;
-        yield* translate(deed, event);
+        yield* translate(kind, event);
       }
     } catch (error) {
       signal.throwIfAborted();
@@ -157,59 +160,51 @@ export class Dht implements Startable {
       const name = event.from.toString();
       const queried = new Date();
       const isUseful = event.closer.length + event.providers.length > 0 || event.record !== undefined;
-      const useful = isUseful ? queried : this.#answers.peek(name)?.useful;
+      const useful = isUseful ? queried : this.#answers.get(name)?.useful;
       this.#answers.set(name, { queried, useful });
     } else if (event.name === "QUERY_ERROR" && !signal.aborted && this.#connections(event.from).length === 0) {
-      // Who cannot be reached is asked no more; the library would keep it while there is room.
-      void this.#kad.routingTable.remove(event.from).catch(() => undefined);
+      // The library keeps unreachable peers while their bucket has room, and asks them again each time.
+      void this.#table.remove(event.from);
     }
   }
 
-  /** As `stats/dht` shows it: up to the last one with a peer in it. */
+  /** As `stats/dht` shows them: up to the last bucket with a peer in it. */
   buckets(): readonly Bucket[] {
-    const { kb } = this.#kad.routingTable;
-    const own = kb.localPeer?.kadId;
-    if (own === undefined) return [];
-    const { commonPrefixLengthRefreshedAt: refreshed } = this.#kad.routingTableRefresh;
-    const peers: BucketEntry[][] = [];
-    for (const { kadId, peerId, lastPing } of kb.toIterable()) {
-      const heard = this.#answers.peek(peerId.toString());
-      (peers[sharedBits(own, kadId)] ??= []).push({
-        id: peerId,
-        connected: this.#connections(peerId).length > 0,
-        queried: new Date(Math.max(heard?.queried.getTime() ?? 0, lastPing)),
-        useful: heard?.useful,
+    const buckets: BucketEntry[][] = [];
+    for (const { id, commonPrefix, lastPing } of this.#table.peers()) {
+      const answer = this.#answers.get(id.toString());
+      (buckets[commonPrefix] ??= []).push({
+        id,
+        connected: this.#connections(id).length > 0,
+        queried: new Date(Math.max(answer?.queried.getTime() ?? 0, lastPing)),
+        useful: answer?.useful,
       });
     }
-    return Array.from(peers, (those = [], at) => ({ refreshed: refreshed[at] ?? this.#selfLookedUpAt, peers: those }));
+    return Array.from(buckets, (peers = [], at) => ({
+      refreshed: this.#table.refreshedAt(at) ?? this.#selfLookedUpAt,
+      peers,
+    }));
   }
 
-  readonly #onPeerAdded = (): void => {
+  #onPeerAdded(): void {
     if (!this.#wasEmpty) return;
     this.#wasEmpty = false;
     this.onFirstPeer?.();
     void this.#lookUpSelf();
-  };
+  }
 
-  readonly #onPeerRemoved = (event: Event): void => {
+  #onPeerRemoved(id: PeerId): void {
     this.#wasEmpty = this.size === 0;
-    this.#answers.delete(String((event as CustomEvent<PeerId>).detail));
-  };
+    this.#answers.delete(String(id));
+  }
 
-  /** The first peer knows others: those next to this node are the ones it needs to know. Never rejects. */
+  /** Fills the routing table: the first peer leads to the ones closest to this node. Never rejects. */
   async #lookUpSelf(): Promise<void> {
     try {
       for await (const _ of this.closest(this.#self.toMultihash().bytes, this.#stop.signal));
       this.#selfLookedUpAt = new Date();
     } catch {
-      // The library looks around again every few minutes.
+      // The library looks itself up again every few minutes.
     }
   }
-}
-
-/** Leading bits that are the same. */
-function sharedBits(one: Uint8Array, other: Uint8Array): number {
-  const at = one.findIndex((byte, index) => byte !== other[index]);
-  if (at < 0) return one.length * 8;
-  return at * 8 + Math.clz32((one[at] as number) ^ (other[at] as number)) - 24;
 }

@@ -1,4 +1,4 @@
-/** libp2p's Kademlia as this node uses it: what it is told, what is kept from it, and what is used of its inside. */
+/** libp2p's Kademlia DHT, set up for this node. */
 import { KEEP_ALIVE, type PeerData, type PeerDiscovery, type Startable } from "@libp2p/interface";
 import {
   type KadDHT,
@@ -7,68 +7,59 @@ import {
   removePrivateAddressesMapper,
   removePublicAddressesMapper,
 } from "@libp2p/kad-dht";
-import type { PeerId } from "../../formats/peer_id.ts";
 import { transportOf } from "../swarm/multiaddr.ts";
-import { withOverrides } from "../swarm/overlaid.ts";
-import { boundAnswers, type Network } from "./answers.ts";
+import type { PatchNotices } from "../swarm/patches/notices.ts";
+import { withOverrides } from "../swarm/patches/with_overrides.ts";
+import { limitResponses } from "./patches/limit_responses.ts";
+import { type RoutingTableView, routingTableOf } from "./patches/routing_table.ts";
 import { RecordDatastore, type RecordStore } from "./record_store.ts";
 import { selectors, validators } from "./validators.ts";
 
 export type DhtName = "wan" | "lan";
 
-/** `auto`: a server while there is an address that everybody can reach. */
+/** `auto`: a server while the node has an address that everybody can reach. */
 export type DhtMode = "client" | "server" | "auto";
 
 export interface DhtOptions {
   readonly name: DhtName;
   readonly mode: DhtMode;
   readonly records: RecordStore;
+  readonly patches: PatchNotices;
 }
 
-/** Of the wire (wire protocols, section 2). Each table knows those that can be reached from where it is. */
-const kinds = {
+/** Protocols of the libp2p kad-dht specification. Each DHT knows only peers that can be reached from where it is. */
+const NETWORKS = {
   wan: { protocol: "/ipfs/kad/1.0.0", mapper: removePrivateAddressesMapper },
   lan: { protocol: "/ipfs/lan/kad/1.0.0", mapper: removePublicAddressesMapper },
 } as const;
 
-/** Longest time that a timer can be set to, in milliseconds: announcing again is not the table's affair. */
-const never = 2 ** 31 - 1;
+/** Milliseconds, the longest time that a timer can be set to: the node's own reprovider provides again. */
+const NEVER_MS = 2 ** 31 - 1;
 
-/** What is used of the library beyond what it tells. */
-export interface Kademlia extends KadDHT, Startable, PeerDiscovery {
-  readonly network: Network;
-  readonly routingTable: EventTarget & {
-    readonly size: number;
-    readonly kb: {
-      readonly localPeer?: { readonly kadId: Uint8Array };
-      toIterable(): Iterable<{ readonly kadId: Uint8Array; readonly peerId: PeerId; readonly lastPing: number }>;
-    };
-    remove(peer: PeerId): Promise<void>;
-  };
-  readonly routingTableRefresh: {
-    readonly commonPrefixLengthRefreshedAt: readonly (Date | undefined)[];
-    refreshTable: () => void;
-  };
+export interface Kademlia {
+  readonly dht: KadDHT & Startable & PeerDiscovery;
+  readonly table: RoutingTableView;
 }
 
-export function createKademlia(components: KadDHTComponents, { name, mode, records }: DhtOptions): Kademlia {
+export function createKademlia(components: KadDHTComponents, options: DhtOptions): Kademlia {
+  const { name, mode, records, patches } = options;
   const { peerId, privateKey, registrar, addressManager, peerStore, connectionManager, events, logger, ping } =
     components;
-  const { protocol, mapper } = kinds[name];
+  const { protocol, mapper } = NETWORKS[name];
   const own = () => mapper({ id: peerId, multiaddrs: addressManager.getAddresses().map(transportOf) }).multiaddrs;
   const make = kadDHT({
     protocol,
     peerInfoMapper: mapper,
-    // Whoever asks an empty table is to hear so at once.
+    // A query of an empty routing table fails at once instead of waiting for the first peer.
     allowQueryWithZeroPeers: true,
     datastorePrefix: "",
     logPrefix: `dht:${name}`,
     validators,
     selectors,
-    reprovide: { interval: never, threshold: 0, validity: Number.MAX_SAFE_INTEGER },
+    reprovide: { interval: NEVER_MS, threshold: 0, validity: Number.MAX_SAFE_INTEGER },
     ...(mode === "auto" ? {} : { clientMode: mode === "client" }),
   });
-  const kad = make({
+  const dht = make({
     peerId,
     privateKey,
     registrar,
@@ -77,15 +68,17 @@ export function createKademlia(components: KadDHTComponents, { name, mode, recor
     logger,
     ping,
     addressManager: withOverrides(addressManager, { getAddresses: own }),
-    peerStore: withOverrides(peerStore, { merge: (id, data, options) => peerStore.merge(id, unkept(data), options) }),
+    peerStore: withOverrides(peerStore, {
+      merge: (id, data, mergeOptions) => peerStore.merge(id, withoutKeepAlive(data), mergeOptions),
+    }),
     datastore: new RecordDatastore(records, peerStore),
-  }) as Kademlia;
-  boundAnswers(kad.network);
-  return kad;
+  }) as Kademlia["dht"];
+  limitResponses(dht, patches);
+  return { dht, table: routingTableOf(dht, components, patches) };
 }
 
-/** The library marks the nearest peers as those to be dialled again whenever a connection ends: nobody asked for that. */
-function unkept(data: PeerData): PeerData {
+/** The library tags the closest peers so that libp2p dials them again whenever a connection ends: nobody asked for that. */
+function withoutKeepAlive(data: PeerData): PeerData {
   const { tags } = data;
   if (tags === undefined) return data;
   const entries = tags instanceof Map ? [...tags] : Object.entries(tags);

@@ -1,9 +1,10 @@
-/** The tables of the routing system, as services of libp2p. */
+/** The two DHTs, as services of libp2p. */
 import type { KadDHTComponents } from "@libp2p/kad-dht";
 import type { Libp2p, ServiceFactoryMap } from "libp2p";
 import type { MetadataStore } from "../../storage/metadata/store.ts";
 import type { Repo } from "../../storage/repo/repo.ts";
 import { NodeError } from "../../util/errors.ts";
+import { PatchNotices } from "../swarm/patches/notices.ts";
 import { Dht } from "./dht.ts";
 import type { DhtMode, DhtName } from "./kademlia.ts";
 import { RecordStore } from "./record_store.ts";
@@ -11,9 +12,10 @@ import { RecordStore } from "./record_store.ts";
 export interface RoutingServicesDeps {
   readonly repo: Pick<Repo, "config" | "identity">;
   readonly metadata: MetadataStore;
+  readonly patches?: PatchNotices;
 }
 
-/** By `Routing.Type`. A table of the local network serves wherever it may; the public one waits until it is reached. */
+/** By `Routing.Type`. The DHT of the local network is a server always; the public one when it can be reached. */
 const modes: Readonly<Record<string, Readonly<Record<DhtName, DhtMode>> | undefined>> = {
   "": { wan: "auto", lan: "server" },
   dht: { wan: "auto", lan: "server" },
@@ -24,8 +26,12 @@ const modes: Readonly<Record<string, Readonly<Record<DhtName, DhtMode>> | undefi
 
 const serviceOf = (name: DhtName): string => `routing-${name}`;
 
-/** None when the configuration wants none. @throws NodeError of a type that there is not */
-export function routingServices({ repo, metadata }: RoutingServicesDeps): ServiceFactoryMap {
+/** None with `Routing.Type` "none". @throws NodeError for an unknown type */
+export function routingServices({
+  repo,
+  metadata,
+  patches = new PatchNotices(),
+}: RoutingServicesDeps): ServiceFactoryMap {
   const type = repo.config.value("Routing.Type");
   if (!Object.hasOwn(modes, type)) throw new NodeError(`unrecognized routing option: ${type}`);
   const mode = modes[type];
@@ -34,12 +40,12 @@ export function routingServices({ repo, metadata }: RoutingServicesDeps): Servic
   const make =
     (name: DhtName): ServiceFactoryMap[string] =>
     (components) =>
-      // The host has a service `ping`.
-      new Dht(components as typeof components & KadDHTComponents, { name, mode: mode[name], records });
+      // The host always has the `ping` that a DHT needs.
+      new Dht(components as typeof components & KadDHTComponents, { name, mode: mode[name], records, patches });
   return { [serviceOf("wan")]: make("wan"), [serviceOf("lan")]: make("lan") };
 }
 
-/** The table of that name; undefined when the configuration wants none. */
+/** Undefined with `Routing.Type` "none". */
 export function dhtOf({ services }: Pick<Libp2p, "services">, name: DhtName): Dht | undefined {
   const service = (services as Readonly<Record<string, unknown>>)[serviceOf(name)];
   return service instanceof Dht ? service : undefined;

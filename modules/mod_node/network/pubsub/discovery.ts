@@ -1,5 +1,5 @@
-/** Finding others who follow a topic: they say in the routing system that they provide `floodsub:<topic>`. */
-import { setTimeout as pass } from "node:timers/promises";
+/** Finds subscribers of a topic: they announce in the routing system that they provide `floodsub:<topic>`. */
+import { setTimeout as delay } from "node:timers/promises";
 import { CID } from "multiformats/cid";
 import * as raw from "multiformats/codecs/raw";
 import { sha256 } from "multiformats/hashes/sha2";
@@ -9,53 +9,54 @@ import type { Swarm } from "../swarm/swarm.ts";
 export interface DiscoveryDeps {
   readonly routing: Pick<Routing, "provide" | "findProviderPeers">;
   readonly swarm: Pick<Swarm, "connect">;
-  /** How many connected peers follow a topic. */
+  /** How many connected peers subscribe to a topic. */
   connectedSubscribers(topic: string): number;
 }
 
-/** Milliseconds between two rounds: doubled until it is the longest. */
-const interval = { shortest: 1000, longest: 5 * 60_000 };
-/** Milliseconds after which one says again that one follows a topic: others forget it after a day. */
-const announceEvery = 3 * 3600_000;
-const connectWithin = 10_000;
-/** Connected peers of a topic that are enough. */
-const enough = 6;
+/** Milliseconds between two rounds: doubled each time. */
+const MIN_INTERVAL_MS = 1000;
+const MAX_INTERVAL_MS = 5 * 60_000;
+/** Milliseconds after which a topic is advertised again: provider records expire after a day. */
+const ADVERTISE_EVERY_MS = 3 * 3600_000;
+const CONNECT_TIMEOUT_MS = 10_000;
+/** Connected subscribers with which no more are looked for. */
+const ENOUGH_SUBSCRIBERS = 6;
 
 export class Discovery {
   readonly #deps: DiscoveryDeps;
-  readonly #followed = new Map<string, AbortController>();
+  readonly #topics = new Map<string, AbortController>();
 
   constructor(deps: DiscoveryDeps) {
     this.#deps = deps;
   }
 
-  /** Looks for others until the topic is left. */
+  /** Advertises the topic and looks for subscribers until `stopTopic`. */
   start(topic: string): void {
-    const leaving = new AbortController();
-    this.#followed.set(topic, leaving);
-    void this.#run(topic, leaving.signal).catch(() => undefined);
+    const stopping = new AbortController();
+    this.#topics.set(topic, stopping);
+    void this.#run(topic, stopping.signal).catch(() => undefined);
   }
 
   stopTopic(topic: string): void {
-    this.#followed.get(topic)?.abort();
-    this.#followed.delete(topic);
+    this.#topics.get(topic)?.abort();
+    this.#topics.delete(topic);
   }
 
   stop(): void {
-    for (const topic of [...this.#followed.keys()]) this.stopTopic(topic);
+    for (const topic of [...this.#topics.keys()]) this.stopTopic(topic);
   }
 
-  /** Rejects when the topic is left. Failures are no news: the next round comes. */
+  /** Rejects when the topic is stopped. A round that fails is followed by the next. */
   async #run(topic: string, signal: AbortSignal): Promise<void> {
     const key = await keyOf(topic);
-    let announced = Number.NEGATIVE_INFINITY;
-    for (let wait = interval.shortest; ; wait = Math.min(2 * wait, interval.longest)) {
-      if (performance.now() - announced > announceEvery && (await this.#advertise(key, signal))) {
-        announced = performance.now();
+    let advertised = Number.NEGATIVE_INFINITY;
+    for (let wait = MIN_INTERVAL_MS; ; wait = Math.min(2 * wait, MAX_INTERVAL_MS)) {
+      if (performance.now() - advertised > ADVERTISE_EVERY_MS && (await this.#advertise(key, signal))) {
+        advertised = performance.now();
       }
-      if (this.#deps.connectedSubscribers(topic) < enough)
-        await this.#connectTo(topic, key, signal).catch(() => undefined);
-      await pass(wait, undefined, { signal, ref: false });
+      if (this.#deps.connectedSubscribers(topic) < ENOUGH_SUBSCRIBERS)
+        await this.#connect(topic, key, signal).catch(() => undefined);
+      await delay(wait, undefined, { signal, ref: false });
     }
   }
 
@@ -68,16 +69,16 @@ export class Discovery {
     }
   }
 
-  async #connectTo(topic: string, key: CID, signal: AbortSignal): Promise<void> {
+  async #connect(topic: string, key: CID, signal: AbortSignal): Promise<void> {
     const { routing, swarm, connectedSubscribers } = this.#deps;
     for await (const { id, multiaddrs } of routing.findProviderPeers(key, signal)) {
-      const limit = AbortSignal.any([signal, AbortSignal.timeout(connectWithin)]);
+      const limit = AbortSignal.any([signal, AbortSignal.timeout(CONNECT_TIMEOUT_MS)]);
       await swarm.connect(id, multiaddrs, limit).catch(() => undefined);
-      if (connectedSubscribers(topic) >= enough) return;
+      if (connectedSubscribers(topic) >= ENOUGH_SUBSCRIBERS) return;
     }
   }
 }
 
-/** Under which the followers of a topic are found. */
+/** What subscribers of a topic provide, as go-libp2p-discovery does: the hash of `floodsub:<topic>`. */
 export const keyOf = async (topic: string): Promise<CID> =>
   CID.createV1(raw.code, await sha256.digest(Buffer.from(`floodsub:${topic}`)));

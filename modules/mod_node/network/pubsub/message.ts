@@ -1,14 +1,16 @@
-/** Cutting what is more than may be sent at once. */
+/** RPCs of gossipsub as bytes: with their length prefix, and split when they are too long to be sent. */
 import { RPC } from "@libp2p/gossipsub/message";
 import { varintLength, writeVarint } from "../../formats/protobuf/varint.ts";
 import { MAX_RPC_SIZE } from "./limits.ts";
 
 /**
- * Messages of a long RPC in several, each behind its length as on the wire: libp2p answers a peer that asks for many
- * messages with one. `rpc` is the long one behind its length.
+ * The messages of an RPC in several RPCs, each with its length prefix. libp2p answers a peer that asks for many messages
+ * with one RPC of any length.
+ *
+ * @param rpc with its length prefix
  */
 export function splitRpc(rpc: Uint8Array): readonly Uint8Array[] {
-  const { messages, ...rest } = RPC.decode(rpc.subarray(lengthOfLength(rpc)));
+  const { messages, ...rest } = RPC.decode(rpc.subarray(prefixLength(rpc)));
   const parts: RPC[] = [{ ...rest, messages: [] }];
   let bytes = RPC.encode(parts[0] as RPC).length;
   for (const message of messages) {
@@ -23,13 +25,13 @@ export function splitRpc(rpc: Uint8Array): readonly Uint8Array[] {
   return parts.map((part) => lengthPrefixed(RPC.encode(part)));
 }
 
-function lengthOfLength(framed: Uint8Array): number {
+function prefixLength(bytes: Uint8Array): number {
   let at = 0;
-  while ((framed[at] as number) >= 0x80) at += 1;
+  while ((bytes[at] as number) >= 0x80) at += 1;
   return at + 1;
 }
 
-/** Bytes behind their length. */
+/** The bytes after their length as a varint. */
 export function lengthPrefixed(bytes: Uint8Array): Uint8Array {
   const whole = new Uint8Array(varintLength(bytes.length) + bytes.length);
   writeVarint(whole, 0, bytes.length);

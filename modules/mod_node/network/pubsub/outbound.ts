@@ -1,37 +1,43 @@
 /**
- * What is said to peers: streams that are opened again, RPCs that are not too long, and waiting for peers that are new
- * or read slowly.
+ * Streams to peers: opened again when they break, with RPCs that are not too long, and waited for while they are being
+ * opened or a peer reads slowly.
  */
-import { setTimeout as pass, setImmediate as turn } from "node:timers/promises";
+import { setTimeout as delay, setImmediate as nextTurn } from "node:timers/promises";
 import type { Connection, Libp2p, PeerId, Stream, StreamMiddleware } from "@libp2p/interface";
 import { drained } from "../swarm/stream_backpressure.ts";
 import { MAX_RPC_SIZE } from "./limits.ts";
 import { splitRpc } from "./message.ts";
-import type { Router } from "./router.ts";
 
 /** Milliseconds until a stream that broke is opened again. */
 const REOPEN_AFTER_MS = 2000;
-/** Milliseconds that whoever publishes waits for a peer that takes nothing; then its stream is given up. */
+/** Milliseconds that publishing waits for a peer that reads nothing; then its stream is given up. */
 const DRAIN_TIMEOUT_MS = 5000;
-/** Milliseconds that whoever publishes waits, once, for the stream to a peer that has just come. */
+/** Milliseconds that publishing waits, once, for the stream to a peer that has just connected. */
 const OPEN_TIMEOUT_MS = 1000;
-/** With the length before an RPC. */
+/** With the length prefix of an RPC. */
 const MAX_FRAME_SIZE = MAX_RPC_SIZE + 3;
+
+export interface OutboundDeps {
+  /** Protocols of the router. */
+  readonly protocols: () => readonly string[];
+  /** Has the router open a stream to a peer; undefined where it cannot be told to. */
+  readonly reopen: ((id: PeerId, connection: Connection) => void) | undefined;
+}
 
 export class Outbound {
   readonly #libp2p: Pick<Libp2p, "getConnections">;
-  readonly #router: Pick<Router, "onPeerConnected" | "protocols">;
+  readonly #deps: OutboundDeps;
   readonly #reopening = new Set<NodeJS.Timeout>();
-  /** Streams by peer. */
+  /** Number of open streams by peer. */
   readonly #open = new Map<string, number>();
-  /** Resolves when the next stream is open. */
+  /** Resolves when the next stream opens. */
   #opened = Promise.withResolvers<void>();
-  /** Connections on which no stream was opened in time. */
+  /** Connections on which no stream opened in time: they are not waited for again. */
   readonly #silent = new WeakSet<Connection>();
 
-  constructor(libp2p: Pick<Libp2p, "getConnections">, router: Pick<Router, "onPeerConnected" | "protocols">) {
+  constructor(libp2p: Pick<Libp2p, "getConnections">, deps: OutboundDeps) {
     this.#libp2p = libp2p;
-    this.#router = router;
+    this.#deps = deps;
   }
 
   /** To be used for the protocols of the router. */
@@ -58,18 +64,18 @@ export class Outbound {
     else this.#open.set(id, count);
   }
 
-  /** Resolves when there are streams to those peers, and after a moment in any case: what is said before is lost. */
+  /** Resolves when there is a stream to each of the peers, or it takes too long: what is sent before is lost. */
   async ready(peers: readonly PeerId[]): Promise<void> {
     if (this.#missing(peers).length === 0) return;
     const ending = new AbortController();
-    const late = pass(OPEN_TIMEOUT_MS, true, { signal: ending.signal }).catch(() => true);
+    const late = delay(OPEN_TIMEOUT_MS, true, { signal: ending.signal }).catch(() => true);
     let isLate = false;
     while (!isLate && this.#missing(peers).length > 0)
       isLate = (await Promise.race([late, this.#opened.promise])) === true;
     ending.abort();
     for (const connection of this.#missing(peers)) this.#silent.add(connection);
-    // The router hears of a stream a little later.
-    await turn();
+    // The router learns of a stream after its middleware.
+    await nextTurn();
   }
 
   #missing(peers: readonly PeerId[]): readonly Connection[] {
@@ -80,15 +86,16 @@ export class Outbound {
   }
 
   #reopen(connection: Connection): void {
-    if (connection.status !== "open") return;
+    const { reopen } = this.#deps;
+    if (reopen === undefined || connection.status !== "open") return;
     const timer = setTimeout(() => {
       this.#reopening.delete(timer);
-      this.#router.onPeerConnected(connection.remotePeer, connection);
+      reopen(connection.remotePeer, connection);
     }, REOPEN_AFTER_MS).unref();
     this.#reopening.add(timer);
   }
 
-  /** Resolves when those peers have room for more, and after some seconds in any case. */
+  /** Resolves when the streams to the peers take more again, or it takes too long. */
   async drained(peers: readonly PeerId[]): Promise<void> {
     const full = peers
       .flatMap((id) => this.#libp2p.getConnections(id))
@@ -97,13 +104,13 @@ export class Outbound {
     const signal = AbortSignal.timeout(DRAIN_TIMEOUT_MS);
     await Promise.all(
       full.map((stream) =>
-        drained(stream, signal).catch(() => stream.abort(new Error("the peer does not read what it follows"))),
+        drained(stream, signal).catch(() => stream.abort(new Error("the peer does not read what it subscribed to"))),
       ),
     );
   }
 
   readonly #isFull = ({ direction, protocol, writableNeedsDrain }: Stream): boolean =>
-    writableNeedsDrain && direction === "outbound" && this.#router.protocols.includes(protocol);
+    writableNeedsDrain && direction === "outbound" && this.#deps.protocols().includes(protocol);
 
   stop(): void {
     for (const timer of this.#reopening) clearTimeout(timer);
@@ -111,7 +118,7 @@ export class Outbound {
   }
 }
 
-/** Has what is too long for one RPC sent in several. */
+/** Has an RPC that is too long sent as several. */
 function splitLongRpcs(stream: Stream): void {
   const { send } = stream;
   stream.send = (data) => {

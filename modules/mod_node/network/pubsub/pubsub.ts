@@ -1,74 +1,84 @@
-/** Messages under topics, to whoever follows these (network section 11). */
-import type { GossipsubMessage, Message, SubscriptionChangeData } from "@libp2p/gossipsub";
+/** Publish and subscribe: messages under topics, exchanged with the peers that subscribe to them. */
+import type { GossipSub, GossipsubMessage, Message, SubscriptionChangeData } from "@libp2p/gossipsub";
 import type { Libp2p } from "libp2p";
 import type { PeerId } from "../../formats/peer_id.ts";
 import { NodeError } from "../../util/errors.ts";
 import type { NodeLog } from "../../util/log.ts";
+import { PatchNotices } from "../swarm/patches/notices.ts";
 import { Inbound } from "./inbound.ts";
 import { MAX_MESSAGE_SIZE } from "./limits.ts";
-import { Outbound } from "./outbound.ts";
-import { type Router, sequenceOf } from "./router.ts";
+import { Outbound, type OutboundDeps } from "./outbound.ts";
+import { internalsOf } from "./patches/gossipsub.ts";
+import { sequenceOf } from "./router.ts";
 import { Subscription } from "./subscription.ts";
 
 export interface PubsubMessage {
   readonly topic: string;
   readonly data: Uint8Array;
-  /** Who published it; undefined where messages are not signed. */
+  /** The author; undefined where messages are not signed. */
   readonly from: PeerId | undefined;
-  /** Its number among the messages of who published it, eight bytes; undefined where messages are not signed. */
+  /** The author's number of the message, eight bytes; undefined where messages are not signed. */
   readonly sequence: Uint8Array | undefined;
 }
 
 export interface PubsubDeps {
   readonly libp2p: Pick<Libp2p, "use" | "getConnections">;
-  readonly router: Router;
+  readonly router: GossipSub;
   readonly log: NodeLog;
+  readonly patches?: PatchNotices;
 }
 
-/** Looks for others from when the first reads a topic here until the last has left. */
+/** Finds peers that subscribe to a topic, from its first subscription here until its last is gone. */
 export interface TopicDiscovery {
   start(topic: string): void;
   stopTopic(topic: string): void;
   stop(): void;
 }
 
-/** Made before libp2p starts. */
+/** To be made before libp2p starts. */
 export class Pubsub {
-  /** Set by the network; without it only those who are connected are heard. */
+  /** Set by the network; without it only messages of connected peers arrive. */
   discovery: TopicDiscovery | undefined;
-  /** Told of a peer that follows a topic from now on. */
+  /** Called when a peer subscribes to a topic. */
   onPeerSubscribed: ((topic: string, peer: PeerId) => void) | undefined;
-  readonly #router: Router;
+  readonly #router: GossipSub;
+  readonly #isRouterStarted: () => boolean;
   readonly #log: NodeLog;
   readonly #outbound: Outbound;
-  readonly #readers = new Map<string, Set<Subscription>>();
+  readonly #subscriptions = new Map<string, Set<Subscription>>();
 
-  constructor({ libp2p, router, log }: PubsubDeps) {
+  constructor({ libp2p, router, log, patches = new PatchNotices() }: PubsubDeps) {
+    const internals = internalsOf(router, patches);
     this.#router = router;
+    this.#isRouterStarted = () => internals?.isStarted() ?? true;
     this.#log = log;
-    this.#outbound = new Outbound(libp2p, router);
-    const inbound = new Inbound({ router, isSubscribed: (topic) => this.#readers.has(topic) });
-    router.onIncomingStream = (stream, connection) => inbound.add(stream, connection);
+    const protocols = () => router.protocols;
+    const reopen: OutboundDeps["reopen"] = internals && ((id, connection) => internals.onPeerConnected(id, connection));
+    this.#outbound = new Outbound(libp2p, { protocols, reopen });
+    if (internals !== undefined) {
+      const inbound = new Inbound({ router: internals, isSubscribed: (topic) => this.#subscriptions.has(topic) });
+      internals.onIncomingStream = (stream, connection) => inbound.add(stream, connection);
+    }
     for (const protocol of router.protocols) libp2p.use(protocol, this.#outbound.middleware);
     router.addEventListener("gossipsub:message", ({ detail }) => this.#dispatch(detail));
-    router.addEventListener("subscription-change", ({ detail }) => this.#tellOf(detail));
+    router.addEventListener("subscription-change", ({ detail }) => this.#onSubscriptionChange(detail));
   }
 
-  /** Those that somebody follows here. */
+  /** Topics with a subscription here. */
   topics(): readonly string[] {
-    return [...this.#readers.keys()];
+    return [...this.#subscriptions.keys()];
   }
 
-  /** Connected peers that follow a topic; without one those that take part. In the order of their texts. */
+  /** Connected peers that subscribe to the topic; without a topic those that speak pubsub. Sorted by text. */
   peers(topic?: string): readonly PeerId[] {
     const peers = topic === undefined ? this.#router.getPeers() : this.#router.getSubscribers(topic);
     return [...peers].sort((a, b) => (a.toString() < b.toString() ? -1 : 1));
   }
 
   /**
-   * Resolves when the message is on its way to all who are known to follow the topic; nobody need to.
+   * Resolves when the message is on its way to all known subscribers, of which there may be none.
    *
-   * @throws NodeError of a message that no node would take
+   * @throws NodeError for a message that is too long for other nodes
    */
   async publish(topic: string, data: Uint8Array): Promise<void> {
     if (Buffer.byteLength(topic) + data.length > MAX_MESSAGE_SIZE) {
@@ -80,62 +90,62 @@ export class Pubsub {
   }
 
   /**
-   * Messages from now on, those of this node among them. A reader who is slow misses those that have waited longest.
-   * When the signal comes it rejects with the reason.
+   * Messages from now on, this node's own included. A slow reader misses the ones that have waited longest. Rejects with
+   * the reason of the signal.
    */
   subscribe(topic: string, signal?: AbortSignal): AsyncIterableIterator<PubsubMessage, void, undefined> {
     signal?.throwIfAborted();
-    const leave = () => subscription.end(signal?.reason);
+    const abort = () => subscription.end(signal?.reason);
     const subscription: Subscription = new Subscription(() => {
-      signal?.removeEventListener("abort", leave);
-      this.#leave(topic, subscription);
+      signal?.removeEventListener("abort", abort);
+      this.#remove(topic, subscription);
     });
-    signal?.addEventListener("abort", leave, { once: true });
-    this.#join(topic, subscription);
+    signal?.addEventListener("abort", abort, { once: true });
+    this.#add(topic, subscription);
     return subscription;
   }
 
-  #join(topic: string, subscription: Subscription): void {
-    const readers = this.#readers.get(topic);
-    readers?.add(subscription);
-    if (readers !== undefined) return;
-    this.#readers.set(topic, new Set([subscription]));
+  #add(topic: string, subscription: Subscription): void {
+    const subscriptions = this.#subscriptions.get(topic);
+    subscriptions?.add(subscription);
+    if (subscriptions !== undefined) return;
+    this.#subscriptions.set(topic, new Set([subscription]));
     this.#router.subscribe(topic);
     this.discovery?.start(topic);
   }
 
-  #leave(topic: string, subscription: Subscription): void {
-    const readers = this.#readers.get(topic);
-    readers?.delete(subscription);
-    if (readers?.size !== 0) return;
-    this.#readers.delete(topic);
+  #remove(topic: string, subscription: Subscription): void {
+    const subscriptions = this.#subscriptions.get(topic);
+    subscriptions?.delete(subscription);
+    if (subscriptions?.size !== 0) return;
+    this.#subscriptions.delete(topic);
     this.discovery?.stopTopic(topic);
-    if (this.#router.isStarted()) this.#router.unsubscribe(topic);
+    if (this.#isRouterStarted()) this.#router.unsubscribe(topic);
   }
 
   #dispatch({ msg }: GossipsubMessage): void {
-    const readers = this.#readers.get(msg.topic);
-    if (readers === undefined) return;
-    const message = shown(msg);
-    for (const reader of readers) {
-      const dropped = reader.put(message);
+    const subscriptions = this.#subscriptions.get(msg.topic);
+    if (subscriptions === undefined) return;
+    const message = toPubsubMessage(msg);
+    for (const subscription of subscriptions) {
+      const dropped = subscription.put(message);
       if (dropped > 0) this.#log.write("pubsub", "warn", `a slow reader of ${msg.topic} misses ${dropped} messages`);
     }
   }
 
-  #tellOf({ peerId, subscriptions }: SubscriptionChangeData): void {
+  #onSubscriptionChange({ peerId, subscriptions }: SubscriptionChangeData): void {
     for (const { topic, subscribe } of subscriptions) if (subscribe) this.onPeerSubscribed?.(topic, peerId);
   }
 
-  /** Readers get what waits for them, then the end. */
+  /** Subscriptions still deliver what waits for them, then end. */
   stop(): void {
     this.discovery?.stop();
-    for (const readers of [...this.#readers.values()]) for (const reader of [...readers]) reader.end();
+    for (const subscriptions of [...this.#subscriptions.values()]) for (const each of [...subscriptions]) each.end();
     this.#outbound.stop();
   }
 }
 
-function shown(message: Message): PubsubMessage {
+function toPubsubMessage(message: Message): PubsubMessage {
   const { topic, data } = message;
   if (message.type === "unsigned") return { topic, data, from: undefined, sequence: undefined };
   return { topic, data, from: message.from, sequence: sequenceOf(message) };

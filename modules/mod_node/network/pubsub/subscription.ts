@@ -2,53 +2,54 @@
 import { Queue } from "../../util/async/queue.ts";
 import type { PubsubMessage } from "./pubsub.ts";
 
-/** Bytes and messages that may wait for a reader; beyond it those that have waited longest are dropped. */
-const most = { bytes: 16 * 1024 * 1024, messages: 16 * 1024 };
+/** What may wait for a reader; beyond, the messages that have waited longest are dropped. */
+const MAX_WAITING_BYTES = 16 * 1024 * 1024;
+const MAX_WAITING_MESSAGES = 16 * 1024;
 
 export class Subscription implements AsyncIterableIterator<PubsubMessage, void, undefined> {
   readonly #waiting = new Queue<PubsubMessage>();
-  readonly #reading = this.#waiting[Symbol.asyncIterator]();
-  /** Called once. */
-  readonly #left: () => void;
+  readonly #iterator = this.#waiting[Symbol.asyncIterator]();
+  readonly #onEnd: () => void;
   #bytes = 0;
   #isOpen = true;
 
-  constructor(left: () => void) {
-    this.#left = left;
+  /** @param onEnd called once, when nothing more is to be put */
+  constructor(onEnd: () => void) {
+    this.#onEnd = onEnd;
   }
 
-  /** How many were dropped to make room. */
+  /** The number of messages that were dropped to make room. */
   put(message: PubsubMessage): number {
     let dropped = 0;
     this.#waiting.push(message);
     this.#bytes += message.data.length;
-    while (this.#bytes > most.bytes || this.#waiting.length > most.messages) {
+    while (this.#bytes > MAX_WAITING_BYTES || this.#waiting.length > MAX_WAITING_MESSAGES) {
       this.#bytes -= this.#waiting.dropOldest()?.data.length ?? 0;
       dropped += 1;
     }
     return dropped;
   }
 
-  /** The reader gets what waits, then the end, or `reason`. */
+  /** The reader gets what waits, then the end, or `reason` thrown. */
   end(reason?: unknown): void {
-    this.#leave();
+    this.#close();
     if (reason === undefined) this.#waiting.end();
     else this.#waiting.fail(reason);
   }
 
-  #leave(): void {
+  #close(): void {
     if (!this.#isOpen) return;
     this.#isOpen = false;
-    this.#left();
+    this.#onEnd();
   }
 
   async next(): Promise<IteratorResult<PubsubMessage, void>> {
-    const result = await this.#reading.next();
+    const result = await this.#iterator.next();
     if (result.done !== true) this.#bytes -= result.value.data.length;
     return result;
   }
 
-  /** Nobody reads any more. */
+  /** The reader has left. */
   async return(): Promise<IteratorResult<PubsubMessage, void>> {
     this.end();
     return { done: true, value: undefined };

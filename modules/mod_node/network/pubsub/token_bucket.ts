@@ -1,8 +1,8 @@
-/** Holding somebody back who spends too much. */
-import { setTimeout as pass } from "node:timers/promises";
+/** Limits a rate: a burst may be taken at once, then so much per second. */
+import { setTimeout as delay } from "node:timers/promises";
 
 export interface TokenBucketLimits {
-  /** What may be spent at once. */
+  /** What may be taken at once. */
   readonly burst: number;
   readonly perSecond: number;
 }
@@ -17,12 +17,12 @@ export class TokenBucket {
     this.#left = limits.burst;
   }
 
-  /** Resolves when there was enough; at once until the burst is spent. */
+  /** Resolves when the amount is there; undefined when it is at once. */
   take(amount: number): Promise<void> | undefined {
     const { burst, perSecond } = this.#limits;
     const now = performance.now();
     this.#left = Math.min(burst, this.#left + ((now - this.#at) * perSecond) / 1000) - amount;
     this.#at = now;
-    return this.#left >= 0 ? undefined : pass((-this.#left * 1000) / perSecond, undefined, { ref: false });
+    return this.#left >= 0 ? undefined : delay((-this.#left * 1000) / perSecond, undefined, { ref: false });
   }
 }

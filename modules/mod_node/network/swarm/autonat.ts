@@ -1,11 +1,8 @@
 /** Telling others whether they can be reached: how often, or not at all (`AutoNAT`). */
-import type { AutoNATComponents } from "@libp2p/autonat";
 import type { Libp2p, StreamMiddleware } from "@libp2p/interface";
-import { isMultiaddr } from "@multiformats/multiaddr";
 import type { ConfigFile } from "../../storage/repo/config.ts";
 import { isObject } from "../../storage/repo/json.ts";
 import { parseDuration } from "../../util/go/duration.ts";
-import { withOverrides } from "./overlaid.ts";
 
 export const autoNatProtocol = "/libp2p/autonat/1.0.0";
 
@@ -54,15 +51,4 @@ export function throttle({ all, peer, interval }: Throttle, now: () => number = 
     byPeer.set(id, own);
     return next(stream, connection);
   };
-}
-
-/**
- * For the library's service, which dials a peer back without saying that it has to be a new connection: it is given the
- * one that the peer asks over, takes that for a failure, and closes it.
- */
-export function forceNewDials(components: AutoNATComponents): AutoNATComponents {
-  const { connectionManager } = components;
-  const openConnection: typeof connectionManager.openConnection = (target, options) =>
-    connectionManager.openConnection(target, isMultiaddr(target) ? { ...options, force: true } : options);
-  return withOverrides(components, { connectionManager: withOverrides(connectionManager, { openConnection }) });
 }

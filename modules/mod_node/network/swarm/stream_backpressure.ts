@@ -9,32 +9,6 @@ export function allowBuffering(stream: Stream): void {
   stream.maxReadBufferLength = pausedBytes;
 }
 
-/** As the streams of the newer multiplexer are inside: their peers are told how much they may send. */
-interface Windowed {
-  recvWindow: number;
-  readonly recvWindowCapacity: number;
-  sendWindowUpdate(): void;
-}
-
-/** Bytes that a peer may send at once from the beginning, where much is expected of it. */
-const wideWindow = 1024 * 1024;
-
-/**
- * For streams over which much comes. The library tells the peer of room after each frame, a message for a message, and
- * lets it begin with little; here it is told when half of what it may send has come. Others stay as they are.
- */
-export function widenWindow(stream: Stream): void {
-  const windowed = stream as Stream & Partial<Windowed>;
-  const { sendWindowUpdate, recvWindow } = windowed;
-  if (sendWindowUpdate === undefined || recvWindow === undefined) return;
-  windowed.recvWindow = Math.max(recvWindow, wideWindow);
-  sendWindowUpdate.call(stream);
-  windowed.sendWindowUpdate = () => {
-    const { recvWindow: all = 0, recvWindowCapacity: left = 0 } = windowed;
-    if (left <= all / 2) sendWindowUpdate.call(stream);
-  };
-}
-
 /** Nothing more is delivered. Without effect on a stream whose reading is over. */
 export function pause(stream: Stream): void {
   if (stream.readStatus === "readable") stream.pause();

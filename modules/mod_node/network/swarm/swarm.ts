@@ -18,6 +18,7 @@ import { Filters } from "./filters.ts";
 import { createHost, type Host } from "./host.ts";
 import { IdentifyWaiter } from "./identify_waiter.ts";
 import { byPeer, type Multiaddr, type PeerAddress, parseMultiaddr, transportOf, withPeer } from "./multiaddr.ts";
+import { PatchNotices } from "./patches/notices.ts";
 import { PeerDatastore, peerKey } from "./peer_datastore.ts";
 import { Bootstrapper, Peering } from "./peering.ts";
 import type { PingService } from "./ping.ts";
@@ -30,6 +31,7 @@ export interface SwarmDeps {
   readonly services?: ServiceFactoryMap;
   /** Told in a sentence of what is not as the configuration says, while the rest of it is. */
   readonly onNotice?: ((sentence: string) => void) | undefined;
+  readonly patches?: PatchNotices;
 }
 
 /** What a peer has told of itself; empty where it has told nothing. */
@@ -68,6 +70,7 @@ export async function openSwarm(parts: SwarmDeps): Promise<Swarm> {
     filters,
     limits,
     agent: agentVersion,
+    patches: parts.patches ?? new PatchNotices(parts.onNotice),
     services: parts.services ?? {},
     onDiscovered: ({ id, multiaddrs }) => void found.peers?.connect(id, multiaddrs).catch(() => undefined),
   });

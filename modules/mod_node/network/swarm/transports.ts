@@ -8,9 +8,11 @@ import { webSockets } from "@libp2p/websockets";
 import { yamux } from "@libp2p/yamux";
 import type { ConfigFile } from "../../storage/repo/config.ts";
 import { NodeError } from "../../util/errors.ts";
-import { coalesceWrites } from "./coalesced_writes.ts";
 import { noiseCipher } from "./noise_cipher.ts";
-import { mplexFactory } from "./old_multiplexer.ts";
+import { mplexFactory } from "./patches/mplex/mplex_factory.ts";
+import { replaceFrameDecoder } from "./patches/noise/frame_decoder.ts";
+import type { PatchNotices } from "./patches/notices.ts";
+import { coalesceWrites } from "./patches/tcp/coalesce_writes.ts";
 
 type Config = Pick<ConfigFile, "value">;
 
@@ -80,19 +82,35 @@ function chosen<T>(choices: readonly Choice<T>[]): T[] {
     .map(({ make }) => make);
 }
 
+/** The encrypter, as connections name it. */
+const NOISE = "/noise";
+
 type MakeEncrypter = (components: Parameters<ReturnType<typeof noise>>[0]) => ConnectionEncrypter;
 
-export function encryptersOf(config: Config): MakeEncrypter[] {
+export function encryptersOf(config: Config, patches: PatchNotices): MakeEncrypter[] {
   return chosen<MakeEncrypter>([
     { priority: config.value("Swarm.Transports.Security.Noise"), usual: 100, make: noise({ crypto: noiseCipher }) },
     // Nodes of version 0.9 turn down certificates of the library's TLS: an extension that they do not know is critical.
     { priority: config.value("Swarm.Transports.Security.TLS"), usual: 300, make: tls() },
-  ]).map((make) => (components) => coalesceWrites(make(components)));
+  ]).map((make) => (components) => patched(make(components), patches));
 }
 
-export function muxersOf(config: Config): (() => StreamMuxerFactory)[] {
+/** Has an encrypter work on connections that write in one go, and noise read without copying. */
+function patched(encrypter: ConnectionEncrypter, patches: PatchNotices): ConnectionEncrypter {
+  for (const side of ["secureInbound", "secureOutbound"] as const) {
+    const secure = encrypter[side];
+    encrypter[side] = async (connection, options) => {
+      const secured = await secure.call(encrypter, coalesceWrites(connection, patches), options);
+      if (encrypter.protocol === NOISE) replaceFrameDecoder(secured.connection, patches);
+      return secured;
+    };
+  }
+  return encrypter;
+}
+
+export function muxersOf(config: Config, patches: PatchNotices): (() => StreamMuxerFactory)[] {
   return chosen<() => StreamMuxerFactory>([
     { priority: config.value("Swarm.Transports.Multiplexers.Yamux"), usual: 100, make: yamux() },
-    { priority: config.value("Swarm.Transports.Multiplexers.Mplex"), usual: 200, make: mplexFactory() },
+    { priority: config.value("Swarm.Transports.Multiplexers.Mplex"), usual: 200, make: mplexFactory(patches) },
   ]);
 }

@@ -1,11 +1,12 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { protocols } from "#node/network/bitswap/message.ts";
-import { mplexFactory } from "#node/network/swarm/old_multiplexer.ts";
+import { mplexFactory } from "#node/network/swarm/patches/mplex/mplex_factory.ts";
+import { PatchNotices } from "#node/network/swarm/patches/notices.ts";
 import { host, Puppet, peer, someBlocks, until, wantOf } from "./support.ts";
 
 test("over a multiplexer without pacing, a stream brings no more than slow readers keep", async (t) => {
-  const over = () => host(t, undefined, [mplexFactory()]);
+  const over = () => host(t, undefined, [mplexFactory(new PatchNotices())]);
   const node = await peer(t, {}, over());
   const libp2p = await over();
   const puppet = new Puppet(libp2p, protocols[0]);

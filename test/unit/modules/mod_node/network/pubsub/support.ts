@@ -19,12 +19,15 @@ export interface TestNode {
   readonly pubsub: Pubsub;
   /** Level and message. */
   readonly logged: readonly string[];
+  readonly notices: readonly string[];
 }
 
 /** A node that is closed after the test; `config`: values of the configuration by path. */
 export async function startNode(t: TestContext, config: Readonly<Record<string, unknown>> = {}): Promise<TestNode> {
   const folder = await mkdtemp(join(tmpdir(), "modhost-pubsub-"));
-  const node = await openNode({ repo: folder, profile: "local", pubsub: true });
+  const notices: string[] = [];
+  const onNotice = (sentence: string) => notices.push(sentence);
+  const node = await openNode({ repo: folder, profile: "local", pubsub: true, onNotice });
   t.after(async () => {
     await node.close();
     await rm(folder, { recursive: true, force: true });
@@ -35,7 +38,7 @@ export async function startNode(t: TestContext, config: Readonly<Record<string, 
   node.log.listen(({ level, message }) => logged.push(`${level} ${message}`));
   await node.goOnline();
   const network = await node.network();
-  return { node, network, pubsub: network.pubsub as Pubsub, logged };
+  return { node, network, pubsub: network.pubsub as Pubsub, logged, notices };
 }
 
 export const connect = ({ network: from }: TestNode, { network: to }: TestNode) =>

@@ -1,7 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { forceNewDials, throttle } from "#node/network/swarm/autonat.ts";
-import { parseMultiaddr } from "#node/network/swarm/multiaddr.ts";
+import { throttle } from "#node/network/swarm/autonat.ts";
 import { field } from "#test/support/protobuf.ts";
 import { connectTo, startPeer } from "./support.ts";
 
@@ -63,23 +62,4 @@ test("who asks about an address that not everybody can reach is answered so, and
   // A DIAL_RESPONSE, which begins with its status.
   assert.deepEqual([...answer.subarray(1, 7)], [8, 1, 0x1a, answer.length - 5, 8, refused]);
   assert.equal(connection.status, "open");
-});
-
-test("a peer is dialled back on a connection of its own", async () => {
-  const asked: unknown[] = [];
-  const connectionManager = {
-    own: "its state",
-    async openConnection(...call: unknown[]) {
-      asked.push([this.own, ...call]);
-    },
-  };
-  const components = { connectionManager } as unknown as Parameters<typeof forceNewDials>[0];
-  const { openConnection } = forceNewDials(components).connectionManager;
-  const address = parseMultiaddr("/ip4/192.0.2.1/tcp/1");
-  await openConnection(address, { priority: 1 });
-  await openConnection([address], { priority: 1 });
-  assert.deepEqual(asked, [
-    ["its state", address, { priority: 1, force: true }],
-    ["its state", [address], { priority: 1 }],
-  ]);
 });

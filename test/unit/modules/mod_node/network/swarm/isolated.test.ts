@@ -51,7 +51,7 @@ for (const [network, setup] of [
     assert.deepEqual(
       notices,
       ["/ip4/0.0.0.0/udp/4001/quic", "/ip6/::/udp/4001/quic"].map(
-        (address) => `${address} is not listened on: nothing here speaks this draft of QUIC`,
+        (address) => `${address} is not listened on: draft-29 QUIC is not supported`,
       ),
     );
     assert.ok(Number(dialled) <= 4, `${dialled} peers were dialled`);

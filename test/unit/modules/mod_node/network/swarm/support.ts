@@ -3,12 +3,15 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import type { TestContext } from "node:test";
 import { identify } from "@libp2p/identify";
+import type { Stream } from "@libp2p/interface";
 import { noise } from "@libp2p/noise";
 import { ping } from "@libp2p/ping";
 import { tcp } from "@libp2p/tcp";
 import { yamux } from "@libp2p/yamux";
 import { createLibp2p, type Libp2p } from "libp2p";
+import { drained } from "#node/network/swarm/stream_backpressure.ts";
 import { openSwarm, type Swarm } from "#node/network/swarm/swarm.ts";
 import { memoryMetadata } from "#node/storage/metadata/memory.ts";
 import type { MetadataStore } from "#node/storage/metadata/store.ts";
@@ -88,4 +91,30 @@ export async function freePort(): Promise<number> {
   const { port } = server.address() as { port: number };
   await new Promise((resolve) => server.close(resolve));
   return port;
+}
+
+/** Both ends of a stream between two nodes. */
+export async function streamBetween(t: TestContext): Promise<{ readonly near: Stream; readonly far: Stream }> {
+  const [a, b] = [await startPeer(), await startPeer()];
+  t.after(() => Promise.all([a.stop(), b.stop()]));
+  const { promise, resolve } = Promise.withResolvers<Stream>();
+  await a.swarm.libp2p.handle("/test/stream", resolve);
+  await connectTo(b, a);
+  const far = await b.swarm.libp2p.dialProtocol(a.swarm.id, "/test/stream");
+  far.send(new Uint8Array(1));
+  return { near: await promise, far };
+}
+
+/** Sends up to so many bytes, until none are taken for half a second; resolves with the number that was taken. */
+export async function fill(stream: Stream, maxBytes: number): Promise<number> {
+  let sent = 0;
+  for (const piece = new Uint8Array(256 * 1024); sent < maxBytes; sent += piece.length) {
+    if (stream.send(piece)) continue;
+    const isTaken = await drained(stream, AbortSignal.timeout(500)).then(
+      () => true,
+      () => false,
+    );
+    if (!isTaken) break;
+  }
+  return sent;
 }

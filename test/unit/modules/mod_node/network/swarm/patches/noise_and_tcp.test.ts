@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { randomBytes, randomInt } from "node:crypto";
+import { Socket } from "node:net";
 import { type TestContext, test } from "node:test";
 import type { Libp2p, MessageStream, Stream } from "@libp2p/interface";
 import { noise } from "@libp2p/noise";
@@ -7,9 +8,10 @@ import { tcp } from "@libp2p/tcp";
 import { yamux } from "@libp2p/yamux";
 import { createLibp2p } from "libp2p";
 import { Uint8ArrayList } from "uint8arraylist";
-import { coalesce } from "#node/network/swarm/coalesced_writes.ts";
-import { NoiseFrameDecoder, replaceFrameDecoder } from "#node/network/swarm/noise_frames.ts";
-import { startPeer } from "./support.ts";
+import { NoiseFrameDecoder, replaceFrameDecoder } from "#node/network/swarm/patches/noise/frame_decoder.ts";
+import { PatchNotices } from "#node/network/swarm/patches/notices.ts";
+import { coalesce } from "#node/network/swarm/patches/tcp/coalesce_writes.ts";
+import { startPeer } from "../support.ts";
 
 const echoing = "/test/echo";
 
@@ -75,12 +77,14 @@ for (const direction of ["in", "out"] as const) {
     t.after(() => own.stop());
     const other = await startOther(t);
     const [from, to] = direction === "in" ? [other, own.swarm.libp2p] : [own.swarm.libp2p, other];
+    const cork = t.mock.method(Socket.prototype, "cork");
     const decode = t.mock.method(NoiseFrameDecoder.prototype, "decode");
     await to.handle(echoing, echo);
     const stream = await from.dialProtocol(to.getMultiaddrs(), echoing);
     const bytes = randomBytes(3 * 1024 * 1024);
     assert.ok(bytes.equals(await sentBack(stream, bytes)));
     assert.ok(decode.mock.callCount() > 10, "frames are not read here");
+    assert.ok(cork.mock.callCount() > 10, "writes are not put together here");
   });
 }
 
@@ -88,8 +92,12 @@ test("what came before the place of the library's reading was taken is not lost,
   const frame = randomBytes(40);
   const came = Buffer.concat([Buffer.of(0, frame.length), frame]);
   const handshake = { decrypt: (bytes: Uint8Array) => bytes };
-  const connection = { handshake, decoder: { buffer: new Uint8ArrayList(came.subarray(0, 30)) } };
-  replaceFrameDecoder(connection as unknown as MessageStream);
+  const connection = {
+    handshake,
+    decrypt: () => Buffer.alloc(0),
+    decoder: { buffer: new Uint8ArrayList(came.subarray(0, 30)) },
+  };
+  replaceFrameDecoder(connection as unknown as MessageStream, new PatchNotices());
   const { decoder, decrypt } = connection as unknown as {
     readonly decoder: NoiseFrameDecoder;
     decrypt(frame: Uint8Array | Uint8ArrayList): Uint8Array;

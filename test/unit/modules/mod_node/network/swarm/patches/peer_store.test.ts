@@ -3,7 +3,7 @@ import { test } from "node:test";
 import { generateKeyPair } from "@libp2p/crypto/keys";
 import { peerIdFromPrivateKey } from "@libp2p/peer-id";
 import { parseMultiaddr } from "#node/network/swarm/multiaddr.ts";
-import { startPeer } from "./support.ts";
+import { startPeer } from "../support.ts";
 
 const lies = (count: number, from = 0) =>
   Array.from({ length: count }, (_, at) => parseMultiaddr(`/ip4/99.0.${from}.${at}/tcp/1`));

@@ -5,7 +5,8 @@ import type { Connection } from "@libp2p/interface";
 import { noise } from "@libp2p/noise";
 import { tcp } from "@libp2p/tcp";
 import { createLibp2p } from "libp2p";
-import { mplexFactory } from "#node/network/swarm/old_multiplexer.ts";
+import { mplexFactory } from "#node/network/swarm/patches/mplex/mplex_factory.ts";
+import { PatchNotices } from "#node/network/swarm/patches/notices.ts";
 
 const protocol = "/test/1.0.0";
 
@@ -14,7 +15,7 @@ async function startPeer(perSecond?: number) {
     addresses: { listen: ["/ip4/127.0.0.1/tcp/0"] },
     transports: [tcp()],
     connectionEncrypters: [noise()],
-    streamMuxers: [mplexFactory(perSecond)],
+    streamMuxers: [mplexFactory(new PatchNotices(assert.fail), perSecond)],
     connectionMonitor: { enabled: false },
   });
   let opened = 0;

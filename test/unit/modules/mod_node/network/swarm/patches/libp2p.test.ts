@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Stream } from "@libp2p/interface";
-import { connectTo, startPeer } from "./support.ts";
+import { connectTo, startPeer } from "../support.ts";
 
 const protocol = "/test/1.0.0";
 

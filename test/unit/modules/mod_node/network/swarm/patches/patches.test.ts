@@ -1,0 +1,177 @@
+/** Patches of libraries: written for the versions that are installed, applied to them, and left out where they cannot be. */
+import assert from "node:assert/strict";
+import { once } from "node:events";
+import { readFile } from "node:fs/promises";
+import { createServer, connect as dial, type Socket } from "node:net";
+import { type TestContext, test } from "node:test";
+import type { AutoNATComponents } from "@libp2p/autonat";
+import type { GossipSub } from "@libp2p/gossipsub";
+import type { MessageStream, PeerStore, Stream } from "@libp2p/interface";
+import * as responses from "#node/network/kad/patches/limit_responses.ts";
+import * as routingTable from "#node/network/kad/patches/routing_table.ts";
+import * as gossipsub from "#node/network/pubsub/patches/gossipsub.ts";
+import * as autonat from "#node/network/swarm/patches/autonat/force_new_dials.ts";
+import * as identify from "#node/network/swarm/patches/identify/stop_push.ts";
+import * as middleware from "#node/network/swarm/patches/libp2p/copy_middleware.ts";
+import * as addresses from "#node/network/swarm/patches/libp2p/stop_address_updates.ts";
+import * as mplex from "#node/network/swarm/patches/mplex/mplex_factory.ts";
+import * as noise from "#node/network/swarm/patches/noise/frame_decoder.ts";
+import { type Patch, PatchNotices } from "#node/network/swarm/patches/notices.ts";
+import * as peerStore from "#node/network/swarm/patches/peer_store/limit_addresses.ts";
+import * as tcp from "#node/network/swarm/patches/tcp/coalesce_writes.ts";
+import * as yamux from "#node/network/swarm/patches/yamux/receive_window.ts";
+import { blockOf } from "#test/unit/modules/mod_node/network/bitswap/support.ts";
+import { connect, startNode } from "#test/unit/modules/mod_node/network/pubsub/support.ts";
+
+const modules = [
+  responses,
+  routingTable,
+  gossipsub,
+  autonat,
+  identify,
+  middleware,
+  addresses,
+  mplex,
+  noise,
+  peerStore,
+  tcp,
+  yamux,
+];
+
+const root = new URL("../../../../../../../", import.meta.url);
+const json = async (path: string) => JSON.parse(await readFile(new URL(path, root), "utf8"));
+
+test("each patch names the version of its library that is installed and pinned", async () => {
+  const { dependencies } = await json("package.json");
+  for (const { library, version } of modules.map(({ patch }) => patch)) {
+    assert.equal((await json(`node_modules/${library}/package.json`)).version, version, library);
+    assert.equal(dependencies[library], version, library);
+  }
+});
+
+test("all patches apply to the libraries as they are", async (t) => {
+  const nodes = [await startNode(t), await startNode(t)] as const;
+  const [one, two] = nodes;
+  await connect(one, two);
+  const block = blockOf(Buffer.from("over every layer"));
+  await one.node.blocks.put([block]);
+  const got = await two.node.reader({ signal: AbortSignal.timeout(20_000) })(block.cid);
+  assert.equal(Buffer.from(got).toString(), "over every layer");
+  const left = nodes.flatMap(({ notices }) => notices.filter((sentence) => / has no .* as version /.test(sentence)));
+  assert.deepEqual(left, []);
+});
+
+interface Case {
+  readonly patch: Patch;
+  /** Applies the patch to what lacks a part, twice, and looks whether it is used as it is. */
+  readonly apply: (notices: PatchNotices, t: TestContext) => unknown;
+}
+
+async function socketOf(t: TestContext): Promise<Socket> {
+  const server = createServer().listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const { port } = server.address() as { port: number };
+  const socket = dial(port, "127.0.0.1");
+  await once(socket, "connect");
+  t.after(() => server.close());
+  t.after(() => socket.destroy());
+  return socket;
+}
+
+const cases: readonly Case[] = [
+  {
+    patch: responses.patch,
+    apply(notices) {
+      const network = { safeDispatchEvent: () => true };
+      responses.limitResponses({ network }, notices);
+      assert.deepEqual(Object.keys(network), ["safeDispatchEvent"]);
+    },
+  },
+  {
+    patch: routingTable.patch,
+    async apply(notices) {
+      const events = new EventTarget();
+      const remotePeer = "a peer";
+      const connectionManager = { getConnections: () => [{ remotePeer }, { remotePeer }] };
+      const components = { events, connectionManager } as unknown as Parameters<typeof routingTable.routingTableOf>[1];
+      const table = routingTable.routingTableOf({}, components, notices);
+      assert.equal(table.size, 1);
+      const [added, removed] = [[] as unknown[], [] as unknown[]];
+      table.onAdded(() => added.push("one"));
+      table.onRemoved((id) => removed.push(id));
+      events.dispatchEvent(new CustomEvent("peer:connect", { detail: remotePeer }));
+      events.dispatchEvent(new CustomEvent("peer:disconnect", { detail: remotePeer }));
+      assert.deepEqual([added, removed], [["one"], [remotePeer]]);
+      assert.deepEqual([...table.peers()], []);
+      table.stopRefreshing();
+      await table.remove(remotePeer as never);
+    },
+  },
+  {
+    patch: gossipsub.patch,
+    apply: (notices) => assert.equal(gossipsub.internalsOf({} as GossipSub, notices), undefined),
+  },
+  {
+    patch: autonat.patch,
+    apply(notices) {
+      const components = { connectionManager: {} } as AutoNATComponents;
+      assert.equal(autonat.forceNewDials(components, notices), components);
+    },
+  },
+  { patch: identify.patch, apply: (notices) => assert.equal(identify.canStopPush({}, notices), false) },
+  { patch: addresses.patch, apply: (notices) => assert.equal(addresses.canStopAddressUpdates({}, notices), false) },
+  {
+    patch: middleware.patch,
+    apply(notices) {
+      const registrar = {} as AutoNATComponents["registrar"];
+      middleware.copyMiddlewareLists(registrar, notices);
+      assert.deepEqual(registrar, {});
+    },
+  },
+  {
+    patch: noise.patch,
+    apply(notices) {
+      const connection = { decoder: {} };
+      noise.replaceFrameDecoder(connection as unknown as MessageStream, notices);
+      assert.deepEqual(connection, { decoder: {} });
+    },
+  },
+  {
+    patch: peerStore.patch,
+    apply(notices) {
+      const store = { merge: async () => undefined };
+      const { merge } = store;
+      peerStore.limitStoredAddresses(store as unknown as PeerStore, notices);
+      assert.deepEqual(store, { merge });
+    },
+  },
+  {
+    patch: tcp.patch,
+    async apply(notices, t) {
+      const socket = await socketOf(t);
+      const connection = { socket } as unknown as MessageStream;
+      assert.equal(tcp.coalesceWrites(connection, notices), connection);
+      assert.deepEqual(Object.keys(connection), ["socket"]);
+    },
+  },
+  {
+    patch: yamux.patch,
+    apply(notices) {
+      const stream = { recvWindow: 1 };
+      yamux.widenWindow(stream as unknown as Stream, notices);
+      assert.deepEqual(stream, { recvWindow: 1 });
+    },
+  },
+];
+
+for (const { patch, apply } of cases) {
+  test(`without what it relies on, a patch is left out and told of once: ${patch.library}, ${patch.without}`, async (t) => {
+    const told: string[] = [];
+    const notices = new PatchNotices((sentence) => told.push(sentence));
+    await apply(notices, t);
+    await apply(notices, t);
+    assert.equal(told.length, 1);
+    assert.ok(told[0]?.startsWith(`${patch.library} has no `), told[0]);
+    assert.ok(told[0]?.endsWith(`as version ${patch.version} had: ${patch.without}`), told[0]);
+  });
+}

@@ -1,0 +1,32 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import type { Stream } from "@libp2p/interface";
+import { PatchNotices } from "#node/network/swarm/patches/notices.ts";
+import { widenWindow } from "#node/network/swarm/patches/yamux/receive_window.ts";
+import { allowBuffering, pause, resume } from "#node/network/swarm/stream_backpressure.ts";
+import { fill, streamBetween } from "../support.ts";
+
+const mebibyte = 1024 * 1024;
+
+test("a widened stream receives much at once, and sends few window updates", async (t) => {
+  const { near, far } = await streamBetween(t);
+  allowBuffering(near);
+  const notices: string[] = [];
+  widenWindow(near, new PatchNotices((sentence) => notices.push(sentence)));
+  assert.deepEqual(notices, []);
+  const updates = t.mock.method(near as Stream & { sendFrame(): unknown }, "sendFrame").mock;
+  pause(near);
+  const waiting = await fill(far, 64 * mebibyte);
+  assert.ok(waiting >= mebibyte, `${waiting} bytes were taken`);
+  const sent = 32 * mebibyte;
+  const { promise: all, resolve: gotAll } = Promise.withResolvers<void>();
+  let left = sent + waiting;
+  near.addEventListener("message", ({ data }) => {
+    left -= data.byteLength;
+    if (left <= mebibyte / 4) gotAll();
+  });
+  resume(near);
+  assert.equal(await fill(far, sent), sent);
+  await all;
+  assert.ok(updates.callCount() <= (2 * sent) / mebibyte + 4, `${updates.callCount()} updates`);
+});
