@@ -16,6 +16,7 @@ export type { AddEntry, AddEvent, AddSettings } from "./content/unixfs/add.ts";
 export { openFile } from "./content/unixfs/open.ts";
 export { readFile } from "./content/unixfs/read.ts";
 export { parseCid } from "./formats/cid/text.ts";
+export { compareNames } from "./formats/dag_pb/dag_pb.ts";
 export { type MigrationOptions, type MigrationProgress, migrateRepo } from "./migration/migrate.ts";
 export { memoryStores, type Stores } from "./migration/open_stores/engines.ts";
 export { type PeerAddress, parsePeerAddress } from "./network/swarm/multiaddr.ts";
@@ -29,6 +30,7 @@ export { isProfile, profiles } from "./storage/repo/profiles.ts";
 export type { LowLevelNode, Node, NodeModule, NodeOptions, NodeStat, OfflineCode } from "./types.ts";
 export { type FailureCode, NodeError } from "./util/errors.ts";
 export { parseDuration } from "./util/go/duration.ts";
+export { sizeText } from "./util/size.ts";
 export type { ContentPath, Repo, Resolved };
 
 /**

@@ -1,24 +1,7 @@
 /** The mutable namespace. */
 
-import { inSession } from "../../mod_node/content/dag/reader.ts";
-import { cidSettings } from "../../mod_node/content/mfs/cid_settings.ts";
-import { describe, entriesIn, linksIn, localityOf, statOf } from "../../mod_node/content/mfs/list.ts";
-import {
-  changeCid,
-  cidAt,
-  copy,
-  flush,
-  makeDirectory,
-  move,
-  remove,
-  type Source,
-} from "../../mod_node/content/mfs/operations.ts";
-import { loosePath, type NamespacePath, nameOf, namespacePath } from "../../mod_node/content/mfs/path.ts";
-import { fileAt, writeFile } from "../../mod_node/content/mfs/write_file.ts";
-import { readFile } from "../../mod_node/content/unixfs/read.ts";
-import { compareNames } from "../../mod_node/formats/dag_pb/dag_pb.ts";
-import { NodeError } from "../../mod_node/util/errors.ts";
-import { sizeText } from "../../mod_node/util/size.ts";
+import { compareNames, type FilesLsEntry, NodeError, sizeText } from "modhost/node";
+import type { CID } from "multiformats/cid";
 import {
   type AnyCall,
   type Argument,
@@ -69,42 +52,18 @@ interface CidFlags {
   readonly hash: string | undefined;
 }
 
-const settingsOf = ({ "cid-version": version, hash }: CidFlags) => cidSettings({ version, hash });
-
 /** What of a call belongs to a change. */
 const changing = ({
   options,
   signal,
   offline,
-}: Pick<AnyCall, "signal" | "offline"> & { options: { flush: boolean } }) => ({
+}: Pick<AnyCall, "signal" | "offline"> & { options: { flush: boolean } & Partial<CidFlags> }) => ({
   flush: options.flush,
+  cidVersion: options["cid-version"],
+  hashAlg: options.hash,
   signal,
   offline,
 });
-
-/** A path below /ipfs counts before one of the namespace. */
-const isContent = ({ text }: NamespacePath): boolean => text.startsWith("/ipfs/");
-
-async function contentAt(text: string, call: AnyCall) {
-  const { cid, remainder } = await call.lowLevel.resolve(text, call);
-  if (remainder.length > 0) throw new NodeError("no such link found");
-  return cid;
-}
-
-async function sourceOf(given: string, call: AnyCall): Promise<Source> {
-  const found = namespacePath(given);
-  const text = `/${found.segments.join("/")}`;
-  const name = nameOf(found) as string | undefined;
-  if (!isContent(found)) return { text, name, at: found };
-  try {
-    const at = await contentAt(text, call);
-    await call.lowLevel.reader(call)(at);
-    return { text, name, at };
-  } catch (error) {
-    if (!(error instanceof NodeError)) throw error;
-    throw new NodeError(`cp: cannot get node from path ${text}: ${error.message}`, { cause: error });
-  }
-}
 
 interface StatFlags {
   readonly format: string;
@@ -122,13 +81,9 @@ function formatOf({ format, hash, size }: StatFlags): string {
   return size === true ? "<cumulsize>" : format;
 }
 
-async function* namesIn(links: ReturnType<typeof linksIn>): AsyncGenerator<LsEntry> {
-  for await (const { name } of links) yield { Name: name, Type: 0, Size: 0, Hash: "" };
-}
-
-async function* longEntries(entries: ReturnType<typeof entriesIn>): AsyncGenerator<LsEntry> {
-  for await (const { name, kind, size, cid } of entries) {
-    yield { Name: name, Type: types[kind], Size: size, Hash: cid.toString() };
+async function* listed(entries: AsyncIterable<FilesLsEntry>, write: (cid: CID) => string): AsyncGenerator<LsEntry> {
+  for await (const { name, type, size, cid } of entries) {
+    yield { Name: name, Type: types[type], Size: size, Hash: cid === undefined ? "" : write(cid) };
   }
 }
 
@@ -140,30 +95,23 @@ export const commands = {
     arguments: pathOrRoot,
     options: cidOptions,
     returns: nothing,
-    async run(call) {
-      const { lowLevel: node, arguments: given, options } = call;
-      await changeCid(node.files, loosePath(given.path), settingsOf(options), changing(call));
-    },
+    run: (call) => call.node.files.chcid(call.arguments.path, changing(call)),
   }),
   "files/cp": defineCommand({
     group,
     help: "Puts a file or tree into the namespace, by path; nothing is copied.",
     arguments: [source("What: a path such as `/ipfs/<cid>`, or one of the namespace."), dest],
     returns: nothing,
-    async run(call) {
-      const { lowLevel: node, arguments: given } = call;
-      const to = namespacePath(given.dest);
-      await copy(node.files, await sourceOf(given.source, call), to, changing(call));
-    },
+    run: (call) => call.node.files.cp(call.arguments.source, call.arguments.dest, changing(call)),
   }),
   "files/flush": defineCommand({
     group,
     help: "Writes all changes below a path through to the root.",
     arguments: pathOrRoot,
     returns: value(fields("flushRes", { Cid: "string" })),
-    async run(call) {
-      const write = call.cidText();
-      return { Cid: write(await flush(call.lowLevel.files, loosePath(call.arguments.path), call)) };
+    async run({ node, arguments: { path }, signal, offline, cidText }) {
+      const write = cidText();
+      return { Cid: write(await node.files.flush(path, { signal, offline })) };
     },
     text: ({ Cid }) => `${Cid}\n`,
   }),
@@ -176,24 +124,11 @@ export const commands = {
       U: { type: "bool", help: "Do not sort: print in the order of the directory." },
     },
     returns: value(fields("filesLsOutput", { Entries: nullable([lsEntry]) })),
-    async run(call) {
-      const { lowLevel: node, options } = call;
-      const found = namespacePath(call.arguments.path);
-      const write = call.cidText();
-      const read = node.reader(call);
-      const cid = await cidAt(node.files, found, call);
-      const block = await read(cid);
-      const { kind, size } = describe("", cid, block);
-      if (kind === "directory") {
-        const entries =
-          options.long === true ? longEntries(entriesIn(cid, block, read)) : namesIn(linksIn(cid, block, read));
-        return new Listing("Entries", entries);
-      }
-      // The name is what stands behind the last slash.
-      const name = found.inside ? "" : nameOf(found);
-      const facts =
-        options.long === true ? { Type: types.file, Size: size, Hash: write(cid) } : { Type: 0, Size: 0, Hash: "" };
-      return { Entries: [{ Name: name, ...facts }] };
+    async run({ node, arguments: { path }, options: { long = false }, signal, offline, cidText }) {
+      const write = cidText();
+      const { type, entries } = await node.files.listing(path, { long, signal, offline });
+      // The reference writes the CIDs of a directory's entries in their own base, whatever base is asked for.
+      return new Listing("Entries", listed(entries, type === "file" ? write : String));
     },
     text({ Entries }, { options: { U, long } }) {
       const entries = Entries ?? [];
@@ -214,22 +149,14 @@ export const commands = {
       ...cidOptions,
     },
     returns: nothing,
-    async run(call) {
-      const { lowLevel: node, options } = call;
-      const made = namespacePath(call.arguments.path);
-      const settings = settingsOf(options);
-      await makeDirectory(node.files, made, { ...changing(call), parents: options.parents === true, settings });
-    },
+    run: (call) => call.node.files.mkdir(call.arguments.path, { ...changing(call), parents: call.options.parents }),
   }),
   "files/mv": defineCommand({
     group,
     help: "Moves a file or directory.",
     arguments: [source("What to move."), dest],
     returns: nothing,
-    async run(call) {
-      const { lowLevel: node, arguments: given } = call;
-      await move(node.files, namespacePath(given.source), namespacePath(given.dest), changing(call));
-    },
+    run: (call) => call.node.files.mv(call.arguments.source, call.arguments.dest, changing(call)),
   }),
   "files/read": defineCommand({
     group,
@@ -240,14 +167,8 @@ export const commands = {
       count: { type: "int64", aliases: ["n"], help: "Most bytes to give." },
     },
     returns: raw,
-    async run(call) {
-      const { lowLevel: node, options } = call;
-      const { offset = 0, count } = options;
-      const { node: file, size } = await fileAt(node.files, namespacePath(call.arguments.path), call);
-      if (offset < 0) throw new NodeError("cannot specify negative offset");
-      if (offset > size) throw new NodeError(`offset was past end of file (${offset} > ${size})`);
-      if (count !== undefined && count < 0) throw new NodeError("cannot specify negative 'count'");
-      return bytes(readFile(file, node.reader(inSession(call)), { offset, length: count }));
+    async run({ node, arguments: { path }, options: { offset, count: length }, signal, offline }) {
+      return bytes((await node.files.open(path, { offset, length, signal, offline })).content);
     },
   }),
   "files/rm": defineCommand({
@@ -259,11 +180,9 @@ export const commands = {
       force: { type: "bool", help: "Remove whatever is there; what is missing is no error." },
     },
     returns: nothing,
-    async run(call) {
-      const { lowLevel: node, options } = call;
-      const removed = namespacePath(call.arguments.path[0] as string);
-      const how = { recursive: options.recursive === true, force: options.force === true };
-      await remove(node.files, removed, { ...changing(call), ...how });
+    run(call) {
+      const { recursive, force } = call.options;
+      return call.node.files.rm(call.arguments.path[0] as string, { ...changing(call), recursive, force });
     },
   }),
   "files/stat": defineCommand({
@@ -281,21 +200,24 @@ export const commands = {
       "with-local": { type: "bool", help: "Tell how much of it is stored here." },
     },
     returns: value(statOutput),
-    async run(call) {
-      const { lowLevel: node, options, signal } = call;
+    async run({ node, arguments: { path }, options, signal, offline, cidText }) {
       formatOf(options);
-      const found = namespacePath(call.arguments.path);
-      const write = call.cidText();
-      const cid = isContent(found) ? await contentAt(found.text, call) : await cidAt(node.files, found, call);
-      const { kind, size, cumulativeSize, children } = statOf(cid, await node.reader(call)(cid));
-      const stat = { Hash: write(cid), Size: size, CumulativeSize: cumulativeSize, Blocks: children, Type: kind };
-      if (options["with-local"] !== true) return stat;
-      const local = await localityOf(node.blocks, cid, signal);
+      const write = cidText();
+      const withLocal = options["with-local"];
+      const { cid, size, cumulativeSize, blocks, type, withLocality, local, sizeLocal } = await node.files.stat(path, {
+        withLocal,
+        signal,
+        offline,
+      });
       return {
-        ...stat,
-        WithLocality: true,
-        ...(local.whole && { Local: true }),
-        ...(local.size > 0 && { SizeLocal: local.size }),
+        Hash: write(cid),
+        Size: size,
+        CumulativeSize: cumulativeSize,
+        Blocks: blocks,
+        Type: type,
+        ...(withLocality && { WithLocality: true }),
+        ...(local && { Local: true }),
+        ...(sizeLocal !== undefined && { SizeLocal: sizeLocal }),
       };
     },
     text(stat, { options }) {
@@ -330,20 +252,11 @@ export const commands = {
     },
     file: { name: "data", required: true, help: "The bytes." },
     returns: nothing,
-    async run(call) {
-      const { lowLevel: node, files, options } = call;
-      const to = namespacePath(call.arguments.path);
-      const settings = settingsOf(options);
-      await writeFile(node.files, to, async () => (await files.one()).passing, {
-        ...changing(call),
-        offset: options.offset ?? 0,
-        count: options.count,
-        create: options.create === true,
-        parents: options.parents === true,
-        truncate: options.truncate === true,
-        rawLeaves: options["raw-leaves"],
-        settings,
-      });
+    run(call) {
+      const { node, files, options } = call;
+      const { offset, count: length, create, parents, truncate, "raw-leaves": rawLeaves } = options;
+      const how = { ...changing(call), offset, length, create, parents, truncate, rawLeaves };
+      return node.files.write(call.arguments.path, async () => (await files.one()).passing, how);
     },
   }),
 } satisfies Commands;

@@ -52,8 +52,13 @@ export function reading({ signal, timeout, offline }: CallOptions): Reading {
   return { signal: signal === undefined ? limit.signal : AbortSignal.any([signal, limit.signal]), offline };
 }
 
-/** In pieces, whatever it was given as. */
-export async function* piecesOf(source: ByteSource): AsyncGenerator<Uint8Array, void, undefined> {
+/** In pieces, whatever it was given as; what comes in pieces already is handed through. */
+export function piecesOf(source: ByteSource): AsyncIterable<Uint8Array> {
+  if (typeof source !== "string" && Symbol.asyncIterator in source) return source;
+  return cut(source);
+}
+
+async function* cut(source: Exclude<ByteSource, AsyncIterable<Uint8Array>>): AsyncGenerator<Uint8Array> {
   if (typeof source === "string") yield new TextEncoder().encode(source);
   else if (source instanceof Uint8Array) yield source;
   else if (source instanceof ArrayBuffer) yield new Uint8Array(source);

@@ -5,14 +5,20 @@
  */
 import type { LowLevelNode } from "../types.ts";
 import { type BlockApi, blockApi } from "./block.ts";
+import { type FilesApi, filesApi } from "./files.ts";
 
 export type * from "./block.ts";
 export type { ByteSource, CallOptions, IpfsPath } from "./common.ts";
+export type * from "./files.ts";
 
 export interface NodeApi {
   readonly block: BlockApi;
+  readonly files: FilesApi;
 }
 
 export function nodeApi(node: LowLevelNode): NodeApi {
-  return { block: blockApi(node) };
+  return {
+    block: blockApi(node),
+    files: filesApi(node),
+  };
 }
