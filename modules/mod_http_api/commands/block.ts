@@ -46,7 +46,7 @@ export const commands = {
         const counted = tapped(body, ({ length }) => {
           size += length;
         });
-        yield { Key: String(await node.block.put(counted, { ...options, signal })), Size: size };
+        yield { Key: String(await node.block.put(counted, { ...options, signal, transfer: true })), Size: size };
       }
     },
     text: ({ Key }) => `${Key}\n`,

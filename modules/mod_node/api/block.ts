@@ -23,6 +23,8 @@ export interface BlockPutOptions extends CallOptions {
   readonly version?: 0 | 1 | undefined;
   /** Pin the block recursively. */
   readonly pin?: boolean | undefined;
+  /** The caller gives the memory of the bytes away: it is freed once they are read. */
+  readonly transfer?: boolean | undefined;
 }
 
 export interface BlockRmOptions extends CallOptions {
@@ -64,11 +66,11 @@ export function blockApi(node: LowLevelNode): BlockApi {
       const { cid } = await node.resolve(pathText(path), how);
       return node.blocks.get(cid, { ...how, buffers: options.buffers });
     },
-    async put(block, { format, mhtype = "sha2-256", mhlen = -1, version, pin, ...options } = {}) {
+    async put(block, { format, mhtype = "sha2-256", mhlen = -1, version, pin, transfer, ...options } = {}) {
       const { signal } = reading(options);
       const form = blockFormat(format ?? (version === 0 ? "v0" : ""), mhtype, mhlen);
       const { buffers } = node.blocks;
-      const bytes = await readBlockBody(piecesOf(block), buffers);
+      const bytes = await readBlockBody(piecesOf(block), buffers, transfer);
       const { cid } = await makeBlock(bytes, form);
       await putBlocks(node, [{ cid, bytes, release: () => buffers.release(bytes) }], { pin, signal });
       return cid;

@@ -11,10 +11,23 @@ import type { Block } from "./store.ts";
 /** Bytes of the longest block that is taken from a caller: more than any that travels, and held in memory meanwhile. */
 export const MAX_BLOCK = 128 * 1024 * 1024;
 
-/** What a caller sends of one block, whole; `buffers`: in one of those. @throws NodeError when it is too long */
-export function readBlockBody(body: AsyncIterable<Uint8Array>, buffers?: BufferPool): Promise<Uint8Array> {
+/**
+ * What a caller sends of one block, whole; `buffers`: in one of those. `transfer`: the caller gives its pieces away.
+ *
+ * @throws NodeError when it is too long
+ */
+export function readBlockBody(
+  body: AsyncIterable<Uint8Array>,
+  buffers?: BufferPool,
+  transfer?: boolean,
+): Promise<Uint8Array> {
   const tooLong = () => new NodeError(`a block of more than ${MAX_BLOCK} bytes is not taken`);
-  return readAll(body, MAX_BLOCK, tooLong, buffers && ((length) => buffers.take(length)));
+  return readAll(
+    body,
+    MAX_BLOCK,
+    tooLong,
+    buffers && { room: (length) => buffers.take(length), transfer: transfer === true },
+  );
 }
 
 export interface BlockFormat {

@@ -15,7 +15,8 @@ export async function readUpTo(
 }
 
 /**
- * All bytes of a source in one piece; in the array that `room` makes, where that is given: then the pieces are gone.
+ * All bytes of a source in one piece; in the array that `room` makes, where that is given. With `transfer` too the memory
+ * of the pieces is given back: whoever sends them does not look at them any more.
  *
  * @throws what `tooLong` makes when there are more than `most`
  */
@@ -23,7 +24,7 @@ export async function readAll(
   source: AsyncIterable<Uint8Array>,
   most: number,
   tooLong: () => Error,
-  room?: (length: number) => Uint8Array,
+  { room, transfer = false }: { readonly room?: (length: number) => Uint8Array; readonly transfer?: boolean } = {},
 ): Promise<Uint8Array> {
   const pieces: Uint8Array[] = [];
   let length = 0;
@@ -38,7 +39,7 @@ export async function readAll(
   for (const piece of pieces) {
     whole.set(piece, at);
     at += piece.length;
-    detach(piece);
+    if (transfer) detach(piece);
   }
   return whole;
 }

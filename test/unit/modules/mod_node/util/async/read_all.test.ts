@@ -30,22 +30,26 @@ test("of a longer source the first bytes are taken, or none at all", async () =>
   assert.deepEqual([endless.given.length, endless.left], [2, true]);
 });
 
-test("in an array of one's own the bytes are copied, and the pieces are gone", async () => {
-  const { source, given } = pieces(3);
-  const room = new Uint8Array(20);
-  const bytes = await readAll(source(), 12, tooLong, (length) => room.subarray(2, 2 + length));
-  assert.deepEqual([...bytes], [0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 2, 2]);
-  assert.equal(bytes.buffer, room.buffer);
-  assert.deepEqual(
-    given.map(({ length }) => length),
-    [0, 0, 0],
-  );
+test("in an array of one's own the bytes are copied, and the pieces are gone where they were given away", async () => {
+  for (const transfer of [false, true]) {
+    const { source, given } = pieces(3);
+    const array = new Uint8Array(20);
+    const room = (length: number) => array.subarray(2, 2 + length);
+    const bytes = await readAll(source(), 12, tooLong, { room, transfer });
+    assert.deepEqual([...bytes], [0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 2, 2]);
+    assert.equal(bytes.buffer, array.buffer);
+    assert.deepEqual(
+      given.map(({ length }) => length),
+      transfer ? [0, 0, 0] : [4, 4, 4],
+    );
+  }
   // What shares its memory with other bytes stays.
   const shared = new Uint8Array(8).fill(7);
-  await readAll(pieces(0).source(), 8, tooLong, (length) => new Uint8Array(length));
+  const into = { room: (length: number) => new Uint8Array(length), transfer: true };
+  await readAll(pieces(0).source(), 8, tooLong, into);
   async function* part() {
     yield shared.subarray(0, 4);
   }
-  await readAll(part(), 8, tooLong, (length) => new Uint8Array(length));
+  await readAll(part(), 8, tooLong, into);
   assert.equal(shared.length, 8);
 });
