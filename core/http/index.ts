@@ -14,6 +14,7 @@ export { AppMount } from "./mount.ts";
 export { readParts } from "./multipart.ts";
 export { preferredType } from "./negotiate.ts";
 export { type OriginPolicy, originPolicy } from "./origins.ts";
+export { patchNotices } from "./patches/notices.ts";
 export { encodePath } from "./paths.ts";
 export type { MountPlace, RouteInfo } from "./route.ts";
 export { type Explanation, HttpService } from "./service.ts";

@@ -9,6 +9,8 @@ import { createServer, type IncomingMessage, type ServerResponse, STATUS_CODES }
 import { errorPage } from "./error_page.ts";
 import { plainPage } from "./failure.ts";
 import type { NodeRequest, NodeResponse } from "./node_messages.ts";
+import { takeConnection, watchHeads } from "./patches/node/connections.ts";
+import { currentAnswers } from "./patches/node/current_answer.ts";
 import type { HttpEnvironment, HttpSettings } from "./settings.ts";
 import { Handover } from "./upgrade.ts";
 
@@ -32,6 +34,7 @@ export class Listeners {
   readonly #sockets = new Set<Socket>();
   /** Connections that sent what is no request. */
   readonly #refused = new WeakSet<Socket>();
+  readonly #answers = currentAnswers();
   readonly #sessions = new Set<ServerHttp2Session>();
   #onEmpty: (() => void)[] = [];
 
@@ -47,7 +50,8 @@ export class Listeners {
       // The host answers these itself, with its error page.
       requireHostHeader: false,
       // A connection can be handed over when all requests before this one have been answered.
-      shouldUpgradeCallback: (request: IncomingMessage) => isIdle(request.socket) && receiver.upgrades(request),
+      shouldUpgradeCallback: (request: IncomingMessage) =>
+        this.#answers.of(request.socket) === undefined && receiver.upgrades(request),
     };
     this.#plain = createServer(limits);
     this.#attach(this.#plain, receiver);
@@ -76,9 +80,7 @@ export class Listeners {
   /** Takes over a connection that speaks HTTP/1. */
   connect(socket: Socket): void {
     this.#track(socket);
-    // Node's parser tells its errors to the server that the socket names.
-    Object.assign(socket, { server: this.#plain });
-    this.#plain.emit("connection", socket);
+    takeConnection(this.#plain, socket);
   }
 
   /** Takes over a connection that begins with a TLS handshake and goes on with HTTP/2 or HTTP/1. */
@@ -118,14 +120,18 @@ export class Listeners {
 
   #attach(server: Server | Http2SecureServer, receiver: Receiver): void {
     const plain = server as Server;
+    const answers = this.#answers;
+    if (answers.begin !== undefined) {
+      const begin = ({ socket }: IncomingMessage, response: ServerResponse) => answers.begin?.(socket, response);
+      plain.on("request", begin).on("checkContinue", begin);
+    }
     plain.on("request", (request, response) => receiver.serve(request, response));
     plain.on("checkContinue", (request, response) => receiver.serveExpecting(request, response));
     plain.on("upgrade", (request, socket, head) =>
       receiver.serveUpgrade(request, new Handover(request, socket as Socket, head)),
     );
     plain.on("clientError", (error: NodeJS.ErrnoException, socket: Socket) => this.#malformed(error, socket));
-    // Node watches head timeouts from the moment a server listens; this one is handed its connections instead.
-    plain.emit("listening");
+    watchHeads(plain);
   }
 
   #track(socket: Socket): void {
@@ -158,7 +164,7 @@ export class Listeners {
       socket.destroy();
       return;
     }
-    const inFlight = messageOf(socket);
+    const inFlight = this.#answers.of(socket);
     if (inFlight?.req.complete === true) {
       // What follows a whole request is wrong: its answer reaches the client first.
       inFlight.once("close", () => this.#refuse(error, socket));
@@ -191,15 +197,6 @@ export class Listeners {
     socket.write(`${head}\r\n`);
     socket.end(body, () => socket.destroySoon());
   }
-}
-
-/** The answer that has the connection. */
-function messageOf(socket: Socket): ServerResponse | undefined {
-  return (socket as unknown as { _httpMessage?: ServerResponse | null })._httpMessage ?? undefined;
-}
-
-function isIdle(socket: Socket): boolean {
-  return messageOf(socket) === undefined;
 }
 
 /** The status that tells a client what was wrong; undefined when there is nobody to tell. */

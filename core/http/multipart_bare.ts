@@ -7,8 +7,8 @@ import {
   invalidMultipart,
   type PartHeaders,
   type Piece,
-  PieceParser,
 } from "./multipart_parser.ts";
+import { pieceParser } from "./patches/formidable/content_skipper.ts";
 
 const lineFeed = 10;
 const carriageReturn = 13;
@@ -77,7 +77,7 @@ export class OpeningParser implements BodyParser {
     const { length } = this.#dashes;
     if (held.length <= length || !held.subarray(0, length).equals(this.#dashes)) return undefined;
     const rest = held.toString("latin1", length, length + longestPadding);
-    if (/^(--|\r\n)/.test(rest)) return new PieceParser(this.#boundary, this.#limits);
+    if (/^(--|\r\n)/.test(rest)) return pieceParser(this.#boundary, this.#limits);
     return /^[ \t]*\n/.test(rest) ? new LineFeedParser(this.#dashes, this.#limits) : undefined;
   }
 }

@@ -9,17 +9,6 @@ export const defaultHeaderBytes = 16 * 1024;
 /** Data in bits shorter than this is joined: a body may be full of what looks like the beginning of a boundary. */
 const shortBit = 1024;
 
-const carriageReturn = 13;
-const blankLine = "\r\n\r\n";
-
-/** A boundary and the headers behind it. */
-const head = /^(?:\r\n)?--[^\r\n]*\r\n(?:[^:\r\n]+:[^\r\n]*\r\n)*\r\n$/;
-/** A longer one is not looked at. */
-const longestHead = 4096;
-
-const { PART_DATA_START, PART_DATA } = MultipartParser.STATES;
-const contentStates: ReadonlySet<number> = new Set([PART_DATA_START, PART_DATA]);
-
 /** Lower-case names with `_` for `-`. */
 export type PartHeaders = Record<string, string | undefined>;
 
@@ -46,18 +35,14 @@ interface ParserEvent {
 
 /**
  * formidable's parser with its events taken as they arise instead of through its readable side: some of them refer to
- * a buffer that the parser writes to again. Bounds what formidable leaves unbounded.
+ * a buffer that the parser writes to again. Bounds what formidable leaves unbounded. It looks at every byte: what spares
+ * it the contents is in `patches/formidable/`.
  */
 export class PieceParser extends MultipartParser {
   /** Parsed and not yet taken. */
   readonly pieces: Piece[] = [];
   /** The closing boundary has been seen. */
   complete = false;
-  /** Of formidable: what is being parsed. */
-  declare readonly state: number;
-  /** Of formidable: bytes of a boundary that were met at the end of the last chunk. */
-  declare readonly index: number | null;
-  readonly #delimiter: Buffer;
   readonly #maxParts: number;
   readonly #maxHeaderBytes: number;
   readonly #maxPartBytes: number;
@@ -79,16 +64,15 @@ export class PieceParser extends MultipartParser {
     this.#maxHeaderBytes = limits.header_bytes ?? defaultHeaderBytes;
     this.#maxPartBytes = limits.part_bytes ?? Number.POSITIVE_INFINITY;
     this.initWithBoundary(boundary);
-    this.#delimiter = Buffer.from(`\r\n--${boundary}`);
   }
 
   /** Parses one chunk; its pieces are in `pieces` afterwards, those before a fault included. */
   feed(chunk: Buffer): void {
     try {
       for (let rest = chunk; rest.length > 0 && this.#fault === undefined; ) {
-        const content = this.#contentIn(rest);
+        const content = this.contentIn(rest);
         if (content > 0) this.#data(rest.subarray(0, content));
-        const end = this.#headEnd(rest, content);
+        const end = this.headEnd(rest, content);
         if (content < end) this.#parse(rest.subarray(content, end));
         rest = rest.subarray(end);
       }
@@ -98,35 +82,14 @@ export class PieceParser extends MultipartParser {
     if (this.#fault !== undefined) throw this.#fault;
   }
 
-  /** Inside a part's contents, and not in the middle of what may be a boundary. */
-  get #inContent(): boolean {
-    return contentStates.has(this.state) && this.index === 0;
+  /** Bytes at the beginning of a chunk that are contents and nothing else, and need not pass formidable. */
+  protected contentIn(_chunk: Buffer): number {
+    return 0;
   }
 
-  /**
-   * Bytes at the beginning of a chunk that are contents and nothing else. formidable looks at every byte: contents need
-   * not pass it.
-   */
-  #contentIn(chunk: Buffer): number {
-    if (!this.#inContent) return 0;
-    const at = chunk.indexOf(this.#delimiter);
-    if (at >= 0) return at;
-    // The end may be the beginning of a boundary.
-    const begun = chunk.indexOf(carriageReturn, Math.max(0, chunk.length - this.#delimiter.length + 1));
-    return begun < 0 ? chunk.length : begun;
-  }
-
-  /**
-   * Where the headers end that begin at `from`; the end of the chunk where there are none, or not all of them, or where
-   * they are malformed: what that is, formidable says.
-   */
-  #headEnd(chunk: Buffer, from: number): number {
-    const isHead = this.#inContent
-      ? chunk[from + this.#delimiter.length] === carriageReturn
-      : this.state === MultipartParser.STATES.START;
-    const at = isHead ? chunk.indexOf(blankLine, from) : -1;
-    const end = at + blankLine.length;
-    return at >= 0 && end - from <= longestHead && head.test(chunk.toString("latin1", from, end)) ? end : chunk.length;
+  /** Where the bytes end, from `from` on, that are parsed before the next look at contents. */
+  protected headEnd(chunk: Buffer, _from: number): number {
+    return chunk.length;
   }
 
   /** formidable works at once: as a stream it would take its time over each of many small pieces. */

@@ -2,7 +2,8 @@ import type { Socket } from "node:net";
 import type { RawData, WebSocket } from "ws";
 import type { WebSocketClosed, WebSocketConnection, WebSocketMessage } from "../types.ts";
 import { ModhostError } from "../util/errors.ts";
-import { bytesTaken, type Flow, type ProgressWatch } from "./progress.ts";
+import { bytesTaken } from "./patches/node/bytes_taken.ts";
+import type { Flow, ProgressWatch } from "./progress.ts";
 import type { WebsocketLimits } from "./settings.ts";
 
 /** Messages that wait to be taken: with either of these the client is not read from. */

@@ -10,6 +10,7 @@ import {
   MiddlewareLayer,
   type OriginPolicy,
   originPolicy,
+  patchNotices,
   patternHint,
 } from "../../core/http/index.ts";
 import { ModhostError } from "../../core/index.ts";
@@ -39,6 +40,7 @@ export default function http(module: Module): HttpModule {
     },
     module.tls_options(),
   );
+  for (const notice of patchNotices()) module.log.warn("%s", notice);
   const grace = module.get_option_period("unload_grace") ?? 10;
 
   const mounts = new Map<OwnedItem, AppMount>();

@@ -10,6 +10,7 @@ import type { ResponseHeaders } from "../../core/types.ts";
 import { chooseVariant } from "./encodings.ts";
 import { type Found, statusOf } from "./locate.ts";
 import { mediaTypes } from "./media_types.ts";
+import { bounded } from "./patches/node/bounded.ts";
 
 /** What the steps tell each other about a request, in `context.state.file`. */
 export interface FileState {
@@ -112,9 +113,12 @@ export const whole: Step = async (context) => {
     Object.assign(context, { method, url });
   }
   if (!isTimed) context.remove("Cache-Control");
-  // A file that grows meanwhile must not run over the length that was announced.
-  if (context.body instanceof ReadStream) Object.assign(context.body, { end: context.length - 1 });
   await opened(context);
+  // A file that grows meanwhile must not run over the length that was announced.
+  if (!(context.body instanceof ReadStream)) return;
+  const { length } = context.response;
+  context.body = bounded(context.body, length);
+  context.length = length;
 };
 
 /** Answers with a status and no body at all, be it one of an error. */
