@@ -1,9 +1,9 @@
 /**
- * The mutable namespace (storage section 7): a tree of directories under one root, of which every state that was
- * answered as flushed survives a crash.
+ * MFS, the mutable file system of a node: a tree of directories under one root. Every state that was answered as flushed
+ * survives a crash.
  *
- * Changes are made in memory, one at a time. A commit writes them down, or now and then the root that they make; the
- * calls that come while one is on its way to the disk share the next.
+ * Changes are made in memory, one at a time. A commit writes them to the journal or, now and then, stores the root that
+ * they lead to. Calls that come while a commit is being written share the next one.
  */
 import type { CID } from "multiformats/cid";
 import type { PbLink } from "../../formats/dag_pb/dag_pb.ts";
@@ -23,21 +23,21 @@ import { GcGuard } from "./gc_guard.ts";
 import { type Change, Journal } from "./journal.ts";
 import { lookupFolder } from "./lookup.ts";
 
-/** Bytes of directories that are read before those without changes are let go. */
+/** Bytes of directories that are read before the directories without changes are dropped from memory. */
 const MAX_READ_BYTES = 64 * 1024 * 1024;
 
-/** Changes that are kept before the root follows: so many are made again at a start after a crash. */
+/** Changes in the journal before the root is stored: at most this many are replayed at a start after a crash. */
 const MAX_CHANGES = 1024;
 
 export interface NamespaceDeps {
   readonly blocks: BlockService;
   readonly metadata: MetadataStore;
-  /** Garbage collection holds it exclusively. */
+  /** The lock that garbage collection holds exclusively. */
   readonly lock: SharedLock;
-  /** Whether directories that entries are put into become sharded. */
+  /** Whether a directory becomes sharded when an entry is put into it. */
   readonly sharded: () => boolean;
   readonly log: NodeLog;
-  /** When it aborts, no peer is asked any more. */
+  /** Once it aborts, no peer is asked any more. */
   readonly noPeers?: AbortSignal;
 }
 
@@ -46,12 +46,12 @@ export interface ChangeOptions extends ReadOptions {
   readonly flush: boolean;
 }
 
-/** A block that is not on this machine. */
-class Absent extends Error {
+/** Ends an attempt of `withTree` at a block that is not on this machine. */
+class MissingBlock extends Error {
   readonly cid: CID;
 
   constructor(cid: CID) {
-    super(`${cid} is not here`);
+    super(`${cid} is not on this machine`);
     this.cid = cid;
   }
 }
@@ -63,21 +63,22 @@ export class Namespace {
   readonly #sharded: () => boolean;
   readonly #log: NodeLog;
   readonly #noPeers: AbortSignal | undefined;
-  /** Whoever walks or changes the tree. */
+  /** Held exclusively by whoever walks or changes the tree. */
   readonly #treeLock = new SharedLock();
-  /** Turns of those who write a file, by its path. They are taken before `hold`, never within. */
+  /** Serializes writers of one file, by its path. To be acquired before `withGcGuard`, never within. */
   readonly writers = new KeyedMutex();
-  /** Those of who keeps collection out. */
+  /** Of the calls that are under way. */
   readonly #guards = new Set<GcGuard>();
   #root: Folder | undefined;
-  /** Changes that are in the tree and not on the disk. */
+  /** Changes of the tree that are not on the disk yet. */
   #changes: Change[] = [];
-  /** Those of who has the turn. */
+  /** Changes that the current holder of `#treeLock` has made. */
   readonly #made: Change[] = [];
+  /** Bytes of directories that were read since the tree was pruned. */
   #readBytes = 0;
-  /** Blocks that were fetched for who has the turn, by the text of their CIDs. */
+  /** Blocks that were fetched for the current holder of `#treeLock`, by the text of their CIDs. */
   #fetched: ReadonlyMap<string, Uint8Array> = new Map();
-  /** The next commit keeps the root. */
+  /** The next commit stores the root. */
   #whole = false;
   #committing: Promise<void> | undefined;
   #waiting: Promise<void> | undefined;
@@ -91,44 +92,56 @@ export class Namespace {
     this.#noPeers = noPeers;
   }
 
-  /** What garbage collection has to keep, as far as it is here, on its way into the tree too. To be asked by who holds the lock for itself. */
+  /** The roots that garbage collection must keep, of blocks on their way into the tree as well. The caller holds the lock exclusively. */
   async roots(): Promise<CID[]> {
-    // What is kept as changes would lead to blocks that no root leads to.
+    // Changes in the journal refer to blocks that are not below the stored root.
     await this.commit({ whole: true });
     const root = (await this.#journal.root()) ?? (await emptyDirectory(this.blocks, defaultCid)).cid;
     return [root, ...[...this.#guards].flatMap((guard) => [...guard.protectedCids()])];
   }
 
   /**
-   * Has the tree for itself while `run` looks at it. Blocks that are not on this machine are fetched between two
-   * attempts: `run` begins again, so it must read all that it needs before it changes anything. `hold` is that of a
-   * caller within `hold`.
+   * Gives `run` the tree for itself. Other callers must not wait for peers, so `run` never fetches: an attempt that needs a
+   * block which is not on this machine ends, the block is fetched with the tree unlocked, and `run` starts again from the
+   * beginning. It must therefore read all it needs before it changes anything. `guard` is that of a caller within
+   * `withGcGuard`: it protects the blocks that were fetched.
    */
   async withTree<T>(options: ReadOptions, run: (root: Folder) => Promise<T>, guard?: GcGuard): Promise<T> {
-    const wanted: CID[] = [];
-    guard?.protect(() => wanted);
+    const missing: CID[] = [];
+    guard?.protect(() => missing);
     const fetched = new Map<string, Uint8Array>();
+    const read = this.reader(options);
     for (;;) {
-      const release = await this.#treeLock.acquireExclusive(options.signal);
-      this.#fetched = fetched;
-      let absent: CID;
-      try {
-        return await run(await this.#tree());
-      } catch (error) {
-        if (!(error instanceof Absent)) throw error;
-        absent = error.cid;
-      } finally {
-        // What one call changes is kept whole or not at all.
-        this.#changes.push(...this.#made.splice(0));
-        release();
-      }
-      wanted.push(absent);
-      const ask = () => this.reader(options)(absent);
-      fetched.set(absent.toString(), await (guard === undefined ? ask() : guard.withoutLock(ask)));
+      const attempt = await this.#attempt(options.signal, fetched, run);
+      if ("result" in attempt) return attempt.result;
+      const cid = attempt.missing;
+      missing.push(cid);
+      const fetch = () => read(cid);
+      fetched.set(cid.toString(), await (guard === undefined ? fetch() : guard.withoutLock(fetch)));
     }
   }
 
-  /** Runs with garbage collection kept out, but for what `run` waits for `away`: what is stored meanwhile stays. */
+  /** Runs once with the tree locked; gives the result, or the block for lack of which it ended. */
+  async #attempt<T>(
+    signal: AbortSignal | undefined,
+    fetched: ReadonlyMap<string, Uint8Array>,
+    run: (root: Folder) => Promise<T>,
+  ): Promise<{ readonly result: T } | { readonly missing: CID }> {
+    const release = await this.#treeLock.acquireExclusive(signal);
+    this.#fetched = fetched;
+    try {
+      return { result: await run(await this.#tree()) };
+    } catch (error) {
+      if (error instanceof MissingBlock) return { missing: error.cid };
+      throw error;
+    } finally {
+      // The changes of one call are journalled together or not at all.
+      this.#changes.push(...this.#made.splice(0));
+      release();
+    }
+  }
+
+  /** Runs with garbage collection locked out, except while `run` waits in `guard.withoutLock`. */
   async withGcGuard<T>(signal: AbortSignal | undefined, run: (guard: GcGuard) => Promise<T>): Promise<T> {
     const guard = new GcGuard(this.#gcLock, signal);
     await guard.acquire();
@@ -141,7 +154,7 @@ export class Namespace {
     }
   }
 
-  /** One change, as `look` runs it. */
+  /** Runs one change as `withTree` does, and commits it if asked to. */
   change<T>(options: ChangeOptions, run: (root: Folder) => Promise<T>): Promise<T> {
     return this.withGcGuard(options.signal, async (guard) => {
       const result = await this.withTree(options, run, guard);
@@ -150,12 +163,12 @@ export class Namespace {
     });
   }
 
-  /** To be awaited behind a change. Those that are not flushed go to the disk, too, when they are many. */
+  /** To be awaited after a change. Changes that need no flush are committed as well once they are many. */
   async afterChange({ flush }: Pick<ChangeOptions, "flush">): Promise<void> {
     if (flush || this.#changes.length >= MAX_CHANGES) await this.commit();
   }
 
-  /** Stores what has changed in a directory and below; it is not on the disk before `commit`. Within `look` only. */
+  /** Stores what has changed in a directory and below; it is durable after `commit` only. To be called within `withTree`. */
   async store(folder: Folder): Promise<Built> {
     const batch = new BlockBatch(this.blocks);
     const settled: OnStored[] = [];
@@ -165,7 +178,7 @@ export class Namespace {
     return built;
   }
 
-  /** A directory with those of these names in it, one in the other; stored. */
+  /** Stores a directory that holds directories of these names, each within the one before. */
   async newDirectories(names: readonly string[], settings: CidSettings): Promise<Built> {
     const batch = new BlockBatch(this.blocks);
     const form = { ...settings, sharded: this.#sharded() };
@@ -175,10 +188,10 @@ export class Namespace {
     return built;
   }
 
-  /** Reads blocks of this machine, within `look`: one that is not here ends the attempt. */
+  /** Reads a block of this machine, within `withTree`: a missing one ends the attempt. */
   readonly readLocal: ReadBlock = async (cid) => {
     const bytes = (await this.blocks.find(cid)) ?? this.#fetched.get(cid.toString());
-    if (bytes === undefined) throw new Absent(cid);
+    if (bytes === undefined) throw new MissingBlock(cid);
     this.#readBytes += bytes.length;
     return bytes;
   };
@@ -191,14 +204,14 @@ export class Namespace {
     return nodeReader(this.blocks, { ...options, signal });
   }
 
-  /** Resolves when all changes up to now are on the disk; `whole`: and the root that they make. */
+  /** Resolves when all changes up to now are on the disk; with `whole`, as a stored root. */
   commit({ whole = false } = {}): Promise<void> {
     this.#whole ||= whole;
     this.#waiting ??= this.#commitAfter(this.#committing);
     return this.#waiting;
   }
 
-  /** Writes what is not flushed yet. */
+  /** Writes the changes that are not flushed yet. */
   async close(): Promise<void> {
     if (this.#root !== undefined) await this.commit({ whole: true });
   }
@@ -252,12 +265,12 @@ export class Namespace {
     return root;
   }
 
-  /** The tree as it was last kept. */
+  /** The tree as it was stored, with the changes of the journal. */
   async #load(): Promise<Folder> {
     const deps: FolderDeps = {
       read: this.readLocal,
       sharded: this.#sharded,
-      // What is made again is kept already.
+      // Changes that are replayed are in the journal already.
       changed: (change) => void (this.#root !== undefined && this.#made.push(change)),
     };
     const { cid: empty } = await emptyDirectory(this.blocks, defaultCid);
@@ -267,7 +280,7 @@ export class Namespace {
       try {
         await redo(root, change);
       } catch (error) {
-        // What is only not here may be fetched: until then calls fail, and the change stays where it is kept.
+        // A missing block may be fetched later: until then calls fail, and the change stays in the journal.
         if (!(error instanceof NodeError)) throw error;
         this.#log.write("mfs", "error", `a change in /${change.at.join("/")} is lost: ${error.message}`);
       }
@@ -283,7 +296,7 @@ async function redo(root: Folder, change: Change): Promise<void> {
   else folder.changeSettings(change.settings);
 }
 
-/** Of the form that the settings say; stored. */
+/** Stores an empty directory. */
 function emptyDirectory(blocks: BlockService, settings: CidSettings): Promise<Built> {
   return buildDirectory([], { ...settings, sharded: false }, (block) => blocks.put([block]));
 }

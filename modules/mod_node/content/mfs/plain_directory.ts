@@ -4,12 +4,17 @@
  */
 import { dagPb } from "../../formats/cid/codecs.ts";
 import { decodeLink, decodePb, encodeLink, encodePb, type PbLink } from "../../formats/dag_pb/dag_pb.ts";
+import {
+  LINK_HASH_TAG,
+  LINK_NAME_TAG,
+  LINK_TSIZE_TAG,
+  NODE_DATA_TAG,
+  NODE_LINKS_TAG,
+} from "../../formats/dag_pb/field_numbers.ts";
 import { FieldReader } from "../../formats/protobuf/fields.ts";
 import { type BlockSink, type Built, type CidSettings, cidOf } from "../unixfs/build.ts";
 import type { Directory } from "./directory.ts";
 
-const linkTag = 0x12;
-const dataTag = 0x0a;
 const MIN_CAPACITY = 256;
 
 export class PlainDirectory implements Directory {
@@ -150,7 +155,7 @@ function scan(bytes: Uint8Array): Scanned | undefined {
   const starts: number[] = [];
   let below = 0;
   let at = 0;
-  for (let previous: Place | undefined; buffer[at] === linkTag; ) {
+  for (let previous: Place | undefined; buffer[at] === NODE_LINKS_TAG; ) {
     const link = canonicalLink(buffer, at);
     if (link === undefined) return undefined;
     if (previous !== undefined && buffer.compare(buffer, link.from, link.to, previous.from, previous.to) > 0) {
@@ -161,7 +166,7 @@ function scan(bytes: Uint8Array): Scanned | undefined {
     at = link.end;
     previous = link;
   }
-  const isData = at === buffer.length || (buffer[at] === dataTag && fieldEnd(buffer, at) === buffer.length);
+  const isData = at === buffer.length || (buffer[at] === NODE_DATA_TAG && fieldEnd(buffer, at) === buffer.length);
   return isData ? { bytes, starts, end: at, below } : undefined;
 }
 
@@ -177,11 +182,11 @@ interface Place {
 function canonicalLink(bytes: Buffer, at: number): Place | undefined {
   const end = fieldEnd(bytes, at);
   const hash = varintAt(bytes, at + 1).next;
-  if (bytes[hash] !== dataTag) return undefined;
+  if (bytes[hash] !== LINK_HASH_TAG) return undefined;
   const name = fieldEnd(bytes, hash);
-  if (bytes[name] !== linkTag) return undefined;
+  if (bytes[name] !== LINK_NAME_TAG) return undefined;
   const tsize = fieldEnd(bytes, name);
-  if (bytes[tsize] !== 0x18) return undefined;
+  if (bytes[tsize] !== LINK_TSIZE_TAG) return undefined;
   const size = varintAt(bytes, tsize + 1);
   if (size.next !== end || end > bytes.length) return undefined;
   return { from: varintAt(bytes, name + 1).next, to: tsize, size: size.value, end };

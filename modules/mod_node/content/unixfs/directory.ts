@@ -1,6 +1,7 @@
 /** Directories from their entries. */
 import { dagPb } from "../../formats/cid/codecs.ts";
 import { compareNames, encodeLink, type PbLink } from "../../formats/dag_pb/dag_pb.ts";
+import { NODE_DATA_TAG } from "../../formats/dag_pb/field_numbers.ts";
 import { writeField } from "../../formats/protobuf/fields.ts";
 import { encodeUnixfs } from "../../formats/unixfs/format.ts";
 import { NodeError } from "../../util/errors.ts";
@@ -54,9 +55,8 @@ export async function buildOrdered(
 }
 
 const plainData = encodeUnixfs({ type: "Directory" });
-const dataTag = 0x0a;
 const dataField = new Uint8Array(2 + plainData.length);
-writeField(dataField, 0, dataTag, plainData);
+writeField(dataField, 0, NODE_DATA_TAG, plainData);
 const MIN_CAPACITY = 512;
 
 /** A directory in one block, kept as the bytes of its links. */

@@ -1,8 +1,9 @@
 /** The bytes of a file, cut into leaves: framed and hashed where they were received, in order, several at a time. */
 import { dagPb, raw } from "../../formats/cid/codecs.ts";
+import { NODE_DATA_TAG } from "../../formats/dag_pb/field_numbers.ts";
 import { varintLength, writeVarint } from "../../formats/protobuf/varint.ts";
 import type { Chunker } from "../../formats/unixfs/chunker/chunker.ts";
-import { unixfsTypes } from "../../formats/unixfs/format.ts";
+import { UNIXFS_DATA_TAG, UNIXFS_FILESIZE_TAG, UNIXFS_TYPE_TAG, unixfsTypes } from "../../formats/unixfs/format.ts";
 import { type BlockSink, type Built, type CidSettings, cidOf } from "./build.ts";
 
 /** A built node of a file. */
@@ -164,14 +165,14 @@ function frame(buffer: Uint8Array, end: number, type: number): Uint8Array {
   const dataHead = length === 0 ? 0 : 1 + sizeLength;
   const message = 2 + dataHead + length + 1 + sizeLength;
   const from = HEADROOM - dataHead - 2 - varintLength(message) - 1;
-  buffer[from] = 0x0a;
+  buffer[from] = NODE_DATA_TAG;
   let at = writeVarint(buffer, from + 1, message);
-  buffer[at++] = 0x08;
+  buffer[at++] = UNIXFS_TYPE_TAG;
   buffer[at++] = type;
   if (length > 0) {
-    buffer[at++] = 0x12;
+    buffer[at++] = UNIXFS_DATA_TAG;
     writeVarint(buffer, at, length);
   }
-  buffer[end] = 0x18;
+  buffer[end] = UNIXFS_FILESIZE_TAG;
   return buffer.subarray(from, writeVarint(buffer, end + 1, length));
 }

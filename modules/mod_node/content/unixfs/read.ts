@@ -1,4 +1,4 @@
-/** Reading files: ranges that seek, blocks asked for before their turn. */
+/** Reading files: any range, with readahead. */
 import type { CID } from "multiformats/cid";
 import type { PbLink } from "../../formats/dag_pb/dag_pb.ts";
 import type { BufferPool } from "../../storage/blockstore/buffer_pool.ts";
@@ -7,33 +7,37 @@ import type { ReadBlock } from "../dag/reader.ts";
 import { fileSize, isDirectory, type UnixfsNode, unixfsNode } from "./node.ts";
 
 export interface ReadRange {
-  /** Bytes to pass over. */
+  /** First byte to read. */
   readonly offset?: number | undefined;
-  /** Bytes to give at most. */
+  /** Bytes to read at most. */
   readonly length?: number | undefined;
 }
 
 export interface ReadFileOptions extends ReadRange {
-  /** Those that `read` reads into. Whoever takes the pieces gives each back here when it is done with. */
+  /** The pool that `read` takes its buffers from. Whoever consumes the pieces releases each to it after use. */
   readonly buffers?: BufferPool | undefined;
 }
 
 /**
- * Blocks that are asked for before their turn: eight, and more of small ones as long as these are not many bytes, since
- * each asking of another node takes its time.
+ * Blocks that are read ahead: eight, or more small ones up to a number of bytes, since every request to a peer costs a
+ * round trip.
  */
-const READAHEAD = { blocks: 8, bytes: 2 * 1024 * 1024, most: 256 };
-/** More are asked for when half of them are there: what stands together in the store is read in one go. */
-const REFILL_PART = 2;
+const READAHEAD = { blocks: 8, bytes: 2 * 1024 * 1024, maxBlocks: 256 };
+/** More blocks are requested once half of these have come: neighbours in the store are then read in one go. */
+const REFILL_PARTS = 2;
 
-/** A subtree with so many bytes of the file, from `start` on. */
+/** Whether that many blocks and bytes are as much as may be read ahead, or one of `parts` equal parts of it. */
+const isEnough = (blocks: number, bytes: number, parts = 1): boolean =>
+  blocks >= READAHEAD.blocks / parts && (bytes >= READAHEAD.bytes / parts || blocks >= READAHEAD.maxBlocks / parts);
+
+/** A subtree that holds `size` bytes of the file, from offset `start` on. */
 interface Part {
   readonly cid: CID;
   readonly start: number;
   readonly size: number;
 }
 
-/** The parts below a node that overlap the range, in order. */
+/** The parts below a node that overlap the range `from` to `to`, in order. */
 function partsOf({ links, unixfs }: UnixfsNode, start: number, from: number, to: number): Part[] {
   const parts: Part[] = [];
   let at = start + (unixfs.data?.length ?? 0);
@@ -46,12 +50,18 @@ function partsOf({ links, unixfs }: UnixfsNode, start: number, from: number, to:
   return parts;
 }
 
+/** The bytes of a node itself, which begin at `start`, as far as they are within the range; undefined when none is. */
+function dataIn({ unixfs: { data } }: UnixfsNode, start: number, from: number, to: number): Uint8Array | undefined {
+  if (data === undefined || start >= to || start + data.length <= from) return undefined;
+  return data.subarray(Math.max(0, from - start), Math.min(data.length, to - start));
+}
+
 /**
- * The bytes of a file (or of a symlink: its target). Memory does not grow with it; what it is read from is not read
- * beyond the range.
+ * The bytes of a file, or the target of a symlink, piece by piece in constant memory. Blocks beyond the range are not
+ * read.
  *
- * @throws NodeError IS_DIRECTORY at once; later at a block that cannot be had or is no part of a file: what was yielded
- *   before is right
+ * @throws NodeError IS_DIRECTORY at once; later for a block that is missing or not part of a file: what was yielded
+ *   before that is correct
  */
 export function readFile(
   root: UnixfsNode,
@@ -69,40 +79,34 @@ async function* pieces(
 ): AsyncGenerator<Uint8Array, void, undefined> {
   const from = offset;
   const to = Math.min(offset + length, fileSize(root));
-  const asked = new Map<Part, Promise<Uint8Array>>();
-  /** Of the parts that come next, one after the other: how many have been asked for, and their bytes. */
+  const requested = new Map<Part, Promise<Uint8Array>>();
+  /** How many of the parts that come next have been requested, and their bytes. */
   const next = { blocks: 0, bytes: 0 };
   const stack: Part[] = [];
 
   function* enter(node: UnixfsNode, start: number): Generator<Uint8Array, void, undefined> {
-    // Links are parts of their block, and are followed later.
+    // The CIDs of links are views of the block, and are used later.
     const [first] = node.links;
     if (first !== undefined) buffers?.retain(first.cid.multihash.bytes);
-    const data = node.unixfs.data;
-    if (data !== undefined && start < to && start + data.length > from) {
-      yield data.subarray(Math.max(0, from - start), Math.min(data.length, to - start));
-    }
+    const own = dataIn(node, start, from, to);
+    if (own !== undefined) yield own;
     const parts = partsOf(node, start, from, to);
-    // Not as arguments: there may be more of them than a call can have.
+    // Not by spreading: there may be more of them than a call can have arguments.
     for (let at = parts.length - 1; at >= 0; at -= 1) stack.push(parts[at] as Part);
     if (parts.length > 0) Object.assign(next, { blocks: 0, bytes: 0 });
   }
 
-  /** Whether so many and so much are as much as may be asked for, or a part of that. */
-  const isEnough = (blocks: number, bytes: number, part = 1) =>
-    blocks >= READAHEAD.blocks / part && (bytes >= READAHEAD.bytes / part || blocks >= READAHEAD.most / part);
-
-  function askAhead(): void {
-    if (isEnough(next.blocks, next.bytes, REFILL_PART)) return;
+  function requestAhead(): void {
+    if (isEnough(next.blocks, next.bytes, REFILL_PARTS)) return;
     Object.assign(next, { blocks: 0, bytes: 0 });
     for (let at = stack.length - 1; at >= 0 && !isEnough(next.blocks, next.bytes); at -= 1) {
       const part = stack[at] as Part;
       next.blocks += 1;
       next.bytes += part.size;
-      if (asked.has(part)) continue;
+      if (requested.has(part)) continue;
       const coming = read(part.cid);
       coming.catch(() => {});
-      asked.set(part, coming);
+      requested.set(part, coming);
     }
   }
 
@@ -110,13 +114,13 @@ async function* pieces(
   yield* enter(root, 0);
   try {
     for (let part = stack.pop(); part !== undefined; part = stack.pop()) {
-      const asking = asked.get(part) ?? read(part.cid);
-      if (asked.delete(part)) {
+      const reading = requested.get(part) ?? read(part.cid);
+      if (requested.delete(part)) {
         next.blocks -= 1;
         next.bytes -= part.size;
       }
-      askAhead();
-      const node = unixfsNode(part.cid, await asking);
+      requestAhead();
+      const node = unixfsNode(part.cid, await reading);
       if (node === undefined || (node.unixfs.type !== "File" && node.unixfs.type !== "Raw")) {
         throw new NodeError(`${part.cid} is not a part of a file`);
       }
@@ -124,7 +128,7 @@ async function* pieces(
     }
   } finally {
     if (buffers !== undefined) {
-      for (const coming of asked.values()) coming.then((bytes) => buffers.release(bytes)).catch(() => {});
+      for (const coming of requested.values()) coming.then((bytes) => buffers.release(bytes)).catch(() => {});
     }
   }
 }

@@ -1,32 +1,44 @@
-/** The dag-pb codec: read as leniently as the reference reads, written in the one canonical form (storage section 2). */
+/** The dag-pb codec ("DAG-PB specification"): read as leniently as go-ipfs reads, written in the one canonical form. */
 import type { CID } from "multiformats/cid";
 import { NodeError } from "../../util/errors.ts";
 import { castCid } from "../cid/text.ts";
 import { FieldReader, fieldLength, type Message, wireBytes, wireVarint, writeField } from "../protobuf/fields.ts";
 import { varintLength, writeVarint } from "../protobuf/varint.ts";
+import {
+  LINK_HASH,
+  LINK_HASH_TAG,
+  LINK_NAME,
+  LINK_NAME_TAG,
+  LINK_TSIZE,
+  LINK_TSIZE_TAG,
+  NODE_DATA,
+  NODE_DATA_TAG,
+  NODE_LINKS,
+  NODE_LINKS_TAG,
+} from "./field_numbers.ts";
 import { scanLinks } from "./scan_links.ts";
 
 export interface PbLink {
   readonly name: string;
-  /** Cumulative size of what the link leads to, in bytes. */
+  /** Tsize: the size in bytes of the block that the link leads to and all below it. */
   readonly size: number;
   readonly cid: CID;
 }
 
 export interface PbNode {
-  /** Undefined and empty are the same block. */
+  /** Undefined and empty data give the same block. */
   readonly data: Uint8Array | undefined;
   readonly links: readonly PbLink[];
 }
 
-/** A block and all below it, in bytes, by what its links say: the Tsize of links to it. */
+/** Size in bytes of a block and all blocks below it, as its links say it: the Tsize of a link to it. */
 export const cumulativeSize = ({ length, links }: Pick<PbNode, "links"> & { readonly length: number }): number =>
   links.reduce((sum, { size }) => sum + size, length);
 
 const text = new TextDecoder("utf-8", { ignoreBOM: true });
 const empty = new Uint8Array();
 
-/** A block. @throws NodeError when the bytes are no dag-pb node */
+/** Decodes a stored block. @throws NodeError when the bytes are not a dag-pb node */
 export function decodePb(bytes: Uint8Array): PbNode {
   try {
     return parsePb(bytes);
@@ -36,7 +48,7 @@ export function decodePb(bytes: Uint8Array): PbNode {
   }
 }
 
-/** Bytes that come from elsewhere. @throws NodeError when they are no dag-pb node */
+/** Decodes the input of a command: other texts, same rules. @throws NodeError when it is not a dag-pb node */
 export function parsePb(bytes: Uint8Array): PbNode {
   const links: PbLink[] = [];
   let fault: NodeError | undefined;
@@ -48,22 +60,22 @@ export function parsePb(bytes: Uint8Array): PbNode {
       fault ??= error;
     }
   });
-  // It is told when the whole is known to be a message.
+  // Reported only once the whole is known to be a message.
   if (fault !== undefined) throw new NodeError(`incorrectly formatted merkledag node: ${fault.message}`);
   return { data, links: inOrder(links) };
 }
 
-/** A link whose CID is none. */
+/** A link whose hash is not a CID. */
 class BadHash extends NodeError {}
 
-/** The data of a node, after the messages of its links. */
+/** The data of a node; the message of each link is handed to `take`. */
 function fieldsOf(bytes: Uint8Array, take: (link: Uint8Array) => void): Uint8Array | undefined {
   try {
     const reader = new FieldReader(bytes, nodeMessage);
     let data: Uint8Array | undefined;
     while (reader.next()) {
-      if (reader.field === 1) data = reader.bytes;
-      else if (reader.field === 2) take(reader.bytes);
+      if (reader.field === NODE_DATA) data = reader.bytes;
+      else if (reader.field === NODE_LINKS) take(reader.bytes);
     }
     return data;
   } catch (error) {
@@ -72,22 +84,25 @@ function fieldsOf(bytes: Uint8Array, take: (link: Uint8Array) => void): Uint8Arr
   }
 }
 
-const nodeMessage: Message = { name: "PBNode", fields: { 1: ["Data", wireBytes], 2: ["Links", wireBytes] } };
+const nodeMessage: Message = {
+  name: "PBNode",
+  fields: { [NODE_DATA]: ["Data", wireBytes], [NODE_LINKS]: ["Links", wireBytes] },
+};
 const linkMessage: Message = {
   name: "PBLink",
-  fields: { 1: ["Hash", wireBytes], 2: ["Name", wireBytes], 3: ["Tsize", wireVarint] },
+  fields: { [LINK_HASH]: ["Hash", wireBytes], [LINK_NAME]: ["Name", wireBytes], [LINK_TSIZE]: ["Tsize", wireVarint] },
 };
 
-/** The message of one link, which is the `at`th of its node. @throws NodeError */
+/** Decodes the message of one link; `at` is its index in the node. @throws NodeError */
 export function decodeLink(bytes: Uint8Array, at = 0): PbLink {
   const reader = new FieldReader(bytes, linkMessage);
   let hash: Uint8Array = empty;
   let name = "";
   let size = 0;
   while (reader.next()) {
-    if (reader.field === 1) hash = reader.bytes;
-    else if (reader.field === 2) name = text.decode(reader.bytes);
-    else if (reader.field === 3) size = reader.number;
+    if (reader.field === LINK_HASH) hash = reader.bytes;
+    else if (reader.field === LINK_NAME) name = text.decode(reader.bytes);
+    else if (reader.field === LINK_TSIZE) size = reader.number;
   }
   return { cid: linkCid(hash, at), name, size };
 }
@@ -100,28 +115,28 @@ function linkCid(hash: Uint8Array, at: number): CID {
   }
 }
 
-/** The data of a node, its links unread. @throws NodeError when the bytes are no dag-pb node */
+/** The data of a node, without decoding its links. @throws NodeError when the bytes are not a dag-pb node */
 export function pbData(bytes: Uint8Array): Uint8Array | undefined {
   const reader = new FieldReader(bytes, nodeMessage);
   let data: Uint8Array | undefined;
-  while (reader.next()) if (reader.field === 1) data = reader.bytes;
+  while (reader.next()) if (reader.field === NODE_DATA) data = reader.bytes;
   return data;
 }
 
-/** CIDs that a node links to, in order. @throws NodeError when the bytes are no dag-pb node */
+/** The CIDs that a node links to, in order. @throws NodeError when the bytes are not a dag-pb node */
 export const pbLinks = (bytes: Uint8Array): readonly CID[] =>
   scanLinks(bytes) ?? decodePb(bytes).links.map(({ cid }) => cid);
 
-/** Bytewise by name, stable. */
+/** Sorted by the bytes of the names, stable. */
 function inOrder(links: readonly PbLink[]): readonly PbLink[] {
   const sorted = links.every((link, at) => at === 0 || compareNames((links[at - 1] as PbLink).name, link.name) <= 0);
   return sorted ? links : links.toSorted((one, other) => compareNames(one.name, other.name));
 }
 
-/** Order of names by their UTF-8 bytes. */
+/** Compares names by their UTF-8 bytes. */
 export function compareNames(one: string, other: string): number {
   if (one === other) return 0;
-  // Code units order as bytes do, except that surrogates stand for what sorts after U+FFFF.
+  // UTF-16 code units sort as UTF-8 bytes do, except that surrogates stand for characters beyond U+FFFF.
   const length = Math.min(one.length, other.length);
   for (let at = 0; at < length; at += 1) {
     const left = one.charCodeAt(at);
@@ -134,7 +149,7 @@ export function compareNames(one: string, other: string): number {
   return one.length - other.length;
 }
 
-/** The canonical bytes: links first, in order of their names, then the data unless it is empty. */
+/** The canonical bytes: links first, sorted by name, then the data unless it is empty. */
 export function encodePb({ data, links }: PbNode): Uint8Array {
   const ordered = inOrder(links);
   const names = ordered.map(({ name }) => Buffer.from(name));
@@ -144,28 +159,28 @@ export function encodePb({ data, links }: PbNode): Uint8Array {
   let at = 0;
   for (const [index, { cid, size }] of ordered.entries()) {
     const name = names[index] as Buffer;
-    bytes[at++] = 0x12;
+    bytes[at++] = NODE_LINKS_TAG;
     at = writeVarint(bytes, at, lengths[index] as number);
     at = writeLink(bytes, at, cid, name, size);
   }
-  if (dataLength > 0) writeField(bytes, at, 0x0a, data as Uint8Array);
+  if (dataLength > 0) writeField(bytes, at, NODE_DATA_TAG, data as Uint8Array);
   return bytes;
 }
 
-/** The field of one link as it stands in its node. */
+/** One link as a field of its node, tag and length included. */
 export function encodeLink({ cid, name, size }: PbLink): Uint8Array {
   const text = Buffer.from(name);
   const length = linkLength(cid, text.length, size);
   const bytes = new Uint8Array(fieldLength(length));
-  bytes[0] = 0x12;
+  bytes[0] = NODE_LINKS_TAG;
   writeLink(bytes, writeVarint(bytes, 1, length), cid, text, size);
   return bytes;
 }
 
 function writeLink(into: Uint8Array, from: number, cid: CID, name: Uint8Array, size: number): number {
-  let at = writeField(into, from, 0x0a, cid.bytes);
-  at = writeField(into, at, 0x12, name);
-  into[at++] = 0x18;
+  let at = writeField(into, from, LINK_HASH_TAG, cid.bytes);
+  at = writeField(into, at, LINK_NAME_TAG, name);
+  into[at++] = LINK_TSIZE_TAG;
   return writeVarint(into, at, size);
 }
 

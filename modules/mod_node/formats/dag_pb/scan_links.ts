@@ -1,21 +1,19 @@
-/** The links of a dag-pb node alone: what walks of pins and collections spend their time on. */
+/** Only the links of a dag-pb node, fast: walking pins and collecting garbage spend most of their time here. */
 import type { CID } from "multiformats/cid";
 import { castCid } from "../cid/text.ts";
+import { LINK_HASH_TAG, LINK_NAME_TAG, LINK_TSIZE_TAG, NODE_DATA_TAG, NODE_LINKS_TAG } from "./field_numbers.ts";
 
-/** Field numbers with their wire types. */
-const node = { data: 0x0a, link: 0x12 } as const;
-const link = { hash: 0x0a, name: 0x12, size: 0x18 } as const;
-/** Bytes of the longest varint that is read here. */
+/** Bytes of the longest varint that is read here; longer ones are left to the full decoder. */
 const MAX_VARINT_BYTES = 9;
 
 /**
- * CIDs of the links, in order, of a node in the form in which everybody writes them: links in order of their names, each
- * with its hash, name and size. Undefined of any other, and of what is no node.
+ * The CIDs of the links of a node in canonical form, in order: links sorted by name, each with hash, name and size.
+ * Undefined for a node in another form, and for bytes that are not a node.
  */
 export function scanLinks(bytes: Uint8Array): readonly CID[] | undefined {
   const cids: CID[] = [];
   let at = 0;
-  /** Reads up to here. */
+  /** The end of what is being read: of the node, or of one link. */
   let end = bytes.length;
   let name = bytes.subarray(0, 0);
 
@@ -29,7 +27,7 @@ export function scanLinks(bytes: Uint8Array): readonly CID[] | undefined {
     return undefined;
   }
 
-  /** Passes over a field of bytes, and says where they begin; undefined when another one is there, or not all of it. */
+  /** Skips a length-delimited field and returns where its bytes begin; undefined for another tag or a cut-off field. */
   function field(tag: number): number | undefined {
     if (bytes[at] !== tag) return undefined;
     at += 1;
@@ -41,24 +39,24 @@ export function scanLinks(bytes: Uint8Array): readonly CID[] | undefined {
 
   while (at < bytes.length) {
     end = bytes.length;
-    if (bytes[at] === node.data) {
-      if (field(node.data) === undefined) return undefined;
+    if (bytes[at] === NODE_DATA_TAG) {
+      if (field(NODE_DATA_TAG) === undefined) return undefined;
       continue;
     }
-    const from = field(node.link);
+    const from = field(NODE_LINKS_TAG);
     if (from === undefined) return undefined;
     end = at;
     at = from;
-    const hashFrom = field(link.hash);
+    const hashFrom = field(LINK_HASH_TAG);
     const hashEnd = at;
-    const nameFrom = field(link.name);
+    const nameFrom = field(LINK_NAME_TAG);
     if (hashFrom === undefined || nameFrom === undefined) return undefined;
     if (at > nameFrom || name.length > 0) {
       const next = bytes.subarray(nameFrom, at);
       if (Buffer.compare(name, next) > 0) return undefined;
       name = next;
     }
-    if (bytes[at] !== link.size) return undefined;
+    if (bytes[at] !== LINK_TSIZE_TAG) return undefined;
     at += 1;
     if (varint() === undefined || at !== end) return undefined;
     try {

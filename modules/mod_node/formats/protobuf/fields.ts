@@ -1,9 +1,10 @@
-/** Protobuf messages, field by field. */
+/** Protobuf messages, field by field ("Protocol Buffers encoding"). */
 import { NodeError } from "../../util/errors.ts";
 import { varintLength, writeVarint } from "./varint.ts";
 
 const empty = new Uint8Array();
 
+/** Wire types, as the "Protocol Buffers encoding" page numbers them. */
 export const wireVarint = 0;
 const wireFixed64 = 1;
 export const wireBytes = 2;
@@ -11,22 +12,23 @@ const wireGroup = 3;
 const wireGroupEnd = 4;
 const wireFixed32 = 5;
 
-/** What a message is made of: with it, fields of another type are refused in the reference's words. */
+/** The fields of a message: a reader that has them refuses fields of another wire type, in go-ipfs's words. */
 export interface Message {
   readonly name: string;
-  /** Name and wire type by number. */
+  /** Name and wire type by field number. */
   readonly fields: Readonly<Record<number, readonly [name: string, wire: number]>>;
 }
 
-/** Protobuf fields of a message, one after the other; no copy is made of any. */
+/** Reads the fields of a message one after the other, without copying them. */
 export class FieldReader {
   readonly #bytes: Uint8Array;
   readonly #message: Message | undefined;
   #at = 0;
-  /** Of the field read last. */
+  /** The number of the field that was read last. */
   field = 0;
-  /** Exact up to 2^53; `integer` is exact always. */
+  /** The value of a varint field; exact up to 2^53, beyond it use `integer`. */
   number = 0;
+  /** The value of a length-delimited field: a view of the message. */
   bytes: Uint8Array = empty;
   #varintAt = 0;
 
@@ -35,7 +37,7 @@ export class FieldReader {
     this.#message = message;
   }
 
-  /** Reads the next field; false at the end. @throws NodeError when the message is broken */
+  /** Reads the next field; false at the end. @throws NodeError when the message is malformed */
   next(): boolean {
     if (this.#at >= this.#bytes.length) return false;
     const tag = this.#varint();
@@ -47,11 +49,11 @@ export class FieldReader {
     this.#varintAt = this.#at;
     if (wire === wireVarint) this.number = this.#varint();
     else if (wire === wireBytes) this.bytes = this.#take(this.#varint());
-    else this.#pass(wire);
+    else this.#skip(wire);
     return true;
   }
 
-  /** The varint of the field read last, as 64 bits without a sign. */
+  /** The varint of the field that was read last, as an unsigned 64-bit integer. */
   get integer(): bigint {
     let value = 0n;
     let shift = 0n;
@@ -70,8 +72,8 @@ export class FieldReader {
     if (wire !== expected) throw new NodeError(`proto: wrong wireType = ${wire} for field ${name}`);
   }
 
-  /** Passes over a value of a type that no message here has. Groups are within groups. */
-  #pass(wire: number): void {
+  /** Skips a value of a wire type that no message here uses. Groups may be nested. */
+  #skip(wire: number): void {
     let depth = 0;
     for (let next = wire; ; next = this.#varint() % 8) {
       if (next === wireFixed64) this.#take(8);
@@ -93,7 +95,7 @@ export class FieldReader {
       if (byte === undefined) throw new NodeError("unexpected EOF");
       this.#at += 1;
       value += (byte & 0x7f) * scale;
-      // The tenth byte has one bit of the 64.
+      // The tenth byte holds the last bit of the 64.
       if (read === 9 && byte > 1) break;
       if (byte < 0x80) return value;
       scale *= 128;
@@ -111,10 +113,13 @@ export class FieldReader {
   }
 }
 
-/** Bytes of a length-delimited field with a one-byte tag. */
+/** The byte that begins a field: its number, which is below 16, and its wire type. */
+export const tagOf = (field: number, wire: number): number => field * 8 + wire;
+
+/** Length in bytes of a length-delimited field with a one-byte tag. */
 export const fieldLength = (length: number): number => 1 + varintLength(length) + length;
 
-/** Writes a length-delimited field and returns the place after it. */
+/** Writes a length-delimited field and returns the offset after it. */
 export function writeField(into: Uint8Array, at: number, tag: number, value: Uint8Array): number {
   into[at] = tag;
   const from = writeVarint(into, at + 1, value.length);

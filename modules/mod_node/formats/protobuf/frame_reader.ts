@@ -1,43 +1,43 @@
-/** A stream of chunks, cut into messages: each comes behind its length as a varint. */
+/** Cuts a stream of chunks into messages, each of which is preceded by its length as a varint. */
 import { NodeError } from "../../util/errors.ts";
 
 type Chunk = Uint8Array | Iterable<Uint8Array>;
 
-/** Where messages get their memory. */
+/** Where the memory for messages comes from. */
 export interface Allocator {
-  /** So many bytes, with anything in them. */
+  /** `length` bytes with any content. */
   take(length: number): Uint8Array;
 }
 
-/** Bytes that a length may take. */
+/** Bytes of the varint that says how long a message is. */
 const MAX_LENGTH_BYTES = 4;
 
 export class FrameReader {
-  readonly #longest: number;
+  readonly #maxLength: number;
   readonly #buffers: Allocator;
   #length = 0;
   #scale = 1;
   #digits = 0;
-  /** Of the message that is coming; undefined while its length is read. */
+  /** Bytes that the current message lacks; undefined while its length is read. */
   #missing: number | undefined;
-  /** A message that came in several chunks, so far. */
+  /** The current message, when it comes in several chunks. */
   #whole: Uint8Array | undefined;
 
-  /** `longest`: bytes of a message at most. `buffers`: for messages that come in several chunks. */
-  constructor(longest: number, buffers: Allocator) {
-    this.#longest = longest;
+  /** `maxLength` is in bytes; `buffers` gives the memory for messages that come in several chunks. */
+  constructor(maxLength: number, buffers: Allocator) {
+    this.#maxLength = maxLength;
     this.#buffers = buffers;
   }
 
-  /** Bytes that are held for a message that is not whole yet. */
+  /** Bytes of memory that an incomplete message holds. */
   get heldBytes(): number {
     return this.#whole?.length ?? 0;
   }
 
   /**
-   * The messages that a chunk completes. One that lies within a chunk is a view of it, others are put together.
+   * The messages that a chunk completes. One that lies within the chunk is a view of it, others are copies.
    *
-   * @throws NodeError at a message that is too long
+   * @throws NodeError at a message that is longer than the limit
    */
   *read(chunk: Chunk): Generator<Uint8Array, void, undefined> {
     if (!(chunk instanceof Uint8Array)) {
@@ -59,7 +59,7 @@ export class FrameReader {
     this.#scale *= 128;
     this.#digits += 1;
     if (byte >= 0x80 && this.#digits < MAX_LENGTH_BYTES) return;
-    if (byte >= 0x80 || this.#length > this.#longest) throw new NodeError("a message that is too long");
+    if (byte >= 0x80 || this.#length > this.#maxLength) throw new NodeError("a message that is too long");
     this.#missing = this.#length;
     this.#length = 0;
     this.#scale = 1;

@@ -1,24 +1,36 @@
-/** The UnixFS message inside dag-pb nodes (storage section 2, "UnixFS data"). */
+/** The UnixFS message in the data of dag-pb nodes ("UnixFS specification", message `Data`). */
 
 import { NodeError } from "../../util/errors.ts";
-import { FieldReader, fieldLength, writeField } from "../protobuf/fields.ts";
+import { FieldReader, fieldLength, tagOf, wireBytes, wireVarint, writeField } from "../protobuf/fields.ts";
 import { varintLength, writeVarint } from "../protobuf/varint.ts";
 
+const FIELDS = { type: 1, data: 2, filesize: 3, blocksizes: 4, hashType: 5, fanout: 6 } as const;
+
+export const UNIXFS_TYPE_TAG = tagOf(FIELDS.type, wireVarint);
+export const UNIXFS_DATA_TAG = tagOf(FIELDS.data, wireBytes);
+export const UNIXFS_FILESIZE_TAG = tagOf(FIELDS.filesize, wireVarint);
+const BLOCKSIZE_TAG = tagOf(FIELDS.blocksizes, wireVarint);
+const HASH_TYPE_TAG = tagOf(FIELDS.hashType, wireVarint);
+const FANOUT_TAG = tagOf(FIELDS.fanout, wireVarint);
+
+/** By number. */
 export const unixfsTypes = ["Raw", "Directory", "File", "Metadata", "Symlink", "HAMTShard"] as const;
 export type UnixfsType = (typeof unixfsTypes)[number];
 
 export interface Unixfs {
   readonly type: UnixfsType;
   readonly data?: Uint8Array | undefined;
-  /** Bytes of the file below this node; undefined when the message does not say. */
+  /** Bytes of the file in this node and below it; undefined when the message does not say. */
   readonly filesize?: number | undefined;
-  /** Bytes of the file below each link. */
+  /** Bytes of the file below each link, in the order of the links. */
   readonly blocksizes?: readonly number[] | undefined;
+  /** Of a HAMTShard: the multihash code of the function that spreads names. */
   readonly hashType?: number | undefined;
+  /** Of a HAMTShard: slots of a shard. */
   readonly fanout?: number | undefined;
 }
 
-/** @throws NodeError when the bytes are no UnixFS message */
+/** @throws NodeError when the bytes are not a UnixFS message */
 export function decodeUnixfs(bytes: Uint8Array): Unixfs {
   const reader = new FieldReader(bytes);
   const blocksizes: number[] = [];
@@ -26,21 +38,21 @@ export function decodeUnixfs(bytes: Uint8Array): Unixfs {
   let typed = false;
   const rest: { data?: Uint8Array; filesize?: number; hashType?: number; fanout?: number } = {};
   while (reader.next()) {
-    if (reader.field === 1) {
+    if (reader.field === FIELDS.type) {
       type = unixfsTypes[reader.number];
       typed = true;
-    } else if (reader.field === 2) rest.data = reader.bytes;
-    else if (reader.field === 3) rest.filesize = reader.number;
-    else if (reader.field === 4) readSizes(reader, blocksizes);
-    else if (reader.field === 5) rest.hashType = reader.number;
-    else if (reader.field === 6) rest.fanout = reader.number;
+    } else if (reader.field === FIELDS.data) rest.data = reader.bytes;
+    else if (reader.field === FIELDS.filesize) rest.filesize = reader.number;
+    else if (reader.field === FIELDS.blocksizes) readSizes(reader, blocksizes);
+    else if (reader.field === FIELDS.hashType) rest.hashType = reader.number;
+    else if (reader.field === FIELDS.fanout) rest.fanout = reader.number;
   }
   if (type === undefined)
     throw new NodeError(typed ? "unrecognized node type" : 'proto: required field "Type" not set');
   return { type, ...rest, blocksizes };
 }
 
-/** Sizes come one entry each, or packed by other writers. */
+/** Each size is a field of its own; other writers pack all of them into one field. */
 function readSizes(reader: FieldReader, into: number[]): void {
   if (reader.bytes.length === 0) into.push(reader.number);
   else for (let at = 0; at < reader.bytes.length; ) at = readPacked(reader.bytes, at, into);
@@ -73,11 +85,11 @@ export function encodeUnixfs({ type, data, filesize, blocksizes = [], hashType, 
   const lengths = blocksizes.reduce((sum, size) => sum + numberLength(size), 0);
   const numbers = numberLength(filesize) + lengths + numberLength(hashType) + numberLength(fanout);
   const bytes = new Uint8Array(2 + (data === undefined ? 0 : fieldLength(data.length)) + numbers);
-  let at = writeNumber(bytes, 0, 0x08, unixfsTypes.indexOf(type));
-  if (data !== undefined) at = writeField(bytes, at, 0x12, data);
-  at = writeNumber(bytes, at, 0x18, filesize);
-  for (const size of blocksizes) at = writeNumber(bytes, at, 0x20, size);
-  at = writeNumber(bytes, at, 0x28, hashType);
-  writeNumber(bytes, at, 0x30, fanout);
+  let at = writeNumber(bytes, 0, UNIXFS_TYPE_TAG, unixfsTypes.indexOf(type));
+  if (data !== undefined) at = writeField(bytes, at, UNIXFS_DATA_TAG, data);
+  at = writeNumber(bytes, at, UNIXFS_FILESIZE_TAG, filesize);
+  for (const size of blocksizes) at = writeNumber(bytes, at, BLOCKSIZE_TAG, size);
+  at = writeNumber(bytes, at, HASH_TYPE_TAG, hashType);
+  writeNumber(bytes, at, FANOUT_TAG, fanout);
   return bytes;
 }

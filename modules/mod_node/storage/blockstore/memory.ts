@@ -2,7 +2,7 @@ import { setImmediate as nextTurn } from "node:timers/promises";
 import { CID } from "multiformats/cid";
 import { matches } from "../../formats/cid/hashes.ts";
 import { failure } from "../../util/errors.ts";
-import type { BlockStore } from "./store.ts";
+import type { Block, BlockStore } from "./store.ts";
 
 interface MemoryBlock {
   readonly bytes: Uint8Array;
@@ -11,76 +11,96 @@ interface MemoryBlock {
 }
 
 /** Blocks kept in memory only: for calculations that store nothing, and for tests. `bytes` counts data alone. */
-export function memoryBlocks(): BlockStore {
-  const held = new Map<string, MemoryBlock>();
-  let closed = false;
-  let forms = 0;
+export const memoryBlocks = (): BlockStore => new MemoryBlocks();
 
-  const keyOf = (cid: CID) => Buffer.from(cid.multihash.bytes).toString("latin1");
-  function find(cid: CID): Uint8Array | undefined {
-    if (closed) throw failure("STORE_CLOSED");
-    const entry = held.get(keyOf(cid));
-    return entry?.forms.has(cid.toString()) ? entry.bytes : undefined;
-  }
-  async function mustBeOpen(): Promise<void> {
-    if (closed) throw failure("STORE_CLOSED");
+const keyOf = (cid: CID): string => Buffer.from(cid.multihash.bytes).toString("latin1");
+
+class MemoryBlocks implements BlockStore {
+  readonly verifies = false;
+  readonly #blocks = new Map<string, MemoryBlock>();
+  #forms = 0;
+  #closed = false;
+
+  async get(cid: CID): Promise<Uint8Array | undefined> {
+    return this.#find(cid);
   }
 
-  return {
-    verifies: false,
-    get: async (cid) => find(cid),
-    has: async (cid) => find(cid) !== undefined,
-    size: async (cid) => find(cid)?.length,
-    async put(blocks) {
-      await mustBeOpen();
-      for (const { cid, bytes } of blocks) {
-        const key = keyOf(cid);
-        const entry = held.get(key) ?? { bytes, forms: new Map() };
-        held.set(key, entry);
-        if (entry.forms.has(cid.toString())) continue;
-        // Parsed anew: a CID may be a view into something large.
-        entry.forms.set(cid.toString(), CID.decode(cid.bytes.slice()));
-        forms += 1;
+  async has(cid: CID): Promise<boolean> {
+    return this.#find(cid) !== undefined;
+  }
+
+  async size(cid: CID): Promise<number | undefined> {
+    return this.#find(cid)?.length;
+  }
+
+  async put(blocks: readonly Block[]): Promise<void> {
+    this.#mustBeOpen();
+    for (const { cid, bytes } of blocks) {
+      const key = keyOf(cid);
+      const block = this.#blocks.get(key) ?? { bytes, forms: new Map() };
+      this.#blocks.set(key, block);
+      if (block.forms.has(cid.toString())) continue;
+      // Parsed anew: a CID may be a view into something large.
+      block.forms.set(cid.toString(), CID.decode(cid.bytes.slice()));
+      this.#forms += 1;
+    }
+  }
+
+  async sync(): Promise<void> {
+    this.#mustBeOpen();
+  }
+
+  async delete(cids: readonly CID[]): Promise<boolean[]> {
+    this.#mustBeOpen();
+    return cids.map((cid) => {
+      const block = this.#blocks.get(keyOf(cid));
+      if (!block?.forms.delete(cid.toString())) return false;
+      if (block.forms.size === 0) this.#blocks.delete(keyOf(cid));
+      this.#forms -= 1;
+      return true;
+    });
+  }
+
+  async *keys(): AsyncGenerator<CID> {
+    this.#mustBeOpen();
+    for (const { forms } of this.#blocks.values()) {
+      for (const cid of forms.values()) {
+        yield cid;
+        this.#mustBeOpen();
       }
-    },
-    sync: mustBeOpen,
-    async delete(cids) {
-      await mustBeOpen();
-      return cids.map((cid) => {
-        const entry = held.get(keyOf(cid));
-        if (!entry?.forms.delete(cid.toString())) return false;
-        if (entry.forms.size === 0) held.delete(keyOf(cid));
-        forms -= 1;
-        return true;
-      });
-    },
-    async *keys() {
-      await mustBeOpen();
-      for (const entry of held.values()) {
-        for (const cid of entry.forms.values()) {
-          yield cid;
-          await mustBeOpen();
-        }
-        await nextTurn();
-      }
-    },
-    async stat() {
-      await mustBeOpen();
-      let bytes = 0;
-      for (const entry of held.values()) bytes += entry.bytes.length;
-      return { blocks: forms, bytes };
-    },
-    async compact(signal) {
-      await mustBeOpen();
-      signal?.throwIfAborted();
-    },
-    async check(cid) {
-      const bytes = find(cid);
-      return bytes === undefined ? undefined : matches(cid, bytes);
-    },
-    async close() {
-      closed = true;
-      held.clear();
-    },
-  };
+      await nextTurn();
+    }
+  }
+
+  async stat(): Promise<{ readonly blocks: number; readonly bytes: number }> {
+    this.#mustBeOpen();
+    let total = 0;
+    for (const { bytes } of this.#blocks.values()) total += bytes.length;
+    return { blocks: this.#forms, bytes: total };
+  }
+
+  async compact(signal?: AbortSignal): Promise<void> {
+    this.#mustBeOpen();
+    signal?.throwIfAborted();
+  }
+
+  async check(cid: CID): Promise<boolean | undefined> {
+    const bytes = this.#find(cid);
+    return bytes === undefined ? undefined : matches(cid, bytes);
+  }
+
+  async close(): Promise<void> {
+    this.#closed = true;
+    this.#blocks.clear();
+  }
+
+  #find(cid: CID): Uint8Array | undefined {
+    this.#mustBeOpen();
+    const block = this.#blocks.get(keyOf(cid));
+    return block?.forms.has(cid.toString()) ? block.bytes : undefined;
+  }
+
+  #mustBeOpen(): void {
+    if (this.#closed) throw failure("STORE_CLOSED");
+  }
 }

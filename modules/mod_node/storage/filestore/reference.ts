@@ -1,18 +1,20 @@
-/** What the filestore keeps of a block: where its bytes stand, in the reference's own form. */
+/** What the filestore keeps of a block: where its bytes are, in the message `DataObj` of go-filestore. */
 
-import { FieldReader, fieldLength } from "../../formats/protobuf/fields.ts";
+import { FieldReader, fieldLength, tagOf, wireBytes, wireVarint } from "../../formats/protobuf/fields.ts";
 import { varintLength, writeVarint } from "../../formats/protobuf/varint.ts";
 import { NodeError } from "../../util/errors.ts";
 
+const FIELDS = { path: 1, offset: 2, size: 3 } as const;
+
 export interface Reference {
-  /** Path below the root of the filestore, with `/`; or a URL. */
+  /** A path below the root of the filestore, separated by `/`; or a URL. */
   readonly path: string;
   /** Bytes. */
   readonly offset: number;
   readonly size: number;
 }
 
-/** As `filestore/ls` and `verify` number what they found. */
+/** The status numbers of `filestore/ls` and `filestore/verify`. */
 export const statuses = {
   ok: 0,
   fileError: 10,
@@ -24,7 +26,7 @@ export const statuses = {
 
 export type Status = (typeof statuses)[keyof typeof statuses];
 
-/** Bytes that do not stand any more where they should. */
+/** The bytes are no longer where the reference says. */
 export class CorruptReference extends NodeError {
   readonly status: Status;
 
@@ -37,17 +39,17 @@ export class CorruptReference extends NodeError {
 export const isUrl = (path: string): boolean =>
   (path.startsWith("http://") && path.length > 7) || (path.startsWith("https://") && path.length > 8);
 
-/** A message of path, offset and size; zeros are left out. */
+/** The message; an offset or size of zero is left out. */
 export function encodeReference({ path, offset, size }: Reference): Uint8Array {
   const name = Buffer.from(path);
   const numbers = [
-    [0x10, offset],
-    [0x18, size],
+    [tagOf(FIELDS.offset, wireVarint), offset],
+    [tagOf(FIELDS.size, wireVarint), size],
   ] as const;
   const kept = numbers.filter(([, value]) => value !== 0);
   const length = kept.reduce((sum, [, value]) => sum + 1 + varintLength(value), fieldLength(name.length));
   const bytes = new Uint8Array(length);
-  bytes[0] = 0x0a;
+  bytes[0] = tagOf(FIELDS.path, wireBytes);
   let at = writeVarint(bytes, 1, name.length);
   bytes.set(name, at);
   at += name.length;
@@ -58,14 +60,14 @@ export function encodeReference({ path, offset, size }: Reference): Uint8Array {
   return bytes;
 }
 
-/** @throws NodeError when the bytes are no reference */
+/** @throws NodeError when the bytes are not a reference */
 export function decodeReference(bytes: Uint8Array): Reference {
   const reader = new FieldReader(bytes);
   let [path, offset, size] = ["", 0, 0];
   while (reader.next()) {
-    if (reader.field === 1) path = Buffer.from(reader.bytes).toString();
-    else if (reader.field === 2) offset = reader.number;
-    else if (reader.field === 3) size = reader.number;
+    if (reader.field === FIELDS.path) path = Buffer.from(reader.bytes).toString();
+    else if (reader.field === FIELDS.offset) offset = reader.number;
+    else if (reader.field === FIELDS.size) size = reader.number;
   }
   return { path, offset, size };
 }

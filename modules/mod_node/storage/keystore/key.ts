@@ -1,39 +1,44 @@
-/** Private keys as files hold them: libp2p's protobuf (network section 2, "Keys"). */
+/** Private keys as files hold them: the message `PrivateKey` of the "libp2p peer ids and keys" specification. */
 import { createECDH, createPrivateKey, createPublicKey, hash, type KeyObject } from "node:crypto";
 import { generateKeyPair, privateKeyToProtobuf } from "@libp2p/crypto/keys";
 import { peerIdFromMultihash } from "@libp2p/peer-id";
 import { create as createDigest } from "multiformats/hashes/digest";
 import { identity, sha256 } from "../../formats/cid/hashes.ts";
 import type { PeerId } from "../../formats/peer_id.ts";
-import { FieldReader } from "../../formats/protobuf/fields.ts";
+import { FieldReader, tagOf, wireBytes, wireVarint } from "../../formats/protobuf/fields.ts";
 import { varintLength, writeVarint } from "../../formats/protobuf/varint.ts";
 import { NodeError } from "../../util/errors.ts";
 import type { IdentityConfig } from "../repo/identity.ts";
 
 export interface Key {
-  /** What stands in the file: the protobuf of the private key. */
+  /** Content of the key file: the protobuf of the private key. */
   readonly bytes: Uint8Array;
-  /** The name that it signs. */
+  /** The peer id of the key, which is also the IPNS name that it signs. */
   readonly id: PeerId;
   /** Protobuf of the public key. */
   readonly publicKey: Uint8Array;
 }
 
-/** What a key is made from; `size` in bits, for RSA alone. */
+/** How a key is generated; `size` is in bits and for RSA only. */
 export interface KeyOptions {
   /** `ed25519` or `rsa`, in any letter case. */
   readonly type: string;
   readonly size?: number | undefined;
 }
 
+/** Field numbers of `PrivateKey` and `PublicKey`. */
+export const KEY_FIELDS = { type: 1, data: 2 } as const;
+/** Numbers of the enum `KeyType`. */
+export const KEY_TYPES = { rsa: 0, ed25519: 1, secp256k1: 2, ecdsa: 3 } as const;
+
 const MIN_RSA_BITS = 2048;
-/** Others refuse longer ones, and making them takes minutes. */
+/** Other implementations refuse longer keys, and generating them takes minutes. */
 const MAX_RSA_BITS = 8192;
 
-/** Bits of an RSA key where nobody says. */
+/** Bits of an RSA key when no size is given. */
 export const defaultBits = 2048;
 
-/** @throws NodeError of a type that there is not, or of a size that is of no use */
+/** @throws NodeError for an unknown type or an unusable size */
 export async function generateKey({ type, size = defaultBits }: KeyOptions): Promise<Key> {
   const name = type.toLowerCase();
   if (name === "ed25519") return decodeKey(privateKeyToProtobuf(await generateKeyPair("Ed25519")));
@@ -48,7 +53,7 @@ function requireBits(bits: number): void {
   if (bits > MAX_RSA_BITS) throw new NodeError(`rsa keys must be <= ${MAX_RSA_BITS} bits to be of use to others`);
 }
 
-/** @throws NodeError when the bytes are no private key */
+/** @throws NodeError when the bytes are not a private key */
 export function decodeKey(bytes: Uint8Array): Key {
   const { type, data } = fieldsOf(bytes);
   const kind = kinds[type];
@@ -58,7 +63,7 @@ export function decodeKey(bytes: Uint8Array): Key {
   return { bytes: protobuf(type, secret), id: peerIdOf(publicKey), publicKey };
 }
 
-/** The section of the configuration that makes a key the node's identity. */
+/** The section `Identity` of a configuration whose node has this key. */
 export const identityOf = ({ bytes, id }: Key): IdentityConfig => ({
   PeerID: id.toString(),
   PrivKey: Buffer.from(bytes).toString("base64"),
@@ -69,8 +74,8 @@ function fieldsOf(bytes: Uint8Array): { readonly type: number; readonly data: Ui
   let type: number | undefined;
   let data: Uint8Array | undefined;
   while (reader.next()) {
-    if (reader.field === 1) type = reader.number;
-    else if (reader.field === 2) data = reader.bytes;
+    if (reader.field === KEY_FIELDS.type) type = reader.number;
+    else if (reader.field === KEY_FIELDS.data) data = reader.bytes;
   }
   if (type === undefined) throw new NodeError('proto: required field "Type" not set');
   if (data === undefined) throw new NodeError('proto: required field "Data" not set');
@@ -80,12 +85,12 @@ function fieldsOf(bytes: Uint8Array): { readonly type: number; readonly data: Ui
 function protobuf(type: number, data: Uint8Array): Uint8Array {
   const head = 3 + varintLength(data.length);
   const bytes = new Uint8Array(head + data.length);
-  bytes.set([0x08, type, 0x12]);
+  bytes.set([tagOf(KEY_FIELDS.type, wireVarint), type, tagOf(KEY_FIELDS.data, wireBytes)]);
   bytes.set(data, writeVarint(bytes, 3, data.length));
   return bytes;
 }
 
-/** Public keys of at most so many bytes are their own id. */
+/** Bytes of the longest public key that is inlined in its peer id (identity multihash). */
 const MAX_INLINE_KEY = 42;
 
 /** @param publicKey its protobuf */
@@ -97,14 +102,18 @@ export function peerIdOf(publicKey: Uint8Array): PeerId {
 // -------------------------------------------------------------------------------------------------------- the kinds
 
 interface Parts {
-  /** The canonical form of the private data, where it is not what came. */
+  /** The canonical form of the private data, when it differs from what was read. */
   readonly secret?: Uint8Array;
-  /** Data of the public key. */
+  /** The data of the public key. */
   readonly open: Uint8Array;
 }
 
-/** By their number in the protobuf. */
-const kinds: Readonly<Record<number, (data: Uint8Array) => Parts>> = { 0: rsa, 1: ed25519, 2: secp256k1, 3: ecdsa };
+const kinds: Readonly<Record<number, (data: Uint8Array) => Parts>> = {
+  [KEY_TYPES.rsa]: rsa,
+  [KEY_TYPES.ed25519]: ed25519,
+  [KEY_TYPES.secp256k1]: secp256k1,
+  [KEY_TYPES.ecdsa]: ecdsa,
+};
 
 function ed25519(data: Uint8Array): Parts {
   const [seed, publicKey, repeated] = [data.subarray(0, 32), data.subarray(32, 64), data.subarray(64)];

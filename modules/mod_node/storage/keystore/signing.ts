@@ -1,20 +1,19 @@
-/** Signatures with libp2p's keys, of all four types. Keys are protobufs: storage and peers hand them about like that. */
+/** Signatures with libp2p keys of all four types. Keys are passed as their protobuf messages. */
 import { createPrivateKey, createPublicKey, sign, verify } from "node:crypto";
 import { privateKeyFromProtobuf, publicKeyFromProtobuf } from "@libp2p/crypto/keys";
 import { FieldReader } from "../../formats/protobuf/fields.ts";
+import { KEY_FIELDS, KEY_TYPES } from "./key.ts";
 
-const ecdsa = 3;
-
-/** The library behind the other types cannot read the ECDSA keys of the reference. */
+/** The data of an ECDSA key; undefined for other types. @libp2p/crypto cannot read ECDSA keys as go-libp2p writes them. */
 function ecdsaData(protobuf: Uint8Array): Buffer | undefined {
   const reader = new FieldReader(protobuf);
   let type = 0;
   let data: Uint8Array = new Uint8Array(0);
   while (reader.next()) {
-    if (reader.field === 1) type = reader.number;
-    else if (reader.field === 2) data = reader.bytes;
+    if (reader.field === KEY_FIELDS.type) type = reader.number;
+    else if (reader.field === KEY_FIELDS.data) data = reader.bytes;
   }
-  return type === ecdsa ? Buffer.from(data) : undefined;
+  return type === KEY_TYPES.ecdsa ? Buffer.from(data) : undefined;
 }
 
 /** @param key protobuf of the private key */
@@ -24,7 +23,7 @@ export async function signWith(key: Uint8Array, message: Uint8Array): Promise<Ui
   return sign("sha256", message, createPrivateKey({ key: data, format: "der", type: "sec1" }));
 }
 
-/** False also for keys and signatures that are none. @param key protobuf of the public key */
+/** False as well for malformed keys and signatures. @param key protobuf of the public key */
 export async function isSignedBy(key: Uint8Array, message: Uint8Array, signature: Uint8Array): Promise<boolean> {
   try {
     const data = ecdsaData(key);

@@ -1,6 +1,7 @@
 /** Nodes that were read a moment ago: who reads a file in many ranges asks for those that hold it together each time. */
 import type { CID } from "multiformats/cid";
 import { dagPb } from "../../../formats/cid/codecs.ts";
+import { NODE_LINKS_TAG } from "../../../formats/dag_pb/field_numbers.ts";
 import { type BlockLocation, type Position, positionAt } from "./format.ts";
 
 interface CachedNode {
@@ -12,8 +13,6 @@ const MAX_NODE = 64 * 1024;
 const MAX_BYTES = 512 * 1024;
 /** Milliseconds: damage to the disk is noticed that late at most. */
 const MAX_AGE_MS = 1000;
-/** Of the links, which stand first in a node that has any. */
-const linkTag = 0x12;
 
 const positionOf = ({ segment, offset }: BlockLocation): Position => positionAt(segment, offset);
 
@@ -33,7 +32,8 @@ export class NodeCache {
   }
 
   add(location: BlockLocation, bytes: Uint8Array): void {
-    if (bytes[0] !== linkTag) return;
+    // Links stand first in a node that has any.
+    if (bytes[0] !== NODE_LINKS_TAG) return;
     const position = positionOf(location);
     this.#drop(position);
     this.#nodes.set(position, { bytes, read: performance.now() });
