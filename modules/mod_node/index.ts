@@ -17,6 +17,7 @@ export { openFile } from "./content/unixfs/open.ts";
 export { readFile } from "./content/unixfs/read.ts";
 export { parseCid } from "./formats/cid/text.ts";
 export { compareNames } from "./formats/dag_pb/dag_pb.ts";
+export { peerIdEncoder } from "./formats/peer_id.ts";
 export { type MigrationOptions, type MigrationProgress, migrateRepo } from "./migration/migrate.ts";
 export { memoryStores, type Stores } from "./migration/open_stores/engines.ts";
 export { type PeerAddress, parsePeerAddress } from "./network/swarm/multiaddr.ts";

@@ -1,17 +1,13 @@
 /** The peers that are dialled first. */
-
-import {
-  addBootstrap,
-  addDefaultBootstrap,
-  clearBootstrap,
-  listBootstrap,
-  removeBootstrap,
-} from "../../mod_node/network/swarm/bootstrap_list.ts";
+import type { BootstrapResult } from "modhost/node";
 import { type Argument, type Commands, defineCommand, value } from "../rpc/command.ts";
 import { fields, type ValueOf } from "../rpc/shape.ts";
+import { texts } from "./shapes.ts";
 
 const output = fields("BootstrapOutput", { Peers: ["string"] });
 const returns = value(output);
+
+const shown = ({ Peers }: BootstrapResult) => ({ Peers: texts(Peers) });
 
 const lines = (word: string) => (listed: ValueOf<typeof output>) =>
   listed.Peers.toSorted()
@@ -24,7 +20,7 @@ const peers = (help: string) =>
 const list = defineCommand({
   help: "Lists the peers that are dialled first.",
   returns,
-  run: ({ lowLevel: node }) => ({ Peers: listBootstrap(node.repo.config) }),
+  run: async ({ node }) => shown(await node.bootstrap.list()),
   text: lines(""),
 });
 
@@ -42,16 +38,15 @@ export const commands = {
       },
     },
     returns,
-    async run({ lowLevel: node, arguments: { peer }, options: { default: builtIn } }) {
-      const { config } = node.repo;
-      return { Peers: await (builtIn === true ? addDefaultBootstrap(config) : addBootstrap(config, peer)) };
+    async run({ node, arguments: { peer }, options }) {
+      return { Peers: (await node.bootstrap.add(peer, { ...options, texts: true })).texts ?? [] };
     },
     text: lines("added "),
   }),
   "bootstrap/add/default": defineCommand({
     help: "Puts the built-in peers into the list.",
     returns,
-    run: async ({ lowLevel: node }) => ({ Peers: await addDefaultBootstrap(node.repo.config) }),
+    run: async ({ node }) => shown(await node.bootstrap.reset()),
     text: lines("added "),
   }),
   "bootstrap/list": list,
@@ -62,16 +57,13 @@ export const commands = {
       all: { type: "bool", deprecated: true, help: "Remove all peers; `bootstrap/rm/all` does that now." },
     },
     returns,
-    async run({ lowLevel: node, arguments: { peer }, options: { all } }) {
-      const { config } = node.repo;
-      return { Peers: await (all === true ? clearBootstrap(config) : removeBootstrap(config, peer)) };
-    },
+    run: async ({ node, arguments: { peer }, options }) => shown(await node.bootstrap.rm(peer, options)),
     text: lines("removed "),
   }),
   "bootstrap/rm/all": defineCommand({
     help: "Empties the list.",
     returns,
-    run: async ({ lowLevel: node }) => ({ Peers: await clearBootstrap(node.repo.config) }),
+    run: async ({ node }) => shown(await node.bootstrap.clear()),
     text: lines("removed "),
   }),
 } satisfies Commands;

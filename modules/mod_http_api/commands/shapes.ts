@@ -6,6 +6,9 @@ const stringList = fields("stringList", { Strings: nullable(["string"]) });
 
 export const lines = (items: readonly string[]): string => items.map((item) => `${item}\n`).join("");
 
+/** Ids and addresses as text. */
+export const texts = (values: readonly { toString(): string }[]): readonly string[] => values.map(String);
+
 /** A list of texts, and a line for each. */
 export const strings = {
   returns: value(stringList),
@@ -29,9 +32,9 @@ export const refItem = fields("RefWrapper", { Ref: "string", Err: "string" });
 
 export const resolvedPath = fields("ResolvedPath", { Path: "string" });
 
-export const verbose = (help: string): Option => ({ type: "bool", aliases: ["v"], help });
+export const verbose = (help: string) => ({ type: "bool", aliases: ["v"], help }) as const satisfies Option;
 
-export const human: Option = { type: "bool", help: "Print sizes for people: 1K, 234M, 2G." };
+export const human = { type: "bool", help: "Print sizes for people: 1K, 234M, 2G." } as const satisfies Option;
 
 /** How identifiers of keys and names are written. */
 export const nameBase = {

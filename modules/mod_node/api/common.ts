@@ -1,5 +1,7 @@
 /** What the methods of all groups share. */
+import type { Multiaddr } from "@multiformats/multiaddr";
 import type { CID } from "multiformats/cid";
+import type { PeerId } from "../formats/peer_id.ts";
 import { NodeError } from "../util/errors.ts";
 import { parseDuration } from "../util/go/duration.ts";
 
@@ -15,6 +17,12 @@ export interface CallOptions {
 
 /** A CID, its text, or a path that begins with one: `CID`, `CID/a/b`, `/ipfs/CID/a`, `/ipns/NAME/a`. */
 export type IpfsPath = CID | string;
+
+/** A peer, by its id: as an object, or as text in any of its forms. */
+export type PeerName = PeerId | string;
+
+/** Where a peer is: a multiaddress, or its text. */
+export type Address = Multiaddr | string;
 
 /** Bytes of one file or block, whole or in pieces. */
 export type ByteSource =
@@ -51,6 +59,10 @@ export function reading({ signal, timeout, offline }: CallOptions): Reading {
   else if (milliseconds <= MAX_TIMER) setTimeout(expire, milliseconds).unref();
   return { signal: signal === undefined ? limit.signal : AbortSignal.any([signal, limit.signal]), offline };
 }
+
+/** The signal that ends the call: one that never comes where the options have none. */
+export const callSignal = (options: CallOptions): AbortSignal =>
+  reading(options).signal ?? new AbortController().signal;
 
 /** In pieces, whatever it was given as; what comes in pieces already is handed through. */
 export function piecesOf(source: ByteSource): AsyncIterable<Uint8Array> {

@@ -5,20 +5,36 @@
  */
 import type { LowLevelNode } from "../types.ts";
 import { type BlockApi, blockApi } from "./block.ts";
+import { type BootstrapApi, bootstrapApi } from "./bootstrap.ts";
 import { type FilesApi, filesApi } from "./files.ts";
+import { type IdApi, idApi } from "./id.ts";
+import { type PingApi, pingApi } from "./ping.ts";
+import { type SwarmApi, swarmApi } from "./swarm.ts";
 
 export type * from "./block.ts";
-export type { ByteSource, CallOptions, IpfsPath } from "./common.ts";
+export type * from "./bootstrap.ts";
+export type { Address, ByteSource, CallOptions, IpfsPath, PeerName } from "./common.ts";
 export type * from "./files.ts";
+export type * from "./id.ts";
+export type * from "./ping.ts";
+export type * from "./swarm.ts";
 
 export interface NodeApi {
   readonly block: BlockApi;
+  readonly bootstrap: BootstrapApi;
   readonly files: FilesApi;
+  readonly id: IdApi;
+  readonly ping: PingApi;
+  readonly swarm: SwarmApi;
 }
 
 export function nodeApi(node: LowLevelNode): NodeApi {
   return {
     block: blockApi(node),
+    bootstrap: bootstrapApi(node),
     files: filesApi(node),
+    id: idApi(node),
+    ping: pingApi(node),
+    swarm: swarmApi(node),
   };
 }

@@ -1,0 +1,87 @@
+/** Who a node is. */
+import { type PeerId, parsePeerId } from "../formats/peer_id.ts";
+import { type Multiaddr, parseMultiaddr, withPeer } from "../network/swarm/multiaddr.ts";
+import { keyText, publicKeyText } from "../storage/repo/identity.ts";
+import type { LowLevelNode } from "../types.ts";
+import { agentVersion, protocolVersion } from "../util/agent_version.ts";
+import { NodeError } from "../util/errors.ts";
+import { type CallOptions, callSignal, type PeerName } from "./common.ts";
+
+export interface IdOptions extends CallOptions {
+  /** Another peer, which is connected to and asked; by default this node. */
+  readonly peerId?: PeerName | undefined;
+}
+
+export interface IdResult {
+  readonly id: PeerId;
+  /** Base64 of the key as protobuf; empty where it is not known. */
+  readonly publicKey: string;
+  /** Each with the id at its end; null while this node is offline. */
+  readonly addresses: readonly Multiaddr[] | null;
+  readonly agentVersion: string;
+  readonly protocolVersion: string;
+  /** In order; null while this node is offline, and of a peer that has told none. */
+  readonly protocols: readonly string[] | null;
+}
+
+/** @throws NodeError of an id that is none, and where the other peer cannot be reached */
+export type IdApi = (options?: IdOptions) => Promise<IdResult>;
+
+const OFFLINE_TEXT = `'ipfs id' currently cannot query information on remote
+peers without a running daemon; we are working to fix this.
+In the meantime, if you want to query remote peers using 'ipfs id',
+please run the daemon:
+
+    ipfs daemon &
+    ipfs id QmaCpDMGvV2BGHeYERUEnRQAwe3N8SzbUtfsmvsqQLuvuJ
+`;
+
+export function idApi(node: LowLevelNode): IdApi {
+  return async ({ peerId, ...options } = {}) => {
+    const own = node.repo.identity.peerId;
+    const id = peerId === undefined ? own : parsed(peerId);
+    return id.equals(own) ? self(node) : other(node, id, callSignal(options));
+  };
+}
+
+function parsed(peer: PeerName): PeerId {
+  try {
+    return parsePeerId(String(peer));
+  } catch (error) {
+    throw new NodeError("invalid peer id", { cause: error });
+  }
+}
+
+async function self(node: LowLevelNode): Promise<IdResult> {
+  const { identity } = node.repo;
+  const network = node.online ? await node.network() : undefined;
+  return {
+    id: identity.peerId,
+    publicKey: publicKeyText(identity),
+    addresses: network === undefined ? null : whole(identity.peerId, network.swarm.announcedAddresses()),
+    agentVersion,
+    protocolVersion,
+    protocols: network === undefined ? null : network.libp2p.getProtocols().sort(),
+  };
+}
+
+async function other(node: LowLevelNode, id: PeerId, signal: AbortSignal): Promise<IdResult> {
+  if (!node.online) throw new NodeError(OFFLINE_TEXT);
+  const { swarm } = await node.network();
+  try {
+    await swarm.connect(id, [], signal);
+  } catch (error) {
+    const hasNobodyToAsk = NodeError.is(error) && error.code === "ROUTING_TABLE_EMPTY";
+    throw hasNobodyToAsk ? new NodeError(OFFLINE_TEXT, { cause: error }) : error;
+  }
+  const { publicKey, addresses, protocols, ...told } = await swarm.peerInfo(id);
+  return {
+    ...told,
+    publicKey: publicKey === undefined ? "" : keyText(publicKey),
+    addresses: whole(id, addresses),
+    protocols: protocols.length === 0 ? null : protocols,
+  };
+}
+
+const whole = (id: PeerId, addresses: readonly Multiaddr[]): readonly Multiaddr[] =>
+  addresses.length === 0 ? [parseMultiaddr(`/p2p/${id}`)] : addresses.map((address) => withPeer(address, id));

@@ -1,0 +1,116 @@
+/** Whether and how fast a peer answers. */
+import { setTimeout as delay } from "node:timers/promises";
+import { type PeerId, parsePeerId } from "../formats/peer_id.ts";
+import { type Multiaddr, type PeerAddress, parseMultiaddr, splitPeer } from "../network/swarm/multiaddr.ts";
+import type { PingStream } from "../network/swarm/ping.ts";
+import type { Swarm } from "../network/swarm/swarm.ts";
+import type { LowLevelNode } from "../types.ts";
+import { NodeError } from "../util/errors.ts";
+import { type Address, type CallOptions, callSignal, type PeerName } from "./common.ts";
+
+export interface PingOptions extends CallOptions {
+  /** Echoes that are asked for; 10 by default. */
+  readonly count?: number | undefined;
+}
+
+export interface PingResult {
+  readonly success: boolean;
+  /** Nanoseconds there and back; 0 where there is a text. */
+  readonly time: number;
+  /** What is done, or what went wrong; empty for an echo. */
+  readonly text: string;
+}
+
+/**
+ * Asks a peer for echoes, one a second, after connecting to it: each echo as it comes, what is done before them, and the
+ * average last.
+ *
+ * @throws NodeError `ping failed` where no echo came; `peer lookup failed: …`
+ */
+export type PingApi = (peer: PeerName | Address, options?: PingOptions) => AsyncIterable<PingResult>;
+
+/** Milliseconds: for a look-up, for each echo, and from one to the next. */
+const LOOK_UP_TIMEOUT_MS = 10_000;
+const ECHO_TIMEOUT_MS = 10_000;
+const PAUSE_MS = 1000;
+
+export function pingApi(node: LowLevelNode): PingApi {
+  return async function* ping(given, { count = 10, ...options } = {}) {
+    const { swarm } = await node.network();
+    const peer = target(String(given));
+    if (peer.id.equals(swarm.id)) throw new NodeError("error: can't ping self");
+    if (count <= 0) throw new NodeError(`ping count must be greater than 0, was ${count}`);
+    yield* pings(swarm, peer, count, callSignal(options));
+  };
+}
+
+const note = (text: string): PingResult => ({ success: true, time: 0, text });
+const failed = (error: unknown): PingResult => ({
+  success: false,
+  time: 0,
+  text: `Ping error: ${(error as Error).message}`,
+});
+
+function target(text: string): PeerAddress {
+  try {
+    return text.startsWith("/") ? splitPeer(parseMultiaddr(text)) : { id: parsePeerId(text), address: undefined };
+  } catch (error) {
+    throw new NodeError(`failed to parse peer address '${text}': ${(error as Error).message}`, { cause: error });
+  }
+}
+
+async function* pings(swarm: Swarm, { id, address }: PeerAddress, count: number, caller: AbortSignal) {
+  const known = [...(address === undefined ? [] : [address]), ...(await swarm.addresses(id))];
+  if (known.length === 0 && swarm.connections(id).length === 0) {
+    yield note(`Looking up peer ${id}`);
+    known.push(...(await lookUp(swarm, id, caller)));
+  }
+  yield note(`PING ${id}.`);
+  const signal = AbortSignal.any([caller, AbortSignal.timeout(ECHO_TIMEOUT_MS * count)]);
+  let stream: PingStream;
+  try {
+    await swarm.connect(id, known, signal);
+    stream = await swarm.ping.open(id, { signal });
+  } catch (error) {
+    caller.throwIfAborted();
+    yield failed(error);
+    throw new NodeError("ping failed", { cause: error });
+  }
+  try {
+    yield* echoes(swarm, id, stream, count, signal);
+  } catch (error) {
+    caller.throwIfAborted();
+    throw signal.aborted ? new NodeError("context deadline exceeded", { cause: error }) : error;
+  } finally {
+    stream.close();
+  }
+}
+
+async function lookUp(swarm: Swarm, id: PeerId, caller: AbortSignal): Promise<readonly Multiaddr[]> {
+  try {
+    return await swarm.findAddresses(id, AbortSignal.any([caller, AbortSignal.timeout(LOOK_UP_TIMEOUT_MS)]));
+  } catch (error) {
+    caller.throwIfAborted();
+    throw new NodeError(`peer lookup failed: ${(error as Error).message}`, { cause: error });
+  }
+}
+
+async function* echoes(swarm: Swarm, id: PeerId, stream: PingStream, count: number, signal: AbortSignal) {
+  let answered = 0;
+  let total = 0;
+  for (let left = count; left > 0; left--) {
+    try {
+      const milliseconds = await stream.ping(signal);
+      swarm.ping.latencies.record(id, milliseconds);
+      answered += 1;
+      total += milliseconds;
+      yield { success: true, time: Math.round(milliseconds * 1e6), text: "" };
+    } catch (error) {
+      signal.throwIfAborted();
+      yield failed(error);
+    }
+    await delay(PAUSE_MS, undefined, { signal });
+  }
+  if (answered === 0) throw new NodeError("ping failed");
+  yield note(`Average latency: ${(total / answered).toFixed(2)}ms`);
+}

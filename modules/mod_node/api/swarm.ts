@@ -1,0 +1,176 @@
+/** Connections to peers. */
+import type { Connection } from "@libp2p/interface";
+import { type PeerId, parsePeerId } from "../formats/peer_id.ts";
+import { type Multiaddr, parseMultiaddr, transportOf, withPeer } from "../network/swarm/multiaddr.ts";
+import { resolvePeers } from "../network/swarm/resolve_peers.ts";
+import type { Swarm } from "../network/swarm/swarm.ts";
+import type { LowLevelNode } from "../types.ts";
+import { NodeError } from "../util/errors.ts";
+import { formatDuration } from "../util/go/duration.ts";
+import { type Address, type CallOptions, callSignal, listOf } from "./common.ts";
+
+export interface SwarmAddrsResult {
+  readonly id: PeerId;
+  /** Without the id, in order. */
+  readonly addrs: readonly Multiaddr[];
+}
+
+export interface SwarmLocalAddrsOptions extends CallOptions {
+  /** Each with the node's id at its end. */
+  readonly id?: boolean | undefined;
+}
+
+export interface SwarmPeersOptions extends CallOptions {
+  /** All of the following. */
+  readonly verbose?: boolean | undefined;
+  readonly streams?: boolean | undefined;
+  readonly latency?: boolean | undefined;
+  readonly direction?: boolean | undefined;
+}
+
+/** A connection. */
+export interface SwarmPeersResult {
+  /** Of the peer, without its id. */
+  readonly addr: Multiaddr;
+  readonly peer: PeerId;
+  /** Empty: RPC clients are not told. */
+  readonly muxer: string;
+  /** The moving average of round trips, such as `1.5ms`, `n/a` where none was measured; empty unless asked for. */
+  readonly latency: string;
+  /** By protocol; null unless asked for. */
+  readonly streams: readonly { readonly Protocol: string }[] | null;
+  /** Who opened it; undefined unless asked for. The client libraries misread what the RPC API says of it. */
+  readonly direction: Connection["direction"] | undefined;
+}
+
+export interface SwarmFiltersApi {
+  /** Ranges of addresses that are neither dialled nor let in, such as `/ip4/192.168.0.0/ipcidr/16`. */
+  list(options?: CallOptions): Promise<readonly string[]>;
+  /** Refuses ranges from now on; resolves to these, each once. @throws NodeError of a text that is no range */
+  add(range: string | readonly string[], options?: CallOptions): Promise<readonly string[]>;
+  /** Refuses ranges no longer, `all` for all; resolves to those that stood in the configuration, null where it had none. */
+  rm(range: string | readonly string[], options?: CallOptions): Promise<readonly string[] | null>;
+}
+
+/** Its methods reject with a NodeError while the node is offline. */
+export interface SwarmApi {
+  /** All peers of which addresses are known, this node among them, by the text of the id. */
+  addrs(options?: CallOptions): Promise<readonly SwarmAddrsResult[]>;
+  /** What others are told of where this node is, in order. */
+  localAddrs(options?: SwarmLocalAddrsOptions): Promise<readonly Multiaddr[]>;
+  /** What this node listens on, in order. */
+  listenAddrs(options?: CallOptions): Promise<readonly Multiaddr[]>;
+  /** Open connections, by the text of their address. */
+  peers(options?: SwarmPeersOptions): Promise<readonly SwarmPeersResult[]>;
+  /**
+   * Connects to the peer of each address, which ends in its id; resolves to `connect <id> success` for each.
+   *
+   * @throws NodeError `connect <id> failure: …` for the first that cannot be reached
+   */
+  connect(address: Address | readonly Address[], options?: CallOptions): Promise<readonly string[]>;
+  /** Closes connections: to an address, or to a peer by `/p2p/<id>`. Resolves to what became of each. */
+  disconnect(address: Address | readonly Address[], options?: CallOptions): Promise<readonly string[]>;
+  readonly filters: SwarmFiltersApi;
+}
+
+const ADDR_FILTERS = "Swarm.AddrFilters";
+
+export function swarmApi(node: LowLevelNode): SwarmApi {
+  const opened = async (): Promise<Swarm> => (await node.network("failure", "OFFLINE")).swarm;
+  return {
+    async addrs() {
+      const book = [...(await (await opened()).addressBook())].sort(([a], [b]) => (a < b ? -1 : 1));
+      return book.map(([id, addrs]) => ({ id: parsePeerId(id), addrs }));
+    },
+    async localAddrs({ id } = {}) {
+      const swarm = await opened();
+      const known = swarm.announcedAddresses();
+      return id === true ? known.map((address) => withPeer(address, swarm.id)) : known;
+    },
+    async listenAddrs() {
+      const swarm = await opened();
+      const relay = swarm.relayEnabled ? [parseMultiaddr("/p2p-circuit")] : [];
+      return [...swarm.listenAddresses(), ...relay].sort((a, b) => (String(a) < String(b) ? -1 : 1));
+    },
+    async peers(options = {}) {
+      const swarm = await opened();
+      return swarm.connections().map((connection) => shownPeer(swarm, connection, options));
+    },
+    async connect(addresses, options = {}) {
+      const signal = callSignal(options);
+      const done: string[] = [];
+      for (const { id, addresses: known } of await resolvePeers(listOf(addresses).map(String), signal)) {
+        try {
+          await (await opened()).connectTagged(id, known, signal);
+        } catch (error) {
+          signal.throwIfAborted();
+          throw new NodeError(`connect ${id} failure: ${failureOf(error).message}`, { cause: error });
+        }
+        done.push(`connect ${id} success`);
+      }
+      return done;
+    },
+    async disconnect(addresses, options = {}) {
+      const done: string[] = [];
+      for (const { id, addresses: named } of await resolvePeers(listOf(addresses).map(String), callSignal(options))) {
+        for (const one of named.length === 0 ? [undefined] : named) {
+          const ended = opened().then((swarm) => swarm.disconnect(id, one));
+          const failed = await ended.catch(failureOf);
+          done.push(failed === undefined ? `disconnect ${id} success` : `disconnect ${id} failure: ${failed.message}`);
+        }
+      }
+      return done;
+    },
+    filters: filtersApi(node),
+  };
+}
+
+function shownPeer(swarm: Swarm, connection: Connection, options: SwarmPeersOptions): SwarmPeersResult {
+  const { remoteAddr, remotePeer, direction, streams } = connection;
+  const asked = (what: "latency" | "streams" | "direction") => options.verbose === true || options[what] === true;
+  const latency = swarm.ping.latencies.of(remotePeer);
+  const protocols = streams.map(({ protocol }) => protocol).sort();
+  return {
+    addr: transportOf(remoteAddr),
+    peer: remotePeer,
+    muxer: "",
+    latency: !asked("latency") ? "" : latency === undefined ? "n/a" : formatDuration(latency),
+    streams: asked("streams") ? protocols.map((Protocol) => ({ Protocol })) : null,
+    direction: asked("direction") ? direction : undefined,
+  };
+}
+
+/** What is no failure of the node is thrown on. */
+function failureOf(error: unknown): NodeError {
+  if (error instanceof NodeError) return error;
+  throw error;
+}
+
+const once = (texts: readonly string[]): readonly string[] => [...new Set(texts)];
+
+function filtersApi(node: LowLevelNode): SwarmFiltersApi {
+  const opened = async () => (await node.network()).swarm.filters;
+  return {
+    list: async () => (await opened()).list(),
+    async add(given) {
+      const filters = await opened();
+      const ranges = once(listOf(given));
+      for (const range of ranges) filters.add(range);
+      await node.repo.config.update(ADDR_FILTERS, (before) => once([...ranges, ...(before ?? [])]));
+      return ranges;
+    },
+    async rm(given) {
+      const filters = await opened();
+      const ranges = listOf(given);
+      const all = ranges[0] === "all" || ranges[0] === "*";
+      if (all) filters.clear();
+      else for (const range of ranges) filters.remove(range);
+      let removed: readonly string[] | null = null;
+      await node.repo.config.update(ADDR_FILTERS, (before) => {
+        removed = all ? before : (before ?? []).filter((range) => ranges.includes(range));
+        return all ? null : (before ?? []).filter((range) => !ranges.includes(range));
+      });
+      return removed;
+    },
+  };
+}
