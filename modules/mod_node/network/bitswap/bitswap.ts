@@ -1,6 +1,6 @@
 /**
- * Exchange of blocks with other peers: what is missing here is fetched, what is here is served. Speaks bitswap 1.2, 1.1
- * and 1.0.
+ * Bitswap: fetches blocks that are missing here from peers, and serves those that are here. Speaks versions 1.0 to 1.2 of
+ * the bitswap specification.
  */
 import type { Connection, Libp2p, PeerId, Stream } from "@libp2p/interface";
 import type { CID } from "multiformats/cid";
@@ -41,16 +41,16 @@ export interface BitswapDeps extends DecisionEngineOptions {
   readonly blocks: BlockService;
   readonly log: NodeLog;
   readonly patches?: PatchNotices;
-  /** Milliseconds to open a stream in, and after which a peer that takes nothing, or too little while others wait, is given up. */
+  /** As `MessageQueueOptions.timeoutMs`. */
   readonly timeoutMs?: number;
 }
 
-/** Of all that happened since the start. Bytes are those of blocks. */
+/** Counts since the start. Bytes are those of blocks. */
 export interface BitswapStat {
-  /** CIDs that wait to be announced to the routing system. */
+  /** CIDs that wait to be provided. */
   readonly provideBufLen: number;
   readonly wantlist: readonly CID[];
-  /** Connected peers that exchange blocks, sorted. */
+  /** Connected peers that speak bitswap, sorted. */
   readonly peers: readonly string[];
   readonly blocksReceived: number;
   readonly dataReceived: number;
@@ -59,28 +59,31 @@ export interface BitswapStat {
   readonly dupBlksReceived: number;
   readonly dupDataReceived: number;
   readonly messagesReceived: number;
-  /** Blocks that were not asked for, or not those that were: dropped. */
+  /** Blocks that nobody had asked for; they were dropped. */
   readonly unwantedBlocksReceived: number;
   /** Wants of peers beyond the bounds. */
   readonly wantsRefused: number;
-  /** What came and was no message. */
+  /** Streams that carried something that is no message. */
   readonly malformedMessages: number;
 }
 
-/** What was exchanged with a peer while it is connected, in bytes. */
+/** The ledger of a peer since it connected; bytes. */
 export interface Receipt {
   readonly peer: string;
   readonly value: number;
   readonly sent: number;
   readonly received: number;
-  /** Blocks, both ways. */
+  /** Number of blocks in both directions. */
   readonly exchanged: number;
 }
 
-/** Streams that a peer may have open to us; some open one for each message. */
+/** Streams that a peer may have open to this node; some implementations open one for each message. */
 const MAX_INBOUND_STREAMS = 64;
 
-/** Bytes for one of its streams: fewer would make more streams in a second than some allow. */
+/**
+ * Bytes after which a stream over mplex is replaced. mplex has no flow control: a peer that reads slowly resets a stream
+ * once 4 MiB wait in it. With fewer bytes there would be more streams in a second than some peers allow.
+ */
 const MAX_MPLEX_STREAM_BYTES = 2 * 1024 * 1024;
 
 export class Bitswap implements BlockSource {
@@ -93,24 +96,24 @@ export class Bitswap implements BlockSource {
   readonly #engine: DecisionEngine;
   readonly #inbound = new Map<BitswapPeer, Inbound>();
   readonly #sessions = new WeakMap<AbortSignal, Session>();
-  /** For messages that come. */
+  /** Memory for received messages. */
   readonly #buffers = new BufferPool();
   #topologies: string[] = [];
   #messages = 0;
   #malformed = 0;
   #running = false;
 
-  constructor({ libp2p, blocks, log, patches = new PatchNotices(), timeoutMs, ...serving }: BitswapDeps) {
-    this.#patches = patches;
+  constructor({ libp2p, blocks, log, patches = new PatchNotices(), timeoutMs, ...limits }: BitswapDeps) {
     this.#host = libp2p;
     this.#log = log;
     this.#blocks = blocks;
+    this.#patches = patches;
     this.#timeoutMs = timeoutMs;
-    this.#engine = new DecisionEngine(blocks, log, serving);
-    this.#wants = new WantManager({ blocks, log, reach: (provider, signal) => this.#dialProvider(provider, signal) });
+    this.#engine = new DecisionEngine(blocks, log, limits);
+    this.#wants = new WantManager({ blocks, log, connect: (provider, signal) => this.#dialProvider(provider, signal) });
   }
 
-  /** Where peers are searched for that have what the connected ones do not send. */
+  /** Where providers are searched for when no connected peer sends a block. */
   get providers(): Providers | undefined {
     return this.#wants.providers;
   }
@@ -128,7 +131,7 @@ export class Bitswap implements BlockSource {
     this.#blocks.onStored = this.#blocksStored;
   }
 
-  /** Fetches that are under way are rejected. */
+  /** Pending fetches are rejected. */
   async stop(): Promise<void> {
     if (!this.#running) return;
     this.#running = false;
@@ -136,13 +139,13 @@ export class Bitswap implements BlockSource {
     this.#host.removeEventListener("peer:disconnect", this.#onDisconnect);
     for (const topology of this.#topologies.splice(0)) this.#host.unregister(topology);
     this.#wants.close();
-    for (const partner of this.#wants.peers.values()) this.#removePeer(partner, new Error("the node is closed"));
+    for (const peer of this.#wants.peers.values()) this.#removePeer(peer, new Error("the node is closed"));
     await this.#host.unhandle([...protocols]);
   }
 
   /**
-   * Calls with one signal make a session: they are taken to want parts of one thing. Rejects with the reason of the
-   * signal, and when the node closes or cannot store the block.
+   * Calls with the same signal share a session: they are taken to be for parts of the same thing. Rejects with the reason
+   * of the signal, and when the node closes or cannot store the block.
    */
   fetch(cid: CID, signal: AbortSignal | undefined, buffers?: BufferPool): Promise<Uint8Array> {
     if (signal === undefined) return this.#wants.fetch(new Session(this.#wants, cid), cid, signal, buffers);
@@ -154,13 +157,13 @@ export class Bitswap implements BlockSource {
     return this.#wants.fetch(session, cid, signal, buffers);
   }
 
-  /** A source for blocks that belong together, below `root` if there is one. */
+  /** A source for blocks that belong together: all below `root`, if that is known. */
   session(root?: CID): BlockSource {
     const session = new Session(this.#wants, root);
     return { fetch: (cid, signal, buffers) => this.#wants.fetch(session, cid, signal, buffers) };
   }
 
-  /** Blocks have come to this node: whoever waits for them, here or elsewhere, gets them. */
+  /** Blocks were stored by somebody else: whoever waits for them, here or elsewhere, gets them. */
   notify(cids: readonly CID[]): void {
     this.#blocksStored(cids.map((cid) => ({ cid })));
   }
@@ -185,16 +188,16 @@ export class Bitswap implements BlockSource {
     };
   }
 
-  /** What this node wants; with a peer, what that one wants of us. */
-  wantlist(peer?: PeerId): CID[] {
-    if (peer === undefined) return this.#wants.list();
-    const partner = this.#wants.peers.get(peer.toString());
-    return partner === undefined ? [] : this.#engine.wantlist(partner);
+  /** What this node wants; with a peer, what that peer wants of this node. */
+  wantlist(id?: PeerId): CID[] {
+    if (id === undefined) return this.#wants.list();
+    const peer = this.#wants.peers.get(id.toString());
+    return peer === undefined ? [] : this.#engine.wantlist(peer);
   }
 
   /** Zeros for a peer that is not connected. */
-  ledger(peer: PeerId): Receipt {
-    const name = peer.toString();
+  ledger(id: PeerId): Receipt {
+    const name = id.toString();
     const { value, sent, received, exchanged } = this.#wants.peers.get(name)?.ledger ?? new Ledger();
     return { peer: name, value, sent, received, exchanged };
   }
@@ -205,89 +208,90 @@ export class Bitswap implements BlockSource {
   };
 
   readonly #onStream = (stream: Stream, connection: Connection): void => {
-    const partner = this.#peerFor(connection.remotePeer, connection);
-    if (partner === undefined) stream.abort(new Error("the node is closed"));
-    else {
-      if (connection.multiplexer === YAMUX) widenWindow(stream, this.#patches);
-      this.#inbound.get(partner)?.add(stream);
+    const peer = this.#peerFor(connection.remotePeer, connection);
+    if (peer === undefined) {
+      stream.abort(new Error("the node is closed"));
+      return;
     }
+    if (connection.multiplexer === YAMUX) widenWindow(stream, this.#patches);
+    this.#inbound.get(peer)?.add(stream);
   };
 
-  readonly #onDisconnect = ({ detail: peer }: CustomEvent<PeerId>): void => {
-    const partner = this.#wants.peers.get(peer.toString());
-    if (partner !== undefined) this.#removePeer(partner, new Error("the peer has left"));
+  readonly #onDisconnect = ({ detail: id }: CustomEvent<PeerId>): void => {
+    const peer = this.#wants.peers.get(id.toString());
+    if (peer !== undefined) this.#removePeer(peer, new Error("the peer has left"));
   };
 
-  /** The partner that a connected peer is, or becomes now. */
-  #peerFor(peer: PeerId, connection: Connection): BitswapPeer | undefined {
-    const known = this.#wants.peers.get(peer.toString());
+  /** The peer of that id, which is added when it is new; undefined when it or the node is gone. */
+  #peerFor(id: PeerId, connection: Connection): BitswapPeer | undefined {
+    const known = this.#wants.peers.get(id.toString());
     if (known !== undefined) return known;
-    // It may have left while libp2p looked at what it speaks.
+    // It may have disconnected while libp2p found out which protocols it speaks.
     if (!this.#running || connection.status !== "open") return undefined;
-    const broken = (partner: BitswapPeer, reason: unknown) => {
-      this.#log.write("bitswap", "debug", `the stream to ${partner.name} broke: ${reason}`);
-      this.#engine.streamBroke(partner);
-      this.#wants.streamBroke(partner);
+    const broken = (peer: BitswapPeer, reason: unknown) => {
+      this.#log.write("bitswap", "debug", `the stream to ${peer.name} broke: ${reason}`);
+      this.#engine.streamBroke(peer);
+      this.#wants.streamBroke(peer);
     };
-    const open = (signal: AbortSignal) => this.#openStream(peer, signal);
+    const open = (signal: AbortSignal) => this.#openStream(id, signal);
     const isUnderPressure = () => this.#engine.isUnderPressure;
     const options =
       this.#timeoutMs === undefined ? { isUnderPressure } : { isUnderPressure, timeoutMs: this.#timeoutMs };
-    const partner = new BitswapPeer(peer, open, broken, options);
-    const message = (received: DecodedMessage, memory: RefcountedBuffer) => this.#receive(partner, received, memory);
+    const peer = new BitswapPeer(id, open, broken, options);
+    const message = (received: DecodedMessage, memory: RefcountedBuffer) => this.#receive(peer, received, memory);
     const malformed = (reason: unknown) => {
       this.#malformed += 1;
-      this.#punish(partner, `sends what is no message: ${reason}`, 4);
+      this.#punish(peer, `sends what is no message: ${reason}`, 4);
     };
-    this.#inbound.set(partner, new Inbound({ message, malformed }, this.#buffers));
-    this.#engine.addPeer(partner);
-    this.#wants.addPeer(partner);
-    return partner;
+    this.#inbound.set(peer, new Inbound({ message, malformed }, this.#buffers));
+    this.#engine.addPeer(peer);
+    this.#wants.addPeer(peer);
+    return peer;
   }
 
-  #removePeer(partner: BitswapPeer, reason: Error): void {
-    this.#inbound.get(partner)?.close(reason);
-    this.#inbound.delete(partner);
-    this.#engine.removePeer(partner);
-    this.#wants.leave(partner);
-    partner.queue.close(reason);
+  #removePeer(peer: BitswapPeer, reason: Error): void {
+    this.#inbound.get(peer)?.close(reason);
+    this.#inbound.delete(peer);
+    this.#engine.removePeer(peer);
+    this.#wants.removePeer(peer);
+    peer.queue.close(reason);
   }
 
-  async #openStream(peer: PeerId, signal: AbortSignal): Promise<OpenedStream> {
-    const connection = this.#host.getConnections(peer).find(({ status, limits }) => status === "open" && !limits);
+  async #openStream(id: PeerId, signal: AbortSignal): Promise<OpenedStream> {
+    const connection = this.#host.getConnections(id).find(({ status, limits }) => status === "open" && !limits);
     if (connection === undefined) throw new Error("the peer is not connected");
     const stream = await connection.newStream([...protocols], { signal });
     return { stream, maxBytes: connection.multiplexer === MPLEX ? MAX_MPLEX_STREAM_BYTES : Number.POSITIVE_INFINITY };
   }
 
-  #receive(partner: BitswapPeer, received: DecodedMessage, memory: RefcountedBuffer): Promise<void> | undefined {
+  #receive(peer: BitswapPeer, message: DecodedMessage, memory: RefcountedBuffer): Promise<void> | undefined {
     this.#messages += 1;
-    if (received.entries.length > 0 || received.full || received.droppedEntries > 0)
-      this.#engine.receiveWants(partner, received);
-    if (received.presences.length > 0) this.#wants.receivePresences(partner, received.presences);
-    if (received.blocks.length === 0) return undefined;
-    return this.#wants.receiveBlocks(partner, received.blocks, memory).then(
+    if (message.entries.length > 0 || message.full || message.droppedEntries > 0)
+      this.#engine.receiveWants(peer, message);
+    if (message.presences.length > 0) this.#wants.receivePresences(peer, message.presences);
+    if (message.blocks.length === 0) return undefined;
+    return this.#wants.receiveBlocks(peer, message.blocks, memory).then(
       (unasked) => {
-        if (unasked > 0) this.#punish(partner, "sends blocks that nobody asked for", unasked);
+        if (unasked > 0) this.#punish(peer, "sends blocks that nobody asked for", unasked);
       },
-      (error) => this.#log.write("bitswap", "error", `blocks of ${partner.name} cannot be taken: ${error}`),
+      (error) => this.#log.write("bitswap", "error", `blocks of ${peer.name} cannot be taken: ${error}`),
     );
   }
 
-  /** A peer that goes on like that is disconnected. */
-  #punish(partner: BitswapPeer, deed: string, weight: number): void {
-    this.#log.write("bitswap", "warn", `${partner.name} ${deed}`);
-    if (partner.addFaults(weight) || this.#wants.peers.get(partner.name) !== partner) return;
-    this.#removePeer(partner, new Error(`the peer ${deed}`));
-    this.#host.hangUp(partner.id).catch(() => {});
+  /** Counts a fault; a peer with too many is disconnected. */
+  #punish(peer: BitswapPeer, deed: string, weight: number): void {
+    this.#log.write("bitswap", "warn", `${peer.name} ${deed}`);
+    if (peer.addFaults(weight) || this.#wants.peers.get(peer.name) !== peer) return;
+    this.#removePeer(peer, new Error(`the peer ${deed}`));
+    this.#host.hangUp(peer.id).catch(() => {});
   }
 
   async #dialProvider({ id, multiaddrs }: Provider, signal: AbortSignal): Promise<void> {
-    const whole = multiaddrs.map((address) =>
+    const addresses = multiaddrs.map((address) =>
       address.getComponents().some(({ name }) => name === "p2p") ? address : address.encapsulate(`/p2p/${id}`),
     );
     try {
-      await this.#host.dial(whole.length > 0 ? whole : id, { signal });
+      await this.#host.dial(addresses.length > 0 ? addresses : id, { signal });
     } catch (error) {
       this.#log.write("bitswap", "debug", `the provider ${id} cannot be reached: ${error}`);
     }

@@ -1,15 +1,16 @@
-/** One connected peer that exchanges blocks. */
+/** One connected peer that speaks bitswap. */
 import type { PeerId } from "@libp2p/interface";
 import { Ledger } from "./ledger.ts";
 import { MessageQueue, type MessageQueueOptions, type OpenStream } from "./message_queue.ts";
 import { PendingRequests } from "./pending_requests.ts";
 
-/** So many faults within the time below are one too many. */
+/** A peer is disconnected beyond so many faults, of which one is forgiven each second. */
 const MAX_FAULTS = 16;
 const FORGIVE_ONE_MS = 1000;
 
 export class BitswapPeer {
   readonly id: PeerId;
+  /** The text of its id. */
   readonly name: string;
   readonly ledger = new Ledger();
   readonly queue: MessageQueue;
@@ -17,11 +18,11 @@ export class BitswapPeer {
   #faults = 0;
   #faultAt = 0;
 
-  /** `broken`: told of when what was on the way to the peer is lost. */
+  /** @param broken called when messages to the peer may be lost */
   constructor(
     id: PeerId,
     open: OpenStream,
-    broken: (partner: BitswapPeer, reason: unknown) => void,
+    broken: (peer: BitswapPeer, reason: unknown) => void,
     options?: MessageQueueOptions,
   ) {
     this.id = id;
@@ -31,10 +32,7 @@ export class BitswapPeer {
     this.pending = new PendingRequests(this.queue);
   }
 
-  /**
-   * Holds against the peer that it sent what nobody asked for, or no message at all; one fault is forgiven each second.
-   * False when it has gone too far.
-   */
+  /** Counts blocks that nobody asked for, or a malformed message. False when the peer is to be disconnected. */
   addFaults(weight = 1): boolean {
     const now = performance.now();
     this.#faults = Math.max(0, this.#faults - (now - this.#faultAt) / FORGIVE_ONE_MS) + weight;

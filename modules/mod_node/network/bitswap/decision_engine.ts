@@ -1,4 +1,7 @@
-/** Blocks for others: each gets a message in turn, and no more is read from the store than they take. */
+/**
+ * Decides which peer gets the next blocks: each peer gets one message in turn, its most urgent wants first, and blocks
+ * are read from the store no faster than peers take them.
+ */
 import type { CID } from "multiformats/cid";
 import type { BlockService } from "../../storage/blockstore/block_service.ts";
 import type { Block } from "../../storage/blockstore/store.ts";
@@ -6,10 +9,10 @@ import { WeightedSemaphore } from "../../util/async/weighted_semaphore.ts";
 import type { NodeLog } from "../../util/log.ts";
 import type { BitswapPeer } from "./bitswap_peer.ts";
 import { copyCid, keyOf, keyOfCid } from "./keys.ts";
-import { type DecodedMessage, MAX_BLOCK_SIZE } from "./message.ts";
+import { type DecodedMessage, MAX_BLOCK_SIZE, type WantlistEntry } from "./message.ts";
 import { type PeerWant, PeerWantlist } from "./peer_wantlist.ts";
 
-/** What went out, in blocks and bytes, and what was not taken. */
+/** What was sent, in blocks and bytes, and what was refused. */
 export interface SentStats {
   blocks: number;
   bytes: number;
@@ -20,17 +23,17 @@ export interface SentStats {
 export interface DecisionEngineOptions {
   /** Wants that are kept for one peer. */
   readonly maxWantsPerPeer?: number;
-  /** Bytes of blocks that are on their way to all peers together. */
+  /** Bytes of blocks on their way to all peers together. */
   readonly maxBytesInFlight?: number;
 }
 
-/** Bytes of blocks in one message; a longer block goes alone. */
+/** Bytes of blocks in one message; a longer block is sent alone. */
 const TARGET_MESSAGE_SIZE = 512 * 1024;
-/** Messages with blocks that are on their way to one peer, while half of the room for all is left; else it is one. */
+/** Messages with blocks on their way to one peer, while half of the bytes for all is free; otherwise it is one. */
 const MAX_MESSAGES_IN_FLIGHT = 2;
 /** Blocks of one peer that the store is asked for at a time. */
 const MAX_LOOKUPS = 256;
-/** A block no longer than that is sent to who asks only whether it is there. */
+/** A block of up to so many bytes is sent instead of a HAVE. */
 const MAX_HAVE_REPLACED_SIZE = 1024;
 
 export class DecisionEngine {
@@ -38,192 +41,194 @@ export class DecisionEngine {
   readonly #blocks: BlockService;
   readonly #log: NodeLog;
   readonly #maxWantsPerPeer: number;
-  readonly #budget: WeightedSemaphore;
+  readonly #bytesInFlight: WeightedSemaphore;
   readonly #wantlists = new Map<BitswapPeer, PeerWantlist>();
-  /** Who waits for what is not known to be here. */
+  /** Peers that wait for a block that is not known to be here, by its key. */
   readonly #waiting = new Map<string, Set<BitswapPeer>>();
 
   constructor(blocks: BlockService, log: NodeLog, options: DecisionEngineOptions = {}) {
     this.#blocks = blocks;
     this.#log = log;
     this.#maxWantsPerPeer = options.maxWantsPerPeer ?? 4096;
-    this.#budget = new WeightedSemaphore(options.maxBytesInFlight ?? 64 * 1024 * 1024);
+    this.#bytesInFlight = new WeightedSemaphore(options.maxBytesInFlight ?? 64 * 1024 * 1024);
   }
 
-  /** Others wait for the room that blocks on their way take. */
+  /** Blocks wait to be read until others are taken. */
   get isUnderPressure(): boolean {
-    return this.#budget.hasWaiters;
+    return this.#bytesInFlight.hasWaiters;
   }
 
-  addPeer(partner: BitswapPeer): void {
-    this.#wantlists.set(partner, new PeerWantlist());
+  addPeer(peer: BitswapPeer): void {
+    this.#wantlists.set(peer, new PeerWantlist());
   }
 
-  removePeer(partner: BitswapPeer): void {
-    this.#clear(partner);
-    this.#wantlists.delete(partner);
+  removePeer(peer: BitswapPeer): void {
+    this.#clear(peer);
+    this.#wantlists.delete(peer);
   }
 
-  /** What was on the way to a peer is lost: it says anew what it wants. */
-  streamBroke(partner: BitswapPeer): void {
-    this.#clear(partner);
+  /** Messages to a peer may be lost: it will send its wantlist again. */
+  streamBroke(peer: BitswapPeer): void {
+    this.#clear(peer);
   }
 
   /** What a peer wants. */
-  wantlist(partner: BitswapPeer): CID[] {
-    return this.#wantlists.get(partner)?.list() ?? [];
+  wantlist(peer: BitswapPeer): CID[] {
+    return this.#wantlists.get(peer)?.list() ?? [];
   }
 
-  /** Takes the wants of a message. @throws Error at bytes that are no CID */
-  receiveWants(partner: BitswapPeer, { full, entries, droppedEntries }: DecodedMessage): void {
-    const orders = this.#wantlists.get(partner);
-    if (orders === undefined) return;
-    if (full) this.#clear(partner);
+  /** Takes the wantlist entries of a message. @throws Error for bytes that are no CID */
+  receiveWants(peer: BitswapPeer, { full, entries, droppedEntries }: DecodedMessage): void {
+    const wantlist = this.#wantlists.get(peer);
+    if (wantlist === undefined) return;
+    if (full) this.#clear(peer);
     this.sent.refused += droppedEntries;
-    for (const { cid, cancel, priority, have, sendDontHave } of entries) {
-      const key = keyOfCid(cid);
-      const known = orders.get(key);
-      if (cancel) {
-        if (known !== undefined) this.#remove(partner, orders, known);
-      } else if (known !== undefined) {
-        orders.update(known, { priority, wantBlock: !have, sendDontHave });
-        if (known.state === "waiting") this.#check(partner, orders, known);
-      } else if (orders.size >= this.#maxWantsPerPeer) {
-        this.sent.refused += 1;
-        if (sendDontHave) partner.queue.addPresence(key, { cid: cid.slice(), have: false });
-      } else {
-        const [size, state] = [undefined, "waiting"] as const;
-        const order: PeerWant = { key, cid: copyCid(cid), priority, wantBlock: !have, sendDontHave, size, state };
-        orders.add(order);
-        this.#addWaiting(partner, key);
-        this.#check(partner, orders, order);
-      }
+    for (const entry of entries) this.#receiveEntry(peer, wantlist, entry);
+  }
+
+  #receiveEntry(peer: BitswapPeer, wantlist: PeerWantlist, entry: WantlistEntry): void {
+    const { cid, cancel, priority, have, sendDontHave } = entry;
+    const key = keyOfCid(cid);
+    const known = wantlist.get(key);
+    if (cancel) {
+      if (known !== undefined) this.#remove(peer, wantlist, known);
+    } else if (known !== undefined) {
+      wantlist.update(known, { priority, wantBlock: !have, sendDontHave });
+      if (known.state === "waiting") this.#check(peer, wantlist, known);
+    } else if (wantlist.size >= this.#maxWantsPerPeer) {
+      this.sent.refused += 1;
+      if (sendDontHave) peer.queue.addPresence(key, { cid: cid.slice(), have: false });
+    } else {
+      const [size, state] = [undefined, "waiting"] as const;
+      const want: PeerWant = { key, cid: copyCid(cid), priority, wantBlock: !have, sendDontHave, size, state };
+      wantlist.add(want);
+      this.#addWaiting(peer, key);
+      this.#check(peer, wantlist, want);
     }
   }
 
-  /** Blocks came: whoever waits for them gets them. */
+  /** Blocks were stored: peers that wait for them get them. */
   blocksStored(blocks: readonly { readonly cid: CID }[]): void {
     if (this.#waiting.size === 0) return;
     for (const { cid } of blocks) {
       const key = keyOf(cid);
-      for (const partner of this.#waiting.get(key) ?? []) {
-        const orders = this.#wantlists.get(partner);
-        const order = orders?.get(key);
-        if (orders !== undefined && order?.state === "waiting") this.#check(partner, orders, order);
+      for (const peer of this.#waiting.get(key) ?? []) {
+        const wantlist = this.#wantlists.get(peer);
+        const want = wantlist?.get(key);
+        if (wantlist !== undefined && want?.state === "waiting") this.#check(peer, wantlist, want);
       }
     }
   }
 
-  #check(partner: BitswapPeer, orders: PeerWantlist, order: PeerWant): void {
-    orders.markUnchecked(order);
-    if (!orders.isLookingUp) void this.#lookUp(partner, orders);
+  #check(peer: BitswapPeer, wantlist: PeerWantlist, want: PeerWant): void {
+    wantlist.markUnchecked(want);
+    if (!wantlist.isLookingUp) void this.#lookUp(peer, wantlist);
   }
 
-  /** However much a peer asks, and however often, the store is asked for no more than a page at a time. */
-  async #lookUp(partner: BitswapPeer, orders: PeerWantlist): Promise<void> {
-    orders.isLookingUp = true;
-    // What one message asks for goes together.
+  /** Asks the store for the wants of a peer, never for more than a page at a time however many there are. */
+  async #lookUp(peer: BitswapPeer, wantlist: PeerWantlist): Promise<void> {
+    wantlist.isLookingUp = true;
+    // The entries of one message are looked up together.
     await undefined;
-    for (let page = orders.takeUnchecked(MAX_LOOKUPS); page.length > 0; page = orders.takeUnchecked(MAX_LOOKUPS)) {
+    for (let page = wantlist.takeUnchecked(MAX_LOOKUPS); page.length > 0; page = wantlist.takeUnchecked(MAX_LOOKUPS)) {
       const sizes = await Promise.all(page.map(({ cid }) => this.#blocks.size(cid).catch(() => undefined)));
-      this.#answer(partner, orders, page, sizes);
-      if (orders.hasReady) void this.#sendAll(partner, orders);
+      this.#answer(peer, wantlist, page, sizes);
+      if (wantlist.hasReady) void this.#sendAll(peer, wantlist);
     }
-    orders.isLookingUp = false;
+    wantlist.isLookingUp = false;
   }
 
-  /** Answers for what is here and what is not. */
+  /** Answers a page of wants: with the block, HAVE or DONT_HAVE. */
   #answer(
-    partner: BitswapPeer,
-    orders: PeerWantlist,
+    peer: BitswapPeer,
+    wantlist: PeerWantlist,
     page: readonly PeerWant[],
     sizes: readonly (number | undefined)[],
   ): void {
-    for (const [at, order] of page.entries()) {
-      if (orders.get(order.key) !== order || order.state !== "waiting") continue;
+    for (const [at, want] of page.entries()) {
+      if (wantlist.get(want.key) !== want || want.state !== "waiting") continue;
       const size = sizes[at];
-      if (size === undefined || size > MAX_BLOCK_SIZE) sendDontHave(partner, order);
-      else if (order.wantBlock || size <= MAX_HAVE_REPLACED_SIZE) {
-        this.#removeWaiting(partner, order.key);
-        orders.markReady(order, size);
+      if (size === undefined || size > MAX_BLOCK_SIZE) sendDontHave(peer, want);
+      else if (want.wantBlock || size <= MAX_HAVE_REPLACED_SIZE) {
+        this.#removeWaiting(peer, want.key);
+        wantlist.markReady(want, size);
       } else {
-        this.#remove(partner, orders, order);
-        partner.queue.addPresence(order.key, { cid: order.cid.bytes, have: true });
+        this.#remove(peer, wantlist, want);
+        peer.queue.addPresence(want.key, { cid: want.cid.bytes, have: true });
       }
     }
   }
 
-  /** The peer gets it if it comes. */
-  #addWaiting(partner: BitswapPeer, key: string): void {
+  #addWaiting(peer: BitswapPeer, key: string): void {
     const waiting = this.#waiting.get(key);
-    if (waiting === undefined) this.#waiting.set(key, new Set([partner]));
-    else waiting.add(partner);
+    if (waiting === undefined) this.#waiting.set(key, new Set([peer]));
+    else waiting.add(peer);
   }
 
-  #removeWaiting(partner: BitswapPeer, key: string): void {
+  #removeWaiting(peer: BitswapPeer, key: string): void {
     const waiting = this.#waiting.get(key);
-    if (waiting?.delete(partner) && waiting.size === 0) this.#waiting.delete(key);
+    if (waiting?.delete(peer) && waiting.size === 0) this.#waiting.delete(key);
   }
 
-  #remove(partner: BitswapPeer, orders: PeerWantlist, order: PeerWant): void {
-    orders.remove(order);
-    this.#removeWaiting(partner, order.key);
+  #remove(peer: BitswapPeer, wantlist: PeerWantlist, want: PeerWant): void {
+    wantlist.remove(want);
+    this.#removeWaiting(peer, want.key);
   }
 
-  #clear(partner: BitswapPeer): void {
-    const orders = this.#wantlists.get(partner);
-    if (orders === undefined) return;
-    for (const key of orders.keys()) this.#removeWaiting(partner, key);
-    orders.clear();
+  #clear(peer: BitswapPeer): void {
+    const wantlist = this.#wantlists.get(peer);
+    if (wantlist === undefined) return;
+    for (const key of wantlist.keys()) this.#removeWaiting(peer, key);
+    wantlist.clear();
   }
 
-  /** Reads the next message while the one before is on its way, if there is room. */
-  async #sendAll(partner: BitswapPeer, orders: PeerWantlist): Promise<void> {
-    if (orders.isSending) return;
-    orders.isSending = true;
+  /** Sends what is ready; reads the next message while the one before is on its way, if there is room. */
+  async #sendAll(peer: BitswapPeer, wantlist: PeerWantlist): Promise<void> {
+    if (wantlist.isSending) return;
+    wantlist.isSending = true;
     const sending: Promise<void>[] = [];
     try {
-      while (orders.hasReady || sending.length > 0) {
-        const most = this.#budget.isHalfFree ? MAX_MESSAGES_IN_FLIGHT : 1;
-        if (orders.hasReady && sending.length < most) sending.push((await this.#sendNext(partner, orders)).sent);
+      while (wantlist.hasReady || sending.length > 0) {
+        const max = this.#bytesInFlight.isHalfFree ? MAX_MESSAGES_IN_FLIGHT : 1;
+        if (wantlist.hasReady && sending.length < max) sending.push((await this.#sendNext(peer, wantlist)).sent);
         else await sending.shift();
       }
     } catch (reason) {
-      // The link has told of it: what this peer wants is void.
+      // The message queue has reported it, so that the wants of this peer are void.
       await Promise.allSettled(sending);
-      this.#log.write("bitswap", "debug", `sending to ${partner.name}: ${reason}`);
+      this.#log.write("bitswap", "debug", `sending to ${peer.name}: ${reason}`);
     } finally {
-      orders.isSending = false;
+      wantlist.isSending = false;
     }
-    if (orders.hasReady) void this.#sendAll(partner, orders);
+    if (wantlist.hasReady) void this.#sendAll(peer, wantlist);
   }
 
-  /** Reads the blocks of a message; `sent` is when the peer has taken them. */
-  async #sendNext(partner: BitswapPeer, orders: PeerWantlist): Promise<{ readonly sent: Promise<void> }> {
-    const taken = orders.takeReady(TARGET_MESSAGE_SIZE);
-    const bytes = taken.reduce((sum, { size = 0 }) => sum + size, 0);
-    await this.#budget.acquire(bytes);
-    const found = await Promise.all(taken.map(({ cid }) => this.#read(cid)));
+  /** Reads the blocks of a message; `sent` resolves when the peer has taken them. */
+  async #sendNext(peer: BitswapPeer, wantlist: PeerWantlist): Promise<{ readonly sent: Promise<void> }> {
+    const wants = wantlist.takeReady(TARGET_MESSAGE_SIZE);
+    const bytes = wants.reduce((sum, { size = 0 }) => sum + size, 0);
+    await this.#bytesInFlight.acquire(bytes);
+    const found = await Promise.all(wants.map(({ cid }) => this.#read(cid)));
     const blocks: Block[] = [];
-    for (const [at, order] of taken.entries()) {
+    for (const [at, want] of wants.entries()) {
       const data = found[at];
-      if (data !== undefined) blocks.push({ cid: order.cid, bytes: data });
-      else if (orders.get(order.key) === order) {
-        order.state = "waiting";
-        this.#addWaiting(partner, order.key);
-        sendDontHave(partner, order);
+      if (data !== undefined) blocks.push({ cid: want.cid, bytes: data });
+      else if (wantlist.get(want.key) === want) {
+        want.state = "waiting";
+        this.#addWaiting(peer, want.key);
+        sendDontHave(peer, want);
       }
     }
-    const sent = partner.queue.sendBlocks(blocks, orders.pendingBytes).then(() => {
-      for (const { bytes: data } of blocks) this.#count(partner, data.length);
-      for (const order of taken) if (order.state === "sending") orders.remove(order);
+    const delivered = peer.queue.sendBlocks(blocks, wantlist.pendingBytes).then(() => {
+      for (const { bytes: data } of blocks) this.#count(peer, data.length);
+      for (const want of wants) if (want.state === "sending") wantlist.remove(want);
     });
-    const given = sent.finally(() => this.#budget.release(bytes));
-    given.catch(() => {});
-    return { sent: given };
+    const sent = delivered.finally(() => this.#bytesInFlight.release(bytes));
+    sent.catch(() => {});
+    return { sent };
   }
 
-  /** What was removed since it was asked for, or is damaged, is not here. */
+  /** Undefined for a block that was removed since it was looked up, or is damaged. */
   async #read(cid: CID): Promise<Uint8Array | undefined> {
     try {
       return await this.#blocks.find(cid);
@@ -240,7 +245,7 @@ export class DecisionEngine {
   }
 }
 
-/** It is not here. */
-function sendDontHave({ queue }: BitswapPeer, { key, cid, sendDontHave }: PeerWant): void {
-  if (sendDontHave) queue.addPresence(key, { cid: cid.bytes, have: false });
+/** Tells a peer that a block is not here, if it wants to know. */
+function sendDontHave({ queue }: BitswapPeer, { key, cid, sendDontHave: isAsked }: PeerWant): void {
+  if (isAsked) queue.addPresence(key, { cid: cid.bytes, have: false });
 }

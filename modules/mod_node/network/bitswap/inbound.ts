@@ -1,4 +1,4 @@
-/** What peers say: streams that they open are read message by message, no faster than the messages are dealt with. */
+/** Streams that a peer opened: read message by message, no faster than the messages are handled. */
 import type { Stream, StreamMessageEvent } from "@libp2p/interface";
 import { FrameReader } from "../../formats/protobuf/frame_reader.ts";
 import type { BufferPool } from "../../storage/blockstore/buffer_pool.ts";
@@ -6,19 +6,19 @@ import { allowBuffering, pause, resume } from "../swarm/stream_backpressure.ts";
 import { type DecodedMessage, decodeMessage, MAX_MESSAGE_SIZE } from "./message.ts";
 import { RefcountedBuffer } from "./refcounted_buffer.ts";
 
-/** Bytes of blocks of one peer that are being checked and stored; beyond that it is not read from. */
+/** Bytes of messages of one peer that are being verified and stored; beyond, the peer is not read. */
 const MAX_BYTES_IN_PROGRESS = 8 * 1024 * 1024;
-/** Bytes that all streams of a peer may hold of messages that are not whole. */
+/** Bytes of incomplete messages over all streams of a peer. */
 const MAX_PARTIAL_BYTES = 4 * MAX_MESSAGE_SIZE;
 
 export interface InboundEvents {
   /**
-   * A message: resolves when it is dealt with. From then on its memory is used again, unless the lease is shared.
+   * Handles a message; resolves when it is done. Then its memory is used again, unless the buffer is retained.
    *
-   * @throws Error when it says what cannot be
+   * @throws Error for a message whose parts are invalid
    */
   message(message: DecodedMessage, memory: RefcountedBuffer): Promise<void> | undefined;
-  /** What came is no message: the stream is given up. */
+  /** A stream carried something that is no message, and was reset. */
   malformed(reason: unknown): void;
 }
 
@@ -34,19 +34,19 @@ export class Inbound {
     this.#buffers = buffers;
   }
 
-  /** Reads a stream until it ends: what waits in a paused one is read although its peer has closed it meanwhile. */
+  /** Reads a stream to its end. What waits in a paused stream is read even if its peer has closed it meanwhile. */
   add(stream: Stream): void {
     const frames = new FrameReader(MAX_MESSAGE_SIZE, this.#buffers);
     if (!stream.readableEnded) this.#streams.set(stream, frames);
     allowBuffering(stream);
     stream.addEventListener("message", ({ data }) => this.#read(stream, frames, data));
     stream.addEventListener("end", () => this.#streams.delete(stream));
-    // Nothing is ever said on a stream of the other side.
+    // Answers go over a stream of our own.
     stream.close().catch(() => {});
     if (this.#inProgress > MAX_BYTES_IN_PROGRESS) pause(stream);
   }
 
-  /** Nothing more is read. */
+  /** Resets all streams. */
   close(reason: Error): void {
     for (const stream of this.#streams.keys()) stream.abort(reason);
     this.#streams.clear();
@@ -54,10 +54,10 @@ export class Inbound {
 
   #read(stream: Stream, frames: FrameReader, data: StreamMessageEvent["data"]): void {
     try {
-      for (const frame of frames.read(data)) this.#take(frame);
+      for (const frame of frames.read(data)) this.#handle(frame);
       let held = 0;
       for (const each of this.#streams.values()) held += each.heldBytes;
-      if (held > MAX_PARTIAL_BYTES) throw new Error("messages that are too many");
+      if (held > MAX_PARTIAL_BYTES) throw new Error("too many incomplete messages");
     } catch (reason) {
       this.#streams.delete(stream);
       stream.abort(reason instanceof Error ? reason : new Error(String(reason)));
@@ -65,7 +65,7 @@ export class Inbound {
     }
   }
 
-  #take(frame: Uint8Array): void {
+  #handle(frame: Uint8Array): void {
     const memory = new RefcountedBuffer(() => this.#buffers.release(frame));
     const done = this.#events.message(decodeMessage(frame), memory);
     if (done === undefined) {
@@ -76,10 +76,10 @@ export class Inbound {
     if (this.#inProgress > MAX_BYTES_IN_PROGRESS) for (const stream of this.#streams.keys()) pause(stream);
     void done.finally(() => {
       memory.release();
-      const full = this.#inProgress > MAX_BYTES_IN_PROGRESS;
+      const wasFull = this.#inProgress > MAX_BYTES_IN_PROGRESS;
       this.#inProgress -= frame.length;
-      if (!full) return;
-      // Each may bring so much that the next has to wait.
+      if (!wasFull) return;
+      // A stream that is resumed may deliver so much that the next has to wait.
       for (const stream of this.#streams.keys()) if (this.#inProgress <= MAX_BYTES_IN_PROGRESS) resume(stream);
     });
   }

@@ -1,4 +1,4 @@
-/** What blocks are told apart by here: their multihash, whatever form of CID a peer uses for it. */
+/** Keys of blocks here: their multihash as text, whichever form of the CID a peer uses. */
 import { CID } from "multiformats/cid";
 import { hashCoded, identity } from "../../formats/cid/hashes.ts";
 import { varintLength, writeVarint } from "../../formats/protobuf/varint.ts";
@@ -10,34 +10,35 @@ const textOf = (bytes: Uint8Array): string =>
 
 export const keyOf = ({ multihash }: CID): string => textOf(multihash.bytes);
 
-/** As `keyOf`, of the bytes of a CID, and no more of them is looked at. @throws Error when it is too long */
+/** As `keyOf`, from the bytes of a CID, which are not checked further. @throws Error when they are too many */
 export function keyOfCid(cid: Uint8Array): string {
-  checkLength(cid);
-  if (cid[0] === prefix0[2] && cid[1] === prefix0[3]) return textOf(cid);
+  requireLength(cid);
+  if (cid[0] === VERSION_0_PREFIX[2] && cid[1] === VERSION_0_PREFIX[3]) return textOf(cid);
   const codec = cid.findIndex((byte) => byte < 0x80) + 1;
   return textOf(cid.subarray(codec + cid.subarray(codec).findIndex((byte) => byte < 0x80) + 1));
 }
 
-const prefix0 = Uint8Array.of(0, 0x70, 0x12, 0x20);
+/** Version 0, dag-pb, sha2-256, 32 bytes. */
+const VERSION_0_PREFIX = Uint8Array.of(0, 0x70, 0x12, 0x20);
 
-/** Version, codec, hash function and length of the digest. */
+/** The prefix that a block is sent with: version, codec, hash function and digest length of its CID. */
 export function cidPrefix({ version, bytes, multihash }: CID): Uint8Array {
-  return version === 0 ? prefix0 : bytes.subarray(0, bytes.length - multihash.digest.length);
+  return version === 0 ? VERSION_0_PREFIX : bytes.subarray(0, bytes.length - multihash.digest.length);
 }
 
 interface HashForm {
-  /** Of the hash function. */
+  /** Multicodec of the hash function. */
   readonly code: number;
   /** Bytes of the digest. */
   readonly length: number;
 }
 
-/** A block without a prefix is one of version 0. */
-const bare: HashForm = { code: 0x12, length: 32 };
+/** Of a block without a prefix: its CID is of version 0. */
+const VERSION_0_HASH: HashForm = { code: 0x12, length: 32 };
 
-/** Undefined for what is no prefix. */
-function formOf(prefix: Uint8Array | undefined): HashForm | undefined {
-  if (prefix === undefined) return bare;
+/** Undefined for bytes that are no prefix. */
+function hashFormOf(prefix: Uint8Array | undefined): HashForm | undefined {
+  if (prefix === undefined) return VERSION_0_HASH;
   const numbers: number[] = [];
   let value = 0;
   let scale = 1;
@@ -53,9 +54,12 @@ function formOf(prefix: Uint8Array | undefined): HashForm | undefined {
   return numbers.length === 4 && code !== undefined && length !== undefined ? { code, length } : undefined;
 }
 
-/** The key of a block that came: at once for small ones. Undefined for one whose hash cannot be made here. */
+/**
+ * The key of a block that was received: no promise for most hash functions. Undefined where the hash function is unknown
+ * or not allowed.
+ */
 export function keyOfWireBlock({ prefix, data }: WireBlock): string | undefined | Promise<string | undefined> {
-  const form = formOf(prefix);
+  const form = hashFormOf(prefix);
   const hash = form && hashCoded(form.code);
   if (form === undefined || !hash?.allowed || hash.code === identity.code) return undefined;
   const digest = hash.digest?.(data);
@@ -69,7 +73,7 @@ function keyFor({ code, length }: HashForm, digest: Uint8Array): string | undefi
   return textOf(head) + textOf(digest.subarray(0, length));
 }
 
-/** The CID of a block that came, by its key; undefined for forms that there are not. */
+/** The CID of a block that was received, from its prefix and key; undefined for an invalid prefix. */
 export function cidOfWireBlock({ prefix }: WireBlock, key: string): CID | undefined {
   const multihash = Buffer.from(key, "latin1");
   try {
@@ -81,21 +85,21 @@ export function cidOfWireBlock({ prefix }: WireBlock, key: string): CID | undefi
   }
 }
 
-/** Bytes of the hash function's code and the digest's length. */
+/** Bytes of hash function and digest length in front of the digest. */
 function headLength(multihash: Uint8Array): number {
   const code = multihash.findIndex((byte) => byte < 0x80);
   return code + 1 + multihash.subarray(code + 1).findIndex((byte) => byte < 0x80) + 1;
 }
 
-/** Bytes of a CID that a peer may name; there are longer ones only of blocks that need no fetching. */
+/** Bytes of a CID that a peer may send. Only CIDs with an identity hash are longer, and these need no fetching. */
 const MAX_CID_SIZE = 512;
 
-function checkLength(cid: Uint8Array): void {
+function requireLength(cid: Uint8Array): void {
   if (cid.length > MAX_CID_SIZE) throw new NodeError("a CID that is too long");
 }
 
-/** A CID of its own, that keeps nothing else alive. @throws Error when the bytes are none */
+/** A CID with bytes of its own: it keeps no message in memory. @throws Error for bytes that are no CID */
 export function copyCid(bytes: Uint8Array): CID {
-  checkLength(bytes);
+  requireLength(bytes);
   return CID.decode(bytes.slice());
 }

@@ -2,10 +2,10 @@
 export class Ledger {
   sent = 0;
   received = 0;
-  /** Blocks, both ways. */
+  /** Number of blocks in both directions. */
   exchanged = 0;
 
-  /** How much more it got than it gave. */
+  /** The debt ratio: how much more the peer got than it gave. */
   get value(): number {
     return this.sent / (this.received + 1);
   }

@@ -1,10 +1,11 @@
-/** The way to one peer: everything that it is to be told, over one stream that is kept open. */
+/** Everything that is sent to one peer, over one stream that is kept open. */
 import type { Stream } from "@libp2p/interface";
 import type { CID } from "multiformats/cid";
 import { Uint8ArrayList } from "uint8arraylist";
 import type { Block } from "../../storage/blockstore/store.ts";
+import { encodeMessage } from "./encode_message.ts";
 import { cidPrefix } from "./keys.ts";
-import { type BlockPresence, encodeMessage, type Version, versionOf, type WantlistEntry } from "./message.ts";
+import { type BlockPresence, type Version, versionOf, type WantlistEntry } from "./message.ts";
 
 export interface OpenedStream {
   readonly stream: Stream;
@@ -17,34 +18,34 @@ export type OpenStream = (signal: AbortSignal) => Promise<OpenedStream>;
 
 interface BlockBatch {
   readonly blocks: readonly Block[];
-  readonly pending: number;
+  readonly pendingBytes: number;
   readonly sent: () => void;
   readonly failed: (reason: unknown) => void;
 }
 
-const nothing = { blocks: [], pending: 0 };
+const emptyBatch = { blocks: [], pendingBytes: 0 };
 
 export interface MessageQueueEvents {
-  /** All that we want of the peer: it is told anew on a stream that follows a broken one. */
+  /** All that is wanted of the peer, to be sent again on a stream that follows a broken one. */
   wantlist(): Iterable<readonly [key: string, entry: WantlistEntry]>;
-  /** A stream could not be opened or broke: what it carried may be lost. */
+  /** A stream could not be opened, or broke: its messages may be lost. */
   broken(reason: unknown): void;
 }
 
 export interface MessageQueueOptions {
   /** Milliseconds to open a stream in, and without any byte taken before a stream is given up. */
   readonly timeoutMs?: number;
-  /** Others wait for the room that blocks on their way take: a stream is given up, too, that takes but a little of them. */
+  /** Other peers wait for memory that blocks for this one hold: then it also has to take enough in that time. */
   readonly isUnderPressure?: () => boolean;
 }
 
-/** Bytes that a stream has to take in the time of the patience while others wait, unless fewer are left. */
+/** Bytes that a stream has to take within `timeoutMs` under pressure, unless fewer are left. */
 const MIN_BYTES_PER_TIMEOUT = 64 * 1024;
 
-/** Of each kind in one message. */
+/** Wantlist entries, and presences, in one message. */
 const MAX_ENTRIES_PER_MESSAGE = 2048;
 
-/** Presences that wait for a peer that does not read; it is told nothing of those beyond. */
+/** Presences that wait for a peer that does not read; further ones are dropped. */
 const MAX_QUEUED_PRESENCES = 4096;
 
 export class MessageQueue {
@@ -57,11 +58,11 @@ export class MessageQueue {
   readonly #presences = new Map<string, BlockPresence>();
   readonly #blockBatches: BlockBatch[] = [];
   #stream: Stream | undefined;
-  /** Bytes that the stream may still take. */
+  /** Bytes that the stream may still carry. */
   #bytesLeft = 0;
   #version: Version = versionOf("");
   #running = false;
-  /** The last stream broke: the next begins with all wants. */
+  /** The last stream broke: the next one begins with the whole wantlist. */
   #resendAll = false;
 
   constructor(
@@ -75,7 +76,6 @@ export class MessageQueue {
     this.#isUnderPressure = isUnderPressure;
   }
 
-  /** Tells what we want. */
   addWant(key: string, entry: WantlistEntry): void {
     this.#entries.set(key, entry);
     this.#schedule();
@@ -87,7 +87,6 @@ export class MessageQueue {
     this.#schedule();
   }
 
-  /** Tells whether a block is here. */
   addPresence(key: string, presence: BlockPresence): void {
     if (this.#presences.size >= MAX_QUEUED_PRESENCES && !this.#presences.has(key)) return;
     this.#presences.set(key, presence);
@@ -95,18 +94,19 @@ export class MessageQueue {
   }
 
   /**
-   * Resolves when the blocks, not more than fit into a message, have been taken by the stream. `pending`: bytes of
-   * others that wait behind them.
+   * Sends blocks in one message, into which they must fit. Resolves when the stream has taken them.
+   *
+   * @param pendingBytes of blocks that wait to be sent after them
    */
-  sendBlocks(blocks: readonly Block[], pending: number): Promise<void> {
+  sendBlocks(blocks: readonly Block[], pendingBytes: number): Promise<void> {
     const { promise, resolve, reject } = Promise.withResolvers<void>();
     if (this.#closing.signal.aborted) reject(this.#closing.signal.reason);
-    else this.#blockBatches.push({ blocks, pending, sent: resolve, failed: reject });
+    else this.#blockBatches.push({ blocks, pendingBytes, sent: resolve, failed: reject });
     this.#schedule();
     return promise;
   }
 
-  /** Nothing more is told. */
+  /** Nothing is sent any more. */
   close(reason: Error): void {
     this.#closing.abort(reason);
     this.#failAll(reason);
@@ -119,11 +119,11 @@ export class MessageQueue {
     for (const { failed } of this.#blockBatches.splice(0)) failed(reason);
   }
 
-  get #idle(): boolean {
+  get #isEmpty(): boolean {
     return this.#entries.size === 0 && this.#presences.size === 0 && this.#blockBatches.length === 0;
   }
 
-  /** What is said in one turn of the event loop goes in one message. */
+  /** What is added within one turn of the event loop is sent in one message. */
   #schedule(): void {
     if (this.#running || this.#closing.signal.aborted) return;
     this.#running = true;
@@ -131,38 +131,37 @@ export class MessageQueue {
   }
 
   async #run(): Promise<void> {
-    while (!this.#idle && !this.#closing.signal.aborted) {
-      const delivery = await this.#send();
-      delivery?.sent();
+    while (!this.#isEmpty && !this.#closing.signal.aborted) {
+      const batch = await this.#send();
+      batch?.sent();
     }
     this.#running = false;
   }
 
-  /** One message. A stream that is broken is replaced once; then all that waits is given up. */
+  /** Sends one message. When the stream breaks, everything that waits is given up; the next message opens another. */
   async #send(): Promise<BlockBatch | undefined> {
-    let delivery: BlockBatch | undefined;
+    let batch: BlockBatch | undefined;
     try {
       const stream = await this.#openStream();
-      delivery = this.#blockBatches.shift();
-      // In one go: whatever is sent by itself becomes frames of its own, below.
-      const message = new Uint8ArrayList(...this.#message(delivery));
+      batch = this.#blockBatches.shift();
+      // At once: what is sent by itself becomes a frame of its own in the layers below.
+      const message = new Uint8ArrayList(...this.#takeMessage(batch));
       this.#bytesLeft -= message.byteLength;
       stream.send(message);
       await this.#drained(stream);
       if (this.#bytesLeft <= 0) this.#retire(stream);
-      return delivery;
+      return batch;
     } catch (reason) {
       this.#stream?.abort(reason instanceof Error ? reason : new Error(String(reason)));
       this.#stream = undefined;
       this.#resendAll = true;
-      delivery?.failed(reason);
+      batch?.failed(reason);
       this.#failAll(reason);
       if (!this.#closing.signal.aborted) this.#events.broken(reason);
       return undefined;
     }
   }
 
-  /** An open stream. */
   async #openStream(): Promise<Stream> {
     if (this.#stream?.writeStatus === "writable") return this.#stream;
     this.#resendAll ||= this.#stream !== undefined;
@@ -174,7 +173,7 @@ export class MessageQueue {
     return stream;
   }
 
-  /** It is whole as it is: what follows goes over another one, and nothing is told anew. */
+  /** Closes a stream that carried all it may; nothing is lost, so the next one continues. */
   #retire(stream: Stream): void {
     this.#stream = undefined;
     stream.close({ signal: AbortSignal.timeout(this.#timeoutMs) }).catch((reason: Error) => {
@@ -185,7 +184,7 @@ export class MessageQueue {
     });
   }
 
-  #message({ blocks, pending }: Pick<BlockBatch, "blocks" | "pending"> = nothing): Uint8Array[] {
+  #takeMessage({ blocks, pendingBytes }: Pick<BlockBatch, "blocks" | "pendingBytes"> = emptyBatch): Uint8Array[] {
     const full = this.#resendAll;
     this.#resendAll = false;
     if (full) {
@@ -199,41 +198,41 @@ export class MessageQueue {
       entries: presences ? entries : entries.map((entry) => ({ ...entry, have: false, sendDontHave: false })),
       blocks: blocks.map(({ cid, bytes }) => ({ prefix: prefixes ? cidPrefix(cid) : undefined, data: bytes })),
       presences: presences ? takeFirst(this.#presences) : this.#dropPresences(),
-      pendingBytes: presences ? pending : 0,
+      pendingBytes: presences ? pendingBytes : 0,
     });
   }
 
-  /** A peer of an older version is told of no presence. */
+  /** A peer of an older version knows no presences. */
   #dropPresences(): readonly BlockPresence[] {
     this.#presences.clear();
     return [];
   }
 
-  /** Resolves when the stream has room again; rejects when it breaks, or takes too little for as long as the patience. */
+  /** Resolves when the stream takes more again; rejects when it breaks, or takes too little within the timeout. */
   #drained(stream: Stream): Promise<void> | undefined {
     if (!stream.writableNeedsDrain) return undefined;
     const { promise, resolve, reject } = Promise.withResolvers<void>();
     let left = stream.writeBufferLength;
-    const stalled = setInterval(() => {
+    const check = setInterval(() => {
       const least = this.#isUnderPressure() ? Math.min(MIN_BYTES_PER_TIMEOUT, left) : 0;
-      const took = left - stream.writeBufferLength;
-      if (took <= 0 || took < least) reject(new Error("the peer does not read"));
+      const taken = left - stream.writeBufferLength;
+      if (taken <= 0 || taken < least) reject(new Error("the peer does not read"));
       left = stream.writeBufferLength;
     }, this.#timeoutMs);
-    // What was kept back is sent first, in a microtask of the stream's own; then it may be full again.
+    // The stream sends what it held back in a microtask of its own; after that it may be full again.
     const drained = () => queueMicrotask(() => stream.writableNeedsDrain || resolve());
     const closed = () => reject(new Error("the stream was closed"));
     stream.addEventListener("drain", drained);
     stream.addEventListener("close", closed);
     return promise.finally(() => {
-      clearInterval(stalled);
+      clearInterval(check);
       stream.removeEventListener("drain", drained);
       stream.removeEventListener("close", closed);
     });
   }
 }
 
-/** Takes the first ones out of a map, in their order. */
+/** Takes up to as many entries as a message may have out of a map, in its order. */
 function takeFirst<T>(from: Map<string, T>): T[] {
   if (from.size <= MAX_ENTRIES_PER_MESSAGE) {
     const all = [...from.values()];

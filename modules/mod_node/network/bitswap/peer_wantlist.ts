@@ -1,32 +1,32 @@
-/** What one peer wants of us. */
+/** What one peer wants of this node. */
 import type { CID } from "multiformats/cid";
 
 export interface PeerWant {
   readonly key: string;
   readonly cid: CID;
   priority: number;
-  /** The block is wanted, not only whether it is there. */
+  /** want-block, not want-have. */
   wantBlock: boolean;
   sendDontHave: boolean;
-  /** Length of the block in bytes; undefined while it is not known to be here. */
+  /** Bytes of the block; undefined while it is not known to be here. */
   size: number | undefined;
   state: "waiting" | "ready" | "sending";
 }
 
 export class PeerWantlist {
   readonly #wants = new Map<string, PeerWant>();
-  /** Of those that wait, the ones to be looked for. */
+  /** Waiting wants that the store has not been asked for. */
   readonly #unchecked = new Set<PeerWant>();
-  /** The most urgent first while they are sorted. */
+  /** In order of priority while they are sorted. */
   #ready = new Set<PeerWant>();
   #sorted = true;
-  /** While they are sorted, none has a lower priority. */
+  /** The lowest priority while they are sorted. */
   #lowest = Number.POSITIVE_INFINITY;
   /** Bytes of the blocks that are ready. */
   pendingBytes = 0;
-  /** Somebody looks for them. */
+  /** The store is being asked. */
   isLookingUp = false;
-  /** Somebody sends them. */
+  /** Blocks are being sent. */
   isSending = false;
 
   get size(): number {
@@ -41,15 +41,15 @@ export class PeerWantlist {
     return this.#wants.get(key);
   }
 
-  add(order: PeerWant): void {
-    this.#wants.set(order.key, order);
+  add(want: PeerWant): void {
+    this.#wants.set(want.key, want);
   }
 
-  remove(order: PeerWant): void {
-    if (this.#wants.get(order.key) !== order) return;
-    this.#wants.delete(order.key);
-    this.#unchecked.delete(order);
-    if (this.#ready.delete(order)) this.pendingBytes -= order.size ?? 0;
+  remove(want: PeerWant): void {
+    if (this.#wants.get(want.key) !== want) return;
+    this.#wants.delete(want.key);
+    this.#unchecked.delete(want);
+    if (this.#ready.delete(want)) this.pendingBytes -= want.size ?? 0;
   }
 
   clear(): void {
@@ -59,52 +59,50 @@ export class PeerWantlist {
     this.pendingBytes = 0;
   }
 
-  /** It is not known whether the block is here. */
-  markUnchecked(order: PeerWant): void {
-    this.#unchecked.add(order);
+  /** The store is to be asked whether the block is here. */
+  markUnchecked(want: PeerWant): void {
+    this.#unchecked.add(want);
   }
 
-  /** The next to be looked for, no more than so many. */
-  takeUnchecked(most: number): PeerWant[] {
-    const some = [...this.#unchecked.values().take(most)];
-    for (const order of some) this.#unchecked.delete(order);
-    return some;
+  /** Takes up to `max` wants that the store is to be asked for. */
+  takeUnchecked(max: number): PeerWant[] {
+    const taken = [...this.#unchecked.values().take(max)];
+    for (const want of taken) this.#unchecked.delete(want);
+    return taken;
   }
 
-  /** The peer has said anew what it wants. */
-  update(
-    order: PeerWant,
-    { priority, wantBlock, sendDontHave }: Pick<PeerWant, "priority" | "wantBlock" | "sendDontHave">,
-  ): void {
-    if (order.state === "ready" && priority !== order.priority) this.#sorted = false;
-    order.priority = priority;
-    // A want for the block is not taken back by a mere question.
-    order.wantBlock ||= wantBlock;
-    order.sendDontHave = sendDontHave;
+  /** The peer has sent the want again. */
+  update(want: PeerWant, changed: Pick<PeerWant, "priority" | "wantBlock" | "sendDontHave">): void {
+    const { priority, wantBlock, sendDontHave } = changed;
+    if (want.state === "ready" && priority !== want.priority) this.#sorted = false;
+    want.priority = priority;
+    // A want-have does not take a want-block back.
+    want.wantBlock ||= wantBlock;
+    want.sendDontHave = sendDontHave;
   }
 
   /** The block is here and is to be sent. */
-  markReady(order: PeerWant, size: number): void {
-    order.size = size;
-    order.state = "ready";
+  markReady(want: PeerWant, size: number): void {
+    want.size = size;
+    want.state = "ready";
     this.pendingBytes += size;
-    this.#sorted = this.#ready.size === 0 || (this.#sorted && order.priority <= this.#lowest);
-    this.#lowest = order.priority;
-    this.#ready.add(order);
+    this.#sorted = this.#ready.size === 0 || (this.#sorted && want.priority <= this.#lowest);
+    this.#lowest = want.priority;
+    this.#ready.add(want);
   }
 
-  /** The next to be sent, the most urgent first: one, or as many as have no more than so many bytes together. */
+  /** Takes the wants to be sent next, by priority: at least one, and no more than so many bytes. */
   takeReady(bytes: number): PeerWant[] {
     if (!this.#sorted) this.#sort();
     const taken: PeerWant[] = [];
     let sum = 0;
-    for (const order of this.#ready) {
-      const { size = 0 } = order;
+    for (const want of this.#ready) {
+      const { size = 0 } = want;
       if (taken.length > 0 && sum + size > bytes) break;
       sum += size;
-      order.state = "sending";
-      this.#ready.delete(order);
-      taken.push(order);
+      want.state = "sending";
+      this.#ready.delete(want);
+      taken.push(want);
     }
     this.pendingBytes -= sum;
     return taken;

@@ -1,25 +1,25 @@
-/** Memory that several use: it is given back when all are done with it. */
+/** Memory with several users, given back when the last one is done. */
 export class RefcountedBuffer {
   #users = 1;
   readonly #free: () => void;
 
-  /** `end` gives it back. Who makes a lease is its first user. */
-  constructor(end: () => void) {
-    this.#free = end;
+  /** @param free gives the memory back. The creator is its first user. */
+  constructor(free: () => void) {
+    this.#free = free;
   }
 
-  /** One user more; the function that is returned says that it is through, and may be called again. */
+  /** Adds a user. The function that is returned removes it, and may be called more than once. */
   retain(): () => void {
     this.#users += 1;
-    let over = false;
+    let isReleased = false;
     return () => {
-      if (over) return;
-      over = true;
+      if (isReleased) return;
+      isReleased = true;
       this.release();
     };
   }
 
-  /** The first user is through. */
+  /** The first user is done. */
   release(): void {
     this.#users -= 1;
     if (this.#users === 0) this.#free();

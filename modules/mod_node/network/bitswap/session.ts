@@ -1,4 +1,4 @@
-/** Wants that belong together: who had one block of a file is asked for the next. */
+/** Wants that belong together: a peer that had one block of a file is asked for the next. */
 import type { PeerId } from "@libp2p/interface";
 import type { Multiaddr } from "@multiformats/multiaddr";
 import type { CID } from "multiformats/cid";
@@ -10,122 +10,122 @@ export interface Provider {
   readonly multiaddrs: readonly Multiaddr[];
 }
 
-/** Where peers are found that have a block: the routing system. */
+/** Finds peers that have a block: the routing system. */
 export interface Providers {
-  /** CIDs that wait to be announced. */
+  /** CIDs that wait to be provided. */
   readonly queued?: number;
   findProviderPeers(cid: CID, signal: AbortSignal): AsyncIterable<Provider>;
 }
 
-/** What sessions have in common. */
+/** What all sessions share. */
 export interface SessionDeps {
-  /** All connected peers that exchange blocks. */
+  /** All connected peers that speak bitswap. */
   readonly peers: ReadonlyMap<string, BitswapPeer>;
   readonly providers: Providers | undefined;
-  /** Connects; who exchanges blocks becomes a partner. Never rejects. */
+  /** Connects to a provider, which then is one of `peers`. Never rejects. */
   connect(provider: Provider, signal: AbortSignal): Promise<void>;
-  /** Is to be driven soon, or as soon as a peer can be asked for more. */
+  /** Has a want requested soon, or as soon as a peer can be asked for more. */
   enqueue(want: Want): void;
 }
 
-/** Milliseconds without a block coming before providers are searched for; then each time twice as long. */
+/** Milliseconds without a block until providers are searched for, doubled with each search. */
 const MIN_SEARCH_INTERVAL_MS = 1000;
 const MAX_SEARCH_INTERVAL_MS = 60_000;
-/** A search takes no longer than that. */
 const SEARCH_TIMEOUT_MS = 60_000;
+/** Providers that one search connects to. */
 const MAX_PROVIDERS = 10;
-/** From so many searches on everybody is asked anew: a peer may have forgotten. */
+/** After so many searches all peers are asked again: one may have lost the want. */
 const SEARCHES_BEFORE_ASKING_AGAIN = 3;
-/** Asked of a peer that has just come. */
+/** Wants that a peer is asked about when it connects. */
 const MAX_PROBES_OF_NEW_PEER = 256;
 
 export class Session {
   readonly #deps: SessionDeps;
+  /** Peers that had a block of this session. */
   readonly #peers = new Set<BitswapPeer>();
   readonly wants = new Set<Want>();
-  /** What all the others are below of, if anything: its providers have them, too, most likely. */
+  /** What all other blocks are below, if known: its providers are likely to have them as well. */
   readonly #root: CID | undefined;
   #searching: AbortController | undefined;
   #searchAt = 0;
   #searchInterval = MIN_SEARCH_INTERVAL_MS;
 
-  constructor(company: SessionDeps, root?: CID) {
-    this.#deps = company;
+  constructor(deps: SessionDeps, root?: CID) {
+    this.#deps = deps;
     this.#root = root;
   }
 
-  /** Asks for a block, if it is not coming. */
+  /** Requests a block unless it is on its way: from a peer that has it, else from one that had others, else asks all. */
   request(want: Want): void {
-    if (want.inFlight > 0 || want.arrived) return;
-    const partner = this.#bestPeer(want, want.haves) ?? this.#bestPeer(want, this.#peers);
-    if (partner === "busy") this.#deps.enqueue(want);
-    else if (partner !== undefined) this.#send(partner, want, true);
+    if (want.isInFlight || want.arrived) return;
+    const peer = this.#bestPeer(want, want.haves) ?? this.#bestPeer(want, this.#peers);
+    if (peer === "busy") this.#deps.enqueue(want);
+    else if (peer !== undefined) this.#send(peer, want, true);
     else this.#probeAll(want);
   }
 
-  /** A peer has come. */
-  addPeer(partner: BitswapPeer): void {
-    let told = 0;
+  /** A peer has connected. */
+  addPeer(peer: BitswapPeer): void {
+    let probed = 0;
     for (const want of this.wants) {
-      if (want.inFlight > 0 || want.arrived) continue;
-      this.#probe(partner, want);
-      told += 1;
-      if (told === MAX_PROBES_OF_NEW_PEER) return;
+      if (want.isInFlight || want.arrived) continue;
+      this.#probe(peer, want);
+      probed += 1;
+      if (probed === MAX_PROBES_OF_NEW_PEER) return;
     }
   }
 
-  /** A peer has something of this: it is asked for what it was not asked for yet. */
-  peerHasBlocks(partner: BitswapPeer): void {
-    if (this.#peers.has(partner)) return;
-    this.#peers.add(partner);
+  /** A peer has a block of this session: what it was not asked for yet is requested of it. */
+  peerHasBlocks(peer: BitswapPeer): void {
+    if (this.#peers.has(peer)) return;
+    this.#peers.add(peer);
     for (const want of this.wants) {
-      if (want.inFlight === 0 && !want.asked.has(partner)) this.#deps.enqueue(want);
+      if (!want.isInFlight && !want.asked.has(peer)) this.#deps.enqueue(want);
     }
   }
 
-  /** A block came. */
+  /** A block has arrived: the next search is put off. */
   blockArrived(): void {
     this.#searchInterval = MIN_SEARCH_INTERVAL_MS;
     this.#searchAt = performance.now() + MIN_SEARCH_INTERVAL_MS;
   }
 
-  /** Nothing is wanted any more: the search ends. */
+  /** Nothing is wanted any more. */
   stopSearch(): void {
     this.#searching?.abort();
     this.#searching = undefined;
     this.#searchInterval = MIN_SEARCH_INTERVAL_MS;
   }
 
-  /** Searches for providers of what does not come; called again and again. */
+  /** Searches for providers of a block that does not come; to be called several times a second. */
   tick(): void {
     const now = performance.now();
     if (now < this.#searchAt) return;
-    const starving = this.#findStalled(now);
-    if (starving === undefined) return;
+    const stalled = this.#findStalled(now);
+    if (stalled === undefined) return;
     this.#searchAt = now + this.#searchInterval;
     this.#searchInterval = Math.min(MAX_SEARCH_INTERVAL_MS, this.#searchInterval * 2);
-    starving.searches += 1;
-    if (starving.searches > SEARCHES_BEFORE_ASKING_AGAIN) this.#requestAgain();
-    // The root first, then by turns.
-    const cid = this.#root !== undefined && starving.searches % 2 === 1 ? this.#root : starving.cid;
+    stalled.searches += 1;
+    if (stalled.searches > SEARCHES_BEFORE_ASKING_AGAIN) this.#requestAgain();
+    // The root first, then in turn.
+    const cid = this.#root !== undefined && stalled.searches % 2 === 1 ? this.#root : stalled.cid;
     void this.#search(cid);
   }
 
   #findStalled(now: number): Want | undefined {
-    const partners = this.#deps.peers.size;
+    const count = this.#deps.peers.size;
     for (const want of this.wants) {
-      if (want.inFlight > 0 || want.arrived) continue;
-      if (now - want.since >= MIN_SEARCH_INTERVAL_MS || want.failed.size >= partners) return want;
+      if (want.isInFlight || want.arrived) continue;
+      if (now - want.since >= MIN_SEARCH_INTERVAL_MS || want.failed.size >= count) return want;
     }
     return undefined;
   }
 
   #requestAgain(): void {
     for (const want of this.wants) {
-      if (want.inFlight > 0) continue;
-      want.failed.clear();
-      want.haves.clear();
-      for (const partner of want.asked) this.#send(partner, want, false);
+      if (want.isInFlight) continue;
+      want.forgetAnswers();
+      for (const peer of want.asked) this.#send(peer, want, false);
     }
   }
 
@@ -139,52 +139,53 @@ export class Session {
       let found = 0;
       for await (const provider of providers.findProviderPeers(cid, signal)) {
         if (signal.aborted) break;
-        const partner = peers.get(provider.id.toString());
-        if (partner !== undefined) this.addPeer(partner);
+        const peer = peers.get(provider.id.toString());
+        if (peer !== undefined) this.addPeer(peer);
         else void this.#deps.connect(provider, signal);
         found += 1;
         if (found === MAX_PROVIDERS) break;
       }
     } catch {
-      // The next search may go better.
+      // The next search may succeed.
     } finally {
       if (this.#searching === searching) this.#searching = undefined;
     }
   }
 
-  /** Who is likely to send it soonest; `busy` when those who might are asked for all they may be asked. */
-  #bestPeer(want: Want, among: Set<BitswapPeer>): BitswapPeer | "busy" | undefined {
+  /** The peer that is likely to send the block soonest; "busy" when all that might have enough requests pending. */
+  #bestPeer(want: Want, among: ReadonlySet<BitswapPeer>): BitswapPeer | "busy" | undefined {
     let best: BitswapPeer | "busy" | undefined;
     let least = Number.POSITIVE_INFINITY;
-    for (const partner of among) {
-      if (this.#deps.peers.get(partner.name) !== partner) among.delete(partner);
-      if (want.failed.has(partner) || !among.has(partner)) continue;
-      if (!partner.pending.hasRoom) {
+    for (const peer of among) {
+      if (this.#deps.peers.get(peer.name) !== peer) {
+        this.#peers.delete(peer);
+        continue;
+      }
+      if (want.failed.has(peer)) continue;
+      if (!peer.pending.hasRoom) {
         best ??= "busy";
         continue;
       }
-      const { expectedMs } = partner.pending;
+      const { expectedMs } = peer.pending;
       if (expectedMs >= least) continue;
-      best = partner;
+      best = peer;
       least = expectedMs;
     }
     return best;
   }
 
-  #send(partner: BitswapPeer, want: Want, block: boolean): void {
-    if (!partner.pending.add(want.key, want, block)) return;
-    want.asked.add(partner);
-    if (block) want.inFlight += 1;
+  #send(peer: BitswapPeer, want: Want, block: boolean): void {
+    if (peer.pending.add(want.key, want, block)) want.requested(peer, block);
   }
 
   #probeAll(want: Want): void {
     const { peers } = this.#deps;
-    for (const partner of peers.values()) this.#probe(partner, want);
+    for (const peer of peers.values()) this.#probe(peer, want);
     if (want.asked.size === 0 && peers.size > 0) this.#deps.enqueue(want);
   }
 
-  /** Asks a peer whether it has the block, if it does not know yet that we want it. */
-  #probe(partner: BitswapPeer, want: Want): void {
-    if (!want.asked.has(partner)) this.#send(partner, want, false);
+  /** Asks a peer whether it has the block, unless it was asked before. */
+  #probe(peer: BitswapPeer, want: Want): void {
+    if (!want.asked.has(peer)) this.#send(peer, want, false);
   }
 }

@@ -1,16 +1,16 @@
-/** One block that somebody here waits for. */
+/** One block that somebody here waits for, and what each peer has said of it. */
 import type { CID } from "multiformats/cid";
 import type { BufferPool } from "../../storage/blockstore/buffer_pool.ts";
 import { NodeError } from "../../util/errors.ts";
 import type { BitswapPeer } from "./bitswap_peer.ts";
 import type { Session } from "./session.ts";
 
-/** A call that waits. */
+/** A call that waits for the block. */
 export interface Waiter {
   readonly want: Want;
   readonly session: Session;
   readonly cid: CID;
-  /** Where it takes its copy from. */
+  /** Where its copy is taken from. */
   readonly buffers: BufferPool | undefined;
   readonly resolve: (bytes: Uint8Array) => void;
   readonly reject: (reason: unknown) => void;
@@ -18,23 +18,19 @@ export interface Waiter {
 
 export class Want {
   readonly key: string;
-  /** The form that is asked for. */
+  /** The form of the CID that peers are asked for. */
   readonly cid: CID;
   readonly priority: number;
   readonly since = performance.now();
   readonly waiters = new Set<Waiter>();
-  /** Who was asked in any way. */
-  readonly asked = new Set<BitswapPeer>();
-  /** Who said that it has it. */
-  readonly haves = new Set<BitswapPeer>();
-  /** Who does not have it, or should have sent it by now. */
-  readonly failed = new Set<BitswapPeer>();
-  /** Peers that are expected to send it. */
-  inFlight = 0;
-  /** It is here: no one need be asked. */
+  /** The block is here: no peer need be asked any more. */
   arrived = false;
-  /** Times that the routing system was asked for providers. */
+  /** Number of searches for providers. */
   searches = 0;
+  readonly #asked = new Set<BitswapPeer>();
+  readonly #haves = new Set<BitswapPeer>();
+  readonly #failed = new Set<BitswapPeer>();
+  #inFlight = 0;
 
   constructor(key: string, cid: CID, priority: number) {
     this.key = key;
@@ -42,12 +38,68 @@ export class Want {
     this.priority = priority;
   }
 
-  /** Whose call decides who is asked. */
+  /** Peers that were asked, for the block or whether they have it. */
+  get asked(): ReadonlySet<BitswapPeer> {
+    return this.#asked;
+  }
+
+  /** Peers that said they have it. */
+  get haves(): ReadonlySet<BitswapPeer> {
+    return this.#haves;
+  }
+
+  /** Peers that do not have it, or should have sent it by now. */
+  get failed(): ReadonlySet<BitswapPeer> {
+    return this.#failed;
+  }
+
+  /** The block was requested of a peer that is still expected to send it. */
+  get isInFlight(): boolean {
+    return this.#inFlight > 0;
+  }
+
+  /** The session of the first waiter, which decides whom to ask. */
   get session(): Session | undefined {
     return this.waiters.values().next().value?.session;
   }
 
-  /** Why it is given up: the reason of the signal, with what was tried as its cause where it is one of the node's. */
+  /** A peer was asked. */
+  requested(peer: BitswapPeer, block: boolean): void {
+    this.#asked.add(peer);
+    if (block) this.#inFlight += 1;
+  }
+
+  /** A peer said that it has the block. */
+  peerHas(peer: BitswapPeer): void {
+    this.#haves.add(peer);
+    this.#failed.delete(peer);
+  }
+
+  /** A peer said that it does not have the block. @param wasInFlight the block had been requested of it */
+  peerLacks(peer: BitswapPeer, wasInFlight: boolean): void {
+    this.#failed.add(peer);
+    this.#haves.delete(peer);
+    if (wasInFlight) this.#inFlight -= 1;
+  }
+
+  /** A peer of which the block was requested did not send it in time, or can send it no more. */
+  requestFailed(peer: BitswapPeer): void {
+    this.#inFlight -= 1;
+    this.#failed.add(peer);
+  }
+
+  /** A peer has disconnected. */
+  forgetPeer(peer: BitswapPeer): void {
+    for (const peers of [this.#asked, this.#haves, this.#failed]) peers.delete(peer);
+  }
+
+  /** What peers said may be true no more. */
+  forgetAnswers(): void {
+    this.#failed.clear();
+    this.#haves.clear();
+  }
+
+  /** Why a waiter gives up: the signal's reason, which as an error of the node gets what was tried as its cause. */
   abortReason(signal: AbortSignal): unknown {
     const { reason } = signal;
     if (!(reason instanceof NodeError) || reason.cause !== undefined) return reason;

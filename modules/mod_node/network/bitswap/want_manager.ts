@@ -5,6 +5,7 @@ import type { BufferPool } from "../../storage/blockstore/buffer_pool.ts";
 import type { Block } from "../../storage/blockstore/store.ts";
 import { failure } from "../../util/errors.ts";
 import type { NodeLog } from "../../util/log.ts";
+import { AbortGroups } from "./abort_groups.ts";
 import type { BitswapPeer } from "./bitswap_peer.ts";
 import { cidOfWireBlock, copyCid, keyOf, keyOfWireBlock } from "./keys.ts";
 import type { BlockPresence, WireBlock } from "./message.ts";
@@ -16,18 +17,32 @@ export interface WantManagerDeps {
   readonly blocks: BlockService;
   readonly log: NodeLog;
   /** Connects to a provider. */
-  readonly reach: SessionDeps["connect"];
+  readonly connect: SessionDeps["connect"];
 }
 
-/** What came, in blocks and bytes. */
+/** What was received, in blocks and bytes. */
 export interface ReceivedStats {
   blocks: number;
   bytes: number;
-  /** Blocks that were here already. */
+  /** Blocks that were stored here already. */
   duplicates: number;
   duplicateBytes: number;
-  /** Blocks that nobody had asked for, or with other bytes than asked for. They are not stored. */
+  /** Blocks that nobody had asked for. They are not stored. */
   unwanted: number;
+}
+
+/** A block that was received and is waited for. */
+interface WantedBlock {
+  readonly want: Want;
+  readonly bytes: Uint8Array;
+}
+
+/** A block that was received and is not waited for. */
+interface UnwantedBlock {
+  readonly block: WireBlock;
+  readonly key: string | undefined;
+  /** The peer had been asked for it. */
+  readonly asked: boolean;
 }
 
 const MAX_PRIORITY = 2 ** 31 - 1;
@@ -42,17 +57,16 @@ export class WantManager implements SessionDeps {
   readonly #log: NodeLog;
   readonly #wants = new Map<string, Want>();
   readonly #sessions = new Set<Session>();
-  readonly #bySignal = new Map<AbortSignal, { readonly waiters: Set<Waiter>; readonly leave: () => void }>();
-  readonly #signalOf = new Map<Waiter, AbortSignal>();
+  readonly #aborts = new AbortGroups<Waiter>((waiter, signal) => this.#abandon(waiter, signal));
   readonly #queue = new Set<Want>();
   #priority = MAX_PRIORITY;
   #timer: NodeJS.Timeout | undefined;
   #closed = false;
 
-  constructor({ blocks, log, reach }: WantManagerDeps) {
+  constructor({ blocks, log, connect }: WantManagerDeps) {
     this.#blocks = blocks;
     this.#log = log;
-    this.connect = reach;
+    this.connect = connect;
   }
 
   /** See `BlockSource.fetch`. */
@@ -67,7 +81,7 @@ export class WantManager implements SessionDeps {
     want.waiters.add(waiter);
     session.wants.add(want);
     this.#sessions.add(session);
-    if (signal !== undefined) this.#onAbort(signal, waiter);
+    if (signal !== undefined) this.#aborts.add(signal, waiter);
     if (known === undefined) {
       this.#wants.set(key, want);
       this.#timer ??= setInterval(() => this.#tick(), TICK_MS).unref();
@@ -76,7 +90,7 @@ export class WantManager implements SessionDeps {
     return promise;
   }
 
-  /** Forms of CIDs that are waited for. */
+  /** CIDs that are waited for. */
   list(): CID[] {
     return [...this.#wants.values()].map(({ cid }) => cid);
   }
@@ -85,25 +99,23 @@ export class WantManager implements SessionDeps {
     this.#queue.add(want);
   }
 
-  addPeer(partner: BitswapPeer): void {
-    this.peers.set(partner.name, partner);
-    for (const session of this.#sessions) session.addPeer(partner);
+  addPeer(peer: BitswapPeer): void {
+    this.peers.set(peer.name, peer);
+    for (const session of this.#sessions) session.addPeer(peer);
   }
 
-  leave(partner: BitswapPeer): void {
-    if (this.peers.get(partner.name) === partner) this.peers.delete(partner.name);
-    this.#requestsFailed(partner, partner.pending.takeOverdue(true));
-    for (const { asked, haves, failed } of this.#wants.values()) {
-      for (const peers of [asked, haves, failed]) peers.delete(partner);
-    }
+  removePeer(peer: BitswapPeer): void {
+    if (this.peers.get(peer.name) === peer) this.peers.delete(peer.name);
+    this.#requestsFailed(peer, peer.pending.takeOverdue(true));
+    for (const want of this.#wants.values()) want.forgetPeer(peer);
   }
 
-  /** What was on the way to or from a peer is lost. */
-  streamBroke(partner: BitswapPeer): void {
-    this.#requestsFailed(partner, partner.pending.takeOverdue(true));
+  /** Messages to a peer may be lost: what was requested of it is requested of others. */
+  streamBroke(peer: BitswapPeer): void {
+    this.#requestsFailed(peer, peer.pending.takeOverdue(true));
   }
 
-  /** Blocks came to this node in another way. */
+  /** Blocks were stored here by somebody else. */
   blocksStored(blocks: readonly { readonly cid: CID }[]): void {
     if (this.#wants.size === 0) return;
     for (const { cid } of blocks) {
@@ -112,65 +124,59 @@ export class WantManager implements SessionDeps {
     }
   }
 
-  /** A peer says what it has and has not. */
-  receivePresences(partner: BitswapPeer, presences: readonly BlockPresence[]): void {
+  receivePresences(peer: BitswapPeer, presences: readonly BlockPresence[]): void {
     for (const { cid, have } of presences) {
       const key = keyOf(copyCid(cid));
-      const awaited = partner.pending.awaitsBlock(key);
-      const asked = partner.pending.presenceReceived(key, have);
+      const wasInFlight = peer.pending.awaitsBlock(key);
+      const asked = peer.pending.presenceReceived(key, have);
       const want = this.#wants.get(key);
       if (!asked || want === undefined) continue;
       if (have) {
-        want.haves.add(partner);
-        want.failed.delete(partner);
-        for (const { session } of want.waiters) session.peerHasBlocks(partner);
-      } else {
-        want.failed.add(partner);
-        want.haves.delete(partner);
-        if (awaited) want.inFlight -= 1;
-      }
+        want.peerHas(peer);
+        for (const { session } of want.waiters) session.peerHasBlocks(peer);
+      } else want.peerLacks(peer, wasInFlight);
       want.session?.request(want);
     }
     this.#requestQueued();
   }
 
   /**
-   * Blocks from a peer: those that are wanted are stored, and copies of them handed on. Resolves when that is done, with
-   * the number of those that nobody had asked this peer for.
+   * Stores the wanted blocks of a message, and gives copies of them to those who wait. Resolves when that is done, with
+   * the number of blocks that this peer was never asked for.
    */
-  async receiveBlocks(partner: BitswapPeer, parcels: readonly WireBlock[], memory: RefcountedBuffer): Promise<number> {
-    const made = parcels.map(keyOfWireBlock);
-    const keys = made.some((key) => key instanceof Promise)
-      ? await Promise.all(made)
-      : (made as (string | undefined)[]);
-    const wanted: { readonly want: Want; readonly bytes: Uint8Array }[] = [];
-    const others: { readonly parcel: WireBlock; readonly key: string | undefined; readonly asked: boolean }[] = [];
-    for (const [at, parcel] of parcels.entries()) {
-      const bytes = parcel.data;
+  async receiveBlocks(peer: BitswapPeer, blocks: readonly WireBlock[], memory: RefcountedBuffer): Promise<number> {
+    const hashed = blocks.map(keyOfWireBlock);
+    const keys = hashed.some((key) => key instanceof Promise)
+      ? await Promise.all(hashed)
+      : (hashed as (string | undefined)[]);
+    const wanted: WantedBlock[] = [];
+    const unwanted: UnwantedBlock[] = [];
+    for (const [at, block] of blocks.entries()) {
+      const bytes = block.data;
       const key = keys[at];
       this.received.blocks += 1;
       this.received.bytes += bytes.length;
-      partner.ledger.receive(bytes.length);
-      const expectation = key === undefined ? "never" : partner.pending.blockReceived(key, bytes.length);
+      peer.ledger.receive(bytes.length);
+      const expectation = key === undefined ? "never" : peer.pending.blockReceived(key, bytes.length);
       const want = key === undefined ? undefined : this.#wants.get(key);
       if (want === undefined || want.arrived) {
-        others.push({ parcel, key, asked: expectation !== "never" });
+        unwanted.push({ block, key, asked: expectation !== "never" });
         continue;
       }
       want.arrived = true;
-      for (const other of want.asked) if (other !== partner) other.pending.cancel(want.key);
-      for (const { session } of want.waiters) session.peerHasBlocks(partner);
+      for (const other of want.asked) if (other !== peer) other.pending.cancel(want.key);
+      for (const { session } of want.waiters) session.peerHasBlocks(peer);
       wanted.push({ want, bytes });
     }
-    // There is room for others now, before these are stored.
+    // The peer has room for more requests now, before these blocks are stored.
     this.#requestQueued();
     if (wanted.length > 0) await this.#store(wanted, memory);
     let unasked = 0;
-    for (const { parcel, key, asked } of others) if (!(await this.#countUnwanted(parcel, key)) && !asked) unasked += 1;
+    for (const each of unwanted) if (!(await this.#countUnwanted(each)) && !each.asked) unasked += 1;
     return unasked;
   }
 
-  /** Whoever waits is told that the node closes. */
+  /** Rejects all waiters. */
   close(): void {
     this.#closed = true;
     for (const want of this.#wants.values()) this.#finish(want, ({ reject }) => reject(failure("STORE_CLOSED")));
@@ -181,34 +187,7 @@ export class WantManager implements SessionDeps {
     return this.#priority--;
   }
 
-  /** One listener for all that hang on a signal. */
-  #onAbort(signal: AbortSignal, waiter: Waiter): void {
-    let followed = this.#bySignal.get(signal);
-    if (followed === undefined) {
-      const waiters = new Set<Waiter>();
-      const leave = () => {
-        for (const each of waiters) this.#abandon(each, signal);
-      };
-      followed = { waiters, leave };
-      this.#bySignal.set(signal, followed);
-      signal.addEventListener("abort", leave, { once: true });
-    }
-    followed.waiters.add(waiter);
-    this.#signalOf.set(waiter, signal);
-  }
-
-  #offAbort(waiter: Waiter): void {
-    const signal = this.#signalOf.get(waiter);
-    if (signal === undefined) return;
-    this.#signalOf.delete(waiter);
-    const followed = this.#bySignal.get(signal);
-    followed?.waiters.delete(waiter);
-    if (followed?.waiters.size !== 0) return;
-    this.#bySignal.delete(signal);
-    signal.removeEventListener("abort", followed.leave);
-  }
-
-  /** A caller has left. What nobody wants any more is withdrawn. */
+  /** A caller has aborted. A want without waiters is cancelled. */
   #abandon(waiter: Waiter, signal: AbortSignal): void {
     const { want, reject } = waiter;
     reject(want.abortReason(signal));
@@ -218,11 +197,10 @@ export class WantManager implements SessionDeps {
     else this.#removeWant(want);
   }
 
-  /** A waiter is through. */
   #removeWaiter(waiter: Waiter): void {
     const { want, session } = waiter;
     want.waiters.delete(waiter);
-    this.#offAbort(waiter);
+    this.#aborts.delete(waiter);
     for (const other of want.waiters) if (other.session === session) return;
     session.wants.delete(want);
     if (session.wants.size > 0) return;
@@ -231,7 +209,7 @@ export class WantManager implements SessionDeps {
   }
 
   #removeWant(want: Want): void {
-    for (const partner of want.asked) partner.pending.cancel(want.key);
+    for (const peer of want.asked) peer.pending.cancel(want.key);
     this.#wants.delete(want.key);
     this.#queue.delete(want);
     if (this.#wants.size > 0) return;
@@ -239,19 +217,16 @@ export class WantManager implements SessionDeps {
     this.#timer = undefined;
   }
 
-  #finish(want: Want, tell: (waiter: Waiter) => void): void {
+  #finish(want: Want, settle: (waiter: Waiter) => void): void {
     this.#removeWant(want);
     for (const waiter of want.waiters) {
-      tell(waiter);
+      settle(waiter);
       waiter.session.blockArrived();
       this.#removeWaiter(waiter);
     }
   }
 
-  async #store(
-    wanted: readonly { readonly want: Want; readonly bytes: Uint8Array }[],
-    memory: RefcountedBuffer,
-  ): Promise<void> {
+  async #store(wanted: readonly WantedBlock[], memory: RefcountedBuffer): Promise<void> {
     try {
       const blocks: Block[] = [];
       for (const { want, bytes } of wanted) {
@@ -264,18 +239,18 @@ export class WantManager implements SessionDeps {
     }
   }
 
-  /** A block that is not waited for; true when it is here. */
-  async #countUnwanted(parcel: WireBlock, key: string | undefined): Promise<boolean> {
-    const cid = key === undefined ? undefined : cidOfWireBlock(parcel, key);
-    const here = cid !== undefined && (await this.#blocks.has(cid));
-    if (here) {
+  /** Counts a block that is not waited for; true when it is a duplicate. */
+  async #countUnwanted({ block, key }: UnwantedBlock): Promise<boolean> {
+    const cid = key === undefined ? undefined : cidOfWireBlock(block, key);
+    const isStored = cid !== undefined && (await this.#blocks.has(cid));
+    if (isStored) {
       this.received.duplicates += 1;
-      this.received.duplicateBytes += parcel.data.length;
+      this.received.duplicateBytes += block.data.length;
     } else this.received.unwanted += 1;
-    return here;
+    return isStored;
   }
 
-  /** Gives a block that may be here by now to those who wait. */
+  /** Gives a block that may be stored by now to those who wait. */
   async #readStored(want: Want): Promise<void> {
     const bytes = await this.#blocks.find(want.cid).catch(() => undefined);
     if (bytes !== undefined && this.#wants.get(want.key) === want && !want.arrived) {
@@ -283,19 +258,18 @@ export class WantManager implements SessionDeps {
     }
   }
 
-  /** A peer does not send what it was to send: others are asked. */
-  #requestsFailed(partner: BitswapPeer, keys: readonly string[]): void {
+  /** A peer did not send what was requested: others are asked. */
+  #requestsFailed(peer: BitswapPeer, keys: readonly string[]): void {
     for (const key of keys) {
       const want = this.#wants.get(key);
       if (want === undefined) continue;
-      want.inFlight -= 1;
-      want.failed.add(partner);
+      want.requestFailed(peer);
       want.session?.request(want);
     }
-    if (keys.length > 0) this.#log.write("bitswap", "debug", `${partner.name} did not send ${keys.length} blocks`);
+    if (keys.length > 0) this.#log.write("bitswap", "debug", `${peer.name} did not send ${keys.length} blocks`);
   }
 
-  /** Those for which there is still no room come back into the queue. */
+  /** Wants for which there is still no room enter the queue again. */
   #requestQueued(): void {
     for (const want of [...this.#queue]) {
       this.#queue.delete(want);
@@ -304,11 +278,11 @@ export class WantManager implements SessionDeps {
   }
 
   #tick(): void {
-    for (const partner of this.peers.values()) this.#requestsFailed(partner, partner.pending.takeOverdue());
+    for (const peer of this.peers.values()) this.#requestsFailed(peer, peer.pending.takeOverdue());
     this.#requestQueued();
     for (const session of this.#sessions) session.tick();
     const now = performance.now();
-    // It may have come between the look into the store and the asking.
+    // The block may have been stored between the reader's look into the store and the request.
     for (const want of this.#wants.values()) {
       const age = now - want.since;
       if (age >= TICK_MS * 4 && age < TICK_MS * 5) void this.#readStored(want);
@@ -323,7 +297,7 @@ function copy(bytes: Uint8Array, buffers: BufferPool | undefined): Uint8Array {
   return into;
 }
 
-/** The forms under which it is to be stored: those that are waited for. */
+/** The CIDs under which a block is to be stored: all forms that are waited for. */
 function formsOf({ waiters, cid }: Want): CID[] {
   const forms = [cid];
   for (const waiter of waiters) if (!forms.some((form) => form.equals(waiter.cid))) forms.push(waiter.cid);

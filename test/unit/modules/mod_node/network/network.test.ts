@@ -79,7 +79,7 @@ test("a part of the network that fails to end holds up none of the others", asyn
 
 test("a process ends by itself, and at once, when its nodes are closed", async () => {
   const program = join(folder, "two.ts");
-  const index = fileURLToPath(new URL("../../../../../modules/mod_node/index.ts", import.meta.url));
+  const index = fileURLToPath(new URL("../../../../../modules/mod_node/open.ts", import.meta.url));
   await writeFile(
     program,
     `import { openNode } from ${JSON.stringify(index)};

@@ -2,8 +2,9 @@ import assert from "node:assert/strict";
 import { randomBytes } from "node:crypto";
 import { type TestContext, test } from "node:test";
 import type { Libp2p, Stream } from "@libp2p/interface";
+import { encodeMessage } from "#node/network/bitswap/encode_message.ts";
 import { cidPrefix } from "#node/network/bitswap/keys.ts";
-import { encodeMessage, MAX_MESSAGE_SIZE, protocols } from "#node/network/bitswap/message.ts";
+import { MAX_MESSAGE_SIZE, protocols } from "#node/network/bitswap/message.ts";
 import { heapUsed } from "#test/support/heap.ts";
 import { blockOf, connect, host, isFor, type Peer, peer, puppet, someBlocks, until, wantOf } from "./support.ts";
 

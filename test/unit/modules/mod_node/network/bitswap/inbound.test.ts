@@ -2,9 +2,9 @@ import assert from "node:assert/strict";
 import { once } from "node:events";
 import { type TestContext, test } from "node:test";
 import { streamPair } from "@libp2p/utils";
+import { encodeMessage } from "#node/network/bitswap/encode_message.ts";
 import { Inbound } from "#node/network/bitswap/inbound.ts";
 import { cidPrefix } from "#node/network/bitswap/keys.ts";
-import { encodeMessage } from "#node/network/bitswap/message.ts";
 import { BufferPool } from "#node/storage/blockstore/buffer_pool.ts";
 import { silent, someBlocks, until } from "./support.ts";
 

@@ -3,8 +3,9 @@ import { randomBytes } from "node:crypto";
 import { suite, test } from "node:test";
 import { parseCid } from "#node/formats/cid/text.ts";
 import { FrameReader } from "#node/formats/protobuf/frame_reader.ts";
+import { encodeMessage } from "#node/network/bitswap/encode_message.ts";
 import { cidOfWireBlock, cidPrefix, copyCid, keyOf, keyOfWireBlock } from "#node/network/bitswap/keys.ts";
-import { decodeMessage, encodeMessage, type Message } from "#node/network/bitswap/message.ts";
+import { decodeMessage, type Message } from "#node/network/bitswap/message.ts";
 import { BufferPool } from "#node/storage/blockstore/buffer_pool.ts";
 import { blockOf } from "./support.ts";
 

@@ -13,11 +13,11 @@ import { CID } from "multiformats/cid";
 import { create as createDigest } from "multiformats/hashes/digest";
 import { FrameReader } from "#node/formats/protobuf/frame_reader.ts";
 import { Bitswap, type BitswapDeps } from "#node/network/bitswap/bitswap.ts";
+import { encodeMessage } from "#node/network/bitswap/encode_message.ts";
 import { cidPrefix } from "#node/network/bitswap/keys.ts";
 import {
   type DecodedMessage,
   decodeMessage,
-  encodeMessage,
   MAX_MESSAGE_SIZE,
   type Message,
   protocols,
