@@ -1,13 +1,10 @@
 /** The RPC API: a request in, an answer out. */
+
+import { cidText, failure, multibaseNamed, type Node, NodeError, parseDuration } from "modhost/node";
 import type { CID } from "multiformats/cid";
 import { readParts } from "../../../core/http/index.ts";
 import { ModhostError } from "../../../core/index.ts";
 import type { HttpEvent, MultipartPart, ResponseFields, ResponseHeaders } from "../../../core/types.ts";
-import { multibaseNamed } from "../../mod_node/formats/cid/multibase.ts";
-import { cidText } from "../../mod_node/formats/cid/text.ts";
-import type { Node } from "../../mod_node/index.ts";
-import { failure, NodeError } from "../../mod_node/util/errors.ts";
-import { parseDuration } from "../../mod_node/util/go/duration.ts";
 import { type AnyCall, isCommand } from "../rpc/command.ts";
 import type { CommandLog } from "../rpc/command_log.ts";
 import { encoderOf } from "../rpc/encodings.ts";
@@ -73,7 +70,11 @@ export class Api {
     const run = new Run(event);
     const type = request.headers.content_type ?? "";
     try {
-      const parsed = await parse(found, request.url.query ?? "", { type, parts: () => run.parts(type) });
+      const parts = ({ timeout }: Parsed["options"]) => {
+        run.limit(durationOf(timeout as string | undefined));
+        return run.parts(type);
+      };
+      const parsed = await parse(found, request.url.query ?? "", { type, parts });
       return await this.#run(run, parsed, headers);
     } catch (error) {
       run.over();
@@ -121,9 +122,9 @@ export class Api {
   }
 }
 
-function durationOf(text: string): number | undefined {
+function durationOf(text: string | undefined): number | undefined {
   try {
-    return parseDuration(text);
+    return text === undefined ? undefined : parseDuration(text);
   } catch {
     return undefined;
   }
@@ -152,8 +153,9 @@ class Run {
     return this.#signal;
   }
 
-  /** Gives the call `milliseconds`; none when that is over already. */
-  limit(milliseconds: number): void {
+  /** Gives the call `milliseconds`, from the first time that this is said; none when that is over already. */
+  limit(milliseconds: number | undefined): void {
+    if (milliseconds === undefined || this.#limit !== undefined) return;
     const limit = new AbortController();
     this.#signal = undefined;
     const expire = () => limit.abort(new NodeError("context deadline exceeded"));
@@ -164,7 +166,6 @@ class Run {
 
   /** The body, given up with the call. */
   async *parts(type: string): AsyncGenerator<MultipartPart> {
-    // The time limit is known by now: options are read before the body.
     this.#parts = readParts(this.event.request.body_stream, type, partLimits, this.signal);
     yield* this.#parts;
   }

@@ -1,7 +1,8 @@
 /** Listeners beside the host's own: the further addresses of the API, and that of the read-only commands. */
+
+import type { Repo } from "modhost/node";
 import { AppMount, type HttpModule, HttpService, httpMethods } from "../../../core/http/index.ts";
 import type { Handler, Module, NetEndpoint, RouteTable } from "../../../core/types.ts";
-import type { Repo } from "../../mod_node/index.ts";
 import { addressList, endpointOf, ownEndpoints, withPort } from "./addresses.ts";
 import { Api, type ApiSettings } from "./api.ts";
 import { apiRoutes } from "./mount.ts";

@@ -18,10 +18,9 @@
  *
  * `returns` says the types: `run` gives values of that shape, and `text` takes them.
  */
+
+import { type ConfigPath, goJson, type LowLevelNode, type Node } from "modhost/node";
 import type { CID } from "multiformats/cid";
-import type { LowLevelNode, Node } from "../../mod_node/index.ts";
-import type { ConfigPath } from "../../mod_node/storage/repo/schema.ts";
-import { goJson } from "../../mod_node/util/go/text.ts";
 import type { CommandLog } from "./command_log.ts";
 import type { Operator } from "./operator.ts";
 import type { Shape, ValueOf } from "./shape.ts";

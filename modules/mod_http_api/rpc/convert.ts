@@ -1,6 +1,6 @@
 /** Values of options as Go's strconv reads them. */
 
-import { quote } from "../../mod_node/util/go/text.ts";
+import { quote } from "modhost/node";
 import type { OptionType } from "./command.ts";
 
 type Scalar = Exclude<OptionType, "list">;

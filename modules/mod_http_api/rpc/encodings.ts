@@ -1,7 +1,6 @@
 /** The forms in which values and failures are written. */
 
-import type { NodeError } from "../../mod_node/util/errors.ts";
-import { goJson } from "../../mod_node/util/go/text.ts";
+import { goJson, type NodeError } from "modhost/node";
 import type { AnyCall, Command, Encoding, Group, Listing } from "./command.ts";
 import { isCommand } from "./command.ts";
 import { escapeXml, toXml } from "./xml.ts";

@@ -1,7 +1,11 @@
 /** What two JSON documents differ in, line by line and in the colours of terminals, as the reference prints it. */
 import { isDeepStrictEqual } from "node:util";
-import { isObject, type JsonObject } from "../../mod_node/storage/repo/json.ts";
-import { goJson } from "../../mod_node/util/go/text.ts";
+import { goJson } from "modhost/node";
+
+type JsonObject = Readonly<Record<string, unknown>>;
+
+const isObject = (value: unknown): value is JsonObject =>
+  typeof value === "object" && value !== null && !Array.isArray(value);
 
 const colours = { changed: "\x1b[33m", removed: "\x1b[31m", added: "\x1b[32m" };
 const plain = "\x1b[0m";

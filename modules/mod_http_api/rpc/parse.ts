@@ -2,7 +2,7 @@
  * From a query and a body to a typed call, with the refusals of the reference in its order. Knows nothing of HTTP: the
  * command line parses through the same doors.
  */
-import { quote } from "../../mod_node/util/go/text.ts";
+import { quote } from "modhost/node";
 import { type Argument, type Command, type Group, isCommand, type Options } from "./command.ts";
 import { convert } from "./convert.ts";
 import { parseMediaType } from "./media_type.ts";
@@ -39,8 +39,8 @@ export function find(table: Table, components: readonly string[]): Found | undef
 export interface Body {
   /** The Content-Type header, "" without one. */
   readonly type: string;
-  /** The parts, when it is multipart. Not begun before it is asked for. */
-  parts(): AsyncIterable<UploadPart>;
+  /** The parts, when it is multipart, read while they are walked through. The options are known by then: `timeout` holds. */
+  parts(options: Parsed["options"]): AsyncIterable<UploadPart>;
 }
 
 export interface Parsed {
@@ -65,7 +65,7 @@ export async function parse({ node, argument }: Found, query: string, body: Body
   if (missing !== undefined) throw new Refusal(`file argument '${missing}' is required`);
   const options = typed(node, flags);
 
-  let files = isMultipart ? treeOf(body.parts()) : noFiles;
+  let files = isMultipart ? treeOf(body.parts(options)) : noFiles;
   const last = declared.at(-1);
   if (isMultipart && last?.stdin !== undefined && readsBody(declared, last, values.length)) {
     await addLines(values, files, last.stdin);

@@ -2,8 +2,9 @@
  * What results look like, said once: the types of what commands return and print, the reference pages, OpenAPI, XML and
  * the tests of the whole surface follow from it.
  */
+
+import type { GoText } from "modhost/node";
 import type { CID } from "multiformats/cid";
-import type { GoText } from "../../mod_node/util/go/text.ts";
 
 /** Numbers keep the words of the reference: they say the range, JSON has but one kind. */
 interface Scalars {

@@ -1,7 +1,7 @@
 /** The system that the node runs on, as `diag/sys` tells. */
 import { readFile, statfs } from "node:fs/promises";
 import { availableParallelism, cpus, networkInterfaces } from "node:os";
-import type { LowLevelNode as Node } from "../../mod_node/index.ts";
+import type { LowLevelNode as Node } from "modhost/node";
 import { apiVersion, versionFacts } from "./version.ts";
 
 export async function systemFacts({ repo, online }: Node) {

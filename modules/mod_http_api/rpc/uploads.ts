@@ -2,8 +2,7 @@
  * The files of a multipart body as a tree that is walked once, forwards, while it arrives. Nothing is kept: what the
  * walker passes over is gone.
  */
-import { detach } from "../../mod_node/util/async/read_all.ts";
-import { NodeError } from "../../mod_node/util/errors.ts";
+import { detach, NodeError } from "modhost/node";
 import { parseMediaType } from "./media_type.ts";
 import { textOf, unescapeQuery } from "./query.ts";
 

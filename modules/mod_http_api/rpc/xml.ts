@@ -1,7 +1,7 @@
 /** Values as XML, as far as the reference can: elements are named by the shape, maps have no form. */
+
+import { GoText, NodeError } from "modhost/node";
 import { CID } from "multiformats/cid";
-import { NodeError } from "../../mod_node/util/errors.ts";
-import { GoText } from "../../mod_node/util/go/text.ts";
 import type { Shape } from "./shape.ts";
 
 const escapes: Readonly<Record<string, string>> = {

@@ -9,7 +9,6 @@ import {
   serverOf,
   takeOptions,
 } from "../../../../core/cli/index.ts";
-import { NodeError } from "../../../mod_node/util/errors.ts";
 import { dataFolder, program, repoFolder, repoOptions } from "./repo.ts";
 
 /** Gives the exit code. @throws UsageError, Error with the reason of a failure */
@@ -24,7 +23,7 @@ export async function call(context: CommandContext, words: readonly string[]): P
   if (api !== undefined && (await isAnswering(serverOf(api.address, api.source)))) {
     return callRpc(context, [`--api=${api.address}`, ...ordered], { program });
   }
-  if (ordered[0] === "shutdown") throw new NodeError("daemon not running");
+  if (ordered[0] === "shutdown") throw new Error("daemon not running");
   const { callUnserved } = await import("./unserved.ts");
   return callUnserved(context, ordered, { repo, data: dataFolder(place) });
 }

@@ -1,7 +1,7 @@
 /** What the flags of the daemon ask for. */
+
+import { type ConfigOverrides, NodeError } from "modhost/node";
 import type { CommandContext } from "../../../../core/cli/index.ts";
-import type { ConfigOverrides } from "../../../mod_node/storage/repo/config.ts";
-import { NodeError } from "../../../mod_node/util/errors.ts";
 import { textOf } from "./repo.ts";
 
 const routings: readonly string[] = ["dht", "dhtclient", "dhtserver", "none"];

@@ -1,8 +1,8 @@
 /** What the daemon logs, how and where: by the variables that go-ipfs knows. */
 import { resolve } from "node:path";
+import type { NodeLog } from "modhost/node";
 import type { CommandContext } from "../../../../core/cli/index.ts";
 import type { LogSettings } from "../../../../core/index.ts";
-import type { NodeLog } from "../../../mod_node/util/log.ts";
 import { textOf } from "./repo.ts";
 
 /** `error,dht=debug`: the level of all, and those of some. */

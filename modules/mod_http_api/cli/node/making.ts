@@ -1,13 +1,17 @@
 /** A new repo, told of line by line. */
 import { readFile } from "node:fs/promises";
 import { resolve } from "node:path";
+import {
+  createNode,
+  DEFAULT_RSA_BITS,
+  generateKey,
+  type IdentityConfig,
+  identityOf,
+  isProfile,
+  isRepo,
+  NodeError,
+} from "modhost/node";
 import { type CommandContext, UsageError } from "../../../../core/cli/index.ts";
-import { createNode } from "../../../mod_node/index.ts";
-import { defaultBits, generateKey, identityOf } from "../../../mod_node/storage/keystore/key.ts";
-import type { IdentityConfig } from "../../../mod_node/storage/repo/identity.ts";
-import { isProfile } from "../../../mod_node/storage/repo/profiles.ts";
-import { isRepo } from "../../../mod_node/storage/repo/repo.ts";
-import { NodeError } from "../../../mod_node/util/errors.ts";
 import { dataFolder, repoFolder } from "./repo.ts";
 
 export interface NewRepo {
@@ -45,7 +49,7 @@ async function makeIdentity(
     throw new NodeError(`number of key bits does not apply when using ${type.toLowerCase()} keys`);
   }
   if (bits !== undefined && !/^\d+$/.test(bits)) throw new UsageError(`--bits takes a number, not ${bits}`);
-  const size = Number(bits ?? defaultBits);
+  const size = Number(bits ?? DEFAULT_RSA_BITS);
   if (isRsa || type.toLowerCase() === "ed25519") {
     stdout.write(`generating ${isRsa ? `${size}-bit ` : ""}${type.toUpperCase()} keypair...`);
   }

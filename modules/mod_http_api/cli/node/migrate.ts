@@ -1,10 +1,9 @@
 /** `modhost node migrate`. */
 import { constants } from "node:os";
 import { resolve } from "node:path";
+import type { MigrationProgress } from "modhost/node";
 import { type Command, type CommandContext, Progress, UsageError } from "../../../../core/cli/index.ts";
 import { size_text } from "../../../../core/net/http.ts";
-import type { MigrationProgress } from "../../../mod_node/index.ts";
-import { NodeError } from "../../../mod_node/util/errors.ts";
 import { textOf } from "./repo.ts";
 
 /** Between two lines where no bar is drawn; milliseconds. */
@@ -25,10 +24,9 @@ export const migrate: Command = {
     if (from === undefined || to === undefined || more.length > 0) {
       throw new UsageError("migrate takes two arguments, a repo and a new folder: modhost node migrate FROM TO");
     }
-    const { isRepo } = await import("../../../mod_node/storage/repo/repo.ts");
-    if (!(await isRepo(resolve(cwd, from)))) throw new NodeError(`there is no repo ${resolve(cwd, from)}`);
+    const { isRepo, migrateRepo } = await import("modhost/node");
+    if (!(await isRepo(resolve(cwd, from)))) throw new Error(`there is no repo ${resolve(cwd, from)}`);
     const tell = progressOf(context);
-    const { migrateRepo } = await import("../../../mod_node/index.ts");
     const { signal, release } = interruption();
     try {
       const done = await migrateRepo(resolve(cwd, from), resolve(cwd, to), {

@@ -1,8 +1,8 @@
 /** Addresses of the config that cannot be listened on, in the words of the reference. */
+
+import { type Node, NodeError } from "modhost/node";
 import { ModhostError } from "../../../../core/index.ts";
 import type { NetEndpoint } from "../../../../core/types.ts";
-import type { Node } from "../../../mod_node/index.ts";
-import { NodeError } from "../../../mod_node/util/errors.ts";
 import { addressList, endpointOf } from "../../http/addresses.ts";
 
 /** Where the API listens, and where the gateway does: what they are called when they cannot. */

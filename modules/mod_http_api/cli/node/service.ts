@@ -1,8 +1,8 @@
 /** The daemon itself: the node, its network, and a host with nothing but the RPC module at the addresses of the repo. */
+
+import { createNode, isRepo, type Node } from "modhost/node";
 import type { CommandContext, Service } from "../../../../core/cli/index.ts";
 import { createHost, type Host, loadConfig, reasonOf } from "../../../../core/index.ts";
-import { createNode, type Node } from "../../../mod_node/index.ts";
-import { isRepo } from "../../../mod_node/storage/repo/repo.ts";
 import { endpointOf } from "../../http/addresses.ts";
 import type { HttpApi } from "../../index.ts";
 import { readFlags } from "./flags.ts";

@@ -2,10 +2,9 @@
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { createNode, isRepo } from "modhost/node";
 import { type CommandContext, callRpc, serverWithin } from "../../../../core/cli/index.ts";
 import { createHost } from "../../../../core/index.ts";
-import { createNode } from "../../../mod_node/index.ts";
-import { isRepo } from "../../../mod_node/storage/repo/repo.ts";
 import { program } from "./repo.ts";
 import { serving } from "./serving.ts";
 

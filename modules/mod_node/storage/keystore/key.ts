@@ -36,10 +36,10 @@ const MIN_RSA_BITS = 2048;
 const MAX_RSA_BITS = 8192;
 
 /** Bits of an RSA key when no size is given. */
-export const defaultBits = 2048;
+export const DEFAULT_RSA_BITS = 2048;
 
 /** @throws NodeError for an unknown type or an unusable size */
-export async function generateKey({ type, size = defaultBits }: KeyOptions): Promise<Key> {
+export async function generateKey({ type, size = DEFAULT_RSA_BITS }: KeyOptions): Promise<Key> {
   const name = type.toLowerCase();
   if (name === "ed25519") return decodeKey(privateKeyToProtobuf(await generateKeyPair("Ed25519")));
   if (name !== "rsa") throw new NodeError(`unrecognized key type: ${type}`);

@@ -57,6 +57,12 @@ const commands: Commands = {
     },
     text: ({ Name, Size }) => `${Name} ${Size}\n`,
   }),
+  told: defineCommand({
+    help: "What it is told.",
+    arguments: [{ name: "what", required: true, stdin: "first", help: "A text." }],
+    returns: value(item),
+    run: ({ arguments: { what } }) => cid(what),
+  }),
   client: defineCommand({
     help: "The client's fault.",
     returns: nothing,
@@ -300,6 +306,14 @@ describe("time limits", () => {
       `POST /api/v0/upload?timeout=30ms HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000\r\nContent-Type: ${headers["Content-Type"]}\r\n\r\n`,
     );
     await connection.until(new RegExp(message));
+  });
+  test("of an argument that was to come in the body", async () => {
+    using connection = await RawConnection.open(host.http);
+    const { headers } = multipart([]);
+    connection.write(
+      `POST /api/v0/told?timeout=30ms HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000\r\nContent-Type: ${headers["Content-Type"]}\r\n\r\n`,
+    );
+    await connection.until(new RegExp(`400 Bad Request.*${message}`, "s"));
   });
 });
 
