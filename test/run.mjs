@@ -8,7 +8,7 @@
 import { spawn } from "node:child_process";
 import { readdirSync, readFileSync, statSync } from "node:fs";
 import { availableParallelism } from "node:os";
-import { join } from "node:path";
+import { join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 
 if (Number.parseInt(process.versions.node, 10) < 24) {
@@ -25,6 +25,7 @@ const runner = spawn(
   process.execPath,
   [
     "--conditions=source",
+    `--require=${support("unhooked.cjs")}`,
     "--test",
     // A test that hangs fails, instead of holding up the run.
     "--test-timeout=60000",
@@ -62,8 +63,8 @@ function parse(args) {
 
 /** The test files in a folder, or the one that is named. */
 function testFiles(path) {
-  if (!statSync(join(root, path)).isDirectory()) return [path];
-  const names = readdirSync(join(root, path), { recursive: true });
+  if (!statSync(resolve(root, path)).isDirectory()) return [path];
+  const names = readdirSync(resolve(root, path), { recursive: true });
   return names
     .filter((file) => file.endsWith(".test.ts"))
     .map((file) => join(path, file))
@@ -73,7 +74,7 @@ function testFiles(path) {
 /** The files that hold the name that was asked for; all of them when it is put together while they run. */
 function withName(all) {
   if (name === undefined) return all;
-  const holding = all.filter((file) => readFileSync(join(root, file), "utf8").includes(name));
+  const holding = all.filter((file) => readFileSync(resolve(root, file), "utf8").includes(name));
   return holding.length > 0 ? holding : all;
 }
 

@@ -1,0 +1,63 @@
+/** `test/run.mjs`, on files made for that. */
+import assert from "node:assert/strict";
+import { execFile } from "node:child_process";
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { after, before, test } from "node:test";
+import { fileURLToPath } from "node:url";
+import { write } from "#test/unit/core/module/support.ts";
+
+const runner = fileURLToPath(new URL("../run.mjs", import.meta.url));
+let folder: string;
+
+before(async () => {
+  folder = await mkdtemp(join(tmpdir(), "modhost-runner-"));
+  await write(folder, {
+    "passing.test.ts": 'import { test } from "node:test";\ntest("one", () => {});\ntest("two", () => {});\n',
+    "failing.test.ts":
+      'import { test } from "node:test";\ntest("one", () => { throw new Error("as it is wrong"); });\ntest("2", () => {});\n',
+    "late.test.ts":
+      'import { test } from "node:test";\ntest("late", async () => {\n  setTimeout(() => { throw new Error("late"); }, 1);\n  await new Promise((resolve) => setTimeout(resolve, 50));\n});\n',
+  });
+});
+after(() => rm(folder, { recursive: true }));
+
+interface Ended {
+  readonly code: number;
+  readonly output: string;
+}
+
+function run(...args: readonly string[]): Promise<Ended> {
+  const { NODE_TEST_CONTEXT: _, ...env } = process.env;
+  return new Promise((resolve) => {
+    execFile(process.execPath, [runner, ...args], { env, cwd: folder }, (error, stdout, stderr) => {
+      resolve({ code: error === null ? 0 : Number(error.code), output: stdout + stderr });
+    });
+  });
+}
+
+const file = (name: string) => join(folder, `${name}.test.ts`);
+
+test("files and folders are run, and a test that fails is told with its place", async () => {
+  const passing = await run(file("passing"));
+  assert.deepEqual([passing.code, /pass 2\b/.test(passing.output)], [0, true], passing.output);
+  const failing = await run(folder);
+  assert.equal(failing.code, 1);
+  assert.match(failing.output, /failed: one \(.*failing\.test\.ts:2:1\)\s+Error: as it is wrong/);
+});
+
+test("--name runs the tests whose name holds a text", async () => {
+  const { code, output } = await run("--name", "two", folder);
+  assert.deepEqual([code, /tests 1\b/.test(output)], [0, true], output);
+});
+
+test("an exception that nobody catches fails its file and is told with its place", async () => {
+  const { code, output } = await run(file("late"));
+  assert.equal(code, 1, output);
+  assert.match(output, /Error: late\n\s+at .*late\.test\.ts:3:/);
+});
+
+test("--times tells how long files took", async () => {
+  assert.match((await run("--times", file("passing"))).output, /\d\.\d .*passing\.test\.ts\n.*in all files together/);
+});
