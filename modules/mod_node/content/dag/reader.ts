@@ -26,7 +26,8 @@ export function nodeReader(blocks: BlockService, options: NodeReadOptions = {}):
     try {
       return await blocks.get(cid, options);
     } catch (error) {
-      if (!nameless && signal?.aborted && error === signal.reason && error instanceof NodeError) {
+      // Bitswap gives up with the words of the signal, over a cause of its own.
+      if (!nameless && signal?.aborted && NodeError.is(error) && error.message === signal.reason?.message) {
         throw new NodeError(`failed to get block for ${cid}: ${error.message}`, { cause: error.cause ?? error });
       }
       throw error instanceof NodeError && error.code === "BLOCK_NOT_FOUND"
