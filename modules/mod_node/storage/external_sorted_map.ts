@@ -1,16 +1,16 @@
-/** Lists that are put in order by name, and go to the disk when there is too much in them. */
+/** Maps that are sorted by name, and spill to the disk when they have too many entries. */
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { compareNames } from "../formats/dag_pb/dag_pb.ts";
 import { MAX_KEY, openScratch, type Scratch } from "./lmdb/scratch.ts";
 
-/** How values look on the disk. */
+/** How values are encoded on the disk. */
 export interface ValueCodec<T> {
   encode(value: T): Buffer;
-  /** `bytes` are the value's own. */
+  /** `bytes` belongs to the value. */
   decode(bytes: Uint8Array): T;
 }
 
-/** Values that are JSON. */
+/** For values that are JSON. */
 export const jsonCodec = <T>(): ValueCodec<T> => ({
   encode: (value) => Buffer.from(JSON.stringify(value)),
   decode: (bytes) => JSON.parse(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString()) as T,
@@ -19,7 +19,7 @@ export const jsonCodec = <T>(): ValueCodec<T> => ({
 type Item<T> = readonly [name: string, value: T];
 type Lists<T> = Map<number, Map<string, T>>;
 
-/** So many entries are held in memory. */
+/** Entries that are held in memory. */
 const MAX_IN_MEMORY = 8192;
 /** LMDB copies each page that a write touches, and never gives that memory back. */
 const MAX_BATCH = 2048;
@@ -27,16 +27,16 @@ const pageSize = 512;
 const listBytes = 4;
 
 /**
- * Numbered lists of named values. Small ones are maps in memory; beyond some thousand entries in all they go to a file
- * below `folder`, so that a million takes no more memory; but for names that are too long for a key, which stay. One
- * caller at a time. @throws what the file system says
+ * Numbered maps from names to values, which are read in order of the names. Up to some thousand entries in all are held
+ * in memory; beyond that they go to a file below `folder`, so a million entries take no more memory, except for names
+ * that are too long for a key. One caller at a time. @throws errors of the file system
  */
 export class ExternalSortedMap<T> {
   readonly #folder: string;
   readonly #form: ValueCodec<T>;
   #inMemory: Lists<T> = new Map();
   #count = 0;
-  /** On their way to the disk. */
+  /** Entries that are being written to the disk. */
   #flushing: Lists<T> = new Map();
   #writing: Promise<void> = Promise.resolve();
   #disk: Scratch | undefined;
@@ -54,7 +54,7 @@ export class ExternalSortedMap<T> {
     return value && this.#form.decode(value);
   }
 
-  /** What it returns is waited for before more is set: that is the backpressure of the disk. */
+  /** Callers await what it returns before they set more: that is the backpressure of the disk. */
   set(list: number, name: string, value: T): Promise<void> | undefined {
     const held = this.#inMemory.get(list) ?? new Map<string, T>();
     held.set(name, value);
@@ -63,7 +63,7 @@ export class ExternalSortedMap<T> {
     return this.#count < MAX_IN_MEMORY ? undefined : this.#startFlush();
   }
 
-  /** A list in order of the names' bytes, in pages. Nothing is set in it meanwhile. */
+  /** The entries of a map in order of their names' bytes, in pages. Nothing may be set in it meanwhile. */
   async *pages(list: number): AsyncGenerator<readonly Item<T>[], void, undefined> {
     await this.#writing;
     const held = [...(this.#inMemory.get(list) ?? [])].sort(([one], [other]) => compareNames(one, other));
@@ -78,7 +78,7 @@ export class ExternalSortedMap<T> {
           merged.push(next);
           at += 1;
         }
-        // What is held is newer; it may have left since, too.
+        // Entries in memory are newer than those on the disk.
         if (order !== 0) merged.push(item);
       }
       yield merged;
@@ -86,7 +86,7 @@ export class ExternalSortedMap<T> {
     if (at < held.length) yield held.slice(at);
   }
 
-  /** All values, of all lists, in no order; those that come meanwhile may be missing. */
+  /** The values of all maps, in any order; values that are set meanwhile may be missing. */
   *values(): Generator<T, void, undefined> {
     for (const lists of [this.#inMemory, this.#flushing]) for (const list of lists.values()) yield* list.values();
     let after: Buffer = Buffer.of();
@@ -99,7 +99,7 @@ export class ExternalSortedMap<T> {
     }
   }
 
-  /** Empties it; it may be used again. */
+  /** Removes all entries; the map can be used again. */
   async clear(): Promise<void> {
     const disk = this.#disk;
     const writing = this.#writing;
@@ -141,7 +141,7 @@ export class ExternalSortedMap<T> {
     if (this.#flushing === lists) this.#flushing = new Map();
   }
 
-  /** What of a list is on the disk. */
+  /** The entries of a map that are on the disk. */
   async *#written(list: number): AsyncGenerator<readonly Item<T>[], void, undefined> {
     let start: Buffer = keyOf(list, "");
     const end = keyOf(list + 1, "");
@@ -164,10 +164,10 @@ function keyOf(list: number, name: string): Buffer {
   return key;
 }
 
-/** The key right behind another. */
+/** The smallest key after another one. */
 const next = (key: Buffer): Buffer => Buffer.concat([key, Buffer.of(0)]);
 
-/** What no key can hold. */
+/** The entries whose names are too long for a key. */
 function tooLongForKeys<T>(lists: Lists<T>): Lists<T> {
   const left: Lists<T> = new Map();
   for (const [list, values] of lists) {

@@ -1,23 +1,23 @@
-/** New blocks, put in batches: a promise and a place in the store's queue for many blocks instead of for each. */
+/** Puts new blocks in batches: one promise and one place in the store's queue for many blocks. */
 import type { Block } from "./store.ts";
 
 interface Sink {
   put(blocks: readonly Block[]): Promise<void>;
 }
 
-/** A batch is put when it has this many blocks or bytes. */
+/** A batch is put once it has this many blocks or bytes. */
 const MAX_BLOCKS = 512;
 const MAX_BYTES = 1024 * 1024;
 
 /**
- * Takes blocks one by one. Those of an unfinished batch are not to be seen yet: `flush` puts them. After a put has
- * failed every later call fails the same way.
+ * Takes blocks one by one. The blocks of an unfinished batch are not visible yet: `flush` puts them. After a put has
+ * failed, every later call fails with the same reason.
  */
 export class BlockBatch {
   readonly #store: Sink;
   #blocks: Block[] = [];
   #bytes = 0;
-  /** Bytes of all that was added. */
+  /** Bytes of all blocks that were added. */
   total = 0;
   #running = new Set<Promise<void>>();
   #failure: { readonly reason: unknown } | undefined;
@@ -26,7 +26,7 @@ export class BlockBatch {
     this.#store = store;
   }
 
-  /** What it returns is waited for before more is added: that is the backpressure of the store. */
+  /** Callers await what it returns before they add more: that is the backpressure of the store. */
   readonly add = (block: Block): Promise<void> | undefined => {
     this.#blocks.push(block);
     this.#bytes += block.bytes.length;
@@ -34,7 +34,7 @@ export class BlockBatch {
     return this.#blocks.length >= MAX_BLOCKS || this.#bytes >= MAX_BYTES ? this.#put() : undefined;
   };
 
-  /** Resolves when all that was added is in the store. */
+  /** Resolves when every added block is in the store. */
   async flush(): Promise<void> {
     if (this.#blocks.length > 0 && this.#failure === undefined) this.#put();
     await Promise.allSettled(this.#running);

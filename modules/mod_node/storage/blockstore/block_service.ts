@@ -1,4 +1,7 @@
-/** Blocks as the node sees them: the store, and above it identity CIDs, twin forms, hash safety and the network. */
+/**
+ * The block service: the block store of this machine, and on top of it identity CIDs, the two CID versions of dag-pb
+ * blocks, the check of hash functions, and the network.
+ */
 import type { CID } from "multiformats/cid";
 import { identity, matches, requireAllowed } from "../../formats/cid/hashes.ts";
 import { fitsVersion0, makeCid } from "../../formats/cid/make.ts";
@@ -8,22 +11,22 @@ import type { Block, BlockStore } from "./store.ts";
 
 export interface ReadOptions {
   readonly signal?: AbortSignal | undefined;
-  /** Look on this machine only. */
+  /** Read from this machine only. */
   readonly offline?: boolean | undefined;
-  /** See `BlockStore.get`: for those who hand blocks on and keep nothing of them. */
+  /** The pool to read into, for callers that pass blocks on without keeping them; see `BlockStore.get`. */
   readonly buffers?: BufferPool | undefined;
 }
 
-/** Where blocks come from that are not here. The node has one while it is online. */
+/** Where blocks come from that are not on this machine: bitswap, while the node is online. */
 export interface BlockSource {
   /**
-   * Resolves with verified bytes of a block that is stored from then on; rejects when the signal does, and when it cannot
-   * be stored. `buffers` as in `ReadOptions`.
+   * Resolves with the verified bytes of a block, which is stored from then on. Rejects when the signal aborts or the
+   * block cannot be stored. `buffers` is as in `ReadOptions`.
    */
   fetch(cid: CID, signal: AbortSignal | undefined, buffers?: BufferPool): Promise<Uint8Array>;
 }
 
-/** The other form of the same dag-pb block: version 0 for 1 and 1 for 0. */
+/** The CID of the same dag-pb block in the other CID version. */
 function twin(cid: CID): CID | undefined {
   const { version, code, multihash } = cid;
   return fitsVersion0(code, multihash) ? makeCid(version === 0 ? 1 : 0, code, multihash) : undefined;
@@ -33,16 +36,19 @@ function unlessFull(error: unknown): void {
   if (!(error instanceof NodeError) || error.code !== "STORE_FULL") throw error;
 }
 
-/** Of storage section 2, "Block store", and conventions section 9, "Hash safety". */
+/**
+ * Reads, writes and deletes blocks, as the rest of the node sees them. Hash functions that go-ipfs calls insecure are
+ * neither stored nor read.
+ */
 export class BlockService {
   readonly store: BlockStore;
   /** Set while the node is online. */
   source: BlockSource | undefined;
-  /** Told of blocks that were put, when they are to be seen: somebody may wait for them. */
+  /** Called with blocks that were put, once they are visible: somebody may be waiting for them. */
   onStored: ((blocks: readonly Block[]) => void) | undefined;
-  /** Check every block that is read against its CID, unless the store does (`Datastore.HashOnRead`). */
+  /** Check every block that is read against its CID, unless the store does so itself (`Datastore.HashOnRead`). */
   hashOnRead = false;
-  /** For readers who give blocks back. */
+  /** The pool for readers that release their blocks after use. */
   readonly buffers = new BufferPool();
 
   constructor(store: BlockStore) {
@@ -59,19 +65,19 @@ export class BlockService {
     return bytes;
   }
 
-  /** As in the reference, a block that is read under its other form is from then on stored under this one too. */
+  /** As in the reference, a block that is found under its other CID version is stored under this one as well. */
   async #findTwin(cid: CID): Promise<Uint8Array | undefined> {
     const other = twin(cid);
     const bytes = other && (await this.store.get(other));
-    // On a full disk it can be read all the same.
+    // On a full disk it can still be read.
     if (bytes !== undefined) await this.store.put([{ cid, bytes }]).catch(unlessFull);
     return bytes;
   }
 
   /**
-   * The bytes of a block, from the network when it is not here.
+   * The bytes of a block, from the network when it is not on this machine.
    *
-   * @throws NodeError BLOCK_NOT_FOUND when it is neither here nor to be asked for elsewhere
+   * @throws NodeError BLOCK_NOT_FOUND when it is not here and no peer can be asked
    */
   async get(cid: CID, { signal, offline, buffers }: ReadOptions = {}): Promise<Uint8Array> {
     signal?.throwIfAborted();
@@ -81,7 +87,7 @@ export class BlockService {
     return this.source.fetch(cid, signal, buffers);
   }
 
-  /** Whether a block is on this machine, under this form or its twin. */
+  /** Whether a block is on this machine, in either CID version. */
   async has(cid: CID): Promise<boolean> {
     if (cid.multihash.code === identity.code) return true;
     if (await this.store.has(cid)) return true;
@@ -98,7 +104,7 @@ export class BlockService {
     return other && this.store.size(other);
   }
 
-  /** See `BlockStore.put`; identity CIDs are never stored. @throws NodeError of a hash that may not be stored */
+  /** See `BlockStore.put`; identity CIDs are never stored. @throws NodeError for a hash function that is not allowed */
   async put(blocks: readonly Block[]): Promise<void> {
     for (const { cid } of blocks) requireAllowed(cid.multihash);
     const inlined = blocks.some(({ cid }) => cid.multihash.code === identity.code);

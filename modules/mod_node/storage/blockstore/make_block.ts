@@ -1,4 +1,4 @@
-/** Blocks of given bytes under a CID of one's choice (storage section 4, "block/put"). */
+/** Makes blocks from given bytes, with a CID of the caller's choice, as `block/put` does. */
 
 import { codecNamed, dagPb } from "../../formats/cid/codecs.ts";
 import { type HashFunction, hashNamed, multihash, sha256 } from "../../formats/cid/hashes.ts";
@@ -8,7 +8,10 @@ import { NodeError } from "../../util/errors.ts";
 import type { BufferPool } from "./buffer_pool.ts";
 import type { Block } from "./store.ts";
 
-/** Bytes of the longest block that is taken from a caller: more than any that travels, and held in memory meanwhile. */
+/**
+ * Bytes of the longest block that is accepted from a caller; it is held in memory. More than any block that peers
+ * exchange.
+ */
 export const MAX_BLOCK = 128 * 1024 * 1024;
 
 /**
@@ -31,14 +34,14 @@ export function readBlockBody(
 }
 
 export interface BlockFormat {
-  /** Undefined: version 0, which has one codec and one hash function. */
+  /** Undefined: CID version 0, which has one codec and one hash function. */
   readonly codec: number | undefined;
   readonly hash: HashFunction;
-  /** Bytes of the digest; negative: all. */
+  /** Bytes of the digest; negative for all. */
   readonly length: number;
 }
 
-/** `format` is `v0` or the name of a codec; empty: version 0 if it can be. @throws NodeError */
+/** `format` is `v0` or the name of a codec; empty: version 0 when possible. @throws NodeError */
 export function blockFormat(format: string, hashName: string, length: number): BlockFormat {
   const hash = hashNamed(hashName);
   if (hash === undefined) throw new NodeError(`unrecognized multihash function: ${hashName}`);
@@ -53,7 +56,7 @@ export function blockFormat(format: string, hashName: string, length: number): B
   return { codec, hash, length };
 }
 
-/** @throws NodeError when there is no such digest */
+/** @throws NodeError when the digest cannot be made */
 export async function makeBlock(bytes: Uint8Array, { codec, hash, length }: BlockFormat): Promise<Block> {
   const made = await multihash(hash, bytes, length, "here");
   return { cid: codec === undefined ? makeCid(0, dagPb, made) : makeCid(1, codec, made), bytes };

@@ -40,7 +40,7 @@ class MemoryBlocks implements BlockStore {
       const block = this.#blocks.get(key) ?? { bytes, forms: new Map() };
       this.#blocks.set(key, block);
       if (block.forms.has(cid.toString())) continue;
-      // Parsed anew: a CID may be a view into something large.
+      // Decoded anew: the CID may be a view of something large.
       block.forms.set(cid.toString(), CID.decode(cid.bytes.slice()));
       this.#forms += 1;
     }

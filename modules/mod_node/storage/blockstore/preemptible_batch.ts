@@ -1,21 +1,22 @@
-/** New blocks of one who takes as long as its client does to bring them, and keeps nobody from collecting meanwhile. */
+/** A batch of new blocks for clients that may be slow: garbage collection does not wait for them. */
 import type { CID } from "multiformats/cid";
 import type { Release, SharedLock } from "../../util/async/shared_lock.ts";
 import { BlockBatch } from "./batch.ts";
 import type { Block, BlockStore } from "./store.ts";
 
 /**
- * A batch with a share of the collector's lock, which gives way whenever somebody wants the lock for itself: what is
- * added then waits. Between `enter` and `leave` who made the batch sees to it that collection spares what is `loose`.
+ * A batch that holds a share of the garbage collector's lock and gives it up whenever somebody wants the lock
+ * exclusively; blocks that are added meanwhile wait. Between `enter` and `leave` whoever made the batch must protect
+ * what `unlinked` gives from collection.
  */
 export class PreemptibleBatch {
   readonly #lock: SharedLock;
   readonly #signal: AbortSignal | undefined;
   readonly #batch: BlockBatch;
   readonly #unlinked = new Set<CID>();
-  /** What must not be cut in two by a collection. */
+  /** Steps that a collection must not interrupt. */
   readonly #steps = new Set<Promise<unknown>>();
-  /** Until the share is there again. */
+  /** Resolves when the share is held again. */
   #reacquired: Promise<void> | undefined;
   #left = false;
   #release: Release = () => {};
@@ -27,7 +28,7 @@ export class PreemptibleBatch {
     this.#signal = signal;
   }
 
-  /** Bytes of all that was added. */
+  /** Bytes of all blocks that were added. */
   get total(): number {
     return this.#batch.total;
   }
@@ -45,7 +46,9 @@ export class PreemptibleBatch {
     this.#release();
   }
 
-  /** Like `add` of a batch. `links` are those of the block, with the very CIDs that were added before. */
+  /**
+   * Like `BlockBatch.add`. `links` are the links of the block; their CIDs are the very objects that were added before.
+   */
   readonly add = (block: Block, links: readonly { readonly cid: CID }[] = []): Promise<void> | undefined => {
     if (this.#reacquired !== undefined) return this.#reacquired.then(() => this.add(block, links));
     for (const { cid } of links) this.#unlinked.delete(cid);
@@ -53,7 +56,7 @@ export class PreemptibleBatch {
     return this.#batch.add(block);
   };
 
-  /** All that was added is in the store, and nothing is collected until `run` is through as well. */
+  /** Runs `run` once every added block is in the store, and keeps collection out until it has ended. */
   async flushThen<T>(run: () => Promise<T>): Promise<T> {
     while (this.#reacquired !== undefined) await this.#reacquired;
     const step = this.#batch.flush().then(run);
@@ -65,17 +68,17 @@ export class PreemptibleBatch {
     }
   }
 
-  /** All that was added is in the store. */
+  /** Resolves when every added block is in the store. */
   flush(): Promise<void> {
     return this.flushThen(async () => {});
   }
 
-  /** Added, and linked to by nothing that was added since. */
+  /** Blocks that were added and that no later block links to. */
   unlinked(): CID[] {
     return [...this.#unlinked];
   }
 
-  /** Something else spares it from now on, or nothing has to. `cid` is the very one that was added. */
+  /** The block needs no more protection from here. `cid` is the very object that was added. */
   forget(cid: CID): void {
     this.#unlinked.delete(cid);
   }
@@ -83,13 +86,13 @@ export class PreemptibleBatch {
   #yieldLock(): void {
     if (this.#reacquired !== undefined || this.#left) return;
     this.#reacquired = this.#reacquire();
-    // Whoever adds or settles is told.
+    // Whoever adds or flushes sees the failure.
     this.#reacquired.catch(() => {});
   }
 
   async #reacquire(): Promise<void> {
     await Promise.allSettled(this.#steps);
-    // A failure is that of all that is added from now on.
+    // A failure is reported by every later call.
     await this.#batch.flush().catch(() => {});
     while (this.#lock.contended && !this.#left) {
       this.#release();

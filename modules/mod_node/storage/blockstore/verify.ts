@@ -1,4 +1,4 @@
-/** Whether every stored block is what its CID says (storage section 8, "repo/verify"). */
+/** Checks every stored block against its CID, as `repo/verify` does. */
 import type { CID } from "multiformats/cid";
 import { mapConcurrent } from "../../util/async/map_concurrent.ts";
 import { failures } from "../../util/errors.ts";
@@ -6,13 +6,13 @@ import type { BlockStore } from "./store.ts";
 
 const MAX_CONCURRENT = 8;
 
-/** A block and what is wrong with it: undefined for one that is sound. */
+/** A block and what is wrong with it; `fault` is undefined for an intact one. */
 export interface CheckedBlock {
   readonly cid: CID;
   readonly fault: string | undefined;
 }
 
-/** Every stored form, once, read without any trust. */
+/** Every stored form, once, read without trusting any cache. */
 export async function* verifyBlocks(
   store: BlockStore,
   signal: AbortSignal | undefined,
@@ -23,7 +23,7 @@ export async function* verifyBlocks(
   }
 }
 
-/** Undefined for a block that has gone meanwhile. Never rejects. */
+/** Undefined for a block that was removed meanwhile. Never rejects. */
 async function check(store: BlockStore, cid: CID): Promise<CheckedBlock | undefined> {
   try {
     const sound = await store.check(cid);

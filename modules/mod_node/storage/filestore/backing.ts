@@ -1,4 +1,4 @@
-/** Reading what references stand for, with the reference's reasons for what is not there. */
+/** Reads the bytes that references point to, with the reference's texts for those that are missing. */
 import { type FileHandle, open } from "node:fs/promises";
 import { join } from "node:path";
 import { getSystemErrorMessage } from "node:util";
@@ -6,10 +6,10 @@ import type { NodeError } from "../../util/errors.ts";
 import { discard, type HttpContent, requestUrl } from "./http_content.ts";
 import { CorruptReference, isUrl, type Reference, type Status, statuses } from "./reference.ts";
 
-/** For the whole of a range, in milliseconds: nobody else ends the reading of a block. */
+/** For a whole range, in milliseconds: nothing else limits the reading of a block. */
 const MAX_WAIT_MS = 60_000;
 
-/** The bytes, not looked at. @throws CorruptReference */
+/** The bytes, unchecked. @throws CorruptReference */
 export function readBacking(root: string, reference: Reference): Promise<Uint8Array> {
   return isUrl(reference.path) ? readUrl(reference) : readFileRange(join(root, reference.path), reference);
 }
@@ -59,7 +59,7 @@ async function readUrl({ path, offset, size }: Reference): Promise<Uint8Array> {
   }
 }
 
-/** A server that knows no ranges sends the whole. */
+/** A server that does not support ranges sends everything. */
 async function part(content: HttpContent, offset: number, size: number): Promise<Uint8Array> {
   const { status, body } = content;
   if (status !== 200 && status !== 206) {

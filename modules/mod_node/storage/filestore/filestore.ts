@@ -1,6 +1,6 @@
 /**
- * Blocks whose bytes are kept in files outside and behind URLs, over the block store that has all others (storage
- * section 8, "Filestore and urlstore").
+ * The filestore and the urlstore: blocks whose bytes stay in files of the user or behind URLs, on top of the block
+ * store that has all other blocks.
  */
 import { dirname, isAbsolute, relative, resolve, sep } from "node:path";
 import type { CID } from "multiformats/cid";
@@ -16,27 +16,27 @@ import { readBacking } from "./backing.ts";
 import { CorruptReference, isUrl, type Reference, type Status, statuses } from "./reference.ts";
 import { type ReferencedBlock, ReferenceStore } from "./reference_store.ts";
 
-/** A block and what came of looking at what it refers to. */
+/** A block, and the result of checking its reference. */
 export interface Inspected {
   readonly cid: CID | undefined;
   readonly status: Status;
-  /** Empty where nothing is wrong. */
+  /** Empty when nothing is wrong. */
   readonly message: string;
-  /** Missing when there is none. */
+  /** Missing when the block has none. */
   readonly reference?: Reference;
 }
 
 export interface FilestoreSettings {
-  /** Folder below which files may be referred to. */
+  /** Only files below this folder may be referred to. */
   readonly root: string;
   readonly files: boolean;
   readonly urls: boolean;
 }
 
-/** Ranges that are read at the same time. */
+/** Ranges that are read concurrently. */
 const MAX_CONCURRENT = 8;
 
-/** As the configuration has it at the start; undefined when neither kind of reference is switched on. */
+/** From the configuration at the start; undefined when neither kind of reference is enabled. */
 export function filestoreSettings({ path, config }: Repo): FilestoreSettings | undefined {
   const files = config.value("Experimental.FilestoreEnabled");
   const urls = config.value("Experimental.UrlstoreEnabled");
@@ -44,7 +44,7 @@ export function filestoreSettings({ path, config }: Repo): FilestoreSettings | u
 }
 
 export class Filestore implements BlockStore {
-  /** Has the blocks of which the bytes are kept. */
+  /** The store with the blocks whose bytes are kept. */
   readonly main: BlockStore;
   readonly #references: ReferenceStore;
   readonly #settings: FilestoreSettings;
@@ -55,7 +55,7 @@ export class Filestore implements BlockStore {
     this.#settings = settings;
   }
 
-  /** What is referred to is checked in any case. */
+  /** Bytes behind references are always checked. */
   get verifies(): boolean {
     return this.main.verifies;
   }
@@ -64,7 +64,7 @@ export class Filestore implements BlockStore {
     return this.#settings.urls;
   }
 
-  /** @throws CorruptReference when the bytes are not where they should be */
+  /** @throws CorruptReference when the bytes are not where the reference says */
   async get(cid: CID, buffers?: BufferPool): Promise<Uint8Array | undefined> {
     const bytes = await this.main.get(cid, buffers);
     if (bytes !== undefined) return bytes;
@@ -81,10 +81,10 @@ export class Filestore implements BlockStore {
   }
 
   /**
-   * Refers to the blocks that have a place, and stores the others, but for those that are referred to already. What a
-   * place has is read and compared first; a reference that does not hold any more is as none.
+   * Stores blocks, or references to those that have an external location; blocks with a valid reference are left as
+   * they are. The bytes at a location are read and compared first; an invalid reference counts as none.
    *
-   * @throws NodeError with the reference's text when a place is not allowed, or has something else
+   * @throws NodeError with the reference's text when a location is not allowed or has other bytes
    */
   async put(blocks: readonly Block[]): Promise<void> {
     const stored: Block[] = [];
@@ -98,7 +98,7 @@ export class Filestore implements BlockStore {
     if (stored.length > 0) await this.main.put(stored);
   }
 
-  /** What is to become of a block. */
+  /** What to do with a block. */
   async #wantedFor(block: Block): Promise<Reference | "stored" | "known"> {
     const { cid, at } = block;
     const known = await this.#references.get(cid);
@@ -160,7 +160,7 @@ export class Filestore implements BlockStore {
     for await (const { cid } of this.#references.list()) if (!(await this.main.has(cid))) yield cid;
   }
 
-  /** Every reference counts, as in the reference node: also that of a block which is stored as well. */
+  /** As in the reference, every reference counts, even of a block that is stored as well. */
   async stat(): Promise<{ readonly blocks: number; readonly bytes: number }> {
     const { blocks, bytes } = await this.main.stat();
     return { blocks: blocks + (await this.#references.count()), bytes };
@@ -170,7 +170,7 @@ export class Filestore implements BlockStore {
     return this.main.compact(signal);
   }
 
-  /** Of stored bytes alone: `verify` is for references. */
+  /** For stored bytes only; `verify` is for references. */
   check(cid: CID): Promise<boolean | undefined> {
     return this.main.check(cid);
   }
@@ -181,7 +181,10 @@ export class Filestore implements BlockStore {
 
   // ------------------------------------------------------------------------------------------------- looking into it
 
-  /** References in the order of their blocks; `byFile`: by path and offset, which holds all of them in memory. */
+  /**
+   * All references in the order of their blocks or, with `byFile`, sorted by path and offset, which holds all of them
+   * in memory.
+   */
   async *list({ byFile = false } = {}): AsyncGenerator<ReferencedBlock, void, undefined> {
     if (!byFile) return yield* this.#references.list();
     const all: ReferencedBlock[] = [];
@@ -191,12 +194,12 @@ export class Filestore implements BlockStore {
     );
   }
 
-  /** Every reference, looked at. */
+  /** Checks every reference. */
   verify(options: { readonly byFile?: boolean } = {}): AsyncGenerator<Inspected, void, undefined> {
     return mapConcurrent(this.list(options), MAX_CONCURRENT, (block) => this.#inspect(block));
   }
 
-  /** The reference of one block, looked at. Never rejects for what is wrong with it. */
+  /** Checks the reference of one block. Does not reject for what is wrong with it. */
   async inspect(cid: CID): Promise<Inspected> {
     const reference = await this.#references.get(cid);
     if (reference !== undefined) return this.#inspect({ cid, reference });
@@ -213,7 +216,7 @@ export class Filestore implements BlockStore {
     }
   }
 
-  /** Blocks of which the bytes are kept, too. */
+  /** Blocks that have a reference and are stored as well. */
   async *duplicates(): AsyncGenerator<CID, void, undefined> {
     for await (const { cid } of this.#references.list()) if (await this.main.has(cid)) yield cid;
   }

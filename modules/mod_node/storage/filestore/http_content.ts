@@ -1,29 +1,29 @@
-/** Bytes that stand behind URLs. */
+/** Reads content over HTTP. */
 import { NodeError } from "../../util/errors.ts";
 import { fetchErrorText } from "../../util/fetch_error.ts";
 import { quote } from "../../util/go/text.ts";
 
 export interface HttpContent {
   readonly status: number;
-  /** What the server says; undefined when it does not. */
+  /** The length that the server gives; undefined when it does not. */
   readonly length: number | undefined;
-  /** To be read to its end, or given up. */
+  /** Must be read to its end or passed to `discard`. */
   readonly body: AsyncIterable<Uint8Array>;
 }
 
-/** Ends the connection of content that nobody wants to read. */
+/** Closes the connection of content that is not going to be read. */
 export async function discard({ body }: HttpContent): Promise<void> {
   for await (const _ of body) break;
 }
 
 async function* none(): AsyncGenerator<Uint8Array> {}
 
-/** @throws NodeError with the reference's text when nobody answers; the signal's reason when it is aborted */
+/** @throws NodeError with the reference's text when there is no answer; the signal's reason when it aborts */
 export async function requestUrl(
   url: string,
   { range, signal }: { readonly range?: string; readonly signal?: AbortSignal | undefined } = {},
 ): Promise<HttpContent> {
-  // Lengths and ranges are those of the content itself.
+  // Lengths and ranges refer to the unencoded content.
   const headers = { "accept-encoding": "identity", ...(range === undefined ? {} : { range }) };
   const {
     status,

@@ -1,4 +1,4 @@
-/** References to files are paths below the folder of the repo: another folder, other paths. */
+/** Moves references to another root: they are paths relative to the folder that holds the repo. */
 import { isAbsolute, join, relative, sep } from "node:path";
 import type { CID } from "multiformats/cid";
 import { matches } from "../../formats/cid/hashes.ts";
@@ -9,16 +9,16 @@ import { isUrl, type Reference } from "./reference.ts";
 import { ReferenceStore } from "./reference_store.ts";
 
 export interface Move {
-  /** Folders that paths begin at. */
+  /** The folders that paths are relative to. */
   readonly from: string;
   readonly to: string;
-  /** Told of each reference that is lost. */
+  /** Called for each reference that is lost. */
   readonly onNotice: (sentence: string) => void;
 }
 
 /**
- * References mean the same files afterwards. Blocks of files that are not below the new folder are stored, since
- * nothing may refer to those.
+ * Rewrites references so that they point to the same files. Blocks of files that are not below the new folder are
+ * stored, since no reference may point there.
  */
 export async function moveReferences(
   { blocks, metadata }: { readonly blocks: BlockStore; readonly metadata: MetadataStore },

@@ -9,7 +9,7 @@ const FIELDS = { path: 1, offset: 2, size: 3 } as const;
 export interface Reference {
   /** A path below the root of the filestore, separated by `/`; or a URL. */
   readonly path: string;
-  /** Bytes. */
+  /** In bytes, as is `size`. */
   readonly offset: number;
   readonly size: number;
 }

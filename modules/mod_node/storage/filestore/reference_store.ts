@@ -13,16 +13,16 @@ export interface ReferencedBlock {
 
 const prefix = "filestore/";
 
-/** Where the reference of a block is kept. */
+/** The key of a block's reference. */
 export const referenceKey = (cid: CID) => prefix + cid.toString();
 
-/** Only raw blocks can stand in a file as they are. */
+/** Only raw blocks are contained in a file as they are. */
 const mayBeReferred = ({ code }: CID) => code === raw;
 
-/** What was changed is on the disk when a call resolves. */
+/** Changes are durable when a call resolves. */
 export class ReferenceStore {
   readonly #metadata: MetadataStore;
-  /** How many there are: counted when somebody asks, followed from then on. */
+  /** Number of references: counted when first asked for, kept up to date from then on. */
   #count: Promise<{ now: number }> | undefined;
   readonly #changing = new Set<Promise<unknown>>();
 
@@ -52,7 +52,7 @@ export class ReferenceStore {
     });
   }
 
-  /** True for each that was there. */
+  /** True for each that existed. */
   async delete(cids: readonly CID[]): Promise<boolean[]> {
     if (!cids.some(mayBeReferred)) return cids.map(() => false);
     return this.#change((writer) => {
@@ -78,7 +78,7 @@ export class ReferenceStore {
     }
   }
 
-  /** Nothing changes while they are counted. `more`: by so many. */
+  /** No change runs during a count. `more` is the change of the count. */
   async #change<T>(run: (writer: MetadataWriter) => { readonly result: T; readonly more: number }): Promise<T> {
     const count = this.#count && (await this.#count);
     const changing = this.#metadata.transaction(run);

@@ -1,4 +1,4 @@
-/** Keys by name, in the files that the reference keeps them in (network section 2, "Keys"). */
+/** The keystore: keys by name, in the files of the reference's keystore. */
 import { mkdir, readdir, readFile, rename, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { base32 } from "../../formats/cid/multibase.ts";
@@ -14,20 +14,20 @@ export interface NamedKey {
   readonly id: PeerId;
 }
 
-/** Name of the node's own key, which is in the configuration and not here. */
+/** Name of the node's own key, which is in the configuration and not in the keystore. */
 export const self = "self";
 
 const prefix = "key_";
 const fileMode = 0o400;
-/** Bytes of a file's name, on the file systems that there are. */
+/** Bytes of a file name, on common file systems. */
 const MAX_FILE_NAME = 255;
-/** Files that are read at the same time. */
+/** Files that are read concurrently. */
 const MAX_CONCURRENT = 16;
 
 const codec = base32;
 const fileOf = (name: string) => prefix + codec.encode(Buffer.from(name)).slice(1);
 
-/** Undefined for what is no key. */
+/** Undefined for a file that is not a key. */
 function nameOf(file: string): string | undefined {
   if (!file.startsWith(prefix)) return undefined;
   try {
@@ -39,14 +39,14 @@ function nameOf(file: string): string | undefined {
 
 const unknown = (name: string) => new NodeError(`no key named ${name} was found`);
 
-/** What was changed is on the disk when a call resolves. Every method throws NodeError with the reference's texts. */
+/** Changes are durable when a call resolves. Every method throws NodeError with the reference's texts. */
 export class Keystore {
   readonly #folder: string;
   readonly #own: PeerId;
-  /** Ends when the last change that was asked for has ended. */
+  /** Ends when the last change has ended. */
   #queue: Promise<unknown> = Promise.resolve();
 
-  /** `own` is the id of the node. The folder need not be there. */
+  /** `own` is the peer id of the node. The folder need not exist. */
   constructor(folder: string, own: PeerId) {
     this.#folder = folder;
     this.#own = own;
@@ -64,12 +64,12 @@ export class Keystore {
     return keys;
   }
 
-  /** A key by its name; undefined when there is none. The node's own is not here. */
+  /** A key by name; undefined when there is none, and for the node's own key. */
   get(name: string): Promise<Key | undefined> {
     return this.#read(name);
   }
 
-  /** What `import` takes. */
+  /** The bytes that `import` takes. */
   async export(name: string): Promise<Uint8Array> {
     if (name === self) throw new NodeError("cannot export key with name 'self'");
     const key = await this.#read(name);
@@ -88,7 +88,7 @@ export class Keystore {
     return this.#add(name, decodeKey(bytes));
   }
 
-  /** Gives a key another name; the one that had it is gone then, if `force` allows that. */
+  /** Renames a key; with `force` an existing key of the new name is replaced. */
   async rename(was: string, now: string, force: boolean): Promise<NamedKey & { readonly overwritten: boolean }> {
     if (was === self) throw new NodeError("cannot rename key with name 'self'");
     if (now === self) throw new NodeError("cannot overwrite key with name 'self'");
@@ -145,7 +145,7 @@ export class Keystore {
     }
   }
 
-  /** Refuses what no file can be called. */
+  /** Refuses names that no file can have. */
   #requireName(name: string): void {
     if (name === "") throw new NodeError("key name must be at least one character");
     if (fileOf(name).length > MAX_FILE_NAME) throw new NodeError(`open ${this.#path(name)}: file name too long`);
@@ -162,7 +162,7 @@ export class Keystore {
   }
 }
 
-/** A name that no file can have is that of none. */
+/** A name that no file can have belongs to no key. */
 function absent(error: NodeJS.ErrnoException): undefined {
   if (error.code === "ENOENT" || error.code === "ENAMETOOLONG") return undefined;
   throw error;

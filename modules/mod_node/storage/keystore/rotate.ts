@@ -1,4 +1,4 @@
-/** Another identity for the node (design 8.2): it takes effect at the next start. */
+/** Gives the node another identity, as `ipfs key rotate` does; it takes effect at the next start. */
 import { NodeError } from "../../util/errors.ts";
 import { decodeBase64 } from "../../util/go/base64.ts";
 import type { ConfigFile } from "../repo/config.ts";
@@ -6,9 +6,9 @@ import { decodeKey, generateKey, identityOf, type KeyOptions } from "./key.ts";
 import { type Keystore, self } from "./keystore.ts";
 
 /**
- * Writes a new identity to the configuration; the one that stands there is kept as a key.
+ * Writes a new identity to the configuration; the old one is kept in the keystore.
  *
- * @throws NodeError with the reference's text when the old one cannot be kept, or a key of that form cannot be made
+ * @throws NodeError with the reference's text when the old one cannot be kept, or the new key cannot be made
  */
 export async function rotateIdentity(
   config: ConfigFile,

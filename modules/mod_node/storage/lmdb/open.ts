@@ -7,7 +7,7 @@ import { promisify } from "node:util";
 import { type Database, open } from "lmdb";
 import { whyUnchecked } from "./patches/layout.ts";
 
-/** Told of something in a sentence. */
+/** Called with a sentence that the operator should read. */
 export type Notice = (sentence: string) => void;
 
 /** Keys and values are bytes. */
@@ -17,31 +17,31 @@ export interface Environment {
   /** Opened at most once each. */
   table(name: string): Table;
   /**
-   * Runs `operations`, which only calls `put` and `remove` of tables, and writes all that in one transaction. On the
-   * disk when it resolves; when it rejects nothing of it happened. Values must stay as they are until then.
+   * Runs `operations`, which only calls `put` and `remove` of tables, and writes all of it in one transaction: durable
+   * when it resolves, without effect when it rejects. Values must not be changed until then.
    */
   write(operations: () => void): Promise<void>;
-  /** Bytes on the disk. */
+  /** Size on the disk in bytes. */
   bytes(): Promise<number>;
   close(): Promise<void>;
 }
 
-/** The files are not those of an environment any more. */
+/** The files are damaged, or not those of an environment. */
 export class EnvironmentDamaged extends Error {
   override readonly name = "EnvironmentDamaged";
 }
 
-/** A transaction could not be written: nothing of it happened. */
+/** A transaction could not be written; it had no effect. */
 export class CommitFailed extends Error {
   override readonly name = "CommitFailed";
 }
 
 const MAX_TABLES = 8;
-/** Without the query under which the host may import this file. */
+/** The host may import this file with a query in its URL. */
 const ending = new URL(import.meta.url).pathname.endsWith(".ts") ? "ts" : "js";
 const probe = fileURLToPath(new URL(`./patches/probe.${ending}`, import.meta.url));
 
-/** How every environment is opened: see `openEnvironment`. */
+/** Options for every environment: see `openEnvironment`. */
 export const byteTables = {
   overlappingSync: false,
   eventTurnBatching: false,
@@ -53,14 +53,14 @@ export const byteTables = {
  * Opens the environment in a folder, which is made when missing.
  *
  * LMDB maps its file into memory and trusts it: damage ends the process. So a file that is not as `close` left it is
- * first read through by a process of its own, tables and free pages; see `patches/README.md`. `onNotice` is told, in a
- * sentence, when a part of that check has to be left out.
+ * first read through by a process of its own; see `patches/README.md`. `onNotice` is called when a part of that check
+ * has to be left out.
  *
- * Asynchronous transaction callbacks of lmdb-js 3.5 never come back on Node 24; batches do. Batching by event turn is
- * off since a commit that fails would reject a promise that nobody holds. `overlappingSync` is off so that a commit
- * resolves when it is on the disk.
+ * Asynchronous transaction callbacks of lmdb-js 3.5 are never called on Node 24; batches work. Batching by event turn
+ * is off because a failing commit would reject a promise that nobody holds. `overlappingSync` is off so that a commit
+ * resolves when it is durable.
  *
- * @throws EnvironmentDamaged; whatever the file system says
+ * @throws EnvironmentDamaged; errors of the file system
  */
 export async function openEnvironment(folder: string, onNotice: Notice = () => {}): Promise<Environment> {
   await mkdir(folder, { recursive: true });
@@ -93,7 +93,7 @@ export async function openEnvironment(folder: string, onNotice: Notice = () => {
     async close() {
       await root.close();
       const left = await fingerprint(data);
-      // Without the seal the next start only takes longer.
+      // Without this file the next start only takes longer.
       if (left !== undefined) await writeFile(sealFile, left).catch(() => {});
     },
   };
@@ -109,7 +109,7 @@ async function fingerprint(file: string): Promise<string | undefined> {
   }
 }
 
-/** What was told already, so that a node with several environments tells it once. */
+/** Sentences that were given already: a node has several environments. */
 const told = new Set<string>();
 
 function tellOnce(sentence: string | undefined, onNotice: Notice): void {
@@ -118,7 +118,10 @@ function tellOnce(sentence: string | undefined, onNotice: Notice): void {
   onNotice(sentence);
 }
 
-/** Reads the environment through; gives what could not be checked. @throws EnvironmentDamaged */
+/**
+ * Reads the environment through; gives the sentence of the probe about a check that was left out. @throws
+ * EnvironmentDamaged
+ */
 async function examine(folder: string): Promise<string | undefined> {
   try {
     const { stdout } = await promisify(execFile)(process.execPath, [probe, folder]);
@@ -130,13 +133,13 @@ async function examine(folder: string): Promise<string | undefined> {
   }
 }
 
-/** lmdb-js tells only in a promise beside the error why a commit failed. */
+/** lmdb-js gives the reason of a failed commit only in a promise beside the error. */
 async function causeOf(error: unknown): Promise<Error> {
   const { commitError = Promise.reject(error) } = error as { commitError?: Promise<never> };
   return commitError.catch((cause: Error) => cause);
 }
 
-/** A new environment's names have to be on the disk as its contents are. */
+/** Makes the entries of a new environment's folder durable. */
 async function syncNames(folder: string): Promise<void> {
   if (process.platform === "win32") return;
   for (const path of [folder, dirname(folder)]) {

@@ -1,4 +1,4 @@
-/** An LMDB table for what is too much for memory while some work goes on, and of no use to anybody afterwards. */
+/** A temporary LMDB table for data that exceeds the memory while some work goes on. */
 import { mkdir, mkdtemp, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { open, type RangeOptions } from "lmdb";
@@ -9,17 +9,17 @@ export const MAX_KEY = 1978;
 
 export interface Scratch {
   readonly table: Table;
-  /** Some entries in order; those of `range`, read at once. */
+  /** The entries of `range` in order, read at once. */
   page(range: RangeOptions): { readonly key: Buffer; readonly value: Buffer }[];
-  /** Runs `operations`, which only calls `put` of the table; to be seen by all who read when it resolves. */
+  /** Runs `operations`, which only calls `put` of the table; visible to every reader when it resolves. */
   write(operations: () => void): Promise<void>;
-  /** Nothing is left of it. */
+  /** Removes everything. */
   close(): Promise<void>;
 }
 
 /**
- * Opens one below `folder`, which is made when missing. Nothing is flushed to the disk. Where the system allows it the
- * files lose their names at once, so that even a process that is killed leaves nothing behind.
+ * Opens one below `folder`, which is made when missing. Nothing is flushed. Where the system allows it the files are
+ * unlinked at once, so that even a killed process leaves nothing behind.
  */
 export async function openScratch(folder: string): Promise<Scratch> {
   await mkdir(folder, { recursive: true });
@@ -29,7 +29,7 @@ export async function openScratch(folder: string): Promise<Scratch> {
   try {
     table = open<Buffer, Buffer>({ path, ...byteTables, noSubdir: false, noSync: true });
   } finally {
-    // Windows keeps the names of open files.
+    // Windows does not unlink open files.
     await remove().catch(() => {});
   }
   return {

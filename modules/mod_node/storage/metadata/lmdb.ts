@@ -8,7 +8,7 @@ import type { KeyRange, MetadataReader, MetadataStore, MetadataWriter } from "./
 const pageSize = 256;
 const noBytes = Buffer.alloc(0);
 
-/** Transactions that are written together: all of them come through, or none. */
+/** Transactions that are committed together: all of them or none. */
 interface CommitGroup {
   readonly overlay: OverlayTransaction;
   readonly written: PromiseWithResolvers<void>;
@@ -17,9 +17,9 @@ interface CommitGroup {
 /**
  * Metadata in an LMDB environment of its own.
  *
- * A transaction runs at once, on top of those that are on their way to the disk. All that come while a commit is on its
- * way are the next commit. Reads outside see commits alone. When a commit fails, every transaction that built on it
- * fails with it.
+ * A transaction runs at once, on top of those that are being written. All transactions that come during a commit make
+ * up the next one. Other reads see committed data only. When a commit fails, every transaction that was built on it
+ * fails as well.
  *
  * @throws NodeError STORE_BROKEN
  */
@@ -38,11 +38,11 @@ class LmdbMetadata implements MetadataStore {
   readonly #environment: Awaited<ReturnType<typeof openEnvironment>>;
   readonly #table: Table;
   readonly #committed: MetadataReader;
-  /** Being written. */
+  /** The commit that is being written. */
   #currentCommit: CommitGroup | undefined;
-  /** Next to be written, on top of the former. */
+  /** The commit after it, built on top of it. */
   #nextCommit: CommitGroup | undefined;
-  /** Views that listings still read. */
+  /** Read transactions of listings that are not finished. */
   readonly #views = new Set<Transaction>();
   #closed = false;
 
@@ -95,7 +95,7 @@ class LmdbMetadata implements MetadataStore {
     const below = this.#nextCommit?.overlay ?? new OverlayTransaction(this.#currentCommit?.overlay ?? this.#committed);
     const overlay = new OverlayTransaction(below);
     const result = runSynchronously(run, overlay);
-    // What was read may still be on its way: the answer waits for it, even if nothing is changed here.
+    // What was read may not be committed yet: the answer waits for it, even when nothing is changed.
     if (overlay.changes.size === 0 && this.#nextCommit === undefined) {
       await this.#currentCommit?.written.promise;
       return result;
@@ -153,7 +153,7 @@ class LmdbMetadata implements MetadataStore {
     }
   }
 
-  /** What gathers meanwhile stands on the draft that has now become the committed state. */
+  /** Rebuilds the next commit on the committed state, once its base is committed. */
   #rebase(written: OverlayTransaction): void {
     const gathering = this.#nextCommit;
     if (gathering?.overlay.base !== written) return;
@@ -175,7 +175,10 @@ function committedReader(table: Table): MetadataReader {
   return reader;
 }
 
-/** UTF-8 knows no byte 0xff: it bounds every prefix from above. A zero byte after a key makes the next one. */
+/**
+ * UTF-8 never contains the byte 0xff, so it is an upper bound of every prefix. A zero byte after a key gives the next
+ * key.
+ */
 function queryOf({ prefix = "", after }: KeyRange, limit: number | undefined): RangeOptions {
   const first = Buffer.from(prefix);
   const next = after === undefined ? noBytes : Buffer.concat([Buffer.from(after), Buffer.alloc(1)]);

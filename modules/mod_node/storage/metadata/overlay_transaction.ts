@@ -1,12 +1,12 @@
-/** Changes on top of something that is read: what makes a transaction of both engines. */
+/** Changes on top of something that is read: the transactions of both engines. */
 import { Buffer } from "node:buffer";
 import { NodeError } from "../../util/errors.ts";
 import type { KeyRange, MetadataReader, MetadataWriter } from "./store.ts";
 
-/** Bytes of the longest key, as LMDB has it. */
+/** Bytes of the longest key, a limit of LMDB. */
 const MAX_KEY = 1978;
 
-/** The bytes of a key. @throws NodeError when no engine could keep it */
+/** The bytes of a key. @throws NodeError for a key that no engine could keep */
 export function keyBytes(key: string): Buffer {
   const bytes = Buffer.from(key);
   if (bytes.length === 0 || bytes.length > MAX_KEY || !key.isWellFormed()) {
@@ -15,7 +15,7 @@ export function keyBytes(key: string): Buffer {
   return bytes;
 }
 
-/** The order of `range`. Strings of JavaScript are ordered otherwise beyond the basic plane. */
+/** The order of `range`. JavaScript orders strings differently beyond the basic multilingual plane. */
 export const compareKeys = (a: string, b: string): number => Buffer.compare(Buffer.from(a), Buffer.from(b));
 
 export const inRange = (key: string, { prefix = "", after }: KeyRange): boolean =>
@@ -23,7 +23,7 @@ export const inRange = (key: string, { prefix = "", after }: KeyRange): boolean 
 
 type Entry = readonly [key: string, value: Uint8Array];
 
-/** Reads through to `base` what was not changed here; changes stay here until someone takes them. */
+/** Reads from `base` what was not changed here; keeps the changes until somebody takes them. */
 export class OverlayTransaction implements MetadataWriter {
   readonly base: MetadataReader;
   /** Undefined is a deletion. */
@@ -43,7 +43,7 @@ export class OverlayTransaction implements MetadataWriter {
 
   put(key: string, value: Uint8Array): void {
     keyBytes(key);
-    // The caller may use its array again before it is written.
+    // The caller may reuse its array before it is written.
     this.changes.set(key, Uint8Array.from(value));
   }
 
@@ -53,7 +53,7 @@ export class OverlayTransaction implements MetadataWriter {
     return had;
   }
 
-  /** Takes over what another draft, made on top of this one, changed. */
+  /** Takes over the changes of another transaction, which was made on top of this one. */
   apply(overlay: OverlayTransaction): void {
     for (const [key, value] of overlay.changes) this.changes.set(key, value);
   }
@@ -73,7 +73,7 @@ export class OverlayTransaction implements MetadataWriter {
 
 type Change = readonly [key: string, value: Uint8Array | undefined];
 
-/** Both are in order; where they have the same key the second counts. */
+/** Merges two sorted sequences; where both have a key the second one counts. */
 function* merge(base: Iterable<Entry>, changes: readonly Change[]): Iterable<Change> {
   let at = 0;
   for (const entry of base) {
@@ -90,7 +90,10 @@ function* merge(base: Iterable<Entry>, changes: readonly Change[]): Iterable<Cha
   yield* changes.slice(at);
 }
 
-/** Runs a transaction's function. @throws TypeError when it is asynchronous: a transaction must end where it began */
+/**
+ * Runs the function of a transaction. @throws TypeError when it is asynchronous: a transaction must be one synchronous
+ * step
+ */
 export function runSynchronously<T>(run: (writer: MetadataWriter) => T, overlay: OverlayTransaction): T {
   const result = run(overlay);
   if (result instanceof Promise) {
@@ -100,7 +103,7 @@ export function runSynchronously<T>(run: (writer: MetadataWriter) => T, overlay:
   return result;
 }
 
-/** The function of `compareAndSet`. */
+/** The function behind `MetadataStore.compareAndSet`. */
 export function compareAndSet(key: string, expected: Uint8Array | undefined, value: Uint8Array | undefined) {
   return (writer: MetadataWriter): boolean => {
     const held = writer.get(key);

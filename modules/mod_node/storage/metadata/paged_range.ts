@@ -1,11 +1,12 @@
 import type { MetadataStore } from "./store.ts";
 
-/** Keys are of CIDs mostly: some hundred kilobytes. */
+/** Most keys are CIDs: a page is some hundred kilobytes. */
 const pageSize = 4096;
 
 /**
- * All below a prefix, for who may take long over each. It is read page by page: a store cannot use its room again while
- * a view of one moment is open. What changes meanwhile may be told as it was or as it is; all else is told once.
+ * All entries below a prefix, for readers that may take long over each. It is read page by page, since a store cannot
+ * reuse space while a snapshot is open. An entry that changes meanwhile may be given in its old or new state; every
+ * other entry is given once.
  */
 export async function* pagedRange(
   store: Pick<MetadataStore, "range">,

@@ -1,7 +1,7 @@
 /** A part of the metadata as a store of its own. */
 import type { KeyRange, MetadataReader, MetadataStore, MetadataWriter } from "./store.ts";
 
-/** Keys are those of `metadata` less `prefix`, which they begin with there. Closing it closes nothing. */
+/** The entries of `metadata` whose keys begin with `prefix`, under keys without it. Closing it does nothing. */
 export function prefixedStore(metadata: MetadataStore, prefix: string): MetadataStore {
   const inner = ({ prefix: below = "", after, ...rest }: KeyRange): KeyRange => ({
     ...rest,

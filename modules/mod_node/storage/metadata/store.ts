@@ -1,9 +1,9 @@
-/** The seam under all that is not a block: pins, the namespace root, records. Ordered keys, transactions. */
+/** The store for everything that is not a block: pins, the root of MFS, records. Ordered keys, transactions. */
 
 /** Bounds of a range, by the bytes of the keys (UTF-8). */
 export interface KeyRange {
   readonly prefix?: string;
-  /** Exclusive lower bound: where a listing goes on. */
+  /** Exclusive lower bound, for continuing a listing. */
   readonly after?: string;
   readonly limit?: number;
 }
@@ -11,7 +11,7 @@ export interface KeyRange {
 export interface MetadataReader {
   get(key: string): Uint8Array | undefined;
   has(key: string): boolean;
-  /** In order of the keys, each once. */
+  /** In order of the keys. */
   range(range?: KeyRange): Iterable<readonly [key: string, value: Uint8Array]>;
 }
 
@@ -21,19 +21,16 @@ export interface MetadataWriter extends MetadataReader {
 }
 
 /**
- * Reads are of what was committed. A transaction sees its own writes, runs alone, and is whole: when the promise
- * resolves all of it is on the disk, when it rejects nothing of it happened. `run` is synchronous.
+ * Reads see committed data. A transaction sees its own writes, runs alone and is atomic: durable when the promise
+ * resolves, without effect when it rejects. `run` is synchronous.
  */
 export interface MetadataStore {
   get(key: string): Promise<Uint8Array | undefined>;
   has(key: string): Promise<boolean>;
-  /**
-   * A view of one moment, streamed: a million keys take no memory to speak of. Whoever may take long to read it uses
-   * `listed`.
-   */
+  /** A snapshot, streamed in constant memory. Readers that may take long use `pagedRange`. */
   range(range?: KeyRange): AsyncIterable<readonly [key: string, value: Uint8Array]>;
   transaction<T>(run: (writer: MetadataWriter) => T): Promise<T>;
-  /** Puts `value` (undefined deletes) if the key holds `expected` (undefined: nothing); tells whether it did. */
+  /** Puts `value` (undefined deletes) if the key has the value `expected` (undefined: none); tells whether it did. */
   compareAndSet(key: string, expected: Uint8Array | undefined, value: Uint8Array | undefined): Promise<boolean>;
   close(): Promise<void>;
 }

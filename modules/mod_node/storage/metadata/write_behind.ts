@@ -1,10 +1,10 @@
-/** Changes that need not be on the disk at once: they are written together, a while after the first of them. */
+/** Delays changes that need not be durable at once, and writes them together. */
 import type { MetadataStore } from "./store.ts";
 
 export interface WriteBehindOptions {
-  /** Milliseconds that a change may wait; a crash takes it away meanwhile. */
+  /** Milliseconds that a change may wait; a crash loses it meanwhile. */
   readonly delayMs: number;
-  /** Changes that may wait: more are written at once. */
+  /** Changes that may wait; beyond that they are written at once. */
   readonly maxChanges?: number;
 }
 
@@ -12,14 +12,14 @@ type Entry = readonly [key: string, value: Uint8Array];
 
 const MAX_CHANGES = 4096;
 
-/** A view of one room of the metadata, changes and all. Keys are those of the room. */
+/** A view of the metadata below a prefix, delayed changes included. Keys are without the prefix. */
 export class WriteBehind {
   readonly #metadata: MetadataStore;
   readonly #prefix: string;
   readonly #options: WriteBehindOptions;
   /** Undefined is a deletion. */
   #changed = new Map<string, Uint8Array | undefined>();
-  /** On its way to the disk. */
+  /** Changes that are being written. */
   #written: ReadonlyMap<string, Uint8Array | undefined> = new Map();
   #writing: Promise<void> | undefined;
   #timer: NodeJS.Timeout | undefined;
@@ -43,7 +43,7 @@ export class WriteBehind {
     else this.#timer ??= setTimeout(() => void this.flush().catch(() => undefined), this.#options.delayMs).unref();
   }
 
-  /** Those that were there when it began and still are, and those that have come; no order. */
+  /** The entries that exist from beginning to end, and those that are added meanwhile; in any order. */
   async *range(prefix: string): AsyncGenerator<Entry, void, undefined> {
     const changes = new Map([...this.#written, ...this.#changed]);
     for (const [key, value] of changes) if (value !== undefined && key.startsWith(prefix)) yield [key, value];
@@ -53,7 +53,7 @@ export class WriteBehind {
     }
   }
 
-  /** What was changed before is on the disk when it resolves. */
+  /** Resolves when all earlier changes are durable. */
   async flush(): Promise<void> {
     clearTimeout(this.#timer);
     this.#timer = undefined;
@@ -80,7 +80,7 @@ export class WriteBehind {
     }
   }
 
-  /** Writes what has changed; changes are forgotten from then on. */
+  /** Writes pending changes; later changes are dropped. */
   async close(): Promise<void> {
     if (this.#closed) return;
     this.#closed = true;

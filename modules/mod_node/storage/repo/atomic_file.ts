@@ -1,4 +1,4 @@
-/** Small files that are there whole or not at all. */
+/** Small files that are written completely or not at all. */
 import { randomBytes } from "node:crypto";
 import { type FileHandle, open, rename, rm } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
@@ -7,13 +7,13 @@ export const uniqueName = (prefix: string): string => prefix + randomBytes(6).to
 
 const MAX_DRAFT_NAME = 32;
 
-/** Writes a file beside its place and moves it there; on the disk when it resolves. One writer at a time. */
+/** Writes a file beside its place and renames it; durable when it resolves. One writer at a time. */
 export async function writeAtomically(path: string, content: string | Uint8Array, mode: number): Promise<void> {
   const folder = dirname(path);
-  // No longer than the name itself: that may be as long as a name can be.
+  // Not longer than the name itself, which may have the greatest possible length.
   const draft = join(folder, `.${basename(path).slice(0, MAX_DRAFT_NAME)}.draft`);
   try {
-    // What a crash has left may be read-only.
+    // A leftover of a crash may be read-only.
     await rm(draft, { force: true });
     await using(await open(draft, "w", mode), async (file) => {
       await file.writeFile(content);
@@ -27,7 +27,7 @@ export async function writeAtomically(path: string, content: string | Uint8Array
   await syncFolder(folder);
 }
 
-/** Makes durable which files there are in a folder. */
+/** Makes the entries of a folder durable. */
 export async function syncFolder(folder: string): Promise<void> {
   await using(await open(folder), (handle) => handle.sync());
 }

@@ -1,4 +1,4 @@
-/** The configuration file: read anew for every call, written whole or not at all, one change after the other. */
+/** The configuration file: read anew for every call, written atomically, one change at a time. */
 import { copyFile, readFile, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { NodeError } from "../../util/errors.ts";
@@ -12,13 +12,13 @@ import { keepSecrets, privateKeyPath, requireShown, withoutSecrets } from "./sec
 
 const fileMode = 0o600;
 
-/** Whole documents of before and after, without secrets. */
+/** Whole documents before and after, without secrets. */
 export interface ConfigChange {
   readonly before: JsonObject;
   readonly after: JsonObject;
 }
 
-/** Values in the place of those of the file. */
+/** Values that replace those of the file. */
 export type ConfigOverrides = { readonly [P in ConfigPath]?: ConfigValue<P> };
 
 export class ConfigFile {
@@ -26,7 +26,7 @@ export class ConfigFile {
   readonly #folder: string;
   readonly #overrides: ConfigOverrides;
   #typed: Document;
-  /** Ends when the last change that was asked for has ended. */
+  /** Ends when the last change has ended. */
   #queue: Promise<unknown> = Promise.resolve();
 
   private constructor(folder: string, path: string, typed: Document, overrides: ConfigOverrides) {
@@ -36,7 +36,7 @@ export class ConfigFile {
     this.#overrides = overrides;
   }
 
-  /** @throws NodeError when the file is no configuration, which names it */
+  /** @throws NodeError that names the file, when it is not a configuration */
   static async open(folder: string, overrides: ConfigOverrides = {}): Promise<ConfigFile> {
     const path = join(folder, "config");
     try {
@@ -47,25 +47,25 @@ export class ConfigFile {
     }
   }
 
-  /** Writes the document of a new repo, in the order of its keys. */
+  /** Writes the document of a new repo; keys keep their order. */
   static create(folder: string, document: Document): Promise<void> {
     return writeAtomically(join(folder, "config"), printJson(document, "kept"), fileMode);
   }
 
-  /** A value as this process has last read or written it. Most of them are looked at only when the node starts. */
+  /** A value as this process has last read or written it. Most values are read only when the node starts. */
   value<P extends ConfigPath>(path: P): ConfigValue<P> {
     const { [path]: override } = this.#overrides;
     return override === undefined ? valueAt(this.#typed, path) : override;
   }
 
-  /** What the file has at a dotted path, null and all. @throws NodeError as the command `config` */
+  /** The value of the file at a dotted path. @throws NodeError as the command `config` */
   async get(path: string): Promise<unknown> {
     requireShown(path);
     return shownAt(await this.#read(), path);
   }
 
   /**
-   * Writes a value, asked for when it is known that it may be written, and returns what is there then.
+   * Writes a value and returns what is there afterwards. `value` is called only if the path may be written.
    *
    * @throws NodeError as the command `config`
    */
@@ -78,7 +78,7 @@ export class ConfigFile {
     });
   }
 
-  /** A change of one known key by the node itself; it may touch what the API does not show. */
+  /** Changes one known key on behalf of the node; it may touch keys that the API does not show. */
   update<P extends ConfigPath>(path: P, change: (before: ConfigValue<P>) => ConfigValue<P>): Promise<void> {
     return this.#change(async (document) => {
       const value = change(valueAt(decodeConfig(document), path));
@@ -86,7 +86,7 @@ export class ConfigFile {
     });
   }
 
-  /** Puts another identity, made when the present one is known, in its place. */
+  /** Replaces the identity; `make` is given the present one. */
   replaceIdentity(make: (before: IdentityConfig) => Promise<IdentityConfig>): Promise<void> {
     return this.#change(async (document) => {
       const before = decodeConfig(document);
@@ -99,12 +99,12 @@ export class ConfigFile {
     });
   }
 
-  /** The whole file without secrets, keys in order. */
+  /** The whole file without secrets, with sorted keys. */
   async show(): Promise<JsonObject> {
     return sorted(withoutSecrets(await this.#read())) as JsonObject;
   }
 
-  /** Puts another document, as text, in the place of this one; secrets stay. @throws NodeError */
+  /** Replaces the whole document, given as text; secrets stay. @throws NodeError */
   replace(text: string): Promise<void> {
     return this.#change(async (document) => {
       await this.#write(document, keepSecrets(decodeReplacement(text), document));
@@ -185,7 +185,7 @@ export function parseDocument(text: string): JsonObject {
     const reason = text.trim() === "" ? "EOF" : (error as Error).message;
     throw new NodeError(`failure to decode config: ${reason}`, { cause: error });
   }
-  // What is no object is refused with the words of the decoder.
+  // What is not an object is refused with the text of the decoder.
   return isObject(document) ? document : decodeConfig(document);
 }
 
@@ -197,7 +197,7 @@ function shownAt(document: JsonObject, path: string): unknown {
   }
 }
 
-/** The private key is put back, whatever was written. */
+/** The private key is restored, whatever was written. */
 function changedAt(document: JsonObject, path: string, value: unknown): { changed: JsonObject; typed: Document } {
   try {
     const key = getAt(document, privateKeyPath);

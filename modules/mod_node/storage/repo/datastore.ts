@@ -1,9 +1,12 @@
-/** Where a repo keeps its blocks and metadata: `Datastore.Spec`, and what of it decides whether a repo fits. */
+/**
+ * Where a repo keeps its blocks and metadata: `Datastore.Spec`, and the part of it that belongs to the data on the
+ * disk.
+ */
 import { resolve } from "node:path";
 import { NodeError } from "../../util/errors.ts";
 import { isObject, type JsonObject } from "./json.ts";
 
-/** Engines and what of their settings belongs to the data. */
+/** Engines, and which of their settings belong to the data. */
 const engines: ReadonlyMap<string, readonly string[]> = new Map([
   ["segments", ["path", "type"]],
   ["lmdb", ["path", "type"]],
@@ -47,24 +50,24 @@ function mounted(mount: unknown): Mounted {
   return Object.fromEntries(entries.sort(([one], [other]) => (one < other ? -1 : 1))) as unknown as Mounted;
 }
 
-/** What keeps the blocks of a repo: the stores of this node, or those of go-ipfs. */
+/** The engine for blocks: that of this node, or that of go-ipfs. */
 export type StoreKind = "segments" | "flatfs";
 
 /** Where a repo keeps what; paths are absolute, or relative to the repo. */
 export interface StorePaths {
   readonly kind: StoreKind;
   readonly blocks: string;
-  /** Of `flatfs`: how it finds the folder of a block. */
+  /** Of `flatfs`: the shard function. */
   readonly shardFunc?: string;
   readonly metadata: string;
-  /** The LevelDB in which go-ipfs has what this node keeps in `metadata`. */
+  /** The LevelDB in which go-ipfs keeps what this node keeps in `metadata`. */
   readonly levelDb?: string;
 }
 
-/** Folder of this node in a repo that go-ipfs uses, too. */
+/** This node's folder in a repo that go-ipfs uses as well. */
 const ownFolder = "modhost";
 
-/** Of a node whose stores are apart from its repo. */
+/** For a node whose stores are not in its repo. */
 export const defaultStorePaths: StorePaths = { kind: "segments", blocks: "segments", metadata: "metadata" };
 
 /** The same with absolute paths. */

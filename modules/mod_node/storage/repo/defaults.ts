@@ -1,4 +1,4 @@
-/** What a new repo has, where it is more than a word. */
+/** Longer default values of a new repo. */
 
 export const defaultAddresses = {
   Swarm: ["/ip4/0.0.0.0/tcp/4001", "/ip6/::/tcp/4001", "/ip4/0.0.0.0/udp/4001/quic", "/ip6/::/udp/4001/quic"],
@@ -22,7 +22,7 @@ const mount = (mountpoint: string, engine: string, child: object) => ({
   type: "measure",
 });
 
-/** Blocks in segments, all else in LMDB. */
+/** Blocks in segments, everything else in LMDB. */
 export const defaultSpec = {
   mounts: [
     mount("/blocks", "segments", { path: "segments", type: "segments" }),
@@ -31,7 +31,7 @@ export const defaultSpec = {
   type: "mount",
 };
 
-/** A file for each block. */
+/** One file for each block. */
 export const flatfsSpec = {
   mounts: [
     mount("/blocks", "flatfs", {
@@ -51,7 +51,7 @@ export const badgerSpec = {
   type: "measure",
 };
 
-/** Addresses that are reachable from within one network only. */
+/** Address ranges that are reachable only within one network. */
 export const privateRanges: readonly string[] = [
   ...[
     "10.0.0.0/ipcidr/8",

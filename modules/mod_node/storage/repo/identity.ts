@@ -1,4 +1,4 @@
-/** Who the node is: its peer id and the key behind it, as the configuration holds them. */
+/** The identity of the node: its peer id and private key, as the configuration has them. */
 import {
   generateKeyPair,
   privateKeyFromProtobuf,
@@ -31,7 +31,7 @@ export async function createIdentity(): Promise<IdentityConfig> {
   return { PeerID: peerIdFromPrivateKey(key).toString(), PrivKey };
 }
 
-/** @throws NodeError with the reference's text when either is missing, broken, or not of the other */
+/** @throws NodeError with the reference's text when either is missing or malformed, or they do not belong together */
 export function readIdentity({ PeerID, PrivKey = "" }: { PeerID: string; PrivKey?: string | undefined }): Identity {
   if (PeerID === "") throw new NodeError("identity was not set in config (was 'ipfs init' run?)");
   const named = readPeerId(PeerID);
@@ -59,7 +59,7 @@ function readKey(text: string): PrivateKey {
   }
 }
 
-/** As `id` shows it: its protobuf in base64. */
+/** A key as `id` shows it: its protobuf in base64. */
 export const keyText = (key: PublicKey): string => Buffer.from(publicKeyToProtobuf(key)).toString("base64");
 
 export const publicKeyText = ({ privateKey }: Identity): string => keyText(privateKey.publicKey);

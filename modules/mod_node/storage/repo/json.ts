@@ -1,9 +1,9 @@
-/** JSON as the configuration file holds it: Go's reasons for what is none, and Go's way of printing it. */
+/** JSON as the configuration file has it: Go's error texts, and Go's way of printing. */
 import { NodeError } from "../../util/errors.ts";
 import { JsonReader } from "../../util/go/json.ts";
 import { goJson } from "../../util/go/text.ts";
 
-/** An object of a JSON document; its keys are data, so look them up by `Object.hasOwn`. */
+/** An object of a JSON document. Its keys are data, so look them up with `Object.hasOwn`. */
 export type JsonObject = Readonly<Record<string, unknown>>;
 
 export const isObject = (value: unknown): value is JsonObject =>
@@ -30,7 +30,7 @@ export function sorted(value: unknown): unknown {
 const keysOf = (value: JsonObject): string[] =>
   Object.keys(value).sort((one, other) => Buffer.compare(Buffer.from(one), Buffer.from(other)));
 
-/** Indented by two blanks, without a newline at the end. `order`: keys as they stand, or in bytewise order. */
+/** Indented by two spaces, without a newline at the end. `order`: keys as they are, or sorted bytewise. */
 export function printJson(value: unknown, order: "kept" | "sorted" = "sorted", indent = ""): string {
   const isList = Array.isArray(value);
   if (!isList && !isObject(value)) return goJson(value);
@@ -44,7 +44,7 @@ export function printJson(value: unknown, order: "kept" | "sorted" = "sorted", i
   return `${open}\n${parts.map((part) => deeper + part).join(",\n")}\n${indent}${close}`;
 }
 
-/** What is at a dotted path; letter case counts, lists have no keys. @throws NodeError with the bare reason */
+/** The value at a dotted path; keys are case-sensitive, lists have none. @throws NodeError with the bare reason */
 export function getAt(document: unknown, path: string): unknown {
   const names = path.split(".");
   let value = document;
@@ -57,7 +57,7 @@ export function getAt(document: unknown, path: string): unknown {
   return value;
 }
 
-/** The same document with a value at a dotted path; objects that are missing are made. @throws NodeError */
+/** The same document with a value at a dotted path; missing objects are made. @throws NodeError */
 export function setAt(document: JsonObject, path: string, value: unknown): JsonObject {
   return put(document, path.split("."), 0, value) as JsonObject;
 }

@@ -1,6 +1,6 @@
 /**
- * One process at a time: the file `repo.lock`, which names its holder. go-ipfs holds an empty file of that name by a lock
- * of the system, and takes none that has something in it.
+ * The lock of a repo, for one process at a time: the file `repo.lock`, which names its holder. go-ipfs locks an empty
+ * file of that name with a system lock, and does not take one that has content.
  */
 import { readdir, readFile, rename, rm, stat } from "node:fs/promises";
 import { join } from "node:path";
@@ -13,7 +13,7 @@ import { isLockedElsewhere } from "./system_lock.ts";
 const lockName = "repo.lock";
 const claimPrefix = `${lockName}-`;
 
-/** Between two looks at a claim that came before the own one, and how long such a claim may stand; milliseconds. */
+/** Milliseconds between two looks at an earlier claim, and how long such a claim may block this one. */
 const RETRY_MS = 5;
 const MAX_WAIT_MS = 2000;
 
@@ -22,14 +22,13 @@ export interface RepoLock {
 }
 
 /**
- * Takes the lock of a folder; one that a dead process has left counts for nothing.
+ * Takes the lock of a folder; a lock of a dead process is ignored.
  *
- * Whoever wants it first puts a claim of its own beside the lock, then looks around. It has the lock only if it saw no
- * other living claim and no living holder, and it takes it by moving its claim to the place of the lock. Of two
- * that want it, one has looked after both claims were there, so they cannot both see nobody; where claims meet, the
- * first by name stays and the others withdraw.
+ * Every process first puts a claim beside the lock, then looks around. It gets the lock only if it sees no other living
+ * claim and no living holder, by renaming its claim to the lock. Of two processes, one has looked after both claims
+ * existed, so they cannot both see nobody; when claims meet, the first by name stays and the others withdraw.
  *
- * @throws NodeError REPO_LOCKED; of the folder when it cannot be written to
+ * @throws NodeError REPO_LOCKED; for a folder that cannot be written to
  */
 export async function lockRepo(folder: string): Promise<RepoLock> {
   const path = join(folder, lockName);
@@ -60,7 +59,7 @@ export async function lockRepo(folder: string): Promise<RepoLock> {
 async function isFirst(folder: string, claim: string): Promise<boolean> {
   const deadline = performance.now() + MAX_WAIT_MS;
   for (;;) {
-    // Claims before the lock: one that becomes the lock meanwhile is seen at either place.
+    // Claims are read before the lock: a claim that becomes the lock meanwhile is seen in either place.
     const others = (await livingClaims(folder)).filter((other) => other !== claim);
     const holder = await readName(join(folder, lockName));
     if (holder === undefined ? await isForeign(join(folder, lockName)) : await isAlive(holder)) return false;
@@ -70,7 +69,7 @@ async function isFirst(folder: string, claim: string): Promise<boolean> {
   }
 }
 
-/** Whether go-ipfs has it. @throws NodeError where that cannot be told */
+/** Whether go-ipfs holds the lock. @throws NodeError when that cannot be told */
 async function isForeign(path: string): Promise<boolean> {
   const found = await stat(path).catch(() => undefined);
   if (found === undefined || found.size > 0) return false;
@@ -94,7 +93,7 @@ async function livingClaims(folder: string): Promise<readonly string[]> {
   return claims.filter((_, at) => living[at]);
 }
 
-/** Removes claims of processes that died before they had the lock; the names of what was removed. */
+/** Removes the claims of processes that died before they had the lock; gives the names of the removed files. */
 export async function removeStaleClaims(folder: string): Promise<readonly string[]> {
   const living = new Set(await livingClaims(folder));
   const stale = (await claimsIn(folder)).filter((claim) => !living.has(claim));
@@ -102,12 +101,12 @@ export async function removeStaleClaims(folder: string): Promise<readonly string
   return stale.sort();
 }
 
-/** Id of the process that has a folder; undefined when the lock tells none, as that of go-ipfs. */
+/** The id of the process that holds a folder; undefined when the lock does not say, as that of go-ipfs. */
 export async function lockHolder(folder: string): Promise<number | undefined> {
   return (await readName(join(folder, lockName)))?.pid;
 }
 
-/** Undefined when there is no file, or one that names nobody. */
+/** Undefined when there is no file, or it names nobody. */
 async function readName(path: string): Promise<ProcessName | undefined> {
   try {
     const { pid, began } = JSON.parse(await readFile(path, "utf8")) as Partial<ProcessName>;

@@ -1,9 +1,9 @@
-/** Processes by pid and, where the system tells, by the moment at which they began: pids come back. */
+/** Identifies processes by pid and, where the system tells, by their start time, since pids are reused. */
 import { readFile } from "node:fs/promises";
 
 export interface ProcessName {
   readonly pid: number;
-  /** Boot of the machine and moment of the start; "" where the system does not tell. */
+  /** Boot id of the machine and start time of the process; "" where the system does not tell. */
   readonly began: string;
 }
 
@@ -30,14 +30,14 @@ function exists(pid: number): boolean {
   }
 }
 
-/** Undefined where the system does not tell; what died but was not waited for yet has no beginning. */
+/** Undefined where the system does not tell; a process that died but was not waited for yet counts as ended. */
 async function beginning(pid: number): Promise<string | undefined> {
   try {
     const [boot, stat] = await Promise.all([
       readFile("/proc/sys/kernel/random/boot_id", "latin1"),
       readFile(`/proc/${pid}/stat`, "latin1"),
     ]);
-    // The name of the program, in parentheses, may hold anything.
+    // The name of the program, in parentheses, may contain anything.
     const [state, ...fields] = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
     return state === "Z" || state === "X" ? "ended" : `${boot.trim()}-${fields[18]}`;
   } catch {

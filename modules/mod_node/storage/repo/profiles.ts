@@ -1,4 +1,4 @@
-/** Profiles: changes to the configuration by name. */
+/** Profiles: named changes of the configuration. */
 import { createServer } from "node:net";
 import { NodeError } from "../../util/errors.ts";
 import { badgerSpec, bootstrapPeers, defaultAddresses, defaultSpec, flatfsSpec, privateRanges } from "./defaults.ts";
@@ -9,7 +9,7 @@ type Change<T> = { readonly to: T } | { readonly by: (before: T) => T | Promise<
 
 export interface Profile {
   readonly help: string;
-  /** New values by path, or functions of the old ones. */
+  /** New values by path, or functions of the old values. */
   readonly changes: { readonly [P in ConfigPath]?: Change<ConfigValue<P>> };
 }
 
@@ -17,7 +17,7 @@ const to = <T>(value: T) => ({ to: value });
 
 type Texts = readonly string[] | null;
 
-/** In the order in which they were, each once. */
+/** In their order, each once. */
 const joined = (more: readonly string[]) => ({ by: (before: Texts) => [...new Set([...(before ?? []), ...more])] });
 const without = (less: readonly string[]) => ({
   by: (before: Texts) => [...new Set(before)].filter((each) => !less.includes(each)),

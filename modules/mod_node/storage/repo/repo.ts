@@ -1,4 +1,4 @@
-/** The folder of a node: its configuration, its identity, and the lock that keeps every other process out. */
+/** The repo: the folder of a node with its configuration, its identity, and the lock that keeps other processes out. */
 import { mkdir, readFile, rm, stat } from "node:fs/promises";
 import { dirname, join, resolve } from "node:path";
 import { NodeError } from "../../util/errors.ts";
@@ -11,23 +11,23 @@ import { lockRepo, type RepoLock, removeStaleClaims } from "./lock.ts";
 import { applyProfile, profileNamed } from "./profiles.ts";
 import { type Document, decodeConfig, initialConfig, valueAt } from "./schema.ts";
 
-/** The format of repos that this node makes and opens. */
+/** The version of repos that this node makes and opens. */
 export const repoVersion = "11";
 
 export interface RepoOptions {
-  /** Profiles for a repo that is made now, separated by commas; without any it is as the reference makes it. */
+  /** Profiles for a new repo, separated by commas; without any it is as the reference makes it. */
   readonly profile?: string | undefined;
   /** Make the repo when there is none. Default true. */
   readonly init?: boolean | undefined;
-  /** Multiaddress that `Addresses.API` of a repo that is made now names. */
+  /** Multiaddress for `Addresses.API` of a new repo. */
   readonly apiAddress?: string | undefined;
-  /** Document that a repo that is made now begins with, as text; it may hold the identity, too. */
+  /** The document that a new repo begins with, as text; it may contain the identity. */
   readonly document?: string | undefined;
-  /** Identity of a repo that is made now; without it that of the document, or a new one of an Ed25519 key. */
+  /** Identity of a new repo; by default that of the document, or else a new Ed25519 key. */
   readonly identity?: IdentityConfig | undefined;
-  /** What holds in place of the configuration's own values while the repo is open; it is never written. */
+  /** Values that replace those of the configuration while the repo is open; they are never written. */
   readonly overrides?: ConfigOverrides | undefined;
-  /** Folder that blocks and metadata are kept in; without it they are in the repo, as its configuration says. */
+  /** Folder for blocks and metadata; by default they are in the repo, as its configuration says. */
   readonly data?: string | undefined;
 }
 
@@ -40,23 +40,23 @@ export interface Repo {
   readonly identity: Identity;
   /** Where blocks and metadata are; absolute paths. */
   readonly stores: StorePaths;
-  /** Where the repo itself keeps them, when that is not where this opening has them. */
+  /** Where the repo itself keeps them, when `data` named another folder. */
   readonly repoStores: StorePaths | undefined;
-  /** This opening has made the repo. */
+  /** The repo was made by this call. */
   readonly isNew: boolean;
-  /** Writes the file `api`, by which clients find the RPC; undefined takes it away. */
+  /** Writes the file `api`, by which clients find the RPC; undefined removes it. */
   announceApi(address: string | undefined): Promise<void>;
-  /** Removes lock files that nobody holds any more; their names. */
+  /** Removes lock files of dead processes; gives their names. */
   clean(): Promise<readonly string[]>;
-  /** Removes the file `api` and lets go of the lock. */
+  /** Removes the file `api` and releases the lock. */
   close(): Promise<void>;
 }
 
 /**
- * Opens a folder as a repo, and makes it one when it is none yet.
+ * Opens a folder as a repo, and makes the repo when there is none.
  *
- * @throws NodeError REPO_LOCKED; of a folder that cannot be written to, of another version, of a configuration or an
- *   identity that cannot be read, of stores that this node does not have
+ * @throws NodeError REPO_LOCKED; for a folder that cannot be written to, another version, a configuration or an
+ * identity that cannot be read, stores that this node does not have
  */
 export async function openRepo(folder: string, options: RepoOptions = {}): Promise<Repo> {
   const path = resolve(folder);
@@ -77,7 +77,7 @@ export async function openRepo(folder: string, options: RepoOptions = {}): Promi
   }
 }
 
-/** All of them or none, each made when it is not there. */
+/** Locks all of them or none; missing folders are made. */
 export async function lockFolders(folders: readonly string[]): Promise<RepoLock> {
   const locks: RepoLock[] = [];
   const release = async () => {
@@ -125,7 +125,7 @@ async function openLocked({ path, data, lock, isNew }: LockedFolder, { overrides
   };
 }
 
-/** What has a configuration is a repo: it is the last file that is written. */
+/** A folder with a configuration is a repo: that file is written last. */
 export async function isRepo(path: string): Promise<boolean> {
   try {
     return (await stat(join(path, "config"))).isFile();
@@ -142,7 +142,10 @@ async function makeFolder(path: string): Promise<void> {
   }
 }
 
-/** Node's own recursion never ends where a file system has the parent but refuses with ENOENT: automounts, `/proc`. */
+/**
+ * Makes missing parents. Node's recursive mkdir never ends where the parent exists but mkdir fails with ENOENT:
+ * automounts, `/proc`.
+ */
 async function makeFolders(path: string): Promise<void> {
   const exists = await stat(path).then(
     (found) => found.isDirectory(),
@@ -151,7 +154,7 @@ async function makeFolders(path: string): Promise<void> {
   if (exists) return;
   if (dirname(path) !== path) await makeFolders(dirname(path));
   await mkdir(path).catch((error: NodeJS.ErrnoException) => {
-    // Somebody was faster, or it is a file.
+    // Another process was faster, or it is a file.
     if (error.code !== "EEXIST") throw error;
     return mkdir(path, { recursive: true });
   });
@@ -163,7 +166,7 @@ async function makeRepo(path: string, { profile = "", apiAddress, document, iden
   for (const name of profile.split(",").filter((each) => each !== "")) {
     config = await applyProfile(config, profileNamed(name));
   }
-  // Before anything is written: a profile may name a store that this node does not have.
+  // Checked before anything is written: a profile may name a store that this node does not have.
   const spec = valueAt(config, "Datastore.Spec") ?? {};
   storePaths(spec);
   const own = identity ?? identityIn(config) ?? (await createIdentity());
@@ -178,7 +181,7 @@ export async function writeRepo(path: string, document: Document): Promise<void>
   await ConfigFile.create(path, document);
 }
 
-/** A file that names the repo that is being copied into its folder. */
+/** A file that names the repo which is being copied into its folder. */
 export const copyMark = "copied-from";
 
 async function refuseHalfCopied(path: string): Promise<void> {
@@ -189,7 +192,7 @@ async function refuseHalfCopied(path: string): Promise<void> {
   );
 }
 
-/** Undefined where a document has none. @throws NodeError of one that is broken */
+/** Undefined when the document has none. @throws NodeError for a malformed one */
 function identityIn(document: Document): IdentityConfig | undefined {
   const own = { PeerID: valueAt(document, "Identity.PeerID"), PrivKey: valueAt(document, "Identity.PrivKey") };
   if (own.PeerID === "" && (own.PrivKey ?? "") === "") return undefined;

@@ -1,6 +1,6 @@
 /**
- * Every key of the configuration, said once: its kind, what a new repo has there, what it means. From this come the
- * document of a new repo, the decoding of every other one, and the reference page.
+ * Every key of the configuration: its kind, its value in a new repo, its meaning. The document of a new repo, the
+ * decoder and the reference page are derived from this table.
  */
 import { NodeError } from "../../util/errors.ts";
 import { bootstrapPeers, defaultAddresses, defaultSpec } from "./defaults.ts";
@@ -29,9 +29,9 @@ import {
 
 export interface ConfigKey<T = unknown> {
   readonly kind: Kind<T>;
-  /** In the document of a new repo; undefined: the key is left out there, and while it is zero. */
+  /** The value in a new repo; undefined: the key is left out there, and whenever it is zero. */
   readonly init: T | undefined;
-  /** One sentence or two. */
+  /** One or two sentences. */
   readonly help: string;
 }
 
@@ -52,7 +52,7 @@ const throttle = struct<JsonObject | null>(
   { nullable: true },
 );
 
-/** A pinning service somewhere else. */
+/** A remote pinning service. */
 export interface RemoteService {
   readonly API: { readonly Endpoint: string; readonly Key: string };
   readonly Policies: {
@@ -209,7 +209,7 @@ export const configKeys = {
 export type ConfigPath = keyof typeof configKeys;
 export type ConfigValue<P extends ConfigPath> = ValueOf<(typeof configKeys)[P]["kind"]>;
 
-/** A whole document of known keys, every one of them there. */
+/** A whole document with every known key. */
 export type Document = JsonObject;
 
 const allKeys = Object.entries(configKeys) as readonly [path: string, key: ConfigKey][];
@@ -247,7 +247,7 @@ function anonymous(fields: Readonly<Record<string, FieldKind>>): string {
 
 const whole = section("");
 
-/** Every known key, typed; unknown ones are dropped. @throws NodeError `failure to decode config: …` */
+/** Every known key with its kind; unknown keys are dropped. @throws NodeError `failure to decode config: …` */
 export function decodeConfig(value: unknown): Document {
   try {
     return whole.decode(value, { struct: "Config", path: [] }, whole.zero);
@@ -256,14 +256,14 @@ export function decodeConfig(value: unknown): Document {
   }
 }
 
-/** The document of a new repo, but for the identity; keys in their order. */
+/** The document of a new repo without the identity; keys in order. */
 export function initialConfig(): Document {
   let config = whole.zero;
   for (const [path, { init }] of allKeys) if (init !== undefined) config = setAt(config, path, init);
   return config;
 }
 
-/** A typed value of a decoded document; what is left out there is zero. */
+/** The value of a decoded document; keys that were left out are zero. */
 export function valueAt<P extends ConfigPath>(document: Document, path: P): ConfigValue<P> {
   let value: unknown = document;
   for (const name of path.split(".")) value = isObject(value) ? value[name] : undefined;

@@ -1,9 +1,9 @@
-/** Keys of the configuration that no answer shows and no call changes. */
+/** Keys of the configuration that the API never shows or changes. */
 import { NodeError } from "../../util/errors.ts";
 import { getAt, isObject, type JsonObject } from "./json.ts";
 import { type Document, decodeConfig, type RemoteService, valueAt } from "./schema.ts";
 
-/** Where the private key is. */
+/** Path of the private key. */
 export const privateKeyPath = "Identity.PrivKey";
 
 const privateKey: readonly string[] = privateKeyPath.split(".");
@@ -11,7 +11,7 @@ const serviceKeys: readonly string[] = ["Pinning", "RemoteServices", "*", "API",
 
 const same = (pattern: string, name: string) => pattern === "*" || pattern.toLowerCase() === name.toLowerCase();
 
-/** @throws NodeError for a path that leads to a secret, or to what holds one */
+/** @throws NodeError for a path that leads to a secret or to an object that contains one */
 export function requireShown(path: string): void {
   if (["identity", "identity.privkey"].includes(path.toLowerCase())) {
     throw new NodeError("cannot show or change private key through API");
@@ -26,7 +26,7 @@ export function withoutSecrets(document: JsonObject): JsonObject {
   return without(without(document, privateKey), serviceKeys);
 }
 
-/** What stands in the way of the path, and is no object, goes too. */
+/** A value on the path that is not an object is removed as well. */
 function without(document: JsonObject, [pattern = "", ...below]: readonly string[]): JsonObject {
   const kept = Object.entries(document).flatMap(([name, value]): [string, unknown][] => {
     if (!same(pattern, name)) return [[name, value]];
@@ -38,9 +38,9 @@ function without(document: JsonObject, [pattern = "", ...below]: readonly string
 type Services = Readonly<Record<string, RemoteService>>;
 
 /**
- * A whole new document with the secrets of the one before it.
+ * A new document with the secrets of the old one.
  *
- * @throws NodeError when it brings secrets of its own, or other services
+ * @throws NodeError when it has secrets of its own, or other services
  */
 export function keepSecrets(next: Document, before: JsonObject): Document {
   const { Identity, Pinning } = next as { Identity: JsonObject; Pinning: JsonObject };

@@ -1,11 +1,11 @@
 /**
- * Whether go-ipfs has a file open and locked. Its locks are the system's, which Node.js neither takes nor sees: Linux
- * lists them.
+ * Whether another process, such as go-ipfs, holds a system lock on a file. Node.js has no API for these locks; Linux
+ * lists them in `/proc/locks`.
  */
 import { readdir, readFile, readlink, realpath, stat } from "node:fs/promises";
 import { join } from "node:path";
 
-/** False for a file that is not there; undefined where the system does not tell. */
+/** False for a missing file; undefined where the system does not tell. */
 export async function isLockedElsewhere(path: string, locks = "/proc/locks"): Promise<boolean | undefined> {
   let place: string;
   let inode: number;
@@ -21,7 +21,7 @@ export async function isLockedElsewhere(path: string, locks = "/proc/locks"): Pr
   return false;
 }
 
-/** Lines read `5: FLOCK ADVISORY WRITE 2140 fe:00:10871148 0 EOF`; those of waiters have `->` behind the number. */
+/** Lines look like `5: FLOCK ADVISORY WRITE 2140 fe:00:10871148 0 EOF`; those of waiters have `->` after the number. */
 function holdersOf(inode: number, locks: string): { readonly pid: string }[] {
   return locks.split("\n").flatMap((line) => {
     const [, pid, found] = /^\d+: .* (-?\d+) \w+:\w+:(\d+) \d+ \w+$/.exec(line) ?? [];
@@ -29,7 +29,7 @@ function holdersOf(inode: number, locks: string): { readonly pid: string }[] {
   });
 }
 
-/** Other file systems have the same numbers. What cannot be looked into counts as having it open. */
+/** Other file systems use the same inode numbers. A process that cannot be inspected counts as having the file open. */
 async function hasOpen(pid: string, place: string): Promise<boolean> {
   const folder = `/proc/${pid}/fd`;
   const files = await readdir(folder).catch(() => undefined);

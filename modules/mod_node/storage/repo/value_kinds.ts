@@ -1,6 +1,6 @@
 /**
- * What the values of the configuration may be. A value is decoded to the form in which it is written again, with the
- * reference's reasons for what cannot be decoded.
+ * The kinds of values in the configuration. A value is decoded to the form in which it is written again, with the
+ * reference's texts for values that cannot be decoded.
  */
 
 import { parsePeerId } from "../../formats/peer_id.ts";
@@ -9,22 +9,22 @@ import { formatDuration, parseDuration } from "../../util/go/duration.ts";
 import { quote } from "../../util/go/text.ts";
 import { isObject, type JsonObject } from "./json.ts";
 
-/** Where in the document a value stands. */
+/** The place of a value in the document. */
 export interface ValuePath {
-  /** Go's name of the innermost object whose keys are known. */
+  /** Go's name of the innermost struct. */
   readonly struct: string;
-  /** Known keys that lead there. */
+  /** The keys that lead there from that struct. */
   readonly path: readonly string[];
 }
 
 export interface Kind<T = unknown> {
   /** As the reference pages call it. */
   readonly name: string;
-  /** Go's name, as it stands in failures. */
+  /** Go's name of the type, for error texts. */
   readonly type: string;
-  /** Where a document says nothing. */
+  /** The value when a document has none. */
   readonly zero: T;
-  /** `before` is what the same key holds already, by another spelling. @throws NodeError */
+  /** `before` is what the same key already has under another spelling. @throws NodeError */
   decode(value: unknown, place: ValuePath, before: T): T;
 }
 
@@ -38,7 +38,7 @@ export function mismatch(value: unknown, type: string, { struct, path }: ValuePa
   return new NodeError(`json: cannot unmarshal ${word} into Go ${into} of type ${type}`);
 }
 
-/** Null leaves a plain value as it was. */
+/** Null leaves a plain value unchanged. */
 function plain<T>(name: string, type: string, zero: T, accepts: (value: unknown) => value is T): Kind<T> {
   return {
     name,
@@ -74,13 +74,13 @@ function integer(type: "int" | "int64"): Kind<number> {
 export const int = integer("int");
 export const int64 = integer("int64");
 
-/** Durations and sizes are text; whoever uses them reads them. */
+/** Durations and sizes are text; they are parsed where they are used. */
 export const durationText: Kind<string> = { ...text, name: "duration" };
 export const sizeText: Kind<string> = { ...text, name: "size" };
 
 export const anything: Kind<unknown> = { name: "any", type: "interface {}", zero: null, decode: (value) => value };
 
-/** Null is a list, too: the one that was never set. */
+/** Null is a list that was never set. */
 export function list<T>(of: Kind<T>): Kind<readonly T[] | null> {
   const type = `[]${of.type}`;
   return {
@@ -95,7 +95,7 @@ export function list<T>(of: Kind<T>): Kind<readonly T[] | null> {
   };
 }
 
-/** Values by names that are data. */
+/** Values by arbitrary names. */
 export function map<T>(of: Kind<T>, name = `map of ${of.name}`): Kind<Readonly<Record<string, T>> | null> {
   const type = `map[string]${of.type}`;
   return {
@@ -111,7 +111,7 @@ export function map<T>(of: Kind<T>, name = `map of ${of.name}`): Kind<Readonly<R
   };
 }
 
-/** Text, or a list of text: nothing is null, one is text. */
+/** Text or a list of text: an empty list is written as null, one entry as text. */
 export const strings: Kind<string | readonly string[] | null> = {
   name: "strings",
   type: "[]string",
@@ -124,7 +124,7 @@ export const strings: Kind<string | readonly string[] | null> = {
   },
 };
 
-/** True, false, or null for what the node prefers. */
+/** True, false, or null for the default of the node. */
 export const flag: Kind<boolean | null> = {
   name: "flag",
   type: "config.Flag",
@@ -136,7 +136,7 @@ export const flag: Kind<boolean | null> = {
   },
 };
 
-/** Lower comes first, false is off, null is what the node prefers. */
+/** A lower number comes first, false disables, null is the default of the node. */
 export const priority: Kind<number | false | null> = {
   name: "priority",
   type: "config.Priority",
@@ -182,10 +182,7 @@ export interface FieldKind {
   readonly optional?: boolean;
 }
 
-/**
- * An object whose keys are known, in their order; letter case does not matter when it is read, and what is not known
- * is dropped.
- */
+/** An object with known keys, written in their order. Reading ignores case, and drops unknown keys. */
 export function struct<T extends JsonObject | null>(
   name: string,
   fields: Readonly<Record<string, FieldKind>>,
@@ -215,7 +212,7 @@ export function struct<T extends JsonObject | null>(
   };
 }
 
-/** A peer and where it is reached. */
+/** A peer and its addresses. */
 export interface PeerAddresses {
   readonly ID: string;
   readonly Addrs: readonly string[];

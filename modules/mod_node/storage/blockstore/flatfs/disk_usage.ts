@@ -1,11 +1,11 @@
-/** How many bytes the files take, as go-ipfs keeps count of it: in a file, so that they need not be added up again. */
+/** The bytes that the files take, which go-ipfs keeps in a file so that they need not be added up again. */
 import { readdir, readFile, stat } from "node:fs/promises";
 import { join } from "node:path";
 import { mapConcurrent } from "../../../util/async/map_concurrent.ts";
 import { writeAtomically } from "../../repo/atomic_file.ts";
 import { usageFile } from "./layout.ts";
 
-/** So many files of a folder are looked at; the others count as the mean of these. */
+/** Files of a folder that are looked at; the others are taken to have their mean size. */
 const MAX_SAMPLE = 2000;
 const MAX_CONCURRENT = 16;
 /** The file follows a change after this time. */
@@ -14,7 +14,7 @@ const mode = 0o644;
 
 interface Kept {
   readonly diskUsage: number;
-  /** How good the first count was. */
+  /** How exact the first count was. */
   readonly accuracy: string;
 }
 
@@ -32,7 +32,7 @@ export class DiskUsage {
     this.#accuracy = accuracy;
   }
 
-  /** What the file says; without one it is counted. */
+  /** Reads the count from its file; without one the files are counted. */
   static async open(folder: string): Promise<DiskUsage> {
     const path = join(folder, usageFile);
     const kept = await readKept(path);
@@ -50,7 +50,7 @@ export class DiskUsage {
     return this.#bytes;
   }
 
-  /** What came or, below 0, went. */
+  /** Adds bytes that came or, when negative, went. */
   add(bytes: number): void {
     this.#bytes += bytes;
     this.#dirty = true;
@@ -62,7 +62,7 @@ export class DiskUsage {
 
   async close(): Promise<void> {
     clearTimeout(this.#timer);
-    // It is counted anew when it is missing, and a little wrong when it is old.
+    // A missing file is counted anew, and an old one is only slightly wrong.
     if (this.#dirty) this.#write().catch(() => {});
     await this.#writing;
   }
@@ -86,10 +86,10 @@ async function readKept(path: string): Promise<Kept | undefined> {
   }
 }
 
-/** Folders have a size, too. */
+/** Folders count as well. */
 async function folderSize(folder: string): Promise<{ readonly bytes: number; readonly exact: boolean }> {
   const names = await readdir(folder);
-  // Names are hashes: the first are as good a sample as any.
+  // Names are hashes: the first ones are as good a sample as any.
   const looked = names.slice(0, MAX_SAMPLE);
   let bytes = 0;
   let exact = names.length === looked.length;

@@ -1,18 +1,18 @@
-/** The operations on files that change something. */
+/** The operations that change files. */
 import { mkdir, open, rename, rm, stat, unlink } from "node:fs/promises";
 import { syncFolder } from "../../repo/atomic_file.ts";
 import { fileMode, folderMode } from "./layout.ts";
 
-/** The file system as the store sees it: tests put faults here. */
+/** The file system as the store sees it; tests inject faults here. */
 export interface FlatfsFs {
-  /** Writes a file that is not there yet; on the disk when it resolves. */
+  /** Writes a file that does not exist yet; durable when it resolves. */
   write(path: string, bytes: Uint8Array): Promise<void>;
   rename(from: string, to: string): Promise<void>;
-  /** Bytes of the file that went; undefined when there was none. */
+  /** The bytes of the removed file; undefined when there was none. */
   remove(path: string): Promise<number | undefined>;
-  /** Its size; undefined when it was there. */
+  /** The size of the new folder; undefined when it existed. */
   makeFolder(path: string): Promise<number | undefined>;
-  /** Resolves when names that came and went in a folder are on the disk. */
+  /** Resolves when the entries of a folder are durable. */
   syncFolder(path: string): Promise<void>;
 }
 

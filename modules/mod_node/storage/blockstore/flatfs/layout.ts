@@ -1,24 +1,24 @@
-/** How go-ipfs 0.9 lays out blocks in files: a file for each CID, by name in folders. */
+/** How go-ipfs 0.9.0 lays out blocks as files: one file for each CID, spread over folders by name. */
 import { base32upper } from "multiformats/bases/base32";
 import { CID } from "multiformats/cid";
 import { NodeError } from "../../../util/errors.ts";
 
 export const defaultShardFunc = "/repo/flatfs/shard/v1/next-to-last/2";
 
-/** Holds the text of the shard function. */
+/** Holds the shard function as text. */
 export const shardingFile = "SHARDING";
 export const readmeFile = "_README";
 export const usageFile = "diskUsage.cache";
-/** Of files that are not whole yet. */
+/** For files that are not complete yet. */
 export const temporaryFolder = ".temp";
 export const fileMode = 0o600;
 export const folderMode = 0o755;
 
 const extension = ".data";
-/** Of a name in the file systems that there are. */
+/** Bytes of a file name, on common file systems. */
 const MAX_NAME = 255;
 
-/** From the name of a block, without extension, to that of its folder. */
+/** Gives the folder for the name of a block, which has no extension. */
 export type ShardFunc = (name: string) => string;
 
 const filler = "_";
@@ -36,7 +36,7 @@ export function shardFunc(text: string): ShardFunc {
   return make(Number(length));
 }
 
-/** The name of a block, without extension: its CID in base32, in capital letters and without a prefix. */
+/** The name of a block without extension: its CID in upper-case base32 without multibase prefix. */
 export function nameOf(cid: CID): string {
   const name = base32upper.baseEncode(cid.bytes);
   if (name.length + extension.length > MAX_NAME) throw new NodeError(`${cid} cannot be stored: it is too long`);
@@ -45,11 +45,11 @@ export function nameOf(cid: CID): string {
 
 export const fileOf = (name: string): string => name + extension;
 
-/** The name of the block in a file; undefined for other files. */
+/** The name of the block that a file holds; undefined for other files. */
 export const nameIn = (file: string): string | undefined =>
   file.endsWith(extension) && !file.startsWith(".") ? file.slice(0, -extension.length) : undefined;
 
-/** Undefined for what is no CID. */
+/** Undefined for a name that is not a CID. */
 export function cidNamed(name: string): CID | undefined {
   try {
     return CID.decode(base32upper.baseDecode(name));

@@ -27,13 +27,13 @@ import {
 import { MAX_CONCURRENT, type PendingBlock, Writer } from "./writer.ts";
 
 export interface FlatfsOptions {
-  /** How a new store finds the folder of a block; a store that is there must have the same. */
+  /** The shard function of a new store; an existing store must have the same one. */
   readonly shardFunc?: string | undefined;
   /** Bytes that are put but not written yet and may be held in memory; 16 MiB. */
   readonly bufferedBytes?: number;
   /** Check every block that is read from the disk against its CID. */
   readonly verifyOnRead?: boolean;
-  /** The file system under the store: tests put faults here. */
+  /** The file system under the store; tests inject faults here. */
   readonly fs?: FlatfsFs;
 }
 
@@ -41,12 +41,12 @@ const readOnlyOrFull = new Set(["EROFS", "EACCES", "EPERM", "ENOSPC", "EDQUOT"])
 const unshared = new BufferPool();
 
 /**
- * Blocks in the files of go-ipfs 0.9, which reads and writes the same folder when this node does not. Every form of a
- * multihash is a file of its own, as there.
+ * Blocks in the files of go-ipfs 0.9.0, which can use the same folder whenever this node does not. As there, every CID
+ * of a multihash has a file of its own.
  *
  * One process at a time: whoever opens it holds the lock of the repo.
  *
- * @throws NodeError STORE_FULL when the folder cannot be written to, STORE_BROKEN when it is no such store
+ * @throws NodeError STORE_FULL when the folder cannot be written to, STORE_BROKEN when it is not such a store
  */
 export async function openFlatfs(folder: string, options: FlatfsOptions = {}): Promise<BlockStore> {
   try {
@@ -61,7 +61,7 @@ export async function openFlatfs(folder: string, options: FlatfsOptions = {}): P
   }
 }
 
-/** Makes an empty folder a store. */
+/** Turns an empty folder into a store. */
 async function openLayout(folder: string, wanted: string): Promise<ShardFunc> {
   await mkdir(folder, { recursive: true, mode: folderMode });
   const sharding = join(folder, shardingFile);
@@ -71,7 +71,7 @@ async function openLayout(folder: string, wanted: string): Promise<ShardFunc> {
   }
   const folderOf = shardFunc(wanted);
   if (found !== undefined) return folderOf;
-  // What was begun and not ended has a draft at most.
+  // An interrupted initialization leaves drafts at most.
   if ((await readdir(folder)).some((name) => !name.startsWith(".") && name !== readmeFile)) {
     throw new NodeError(`directory missing ${shardingFile} file: ${folder}`);
   }
@@ -87,7 +87,7 @@ class Flatfs implements BlockStore {
   readonly #usage: DiskUsage;
   readonly #fs: FlatfsFs;
   readonly #writer: Writer;
-  /** Held by those who put, exclusively by who deletes. */
+  /** Shared by those who put, exclusive for those who delete. */
   readonly #lock = new SharedLock();
   #closing: Promise<void> | undefined;
 
@@ -131,7 +131,7 @@ class Flatfs implements BlockStore {
       for await (const { block, found } of mapConcurrent(named, MAX_CONCURRENT, look)) {
         await this.#writer.room();
         let { stored, flushes } = found;
-        // Somebody else may have put it meanwhile.
+        // Somebody else may have put it in the meantime.
         while (!stored && flushes !== this.#writer.flushes) ({ stored, flushes } = await this.#look(block.name));
         this.#mustBeOpen();
         if (stored || this.#writer.get(block.name) !== undefined) block.release?.();
@@ -142,7 +142,7 @@ class Flatfs implements BlockStore {
     }
   }
 
-  /** Whether there is such a file, as it was after so many flushes. */
+  /** Whether the file exists, and after how many flushes that was true. */
   async #look(name: string): Promise<{ stored: boolean; flushes: number }> {
     const { flushes } = this.#writer;
     return { stored: (await this.#sizeOf(name)) !== undefined, flushes };
@@ -157,7 +157,7 @@ class Flatfs implements BlockStore {
     this.#mustBeOpen();
     const letGo = await this.#lock.acquireExclusive();
     try {
-      // Files that are being written would come back.
+      // Files that are being written would reappear.
       await this.#writer.idle();
       this.#mustBeOpen();
       const names = cids.map(nameOf);
@@ -195,7 +195,7 @@ class Flatfs implements BlockStore {
     }
   }
 
-  /** Names of the blocks in files, folder by folder. */
+  /** The names of stored blocks, folder by folder. */
   async *#folders(): AsyncGenerator<string[]> {
     for await (const entry of await opendir(this.#folder)) {
       if (!entry.isDirectory() || entry.name.startsWith(".")) continue;
@@ -215,7 +215,7 @@ class Flatfs implements BlockStore {
     return { blocks, bytes: this.#usage.bytes };
   }
 
-  /** Nothing to be done: a deleted block gives its room back at once. */
+  /** Nothing to do: a deleted block frees its space at once. */
   async compact(signal?: AbortSignal): Promise<void> {
     this.#mustBeOpen();
     signal?.throwIfAborted();
@@ -228,7 +228,7 @@ class Flatfs implements BlockStore {
     return bytes && matches(cid, bytes);
   }
 
-  /** What was put without `sync` is brought to the disk too; rejects when it cannot be. */
+  /** Blocks that were put without `sync` are written as well; rejects when they cannot be. */
   close(): Promise<void> {
     this.#closing ??= this.#close();
     return this.#closing;
@@ -278,5 +278,5 @@ class Flatfs implements BlockStore {
   }
 }
 
-/** A copy, where its owner takes it back. */
+/** A copy when the owner reuses the bytes. */
 const bytesOf = ({ bytes, release }: PendingBlock): Uint8Array => (release === undefined ? bytes : bytes.slice());

@@ -1,4 +1,4 @@
-/** Blocks on their way into their files: many files and folders share a flush. */
+/** Blocks on their way into files: many files and folders share a flush. */
 import { join } from "node:path";
 import { mapConcurrent } from "../../../util/async/map_concurrent.ts";
 import { failure, NodeError } from "../../../util/errors.ts";
@@ -7,7 +7,7 @@ import type { DiskUsage } from "./disk_usage.ts";
 import type { FlatfsFs } from "./files.ts";
 import { fileOf, type ShardFunc, temporaryFolder } from "./layout.ts";
 
-/** Files that are worked on at the same time. */
+/** Files that are written or looked at concurrently. */
 export const MAX_CONCURRENT = 16;
 
 export interface PendingBlock {
@@ -21,18 +21,18 @@ export interface WriterOptions {
   readonly folderOf: ShardFunc;
   readonly fs: FlatfsFs;
   readonly usage: DiskUsage;
-  /** Bytes that may wait. */
+  /** Bytes that may wait to be written. */
   readonly limit: number;
 }
 
 export class Writer {
   readonly #options: WriterOptions;
-  /** By name. What is here is in no file, or in one that is not on the disk yet. */
+  /** By name. These blocks have no file yet, or one that is not durable. */
   readonly #waiting = new Map<string, PendingBlock>();
   #bytes = 0;
   #flushing: Promise<void> | undefined;
   #next: Promise<void> | undefined;
-  /** How many flushes have ended well. */
+  /** Flushes that have succeeded. */
   flushes = 0;
 
   constructor(options: WriterOptions) {
@@ -61,15 +61,15 @@ export class Writer {
     while (this.#bytes >= this.#options.limit) await this.flush();
   }
 
-  /** Takes a block that does not wait yet. */
+  /** Queues a block that is not queued yet. */
   take(block: PendingBlock): void {
     this.#waiting.set(block.name, block);
     this.#bytes += block.bytes.length;
-    // Whoever must wait for it is told when it fails.
+    // Callers that depend on it see the failure when they wait.
     if (this.#bytes >= this.#options.limit / 2) this.flush().catch(() => {});
   }
 
-  /** A block waits no more: it is in its file, or deleted. True when it did. */
+  /** Removes a block from the queue: it has its file, or was deleted. True when it was queued. */
   drop(name: string): boolean {
     const waiting = this.#waiting.get(name);
     if (waiting === undefined) return false;
@@ -80,9 +80,9 @@ export class Writer {
   }
 
   /**
-   * Brings all that waits to the disk. Those who come while that goes on share the next.
+   * Makes all queued blocks durable. Calls during a flush share the next one.
    *
-   * @throws NodeError STORE_FULL: what was not written goes on waiting
+   * @throws NodeError STORE_FULL; blocks that were not written stay in the queue
    */
   flush(): Promise<void> {
     this.#next ??= this.#flushAfter(this.#flushing);
@@ -95,11 +95,11 @@ export class Writer {
     for (let flush = last(); flush !== undefined; flush = last()) await flush.catch(() => {});
   }
 
-  /** Names that came and went in folders of blocks are on the disk when it resolves. */
+  /** Resolves when the entries of these block folders are durable. */
   async syncFolders(names: ReadonlySet<string>): Promise<void> {
     if (names.size === 0) return;
     const { folder, fs } = this.#options;
-    // The folders' own names, too: some may be new.
+    // The root folder as well: some of the folders may be new.
     const paths = [folder, ...[...names].map((name) => join(folder, name))];
     for await (const _ of mapConcurrent(paths, MAX_CONCURRENT, (path) => fs.syncFolder(path)));
   }
@@ -131,7 +131,7 @@ export class Writer {
     this.flushes += 1;
   }
 
-  /** The file is on the disk before it has its name: a name never stands for half a block. @returns its folder */
+  /** The file is durable before it gets its name, so a name never refers to half a block. @returns its folder */
   async #writeFile({ name, bytes }: PendingBlock): Promise<string> {
     const { folder, folderOf, fs, usage } = this.#options;
     const draft = join(folder, temporaryFolder, uniqueName("temp-"));

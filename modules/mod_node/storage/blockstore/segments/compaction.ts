@@ -1,4 +1,7 @@
-/** Gives back the room of dead bytes: what a segment still holds goes to the end of the log, then its file goes. */
+/**
+ * Reclaims the space of dead bytes: what is still used of a segment moves to the end of the log, then its file is
+ * removed.
+ */
 import type { SegmentFiles } from "./files.ts";
 import { cidOf, fileHead, nameOf, readRecord, recordSections, type Statement, segmentAt } from "./format.ts";
 import type { IndexOverlay } from "./index_overlay.ts";
@@ -12,18 +15,18 @@ export interface CompactionDeps {
   readonly overlay: IndexOverlay;
   readonly log: Log;
   readonly notice: Notice;
-  /** Throws when the work has to end. */
+  /** Throws when compaction must end. */
   readonly check: () => void;
-  /** Whether the disk has room for so many bytes more. */
+  /** Whether the disk has room for that many more bytes. */
   readonly fits: (bytes: number) => Promise<boolean>;
 }
 
-/** Segments of which less than this share is of use are rewritten. */
+/** Segments of which a smaller share is in use are rewritten. */
 const MIN_USED_SHARE = 0.6;
 /**
- * One segment after the other: before one is gone the next is not begun, so that no more than one segment of room is
- * needed. From the oldest on, since only what is the oldest can forget its records of deletions. It may end at any point, by a fault too: what was moved is in the log twice, and the later
- * place counts.
+ * Rewrites one segment after the other, so that the space of no more than one segment is needed. The oldest comes
+ * first, since only the oldest can drop its tombstones. Compaction may end at any point, by a fault as well: what was
+ * moved is then in the log twice, and the later place counts.
  */
 export async function compactSegments(parts: CompactionDeps): Promise<void> {
   const { overlay, log } = parts;
@@ -51,20 +54,20 @@ export async function compactSegments(parts: CompactionDeps): Promise<void> {
   }
 }
 
-/** All that was appended is on the disk and in the index. */
+/** All that was appended is durable and in the index. */
 async function settle({ log, overlay }: CompactionDeps): Promise<void> {
   await log.sync();
   await overlay.apply(log.synced);
 }
 
-/** The next segment to rewrite: first those that cost nothing, then from the oldest on. */
+/** The next segment to rewrite: first those without anything in use, then from the oldest on. */
 function next({ overlay, log }: CompactionDeps, eligible: (segment: number) => boolean): number | undefined {
   const oldest = oldestOf(log);
   let chosen: number | undefined;
   for (const segment of [...log.lengths.keys()].sort((a, b) => a - b)) {
     const { live, records, tombstones } = overlay.usage.get(segment) ?? unused;
-    // A record must go on to deny what an older segment may still hold. Where nothing but records is left in the oldest
-    // segment, few of them can be of use: to say those again costs little.
+    // A tombstone must be kept while an older segment may hold the block. When the oldest segment has nothing but
+    // records, few of them can still matter, and writing those again costs little.
     const needed = segment === oldest ? live && live + records : live + records + tombstones;
     const held = (log.lengths.get(segment) ?? 0) - fileHead.length;
     if (!eligible(segment) || held <= 0 || needed >= held * MIN_USED_SHARE) continue;
@@ -76,7 +79,7 @@ function next({ overlay, log }: CompactionDeps, eligible: (segment: number) => b
 
 const oldestOf = ({ lengths }: Log): number => Math.min(...lengths.keys());
 
-/** Appends to the log what of a segment is of use; false when it could not be read to its end. */
+/** Appends what is still used of a segment to the log; false when the segment could not be read to its end. */
 async function moveOut(parts: CompactionDeps, segment: number): Promise<boolean> {
   const { files, overlay, log } = parts;
   const oldest = segment === oldestOf(log);
@@ -89,7 +92,7 @@ async function moveOut(parts: CompactionDeps, segment: number): Promise<boolean>
       parts.check();
       if (!log.hasRoom) await log.room();
       if (overlay.isCrowded) await settle(parts);
-      // From here on nothing is awaited: what is appended is true when it is appended.
+      // Nothing is awaited from here on: what is appended must be true at that moment.
       const statements = readRecord(found);
       if (statements !== undefined) {
         restate(parts, statements, oldest);
@@ -107,7 +110,7 @@ async function moveOut(parts: CompactionDeps, segment: number): Promise<boolean>
   });
 }
 
-/** Says again what is true now of the blocks of a record. A deletion need not be said when nothing is older. */
+/** Writes again what now holds for the blocks of a record. A tombstone is dropped when no segment is older. */
 function restate({ overlay, log }: CompactionDeps, statements: readonly Statement[], oldest: boolean): void {
   const still = statements.flatMap(({ multihash, forms }) => {
     const stored = overlay.find(multihash);

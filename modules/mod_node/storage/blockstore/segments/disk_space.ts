@@ -1,6 +1,7 @@
 /**
- * Room on the disk. New blocks are refused before there is none: what was taken in can be written then, deletions can be
- * recorded, and compaction has the room of one segment to work in. Without that a full disk could not be emptied.
+ * Watches the space on the disk. New blocks are refused before the disk is full, so that accepted blocks can be
+ * written, deletions can be recorded, and compaction has the space of one segment to work in. Otherwise a full disk
+ * could not be emptied.
  */
 import { failure } from "../../../util/errors.ts";
 import { sizeText } from "../../../util/size.ts";
@@ -9,10 +10,10 @@ import type { SegmentFs } from "./files.ts";
 const MAX_SEGMENT = 512 * 1024 * 1024;
 const MIN_SEGMENT = 1024 * 1024;
 const segmentsOfDisk = 64;
-/** So many bytes are taken in before the file system is asked again. */
+/** Bytes that are accepted before the file system is asked again. */
 const MAX_UNCHECKED = 64 * 1024 * 1024;
 
-/** Length of a segment that suits a file system, in bytes: large, but little of the whole. */
+/** A suitable length of a segment for a file system, in bytes: large, but a small part of the whole. */
 export async function segmentLength(fs: SegmentFs, folder: string): Promise<number> {
   const { total } = (await fs.space?.(folder)) ?? { total: Number.POSITIVE_INFINITY };
   return Math.min(MAX_SEGMENT, Math.max(MIN_SEGMENT, Math.floor(total / segmentsOfDisk)));
@@ -21,24 +22,24 @@ export async function segmentLength(fs: SegmentFs, folder: string): Promise<numb
 export interface SpaceOptions {
   readonly folder: string;
   readonly fs: SegmentFs;
-  /** Bytes that are not for new blocks. */
+  /** Bytes that new blocks may not use. */
   readonly reserve: number;
-  /** Bytes that were taken in and are not written yet. */
+  /** Bytes that were accepted and are not written yet. */
   readonly unwritten: () => number;
 }
 
 export class DiskSpace {
   readonly #options: SpaceOptions;
-  /** Bytes that may be taken in without asking. */
+  /** Bytes that may be accepted without asking. */
   #left = 0;
-  /** How many bytes there are for new blocks. */
+  /** The number of bytes that are free for new blocks. */
   #asking: Promise<number> | undefined;
 
   constructor(options: SpaceOptions) {
     this.#options = options;
   }
 
-  /** Counts what comes in; false when the file system must be asked first. */
+  /** Counts bytes as accepted; false when the file system must be asked first. */
   take(bytes: number): boolean {
     const counted = Math.min(bytes, MAX_UNCHECKED);
     if (counted > this.#left) return false;
@@ -46,10 +47,10 @@ export class DiskSpace {
     return true;
   }
 
-  /** The same, and asks. @throws NodeError STORE_FULL */
+  /** Like `take`, but asks the file system. @throws NodeError STORE_FULL */
   async ask(bytes: number): Promise<void> {
     while (!this.take(bytes)) {
-      // Once for all who wait.
+      // One request for all who wait.
       this.#asking ??= this.#refresh();
       const room = await this.#asking;
       if (room >= bytes) continue;
@@ -69,12 +70,12 @@ export class DiskSpace {
     }
   }
 
-  /** Whether so much could be written now, for upkeep. */
+  /** Whether that many bytes could be written now, for upkeep. */
   async fits(bytes: number): Promise<boolean> {
     return bytes === 0 || bytes <= (await this.#free());
   }
 
-  /** Without limit where the file system does not tell. */
+  /** Infinite when the file system does not say. */
   async #free(): Promise<number> {
     const { fs, folder, unwritten } = this.#options;
     const { free } = (await fs.space?.(folder)) ?? { free: Number.POSITIVE_INFINITY };

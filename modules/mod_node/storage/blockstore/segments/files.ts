@@ -1,32 +1,32 @@
-/** The files of the segments: the few operations that the store needs, and who is reading what. */
+/** The files of the segments: the few operations that the store needs, and which files are in use. */
 import * as fs from "node:fs";
 import { dirname, join } from "node:path";
 import { fileHead, nameOf, numberOf } from "./format.ts";
 
-/** An open file. Every operation says where: there is no position of its own. */
+/** An open file without a position of its own: every operation gives one. */
 export interface SegmentFile {
-  /** Fills one array after the other. Bytes read; fewer than asked for only at the end of the file. */
+  /** Fills the arrays in order and gives the bytes read; fewer than asked for only at the end of the file. */
   read(into: readonly Uint8Array[], at: number): Promise<number>;
-  /** Bytes written: perhaps fewer than given. */
+  /** The bytes written, which may be fewer than given. */
   write(from: readonly Uint8Array[], at: number): Promise<number>;
-  /** Resolves when data and length are on the disk. */
+  /** Resolves when data and length are durable. */
   sync(): Promise<void>;
   truncate(length: number): Promise<void>;
   size(): Promise<number>;
   close(): Promise<void>;
 }
 
-/** The file system as the store sees it: tests put faults here. */
+/** The file system as the store sees it; tests inject faults here. */
 export interface SegmentFs {
-  /** Names in a folder, which is made when missing. */
+  /** The names in a folder, which is made when missing. */
   list(folder: string): Promise<string[]>;
   open(path: string, create: boolean): Promise<SegmentFile>;
   remove(path: string): Promise<void>;
-  /** Bytes of a file, without opening it. */
+  /** The size of a file, without opening it. */
   size(path: string): Promise<number>;
-  /** Bytes of the file system that a folder is in; undefined where they are not known. */
+  /** The space of the file system that holds a folder, in bytes; undefined when it is not known. */
   space?(folder: string): Promise<{ readonly free: number; readonly total: number } | undefined>;
-  /** Resolves when names that came and went in a folder are on the disk. */
+  /** Resolves when the entries of a folder are durable. */
   syncFolder(folder: string): Promise<void>;
 }
 
@@ -85,7 +85,7 @@ export const diskFs: SegmentFs = {
   size: async (path) => (await fs.promises.stat(path)).size,
   async space(folder) {
     const { bavail, blocks, bsize } = await fs.promises.statfs(folder);
-    // Some file systems have no end.
+    // Some file systems have no limit.
     return blocks === 0 ? undefined : { free: bavail * bsize, total: blocks * bsize };
   },
   async syncFolder(folder) {
@@ -99,14 +99,14 @@ export const diskFs: SegmentFs = {
 interface Opened {
   readonly file: Promise<SegmentFile>;
   users: number;
-  /** Called when the last user is through, once somebody wants to close it. */
+  /** Called when the last user is done, once somebody wants to close the file. */
   idle: (() => void) | undefined;
 }
 
-/** Files that stay open though nobody uses them. */
+/** Unused files that stay open. */
 const MAX_OPEN_FILES = 64;
 
-/** Opens each segment once, and closes it only when nobody uses it: those used last stay open. */
+/** Opens each segment once, and closes it only when it is not in use; the segments that were used last stay open. */
 export class SegmentFiles {
   readonly folder: string;
   readonly #fs: SegmentFs;
@@ -117,18 +117,18 @@ export class SegmentFiles {
     this.#fs = seam;
   }
 
-  /** Numbers of the segments that are there, in order. */
+  /** The numbers of the existing segments, in order. */
   async list(): Promise<number[]> {
     const names = await this.#fs.list(this.folder);
     return names.flatMap((name) => numberOf(name) ?? []).sort((a, b) => a - b);
   }
 
-  /** Bytes of a segment. */
+  /** Size in bytes. */
   size(segment: number): Promise<number> {
     return this.#fs.size(join(this.folder, nameOf(segment)));
   }
 
-  /** Hands the file to `use`; it stays open until `use` is through, and mostly for longer. */
+  /** Passes the file to `use`; it stays open until `use` has ended, and usually longer. */
   async use<T>(segment: number, use: (file: SegmentFile) => Promise<T>): Promise<T> {
     const opened = this.#opened.get(segment) ?? this.#add(segment, false);
     opened.users += 1;
@@ -143,7 +143,7 @@ export class SegmentFiles {
     }
   }
 
-  /** Of those that nobody uses. The one that was used just now becomes the youngest. */
+  /** Closes unused files; the one that was used just now becomes the youngest. */
   #closeOldest(used: number): void {
     const opened = this.#opened.get(used);
     if (opened !== undefined && this.#opened.delete(used)) this.#opened.set(used, opened);
@@ -154,7 +154,7 @@ export class SegmentFiles {
     }
   }
 
-  /** Makes an empty segment, or empties a leftover of that name; it is on the disk, name and all, when it resolves. */
+  /** Makes an empty segment, or empties a leftover of that name; file and name are durable when it resolves. */
   async begin(segment: number): Promise<void> {
     const leftover = await this.#opened.get(segment)?.file;
     await leftover?.truncate(0);
@@ -164,12 +164,12 @@ export class SegmentFiles {
     await this.#fs.syncFolder(this.folder);
   }
 
-  /** Resolves when the name of the folder itself is on the disk. */
+  /** Resolves when the entry of the folder itself is durable. */
   syncParent(): Promise<void> {
     return this.#fs.syncFolder(dirname(this.folder));
   }
 
-  /** Takes the file away for good, when the reads that are under way have ended. */
+  /** Removes the file once the reads that are under way have ended. */
   async remove(segment: number): Promise<void> {
     await this.#close(segment);
     await this.#fs.remove(join(this.folder, nameOf(segment)));
@@ -184,7 +184,7 @@ export class SegmentFiles {
     const file = this.#fs.open(join(this.folder, nameOf(segment)), create);
     const opened: Opened = { file, users: 0, idle: undefined };
     this.#opened.set(segment, opened);
-    // A failure is not kept: the next one tries again.
+    // A failure is not cached: the next caller tries again.
     file.catch(() => this.#opened.delete(segment));
     return opened;
   }
@@ -203,7 +203,7 @@ export class SegmentFiles {
   }
 }
 
-/** Writes all of it, however often it takes. */
+/** Writes all parts, with as many calls as that takes. */
 export async function writeAll(file: SegmentFile, parts: readonly Uint8Array[], at: number): Promise<void> {
   let left = parts;
   let offset = at;
@@ -215,7 +215,7 @@ export async function writeAll(file: SegmentFile, parts: readonly Uint8Array[], 
   }
 }
 
-/** What is left of arrays behind their first `bytes`. */
+/** The arrays without their first `bytes` bytes. */
 function dropFirst(parts: readonly Uint8Array[], bytes: number): readonly Uint8Array[] {
   let rest = bytes;
   let done = 0;

@@ -1,11 +1,14 @@
 /**
- * What is in a segment: a CAR v1 file that any CAR reader can read. Blocks are ordinary sections. What a rebuilt index
- * must know besides is in records: sections whose CID is an identity CID that carries the record's bytes, and whose
- * data are those bytes again. Identity CIDs never come from outside (`Blocks` answers them itself).
+ * The format of a segment: a file of the "CARv1 specification" that any CAR reader can read. Blocks are ordinary
+ * sections. What else is needed to rebuild the index is in records: sections with an identity CID that holds the
+ * record, and with the same bytes as data. Identity CIDs never come from outside, since `BlockService` does not store
+ * them.
  *
  * Reading all segments in the order of their numbers gives the index:
- * - a section says: the bytes of this multihash are here (the last such section counts), and this form is stored;
- * - a record says of multihashes: exactly these forms are stored from here on; no form: the block was deleted.
+ * - a section means that the bytes of this multihash are here (the last such section counts), and that this form is
+ * stored;
+ * - a record means, for each of its multihashes, that exactly these forms are stored from here on. No form is a
+ * tombstone: the block was deleted.
  */
 
 import { varint } from "multiformats";
@@ -17,23 +20,23 @@ import { makeCid } from "../../../formats/cid/make.ts";
 /** Where the bytes of a block are. */
 export interface BlockLocation {
   readonly segment: number;
-  /** Of the first byte of data, in the file. */
+  /** Offset of the first data byte in the file. */
   readonly offset: number;
   readonly length: number;
-  /** Bytes of the section in front of the data. */
+  /** Bytes of the section before the data. */
   readonly headLength: number;
   /** The data itself, until it is in the file. */
   bytes?: Uint8Array | undefined;
-  /** Called when the data is in the file: it may be written over then. */
+  /** Called when the data is in the file and the array may be overwritten. */
   readonly release?: (() => void) | undefined;
 }
 
-/** Version and codec of a CID in one number: 0 is version 0, any other the codec of version 1 plus one. */
+/** Version and codec of a CID as one number: 0 is version 0, any other is the codec of version 1 plus one. */
 export type Form = number;
 
 export const formOf = ({ version, code }: CID): Form => (version === 0 ? 0 : code + 1);
 
-/** `multihash` must stay as it is. */
+/** `multihash` must not be changed afterwards. */
 export function cidOf(form: Form, multihash: Uint8Array): CID {
   const digest = decodeDigest(multihash);
   return form === 0 ? makeCid(0, dagPb, digest) : makeCid(1, form - 1, digest);
@@ -44,8 +47,8 @@ export const keyOf = ({ buffer, byteOffset, length }: Uint8Array): string =>
   Buffer.from(buffer, byteOffset, length).toString("latin1");
 
 /**
- * Begins every segment: version 1 and one root, the empty identity CID `bafkqaaa` (some readers refuse a file without
- * roots).
+ * The header of every segment: version 1 and one root, the empty identity CID `bafkqaaa`, since some readers refuse a
+ * file without roots.
  */
 export const fileHead = Buffer.from("19a265726f6f747381d82a4500015500006776657273696f6e01", "hex");
 
@@ -57,8 +60,8 @@ export const numberOf = (name: string): number | undefined => {
 };
 
 /**
- * A place in the log as one number that grows with it: segment and offset. Offsets stay below 2^32, so that a store may
- * write two million segments in its life.
+ * A position in the log as one growing number: segment and offset. Offsets stay below 2^32, so a store can write two
+ * million segments in its life.
  */
 export type Position = number;
 
@@ -67,7 +70,7 @@ export const positionAt = (segment: number, offset: number): Position => segment
 export const segmentAt = (position: Position): number => Math.floor(position / positionsOfSegment);
 export const offsetAt = (position: Position): number => position % positionsOfSegment;
 
-/** The bytes of a section in front of its data. */
+/** The bytes of a section before its data. */
 export function sectionHead(cid: Uint8Array, dataLength: number): Uint8Array {
   const section = cid.length + dataLength;
   const prefix = varint.encodingLength(section);
@@ -77,7 +80,7 @@ export function sectionHead(cid: Uint8Array, dataLength: number): Uint8Array {
   return head;
 }
 
-/** What the head of a section says. `multihash` is a view. */
+/** The decoded head of a section. `multihash` is a view. */
 export interface Section {
   readonly headLength: number;
   readonly length: number;
@@ -86,10 +89,10 @@ export interface Section {
 }
 
 export const MAX_HEAD = 16 * 1024;
-/** No block comes near it: a length beyond is garbage. */
+/** No block is nearly that long: a greater length is garbage. */
 const MAX_SECTION = 2 ** 31;
 
-/** Reads a section's head; undefined when it is not all there. @throws Error when it cannot be one */
+/** Reads the head of a section; undefined when it is cut off. @throws Error when it cannot be a section */
 export function readSection(bytes: Uint8Array, at: number): Section | undefined {
   try {
     const [section, prefix] = varint.decode(bytes, at);
@@ -113,7 +116,7 @@ export function readSection(bytes: Uint8Array, at: number): Section | undefined 
     if (end > bytes.length) return undefined;
     return { headLength: end - at, length: section - (end - start), form, multihash: bytes.subarray(hash, end) };
   } catch (error) {
-    // A varint that is not all there.
+    // A varint that is cut off.
     if (error instanceof RangeError && bytes.length - at < MAX_HEAD) return undefined;
     throw error;
   }
@@ -134,10 +137,7 @@ export interface RecordSection {
 const identityPrefix = Uint8Array.of(1, 0x55, 0);
 const MAX_RECORD = 4096;
 
-/**
- * Sections, whole (head and data in one), that make statements. `tombstones` ones tell of deleted blocks only, others of
- * stored ones only.
- */
+/** Makes whole sections (head and data) for statements. A section has either tombstones only or stored blocks only. */
 export function recordSections(statements: readonly Statement[]): RecordSection[] {
   const sections: RecordSection[] = [];
   for (const tombstones of [false, true]) {
@@ -165,7 +165,7 @@ export function recordSections(statements: readonly Statement[]): RecordSection[
   return sections;
 }
 
-/** Numbers one after the other. */
+/** Encodes numbers as consecutive varints. */
 export function varints(numbers: readonly number[]): Uint8Array {
   const bytes = new Uint8Array(numbers.reduce((sum, number) => sum + varint.encodingLength(number), 0));
   let at = 0;
@@ -176,7 +176,7 @@ export function varints(numbers: readonly number[]): Uint8Array {
   return bytes;
 }
 
-/** Reads numbers one after the other. */
+/** Reads consecutive varints. */
 export class Varints {
   readonly bytes: Uint8Array;
   at: number;
@@ -198,7 +198,7 @@ function recordSection(payload: Uint8Array): Uint8Array {
   return Buffer.concat([sectionHead(cid, payload.length), payload]);
 }
 
-/** The statements of a section that is a record; undefined when it is a block. */
+/** The statements of a section that is a record; undefined for a block. */
 export function readRecord({ multihash }: Section): Statement[] | undefined {
   if (multihash[0] !== 0) return undefined;
   const read = new Varints(multihash, 1);

@@ -1,4 +1,4 @@
-/** What is stored, as the log says up to its end: the index, and over it what is not in the index yet. */
+/** What is stored according to the whole log: the index, and over it what is not in the index yet. */
 import { type BlockLocation, keyOf, offsetAt, type Position, segmentAt } from "./format.ts";
 import type { SegmentIndex, State, Stored, Usage } from "./segment_index.ts";
 import { unused } from "./segment_index.ts";
@@ -6,9 +6,11 @@ import { unused } from "./segment_index.ts";
 interface PendingEntry {
   readonly multihash: Uint8Array;
   readonly stored: Stored;
-  /** Where the log says so. */
+  /** The position up to which the log says so. */
   readonly end: Position;
-  /** What it said before, as long as that is not in the index: the index may stop between the two. */
+  /**
+   * The entry before this one, while it is not in the index: the index may be brought up to a position between the two.
+   */
   previous: PendingEntry | undefined;
 }
 
@@ -19,8 +21,8 @@ interface PendingRecord {
 }
 
 /**
- * So many multihashes, or so many bytes of the log, are taken into the index at a time. Each may be on a page of its own,
- * which LMDB copies, and it never gives that memory back.
+ * Entries, or bytes of the log, that are written to the index at a time. Each entry may be on a page of its own, which
+ * LMDB copies, and LMDB never gives that memory back.
  */
 const DUE_ENTRIES = 4096;
 const DUE_BYTES = 64 * 1024 * 1024;
@@ -30,7 +32,7 @@ const nothing: Stored = { forms: [], location: undefined };
 const sizeOf = (location: BlockLocation): number => location.headLength + location.length;
 const countOf = ({ forms, location }: Stored): number => (location === undefined ? 0 : forms.length);
 
-/** The last thing that the log said before a position. */
+/** The last entry of the log before a position. */
 function before(latest: PendingEntry, position: Position): PendingEntry | undefined {
   let entry: PendingEntry | undefined = latest;
   while (entry !== undefined && entry.end > position) entry = entry.previous;
@@ -41,19 +43,19 @@ export class IndexOverlay {
   readonly index: SegmentIndex;
   #state: State;
   readonly #usage: Map<number, Usage>;
-  /** By key. */
+  /** By `keyOf` of the multihash. */
   readonly #pending = new Map<string, PendingEntry>();
   #records: PendingRecord[] = [];
-  /** Where the log ends in each segment that it came to since the last `apply`. */
+  /** The end of the log in each segment that has grown since the last `apply`. */
   readonly #logEnds = new Map<number, Position>();
   #blocks: number;
-  /** The last write to the index; they come one after the other. */
+  /** The last write to the index; writes are serialized. */
   #writing: Promise<void> = Promise.resolve();
   #queued = 0;
 
   readonly #lastBytes: (position: Position) => Promise<Uint8Array>;
 
-  /** `lastBytes` reads the log before a position, as `State.last` has it. */
+  /** `lastBytes` reads the end of the log before a position, for `State.last`. */
   constructor(
     index: SegmentIndex,
     { state, usage }: { readonly state: State; readonly usage: Map<number, Usage> },
@@ -66,7 +68,7 @@ export class IndexOverlay {
     this.#blocks = state.blocks;
   }
 
-  /** Forms stored. */
+  /** Number of stored forms. */
   get blocks(): number {
     return this.#blocks;
   }
@@ -76,23 +78,23 @@ export class IndexOverlay {
     return this.#usage;
   }
 
-  /** More is waiting for the index than should be held in memory. */
+  /** More entries wait for the index than should be held in memory. */
   get isCrowded(): boolean {
     return this.#pending.size > MAX_ENTRIES;
   }
 
-  /** Whether `apply` is worth its while, and not under way. */
+  /** Whether `apply` is worthwhile and not under way. */
   isDue(position: Position): boolean {
     if (this.#queued > 0) return false;
     return this.#pending.size >= DUE_ENTRIES || position - this.#state.position >= DUE_BYTES;
   }
 
-  /** As much waits for a flush as is taken into the index at a time. */
+  /** As many entries wait for a flush as are written to the index at a time. */
   get isFull(): boolean {
     return this.#pending.size >= DUE_ENTRIES && this.#queued === 0;
   }
 
-  /** Whether something is waiting for the index. */
+  /** Whether anything waits for the index. */
   get hasPending(): boolean {
     return this.#pending.size > 0 || this.#records.length > 0;
   }
@@ -103,7 +105,7 @@ export class IndexOverlay {
     return pending.stored.forms.length === 0 ? undefined : pending.stored;
   }
 
-  /** `old` is what `find` says; `multihash` must stay as it is. Undefined deletes. */
+  /** `old` is what `find` gives; `multihash` must not be changed afterwards. Undefined deletes. */
   set(multihash: Uint8Array, old: Stored | undefined, stored: Stored | undefined, end: Position): void {
     const key = keyOf(multihash);
     this.#blocks += countOf(stored ?? nothing) - countOf(old ?? nothing);
@@ -112,28 +114,30 @@ export class IndexOverlay {
     this.setLogEnd(end);
   }
 
-  /** A record was put to the log. */
+  /** A record was appended to the log. */
   addRecord(bytes: number, tombstones: boolean, end: Position): void {
     this.#records.push({ bytes, tombstones, end });
     this.setLogEnd(end);
   }
 
-  /** The log has come so far. */
+  /** The log has grown to this position. */
   setLogEnd(end: Position): void {
     this.#logEnds.set(segmentAt(end), end);
   }
 
-  /** Multihashes that are not in the index yet. */
-  recent(): { multihash: Uint8Array; stored: Stored }[] {
+  /** The entries that are not in the index yet. */
+  pendingEntries(): { multihash: Uint8Array; stored: Stored }[] {
     return [...this.#pending.values()];
   }
 
-  /** Takes into the index what the log says before `position`, which must be on the disk. */
+  /** Writes to the index what the log says before `position`, which must be durable. */
   apply(position: Position): Promise<void> {
     return this.#serial(() => this.#apply(position));
   }
 
-  /** A segment whose file is about to go, or (undefined) is gone. On the disk when it resolves. */
+  /**
+   * Marks a segment whose file is about to be removed or, with undefined, has been removed. Durable when it resolves.
+   */
   mark(segment: number, dropping: true | undefined): Promise<void> {
     return this.#serial(async () => {
       const used = dropping && { ...(this.#usage.get(segment) ?? unused), dropping };
@@ -143,7 +147,7 @@ export class IndexOverlay {
     });
   }
 
-  /** The index is whole: what has no place is not stored. */
+  /** Ends a rebuild: entries that got no location are not stored. */
   async finish(): Promise<void> {
     for (let after: Uint8Array | undefined; ; ) {
       const page = this.index.page(after, 1000);
@@ -158,7 +162,7 @@ export class IndexOverlay {
     this.#state = state;
   }
 
-  /** Resolves when the index is at rest. */
+  /** Resolves when no write to the index is under way. */
   async close(): Promise<void> {
     await this.#writing.catch(() => {});
     await this.index.close();

@@ -1,4 +1,4 @@
-/** The log that all segments make together: one writer, large writes, shared flushes. */
+/** The log that all segments make up: one writer, large writes, shared flushes. */
 import { failure, type NodeError } from "../../../util/errors.ts";
 import type { Block } from "../store.ts";
 import { type SegmentFile, type SegmentFiles, writeAll } from "./files.ts";
@@ -13,7 +13,7 @@ interface Item {
 }
 
 interface Waiter {
-  /** All before it must be on the disk. */
+  /** The position up to which the log must be durable. */
   readonly target: Position;
   readonly resolve: () => void;
   readonly reject: (error: Error) => void;
@@ -24,28 +24,28 @@ export interface LogOptions {
   readonly segmentBytes: number;
   /** Bytes that may wait to be written. */
   readonly bufferedBytes: number;
-  /** Called when more has come to the disk. */
+  /** Called when more of the log has become durable. */
   readonly onSynced: () => void;
 }
 
-/** With so many bytes or items waiting a write begins even if nobody asks; with fewer, a little later. */
+/** With this many bytes or items waiting, a write begins at once; with fewer, a little later. */
 const EAGER_BYTES = 1024 * 1024;
 const EAGER_ITEMS = 512;
 const LINGER_MS = 25;
-/** Of one write: half of what may wait, so that the next is gathered meanwhile. */
+/** Limits of one write: half of what may wait, so that the next one is gathered meanwhile. */
 const MAX_WRITE_BYTES = 2 * 1024 * 1024;
 const MAX_WRITE_PARTS = 1024;
-/** So many bytes are flushed even if nobody asks: the index follows what is flushed. */
+/** Bytes that are flushed even if nobody asks, since the index follows what is durable. */
 const MAX_UNSYNCED_BYTES = 64 * 1024 * 1024;
 
 /**
- * Appends are given their place at once and written later, in order. When a write or a flush fails, all who wait are
- * told, nothing is forgotten, and the next one who asks makes it try again from there.
+ * Appends get their place at once and are written later, in order. When a write or a flush fails, all who wait are
+ * rejected and nothing is dropped; the next `sync` tries again from there.
  */
 export class Log {
   readonly #files: SegmentFiles;
   readonly #options: LogOptions;
-  /** Lengths of all segments, with what waits to be written. */
+  /** Lengths of all segments, including what waits to be written. */
   readonly lengths: Map<number, number>;
   #end: Position;
   #written: Position;
@@ -57,14 +57,14 @@ export class Log {
   #writing = false;
   #flushing = false;
   #failure: NodeError | undefined;
-  /** Never to be overcome. */
+  /** A failure that cannot be overcome. */
   #broken: NodeError | undefined;
-  /** A flush failed: what it should have brought to the disk may be gone from the page cache. */
+  /** A flush failed: what it should have written may be gone from the page cache. */
   #suspect = false;
   #lingering: NodeJS.Timeout | undefined;
   #soon: NodeJS.Immediate | undefined;
 
-  /** `end` is in the last segment, which exists and is on the disk so far. */
+  /** `end` is in the last segment, which exists and is durable up to there. */
   constructor(files: SegmentFiles, options: LogOptions, end: Position, lengths: Map<number, number>) {
     this.#files = files;
     this.#options = options;
@@ -72,7 +72,7 @@ export class Log {
     this.#end = this.#written = this.#synced = end;
   }
 
-  /** Where the next append goes, unless a new segment begins. */
+  /** The position of the next append, unless a new segment begins. */
   get end(): Position {
     return this.#end;
   }
@@ -103,7 +103,7 @@ export class Log {
     }
   }
 
-  /** Appends a block. `bytes` are kept, not copied; `multihash` is a copy. */
+  /** Appends a block. `bytes` is kept, not copied; `multihash` is a copy. */
   append({ cid, bytes, release }: Block): { readonly location: BlockLocation; readonly multihash: Uint8Array } {
     const head = sectionHead(cid.bytes, bytes.length);
     const start = this.#reserve(head.length + bytes.length);
@@ -120,18 +120,18 @@ export class Log {
     return { location, multihash: head.subarray(head.length - cid.multihash.bytes.length) };
   }
 
-  /** Appends a section that is no block. */
+  /** Appends a section that is not a block. */
   appendRecord(bytes: Uint8Array): void {
     this.#add({ position: this.#reserve(bytes.length), parts: [bytes], bytes: bytes.length, location: undefined });
   }
 
-  /** From now on appends go to a new segment, which is there after the next `sync`. */
+  /** Appends go to a new segment from now on; its file exists after the next `sync`. */
   rotate(): void {
     this.#next();
     this.#add({ position: this.#reserve(0), parts: [], bytes: 0, location: undefined });
   }
 
-  /** Resolves when all that was appended before is on the disk. */
+  /** Resolves when everything that was appended before is durable. */
   sync(): Promise<void> {
     if (this.#broken !== undefined) return Promise.reject(this.#broken);
     this.#failure = undefined;
@@ -140,7 +140,7 @@ export class Log {
     if (target <= this.#synced) return Promise.resolve();
     return new Promise((resolve, reject) => {
       this.#waiters.push({ target, resolve, reject });
-      // Who asks in the same turn of the event loop shares the flush.
+      // Calls in the same turn of the event loop share the flush.
       this.#soon ??= setImmediate(() => {
         this.#soon = undefined;
         this.#pump();
@@ -168,11 +168,11 @@ export class Log {
     this.#pump();
   }
 
-  /** Starts what should be under way and is not; `now`: however little there is to write. */
+  /** Starts the write or flush that should be under way and is not; with `now`, however little there is to write. */
   #pump(now = false): void {
     if (this.#failure !== undefined || this.#broken !== undefined) return;
     const next = this.#queue[0];
-    // A segment is on the disk before the next one begins: only the last one can be torn.
+    // A segment is durable before the next one begins: only the last one can be torn.
     const turning = next !== undefined && segmentAt(next.position) !== segmentAt(this.#written);
     const much = this.#buffered >= EAGER_BYTES || this.#queue.length >= EAGER_ITEMS;
     const eager = now || much || this.#waiters.length > 0 || this.#roomWaiters.length > 0;
@@ -271,7 +271,10 @@ export class Log {
     this.#synced = covers;
   }
 
-  /** After a failed flush the system calls pages clean that never came to the disk: they are made dirty again. */
+  /**
+   * After a failed flush the kernel marks pages as clean that never reached the disk: writing them again makes them
+   * dirty.
+   */
   async #rewrite(file: SegmentFile, from: number, end: number): Promise<void> {
     const reader = new SectionReader(file, from, end, { withData: true });
     let whole = true;
@@ -290,7 +293,7 @@ export class Log {
     }
   }
 
-  /** Resolves when nothing is under way; whoever wants it on the disk calls `sync` before. */
+  /** Resolves when nothing is under way; call `sync` first to make everything durable. */
   async close(): Promise<void> {
     this.#broken = failure("STORE_CLOSED");
     clearTimeout(this.#lingering);

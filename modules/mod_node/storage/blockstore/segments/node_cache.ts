@@ -1,4 +1,6 @@
-/** Nodes that were read a moment ago: who reads a file in many ranges asks for those that hold it together each time. */
+/**
+ * A cache of nodes that were read a moment ago: whoever reads a file in many ranges needs its interior nodes each time.
+ */
 import type { CID } from "multiformats/cid";
 import { dagPb } from "../../../formats/cid/codecs.ts";
 import { NODE_LINKS_TAG } from "../../../formats/dag_pb/field_numbers.ts";
@@ -11,17 +13,17 @@ interface CachedNode {
 
 const MAX_NODE = 64 * 1024;
 const MAX_BYTES = 512 * 1024;
-/** Milliseconds: damage to the disk is noticed that late at most. */
+/** Milliseconds; damage on the disk is noticed at most that late. */
 const MAX_AGE_MS = 1000;
 
 const positionOf = ({ segment, offset }: BlockLocation): Position => positionAt(segment, offset);
 
-/** By place: what stands there never changes. The bytes were checked when they were read, and belong to nobody. */
+/** By location, whose bytes never change. The bytes were checked when they were read, and belong to no pool. */
 export class NodeCache {
   readonly #nodes = new Map<Position, CachedNode>();
   #bytes = 0;
 
-  /** Whether a block may be one of those that are kept. */
+  /** Whether a block is of the kind that is cached. */
   takes(cid: CID, { length }: BlockLocation): boolean {
     return cid.code === dagPb && length <= MAX_NODE;
   }

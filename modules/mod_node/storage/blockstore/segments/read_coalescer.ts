@@ -1,4 +1,4 @@
-/** Reading blocks from segments: what is asked for together and stands together is read in one go. */
+/** Coalesces reads of blocks: those that are requested together and lie together are read in one go. */
 import type { SegmentFile, SegmentFiles } from "./files.ts";
 import type { BlockLocation } from "./format.ts";
 
@@ -11,9 +11,9 @@ interface PendingRead {
 
 /** Of one read. */
 const MAX_READ_BYTES = 1024 * 1024;
-/** So much between two blocks is read over; the head of a section is shorter. */
+/** Bytes between two blocks that are read and dropped; the head of a section is shorter. */
 const MAX_GAP = 256;
-/** Where it goes: nobody looks at it. */
+/** Receives the bytes between blocks, which nobody looks at. */
 const gapBytes = new Uint8Array(MAX_GAP);
 
 const endOf = ({ offset, length }: BlockLocation): number => offset + length;
@@ -26,7 +26,7 @@ export class ReadCoalescer {
     this.#files = files;
   }
 
-  /** Reads a block into `into`, which has its length, and gives as many bytes of it as the file has. */
+  /** Reads a block into `into`, which has its length, and gives the bytes that the file has of it. */
   read(location: BlockLocation, into: Uint8Array): Promise<Uint8Array> {
     return new Promise((resolve, reject) => {
       if (this.#wanted.push({ location, into, resolve, reject }) === 1) queueMicrotask(() => this.#start());
@@ -69,7 +69,7 @@ export class ReadCoalescer {
   }
 }
 
-/** Resolves with the place in the file up to which there was something to read. */
+/** Resolves with the offset in the file up to which there were bytes to read. */
 async function readRun(file: SegmentFile, run: readonly PendingRead[]): Promise<number> {
   const [{ location: first }] = run as readonly [PendingRead];
   const parts: Uint8Array[] = [];

@@ -1,25 +1,25 @@
-/** What happens when a store is opened: the index catches up with the log, or is made anew from it. */
+/** Opens a store: the index catches up with the log, or is rebuilt from it. */
 import type { SegmentFiles } from "./files.ts";
 import { fileHead, nameOf, offsetAt, type Position, positionAt, readRecord, segmentAt } from "./format.ts";
 import { IndexOverlay } from "./index_overlay.ts";
 import { type FoundSection, isWhole, SectionReader } from "./section_reader.ts";
 import type { SegmentIndex, State, Usage } from "./segment_index.ts";
 
-/** Told in a sentence of what had to be put right. */
+/** Called with a sentence about something that had to be repaired. */
 export type Notice = (text: string) => void;
 
 export interface Recovered {
   readonly overlay: IndexOverlay;
-  /** Of the log. */
+  /** End of the log. */
   readonly end: Position;
   /** Of every segment. */
   readonly lengths: Map<number, number>;
 }
 
 /**
- * - Takes up the log where the index ends, cuts off what was torn, and brings the rest into the index.
- * - An index that is missing, unfinished or contradicts the files is made anew from all segments.
- * - Ends a compaction that was about to drop a segment.
+ * - Continues the log where the index ends, cuts off what was torn, and brings the rest into the index.
+ * - Rebuilds an index that is missing, unfinished or contradicts the files, from all segments.
+ * - Completes a compaction that was about to remove a segment.
  */
 export async function recover(files: SegmentFiles, index: SegmentIndex, notice: Notice): Promise<Recovered> {
   let { state, usage } = index.load() ?? { state: undefined, usage: new Map<number, Usage>() };
@@ -36,7 +36,7 @@ export async function recover(files: SegmentFiles, index: SegmentIndex, notice: 
     usage = new Map();
     state = undefined;
   }
-  // Only an index of these very files knows which of them are to go.
+  // Only an index of these very files knows which of them were to be removed.
   const dropping = [...usage].filter(([, used]) => used.dropping).map(([segment]) => segment);
   for (const segment of dropping) {
     await files.remove(segment);
@@ -66,7 +66,7 @@ export async function recover(files: SegmentFiles, index: SegmentIndex, notice: 
   if (end > state.position) {
     await overlay.apply(end).catch((error: Error) => {
       if (rebuilding) throw error;
-      // On a full disk the store can at least be read; the log has it all.
+      // On a full disk the store can at least be read; the log has everything.
       notice(`the index of the blocks could not be brought up to date: ${error.message}`);
     });
   }
@@ -77,7 +77,7 @@ export async function recover(files: SegmentFiles, index: SegmentIndex, notice: 
   return { overlay, end, lengths };
 }
 
-/** Why the index cannot be that of these files; undefined when it can. */
+/** Why the index cannot belong to these files; undefined when it can. */
 function contradiction(
   state: State | undefined,
   usage: ReadonlyMap<number, Usage>,
@@ -117,13 +117,13 @@ async function otherLog(
 
 interface Replay {
   readonly overlay: IndexOverlay;
-  /** The only segment that can be torn: those before it were on the disk when it began. */
+  /** The last segment, the only one that can be torn: earlier ones were durable when it began. */
   readonly last: boolean;
   readonly rebuilding: boolean;
   readonly notice: Notice;
 }
 
-/** Brings what a segment says from an offset on into the overlay; gives the length that is left of the file. */
+/** Brings the statements of a segment from an offset on into the overlay; gives the length that is left of the file. */
 function replay(files: SegmentFiles, segment: number, from: number, options: Replay): Promise<number> {
   const { overlay, last, rebuilding, notice } = options;
   const name = nameOf(segment);
@@ -133,7 +133,7 @@ function replay(files: SegmentFiles, segment: number, from: number, options: Rep
       if (last) await files.begin(segment);
       return fileHead.length;
     }
-    // What is read here will be in the index: first it has to be on the disk.
+    // What is read here will be in the index, so it must be durable first.
     await file.sync();
     const reader = new SectionReader(file, from, size, { withData: last });
     let end = from;
@@ -169,7 +169,7 @@ function take(overlay: IndexOverlay, found: FoundSection, end: Position, segment
     const { form, headLength: head, length, offset } = found;
     const old = overlay.find(found.multihash);
     const forms = old?.forms.includes(form) ? old.forms : [...(old?.forms ?? []), form];
-    // A copy: the view holds on to much more.
+    // A copy: the view would keep much more alive.
     overlay.set(found.multihash.slice(), old, { forms, location: { segment, offset, length, headLength: head } }, end);
     return;
   }

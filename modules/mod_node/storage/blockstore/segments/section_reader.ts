@@ -4,14 +4,14 @@ import type { SegmentFile } from "./files.ts";
 import { cidOf, MAX_HEAD, readSection, type Section } from "./format.ts";
 
 export interface FoundSection extends Section {
-  /** Where its data begin in the file. */
+  /** Offset of its data in the file. */
   readonly offset: number;
-  /** Its data; empty unless asked for. */
+  /** Its data; empty unless it was asked for. */
   readonly data: Uint8Array;
 }
 
 const WINDOW_BYTES = 1024 * 1024;
-/** Over sections longer than this the reader jumps, where their data are not wanted. */
+/** Sections longer than this are skipped with a seek when their data is not wanted. */
 const MIN_SKIPPED = 64 * 1024;
 
 export class SectionReader {
@@ -19,12 +19,12 @@ export class SectionReader {
   readonly #end: number;
   readonly #withData: boolean;
   #window: Uint8Array = new Uint8Array(0);
-  /** Where the window begins in the file. */
+  /** Offset of the window in the file. */
   #start = 0;
-  /** Where the next section begins. */
+  /** Offset of the next section. */
   #at: number;
   #lastLength = 0;
-  /** Why the last `next` found nothing although the end was not reached. */
+  /** Why the last `next` found nothing before the end. */
   damage: string | undefined;
 
   /** Reads from one offset to another. */
@@ -40,7 +40,7 @@ export class SectionReader {
     return this.#at;
   }
 
-  /** The next section; undefined at the end, and where what follows is no whole section: see `damage`. */
+  /** The next section; undefined at the end, and where what follows is not a whole section: see `damage`. */
   async next(): Promise<FoundSection | undefined> {
     if (this.#at >= this.#end) return undefined;
     try {
@@ -62,7 +62,7 @@ export class SectionReader {
     }
   }
 
-  /** The section at hand, read into the window as far as it is needed. */
+  /** The current section, read into the window as far as needed. */
   async #read(): Promise<Section | undefined> {
     let section = this.#parse();
     if (section === undefined) {
@@ -87,7 +87,7 @@ export class SectionReader {
   }
 
   async #fill(size: number): Promise<void> {
-    // A window of its own each time: what was handed out stays as it is.
+    // A new window each time: arrays that were handed out must not change.
     const window = new Uint8Array(Buffer.allocUnsafeSlow(Math.min(size, this.#end - this.#at)).buffer);
     const read = await this.#file.read([window], this.#at);
     this.#window = window.subarray(0, read);
@@ -98,7 +98,7 @@ export class SectionReader {
 const isSystemError = (error: unknown): error is NodeJS.ErrnoException =>
   error instanceof Error && typeof (error as NodeJS.ErrnoException).code === "string" && "syscall" in error;
 
-/** Whether a section's bytes can be what its head says. What cannot be computed here is believed. */
+/** Whether the data of a section fits its CID. A hash that cannot be computed here is trusted. */
 export async function isWhole({ form, multihash, data }: FoundSection): Promise<boolean> {
   if (multihash[0] === 0) return Buffer.compare(multihash.subarray(multihash.length - data.length), data) === 0;
   const cid = cidOf(form, multihash);

@@ -1,4 +1,4 @@
-/** What the index keeps on the disk, in LMDB: where each block is, what each segment holds, how far the log is in it. */
+/** The index in LMDB: where each block is, what each segment holds, and how much of the log it covers. */
 import { rm } from "node:fs/promises";
 import { type Environment, EnvironmentDamaged, type Notice, openEnvironment, type Table } from "../../lmdb/open.ts";
 import {
@@ -12,43 +12,43 @@ import {
   varints,
 } from "./format.ts";
 
-/** What is known of a multihash. No form: it was deleted. No place: only while an index is rebuilt. */
+/** What is known of a multihash. Without forms it was deleted; without location an index is being rebuilt. */
 export interface Stored {
   readonly forms: readonly Form[];
   readonly location: BlockLocation | undefined;
 }
 
-/** What the bytes of a segment are good for; the rest is dead. */
+/** What the bytes of a segment are used for; the rest is dead. */
 export interface Usage {
-  /** Sections of stored blocks. */
+  /** Bytes of sections of stored blocks. */
   readonly live: number;
-  /** Records about stored blocks. */
+  /** Bytes of records about stored blocks. */
   readonly records: number;
-  /** Records about deleted blocks: needed while an older segment may hold their bytes. */
+  /** Bytes of records about deleted blocks, needed while an older segment may hold these blocks. */
   readonly tombstones: number;
-  /** How long the segment was, as far as it is in the index. */
+  /** Length of the segment, as far as the index covers it. */
   readonly length: number;
-  /** Nothing in it is needed: the file may be gone already. */
+  /** Nothing in it is needed; the file may be gone already. */
   readonly dropping: boolean;
 }
 
 export const unused: Usage = { live: 0, records: 0, tombstones: 0, length: 0, dropping: false };
 
 export interface State {
-  /** All of the log before it is in the index. */
+  /** The index covers the log up to here. */
   readonly position: Position;
-  /** Forms stored. */
+  /** Number of stored forms. */
   readonly blocks: number;
-  /** It is not whole yet. */
+  /** The index is not complete yet. */
   readonly rebuilding: boolean;
-  /** The last bytes of the log before `position`, by which another log is told. */
+  /** The last bytes of the log before `position`, by which another log is recognised. */
   readonly last: Uint8Array;
 }
 
 export interface Changes {
   readonly state: State;
   readonly blocks?: Iterable<{ readonly multihash: Uint8Array; readonly stored: Stored }>;
-  /** Undefined takes a segment out. */
+  /** Undefined removes a segment. */
   readonly usage?: ReadonlyMap<number, Usage | undefined>;
 }
 
@@ -69,7 +69,10 @@ export class SegmentIndex {
     this.#onNotice = onNotice;
   }
 
-  /** Opens it. One that is damaged is replaced by an empty one; `onNotice` is told of that, and of checks left out. */
+  /**
+   * Opens the index. A damaged one is replaced by an empty one; `onNotice` is called about that, and about checks that
+   * were left out.
+   */
   static async open(folder: string, onNotice: Notice): Promise<SegmentIndex> {
     const index = new SegmentIndex(folder, onNotice);
     try {
@@ -88,7 +91,7 @@ export class SegmentIndex {
     return value && decodeStored(value, value.length);
   }
 
-  /** Undefined when nothing was ever written, or by another version of this. */
+  /** Undefined when nothing was ever written, or by another version of this format. */
   load(): { readonly state: State; readonly usage: Map<number, Usage> } | undefined {
     const usage = new Map<number, Usage>();
     let state: State | undefined;
@@ -107,7 +110,7 @@ export class SegmentIndex {
     return state && { state, usage };
   }
 
-  /** All in one transaction; on the disk when it resolves. */
+  /** Writes everything in one transaction; durable when it resolves. */
   write({ state, blocks = [], usage = new Map() }: Changes): Promise<void> {
     return this.#environment.write(() => {
       for (const { multihash, stored } of blocks) {
@@ -122,7 +125,7 @@ export class SegmentIndex {
     });
   }
 
-  /** Some multihashes in order, from the one after `after` on; fewer than `limit` at the end. */
+  /** Multihashes in order, from the one after `after` on; fewer than `limit` at the end. */
   page(after: Uint8Array | undefined, limit: number): { multihash: Uint8Array; stored: Stored }[] {
     const start = after === undefined ? {} : { start: Buffer.concat([after, Buffer.alloc(1)]) };
     return [
@@ -136,7 +139,7 @@ export class SegmentIndex {
     return this.#environment.bytes();
   }
 
-  /** Forgets everything. */
+  /** Removes everything. */
   async clear(): Promise<void> {
     await this.#environment.close();
     await this.#clear();

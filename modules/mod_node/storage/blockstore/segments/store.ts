@@ -19,31 +19,33 @@ import { MAX_MULTIHASH, SegmentIndex, type Stored } from "./segment_index.ts";
 
 export interface SegmentStoreOptions {
   /**
-   * Length of a segment, in bytes, at most 2 GiB; half a GiB, less on small disks. It may differ from one opening to the
-   * next. As much room is kept on the disk for upkeep.
+   * Length of a segment in bytes, at most 2 GiB; half a GiB by default, less on small disks. It may change between
+   * openings. As much space is reserved on the disk for upkeep.
    */
   readonly segmentBytes?: number;
   /** Bytes that are put but not written yet and may be held in memory; 4 MiB. */
   readonly bufferedBytes?: number;
   /** Check every block that is read from the disk against its CID. */
   readonly verifyOnRead?: boolean;
-  /** Told in a sentence each of what was put right: a torn end that was cut, an index that was made anew. */
+  /**
+   * Called with a sentence about each thing that was repaired: a torn end that was cut off, an index that was rebuilt.
+   */
   readonly onNotice?: Notice;
-  /** The file system under the segments: tests put faults here. */
+  /** The file system under the segments; tests inject faults here. */
   readonly fs?: SegmentFs;
 }
 
 const readOnlyOrFull = new Set(["EROFS", "EACCES", "EPERM", "ENOSPC", "EDQUOT"]);
 const MAX_SEGMENT = 2 ** 31;
 const pageSize = 512;
-/** Of one multihash: all of them must fit in a record. */
+/** Of one multihash: all of them must fit into one record. */
 const MAX_FORMS = 1024;
-/** The index follows this long after the last flush, if it is behind. */
+/** The index catches up this long after the last flush. */
 const INDEX_DELAY_MS = 1000;
 
 /**
- * Blocks in append-only segments (CAR files) with an index in LMDB, in one folder: `00000001.car`, ... and `index/`.
- * The segments are all that matters: the index can be deleted, it is made anew from them.
+ * Blocks in append-only segments (CAR files) with an index in LMDB, all in one folder: `00000001.car`, ... and
+ * `index/`. Only the segments matter: the index can be deleted and is then rebuilt from them.
  *
  * One process at a time: whoever opens it holds the lock of the repo.
  *
@@ -166,8 +168,8 @@ export class SegmentStore implements BlockStore {
 
   async *keys(): AsyncGenerator<CID> {
     this.#mustBeOpen();
-    // What is on its way to the index is told first: the index is read page by page, while it changes.
-    const recent = this.#overlay.recent();
+    // Entries on their way to the index come first: the index is read page by page while it changes.
+    const recent = this.#overlay.pendingEntries();
     const seen = new Set(recent.map(({ multihash }) => keyOf(multihash)));
     for (let page = recent, after: Uint8Array | undefined; page.length > 0 || page === recent; ) {
       for (const { multihash } of page) {
@@ -215,7 +217,7 @@ export class SegmentStore implements BlockStore {
     return bytes.length === location.length && matches(cid, bytes);
   }
 
-  /** What was put without `sync` is brought to the disk too; rejects when it cannot be. */
+  /** Blocks that were put without `sync` are written as well; rejects when they cannot be. */
   close(): Promise<void> {
     this.#closing ??= this.#close();
     return this.#closing;
@@ -226,7 +228,7 @@ export class SegmentStore implements BlockStore {
     await this.#compacting.catch(() => {});
     try {
       await this.#log.sync();
-      // The log has it all: the next start brings the index up to it.
+      // The log has everything: the next start brings the index up to it.
       await this.#overlay.apply(this.#log.synced).catch(() => {});
     } finally {
       await this.#log.close();
@@ -267,7 +269,7 @@ export class SegmentStore implements BlockStore {
     this.#overlay.set(appended.multihash, undefined, { forms: [form], location: appended.location }, this.#log.end);
   }
 
-  /** Records what is stored of some multihashes from now on. */
+  /** Records which forms of these multihashes are stored from now on. */
   #recordForms(statements: readonly Statement[]): void {
     for (const { bytes, tombstones, statements: said } of recordSections(statements)) {
       this.#log.appendRecord(bytes);
@@ -280,7 +282,7 @@ export class SegmentStore implements BlockStore {
     }
   }
 
-  /** As many of a block's bytes as the file has. */
+  /** The bytes that the file has of a block. */
   #read(location: BlockLocation, buffers?: BufferPool): Promise<Uint8Array> {
     const into = buffers === undefined ? allocUnsafe(location.length) : buffers.take(location.length);
     return this.#reads.read(location, into).catch((error: Error) => {
@@ -288,7 +290,7 @@ export class SegmentStore implements BlockStore {
     });
   }
 
-  /** All that was put is on the disk and in the index. */
+  /** Everything that was put is durable and in the index. */
   async #settle(): Promise<void> {
     await this.#log.sync();
     try {
@@ -303,7 +305,7 @@ export class SegmentStore implements BlockStore {
     else if (this.#overlay.hasPending) this.#idle ??= setTimeout(() => this.#follow(), INDEX_DELAY_MS).unref();
   }
 
-  /** Small blocks are flushed before there are bytes enough: the index takes what is on the disk alone. */
+  /** Small blocks are flushed before there are enough bytes for it: the index takes only what is durable. */
   #flush(): void {
     this.#flushing ??= this.#log
       .sync()
@@ -313,7 +315,7 @@ export class SegmentStore implements BlockStore {
       });
   }
 
-  /** Brings the index up to what is on the disk. It may fail: the log says all of it, and the next one tries again. */
+  /** Brings the index up to what is durable. It may fail: the log has everything, and the next call tries again. */
   #follow(): void {
     clearTimeout(this.#idle);
     this.#idle = undefined;
@@ -321,6 +323,6 @@ export class SegmentStore implements BlockStore {
   }
 }
 
-/** Data that is not in the file yet: a copy, where its owner takes it back. */
+/** Data that is not in the file yet; a copy when the owner reuses the bytes. */
 const waiting = (bytes: Uint8Array, { release }: BlockLocation): Uint8Array =>
   release === undefined ? bytes : bytes.slice();
