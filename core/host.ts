@@ -3,14 +3,14 @@ import { join, resolve } from "node:path";
 import { inspect, isDeepStrictEqual } from "node:util";
 import { Config, configFrom, loadConfig, type UnknownName } from "./config/index.ts";
 import { EventBus } from "./events.ts";
-import { entryFrom, type GivenModule, givenModules } from "./inline_modules.ts";
+import { entryFrom, type InlineModule, inlineModules } from "./inline_modules.ts";
 import { Catalog } from "./module/catalog.ts";
 import type { Clock } from "./module/clock.ts";
 import { Deadline } from "./module/deadline.ts";
 import type { Instance } from "./module/instance.ts";
 import { Items } from "./module/items.ts";
 import { moduleName } from "./module/locate.ts";
-import type { Surroundings } from "./module/module_context.ts";
+import type { ModuleContext } from "./module/module_context.ts";
 import { Modules } from "./module/modules.ts";
 import { SharedTables } from "./module/shared.ts";
 import { Timers } from "./module/timers.ts";
@@ -32,7 +32,7 @@ export interface HostOptions {
   readonly cwd?: string;
   /** Holds the variables MODHOST_<OPTION>; default: the environment of the process. */
   readonly env?: NodeJS.ProcessEnv;
-  readonly modules?: readonly GivenModule[];
+  readonly modules?: readonly InlineModule[];
   /** False: everything is loaded and no port is opened. Default true. */
   readonly listen?: boolean;
   /** False: no certificate is read or made, and nothing is served over TLS. Default true. */
@@ -192,9 +192,9 @@ class ModuleHost implements Host {
   }
 
   report(error: unknown): void {
-    const culprit = this.#running?.modules.culpritOf(error);
-    if (culprit === undefined) this.log.error("Nobody caught this: %s", inspect(error));
-    else culprit.fault("doing what nobody waits for", error);
+    const owner = this.#running?.modules.errorOwner(error);
+    if (owner === undefined) this.log.error("Nobody caught this: %s", inspect(error));
+    else owner.fault("doing what nobody waits for", error);
   }
 
   fire(event: string, data?: unknown): unknown {
@@ -264,7 +264,7 @@ class ModuleHost implements Host {
 
   #assemble(config: Config): Running {
     const loadTimeout = seconds(config, "load_timeout", 30);
-    const given = givenModules(this.#options.modules ?? [], this.#cwd(), config.directory);
+    const given = inlineModules(this.#options.modules ?? [], this.#cwd(), config.directory);
     const catalog = new Catalog(config, given, loadTimeout);
     const ports = new Ports(config);
     const certificates = this.#certificates(config);
@@ -274,7 +274,7 @@ class ModuleHost implements Host {
       removed: (item) => ports.remove(item as OwnedItem<NetProvider>),
       fault: (error) => this.log.error("%s", reasonOf(error)),
     });
-    const surroundings: Surroundings = {
+    const context: ModuleContext = {
       bus: this.#bus,
       items,
       shared: new SharedTables(),
@@ -290,7 +290,7 @@ class ModuleHost implements Host {
       stop: () => void this.stop().catch((error: unknown) => this.report(error)),
     };
     const modules = new Modules({
-      surroundings,
+      context,
       catalog,
       grace: seconds(config, "unload_grace", 10),
       settle: () => ports.settle(),

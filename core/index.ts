@@ -3,7 +3,7 @@ import type { ModuleDefinition, OptionDeclarations } from "./types.ts";
 
 export { Config, configFrom, type LoadConfigOptions, loadConfig } from "./config/index.ts";
 export { createHost, type Host, type HostOptions, type HostPhase } from "./host.ts";
-export type { GivenModule } from "./inline_modules.ts";
+export type { InlineModule } from "./inline_modules.ts";
 export type { Clock } from "./module/clock.ts";
 export type * from "./types.ts";
 export { type ErrorCode, errorTable, HttpError, ModhostError, reasonOf } from "./util/errors.ts";

@@ -5,21 +5,21 @@ import type { ModuleDefinition, ModuleFunction } from "./types.ts";
 import { ModhostError } from "./util/errors.ts";
 
 /** A module to load beside those that the configuration enables: a path, or the module itself. */
-export type GivenModule = string | ModuleFunction | (ModuleDefinition & { readonly name: string });
+export type InlineModule = string | ModuleFunction | (ModuleDefinition & { readonly name: string });
 
 /**
  * Where each of them is. Paths count from `cwd`, those in a module that is no file from `directory`.
  * @throws {ModhostError} MODULE_NOT_FOUND, MODULE_INVALID for two of one name, and one without
  */
-export function givenModules(modules: readonly GivenModule[], cwd: string, directory: string): ModuleSource[] {
-  const sources = modules.map((given, index): ModuleSource => {
-    if (typeof given === "string") return locatePath(resolve(cwd, given));
-    const definition = typeof given === "function" ? { load: given } : given;
-    if (typeof given !== "function" && typeof given?.name !== "string") {
+export function inlineModules(modules: readonly InlineModule[], cwd: string, directory: string): ModuleSource[] {
+  const sources = modules.map((module, index): ModuleSource => {
+    if (typeof module === "string") return locatePath(resolve(cwd, module));
+    const definition = typeof module === "function" ? { load: module } : module;
+    if (typeof module !== "function" && typeof module?.name !== "string") {
       const reason = 'only a path or a function may come without a name: write { name: "hello", load }';
       throw new ModhostError("MODULE_INVALID", { file: `modules[${index}]`, reason });
     }
-    const name = moduleName(given.name) || `given_${index + 1}`;
+    const name = moduleName(module.name) || `inline_${index + 1}`;
     return { name, definition, file: undefined, directory, root: undefined };
   });
   for (const [index, { name, file }] of sources.entries()) {

@@ -27,16 +27,16 @@ async function load(file: string): Promise<Command> {
   return command;
 }
 
-export function broughtNames(): string[] {
+export function moduleCommandNames(): string[] {
   return [...files().keys()];
 }
 
 /** Undefined when no module brings a command of this name. */
-export async function broughtCommand(name: string): Promise<Command | undefined> {
+export async function moduleCommand(name: string): Promise<Command | undefined> {
   const file = files().get(name);
   return file === undefined ? undefined : load(file);
 }
 
-export function broughtCommands(): Promise<Command[]> {
+export function moduleCommands(): Promise<Command[]> {
   return Promise.all(files().values().map(load));
 }

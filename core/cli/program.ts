@@ -6,7 +6,7 @@ import { packageVersion } from "../util/package.ts";
 import { type Command, type CommandContext, type CommandOption, UsageError } from "./command.ts";
 import { commands } from "./commands.ts";
 import { commandHelp, programHelp } from "./help.ts";
-import { broughtCommand, broughtCommands, broughtNames } from "./module_commands.ts";
+import { moduleCommand, moduleCommandNames, moduleCommands } from "./module_commands.ts";
 import { Output } from "./output.ts";
 import { firstWord, readWords, suggestion } from "./words.ts";
 
@@ -20,10 +20,10 @@ export const globals = {
 
 /** Those of bundled modules, too. */
 export async function everyCommand(): Promise<Command[]> {
-  return [...commands, ...(await broughtCommands())];
+  return [...commands, ...(await moduleCommands())];
 }
 
-export interface ProgramSurroundings {
+export interface ProgramContext {
   readonly stdin: CommandContext["stdin"];
   readonly stdout: NodeJS.WriteStream;
   readonly stderr: NodeJS.WriteStream;
@@ -35,8 +35,8 @@ export interface ProgramSurroundings {
  * Runs the command that the arguments name and gives the exit code: 0 done, 1 failed (the reason on the standard
  * error), 2 called wrongly.
  */
-export async function program(argv: readonly string[], surroundings: ProgramSurroundings): Promise<number> {
-  const { stdin, stdout, stderr, cwd, env } = surroundings;
+export async function program(argv: readonly string[], context: ProgramContext): Promise<number> {
+  const { stdin, stdout, stderr, cwd, env } = context;
   try {
     const { command, named, args, values } = await parse(argv, cwd);
     const { config, json, help, version, ...options } = values;
@@ -77,7 +77,7 @@ async function parse(argv: readonly string[], cwd: string): Promise<Parsed> {
     if (first !== undefined && !existsSync(resolve(cwd, first))) {
       // It may well be meant as the value of an option that there is not.
       readWords({ ...commands[0], options: every }, argv.slice(0, at), globals, settingHint);
-      const names = [...commands.map(({ name }) => name), ...broughtNames()];
+      const names = [...commands.map(({ name }) => name), ...moduleCommandNames()];
       throw new UsageError(`There is no command or file ${first}${suggestion(first, names)}`);
     }
     return { command: commands[0], named: false, ...readWords(commands[0], argv, globals, settingHint) };
@@ -101,5 +101,5 @@ function settingHint(unknown: string): string {
 }
 
 async function commandNamed(name: string): Promise<Command | undefined> {
-  return commands.find((command) => command.name === name) ?? (await broughtCommand(name));
+  return commands.find((command) => command.name === name) ?? (await moduleCommand(name));
 }

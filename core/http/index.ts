@@ -1,5 +1,6 @@
 /** `modhost/net/http/server`: serves a table of routes over connections. `mod_http` stands on it; any module may. */
 
+export { findToken, type KnownToken, readAuthorization, readTokens, type TokenOption } from "../util/tokens.ts";
 export { appName, appPath, basePath, bracketed, displayName, isWebScheme, originOf } from "./app_urls.ts";
 export { validatorsOf } from "./conditions.ts";
 export { type CorsPolicy, corsPolicy } from "./cors.ts";
@@ -18,5 +19,5 @@ export { patchNotices } from "./patches/notices.ts";
 export { encodePath } from "./paths.ts";
 export type { MountPlace, RouteInfo } from "./route.ts";
 export { type Explanation, HttpService } from "./service.ts";
-export type { HttpEnvironment, HttpSettings } from "./settings.ts";
+export { environmentOf, type HttpEnvironment, type HttpSettings } from "./settings.ts";
 export { addVary } from "./vary.ts";

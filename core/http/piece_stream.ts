@@ -1,5 +1,5 @@
 import { Readable } from "node:stream";
-import type { LendingBody } from "../types.ts";
+import type { PooledBody } from "../types.ts";
 import { discard } from "./stream.ts";
 
 /**
@@ -48,7 +48,7 @@ export class PieceStream extends Readable {
   #own(piece: Uint8Array): Uint8Array {
     if (!("release" in this.#source)) return piece;
     const copy = Buffer.from(piece);
-    (this.#source as LendingBody).release(piece);
+    (this.#source as PooledBody).release(piece);
     return copy;
   }
 

@@ -1,3 +1,5 @@
+import type { Module } from "../types.ts";
+
 /** What the HTTP service is told by its configuration; times in seconds, sizes in bytes. */
 export interface HttpSettings {
   /** Largest buffered request body. */
@@ -34,7 +36,7 @@ export interface WebsocketLimits {
   readonly maxUnsent: number;
 }
 
-/** The needs of the service from its surroundings. */
+/** What the service needs of the host: its events, and a log. */
 export interface HttpEnvironment {
   /** Fires an event to the hooks of a host, "*" for all; the first answer is returned. */
   fire(event: string, data: unknown, host: string): unknown;
@@ -46,5 +48,15 @@ export interface HttpEnvironment {
     warn(format: string, ...values: unknown[]): void;
     error(format: string, ...values: unknown[]): void;
     debug(format: string, ...values: unknown[]): void;
+  };
+}
+
+/** The events and the log of a module, for a service that it runs. */
+export function environmentOf(module: Module): HttpEnvironment {
+  return {
+    fire: (event, data, host) => module.fire_event(event, data, host),
+    announce: (event, data, host) => module.announce_event(event, data, host),
+    hasHooks: (event) => module.has_hooks(event),
+    log: module.log,
   };
 }

@@ -1,7 +1,7 @@
 import type { ServerResponse } from "node:http";
 import { Readable } from "node:stream";
 import { setImmediate as nextTurn } from "node:timers/promises";
-import type { LendingBody } from "../types.ts";
+import type { PooledBody } from "../types.ts";
 import type { NodeResponse } from "./node_messages.ts";
 
 /** The way out of a request's answer. */
@@ -91,7 +91,7 @@ export async function pump(outlet: Outlet, source: AsyncIterable<unknown>, lengt
 function takerOf(source: AsyncIterable<unknown>): ((piece: string | Uint8Array) => void) | undefined {
   if (!("release" in source) || typeof source.release !== "function") return undefined;
   return (piece) => {
-    if (typeof piece !== "string") (source as LendingBody).release(piece);
+    if (typeof piece !== "string") (source as PooledBody).release(piece);
   };
 }
 

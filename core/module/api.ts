@@ -16,7 +16,7 @@ import { ModhostError, reasonOf } from "../util/errors.ts";
 import { importNamed } from "./imports.ts";
 import type { Instance } from "./instance.ts";
 import { moduleName } from "./locate.ts";
-import type { Surroundings } from "./module_context.ts";
+import type { ModuleContext } from "./module_context.ts";
 import { OptionReader } from "./option_reader.ts";
 import { sharedPath } from "./shared.ts";
 import { httpUrl } from "./url.ts";
@@ -31,19 +31,19 @@ export class ModuleApi implements Module {
   add_host: Module["add_host"];
   readonly name: string;
   readonly #instance: Instance;
-  readonly #around: Surroundings;
+  readonly #context: ModuleContext;
   readonly #options: OptionReader;
   /** Set for the object of one host that a global module gets. */
   readonly #host: string | undefined;
   readonly #shared = new Map<string, Record<string, unknown>>();
   #log: ModuleLog | undefined;
 
-  constructor(instance: Instance, around: Surroundings, host?: string) {
+  constructor(instance: Instance, context: ModuleContext, host?: string) {
     this.name = instance.name;
     this.#instance = instance;
-    this.#around = around;
+    this.#context = context;
     this.#host = host;
-    this.#options = new OptionReader(around.config, () => this.host);
+    this.#options = new OptionReader(context.config, () => this.host);
   }
 
   get host(): string {
@@ -55,7 +55,7 @@ export class ModuleApi implements Module {
   }
 
   get log(): ModuleLog {
-    this.#log ??= this.#around.log.of(this.name, this.host);
+    this.#log ??= this.#context.log.of(this.name, this.host);
     return this.#log;
   }
 
@@ -65,7 +65,7 @@ export class ModuleApi implements Module {
     const instance = this.#instance;
     instance.assertLive();
     const dependency = moduleName(name);
-    const found = this.#around.find(dependency, instance);
+    const found = this.#context.find(dependency, instance);
     if (found !== undefined) {
       instance.depends.add(found.key);
       return found.exports as T;
@@ -85,7 +85,7 @@ export class ModuleApi implements Module {
   add_item(kind: string, item: object): void {
     if (typeof item !== "object" || item === null) throw new TypeError(`An item of kind ${kind} must be an object`);
     const owned: OwnedItem = { item, owner: this };
-    this.#instance.add({ kind: "item", label: `item ${kind}`, activate: () => this.#around.items.add(kind, owned) });
+    this.#instance.add({ kind: "item", label: `item ${kind}`, activate: () => this.#context.items.add(kind, owned) });
   }
 
   handle_items<Kind extends string>(
@@ -94,8 +94,8 @@ export class ModuleApi implements Module {
     removed: (item: OwnedItem<ItemOf<Kind>>) => unknown,
   ): void {
     const fault = (error: unknown) => this.#instance.fault(`handling items of kind ${kind}`, error);
-    const handlers = { added, removed, fault } as Parameters<Surroundings["items"]["handle"]>[1];
-    const activate = () => this.#around.items.handle(kind, handlers, this.name);
+    const handlers = { added, removed, fault } as Parameters<ModuleContext["items"]["handle"]>[1];
+    const activate = () => this.#context.items.handle(kind, handlers, this.name);
     this.#instance.add({ kind: "receiver", label: `receiver of ${kind}`, activate });
   }
 
@@ -110,27 +110,27 @@ export class ModuleApi implements Module {
 
   hook(event: string, handler: EventHandler, priority = 0): void {
     if (typeof handler !== "function") throw new TypeError(`The hook of ${event} must be a function`);
-    const activate = () => this.#around.bus.add(event, handler, priority, this.host, this.name);
+    const activate = () => this.#context.bus.add(event, handler, priority, this.host, this.name);
     this.#instance.add({ kind: "hook", label: `hook ${event}`, activate });
   }
 
   fire_event(event: string, data?: unknown, host = "*"): unknown {
-    return this.#around.bus.fire(event, data, this.host === "*" ? host : this.host);
+    return this.#context.bus.fire(event, data, this.host === "*" ? host : this.host);
   }
 
   announce_event(event: string, data?: unknown, host = "*"): void {
     const failed = (error: unknown) => this.log.error("A hook of %s failed: %s", event, reasonOf(error));
-    this.#around.bus.announce(event, data, failed, this.host === "*" ? host : this.host);
+    this.#context.bus.announce(event, data, failed, this.host === "*" ? host : this.host);
   }
 
   has_hooks(event: string): boolean {
-    return this.#around.bus.has(event);
+    return this.#context.bus.has(event);
   }
 
   // ------------------------------------------------------------------------------------------- what unload undoes
 
   add_timer<A extends unknown[]>(delay: number, run: (now: number, ...values: A) => unknown, ...values: A): Timer {
-    const { timers } = this.#around;
+    const { timers } = this.#context;
     const timer = timers.create(delay, {
       run: (now) => run(now, ...values),
       fault: (error) => this.#instance.fault("running a timer", error),
@@ -142,7 +142,7 @@ export class ModuleApi implements Module {
   }
 
   now(): number {
-    return this.#around.timers.now();
+    return this.#context.timers.now();
   }
 
   on_release(label: string, release: () => unknown, kind = "release"): () => void {
@@ -154,7 +154,7 @@ export class ModuleApi implements Module {
     const full = sharedPath(path, this.host, this.name);
     const known = this.#shared.get(full);
     if (known !== undefined) return known;
-    const { table, release } = this.#around.shared.use(full, this.name);
+    const { table, release } = this.#context.shared.use(full, this.name);
     this.#instance.hold("shared", `shared table ${full}`, release);
     this.#shared.set(full, table);
     return table;
@@ -177,7 +177,7 @@ export class ModuleApi implements Module {
   }
 
   import_named(name: string): Promise<Record<string, unknown>> {
-    return importNamed(name, this.#around.config.directory);
+    return importNamed(name, this.#context.config.directory);
   }
 
   data_path(): string {
@@ -238,33 +238,33 @@ export class ModuleApi implements Module {
   // -------------------------------------------------------------------------------------------------- the server
 
   http_url(app = appName(this.name), default_path?: string): string {
-    const { config, listening } = this.#around;
+    const { config, listening } = this.#context;
     return httpUrl({ config, listening, host: this.host, log: this.log }, app, default_path);
   }
 
   tls_options(): ReturnType<Module["tls_options"]> {
-    return this.#around.tls();
+    return this.#context.tls();
   }
 
   hosts(): readonly string[] {
-    return this.#around.config.hosts();
+    return this.#context.config.hosts();
   }
 
   listening(): readonly ListeningPort[] {
-    return this.#around.listening();
+    return this.#context.listening();
   }
 
   modules(): readonly ModuleState[] {
-    return this.#around.states();
+    return this.#context.states();
   }
 
   serves(): boolean {
-    return this.#around.serves;
+    return this.#context.serves;
   }
 
   stop_server(): void {
     this.log.info("asks the server to stop");
-    this.#around.stop();
+    this.#context.stop();
   }
 }
 

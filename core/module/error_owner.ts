@@ -6,7 +6,7 @@ import type { Instance } from "./instance.ts";
  * The instance whose code an error comes from: of the first frame of its stack that lies in the file or in the own folder
  * of a module. Undefined when there is none, as for whatever is no Error.
  */
-export function culpritOf(instances: readonly Instance[], error: unknown): Instance | undefined {
+export function errorOwner(instances: readonly Instance[], error: unknown): Instance | undefined {
   for (const { path } of framesOf(error)) {
     const owner =
       instances.find(({ code }) => code.source.file === path) ??

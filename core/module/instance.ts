@@ -5,7 +5,7 @@ import type { ModuleCode } from "./code.ts";
 import { failure } from "./code.ts";
 import { Deadline } from "./deadline.ts";
 import { type Effect, type Entry, Ledger, type Release } from "./ledger.ts";
-import type { Surroundings } from "./module_context.ts";
+import type { ModuleContext } from "./module_context.ts";
 
 /** Instances that are made together; those not made yet are undefined. */
 export type Group = ReadonlyMap<string, Instance | undefined>;
@@ -40,20 +40,20 @@ export class Instance {
   /** While loading: the instances that are made with it, which it gets from `module.depends`. */
   group: Group | undefined;
   readonly module: ModuleApi;
-  readonly #surroundings: Surroundings;
+  readonly #context: ModuleContext;
   readonly #ledger: Ledger;
   /** Module objects for single hosts of a global module. */
   readonly #views: ModuleApi[] = [];
 
-  constructor(code: ModuleCode, host: string, surroundings: Surroundings, beginning: Beginning) {
+  constructor(code: ModuleCode, host: string, context: ModuleContext, beginning: Beginning) {
     this.code = code;
     this.name = code.source.name;
     this.host = host;
     this.reloading = beginning.reloading;
     this.group = beginning.group;
-    this.#surroundings = surroundings;
+    this.#context = context;
     this.#ledger = new Ledger((label, error) => this.#unfinished(`undoing ${label}`, error));
-    this.module = new ModuleApi(this, surroundings);
+    this.module = new ModuleApi(this, context);
   }
 
   get key(): string {
@@ -74,7 +74,7 @@ export class Instance {
       await limit(() => module.load?.());
       for (const host of module.add_host !== undefined && this.host === "*" ? hosts() : []) {
         step = `adding the host ${host}`;
-        const view = new ModuleApi(this, this.#surroundings, host);
+        const view = new ModuleApi(this, this.#context, host);
         this.#views.push(view);
         await limit(() => module.add_host?.(view));
         await limit(() => view.load?.());
@@ -141,7 +141,7 @@ export class Instance {
 
   /** Undoes everything; the module object is of no further use. */
   async abandon(wait?: (work: unknown) => Promise<boolean>): Promise<void> {
-    const deadline = new Deadline(this.#surroundings.loadTimeout);
+    const deadline = new Deadline(this.#context.loadTimeout);
     await this.#ledger.close(wait ?? ((work) => deadline.wait(work)));
     this.phase = "gone";
   }
@@ -174,7 +174,7 @@ export class Instance {
 
   /** Runs steps of the module's code that others wait for, all of them before `load_timeout` is over. */
   #limit(): <T>(step: () => T | PromiseLike<T>) => Promise<T> {
-    const deadline = new Deadline(this.#surroundings.loadTimeout);
+    const deadline = new Deadline(this.#context.loadTimeout);
     return (step) => deadline.result(Promise.try(step), "load_timeout");
   }
 

@@ -1,11 +1,11 @@
 import type { ModuleState } from "../types.ts";
 import { ModhostError } from "../util/errors.ts";
-import { culpritOf } from "./error_owner.ts";
+import { errorOwner } from "./error_owner.ts";
 import { type Instance, keyOf } from "./instance.ts";
-import type { Surroundings } from "./module_context.ts";
+import type { ModuleContext } from "./module_context.ts";
 
 /** The instances that a host has, and what is asked about them. */
-export class Roster {
+export class Instances {
   /** In the order of loading. */
   readonly #live = new Map<string, Instance>();
   readonly #loading = new Set<Instance>();
@@ -80,7 +80,7 @@ export class Roster {
    * What is left of a module, one line for each thing; nothing once it is gone.
    * @throws {ModhostError} MODULE_UNKNOWN, since nothing is left of a misspelt name, too
    */
-  residue(name: string, { bus, items, shared, timers }: Surroundings): string[] {
+  residue(name: string, { bus, items, shared, timers }: ModuleContext): string[] {
     if (!this.#known.has(name))
       throw new ModhostError("MODULE_UNKNOWN", { name, known: [...this.#known].join(", ") || "none" });
     return [
@@ -93,8 +93,8 @@ export class Roster {
   }
 
   /** The instance whose code an error comes from, as far as its stack tells. */
-  culpritOf(error: unknown): Instance | undefined {
-    return culpritOf([...this.live(), ...this.#loading], error);
+  errorOwner(error: unknown): Instance | undefined {
+    return errorOwner([...this.live(), ...this.#loading], error);
   }
 }
 

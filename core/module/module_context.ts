@@ -8,8 +8,8 @@ import type { Items } from "./items.ts";
 import type { SharedTables } from "./shared.ts";
 import type { Timers } from "./timers.ts";
 
-/** What a module instance finds around it. */
-export interface Surroundings {
+/** What the host gives to each module instance. */
+export interface ModuleContext {
   readonly bus: EventBus;
   readonly items: Items;
   readonly shared: SharedTables;

@@ -6,12 +6,12 @@ import { Deadline } from "./deadline.ts";
 import { Failures } from "./failures.ts";
 import { inOrder, withDependants } from "./graph.ts";
 import { type Beginning, Instance, keyOf } from "./instance.ts";
-import { cycle, Roster } from "./instances.ts";
+import { cycle, Instances } from "./instances.ts";
 import { moduleName } from "./locate.ts";
-import type { Surroundings } from "./module_context.ts";
+import type { ModuleContext } from "./module_context.ts";
 
 export interface ModulesEnvironment {
-  readonly surroundings: Surroundings;
+  readonly context: ModuleContext;
   readonly catalog: Catalog;
   /** Seconds for which a module that leaves may finish its requests. */
   readonly grace: number;
@@ -38,7 +38,7 @@ interface Operation {
  */
 export class Modules {
   readonly #environment: ModulesEnvironment;
-  readonly #roster = new Roster();
+  readonly #instances = new Instances();
   readonly #failures: Failures;
   /** Loaded into the running host: their ports are not awaited yet, nor are they told that these are open. */
   #newcomers: Instance[] = [];
@@ -46,26 +46,26 @@ export class Modules {
 
   constructor(environment: ModulesEnvironment) {
     this.#environment = environment;
-    this.#failures = new Failures(environment.surroundings.log);
+    this.#failures = new Failures(environment.context.log);
   }
 
   // ---------------------------------------------------------------------------------------------------- questions
 
   states(): ModuleState[] {
-    return [...this.#roster.states(), ...this.#failures.states()];
+    return [...this.#instances.states(), ...this.#failures.states()];
   }
 
   find(name: string, host: string, asking?: Instance): Instance | undefined {
-    return this.#roster.find(name, host, asking);
+    return this.#instances.find(name, host, asking);
   }
 
   /** @throws {ModhostError} MODULE_UNKNOWN */
   residue(name: string): string[] {
-    return this.#roster.residue(name, this.#environment.surroundings);
+    return this.#instances.residue(name, this.#environment.context);
   }
 
-  culpritOf(error: unknown): Instance | undefined {
-    return this.#roster.culpritOf(error);
+  errorOwner(error: unknown): Instance | undefined {
+    return this.#instances.errorOwner(error);
   }
 
   /** A wrong value that a module found while it was loading. */
@@ -123,9 +123,9 @@ export class Modules {
    */
   async unload(name: string, host?: string): Promise<void> {
     const failed = this.#failures.forget(name, host);
-    const found = this.#roster.of(name, host);
+    const found = this.#instances.of(name, host);
     if (found.length === 0 && !failed) throw new ModhostError("MODULE_NOT_LOADED", { name });
-    await this.#retire(withDependants(this.#roster.live(), found).reverse());
+    await this.#retire(withDependants(this.#instances.live(), found).reverse());
   }
 
   /**
@@ -135,7 +135,7 @@ export class Modules {
    * @throws {ModhostError} MODULE_NOT_LOADED, MODULE_FAILED, ...
    */
   async reload(name: string, host?: string): Promise<void> {
-    const found = this.#roster.of(name, host);
+    const found = this.#instances.of(name, host);
     if (found.length === 0) {
       if (!this.#failures.forget(name, host)) throw new ModhostError("MODULE_NOT_LOADED", { name });
       return this.load(name, host);
@@ -149,7 +149,7 @@ export class Modules {
 
   /** Calls `module.ready` of all, in the order of loading. */
   async ready(): Promise<void> {
-    for (const instance of this.#roster.live()) await instance.ready();
+    for (const instance of this.#instances.live()) await instance.ready();
   }
 
   /** Lets requests in flight end while all modules are still there to serve them; no new ones reach any. */
@@ -165,7 +165,7 @@ export class Modules {
   }
 
   #lastFirst(): Instance[] {
-    return inOrder(this.#roster.live()).reverse();
+    return inOrder(this.#instances.live()).reverse();
   }
 
   // -------------------------------------------------------------------------------------------------------- steps
@@ -188,7 +188,7 @@ export class Modules {
     const { catalog, isRunning, announce } = this.#environment;
     const code = await catalog.fresh(name);
     const former = catalog.adopted(name);
-    const old = withDependants(this.#roster.live(), found);
+    const old = withDependants(this.#instances.live(), found);
     const built = new Map<string, Instance | undefined>(old.map(({ key }) => [key, undefined]));
     const fresh = () => [...built.values()].filter((instance) => instance !== undefined);
     try {
@@ -208,7 +208,7 @@ export class Modules {
       if (former !== undefined) catalog.adopt(former);
       throw error;
     }
-    for (const instance of fresh()) this.#roster.add(instance);
+    for (const instance of fresh()) this.#instances.add(instance);
     const leaving = old.reverse();
     const waits = leaving.flatMap((instance) => instance.withdraw());
     await this.#close(leaving, waits, new Deadline(Number.POSITIVE_INFINITY));
@@ -222,7 +222,7 @@ export class Modules {
     const live = this.find(name, host);
     if (live !== undefined) return live;
     if (this.#environment.catalog.isDisabled(name, host)) throw new ModhostError("MODULE_DISABLED", { name });
-    this.#roster.expect(name);
+    this.#instances.expect(name);
     const at = operation.chain.indexOf(name);
     if (at >= 0) throw cycle([...operation.chain.slice(at), name]);
     const earlier = operation.failed.get(keyOf(name, host)) ?? operation.failed.get(keyOf(name, "*"));
@@ -234,7 +234,7 @@ export class Modules {
       const place = this.#environment.catalog.adopted(name) === undefined ? "*" : host;
       operation.failed.set(keyOf(name, place), error);
       this.#fail(name, place, error);
-      if (!this.#roster.has(name)) this.#environment.catalog.forget(name);
+      if (!this.#instances.has(name)) this.#environment.catalog.forget(name);
       throw error;
     }
   }
@@ -253,7 +253,7 @@ export class Modules {
       await instance.abandon();
       throw error;
     }
-    this.#roster.add(instance);
+    this.#instances.add(instance);
     if (this.#environment.isRunning()) this.#newcomers.push(instance);
     this.#failures.forget(name, place === "*" ? undefined : instance.host);
     announce("module-loaded", { module: name, host: instance.host });
@@ -267,22 +267,22 @@ export class Modules {
     beginning: Beginning & { saved?: { value: unknown } },
     operation: Operation = newOperation({ chain: [name] }),
   ): Promise<Instance> {
-    const { surroundings, catalog } = this.#environment;
+    const { context, catalog } = this.#environment;
     for (const dependency of beginning.reloading ? code.depends : []) {
       const planned = [keyOf(dependency, host), keyOf(dependency, "*")].some((key) => beginning.group?.has(key));
       if (!planned) await this.#need(name, dependency, host, operation);
     }
     for (;;) {
-      const instance = new Instance(code, host, surroundings, beginning);
+      const instance = new Instance(code, host, context, beginning);
       for (const dependency of code.depends) {
         const found = this.find(dependency, host, instance);
         if (found !== undefined) instance.depends.add(found.key);
       }
-      this.#roster.begin(instance);
+      this.#instances.begin(instance);
       const outcome = await instance
         .run(() => catalog.hostsOf(name), beginning.saved)
         .catch((error: unknown) => ({ error }));
-      this.#roster.end(instance);
+      this.#instances.end(instance);
       if (instance.missing === undefined && outcome === undefined) {
         if (!beginning.reloading || instance.host === host) return instance;
         await instance.abandon();
@@ -325,9 +325,9 @@ export class Modules {
     await this.#close(leaving, waits, deadline);
     for (const instance of leaving) {
       const { name, host } = instance;
-      this.#roster.remove(instance);
+      this.#instances.remove(instance);
       this.#environment.hangUp(name);
-      if (!this.#roster.has(name)) this.#environment.catalog.forget(name);
+      if (!this.#instances.has(name)) this.#environment.catalog.forget(name);
       this.#environment.announce("module-unloaded", { module: name, host });
     }
   }
@@ -338,7 +338,7 @@ export class Modules {
     // A module that drains connections itself takes as long again; the second is for what it does afterwards.
     for (const instance of leaving) {
       await instance.close(deadline.within(grace + 1));
-      this.#roster.keep(instance);
+      this.#instances.keep(instance);
     }
   }
 

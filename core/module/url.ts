@@ -2,7 +2,7 @@ import type { Config } from "../config/index.ts";
 import { appPath, displayName, originOf } from "../http/app_urls.ts";
 import type { ListeningPort, ModuleLog } from "../types.ts";
 
-export interface UrlSurroundings {
+export interface UrlContext {
   readonly config: Config;
   /** A name from `hosts`, or "*". */
   readonly host: string;
@@ -14,17 +14,17 @@ export interface UrlSurroundings {
  * Where clients find an app: `http_external_url` with the app's path behind it, else the HTTPS port, else the HTTP port.
  * A path that is configured with a trailing slash keeps it; the default, `/<app>`, has none.
  */
-export function httpUrl(around: UrlSurroundings, app: string, defaultPath?: string): string {
-  const { config, host } = around;
+export function httpUrl(context: UrlContext, app: string, defaultPath?: string): string {
+  const { config, host } = context;
   const own = host === "*" ? undefined : host;
   const paths = (config.value("http_paths", own) ?? {}) as Record<string, unknown>;
   const path = appPath(app, host, paths[app] ?? defaultPath);
   const external = config.value("http_external_url", own);
   if (typeof external === "string") return external.replace(/\/+$/, "") + path;
 
-  const service = serviceOf(around);
+  const service = serviceOf(context);
   if (service === undefined) {
-    around.log.warn("http_url: neither https_ports nor http_ports has a port");
+    context.log.warn("http_url: neither https_ports nor http_ports has a port");
     return "http://disabled.invalid/";
   }
   const { scheme, address, port } = service;
@@ -35,7 +35,7 @@ export function httpUrl(around: UrlSurroundings, app: string, defaultPath?: stri
 }
 
 /** An open port, HTTPS before HTTP; before ports are open the first configured one. */
-function serviceOf({ config, listening }: UrlSurroundings) {
+function serviceOf({ config, listening }: UrlContext) {
   const open = listening();
   for (const scheme of ["https", "http"]) {
     const found = open.find((port) => port.scheme === scheme);

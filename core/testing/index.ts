@@ -8,7 +8,7 @@ import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { configFrom } from "../config/index.ts";
 import { createHost, type Host } from "../host.ts";
-import type { GivenModule } from "../inline_modules.ts";
+import type { InlineModule } from "../inline_modules.ts";
 import type { LogLevel } from "../types.ts";
 import { ManualClock, realClock, type TestClock } from "./clock.ts";
 import {
@@ -31,7 +31,7 @@ export interface TestHostOptions {
   /** Options over those of tests; undefined takes one away. */
   readonly config?: Readonly<Record<string, unknown>>;
   /** Paths ("./mod_hello.ts"), functions, or definitions with a name. What they depend on is loaded, too. */
-  readonly modules?: readonly GivenModule[];
+  readonly modules?: readonly InlineModule[];
   /** Relative paths count from here; default: the current folder. */
   readonly cwd?: string;
   /** False: everything is loaded and no port is opened; `inject` works all the same. */

@@ -19,7 +19,7 @@ export type HandlerResult =
   | Readable
   | ReadableStream
   | AsyncIterable<string | Uint8Array>
-  | LendingBody
+  | PooledBody
   | ResponseFields;
 
 /**
@@ -27,7 +27,7 @@ export type HandlerResult =
  * the connection needs no longer, sent or not; until then the piece stays as it is. It may be called after the
  * iteration has ended, and it is not called where a connection was lost before it took the piece.
  */
-export interface LendingBody extends AsyncIterable<string | Uint8Array> {
+export interface PooledBody extends AsyncIterable<string | Uint8Array> {
   release(piece: Uint8Array): void;
 }
 
@@ -37,7 +37,7 @@ export interface ResponseFields {
   /** A reason phrase of its own, for HTTP/1. */
   status?: string;
   headers?: ResponseHeaders;
-  body?: string | Uint8Array | Readable | ReadableStream | AsyncIterable<string | Uint8Array> | LendingBody;
+  body?: string | Uint8Array | Readable | ReadableStream | AsyncIterable<string | Uint8Array> | PooledBody;
   trailers?: ResponseHeaders | (() => ResponseHeaders);
 }
 

@@ -14,6 +14,35 @@ export function escape_html(text: string): string {
   return text.replace(/[&<>"']/g, (character) => `&#${character.charCodeAt(0)};`);
 }
 
+/** What a page of the host is made of; `style` and `body` are taken as they are. */
+export interface PageParts {
+  readonly title: string;
+  /** CSS. */
+  readonly style: string;
+  /** HTML within `main`. */
+  readonly body: string;
+}
+
+/** A whole HTML page, in English, that fits screens of any width and either colour scheme. It needs nothing else. */
+export function html_page({ title, style, body }: PageParts): string {
+  return `<!DOCTYPE html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark">
+<title>${escape_html(title)}</title>
+<style>${style}</style>
+</head>
+<body>
+<main>
+${body}
+</main>
+</body>
+</html>
+`;
+}
+
 /** A number of bytes for people: "88 B", "1.2 kB", "73.4 MB" (powers of 1000). */
 export function size_text(bytes: number): string {
   let value = bytes;

@@ -4,6 +4,7 @@ import {
   basePath,
   type CorsPolicy,
   corsPolicy,
+  environmentOf,
   type HttpModule,
   HttpService,
   type HttpSettings,
@@ -30,16 +31,7 @@ type Provider = HttpProvider | MiddlewareProvider;
 /** The provider point "http": opens the ports and mounts the routes of every app. */
 export default function http(module: Module): HttpModule {
   const settings = settingsOf(module);
-  const service = new HttpService(
-    settings,
-    {
-      fire: (event, data, host) => module.fire_event(event, data, host),
-      announce: (event, data, host) => module.announce_event(event, data, host),
-      hasHooks: (event) => module.has_hooks(event),
-      log: module.log,
-    },
-    module.tls_options(),
-  );
+  const service = new HttpService(settings, environmentOf(module), module.tls_options());
   for (const notice of patchNotices()) module.log.warn("%s", notice);
   const grace = module.get_option_period("unload_grace") ?? 10;
 

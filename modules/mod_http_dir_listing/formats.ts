@@ -1,4 +1,4 @@
-import { escape_html, size_text } from "../../core/net/http.ts";
+import { escape_html, html_page, size_text } from "../../core/net/http.ts";
 import { style } from "./style.ts";
 
 export interface Entry {
@@ -33,33 +33,18 @@ export function textListing({ entries }: Listing): string {
 }
 
 export function htmlListing({ path, entries, parent }: Listing): string {
-  const title = escape_html(`Index of ${path}`);
   const rows = entries.map(htmlRow);
   if (parent) rows.unshift(`<tr class="up"><td><a href="../">Parent folder</a></td><td></td><td></td></tr>`);
   const count = entries.length === 1 ? "1 entry" : `${entries.length} entries`;
-  return `<!DOCTYPE html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<meta name="color-scheme" content="light dark">
-<title>${title}</title>
-<style>${style}</style>
-</head>
-<body>
-<main>
-<h1><small>Index of</small> ${escape_html(path).replaceAll("/", "/<wbr>")}</h1>
+  const body = `<h1><small>Index of</small> ${escape_html(path).replaceAll("/", "/<wbr>")}</h1>
 <table>
 <thead><tr><th scope="col">Name</th><th scope="col">Size</th><th scope="col">Modified (UTC)</th></tr></thead>
 <tbody>
 ${rows.join("\n")}
 </tbody>
 </table>
-<p>${count}</p>
-</main>
-</body>
-</html>
-`;
+<p>${count}</p>`;
+  return html_page({ title: `Index of ${path}`, style, body });
 }
 
 function htmlRow({ name, size, modified }: Entry): string {

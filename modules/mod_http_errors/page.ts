@@ -1,4 +1,4 @@
-import { escape_html } from "../../core/net/http.ts";
+import { escape_html, html_page } from "../../core/net/http.ts";
 
 /** What the error page says. */
 export interface ErrorText {
@@ -29,22 +29,7 @@ export function htmlPage({ code, phrase, sentence, message, id, detail }: ErrorT
   if (message !== undefined) parts.push(`<p>${escape_html(message)}</p>`);
   if (detail !== undefined) parts.push(`<pre>${escape_html(detail)}</pre>`);
   if (id !== undefined) parts.push(`<footer>Request ${escape_html(id)}</footer>`);
-  return `<!DOCTYPE html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<meta name="color-scheme" content="light dark">
-<title>${code} ${escape_html(phrase)}</title>
-<style>${style}</style>
-</head>
-<body>
-<main>
-${parts.join("\n")}
-</main>
-</body>
-</html>
-`;
+  return html_page({ title: `${code} ${phrase}`, style, body: parts.join("\n") });
 }
 
 /** The same as one JSON object, fields without value left out. */

@@ -30,7 +30,7 @@ export default function load(module: Module<typeof options>): void {
   };
 
   module.ready = () => {
-    if (users.size === 0) log.warn("nobody can pin here: the option pinning_tokens is not set");
+    if (users.length === 0) log.warn("nobody can pin here: the option pinning_tokens is not set");
     service().work.start();
   };
   module.unload = () => opened?.work.stop();

@@ -1,7 +1,7 @@
 /** Listeners beside the host's own: the further addresses of the API, and that of the read-only commands. */
 
 import type { Repo } from "modhost/node";
-import { AppMount, type HttpModule, HttpService, httpMethods } from "../../../core/http/index.ts";
+import { AppMount, environmentOf, type HttpModule, HttpService, httpMethods } from "../../../core/http/index.ts";
 import type { Handler, Module, NetEndpoint, RouteTable } from "../../../core/types.ts";
 import { addressList, endpointOf, ownEndpoints, withPort } from "./addresses.ts";
 import { Api, type ApiSettings } from "./api.ts";
@@ -74,14 +74,8 @@ const local = (settings: ApiSettings): ApiSettings => ({ ...settings, isLocal: t
 
 function open(module: Module, { name, endpoints, settings }: Door): void {
   const { settings: limits } = module.depends<HttpModule>("http");
-  const environment = {
-    fire: (event: string, data: unknown, host: string) => module.fire_event(event, data, host),
-    announce: (event: string, data: unknown, host: string) => module.announce_event(event, data, host),
-    hasHooks: (event: string) => module.has_hooks(event),
-    log: module.log,
-  };
   // Neither virtual hosts nor their names are known to this port: the gate looks at the name.
-  const service = new HttpService({ ...limits, hosts: [], defaultHost: undefined }, environment, undefined);
+  const service = new HttpService({ ...limits, hosts: [], defaultHost: undefined }, environmentOf(module), undefined);
   const mount = (base: string, route: RouteTable) =>
     new AppMount({
       name: "api",

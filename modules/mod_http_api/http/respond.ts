@@ -1,5 +1,5 @@
 /** From what a command returns to an answer on the wire. */
-import type { HttpResponse, LendingBody, ResponseFields, ResponseHeaders } from "../../../core/types.ts";
+import type { HttpResponse, PooledBody, ResponseFields, ResponseHeaders } from "../../../core/types.ts";
 import { type AnyCall, Bytes, type BytesOptions, Listing } from "../rpc/command.ts";
 import { type Encoder, failureOf } from "../rpc/encodings.ts";
 import { apiVersion } from "../rpc/version.ts";
@@ -170,7 +170,7 @@ function streamed<T>(
     return { done: true, value: undefined } as const;
   };
   // Not a generator: one that was never begun would not hear that nobody reads it.
-  const body: AsyncIterableIterator<string | Uint8Array> & Partial<LendingBody> = {
+  const body: AsyncIterableIterator<string | Uint8Array> & Partial<PooledBody> = {
     [Symbol.asyncIterator]: () => body,
     async next() {
       try {

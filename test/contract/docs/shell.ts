@@ -2,7 +2,7 @@
 import { execFileSync } from "node:child_process";
 import { PassThrough } from "node:stream";
 import { commands } from "#core/cli/commands.ts";
-import { broughtNames } from "#core/cli/module_commands.ts";
+import { moduleCommandNames } from "#core/cli/module_commands.ts";
 import { program } from "#core/cli/program.ts";
 
 /** One command each: comments and variables before it taken away, `&&` and lines that go on taken apart. */
@@ -39,7 +39,7 @@ async function faultOf(line: string, scripts: readonly string[]): Promise<string
 
 /** Asks the program for the help of what would run: it reads command and options as always, and does nothing. */
 async function programFault(words: readonly string[]): Promise<string | undefined> {
-  const isNamed = [...commands.map(({ name }) => name), ...broughtNames()].some((name) => words.includes(name));
+  const isNamed = [...commands.map(({ name }) => name), ...moduleCommandNames()].some((name) => words.includes(name));
   const stdout = new PassThrough().resume() as unknown as NodeJS.WriteStream;
   const stderr = new PassThrough() as unknown as NodeJS.WriteStream & PassThrough;
   const argv = [...(isNamed ? [] : ["run"]), ...words, "--help"];

@@ -3,7 +3,7 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
-import { createHost, type GivenModule, type Host } from "#core/index.ts";
+import { createHost, type Host, type InlineModule } from "#core/index.ts";
 import { assertNothingLeft } from "#core/testing/index.ts";
 import type { Module, ModuleDefinition, OwnedItem } from "#core/types.ts";
 import { exampleFile, type exampleNames } from "#test/contract/docs/examples/support.ts";
@@ -186,7 +186,7 @@ class Watch {
     this.#example = example;
   }
 
-  readonly module: GivenModule = {
+  readonly module: InlineModule = {
     name: "watch",
     load: (module: Module) => {
       const saw = (step: "added" | "removed") => (item: OwnedItem) => {
@@ -217,7 +217,7 @@ export function codeFile(example: ExampleName): string {
   return file.endsWith(".ts") ? file : join(file, "index.ts");
 }
 
-async function asValue(example: ExampleName): Promise<GivenModule> {
+async function asValue(example: ExampleName): Promise<InlineModule> {
   const exported: Record<string, unknown> = await import(pathToFileURL(codeFile(example)).href);
   const { default: load, ...definition } = exported;
   return { ...definition, load: load as ModuleDefinition["load"], name: example };

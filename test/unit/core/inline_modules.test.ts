@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { configFrom, createHost, type GivenModule } from "#core/index.ts";
+import { configFrom, createHost, type InlineModule } from "#core/index.ts";
 import { folderOf } from "./module/support.ts";
 
 test("paths that are loaded count from cwd, also the folder itself", async (t) => {
@@ -17,7 +17,7 @@ test("paths that are loaded count from cwd, also the folder itself", async (t) =
 });
 
 test("a module that is handed over without a name stops the start, and its place is named", async () => {
-  const nameless = { load: () => undefined } as unknown as GivenModule;
+  const nameless = { load: () => undefined } as unknown as InlineModule;
   const host = createHost({ config: { modules_enabled: [] }, modules: [() => undefined, nameless], log: false });
   await assert.rejects(host.start(), {
     code: "MODULE_INVALID",

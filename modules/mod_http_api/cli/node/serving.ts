@@ -1,13 +1,13 @@
 /** The RPC module over a node that is open already. */
 
 import type { Node } from "modhost/node";
-import type { GivenModule } from "../../../../core/index.ts";
+import type { InlineModule } from "../../../../core/index.ts";
 import type { Module } from "../../../../core/types.ts";
 import loadNode, { global as nodeIsGlobal, options as nodeOptions } from "../../../mod_node/mod_node.ts";
 import load, { depends, global, options } from "../../index.ts";
 
 /** For `createHost`, which closes the node in the end. */
-export function serving(node: Node): readonly GivenModule[] {
+export function serving(node: Node): readonly InlineModule[] {
   return [
     {
       name: "node",

@@ -10,7 +10,7 @@ import { brotliDecompressSync, gunzipSync } from "node:zlib";
 import compress from "koa-compress";
 import { event_stream, type HttpModule } from "#core/http/index.ts";
 import { assertNothingLeft } from "#core/testing/index.ts";
-import type { HttpFinishedEvent, LendingBody, MiddlewareFunction, Module } from "#core/types.ts";
+import type { HttpFinishedEvent, MiddlewareFunction, Module, PooledBody } from "#core/types.ts";
 import { serving, startHost, type TestHost } from "#test/support/host.ts";
 import { overEach } from "#test/support/transports.ts";
 import { SocketClient } from "#test/support/websocket.ts";
@@ -320,7 +320,7 @@ describe('provides("http-middleware")', () => {
   test("sees bodies that come in pieces, which go back to their owner unspoilt, packed or not", async () => {
     const pieces = 20;
     let back = 0;
-    const lent = (): LendingBody => ({
+    const lent = (): PooledBody => ({
       async *[Symbol.asyncIterator]() {
         const buffer = Buffer.alloc(50_000);
         for (let at = 0; at < pieces; at += 1) {

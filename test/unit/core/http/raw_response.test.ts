@@ -6,14 +6,14 @@ import { connect } from "node:net";
 import { after, before, describe, test } from "node:test";
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { connect as connectTls } from "node:tls";
-import type { LendingBody } from "#core/types.ts";
+import type { PooledBody } from "#core/types.ts";
 import { startHost, type TestHost } from "#test/support/host.ts";
 import { overEach } from "#test/support/transports.ts";
 
 const pieceBytes = 200_000;
 
 /** Pieces that say where they stand, and are spoilt as soon as they come back. */
-class Lender implements LendingBody {
+class Lender implements PooledBody {
   readonly count: number;
   made = 0;
   back = 0;

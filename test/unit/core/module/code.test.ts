@@ -165,5 +165,5 @@ test("a module is loaded from a path, a function or a value, without configurati
   assert.equal(host.exports<string>("hello").endsWith(folder.slice(1)), true);
   assert.equal(host.exports("named"), "named");
   assert.equal(host.exports("value"), 3);
-  assert.equal(host.exports("given_4"), "nameless");
+  assert.equal(host.exports("inline_4"), "nameless");
 });

@@ -3,7 +3,7 @@ import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import type { TestContext } from "node:test";
-import type { GivenModule } from "#core/inline_modules.ts";
+import type { InlineModule } from "#core/inline_modules.ts";
 import { createTestHost, type LogEntry, type TestHost, type TestHostOptions } from "#core/testing/index.ts";
 import type { LogLevel, Module, ModuleFunction, ModuleState } from "#core/types.ts";
 
@@ -26,7 +26,7 @@ export async function folderOf(t: TestContext, files: Files): Promise<string> {
 /** A host that listens on no port unless a module asks for one. */
 export async function hostOf(
   t: TestContext,
-  modules: Readonly<Record<string, ModuleFunction | Exclude<GivenModule, string>>>,
+  modules: Readonly<Record<string, ModuleFunction | Exclude<InlineModule, string>>>,
   options: Omit<TestHostOptions, "modules"> = {},
 ): Promise<TestHost> {
   const given = Object.entries(modules).map(([name, module]) =>

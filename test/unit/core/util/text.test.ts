@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { escape_html, printable, size_text } from "#core/net/http.ts";
+import { escape_html, html_page, printable, size_text } from "#core/net/http.ts";
 
 test("printable escapes what could steer a terminal or end the line", () => {
   assert.equal(printable("\u001b[2J\u0007\r\n\u0000\u007f\u009b"), "\\x1b[2J\\x07\\x0d\\x0a\\x00\\x7f\\x9b");
@@ -14,6 +14,15 @@ test("printable leaves text of any script, and tabs, as they are", () => {
 
 test("escape_html leaves nothing that HTML would read", () => {
   assert.equal(escape_html(`<a href="x" title='y'>&`), "&#60;a href=&#34;x&#34; title=&#39;y&#39;&#62;&#38;");
+});
+
+test("html_page escapes the title alone, and needs nothing from elsewhere", () => {
+  const page = html_page({ title: "a < b", style: "p { margin: 0 }", body: "<p>&amp;</p>" });
+  assert.match(page, /^<!DOCTYPE html>\n<html lang="en">/);
+  assert.ok(page.includes("<title>a &#60; b</title>"));
+  assert.ok(page.includes("<style>p { margin: 0 }</style>"));
+  assert.ok(page.includes("<main>\n<p>&amp;</p>\n</main>"));
+  assert.doesNotMatch(page, /<script|src=|href=|@import/);
 });
 
 test("size_text rounds to what people read", () => {
