@@ -4,6 +4,7 @@
  */
 export { multibaseNamed } from "./formats/cid/multibase.ts";
 export { cidText, parseCid } from "./formats/cid/text.ts";
+export { type CidForm, cidWriter, cidWriterFor, type WriteCid } from "./formats/cid/writer.ts";
 export { parseDuration } from "./util/go/duration.ts";
-export { GoText, goJson, quote } from "./util/go/text.ts";
+export { GoText, goJson, JsonText, printable, quote } from "./util/go/text.ts";
 export { sizeText } from "./util/size.ts";

@@ -1,13 +1,8 @@
 /** Adding files and trees. */
-
-import { addEntries, hashOnly } from "../../mod_node/content/adder/adder.ts";
-import { addSettings } from "../../mod_node/content/adder/settings.ts";
-import type { AddEntry, AddEvent } from "../../mod_node/content/unixfs/add.ts";
-import { failure, NodeError } from "../../mod_node/util/errors.ts";
-import { printable } from "../../mod_node/util/go/text.ts";
+import { type AddEntry, type AddEvent, printable, type WriteCid } from "modhost/node";
 import { type Commands, defineCommand, stream } from "../rpc/command.ts";
 import type { ValueOf } from "../rpc/shape.ts";
-import type { Entry, FileEntry } from "../rpc/uploads.ts";
+import type { Entry } from "../rpc/uploads.ts";
 import { addedItem } from "./shapes.ts";
 
 const options = {
@@ -40,14 +35,11 @@ const options = {
   "inline-limit": { type: "int", default: 32, experimental: true, help: "Bytes of the largest block kept so." },
 } as const;
 
-/**
- * Entries of the body and all below them, in their order, under the path of its place in the tree. `refer`: every
- * file says where else its bytes stand. @throws NodeError for one that does not
- */
-async function* below(entries: AsyncIterable<Entry>, refer: boolean): AsyncGenerator<AddEntry> {
+/** Entries of the body and all below them, in their order, under the path of its place in the tree. */
+async function* below(entries: AsyncIterable<Entry>): AsyncGenerator<AddEntry> {
   for await (const entry of entries) {
-    yield leaf(entry, refer);
-    if (entry.kind === "directory") yield* below(entry.entries(), refer);
+    yield leaf(entry);
+    if (entry.kind === "directory") yield* below(entry.entries());
   }
 }
 
@@ -57,15 +49,10 @@ async function* text(target: string): AsyncGenerator<Uint8Array> {
 
 async function* nothing(): AsyncGenerator<Uint8Array> {}
 
-function leaf(entry: Entry, refer: boolean): AddEntry {
+function leaf(entry: Entry): AddEntry {
   const { path, kind } = entry;
-  if (kind === "file") return { path, kind, body: entry.passing, backing: refer ? placeOf(entry) : undefined };
+  if (kind === "file") return { path, kind, body: entry.passing, backing: entry.abspath };
   return { path, kind, body: kind === "symlink" ? text(entry.target) : nothing() };
-}
-
-function placeOf({ abspath = "" }: FileEntry): string {
-  if (abspath === "") throw new NodeError("missing file path or URL, can't create filestore reference");
-  return abspath;
 }
 
 export const commands = {
@@ -74,33 +61,18 @@ export const commands = {
     file: { name: "path", required: true, many: true, help: "The files and directories." },
     options,
     returns: stream(addedItem),
-    async *run(call) {
-      const { lowLevel: node, files, options: given, signal } = call;
-      const settings = addSettings({
-        chunker: given.chunker,
+    async *run({ node, files, options: given, signal, cidText }) {
+      const write = cidText();
+      const events = node.addTree(below(files.some()), {
+        ...given,
         cidVersion: given["cid-version"],
-        hash: given.hash,
         rawLeaves: given["raw-leaves"],
-        inline: given.inline,
         inlineLimit: given["inline-limit"],
-        nocopy: given.nocopy,
-        trickle: given.trickle,
-        wrap: given["wrap-with-directory"],
-        progress: given.progress,
-        sharded: node.repo.config.value("Experimental.ShardingEnabled"),
+        onlyHash: given["only-hash"],
+        wrapWithDirectory: given["wrap-with-directory"],
+        signal,
       });
-      const { nocopy = false, fscache = false } = given;
-      if (nocopy && node.filestore === undefined) throw failure("REFERENCES_OFF");
-      const write = call.cidText();
-      const entries = below(files.some(), nocopy);
-      const events =
-        given["only-hash"] === true
-          ? hashOnly(entries, settings, node.scratch)
-          : addEntries(node, entries, settings, { pin: given.pin, references: nocopy || fscache, signal });
-      for await (const event of events) {
-        if (given.silent === true && (event.kind === "file" || event.kind === "symlink")) continue;
-        yield itemOf(event, write);
-      }
+      for await (const event of events) yield itemOf(event, write);
     },
     text(item, { options: { quiet, quieter } }) {
       if (item.Hash === undefined) return "";
@@ -108,8 +80,6 @@ export const commands = {
     },
   }),
 } satisfies Commands;
-
-type WriteCid = (cid: NonNullable<AddEvent["built"]>["cid"]) => string;
 
 function itemOf({ name, built, bytes = 0 }: AddEvent, write: WriteCid): ValueOf<typeof addedItem> {
   if (built !== undefined) return { Name: name, Hash: write(built.cid), Size: String(built.size) };

@@ -7,6 +7,7 @@ import { nodeMaker } from "../../mod_node/content/dag/put.ts";
 import { inSession } from "../../mod_node/content/dag/reader.ts";
 import { walk } from "../../mod_node/content/dag/walk.ts";
 import { parseCid } from "../../mod_node/formats/cid/text.ts";
+import { cidWriterFor } from "../../mod_node/formats/cid/writer.ts";
 import { member } from "../../mod_node/formats/dag_cbor/value.ts";
 import { nodeJson, valueIn, valueJson } from "../../mod_node/formats/ipld/data_model.ts";
 import { linksOf } from "../../mod_node/formats/ipld/links.ts";
@@ -17,7 +18,6 @@ import { failure, failures, NodeError } from "../../mod_node/util/errors.ts";
 import { type AnyCall, bytes, type Commands, defineCommand, defineGroup, raw, stream, value } from "../rpc/command.ts";
 import { fields } from "../rpc/shape.ts";
 import type { FileEntry } from "../rpc/uploads.ts";
-import { writerFor } from "./resolve.ts";
 
 const ref = [{ name: "ref", required: true, stdin: "first", help: "The node: a CID, or a path into it." }] as const;
 const root = [{ name: "root", required: true, stdin: "first", help: "CID of the root." }] as const;
@@ -179,7 +179,7 @@ export const commands = {
       return { Cid: cid, RemPath: remainder.join("/") };
     },
     text({ Cid, RemPath }, call) {
-      const text = writerFor(call.arguments.ref, call, "kept")(Cid);
+      const text = cidWriterFor(call.arguments.ref, call.cidForm, "kept")(Cid);
       return RemPath === "" ? text : `${text}/${RemPath}`;
     },
   }),

@@ -5,13 +5,16 @@ import { commands as basic } from "./basic.ts";
 import { commands as bitswap } from "./bitswap.ts";
 import { commands as block } from "./block.ts";
 import { commands as bootstrap } from "./bootstrap.ts";
+import { commands as cat } from "./cat.ts";
 import { commands as cid } from "./cid.ts";
 import { commands as config } from "./config.ts";
 import { commands as dag } from "./dag.ts";
 import { commands as dht } from "./dht.ts";
 import { commands as diag } from "./diag.ts";
+import { commands as file } from "./file.ts";
 import { commands as files } from "./files.ts";
 import { commands as filestore } from "./filestore.ts";
+import { commands as get } from "./get.ts";
 import { commands as id } from "./id.ts";
 import { commands as keys } from "./keys.ts";
 import { commands as log } from "./log.ts";
@@ -24,7 +27,6 @@ import { commands as pinRemote } from "./pin_remote.ts";
 import { commands as ping } from "./ping.ts";
 import { commands as programme } from "./process.ts";
 import { commandsIn, multibase, plain } from "./pubsub.ts";
-import { commands as read } from "./read.ts";
 import { commands as refs } from "./refs.ts";
 import { commands as repo } from "./repo.ts";
 import { commands as repoGc } from "./repo_gc.ts";
@@ -47,7 +49,9 @@ const others = [
   ls,
   pin,
   pinRemote,
-  read,
+  cat,
+  file,
+  get,
   refs,
   repoGc,
   resolve,

@@ -1,7 +1,6 @@
 /** The RPC API: a request in, an answer out. */
 
-import { cidText, failure, multibaseNamed, type Node, NodeError, parseDuration } from "modhost/node";
-import type { CID } from "multiformats/cid";
+import { cidWriter, failure, type Node, NodeError, parseDuration } from "modhost/node";
 import { readParts } from "../../../core/http/index.ts";
 import { ModhostError } from "../../../core/index.ts";
 import type { HttpEvent, MultipartPart, ResponseFields, ResponseHeaders } from "../../../core/types.ts";
@@ -217,6 +216,10 @@ class TypedCall implements AnyCall {
   get lowLevel() {
     return this.node.lowLevel;
   }
+  get cidForm() {
+    const given = this.options as { "cid-base"?: string; "upgrade-cidv0-in-output"?: boolean };
+    return { cidBase: given["cid-base"], upgradeCidv0InOutput: given["upgrade-cidv0-in-output"] };
+  }
   get table() {
     return this.#around.table;
   }
@@ -230,15 +233,7 @@ class TypedCall implements AnyCall {
   }
 
   // Bound, since commands take a call apart.
-  readonly cidText = (level: "upgraded" | "kept" = "upgraded") => {
-    const { "cid-base": name = "", "upgrade-cidv0-in-output": forced } = this.options as {
-      "cid-base"?: string;
-      "upgrade-cidv0-in-output"?: boolean;
-    };
-    const base = name === "" ? undefined : multibaseNamed(name);
-    const upgrade = forced ?? (base !== undefined && level === "upgraded");
-    return (cid: CID) => cidText(upgrade ? cid.toV1() : cid, base);
-  };
+  readonly cidText = (level: "upgraded" | "kept" = "upgraded") => cidWriter(this.cidForm, level);
 
   readonly announce = (length: number) => {
     this.#headers.x_content_length = String(length);

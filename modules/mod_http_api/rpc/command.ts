@@ -19,7 +19,7 @@
  * `returns` says the types: `run` gives values of that shape, and `text` takes them.
  */
 
-import { type ConfigPath, goJson, type LowLevelNode, type Node } from "modhost/node";
+import { type CidForm, type ConfigPath, goJson, type LowLevelNode, type Node } from "modhost/node";
 import type { CID } from "multiformats/cid";
 import type { CommandLog } from "./command_log.ts";
 import type { Operator } from "./operator.ts";
@@ -206,6 +206,8 @@ export interface Call<A, O> {
   readonly log: CommandLog;
   /** Whoever runs the node. @throws NodeError where nobody does */
   readonly operator: Operator;
+  /** How the caller wants CIDs written. */
+  readonly cidForm: CidForm;
   /**
    * Writes CIDs in the base that `cid-base` names. `upgraded`: version 0 is shown as version 1 when a base is named, as
    * commands of the upper level do. @throws NodeError for an unknown base

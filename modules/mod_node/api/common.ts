@@ -2,6 +2,7 @@
 import type { Multiaddr } from "@multiformats/multiaddr";
 import type { CID } from "multiformats/cid";
 import type { PeerId } from "../formats/peer_id.ts";
+import type { RecordOptions } from "../network/ipns/resolver.ts";
 import { NodeError } from "../util/errors.ts";
 import { parseDuration } from "../util/go/duration.ts";
 
@@ -63,6 +64,21 @@ export function reading({ signal, timeout, offline }: CallOptions): Reading {
 /** The signal that ends the call: one that never comes where the options have none. */
 export const callSignal = (options: CallOptions): AbortSignal =>
   reading(options).signal ?? new AbortController().signal;
+
+/** Options of calls that may have to look for the record of a name. */
+export interface RecordCallOptions extends CallOptions {
+  /** Records to ask the routing system for. */
+  readonly dhtRecordCount?: number | undefined;
+  /** Longest time to ask it: milliseconds, or a duration such as `"30s"`; 0 for no limit. */
+  readonly dhtTimeout?: number | string | undefined;
+}
+
+/** @throws NodeError of a duration that is none, or negative */
+export function recordOptions({ dhtRecordCount: count, dhtTimeout, ...options }: RecordCallOptions): RecordOptions {
+  const timeout = typeof dhtTimeout === "string" ? parseDuration(dhtTimeout) : dhtTimeout;
+  if (timeout !== undefined && timeout < 0) throw new NodeError("DHT timeout value must be >= 0");
+  return { ...reading(options), count, timeout };
+}
 
 /** In pieces, whatever it was given as; what comes in pieces already is handed through. */
 export function piecesOf(source: ByteSource): AsyncIterable<Uint8Array> {

@@ -4,28 +4,45 @@
  * there is an option or a method more. One file a group; each says its types first.
  */
 import type { LowLevelNode } from "../types.ts";
+import { type AddApi, addApi } from "./add.ts";
 import { type BlockApi, blockApi } from "./block.ts";
 import { type BootstrapApi, bootstrapApi } from "./bootstrap.ts";
+import { type CatApi, catApi } from "./cat.ts";
+import { type FileApi, fileApi } from "./file.ts";
 import { type FilesApi, filesApi } from "./files.ts";
+import { type GetApi, getApi } from "./get.ts";
 import { type IdApi, idApi } from "./id.ts";
+import { type LsApi, lsApi } from "./ls.ts";
 import { type PingApi, pingApi } from "./ping.ts";
+import { type RefsApi, refsApi } from "./refs.ts";
+import { type ResolveApi, resolveApi } from "./resolve.ts";
 import { type SwarmApi, swarmApi } from "./swarm.ts";
 
+export type * from "./add.ts";
 export type * from "./block.ts";
 export type * from "./bootstrap.ts";
+export type { ByteStream, SizedByteStream } from "./byte_stream.ts";
+export type { FileCandidate, ImportCandidate, ImportCandidates, ImportContent } from "./candidates.ts";
+export type * from "./cat.ts";
 export type { Address, ByteSource, CallOptions, IpfsPath, PeerName } from "./common.ts";
+export type * from "./file.ts";
 export type * from "./files.ts";
+export type * from "./get.ts";
 export type * from "./id.ts";
+export type * from "./ls.ts";
 export type * from "./ping.ts";
+export type * from "./refs.ts";
+export type * from "./resolve.ts";
 export type * from "./swarm.ts";
 
-export interface NodeApi {
+export interface NodeApi extends AddApi, CatApi, GetApi, LsApi, RefsApi, ResolveApi {
   readonly block: BlockApi;
   readonly bootstrap: BootstrapApi;
   readonly files: FilesApi;
   readonly id: IdApi;
   readonly ping: PingApi;
   readonly swarm: SwarmApi;
+  readonly file: FileApi;
 }
 
 export function nodeApi(node: LowLevelNode): NodeApi {
@@ -36,5 +53,12 @@ export function nodeApi(node: LowLevelNode): NodeApi {
     id: idApi(node),
     ping: pingApi(node),
     swarm: swarmApi(node),
+    ...addApi(node),
+    ...catApi(node),
+    ...getApi(node),
+    ...lsApi(node),
+    ...refsApi(node),
+    ...resolveApi(node),
+    file: fileApi(node),
   };
 }

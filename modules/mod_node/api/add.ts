@@ -1,0 +1,131 @@
+/** Adding files and trees. */
+import type { CID } from "multiformats/cid";
+import { addEntries, hashOnly } from "../content/adder/adder.ts";
+import { addSettings } from "../content/adder/settings.ts";
+import type { AddEntry, AddEvent } from "../content/unixfs/add.ts";
+import type { LowLevelNode } from "../types.ts";
+import { failure, NodeError } from "../util/errors.ts";
+import {
+  type Candidate,
+  type ImportCandidate,
+  type ImportCandidates,
+  manyCandidates,
+  oneCandidate,
+} from "./candidates.ts";
+import { type CallOptions, reading } from "./common.ts";
+
+export interface AddTreeOptions extends CallOptions {
+  /** How files are cut: `size-BYTES` (by default 262144), `rabin-MIN-AVG-MAX` or `buzhash`. */
+  readonly chunker?: string | undefined;
+  /** Version of CIDs: 0 unless an option needs 1. */
+  readonly cidVersion?: number | undefined;
+  /** Hash function by name; `sha2-256` by default, another one implies version 1. */
+  readonly hashAlg?: string | undefined;
+  /** The same. */
+  readonly hash?: string | undefined;
+  /** Store the pieces of files as raw blocks; by default where CIDs have version 1. */
+  readonly rawLeaves?: boolean | undefined;
+  /** Keep small blocks inside their CIDs. */
+  readonly inline?: boolean | undefined;
+  /** Bytes of the largest block kept so; 32 by default. */
+  readonly inlineLimit?: number | undefined;
+  /** Lay files out for reading from their beginning. */
+  readonly trickle?: boolean | undefined;
+  /** Put everything into one directory. */
+  readonly wrapWithDirectory?: boolean | undefined;
+  /** Pin what is added, recursively; true by default. */
+  readonly pin?: boolean | undefined;
+  /** Compute the CIDs and store nothing. */
+  readonly onlyHash?: boolean | undefined;
+  /** Refer to the files that entries name as their `backing`; implies `rawLeaves`. */
+  readonly nocopy?: boolean | undefined;
+  /** Look for the pieces in the filestore first. */
+  readonly fscache?: boolean | undefined;
+  /** Tell of directories alone. */
+  readonly silent?: boolean | undefined;
+  /** Tell how far each file has come, every 256 KiB. */
+  readonly progress?: boolean | undefined;
+}
+
+export interface AddOptions extends Omit<AddTreeOptions, "progress"> {
+  /** Hears how many bytes of which file were read so far. */
+  readonly progress?: ((bytes: number, path?: string) => void) | undefined;
+}
+
+export interface AddResult {
+  readonly cid: CID;
+  /** From the root of the tree; a file without a name has its CID for it. */
+  readonly path: string;
+  /** Bytes of the blocks, with those of everything below. */
+  readonly size: number;
+}
+
+export interface AddApi {
+  /**
+   * Adds one file, or one directory. What this resolves with is on the disk, pinned unless `pin` is false.
+   *
+   * @throws NodeError for input that is none, and for options that do not go together
+   */
+  add(input: ImportCandidate, options?: AddOptions): Promise<AddResult>;
+  /** Adds files and directories: files as they are added, directories behind what is in them. @throws NodeError as `add` */
+  addAll(input: ImportCandidates, options?: AddOptions): AsyncIterable<AddResult>;
+  /** The same for entries that say what they are, symlinks among them, and with the progress as events. */
+  addTree(entries: AsyncIterable<AddEntry>, options?: AddTreeOptions): AsyncIterable<AddEvent>;
+}
+
+export function addApi(node: LowLevelNode): AddApi {
+  async function* addTree(given: AsyncIterable<AddEntry>, options: AddTreeOptions = {}): AsyncGenerator<AddEvent> {
+    const { pin = true, nocopy = false, fscache = false, hashAlg, hash = hashAlg, wrapWithDirectory: wrap } = options;
+    const { signal } = reading(options);
+    const sharded = node.repo.config.value("Experimental.ShardingEnabled");
+    const settings = addSettings({ ...options, hash, wrap, sharded });
+    if (nocopy && node.filestore === undefined) throw failure("REFERENCES_OFF");
+    const entries = backed(given, nocopy);
+    const events = options.onlyHash
+      ? hashOnly(entries, settings, node.scratch)
+      : addEntries(node, entries, settings, { pin, references: nocopy || fscache, signal });
+    for await (const event of events) {
+      if (options.silent !== true || (event.kind !== "file" && event.kind !== "symlink")) yield event;
+    }
+  }
+
+  async function* added(entries: AsyncIterable<AddEntry>, { progress, ...options }: AddOptions) {
+    for await (const { name, built, bytes = 0 } of addTree(entries, { ...options, progress: progress !== undefined })) {
+      if (built !== undefined) yield { path: name, cid: built.cid, size: built.size };
+      else progress?.(bytes, name);
+    }
+  }
+
+  return {
+    async add(input, options = {}) {
+      let last: AddResult | undefined;
+      for await (const result of added(entriesOf([await oneCandidate(input)]), options)) last = result;
+      if (last === undefined) throw new NodeError("Invalid body");
+      return last;
+    },
+    addAll: (input, options = {}) => added(entriesOf(manyCandidates(input)), options),
+    addTree,
+  };
+}
+
+async function* nothing(): AsyncGenerator<Uint8Array> {}
+
+/** `nocopy`: every file says where else its bytes stand; otherwise that does not count. @throws NodeError for one that does not */
+async function* backed(entries: AsyncIterable<AddEntry>, nocopy: boolean): AsyncGenerator<AddEntry> {
+  for await (const entry of entries) {
+    if (nocopy && entry.kind === "file" && (entry.backing ?? "") === "") {
+      throw new NodeError("missing file path or URL, can't create filestore reference");
+    }
+    yield nocopy || entry.backing === undefined ? entry : { ...entry, backing: undefined };
+  }
+}
+
+/** @throws NodeError when there is none */
+async function* entriesOf(candidates: AsyncIterable<Candidate> | Iterable<Candidate>): AsyncGenerator<AddEntry> {
+  let any = false;
+  for await (const { path, content } of candidates) {
+    any = true;
+    yield content === undefined ? { path, kind: "directory", body: nothing() } : { path, kind: "file", body: content };
+  }
+  if (!any) throw new NodeError("expected a file argument");
+}

@@ -1,0 +1,122 @@
+/** What callers may give as files: the forms that the client libraries take, and their refusals. */
+import { clean } from "../content/resolver/path.ts";
+import { NodeError } from "../util/errors.ts";
+
+type Bytes = ArrayBufferView | ArrayBuffer;
+
+/** The bytes of one file, whole or in pieces. Numbers are bytes. */
+export type ImportContent =
+  | string
+  | Bytes
+  | Blob
+  | Iterable<number>
+  | Iterable<Bytes | string>
+  | AsyncIterable<Bytes | string>
+  | ReadableStream<Uint8Array>;
+
+/** A file, or a directory where there is no content. */
+export interface FileCandidate {
+  /** Components with `/` between them; none: the file has no name. */
+  readonly path?: string | undefined;
+  readonly content?: ImportContent | undefined;
+  /** Accepted and of no effect: nodes of this version of UnixFS keep neither. */
+  readonly mode?: number | string | undefined;
+  readonly mtime?: unknown;
+}
+
+export type ImportCandidate = ImportContent | FileCandidate;
+
+export type ImportCandidates =
+  | Iterable<ImportCandidate>
+  | AsyncIterable<ImportCandidate>
+  | ReadableStream<ImportCandidate>;
+
+/** One of them in the one form that the node works with. */
+export interface Candidate {
+  /** Clean: `..` does not climb above the root. */
+  readonly path: string;
+  /** Undefined: a directory. */
+  readonly content: AsyncIterable<Uint8Array> | undefined;
+}
+
+type Stream = Iterable<unknown> | AsyncIterable<unknown>;
+
+const refused = (reason: string) => new NodeError(`Unexpected input: ${reason}`);
+const single = () => refused("single item passed - if you are using ipfs.addAll, please use ipfs.add instead");
+const multiple = () => refused("multiple items passed - if you are using ipfs.add, please use ipfs.addAll instead");
+
+const isBytes = (value: unknown): value is Bytes => ArrayBuffer.isView(value) || value instanceof ArrayBuffer;
+const isText = (value: unknown): value is string => typeof value === "string" || value instanceof String;
+const isObject = (value: unknown): value is object => typeof value === "object" && value !== null;
+const isStream = (value: unknown): value is Stream =>
+  isObject(value) && (Symbol.asyncIterator in value || Symbol.iterator in value);
+const isFile = (value: unknown): value is FileCandidate =>
+  isObject(value) && ((value as FileCandidate).path != null || (value as FileCandidate).content != null);
+
+/** What `add` takes. @throws NodeError when it is none, or more than one */
+export async function oneCandidate(input: unknown): Promise<Candidate> {
+  if (isText(input) || isBytes(input) || input instanceof Blob) return candidateOf(input);
+  if (isStream(input)) {
+    const { first, all } = await peeked(input);
+    if (first === undefined || typeof first === "number" || isBytes(first) || isText(first)) return candidateOf(all);
+    throw multiple();
+  }
+  if (isFile(input)) return candidateOf(input);
+  throw refused(isObject(input) ? `cannot convert "object" into ImportCandidate` : String(input));
+}
+
+/** What `addAll` takes. @throws NodeError when it is none, or one alone */
+export async function* manyCandidates(input: unknown): AsyncGenerator<Candidate, void, undefined> {
+  // Streams of Node are one file each.
+  const isNodeStream = isObject(input) && (input as { _readableState?: unknown })._readableState != null;
+  if (isText(input) || isBytes(input) || input instanceof Blob || isNodeStream) throw single();
+  if (!isStream(input)) throw isFile(input) ? single() : refused(typeof input);
+  const { first, all } = await peeked(input);
+  if (first === undefined) return;
+  if (typeof first === "number") throw single();
+  if (isBytes(first)) yield candidateOf(all);
+  else if (isText(first) || isFile(first) || isStream(first) || first instanceof Blob) {
+    for await (const each of all) yield candidateOf(each);
+  } else throw refused(typeof input);
+}
+
+function candidateOf(input: unknown): Candidate {
+  const { path, content } = (isFile(input) && !(input instanceof Blob) ? input : { content: input }) as FileCandidate;
+  return { path: clean((path ?? "").split("/")).join("/"), content: content == null ? undefined : piecesIn(content) };
+}
+
+async function* piecesIn(content: unknown): AsyncGenerator<Uint8Array, void, undefined> {
+  if (isText(content) || isBytes(content)) yield pieceOf(content);
+  else if (content instanceof Blob) yield* content.stream();
+  else if (isStream(content)) {
+    const numbers: number[] = [];
+    for await (const piece of content) {
+      if (typeof piece === "number") numbers.push(piece);
+      else yield pieceOf(piece);
+    }
+    if (numbers.length > 0) yield Uint8Array.from(numbers);
+  } else throw refused(String(content));
+}
+
+function pieceOf(piece: unknown): Uint8Array {
+  if (piece instanceof Uint8Array) return piece;
+  if (ArrayBuffer.isView(piece)) return new Uint8Array(piece.buffer, piece.byteOffset, piece.byteLength);
+  if (piece instanceof ArrayBuffer) return new Uint8Array(piece);
+  if (Array.isArray(piece)) return Uint8Array.from(piece);
+  if (isText(piece)) return new TextEncoder().encode(String(piece));
+  throw refused(String(piece));
+}
+
+/** The first value, which is still in `all`; undefined where there is none. */
+async function peeked(source: Stream): Promise<{ first: unknown; all: AsyncIterable<unknown> }> {
+  const iterator = Symbol.asyncIterator in source ? source[Symbol.asyncIterator]() : source[Symbol.iterator]();
+  const first = await iterator.next();
+  async function* all() {
+    try {
+      for (let next = first; next.done !== true; next = await iterator.next()) yield next.value;
+    } finally {
+      await iterator.return?.();
+    }
+  }
+  return { first: first.done === true ? undefined : first.value, all: all() };
+}

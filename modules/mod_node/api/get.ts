@@ -1,0 +1,74 @@
+/** Files and trees as archives. */
+import { pipeline } from "node:stream/promises";
+import { createGzip } from "node:zlib";
+import { inSession } from "../content/dag/reader.ts";
+import { parsePath } from "../content/resolver/path.ts";
+import { fileSize, isDirectory } from "../content/unixfs/node.ts";
+import { bulkReader, openFile } from "../content/unixfs/open.ts";
+import { readFile } from "../content/unixfs/read.ts";
+import { exportTar } from "../content/unixfs/tar.ts";
+import { cumulativeSize } from "../formats/dag_pb/dag_pb.ts";
+import type { LowLevelNode } from "../types.ts";
+import { NodeError } from "../util/errors.ts";
+import { once, type SizedByteStream, SizedLazyByteStream } from "./byte_stream.ts";
+import { type CallOptions, type IpfsPath, pathText, reading } from "./common.ts";
+
+export interface GetOptions extends CallOptions {
+  /** Pack it as a tar archive, compressed or not. */
+  readonly archive?: boolean | undefined;
+  /** Compress with gzip; a single file is not packed then. */
+  readonly compress?: boolean | undefined;
+  /** From 1, quick, to 9, small. */
+  readonly compressionLevel?: number | undefined;
+}
+
+export interface GetApi {
+  /**
+   * A file or a tree as a tar archive, or as `options` say. Its `length` is that of the contents.
+   *
+   * @throws NodeError
+   */
+  get(path: IpfsPath, options?: GetOptions): SizedByteStream;
+}
+
+export function getApi(node: LowLevelNode): GetApi {
+  return {
+    get(path, options = {}) {
+      const { archive, compress = false, compressionLevel } = options;
+      const opened = once(async () => {
+        const level = compress ? gzipLevel(compressionLevel) : undefined;
+        const session = inSession(reading(options));
+        const { cid } = await node.resolve(pathText(path), session);
+        return { level, session, root: await openFile(cid, node.reader(session)) };
+      });
+      return new SizedLazyByteStream({
+        async length() {
+          const { root } = await opened();
+          return isDirectory(root) ? cumulativeSize(root) : fileSize(root);
+        },
+        async open() {
+          const { level, session, root } = await opened();
+          const packed = archive === true || !compress;
+          if (!packed && isDirectory(root)) throw new NodeError("file is not regular");
+          const name = parsePath(pathText(path)).text.split("/").at(-1) as string;
+          const read = node.reader(session);
+          const source = packed ? exportTar(root, name, read) : readFile(root, bulkReader(read));
+          return compress ? gzip(source, level) : source;
+        },
+      });
+    },
+  };
+}
+
+async function* gzip(source: AsyncIterable<Uint8Array>, level: number | undefined): AsyncGenerator<Uint8Array> {
+  const packed = createGzip({ level });
+  // A failure of the source is one of what is read here.
+  pipeline(source, packed).catch(() => {});
+  yield* packed;
+}
+
+/** The level, as zlib counts; undefined: its own choice. */
+function gzipLevel(level: number | undefined): number | undefined {
+  if (level !== undefined && (level < 1 || level > 9)) throw new NodeError("compression level must be between 1 and 9");
+  return level;
+}

@@ -1,0 +1,146 @@
+/** Lists of directories. */
+import { CID } from "multiformats/cid";
+import { inSession, type ReadBlock } from "../content/dag/reader.ts";
+import { entries } from "../content/unixfs/list.ts";
+import { fileSize, isDirectory } from "../content/unixfs/node.ts";
+import { openNode } from "../content/unixfs/open.ts";
+import { dagPb, raw } from "../formats/cid/codecs.ts";
+import type { PbLink } from "../formats/dag_pb/dag_pb.ts";
+import { namedLinks } from "../formats/ipld/links.ts";
+import { ExternalSortedMap, type ValueCodec } from "../storage/external_sorted_map.ts";
+import type { LowLevelNode } from "../types.ts";
+import { mapConcurrent } from "../util/async/map_concurrent.ts";
+import { type CallOptions, type IpfsPath, listOf, pathText, reading } from "./common.ts";
+
+export interface LsOptions extends CallOptions {
+  /** Look at each entry to tell what it is; true by default. */
+  readonly resolveType?: boolean | undefined;
+  /** Look at each entry to tell its size; true by default. Entries are looked at where either is true. */
+  readonly size?: boolean | undefined;
+  /** Give entries as they are found, in the directory's order instead of that of their names. */
+  readonly stream?: boolean | undefined;
+}
+
+export interface LsEntry {
+  readonly name?: string;
+  readonly path: string;
+  /** Bytes of a file's contents; 0 for a directory. */
+  readonly size?: number;
+  readonly cid: CID;
+  readonly type: "dir" | "file";
+}
+
+/** A link as the RPC API tells it. */
+export interface LsLink {
+  readonly name: string;
+  readonly cid: CID;
+  readonly size: number;
+  /** `unknown` of one that was not looked at, or is of another codec. */
+  readonly type: "unknown" | "directory" | "file" | "symlink";
+  /** Of a symlink; else empty. */
+  readonly target: string;
+}
+
+/** What was asked for, or a link of what was asked for last. */
+export type LsRow = { readonly path: string } | { readonly link: LsLink };
+
+export interface LsApi {
+  readonly ls: {
+    /**
+     * Entries of a directory, or links of another node; for a file, and for a directory without any, one entry that has no
+     * name. @throws NodeError
+     */
+    (path: IpfsPath, options?: LsOptions): AsyncIterable<LsEntry>;
+    /** Several listings one after the other, each behind its path. @throws NodeError */
+    rows(paths: readonly IpfsPath[], options?: LsOptions): AsyncIterable<LsRow>;
+  };
+}
+
+/** Children that are looked at at the same time. */
+const MAX_CHILDREN = 16;
+
+export function lsApi(node: LowLevelNode): LsApi {
+  /** Links of one object, in its order; children are read ahead, so many at a time. */
+  async function* linksOf(path: string, { resolveType = true, size = true, ...options }: LsOptions) {
+    const session = inSession(reading(options));
+    const read = node.reader(session);
+    const { cid } = await node.resolve(path, session);
+    const bytes = await read(cid);
+    const opened = cid.code === dagPb ? openNode(cid, bytes) : undefined;
+    const links = opened !== undefined && isDirectory(opened) ? entries(opened, read) : namedLinks(cid, bytes);
+    const looking = resolveType || size ? read : undefined;
+    yield* mapConcurrent(links, MAX_CHILDREN, async (link) => ({
+      name: link.name,
+      cid: link.cid,
+      ...(await kindOf(link, looking)),
+    }));
+  }
+
+  /** The same in order of their names. */
+  async function* sorted(path: string, options: LsOptions): AsyncGenerator<LsLink> {
+    const links = new ExternalSortedMap<LsLink>(node.scratch, linkCodec);
+    try {
+      let count = 0;
+      for await (const link of linksOf(path, options)) {
+        // Links of one name keep their order.
+        const stored = links.set(0, `${link.name}\0${String(count).padStart(10, "0")}`, link);
+        if (stored !== undefined) await stored;
+        count += 1;
+      }
+      for await (const page of links.pages(0)) for (const [, link] of page) yield link;
+    } finally {
+      await links.clear();
+    }
+  }
+
+  const listed = (path: string, options: LsOptions) =>
+    options.stream === true ? linksOf(path, options) : sorted(path, options);
+
+  async function* ls(path: IpfsPath, options: LsOptions = {}): AsyncGenerator<LsEntry> {
+    const text = pathText(path);
+    let count = 0;
+    for await (const { name, size, cid, type } of listed(text, options)) {
+      count += 1;
+      yield { name, path: `${text}/${name}`, size, cid, type: type === "directory" ? "dir" : "file" };
+    }
+    if (count > 0 || options.stream === true) return;
+    yield { path: text, cid: (await node.resolve(text, inSession(reading(options)))).cid, type: "file" };
+  }
+
+  async function* rows(paths: readonly IpfsPath[], options: LsOptions = {}): AsyncGenerator<LsRow> {
+    for (const path of listOf(paths).map(pathText)) {
+      // What cannot be listed is not named.
+      let named = false;
+      for await (const link of listed(path, options)) {
+        if (!named) yield { path };
+        named = true;
+        yield { link };
+      }
+      if (!named) yield { path };
+    }
+  }
+
+  return { ls: Object.assign(ls, { rows }) };
+}
+
+const linkCodec: ValueCodec<LsLink> = {
+  encode: ({ cid, ...link }) => Buffer.from(JSON.stringify([Buffer.from(cid.bytes).toString("base64"), link])),
+  decode(bytes) {
+    const [cid, link] = JSON.parse(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString());
+    return { ...link, cid: CID.decode(new Uint8Array(Buffer.from(cid, "base64"))) };
+  },
+};
+
+/** What a link leads to; children that say so by their CID are not read. */
+async function kindOf(
+  { cid, size }: PbLink,
+  read: ReadBlock | undefined,
+): Promise<Pick<LsLink, "type" | "size" | "target">> {
+  if (cid.code === raw) return { type: "file", size, target: "" };
+  if (cid.code !== dagPb || read === undefined) return { type: "unknown", size: 0, target: "" };
+  const node = openNode(cid, await read(cid));
+  const { type, data } = node.unixfs;
+  if (type === "Symlink") return { type: "symlink", size: fileSize(node), target: Buffer.from(data ?? []).toString() };
+  if (type === "File" || type === "Raw") return { type: "file", size: fileSize(node), target: "" };
+  return { type: "directory", size: 0, target: "" };
+}

@@ -1,0 +1,87 @@
+/** Links of nodes. */
+import { inSession } from "../content/dag/reader.ts";
+import { type Ref, refs as refsBelow } from "../content/dag/refs.ts";
+import { bulkReader } from "../content/unixfs/open.ts";
+import { CidNumberMap } from "../formats/cid/set.ts";
+import { type CidForm, cidWriter } from "../formats/cid/writer.ts";
+import type { LowLevelNode } from "../types.ts";
+import { NodeError } from "../util/errors.ts";
+import { type CallOptions, type IpfsPath, listOf, pathText, reading } from "./common.ts";
+
+export interface RefsOptions extends CallOptions, CidForm {
+  /** Form of a line, made of `<src>`, `<dst>` and `<linkname>`; `<dst>` by default. */
+  readonly format?: string | undefined;
+  /** Each link as `<src> -> <dst>`. */
+  readonly edges?: boolean | undefined;
+  /** Nothing twice. */
+  readonly unique?: boolean | undefined;
+  /** The links of what is linked to, too. */
+  readonly recursive?: boolean | undefined;
+  /** With `recursive`, how far down to go; -1, as by default: to the end. */
+  readonly maxDepth?: number | undefined;
+}
+
+export interface RefsResult {
+  /** The link, in the form that was asked for. */
+  readonly ref: string;
+  /** Why the links of a node cannot be listed; else empty. */
+  readonly err: string;
+}
+
+export interface RefsApi {
+  readonly refs: {
+    /** Links of nodes, each node's in its order. @throws NodeError */
+    (path: IpfsPath | readonly IpfsPath[], options?: RefsOptions): AsyncIterable<RefsResult>;
+    /** All blocks that are stored here. */
+    local(options?: CallOptions): AsyncIterable<RefsResult>;
+  };
+}
+
+export function refsApi(node: LowLevelNode): RefsApi {
+  async function* refs(paths: IpfsPath | readonly IpfsPath[], options: RefsOptions = {}): AsyncGenerator<RefsResult> {
+    const line = lineWriter(options);
+    const how = reading(options);
+    const roots = [];
+    for (const path of listOf(paths)) roots.push((await node.resolve(pathText(path), how)).cid);
+    const { unique = false, recursive = false, maxDepth = -1 } = options;
+    const readRoot = node.reader(inSession(how));
+    const met = new CidNumberMap();
+    const walk = {
+      unique,
+      maxDepth: recursive ? maxDepth : 1,
+      met,
+      signal: how.signal,
+      read: bulkReader(readRoot),
+    };
+    for (const root of roots) {
+      try {
+        for await (const ref of refsBelow(root, await readRoot(root), walk)) yield { ref: line(ref), err: "" };
+      } catch (error) {
+        if (!(error instanceof NodeError)) throw error;
+        yield { ref: "", err: error.message };
+      }
+    }
+  }
+
+  async function* local(options: CallOptions = {}): AsyncGenerator<RefsResult> {
+    const { signal } = reading(options);
+    for await (const cid of node.blocks.store.keys()) {
+      if (signal?.aborted) return;
+      yield { ref: cid.toString(), err: "" };
+    }
+  }
+
+  return { refs: Object.assign(refs, { local }) };
+}
+
+/** @throws NodeError of options that do not go together, and for an unknown base */
+function lineWriter({ format: given = "<dst>", edges = false, ...form }: RefsOptions): (ref: Ref) => string {
+  const write = cidWriter(form);
+  if (edges && given !== "<dst>") throw new NodeError("using format argument with edges is not allowed");
+  const format = edges ? "<src> -> <dst>" : given;
+  return ({ from, to, name }) =>
+    format
+      .replaceAll("<src>", () => write(from))
+      .replaceAll("<dst>", () => write(to))
+      .replaceAll("<linkname>", () => name);
+}
