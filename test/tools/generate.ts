@@ -9,6 +9,7 @@ import { commandLinePage } from "./generate/command_line.ts";
 import { errorsPage } from "./generate/errors.ts";
 import { eventsPage } from "./generate/events.ts";
 import { moduleApiPage } from "./generate/module_api.ts";
+import { nodeApiPage } from "./generate/node_api.ts";
 import { nodeConfigPage } from "./generate/node_config.ts";
 import { optionsPage } from "./generate/options.ts";
 import { rpcPages } from "./generate/rpc.ts";
@@ -33,6 +34,7 @@ export async function generate(): Promise<Map<string, string>> {
     ["docs/reference/errors.md", errorsPage()],
     ["docs/reference/events.md", eventsPage(sources)],
     ["docs/reference/module-api.md", moduleApiPage(sources)],
+    ["docs/reference/node.md", nodeApiPage(sources)],
     ["docs/reference/node-config.md", nodeConfigPage()],
     ["docs/reference/options.md", optionsPage(options)],
     ...[...rpcPages(table)].map(([name, text]) => [`docs/reference/rpc/${name}`, text] as const),

@@ -1,4 +1,4 @@
-/** The exported declarations of the host, as they stand in the sources: what the reference of types is made from. */
+/** The exported declarations of the host and of the node, as they stand in the sources: what the reference of types is made from. */
 import { relative } from "node:path";
 import ts from "typescript";
 
@@ -19,7 +19,13 @@ export interface Sources {
 
 /** Reads the sources below `root`; what they import from packages is not looked at. */
 export function readSources(root: string): Sources {
-  const entries = ["core/types.ts", "core/index.ts", "core/testing/index.ts"].map((file) => root + file);
+  const entries = [
+    "core/types.ts",
+    "core/index.ts",
+    "core/testing/index.ts",
+    "modules/mod_node/api/index.ts",
+    "modules/mod_node/types.ts",
+  ].map((file) => root + file);
   const options: ts.CompilerOptions = {
     module: ts.ModuleKind.NodeNext,
     allowImportingTsExtensions: true,
@@ -27,11 +33,11 @@ export function readSources(root: string): Sources {
     noEmit: true,
     types: [],
   };
-  const own = `${root}core/`;
+  const own = (path: string) => path.startsWith(`${root}core/`) || path.startsWith(`${root}modules/mod_node/`);
   const host = ts.createCompilerHost(options, true);
   const { fileExists, readFile } = host;
-  host.fileExists = (path) => path.startsWith(own) && fileExists(path);
-  host.readFile = (path) => (path.startsWith(own) ? readFile(path) : undefined);
+  host.fileExists = (path) => own(path) && fileExists(path);
+  host.readFile = (path) => (own(path) ? readFile(path) : undefined);
   const program = ts.createProgram(entries, options, host);
   const checker = program.getTypeChecker();
 
