@@ -23,7 +23,6 @@ import { commands as names } from "./names.ts";
 import { commands as object } from "./object.ts";
 import { commands as p2p } from "./p2p.ts";
 import { commands as pin } from "./pin.ts";
-import { commands as pinRemote } from "./pin_remote.ts";
 import { commands as ping } from "./ping.ts";
 import { commands as programme } from "./process.ts";
 import { commandsIn, multibase, plain } from "./pubsub.ts";
@@ -48,7 +47,6 @@ const others = [
   cid,
   ls,
   pin,
-  pinRemote,
   cat,
   file,
   get,

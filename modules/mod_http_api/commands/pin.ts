@@ -1,13 +1,10 @@
 /** Pins of this node. */
 import { setTimeout as pause } from "node:timers/promises";
+import { goJson, NodeError, type PinLsResult, type SortedPin, type SortedPins } from "modhost/node";
 import type { CID } from "multiformats/cid";
-import { verifyPins } from "../../mod_node/content/pins/verify.ts";
-import { CidSet } from "../../mod_node/formats/cid/set.ts";
-import { ExternalSortedMap, jsonCodec } from "../../mod_node/storage/external_sorted_map.ts";
-import { NodeError } from "../../mod_node/util/errors.ts";
-import { goJson } from "../../mod_node/util/go/text.ts";
 import { type AnyCall, type Commands, defineCommand, defineGroup, Listing, stream, value } from "../rpc/command.ts";
 import { fields, map, type ValueOf } from "../rpc/shape.ts";
+import { remoteCommands } from "./pin_remote.ts";
 
 const paths = [{ name: "ipfs-path", required: true, variadic: true, stdin: "lines", help: "The objects." }] as const;
 const pinned = fields("PinOutput", { Pins: ["string"] });
@@ -18,35 +15,17 @@ const progressEvery = 500;
 const addOutput = fields("AddPinOutput", { "Pins?": ["string"], "Progress?": "int" });
 type Progress = ValueOf<typeof addOutput>;
 
-/** Pins one after the other; `progress` hears the number of blocks looked at, of all together. */
 async function addAll(
   given: readonly string[],
   recursive: boolean,
-  call: AnyCall,
+  { node, signal, offline, cidText }: AnyCall,
   progress?: (blocks: number) => void,
 ): Promise<Progress> {
-  const { lowLevel: node, signal, offline } = call;
-  const write = call.cidText();
-  const pins: string[] = [];
-  let before = 0;
-  for (const path of given) {
-    const { cid } = await node.resolve(path, call);
-    let own = 0;
-    const count = (blocks: number) => {
-      own = blocks;
-      progress?.(before + blocks);
-    };
-    try {
-      await node.pins.add(cid, recursive ? "recursive" : "direct", { signal, offline, progress: count });
-    } catch (error) {
-      if (!(error instanceof NodeError)) throw error;
-      throw new NodeError(`pin: ${error.message}`, { cause: error });
-    }
-    node.announce([cid]);
-    before += own;
-    pins.push(write(cid));
-  }
-  return { Pins: pins };
+  const write = cidText();
+  const Pins: string[] = [];
+  const pins = given.map((path) => ({ path, recursive }));
+  for await (const cid of node.pin.addAll(pins, { progress, signal, offline })) Pins.push(write(cid));
+  return { Pins };
 }
 
 async function* addTelling(given: readonly string[], recursive: boolean, call: AnyCall): AsyncGenerator<Progress> {
@@ -64,102 +43,49 @@ async function* addTelling(given: readonly string[], recursive: boolean, call: A
   yield result;
 }
 
-const types = ["direct", "indirect", "recursive", "all"];
-
 const pin = fields("PinLsObject", { Cid: "string", Type: "string" });
 type Pin = ValueOf<typeof pin>;
 
-/** All pins of a type: stored ones, then what lies below the recursive ones. */
-async function* listAll(type: string, { lowLevel: node, signal, ...call }: Lister): AsyncGenerator<Pin> {
-  const isBelow = type === "all" || type === "indirect";
-  const told = new CidSet();
-  for (const mode of ["recursive", "direct"] as const) {
-    if (type !== mode && !isBelow) continue;
-    for await (const cid of node.pins.list(mode)) {
-      if (isBelow) told.add(cid);
-      if (type !== "indirect") yield { Cid: call.write(cid), Type: mode };
-    }
-  }
-  if (!isBelow) return;
-  for await (const cid of node.pins.indirect(told, signal)) yield { Cid: call.write(cid), Type: "indirect" };
-}
-
-interface Lister extends Pick<AnyCall, "lowLevel" | "signal" | "offline"> {
-  readonly write: (cid: CID) => string;
-}
-
-/** The pins of given objects, in their order. @throws NodeError at the first that is not pinned so */
-async function* listGiven(given: readonly string[], type: string, lister: Lister): AsyncGenerator<Pin> {
-  const { lowLevel: node, signal, write } = lister;
-  const found: { path: string; cid: CID; stored: string | undefined }[] = [];
-  let late: unknown;
-  for (const path of given) {
-    try {
-      const { cid } = await node.resolve(path, lister);
-      found.push({ path, cid, stored: await node.pins.mode(cid) });
-    } catch (error) {
-      // Those before it are answered first.
-      late = error;
-      break;
-    }
-  }
-  const open = found.filter(({ stored }) => type === "indirect" || (type === "all" && stored === undefined));
-  const through = await node.pins.through(
-    open.map(({ cid }) => cid),
-    signal,
-  );
-  for (const { path, cid, stored } of found) {
-    const root = through.get(cid.toString());
-    if (type !== "indirect" && stored !== undefined && (type === "all" || type === stored)) {
-      yield { Cid: write(cid), Type: stored };
-    } else if (root !== undefined) {
-      yield { Cid: write(cid), Type: `indirect through ${root}` };
-    } else {
-      throw new NodeError(`path '${path}' is not pinned`);
-    }
-  }
-  if (late !== undefined) throw late;
-}
-
 /** By CID, each once; then again from the beginning, behind `undefined`. */
-async function* inOrderTwice(pins: AsyncIterable<Pin>, folder: string): AsyncGenerator<Pin | undefined> {
-  const types = new ExternalSortedMap<string>(folder, jsonCodec());
-  async function* inOrder(): AsyncGenerator<Pin> {
-    for await (const page of types.pages(0)) for (const [Cid, Type] of page) yield { Cid, Type };
-  }
+async function* inOrderTwice(sorting: () => Promise<SortedPins>): AsyncGenerator<SortedPin | undefined> {
+  const pins = await sorting();
   try {
-    for await (const { Cid, Type } of pins) {
-      const stored = types.set(0, Cid, Type);
-      if (stored !== undefined) await stored;
-    }
-    yield* inOrder();
+    yield* pins;
     yield undefined;
-    yield* inOrder();
+    yield* pins;
   } finally {
-    await types.clear();
+    await pins.close();
   }
 }
 
 /** All pins as one value, in which they stand twice. */
-class PinListing extends Listing<Pin | undefined> {
-  override whole(pins: readonly (Pin | undefined)[]) {
-    const once = pins.slice(0, pins.indexOf(undefined)) as readonly Pin[];
-    const Keys = Object.fromEntries(once.map(({ Cid, Type }) => [Cid, { Type }]));
+class PinListing extends Listing<SortedPin | undefined> {
+  override whole(pins: readonly (SortedPin | undefined)[]) {
+    const once = pins.slice(0, pins.indexOf(undefined)) as readonly SortedPin[];
+    const Keys = Object.fromEntries(once.map(({ text, type }) => [text, { Type: type }]));
     return { Keys, PinLsList: { Keys } };
   }
 
-  override async *json(pins: AsyncIterable<Pin | undefined>): AsyncGenerator<string, void, undefined> {
+  override async *json(pins: AsyncIterable<SortedPin | undefined>): AsyncGenerator<string, void, undefined> {
     let between = '{"Keys":{';
     for await (const pin of pins) {
-      yield pin === undefined ? '},"PinLsList":{"Keys":{' : `${between}${goJson(pin.Cid)}:{"Type":${goJson(pin.Type)}}`;
+      yield pin === undefined
+        ? '},"PinLsList":{"Keys":{'
+        : `${between}${goJson(pin.text)}:{"Type":${goJson(pin.type)}}`;
       between = pin === undefined ? "" : ",";
     }
     yield "}}}";
   }
 }
 
-async function* doubled(pins: AsyncIterable<Pin>): AsyncGenerator<Pin & { readonly PinLsObject: Pin }> {
-  for await (const pin of pins) yield { ...pin, PinLsObject: pin };
+async function* doubled(
+  pins: AsyncIterable<PinLsResult>,
+  write: (cid: CID) => string,
+): AsyncGenerator<Pin & { readonly PinLsObject: Pin }> {
+  for await (const { cid, type } of pins) {
+    const pin = { Cid: write(cid), Type: type };
+    yield { ...pin, PinLsObject: pin };
+  }
 }
 
 const pinKeys = map(fields("PinLsType", { Type: "string" }));
@@ -205,16 +131,14 @@ export const commands = {
         "PinLsObject?": pin,
       }),
     ),
-    run(call) {
-      const { type, stream: streamed } = call.options;
-      const lister = { lowLevel: call.lowLevel, signal: call.signal, offline: call.offline, write: call.cidText() };
-      if (!types.includes(type)) {
-        throw new NodeError(`invalid type '${type}', must be one of {direct, indirect, recursive, all}`);
-      }
-      const given = call.arguments["ipfs-path"];
-      const pins = given.length > 0 ? listGiven(given, type, lister) : listAll(type, lister);
-      if (streamed === true) return doubled(pins);
-      return new PinListing("Keys", inOrderTwice(pins, call.lowLevel.scratch));
+    run({ node, arguments: { "ipfs-path": paths }, options: { type, stream: streamed }, signal, offline, cidText }) {
+      const write = cidText();
+      const how = { paths, type, signal, offline };
+      if (streamed === true) return doubled(node.pin.ls(how), write);
+      return new PinListing(
+        "Keys",
+        inOrderTwice(() => node.pin.sorted(write, how)),
+      );
     },
     text({ Keys, Cid = "", Type = "" }, { options }) {
       const pins =
@@ -229,14 +153,11 @@ export const commands = {
       recursive: { type: "bool", aliases: ["r"], default: true, help: "Remove recursive pins, too." },
     },
     returns: value(pinned),
-    async run(call) {
-      const write = call.cidText();
+    async run({ node, arguments: { "ipfs-path": paths }, options: { recursive }, signal, offline, cidText }) {
+      const write = cidText();
       const Pins: string[] = [];
-      for (const path of call.arguments["ipfs-path"]) {
-        const { cid } = await call.lowLevel.resolve(path, call);
-        await call.lowLevel.pins.remove(cid, call.options.recursive);
-        Pins.push(write(cid));
-      }
+      const pins = paths.map((path) => ({ path, recursive }));
+      for await (const cid of node.pin.rmAll(pins, { signal, offline })) Pins.push(write(cid));
       return { Pins };
     },
     text: ({ Pins }) => Pins.map((cid) => `unpinned ${cid}\n`).join(""),
@@ -249,13 +170,9 @@ export const commands = {
     ],
     options: { unpin: { type: "bool", default: true, help: "Remove the old pin." } },
     returns: value(pinned),
-    async run(call) {
-      const { lowLevel: node, signal, offline, options } = call;
-      const write = call.cidText();
-      const { cid: from } = await node.resolve(call.arguments["from-path"], call);
-      const { cid: to } = await node.resolve(call.arguments["to-path"], call);
-      await node.pins.update(from, to, options.unpin, { signal, offline });
-      return { Pins: [write(from), write(to)] };
+    async run({ node, arguments: { "from-path": from, "to-path": to }, options: { unpin }, signal, offline, cidText }) {
+      const write = cidText();
+      return { Pins: (await node.pin.update(from, to, { unpin, signal, offline })).map(write) };
     },
     text: ({ Pins: [from, to] }) => `updated ${from} to ${to}\n`,
   }),
@@ -273,18 +190,15 @@ export const commands = {
         PinStatus: fields("PinStatus", { Ok: "bool", "BadNodes?": [badNode] }),
       }),
     ),
-    async *run(call) {
-      const { lowLevel: node, options, signal } = call;
-      if (options.verbose === true && options.quiet === true) {
+    async *run({ node, options: { verbose, quiet }, signal, cidText }) {
+      if (verbose === true && quiet === true) {
         throw new NodeError("the --verbose and --quiet options can not be used at the same time");
       }
-      const write = call.cidText();
-      for await (const { root, bad } of verifyPins(node.blocks, node.pins, signal)) {
-        const Ok = bad.length === 0;
-        if (Ok && options.verbose !== true) continue;
-        const BadNodes = bad.map(({ cid, message }) => ({ Cid: write(cid), Err: message }));
-        const status = Ok || options.quiet === true ? { Ok } : { Ok, BadNodes };
-        yield { Cid: write(root), ...status, PinStatus: status };
+      const write = cidText();
+      for await (const { cid, ok: Ok, badNodes } of node.pin.verify({ verbose, signal })) {
+        const BadNodes = badNodes.map(({ cid, err }) => ({ Cid: write(cid), Err: err }));
+        const status = Ok || quiet === true ? { Ok } : { Ok, BadNodes };
+        yield { Cid: write(cid), ...status, PinStatus: status };
       }
     },
     text({ Cid, PinStatus }, { options }) {
@@ -293,4 +207,5 @@ export const commands = {
       return `${Cid} ${PinStatus.Ok ? "ok" : "broken"}\n${lines.join("")}`;
     },
   }),
+  ...remoteCommands,
 } satisfies Commands;

@@ -1,9 +1,5 @@
 /** Pins at remote services. */
-
-import type { PinCounts, PinFilters } from "../../mod_node/network/pinning_services/remote_pins.ts";
-import type { RemotePin } from "../../mod_node/network/pinning_services/responses.ts";
-import { addService, removeService } from "../../mod_node/network/pinning_services/services.ts";
-import { printable } from "../../mod_node/util/go/text.ts";
+import { printable, type RemotePin, type RemoteService } from "modhost/node";
 import { columns } from "../rpc/columns.ts";
 import {
   type Argument,
@@ -34,24 +30,16 @@ const chosen = {
   },
 } as const satisfies Record<string, Option>;
 
-interface Chosen {
-  readonly name: string | undefined;
-  readonly cid: readonly string[] | undefined;
-  readonly status: readonly string[];
-}
-
-const queryOf = ({ name, cid, status }: Chosen): PinFilters => ({ name, cids: cid, statuses: status });
-
-const shown = ({ status, cid, name }: RemotePin) => ({ Status: status, Cid: cid, Name: name });
+const shown = ({ status, cid, name }: RemotePin<string>) => ({ Status: status, Cid: cid, Name: name });
 
 const count = fields("PinCount", { Queued: "int", Pinning: "int", Pinned: "int", Failed: "int" });
 
-const stat = fields("Stat", { Status: "string", "PinCount?": count });
-const details = fields("ServiceDetails", { Service: "string", ApiEndpoint: "string", "Stat?": stat });
+const statOutput = fields("Stat", { Status: "string", "PinCount?": count });
+const details = fields("ServiceDetails", { Service: "string", ApiEndpoint: "string", "Stat?": statOutput });
 
-function statOf(counts: PinCounts | "invalid"): ValueOf<typeof stat> {
-  if (counts === "invalid") return { Status: "invalid" };
-  const { queued, pinning, pinned, failed } = counts;
+function statOf(stat: NonNullable<RemoteService["stat"]>): ValueOf<typeof statOutput> {
+  if (stat.status === "invalid") return { Status: "invalid" };
+  const { queued, pinning, pinned, failed } = stat.pinCount;
   return { Status: "valid", PinCount: { Queued: queued, Pinning: pinning, Pinned: pinned, Failed: failed } };
 }
 
@@ -61,7 +49,7 @@ const cells = ({ Service, ApiEndpoint, Stat }: ValueOf<typeof details>): readonl
   return [Service, ApiEndpoint, ...(counts === undefined ? [] : [counts])];
 };
 
-export const commands = {
+export const remoteCommands = {
   "pin/remote": defineGroup({ help: "Pin at remote services." }),
   "pin/remote/add": defineCommand({
     help: "Has a service pin something.",
@@ -73,12 +61,8 @@ export const commands = {
       background: { type: "bool", default: false, help: "Do not wait until it is pinned." },
     },
     returns: pins,
-    async *run(call) {
-      const { lowLevel: node, options, signal } = call;
-      const client = node.remotePins.service(options.service);
-      const { cid } = await node.resolve(call.arguments["ipfs-path"], call);
-      const { name, background } = options;
-      yield shown(await node.remotePins.add(client, cid, { name, background, signal }));
+    async *run({ node, arguments: { "ipfs-path": path }, options: { service, name, background }, signal, offline }) {
+      yield shown(await node.pin.remote.add(path, { service, name, background, signal, offline, text: true }));
     },
     text({ Cid, Name, Status }) {
       const lines = `CID:\t${Cid}\nName:\t${Name}\nStatus:\t${Status}`.split("\n");
@@ -93,10 +77,9 @@ export const commands = {
     example: { service: "<service>" },
     options: chosen,
     returns: pins,
-    async *run({ lowLevel: node, options, signal }) {
-      const { remotePins } = node;
-      const client = remotePins.service(options.service);
-      for await (const pin of remotePins.list(client, queryOf(options), signal)) yield shown(pin);
+    async *run({ node, options: { service, name, cid, status }, signal }) {
+      const found = node.pin.remote.ls({ service, name, cid, status, signal, text: true });
+      for await (const pin of found) yield shown(pin);
     },
     text: ({ Cid, Status, Name }) => `${Cid}\t${Status}\t${printable(Name)}\n`,
   }),
@@ -105,10 +88,9 @@ export const commands = {
     example: { service: "<service>", cid: "<cid>" },
     options: { ...chosen, force: { type: "bool", default: false, help: "Allow it to be more than one." } },
     returns: nothing,
-    async run({ lowLevel: node, options, signal }) {
-      const { remotePins } = node;
-      const { force } = options;
-      await remotePins.remove(remotePins.service(options.service), queryOf(options), { force, signal });
+    run({ node, options: { service, name, cid, status, force }, signal }) {
+      const { remote } = node.pin;
+      return (force ? remote.rmAll : remote.rm)({ service, name, cid, status, signal });
     },
   }),
   "pin/remote/service": defineGroup({ help: "Keep the list of services." }),
@@ -120,21 +102,19 @@ export const commands = {
       { name: "key", required: true, secret: true, help: "The key that it gave." },
     ],
     returns: nothing,
-    async run({ lowLevel: node, arguments: { service: name, endpoint, key } }) {
-      await addService(node.repo.config, name, { endpoint, key });
-    },
+    run: ({ node, arguments: { service, endpoint, key } }) => node.pin.remote.service.add(service, { endpoint, key }),
   }),
   "pin/remote/service/ls": defineCommand({
     help: "Lists the services.",
     options: { stat: { type: "bool", default: false, help: "Ask them how many pins they have." } },
     returns: value(fields("PinServicesList", { RemoteServices: [details] })),
-    async run({ lowLevel: node, options, signal }) {
-      const services = await node.remotePins.services(options.stat, signal);
+    async run({ node, options: { stat }, signal }) {
+      const services = await node.pin.remote.service.ls({ stat, signal, text: true });
       return {
-        RemoteServices: services.map(({ name, endpoint, counts }) => ({
-          Service: name,
+        RemoteServices: services.map(({ service, endpoint, stat }) => ({
+          Service: service,
           ApiEndpoint: endpoint,
-          ...(counts === undefined ? {} : { Stat: statOf(counts) }),
+          ...(stat !== undefined && { Stat: statOf(stat) }),
         })),
       };
     },
@@ -144,8 +124,6 @@ export const commands = {
     help: "Removes a service.",
     arguments: [serviceName],
     returns: nothing,
-    async run({ lowLevel: node, arguments: { service: name } }) {
-      await removeService(node.repo.config, name);
-    },
+    run: ({ node, arguments: { service } }) => node.pin.remote.service.rm(service),
   }),
 } satisfies Commands;

@@ -13,6 +13,7 @@ import { type FilesApi, filesApi } from "./files.ts";
 import { type GetApi, getApi } from "./get.ts";
 import { type IdApi, idApi } from "./id.ts";
 import { type LsApi, lsApi } from "./ls.ts";
+import { type PinApi, pinApi } from "./pin.ts";
 import { type PingApi, pingApi } from "./ping.ts";
 import { type RefsApi, refsApi } from "./refs.ts";
 import { type ResolveApi, resolveApi } from "./resolve.ts";
@@ -30,6 +31,8 @@ export type * from "./files.ts";
 export type * from "./get.ts";
 export type * from "./id.ts";
 export type * from "./ls.ts";
+export type * from "./pin.ts";
+export type * from "./pin_remote.ts";
 export type * from "./ping.ts";
 export type * from "./refs.ts";
 export type * from "./resolve.ts";
@@ -43,6 +46,7 @@ export interface NodeApi extends AddApi, CatApi, GetApi, LsApi, RefsApi, Resolve
   readonly ping: PingApi;
   readonly swarm: SwarmApi;
   readonly file: FileApi;
+  readonly pin: PinApi;
 }
 
 export function nodeApi(node: LowLevelNode): NodeApi {
@@ -60,5 +64,6 @@ export function nodeApi(node: LowLevelNode): NodeApi {
     ...refsApi(node),
     ...resolveApi(node),
     file: fileApi(node),
+    pin: pinApi(node),
   };
 }

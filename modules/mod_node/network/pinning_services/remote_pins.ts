@@ -8,9 +8,9 @@ import { quote } from "../../util/go/text.ts";
 import type { NodeLog } from "../../util/log.ts";
 import { type Multiaddr, parseMultiaddr, splitPeer } from "../swarm/multiaddr.ts";
 import type { Swarm } from "../swarm/swarm.ts";
-import { type Fetch, PinningClient, type PinObject, type PinQuery } from "./client.ts";
+import { type Fetch, PinningClient, type PinObject, type PinQuery, type ServiceAccess } from "./client.ts";
 import { isPinStatus, type PinStatusWord, pinStatuses, type RemotePin } from "./responses.ts";
-import { accessOf, knownServices } from "./services.ts";
+import { accessOf, addService, knownServices, removeService } from "./services.ts";
 
 /** Milliseconds between two looks at a pin that is waited for. */
 const lookEvery = 500;
@@ -163,6 +163,16 @@ export class RemotePins {
         counts: counted ? await this.#counts(name, signal) : undefined,
       })),
     );
+  }
+
+  /** The key is not tried. @throws NodeError for a name that is taken, and no HTTP URL */
+  addService(name: string, access: ServiceAccess): Promise<void> {
+    return addService(this.#deps.config, name, access);
+  }
+
+  /** One that is not known is no failure. */
+  removeService(name: string): Promise<void> {
+    return removeService(this.#deps.config, name);
   }
 
   async #counts(name: string, signal: AbortSignal): Promise<PinCounts | "invalid"> {

@@ -1,0 +1,259 @@
+/** Pins of this node: what garbage collection spares. */
+import { CID } from "multiformats/cid";
+import type { PinMode } from "../content/pins/pins.ts";
+import { verifyPins } from "../content/pins/verify.ts";
+import { CidSet } from "../formats/cid/set.ts";
+import { ExternalSortedMap, jsonCodec } from "../storage/external_sorted_map.ts";
+import type { LowLevelNode } from "../types.ts";
+import { NodeError } from "../util/errors.ts";
+import { type CallOptions, type IpfsPath, listOf, pathText, reading } from "./common.ts";
+import { type PinRemoteApi, pinRemoteApi } from "./pin_remote.ts";
+
+/** What is pinned: by path, or with how. */
+export type PinInput =
+  | IpfsPath
+  | { readonly cid?: CID; readonly path?: IpfsPath; readonly recursive?: boolean | undefined };
+
+/** One, or several in their order. */
+export type PinSource = PinInput | Iterable<PinInput> | AsyncIterable<PinInput>;
+
+export interface PinAddAllOptions extends CallOptions {
+  /** Hears how many blocks have been looked at, of all together. */
+  readonly progress?: ((blocks: number) => void) | undefined;
+}
+
+export interface PinAddOptions extends PinAddAllOptions {
+  /** Pin all that is linked to, too; true by default. */
+  readonly recursive?: boolean | undefined;
+}
+
+export interface PinRmOptions extends CallOptions {
+  /** A recursive pin may be removed; true by default. */
+  readonly recursive?: boolean | undefined;
+}
+
+export interface PinLsOptions extends CallOptions {
+  /** Objects to look up, told in their order; by default all pins are listed. */
+  readonly paths?: IpfsPath | readonly IpfsPath[] | undefined;
+  /** `direct`, `indirect`, `recursive`, or `all`, which is the default. */
+  readonly type?: string | undefined;
+}
+
+export interface PinLsResult {
+  readonly cid: CID;
+  /** `direct`, `indirect` or `recursive`; of an object that was looked up `indirect through CID`. */
+  readonly type: string;
+}
+
+export interface SortedPin {
+  /** The text of the CID. */
+  readonly text: string;
+  readonly type: string;
+}
+
+/** Pins by the text of their CIDs, each once; it may be gone through more than once until it is closed. */
+export interface SortedPins extends AsyncIterable<SortedPin> {
+  close(): Promise<void>;
+}
+
+export interface PinUpdateOptions extends CallOptions {
+  /** Remove the old pin; true by default. */
+  readonly unpin?: boolean | undefined;
+}
+
+export interface PinVerifyOptions extends CallOptions {
+  /** Tell of whole pins, too. */
+  readonly verbose?: boolean | undefined;
+}
+
+export interface PinVerifyResult {
+  readonly cid: CID;
+  readonly ok: boolean;
+  /** Blocks below that are missing, or none of their codec. */
+  readonly badNodes: readonly { readonly cid: CID; readonly err: string }[];
+}
+
+export interface PinApi {
+  /** Pins an object, and fetches what is missing of it. */
+  add(path: IpfsPath, options?: PinAddOptions): Promise<CID>;
+  /** Pins one after the other; each is on the disk when it is told. */
+  addAll(source: PinSource, options?: PinAddAllOptions): AsyncIterable<CID>;
+  ls(options?: PinLsOptions): AsyncIterable<PinLsResult>;
+  /** As `ls`, in order: what is more than a few thousand goes to the disk meanwhile. `text` writes the CIDs. */
+  sorted(text: (cid: CID) => string, options?: PinLsOptions): Promise<SortedPins>;
+  /** @throws NodeError when it is not pinned so */
+  rm(path: IpfsPath, options?: PinRmOptions): Promise<CID>;
+  rmAll(source: PinSource, options?: CallOptions): AsyncIterable<CID>;
+  /** Pins one object in the place of another; what they share is not looked at again. Gives both. */
+  update(from: IpfsPath, to: IpfsPath, options?: PinUpdateOptions): Promise<[from: CID, to: CID]>;
+  /** Whether all that is pinned recursively is here: broken pins, or with `verbose` all. */
+  verify(options?: PinVerifyOptions): AsyncIterable<PinVerifyResult>;
+  readonly remote: PinRemoteApi;
+}
+
+const pinTypes: readonly string[] = ["direct", "indirect", "recursive", "all"];
+
+interface PlannedPin {
+  readonly path: string;
+  readonly recursive: boolean;
+}
+
+function plannedPin(input: PinInput): PlannedPin {
+  const named = typeof input === "string" ? input : CID.asCID(input);
+  if (named !== null) return { path: pathText(named), recursive: true };
+  const { cid, path = cid, recursive } = input as Exclude<PinInput, IpfsPath>;
+  if (path === undefined) throw new NodeError("a pin needs a cid or a path");
+  return { path: pathText(path), recursive: recursive !== false };
+}
+
+async function* plannedPins(source: PinSource): AsyncGenerator<PlannedPin> {
+  if (typeof source !== "string" && (Symbol.iterator in source || Symbol.asyncIterator in source)) {
+    for await (const input of source) yield plannedPin(input);
+  } else {
+    yield plannedPin(source as PinInput);
+  }
+}
+
+async function* addAll(node: LowLevelNode, source: PinSource, { progress, ...options }: PinAddAllOptions) {
+  const how = reading(options);
+  let before = 0;
+  for await (const { path, recursive } of plannedPins(source)) {
+    const { cid } = await node.resolve(path, how);
+    let own = 0;
+    const count = (blocks: number) => {
+      own = blocks;
+      progress?.(before + blocks);
+    };
+    try {
+      await node.pins.add(cid, recursive ? "recursive" : "direct", { ...how, progress: count });
+    } catch (error) {
+      if (!(error instanceof NodeError)) throw error;
+      throw new NodeError(`pin: ${error.message}`, { cause: error });
+    }
+    node.announce([cid]);
+    before += own;
+    yield cid;
+  }
+}
+
+async function* rmAll(node: LowLevelNode, source: PinSource, options: CallOptions) {
+  const how = reading(options);
+  for await (const { path, recursive } of plannedPins(source)) {
+    const { cid } = await node.resolve(path, how);
+    await node.pins.remove(cid, recursive);
+    yield cid;
+  }
+}
+
+/** All pins of a type: stored ones, then what lies below the recursive ones. */
+async function* listAll(node: LowLevelNode, type: string, options: CallOptions): AsyncGenerator<PinLsResult> {
+  const { signal } = reading(options);
+  const isBelow = type === "all" || type === "indirect";
+  const told = new CidSet();
+  for (const mode of ["recursive", "direct"] as const) {
+    if (type !== mode && !isBelow) continue;
+    for await (const cid of node.pins.list(mode)) {
+      if (isBelow) told.add(cid);
+      if (type !== "indirect") yield { cid, type: mode };
+    }
+  }
+  if (!isBelow) return;
+  for await (const cid of node.pins.indirect(told, signal)) yield { cid, type: "indirect" };
+}
+
+/** The pins of given objects, in their order. @throws NodeError at the first that is not pinned so */
+async function* listGiven(
+  node: LowLevelNode,
+  given: readonly IpfsPath[],
+  type: string,
+  options: CallOptions,
+): AsyncGenerator<PinLsResult> {
+  const how = reading(options);
+  const found: { path: string; cid: CID; stored: PinMode | undefined }[] = [];
+  let late: unknown;
+  for (const path of given.map(pathText)) {
+    try {
+      const { cid } = await node.resolve(path, how);
+      found.push({ path, cid, stored: await node.pins.mode(cid) });
+    } catch (error) {
+      // Those before it are answered first.
+      late = error;
+      break;
+    }
+  }
+  const open = found.filter(({ stored }) => type === "indirect" || (type === "all" && stored === undefined));
+  const through = await node.pins.through(
+    open.map(({ cid }) => cid),
+    how.signal,
+  );
+  for (const { path, cid, stored } of found) {
+    const root = through.get(cid.toString());
+    if (type !== "indirect" && stored !== undefined && (type === "all" || type === stored)) {
+      yield { cid, type: stored };
+    } else if (root !== undefined) {
+      yield { cid, type: `indirect through ${root}` };
+    } else {
+      throw new NodeError(`path '${path}' is not pinned`);
+    }
+  }
+  if (late !== undefined) throw late;
+}
+
+/** @throws NodeError for a type that there is not */
+function list(node: LowLevelNode, { paths = [], type = "all", ...options }: PinLsOptions): AsyncIterable<PinLsResult> {
+  if (!pinTypes.includes(type)) {
+    throw new NodeError(`invalid type '${type}', must be one of {direct, indirect, recursive, all}`);
+  }
+  const given = listOf(paths);
+  return given.length > 0 ? listGiven(node, given, type, options) : listAll(node, type, options);
+}
+
+async function sorted(node: LowLevelNode, text: (cid: CID) => string, options: PinLsOptions): Promise<SortedPins> {
+  const types = new ExternalSortedMap<string>(node.scratch, jsonCodec());
+  const close = () => types.clear();
+  try {
+    for await (const { cid, type } of list(node, options)) {
+      const stored = types.set(0, text(cid), type);
+      if (stored !== undefined) await stored;
+    }
+  } catch (error) {
+    await close();
+    throw error;
+  }
+  return {
+    async *[Symbol.asyncIterator]() {
+      for await (const page of types.pages(0)) for (const [text, type] of page) yield { text, type };
+    },
+    close,
+  };
+}
+
+export function pinApi(node: LowLevelNode): PinApi {
+  const only = async (cids: AsyncIterable<CID>) => (await Array.fromAsync(cids))[0] as CID;
+  return {
+    add: (path, { recursive, ...options } = {}) => only(addAll(node, [{ path, recursive }], options)),
+    addAll: (source, options = {}) => addAll(node, source, options),
+    async *ls(options = {}) {
+      yield* list(node, options);
+    },
+    sorted: (text, options = {}) => sorted(node, text, options),
+    rm: (path, { recursive, ...options } = {}) => only(rmAll(node, [{ path, recursive }], options)),
+    rmAll: (source, options = {}) => rmAll(node, source, options),
+    async update(from, to, { unpin, ...options } = {}) {
+      const how = reading(options);
+      const { cid: old } = await node.resolve(pathText(from), how);
+      const { cid: pinned } = await node.resolve(pathText(to), how);
+      await node.pins.update(old, pinned, unpin !== false, how);
+      return [old, pinned];
+    },
+    async *verify({ verbose, ...options } = {}) {
+      const { signal } = reading(options);
+      for await (const { root: cid, bad } of verifyPins(node.blocks, node.pins, signal)) {
+        const ok = bad.length === 0;
+        if (ok && verbose !== true) continue;
+        yield { cid, ok, badNodes: bad.map(({ cid, message: err }) => ({ cid, err })) };
+      }
+    },
+    remote: pinRemoteApi(node),
+  };
+}
