@@ -1,5 +1,5 @@
 /** The pinning service API: `/pins` and `/pins/<requestid>` below the app. */
-import type { LowLevelNode } from "modhost/node";
+import type { Node } from "modhost/node";
 import type { Handler, HttpEvent, ModuleLog, ResponseFields, RouteTable } from "../../core/types.ts";
 import { ApiFailure, failureAnswer, json } from "./failure.ts";
 import { readFilter } from "./filter.ts";
@@ -10,7 +10,7 @@ import { type Users, userBy } from "./users.ts";
 export interface ApiParts {
   readonly users: Users;
   readonly log: ModuleLog;
-  readonly node: () => LowLevelNode;
+  readonly node: Node;
   readonly requests: () => Requests;
   /** Has a request worked for. */
   readonly take: (request: PinRequest) => void;
@@ -51,7 +51,7 @@ export function pinningRoutes(parts: ApiParts): RouteTable {
       status,
       created: new Date(created).toISOString(),
       pin: wish,
-      delegates: delegates ?? (await ownAddresses(parts.node())),
+      delegates: delegates ?? (await ownAddresses(parts.node)),
       ...(details === undefined ? {} : { info: { status_details: details } }),
     };
   }
@@ -67,7 +67,7 @@ export function pinningRoutes(parts: ApiParts): RouteTable {
   return {
     "GET /pins": answered(async ({ event, user }) => {
       const { count, results } = await parts.requests().list(user, readFilter(event.request.url.query ?? ""));
-      const delegates = await ownAddresses(parts.node());
+      const delegates = await ownAddresses(parts.node);
       return json(200, { count, results: await Promise.all(results.map((request) => shown(request, delegates))) });
     }),
     "POST /pins": answered((call) => add(call)),
@@ -92,6 +92,7 @@ export function pinningRoutes(parts: ApiParts): RouteTable {
 const missing = (id: string | undefined) => new ApiFailure("NOT_FOUND", `There is no pin request ${id}`);
 
 /** Whom clients are to connect to: none while the node has no network. */
-async function ownAddresses(node: LowLevelNode): Promise<readonly string[]> {
-  return node.online ? (await node.network()).swarm.ownAddresses().slice(0, mostDelegates) : [];
+async function ownAddresses(node: Node): Promise<readonly string[]> {
+  const { addresses } = await node.id();
+  return (addresses ?? []).slice(0, mostDelegates).map(String);
 }

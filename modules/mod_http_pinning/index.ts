@@ -24,7 +24,7 @@ export default function load(module: Module<typeof options>): void {
   const service = () => {
     if (opened === undefined) {
       const requests = new Requests(prefixedStore(node.lowLevel.metadata, "modules/http_pinning/"));
-      opened = { requests, work: new Work({ node: node.lowLevel, requests, log, parallel, patience }) };
+      opened = { requests, work: new Work({ node, requests, log, parallel, patience }) };
     }
     return opened;
   };
@@ -38,7 +38,7 @@ export default function load(module: Module<typeof options>): void {
     route: pinningRoutes({
       users,
       log,
-      node: () => node.lowLevel,
+      node,
       requests: () => service().requests,
       take: (request) => service().work.take(request),
     }),

@@ -1,10 +1,10 @@
 /** Makes the pins that were asked for, and takes away those that nobody asks for any more: in the background. */
-import { type LowLevelNode, parseCid, parsePeerAddress } from "modhost/node";
+import { type Node, parseCid, parsePeerAddress } from "modhost/node";
 import type { ModuleLog } from "../../core/types.ts";
 import { isOpen, type PinRequest, type Requests } from "./requests.ts";
 
 export interface WorkParts {
-  readonly node: LowLevelNode;
+  readonly node: Node;
   readonly requests: Requests;
   readonly log: ModuleLog;
   /** Pins that are fetched at a time. */
@@ -106,7 +106,7 @@ export class Work {
     await this.#meet(request);
     const failed = await this.#fetch(request, left);
     if (left.aborted) return;
-    if (failed === undefined) this.#parts.node.announce([parseCid(request.wish.cid)]);
+    if (failed === undefined) this.#parts.node.lowLevel.announce([parseCid(request.wish.cid)]);
     else await requests.change(key, { status: "failed", details: failed });
     await this.#settled(key);
   }
@@ -114,16 +114,17 @@ export class Work {
   /** Pins, and says so. @returns why it cannot be done; undefined also when `left` is aborted */
   async #fetch({ key, wish }: PinRequest, left: AbortSignal): Promise<string | undefined> {
     const { node, requests, patience, log } = this.#parts;
+    const { pins } = node.lowLevel;
     const cid = parseCid(wish.cid);
     const late = new AbortController();
     const timer = setTimeout(() => late.abort(), patience).unref();
     const signal = AbortSignal.any([left, late.signal]);
     try {
       for (;;) {
-        await node.pins.add(cid, "recursive", { owner, signal, progress: () => timer.refresh() });
+        await pins.add(cid, "recursive", { owner, signal, progress: () => timer.refresh() });
         // The last request for a pin that was there may have left meanwhile, and the pin with it.
         const isDone = await this.#step(async () => {
-          if ((await node.pins.mode(cid)) !== "recursive") return false;
+          if ((await pins.mode(cid)) !== "recursive") return false;
           await requests.change(key, { status: "pinned" });
           return true;
         });
@@ -139,10 +140,13 @@ export class Work {
     }
   }
 
-  /** Those who have it are connected to; what is no address helps nobody, and harms nobody. */
+  /**
+   * Those who have it are connected to; what is no address helps nobody, and harms nobody. Unlike those of
+   * `swarm.connect`, which somebody who runs the node has asked for, such connections are closed like any other.
+   */
   async #meet({ wish: { cid, origins = [] } }: PinRequest): Promise<void> {
     const { node, log } = this.#parts;
-    if (!node.online || origins.length === 0) return;
+    if (!node.lowLevel.online || origins.length === 0) return;
     const addresses = origins.flatMap((text) => {
       try {
         return [parsePeerAddress(text)];
@@ -150,7 +154,7 @@ export class Work {
         return [];
       }
     });
-    const { swarm } = await node.network();
+    const { swarm } = await node.lowLevel.network();
     swarm.connectAll(addresses, (id, { message }) =>
       log.info("the origin %s of %s is not reached: %s", id, cid, message),
     );
@@ -176,7 +180,7 @@ export class Work {
     if (next !== undefined && isOpen(next)) return;
     const cid = parseCid(wish.cid);
     await this.#step(async () => {
-      if (await requests.isLast(request)) await node.pins.release(cid, owner);
+      if (await requests.isLast(request)) await node.lowLevel.pins.release(cid, owner);
       await requests.forget(request);
     });
     await this.#settled(key);

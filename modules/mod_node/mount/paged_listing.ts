@@ -1,21 +1,21 @@
-/** An open directory that is read page by page, and from time to time from the start again. */
+/** Open directories that are read on and on, and now and then from the start again. */
 import { mapConcurrent } from "../util/async/map_concurrent.ts";
 import type { Listing } from "./fuse/file_system.ts";
 import type { DirectoryEntry } from "./fuse/wire.ts";
 
-/** Children that are looked up concurrently. */
+/** Children that are looked at at the same time. */
 const MAX_CONCURRENT = 16;
 
 export interface ListingSource<T> {
-  /** Lists from the first entry on. */
+  /** Reads it from its first entry on. */
   begin(signal: AbortSignal): AsyncIterator<T>;
-  /** The entry without a lookup. */
+  /** What is said of an entry without looking at it. */
   name(item: T): DirectoryEntry;
-  /** The entry with its node. Never rejects. */
+  /** What is said of it with its node. Never rejects. */
   look(item: T, signal: AbortSignal): Promise<DirectoryEntry>;
 }
 
-/** Only the entries of the last page and a few after it are held in memory. */
+/** However many entries there are, only those of the last page and a few behind it are held. */
 export function pagedListing<T>(listed: ListingSource<T>): Listing {
   let reading: { readonly source: AsyncIterator<T>; readonly leaving: AbortController } | undefined;
   /** Entries from `first` on that were read. */

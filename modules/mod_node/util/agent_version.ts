@@ -1,9 +1,9 @@
-/** How the node identifies itself to peers. */
+/** How the node calls itself among peers. */
 import { createRequire } from "node:module";
 
 const { version } = createRequire(import.meta.url)("modhost/package.json") as { readonly version: string };
 
 export const agentVersion = `modhost/${version}/`;
 
-/** Version of the protocols between peers. */
+/** Of the protocols among peers. */
 export const protocolVersion = "ipfs/0.1.0";

@@ -12,13 +12,15 @@ const types = "modules/mod_node/types.ts";
 const titles: Readonly<Record<string, string>> = {
   index: "All groups",
   common: "What all methods share",
+  candidates: "What can be added",
+  byte_stream: "Streams of bytes",
 };
 
 /** What is read first. */
 const orderOfTypes = ["Node", "NodeModule", "NodeOptions", "NodeStat", "OfflineCode", "LowLevelNode"];
 
 /** In this order, the groups after them. */
-const first = ["index", "common"];
+const first = ["index", "common", "candidates", "byte_stream"];
 
 export function nodeApiPage(sources: Sources): string {
   const own = sources.exportsOf(methods).filter(({ node }) => !ts.isFunctionDeclaration(node));
@@ -27,7 +29,7 @@ export function nodeApiPage(sources: Sources): string {
   const groups = [...byFile.keys()].filter((key) => !first.includes(key)).sort();
   const sections = [
     { title: "The node", introduction: "", all: around },
-    ...[...first, ...groups].map((key) => {
+    ...[...first.filter((key) => byFile.has(key)), ...groups].map((key) => {
       const all = methodsFirst(byFile.get(key) ?? []);
       const introduction = key === "index" ? "" : sources.introductionOf(all[0]?.file ?? methods);
       return { title: titles[key] ?? `node.${key}`, introduction, all };

@@ -1,4 +1,4 @@
-/** Writes into a file of MFS. */
+/** Writing into a file of the namespace. */
 
 import { encodeUnixfs } from "../../formats/unixfs/format.ts";
 import type { ReadOptions } from "../../storage/blockstore/block_service.ts";
@@ -16,30 +16,30 @@ import { make } from "./operations.ts";
 import { type NamespacePath, nameOf, parentOf } from "./path.ts";
 
 export interface WriteOptions extends ChangeOptions {
-  /** First byte to write; a gap before it is filled with zeros. */
+  /** Byte at which to begin; a gap before it becomes zeros. */
   readonly offset: number;
-  /** Maximum number of bytes to take. */
+  /** Most bytes to take. */
   readonly count: number | undefined;
-  /** Make the file when it does not exist. */
+  /** Make the file when it is not there. */
   readonly create: boolean;
-  /** Make missing parent directories. */
+  /** Make the directories above it, too. */
   readonly parents: boolean;
-  /** Truncate the file first. */
+  /** Empty the file first. */
   readonly truncate: boolean;
-  /** Whether new leaves are raw blocks; by default they are in files of CID version 1. */
+  /** Whether new leaves are raw blocks; by default those of files of CID version 1 are. */
   readonly rawLeaves: boolean | undefined;
-  /** For a new file and new directories; by default those of the parent directory. */
+  /** Of a new file and of new directories; by default those of the directory. */
   readonly settings: CidSettings | undefined;
 }
 
-/** Bytes; less than that is synced together with the change itself. */
+/** Bytes. Less than that is synced with the change itself. */
 const MAX_UNSYNCED = 256 * 1024;
 
 const emptyFile = encodeUnixfs({ type: "File", filesize: 0 });
 
 /**
- * The file is looked up, or made empty, before `content` is called. It changes when all content has come, and not at
- * all when that fails. Writers of one file wait for each other.
+ * The file is found, or made empty, before `content` is asked for. It changes when all content is there, and not at
+ * all when that fails. Those who write one file wait for each other.
  */
 export async function writeFile(
   files: Namespace,
@@ -84,7 +84,7 @@ async function open(
   return fileOf(path, found).node;
 }
 
-/** The file at a path and its size in bytes. @throws NodeError when there is none, or it is not a file */
+/** The file at a path, and its size in bytes. @throws NodeError when there is none, or none that can be opened */
 export async function fileAt(
   files: Namespace,
   path: NamespacePath,
@@ -105,8 +105,8 @@ function fileOf({ text }: NamespacePath, found: Folder | FileEntry): FileEntry {
 type EditOptions = Pick<WriteOptions, "offset" | "truncate" | "rawLeaves" | "signal" | "offline">;
 
 /**
- * Builds the edited file, wherever its entry is; `guard` protects the old and the new blocks. Undefined when nothing
- * changes. `content` is closed in the end.
+ * The file as it becomes, wherever it stands, spared by `hold` as it was and as it is; undefined when nothing changes.
+ * `content` is closed in the end.
  */
 export async function edit(
   files: Namespace,
@@ -131,7 +131,7 @@ async function editWith(
   batch: PreemptibleBatch,
 ): Promise<Built | undefined> {
   const read = files.reader(options);
-  // Blocks that are read again may not be stored yet.
+  // What is read again may not be stored yet.
   const readBack: typeof read = async (cid) => {
     await batch.flush();
     return read(cid);
@@ -147,15 +147,14 @@ async function editWith(
   await editor.overwrite(offset, content);
   if (await content.more()) await editor.append(content.rest());
   const edited = await editor.finish();
-  // Content that may not fit on the disk is made durable before the file refers to it: a write that fails changes
-  // nothing.
+  // What may not fit on the disk is there before the file leads to it: a write that fails changes nothing.
   await batch.flushThen(async () => {
     if (batch.total > MAX_UNSYNCED) await files.blocks.store.sync();
   });
   return edited;
 }
 
-/** Replaces the old file by the edited one. */
+/** Puts the file as it became in the place of what it was. */
 async function relink(root: Folder, path: NamespacePath, file: UnixfsNode, { cid, size }: Built): Promise<void> {
   const folder = await lookupFolder(root, parentOf(path));
   const link = await folder.find(nameOf(path));

@@ -1,7 +1,4 @@
-/**
- * Cuts the bytes of a file into leaves: encoded and hashed in the buffer where they were received, in order, several at
- * a time.
- */
+/** The bytes of a file, cut into leaves: framed and hashed where they were received, in order, several at a time. */
 import { dagPb, raw } from "../../formats/cid/codecs.ts";
 import { NODE_DATA_TAG } from "../../formats/dag_pb/field_numbers.ts";
 import { varintLength, writeVarint } from "../../formats/protobuf/varint.ts";
@@ -18,21 +15,21 @@ export interface FilePart extends Built {
 export interface LeafSettings extends CidSettings {
   readonly chunker: () => Chunker;
   readonly rawLeaves: boolean;
-  /** UnixFS type of leaves that are not raw blocks: File in balanced, Raw in trickle DAGs. */
+  /** UnixFS type of leaves that are not raw blocks: File in balanced, Raw in trickle layouts. */
   readonly leafType: "File" | "Raw";
-  /** Path or URL of a file with the same bytes; raw leaves say where in it they are. */
+  /** Path or URL of a file that has the same bytes; raw leaves say where in it they stand. */
   readonly backing?: string | undefined;
 }
 
-/** Bytes around a chunk for the fields of the node that it becomes. */
+/** Room around a chunk for the fields of the node that it becomes. */
 const HEADROOM = 16;
 const TAILROOM = 16;
-/** Leaves that are hashed or stored concurrently. */
+/** Leaves that are hashed or stored at the same time. */
 const MAX_IN_FLIGHT = 8;
-/** Size of the smallest buffer, so that more can follow a small first piece. */
+/** The least buffer: what follows a small first piece may have room in it. */
 const MIN_BUFFER = 256;
 
-/** The leaves of one file, requested one after the other. */
+/** Leaves of one file, asked for one after the other. */
 export class Leaves {
   readonly #source: AsyncIterator<Uint8Array>;
   readonly #settings: LeafSettings;
@@ -40,16 +37,16 @@ export class Leaves {
   readonly #chunker: Chunker;
   readonly #queue: Promise<FilePart>[] = [];
   #buffer = new Uint8Array(0);
-  /** The chunk that is being gathered lies from `HEADROOM` to here. */
+  /** The chunk that is being gathered lies from `headroom` to here. */
   #end = HEADROOM;
-  /** The part of the last piece that belongs to later chunks. */
+  /** What came with the last piece and belongs to later chunks. */
   #rest: Uint8Array | undefined;
   #ended = false;
-  /** Buffers of full size that the sink has released: new ones for each leaf would keep the garbage collector busy. */
+  /** Whole buffers that the sink gave back: new ones for each leaf would keep the garbage collector busy. */
   readonly #free: Uint8Array<ArrayBuffer>[] = [];
-  /** Offset of that chunk in the file. */
+  /** Bytes of the file before that chunk. */
   #offset = 0;
-  /** A chunk was emitted: there may be many more. */
+  /** A chunk is through: there may be many more. */
   #emitted = false;
 
   constructor(source: AsyncIterable<Uint8Array>, settings: LeafSettings, sink: BlockSink) {
@@ -59,12 +56,12 @@ export class Leaves {
     this.#chunker = settings.chunker();
   }
 
-  /** Size of a buffer for the longest chunk. */
+  /** Bytes of a buffer that takes the longest chunk. */
   get #whole(): number {
     return HEADROOM + this.#chunker.maxLength + TAILROOM;
   }
 
-  /** Whether `next` will give a leaf. */
+  /** Whether `next` has something to give. */
   async more(): Promise<boolean> {
     await this.#fill();
     return this.#queue.length > 0;
@@ -76,7 +73,7 @@ export class Leaves {
     return this.#queue.shift();
   }
 
-  /** A leaf without bytes, which an empty file consists of. */
+  /** A leaf without bytes: what an empty file is made of. */
   empty(): Promise<FilePart> {
     return this.#build(new Uint8Array(HEADROOM + TAILROOM), HEADROOM);
   }
@@ -123,8 +120,8 @@ export class Leaves {
   }
 
   /**
-   * Makes room for a chunk up to `end`. The buffer grows by doubling for the first chunk and has full size for later
-   * ones: small files also come in several pieces, and do not deserve a large buffer.
+   * Makes room for a chunk up to `end`: all at once behind the first chunk, before that as much as came, and then twice as
+   * much each time. Small files come in several pieces, too, and are not worth the room of a large one.
    */
   #reserve(end: number): void {
     if (end + TAILROOM <= this.#buffer.length) return;
@@ -161,7 +158,7 @@ export class Leaves {
   }
 }
 
-/** Writes the dag-pb and UnixFS fields around the chunk from `HEADROOM` to `end`; gives the bytes of the node. */
+/** Writes the dag-pb and UnixFS fields around the chunk from `headroom` to `end`; gives the node's bytes. */
 function frame(buffer: Uint8Array, end: number, type: number): Uint8Array {
   const length = end - HEADROOM;
   const sizeLength = varintLength(length);

@@ -20,7 +20,7 @@ import { NodeError } from "../../util/errors.ts";
 
 export type Base = MultibaseCodec<string>;
 
-/** Sorted by prefix character. */
+/** By prefix character, in its order. */
 export const bases: readonly Base[] = [
   identity,
   base2,

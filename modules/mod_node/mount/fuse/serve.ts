@@ -1,7 +1,4 @@
-/**
- * Serves the kernel's requests of one mount from a file system. The requests come from the process that holds the
- * mount.
- */
+/** Answers the kernel's requests out of a file system: those of one mount, as the process sends them that has it. */
 import type { Duplex } from "node:stream";
 import { type Changes, type FileSystem, FuseError, type Listing } from "./file_system.ts";
 import { Framing } from "./framing.ts";
@@ -38,10 +35,10 @@ const common =
   capabilities.parallelDirectories |
   capabilities.maxPages;
 
-/** Called with unexpected failures. */
+/** What is told of a failure that nobody has foreseen. */
 export type OnFault = (error: unknown) => void;
 
-/** Resolves when the channel and the file system are closed. */
+/** Resolves when the channel has closed and the file system is closed. */
 export async function serve(requests: Duplex, device: FuseDevice, files: FileSystem, onFault: OnFault): Promise<void> {
   const server = new Server(device, files, onFault);
   const framing = new Framing(files.buffers);
@@ -61,7 +58,7 @@ class Server {
   readonly #device: FuseDevice;
   readonly #files: FileSystem;
   readonly #onFault: OnFault;
-  /** Requests under way, which can be interrupted. */
+  /** Requests that are worked on, to be taken back. */
   readonly #open = new Map<number, AbortController>();
   readonly #listings = new Map<number, Listing>();
   #lastHandle = 0;
@@ -79,7 +76,7 @@ class Server {
     const { opcode, unique } = request;
     if (opcode === opcodes.forget) this.#files.forget(request.node, request.u64(0));
     else if (opcode === opcodes.batchForget) this.#forgetMany(request);
-    // An interrupt has no reply: it ends the request, which may have been answered already.
+    // Its answer is that of the request: by then that may have been given.
     else if (opcode === opcodes.interrupt) this.#open.get(request.u64(0))?.abort();
     else {
       const leaving = new AbortController();
@@ -125,7 +122,7 @@ class Server {
     for (let at = 8; at < 8 + 16 * count; at += 16) this.#files.forget(request.u64(at), request.u64(at + 8));
   }
 
-  /** The reply; undefined when it was sent already. */
+  /** The answer; undefined when it is given already. */
   #run(request: Request, signal: AbortSignal): Answering {
     const { unique, node } = request;
     const files = this.#files;
@@ -267,7 +264,7 @@ function checked(name: string): string {
   return name;
 }
 
-/** An interrupted caller does not wait until the work notices. */
+/** Who has taken the request back does not wait until the work notices. */
 function raceSignal<T>(work: Promise<T> | T, signal: AbortSignal): Promise<T> | T {
   if (!(work instanceof Promise)) return work;
   return new Promise((resolve, reject) => {

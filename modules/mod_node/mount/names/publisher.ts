@@ -1,9 +1,9 @@
-/** Publishes a tree a while after a change, once for several changes, as the reference does. */
+/** Publishing what a tree has become: a while after a change, however many follow it (as the reference does). */
 
-/** Milliseconds without a change before publishing, and the longest that a change waits. */
+/** Milliseconds without a change, and those that a change waits at most. */
 const QUIET_MS = 300;
 const MAX_DELAY_MS = 3000;
-/** Milliseconds until a failed attempt is repeated. */
+/** Milliseconds until what has failed is tried again. */
 const RETRY_MS = 10_000;
 
 export class Publisher {
@@ -26,7 +26,7 @@ export class Publisher {
     this.#schedule(Math.max(0, Math.min(QUIET_MS, this.#since + MAX_DELAY_MS - now)));
   }
 
-  /** Publishes pending changes at once. Never rejects. */
+  /** Publishes what has changed, at once. Never rejects. */
   async settle(): Promise<void> {
     clearTimeout(this.#timer);
     if (this.#since !== undefined) this.#begin();

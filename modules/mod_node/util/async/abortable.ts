@@ -1,4 +1,4 @@
-/** The result of `work`, unless the signal aborts before; the work itself goes on. @throws the signal's reason */
+/** What `work` gives, for as long as it is wanted; the work itself goes on. @throws the reason of the signal */
 export async function raceSignal<T>(work: Promise<T>, signal: AbortSignal | undefined): Promise<T> {
   if (signal === undefined) return work;
   const { promise: left, reject } = Promise.withResolvers<never>();
@@ -13,9 +13,8 @@ export async function raceSignal<T>(work: Promise<T>, signal: AbortSignal | unde
 }
 
 /**
- * The values of `source` until the signal aborts. The source is then told to end, but a silent one is not awaited.
- *
- * @throws the signal's reason, or what the source throws
+ * What `source` gives, for as long as it is wanted; then it is asked to end, and not waited for if it is silent.
+ * @throws the reason of the signal, or what the source throws
  */
 export async function* abortableSource<T>(
   source: AsyncIterable<T> | Iterable<T>,
@@ -25,7 +24,7 @@ export async function* abortableSource<T>(
   let asking = false;
   let over = false;
   let giveUp: (reason: unknown) => void = () => {};
-  // One listener for all values: a source may give many small ones.
+  // One listener for all: a source may come in many small pieces.
   const leave = () => giveUp(signal?.reason);
   const ask = () =>
     new Promise<IteratorResult<T>>((resolve, reject) => {
@@ -46,7 +45,7 @@ export async function* abortableSource<T>(
   } finally {
     signal?.removeEventListener("abort", leave);
     const ended = over ? undefined : iterator.return?.();
-    // A generator that waits for a value would end only after it.
+    // One that waits for a value would end only after it.
     if (asking) Promise.resolve(ended).catch(() => {});
     else await ended;
   }

@@ -1,13 +1,13 @@
-/** A queue between a producer and a consumer of different speed. */
+/** Values handed from who makes them to who reads them, each at a pace of its own. */
 
-/** For one reader. Values that were pushed before the end are still read. */
+/** One reader. What was put before the end is read before it. */
 export class Queue<T> implements AsyncIterable<T> {
   #items: T[] = [];
   #at = 0;
   #over: { readonly failure?: { readonly reason: unknown } } | undefined;
   #wake: (() => void) | undefined;
 
-  /** Number of values that wait for the reader. */
+  /** Values that wait for the reader. */
   get length(): number {
     return this.#items.length - this.#at;
   }
@@ -18,7 +18,7 @@ export class Queue<T> implements AsyncIterable<T> {
     this.#wake?.();
   }
 
-  /** Removes the value that has waited longest; undefined when there is none. */
+  /** Takes the value that has waited longest away from the reader; undefined when there is none. */
   dropOldest(): T | undefined {
     return this.length === 0 ? undefined : this.#take();
   }
@@ -28,7 +28,7 @@ export class Queue<T> implements AsyncIterable<T> {
     this.#wake?.();
   }
 
-  /** Ends the queue; the reader gets `reason` after the remaining values. */
+  /** Ends; the reader gets `reason` after the values before it. */
   fail(reason: unknown): void {
     this.#over ??= { failure: { reason } };
     this.#wake?.();
@@ -48,7 +48,7 @@ export class Queue<T> implements AsyncIterable<T> {
   #take(): T {
     const value = this.#items[this.#at] as T;
     this.#at += 1;
-    // Not by shifting one value at a time, which moves all others.
+    // Not one by one: shifting moves all that is behind.
     if (this.#at * 2 > this.#items.length) {
       this.#items = this.#items.slice(this.#at);
       this.#at = 0;

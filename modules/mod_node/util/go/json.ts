@@ -1,10 +1,10 @@
-/** Reads JSON as Go does, byte by byte and with its error texts; iterative, so that nesting takes no stack. */
+/** JSON as Go reads it: byte by byte, with its reasons for what is none; iterative, so that depth costs no stack. */
 import { NodeError } from "../errors.ts";
 import { validUtf8 } from "./text.ts";
 
 export type JsonToken = "{" | "}" | "[" | "]" | "key" | "text" | "number" | "true" | "false" | "null" | "end";
 
-/** Maximum nesting. */
+/** Values inside of values, at most. */
 const MAX_DEPTH = 10_000;
 
 const quote = 0x22;
@@ -29,26 +29,26 @@ const letters: ReadonlyMap<number, number> = new Map([
 
 type State = "value" | "first item" | "first key" | "key" | "after";
 
-/** The tokens of one value. */
+/** Tokens of one value. */
 export class JsonReader {
   readonly #bytes: Buffer;
   readonly #whole: boolean;
-  /** For each open container, whether it is an object. */
+  /** Of the values that are open: whether each is an object. */
   readonly #open: boolean[] = [];
   #at = 0;
   #state: State = "value";
-  /** The key or text that was read last: unescaped, in UTF-8. */
+  /** UTF-8 of the key or text read last, unescaped. */
   text: Uint8Array = new Uint8Array();
-  /** The number that was read last, as written. */
+  /** The number read last, as it is written. */
   number = "";
 
-  /** `document`: nothing may follow the value. `first`: what follows is not read. */
+  /** `document`: the value is all there is. `first`: what comes behind it is not looked at. */
   constructor(bytes: Uint8Array, extent: "document" | "first") {
     this.#bytes = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length);
     this.#whole = extent === "document";
   }
 
-  /** Gives `end` after the value. @throws NodeError with Go's text */
+  /** `end` behind the value. @throws NodeError with Go's text */
   next(): JsonToken {
     switch (this.#state) {
       case "value":
@@ -169,7 +169,7 @@ export class JsonReader {
     this.#at += 1;
   }
 
-  /** Moves to the last byte of an escape. */
+  /** To the last byte of an escape. */
   #escape(): void {
     this.#at += 1;
     const letter = this.#here();
@@ -187,18 +187,18 @@ export class JsonReader {
     while (isBlank(this.#bytes[this.#at] ?? 0)) this.#at += 1;
   }
 
-  /** The next byte that is not a space. */
+  /** The next byte that is no blank. */
   #peek(): number {
     this.#skip();
     return this.#bytes[this.#at] ?? this.#cut();
   }
 
-  /** The current byte of a token: at the end of a document Go sees a space. */
+  /** The byte at hand inside of a token: where a document ends, Go looks at a blank. */
   #here(): number {
     return this.#bytes[this.#at] ?? (this.#whole ? blank : this.#cut());
   }
 
-  /** The end of a stream and that of a document have different error texts. */
+  /** A stream that ends before its value is told in other words than a document is. */
   #cut(): never {
     throw new NodeError(this.#whole ? "unexpected end of JSON input" : "unexpected EOF");
   }
@@ -217,7 +217,7 @@ const names: ReadonlyMap<number, string> = new Map([
   ),
 ]);
 
-/** A byte as the character of that code. */
+/** A byte as the letter of that code. */
 function quotedByte(byte: number): string {
   const isPlain = (byte >= 0x20 && byte <= 0x7e) || (byte >= 0xa1 && byte !== 0xad);
   const hex = byte.toString(16);
@@ -225,7 +225,7 @@ function quotedByte(byte: number): string {
   return `'${names.get(byte) ?? (isPlain ? String.fromCharCode(byte) : code)}'`;
 }
 
-/** Resolves escapes. Unpaired surrogates become U+FFFD. */
+/** Escapes resolved. Halves of surrogate pairs that stand alone are U+FFFD. */
 function unescaped(bytes: Buffer): Uint8Array {
   const parts: Uint8Array[] = [];
   let from = 0;

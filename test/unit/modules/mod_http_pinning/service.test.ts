@@ -1,5 +1,7 @@
 import assert from "node:assert/strict";
 import { after, before, beforeEach, describe, test } from "node:test";
+import type { NodeModule } from "modhost/node";
+import type { Module } from "#core/types.ts";
 import { startHost } from "#test/support/host.ts";
 import { untilRight } from "#test/support/network/report.ts";
 import { addUnpinned, type PinStatus, pinsOf, type ServiceHost, startPinning, tokens } from "./support.ts";
@@ -369,5 +371,23 @@ test("tokens that are none stop the start, and are not told", async () => {
     assert.equal((await shared.list("?status=queued,pinning,pinned", "other")).count, 1);
   } finally {
     await shared.stop();
+  }
+});
+
+test("it stands on the node alone: without the RPC it pins for whoever may ask", async () => {
+  let stored: Promise<unknown> | undefined;
+  const keeper = (module: Module) => {
+    stored = module.depends<NodeModule>("node").block.put("kept by a module\n", { version: 1, format: "raw" });
+  };
+  const enabled = ["http", "http_errors", "http_pinning", "keeper"];
+  const host = await startPinning({ modules_enabled: enabled }, { modules: { keeper } });
+  try {
+    const cid = String(await stored);
+    const { requestid, pin } = await host.pin({ cid });
+    const { status } = await host.until(requestid, "pinned");
+    assert.deepEqual([status, pin.cid], ["pinned", cid]);
+    assert.equal((await host.call("version")).status, 404);
+  } finally {
+    await host.stop();
   }
 });

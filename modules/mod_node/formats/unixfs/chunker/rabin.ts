@@ -6,9 +6,7 @@ const degree = 53;
 const window = 16;
 
 interface Tables {
-  /**
-   * What to remove for a byte that leaves the window, and how to reduce the byte above the degree; in 32-bit halves.
-   */
+  /** What a byte that leaves the window takes away, and what reduces the byte above the degree; in 32-bit halves. */
   readonly outHigh: Uint32Array;
   readonly outLow: Uint32Array;
   readonly modHigh: Uint32Array;
@@ -42,8 +40,8 @@ function makeTables(): Tables {
 let tables: Tables | undefined;
 
 /**
- * The boundaries of the reference's `rabin`: a cut where the low bits of the fingerprint of the last 16 bytes are zero,
- * as many bits as the logarithm of the average size.
+ * Boundaries of the reference's `rabin` (storage section 2, "Chunkers"): a cut where the low bits of the fingerprint
+ * of the last 16 bytes are zero, as many as the average has, less one.
  */
 export class RabinChunker implements Chunker {
   readonly maxLength: number;
@@ -56,7 +54,7 @@ export class RabinChunker implements Chunker {
   #low = 0;
   #seen = 0;
 
-  /** In bytes; the average is rounded down to a power of two. */
+  /** Bytes; the average is a power of two in effect: the largest that is not above it. */
   constructor(shortest: number, average: number, longest: number) {
     this.maxLength = longest;
     this.#shortest = shortest;
@@ -66,7 +64,7 @@ export class RabinChunker implements Chunker {
   }
 
   #begin(): void {
-    // An empty window into which one byte of value 1 was shifted.
+    // An empty window into which one byte of value 1 was slid.
     this.#window.fill(0);
     this.#window[0] = 1;
     this.#place = 1;

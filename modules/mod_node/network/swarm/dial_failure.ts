@@ -1,11 +1,11 @@
-/** Why a peer could not be reached, in the words of go-ipfs: address by address. */
+/** Why a peer could not be reached, as the reference tells it: address by address. */
 import type { Transport } from "@libp2p/interface";
 import type { PeerId } from "../../formats/peer_id.ts";
 import { NodeError } from "../../util/errors.ts";
 import { type Multiaddr, transportOf } from "./multiaddr.ts";
 
-/** Why one address could not be dialled. */
-class AddressError extends Error {
+/** What became of one address. */
+class DialFailure extends Error {
   readonly address: Multiaddr;
 
   constructor(address: Multiaddr, cause: unknown) {
@@ -14,23 +14,23 @@ class AddressError extends Error {
   }
 }
 
-/** Has a transport name the address in its errors: libp2p tells what failed, but not with which address. */
+/** libp2p tells what went wrong, but not with which address: this transport does. */
 export function withAddressInErrors<T extends Transport>(transport: T): T {
   const { dial } = transport;
   transport.dial = async (address, options) => {
     try {
       return await dial.call(transport, address, options);
     } catch (error) {
-      throw new AddressError(address, error);
+      throw new DialFailure(address, error);
     }
   };
   return transport;
 }
 
-/** `failed to dial <id>: …`, from what a dial rejected with. */
+/** `failed to dial <id>: …` of whatever a dial rejected with. */
 export function dialError(id: PeerId, error: unknown): NodeError {
   const failed = error instanceof AggregateError ? error.errors : [error];
-  const addresses = failed.filter((each) => each instanceof AddressError);
+  const addresses = failed.filter((each) => each instanceof DialFailure);
   const text =
     addresses.length === 0
       ? ` ${reasonOf(error)}`
@@ -45,8 +45,8 @@ function reasonOf(error: unknown): string {
   return message;
 }
 
-/** Go's words for errors of the system. */
-const SYSTEM_ERRORS: Readonly<Record<string, string>> = {
+/** Go's words for what the system says. */
+const systemWords: Readonly<Record<string, string>> = {
   ECONNREFUSED: "connect: connection refused",
   EHOSTUNREACH: "connect: no route to host",
   ENETUNREACH: "connect: network is unreachable",
@@ -57,20 +57,20 @@ const SYSTEM_ERRORS: Readonly<Record<string, string>> = {
 
 function causeOf(address: Multiaddr, cause: unknown): string {
   const { code = "", name, message } = cause as NodeJS.ErrnoException;
-  const system = SYSTEM_ERRORS[code];
-  if (system !== undefined) return `dial ${goAddress(address)}: ${system}`;
-  if (name === "TimeoutError" || name === "AbortError") return `dial ${goAddress(address)}: i/o timeout`;
+  const system = systemWords[code];
+  if (system !== undefined) return `dial ${dialled(address)}: ${system}`;
+  if (name === "TimeoutError" || name === "AbortError") return `dial ${dialled(address)}: i/o timeout`;
   if (name === "EncryptionFailedError") return `failed to negotiate security protocol: ${securityWords(message)}`;
   if (name === "MuxerUnavailableError") return `failed to negotiate stream multiplexer: ${message}`;
-  // Errors of Node's websockets have no message.
-  return message || `dial ${goAddress(address)}: connection failed`;
+  // Node's websockets keep their reasons to themselves.
+  return message || `dial ${dialled(address)}: connection failed`;
 }
 
 const securityWords = (message: string): string =>
   /unexpected peer|does not match expected/i.test(message) ? "peer id mismatch" : message;
 
-/** As Go writes an address that it dials: `tcp4 127.0.0.1:1`. */
-function goAddress(address: Multiaddr): string {
+/** `tcp4 127.0.0.1:1`. */
+function dialled(address: Multiaddr): string {
   const [host, port, ...more] = address.getComponents();
   const family = more.some(({ name }) => name === "ws" || name === "wss") ? "" : host?.name.replace(/\D/g, "");
   const name = host?.name === "ip6" ? `[${host.value}]` : host?.value;
