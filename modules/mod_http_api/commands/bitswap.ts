@@ -1,13 +1,11 @@
 /** The block exchange agent. */
-
-import { parsePeerId } from "../../mod_node/formats/peer_id.ts";
-import { sizeText } from "../../mod_node/util/size.ts";
+import { parsePeerId, sizeText } from "modhost/node";
 import { type Commands, defineCommand, defineGroup, nothing, value } from "../rpc/command.ts";
 import { fields, nullable } from "../rpc/shape.ts";
-import { human, orNull, verbose } from "./shapes.ts";
+import { human, orNull, texts, verbose } from "./shapes.ts";
 
 /** CIDs that may wait to be announced, as the reference prints it. */
-const provideRoom = 256;
+const MAX_PROVIDES = 256;
 
 export const stat = defineCommand({
   help: "Tells what the block exchange has done and is asking for.",
@@ -26,20 +24,19 @@ export const stat = defineCommand({
       MessagesReceived: "uint64",
     }),
   ),
-  async run({ lowLevel: node }) {
-    const { bitswap } = await node.network("client");
-    const stat = bitswap.stat();
+  async run({ node }) {
+    const stat = await node.bitswap.stat({ details: true });
     return {
       ProvideBufLen: stat.provideBufLen,
       Wantlist: stat.wantlist,
-      Peers: stat.peers,
+      Peers: texts(stat.peers),
       BlocksReceived: stat.blocksReceived,
       DataReceived: stat.dataReceived,
       BlocksSent: stat.blocksSent,
       DataSent: stat.dataSent,
       DupBlksReceived: stat.dupBlksReceived,
       DupDataReceived: stat.dupDataReceived,
-      MessagesReceived: stat.messagesReceived,
+      MessagesReceived: stat.messagesReceived ?? 0,
     };
   },
   text(stat, call) {
@@ -47,7 +44,7 @@ export const stat = defineCommand({
     const cidText = call.cidText();
     const lines = [
       "bitswap status",
-      `\tprovides buffer: ${stat.ProvideBufLen} / ${provideRoom}`,
+      `\tprovides buffer: ${stat.ProvideBufLen} / ${MAX_PROVIDES}`,
       `\tblocks received: ${stat.BlocksReceived}`,
       `\tblocks sent: ${stat.BlocksSent}`,
       `\tdata received: ${size(stat.DataReceived)}`,
@@ -71,16 +68,9 @@ export const commands = {
     returns: value(
       fields("Receipt", { Peer: "string", Value: "float64", Sent: "uint64", Recv: "uint64", Exchanged: "uint64" }),
     ),
-    async run({ arguments: { peer }, lowLevel: node }) {
-      const { bitswap } = await node.network();
-      const receipt = bitswap.ledger(parsePeerId(peer));
-      return {
-        Peer: receipt.peer,
-        Value: receipt.value,
-        Sent: receipt.sent,
-        Recv: receipt.received,
-        Exchanged: receipt.exchanged,
-      };
+    async run({ arguments: { peer: given }, node }) {
+      const { peer, value, sent, recv, exchanged } = await node.bitswap.ledger(given);
+      return { Peer: String(peer), Value: value, Sent: sent, Recv: recv, Exchanged: exchanged };
     },
     text: ({ Peer, Value, Sent, Recv, Exchanged }) =>
       `Ledger for ${Peer}\nDebt ratio:\t${Value.toFixed(6)}\nExchanges:\t${Exchanged}\n` +
@@ -89,21 +79,18 @@ export const commands = {
   "bitswap/reprovide": defineCommand({
     help: "Announces to the routing system what is stored here.",
     returns: nothing,
-    async run({ lowLevel: node, signal }): Promise<undefined> {
-      const { routing } = await node.network();
-      await routing.reprovide(signal);
-    },
+    run: ({ node, signal }) => node.bitswap.reprovide({ signal }),
   }),
   "bitswap/stat": stat,
   "bitswap/wantlist": defineCommand({
     help: "Lists the blocks that are wanted.",
     options: { peer: { type: "string", aliases: ["p"], help: "The peer whose wants are listed; by default our own." } },
     returns: value(fields("KeyList", { Keys: nullable(["link"]) })),
-    async run({ options, lowLevel: node }) {
-      const { bitswap } = await node.network();
-      const peer = options.peer === undefined ? undefined : parsePeerId(options.peer);
-      if (peer === undefined || peer.equals(node.repo.identity.peerId)) return { Keys: bitswap.wantlist() };
-      return { Keys: orNull(bitswap.wantlist(peer)) };
+    async run({ options: { peer }, node }) {
+      if (peer === undefined) return { Keys: await node.bitswap.wantlist() };
+      const keys = await node.bitswap.wantlistForPeer(peer);
+      const isOwn = parsePeerId(peer).equals((await node.id()).id);
+      return { Keys: isOwn ? keys : orNull(keys) };
     },
     text(list, call) {
       const cidText = call.cidText();

@@ -1,78 +1,80 @@
 /** The routing system. */
-import type { CID } from "multiformats/cid";
-import { walk } from "../../mod_node/content/dag/walk.ts";
-import { CidSet } from "../../mod_node/formats/cid/set.ts";
-import { parseCid } from "../../mod_node/formats/cid/text.ts";
-import { type PeerId, parsePeerId } from "../../mod_node/formats/peer_id.ts";
-import type { LowLevelNode as Node } from "../../mod_node/index.ts";
-import { publicKeyKey, recordKey } from "../../mod_node/network/ipns_record/keys.ts";
-import { eventTypes, type RoutingEvents } from "../../mod_node/network/kad/events.ts";
-import type { Routing } from "../../mod_node/network/kad/routing.ts";
-import { readUpTo } from "../../mod_node/util/async/read_all.ts";
-import { NodeError } from "../../mod_node/util/errors.ts";
-import { type AnyCall, type Argument, type Commands, defineCommand, defineGroup, stream } from "../rpc/command.ts";
-import {
-  printAddresses,
-  printId,
-  printing,
-  printProvider,
-  printRecord,
-  queryEvent,
-  shownEvents,
-} from "./dht_events.ts";
+import { routingEventTypes as eventTypes, type RoutingEvent } from "modhost/node";
+import { type Argument, type Commands, defineCommand, defineGroup, stream } from "../rpc/command.ts";
+import { fields, nullable, type ValueOf } from "../rpc/shape.ts";
+import { lines, texts } from "./shapes.ts";
 
 const options = { verbose: { type: "bool", aliases: ["v"], help: "Print what happens on the way, too." } } as const;
-const returns = stream(queryEvent);
 
 const several = <const N extends string>(name: N, help: string) =>
   [{ name, required: true, variadic: true, help }] as const satisfies readonly Argument[];
 
-/** Bytes of the longest record that is looked at; none that is valid is longer. */
-const longestRecord = 64 * 1024;
+const queryEvent = fields("QueryEvent", {
+  /** An error, or a record in base64. */
+  Extra: "string",
+  ID: "string",
+  Responses: nullable([fields("AddrInfo", { ID: "string", Addrs: ["string"] })]),
+  Type: "int",
+});
 
-const recordKeys: Readonly<Record<string, (id: PeerId) => Uint8Array>> = { ipns: recordKey, pk: publicKeyKey };
+type ShownEvent = ValueOf<typeof queryEvent>;
 
-/** `/ipns/<id>` or `/pk/<id>`, in bytes. */
-function keyOf(text: string): Uint8Array {
-  const [, kind = "", id = ""] = /^\/([^/]*)\/([^/]*)$/.exec(text) ?? [];
-  const make = Object.hasOwn(recordKeys, kind) ? recordKeys[kind] : undefined;
-  if (make === undefined) throw new NodeError("invalid key");
-  return make(parsePeerId(id));
-}
+const returns = stream(queryEvent);
 
-const routingOf = async (node: Node): Promise<Routing> => (await node.network()).routing;
-
-function asked(text: string): PeerId {
-  try {
-    return parsePeerId(text);
-  } catch (cause) {
-    throw new NodeError("invalid peer ID", { kind: "client", cause });
+async function* shown(events: AsyncIterable<RoutingEvent>): AsyncGenerator<ShownEvent, void, undefined> {
+  for await (const { type, id, responses, text, value } of events) {
+    yield {
+      Extra: text ?? (value === undefined ? "" : Buffer.from(value).toString("base64")),
+      ID: id?.toString() ?? "",
+      Responses: responses?.map((peer) => ({ ID: String(peer.id), Addrs: texts(peer.multiaddrs) })) ?? null,
+      Type: type,
+    };
   }
 }
 
-async function localCids(texts: readonly string[], node: Node): Promise<readonly CID[]> {
-  const cids = texts.map(parseCid);
-  for (const cid of cids) {
-    if (!(await node.blocks.has(cid))) throw new NodeError(`block ${cid} not found locally, cannot provide`);
-  }
-  return cids;
+type Print = (event: ShownEvent, verbose: boolean) => string | Uint8Array;
+
+const addresses = ({ Responses }: ShownEvent): readonly string[] => (Responses ?? []).flatMap(({ Addrs }) => Addrs);
+const chatter =
+  (print: (event: ShownEvent) => string): Print =>
+  (event, verbose) =>
+    verbose ? print(event) : "";
+
+/** What commands print where they have nothing of their own for it. */
+const usual: Readonly<Record<number, Print>> = {
+  [eventTypes.sendingQuery]: chatter(({ ID }) => `* querying ${ID}\n`),
+  [eventTypes.peerResponse]: chatter(
+    ({ ID, Responses }) => `* ${ID} says use ${(Responses ?? []).map((peer) => `${peer.ID} `).join("")}\n`,
+  ),
+  [eventTypes.queryError]: chatter(({ Extra }) => `error: ${Extra}\n`),
+  [eventTypes.dialingPeer]: chatter(({ ID }) => `dialing peer: ${ID}\n`),
+};
+
+const printId: Print = ({ ID }) => `${ID}\n`;
+const printAddresses: Print = (event) => lines(addresses(event));
+const printProvider: Print = (event, verbose) => {
+  const names = (event.Responses ?? []).map(({ ID }) => `${verbose ? "provider: " : ""}${ID}`);
+  return lines([...names, ...(verbose ? addresses(event).map((address) => `\t${address}`) : [])]);
+};
+/** The record as it is, or in quotes. */
+const printRecord: Print = ({ Extra }, verbose) => (verbose ? `got value: '${Extra}'\n` : Buffer.from(Extra, "base64"));
+
+/** Hour, minute, second and milliseconds, where this machine is. */
+function moment(): string {
+  const now = new Date();
+  const two = (number: number) => String(number).padStart(2, "0");
+  const time = [now.getHours(), now.getMinutes(), now.getSeconds()].map(two).join(":");
+  return `${time}.${String(now.getMilliseconds()).padStart(3, "0")}`;
 }
 
-/** The blocks themselves, or all below them, each once. */
-async function* blocksOf(
-  cids: readonly CID[],
-  recursive: boolean,
-  { lowLevel: node, signal }: Pick<AnyCall, "lowLevel" | "signal">,
-) {
-  if (!recursive) return yield* cids;
-  const seen = new CidSet();
-  const read = node.reader({ signal });
-  for (const root of cids) for await (const { cid } of walk(root, { read, seen, signal })) yield cid;
-}
-
-async function* provideAll(routing: Routing, cids: AsyncIterable<CID>, signal: AbortSignal): RoutingEvents {
-  for await (const cid of cids) yield* routing.provide(cid, signal);
-}
+/** The text form of the events of a command; `own` is what it prints for the events that it is called for. */
+const printing =
+  (own: Readonly<Record<number, Print>>) =>
+  (event: ShownEvent, { options: { verbose } }: { readonly options: { readonly verbose: boolean | undefined } }) => {
+    const print = own[event.Type] ?? usual[event.Type];
+    const told = print?.(event, verbose === true) ?? "";
+    return verbose === true ? `${moment()}: ${told}` : told;
+  };
 
 export const commands = {
   dht: defineGroup({ help: "Ask the routing system." }),
@@ -81,10 +83,7 @@ export const commands = {
     arguments: several("peerID", "The peer's ID; further ones are not looked at."),
     options,
     returns,
-    async *run({ lowLevel: node, arguments: { peerID }, signal }) {
-      const routing = await routingOf(node);
-      yield* shownEvents(routing.findPeer(parsePeerId(peerID[0] as string), signal));
-    },
+    run: ({ node, arguments: { peerID }, signal }) => shown(node.dht.events.findPeer(peerID[0] as string, { signal })),
     text: printing({ [eventTypes.finalPeer]: printAddresses }),
   }),
   "dht/findprovs": defineCommand({
@@ -95,11 +94,8 @@ export const commands = {
       "num-providers": { type: "int", aliases: ["n"], default: 20, help: "Number of providers to find." },
     },
     returns,
-    async *run({ lowLevel: node, arguments: { key }, options: { "num-providers": count }, signal }) {
-      const routing = await routingOf(node);
-      if (count < 1) throw new NodeError("number of providers must be greater than 0");
-      yield* shownEvents(routing.findProviders(parseCid(key[0] as string), { count, signal }));
-    },
+    run: ({ node, arguments: { key }, options: { "num-providers": numProviders }, signal }) =>
+      shown(node.dht.events.findProvs(key[0] as string, { numProviders, signal })),
     text: printing({ [eventTypes.provider]: printProvider }),
   }),
   "dht/get": defineCommand({
@@ -107,10 +103,7 @@ export const commands = {
     arguments: several("key", "The key, `/ipns/<name>` or `/pk/<peer ID>`; further ones are not looked at."),
     options,
     returns,
-    async *run({ lowLevel: node, arguments: { key }, signal }) {
-      const routing = await routingOf(node);
-      yield* shownEvents(routing.get(keyOf(key[0] as string), signal));
-    },
+    run: ({ node, arguments: { key }, signal }) => shown(node.dht.events.get(key[0] as string, { signal })),
     text: printing({ [eventTypes.value]: printRecord }),
   }),
   "dht/provide": defineCommand({
@@ -121,14 +114,8 @@ export const commands = {
       recursive: { type: "bool", aliases: ["r"], help: "Announce all that they link to, too." },
     },
     returns,
-    async *run(call) {
-      const { lowLevel: node, signal } = call;
-      const { routing, libp2p } = await node.network();
-      if (libp2p.getPeers().length === 0) throw new NodeError("cannot provide, no connected peers");
-      const cids = await localCids(call.arguments.key, node);
-      const blocks = blocksOf(cids, call.options.recursive === true, call);
-      yield* shownEvents(provideAll(routing, blocks, signal));
-    },
+    run: ({ node, arguments: { key }, options: { recursive }, signal }) =>
+      shown(node.dht.events.provide(key, { recursive, signal })),
     text: printing({}),
   }),
   "dht/put": defineCommand({
@@ -137,12 +124,8 @@ export const commands = {
     options,
     file: { name: "value-file", required: true, help: "The record." },
     returns,
-    async *run({ lowLevel: node, arguments: { key }, files, signal }) {
-      const routing = await routingOf(node);
-      const record = keyOf(key);
-      const { body } = await files.one();
-      yield* shownEvents(routing.put(record, await readUpTo(body, longestRecord), signal));
-    },
+    run: async ({ node, arguments: { key }, files, signal }) =>
+      shown(node.dht.events.put(key, (await files.one()).body, { signal })),
     text: printing({ [eventTypes.value]: printId }),
   }),
   "dht/query": defineCommand({
@@ -150,11 +133,7 @@ export const commands = {
     arguments: several("peerID", "The ID; further ones are not looked at."),
     options,
     returns,
-    async *run({ lowLevel: node, arguments: { peerID }, signal }) {
-      const routing = node.online ? await routingOf(node) : undefined;
-      if (routing?.dht === undefined) throw new NodeError("routing service is not a DHT");
-      yield* shownEvents(routing.closestPeers(asked(peerID[0] as string).toMultihash().bytes, signal));
-    },
+    run: ({ node, arguments: { peerID }, signal }) => shown(node.dht.events.query(peerID[0] as string, { signal })),
     text: printing({ [eventTypes.finalPeer]: printId }),
   }),
 } satisfies Commands;

@@ -11,6 +11,7 @@ import { commands as config } from "./config.ts";
 import { commands as dag } from "./dag.ts";
 import { commands as dht } from "./dht.ts";
 import { commands as diag } from "./diag.ts";
+import { commands as dns } from "./dns.ts";
 import { commands as file } from "./file.ts";
 import { commands as files } from "./files.ts";
 import { commands as filestore } from "./filestore.ts";
@@ -19,7 +20,7 @@ import { commands as id } from "./id.ts";
 import { commands as keys } from "./keys.ts";
 import { commands as log } from "./log.ts";
 import { commands as ls } from "./ls.ts";
-import { commands as names } from "./names.ts";
+import { commands as name } from "./name.ts";
 import { commands as object } from "./object.ts";
 import { commands as p2p } from "./p2p.ts";
 import { commands as pin } from "./pin.ts";
@@ -61,7 +62,8 @@ const others = [
   files,
   filestore,
   keys,
-  names,
+  dns,
+  name,
   object,
   p2p,
   ping,

@@ -1,13 +1,6 @@
 /** Streams to peers, mounted as local sockets. */
-
-import type { P2p } from "../../mod_node/network/p2p/p2p.ts";
-import { parseMultiaddr } from "../../mod_node/network/swarm/multiaddr.ts";
-import { type NamedPeer, resolvePeers } from "../../mod_node/network/swarm/resolve_peers.ts";
-import { NodeError } from "../../mod_node/util/errors.ts";
-import { quote } from "../../mod_node/util/go/text.ts";
 import { columns } from "../rpc/columns.ts";
 import {
-  type AnyCall,
   type Argument,
   type Commands,
   defineCommand,
@@ -30,33 +23,6 @@ const headers = { type: "bool", aliases: ["v"], help: "Print a heading." } as co
 
 const needs = "Experimental.Libp2pStreamMounting";
 
-/** @throws NodeError while the experiment is off, then while the node is offline */
-async function mountsOf({ lowLevel: node }: Pick<AnyCall, "lowLevel">): Promise<P2p> {
-  if (!node.repo.config.value(needs)) {
-    throw new NodeError("libp2p stream mounting not enabled");
-  }
-  return (await node.network()).p2p;
-}
-
-/** @throws NodeError when the address may mean more than one */
-async function onePeer(text: string, signal: AbortSignal): Promise<NamedPeer> {
-  const [first, second] = await resolvePeers([text], signal);
-  if (first === undefined) throw new NodeError(`found no ipfs peers at ${text}`);
-  if (second !== undefined) {
-    throw new NodeError(`ambiguous multiaddr ${text} could refer to ${first.id} or ${second.id}`);
-  }
-  return first;
-}
-
-/** @throws NodeError with Go's text */
-function streamId(text: string): bigint {
-  const failed = (reason: string) => new NodeError(`strconv.ParseUint: parsing ${quote(text)}: ${reason}`);
-  if (!/^\d+$/.test(text)) throw failed("invalid syntax");
-  const id = BigInt(text);
-  if (id >= 2n ** 64n) throw failed("value out of range");
-  return id;
-}
-
 /** The heading stands before every row, as in the reference. */
 const table = (rows: readonly (readonly string[])[], heading: readonly string[], isAsked: boolean | undefined) =>
   columns(isAsked === true ? rows.flatMap((row) => [heading, row]) : rows, 2);
@@ -74,17 +40,11 @@ export const commands = {
       "target-address": matching("t", "Stop those that lead here."),
     },
     returns: value("int"),
-    async run(call) {
-      const mounts = await mountsOf(call);
-      const { all, protocol: name, "listen-address": listen, "target-address": target } = call.options;
-      const isFiltered = name !== undefined || listen !== undefined || target !== undefined;
-      if (all !== true && !isFiltered) throw new NodeError("no matching options given");
-      if (all === true && isFiltered) throw new NodeError("can't combine --all with other matching options");
-      return mounts.close({
-        protocol: name,
-        listen: listen === undefined ? undefined : parseMultiaddr(listen),
-        target: target === undefined ? undefined : parseMultiaddr(target),
-      });
+    async run({
+      node,
+      options: { all, protocol: name, "listen-address": listenAddress, "target-address": targetAddress },
+    }) {
+      return node.p2p.close({ all, protocol: name, listenAddress, targetAddress });
     },
     text: (closed) => `Closed ${closed} stream(s)\n`,
   }),
@@ -98,12 +58,9 @@ export const commands = {
     ],
     options: { "allow-custom-protocol": custom },
     returns: nothing,
-    async run(call) {
-      const mounts = await mountsOf(call);
-      const { protocol: name, "listen-address": listen, "target-address": target } = call.arguments;
-      const address = parseMultiaddr(listen);
-      const peer = await onePeer(target, call.signal);
-      await mounts.forward(name, address, peer, { custom: call.options["allow-custom-protocol"] === true });
+    async run({ node, arguments: args, options: { "allow-custom-protocol": allowCustomProtocol }, signal }) {
+      const { protocol: name, "listen-address": listen, "target-address": target } = args;
+      await node.p2p.forward(name, listen, target, { allowCustomProtocol, signal });
     },
   }),
   "p2p/listen": defineCommand({
@@ -115,13 +72,9 @@ export const commands = {
       "report-peer-id": { type: "bool", aliases: ["r"], help: "Send the peer's ID first, on a line of its own." },
     },
     returns: nothing,
-    async run(call) {
-      const mounts = await mountsOf(call);
-      const { protocol: name, "target-address": target } = call.arguments;
-      await mounts.listen(name, parseMultiaddr(target), {
-        custom: call.options["allow-custom-protocol"] === true,
-        reportPeer: call.options["report-peer-id"] === true,
-      });
+    async run({ node, arguments: { protocol: name, "target-address": target }, options }) {
+      const { "allow-custom-protocol": allowCustomProtocol, "report-peer-id": reportPeerId } = options;
+      await node.p2p.listen(name, target, { allowCustomProtocol, reportPeerId });
     },
   }),
   "p2p/ls": defineCommand({
@@ -135,11 +88,11 @@ export const commands = {
         ]),
       }),
     ),
-    async run(call) {
-      const listeners = (await mountsOf(call)).list().map((mount) => ({
+    async run({ node }) {
+      const listeners = (await node.p2p.ls()).map((mount) => ({
         Protocol: mount.protocol,
-        ListenAddress: mount.listen,
-        TargetAddress: mount.target,
+        ListenAddress: mount.listenAddress,
+        TargetAddress: mount.targetAddress,
       }));
       return { Listeners: orNull(listeners) };
     },
@@ -156,13 +109,7 @@ export const commands = {
     arguments: [{ name: "id", help: "Number of the stream; needed without `all`." }],
     options: { all: { type: "bool", aliases: ["a"], help: "Close all of them." } },
     returns: nothing,
-    async run(call) {
-      const mounts = await mountsOf(call);
-      const { id } = call.arguments;
-      if (call.options.all === true) return mounts.closeStreams();
-      if (id === undefined) throw new NodeError("no id specified");
-      return mounts.closeStreams(streamId(id));
-    },
+    run: ({ node, arguments: { id }, options }) => node.p2p.stream.close(id, options),
   }),
   "p2p/stream/ls": defineCommand({
     help: "Lists the streams.",
@@ -180,12 +127,12 @@ export const commands = {
         ]),
       }),
     ),
-    async run(call) {
-      const streams = (await mountsOf(call)).streams().map((stream) => ({
-        HandlerID: stream.id.toString(),
+    async run({ node }) {
+      const streams = (await node.p2p.stream.ls()).map((stream) => ({
+        HandlerID: stream.handlerID,
         Protocol: stream.protocol,
-        OriginAddress: stream.origin,
-        TargetAddress: stream.target,
+        OriginAddress: stream.originAddress,
+        TargetAddress: stream.targetAddress,
       }));
       return { Streams: orNull(streams) };
     },

@@ -1,15 +1,10 @@
 /** Messages under topics, in the form of 0.9 and in that of later clients. */
 import { isUtf8 } from "node:buffer";
+import { multibaseOfPrefix, NodeError, type PubsubMessage, printable } from "modhost/node";
+import { varint } from "multiformats";
+import { base58btc } from "multiformats/bases/base58";
 import { base64url } from "multiformats/bases/base64";
-import { multibaseOfPrefix } from "../../mod_node/formats/cid/multibase.ts";
-import type { PeerId } from "../../mod_node/formats/peer_id.ts";
-import { varintLength, writeVarint } from "../../mod_node/formats/protobuf/varint.ts";
-import { MAX_MESSAGE_SIZE } from "../../mod_node/network/pubsub/limits.ts";
-import type { Pubsub, PubsubMessage } from "../../mod_node/network/pubsub/pubsub.ts";
-import { failure, NodeError } from "../../mod_node/util/errors.ts";
-import { printable } from "../../mod_node/util/go/text.ts";
 import {
-  type AnyCall,
   type Argument,
   type Command,
   type Commands,
@@ -20,7 +15,6 @@ import {
   stream,
 } from "../rpc/command.ts";
 import { fields, type ValueOf } from "../rpc/shape.ts";
-import type { FileEntry } from "../rpc/uploads.ts";
 import { lines, orNull, strings } from "./shapes.ts";
 
 const about = `These are the forms of go-ipfs 0.9: topics stand in calls as they are, messages in the query or a line each, and come
@@ -39,7 +33,7 @@ printf hello | curl -F file=@- "http://127.0.0.1:5280/api/v0/pubsub/pub?arg=udDI
 interface Wire {
   /** The topic that an argument names. @throws NodeError */
   topic(given: Uint8Array): string;
-  peer(id: PeerId): string;
+  peer(id: string): string;
   shownTopic(topic: string): string;
   bytes(bytes: Uint8Array): string;
   /** What `bytes` wrote. */
@@ -54,13 +48,6 @@ const message = fields("pubsubMessage", {
   "topicIDs?": ["string"],
 });
 type ShownMessage = ValueOf<typeof message>;
-
-/** @throws NodeError while it is switched off, or the node has no network */
-async function pubsubOf({ lowLevel: node }: Pick<AnyCall, "lowLevel">): Promise<Pubsub> {
-  const pubsub = node.online ? (await node.network()).pubsub : undefined;
-  if (pubsub === undefined) throw failure("PUBSUB_OFF");
-  return pubsub;
-}
 
 /** @throws NodeError: libp2p has texts for topics */
 function textOf(topic: Uint8Array): string {
@@ -80,7 +67,7 @@ const publish = { help: "Publishes messages.", returns: nothing } as const;
 /** As in 0.9: topics as they are, bytes in base64, messages in the query or a line each. */
 export const plain: Wire = {
   topic: textOf,
-  peer: (id) => plain.bytes(id.toMultihash().bytes),
+  peer: (id) => plain.bytes(base58btc.baseDecode(id)),
   shownTopic: (topic) => topic,
   bytes: (bytes) => Buffer.from(bytes).toString("base64"),
   read: (text) => Buffer.from(text, "base64"),
@@ -90,10 +77,8 @@ export const plain: Wire = {
       topicArgument,
       { name: "data", required: true, variadic: true, stdin: "lines", bytes: true, help: "The messages." },
     ],
-    async run(call) {
-      const pubsub = await pubsubOf(call);
-      const topic = plain.topic(call.arguments.topic);
-      for (const message of call.arguments.data) await pubsub.publish(topic, message);
+    async run({ node, arguments: { topic, data } }) {
+      for (const message of data) await node.pubsub.publish(plain.topic(topic), message);
     },
   }),
 };
@@ -101,7 +86,7 @@ export const plain: Wire = {
 /** As later clients have it: topics and bytes in multibase, one message, which is the body. */
 export const multibase: Wire = {
   topic: (given) => textOf(decoded(Buffer.from(given).toString("latin1"))),
-  peer: (id) => id.toString(),
+  peer: (id) => id,
   shownTopic: (topic) => multibase.bytes(Buffer.from(topic)),
   bytes: (bytes) => base64url.encode(bytes),
   read: (text) => base64url.decode(text),
@@ -109,10 +94,8 @@ export const multibase: Wire = {
     ...publish,
     arguments: [topicArgument],
     file: { name: "data", required: true, help: "The message." },
-    async run(call) {
-      const pubsub = await pubsubOf(call);
-      const topic = multibase.topic(call.arguments.topic);
-      await pubsub.publish(topic, await messageIn(await call.files.one()));
+    async run({ node, arguments: { topic }, files }) {
+      await node.pubsub.publish(multibase.topic(topic), (await files.one()).body);
     },
   }),
 };
@@ -128,37 +111,29 @@ function decoded(text: string): Uint8Array {
   }
 }
 
-/** No more of it than shows that it is too long. */
-async function messageIn({ body }: FileEntry): Promise<Uint8Array> {
-  const pieces: Uint8Array[] = [];
-  let length = 0;
-  for await (const piece of body) {
-    pieces.push(piece);
-    length += piece.length;
-    if (length > MAX_MESSAGE_SIZE) break;
-  }
-  return Buffer.concat(pieces);
-}
-
 /** What is empty is left out. */
-function shown(wire: Wire, { from, data, sequence, topic }: PubsubMessage): ShownMessage {
+function shown(wire: Wire, message: PubsubMessage): ShownMessage {
+  const { topic, data } = message;
   return {
-    ...(from && { from: wire.peer(from) }),
+    ...(message.type === "signed" && { from: wire.peer(String(message.from)) }),
     ...(data.length > 0 && { data: wire.bytes(data) }),
-    ...(sequence && { seqno: wire.bytes(sequence) }),
+    ...(message.type === "signed" && { seqno: wire.bytes(sequenceBytes(message.sequenceNumber)) }),
     topicIDs: [wire.shownTopic(topic)],
   };
+}
+
+function sequenceBytes(number: bigint): Uint8Array {
+  const bytes = Buffer.alloc(8);
+  bytes.writeBigUInt64BE(number);
+  return bytes;
 }
 
 async function* shownAll(wire: Wire, messages: AsyncIterable<PubsubMessage>): AsyncGenerator<ShownMessage> {
   for await (const message of messages) yield shown(wire, message);
 }
 
-function withLength(bytes: Uint8Array): Uint8Array {
-  const before = new Uint8Array(varintLength(bytes.length));
-  writeVarint(before, 0, bytes.length);
-  return Buffer.concat([before, bytes]);
-}
+const withLength = (bytes: Uint8Array): Uint8Array =>
+  Buffer.concat([varint.encodeTo(bytes.length, new Uint8Array(varint.encodingLength(bytes.length))), bytes]);
 
 export function commandsIn(wire: Wire): Commands {
   const payload = ({ data }: ShownMessage) => (data === undefined ? new Uint8Array() : wire.read(data));
@@ -167,19 +142,15 @@ export function commandsIn(wire: Wire): Commands {
     "pubsub/ls": defineCommand({
       help: "Lists the topics subscribed to.",
       returns: strings.returns,
-      async run(call) {
-        return { Strings: orNull((await pubsubOf(call)).topics().map(wire.shownTopic)) };
-      },
+      run: async ({ node }) => ({ Strings: orNull((await node.pubsub.ls()).map(wire.shownTopic)) }),
       text: ({ Strings: topics }) => lines((topics ?? []).map((topic) => printable(wire.topic(Buffer.from(topic))))),
     }),
     "pubsub/peers": defineCommand({
       help: "Lists the peers that take part.",
       arguments: [{ name: "topic", bytes: true, help: "Only those subscribed to it." }],
       ...strings,
-      async run(call) {
-        const pubsub = await pubsubOf(call);
-        const { topic = new Uint8Array() } = call.arguments;
-        return { Strings: pubsub.peers(topic.length === 0 ? undefined : wire.topic(topic)).map(String) };
+      async run({ node, arguments: { topic = new Uint8Array() } }) {
+        return { Strings: await node.pubsub.peers(topic.length === 0 ? undefined : wire.topic(topic)) };
       },
     }),
     "pubsub/pub": wire.pub,
@@ -189,9 +160,8 @@ export function commandsIn(wire: Wire): Commands {
       options: { discover },
       eager: true,
       returns: stream(message),
-      async run(call) {
-        const pubsub = await pubsubOf(call);
-        return shownAll(wire, pubsub.subscribe(wire.topic(call.arguments.topic), call.signal));
+      async run({ node, arguments: { topic }, signal }) {
+        return shownAll(wire, await node.pubsub.messages(wire.topic(topic), { signal }));
       },
       text: payload,
       encodings: {

@@ -1,13 +1,137 @@
 /** Figures. */
-import { type Commands, defineGroup } from "../rpc/command.ts";
-import { bandwidth } from "./bandwidth.ts";
+import { formatDuration, type StatsDhtBucket, type StatsDhtPeer } from "modhost/node";
+import { columns } from "../rpc/columns.ts";
+import { type Commands, defineCommand, defineGroup, stream } from "../rpc/command.ts";
+import { fields, nullable, type ValueOf } from "../rpc/shape.ts";
 import { stat } from "./bitswap.ts";
-import { announcing, routingTables } from "./dht_stats.ts";
+import { orNull } from "./shapes.ts";
+
+const peer = fields("dhtPeerInfo", {
+  ID: "string",
+  Connected: "bool",
+  AgentVersion: "string",
+  LastUsefulAt: "string",
+  LastQueriedAt: "string",
+});
+
+const bucket = fields("dhtBucket", { LastRefresh: "string", Peers: nullable([peer]) });
+const table = fields("dhtStat", { Name: "string", Buckets: [bucket] });
+
+type ShownTable = ValueOf<typeof table>;
+
+/** RFC 3339 to the second, where this machine is; empty when it never was. */
+function timeText(time: Date | undefined): string {
+  if (time === undefined) return "";
+  const offset = -time.getTimezoneOffset();
+  const local = new Date(time.getTime() + offset * 60_000).toISOString().slice(0, 19);
+  if (offset === 0) return `${local}Z`;
+  const two = (number: number) => String(Math.floor(Math.abs(number))).padStart(2, "0");
+  return `${local}${offset < 0 ? "-" : "+"}${two(offset / 60)}:${two(offset % 60)}`;
+}
+
+const shownPeer = ({ id, connected, agentVersion, lastUsefulAt, lastQueriedAt }: StatsDhtPeer) => ({
+  ID: String(id),
+  Connected: connected,
+  AgentVersion: agentVersion,
+  LastUsefulAt: timeText(lastUsefulAt),
+  LastQueriedAt: timeText(lastQueriedAt),
+});
+
+const shownBucket = ({ lastRefresh, peers }: StatsDhtBucket) => ({
+  LastRefresh: timeText(lastRefresh),
+  Peers: orNull(peers.map(shownPeer)),
+});
+
+/** To the second. */
+function since(text: string): string {
+  if (text === "") return "never";
+  return `${formatDuration(Math.round((Date.now() - Date.parse(text)) / 1000) * 1000)} ago`;
+}
+
+function* rowsOf({ Name, Buckets }: ShownTable): Generator<readonly string[]> {
+  const alone = (text: string) => [text, "", "", ""];
+  const count = Buckets.reduce((sum, { Peers }) => sum + (Peers?.length ?? 0), 0);
+  yield alone(`DHT ${Name} (${count} peers):`);
+  for (const [at, { LastRefresh, Peers }] of Buckets.entries()) {
+    const refreshed = since(LastRefresh);
+    yield alone(`  Bucket ${String(at).padStart(2)} (${Peers?.length ?? 0} peers) - refreshed ${refreshed}:`);
+    yield ["    Peer", "last useful", "last queried", "Agent Version"];
+    for (const { ID, Connected, LastUsefulAt, LastQueriedAt, AgentVersion } of Peers ?? []) {
+      yield [`  ${Connected ? "@" : " "} ${ID}`, since(LastUsefulAt), since(LastQueriedAt), AgentVersion];
+    }
+    yield alone("");
+  }
+}
 
 export const commands = {
   stats: defineGroup({ help: "Tell figures of the node." }),
   "stats/bitswap": stat,
-  "stats/bw": bandwidth,
-  "stats/dht": routingTables,
-  "stats/provide": announcing,
+  "stats/bw": defineCommand({
+    help: "Tells how many bytes came and went.",
+    options: {
+      peer: { type: "string", aliases: ["p"], help: "Only those of this peer." },
+      proto: { type: "string", aliases: ["t"], help: "Only those of this protocol." },
+      poll: { type: "bool", help: "Go on telling." },
+      interval: {
+        type: "string",
+        aliases: ["i"],
+        default: "1s",
+        help: 'With `poll`, time from one to the next, such as "300s", "1.5h" or "2h45m".',
+      },
+    },
+    returns: stream(fields("Stats", { TotalIn: "int64", TotalOut: "int64", RateIn: "float64", RateOut: "float64" })),
+    async *run({ node, options, signal }) {
+      for await (const { totalIn, totalOut, rateIn, rateOut } of node.stats.bw({ ...options, signal })) {
+        yield { TotalIn: Number(totalIn), TotalOut: Number(totalOut), RateIn: rateIn, RateOut: rateOut };
+      }
+    },
+  }),
+  "stats/dht": defineCommand({
+    help: "Lists the tables of the routing system.",
+    arguments: [
+      {
+        name: "dht",
+        variadic: true,
+        help: "The tables: `wanserver`, `lanserver`, `wan`, `lan`; by default `wan` and `lan`.",
+      },
+    ],
+    returns: stream(table),
+    async *run({ node, arguments: { dht }, signal }) {
+      for await (const { name, buckets } of node.stats.dht(dht.length === 0 ? undefined : dht, { signal })) {
+        yield { Name: name, Buckets: buckets.map(shownBucket) };
+      }
+    },
+    text: (shown) => columns([...rowsOf(shown)], 4, 2),
+  }),
+  "stats/provide": defineCommand({
+    help: "Tells how announcing to the routing system goes.",
+    needs: "Experimental.AcceleratedDHTClient",
+    returns: stream(
+      fields("provideStats", {
+        TotalProvides: "int",
+        LastReprovideBatchSize: "int",
+        AvgProvideDuration: "duration",
+        LastReprovideDuration: "duration",
+      }),
+    ),
+    async *run({ node, signal }) {
+      const stat = await node.stats.provide({ signal });
+      yield {
+        TotalProvides: stat.totalProvides,
+        LastReprovideBatchSize: stat.lastReprovideBatchSize,
+        AvgProvideDuration: Math.round(stat.avgProvideDuration * 1e6),
+        LastReprovideDuration: Math.round(stat.lastReprovideDuration * 1e6),
+      };
+    },
+    text: (stat) =>
+      columns(
+        [
+          ["TotalProvides:", String(stat.TotalProvides)],
+          ["AvgProvideDuration:", formatDuration(stat.AvgProvideDuration / 1e6)],
+          ["LastReprovideDuration:", formatDuration(stat.LastReprovideDuration / 1e6)],
+          ["LastReprovideBatchSize:", String(stat.LastReprovideBatchSize)],
+        ],
+        4,
+      ),
+  }),
 } satisfies Commands;

@@ -5,65 +5,96 @@
  */
 import type { LowLevelNode } from "../types.ts";
 import { type AddApi, addApi } from "./add.ts";
+import { type BitswapApi, bitswapApi } from "./bitswap.ts";
 import { type BlockApi, blockApi } from "./block.ts";
 import { type BootstrapApi, bootstrapApi } from "./bootstrap.ts";
 import { type CatApi, catApi } from "./cat.ts";
+import { type DhtApi, dhtApi, type RoutingApi } from "./dht.ts";
+import { type DnsApi, dnsApi } from "./dns.ts";
 import { type FileApi, fileApi } from "./file.ts";
 import { type FilesApi, filesApi } from "./files.ts";
 import { type GetApi, getApi } from "./get.ts";
 import { type IdApi, idApi } from "./id.ts";
 import { type LsApi, lsApi } from "./ls.ts";
+import { type NameApi, nameApi } from "./name.ts";
+import { type P2pApi, p2pApi } from "./p2p.ts";
 import { type PinApi, pinApi } from "./pin.ts";
 import { type PingApi, pingApi } from "./ping.ts";
+import { type PubsubApi, pubsubApi } from "./pubsub.ts";
 import { type RefsApi, refsApi } from "./refs.ts";
 import { type ResolveApi, resolveApi } from "./resolve.ts";
+import { type StatsApi, statsApi } from "./stats.ts";
 import { type SwarmApi, swarmApi } from "./swarm.ts";
 
 export type * from "./add.ts";
+export type * from "./bitswap.ts";
 export type * from "./block.ts";
 export type * from "./bootstrap.ts";
 export type { ByteStream, SizedByteStream } from "./byte_stream.ts";
 export type { FileCandidate, ImportCandidate, ImportCandidates, ImportContent } from "./candidates.ts";
 export type * from "./cat.ts";
 export type { Address, ByteSource, CallOptions, IpfsPath, PeerName } from "./common.ts";
+export type * from "./dht.ts";
+export type { DnsApi, DnsOptions } from "./dns.ts";
 export type * from "./file.ts";
 export type * from "./files.ts";
 export type * from "./get.ts";
 export type * from "./id.ts";
 export type * from "./ls.ts";
+export type * from "./name.ts";
+export type * from "./p2p.ts";
 export type * from "./pin.ts";
 export type * from "./pin_remote.ts";
 export type * from "./ping.ts";
+export type * from "./pubsub.ts";
 export type * from "./refs.ts";
 export type * from "./resolve.ts";
+export type * from "./stats.ts";
 export type * from "./swarm.ts";
 
 export interface NodeApi extends AddApi, CatApi, GetApi, LsApi, RefsApi, ResolveApi {
+  readonly bitswap: BitswapApi;
   readonly block: BlockApi;
   readonly bootstrap: BootstrapApi;
+  readonly dht: DhtApi;
+  readonly dns: DnsApi;
+  readonly name: NameApi;
+  readonly p2p: P2pApi;
+  readonly pubsub: PubsubApi;
+  readonly file: FileApi;
   readonly files: FilesApi;
   readonly id: IdApi;
-  readonly ping: PingApi;
-  readonly swarm: SwarmApi;
-  readonly file: FileApi;
   readonly pin: PinApi;
+  readonly ping: PingApi;
+  /** `dht`, under the name that the newer client has for it. */
+  readonly routing: RoutingApi;
+  readonly stats: StatsApi;
+  readonly swarm: SwarmApi;
 }
 
 export function nodeApi(node: LowLevelNode): NodeApi {
   return {
-    block: blockApi(node),
-    bootstrap: bootstrapApi(node),
-    files: filesApi(node),
-    id: idApi(node),
-    ping: pingApi(node),
-    swarm: swarmApi(node),
     ...addApi(node),
     ...catApi(node),
     ...getApi(node),
     ...lsApi(node),
     ...refsApi(node),
     ...resolveApi(node),
+    bitswap: bitswapApi(node),
+    block: blockApi(node),
+    bootstrap: bootstrapApi(node),
+    dht: dhtApi(node),
+    dns: dnsApi(node),
+    name: nameApi(node),
+    p2p: p2pApi(node),
+    pubsub: pubsubApi(node),
     file: fileApi(node),
+    files: filesApi(node),
+    id: idApi(node),
     pin: pinApi(node),
+    ping: pingApi(node),
+    routing: dhtApi(node),
+    stats: statsApi(node),
+    swarm: swarmApi(node),
   };
 }

@@ -1,4 +1,4 @@
-/** Ids of peers, which are names as well: read and written in each of their forms. */
+/** Peer ids, which are IPNS names as well: parses and prints all of their forms. */
 import { peerIdFromMultihash } from "@libp2p/peer-id";
 import { base58btc } from "multiformats/bases/base58";
 import { decode as decodeMultihash } from "multiformats/hashes/digest";
@@ -22,13 +22,13 @@ export function parsePeerId(text: string): PeerId {
   }
 }
 
-/** Told as it is. */
+/** Reported without a prefix. */
 class NotAKey extends NodeError {}
 
 /**
- * How ids of peers and names are written: `b58mh` (or `v0`), or the multibase of a CID.
+ * How peer ids and names are printed: `b58mh` (or `v0`), or the multibase of a CID.
  *
- * @throws NodeError for a base that there is not
+ * @throws NodeError for an unknown base
  */
 export function peerIdEncoder(base: string): (id: PeerId) => string {
   if (base === "") throw new NodeError("Empty multibase encoding");

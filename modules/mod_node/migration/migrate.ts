@@ -1,4 +1,4 @@
-/** One repo made into another that keeps its blocks and metadata in another kind of store. */
+/** Copies a repo into one that keeps its blocks and metadata in other engines. */
 import { mkdir, readdir, readFile, rm, stat } from "node:fs/promises";
 import { dirname, join, resolve } from "node:path";
 import { Namespace } from "../content/mfs/namespace.ts";
@@ -27,16 +27,16 @@ export interface MigrationOptions extends CopyOptions {
 
 const specs: Readonly<Record<StoreKind, JsonObject>> = { segments: defaultSpec, flatfs: flatfsSpec };
 
-/** Beside the configuration; they need not be there. */
+/** Files beside the configuration; they may be missing. */
 const [keystore, swarmKey] = ["keystore", "swarm.key"] as const;
 
 /**
- * Copies configuration, keys, blocks, pins, the namespace and references to files of the repo in the folder `from` into
- * the folder `to`. The old one stays as it is. The new one is no repo before all is there; when the copying was cut
- * short, the same call goes on where it ended. A new repo of the kind `flatfs` is one of go-ipfs 0.9, too.
+ * Copies configuration, keys, blocks, pins, MFS and filestore references of the repo in the folder `from` into the
+ * folder `to`. The old repo is not changed. The new folder is not a repo before everything is there; after an
+ * interruption the same call continues. A new repo of the kind `flatfs` can be used by go-ipfs 0.9.0 as well.
  *
- * @throws NodeError REPO_LOCKED, LEVELDB_IN_USE, LEVELDB_DAMAGED, BLOCK_CORRUPT, STORE_FULL; when `to` has something else in
- *   it; the signal's reason when it is aborted
+ * @throws NodeError REPO_LOCKED, LEVELDB_IN_USE, LEVELDB_DAMAGED, BLOCK_CORRUPT, STORE_FULL; when `to` has other
+ * content; the signal's reason when it aborts
  */
 export async function migrateRepo(
   from: string,
@@ -88,19 +88,19 @@ async function copyRepo(old: Repo, path: string, kind: StoreKind, options: CopyO
   return progress;
 }
 
-/** From now on the folder is a half copy of that repo. @throws NodeError when there is something else in it */
+/** Marks the folder as an incomplete copy of that repo. @throws NodeError when it has other content */
 async function mark(path: string, from: string): Promise<void> {
   const file = join(path, copyMark);
   const marked = await readFile(file, "utf8").catch(() => undefined);
   if (marked === from) return;
   if (marked !== undefined) throw new NodeError(`${path} is half of a copy of ${marked}, not of ${from}`);
   if (await isRepo(path)) throw new NodeError(`${path} is a repo already`);
-  // The lock is there.
+  // Only the lock is there.
   if ((await readdir(path)).length > 1) throw new NodeError(`${path} is not empty`);
   await writeAtomically(file, from, 0o600);
 }
 
-/** Those that are there now, and no others of an earlier attempt; on the disk when it resolves. */
+/** Copies the present keys, and none of an earlier attempt; durable when it resolves. */
 async function copyKeys(from: string, to: string): Promise<void> {
   await rm(join(to, keystore), { recursive: true, force: true });
   await rm(join(to, swarmKey), { force: true });
@@ -119,7 +119,7 @@ function absent(error: NodeJS.ErrnoException): undefined {
   if (error.code !== "ENOENT") throw error;
 }
 
-/** The root of the namespace has all changes in it: others know of no changes beside. */
+/** Stores the root of MFS with all changes: go-ipfs does not know the journal. */
 async function settleRoot({ blocks, metadata }: Stores, sharded: () => boolean): Promise<void> {
   const parts = { blocks: new BlockService(blocks), metadata, lock: new SharedLock(), sharded, log: new NodeLog() };
   await new Namespace(parts).roots();

@@ -1,4 +1,4 @@
-/** What a fresh repo holds: the empty directory, pinned, for which its own name stands. */
+/** The initial content of a repo: the empty directory, pinned, and published under the node's own name. */
 
 import type { Pins } from "../content/pins/pins.ts";
 import { defaultCid } from "../content/unixfs/build.ts";
@@ -9,7 +9,7 @@ import type { Block } from "../storage/blockstore/store.ts";
 import { self } from "../storage/keystore/keystore.ts";
 import type { MetadataStore } from "../storage/metadata/store.ts";
 
-/** Is in the metadata when that was done, or need not be. */
+/** Set in the metadata once that was done, or need not be done. */
 export const seededKey = "node/seeded";
 
 interface SeedDeps {
@@ -19,7 +19,7 @@ interface SeedDeps {
   readonly names: Names;
 }
 
-/** Once in the life of a repo, even if its making was cut short: what is unpinned later stays unpinned. */
+/** Runs once in the life of a repo, even when its making was interrupted: what is unpinned later stays unpinned. */
 export async function seed({ blocks, metadata, pins, names }: SeedDeps): Promise<void> {
   if (await metadata.has(seededKey)) return;
   const put = (block: Block) => blocks.put([block]);

@@ -1,4 +1,4 @@
-/** The immutable path as a file system: below its root every CID is there. */
+/** /ipfs as a file system: every CID is an entry of its root. */
 import type { CID } from "multiformats/cid";
 import type { ReadBlock } from "../content/dag/reader.ts";
 import { entries, lookup } from "../content/unixfs/list.ts";
@@ -17,17 +17,17 @@ import { NodeTable } from "./node_table.ts";
 import { pagedListing } from "./paged_listing.ts";
 import { Readahead } from "./readahead.ts";
 
-/** What stands under a CID never changes: the kernel may remember it for a year. */
+/** The content of a CID never changes: the kernel may cache it for a year. */
 const ONE_YEAR_SECONDS = 365 * 24 * 3600;
 const modes: Readonly<Record<Kind, number>> = { directory: 0o555, file: 0o444, symlink: 0o777 };
-/** The root can be passed through, and not be read. */
+/** The root can be traversed, but not listed. */
 const rootMode = 0o111;
-/** Directories and files whose root blocks are held. */
+/** Directories and files whose root nodes are cached. */
 const MAX_TREES = 128;
-/** A link whose name no entry can have. */
+/** Names of links that no directory entry can have. */
 export const unusable = /^$|^\.\.?$|[/\0]/;
 
-/** What a block is as an entry; `tree` where it was read for that. */
+/** A block as a directory entry; `tree` when it was decoded for that. */
 export interface Content {
   readonly cid: CID;
   readonly kind: Kind;
@@ -46,7 +46,7 @@ export interface ContentDeps {
   reader(options: ReadOptions): ReadBlock;
 }
 
-/** @throws NodeError when it cannot be had, FuseError when it is no file, directory or symlink */
+/** @throws NodeError when it is missing, FuseError when it is not a file, directory or symlink */
 export async function contentAt(cid: CID, { blocks }: ContentDeps, read: ReadBlock): Promise<Content> {
   if (cid.code === raw) {
     const size = (await blocks.size(cid)) ?? (await read(cid)).length;
@@ -122,7 +122,7 @@ export class IpfsFiles implements FileSystem {
       },
       name: ({ name, cid }) => ({ name, kind: cid.code === raw ? "file" : undefined }),
       async look({ name, cid }, signal) {
-        // The name of what cannot be had is there all the same.
+        // The name of an entry that cannot be had is listed all the same.
         const content = await contentAt(cid, self.#deps, self.#reader({ signal })).catch(() => undefined);
         if (content === undefined) return { name, kind: undefined };
         return { name, kind: content.kind, node: () => self.#register(node.id, name, content) };
@@ -142,7 +142,7 @@ export class IpfsFiles implements FileSystem {
     return bulkReader(this.#deps.reader(options));
   }
 
-  /** What is nowhere to be had is not there. */
+  /** A CID that cannot be had does not exist. */
   #content(cid: CID, read: ReadBlock): Promise<Content> {
     return contentAt(cid, this.#deps, read).catch((error: unknown) => {
       if (error instanceof NodeError && error.code === "NODE_NOT_FOUND")
@@ -151,7 +151,7 @@ export class IpfsFiles implements FileSystem {
     });
   }
 
-  /** One content is one file wherever it stands; directories have one place each. */
+  /** The same content is one file wherever it is; a directory has one place each. */
   #register(parent: number, name: string, { cid, kind, size, tree }: Content): Attributes {
     const key = kind === "file" ? cid.toString() : `${parent}/${name}`;
     const node = this.#nodes.register(key, (id) => ({ id, kind, mode: modes[kind], size, cid }));
@@ -178,7 +178,7 @@ function cidNamed(name: string): CID {
   }
 }
 
-/** Names in a plain directory are looked for one by one, unless that is done again and again. */
+/** Names in a plain directory are indexed on the first lookup. */
 class Tree {
   readonly tree: UnixfsNode;
   #byName: Map<string, PbLink> | undefined;
@@ -190,7 +190,7 @@ class Tree {
   async find(name: string, read: ReadBlock): Promise<PbLink | undefined> {
     const { tree } = this;
     if (tree.unixfs.type === "HAMTShard") return lookup(tree, name, read);
-    // The first of a name counts.
+    // The first link of a name counts.
     this.#byName ??= new Map(tree.links.toReversed().map((link) => [link.name, link]));
     return this.#byName.get(name);
   }

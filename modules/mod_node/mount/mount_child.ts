@@ -1,7 +1,7 @@
 /**
- * The process that holds the mounts of a node: `node child.ts`, started by `holder.ts`. The kernel's requests go through
- * it to the node, which answers the kernel itself. What it is told to do comes over the channel between processes; when
- * that closes, the node is gone, and all is unmounted.
+ * The process that holds the mounts of a node: `node mount_child.ts`, started by `mount_process.ts`. It passes the
+ * kernel's requests to the node, which replies to the kernel itself. Commands come over the IPC channel; when that
+ * closes, the node is gone and everything is unmounted.
  */
 import {
   type Command,
@@ -40,17 +40,17 @@ async function take(places: readonly MountSpec[]): Promise<void> {
 async function leaveAll(force = false): Promise<void> {
   await Promise.all(
     mounted.map(async ({ place, requests }) => {
-      // What stands there since is not ours.
+      // Something else may have been mounted there since.
       if (!requests.over) await unmount(place.folder, { force });
       await requests.ended;
     }),
   );
 }
 
-/** Also when somebody else has unmounted all of them. */
+/** Also called when somebody else has unmounted everything. */
 function leave(): Promise<void> {
   leaving ??= leaveAll().finally(() => {
-    // Threads that wait for the kernel keep nobody here.
+    // Threads that wait for the kernel must not keep the process alive.
     process.kill(process.pid, "SIGKILL");
   });
   return leaving;
@@ -62,5 +62,5 @@ process.on("message", (order: Command) => {
   if ("mount" in order) taking = take(order.mount);
   else void taking.then(leave);
 });
-// Nobody answers any more: who waits would wait for ever, and whoever unmounts in good order, too.
+// Nobody replies any more: callers would wait for ever, and so would an ordinary unmount.
 process.on("disconnect", () => void Promise.all([leaveAll(true), taking.then(() => leaveAll(true))]).then(leave));

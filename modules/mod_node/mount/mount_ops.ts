@@ -1,4 +1,4 @@
-/** Mounting and unmounting, and what the kernel asks of a mount: for the process that holds it. */
+/** Mounts and unmounts, and reads the kernel's requests: for the process that holds the mounts. */
 import { execFile, spawn } from "node:child_process";
 import { read } from "node:fs";
 import { writeFile } from "node:fs/promises";
@@ -7,25 +7,25 @@ import { promisify } from "node:util";
 import { MAX_MESSAGE } from "./fuse/wire.ts";
 import { mounted } from "./mount_table.ts";
 
-/** What is to be mounted. */
+/** What to mount. */
 export interface MountSpec {
   /** Absolute. */
   readonly folder: string;
   /** Shown as the source of the mount. */
   readonly source: string;
-  /** Type of the file system, as it is shown. */
+  /** Shown as the type of the file system. */
   readonly type: string;
   readonly readOnly: boolean;
   readonly allowOther: boolean;
-  /** Kibibytes that are read ahead of who reads in order. */
+  /** Kibibytes of readahead for sequential reads. */
   readonly readahead: number;
 }
 
-/** What the process is told, and what it tells. */
+/** The messages to the process and from it. */
 export type Command = { readonly mount: readonly MountSpec[] } | { readonly unmount: true };
 export type Reply = { readonly mounted: true } | { readonly failed: string };
 
-/** Descriptors that each place has: its device, and the channel that carries its requests. */
+/** Descriptors of each mount: its device, and the channel for its requests. */
 export const descriptorsOf = (place: number) => ({ device: 4 + 2 * place, channel: 5 + 2 * place });
 
 /** Milliseconds for a program that mounts or unmounts. */
@@ -34,7 +34,7 @@ const rootMode = "40000";
 
 export const reasonIn = (error: unknown): string => (error instanceof Error ? error.message : String(error));
 
-/** Mounts a place, and carries what the kernel asks over its channel. @throws Error */
+/** Mounts a folder, and passes the kernel's requests to its channel. @throws Error */
 export async function mount(
   place: MountSpec,
   { device, channel }: ReturnType<typeof descriptorsOf>,
@@ -49,7 +49,7 @@ export async function mount(
 function runMount({ folder, source, type, readOnly, allowOther }: MountSpec, fd: number): Promise<void> {
   const ids = `user_id=${process.getuid?.() ?? 0},group_id=${process.getgid?.() ?? 0}`;
   const rights = `${readOnly ? "ro" : "rw"},nosuid,nodev${allowOther ? ",allow_other" : ""}`;
-  // The program has the device as its descriptor 3.
+  // The device is descriptor 3 of that program.
   const options = `fd=3,rootmode=${rootMode},${ids},${rights}`;
   const child = spawn("mount", ["-i", "-t", type, "-o", options, source, folder], {
     stdio: ["ignore", "ignore", "pipe", fd],
@@ -67,7 +67,7 @@ function runMount({ folder, source, type, readOnly, allowOther }: MountSpec, fd:
   });
 }
 
-/** Windows that hold several blocks: the kernel's own is half of one. Only where the system lets us. */
+/** Sets a readahead of several blocks; the kernel's default is half a block. Only where the system allows it. */
 async function readAhead({ folder, type, readahead }: MountSpec): Promise<void> {
   const own = (await mounted(type)).find((found) => found.folder === folder);
   if (own !== undefined) await writeFile(`/sys/class/bdi/${own.device}/read_ahead_kb`, String(readahead));
@@ -76,8 +76,8 @@ async function readAhead({ folder, type, readahead }: MountSpec): Promise<void> 
 const run = promisify(execFile);
 
 /**
- * Takes a mount away, from those who use it too: what they have written is written, and what they do there fails from
- * then on. `force`: nobody answers there any more. Never rejects.
+ * Unmounts a folder even if it is in use: pending writes are completed, later operations fail. `force`: nobody replies
+ * there any more. Never rejects.
  */
 export async function unmount(folder: string, { force = false } = {}): Promise<void> {
   const limits = { timeout: MAX_PROGRAM_MS, killSignal: "SIGKILL" } as const;
@@ -92,7 +92,7 @@ export async function unmount(folder: string, { force = false } = {}): Promise<v
     );
 }
 
-/** Requests of one mount, read by a thread of the pool. Their answers are the node's own affair. */
+/** The requests of one mount, read by a thread of the pool. The node sends the replies. */
 export class Requests {
   readonly ended: Promise<void>;
   /** Nothing is mounted there any more. */
@@ -121,7 +121,7 @@ export class Requests {
         this.#next();
         this.#channel.write(buffer.subarray(0, length), () => this.#free.length < 8 && this.#free.push(buffer));
       } else if (error.code === "ENODEV" || error.code === "EBADF") this.#close();
-      // A request was taken back before it was read.
+      // The request was interrupted before it was read.
       else this.#next();
     });
   }

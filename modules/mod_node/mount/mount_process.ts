@@ -1,4 +1,4 @@
-/** The process that holds mounts, as the node sees it. */
+/** The process that holds the mounts, as the node sees it. */
 import { type ChildProcess, spawn } from "node:child_process";
 import type { Duplex } from "node:stream";
 import { fileURLToPath } from "node:url";
@@ -9,27 +9,27 @@ import { mounted, mountType } from "./mount_table.ts";
 
 const ending = new URL(import.meta.url).pathname.endsWith(".ts") ? "ts" : "js";
 const program = fileURLToPath(new URL(`./mount_child.${ending}`, import.meta.url));
-/** Milliseconds for unmounting in good order. */
+/** Milliseconds for an ordinary unmount. */
 const MAX_UNMOUNT_MS = 15_000;
 
 export class MountProcess {
   readonly #specs: readonly MountSpec[];
   readonly #child: ChildProcess;
-  /** Where the answers go, in order of the places. */
+  /** The devices for replies, in order of the mounts. */
   readonly devices: readonly FuseDevice[];
-  /** Resolves when the process has ended, whoever has ended it; nothing of it is mounted then. */
+  /** Resolves when the process has ended for whatever reason; nothing of it is mounted then. */
   readonly ended: Promise<void>;
 
-  /** @throws NodeError where the system does not let us */
+  /** @throws NodeError where the system does not allow it */
   constructor(places: readonly MountSpec[]) {
     this.#specs = places;
     this.devices = FuseDevice.open(places.length);
     const { NODE_OPTIONS: _, ...env } = process.env;
     this.#child = spawn(process.execPath, [program], {
       stdio: ["ignore", "ignore", "ignore", "ipc", ...this.devices.flatMap(({ fd }) => [fd, "pipe" as const])],
-      // Each mount keeps a thread waiting.
+      // Each mount occupies a thread.
       env: { ...env, UV_THREADPOOL_SIZE: String(places.length + 2) },
-      // It outlives whatever ends the node, to unmount.
+      // It outlives the node, in order to unmount.
       detached: true,
     });
     this.ended = new Promise((resolve) => {
@@ -44,12 +44,12 @@ export class MountProcess {
     return this.#child.pid;
   }
 
-  /** What the kernel asks of a place. */
+  /** The kernel's requests of one mount. */
   requests(place: number): Duplex {
     return this.#child.stdio[descriptorsOf(place).channel] as Duplex;
   }
 
-  /** Mounts all places or none. @throws NodeError with the reason */
+  /** Mounts all folders or none. @throws NodeError with the reason */
   async mount(): Promise<void> {
     const answer = await new Promise<Reply>((resolve) => {
       this.#child.once("message", (message) => resolve(message as Reply));
@@ -62,7 +62,7 @@ export class MountProcess {
     throw new NodeError(answer.failed);
   }
 
-  /** Unmounts all places. Who uses them is cut off. */
+  /** Unmounts all folders, even if they are in use. */
   async close(): Promise<void> {
     this.#tell({ unmount: true });
     const timer = setTimeout(() => this.#child.kill("SIGKILL"), MAX_UNMOUNT_MS);

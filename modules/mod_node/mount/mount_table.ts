@@ -1,11 +1,11 @@
-/** What is mounted on this machine. */
+/** The mount table of this machine. */
 
 import { readFile } from "node:fs/promises";
 
-/** Type of the mounts of a node, as the table shows it; their source is the folder of its repo. */
+/** Type of the mounts of a node; their source is the folder of its repo. */
 export const mountType = "fuse.modhost";
 
-/** Where Linux tells; there is none elsewhere. */
+/** Linux only. */
 const mountTable = "/proc/self/mountinfo";
 
 export interface Mounted {
@@ -16,7 +16,7 @@ export interface Mounted {
   readonly source: string;
 }
 
-/** The lines of the table, in the order in which they were mounted. */
+/** The lines of the table, in the order of mounting. */
 function mountsIn(text: string): Mounted[] {
   return text.split("\n").flatMap((line) => {
     const fields = line.split(" ");
@@ -27,11 +27,14 @@ function mountsIn(text: string): Mounted[] {
   });
 }
 
-/** Blanks and backslashes are written in octal. */
+/** Spaces and backslashes are octal escapes. */
 const plain = (text: string): string =>
   text.replace(/\\([0-7]{3})/g, (_, digits: string) => String.fromCharCode(Number.parseInt(digits, 8)));
 
-/** Those of a type, the last first: in this order they can be unmounted. Empty where the system does not tell. */
+/**
+ * The mounts of a type, the last one first, so that they can be unmounted in this order. Empty where the system does
+ * not tell.
+ */
 export async function mounted(type: string): Promise<Mounted[]> {
   const text = await readFile(mountTable, "utf8").catch(() => "");
   return mountsIn(text)

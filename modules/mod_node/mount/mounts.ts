@@ -1,4 +1,4 @@
-/** The mounts of a node (network section 14): the immutable path and the name path as file systems of this machine. */
+/** The mounts of a node: /ipfs and /ipns as FUSE file systems of this machine. */
 import { realpath, stat } from "node:fs/promises";
 import type { CID } from "multiformats/cid";
 import type { Repo } from "../storage/repo/repo.ts";
@@ -28,7 +28,7 @@ export class Mounts {
     this.#deps = deps;
   }
 
-  /** Something is mounted. What stands under the own names is changed there then, and nowhere else. */
+  /** Whether something is mounted. The content of the node's own names is then changed there only. */
   get active(): boolean {
     return this.#active !== undefined;
   }
@@ -39,10 +39,10 @@ export class Mounts {
   }
 
   /**
-   * Mounts both paths or none; what was mounted before is unmounted. The configuration says where, one by one, unless
-   * the caller does.
+   * Mounts both folders or none; earlier mounts are unmounted first. A folder that is not given comes from the
+   * configuration.
    *
-   * @throws NodeError with the reference's texts for folders that are none; with what the system says
+   * @throws NodeError with the reference's texts for invalid folders; with the system's text
    */
   async mount(wanted: { readonly [path in keyof MountPoints]?: string | undefined } = {}): Promise<MountPoints> {
     const { config } = this.#deps.repo;
@@ -61,12 +61,12 @@ export class Mounts {
     return points;
   }
 
-  /** What was written below the name path is kept, and published if that can be done in a few seconds. */
+  /** Unmounts. What was written below /ipns is kept, and published if that can be done in a few seconds. */
   unmount(): Promise<void> {
     return this.#mutex.runExclusive("", () => this.#unmount());
   }
 
-  /** What garbage collection has to keep. To be asked by who holds the lock for itself. */
+  /** The roots that garbage collection must keep. The caller holds the lock exclusively. */
   async roots(): Promise<CID[]> {
     const changed = (await this.#active?.names.roots()) ?? [];
     return [...changed, ...(await keptRoots(this.#deps.metadata))];
@@ -79,7 +79,9 @@ export class Mounts {
   }
 }
 
-/** To be called by who has the lock of the repo: whatever is mounted for it is of a process that has been killed. */
+/**
+ * Removes the mounts of a killed process. The caller has the lock of the repo, so no other process can be using them.
+ */
 export async function unmountStale({ path }: Repo): Promise<void> {
   const all = await mounted(mountType);
   if (all.length === 0) return;
@@ -88,7 +90,7 @@ export async function unmountStale({ path }: Repo): Promise<void> {
   for (const { source, folder } of all) if (source === own) await unmount(folder, { force: true });
 }
 
-/** As the table of mounts names it. @throws NodeError when it is no folder */
+/** The folder as the mount table has it. @throws NodeError when it is not a folder */
 async function folderAt(path: string): Promise<string> {
   const found = await stat(path).catch((error: NodeJS.ErrnoException) => error.code);
   if (found === "ENOENT") throw new NodeError(`mountpoint does not exist: ${path}`);

@@ -1,26 +1,26 @@
-/** The nodes that the kernel knows of a file system, by number. */
+/** The nodes that the kernel knows, by id. */
 import { FuseError } from "./fuse/file_system.ts";
 import { rootId } from "./fuse/wire.ts";
 
 interface TableEntry<T> {
   readonly node: T;
   key: string;
-  /** How often it was told. */
+  /** How often it was given out: FUSE's lookup count. */
   lookups: number;
 }
 
-/** Nodes are found by a key, too: what is asked for again is the same node as long as the kernel knows it. */
+/** Nodes have a key as well: the same key gives the same node as long as the kernel knows it. */
 export class NodeTable<T extends { readonly id: number }> {
   readonly #byId = new Map<number, TableEntry<T>>();
   readonly #byKey = new Map<string, TableEntry<T>>();
   #last = rootId;
 
-  /** The root has the number `rootId`, and is never forgotten. */
+  /** The root has the id `rootId`, and is never forgotten. */
   constructor(root: T) {
     this.#byId.set(root.id, { node: root, key: "", lookups: Number.POSITIVE_INFINITY });
   }
 
-  /** @throws FuseError of a number that means nothing (any more) */
+  /** @throws FuseError for an id that is not (or no longer) known */
   get(id: number): T {
     const held = this.#byId.get(id);
     if (held === undefined) throw new FuseError("ESTALE");
@@ -31,7 +31,7 @@ export class NodeTable<T extends { readonly id: number }> {
     return this.#byKey.get(key)?.node;
   }
 
-  /** The node of a key, made when there is none; it is told once more. */
+  /** The node of a key, made when there is none; increments its lookup count. */
   register(key: string, make: (id: number) => T): T {
     let held = this.#byKey.get(key);
     if (held === undefined) {
@@ -44,7 +44,7 @@ export class NodeTable<T extends { readonly id: number }> {
     return held.node;
   }
 
-  /** The node has another key from now on, or none. Who had that key has none. */
+  /** Gives the node another key, or none. A node that had that key loses it. */
   rekey(id: number, key: string | undefined): void {
     const held = this.#byId.get(id);
     if (held === undefined) return;

@@ -1,21 +1,21 @@
-/** Open directories that are read on and on, and now and then from the start again. */
+/** An open directory that is read page by page, and from time to time from the start again. */
 import { mapConcurrent } from "../util/async/map_concurrent.ts";
 import type { Listing } from "./fuse/file_system.ts";
 import type { DirectoryEntry } from "./fuse/wire.ts";
 
-/** Children that are looked at at the same time. */
+/** Children that are looked up concurrently. */
 const MAX_CONCURRENT = 16;
 
 export interface ListingSource<T> {
-  /** Reads it from its first entry on. */
+  /** Lists from the first entry on. */
   begin(signal: AbortSignal): AsyncIterator<T>;
-  /** What is said of an entry without looking at it. */
+  /** The entry without a lookup. */
   name(item: T): DirectoryEntry;
-  /** What is said of it with its node. Never rejects. */
+  /** The entry with its node. Never rejects. */
   look(item: T, signal: AbortSignal): Promise<DirectoryEntry>;
 }
 
-/** However many entries there are, only those of the last page and a few behind it are held. */
+/** Only the entries of the last page and a few after it are held in memory. */
 export function pagedListing<T>(listed: ListingSource<T>): Listing {
   let reading: { readonly source: AsyncIterator<T>; readonly leaving: AbortController } | undefined;
   /** Entries from `first` on that were read. */

@@ -1,4 +1,4 @@
-/** Reading files as the kernel asks for them: in pieces, many of which follow each other. */
+/** Reads files for the kernel, which asks for pieces that often follow each other. */
 
 import type { ReadBlock } from "../content/dag/reader.ts";
 import type { UnixfsNode } from "../content/unixfs/node.ts";
@@ -9,13 +9,13 @@ import type { BufferPool } from "../storage/blockstore/buffer_pool.ts";
 import { LRU } from "../util/lru.ts";
 import type { Pieces } from "./fuse/file_system.ts";
 
-/** Files that are read ahead at the same time, and places from where one may go on. */
+/** Files that are read ahead concurrently, and offsets where a sequential read may continue. */
 const MAX_STREAMS = 32;
 const MAX_EXPECTED = 1024;
-/** Milliseconds after which who reads in order is taken to have stopped. */
+/** Milliseconds after which a sequential reader counts as gone. */
 const IDLE_MS = 5000;
 
-/** A file, under an identifier that no other has meanwhile. */
+/** A file, with an id that is unique while it is open. */
 export interface OpenFile {
   readonly id: number | string;
   readonly tree: UnixfsNode;
@@ -24,14 +24,14 @@ export interface OpenFile {
 type Reader = (options: ReadOptions) => ReadBlock;
 
 /**
- * Whoever reads where the last read has ended reads in order: from then on blocks are asked for ahead. All others get
- * what they ask for, and nothing else is read.
+ * A read that begins where the last one ended is sequential: from then on blocks are requested ahead. For other reads
+ * nothing more than the range is read.
  */
 export class Readahead {
   readonly #reader: Reader;
   readonly #buffers: BufferPool;
   readonly #streams = new LRU<Stream, true>(MAX_STREAMS, { onEvict: (stream) => stream.leave() });
-  /** Where a read has ended. */
+  /** Offsets where reads have ended. */
   readonly #expected = new LRU<string, true>(MAX_EXPECTED);
   #timer: NodeJS.Timeout | undefined;
 
@@ -57,7 +57,7 @@ export class Readahead {
       return await stream.take(length, signal);
     } catch (error) {
       this.#drop(stream);
-      // Another one who was reading along has left, and has ended it.
+      // Another reader of the same stream was interrupted, which ended it.
       if (!signal.aborted && stream.isAborted) return this.#range(tree, offset, length, signal);
       throw error;
     }
@@ -72,7 +72,7 @@ export class Readahead {
     return new Stream(tree, offset, this.#reader, this.#buffers, length).take(length, signal);
   }
 
-  /** Of several that stand there the one that was used longest ago. */
+  /** The least recently used of the streams at that position. */
   #at(place: string): Stream | undefined {
     for (const [stream] of this.#streams) if (stream.position === place) return stream;
     return undefined;
@@ -97,16 +97,16 @@ export class Readahead {
   }
 }
 
-/** One who reads on from a place. */
+/** A sequential reader. */
 class Stream {
-  /** File and offset, where it goes on. */
+  /** File and offset where it continues. */
   position = "";
   used = performance.now();
   readonly #abort = new AbortController();
   readonly #source: AsyncGenerator<Uint8Array, void, undefined>;
   readonly #buffers: BufferPool;
   #rest: Uint8Array | undefined;
-  /** Reads come in order, and wait for those before them: what follows a failure fails. */
+  /** Reads are served in order; after a failure all later ones fail. */
   #turn: Promise<unknown> = Promise.resolve();
 
   constructor(tree: UnixfsNode, offset: number, reader: Reader, buffers: BufferPool, length?: number) {
@@ -115,7 +115,7 @@ class Stream {
     this.#buffers = buffers;
   }
 
-  /** It was told to end. */
+  /** Whether it was told to end. */
   get isAborted(): boolean {
     return this.#abort.signal.aborted;
   }
@@ -150,7 +150,7 @@ class Stream {
         pieces.push(piece.subarray(0, left));
       } else {
         pieces.push(piece);
-        // Those who were given parts of it before have answered: reads are answered in order.
+        // Earlier readers of parts of it have replied, since replies are in order.
         done.push(piece);
       }
       left -= piece.length;

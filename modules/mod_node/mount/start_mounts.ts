@@ -1,4 +1,4 @@
-/** Both mounts of a node and the process that holds them; loaded when somebody mounts. */
+/** Both mounts of a node and the process that holds them; loaded on the first mount. */
 import { realpath } from "node:fs/promises";
 import type { FuseDevice } from "./fuse/fuse_device.ts";
 import { serve } from "./fuse/serve.ts";
@@ -8,17 +8,17 @@ import { mountType } from "./mount_table.ts";
 import type { MountDeps, MountPoints } from "./mounts.ts";
 import { IpnsFiles } from "./names/ipns_files.ts";
 
-/** Kibibytes: as many blocks as a reader asks for ahead. */
+/** Kibibytes: as many blocks as a reader requests ahead. */
 const READAHEAD_KIB = 2048;
 
 export interface ActiveMounts {
   readonly process: MountProcess;
   readonly names: IpnsFiles;
-  /** Resolves when nothing of it is left. Never rejects: what goes wrong is in the log. */
+  /** Resolves when nothing of it is left. Never rejects: failures are logged. */
   readonly ended: Promise<unknown>;
 }
 
-/** Mounts both paths or none. @throws NodeError with what the system says */
+/** Mounts both folders or none. @throws NodeError with the system's text */
 export async function startMounts(deps: MountDeps, { ipfs, ipns }: MountPoints): Promise<ActiveMounts> {
   const { config, path } = deps.repo;
   const allowOther = config.value("Mounts.FuseAllowOther");

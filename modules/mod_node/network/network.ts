@@ -1,4 +1,4 @@
-/** The network of a node: libp2p, and what runs over it. `Node.goOnline` opens it; nobody else loads libp2p. */
+/** The network of a node: libp2p and the protocols over it. Loaded when the node goes online, as nothing else needs it. */
 import type { Libp2p } from "@libp2p/interface";
 import type { Pins } from "../content/pins/pins.ts";
 import type { BlockService } from "../storage/blockstore/block_service.ts";
@@ -18,21 +18,20 @@ import { pubsubService, routerOf } from "./pubsub/router.ts";
 import { PatchNotices } from "./swarm/patches/notices.ts";
 import { openSwarm, type Swarm } from "./swarm/swarm.ts";
 
-/** Milliseconds that what runs over libp2p has to end in. Then libp2p has as many: launchers wait three seconds. */
-const stopWithin = 1500;
+/** Milliseconds in which the protocols have to stop. Then libp2p has as many: process managers wait three seconds. */
+const STOP_TIMEOUT_MS = 1500;
 
-/** What the network needs of the node. */
 export interface NetworkDeps {
   readonly repo: Repo;
   readonly blocks: BlockService;
   readonly metadata: MetadataStore;
   readonly pins: Pins;
   readonly names: Names;
-  /** Messages are published and subscribed to. */
+  /** Publish and subscribe is on. */
   readonly pubsub: boolean;
   readonly namesOverPubsub: boolean;
   readonly log: NodeLog;
-  /** Told in a sentence of what is not as the configuration says, while the rest of it is. */
+  /** Told in a sentence what of the configuration could not be had, while the rest works. */
   readonly onNotice?: ((sentence: string) => void) | undefined;
 }
 
@@ -40,27 +39,27 @@ export interface Network {
   readonly libp2p: Libp2p;
   /** Connections, addresses, filters, bandwidth. */
   readonly swarm: Swarm;
-  /** Blocks from and for others. */
+  /** Blocks from peers and for peers. */
   readonly bitswap: Bitswap;
-  /** Who has what, and where everybody is. */
+  /** Providers of blocks, addresses of peers, and records. */
   readonly routing: Routing;
-  /** Messages under topics; undefined when that is switched off. */
+  /** Undefined when it is off. */
   readonly pubsub: Pubsub | undefined;
-  /** Streams to swarm as local sockets. */
+  /** Streams to peers as local sockets, and back. */
   readonly p2p: P2p;
-  /** Ends within seconds, whatever the others do. May be called again. */
+  /** Resolves within seconds, whatever peers do. May be called again. */
   close(): Promise<void>;
 }
 
 /**
- * Opens the network in the way that the configuration says. What cannot be listened on is told in the log, and the
- * others of it go on.
+ * Opens the network as the configuration says. An address that cannot be listened on is reported, and the others are
+ * used.
  *
- * @throws NodeError of a configuration that says what cannot be
+ * @throws NodeError for an invalid configuration
  */
 export async function openNetwork(node: NetworkDeps): Promise<Network> {
   const { repo, blocks, metadata, pins, names, namesOverPubsub, log, onNotice } = node;
-  const isFetching = node.pubsub && namesOverPubsub;
+  const namesOverFetch = node.pubsub && namesOverPubsub;
   const patches = new PatchNotices((sentence) => {
     log.write("swarm2", "warn", sentence);
     onNotice?.(sentence);
@@ -73,7 +72,7 @@ export async function openNetwork(node: NetworkDeps): Promise<Network> {
     services: {
       ...routingServices({ repo, metadata, patches }),
       ...(node.pubsub ? pubsubService(repo.config) : {}),
-      ...fetchService(isFetching),
+      ...fetchService(namesOverFetch),
     },
     ...(onNotice === undefined ? {} : { onNotice }),
   });
@@ -84,21 +83,21 @@ export async function openNetwork(node: NetworkDeps): Promise<Network> {
   const router = routerOf(libp2p);
   const pubsub = router && new Pubsub({ libp2p, router, log, patches });
   const close = once(async () => {
-    const ends = [
+    const stops = [
       () => pubsub?.stop(),
       () => names.goOffline(),
       () => routing.stop(),
       () => bitswap.stop(),
       () => p2p.stop(),
     ];
-    // What throws holds up none of the others.
-    await settledWithin(stopWithin, Promise.allSettled(ends.map(async (end) => end())));
+    // If one throws, the others stop all the same.
+    await settledWithin(STOP_TIMEOUT_MS, Promise.allSettled(stops.map(async (stop) => stop())));
     await swarm.stop();
   });
   try {
     bitswap.providers = routing;
     swarm.findPeer = (id, signal) => routing.addresses(id, signal);
-    // Protocols are there before the first peer asks which.
+    // Protocols are registered before the first peer asks for them.
     await bitswap.start();
     await p2p.start();
     await swarm.start();

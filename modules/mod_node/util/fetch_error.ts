@@ -1,4 +1,4 @@
-/** Why nobody answered a request, in the words of the reference. */
+/** Texts for HTTP requests that got no answer, as the reference has them. */
 import { getSystemErrorMessage } from "node:util";
 
 interface NetworkError extends Error {
@@ -10,7 +10,7 @@ interface NetworkError extends Error {
   readonly hostname?: string;
 }
 
-/** What `fetch` rejected with. */
+/** `error` is what `fetch` rejected with. */
 export function fetchErrorText(error: Error): string {
   const cause = (error.cause instanceof Error ? error.cause : error) as NetworkError;
   const { code, errno, syscall, address, port, hostname } = cause;
@@ -19,7 +19,7 @@ export function fetchErrorText(error: Error): string {
     const place = address.includes(":") ? `[${address}]` : address;
     return `dial tcp ${place}:${port}: connect: ${getSystemErrorMessage(errno)}`;
   }
-  // A connection that ended before anything was answered.
+  // A connection that ended without an answer.
   if (code === "UND_ERR_SOCKET" || code === "ECONNRESET") return "EOF";
   return cause.message;
 }

@@ -1,4 +1,4 @@
-/** The node's own log, by the names and levels that clients know. */
+/** The log of the node, with the subsystems and levels that clients know. */
 import { NodeError } from "./errors.ts";
 import { quote } from "./go/text.ts";
 
@@ -6,7 +6,7 @@ import { quote } from "./go/text.ts";
 const nodeLogLevels = ["debug", "info", "warn", "error", "dpanic", "panic", "fatal"] as const;
 export type NodeLogLevel = (typeof nodeLogLevels)[number];
 
-/** Rooms of the node, by the names that the reference's have. */
+/** Subsystems of the node, by the names that they have in the reference. */
 export const subsystems = [
   "bitswap",
   "bitswap_network",
@@ -58,13 +58,13 @@ export interface LogEntry {
   readonly message: string;
 }
 
-/** Messages below the level of their subsystem, `error` at first, are dropped. */
+/** Drops messages below the level of their subsystem, which is `error` at first. */
 export class NodeLog {
   readonly #levels = new Map<string, number>();
   readonly #listeners = new Set<(entry: LogEntry) => void>();
   #default = nodeLogLevels.indexOf("error");
 
-  /** `*` is every subsystem; the level in any letter case, empty for info. @throws NodeError */
+  /** `*` is every subsystem; the level is case-insensitive, and empty for info. @throws NodeError */
   setLevel(subsystem: string, level: string): void {
     const severity = level === "" ? "info" : level.toLowerCase();
     const index = (nodeLogLevels as readonly string[]).indexOf(severity);
@@ -86,7 +86,7 @@ export class NodeLog {
     for (const listener of this.#listeners) listener(entry);
   }
 
-  /** Tells of every message that is not dropped, until the function that is returned is called. */
+  /** Calls the listener with every message that is not dropped, until the returned function is called. */
   listen(listener: (entry: LogEntry) => void): () => void {
     this.#listeners.add(listener);
     return () => this.#listeners.delete(listener);

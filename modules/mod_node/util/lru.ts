@@ -1,13 +1,13 @@
-/** Keeping so much, and forgetting what was set or used longest ago. */
+/** A least-recently-used cache. */
 
 export interface LRUOptions<K, V> {
-  /** Keys that are never forgotten: with them alone it may hold more. */
+  /** Keys that are never evicted: with them alone the cache may exceed its size. */
   readonly isExempt?: (key: K) => boolean;
-  /** Told of what it lets go of by itself: what is forgotten, and a value in whose place another one comes. */
+  /** Called for each evicted entry, and for a value that is replaced by another one. */
   readonly onEvict?: (key: K, value: V) => void;
 }
 
-/** So many values by key, in the order in which they were set or used last. */
+/** Up to a number of values by key, in the order of their last use. */
 export class LRU<K, V> {
   readonly #maxEntries: number;
   readonly #options: LRUOptions<K, V>;
@@ -22,24 +22,24 @@ export class LRU<K, V> {
     return this.#entries.size;
   }
 
-  /** The oldest first. What is taken out meanwhile is passed over. */
+  /** From the least to the most recently used. Entries that are deleted meanwhile are skipped. */
   [Symbol.iterator](): MapIterator<[K, V]> {
     return this.#entries.entries();
   }
 
-  /** Looks, and changes nothing. */
+  /** Reads a value without counting as a use. */
   peek(key: K): V | undefined {
     return this.#entries.get(key);
   }
 
-  /** Looks; what is there is the newest from then on. */
+  /** Reads a value, which becomes the most recently used. */
   get(key: K): V | undefined {
     const value = this.#entries.get(key);
     if (value !== undefined) this.set(key, value);
     return value;
   }
 
-  /** It is the newest from then on. */
+  /** Sets a value, which becomes the most recently used. */
   set(key: K, value: V): void {
     const before = this.#entries.get(key);
     this.#entries.delete(key);
@@ -48,7 +48,7 @@ export class LRU<K, V> {
     if (this.#entries.size > this.#maxEntries) this.#evict();
   }
 
-  /** Takes it out; whether it was there. */
+  /** Removes a value; true when it was there. */
   delete(key: K): boolean {
     return this.#entries.delete(key);
   }

@@ -1,4 +1,4 @@
-/** Sizes as people write them. */
+/** Sizes in human-readable form. */
 import { NodeError } from "./errors.ts";
 import { quote } from "./go/text.ts";
 
@@ -20,7 +20,7 @@ export function parseSize(text: string): number {
   return Math.trunc(size);
 }
 
-/** `234 MB`: three digits at most, decimal steps. */
+/** `234 MB`: at most three digits, decimal units. */
 export function sizeText(size: number | bigint): string {
   const bytes = Number(size);
   if (bytes < 10) return `${bytes} B`;

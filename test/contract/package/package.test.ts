@@ -18,6 +18,11 @@ before(async () => {
 after(() => packed?.[Symbol.asyncDispose]());
 
 describe("the tarball", () => {
+  test("is made of what was built just before", async () => {
+    const { scripts } = JSON.parse(await readFile(new URL("../../../package.json", import.meta.url), "utf8"));
+    assert.equal(scripts.prepack, "npm run build");
+  });
+
   test("holds the program, what it reads, and nothing else", () => {
     const kinds = packed.files.map((path) => {
       if (path.startsWith("dist/")) return path.replace(/^dist\/(core|modules)\/.*?(\.d\.ts|\.js)$/, "dist/$1 $2");
@@ -183,11 +188,10 @@ describe("an installed package", () => {
         import modhost = require("modhost");
         export const host: modhost.Host = modhost.createHost();`,
     });
-    await Promise.all(
-      [[], ["--customConditions", "source"]].map((flags) => {
-        return run("node_modules/.bin/tsc", ["-p", "types", ...flags], project);
-      }),
-    );
+    // The declarations themselves are checked once.
+    for (const flags of [[], ["--customConditions", "source", "--skipLibCheck"]]) {
+      await run("node_modules/.bin/tsc", ["-p", "types", ...flags], project);
+    }
   });
 });
 

@@ -7,7 +7,7 @@ import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 
 const clone = fileURLToPath(new URL("../../../", import.meta.url));
-const left = new Set([".git", "data", "dist", "node_modules"]);
+const left = new Set([".git", "data", "dist", "docs", "node_modules", "test"]);
 
 export interface Packed extends AsyncDisposable {
   /** Removed in the end. */
@@ -28,7 +28,9 @@ export async function pack(): Promise<Packed> {
       filter: (path) => !left.has(relative(clone, path)),
     });
     await symlink(join(clone, "node_modules"), join(copy, "node_modules"));
-    const said = await run("npm", ["pack", "--json", "--foreground-scripts=false", "--pack-destination", folder], copy);
+    // As prepack does; the types of the sources are checked by `npm run typecheck`, once for all.
+    await run("npm", ["run", "build", "--", "--noCheck"], copy);
+    const said = await run("npm", ["pack", "--json", "--ignore-scripts", "--pack-destination", folder], copy);
     const [made]: { filename: string; files: { path: string }[] }[] = JSON.parse(said.slice(said.indexOf("[")));
     if (made === undefined) throw new Error(`npm pack says ${said}`);
     await rm(copy, { recursive: true });

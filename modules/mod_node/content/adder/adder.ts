@@ -1,10 +1,10 @@
 /**
- * Adding to a node: blocks are stored in batches, roots pinned, and what is told is there.
+ * The adder: imports entries, stores their blocks in batches and pins the roots.
  *
- * The promise of an add hangs on roots: when the line of a root (a top-level entry, or the wrapper around all) goes
- * out, it and all below it are on the disk, pinned if that was asked for, and no crash takes them away. Lines of files
- * inside a directory go out as they are built and say no more than that. Behind a root that waits for the disk further
- * entries are taken in; all roots that have come meanwhile share the next flush and the next transaction of pins.
+ * When the event of a root (a top-level entry, or the wrapper around all of them) is given out, the root and everything
+ * below it are durable, and pinned if that was asked for. Events of files inside a directory are given out as they are
+ * built and promise nothing. While a root waits for the disk, further entries are taken in; all roots that have come by
+ * then share the next flush and the next transaction of pins.
  */
 import { tmpdir } from "node:os";
 import type { CID } from "multiformats/cid";
@@ -17,32 +17,35 @@ import { type AddEntry, type AddEvent, type AddSettings, addTree } from "../unix
 import type { BlockSink } from "../unixfs/build.ts";
 import { DirectoryTree } from "../unixfs/directory_tree.ts";
 
-/** What of a node is needed to add to it. */
+/** What the adder needs of a node. */
 export interface AdderDeps {
   readonly blocks: BlockService;
-  /** Likewise, but the bytes of every block are stored, even if the filestore refers to it. */
+  /** A block service that stores the bytes of every block, even when the filestore has a reference to it. */
   readonly wholeBlocks: BlockService;
   readonly pins: Pins;
   readonly lock: SharedLock;
-  /** Folder for what is too much for memory while an add goes on. */
+  /** Folder for temporary files, when an add has too many entries for the memory. */
   readonly scratch: string;
   sync(): Promise<void>;
-  /** Hears of roots that are here in whole now: others may be told of them. */
+  /** Called with roots that are complete on this machine, so that they can be provided to the network. */
   announce?(roots: readonly CID[]): void;
 }
 
 export interface AdderOptions {
   /** Pin every root recursively. */
   readonly pin: boolean;
-  /** References do as well: those that the filestore has, and new ones to entries with a `place`. Default false. */
+  /**
+   * Let references of the filestore stand for blocks: existing ones, and new ones for entries with a `backing`. Default
+   * false.
+   */
   readonly references?: boolean | undefined;
   readonly signal?: AbortSignal | undefined;
 }
 
-/** Events that may wait for the disk or for the reader; then no more is taken in. */
+/** Events that may wait for the disk or the reader before no more entries are taken in. */
 const MAX_EVENTS = 1024;
 
-/** Nothing is stored: what would come out. */
+/** Imports without storing anything: gives the events, and so the CIDs. */
 export function hashOnly(
   entries: AsyncIterable<AddEntry>,
   settings: AddSettings,
@@ -56,10 +59,10 @@ export function hashOnly(
 }
 
 /**
- * Imports, stores and pins, some way ahead of the reader. Collection of garbage is let through when it wants to, and
- * spares what was built so far. Who leaves does not wait for entries, nor for their bytes.
+ * Imports, stores and pins, some way ahead of the reader. Garbage collection may run in between, and spares what was
+ * built so far. A reader that stops early does not wait for entries or their bytes.
  *
- * @throws what the import throws, or the reason of the signal, after the events before it; or what the stores throw
+ * @throws what the import throws, or the signal's reason, after the events before it; failures of the stores
  */
 export async function* addEntries(
   deps: AdderDeps,
@@ -81,14 +84,14 @@ class Session {
   readonly #settings: AddSettings;
   readonly #options: AdderOptions;
   readonly #batch: PreemptibleBatch;
-  /** Built and not yet below a root. */
+  /** Entries that were built and are not below a root yet. */
   readonly #tree: DirectoryTree;
-  /** Events that wait to be told, in order. */
+  /** Events that wait to be given out, in order. */
   readonly #events: AddEvent[] = [];
-  /** So many of them may be told. */
+  /** How many of them may be given out. */
   #released = 0;
   #over = false;
-  /** Ends what waits for the source. */
+  /** Ends waiting for the source. */
   readonly #leaving = new AbortController();
   #failure: { readonly reason: unknown } | undefined;
   #pumping: Promise<void> = Promise.resolve();
@@ -165,7 +168,7 @@ class Session {
     this.#changed.tell();
   }
 
-  /** Makes roots safe until none waits. Never rejects. */
+  /** Makes roots durable until none waits. Never rejects. */
   async #commit(): Promise<void> {
     try {
       while (this.#events.slice(this.#released).some(({ root }) => root)) {
@@ -189,8 +192,8 @@ class Session {
   }
 
   /**
-   * Roots that are not safe yet, and what is not below any. While a collection goes on nothing is added; what is taken
-   * into the tree or out of it by then is below what was loose or held at first.
+   * What a collection must spare: roots that are not durable yet, and blocks below no root. Nothing is added during a
+   * collection; what moves into or out of the tree by then is below blocks that were protected at first.
    */
   *#guarded(): Generator<CID, void, undefined> {
     const roots = this.#events.flatMap(({ root, built }) => (root === true && built ? [built.cid] : []));

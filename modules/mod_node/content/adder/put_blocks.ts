@@ -1,4 +1,4 @@
-/** Single blocks into a node. */
+/** Stores single blocks. */
 import type { Block } from "../../storage/blockstore/store.ts";
 import type { AdderDeps } from "./adder.ts";
 
@@ -8,7 +8,7 @@ export interface PutBlocksOptions {
   readonly signal?: AbortSignal | undefined;
 }
 
-/** Blocks are on the disk when it resolves, and pinned; collection of garbage waits meanwhile. */
+/** The blocks are durable, and pinned, when it resolves; garbage collection waits meanwhile. */
 export async function putBlocks(deps: AdderDeps, blocks: readonly Block[], options: PutBlocksOptions): Promise<void> {
   const release = await deps.lock.acquireShared(options.signal);
   try {

@@ -1,11 +1,11 @@
-/** From the options of an add to its settings, with the reference's rules and refusals (storage section 2, "CID rules"). */
+/** Turns the options of an add into settings, with the reference's rules for CID versions and its refusals. */
 import { type HashFunction, hashNamed, sha256 } from "../../formats/cid/hashes.ts";
 import type { Chunker } from "../../formats/unixfs/chunker/chunker.ts";
 import { parseChunker } from "../../formats/unixfs/chunker/parse.ts";
 import { NodeError } from "../../util/errors.ts";
 import type { AddSettings } from "../unixfs/add.ts";
 
-/** Undefined stands for what was not said. */
+/** Undefined is an option that was not given. */
 export interface AddOptions {
   readonly chunker?: string | undefined;
   readonly cidVersion?: number | undefined;
@@ -18,11 +18,11 @@ export interface AddOptions {
   readonly trickle?: boolean | undefined;
   readonly wrap?: boolean | undefined;
   readonly progress?: boolean | undefined;
-  /** Make directories sharded. */
+  /** Build sharded directories (HAMT). */
   readonly sharded?: boolean | undefined;
 }
 
-/** @throws NodeError for options that do not go together. A chunker that is none fails with the first file. */
+/** @throws NodeError for options that exclude each other. An invalid chunker fails with the first file. */
 export function addSettings(options: AddOptions): AddSettings {
   const { inline = false, inlineLimit = 32, nocopy = false } = options;
   const hash = hashOf(options.hash);
@@ -43,7 +43,7 @@ export function addSettings(options: AddOptions): AddSettings {
   };
 }
 
-/** By a name in any letter case. @throws NodeError */
+/** A hash function by name, in any letter case. @throws NodeError */
 export function hashOf(name: string | undefined): HashFunction {
   if (name === undefined) return sha256;
   const lower = name.toLowerCase();

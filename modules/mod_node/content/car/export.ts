@@ -1,4 +1,4 @@
-/** Trees as archives (storage section 5, "dag export"). */
+/** Writes DAGs as archives ("CARv1 specification"), for `dag export`. */
 import type { CID } from "multiformats/cid";
 import type { BufferPool } from "../../storage/blockstore/buffer_pool.ts";
 import type { ReadBlock } from "../dag/reader.ts";
@@ -7,11 +7,11 @@ import { writeCar } from "./write.ts";
 
 export interface ExportOptions {
   readonly signal?: AbortSignal | undefined;
-  /** Those that `read` reads into. Whoever takes the pieces gives each back here when it is done with. */
+  /** The pool that `read` takes its buffers from. Whoever consumes the pieces releases each to it after use. */
   readonly buffers?: BufferPool | undefined;
 }
 
-/** An archive of a block and all below it: parents before children, links in order, each block once. */
+/** An archive of a block and everything below it: parents before children, links in order, each block once. */
 export const exportCar = (root: CID, read: ReadBlock, options: ExportOptions = {}): AsyncIterable<Uint8Array> =>
   writeCar([root], blocksBelow(root, read, options));
 

@@ -1,4 +1,4 @@
-/** Headers of archives: the roots, and the version. */
+/** The header of an archive ("CARv1 specification"): its roots and its version. */
 import type { CID } from "multiformats/cid";
 import { CborReader, type CborToken } from "../../formats/dag_cbor/reader.ts";
 import { encodeCbor, type Value } from "../../formats/dag_cbor/value.ts";
@@ -14,7 +14,7 @@ export const writeHeader = (roots: readonly CID[]): Uint8Array =>
     ]),
   );
 
-/** @throws NodeError with the reference's text; also for a version other than 1, and where there is no root */
+/** @throws NodeError with the reference's text; also for versions other than 1, and when there is no root */
 export function readHeader(bytes: Uint8Array): readonly CID[] {
   const header = parse(bytes);
   if (header.version !== 1) throw new NodeError(`invalid car version: ${header.version}`);
@@ -36,7 +36,7 @@ function parse(bytes: Uint8Array): Header {
   }
 }
 
-/** What a token is called where it must not be. */
+/** Names of tokens in error texts. */
 const names: Readonly<Record<CborToken, string>> = {
   map: "map open",
   list: "array open",

@@ -1,4 +1,4 @@
-/** Archives into the store (storage section 5, "dag import"). */
+/** Reads archives into the store, for `dag import`. */
 
 import type { CID } from "multiformats/cid";
 import { hashCoded, hashUnavailable, identity, multihash, requireAllowed } from "../../formats/cid/hashes.ts";
@@ -9,17 +9,19 @@ import type { Block } from "../../storage/blockstore/store.ts";
 import { NodeError } from "../../util/errors.ts";
 import { type CarPart, readCar } from "./read.ts";
 
-/** A batch is checked and put when it has this many blocks or bytes; so many batches are on their way. */
+/**
+ * A batch is checked and put once it has this many blocks or bytes; and how many batches are processed concurrently.
+ */
 const MAX_BATCH_BLOCKS = 1024;
 const MAX_BATCH_BYTES = 1024 * 1024;
 const MAX_BATCHES = 4;
 
 /**
- * Checks and stores every block of an archive, while it comes; memory does not grow with it. A piece of the source is
- * not needed any more when the next one is asked for.
+ * Checks and stores every block of an archive as it comes, in constant memory. A piece of the source is no longer used
+ * when the next one is requested.
  *
- * @returns roots that the header names
- * @throws NodeError at the first thing that is wrong; blocks before it may be stored
+ * @returns the roots of the header
+ * @throws NodeError at the first fault; blocks before it may be stored
  */
 export async function importCar(blocks: BlockService, source: AsyncIterable<Uint8Array>): Promise<readonly CID[]> {
   const roots: CID[] = [];
@@ -29,14 +31,14 @@ export async function importCar(blocks: BlockService, source: AsyncIterable<Uint
       for (const root of named) roots.push(root);
     })) {
       const work = keep(blocks, batch);
-      // It is waited for in its turn.
+      // The rejection is seen when the batch is awaited in order.
       work.catch(() => {});
       running.push(work);
       if (running.length >= MAX_BATCHES) await running.shift();
     }
     while (running.length > 0) await running.shift();
   } finally {
-    // Nothing is on its way any more when this is over.
+    // Nothing may be under way when this function ends.
     await Promise.allSettled(running);
   }
   return roots;
@@ -73,7 +75,7 @@ async function keep(blocks: BlockService, batch: readonly Block[]): Promise<void
   await blocks.put(batch);
 }
 
-/** Small blocks are checked at once. @throws NodeError when the bytes are not those of the CID */
+/** Checks small blocks synchronously. @throws NodeError when the bytes do not fit the CID */
 function checkHash({ cid, bytes }: Block): Promise<void> | undefined {
   const { code, digest } = cid.multihash;
   const hash = hashCoded(code);

@@ -1,4 +1,4 @@
-/** Archives of blocks (CAR, version 1) as they come: nothing is held but the section that is not whole yet. */
+/** Reads archives ("CARv1 specification") as they come: only an incomplete section is held in memory. */
 import { CID } from "multiformats/cid";
 import { allocUnsafe, type BufferPool } from "../../storage/blockstore/buffer_pool.ts";
 import { MAX_BLOCK } from "../../storage/blockstore/make_block.ts";
@@ -7,15 +7,15 @@ import { NodeError } from "../../util/errors.ts";
 import { readHeader } from "./header.ts";
 
 export interface CarPart {
-  /** Only of the first part. */
+  /** Of the first part only. */
   readonly roots: readonly CID[] | undefined;
   /** In their order; not checked against their CIDs. */
   readonly blocks: readonly Block[];
 }
 
 /**
- * Sections as they are complete, those of one piece of the source together. Blocks are copies, in `buffers` where those
- * are given: whoever has a block calls its `release`.
+ * Gives sections as they are complete, those of one piece of the source together. Blocks are copies, in `buffers` if
+ * given: whoever gets a block calls its `release`.
  *
  * @throws NodeError with the reference's text, after the parts before it
  */
@@ -29,7 +29,7 @@ export async function* readCar(
     const whole = sections.push(piece);
     const header = begun ? undefined : whole.shift();
     if (header !== undefined) {
-      // Its roots are parts of it.
+      // A copy: the CIDs of the roots are views of it.
       const roots = readHeader(header.bytes.slice());
       header.release?.();
       begun = true;
@@ -44,12 +44,12 @@ export async function* readCar(
 
 type Section = Pick<Block, "bytes" | "release">;
 
-/** Cuts pieces into sections: each is a varint and so many bytes. */
+/** Cuts pieces into sections, each of which is a varint and that many bytes. */
 class Sections {
   readonly #buffers: BufferPool | undefined;
   /** A varint that is cut off. */
   #head = new Uint8Array();
-  /** A section that is cut off, and how much of it is there. */
+  /** A section that is cut off, and how much of it has come. */
   #body: Uint8Array | undefined;
   #filled = 0;
   #begun = false;
@@ -59,7 +59,7 @@ class Sections {
     this.#buffers = buffers;
   }
 
-  /** What is whole with this piece, of which nothing is kept. */
+  /** The sections that this piece completes; nothing of the piece is kept. */
   push(piece: Uint8Array): Section[] {
     this.#begun ||= piece.length > 0;
     const found: Section[] = [];
@@ -84,7 +84,7 @@ class Sections {
     return found.concat(this.#copies(bytes, whole));
   }
 
-  /** Goes on with the section that is cut off; gives what is left of the piece. */
+  /** Continues the incomplete section; gives the rest of the piece. */
   #fill(piece: Uint8Array, found: Section[]): Uint8Array {
     const body = this.#body;
     if (body === undefined) return piece;
@@ -122,12 +122,12 @@ class Sections {
     return this.#buffers?.take(length) ?? allocUnsafe(length);
   }
 
-  /** To be called when what came before the fault has been taken. */
+  /** To be called once the sections before the fault were taken. */
   check(): void {
     if (this.#fault !== undefined) throw this.#fault;
   }
 
-  /** @throws NodeError when there is nothing, or a section that is not whole */
+  /** @throws NodeError when there was nothing, or the last section is incomplete */
   end(): void {
     this.check();
     if (!this.#begun || this.#head.length > 0 || this.#body !== undefined) throw new NodeError("unexpected EOF");
@@ -140,7 +140,7 @@ function faultOf(length: number): NodeError | undefined {
   return new NodeError(`invalid car: a section of ${length} bytes is longer than ${MAX_BLOCK}`);
 }
 
-/** A varint and the place behind it; infinite beyond 64 bits, undefined when it is cut off. */
+/** A varint and the offset after it; infinite beyond 64 bits, undefined when it is cut off. */
 function lengthAt(bytes: Uint8Array, start: number): readonly [length: number, from: number] | undefined {
   let length = 0;
   let scale = 1;
@@ -156,7 +156,7 @@ function lengthAt(bytes: Uint8Array, start: number): readonly [length: number, f
 
 const isVersion0 = (bytes: Uint8Array): boolean => bytes[0] === 0x12 && bytes[1] === 0x20;
 
-/** Its CID has bytes of its own: they are needed longer than those of the block. */
+/** The CID gets bytes of its own, which are needed longer than those of the block. */
 function blockIn({ bytes, release }: Section): Block {
   if (bytes.length < 2) throw new NodeError("unexpected EOF");
   if (bytes[0] !== 1 && !isVersion0(bytes)) throw new NodeError("invalid cid version number");

@@ -1,9 +1,9 @@
-/** Blocks as an archive (CAR, version 1). */
+/** Writes blocks as an archive ("CARv1 specification"). */
 import type { CID } from "multiformats/cid";
 import { varintLength, writeVarint } from "../../formats/protobuf/varint.ts";
 import { writeHeader } from "./header.ts";
 
-/** Small sections go out together, up to so many bytes; blocks of more go as they are. */
+/** Small sections are joined up to this many bytes; larger blocks are passed on as they are. */
 const MAX_JOINED_BYTES = 64 * 1024;
 
 interface CarBlock {
@@ -11,7 +11,10 @@ interface CarBlock {
   readonly bytes: Uint8Array;
 }
 
-/** Pieces of an archive; none is changed afterwards. @throws what the source throws, after what came before */
+/**
+ * The pieces of an archive, which are not changed afterwards. @throws what the source throws, after the pieces before
+ * it
+ */
 export async function* writeCar(
   roots: readonly CID[],
   blocks: AsyncIterable<CarBlock>,

@@ -1,4 +1,4 @@
-/** What `dag put` reads, by the form of the input and the codec that it is stored in (storage section 5). */
+/** The inputs of `dag put`, by the encoding of the input and the codec of the block. */
 
 import { dagCbor, dagJson, dagPb, raw } from "../../formats/cid/codecs.ts";
 import { type HashFunction, hashNamed, sha256 } from "../../formats/cid/hashes.ts";
@@ -12,10 +12,10 @@ import type { Block } from "../../storage/blockstore/store.ts";
 import { NodeError } from "../../util/errors.ts";
 import { quote } from "../../util/go/text.ts";
 
-/** From the bytes of the input to those of the block. @throws NodeError when they are none */
+/** From the bytes of the input to those of the block. @throws NodeError when they are malformed */
 type Parse = (bytes: Uint8Array) => Uint8Array;
 
-/** The bytes themselves, fields that nobody knows with them. */
+/** Keeps the bytes, unknown fields included. */
 const pb: Parse = (bytes) => {
   parsePb(bytes);
   return bytes;
@@ -24,9 +24,9 @@ const pb: Parse = (bytes) => {
 const spellings: Readonly<Record<string, string>> = { "dag-cbor": "cbor", "dag-pb": "protobuf" };
 
 /**
- * The reference's four inputs, and those that later versions name by codec.
+ * The reference's four inputs, and the codec names that later versions use as inputs.
  *
- * Unlike the older form `json`, `dag-json` keeps integers and bytes what they are.
+ * Unlike the reference's `json`, `dag-json` keeps integers and bytes apart from floats and text.
  */
 const inputs: Readonly<Record<string, Readonly<Record<string, Parse>>>> = {
   json: { cbor: (bytes) => encodeCbor(readJson(bytes)), protobuf: (bytes) => encodePb(readPbJson(bytes)) },
@@ -45,15 +45,15 @@ const codecs: Readonly<Record<string, number>> = { cbor: dagCbor, protobuf: dagP
 
 export type MakeNode = (bytes: Uint8Array) => Promise<Block>;
 
-/** Refused like every other place that a path is looked up in: names of objects are none here. */
+/** Ignores names that every object inherits. */
 const own = <T>(table: Readonly<Record<string, T>>, key: string): T | undefined =>
   Object.hasOwn(table, key) ? table[key] : undefined;
 
 /**
- * How the nodes of one call are made; `hashName` is empty for the default. A dag-pb node is version 0 if it can be.
- * What it returns rejects with NodeError.
+ * Makes the nodes of one call; an empty `hashName` is the default. A dag-pb node gets CID version 0 when possible. The
+ * function rejects with NodeError.
  *
- * @throws NodeError for a hash function that is none
+ * @throws NodeError for an unknown hash function
  */
 export function nodeMaker(inputName: string, format: string, hashName: string): MakeNode {
   const hash = hashName === "" ? sha256 : hashNamed(hashName);

@@ -1,17 +1,20 @@
-/** Reading nodes for one call: where blocks come from, and what is said when one cannot be had. */
+/** Reads nodes for one call, with the texts for nodes that are missing. */
 import type { CID } from "multiformats/cid";
 import type { BlockService, ReadOptions } from "../../storage/blockstore/block_service.ts";
 import { failure, NodeError } from "../../util/errors.ts";
 
-/** Reads one block; rejects with what the caller is to be told when it cannot be had. */
+/** Reads one block; rejects with the failure that the caller should see. */
 export type ReadBlock = (cid: CID) => Promise<Uint8Array>;
 
 export interface NodeReadOptions extends ReadOptions {
-  /** Who gives up is not told which block was waited for: the reference names none where it reads in a session. */
+  /**
+   * Do not name the block that was awaited when the call is aborted: the reference does not where it reads in a
+   * session.
+   */
   readonly nameless?: boolean | undefined;
 }
 
-/** Reads as `cat`, `ls` and their like do. */
+/** Options for reading as `cat`, `ls` and the like do. */
 export const inSession = ({ signal, offline, buffers }: ReadOptions): NodeReadOptions => ({
   signal,
   offline,
@@ -19,7 +22,7 @@ export const inSession = ({ signal, offline, buffers }: ReadOptions): NodeReadOp
   nameless: true,
 });
 
-/** A missing block is a missing node: the texts differ, as they do in the reference. */
+/** Reports a missing block as a missing node: the texts differ, as in the reference. */
 export function nodeReader(blocks: BlockService, options: NodeReadOptions = {}): ReadBlock {
   const { signal, nameless } = options;
   return async (cid) => {

@@ -1,4 +1,4 @@
-/** Links of DAGs, one by one (storage section 3, "refs"). */
+/** Lists the links of DAGs, for `refs`. */
 import type { CID } from "multiformats/cid";
 import type { CidNumberMap } from "../../formats/cid/set.ts";
 import { namedLinks } from "../../formats/ipld/links.ts";
@@ -8,9 +8,9 @@ export interface RefsOptions {
   /** Children are fetched before they are listed. */
   readonly read: ReadBlock;
   readonly unique: boolean;
-  /** Below the root; negative: no limit. */
+  /** Levels below the root; negative for no limit. */
   readonly maxDepth: number;
-  /** CIDs met, with the least depth at which: give one to several walks to list the links of all once. */
+  /** The CIDs that were met, with the least depth; share it between walks to list each CID once in all. */
   readonly met: CidNumberMap;
   readonly signal?: AbortSignal | undefined;
 }
@@ -18,7 +18,7 @@ export interface RefsOptions {
 export interface Ref {
   readonly from: CID;
   readonly to: CID;
-  /** Of the link. */
+  /** Name of the link. */
   readonly name: string;
 }
 
@@ -29,9 +29,9 @@ interface Level {
 }
 
 /**
- * Links below the root whose bytes are given, in their order, a node's own after the link to it.
+ * The links below the root whose bytes are given, in order; the links of a node come after the link to it.
  *
- * @throws at a block that cannot be had
+ * @throws at a block that is missing
  */
 export async function* refs(root: CID, bytes: Uint8Array, options: RefsOptions): AsyncGenerator<Ref, void, undefined> {
   const { read, signal } = options;
@@ -51,7 +51,9 @@ export async function* refs(root: CID, bytes: Uint8Array, options: RefsOptions):
   }
 }
 
-/** Met again nearer to a root, a node is followed again, since more of it is within the limit; but not listed. */
+/**
+ * A node that is met again nearer to a root is followed again, since more of it is within the limit, but not listed.
+ */
 function visit(cid: CID, depth: number, { unique, maxDepth, met }: RefsOptions): { list: boolean; follow: boolean } {
   const limited = maxDepth >= 0;
   if (limited && depth > maxDepth) return { list: false, follow: false };

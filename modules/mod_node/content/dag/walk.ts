@@ -1,4 +1,4 @@
-/** Walking DAGs: depth first, parents before children, links in order, without recursion. */
+/** Walks DAGs: depth first, parents before children, links in order, without recursion. */
 import type { CID } from "multiformats/cid";
 import { raw } from "../../formats/cid/codecs.ts";
 import { CidSet } from "../../formats/cid/set.ts";
@@ -9,17 +9,17 @@ import { NodeError } from "../../util/errors.ts";
 export interface WalkOptions {
   /** Reads one block; what it throws ends the walk. */
   readonly read: (cid: CID) => Promise<Uint8Array>;
-  /** CIDs seen already are neither read nor walked again; give one set to several walks to walk their union. */
+  /** CIDs in this set are neither read nor walked; share it between walks to walk their union. */
   readonly seen?: CidSet | undefined;
-  /** Blocks without links by their codec are not read: their `bytes` are undefined. Default false. */
+  /** Do not read blocks whose codec has no links: their `bytes` are undefined. Default false. */
   readonly skipLeaves?: boolean | undefined;
-  /** Blocks that are none of their codec count as having no links, instead of ending the walk. Default false. */
+  /** Treat malformed blocks as having no links, instead of ending the walk. Default false. */
   readonly lenient?: boolean | undefined;
-  /** Told of blocks that cannot be had or are none of their codec, which then do not end the walk. */
+  /** Called for missing and malformed blocks, which then do not end the walk. */
   readonly failed?: ((cid: CID, error: NodeError) => void) | undefined;
-  /** Blocks asked for before their turn. */
+  /** Blocks that are requested ahead. */
   readonly readahead?: number | undefined;
-  /** Those that `read` reads into: a block that is followed by others below it does not go back. */
+  /** The pool that `read` takes its buffers from: a block with links is not returned to it. */
   readonly buffers?: BufferPool | undefined;
   readonly signal?: AbortSignal | undefined;
 }
@@ -31,10 +31,10 @@ export interface WalkedBlock {
 }
 
 const DEFAULT_READAHEAD = 8;
-/** So many are asked for together at least: what stands together in the store is read in one go. */
+/** At least this many blocks are requested together: neighbours in the store are then read in one go. */
 const MIN_READAHEAD_BATCH = 4;
 
-/** Every block of the DAG below `root`, itself first, each once. */
+/** Every block of the DAG below `root`, which comes first, each once. */
 export async function* walk(root: CID, options: WalkOptions): AsyncGenerator<WalkedBlock, void, undefined> {
   const {
     read,
@@ -92,7 +92,7 @@ export async function* walk(root: CID, options: WalkOptions): AsyncGenerator<Wal
   }
 }
 
-/** Links, or why there are none. */
+/** The links, or why there are none. */
 function linksIn(cid: CID, bytes: Uint8Array): readonly CID[] | NodeError {
   try {
     return linksOf(cid, bytes);

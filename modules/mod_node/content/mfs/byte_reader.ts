@@ -1,4 +1,4 @@
-/** Content that is taken in measured portions first and streamed then. */
+/** Reads content in portions of given size first, and streams the rest. */
 export class ByteReader {
   readonly #source: AsyncIterator<Uint8Array>;
   #piece: Uint8Array | undefined;
@@ -10,7 +10,7 @@ export class ByteReader {
     this.#left = limit;
   }
 
-  /** Whether there is anything left. */
+  /** Whether anything is left. */
   async more(): Promise<boolean> {
     while (this.#piece === undefined && this.#left > 0) {
       const { done, value } = await this.#source.next();
@@ -20,7 +20,7 @@ export class ByteReader {
     return this.#piece !== undefined;
   }
 
-  /** Copies what there is, as far as there is room. */
+  /** Copies what is left, as far as `into` has room. */
   async fill(into: Uint8Array): Promise<void> {
     for (let at = 0; at < into.length && (await this.more()); ) {
       const taken = (this.#piece as Uint8Array).subarray(0, into.length - at);
@@ -30,7 +30,7 @@ export class ByteReader {
     }
   }
 
-  /** All that is left. */
+  /** Everything that is left. */
   async *rest(): AsyncGenerator<Uint8Array, void, undefined> {
     while (await this.more()) {
       const piece = this.#piece as Uint8Array;
@@ -39,7 +39,7 @@ export class ByteReader {
     }
   }
 
-  /** To be called in the end: nothing more is taken. */
+  /** To be called in the end; nothing more is read. */
   async close(): Promise<void> {
     this.#left = 0;
     this.#piece = undefined;

@@ -1,18 +1,18 @@
-/** Of which form CIDs in the namespace are: as options say it, or as what is there already has it. */
+/** The form of CIDs in MFS: as options say, or as existing nodes have it. */
 import type { CID } from "multiformats/cid";
 import { hashCoded, hashUnavailable } from "../../formats/cid/hashes.ts";
 import { failure, NodeError } from "../../util/errors.ts";
 import { hashOf } from "../adder/settings.ts";
 import type { CidSettings } from "../unixfs/build.ts";
 
-/** Undefined stands for what was not said. */
+/** Undefined is an option that was not given. */
 export interface CidOptions {
   readonly version?: number | undefined;
-  /** Name of a hash function, in any letter case; with it version 0 becomes 1. */
+  /** Name of a hash function, in any letter case; it turns version 0 into 1. */
   readonly hash?: string | undefined;
 }
 
-/** Undefined when nothing was said. @throws NodeError for an unknown version, or a hash function that cannot be used */
+/** Undefined when no option was given. @throws NodeError for an unknown version or an unusable hash function */
 export function cidSettings(options: CidOptions): CidSettings | undefined {
   const { version: given = 0, hash: name } = options;
   if (options.version === undefined && name === undefined) return undefined;
@@ -24,7 +24,7 @@ export function cidSettings(options: CidOptions): CidSettings | undefined {
   return { version, hash };
 }
 
-/** The settings under which a block like this one is made. @throws NodeError when its hash cannot be computed */
+/** The settings that give CIDs of the same form. @throws NodeError when the hash cannot be computed */
 export function settingsOf({ version, multihash: { code } }: CID): CidSettings {
   const hash = hashCoded(code);
   if (hash?.digest === undefined) throw hashUnavailable(code);

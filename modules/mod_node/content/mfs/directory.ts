@@ -1,20 +1,20 @@
-/** Directories that are changed entry by entry: what both kinds have in common. */
+/** A directory that is changed entry by entry: the interface of plain and sharded ones. */
 import type { PbLink } from "../../formats/dag_pb/dag_pb.ts";
 import type { BlockSink, Built, CidSettings } from "../unixfs/build.ts";
 
-/** Called once when all that was handed to the sink is stored. */
+/** Called once, when everything that was handed to the sink is stored. */
 export type OnStored = () => void;
 
 /**
- * The entries of one directory. Blocks are read by `find` alone: once it has resolved for a name, that name can be
- * set and removed at once.
+ * The entries of one directory. Only `find` reads blocks: once it has resolved for a name, that name can be set and
+ * removed synchronously.
  */
 export interface Directory {
   find(name: string): Promise<PbLink | undefined>;
-  /** Puts an entry in, in place of one of that name. */
+  /** Puts an entry, replacing one of the same name. */
   set(link: PbLink): void;
   /** False when there was none. */
   remove(name: string): boolean;
-  /** Hands on the blocks that have changed; `settled` is told what to do when they are stored. */
+  /** Hands the changed blocks to the sink; pushes to `settled` what to do once they are stored. */
   write(settings: CidSettings, sink: BlockSink, settled: OnStored[]): Promise<Built>;
 }

@@ -1,6 +1,6 @@
 /**
- * Changing a file by parts: what is overwritten keeps the lengths of its leaves, what is added goes in trickle form
- * behind what is there (storage section 7, "Resulting blocks"). Memory does not grow with the file.
+ * Edits a file in place: overwritten leaves keep their length, and new content is appended as a trickle DAG, as in the
+ * reference. Memory does not grow with the file.
  */
 import type { CID } from "multiformats/cid";
 import { raw } from "../../formats/cid/codecs.ts";
@@ -15,15 +15,15 @@ import { type UnixfsNode, unixfsNode } from "../unixfs/node.ts";
 import type { ByteReader } from "./byte_reader.ts";
 import { settingsOf } from "./cid_settings.ts";
 
-/** Chunks of what fills a gap. */
+/** Chunk size of the zeros that fill a gap. */
 const ZERO_CHUNK = 4096;
 const zeroes = new Uint8Array(64 * ZERO_CHUNK);
 const nothing = new Uint8Array();
 
-/** A node of a file that is open for changes. */
+/** A node of a file that is being changed. */
 interface Open {
   readonly settings: CidSettings;
-  /** A raw block; it has no parts. */
+  /** Whether it is a raw block, which has no parts. */
   raw: boolean;
   type: "File" | "Raw";
   /** Bytes before those of the parts. */
@@ -39,12 +39,12 @@ export class FileEditor {
   readonly #read: ReadBlock;
   readonly #sink: BlockSink;
   readonly #rawLeaves: boolean;
-  /** The root, and those below it that were not built again. */
+  /** The root, and the nodes below it that were opened and not built again. */
   readonly #opened: Set<Open>;
 
   /**
-   * `rawLeaves` says what new leaves are; else the version of the file's CID does. All that was built is in the sink, and
-   * below `cids`, whenever `read` is called. @throws NodeError
+   * `rawLeaves` is for new leaves; by default the CID version of the file decides. Whenever `read` is called,
+   * everything that was built is in the sink and below `cids`. @throws NodeError
    */
   constructor(root: UnixfsNode, read: ReadBlock, sink: BlockSink, rawLeaves?: boolean) {
     this.#root = openNode(root);
@@ -59,17 +59,17 @@ export class FileEditor {
     return sizeOf(this.#root);
   }
 
-  /** The parts that the file is to be made of, as far as it is. */
+  /** The parts that the file will be made of, as far as they exist. */
   *cids(): Generator<CID, void, undefined> {
     for (const { parts } of this.#opened) for (const { cid } of parts) yield cid;
   }
 
-  /** To no bytes: what is left is the first leaf, emptied. */
+  /** Truncates to no bytes: the first leaf remains, empty. */
   async truncate(): Promise<void> {
     if (this.size > 0) await this.#empty(this.#root);
   }
 
-  /** Bytes over those that are there, from `offset` on, as far as there are any; the others stay with the taker. */
+  /** Overwrites existing bytes from `offset` on; content beyond the end of the file stays in `content`. */
   async overwrite(offset: number, content: ByteReader): Promise<void> {
     if (offset < this.size && (await content.more())) await this.#overwrite(this.#root, offset, content);
   }
@@ -78,17 +78,17 @@ export class FileEditor {
     return this.#append(content, defaultChunkSize);
   }
 
-  /** Zeros up to a size. */
+  /** Appends zeros up to a size. */
   async extend(size: number, signal: AbortSignal | undefined): Promise<void> {
     if (size > this.size) await this.#append(zerosOf(size - this.size, signal), ZERO_CHUNK);
   }
 
-  /** Hands on the root and says what it is. */
+  /** Hands the root to the sink and describes it. */
   finish(): Promise<FilePart> {
     return this.#build(this.#root);
   }
 
-  /** What is built is a part of one that is open, or the file. */
+  /** Builds a node that becomes a part of an open one. */
   async #close(node: Open): Promise<FilePart> {
     const built = await this.#build(node);
     this.#opened.delete(node);
@@ -147,7 +147,8 @@ export class FileEditor {
   async #append(content: AsyncIterable<Uint8Array>, chunkSize: number): Promise<void> {
     const root = this.#root;
     const { settings } = root;
-    // Leaves are built ahead: a peer that has what they are put behind is waited for before there are any.
+    // Leaves are built ahead of use. A peer that has the nodes they are appended to must be awaited before there are
+    // any.
     await this.#reach(root);
     const chunker = () => new SizeChunker(chunkSize);
     const leaves = new Leaves(
@@ -164,20 +165,20 @@ export class FileEditor {
     }
   }
 
-  /** Reads what stands last at each depth: there the file goes on. */
+  /** Opens the last node at each depth, where the file continues. */
   async #reach({ parts }: Open): Promise<void> {
     const last = parts.length > MAX_LINKS ? parts.at(-1) : undefined;
     if (last !== undefined) await this.#reach(await this.#open(last.cid));
   }
 
-  /** A raw block has no room for parts: it becomes the first of a node. */
+  /** A raw block cannot have parts: it becomes the first part of a new node. */
   async #wrap(root: Open): Promise<void> {
     root.parts = [await this.#build(root)];
     Object.assign(root, { raw: false, type: "File", data: undefined });
   }
 }
 
-/** @throws NodeError when it is no node of a file */
+/** @throws NodeError when it is not a node of a file */
 function openNode({ cid, links, unixfs }: UnixfsNode): Open {
   const { type, data, blocksizes = [] } = unixfs;
   if ((type !== "File" && type !== "Raw") || blocksizes.length < links.length) {
@@ -194,7 +195,7 @@ async function* zerosOf(length: number, signal: AbortSignal | undefined): AsyncG
   }
 }
 
-/** How far a trickle node is filled: at which depth of subtrees, and how many of that depth it has. */
+/** How far a trickle node is filled: the depth of its last subtrees, and how many of that depth it has. */
 function filledTo({ parts }: Open): { readonly depth: number; readonly repeat: number } {
   const subtrees = parts.length - MAX_LINKS;
   if (subtrees < 0) return { depth: 0, repeat: 0 };
@@ -202,8 +203,8 @@ function filledTo({ parts }: Open): { readonly depth: number; readonly repeat: n
 }
 
 /**
- * Appends as the reference does, which fills what an earlier append has left, but goes on at other depths than a file
- * would that is laid out at once: the depths below are its own.
+ * Appends as the reference does: it fills up what an earlier append has left, but then continues at other depths than a
+ * file that is laid out at once. The depths below are those of the reference.
  */
 class Trickle {
   readonly #leaves: Leaves;
@@ -230,7 +231,7 @@ class Trickle {
     await this.#subtrees(root, depth + 1, Number.POSITIVE_INFINITY);
   }
 
-  /** The last subtree, and those of its depth that follow it. */
+  /** Fills the last subtree, and adds those of its depth that are missing. */
   async #fillLast(node: Open, depth: number, repeat: number): Promise<void> {
     if (node.parts.length <= MAX_LINKS) return;
     const last = await this.#open((node.parts.at(-1) as FilePart).cid);

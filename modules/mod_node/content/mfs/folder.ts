@@ -1,4 +1,4 @@
-/** The part of the namespace's tree that is in memory: directories that were walked through, and what changed in them. */
+/** The part of the MFS tree that is in memory: directories that were visited, and their changes. */
 import type { CID } from "multiformats/cid";
 import { dagPb, raw } from "../../formats/cid/codecs.ts";
 import { type PbLink, pbData } from "../../formats/dag_pb/dag_pb.ts";
@@ -14,13 +14,13 @@ import type { Change } from "./journal.ts";
 import { PlainDirectory } from "./plain_directory.ts";
 import { ShardedDirectory } from "./sharded_directory.ts";
 
-/** What a directory is loaded with. */
+/** What directories are loaded with. */
 export interface FolderDeps {
-  /** Of blocks on this machine. */
+  /** Reads blocks of this machine. */
   readonly read: ReadBlock;
-  /** Whether a directory that an entry is put into becomes a sharded one. */
+  /** Whether a directory becomes sharded when an entry is put into it. */
   readonly sharded: () => boolean;
-  /** Told of every change. */
+  /** Called with every change. */
   readonly changed: (change: Change) => void;
 }
 
@@ -32,7 +32,7 @@ export interface FileEntry {
 export const missing = (): NodeError => failure("FILE_NOT_FOUND");
 export const isMissing = (error: unknown): boolean => error instanceof NodeError && error.code === "FILE_NOT_FOUND";
 
-/** What kind of an entry a block makes. @throws NodeError for a block that the namespace cannot hold */
+/** The kind of entry that a block makes. @throws NodeError for a block that MFS cannot hold */
 export function kindOf(cid: CID, bytes: Uint8Array): "directory" | "file" {
   if (cid.code === raw) return "file";
   if (cid.code !== dagPb) throw new NodeError("unrecognized node type in cache node");
@@ -47,14 +47,14 @@ export class Folder {
   readonly parent: Folder | undefined;
   readonly #deps: FolderDeps;
   readonly #loaded = new Map<string, Folder>();
-  /** Of the loaded ones, those with changes. */
+  /** Names of the loaded directories that have changes. */
   readonly #dirty = new Set<string>();
   #directory: Directory;
   #settings: CidSettings;
   /** Undefined when something in it or below has changed since it was stored. */
   #built: Built | undefined;
 
-  /** `link` is what leads to it from its parent. @throws NodeError when the block is no directory */
+  /** `link` is its entry in the parent. @throws NodeError when the block is not a directory */
   constructor(link: PbLink, bytes: Uint8Array, deps: FolderDeps, parent?: Folder) {
     const { name, cid, size } = link;
     if (kindOf(cid, bytes) !== "directory") throw new NodeError(`${cid} is not a directory`);
@@ -86,7 +86,7 @@ export class Folder {
     return this.#directory.find(name);
   }
 
-  /** @throws NodeError when there is none, or none that the namespace can hold */
+  /** @throws NodeError when there is no such entry, or one that MFS cannot hold */
   async child(name: string): Promise<Folder | FileEntry> {
     const loaded = this.#loaded.get(name);
     if (loaded !== undefined) return loaded;
@@ -99,24 +99,24 @@ export class Folder {
     return folder;
   }
 
-  /** The same; undefined when there is none. */
+  /** Like `child`; undefined when there is none. */
   async findChild(name: string): Promise<Folder | FileEntry | undefined> {
     return (await this.find(name)) && this.child(name);
   }
 
-  /** Adds an entry. @throws NodeError when there is one of that name */
+  /** Adds an entry. @throws NodeError when one of that name exists */
   async add(link: PbLink): Promise<void> {
     if ((await this.find(link.name)) !== undefined) throw duplicateEntry();
     await this.put(link);
   }
 
-  /** Puts another block in the place of an entry that is a file. */
+  /** Replaces the block of an entry that is a file. */
   async replace(link: PbLink): Promise<void> {
     if ((await this.find(link.name)) === undefined) throw missing();
     await this.put(link);
   }
 
-  /** Puts an entry in the place of whatever has its name. */
+  /** Puts an entry, replacing whatever has its name. */
   async put(link: PbLink): Promise<void> {
     await this.find(link.name);
     this.#forget(link.name);
@@ -137,7 +137,7 @@ export class Folder {
     this.#change({ at: this.path, settings });
   }
 
-  /** Hands on what has changed in it and below. No recursion: how deep a tree goes is its maker's choice. */
+  /** Hands the changed blocks in it and below to the sink. Iterative, since trees may be arbitrarily deep. */
   async write(sink: BlockSink, settled: OnStored[]): Promise<Built> {
     const changed: Folder[] = [this];
     for (const folder of changed) {
@@ -148,7 +148,7 @@ export class Folder {
     return made.get(this) as Built;
   }
 
-  /** Those below it are in `made`. */
+  /** `made` has the changed directories below it. */
   async #writeSelf(made: ReadonlyMap<Folder, Built>, sink: BlockSink, settled: OnStored[]): Promise<Built> {
     if (this.#built !== undefined) return this.#built;
     for (const name of this.#dirty) {
@@ -164,7 +164,7 @@ export class Folder {
     return built;
   }
 
-  /** Lets go of all below that has no changes. */
+  /** Drops all loaded directories without changes. */
   prune(): void {
     const kept: Folder[] = [this];
     for (const folder of kept) {
@@ -192,7 +192,7 @@ export class Folder {
     this.#markDirty();
   }
 
-  /** Neither it nor what is above it is stored as it is now. */
+  /** Marks this directory and all above it as changed since they were stored. */
   #markDirty(): void {
     for (
       let folder: Folder | undefined = this;

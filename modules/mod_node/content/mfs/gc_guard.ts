@@ -1,4 +1,4 @@
-/** A share of the collector's lock, for one who changes something and may have to ask peers on the way. */
+/** A share of the garbage collector's lock, for a call that changes MFS and may have to fetch from peers on the way. */
 import type { CID } from "multiformats/cid";
 import { PreemptibleBatch } from "../../storage/blockstore/preemptible_batch.ts";
 import type { BlockStore } from "../../storage/blockstore/store.ts";
@@ -23,7 +23,7 @@ export class GcGuard {
     this.#releaseLock();
   }
 
-  /** Lets collection through while `ask` waits for a peer; it stores nothing. */
+  /** Gives up the lock while `ask` waits for a peer; it must not store anything. */
   async withoutLock<T>(ask: () => Promise<T>): Promise<T> {
     this.release();
     try {
@@ -33,7 +33,7 @@ export class GcGuard {
     }
   }
 
-  /** Likewise while `run` puts blocks, no faster than a client brings them. */
+  /** Gives up the lock while `run` puts blocks into a preemptible batch, no faster than a client sends them. */
   withBatch<T>(blocks: Pick<BlockStore, "put">, run: (batch: PreemptibleBatch) => Promise<T>): Promise<T> {
     const batch = new PreemptibleBatch(blocks, this.#lock, this.#signal);
     this.protect(() => batch.unlinked());
@@ -43,7 +43,7 @@ export class GcGuard {
     });
   }
 
-  /** Saves from collection what nothing leads to yet: asked for when one begins. */
+  /** Protects CIDs that nothing refers to yet; asked for when a collection begins. */
   protect(cids: () => Iterable<CID>): void {
     this.#protected.push(cids);
   }

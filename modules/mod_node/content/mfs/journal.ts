@@ -1,6 +1,6 @@
 /**
- * How the namespace is kept in the metadata: a root, and the changes since. A change costs what it says, not what the
- * directories above it weigh, however many entries those have; the root follows now and then and takes the changes in.
+ * How MFS is kept in the metadata: a root, and a journal of the changes since. The cost of a change does not depend on
+ * the size of the directories above it. From time to time the root is stored anew and the journal is emptied.
  */
 import { CID } from "multiformats/cid";
 import { hashCoded, hashUnavailable } from "../../formats/cid/hashes.ts";
@@ -9,17 +9,17 @@ import type { PbLink } from "../../formats/dag_pb/dag_pb.ts";
 import type { MetadataStore } from "../../storage/metadata/store.ts";
 import type { CidSettings } from "../unixfs/build.ts";
 
-/** Where the root is kept: the bytes of its CID. */
+/** Key of the root; the value is the bytes of its CID. */
 export const rootKey = "files/root";
 
-/** What happened in one directory: an entry came in place of what had its name, or went; or new settings did. */
+/** A change in one directory: an entry was put or removed, or new settings were given. */
 export type Change = { readonly at: readonly string[] } & (
   | { readonly put: PbLink }
   | { readonly remove: string }
   | { readonly settings: CidSettings }
 );
 
-/** Changes by the order in which they came. */
+/** Changes in the order in which they were made. */
 const prefix = "files/change/";
 const digits = 16;
 
@@ -54,18 +54,18 @@ export class Journal {
     this.#metadata = metadata;
   }
 
-  /** Changes that are kept beside the root. */
+  /** Number of changes in the journal. */
   get length(): number {
     return this.#next;
   }
 
-  /** Undefined in a repo whose namespace was never changed. */
+  /** Undefined in a repo whose MFS was never changed. */
   async root(): Promise<CID | undefined> {
     const kept = await this.#metadata.get(rootKey);
     return kept && CID.decode(kept);
   }
 
-  /** What has changed since the root was kept. To be read once, before anything is added. */
+  /** The changes since the root was stored. To be read once, before anything is added. */
   async changes(): Promise<Change[]> {
     const found: Change[] = [];
     for await (const [key, value] of this.#metadata.range({ prefix })) {
@@ -75,7 +75,7 @@ export class Journal {
     return found;
   }
 
-  /** Durable when it resolves, all or none. */
+  /** All of them are durable when it resolves, none when it rejects. */
   async add(changes: readonly Change[]): Promise<void> {
     const first = this.#next;
     const values = changes.map((change) => Buffer.from(JSON.stringify(recordOf(change))));
@@ -85,7 +85,7 @@ export class Journal {
     this.#next = first + changes.length;
   }
 
-  /** Keeps a root that has all changes in it. */
+  /** Stores a root that contains all changes. */
   async keep(root: CID): Promise<void> {
     await this.#metadata.transaction((writer) => {
       writer.put(rootKey, root.bytes);

@@ -1,4 +1,4 @@
-/** What is said of files and directories. */
+/** Describes files and directories, for `files/stat`, `files/ls` and the mount. */
 import type { CID } from "multiformats/cid";
 import { dagPb, raw } from "../../formats/cid/codecs.ts";
 import { cumulativeSize, decodePb, type PbLink, pbData } from "../../formats/dag_pb/dag_pb.ts";
@@ -20,7 +20,7 @@ export interface Stat {
   readonly kind: Kind;
   /** Bytes of a file; 0 for a directory. */
   readonly size: number;
-  /** The block and all below it, in bytes. */
+  /** The block and everything below it, in bytes. */
   readonly cumulativeSize: number;
   /** Links of the block. */
   readonly children: number;
@@ -34,11 +34,11 @@ export interface Entry {
   readonly size: number;
 }
 
-/** Children of a directory that are looked at at the same time. */
+/** Children of a directory that are read concurrently. */
 const MAX_CONCURRENT = 16;
 const nothing = new Uint8Array();
 
-/** @throws NodeError for a block that is none of a file or directory */
+/** @throws NodeError for a block that is neither a file nor a directory */
 export function statOf(cid: CID, bytes: Uint8Array): Stat {
   if (cid.code === raw) {
     return { cid, kind: "file", size: bytes.length, cumulativeSize: bytes.length, children: 0 };
@@ -52,27 +52,27 @@ export function statOf(cid: CID, bytes: Uint8Array): Stat {
   return { cid, kind, size: sizeOf(unixfs), cumulativeSize: total, children: links.length };
 }
 
-/** Of files and of targets; all else has none. */
+/** Of files and symlink targets; 0 for everything else. */
 function sizeOf(unixfs: Unixfs): number {
   if (unixfs.type !== "File" && unixfs.type !== "Raw" && unixfs.type !== "Symlink") return 0;
   return fileSize({ unixfs } as UnixfsNode);
 }
 
-/** What a block is as an entry. @throws NodeError for one that the namespace cannot hold */
+/** Describes a block as an entry. @throws NodeError for a block that MFS cannot hold */
 export function describe(name: string, cid: CID, bytes: Uint8Array): Entry {
   const kind = kindOf(cid, bytes);
   if (cid.code === raw) return { name, cid, kind, size: bytes.length };
   return { name, cid, kind, size: sizeOf(decodeUnixfs(pbData(bytes) ?? nothing)) };
 }
 
-/** Links of a directory, in its order; however many there are, no more than its own blocks are held. */
+/** The links of a directory in order; only the blocks of the directory itself are held in memory. */
 export function linksIn(cid: CID, bytes: Uint8Array, read: ReadBlock): Iterable<PbLink> | AsyncIterable<PbLink> {
   const { type } = decodeUnixfs(pbData(bytes) ?? nothing);
   if (type === "HAMTShard") return entries(unixfsNode(cid, bytes) as UnixfsNode, read);
   return new PlainDirectory(bytes).links();
 }
 
-/** The entries of a directory. @throws NodeError at one that cannot be had or that the namespace cannot hold */
+/** The entries of a directory. @throws NodeError at one that is missing or that MFS cannot hold */
 export function entriesIn(cid: CID, bytes: Uint8Array, read: ReadBlock): AsyncIterable<Entry> {
   return mapConcurrent(linksIn(cid, bytes, read), MAX_CONCURRENT, async ({ name, cid: child, size }) =>
     child.code === raw ? { name, cid: child, kind: "file", size } : describe(name, child, await read(child)),
@@ -82,11 +82,11 @@ export function entriesIn(cid: CID, bytes: Uint8Array, read: ReadBlock): AsyncIt
 export interface Locality {
   /** All of it is on this machine. */
   readonly whole: boolean;
-  /** Bytes of it that are; a block that stands in two places counts twice. */
+  /** Bytes that are on this machine; a block that occurs twice counts twice. */
   readonly size: number;
 }
 
-/** How much of a tree is on this machine. */
+/** How much of a DAG is on this machine. */
 export async function localityOf(blocks: BlockService, root: CID, signal: AbortSignal | undefined): Promise<Locality> {
   const known = new Map<string, Locality>();
   const visit = async (cid: CID): Promise<Locality> => {

@@ -1,4 +1,4 @@
-/** From paths to places in the tree of the namespace. */
+/** Finds the entry at an MFS path. */
 import { NodeError } from "../../util/errors.ts";
 import { type FileEntry, Folder } from "./folder.ts";
 import type { NamespacePath } from "./path.ts";
@@ -24,5 +24,5 @@ export async function lookupFolder(root: Folder, path: Segments): Promise<Folder
   throw new NodeError(`${slashed(path)} is not a directory`);
 }
 
-/** With a slash at the end. */
+/** With a trailing slash. */
 export const slashed = ({ segments }: Segments): string => `/${segments.map((name) => `${name}/`).join("")}`;

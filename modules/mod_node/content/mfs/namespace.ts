@@ -1,6 +1,6 @@
 /**
- * MFS, the mutable file system of a node: a tree of directories under one root. Every state that was answered as flushed
- * survives a crash.
+ * MFS, the mutable file system of a node: a tree of directories under one root. Every state that was answered as
+ * flushed survives a crash.
  *
  * Changes are made in memory, one at a time. A commit writes them to the journal or, now and then, stores the root that
  * they lead to. Calls that come while a commit is being written share the next one.
@@ -92,7 +92,10 @@ export class Namespace {
     this.#noPeers = noPeers;
   }
 
-  /** The roots that garbage collection must keep, of blocks on their way into the tree as well. The caller holds the lock exclusively. */
+  /**
+   * The roots that garbage collection must keep, including blocks on their way into the tree. The caller holds the lock
+   * exclusively.
+   */
   async roots(): Promise<CID[]> {
     // Changes in the journal refer to blocks that are not below the stored root.
     await this.commit({ whole: true });

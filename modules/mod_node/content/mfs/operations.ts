@@ -1,4 +1,4 @@
-/** What is done to the tree of the namespace, with the reference's rules and refusals (storage section 7). */
+/** Operations on MFS, with the reference's rules and refusals. */
 import type { CID } from "multiformats/cid";
 import { cumulativeSize } from "../../formats/dag_pb/dag_pb.ts";
 import type { ReadOptions } from "../../storage/blockstore/block_service.ts";
@@ -15,19 +15,19 @@ import { entryOf, isWithin, type NamespacePath, nameOf, parentOf } from "./path.
 
 const existing = () => new NodeError("file already exists");
 
-/** The block that a path leads to; it is stored, not yet on the disk. */
+/** The CID at a path; its block is stored, but not durable yet. */
 export function cidAt(files: Namespace, path: NamespacePath, options: ReadOptions, guard?: GcGuard): Promise<CID> {
   return files.withTree(options, async (root) => (await linkTo(files, await lookup(root, path))).cid, guard);
 }
 
-/** What of an entry stands in a link. */
+/** CID and size of an entry, for a link to it. */
 async function linkTo(files: Namespace, entry: Folder | FileEntry) {
   if (entry instanceof Folder) return files.store(entry);
   const { node } = entry;
   return { cid: node.cid, size: cumulativeSize(node) };
 }
 
-/** Puts all changes up to now on the disk; gives the block at the path. */
+/** Makes all changes up to now durable; gives the CID at the path. */
 export async function flush(files: Namespace, path: NamespacePath, options: ReadOptions): Promise<CID> {
   return files.withGcGuard(options.signal, async (guard) => {
     const cid = await cidAt(files, path, options, guard);
@@ -37,9 +37,9 @@ export async function flush(files: Namespace, path: NamespacePath, options: Read
 }
 
 export interface MakeOptions extends ChangeOptions {
-  /** Make those above, too; a directory that is there is none the worse. */
+  /** Make missing parents as well, and accept an existing directory. */
   readonly parents: boolean;
-  /** Of new directories, and with `parents` of the last one that is there. */
+  /** Of new directories, and with `parents` of an existing last one. */
   readonly settings: CidSettings | undefined;
 }
 
@@ -51,7 +51,7 @@ export async function makeDirectory(files: Namespace, path: NamespacePath, optio
   }
 }
 
-/** Within a change. */
+/** Makes a directory, within a change. */
 export async function make(
   files: Namespace,
   root: Folder,
@@ -73,15 +73,15 @@ export async function make(
   }
 }
 
-/** What is copied: a block, or what is at a path of the namespace; `text` is how it was named. */
+/** What is copied: a block, or the entry at an MFS path; `text` is how the caller named it. */
 export interface Source {
   readonly text: string;
-  /** The last component of it; undefined for the root of the namespace. */
+  /** Last component of the name; undefined for the root of MFS. */
   readonly name: string | undefined;
   readonly at: CID | NamespacePath;
 }
 
-/** Puts an entry into the tree; nothing is copied and no more than its first block is read. */
+/** Links a block into the tree; nothing is copied, and only the first block is read. */
 export async function copy(
   files: Namespace,
   source: Source,
@@ -97,7 +97,7 @@ export async function copy(
     const link = await saying(from, () => sourceLink(files, root, source.at));
     if (name === undefined) throw new NodeError(`${to}: cannot create file with empty name`);
     const folder = await saying(to, () => lookupFolder(root, into ? dest : parentOf(dest)));
-    // What cannot be an entry is refused before it is one.
+    // A block that cannot be an entry is refused before it becomes one.
     await saying(`cp: cannot flush the created file ${text}`, async () => {
       if ((await folder.find(name)) === undefined) kindOf(link.cid, await files.readLocal(link.cid));
     });
@@ -116,7 +116,7 @@ async function sizeOf(cid: CID, read: ReadBlock): Promise<number> {
   return node === undefined ? bytes.length : cumulativeSize(node);
 }
 
-/** Failures of the node say first what they keep from being done. */
+/** Prefixes the texts of the node's failures. */
 async function saying<T>(what: string, run: () => Promise<T>): Promise<T> {
   try {
     return await run();
@@ -126,7 +126,7 @@ async function saying<T>(what: string, run: () => Promise<T>): Promise<T> {
   }
 }
 
-/** An existing directory takes it in, an existing file is replaced. */
+/** Moves into an existing directory, or replaces an existing file. */
 export async function move(
   files: Namespace,
   source: NamespacePath,
@@ -154,7 +154,7 @@ export async function move(
       throw new NodeError(`cannot move ${source.text} to a subdirectory of itself, ${place.text}`);
     }
     const link = await linkTo(files, entry);
-    // All blocks are read by now: from here on nothing can fail.
+    // All blocks were read by now: nothing can fail from here on.
     if (there !== undefined) await folder.remove(nameOf(place));
     await folder.add({ name: nameOf(place), ...link });
     await from.remove(own);
@@ -162,9 +162,9 @@ export async function move(
 }
 
 export interface RemoveOptions extends ChangeOptions {
-  /** Directories, too, with all that is in them. */
+  /** Remove directories as well, with everything in them. */
   readonly recursive: boolean;
-  /** Whatever it is; what is missing is no failure. */
+  /** Remove whatever it is, and accept that it is missing. */
   readonly force: boolean;
 }
 
@@ -196,7 +196,7 @@ async function parentLookup(root: Folder, path: NamespacePath): Promise<Folder> 
   throw new NodeError("parent lookup: expected *mfs.Directory, didn't get it. This is likely a race condition");
 }
 
-/** Changes the CID settings of a directory, of what is put into it later, too. Without settings it only flushes. */
+/** Changes the CID settings of a directory, which also hold for later entries. Without settings it only flushes. */
 export async function changeCid(
   files: Namespace,
   path: NamespacePath,

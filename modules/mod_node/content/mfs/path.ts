@@ -1,12 +1,12 @@
-/** Paths of the namespace as text (storage section 7). */
+/** MFS paths as text. */
 import { NodeError } from "../../util/errors.ts";
 import { clean } from "../resolver/path.ts";
 
 export interface NamespacePath {
-  /** Clean, with the slash at the end that it was given with. */
+  /** Clean, with the trailing slash it was given with. */
   readonly text: string;
   readonly segments: readonly string[];
-  /** It ends in a slash: it means a directory, or a place in one. */
+  /** It has a trailing slash: it means a directory, or a place in one. */
   readonly inside: boolean;
 }
 
@@ -19,7 +19,7 @@ export function namespacePath(text: string): NamespacePath {
   return pathOf(segments, inside && segments.length > 0);
 }
 
-/** As `files/flush` and `files/chcid` read paths: not checked, not cleaned; the empty one is the root. */
+/** Parses paths as `files/flush` and `files/chcid` do: unchecked and not cleaned; the empty path is the root. */
 export function loosePath(text: string): NamespacePath {
   const trimmed = text.replace(/^\/+|\/+$/g, "");
   return pathOf(trimmed === "" ? [] : trimmed.split("/"), false);
@@ -31,7 +31,7 @@ const pathOf = (segments: readonly string[], inside: boolean): NamespacePath => 
   inside,
 });
 
-/** The directory of a path; the root is its own. */
+/** The parent directory; the root is its own parent. */
 export const parentOf = ({ segments }: NamespacePath): NamespacePath => pathOf(segments.slice(0, -1), false);
 
 /** The last component; the root has none. */
@@ -40,6 +40,6 @@ export const nameOf = ({ segments }: NamespacePath): string => segments.at(-1) a
 /** An entry of the directory at a path. */
 export const entryOf = ({ segments }: NamespacePath, name: string): NamespacePath => pathOf([...segments, name], false);
 
-/** Whether a path lies below another, or is it. */
+/** Whether a path is another one or lies below it. */
 export const isWithin = ({ segments }: NamespacePath, above: NamespacePath): boolean =>
   above.segments.every((segment, at) => segments[at] === segment);

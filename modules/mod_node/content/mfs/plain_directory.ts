@@ -1,6 +1,6 @@
 /**
- * A directory in one block, kept as the bytes of that block: an entry is found by bisection and put in or taken out
- * where it stands, so that a change costs a move of bytes and no decoding, however many entries there are.
+ * A directory in one block, kept in its encoded form: entries are found by binary search and inserted or removed in
+ * place, so a change moves bytes but decodes nothing, however many entries there are.
  */
 import { dagPb } from "../../formats/cid/codecs.ts";
 import { decodeLink, decodePb, encodeLink, encodePb, type PbLink } from "../../formats/dag_pb/dag_pb.ts";
@@ -18,18 +18,18 @@ import type { Directory } from "./directory.ts";
 const MIN_CAPACITY = 256;
 
 export class PlainDirectory implements Directory {
-  /** Links as they are encoded, in order of their names. */
+  /** Encoded links, sorted by name. */
   #links: Buffer;
   #end: number;
-  /** Where each link begins. */
+  /** Offset of each link. */
   #starts: Uint32Array;
   #count: number;
   /** Sum of the sizes of all links. */
   #below = 0;
-  /** The field behind the links. */
+  /** The data field, which follows the links. */
   readonly #data: Uint8Array;
 
-  /** @throws NodeError when the bytes are no dag-pb node */
+  /** @throws NodeError when the bytes are not a dag-pb node */
   constructor(block: Uint8Array) {
     const scanned = scan(block) ?? (scan(encodePb(decodePb(block))) as Scanned);
     const { bytes, starts, end, below } = scanned;
@@ -47,7 +47,7 @@ export class PlainDirectory implements Directory {
     return at < this.#count && this.#compare(at, bytes) === 0 ? this.#link(at) : undefined;
   }
 
-  /** All entries, in order of their names; nothing is to be changed meanwhile. */
+  /** All entries, sorted by name; nothing may be changed meanwhile. */
   *links(): Generator<PbLink> {
     for (let at = 0; at < this.#count; at += 1) yield this.#link(at);
   }
@@ -71,7 +71,7 @@ export class PlainDirectory implements Directory {
     const bytes = Buffer.from(name);
     const at = this.#place(bytes);
     let removed = false;
-    // Other writers may have put in a name twice.
+    // Other writers may have used a name twice.
     while (at < this.#count && this.#compare(at, bytes) === 0) {
       this.#below -= this.#link(at).size;
       const from = this.#start(at);
@@ -98,14 +98,14 @@ export class PlainDirectory implements Directory {
     return at < this.#count ? (this.#starts[at] as number) : this.#end;
   }
 
-  /** Of bytes of its own: those of the directory move. */
+  /** Decodes from a copy, since the bytes of the directory move. */
   #link(at: number): PbLink {
     const reader = new FieldReader(new Uint8Array(this.#links.subarray(this.#start(at), this.#start(at + 1))));
     reader.next();
     return decodeLink(reader.bytes);
   }
 
-  /** The first place whose name is not less. */
+  /** Index of the first link whose name is not less. */
   #place(name: Buffer): number {
     let low = 0;
     let high = this.#count;
@@ -144,12 +144,12 @@ export class PlainDirectory implements Directory {
 interface Scanned {
   readonly bytes: Uint8Array;
   readonly starts: readonly number[];
-  /** Where the links end and the data begins. */
+  /** End of the links and beginning of the data. */
   readonly end: number;
   readonly below: number;
 }
 
-/** Undefined for a block that is not in the canonical form. */
+/** Undefined for a block that is not in canonical form. */
 function scan(bytes: Uint8Array): Scanned | undefined {
   const buffer = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length);
   const starts: number[] = [];
@@ -171,14 +171,14 @@ function scan(bytes: Uint8Array): Scanned | undefined {
 }
 
 interface Place {
-  /** Of the name. */
+  /** Bounds of the name. */
   readonly from: number;
   readonly to: number;
   readonly size: number;
   readonly end: number;
 }
 
-/** A link of hash, name and size, in that order and no more; undefined for any other. */
+/** A link with exactly hash, name and size in that order; undefined for any other. */
 function canonicalLink(bytes: Buffer, at: number): Place | undefined {
   const end = fieldEnd(bytes, at);
   const hash = varintAt(bytes, at + 1).next;
@@ -192,7 +192,7 @@ function canonicalLink(bytes: Buffer, at: number): Place | undefined {
   return { from: varintAt(bytes, name + 1).next, to: tsize, size: size.value, end };
 }
 
-/** Bounds of the name in the link at a place. */
+/** Bounds of the name in the link at an offset. */
 function nameIn(bytes: Buffer, at: number): readonly [from: number, to: number] {
   const name = fieldEnd(bytes, varintAt(bytes, at + 1).next);
   const { value, next } = varintAt(bytes, name + 1);
@@ -204,7 +204,7 @@ function fieldEnd(bytes: Buffer, at: number): number {
   return next + value;
 }
 
-/** Beyond the end of the bytes it reads zero: the bounds that come of it fit nowhere. */
+/** Beyond the end of the bytes it reads zeros: the resulting bounds never fit. */
 function varintAt(bytes: Buffer, from: number): { readonly value: number; readonly next: number } {
   let value = 0;
   let scale = 1;

@@ -1,6 +1,6 @@
 /**
- * A directory spread over a trie, of which only the shards on the way to changed names are held, until they are
- * stored. It grows and shrinks as the reference's does (storage section 2, "Sharded directories").
+ * A sharded directory ("HAMT" of the "UnixFS specification"). Only the shards on the way to changed names are held in
+ * memory, until they are stored. Shards are split and merged as in the reference.
  */
 
 import type { CID } from "multiformats/cid";
@@ -14,7 +14,7 @@ import { buildShard, MURMUR3_CODE, prefixLength, SHARD_WIDTH, shardPath, slotPre
 import { settingsOf } from "./cid_settings.ts";
 import type { Directory, OnStored } from "./directory.ts";
 
-/** An entry under its own name; a shard that is not held has none. */
+/** An entry under its own name; a link to a shard that is not loaded has an empty name. */
 type Slot = PbLink | Shard;
 
 const tooDeep = () => new NodeError("sharded directory too deep");
@@ -28,12 +28,12 @@ export class ShardedDirectory implements Directory {
     this.#read = read;
   }
 
-  /** @throws NodeError for a shard of another kind than the reference makes */
+  /** @throws NodeError for a shard of a kind that the reference does not make */
   static open(node: UnixfsNode, read: ReadBlock): ShardedDirectory {
     return new ShardedDirectory(Shard.of(node), read);
   }
 
-  /** The entries of a plain directory. */
+  /** A sharded directory with the entries of a plain one. */
   static from(links: Iterable<PbLink>, settings: CidSettings, read: ReadBlock): ShardedDirectory {
     const directory = new ShardedDirectory(new Shard(settings), read);
     for (const link of links) directory.set(link);
@@ -73,7 +73,7 @@ async function openShard(cid: CID, read: ReadBlock): Promise<Shard> {
 }
 
 class Shard {
-  /** By number; names are bare. A link without a name is a shard below. */
+  /** By slot number; names are without prefix. A link with an empty name is a shard below. */
   readonly slots = new Map<number, Slot>();
   #settings: CidSettings;
   /** Undefined when it has changed since it was stored. */
@@ -118,7 +118,7 @@ class Shard {
     } else if (found === undefined || found.name === link.name) {
       this.slots.set(at, link);
     } else {
-      // Two names in one slot: they go one level down.
+      // Two names in one slot: both move one level down.
       const below = new Shard(this.#settings);
       below.set(found, shardPath(found.name), depth + 1);
       below.set(link, path, depth + 1);
@@ -137,7 +137,7 @@ class Shard {
       if (!found.remove(name, path, depth + 1)) return false;
       const [only, more] = found.slots.values();
       if (only === undefined) this.slots.delete(at);
-      // The last entry of a shard goes up into the slot of it.
+      // The last entry of a shard moves up into the slot of the shard.
       else if (more === undefined && !(only instanceof Shard) && only.name !== "") this.slots.set(at, only);
     }
     this.#built = undefined;

@@ -1,4 +1,4 @@
-/** Writing into a file of the namespace. */
+/** Writes into a file of MFS. */
 
 import { encodeUnixfs } from "../../formats/unixfs/format.ts";
 import type { ReadOptions } from "../../storage/blockstore/block_service.ts";
@@ -16,30 +16,30 @@ import { make } from "./operations.ts";
 import { type NamespacePath, nameOf, parentOf } from "./path.ts";
 
 export interface WriteOptions extends ChangeOptions {
-  /** Byte at which to begin; a gap before it becomes zeros. */
+  /** First byte to write; a gap before it is filled with zeros. */
   readonly offset: number;
-  /** Most bytes to take. */
+  /** Maximum number of bytes to take. */
   readonly count: number | undefined;
-  /** Make the file when it is not there. */
+  /** Make the file when it does not exist. */
   readonly create: boolean;
-  /** Make the directories above it, too. */
+  /** Make missing parent directories. */
   readonly parents: boolean;
-  /** Empty the file first. */
+  /** Truncate the file first. */
   readonly truncate: boolean;
-  /** Whether new leaves are raw blocks; by default those of files of CID version 1 are. */
+  /** Whether new leaves are raw blocks; by default they are in files of CID version 1. */
   readonly rawLeaves: boolean | undefined;
-  /** Of a new file and of new directories; by default those of the directory. */
+  /** For a new file and new directories; by default those of the parent directory. */
   readonly settings: CidSettings | undefined;
 }
 
-/** Bytes. Less than that is synced with the change itself. */
+/** Bytes; less than that is synced together with the change itself. */
 const MAX_UNSYNCED = 256 * 1024;
 
 const emptyFile = encodeUnixfs({ type: "File", filesize: 0 });
 
 /**
- * The file is found, or made empty, before `content` is asked for. It changes when all content is there, and not at
- * all when that fails. Those who write one file wait for each other.
+ * The file is looked up, or made empty, before `content` is called. It changes when all content has come, and not at
+ * all when that fails. Writers of one file wait for each other.
  */
 export async function writeFile(
   files: Namespace,
@@ -84,7 +84,7 @@ async function open(
   return fileOf(path, found).node;
 }
 
-/** The file at a path, and its size in bytes. @throws NodeError when there is none, or none that can be opened */
+/** The file at a path and its size in bytes. @throws NodeError when there is none, or it is not a file */
 export async function fileAt(
   files: Namespace,
   path: NamespacePath,
@@ -105,8 +105,8 @@ function fileOf({ text }: NamespacePath, found: Folder | FileEntry): FileEntry {
 type EditOptions = Pick<WriteOptions, "offset" | "truncate" | "rawLeaves" | "signal" | "offline">;
 
 /**
- * The file as it becomes, wherever it stands, spared by `hold` as it was and as it is; undefined when nothing changes.
- * `content` is closed in the end.
+ * Builds the edited file, wherever its entry is; `guard` protects the old and the new blocks. Undefined when nothing
+ * changes. `content` is closed in the end.
  */
 export async function edit(
   files: Namespace,
@@ -131,7 +131,7 @@ async function editWith(
   batch: PreemptibleBatch,
 ): Promise<Built | undefined> {
   const read = files.reader(options);
-  // What is read again may not be stored yet.
+  // Blocks that are read again may not be stored yet.
   const readBack: typeof read = async (cid) => {
     await batch.flush();
     return read(cid);
@@ -147,14 +147,15 @@ async function editWith(
   await editor.overwrite(offset, content);
   if (await content.more()) await editor.append(content.rest());
   const edited = await editor.finish();
-  // What may not fit on the disk is there before the file leads to it: a write that fails changes nothing.
+  // Content that may not fit on the disk is made durable before the file refers to it: a write that fails changes
+  // nothing.
   await batch.flushThen(async () => {
     if (batch.total > MAX_UNSYNCED) await files.blocks.store.sync();
   });
   return edited;
 }
 
-/** Puts the file as it became in the place of what it was. */
+/** Replaces the old file by the edited one. */
 async function relink(root: Folder, path: NamespacePath, file: UnixfsNode, { cid, size }: Built): Promise<void> {
   const folder = await lookupFolder(root, parentOf(path));
   const link = await folder.find(nameOf(path));

@@ -1,4 +1,4 @@
-/** Garbage collection: all that nothing keeps is taken away (storage section 8, "repo/gc"). */
+/** Garbage collection: removes all blocks that nothing keeps, as `repo/gc` does. */
 import type { CID } from "multiformats/cid";
 import { CidSet } from "../../formats/cid/set.ts";
 import type { BlockService } from "../../storage/blockstore/block_service.ts";
@@ -17,7 +17,7 @@ export interface NotRemoved {
 
 export interface CollectOptions {
   readonly signal?: AbortSignal | undefined;
-  /** Further roots of which what is here is kept, though parts may be missing: the namespace root. */
+  /** More roots whose local blocks are kept, although parts may be missing: the root of MFS. */
   readonly partial?: readonly CID[];
 }
 
@@ -25,8 +25,8 @@ export interface CollectOptions {
 const MAX_BATCH = 256;
 
 /**
- * Tells what was removed and what went wrong. Nothing is removed unless every pin could be walked. The caller holds the
- * exclusive side of the lock until it resolves; the room on the disk is given back by `compact` of the store, later.
+ * Reports what was removed and what went wrong. Nothing is removed unless every pin could be walked. The caller holds
+ * the lock exclusively until it resolves; `compact` of the store gives the space back to the disk later.
  */
 export async function collectGarbage(
   blocks: BlockService,
@@ -79,7 +79,7 @@ async function mark(
   return { kept, errors };
 }
 
-/** Marks what is here of a tree that need not be here in whole. */
+/** Marks the local blocks of a DAG that need not be complete. */
 async function markPresent(
   blocks: BlockService,
   root: CID,

@@ -1,4 +1,4 @@
-/** Pins: what must stay, kept in the metadata store (storage section 8, "Pins"). */
+/** Pins: the DAGs that garbage collection keeps, in the metadata store. */
 import type { CID } from "multiformats/cid";
 import { CidSet } from "../../formats/cid/set.ts";
 import { parseCid } from "../../formats/cid/text.ts";
@@ -10,7 +10,7 @@ import { NodeError } from "../../util/errors.ts";
 import { nodeReader } from "../dag/reader.ts";
 import { walk } from "../dag/walk.ts";
 
-/** Kinds that are stored; `indirect` follows from the recursive ones. */
+/** The kinds that are stored; indirect pins follow from recursive ones. */
 export type PinMode = "recursive" | "direct";
 
 export interface FetchOptions {
@@ -22,19 +22,19 @@ export interface FetchOptions {
 
 export interface PinOptions extends FetchOptions {
   /**
-   * For whom alone a recursive pin is made: `release` takes it back. One that somebody else asks for, too, in whatever
-   * way, or has asked for before, is no owner's from then on.
+   * Owner of a recursive pin, which `release` takes back. A pin that somebody else also asks for, or has asked for
+   * before, has no owner from then on.
    */
   readonly owner?: string | undefined;
 }
 
-/** Where the keys of pins begin. */
+/** Prefix of the keys of pins. */
 export const pinPrefix = (mode: PinMode) => `pins/${mode}/`;
-/** Where a pin is kept; its value is the name of its owner, empty where it has none. */
+/** Key of a pin; its value is the name of its owner, empty when it has none. */
 export const pinKey = (mode: PinMode, cid: CID) => pinPrefix(mode) + cid;
 const empty = new Uint8Array();
 
-/** It has one mode at a time. */
+/** A CID has one pin mode at a time. */
 function set(writer: MetadataWriter, cid: CID, mode: PinMode, owner?: string): void {
   const key = pinKey(mode, cid);
   const wasOther = writer.delete(pinKey(mode === "recursive" ? "direct" : "recursive", cid));
@@ -47,14 +47,14 @@ const isOf = (held: Uint8Array, owner: string | undefined): boolean => Buffer.fr
 
 const pinnedAlready = (cid: CID) => new NodeError(`${cid} already pinned recursively`);
 
-/** A pin that was answered is on the disk. */
+/** Pins are durable when a call resolves. */
 export class Pins {
   readonly #blocks: BlockService;
   readonly #metadata: MetadataStore;
   readonly #lock: SharedLock;
   readonly #guards = new Set<() => Iterable<CID>>();
 
-  /** `lock` is the collector's. */
+  /** `lock` is that of garbage collection. */
   constructor(blocks: BlockService, metadata: MetadataStore, lock: SharedLock) {
     this.#blocks = blocks;
     this.#metadata = metadata;
@@ -66,17 +66,17 @@ export class Pins {
     return (await this.#metadata.has(pinKey("direct", cid))) ? "direct" : undefined;
   }
 
-  /** Stored pins of one kind, by the text of their CIDs; the caller may take its time (see `listed`). */
+  /** Stored pins of one mode, sorted by the text of their CIDs; for slow readers as well (see `pagedRange`). */
   async *list(mode: PinMode): AsyncGenerator<CID, void, undefined> {
     const prefix = pinPrefix(mode);
     for await (const [found] of pagedRange(this.#metadata, prefix)) yield parseCid(found.slice(prefix.length));
   }
 
   /**
-   * Fetches what is missing, then pins. The caller does not hold the lock: fetching may take long, and nobody waits for
-   * it.
+   * Fetches what is missing, then pins. The caller does not hold the lock: fetching may take long, and nobody should
+   * wait for it.
    *
-   * @throws NodeError at a missing block, or when a recursive pin is asked to become a direct one
+   * @throws NodeError at a missing block, or when a recursive pin should become a direct one
    */
   async add(cid: CID, mode: PinMode, options: PinOptions = {}): Promise<void> {
     const before = await this.#shared(cid, options.owner);
@@ -88,7 +88,7 @@ export class Pins {
     });
   }
 
-  /** Its mode; one that is there for another owner is from now on there for both. */
+  /** The mode of a pin; one that has another owner loses it. */
   async #shared(cid: CID, owner?: string): Promise<PinMode | undefined> {
     const key = pinKey("recursive", cid);
     const held = await this.#metadata.get(key);
@@ -98,7 +98,7 @@ export class Pins {
     return this.mode(cid);
   }
 
-  /** What is to be pinned is here, and stays until `change` is on the disk. */
+  /** Fetches what is to be pinned, and protects it until `change` is durable. */
   async #arrive(
     cid: CID,
     mode: PinMode,
@@ -115,8 +115,8 @@ export class Pins {
   }
 
   /**
-   * Pins recursively what is known to be here in whole, such as what was just added. Durable when it resolves. The
-   * caller holds a share of the lock since its blocks arrived.
+   * Pins recursively what is known to be complete on this machine, such as what was just added. Durable when it
+   * resolves. The caller has held a share of the lock since the blocks were put.
    */
   async keep(cids: readonly CID[]): Promise<void> {
     await this.#metadata.transaction((writer) => {
@@ -125,20 +125,20 @@ export class Pins {
   }
 
   /**
-   * Saves from collection, without any pin, what is on its way to one: what is here of the DAGs below `roots()`, asked
-   * for when a collection begins. The function that is returned ends it.
+   * Protects local blocks below `roots()`, without any pin, while they are on their way to one; `roots` is called when
+   * a collection begins. The returned function ends the protection.
    */
   guard(roots: () => Iterable<CID>): () => void {
     this.#guards.add(roots);
     return () => this.#guards.delete(roots);
   }
 
-  /** What is guarded now. */
+  /** The roots that are protected now. */
   *guarded(): Generator<CID, void, undefined> {
     for (const roots of this.#guards) yield* roots();
   }
 
-  /** All blocks below are on this machine afterwards; raw leaves that are here are not read. */
+  /** All blocks below are on this machine afterwards; existing raw leaves are not read. */
   async #fetch(cid: CID, options: FetchOptions): Promise<void> {
     const { signal, progress } = options;
     const read = nodeReader(this.#blocks, options);
@@ -150,7 +150,7 @@ export class Pins {
     }
   }
 
-  /** @throws NodeError when it is not pinned so */
+  /** @throws NodeError when it is not pinned in that mode */
   async remove(cid: CID, recursive: boolean): Promise<void> {
     await this.#metadata.transaction((writer) => {
       if (!writer.has(pinKey("recursive", cid))) {
@@ -162,7 +162,7 @@ export class Pins {
     });
   }
 
-  /** Takes back what was pinned for this owner alone; any other pin stays. */
+  /** Removes the pin if it belongs to this owner; any other pin stays. */
   async release(cid: CID, owner: string): Promise<void> {
     await this.#metadata.transaction((writer) => {
       const key = pinKey("recursive", cid);
@@ -171,7 +171,10 @@ export class Pins {
     });
   }
 
-  /** Makes `to` a recursive pin in place of `from`; only what they do not share is fetched. The lock as in `add`. */
+  /**
+   * Replaces the recursive pin of `from` by one of `to`; only what they do not share is fetched. For the lock see
+   * `add`.
+   */
   async update(from: CID, to: CID, unpin: boolean, options: FetchOptions = {}): Promise<void> {
     const check = (isPinned: boolean) => {
       if (!isPinned) throw new NodeError("'from' cid was not recursively pinned already");
@@ -203,7 +206,7 @@ export class Pins {
     }
   }
 
-  /** The first recursive pin that each of these lies below, by the text of the CID. */
+  /** The first recursive pin that each of these CIDs lies below, by the text of the CID. */
   async through(cids: readonly CID[], signal?: AbortSignal): Promise<ReadonlyMap<string, CID>> {
     const found = new Map<string, CID>();
     const asked = new Set(cids.map(String));
@@ -212,7 +215,7 @@ export class Pins {
     const shared = new CidSet();
     for await (const root of this.list("recursive")) {
       if (wanted.size === 0) return found;
-      // One that is asked for must still be met below others when its own walk is over.
+      // A root that is asked for must still be found below other roots after its own walk.
       const seen = asked.has(root.toString()) ? new CidSet() : shared;
       for await (const { cid } of walk(root, { read, seen, signal, skipLeaves: true, lenient: true })) {
         if (!cid.equals(root) && wanted.delete(cid.toString())) found.set(cid.toString(), root);

@@ -1,4 +1,4 @@
-/** Removing blocks that nothing pins (storage section 4, "block/rm"). */
+/** Removes blocks that nothing pins, for `block/rm`. */
 import type { CID } from "multiformats/cid";
 import type { BlockService } from "../../storage/blockstore/block_service.ts";
 import { failures } from "../../util/errors.ts";
@@ -11,8 +11,8 @@ export interface RemovedBlock {
 }
 
 /**
- * Removes those of the blocks that may go; durable when it resolves. The caller holds the exclusive side of the
- * collector's lock. With `ignoreMissing` a block that is not here counts as removed.
+ * Removes the blocks that may be removed; durable when it resolves. The caller holds the lock of garbage collection
+ * exclusively. With `ignoreMissing` a block that is not here counts as removed.
  */
 export async function removeBlocks(
   blocks: BlockService,

@@ -1,4 +1,4 @@
-/** Whether all that is pinned is here (storage section 8, "pin/verify"). */
+/** Checks whether everything that is pinned is on this machine, for `pin/verify`. */
 import type { CID } from "multiformats/cid";
 import { CidSet } from "../../formats/cid/set.ts";
 import type { BlockService } from "../../storage/blockstore/block_service.ts";
@@ -9,18 +9,18 @@ import type { Pins } from "./pins.ts";
 
 export interface PinStatus {
   readonly root: CID;
-  /** Blocks below that are missing or none of their codec; empty: the pin is whole. */
+  /** Blocks below that are missing or malformed; empty when the pin is complete. */
   readonly bad: readonly { readonly cid: CID; readonly message: string }[];
 }
 
-/** The state of each recursive pin, by what is on this machine. */
+/** The state of each recursive pin, from local blocks only. */
 export async function* verifyPins(
   blocks: BlockService,
   pins: Pins,
   signal: AbortSignal | undefined,
 ): AsyncGenerator<PinStatus, void, undefined> {
   const read = nodeReader(blocks, { offline: true, signal });
-  // What is below a whole pin is whole, too, and need not be looked at again below the next.
+  // What is below a complete pin is complete, and need not be looked at again below the next one.
   let whole = new CidSet();
   for await (const root of pins.list("recursive")) {
     const bad: { cid: CID; message: string }[] = [];

@@ -1,4 +1,4 @@
-/** Content paths as text (conventions section 9). */
+/** Content paths as text. */
 import type { CID } from "multiformats/cid";
 import { parseCid } from "../../formats/cid/text.ts";
 import { failure, NodeError } from "../../util/errors.ts";
@@ -16,7 +16,7 @@ export interface ContentPath {
 }
 
 const namespaces: ReadonlySet<string> = new Set<Namespace>(["ipfs", "ipld", "ipns"]);
-/** The specification's neutral words for the same namespaces. */
+/** Neutral names for the same namespaces, which paths of other programs may have. */
 const neutral: ReadonlyMap<string, Namespace> = new Map([
   ["store", "ipfs"],
   ["name", "ipns"],
@@ -24,7 +24,7 @@ const neutral: ReadonlyMap<string, Namespace> = new Map([
 
 const invalid = (text: string, reason: string) => failure("INVALID_PATH", { path: quote(text), reason });
 
-/** Components without empty ones and `.`, `..` resolved, as Go cleans paths. */
+/** Removes empty components and `.`, and resolves `..`, as Go cleans paths. */
 export function clean(parts: readonly string[]): string[] {
   const kept: string[] = [];
   for (const part of parts) {
@@ -49,7 +49,7 @@ export function parsePath(text: string): ContentPath {
 }
 
 /**
- * The path in its full form, and otherwise as it is written: slashes at its end too.
+ * The path in its full form, but otherwise as it is written, with trailing slashes.
  *
  * @throws NodeError as `parsePath`
  */
@@ -66,7 +66,7 @@ function bare(text: string, parts: readonly string[]): ContentPath {
   return whole(`/ipfs/${text}`, "ipfs", parts);
 }
 
-/** What is checked already may be gone when the path is clean: `..` climbs over its root. */
+/** Cleaning may remove the root that was checked, since `..` goes above it: the new root is checked again. */
 function whole(text: string, namespace: Namespace, parts: readonly string[]): ContentPath {
   const [space = "", root, ...segments] = clean([namespace, ...parts]);
   if (space !== namespace) throw new NodeError(`unsupported path namespace: ${space}`, { code: "INVALID_PATH" });

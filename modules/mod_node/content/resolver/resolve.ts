@@ -1,4 +1,4 @@
-/** From a content path to the block that it leads to, and what is left of it inside that block. */
+/** Resolves a content path to the block it leads to, and the rest of the path inside that block. */
 import type { CID } from "multiformats/cid";
 import { dagPb, raw } from "../../formats/cid/codecs.ts";
 import { parseCid } from "../../formats/cid/text.ts";
@@ -14,18 +14,18 @@ import type { ContentPath, Namespace } from "./path.ts";
 
 export interface Resolved {
   readonly namespace: Exclude<Namespace, "ipns">;
-  /** Of the block that the path leads into. */
+  /** The block that the path leads into. */
   readonly cid: CID;
-  /** What is left of the path inside that block: keys and indexes of a CBOR node. */
+  /** The rest of the path inside that block: keys and indexes of a CBOR node. */
   readonly remainder: readonly string[];
 }
 
-/** Where one block leads with the next components of a path: to a link, or to a place inside itself. */
+/** Where the next components of a path lead: to a link, or to a value inside the block. */
 type Step = { readonly cid: CID; readonly used: number } | "inside";
 
 const noLink = (name: string, cid: CID) => failure("NO_LINK", { name: quote(name), cid: String(cid) });
 
-/** Below /ipfs sharded directories are one directory; below /ipld every link goes by its stored name. */
+/** Below /ipfs a sharded directory is one directory; below /ipld every link has its stored name. */
 async function stepPb(cid: CID, bytes: Uint8Array, name: string, read: ReadBlock, namespace: Namespace): Promise<Step> {
   const tree = namespace === "ipfs" ? unixfsNode(cid, bytes) : undefined;
   const link =
@@ -37,7 +37,7 @@ async function stepPb(cid: CID, bytes: Uint8Array, name: string, read: ReadBlock
 }
 
 function stepInside(root: Value, path: readonly string[]): Step {
-  // A node that is a link and nothing else leads on by itself.
+  // A node that is nothing but a link leads on by itself.
   if (isCid(root)) return { cid: root, used: 0 };
   let value: Value = root;
   for (const [at, name] of path.entries()) {
@@ -57,8 +57,8 @@ async function step(cid: CID, path: readonly string[], read: ReadBlock, namespac
 }
 
 /**
- * Follows a path of /ipfs or /ipld; a name's path has to be resolved to one of these first. The last block is not
- * read unless the path goes on inside it.
+ * Follows a path of /ipfs or /ipld; the path of a name must be resolved to one of these first. The last block is not
+ * read unless the path continues inside it.
  *
  * @throws NodeError when there is no such link, or what `read` rejects with
  */

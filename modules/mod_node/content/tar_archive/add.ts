@@ -1,4 +1,4 @@
-/** Tar archives as trees (storage section 8, "tar/add, tar/cat"). */
+/** Stores tar archives as DAGs, for `tar/add`. */
 
 import type { PbLink } from "../../formats/dag_pb/dag_pb.ts";
 import { readTar, type TarEntry } from "../../formats/tar/read.ts";
@@ -12,28 +12,28 @@ import type { ReadBlock } from "../dag/reader.ts";
 import { type BlockSink, type Built, buildNode, defaultCid } from "../unixfs/build.ts";
 import { importFile } from "../unixfs/import_file.ts";
 
-/** Data of the root. */
+/** Data of the root node. */
 export const rootData: Uint8Array = Buffer.from("ipfs/tar");
 /** Name of the link from an entry to its content; names of entries have a dash in front. */
 export const contentLink = "data";
 
-/** Nodes that stand only in paths, at most: a name may have as many parts as it has bytes. */
+/** Maximum number of nodes that no entry names: a name may have as many components as it has bytes. */
 const MAX_IMPLIED = 250_000;
 
 const contentSettings = { ...defaultCid, chunker: parseChunker("rabin"), rawLeaves: false, trickle: false };
 
-/** A place in the tree. */
+/** A position in the tree. */
 interface Branch {
-  /** The node of the entry at this place, stored; undefined where no entry names it. */
+  /** The stored node of the entry at this position; undefined when no entry names it. */
   entry: Built | undefined;
   children: Map<string, Branch> | undefined;
 }
 
 /**
- * Stores an archive as it comes; of every entry only its name and CID are held. Later entries replace earlier ones of
- * the same name, with all below them.
+ * Stores an archive as it comes; only the name and CID of every entry are held. A later entry replaces an earlier one
+ * of the same name, with everything below it.
  *
- * @throws NodeError for what is no archive
+ * @throws NodeError for malformed archives
  */
 export async function addArchive(
   source: AsyncIterable<Uint8Array>,
@@ -88,7 +88,7 @@ class Tree {
     return made;
   }
 
-  /** Children before parents, without recursion: paths may be long. */
+  /** Children before parents, without recursion, since paths may be long. */
   async build(read: ReadBlock, sink: BlockSink): Promise<Built> {
     const built = new Map<Branch, Built>();
     const stack: Branch[] = [this.#root];
@@ -122,5 +122,5 @@ class Tree {
   }
 }
 
-/** Names come as bytes, a letter for each. */
+/** Names are bytes, one character for each. */
 const utf8 = (text: string): string => Buffer.from(validUtf8(Buffer.from(text, "latin1"))).toString();

@@ -1,4 +1,4 @@
-/** Adding trees of files: the events that the reference sends, in its order (storage section 3, "add"). */
+/** Adds trees of files, with the events of the reference's `add` in its order. */
 import { tmpdir } from "node:os";
 import { abortableSource } from "../../util/async/abortable.ts";
 import { readUpTo } from "../../util/async/read_all.ts";
@@ -7,14 +7,16 @@ import type { BlockSink, Built } from "./build.ts";
 import { DirectoryTree } from "./directory_tree.ts";
 import { type FileSettings, importFile, importSymlink } from "./import_file.ts";
 
-/** What comes in: directories before or without their files, in any order within one top-level entry. */
+/** An entry to add. Directories may come before their files or not at all, in any order within one top-level entry. */
 export interface AddEntry {
-  /** Components with `/` between them; "" for a file without a name. */
+  /** Components separated by `/`; "" for a file without a name. */
   readonly path: string;
   readonly kind: "file" | "directory" | "symlink";
-  /** A symlink's target; nothing for directories. Read before the next entry is asked for. */
+  /**
+   * The content of a file or the target of a symlink; nothing for directories. Read before the next entry is requested.
+   */
   readonly body: AsyncIterable<Uint8Array>;
-  /** Path or URL of a file that has the same bytes and may be referred to. */
+  /** Path or URL of a file with the same bytes, which the filestore may refer to. */
   readonly backing?: string | undefined;
 }
 
@@ -28,22 +30,22 @@ export interface AddSettings extends FileSettings {
 export interface AddEvent {
   readonly name: string;
   readonly kind: AddEntry["kind"] | "progress";
-  /** Of what was built; missing in progress. */
+  /** The node that was built; missing for progress. */
   readonly built?: Built;
-  /** Progress: bytes of the file so far. */
+  /** For progress: bytes of the file so far. */
   readonly bytes?: number;
-  /** The last event of a top-level entry, or of the wrapper: all that is below it was built. */
+  /** The last event of a top-level entry, or of the wrapper: everything below it was built. */
   readonly root?: boolean;
 }
 
-/** Bytes between two lines of progress. */
+/** Bytes between two progress events. */
 const PROGRESS_STEP = 262_144;
 
 /**
- * Imports entries and yields events. What lies in directories waits in `tree`, which is empty before and after.
- * `signal` ends the wait for an entry, or for bytes of one.
+ * Imports entries and yields events. Entries of directories wait in `tree`, which is empty before and after. `signal`
+ * ends waiting for an entry or its bytes.
  *
- * @throws NodeError when an entry cannot have its name, or the reason of the signal; what was yielded before is stored
+ * @throws NodeError when an entry cannot have its name; the signal's reason; what was yielded before is stored
  */
 export async function* addTree(
   entries: AsyncIterable<AddEntry>,
@@ -52,7 +54,7 @@ export async function* addTree(
   tree = new DirectoryTree(settings.sharded, tmpdir()),
   signal?: AbortSignal,
 ): AsyncGenerator<AddEvent, void, undefined> {
-  /** The directory that is built next: a top-level one, or that around everything. */
+  /** The directory that is built next: a top-level one, or the wrapper. */
   let open = settings.wrap ? "" : undefined;
 
   async function* finish(): AsyncGenerator<AddEvent, void, undefined> {
@@ -87,7 +89,7 @@ export async function* addTree(
   }
 }
 
-/** Those of a program need not have come through the compiler. @throws NodeError that says what is missing */
+/** Entries of JavaScript programs were not checked by a compiler. @throws NodeError that says what is missing */
 function requireEntry({ path, kind, body }: Partial<AddEntry>): void {
   if (typeof path !== "string") throw new NodeError("an entry needs a path");
   if (kind !== "file" && kind !== "directory" && kind !== "symlink") {
@@ -113,7 +115,7 @@ async function* importEntry(
   return importing;
 }
 
-/** Counts bytes as they pass, and tells those who wait for the next step. */
+/** Counts bytes as they pass, and wakes whoever waits for the next step. */
 class Meter {
   readonly #body: AsyncIterable<Uint8Array>;
   readonly #due: number[] = [];
@@ -128,7 +130,7 @@ class Meter {
     let told = 0;
     for await (const piece of this.#body) {
       let rest = piece;
-      // Cut where a line is due, so that its number does not depend on how the bytes came.
+      // Cut where an event is due, so that its number does not depend on how the bytes came.
       for (let due = told + PROGRESS_STEP - total; rest.length >= due; due = PROGRESS_STEP) {
         yield rest.subarray(0, due);
         rest = rest.subarray(due);
@@ -147,7 +149,7 @@ class Meter {
     this.#wake();
   }
 
-  /** Totals to report until `work` is over. @throws what the work throws */
+  /** Totals to report until `work` has ended. @throws what the work throws */
   async *steps(work: Promise<unknown>): AsyncGenerator<number, void, undefined> {
     let over = false;
     const ended = work.then(() => {

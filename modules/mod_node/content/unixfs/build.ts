@@ -1,4 +1,4 @@
-/** From bytes of a node to its block: which CID it gets, and where it goes. */
+/** Makes the block of a node: its CID, and where it goes. */
 
 import type { CID } from "multiformats/cid";
 import { create as createDigest } from "multiformats/hashes/digest";
@@ -8,32 +8,32 @@ import { makeCid } from "../../formats/cid/make.ts";
 import { cumulativeSize, encodePb, type PbNode } from "../../formats/dag_pb/dag_pb.ts";
 import type { Block } from "../../storage/blockstore/store.ts";
 
-/** How CIDs of new nodes are made ("CID rules" of storage section 2). */
+/** How CIDs of new nodes are made. */
 export interface CidSettings {
   readonly version: 0 | 1;
   readonly hash: HashFunction;
-  /** Nodes of at most so many bytes go into their CID; undefined: none does. */
+  /** Nodes of at most this many bytes are inlined in their CID; undefined: none are. */
   readonly inlineLimit?: number | undefined;
 }
 
 export const defaultCid: CidSettings = { version: 0, hash: sha256 };
 
 /**
- * Takes new blocks, with the links in them to such as went before; what it returns is waited for: that is the
+ * Takes new blocks, with their links to blocks that it took before. Callers await what it returns: that is the
  * backpressure of the disk.
  */
 export type BlockSink = (block: Block, links?: readonly { readonly cid: CID }[]) => Promise<void> | undefined;
 
-/** What a parent has to know of a node. */
+/** What a parent needs to know of a node. */
 export interface Built {
   readonly cid: CID;
-  /** The block and all below it, in bytes: the Tsize of links to it. */
+  /** The block and everything below it, in bytes: the Tsize of links to it. */
   readonly size: number;
 }
 
 const inlined = (codec: number, bytes: Uint8Array) => makeCid(1, codec, createDigest(identity.code, bytes));
 
-/** The CID of a block under these settings. Raw blocks are version 1 always. */
+/** The CID of a block under these settings. Raw blocks always have version 1. */
 export function cidOf(codec: number, bytes: Uint8Array, settings: CidSettings): CID | Promise<CID> {
   const { version, hash, inlineLimit } = settings;
   if (inlineLimit !== undefined && bytes.length <= inlineLimit) return inlined(codec, bytes);
@@ -47,7 +47,7 @@ export function cidOf(codec: number, bytes: Uint8Array, settings: CidSettings): 
   return digest instanceof Promise ? digest.then(of) : of(digest);
 }
 
-/** Writes a node and says what its parent has to know. */
+/** Writes a node, and gives what its parent needs to know. */
 export async function buildNode(node: PbNode, settings: CidSettings, sink: BlockSink): Promise<Built> {
   const bytes = encodePb(node);
   const cid = await cidOf(dagPb, bytes, settings);

@@ -1,4 +1,4 @@
-/** Directories from their entries. */
+/** Builds directories from their entries. */
 import { dagPb } from "../../formats/cid/codecs.ts";
 import { compareNames, encodeLink, type PbLink } from "../../formats/dag_pb/dag_pb.ts";
 import { NODE_DATA_TAG } from "../../formats/dag_pb/field_numbers.ts";
@@ -9,19 +9,19 @@ import { type BlockSink, type Built, type CidSettings, cidOf } from "./build.ts"
 import { ShardBuilder, shardPath } from "./shard.ts";
 
 export interface DirectorySettings extends CidSettings {
-  /** Make a trie of every directory that has entries, as `Experimental.ShardingEnabled` does. */
+  /** Build every directory that has entries as a HAMT, as `Experimental.ShardingEnabled` says. */
   readonly sharded: boolean;
 }
 
 export const duplicateEntry = (): NodeError => new NodeError("directory already has entry by that name");
 
-/** An entry under the text that gives it its place among the others: see `entryKey`. */
+/** An entry with its sort key: see `entryKey`. */
 export type KeyedEntry = readonly [key: string, built: Built];
 
-/** Hexadecimal digits of a way through the trie. */
+/** Hexadecimal digits of a path through the HAMT. */
 const pathDigits = 16;
 
-/** In order of these a directory takes its entries. */
+/** The key by which the entries of a directory are sorted. */
 export const entryKey = (name: string, sharded: boolean): string =>
   sharded ? Buffer.from(shardPath(name)).toString("hex") + name : name;
 
@@ -31,7 +31,7 @@ export function buildDirectory(links: readonly PbLink[], settings: DirectorySett
   return buildOrdered([keyed.sort(([one], [other]) => compareNames(one, other))], settings, sink);
 }
 
-/** Entries in order of their keys; however many there are, a sharded directory takes no more memory. */
+/** Entries sorted by key; a sharded directory is built in constant memory. */
 export async function buildOrdered(
   pages: AsyncIterable<readonly KeyedEntry[]> | Iterable<readonly KeyedEntry[]>,
   settings: DirectorySettings,
@@ -59,7 +59,7 @@ const dataField = new Uint8Array(2 + plainData.length);
 writeField(dataField, 0, NODE_DATA_TAG, plainData);
 const MIN_CAPACITY = 512;
 
-/** A directory in one block, kept as the bytes of its links. */
+/** A directory in one block, kept as its encoded links. */
 class PlainBuilder {
   #bytes = new Uint8Array();
   #end = 0;

@@ -1,17 +1,17 @@
-/** Directories that are being added: what lies in them until they are built. */
+/** The directories of an add: holds their entries until they are built. */
 import { CID } from "multiformats/cid";
 import { varintLength, writeVarint } from "../../formats/protobuf/varint.ts";
 import { ExternalSortedMap, type ValueCodec } from "../../storage/external_sorted_map.ts";
 import type { BlockSink, Built } from "./build.ts";
 import { buildOrdered, type DirectorySettings, duplicateEntry, entryKey } from "./directory.ts";
 
-/** A directory as long as it is open: its number. */
+/** The number of a directory that is not built yet. */
 type Open = number;
 type Entry = Built | Open;
 
 const isOpen = (held: Entry | undefined): held is Open => typeof held === "number";
 
-/** A size, and a CID behind it; a number of a directory has none. */
+/** A size followed by a CID; a directory that is not built yet is a number only. */
 const form: ValueCodec<Entry> = {
   encode(held) {
     const [number, cid] = isOpen(held) ? [held, new Uint8Array()] : [held.size, held.cid.bytes];
@@ -30,23 +30,23 @@ const form: ValueCodec<Entry> = {
 
 const root: Open = 0;
 
-/** What is in a directory is in two lists: what is built, in the order in which it is taken, and directories by name. */
+/** Each directory has two maps: built entries by sort key, and directories that are not built yet by name. */
 const builtIn = (directory: Open): number => directory * 2;
 const openIn = (directory: Open): number => directory * 2 + 1;
 
 export interface BuiltDirectory {
   readonly path: string;
   readonly built: Built;
-  /** The one that was asked for, after all below it. */
+  /** The directory that was asked for, which comes after everything below it. */
   readonly last: boolean;
 }
 
-/** However many entries it holds, it takes little memory: `folder` is for files in which the rest waits. */
+/** Takes little memory however many entries it has: the rest is in files below `folder`. */
 export class DirectoryTree {
   readonly #sharded: boolean;
   readonly #entries: ExternalSortedMap<Entry>;
   #directories = 1;
-  /** Where the last entry was put: the next one often goes there too. */
+  /** Where the last entry was put: the next one often goes there as well. */
   #path = "";
   #directory: Open = root;
 
@@ -55,7 +55,7 @@ export class DirectoryTree {
     this.#entries = new ExternalSortedMap(folder, form);
   }
 
-  /** Makes a directory and those above it, unless it is there. @throws NodeError when something else has its name */
+  /** Makes a directory and its parents, unless they exist. @throws NodeError when something else has the name */
   async open(path: string): Promise<Open> {
     if (path === this.#path) return this.#directory;
     let directory = root;
@@ -65,7 +65,7 @@ export class DirectoryTree {
     return directory;
   }
 
-  /** @throws NodeError when there is something of that name */
+  /** @throws NodeError when the name is taken */
   async put(path: string, built: Built): Promise<void> {
     const slash = path.lastIndexOf("/");
     const directory = await this.open(path.slice(0, Math.max(0, slash)));
@@ -76,12 +76,12 @@ export class DirectoryTree {
     await this.#entries.set(builtIn(directory), key, built);
   }
 
-  /** CIDs of all that was put and built since it was empty. */
+  /** CIDs of everything that was put and built since the tree was empty. */
   *cids(): Generator<CID, void, undefined> {
     for (const held of this.#entries.values()) if (!isOpen(held)) yield held.cid;
   }
 
-  /** Builds a directory and all below it: depth first by name, children before parents. */
+  /** Builds a directory and everything below it: depth first by name, children before parents. */
   async *build(path: string, settings: DirectorySettings, sink: BlockSink): AsyncGenerator<BuiltDirectory> {
     const way = [this.#level(await this.open(path), path, "")];
     for (let level = way.at(-1); level !== undefined; level = way.at(-1)) {
@@ -101,7 +101,7 @@ export class DirectoryTree {
     }
   }
 
-  /** Nothing is in it any more; it may be used again. */
+  /** Removes everything; the tree can be used again. */
   async clear(): Promise<void> {
     this.#directories = 1;
     this.#path = "";

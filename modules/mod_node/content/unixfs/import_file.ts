@@ -1,4 +1,4 @@
-/** Files and symlinks from bytes to blocks. */
+/** Imports files and symlinks. */
 
 import type { Chunker } from "../../formats/unixfs/chunker/chunker.ts";
 import { encodeUnixfs } from "../../formats/unixfs/format.ts";
@@ -13,9 +13,8 @@ export interface FileSettings extends CidSettings {
 }
 
 /**
- * Cuts, hashes and stores a file as it comes; memory does not grow with it. The CID is the one that the reference
- * gives under the same settings. With `place`, the path or URL of a file that has the same bytes, leaves say where in
- * it they stand.
+ * Chunks, hashes and stores a file as it comes, in constant memory. The CID is the one that the reference gives under
+ * the same settings. With `backing`, the path or URL of a file with the same bytes, leaves say where in it they are.
  */
 export async function importFile(
   source: AsyncIterable<Uint8Array>,

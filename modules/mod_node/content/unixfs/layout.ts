@@ -1,4 +1,4 @@
-/** The trees that leaves are put into (storage section 2, "File layouts"). */
+/** The DAG layouts of files, balanced and trickle. */
 
 import { encodeUnixfs } from "../../formats/unixfs/format.ts";
 import { type BlockSink, buildNode, type CidSettings } from "./build.ts";
@@ -11,13 +11,13 @@ export const MAX_LINKS = 174;
 /** Subtrees of each depth in a trickle node. */
 export const TRICKLE_REPEAT = 4;
 
-/** What else a node of a file may hold: its own bytes come before those below it. */
+/** What else an interior node may hold: its own bytes come before those below it. */
 export interface InteriorContent {
   readonly type: "File" | "Raw";
   readonly data?: Uint8Array | undefined;
 }
 
-/** A node over parts of a file. */
+/** Builds an interior node over parts of a file. */
 export async function interior(
   parts: readonly FilePart[],
   settings: CidSettings,
@@ -52,11 +52,11 @@ export const balanced: Layout = async (leaves, settings, sink) => {
   return leaves.empty();
 };
 
-/** Leaves near the root first, then ever deeper subtrees: a reader of the beginning needs few blocks. */
+/** Leaves near the root first, then ever deeper subtrees: reading the beginning needs few blocks. */
 export const trickle: Layout = (leaves, settings, sink) =>
   trickleTree(leaves, settings, sink, Number.POSITIVE_INFINITY);
 
-/** The same with subtrees of less than that depth only. */
+/** A trickle DAG whose subtrees are less deep than the limit. */
 export async function trickleTree(
   leaves: Leaves,
   settings: CidSettings,
@@ -73,7 +73,7 @@ export async function trickleTree(
   return interior(parts, settings, sink);
 }
 
-/** Adds leaves until a trickle node has all that lie right below it. */
+/** Adds leaves until a trickle node has all of its direct leaves. */
 export async function fillLayer(parts: FilePart[], leaves: Leaves): Promise<void> {
   while (parts.length < MAX_LINKS) {
     const leaf = await leaves.next();

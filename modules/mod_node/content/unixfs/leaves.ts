@@ -1,4 +1,7 @@
-/** The bytes of a file, cut into leaves: framed and hashed where they were received, in order, several at a time. */
+/**
+ * Cuts the bytes of a file into leaves: encoded and hashed in the buffer where they were received, in order, several at
+ * a time.
+ */
 import { dagPb, raw } from "../../formats/cid/codecs.ts";
 import { NODE_DATA_TAG } from "../../formats/dag_pb/field_numbers.ts";
 import { varintLength, writeVarint } from "../../formats/protobuf/varint.ts";
@@ -15,21 +18,21 @@ export interface FilePart extends Built {
 export interface LeafSettings extends CidSettings {
   readonly chunker: () => Chunker;
   readonly rawLeaves: boolean;
-  /** UnixFS type of leaves that are not raw blocks: File in balanced, Raw in trickle layouts. */
+  /** UnixFS type of leaves that are not raw blocks: File in balanced, Raw in trickle DAGs. */
   readonly leafType: "File" | "Raw";
-  /** Path or URL of a file that has the same bytes; raw leaves say where in it they stand. */
+  /** Path or URL of a file with the same bytes; raw leaves say where in it they are. */
   readonly backing?: string | undefined;
 }
 
-/** Room around a chunk for the fields of the node that it becomes. */
+/** Bytes around a chunk for the fields of the node that it becomes. */
 const HEADROOM = 16;
 const TAILROOM = 16;
-/** Leaves that are hashed or stored at the same time. */
+/** Leaves that are hashed or stored concurrently. */
 const MAX_IN_FLIGHT = 8;
-/** The least buffer: what follows a small first piece may have room in it. */
+/** Size of the smallest buffer, so that more can follow a small first piece. */
 const MIN_BUFFER = 256;
 
-/** Leaves of one file, asked for one after the other. */
+/** The leaves of one file, requested one after the other. */
 export class Leaves {
   readonly #source: AsyncIterator<Uint8Array>;
   readonly #settings: LeafSettings;
@@ -37,16 +40,16 @@ export class Leaves {
   readonly #chunker: Chunker;
   readonly #queue: Promise<FilePart>[] = [];
   #buffer = new Uint8Array(0);
-  /** The chunk that is being gathered lies from `headroom` to here. */
+  /** The chunk that is being gathered lies from `HEADROOM` to here. */
   #end = HEADROOM;
-  /** What came with the last piece and belongs to later chunks. */
+  /** The part of the last piece that belongs to later chunks. */
   #rest: Uint8Array | undefined;
   #ended = false;
-  /** Whole buffers that the sink gave back: new ones for each leaf would keep the garbage collector busy. */
+  /** Buffers of full size that the sink has released: new ones for each leaf would keep the garbage collector busy. */
   readonly #free: Uint8Array<ArrayBuffer>[] = [];
-  /** Bytes of the file before that chunk. */
+  /** Offset of that chunk in the file. */
   #offset = 0;
-  /** A chunk is through: there may be many more. */
+  /** A chunk was emitted: there may be many more. */
   #emitted = false;
 
   constructor(source: AsyncIterable<Uint8Array>, settings: LeafSettings, sink: BlockSink) {
@@ -56,12 +59,12 @@ export class Leaves {
     this.#chunker = settings.chunker();
   }
 
-  /** Bytes of a buffer that takes the longest chunk. */
+  /** Size of a buffer for the longest chunk. */
   get #whole(): number {
     return HEADROOM + this.#chunker.maxLength + TAILROOM;
   }
 
-  /** Whether `next` has something to give. */
+  /** Whether `next` will give a leaf. */
   async more(): Promise<boolean> {
     await this.#fill();
     return this.#queue.length > 0;
@@ -73,7 +76,7 @@ export class Leaves {
     return this.#queue.shift();
   }
 
-  /** A leaf without bytes: what an empty file is made of. */
+  /** A leaf without bytes, which an empty file consists of. */
   empty(): Promise<FilePart> {
     return this.#build(new Uint8Array(HEADROOM + TAILROOM), HEADROOM);
   }
@@ -120,8 +123,8 @@ export class Leaves {
   }
 
   /**
-   * Makes room for a chunk up to `end`: all at once behind the first chunk, before that as much as came, and then twice as
-   * much each time. Small files come in several pieces, too, and are not worth the room of a large one.
+   * Makes room for a chunk up to `end`. The buffer grows by doubling for the first chunk and has full size for later
+   * ones: small files also come in several pieces, and do not deserve a large buffer.
    */
   #reserve(end: number): void {
     if (end + TAILROOM <= this.#buffer.length) return;
@@ -158,7 +161,7 @@ export class Leaves {
   }
 }
 
-/** Writes the dag-pb and UnixFS fields around the chunk from `headroom` to `end`; gives the node's bytes. */
+/** Writes the dag-pb and UnixFS fields around the chunk from `HEADROOM` to `end`; gives the bytes of the node. */
 function frame(buffer: Uint8Array, end: number, type: number): Uint8Array {
   const length = end - HEADROOM;
   const sizeLength = varintLength(length);

@@ -1,4 +1,4 @@
-/** Entries of directories, plain and sharded. */
+/** Reads the entries of directories, plain and sharded. */
 import { CidSet } from "../../formats/cid/set.ts";
 import type { PbLink } from "../../formats/dag_pb/dag_pb.ts";
 import { NodeError } from "../../util/errors.ts";
@@ -15,7 +15,7 @@ async function shardNode(link: PbLink, read: ReadBlock): Promise<UnixfsNode> {
 }
 
 /**
- * Links of a directory under their real names: as they are stored in a plain one, in the order of the trie in a
+ * The links of a directory under their real names: in stored order in a plain directory, in the order of the HAMT in a
  * sharded one. A million entries take little more memory than one shard of each level. A shard that is linked twice is
  * listed once.
  */
@@ -26,7 +26,7 @@ export async function* entries(directory: UnixfsNode, read: ReadBlock): AsyncGen
   }
   const stack = directory.links.toReversed();
   const asked = new Map<PbLink, Promise<UnixfsNode>>();
-  // In a sound directory no shard is met twice: each entry has one place.
+  // In a valid directory no shard is met twice, since each entry has one place.
   const met = new CidSet();
   for (let link = stack.pop(); link !== undefined; link = stack.pop()) {
     if (link.name.length > prefixLength) {
@@ -45,12 +45,12 @@ export async function* entries(directory: UnixfsNode, read: ReadBlock): AsyncGen
       asked.set(next, ahead);
     }
     const { links } = await own;
-    // Not as arguments: there may be more of them than a call can have.
+    // Not by spreading: there may be more of them than a call can have arguments.
     for (let at = links.length - 1; at >= 0; at -= 1) stack.push(links[at] as PbLink);
   }
 }
 
-/** The link of a name; undefined when there is none. In a sharded directory only the shards on its way are read. */
+/** The link of a name; undefined when there is none. In a sharded directory only the shards on the way are read. */
 export async function lookup(directory: UnixfsNode, name: string, read: ReadBlock): Promise<PbLink | undefined> {
   if (directory.unixfs.type !== "HAMTShard") return directory.links.find((link) => link.name === name);
   let node = directory;

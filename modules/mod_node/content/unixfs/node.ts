@@ -1,4 +1,4 @@
-/** What a block of a file tree is: one reading of codec and UnixFS message for all who walk such trees. */
+/** Decodes a block of a UnixFS DAG: codec and UnixFS message at once. */
 import type { CID } from "multiformats/cid";
 import { dagPb, raw } from "../../formats/cid/codecs.ts";
 import { decodePb, type PbLink } from "../../formats/dag_pb/dag_pb.ts";
@@ -14,11 +14,11 @@ export interface UnixfsNode {
   readonly unixfs: Unixfs;
 }
 
-/** Nodes of so many links are decoded once while their bytes are held by somebody. */
+/** Nodes with at least this many links are decoded once while their bytes are referenced. */
 const MIN_CACHED_LINKS = 8;
 const decoded = new WeakMap<Uint8Array, UnixfsNode>();
 
-/** Undefined when the codec or the data is none of a file tree. */
+/** Undefined when the codec or the data is not that of a UnixFS DAG. */
 export function unixfsNode(cid: CID, bytes: Uint8Array): UnixfsNode | undefined {
   if (cid.code === raw) {
     const unixfs = { type: "File", data: bytes, filesize: bytes.length, blocksizes: [] } as const;
@@ -42,6 +42,6 @@ export function unixfsNode(cid: CID, bytes: Uint8Array): UnixfsNode | undefined 
 export const isDirectory = ({ unixfs }: UnixfsNode): boolean =>
   unixfs.type === "Directory" || unixfs.type === "HAMTShard";
 
-/** Bytes of the file that a File or Raw node is the root of. */
+/** Bytes of a file, or of the target of a symlink. */
 export const fileSize = ({ unixfs }: UnixfsNode): number =>
   unixfs.type === "Symlink" ? (unixfs.data?.length ?? 0) : (unixfs.filesize ?? unixfs.data?.length ?? 0);

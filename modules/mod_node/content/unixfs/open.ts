@@ -1,4 +1,4 @@
-/** Opening blocks as files, directories and symlinks, with the reference's words for what is none. */
+/** Opens blocks as files, directories and symlinks, with the reference's texts for other blocks. */
 import type { CID } from "multiformats/cid";
 import { dagCbor, dagPb } from "../../formats/cid/codecs.ts";
 import { decodePb } from "../../formats/dag_pb/dag_pb.ts";
@@ -7,18 +7,18 @@ import { NodeError } from "../../util/errors.ts";
 import type { ReadBlock } from "../dag/reader.ts";
 import { type UnixfsNode, unixfsNode } from "./node.ts";
 
-/** @throws NodeError when the block is no node of a file tree */
+/** @throws NodeError when the block is not a UnixFS node */
 export function openNode(cid: CID, bytes: Uint8Array): UnixfsNode {
   const node = unixfsNode(cid, bytes);
   if (node !== undefined) return node;
   if (cid.code === dagCbor) throw new NodeError("unknown node type");
   if (cid.code !== dagPb) throw new NodeError(`unrecognized object type: ${cid.code}`);
-  // It is not: this says why.
+  // It is malformed: decoding it again throws the reason.
   decodeUnixfs(decodePb(bytes).data ?? new Uint8Array());
   throw new NodeError("unrecognized node type");
 }
 
-/** A file, directory or symlink: a node of metadata stands for the file that it describes. @throws NodeError */
+/** A file, directory or symlink; a Metadata node stands for the file that it describes. @throws NodeError */
 export async function openFile(cid: CID, read: ReadBlock): Promise<UnixfsNode> {
   let node = openNode(cid, await read(cid));
   while (node.unixfs.type === "Metadata") {
@@ -29,10 +29,10 @@ export async function openFile(cid: CID, read: ReadBlock): Promise<UnixfsNode> {
   return node;
 }
 
-/** Failures that mean that the block is nowhere to be had. */
+/** Codes of failures that mean that the block cannot be had anywhere. */
 const missing: readonly unknown[] = ["NODE_NOT_FOUND", "REFERENCE_BROKEN"];
 
-/** Blocks that are asked for many at a time: the text for one that is missing differs, as it does in the reference. */
+/** For readers of many blocks: the text for a missing block differs, as in the reference. */
 export const bulkReader =
   (read: ReadBlock): ReadBlock =>
   async (cid) => {

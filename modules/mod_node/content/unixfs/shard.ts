@@ -1,4 +1,4 @@
-/** Sharded directories: names spread over a trie by their hash (storage section 2, "Sharded directories"). */
+/** Sharded directories: names are spread over a trie by their hash ("HAMT" of the "UnixFS specification"). */
 import { murmur3128 } from "@multiformats/murmur3";
 import type { PbLink } from "../../formats/dag_pb/dag_pb.ts";
 import { encodeUnixfs } from "../../formats/unixfs/format.ts";
@@ -7,16 +7,16 @@ import { type BlockSink, type Built, buildNode, type CidSettings } from "./build
 
 export const MURMUR3_CODE = 0x22;
 export const SHARD_WIDTH = 256;
-/** Digits in front of link names. */
+/** Digits before the name of a link. */
 export const prefixLength = 2;
 const MAX_DEPTH = 8;
 
-/** The slot of a name at each level of the trie. */
+/** The slot of a name at each level of the HAMT. */
 export function shardPath(name: string): Uint8Array {
   return (murmur3128.encode(Buffer.from(name)) as Uint8Array).subarray(0, MAX_DEPTH);
 }
 
-/** Two upper-case digits: what links of a slot begin with. */
+/** Two upper-case digits, with which the links of a slot begin. */
 export const slotPrefix = (slot: number): string => slot.toString(16).toUpperCase().padStart(prefixLength, "0");
 
 /** The bit field of used slots: big-endian, without leading zero bytes. */
@@ -30,16 +30,16 @@ function slotBits(slots: Iterable<number>): Uint8Array {
   return first < 0 ? new Uint8Array() : bits.subarray(first);
 }
 
-/** A shard node over links that carry their slot's digits. */
+/** Builds a shard over links that have the digits of their slots. */
 export function buildShard(links: readonly PbLink[], settings: CidSettings, sink: BlockSink): Promise<Built> {
   const slots = links.map(({ name }) => Number.parseInt(name.slice(0, prefixLength), 16));
-  // An empty bit field is none.
+  // An empty bit field is left out.
   const bits = slots.length === 0 ? undefined : slotBits(slots);
   const data = encodeUnixfs({ type: "HAMTShard", data: bits, hashType: MURMUR3_CODE, fanout: SHARD_WIDTH });
   return buildNode({ data, links }, settings, sink);
 }
 
-/** Slots that two entries share on their way down. */
+/** The number of levels at which two entries have the same slot. */
 function sharedDepth(one: Uint8Array, other: Uint8Array): number {
   let depth = 0;
   while (depth < MAX_DEPTH && one[depth] === other[depth]) depth += 1;
@@ -53,8 +53,8 @@ interface Entry {
 }
 
 /**
- * Builds a trie from links that come in its order, with distinct names. Only the shards on the way to the last link are
- * held; each is handed on when it is full.
+ * Builds a HAMT from links in its order, with distinct names. Only the shards on the way to the last link are held;
+ * each is handed to the sink when it is complete.
  */
 export class ShardBuilder {
   readonly #settings: CidSettings;
@@ -62,7 +62,7 @@ export class ShardBuilder {
   /** Links of the open shards, from the root down. */
   readonly #open: PbLink[][] = [[]];
   #last: Entry | undefined;
-  /** What the last one shares with the one before it. */
+  /** Levels that the last entry shares with the one before it. */
   #shared = 0;
 
   constructor(settings: CidSettings, sink: BlockSink) {
@@ -71,9 +71,9 @@ export class ShardBuilder {
   }
 
   /**
-   * `path` is the `shardPath` of its name. What it returns is waited for.
+   * `path` is the `shardPath` of its name. Callers await what it returns.
    *
-   * @throws NodeError when it would need more levels than there are
+   * @throws NodeError when it would need more levels than a HAMT has
    */
   add(link: PbLink, path: Uint8Array): Promise<void> | undefined {
     const entry = { link, path };
@@ -95,13 +95,13 @@ export class ShardBuilder {
     return buildShard(this.#open[0] as PbLink[], this.#settings, this.#sink);
   }
 
-  /** An entry stands in the first shard where it has its slot to itself. */
+  /** An entry is in the first shard where no other entry has its slot. */
   #place({ link, path }: Entry, depth: number): void {
     while (this.#open.length <= depth) this.#open.push([]);
     this.#open[depth]?.push({ ...link, name: slotPrefix(path[depth] as number) + link.name });
   }
 
-  /** Hands on the shards below a depth. */
+  /** Hands the shards below a depth to the sink. */
   async #close(path: Uint8Array, depth: number): Promise<void> {
     while (this.#open.length - 1 > depth) {
       const built = await buildShard(this.#open.pop() as PbLink[], this.#settings, this.#sink);

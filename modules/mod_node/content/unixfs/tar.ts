@@ -1,4 +1,4 @@
-/** Trees of files as tar archives, with the layout of the reference (storage section 3, "get"). */
+/** Writes UnixFS DAGs as tar archives, with the layout of the reference's `get`. */
 import { posix } from "node:path";
 import type { PbLink } from "../../formats/dag_pb/dag_pb.ts";
 import { blockSize, plainHeader } from "../../formats/tar/header.ts";
@@ -12,7 +12,7 @@ import { readFile } from "./read.ts";
 
 const trailer = new Uint8Array(2 * blockSize);
 
-/** As later versions of the reference say it: whoever unpacks such an archive may lose files of his own. */
+/** The text of later versions of the reference: unpacking such an archive could overwrite other files. */
 const outside = "relative UnixFS paths outside the root are not allowed, use CAR instead";
 
 interface Entry {
@@ -27,7 +27,7 @@ interface Entry {
 }
 
 /**
- * `name` is what the root is called; nothing is held but a few blocks of a file, and a node of each level above it.
+ * `name` is the name of the root; only a few blocks of a file and one node of each level above it are held.
  *
  * @throws NodeError at an entry that would be unpacked outside of the root
  */
@@ -39,7 +39,7 @@ export async function* exportTar(
   const levels: Level[] = [];
   let at: Named | undefined = { name, node: root };
   for (; at !== undefined; at = await following(levels, read)) {
-    // Put together anew for each: the whole names of all levels of a deep tree are more than memory holds.
+    // Joined anew for each entry: the full names of all levels of a deep tree could exceed the memory.
     const path = posix.normalize([...levels.map((level) => level.name), at.name].join("/"));
     if (levels.length > 0 && !path.startsWith(`${name}/`)) throw new NodeError(outside);
     if (isDirectory(at.node)) {
@@ -57,13 +57,13 @@ interface Named {
   readonly node: UnixfsNode;
 }
 
-/** A directory of which some entries are still to come. */
+/** A directory that is being listed. */
 interface Level {
   readonly name: string;
   readonly links: AsyncIterator<PbLink, void>;
 }
 
-/** The next entry, in the deepest directory that has one. No recursion: how deep a tree goes is its maker's choice. */
+/** The next entry, in the deepest directory that has one. Iterative, since trees may be arbitrarily deep. */
 async function following(levels: Level[], read: ReadBlock): Promise<Named | undefined> {
   for (let level = levels.at(-1); level !== undefined; level = levels.at(-1)) {
     const { done, value } = await level.links.next();
@@ -98,5 +98,5 @@ function header({ name, type, mode, size, target = "", mtime }: Entry): Uint8Arr
   return writeHeader({ ...plainHeader(type, binary(name)), linkname: binary(target), mode, size, mtime: time });
 }
 
-/** Text as its bytes, a letter for each. */
+/** Text as its bytes, one character for each. */
 const binary = (text: string): string => Buffer.from(text).toString("latin1");

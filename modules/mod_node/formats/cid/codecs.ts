@@ -1,4 +1,4 @@
-/** Names of content codecs as the reference has them (go-cid 0.0.7), in the order of their numbers. */
+/** Names of codecs as the reference has them (go-cid 0.0.7), in the order of their numbers. */
 
 export const raw = 0x55;
 export const dagPb = 0x70;
@@ -34,6 +34,6 @@ export const codecs: ReadonlyMap<string, number> = new Map([
 
 const names = new Map([...codecs].map(([name, code]) => [code, name]));
 
-/** Undefined when there is no such name; `libp2p-key` is known as one, though it is neither listed nor printed. */
+/** Undefined for an unknown name. `libp2p-key` is accepted, though it is neither listed nor printed. */
 export const codecNamed = (name: string): number | undefined => (name === "libp2p-key" ? libp2pKey : codecs.get(name));
 export const codecName = (code: number): string => names.get(code) ?? `codec?${code}`;

@@ -1,4 +1,4 @@
-/** CIDs written another way: version, codec, base, and format strings (storage section 9, "cid/format"). */
+/** Converts CIDs: version, codec, multibase, and format strings, for `cid format`. */
 
 import { CID } from "multiformats/cid";
 import { NodeError } from "../../util/errors.ts";
@@ -13,14 +13,14 @@ export interface CidFormat {
   readonly format: string;
   readonly version?: 0 | 1 | undefined;
   readonly codec?: number | undefined;
-  /** Undefined: base58btc for version 0, else the base of the text. */
+  /** Undefined: base58btc for version 0, otherwise the base of the text. */
   readonly base?: Base | undefined;
 }
 
-/** A format string that is none: a fault of the call, where others are one of the CID. */
+/** An invalid format string: a fault of the call, while others are faults of the CID. */
 export class FormatError extends NodeError {}
 
-/** All but the base, from texts; an empty one says nothing. @throws NodeError with the reference's text */
+/** Parses all but the base; empty texts are options that were not given. @throws NodeError with the reference's text */
 export function cidFormat(given: Readonly<Record<"format" | "version" | "codec", string>>): CidFormat {
   const { format } = given;
   if (!format.includes("%")) throw new NodeError(`invalid format string: ${format}`);
@@ -34,7 +34,7 @@ export function cidFormat(given: Readonly<Record<"format" | "version" | "codec",
   return { format, version, codec };
 }
 
-/** @throws FormatError for the format string, NodeError for a CID that cannot be written so */
+/** @throws FormatError for an invalid format string, NodeError for a CID that cannot be written that way */
 export function formatCid(text: string, { format, version, codec, base }: CidFormat): string {
   const { cid, base: own } = parseCidWithBase(text);
   const recoded = codec === undefined || codec === cid.code ? cid : CID.createV1(codec, cid.multihash);

@@ -1,6 +1,6 @@
 /**
- * The hash functions of the reference (go-multihash 0.0.15): names, codes, which of them may be used at all, and those
- * that can be computed.
+ * The hash functions of the reference (go-multihash 0.0.15): names, codes, which of them may be used, and how they are
+ * computed.
  */
 import { createHash, hash as hashOnce } from "node:crypto";
 import type { IHasher } from "hash-wasm";
@@ -9,25 +9,25 @@ import { create as createDigest } from "multiformats/hashes/digest";
 import { failure, NodeError } from "../../util/errors.ts";
 
 /**
- * Bytes to digest. Small inputs are hashed at once, large ones may be hashed on another thread; `here`: on this one, which
- * is less work on the whole, for those who have nothing else to do meanwhile.
+ * Computes a digest. Small inputs are hashed synchronously, large ones may be hashed on another thread. With `here`
+ * they are hashed on this thread, which takes less CPU time in all, for callers that have nothing else to do meanwhile.
  */
 export type Digest = (bytes: Uint8Array, place?: "here") => Uint8Array | Promise<Uint8Array>;
 
 export interface HashFunction {
   readonly name: string;
   readonly code: number;
-  /** Bytes of a whole digest. */
+  /** Bytes of a full digest. */
   readonly length: number;
-  /** Digests of it may be stored and read. */
+  /** Whether blocks with this hash function may be stored and read. */
   readonly allowed: boolean;
-  /** Missing when it cannot be computed here (nor in the reference). */
+  /** Undefined when it cannot be computed, here as in the reference. */
   readonly digest: Digest | undefined;
 }
 
-/** From here on a digest is computed on the thread pool: below, handing it over costs more than it saves. */
+/** From this size on digests are computed on the thread pool; below it the overhead is greater than the gain. */
 const MIN_THREAD_POOL_BYTES = 64 * 1024;
-/** Longer ones would keep everybody else waiting. */
+/** Longer inputs would block the event loop. */
 const MAX_INLINE_BYTES = 1024 * 1024;
 
 const subtle = (algorithm: string) => async (bytes: Uint8Array) =>
@@ -45,7 +45,7 @@ function openssl(algorithm: string, web?: string): Digest {
   };
 }
 
-/** A WebAssembly hasher is loaded on first use and kept: it works at once from then on. */
+/** A WebAssembly hasher is loaded on first use and kept; later digests are synchronous. */
 function wasm(make: (library: typeof import("hash-wasm")) => Promise<IHasher>): Digest {
   let made: Promise<IHasher> | undefined;
   return async (bytes) => {
@@ -109,7 +109,7 @@ const byCode = new Map(hashFunctions.map((entry) => [entry.code, entry]));
 const byName = new Map(hashFunctions.map((entry) => [entry.name, entry]));
 byName.set("sha3", byCode.get(0x14) as HashFunction);
 
-/** Undefined when there is no such name; letter case counts. */
+/** Undefined for an unknown name; case-sensitive. */
 export const hashNamed = (name: string): HashFunction | undefined => byName.get(name);
 export const hashCoded = (code: number): HashFunction | undefined => byCode.get(code);
 
@@ -117,22 +117,22 @@ export const hashCoded = (code: number): HashFunction | undefined => byCode.get(
 export const identity = byCode.get(0x00) as HashFunction;
 export const sha256 = byCode.get(0x12) as HashFunction;
 
-/** Of a hash function that there is not, or that cannot be computed. */
+/** For a hash function that is unknown or cannot be computed. */
 export const hashUnavailable = (code: number): NodeError =>
   failure("HASH_UNAVAILABLE", { code, hex: code.toString(16) });
 
 const MIN_DIGEST = 20;
 
-/** Throws what the reference says of hash functions and digests that it neither stores nor reads. */
+/** @throws NodeError with the reference's text, for hash functions and digests that are neither stored nor read */
 export function requireAllowed({ code, digest }: MultihashDigest): void {
   if (!byCode.get(code)?.allowed) throw failure("HASH_INSECURE");
   if (code !== identity.code && digest.length < MIN_DIGEST) throw failure("HASH_SHORT");
 }
 
 /**
- * The multihash of bytes; `length` cuts the digest (-1: whole). See `Digest` for `place`.
+ * The multihash of bytes, its digest cut to `length` (-1: not cut). For `place` see `Digest`.
  *
- * @throws NodeError when it cannot be computed, or when the digest is shorter than `length`
+ * @throws NodeError when it cannot be computed, or the digest is shorter than `length`
  */
 export async function multihash(
   entry: HashFunction,
@@ -147,7 +147,7 @@ export async function multihash(
   return createDigest(entry.code, length < 0 ? digest : digest.subarray(0, length));
 }
 
-/** Whether bytes are those of a CID. False too for a hash function that is not known here. See `Digest` for `place`. */
+/** Whether bytes fit a CID. False as well for an unknown hash function. For `place` see `Digest`. */
 export async function matches(cid: CID, bytes: Uint8Array, place?: "here"): Promise<boolean> {
   const { code, digest } = cid.multihash;
   const made = await byCode.get(code)?.digest?.(bytes, place);

@@ -1,12 +1,12 @@
-/** CIDs from their parts. */
+/** Makes CIDs from their parts. */
 import { CID, type MultihashDigest } from "multiformats/cid";
 import { dagPb } from "./codecs.ts";
 import { sha256 } from "./hashes.ts";
 
-/** Version 0 has one codec and one hash function, whose digest is whole. */
+/** Version 0 has one codec and one hash function with a full digest. */
 export const fitsVersion0 = (codec: number, { code, digest }: MultihashDigest): boolean =>
   codec === dagPb && code === sha256.code && digest.length === sha256.length;
 
-/** Version 0 only of what fits it. */
+/** Version 0 only if `fitsVersion0`. */
 export const makeCid = (version: 0 | 1, codec: number, multihash: MultihashDigest): CID =>
   CID.create(version, codec, multihash as MultihashDigest<0x12>);

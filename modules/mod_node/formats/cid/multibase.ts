@@ -20,7 +20,7 @@ import { NodeError } from "../../util/errors.ts";
 
 export type Base = MultibaseCodec<string>;
 
-/** By prefix character, in its order. */
+/** Sorted by prefix character. */
 export const bases: readonly Base[] = [
   identity,
   base2,

@@ -1,4 +1,4 @@
-/** Multibase text to bytes as the reference reads it: with less rigour than the standards, and its own words. */
+/** Decodes multibase text as the reference does: more leniently than the standards, and with its error texts. */
 import { NodeError } from "../../util/errors.ts";
 import type { Base } from "./multibase.ts";
 
@@ -10,7 +10,7 @@ interface Scheme {
   readonly name: "base32" | "base64";
   readonly alphabet: string;
   readonly bits: number;
-  /** Lengths of a last group that stand for bytes; of others nothing is read. */
+  /** Lengths of a last group that encode bytes; other last groups are ignored. */
   readonly groups: readonly number[];
 }
 
@@ -25,7 +25,8 @@ const schemes: ReadonlyMap<string, Scheme> = new Map([
 ]);
 
 /**
- * Bytes of a text with its prefix. Letter case does not count in base16 and base32, nor do bits beyond the last byte.
+ * The bytes of a text with its multibase prefix. Case does not matter in base16 and base32, nor do bits after the last
+ * byte.
  *
  * @throws NodeError with the reference's reason
  */
@@ -66,7 +67,7 @@ function leniently(text: string, { name, alphabet, bits, groups }: Scheme): Uint
   return Uint8Array.from(bytes);
 }
 
-/** The last digits are the last byte; the first byte may lack some. */
+/** The last digits are the last byte; the first byte may have fewer. */
 function fromBits(text: string): Uint8Array {
   const whole = text.padStart(Math.ceil(text.length / 8) * 8, "0");
   return Uint8Array.from(whole.match(/.{8}/g) ?? [], (digits) => Number.parseInt(digits, 2));

@@ -1,4 +1,4 @@
-/** Sets of CIDs that stay small: 16 bytes of each digest in one table, so that millions of blocks can be marked. */
+/** Compact sets of CIDs: 16 bytes of each digest in one table, so that millions of blocks can be marked. */
 import { hash } from "node:crypto";
 import type { CID } from "multiformats/cid";
 
@@ -6,7 +6,7 @@ const keyWords = 4;
 const wholeDigest = 32;
 const MIN_SLOTS = 1024;
 
-/** Places for keys, open addressing; behind each key some words of its own. */
+/** A hash table with open addressing; each key is followed by some words of its own. */
 class Table {
   readonly #stride: number;
   readonly #kindOf: (cid: CID) => number;
@@ -15,7 +15,7 @@ class Table {
   readonly #key = new Uint32Array(keyWords);
   readonly #keyBytes = new Uint8Array(this.#key.buffer);
 
-  /** `kindOf` tells CIDs of one multihash apart. */
+  /** `kindOf` distinguishes CIDs of one multihash. */
   constructor(ownWords: number, kindOf: (cid: CID) => number) {
     this.#stride = keyWords + ownWords;
     this.#kindOf = kindOf;
@@ -26,14 +26,14 @@ class Table {
     return this.#size;
   }
 
-  /** Where the words of a CID are; undefined when it is not here. */
+  /** Offset of the words of a CID; undefined when it is not in the table. */
   find(cid: CID): number | undefined {
     this.#read(cid);
     const at = this.#slot(this.#words);
     return isUsed(this.#words, at) ? at + keyWords : undefined;
   }
 
-  /** Puts in the CID that was asked for last, and was not here. */
+  /** Adds the CID of the last `find`, which was not in the table. */
   add(own?: number): void {
     if ((this.#size + 1) * this.#stride * 3 > this.#words.length * 2) this.#grow();
     const at = this.#slot(this.#words);
@@ -56,11 +56,11 @@ class Table {
     const source = trusted ? digest : hash("sha256", cid.multihash.bytes, "buffer");
     this.#keyBytes.set(source.subarray(0, keyWords * 4));
     this.#key[0] = (this.#key[0] as number) ^ Math.imul(this.#kindOf(cid), 0x9e3779b1);
-    // All zero marks a free place.
+    // A free slot is all zeros.
     if (!isUsed(this.#key, 0)) this.#key[0] = 1;
   }
 
-  /** Where the key is, or would be put. */
+  /** Offset of the key, or of the free slot for it. */
   #slot(words: Uint32Array): number {
     const key = this.#key;
     const places = words.length / this.#stride;
@@ -91,8 +91,8 @@ const isUsed = (words: Uint32Array, at: number): boolean =>
   words[at] !== 0 || words[at + 1] !== 0 || words[at + 2] !== 0 || words[at + 3] !== 0;
 
 /**
- * Members are told apart by codec and 128 bits of a cryptographic digest; shorter or identity digests are hashed for
- * it. Twin forms (version 0 and 1 of one dag-pb block) are one member. Nothing is ever taken out.
+ * Members are distinguished by codec and 128 bits of a cryptographic digest; shorter and identity digests are hashed
+ * for it. Versions 0 and 1 of one dag-pb CID are the same member. Members cannot be removed.
  */
 export class CidSet {
   readonly #table = new Table(0, ({ code }) => code);
@@ -113,7 +113,7 @@ export class CidSet {
   }
 }
 
-/** A number from 0 to 2^32 - 1 for each of some CIDs; twin forms are two. */
+/** Maps CIDs to numbers from 0 to 2^32 - 1; versions 0 and 1 of one dag-pb CID are different keys. */
 export class CidNumberMap {
   readonly #table = new Table(1, ({ code, version }) => code * 2 + version);
 

@@ -1,4 +1,4 @@
-/** CIDs from and to text, with the reference's reasons for what is none (go-cid 0.0.7). */
+/** Parses and prints CIDs ("CID specification"), with the error texts of the reference (go-cid 0.0.7). */
 import { varint } from "multiformats";
 import { CID } from "multiformats/cid";
 import { Digest } from "multiformats/hashes/digest";
@@ -21,7 +21,7 @@ export interface CidWithBase {
   readonly base: Base;
 }
 
-/** The CID and the base that it is written in. @throws NodeError as `parseCid` */
+/** The CID, and the base that it is written in. @throws NodeError as `parseCid` */
 export function parseCidWithBase(text: string): CidWithBase {
   try {
     return read(text);
@@ -40,7 +40,7 @@ function read(text: string): CidWithBase {
   return { cid: castCid(decodeMultibase(base, text)), base };
 }
 
-/** Text of version 0. */
+/** The multihash of a version 0 text. */
 function multihashOf(text: string): Uint8Array {
   try {
     return base58btc.decoder.decode(`z${text}`);
@@ -49,7 +49,7 @@ function multihashOf(text: string): Uint8Array {
   }
 }
 
-/** A CID from its bytes, to the last byte. */
+/** Decodes a CID that takes all of the bytes. */
 export function castCid(bytes: Uint8Array): CID {
   const [version, codec, from] = head(bytes);
   const [code, length, at] = multihashHead(bytes, from);
@@ -57,7 +57,7 @@ export function castCid(bytes: Uint8Array): CID {
   if (end > bytes.length) throw new NodeError("length greater than remaining number of bytes in buffer");
   if (end < bytes.length) throw new NodeError("trailing bytes in data buffer passed to cid Cast");
   const digest = new Digest(code, length, bytes.subarray(at), from === 0 ? bytes : bytes.subarray(from));
-  // Numbers of one digit each are written in one way: these bytes are those of the CID.
+  // One-byte varints have one encoding only: these bytes are those of the CID.
   const same = version === 0 ? at === 2 : at === 4;
   return same ? new CID(version, codec, digest, bytes) : CID.create(version, codec, digest);
 }
@@ -89,7 +89,7 @@ function number(bytes: Uint8Array, at: number): readonly [value: number, next: n
   }
 }
 
-/** Version 0 is always base58btc without prefix; version 1 in `base`, base32 unless named. */
+/** Version 0 is always base58btc without prefix; version 1 is in `base`, base32 by default. */
 export function cidText(cid: CID, base: Base = base32): string {
   return cid.version === 0 ? cid.toString() : cid.toString(base.encoder);
 }

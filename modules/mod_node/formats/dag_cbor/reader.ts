@@ -1,6 +1,6 @@
 /**
- * CBOR as the reference reads it (refmt): leniently, with its reasons for what is none. Iterative, and nothing is set
- * aside for lengths that are only claimed.
+ * Reads CBOR tokens ("RFC 8949") as leniently as the reference (refmt), with its error texts. Iterative, and no memory
+ * is allocated for lengths that are only announced.
  */
 import { NodeError } from "../../util/errors.ts";
 
@@ -9,53 +9,56 @@ export type CborToken = "map" | "list" | "close" | "text" | "bytes" | "int" | "f
 /** Bytes of the longest text or byte string. */
 const MAX_STRING = 33_554_432;
 const MAX_INT = 2n ** 63n;
-/** Values inside of values, at most; the reference ends where its memory does. */
+/** Maximum nesting; the reference is limited by its memory. */
 const MAX_DEPTH = 1_000_000;
 
 const breakByte = 0xff;
 const empty = new Uint8Array();
 
-/** Tokens of one value; what comes behind it is not looked at. */
+/** The tokens of one value; what follows it is not read. */
 export class CborReader {
   readonly #bytes: Buffer;
   readonly #end: string;
-  /** For every open value so many items to come: keys and values of a map are two; none: until the break. */
+  /**
+   * For each open container the number of items to come, counting keys and values of a map; negative without a definite
+   * length.
+   */
   readonly #left: number[] = [];
   readonly #maps: boolean[] = [];
   #at = 0;
-  /** Of the last token: its tag, if any. */
+  /** Tag of the last token, if any. */
   tag: number | undefined;
-  /** Of the last token, text or bytes. */
+  /** Content of the last token, a text or byte string. */
   bytes: Uint8Array = empty;
-  /** Of the last token, an int; beyond 2^53 as it is. */
+  /** Value of the last token, an integer; bigint beyond 2^53. */
   int: number | bigint = 0;
   float = 0;
-  /** The last token stands as the canonical form has it. */
+  /** Whether the last token is in canonical form. */
   canonical = true;
 
-  /** `end`: what is said where the next byte is missing. */
+  /** `end` is the error text when the next byte is missing. */
   constructor(bytes: Uint8Array, end = "unexpected EOF") {
     this.#bytes = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length);
     this.#end = end;
   }
 
-  /** Where the next token begins. */
+  /** Offset of the next token. */
   get at(): number {
     return this.#at;
   }
 
-  /** Values that are open. */
+  /** Number of open containers. */
   get depth(): number {
     return this.#left.length;
   }
 
-  /** The next token is a key, or the end of its map. */
+  /** Whether the next token is a key, or the end of its map. */
   get atKey(): boolean {
     const left = this.#left.at(-1);
     return this.#maps.at(-1) === true && (left as number) % 2 === 0;
   }
 
-  /** Not to be called again when `depth` is 0 after a token. @throws NodeError */
+  /** Must not be called again when `depth` is 0 after a token. @throws NodeError */
   next(): CborToken {
     this.tag = undefined;
     this.canonical = true;
@@ -71,7 +74,7 @@ export class CborReader {
       }
       return this.#close();
     }
-    // Those without an end count down from -2: parity says whether a key is next.
+    // Indefinite lengths count down from -2: the parity tells whether a key is next.
     this.#left[top] = left - 1;
     return this.#item(first);
   }
@@ -154,7 +157,7 @@ export class CborReader {
     return "float";
   }
 
-  /** A string that comes in pieces. */
+  /** A string in chunks. */
   #pieces(major: number): "text" | "bytes" {
     const pieces: Uint8Array[] = [];
     for (let first = this.#byte(); first !== breakByte; first = this.#byte()) {
@@ -218,7 +221,7 @@ export class CborReader {
   }
 }
 
-/** What needs one, two, four and eight bytes at least. */
+/** The least values that need one, two, four and eight bytes. */
 const minimumOfWidth = [24, 0x100, 0x10000, 0x100000000];
 
 function halfFloat(bits: number): number {

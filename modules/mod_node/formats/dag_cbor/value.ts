@@ -1,34 +1,34 @@
-/** Values of the data model in memory, and as CBOR. */
+/** Values of the "IPLD Data Model" in memory, and as CBOR. */
 import type { CID } from "multiformats/cid";
 import { NodeError } from "../../util/errors.ts";
 import type { CborReader } from "./reader.ts";
 import { binary, type CborScalar, visitCbor } from "./visit.ts";
 
 /**
- * A number is a float, a bigint an integer. Texts and keys are their UTF-8 bytes, a letter for each: so nothing is lost
- * that is no UTF-8, and keys compare as their bytes do.
+ * A number is a float, a bigint an integer. Texts and keys are their UTF-8 bytes, one character for each byte: so
+ * invalid UTF-8 is not lost, and keys compare as their bytes do.
  */
 export type Value = null | boolean | number | bigint | string | Uint8Array | CID | Value[] | ValueMap;
 export type ValueMap = Map<string, Value>;
 export type Scalar = Exclude<Value, Value[] | ValueMap>;
 
-/** Values in one node, at most: each takes many times its bytes here. */
+/** Maximum number of values in one node: each takes many times its encoded size in memory. */
 const MAX_VALUES = 4_000_000;
 
 interface Open {
   readonly container: Value[] | ValueMap;
-  /** Of it in the map that it is in. */
+  /** Its key in the map that contains it. */
   readonly key: string;
 }
 
-/** Puts a value together from its parts, and counts them. */
+/** Builds a value from its parts, and counts them. */
 export class ValueBuilder {
   readonly #open: Open[] = [];
   #key = "";
   #count = 0;
   value: Value = null;
 
-  /** Whether the map that is open has this key already. */
+  /** Whether the open map has this key already. */
   has(key: string): boolean {
     const map = this.#open.at(-1)?.container;
     return map instanceof Map && map.has(key);
@@ -53,7 +53,7 @@ export class ValueBuilder {
     this.#open.push({ container, key: this.#key });
   }
 
-  /** What was open last is complete; `value` stands in its place from now on. */
+  /** Closes the innermost container; it is replaced by what `value` gives. */
   leave(value?: (complete: Value[] | ValueMap) => Value): void {
     const { container, key } = this.#open.pop() as Open;
     if (value === undefined) return;
@@ -65,7 +65,7 @@ export class ValueBuilder {
   }
 }
 
-/** Reads leniently, as the reference does. @throws NodeError with its text */
+/** Decodes leniently, as the reference does. @throws NodeError with the reference's text */
 export function decodeCbor(bytes: Uint8Array): Value {
   const builder = new ValueBuilder();
   visitCbor(bytes, {
@@ -96,7 +96,7 @@ function scalarOf(token: CborScalar, reader: CborReader): Scalar {
   }
 }
 
-/** Told of a value in memory, part by part. */
+/** Called with the parts of a value. */
 export interface ValueVisitor {
   enter(container: Value[] | ValueMap): void;
   leave(container: Value[] | ValueMap): void;
@@ -108,12 +108,12 @@ export interface ValueVisitor {
 
 interface Frame {
   readonly container: Value[] | ValueMap;
-  /** Of a map, in order. */
+  /** Of a map, sorted. */
   readonly keys: readonly string[] | undefined;
   at: number;
 }
 
-/** Keys in the order of `compare`. Without recursion: a value may be as deep as it wants. */
+/** Visits keys in the order of `compare`. Iterative, since values may be nested deeply. */
 export function visitValue(root: Value, compare: (one: string, other: string) => number, visitor: ValueVisitor): void {
   const frames: Frame[] = [];
   const begin = (value: Value) => {
@@ -140,11 +140,11 @@ export function visitValue(root: Value, compare: (one: string, other: string) =>
   }
 }
 
-/** Order of keys by their bytes. */
+/** Compares keys by their bytes. */
 export const bytewise = (one: string, other: string): number => (one < other ? -1 : one > other ? 1 : 0);
 const shorterFirst = (one: string, other: string): number => one.length - other.length || bytewise(one, other);
 
-/** Canonical CBOR: floats of 64 bits, keys sorted by length and bytes, everything else as short as can be. */
+/** Canonical CBOR: 64-bit floats, keys sorted by length and bytes, everything else as short as possible. */
 export function encodeCbor(value: Value): Uint8Array {
   const writer = new Writer();
   visitValue(value, shorterFirst, {
@@ -217,7 +217,7 @@ class Writer {
     this.#buffer[at] = byte;
   }
 
-  /** Where so many bytes are to be written; the buffer may be another one from then on. */
+  /** Reserves bytes and gives their offset; the buffer may be replaced. */
   #reserve(size: number): number {
     const at = this.#length;
     this.#length += size;
@@ -230,20 +230,23 @@ class Writer {
   }
 }
 
-/** The same value in its canonical form; these very bytes if they are that. @throws NodeError with the reference's text */
+/**
+ * The same value in canonical form, or these very bytes if they are canonical. @throws NodeError with the reference's
+ * text
+ */
 export function canonicalCbor(bytes: Uint8Array): Uint8Array {
   const { length, canonical } = visitCbor(bytes, {});
   return canonical ? bytes.subarray(0, length) : encodeCbor(decodeCbor(bytes));
 }
 
-/** CIDs that a value links to, in the order in which they stand. @throws NodeError with the reference's text */
+/** The CIDs that a value links to, in order. @throws NodeError with the reference's text */
 export function cborLinks(bytes: Uint8Array): CID[] {
   const found: CID[] = [];
   visitCbor(bytes, { link: (cid) => found.push(cid) });
   return found;
 }
 
-/** Goes one step into a value. @throws NodeError with the reference's text where there is no such thing */
+/** The member of a value with that key or index. @throws NodeError with the reference's text when there is none */
 export function member(value: Value, name: string): Value {
   if (Array.isArray(value)) {
     if (!/^[+-]?\d+$/.test(name)) throw new NodeError(`strconv.Atoi: parsing "${name}": invalid syntax`);

@@ -1,4 +1,4 @@
-/** Whole CBOR values, checked as the reference checks them: keys are texts and come once, tags are links. */
+/** Reads whole CBOR values with the checks of the reference: keys are texts and unique, tags are links. */
 import type { CID } from "multiformats/cid";
 import { NodeError } from "../../util/errors.ts";
 import { quote } from "../../util/go/text.ts";
@@ -7,12 +7,12 @@ import { CborReader, type CborToken } from "./reader.ts";
 
 export type CborScalar = Exclude<CborToken, "map" | "list" | "close">;
 
-/** Told of a value, part by part; what is not asked for is passed over. */
+/** Called with the parts of a value; methods may be left out. */
 export interface CborVisitor {
   enter?(kind: "map" | "list"): void;
   leave?(): void;
   key?(text: Uint8Array): void;
-  /** The reader holds what belongs to the token. */
+  /** The reader has the content of the token. */
   scalar?(token: CborScalar, reader: CborReader): void;
   link?(cid: CID): void;
 }
@@ -20,7 +20,7 @@ export interface CborVisitor {
 export interface VisitedCbor {
   /** Bytes of the value. */
   readonly length: number;
-  /** Written as the reference writes it. */
+  /** Whether it is encoded as the reference encodes it. */
   readonly canonical: boolean;
 }
 
@@ -55,7 +55,7 @@ export function visitCbor(bytes: Uint8Array, visitor: CborVisitor): VisitedCbor 
   return { length: reader.at, canonical };
 }
 
-/** Keys of one map. A set of them is made only where they are out of order. */
+/** The keys of one map. A set is made only when they are not sorted. */
 class Keys {
   readonly #keys: Uint8Array[] = [];
   #seen: Set<string> | undefined;
@@ -79,11 +79,11 @@ class Keys {
   }
 }
 
-/** Bytes as text, a letter for each. */
+/** Bytes as text, one character for each byte. */
 export const binary = (bytes: Uint8Array): string =>
   Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString("latin1");
 
-/** The canonical order: shorter ones first. */
+/** The canonical order: shorter keys first. */
 export const compareKeys = (one: Uint8Array, other: Uint8Array): number =>
   one.length - other.length || Buffer.compare(one, other);
 
@@ -104,7 +104,7 @@ function linkOf(token: CborToken, reader: CborReader): CID {
   return linkCid(bytes);
 }
 
-/** The CID in the bytes of a link. @throws NodeError with the reference's text */
+/** Decodes the CID of a link. @throws NodeError with the reference's text */
 export function linkCid(bytes: Uint8Array): CID {
   if (bytes.length === 0) throw new NodeError("link value was empty");
   if (bytes[0] !== 0) throw new NodeError("invalid multibase on IPLD link");

@@ -1,4 +1,4 @@
-/** dag-pb nodes as the JSON of `dag put`. */
+/** dag-pb nodes in the JSON of `dag put`. */
 import type { CID } from "multiformats/cid";
 import { NodeError } from "../../util/errors.ts";
 import { decodeBase64 } from "../../util/go/base64.ts";
@@ -65,7 +65,7 @@ function cidIn(reader: StructReader, token: JsonToken, place: Place): CID | unde
     else if (each !== "null") target = undefined;
   };
   reader.struct(token, place, cidType, place.struct, { "/": field });
-  // What does not fit is told already.
+  // The fault was recorded already.
   if (target === undefined) return undefined;
   try {
     if (target === "") throw new NodeError("cid was incorrectly formatted");
@@ -76,7 +76,7 @@ function cidIn(reader: StructReader, token: JsonToken, place: Place): CID | unde
   }
 }
 
-/** Base64, or a list of numbers: Go takes both for bytes. */
+/** Base64 or a list of numbers: Go accepts both for bytes. */
 function bytesOf(reader: StructReader, token: JsonToken, place: Place): Uint8Array | undefined {
   if (token === "[") {
     const numbers: number[] = [];
@@ -94,7 +94,7 @@ function bytesOf(reader: StructReader, token: JsonToken, place: Place): Uint8Arr
   }
 }
 
-/** The reference writes a link without CID, and cannot read the node then. */
+/** The reference writes a link without CID, and cannot read the node afterwards. */
 function whole({ name, size, cid }: Draft, at: number): PbLink {
   if (cid === undefined) throw new NodeError(`link hash #${at} is not valid multihash. cid too short`);
   return { name, size, cid };

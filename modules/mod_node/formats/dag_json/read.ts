@@ -1,4 +1,4 @@
-/** JSON as nodes: the reference's older form, and dag-json. */
+/** Reads nodes as JSON: the reference's older form, and dag-json. */
 
 import { NodeError } from "../../util/errors.ts";
 import { JsonReader } from "../../util/go/json.ts";
@@ -7,8 +7,8 @@ import { type Value, ValueBuilder, type ValueMap } from "../dag_cbor/value.ts";
 import { binary } from "../dag_cbor/visit.ts";
 
 /**
- * The older form: every number is a float, `{"/": "<cid>"}` is a link, the last of two equal keys counts, and nothing
- * behind the first value is looked at.
+ * The older form: every number is a float, `{"/": "<cid>"}` is a link, the last of two equal keys counts, and what
+ * follows the first value is ignored.
  *
  * @throws NodeError with the reference's text
  */
@@ -17,8 +17,8 @@ export function readJson(bytes: Uint8Array): Value {
 }
 
 /**
- * dag-json: numbers without point and exponent are integers, `{"/": {"bytes": "<base64>"}}` are bytes, nothing else has
- * a key `/` alone, and no key comes twice.
+ * "DAG-JSON specification": numbers without point and exponent are integers, `{"/": {"bytes": "<base64>"}}` are bytes,
+ * no other map has `/` as its only key, and keys are unique.
  *
  * @throws NodeError
  */
@@ -26,10 +26,10 @@ export function readDagJson(bytes: Uint8Array): Value {
   return new Reader(new JsonReader(bytes, "document"), dagJson).read();
 }
 
-/** What a form makes of what JSON itself leaves open. What they throw is told when the whole is known to be JSON. */
+/** What the two forms do differently. Their failures are reported once the whole is known to be JSON. */
 interface Form {
   number(text: string): Value;
-  /** A map that has the one key `/`. */
+  /** A map whose only key is `/`. */
   special(inner: Value): Value;
   readonly repeats: boolean;
 }
@@ -65,7 +65,7 @@ function float(text: string): number {
 }
 
 function integer(text: string): bigint {
-  // So long a text is no number of 64 bits, and slow to read.
+  // A longer text is not a 64-bit number, and slow to parse.
   const value = text.length > 24 ? undefined : BigInt(text);
   if (value === undefined || value < -(2n ** 63n) || value >= 2n ** 64n) {
     throw new NodeError(`the integer ${text.slice(0, 24)} does not fit into 64 bits`);

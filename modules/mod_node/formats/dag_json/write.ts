@@ -1,13 +1,13 @@
-/** Nodes as JSON: the reference's older form, and dag-json. */
+/** Writes nodes as JSON: the reference's older form, and dag-json. */
 import { NodeError } from "../../util/errors.ts";
 import { GoText, quotedJson } from "../../util/go/text.ts";
 import { bytewise, type Scalar, type Value, visitValue } from "../dag_cbor/value.ts";
 
-/** Values inside of values, at most: JSON readers end there. */
+/** Maximum nesting, the limit of JSON readers. */
 const MAX_DEPTH = 10_000;
 
 interface Form {
-  /** A letter for each byte of the text. */
+  /** One character for each byte of the text. */
   text(latin1: string): string;
   float(value: number): string;
   bytes(value: Uint8Array): string;
@@ -20,7 +20,7 @@ const older: Form = {
   bytes: (value) => `"${Buffer.from(value).toString("base64")}"`,
 };
 
-/** Its bytes make a CID: no more is escaped than JSON demands. */
+/** The bytes decide the CID: nothing is escaped that JSON does not require. */
 const dagJson: Form = {
   text: (latin1) => JSON.stringify(String(new GoText(Buffer.from(latin1, "latin1")))),
   float: (value) => (Object.is(value, -0) ? "-0.0" : Number.isInteger(value) ? wholeFloat(value) : String(value)),
@@ -29,7 +29,7 @@ const dagJson: Form = {
 
 const wholeFloat = (value: number): string => (/e/.test(String(value)) ? String(value) : `${value}.0`);
 
-/** Keys in bytewise order. @throws NodeError with the reference's text for what JSON has no form for */
+/** Keys are sorted by their bytes. @throws NodeError with the reference's text for values that JSON cannot express */
 export const writeJson = (value: Value): string => write(value, older);
 /** Bytes of a dag-json block. @throws NodeError like `writeJson` */
 export const writeDagJson = (value: Value): Uint8Array => Buffer.from(write(value, dagJson));

@@ -1,4 +1,4 @@
-/** Blocks of codecs that hold values of the data model, and how nodes look as JSON. */
+/** Blocks whose codec holds values of the "IPLD Data Model", and nodes as JSON. */
 import type { CID } from "multiformats/cid";
 import { NodeError } from "../../util/errors.ts";
 import { GoText, goJson, JsonText } from "../../util/go/text.ts";
@@ -13,10 +13,10 @@ const readers: ReadonlyMap<number, (bytes: Uint8Array) => Value> = new Map([
   [dagJson, readDagJson],
 ]);
 
-/** The value in a block; undefined for a codec that holds none. @throws NodeError when the bytes are none of it */
+/** The value of a block; undefined for a codec without values. @throws NodeError when the bytes are malformed */
 export const valueIn = (cid: CID, bytes: Uint8Array): Value | undefined => readers.get(cid.code)?.(bytes);
 
-/** CIDs in a value, in order. */
+/** The CIDs in a value, in order. */
 export function linksIn(value: Value): CID[] {
   const found: CID[] = [];
   const none = () => {};
@@ -30,7 +30,7 @@ export function linksIn(value: Value): CID[] {
 export const isCid = (value: Value): value is CID =>
   typeof value === "object" && value !== null && "asCID" in value && value.asCID === value;
 
-/** A node as the reference's `dag get` writes it. @throws NodeError */
+/** A node as the reference's `dag get` prints it. @throws NodeError */
 export function nodeJson(cid: CID, bytes: Uint8Array): JsonText {
   const value = valueIn(cid, bytes);
   if (value !== undefined) return valueJson(value);
@@ -45,5 +45,5 @@ export function nodeJson(cid: CID, bytes: Uint8Array): JsonText {
   );
 }
 
-/** The same of a part of a node. @throws NodeError */
+/** A part of a node in the same form. @throws NodeError */
 export const valueJson = (value: Value): JsonText => new JsonText(writeJson(value));

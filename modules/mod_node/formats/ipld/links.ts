@@ -1,4 +1,4 @@
-/** What a block links to, by its codec. */
+/** The links of a block, by its codec. */
 import type { CID } from "multiformats/cid";
 import { NodeError } from "../../util/errors.ts";
 import { dagCbor, dagJson, dagPb, raw } from "../cid/codecs.ts";
@@ -17,9 +17,9 @@ const byCodec: ReadonlyMap<number, (bytes: Uint8Array) => readonly CID[]> = new 
 ]);
 
 /**
- * Links of a block in the order in which the reference walks them; a child that is linked twice is listed twice.
+ * The links in the order in which the reference walks them; a child that is linked twice is listed twice.
  *
- * @throws NodeError when the codec is not known or the bytes are none of it
+ * @throws NodeError when the codec is unknown or the bytes are malformed
  */
 export function linksOf(cid: CID, bytes: Uint8Array): readonly CID[] {
   const read = byCodec.get(cid.code);
@@ -27,7 +27,7 @@ export function linksOf(cid: CID, bytes: Uint8Array): readonly CID[] {
   return read(bytes);
 }
 
-/** The same with names and sizes, which only links of dag-pb have. @throws NodeError like `linksOf` */
+/** Links with names and sizes, which only dag-pb has. @throws NodeError like `linksOf` */
 export function namedLinks(cid: CID, bytes: Uint8Array): readonly PbLink[] {
   if (cid.code === dagPb) return decodePb(bytes).links;
   return linksOf(cid, bytes).map((link) => ({ name: "", size: 0, cid: link }));

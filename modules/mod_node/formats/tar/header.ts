@@ -1,20 +1,20 @@
-/** Headers of tar archives: V7, USTAR, PAX and GNU, as Go's reader takes them. */
+/** Reads headers of tar archives (V7, USTAR, PAX and GNU), as Go's reader does. */
 import { NodeError } from "../../util/errors.ts";
 
 export const blockSize = 512;
 
-/** Seconds since the epoch, and what is over. */
+/** Seconds since the epoch, and the fraction. */
 export interface TarTime {
   readonly seconds: number;
   readonly nanoseconds: number;
 }
 
-/** Ways of writing headers; a set of bits, 0 where it cannot be said. */
+/** Header formats as bits of a set; 0 is unknown. */
 export const ustarFormat = 2;
 export const paxFormat = 4;
 export const gnuFormat = 8;
 
-/** Texts are their bytes, a letter for each. */
+/** Texts are their bytes, one character for each byte. */
 export interface TarHeader {
   type: string;
   name: string;
@@ -30,7 +30,7 @@ export interface TarHeader {
   mtime: TarTime | undefined;
   atime: TarTime | undefined;
   ctime: TarTime | undefined;
-  /** Of the PAX header in front of it. */
+  /** Records of the PAX header before it. */
   records: ReadonlyMap<string, string>;
   format: number;
 }
@@ -38,7 +38,7 @@ export interface TarHeader {
 export const invalidHeader = () => new NodeError("archive/tar: invalid tar header");
 export const fieldTooLong = () => new NodeError("archive/tar: header field too long");
 
-/** A header of that type and name, nothing else said. */
+/** A header with that type and name, and nothing else. */
 export const plainHeader = (type: string, name: string): TarHeader => ({
   type,
   name,
@@ -58,10 +58,10 @@ export const plainHeader = (type: string, name: string): TarHeader => ({
   format: 0,
 });
 
-/** Links, devices, directories and pipes: no data follows whatever the size says. */
+/** Links, devices, directories and pipes have no data, whatever their size says. */
 export const isHeaderOnly = (type: string): boolean => /^[1-6]$/.test(type);
 
-/** Place and length of the fields in a block. */
+/** Offset and length of the fields in a block. */
 export const fieldPositions = {
   name: [0, 100],
   mode: [100, 8],
@@ -95,7 +95,7 @@ const fieldOf = (block: Buffer, place: Place): Buffer => {
 
 const latin1 = (bytes: Buffer): string => bytes.toString("latin1");
 
-/** To the first NUL. */
+/** Up to the first NUL. */
 function textIn(block: Buffer, place: Place): string {
   const field = fieldOf(block, place);
   const end = field.indexOf(0);
@@ -104,7 +104,7 @@ function textIn(block: Buffer, place: Place): string {
 
 const numberIn = (block: Buffer, place: Place): number => numberOf(fieldOf(block, place));
 
-/** Octal digits, or a binary number whose first bit is set. @throws NodeError */
+/** Octal digits, or a binary number when the first bit is set. @throws NodeError */
 function numberOf(field: Buffer): number {
   if (((field[0] as number) & 0x80) === 0) return octalOf(field);
   const negative = ((field[0] as number) & 0x40) !== 0;
@@ -126,7 +126,7 @@ function octalOf(field: Buffer): number {
   return Number.parseInt(digits, 8);
 }
 
-/** Sums of a block's bytes, taken with and without sign; its own field counts as blanks. */
+/** The sums of a block's bytes, unsigned and signed; the checksum field counts as spaces. */
 export function checksums(block: Uint8Array): readonly [unsigned: number, signed: number] {
   const [from, length] = fieldPositions.checksum;
   let unsigned = 0;
@@ -149,7 +149,7 @@ function kindOf(block: Buffer): Kind {
   return magic === "ustar  \0" ? "gnu" : "v7";
 }
 
-/** @throws NodeError for a block that is no header */
+/** @throws NodeError for a block that is not a header */
 export function readHeader(bytes: Uint8Array): TarHeader {
   const block = Buffer.from(bytes.buffer, bytes.byteOffset, blockSize);
   const kind = kindOf(block);
@@ -172,7 +172,7 @@ export function readHeader(bytes: Uint8Array): TarHeader {
 
 const time = (seconds: number): TarTime => ({ seconds, nanoseconds: 0 });
 
-/** What is different from kind to kind; they return what stands before the name. */
+/** Reads what differs between kinds; gives the prefix of the name. */
 const extend: Readonly<Record<Exclude<Kind, "v7">, (header: TarHeader, block: Buffer) => string>> = {
   ustar(header, block) {
     header.format = isStrict(block) ? ustarFormat | paxFormat : 0;
@@ -190,7 +190,7 @@ const extend: Readonly<Record<Exclude<Kind, "v7">, (header: TarHeader, block: Bu
       header.format = gnuFormat;
       return "";
     } catch {
-      // Some writers had a prefix where GNU has these times.
+      // Some writers have a prefix where GNU has these times.
       header.atime = undefined;
       const prefix = textIn(block, "prefix");
       return isAscii(prefix) ? prefix : "";
@@ -206,7 +206,7 @@ export const isAscii = (text: string): boolean => !/[\x00\x80-\uffff]/.test(text
 
 const numbers = ["size", "mode", "uid", "gid", "mtime", "devmajor", "devminor"] as const;
 
-/** All letters are ASCII, and all numbers end with NUL: only then it is surely USTAR. */
+/** Only when all text is ASCII and all numbers end with NUL it is certainly USTAR. */
 function isStrict(block: Buffer): boolean {
   return block.every((byte) => byte < 0x80) && numbers.every((place) => fieldOf(block, place).at(-1) === 0);
 }

@@ -1,7 +1,7 @@
-/** Records of PAX headers: what goes beyond the fields of a plain header. */
+/** Records of PAX headers: what the fields of a plain header cannot express. */
 import { invalidHeader, type TarHeader, type TarTime } from "./header.ts";
 
-/** Records that stand for a field of the header. */
+/** Records that replace a field of the header. */
 export const fieldRecords: ReadonlySet<string> = new Set([
   "path",
   "linkpath",
@@ -24,7 +24,7 @@ export function isRecord(key: string, value: string): boolean {
   return !(texts.has(key) ? value : key).includes("\0");
 }
 
-/** Of equal keys the last counts. @throws NodeError */
+/** The last of equal keys counts. @throws NodeError */
 export function readRecords(text: string): Map<string, string> {
   const records = new Map<string, string>();
   for (let at = 0; at < text.length; ) {
@@ -43,7 +43,7 @@ export function readRecords(text: string): Map<string, string> {
   return records;
 }
 
-/** `<length> <key>=<value>\n`; the length counts its own digits. */
+/** `<length> <key>=<value>\n`; the length includes its own digits. */
 export function recordText(key: string, value: string): string {
   const rest = key.length + value.length + 3;
   let length = rest + String(rest).length;
@@ -51,7 +51,7 @@ export function recordText(key: string, value: string): string {
   return `${length} ${key}=${value}\n`;
 }
 
-/** Takes over what the records say; empty ones say nothing. @throws NodeError */
+/** Applies records to a header; empty values are ignored. @throws NodeError */
 export function mergeRecords(header: TarHeader, records: ReadonlyMap<string, string>): void {
   for (const [key, value] of records) {
     if (value === "") continue;

@@ -1,4 +1,4 @@
-/** Tar archives as they come: entry by entry, with what stands in front of each taken over. */
+/** Reads tar archives as they come, entry by entry, with the headers before each entry applied. */
 import { NodeError } from "../../util/errors.ts";
 import {
   blockSize,
@@ -15,17 +15,17 @@ import {
 import { mergeRecords, readRecords, sparsePrefix } from "./pax.ts";
 import { padding } from "./write.ts";
 
-/** Bytes of the records in front of a header, or of a long name. */
+/** Bytes of the records before a header, or of a long name. */
 const MAX_SPECIAL = 1024 * 1024;
 
 export interface TarEntry {
   readonly header: TarHeader;
-  /** For one reader, before the next entry is asked for. */
+  /** For one reader, to be read before the next entry is requested. */
   readonly body: AsyncIterable<Uint8Array>;
 }
 
 /**
- * Entries in order; what stands behind the end of the archive is not read. Sparse files are refused.
+ * Entries in order; what follows the end of the archive is not read. Sparse files are refused.
  *
  * @throws NodeError with Go's text
  */
@@ -37,7 +37,7 @@ export async function* readTar(source: AsyncIterable<Uint8Array>): AsyncGenerato
       if (length < 0) throw invalidHeader();
       const body = bytes.pass(length);
       yield { header, body };
-      // What was not read is passed over.
+      // The unread rest is skipped.
       for await (const _ of body);
       await bytes.skipPadding(length);
     }
@@ -46,7 +46,7 @@ export async function* readTar(source: AsyncIterable<Uint8Array>): AsyncGenerato
   }
 }
 
-/** What was said in front of an entry. */
+/** What the headers before an entry have said. */
 interface Pending {
   records: ReadonlyMap<string, string>;
   longName: string;
@@ -71,7 +71,7 @@ async function nextHeader(bytes: Bytes): Promise<TarHeader | undefined> {
   }
 }
 
-/** Two blocks of zeros are the end; so is the end itself, behind one of them or none. */
+/** The archive ends with two blocks of zeros, or with the end of the source after one of them or none. */
 async function headerBlock(bytes: Bytes): Promise<Uint8Array | undefined> {
   const block = await bytes.block();
   if (block === undefined || !isZero(block)) return block;
@@ -82,7 +82,7 @@ async function headerBlock(bytes: Bytes): Promise<Uint8Array | undefined> {
 
 const isZero = (block: Uint8Array): boolean => block.every((byte) => byte === 0);
 
-/** Undefined for a header that only says something of the next one. */
+/** Undefined for a header that only describes the next one. */
 async function take(header: TarHeader, ahead: Pending, bytes: Bytes): Promise<TarHeader | undefined> {
   switch (header.type) {
     case "x":
@@ -118,7 +118,7 @@ function complete(header: TarHeader, { records, longName, longLink, format }: Pe
   return header;
 }
 
-/** A source by the byte. */
+/** Reads a source byte by byte. */
 class Bytes {
   readonly #source: AsyncIterator<Uint8Array>;
   #rest: Uint8Array = new Uint8Array();
@@ -132,7 +132,7 @@ class Bytes {
     if (!this.#over) await this.#source.return?.();
   }
 
-  /** Whether there is one byte more. */
+  /** Whether there is another byte. */
   async #fill(): Promise<boolean> {
     while (this.#rest.length === 0 && !this.#over) {
       const next = await this.#source.next();
@@ -142,7 +142,7 @@ class Bytes {
     return this.#rest.length > 0;
   }
 
-  /** At most so many bytes of what is at hand. */
+  /** At most that many of the bytes that have come. */
   #some(most: number): Uint8Array {
     const taken = this.#rest.subarray(0, most);
     this.#rest = this.#rest.subarray(taken.length);
@@ -162,7 +162,7 @@ class Bytes {
     return Buffer.concat(pieces);
   }
 
-  /** The next bytes as they come. @throws NodeError where they end too early */
+  /** The next bytes as they come. @throws NodeError when they end too early */
   async *pass(length: number): AsyncGenerator<Uint8Array, void, undefined> {
     let left = length;
     while (left > 0) {
@@ -173,13 +173,13 @@ class Bytes {
     }
   }
 
-  /** The last block may lack its end. */
+  /** The last block may be incomplete. */
   async skipPadding(length: number): Promise<void> {
     let left = padding(length);
     while (left > 0 && (await this.#fill())) left -= this.#some(left).length;
   }
 
-  /** Text in a made-up file, a letter for each byte. */
+  /** The text of a special file, one character for each byte. */
   async special(length: number): Promise<string> {
     if (length < 0) throw invalidHeader();
     if (length > MAX_SPECIAL) throw fieldTooLong();

@@ -1,4 +1,4 @@
-/** Headers of tar archives as Go writes them: the oldest of the formats that can say what the header says. */
+/** Writes headers of tar archives as Go does, in the oldest format that can express the header. */
 import { posix } from "node:path";
 import { NodeError } from "../../util/errors.ts";
 import { quote } from "../../util/go/text.ts";
@@ -19,12 +19,12 @@ import { fieldRecords, isRecord, recordText, sparsePrefix, timeText } from "./pa
 const globalType = "g";
 const MAX_NAME = 100;
 const MAX_PREFIX = 155;
-/** Bytes of the records in front of a header, or of a long name. */
+/** Bytes of the records before a header, or of a long name. */
 const MAX_SPECIAL = 1024 * 1024;
 
 /**
- * A header, with those in front of it that it needs. Records for all of the archive are the end of what is written, and
- * lack their padding. @throws NodeError for one that no format can say
+ * A header, preceded by the special headers that it needs. Global records end what is written, without padding. @throws
+ * NodeError for one that no format can express
  */
 export function writeHeader(given: TarHeader): Uint8Array {
   const header = given.format === 0 ? unsaid(given) : given;
@@ -33,7 +33,7 @@ export function writeHeader(given: TarHeader): Uint8Array {
   return (formats & paxFormat) !== 0 ? writePax(header, records) : writeGnu(header);
 }
 
-/** Where nobody asks for a format, no time makes the choice. */
+/** Without a requested format, times do not decide the format. */
 function unsaid(header: TarHeader): TarHeader {
   const { mtime } = header;
   const seconds = mtime && mtime.seconds + (mtime.nanoseconds >= 5e8 ? 1 : 0);
@@ -46,9 +46,9 @@ function unsaid(header: TarHeader): TarHeader {
 }
 
 interface Choice {
-  /** Formats that can say it and are asked for. */
+  /** Formats that can express it and are allowed. */
   readonly formats: number;
-  /** What a PAX header says beside the plain fields. */
+  /** Records of the PAX header. */
   readonly records: ReadonlyMap<string, string>;
 }
 
@@ -92,7 +92,7 @@ class Chooser {
     this.#formats &= ~format;
   }
 
-  /** A record says what the field cannot; and what it said before it says again. */
+  /** A record is written when the field cannot hold the value, or when the header had it before. */
   #record(key: string, value: string, needed: boolean): void {
     if (needed || this.#header.records.get(key) === value) this.#records.set(key, value);
   }
@@ -169,12 +169,12 @@ class Chooser {
   }
 }
 
-/** Digits, and a NUL behind them. */
+/** Digits followed by a NUL. */
 const fitsOctal = (value: number, room: number): boolean => value >= 0 && value < 8 ** (room - 1);
 const fitsBinary = (value: number, room: number): boolean =>
   room >= 9 || (value >= -(2 ** (8 * (room - 1))) && value < 2 ** (8 * (room - 1)));
 
-/** A long name is cut at a slash, as far to the right as there is room. */
+/** A long name is split at a slash, as far to the right as possible. */
 function splitName(name: string): readonly [prefix: string, name: string] | undefined {
   if (name.length <= MAX_NAME || !isAscii(name)) return undefined;
   const end = name.length > MAX_PREFIX + 1 ? MAX_PREFIX + 1 : name.endsWith("/") ? name.length - 1 : name.length;
@@ -205,7 +205,7 @@ function writePax(header: TarHeader, records: ReadonlyMap<string, string>): Uint
   return Buffer.concat(parts);
 }
 
-/** Name of the records in front of an entry. */
+/** Name of the PAX header before an entry. */
 function inFront(name: string): string {
   const at = name.lastIndexOf("/") + 1;
   const joined = posix.join(name.slice(0, at), "PaxHeaders.0", name.slice(at));
@@ -236,7 +236,7 @@ function fields(header: TarHeader, number: PutNumber, text: (text: string) => st
   return block;
 }
 
-/** What does not fit is cut, and no slash is left at the end of what is cut. */
+/** A value that does not fit is cut, without a trailing slash. */
 function put(block: Buffer, place: keyof typeof fieldPositions, text: string): void {
   const [at, room] = fieldPositions[place];
   block.write(text, at, room, "latin1");
@@ -244,7 +244,7 @@ function put(block: Buffer, place: keyof typeof fieldPositions, text: string): v
   block[at + text.slice(0, room - 1).replace(/\/+$/, "").length] = 0;
 }
 
-/** 0 for what does not fit: a record says it. */
+/** 0 for a value that does not fit: a record has it. */
 const octal: PutNumber = (block, place, value) => {
   const room = fieldPositions[place][1];
   put(block, place, (fitsOctal(value, room) ? value : 0).toString(8).padStart(room - 1, "0"));
@@ -267,7 +267,7 @@ const binary: PutNumber = (block, place, value) => {
 // biome-ignore lint/suspicious/noControlCharactersInRegex: NUL is what is looked for
 const toAscii = (text: string): string => text.replace(/[\x00\x80-\uffff]/g, "");
 
-/** A made-up file that says something of the entry behind it. @throws NodeError */
+/** A special file that describes the next entry. @throws NodeError */
 function special(name: string, type: string, data: string, magic: string): Uint8Array {
   if (data.length > MAX_SPECIAL) throw fieldTooLong();
   const block = Buffer.alloc(blockSize);

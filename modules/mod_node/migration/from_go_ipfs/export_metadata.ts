@@ -1,4 +1,4 @@
-/** Writes what this node keeps in its metadata as go-ipfs 0.9 keeps it, so that go-ipfs can open the repo. */
+/** Writes the metadata of this node as a LevelDB of go-ipfs 0.9.0, so that go-ipfs can open the repo. */
 import { randomBytes } from "node:crypto";
 import { base32upper } from "multiformats/bases/base32";
 import { base64url } from "multiformats/bases/base64";
@@ -14,11 +14,11 @@ import { batches } from "../../util/async/batches.ts";
 import { openLevelDb } from "./leveldb.ts";
 import { goIpfsKeys, nameKey, pinModes } from "./records.ts";
 
-/** Written in one batch. */
+/** Records in one batch. */
 const MAX_BATCH = 4096;
 const empty = new Uint8Array();
 
-/** Makes the LevelDB in a folder that has none. On the disk when it resolves. */
+/** Makes the LevelDB in a folder that has none; durable when it resolves. */
 export async function exportMetadata(folder: string, metadata: MetadataStore): Promise<void> {
   const levelDb = await openLevelDb(folder);
   try {
@@ -47,7 +47,7 @@ async function* recordsOf(metadata: MetadataStore): AsyncGenerator<[string, Uint
   }
 }
 
-/** A record under a name of its own, and where it stands in the index. */
+/** The record of a pin under a random id, and its entry in the index. */
 function* pinRecords(cid: CID, mode: PinMode): Generator<[string, Uint8Array]> {
   const id = randomBytes(16).toString("hex");
   const cidText = base64url.encode(cid.bytes);

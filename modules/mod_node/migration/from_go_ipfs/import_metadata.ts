@@ -1,7 +1,7 @@
 /**
- * Takes over what go-ipfs has pinned, and its files, from the LevelDB of its repo, which stays as it is. From then on
- * the metadata of this node is what counts. When go-ipfs has used the repo again, what it has changed since is changed
- * here, too: what was taken over is kept beside, to tell a change of one program from a change of the other.
+ * Imports the pins and MFS of go-ipfs from the LevelDB of its repo, which is not changed. From then on the metadata of
+ * this node counts. When go-ipfs has used the repo again, the changes it has made since are applied here. To tell its
+ * changes from those of this node, a copy of everything that was imported is kept.
  */
 import type { CID } from "multiformats/cid";
 import { Journal, rootKey } from "../../content/mfs/journal.ts";
@@ -28,11 +28,11 @@ export interface ImportOptions {
   readonly onNotice: (sentence: string) => void;
 }
 
-/** Before the key of everything that was taken over. */
+/** Prefix of the copies of everything that was imported. */
 const importedPrefix = "adopted/";
-/** The state of the LevelDB that was read last. */
+/** The state of the LevelDB when it was last read. */
 const stateKey = "node/adopted";
-/** Where keys begin that say what was taken over: stores that no LevelDB is beside have no use for them. */
+/** Prefixes of keys that record what was imported: of no use in a store without a LevelDB beside it. */
 export const importStateKeys = [importedPrefix, stateKey];
 
 /** Records in one transaction. */
@@ -42,8 +42,8 @@ const same = (one: Uint8Array | undefined, other: Uint8Array | undefined) =>
   one === undefined || other === undefined ? one === other : Buffer.compare(one, other) === 0;
 
 /**
- * @throws NodeError LEVELDB_IN_USE while another process has the LevelDB open, LEVELDB_DAMAGED when not all can be read;
- *   nothing is changed then
+ * @throws NodeError LEVELDB_IN_USE while another process has the LevelDB open, LEVELDB_DAMAGED when not all of it can
+ * be read; nothing is changed then
  */
 export async function importMetadata(options: ImportOptions): Promise<void> {
   const { levelDb, metadata, scratch, onNotice } = options;
@@ -68,12 +68,12 @@ export async function importMetadata(options: ImportOptions): Promise<void> {
 }
 
 /**
- * Does here what has changed there since it was read last; how many changes that were. Cut short, it can be done again:
- * each change, and the record that it was done, are one transaction.
+ * Applies the changes since the last import, and gives their number. It can be repeated after an interruption: each
+ * change and the record of it are in one transaction.
  */
 async function follow(levelDb: LevelDb, options: ImportOptions): Promise<number> {
   const { metadata } = options;
-  // All of it is read before anything is changed.
+  // Everything is read before anything is changed.
   const known = new Known();
   for await (const record of recordsIn(levelDb)) known.add(record);
   const takesRoot = await mergeRoots(known.root, options);
@@ -88,7 +88,7 @@ async function follow(levelDb: LevelDb, options: ImportOptions): Promise<number>
   return changes;
 }
 
-/** What there is in the LevelDB, in little memory. */
+/** The keys of the LevelDB, in little memory. */
 class Known {
   readonly #cids = new Map<string, CidSet>();
   readonly #others = new Set<string>();
@@ -100,7 +100,7 @@ class Known {
     else this.#cidsUnder(key).add(cid);
   }
 
-  /** Keys of what was taken over and is not there any more. */
+  /** Keys that were imported and are no longer there. */
   async *missing(adopted: AsyncIterable<readonly [key: string, value: Uint8Array]>): AsyncGenerator<string> {
     for await (const [key] of adopted) {
       const taken = key.slice(importedPrefix.length);
@@ -117,7 +117,7 @@ class Known {
   }
 }
 
-/** The key but for the CID, or the like, at its end. */
+/** The key without the CID, or the like, at its end. */
 const prefixOf = (key: string): string => key.slice(0, key.lastIndexOf("/") + 1);
 
 function removeGone(writer: MetadataWriter, keys: readonly string[]): number {
@@ -143,18 +143,18 @@ function applyPage(writer: MetadataWriter, records: readonly GoIpfsRecord[], tak
 }
 
 function put(writer: MetadataWriter, { key, value }: GoIpfsRecord, base: Uint8Array | undefined): void {
-  // A name that was published here since has the later record.
+  // A name that was published here since then has the later record.
   if (key.startsWith(nameKey) && !same(writer.get(key), base)) return;
   const [direct, recursive] = [pinPrefix("direct"), pinPrefix("recursive")];
-  // A pin has one mode, and the recursive one counts.
+  // A CID has one pin mode, and the recursive one counts.
   if (key.startsWith(direct) && writer.has(recursive + key.slice(direct.length))) return;
   if (key.startsWith(recursive)) writer.delete(direct + key.slice(recursive.length));
   writer.put(key, value);
 }
 
 /**
- * Whether the root there takes the place of the one here: it was changed there only. When both were changed the one
- * here stays, and the other becomes a directory in it.
+ * Whether the MFS root of go-ipfs replaces the one here: when it was changed only there. When both were changed, the
+ * one here stays and gets the other as a directory.
  */
 async function mergeRoots(theirs: Uint8Array | undefined, options: ImportOptions): Promise<boolean> {
   const { metadata, find, onNotice } = options;

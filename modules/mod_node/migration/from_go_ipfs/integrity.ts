@@ -1,6 +1,6 @@
 /**
- * Whether the files of a LevelDB are what was written into them. The library reads blocks of tables without looking at
- * their checksums, and passes over broken records of journals: what it gives would only be less.
+ * Checks that the files of a LevelDB are undamaged. The library does not check the checksums of table blocks and skips
+ * broken journal records: damage would look like missing records.
  */
 import { readFile } from "node:fs/promises";
 
@@ -15,7 +15,7 @@ const crcTable = Int32Array.from({ length: 256 }, (_, byte) => {
   return value;
 });
 
-/** CRC-32C as LevelDB keeps it: rotated and added to, since a checksum of checksums tells little. */
+/** CRC-32C as LevelDB stores it: rotated, plus a constant, since a checksum of checksums says little. */
 export function maskedCrc(bytes: Uint8Array): number {
   let crc = -1;
   for (const byte of bytes) crc = (crc >>> 8) ^ (crcTable[(crc ^ byte) & 0xff] as number);
@@ -23,7 +23,7 @@ export function maskedCrc(bytes: Uint8Array): number {
   return (((whole >>> 15) | (whole << 17)) + 0xa282ead8) >>> 0;
 }
 
-/** @throws LevelDamaged */
+/** @throws LevelDbDamaged */
 export async function checkFile(path: string): Promise<void> {
   if (/\.(ldb|sst)$/.test(path)) checkTable(path, await readFile(path));
   else if (/\.log$|MANIFEST-\d+$/.test(path)) checkJournal(path, await readFile(path));
@@ -33,7 +33,7 @@ export async function checkFile(path: string): Promise<void> {
 
 const footerLength = 48;
 const magic = Buffer.from("57fb808b247547db", "hex");
-/** Kind of compression and checksum, behind each block. */
+/** Kind of compression and checksum, after each block. */
 const trailerLength = 5;
 
 interface Handle {
@@ -41,7 +41,7 @@ interface Handle {
   readonly size: number;
 }
 
-/** The footer leads to two lists: of what helps to find something, and of the blocks with keys and values. */
+/** The footer leads to two indexes: of meta blocks, and of the blocks with keys and values. */
 function checkTable(path: string, table: Buffer): void {
   const damaged = (what: string) => new LevelDbDamaged(`${path} is damaged: ${what}`);
   const footer = table.subarray(-footerLength);
@@ -58,13 +58,13 @@ function checkTable(path: string, table: Buffer): void {
   for (let list = 0; list < 2; list += 1) {
     const handle = read.handle();
     const entries = block(handle);
-    // What is compressed cannot be looked into; go-ipfs compresses nothing unless it is told to.
+    // Compressed blocks cannot be inspected; go-ipfs compresses nothing by default.
     if (table[handle.offset + handle.size] !== 0) continue;
     for (const listed of handlesIn(entries)) block(listed);
   }
 }
 
-/** Entries: lengths of what a key shares with the one before, of the rest, and of the value; rest; value. */
+/** Entries: lengths of the part shared with the previous key, of the rest and of the value; then rest and value. */
 function* handlesIn(index: Buffer): Generator<Handle> {
   const restarts = index.readUInt32LE(index.length - 4);
   const end = index.length - 4 - 4 * restarts;
@@ -109,7 +109,9 @@ const journalBlock = 32 * 1024;
 const headLength = 7;
 const lastKind = 4;
 
-/** Records of checksum, length, kind and data; none goes beyond its block. The last may be cut off: a crash does that. */
+/**
+ * Records of checksum, length, kind and data, none of which crosses a block. The last one may be cut off, by a crash.
+ */
 function checkJournal(path: string, journal: Buffer): void {
   for (let at = 0; at + headLength <= journal.length; ) {
     const left = leftOfBlock(at);
@@ -136,7 +138,10 @@ function isRecord(journal: Buffer, at: number): boolean {
   return maskedCrc(journal.subarray(at + 6, end)) === journal.readUInt32LE(at);
 }
 
-/** Whether nothing more was written: there is room alone, or less than the record says and no other behind it. */
+/**
+ * Whether nothing was written from here on: there are only zeros, or less than the record says and no other record
+ * after it.
+ */
 function isEnd(journal: Buffer, at: number): boolean {
   if (journal.subarray(at).every((byte) => byte === 0)) return true;
   if (!mayBegin(journal, at) || endOf(journal, at) <= journal.length) return false;

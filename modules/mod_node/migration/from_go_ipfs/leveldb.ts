@@ -1,4 +1,4 @@
-/** The LevelDB of go-ipfs, read without a trace: a copy of it is opened. */
+/** Reads the LevelDB of go-ipfs without changing it: a copy is opened. */
 import { constants } from "node:fs";
 import { copyFile, link, mkdir, readdir, rm, stat } from "node:fs/promises";
 import { join } from "node:path";
@@ -9,9 +9,9 @@ import { checkFile } from "./integrity.ts";
 /** Keys are text, values are bytes. */
 export type LevelDb = ClassicLevel<string, Uint8Array>;
 
-/** Files that make the database; the others are logs for people, locks, and what an unclean end has left. */
+/** The files of the database; others are logs for people, locks, and leftovers of an unclean end. */
 const isData = (name: string) => /^(CURRENT|MANIFEST-\d+|\d+\.(log|ldb|sst))$/.test(name);
-/** Never written again once they are there. */
+/** Tables are never changed once they are written. */
 const isTable = (name: string) => /\.(ldb|sst)$/.test(name);
 
 async function dataFiles(folder: string): Promise<string[]> {
@@ -38,10 +38,10 @@ export const isOpen = async (folder: string): Promise<boolean> =>
   (await isLockedElsewhere(join(folder, "LOCK"))) === true;
 
 /**
- * Hands the database to `use`. `scratch` is a folder that may be made and is gone afterwards; in the same file system
- * it takes next to no room.
+ * Passes a copy of the database to `use`. `scratch` is a folder that may be made and is gone afterwards; in the same
+ * file system the copy takes almost no space.
  *
- * @throws LevelDamaged; Error with the library's reason
+ * @throws LevelDbDamaged; Error with the library's reason
  */
 export async function readLevelDb<T>(
   folder: string,
@@ -73,7 +73,7 @@ async function linkOrCopy(from: string, to: string): Promise<void> {
 
 /** @throws Error with the library's reason */
 export async function openLevelDb(folder: string, { createIfMissing = true } = {}): Promise<LevelDb> {
-  // Few repos have one.
+  // Loaded on demand: few repos have such a database.
   const { ClassicLevel } = await import("classic-level");
   const levelDb: LevelDb = new ClassicLevel(folder, {
     keyEncoding: "utf8",

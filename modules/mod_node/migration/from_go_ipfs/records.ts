@@ -1,4 +1,4 @@
-/** What go-ipfs 0.9 keeps in its LevelDB, by the keys under which this node keeps the same. */
+/** The records of go-ipfs 0.9.0 in its LevelDB, under the keys that this node has for them. */
 import { base32upper } from "multiformats/bases/base32";
 import { base64url } from "multiformats/bases/base64";
 import type { CID } from "multiformats/cid";
@@ -15,37 +15,37 @@ import type { LevelDb } from "./leveldb.ts";
 
 /** Keys of go-ipfs. */
 export const goIpfsKeys = {
-  /** 1 while pins are being changed: then their index counts for nothing. */
+  /** 1 while pins are being changed: the index is not reliable then. */
   dirty: "/pins/state/dirty",
   /** CBOR of `cid` and `mode`. */
   pin: "/pins/pin/",
-  /** The CID of a pin, then that of its record, both in base64 of URLs; no value. */
+  /** The CID of a pin, then the id of its record, both in base64url; no value. */
   index: { recursive: "/pins/index/cidRindex/", direct: "/pins/index/cidDindex/" },
-  /** Pins before version 11: in blocks. */
+  /** Pins before repo version 11, which are in blocks. */
   oldPins: "/local/pins",
-  /** The CID of the root of the namespace. */
+  /** CID of the root of MFS. */
   root: "/local/filesroot",
-  /** References to files, by the base32 of the CID. */
+  /** References of the filestore, by the base32 of the CID. */
   reference: "/filestore/",
-  /** Published names, by the base32 of the peer id: records of IPNS. */
+  /** Published names, by the base32 of the peer id: IPNS records. */
   name: "/ipns/",
 } as const;
 
-/** Modes of pins by their numbers there. */
+/** Pin modes by their numbers in go-ipfs. */
 export const pinModes: readonly PinMode[] = ["recursive", "direct"];
 
-/** Where published names are kept: the base32 of the peer id follows. */
+/** Prefix of published names in the metadata; the base32 of the peer id follows. */
 export const nameKey = PUBLISHED_PREFIX;
 
-/** Something that go-ipfs keeps, under the key that it has here. */
+/** A record of go-ipfs, under the key that it has in the metadata. */
 export interface GoIpfsRecord {
   readonly key: string;
   readonly value: Uint8Array;
-  /** Undefined for what does not belong to one block. */
+  /** Undefined when the record does not belong to one block. */
   readonly cid: CID | undefined;
 }
 
-/** @throws NodeError for what is there and cannot be read, which is never passed over: it may be a pin */
+/** @throws NodeError for a record that cannot be read: it is never skipped, since it may be a pin */
 export async function* recordsIn(levelDb: LevelDb): AsyncGenerator<GoIpfsRecord, void, undefined> {
   yield* pinsIn(levelDb);
   const root = await levelDb.get(goIpfsKeys.root);
@@ -61,7 +61,7 @@ export async function* recordsIn(levelDb: LevelDb): AsyncGenerator<GoIpfsRecord,
   }
 }
 
-/** Those of the records, and of the index unless it may lag behind them. */
+/** Pins of the records, and those of the index unless it may be out of date. */
 async function* pinsIn(levelDb: LevelDb): AsyncGenerator<GoIpfsRecord, void, undefined> {
   if ((await levelDb.get(goIpfsKeys.oldPins)) !== undefined) {
     throw new NodeError(`${goIpfsKeys.oldPins} has pins of a repo before version 11`);

@@ -1,4 +1,4 @@
-/** Copies what the stores of one repo hold into other stores. Done again, it copies what is missing. */
+/** Copies the content of one pair of stores into another. Repeated, it copies what is missing. */
 import { access } from "node:fs/promises";
 import type { CID } from "multiformats/cid";
 import { BlockBatch } from "../../storage/blockstore/batch.ts";
@@ -11,10 +11,10 @@ import { failure } from "../../util/errors.ts";
 import { importFromGoIpfs, type Notice, openBlocks, openMetadata, type Stores } from "./engines.ts";
 
 export interface CopyProgress {
-  /** Forms of blocks that the new stores have, and the bytes that were copied for them. */
+  /** CIDs of blocks that the new stores have, and the bytes that were copied for them. */
   readonly blocks: number;
   readonly bytes: number;
-  /** Forms of blocks to be copied in all; undefined until they are counted. */
+  /** CIDs of blocks to copy; undefined until they are counted. */
   readonly total?: number;
 }
 
@@ -24,15 +24,15 @@ export interface CopyOptions {
   readonly signal?: AbortSignal | undefined;
 }
 
-/** Blocks that are read at the same time. */
+/** Blocks that are read concurrently. */
 const MAX_CONCURRENT = 16;
-/** Pieces of metadata in one transaction. */
+/** Entries in one transaction. */
 const MAX_BATCH = 4096;
 const PROGRESS_MS = 100;
 
 /**
- * All that is kept in `from`, into stores that nobody uses yet. `place` is the folder of the metadata in `to`. On the
- * disk when it resolves.
+ * Copies everything in `from` into stores that nobody uses yet. `metadataFolder` is that of `to`. Durable
+ * when it resolves.
  */
 export async function copyStores(
   from: StorePaths,
@@ -44,7 +44,7 @@ export async function copyStores(
   try {
     const progress = await copyBlocks(blocks, to.blocks, options);
     const { levelDb } = from;
-    // What an earlier attempt has copied may have gone since.
+    // Metadata that an earlier attempt has copied may have been removed since.
     await removeAll(to.metadata, "");
     if (await exists(from.metadata)) await copyMetadata(from, to.metadata, { onNotice, signal: options.signal });
     if (levelDb !== undefined) {

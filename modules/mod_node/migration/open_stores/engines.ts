@@ -1,4 +1,4 @@
-/** Engines of stores by where they are. */
+/** Opens the engines of stores, by where they are. */
 import { dirname, join } from "node:path";
 import type { CID } from "multiformats/cid";
 import { openFlatfs } from "../../storage/blockstore/flatfs/store.ts";
@@ -18,10 +18,13 @@ export interface Stores {
 /** Stores for `NodeOptions.stores` that are gone with the process: for tests, and for nodes that only fetch. */
 export const memoryStores = (): Stores => ({ blocks: memoryBlocks(), metadata: memoryMetadata() });
 
-/** Told of something in a sentence. */
+/** Called with a sentence that the operator should read. */
 export type Notice = (sentence: string) => void;
 
-/** A damaged block is never handed on: it is checked whenever it is read. @throws NodeError STORE_FULL, STORE_BROKEN */
+/**
+ * Blocks are checked whenever they are read, so a damaged one is never passed on. @throws NodeError STORE_FULL,
+ * STORE_BROKEN
+ */
 export function openBlocks({ kind, blocks, shardFunc }: StorePaths, onNotice: Notice): Promise<BlockStore> {
   if (kind === "flatfs") return openFlatfs(blocks, { shardFunc, verifyOnRead: true });
   return openSegmentStore(blocks, { verifyOnRead: true, onNotice });
@@ -34,15 +37,15 @@ export const openMetadata = ({ metadata }: StorePaths, onNotice: Notice): Promis
 export interface GoIpfsImport {
   /** Folder of the LevelDB of go-ipfs. */
   readonly levelDb: string;
-  /** Folder that the metadata of `to` is in. */
+  /** Folder of the metadata of `to`. */
   readonly metadataFolder: string;
   readonly to: Stores;
   readonly onNotice: Notice;
 }
 
-/** Brings the metadata up to what go-ipfs has. @throws NodeError LEVELDB_IN_USE, LEVELDB_DAMAGED */
+/** Brings the metadata up to date with go-ipfs. @throws NodeError LEVELDB_IN_USE, LEVELDB_DAMAGED */
 export async function importFromGoIpfs({ levelDb, metadataFolder, to, onNotice }: GoIpfsImport): Promise<void> {
-  // A repo of this node alone does without that database.
+  // Loaded on demand: most repos have no LevelDB.
   const { importMetadata } = await import("../from_go_ipfs/import_metadata.ts");
   const find = (cid: CID) => to.blocks.get(cid);
   await importMetadata({

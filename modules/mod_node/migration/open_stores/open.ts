@@ -1,17 +1,17 @@
-/** Opens the stores of a repo: those of this node, and those of go-ipfs with what it keeps beside. */
+/** Opens the stores of a repo, and imports what go-ipfs has changed in it. */
 import type { MetadataStore } from "../../storage/metadata/store.ts";
 import type { Repo } from "../../storage/repo/repo.ts";
 import { type CopyOptions, copyStores, exists } from "./copy.ts";
 import { importFromGoIpfs, openBlocks, openMetadata, type Stores } from "./engines.ts";
 
-/** Is in the metadata of stores that are apart from their repo when they have what the repo had. */
+/** Set in stores outside of their repo once they have a copy of what the repo had. */
 const filledKey = "node/filled";
 
 /**
- * What go-ipfs has pinned is in the metadata when it resolves, so before anybody could collect garbage. Stores that are
- * apart from their repo begin as a copy of what the repo has.
+ * Opens the stores of a repo. When it resolves the pins of go-ipfs are in the metadata, so before any garbage
+ * collection. Stores outside of their repo begin as a copy of what the repo has.
  *
- * @throws NodeError STORE_FULL, STORE_BROKEN, LEVELDB_IN_USE, LEVELDB_DAMAGED; the signal's reason when it is aborted
+ * @throws NodeError STORE_FULL, STORE_BROKEN, LEVELDB_IN_USE, LEVELDB_DAMAGED; the signal's reason when it aborts
  */
 export async function openStores(
   { path, stores: paths, repoStores }: Repo,

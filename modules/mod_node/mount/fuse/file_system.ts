@@ -1,8 +1,8 @@
-/** What a file system has to be able to do for `serve`. */
+/** What a file system must implement for `serve`. */
 import type { BufferPool } from "../../storage/blockstore/buffer_pool.ts";
 import type { Attributes, DirectoryEntry, Errno, Limits } from "./wire.ts";
 
-/** A refusal that the calling program is told as it is. */
+/** A failure that the calling program gets as it is. */
 export class FuseError extends Error {
   override readonly name = "FuseError";
   readonly errno: Errno;
@@ -13,43 +13,43 @@ export class FuseError extends Error {
   }
 }
 
-/** Bytes that are read. */
+/** Bytes of a read. */
 export interface Pieces {
   readonly pieces: readonly Uint8Array[];
-  /** Called when nobody looks at them any more. */
+  /** Called when they are no longer used. */
   readonly release?: (() => void) | undefined;
 }
 
 /** An open directory. */
 export interface Listing {
-  /** Entries from the one with this number on. `withNodes`: their nodes are wanted, as far as they can be had. */
+  /** Entries from this number on. `withNodes`: with their nodes, as far as these can be had. */
   from(number: number, withNodes: boolean, signal: AbortSignal): AsyncIterable<DirectoryEntry>;
   close(): void;
 }
 
-/** Nodes are named by the numbers that attributes carry; the root's is `rootId`. Every method throws FuseError. */
+/** Nodes are identified by the id in their attributes; the root's is `rootId`. Every method throws FuseError. */
 export interface FileSystem {
-  /** `capabilities`, beyond what all have. */
+  /** `capabilities` beyond the common ones. */
   readonly capabilities: number;
   readonly limits: Limits;
-  /** Seconds for which the kernel may remember what it is told of nodes and entries. */
+  /** Seconds for which the kernel may cache nodes and entries. */
   readonly seconds: number;
-  /** For open directories: `openFlags`. */
+  /** `openFlags` for open directories. */
   readonly directoryFlags: number;
-  /** Memory for what it is asked, and for what is written. */
+  /** The pool for requests and written bytes. */
   readonly buffers: BufferPool;
-  /** Finds an entry. The node is in use until it is forgotten as often as it was told. */
+  /** Finds an entry. Its node stays in use until it was forgotten as often as it was given out. */
   lookup(parent: number, name: string, signal: AbortSignal): Promise<Attributes>;
   forget(id: number, times: number): void;
   attributes(id: number, signal: AbortSignal): Promise<Attributes>;
   readlink(id: number, signal: AbortSignal): Promise<Uint8Array>;
   read(id: number, offset: number, length: number, signal: AbortSignal): Promise<Pieces>;
   list(id: number): Promise<Listing>;
-  /** Bytes that there is room for. */
+  /** Free bytes. */
   free(): Promise<number>;
-  /** Missing where nothing can be changed. */
+  /** Missing in a read-only file system. */
   readonly changes?: Changes;
-  /** Nothing is asked any more. */
+  /** Called when there are no more requests. */
   close(): Promise<void>;
 }
 
@@ -60,9 +60,9 @@ export interface Changes {
   remove(parent: number, name: string, kind: "file" | "directory", signal: AbortSignal): Promise<void>;
   rename(from: Entry, to: Entry, options: { readonly replace: boolean; readonly signal: AbortSignal }): Promise<void>;
   resize(id: number, size: number, signal: AbortSignal): Promise<void>;
-  /** The bytes, out of `buffers`, are the file system's own from then on: it gives them back. */
+  /** The bytes, from `buffers`, belong to the file system from then on: it releases them. */
   write(id: number, offset: number, bytes: Uint8Array): Promise<void>;
-  /** What was written is in the tree when it resolves; on the disk if `durable`. */
+  /** What was written is in the tree when it resolves; durable if asked for. */
   settle(id: number, options: { readonly durable: boolean }): Promise<void>;
 }
 

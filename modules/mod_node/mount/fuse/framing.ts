@@ -1,22 +1,22 @@
-/** Messages out of a stream of bytes: each begins with its length. */
+/** Cuts a stream of bytes into messages, each of which begins with its length. */
 import type { BufferPool } from "../../storage/blockstore/buffer_pool.ts";
 
 const lengthBytes = 4;
 
 export class Framing {
   readonly #buffers: BufferPool;
-  /** Bytes of a message that is not whole yet: as many as there are, in a buffer of its length. */
+  /** An incomplete message: the bytes so far, in a buffer of its full length. */
   #message: Buffer | undefined;
   #filled = 0;
   readonly #length = Buffer.alloc(lengthBytes);
   #lengthFilled = 0;
 
-  /** Messages are made in these buffers. */
+  /** Messages get their memory from `buffers`. */
   constructor(buffers: BufferPool) {
     this.#buffers = buffers;
   }
 
-  /** Whole messages; nobody else has their bytes. */
+  /** The complete messages; their bytes belong to the caller. */
   *take(bytes: Buffer): Generator<Buffer, void, undefined> {
     let at = 0;
     while (at < bytes.length) {

@@ -1,20 +1,20 @@
 /**
- * The kernel's side of a mount, as the node has it: answers go there at once, and not through the process that waits
- * for requests. The memory of what is read is copied once on its way.
+ * The FUSE device of a mount, as the node has it: replies go to the kernel directly, and not through the process that
+ * waits for requests. The bytes of a read are copied once on the way.
  */
 import { closeSync, openSync, writevSync } from "node:fs";
 import { NodeError } from "../../util/errors.ts";
 
 const device = "/dev/fuse";
-/** Whoever has asked has left, or the mount is taken away. */
+/** The caller has been interrupted, or the mount is gone. */
 const expected: ReadonlySet<string | undefined> = new Set(["ENOENT", "ENODEV", "ENOTCONN", "EINTR"]);
 
 export class FuseDevice {
-  /** To be handed to the process that mounts it and reads the requests. */
+  /** Passed to the process that mounts it and reads the requests. */
   readonly fd: number;
   #closed = false;
 
-  /** As many as there are mounts to be. @throws NodeError where there is no such device, or nobody may mount it */
+  /** One device for each mount. @throws NodeError when there is no such device, or this user may not mount */
   static open(count: number): readonly FuseDevice[] {
     const opened: FuseDevice[] = [];
     try {
@@ -30,9 +30,12 @@ export class FuseDevice {
     this.fd = fd;
   }
 
-  /** The parts of one answer, head first. Nobody needs them afterwards. @throws what the kernel says of a wrong one */
+  /**
+   * Writes the parts of one reply, head first; they are no longer used afterwards. @throws the kernel's error for a
+   * malformed one
+   */
   reply(parts: readonly Uint8Array[]): void {
-    // The number of the descriptor may be another file's by now.
+    // The descriptor may belong to another file by now.
     if (this.#closed) return;
     try {
       writevSync(this.fd, parts);

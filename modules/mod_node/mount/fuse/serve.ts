@@ -1,4 +1,7 @@
-/** Answers the kernel's requests out of a file system: those of one mount, as the process sends them that has it. */
+/**
+ * Serves the kernel's requests of one mount from a file system. The requests come from the process that holds the
+ * mount.
+ */
 import type { Duplex } from "node:stream";
 import { type Changes, type FileSystem, FuseError, type Listing } from "./file_system.ts";
 import { Framing } from "./framing.ts";
@@ -35,10 +38,10 @@ const common =
   capabilities.parallelDirectories |
   capabilities.maxPages;
 
-/** What is told of a failure that nobody has foreseen. */
+/** Called with unexpected failures. */
 export type OnFault = (error: unknown) => void;
 
-/** Resolves when the channel has closed and the file system is closed. */
+/** Resolves when the channel and the file system are closed. */
 export async function serve(requests: Duplex, device: FuseDevice, files: FileSystem, onFault: OnFault): Promise<void> {
   const server = new Server(device, files, onFault);
   const framing = new Framing(files.buffers);
@@ -58,7 +61,7 @@ class Server {
   readonly #device: FuseDevice;
   readonly #files: FileSystem;
   readonly #onFault: OnFault;
-  /** Requests that are worked on, to be taken back. */
+  /** Requests under way, which can be interrupted. */
   readonly #open = new Map<number, AbortController>();
   readonly #listings = new Map<number, Listing>();
   #lastHandle = 0;
@@ -76,7 +79,7 @@ class Server {
     const { opcode, unique } = request;
     if (opcode === opcodes.forget) this.#files.forget(request.node, request.u64(0));
     else if (opcode === opcodes.batchForget) this.#forgetMany(request);
-    // Its answer is that of the request: by then that may have been given.
+    // An interrupt has no reply: it ends the request, which may have been answered already.
     else if (opcode === opcodes.interrupt) this.#open.get(request.u64(0))?.abort();
     else {
       const leaving = new AbortController();
@@ -122,7 +125,7 @@ class Server {
     for (let at = 8; at < 8 + 16 * count; at += 16) this.#files.forget(request.u64(at), request.u64(at + 8));
   }
 
-  /** The answer; undefined when it is given already. */
+  /** The reply; undefined when it was sent already. */
   #run(request: Request, signal: AbortSignal): Answering {
     const { unique, node } = request;
     const files = this.#files;
@@ -264,7 +267,7 @@ function checked(name: string): string {
   return name;
 }
 
-/** Who has taken the request back does not wait until the work notices. */
+/** An interrupted caller does not wait until the work notices. */
 function raceSignal<T>(work: Promise<T> | T, signal: AbortSignal): Promise<T> | T {
   if (!(work instanceof Promise)) return work;
   return new Promise((resolve, reject) => {

@@ -1,6 +1,6 @@
 /**
- * The messages between the kernel and a file system in user space, as linux/fuse.h 7.31 lays them out: little-endian,
- * in front of each the length of all of it.
+ * The messages between the kernel and a FUSE server, as linux/fuse.h 7.31 defines them: little-endian, each preceded by
+ * its whole length.
  */
 
 export const opcodes = {
@@ -57,15 +57,15 @@ export const errno = {
 } as const;
 export type Errno = keyof typeof errno;
 
-/** What a file system can do, to be agreed on with the kernel. */
+/** Capabilities, which are negotiated with the kernel. */
 export const capabilities = {
   asyncRead: 1 << 0,
   bigWrites: 1 << 5,
   readdirplus: 1 << 13,
   readdirplusAuto: 1 << 14,
-  /** The kernel gathers what is written, and tells it in large parts: at the latest when a file is closed or synced. */
+  /** The kernel buffers writes and sends them in large parts, at the latest when a file is closed or synced. */
   writebackCache: 1 << 16,
-  /** A file is opened without a word. */
+  /** Files are opened without a request. */
   noOpen: 1 << 17,
   parallelDirectories: 1 << 18,
   maxPages: 1 << 22,
@@ -75,7 +75,7 @@ export const capabilities = {
 /** How an open directory may be cached. */
 export const openFlags = { keepCache: 1 << 1, cacheDirectory: 1 << 3 } as const;
 
-/** Which fields of a change of attributes count. */
+/** Which fields of a setattr request count. */
 export const attributeBits = { size: 1 << 3 } as const;
 
 export const renameFlags = { noReplace: 1 } as const;
@@ -83,21 +83,21 @@ export const renameFlags = { noReplace: 1 } as const;
 export const kinds = { directory: 0o040000, file: 0o100000, symlink: 0o120000 } as const;
 export type Kind = keyof typeof kinds;
 
-/** The longest name of an entry, in bytes: the system calls take no longer one. */
+/** The longest name of an entry in bytes, a limit of the system calls. */
 export const MAX_NAME = 255;
 
-/** Of the node that is the root of the mount. */
+/** Node id of the root of the mount. */
 export const rootId = 1;
 
 const requestHead = 40;
 export const replyHead = 16;
 const version = { major: 7, minor: 31 } as const;
-/** Bytes of one read or write, at most. */
+/** Bytes of one read or write. */
 const MAX_TRANSFER = 1024 * 1024;
 const pageSize = 4096;
-/** Bytes: what the system reads ahead is its own affair, up to this. */
+/** Bytes; the system decides how much to read ahead, up to this. */
 const MAX_READAHEAD = 2 ** 26;
-/** Bytes of the longest message, with all that stands before what is written. */
+/** Bytes of the longest message: a write with its heads. */
 export const MAX_MESSAGE = MAX_TRANSFER + pageSize;
 
 const u64 = (bytes: Buffer, at: number): number => bytes.readUInt32LE(at) + bytes.readUInt32LE(at + 4) * 2 ** 32;
@@ -107,7 +107,7 @@ function putU64(bytes: Buffer, at: number, value: number): void {
   bytes.writeUInt32LE(Math.floor(value / 2 ** 32), at + 4);
 }
 
-/** A message from the kernel. Numbers are read where they stand: `at` counts from behind the head. */
+/** A message from the kernel. Fields are read in place: `at` is an offset after the head. */
 export class Request {
   readonly #bytes: Buffer;
 
@@ -118,7 +118,7 @@ export class Request {
   get opcode(): number {
     return this.#bytes.readUInt32LE(4);
   }
-  /** Names the request in its answer, and when it is taken back. */
+  /** Identifies the request in its reply and in an interrupt. */
   get unique(): number {
     return u64(this.#bytes, 8);
   }
@@ -131,11 +131,11 @@ export class Request {
   u64(at: number): number {
     return u64(this.#bytes, requestHead + at);
   }
-  /** What follows; the bytes are the request's own. */
+  /** The rest of the message; a view. */
   rest(at: number, length?: number): Buffer {
     return this.#bytes.subarray(requestHead + at, length === undefined ? undefined : requestHead + at + length);
   }
-  /** Texts that end in a zero byte. */
+  /** Zero-terminated strings. */
   names(at: number): string[] {
     return this.rest(at).toString().split("\0");
   }
@@ -144,7 +144,7 @@ export class Request {
   }
 }
 
-/** What is told of a node. */
+/** The attributes of a node. */
 export interface Attributes {
   readonly id: number;
   readonly kind: Kind;
@@ -154,12 +154,12 @@ export interface Attributes {
   readonly size: number;
 }
 
-/** How what is told is to be understood: whose all is, and for how many seconds it may be remembered. */
+/** What all attributes have in common: their owner, and for how many seconds the kernel may cache them. */
 export interface ReplyContext {
   readonly uid: number;
   readonly gid: number;
   readonly seconds: number;
-  /** Milliseconds since 1970: time of everything that has none of its own. */
+  /** Milliseconds since 1970: the time of everything that has none of its own. */
   readonly time: number;
 }
 
@@ -167,14 +167,14 @@ const UNKNOWN_INODE = 2 ** 32 - 1;
 const attributeLength = 88;
 const entryLength = 128;
 
-/** An answer with room for `length` bytes behind its head. */
+/** A reply with `length` bytes after its head. */
 export function reply(unique: number, length: number, error = 0): Buffer {
   const bytes = Buffer.alloc(replyHead + length);
   writeReplyHead(bytes, unique, length, error);
   return bytes;
 }
 
-/** `length` is that of what follows. */
+/** `length` is that of the rest. */
 export function writeReplyHead(bytes: Buffer, unique: number, length: number, error = 0): void {
   bytes.writeUInt32LE(replyHead + length, 0);
   bytes.writeInt32LE(-error, 4);
@@ -208,7 +208,7 @@ export function attributesReply(unique: number, node: Attributes, telling: Reply
   return bytes;
 }
 
-/** `opened`: the entry is open, too. */
+/** `opened`: the entry was opened as well. */
 export function entryReply(unique: number, node: Attributes, telling: ReplyContext, opened = false): Buffer {
   const bytes = reply(unique, entryLength + (opened ? 16 : 0));
   putEntry(bytes, replyHead, node, telling);
@@ -229,15 +229,15 @@ export function writtenReply(unique: number, length: number): Buffer {
   return bytes;
 }
 
-/** How much the kernel asks at once. */
+/** How much the kernel may ask for at once. */
 export interface Limits {
   /** Bytes of one read or write, up to 1 MiB. */
   readonly bytes: number;
-  /** Requests that nobody waits for: reading ahead, and writing what was gathered. */
+  /** Background requests: readahead, and writing of buffered data. */
   readonly background: number;
 }
 
-/** The answer to `init`. @throws Error when the kernel is too old */
+/** The reply to `init`. @throws Error when the kernel is too old */
 export function initReply(request: Request, wanted: number, limits: Limits): Buffer {
   const [major, minor, offered] = [request.u32(0), request.u32(4), request.u32(12)];
   if (major !== version.major || minor < 23) throw new Error(`the kernel speaks version ${major}.${minor} of FUSE`);
@@ -269,25 +269,25 @@ export function statfsReply(unique: number, free: number): Buffer {
 /** An entry of a directory. */
 export interface DirectoryEntry {
   readonly name: string;
-  /** Undefined where nobody has looked. */
+  /** Undefined when it is not known yet. */
   readonly kind: Kind | undefined;
-  /** Its node, which is told from then on; without it the entry is looked up later. */
+  /** Its node, which is given out by that call; without it the entry is looked up later. */
   readonly node?: (() => Attributes) | undefined;
 }
 
-/** Bytes of entries, up to `limit` in all. */
+/** Encodes directory entries, up to `limit` bytes in all. */
 export class EntryPage {
   readonly #bytes: Buffer;
   readonly #telling: ReplyContext | undefined;
   #at = replyHead;
 
-  /** With `telling` the nodes of the entries are told, too. */
+  /** With `telling` the nodes of the entries are included. */
   constructor(limit: number, telling?: ReplyContext) {
     this.#bytes = Buffer.alloc(replyHead + limit);
     this.#telling = telling;
   }
 
-  /** `next` is where a listing goes on behind it. False when there is no room. */
+  /** `next` is the number at which a listing continues after this entry. False when there is no room. */
   add({ name, kind, node }: DirectoryEntry, next: number): boolean {
     const bytes = this.#bytes;
     const nodeLength = this.#telling === undefined ? 0 : entryLength;
@@ -297,7 +297,7 @@ export class EntryPage {
     const told = this.#telling && node?.();
     if (this.#telling !== undefined && told !== undefined) putEntry(bytes, this.#at, told, this.#telling);
     const at = this.#at + nodeLength;
-    // Programs take entries without a number for deleted ones.
+    // Programs take entries with inode number 0 for deleted ones.
     putU64(bytes, at, told?.id ?? UNKNOWN_INODE);
     putU64(bytes, at + 8, next);
     bytes.writeUInt32LE(nameLength, at + 16);

@@ -1,4 +1,4 @@
-/** Files of the own names that are being written. */
+/** Files below the node's own names that are being written. */
 
 import { ByteReader } from "../../content/mfs/byte_reader.ts";
 import { Folder } from "../../content/mfs/folder.ts";
@@ -13,10 +13,10 @@ import { asFuseError, type NameDeps } from "./name_tree.ts";
 import { CLOSE_TIMEOUT_MS, type OwnTree, unflushed } from "./own_tree.ts";
 import { SequentialWrite } from "./sequential_write.ts";
 
-/** Milliseconds after which a file is taken to be written to its end, and after which what there is goes into the tree. */
+/** Milliseconds after which a file counts as completely written, and after which a part of it is stored anyway. */
 const IDLE_MS = 1000;
 const MAX_WRITE_MS = 10_000;
-/** Zeros are stored, too: a file is made no longer than this, in bytes. */
+/** Bytes of the longest file: zeros are stored as well. */
 const MAX_FILE = 2 ** 40;
 
 async function* nothing(): AsyncGenerator<Uint8Array, void, undefined> {}
@@ -38,24 +38,24 @@ export class FileWrites {
   readonly #deps: NameDeps;
   readonly #nodes = new Set<NameNode>();
   readonly #timer = setInterval(() => this.#settleOld(), IDLE_MS).unref();
-  /** Who writes relies on where files stand; who moves or removes something changes that. */
+  /** Shared by writers, who rely on where files are; exclusive for moving and removing. */
   readonly #positions = new SharedLock();
 
   constructor(deps: NameDeps) {
     this.#deps = deps;
   }
 
-  /** An empty file. */
+  /** Makes an empty file. */
   create(tree: OwnTree, path: Parameters<typeof writeFile>[1], signal: AbortSignal): Promise<void> {
     return write(tree, path, nothing(), { offset: 0, create: true, signal });
   }
 
-  /** Resolves when the bytes are taken; they are its own from then on. */
+  /** Resolves when the bytes were taken; they belong to it from then on. */
   write(node: NameNode, offset: number, bytes: Uint8Array): Promise<void> {
     return this.#positions.withShared(async () => {
       const target = targetOf(node);
       if (offset + bytes.length > MAX_FILE) throw new FuseError("EFBIG");
-      // Several may write at once, and each waits for the others' places.
+      // Several callers may write at once, at different offsets.
       while (node.writing !== undefined && node.writing.end !== offset) await this.settle(node);
       this.#nodes.add(node);
       node.writing ??= new SequentialWrite(offset, this.#deps.blocks.buffers, (content) =>
@@ -81,7 +81,7 @@ export class FileWrites {
     }, signal);
   }
 
-  /** What was written to it is in the tree when it resolves. */
+  /** What was written to the file is in the tree when it resolves. */
   settle(node: NameNode): Promise<void> {
     const { writing, tree, settling = Promise.resolve() } = node;
     if (writing === undefined || tree === undefined) return settling;
@@ -99,12 +99,12 @@ export class FileWrites {
     return done;
   }
 
-  /** Runs while nobody writes, with what was written to these entries and below them in their trees. */
+  /** Runs while nobody writes, after pending writes to these entries and below them were stored. */
   async exclusively<T>(entries: readonly Entry[], signal: AbortSignal, run: () => Promise<T>): Promise<T> {
     const release = await this.#positions.acquireExclusive(signal);
     try {
       const concerned = [...this.#nodes].filter((node) => entries.some((entry) => isWithin(node, entry)));
-      // Whoever has written it is told when it is flushed.
+      // The writer sees the failure when it flushes.
       await Promise.all(concerned.map((node) => this.settle(node).catch((error: Error) => lose(node, error))));
       return await run();
     } finally {
@@ -112,7 +112,7 @@ export class FileWrites {
     }
   }
 
-  /** What waits for a peer by then is not waited for long. */
+  /** Writes that wait for a peer are given a short time. */
   async close(): Promise<void> {
     clearInterval(this.#timer);
     const timer = setTimeout(() => {
@@ -128,14 +128,14 @@ export class FileWrites {
       : write(tree, pathOf(node), content, change);
   }
 
-  /** A file that stands nowhere lasts as long as it is open, garbage collection permitting. */
+  /** A file without a name lasts while it is open, unless garbage collection removes its blocks. */
   async #changeNameless(
     node: NameNode,
     { files }: OwnTree,
     content: AsyncIterable<Uint8Array>,
     { offset, truncate = false, signal }: Change,
   ): Promise<void> {
-    // No path begins so.
+    // No path begins with this.
     const release = await files.writers.acquire(`/${node.id}`, signal);
     try {
       await files.withGcGuard(signal, async (guard) => {
@@ -167,7 +167,7 @@ export class FileWrites {
     }
   }
 
-  /** Never rejects: who flushes it is told, and the log. */
+  /** Never rejects: the failure is logged, and kept for the next flush. */
   #settleUnasked(node: NameNode): Promise<void> {
     return this.settle(node).catch((error: Error) => {
       lose(node, error);
@@ -183,7 +183,7 @@ function isWithin(node: NameNode, { parent, name }: Entry): boolean {
   return false;
 }
 
-/** Kept for who asks. */
+/** Keeps a failure for the next flush. */
 function lose(node: NameNode, error: Error): void {
   node.failure = error;
 }

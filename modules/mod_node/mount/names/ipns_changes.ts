@@ -1,4 +1,4 @@
-/** What can be changed below the own names. */
+/** The operations that change files below the node's own names. */
 import { Folder } from "../../content/mfs/folder.ts";
 import { linksIn } from "../../content/mfs/list.ts";
 import { lookup } from "../../content/mfs/lookup.ts";
@@ -70,7 +70,7 @@ export class IpnsChanges implements Changes {
       if (there !== undefined) {
         if (!replace) throw new FuseError("EEXIST");
         await this.#removable(dest, to.name, { kind: kind === "directory" ? "directory" : "file", signal });
-        // A file is replaced at once; into a directory it would be moved.
+        // A file is replaced atomically; a directory would be moved into the existing one.
         if (kind === "directory") await this.#remove(dest, signal);
       }
       await asFuseError(move(source.tree.files, source.path, dest.path, { ...unflushed, signal }));
@@ -113,7 +113,7 @@ export class IpnsChanges implements Changes {
     return asFuseError(remove(tree.files, path, { ...unflushed, signal, recursive: true, force: false }));
   }
 
-  /** @throws FuseError when it is not of that kind, or not empty */
+  /** @throws FuseError when it is of the other kind, or not empty */
   async #removable(
     { above, tree, path }: TreeLocation,
     name: string,

@@ -1,4 +1,4 @@
-/** The name path as a file system: a directory for each key of the node's own, links for all other names. */
+/** /ipns as a file system: a directory for each of the node's own keys, symlinks for all other names. */
 import { statfs } from "node:fs/promises";
 import type { CID } from "multiformats/cid";
 import { linksIn } from "../../content/mfs/list.ts";
@@ -18,12 +18,12 @@ import { attributesOf, type Found, keyOf, type NameNode, pathOf } from "./name_n
 import { asFuseError, localLink, type NameDeps, NameTree } from "./name_tree.ts";
 import type { OwnTree } from "./own_tree.ts";
 
-/** Seconds: names of others may come to stand for something else. */
+/** Names of others may come to point to something else. */
 const REMEMBERED_SECONDS = 60;
 
 export class IpnsFiles implements FileSystem {
   readonly capabilities = capabilities.writebackCache;
-  /** All that comes at once is held in memory: what is written is more than can be stored as fast. */
+  /** All concurrent writes are held in memory, since writes come faster than they can be stored. */
   readonly limits = { bytes: 2 ** 18, background: 12 };
   readonly seconds = REMEMBERED_SECONDS;
   readonly directoryFlags = openFlags.keepCache;
@@ -86,7 +86,7 @@ export class IpnsFiles implements FileSystem {
     await this.#tree.close();
   }
 
-  /** Of the trees that are open: what garbage collection has to keep. */
+  /** The roots of open trees, which garbage collection must keep. */
   roots(): Promise<CID[]> {
     return this.#tree.roots();
   }

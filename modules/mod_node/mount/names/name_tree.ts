@@ -1,4 +1,6 @@
-/** What stands where on the name path: the root with its names, and below the own ones what their trees have. */
+/**
+ * The tree of the /ipns mount: the root with its names, and below the node's own names what their MFS trees contain.
+ */
 import type { CID } from "multiformats/cid";
 import { Folder, isMissing } from "../../content/mfs/folder.ts";
 import { lookup } from "../../content/mfs/lookup.ts";
@@ -13,21 +15,21 @@ import { NodeTable } from "../node_table.ts";
 import { attributesOf, type Found, keyOf, type NameNode, nodeOf, pathOf } from "./name_node.ts";
 import { OwnTree, type TreeDeps } from "./own_tree.ts";
 
-/** Leads to the directory of the node's own key. */
+/** A symlink to the directory of the node's own key. */
 export const localLink = "local";
 
 const never = new AbortController().signal;
 
 export interface NameDeps extends ContentDeps, TreeDeps {
-  /** The keys of the node's own. */
+  /** The node's own keys. */
   keys(): Promise<readonly NamedKey[]>;
-  /** Folder where contents are mounted. */
+  /** Folder where /ipfs is mounted. */
   readonly contents: string;
-  /** Folder on the disk that all is kept on. */
+  /** A folder on the disk that holds the repo. */
   readonly disk: string;
 }
 
-/** Where something in a tree is to be changed. */
+/** A place in a tree where something is changed. */
 export interface TreeLocation {
   readonly above: NameNode;
   readonly tree: OwnTree;
@@ -38,7 +40,7 @@ export class NameTree {
   readonly nodes: NodeTable<NameNode>;
   readonly #deps: NameDeps;
   readonly #trees = new Map<string, Promise<OwnTree>>();
-  /** Those that are open. */
+  /** The trees that are open. */
   readonly #open = new Set<OwnTree>();
   readonly #leaving = new AbortController();
 
@@ -47,12 +49,12 @@ export class NameTree {
     this.nodes = new NodeTable(nodeOf(rootId, undefined, "", { kind: "directory" }));
   }
 
-  /** The node of an entry is told once more. */
+  /** Gives out the node of an entry once more. */
   register(parent: NameNode, name: string, found: Found): Attributes {
     return attributesOf(this.nodes.register(keyOf(parent, name), (id) => nodeOf(id, parent, name, found)));
   }
 
-  /** What an entry is. @throws FuseError where there is none */
+  /** What an entry is. @throws FuseError when there is none */
   async find(above: NameNode, name: string, signal: AbortSignal = never): Promise<Found> {
     const { tree } = above;
     if (tree === undefined) return this.#name(name, signal);
@@ -70,7 +72,7 @@ export class NameTree {
     return { above, tree: above.tree, path: namespacePath(`/${[...pathOf(above).segments, name].join("/")}`) };
   }
 
-  /** The entry is there no more; who has it open still uses it. */
+  /** The entry has been removed; whoever has it open can still use it. */
   unlink(above: NameNode, name: string): void {
     const node = this.nodes.find(keyOf(above, name));
     if (node === undefined) return;
@@ -78,7 +80,10 @@ export class NameTree {
     this.nodes.rekey(node.id, undefined);
   }
 
-  /** Of the trees that are open what garbage collection has to keep; those that are being opened are as they were left. */
+  /**
+   * The roots of open trees, which garbage collection must keep; a tree that is being opened is still covered by
+   * `keptRoots`.
+   */
   async roots(): Promise<CID[]> {
     return (await Promise.all([...this.#open].map(({ files }) => files.roots()))).flat();
   }
@@ -89,7 +94,7 @@ export class NameTree {
     await Promise.all([...this.#open].map((tree) => tree.close()));
   }
 
-  /** What a name at the root stands for. */
+  /** What a name at the root points to. */
   async #name(name: string, signal: AbortSignal): Promise<Found> {
     const keys = await this.#deps.keys();
     if (name === localLink) return { kind: "symlink", target: String(keys.find((key) => key.name === self)?.id) };
@@ -118,7 +123,7 @@ export class NameTree {
   }
 }
 
-/** What is missing, or would not fit, is said so. */
+/** Turns failures for missing entries and a full disk into FuseErrors. */
 export async function asFuseError<T>(work: Promise<T>): Promise<T> {
   try {
     return await work;

@@ -1,4 +1,4 @@
-/** What stands under a key of the node's own: a tree that is edited, kept, and published. */
+/** The tree behind one of the node's own keys: an MFS tree that is edited, stored and published. */
 import { CID } from "multiformats/cid";
 import { Journal } from "../../content/mfs/journal.ts";
 import { type ChangeOptions, Namespace, type NamespaceDeps } from "../../content/mfs/namespace.ts";
@@ -11,21 +11,21 @@ import { prefixedStore } from "../../storage/metadata/prefixed_store.ts";
 import type { MetadataStore } from "../../storage/metadata/store.ts";
 import { Publisher } from "./publisher.ts";
 
-/** Where trees are kept, each below the text of its key's identifier. */
+/** Prefix of the trees in the metadata; the text of the key's id follows. */
 const room = "mounts/";
-/** What was published last from here. */
+/** Key of the CID that was last published from here. */
 const publishedKey = "published";
-/** Of changes: the disk follows when something asks for that. */
+/** Changes become durable only when somebody asks for it. */
 export const unflushed: ChangeOptions = { flush: false };
 
-/** Milliseconds for which what is closed waits for others: to hear of it, or to send what a change needs. */
+/** Milliseconds that closing waits for peers, to publish or to fetch blocks. */
 export const CLOSE_TIMEOUT_MS = 3000;
-/** Milliseconds for which others are asked what an own name stands for. */
+/** Milliseconds for resolving one of the node's own names. */
 const MAX_RESOLVE_MS = 10_000;
 
 export interface TreeDeps extends NamespaceDeps {
   readonly names: Pick<Names, "key" | "publish" | "resolve">;
-  /** The block at a content path; peers are asked until the signal says so. */
+  /** The block at a content path; fetches from peers until the signal aborts. */
   blockAt(path: string, signal: AbortSignal): Promise<CID>;
 }
 
@@ -36,7 +36,7 @@ export class OwnTree {
   readonly #leaving = new AbortController();
   readonly #noPeers = new AbortController();
 
-  /** As it was left here; or as it was published since from elsewhere. */
+  /** Opens the tree as it was left here or, if it was published from elsewhere since, as published. */
   static async open(deps: TreeDeps, key: NamedKey, signal: AbortSignal): Promise<OwnTree> {
     const kept = prefixedStore(deps.metadata, `${room}${key.id}/`);
     const published = await kept.get(publishedKey);
@@ -62,7 +62,7 @@ export class OwnTree {
       try {
         await names.publish(await names.key(key.name), `/ipfs/${root}`, { signal });
       } finally {
-        // The record stays here when nobody could be told.
+        // The record is stored here even when no peer could be reached.
         if ((await currentValue(deps, key.id, { offline: true, signal }))?.equals(root))
           await keepPublished(kept, root);
       }
@@ -72,17 +72,17 @@ export class OwnTree {
     );
   }
 
-  /** To be called behind a change: it is published in a while. */
+  /** To be called after a change: it is published after a while. */
   changed(): void {
     this.#publisher.touch();
   }
 
-  /** What waits for a block from a peer fails, now and from now on. */
+  /** Fetches fail from now on, those under way as well. */
   stopAskingPeers(): void {
     this.#noPeers.abort();
   }
 
-  /** Publishes and keeps what has changed. */
+  /** Publishes and stores what has changed. */
   async close(): Promise<void> {
     const timer = setTimeout(() => this.#leaving.abort(), CLOSE_TIMEOUT_MS);
     await this.#publisher.settle();
@@ -91,13 +91,13 @@ export class OwnTree {
   }
 }
 
-/** Undefined when the name stands for nothing yet, or nobody can tell. */
+/** Undefined when nothing was published under the name, or it cannot be resolved. */
 async function currentValue(
   { names, blockAt }: TreeDeps,
   id: PeerId,
   { offline, signal }: { readonly offline: boolean; readonly signal: AbortSignal },
 ): Promise<CID | undefined> {
-  // What is known here can be told to the end.
+  // A local lookup is not aborted.
   const asking = { offline, timeout: MAX_RESOLVE_MS, ...(offline ? {} : { signal }) };
   const path = await names.resolve(id.toString(), asking).catch(() => undefined);
   return path === undefined ? undefined : blockAt(path, AbortSignal.any([signal, AbortSignal.timeout(MAX_RESOLVE_MS)]));
@@ -106,7 +106,7 @@ async function currentValue(
 const keepPublished = (kept: MetadataStore, { bytes }: CID): Promise<void> =>
   kept.transaction((writer) => writer.put(publishedKey, bytes));
 
-/** What garbage collection has to keep of the trees as they were left, open or not. */
+/** The roots of stored trees, open or not, which garbage collection must keep. */
 export async function keptRoots(metadata: MetadataStore): Promise<CID[]> {
   const kept: CID[] = [];
   const rooms = new Set<string>();

@@ -1,9 +1,9 @@
-/** Publishing what a tree has become: a while after a change, however many follow it (as the reference does). */
+/** Publishes a tree a while after a change, once for several changes, as the reference does. */
 
-/** Milliseconds without a change, and those that a change waits at most. */
+/** Milliseconds without a change before publishing, and the longest that a change waits. */
 const QUIET_MS = 300;
 const MAX_DELAY_MS = 3000;
-/** Milliseconds until what has failed is tried again. */
+/** Milliseconds until a failed attempt is repeated. */
 const RETRY_MS = 10_000;
 
 export class Publisher {
@@ -26,7 +26,7 @@ export class Publisher {
     this.#schedule(Math.max(0, Math.min(QUIET_MS, this.#since + MAX_DELAY_MS - now)));
   }
 
-  /** Publishes what has changed, at once. Never rejects. */
+  /** Publishes pending changes at once. Never rejects. */
   async settle(): Promise<void> {
     clearTimeout(this.#timer);
     if (this.#since !== undefined) this.#begin();

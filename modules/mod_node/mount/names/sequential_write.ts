@@ -1,12 +1,12 @@
-/** Writing that goes on and on at one place of a file: one change of it, however many pieces it comes in. */
+/** Sequential writes to a file, which become one change however many pieces they come in. */
 
 import type { BufferPool } from "../../storage/blockstore/buffer_pool.ts";
 
-/** Bytes that wait to be taken in. */
+/** Bytes that may wait to be taken. */
 const MAX_WAITING = 4 * 1024 * 1024;
 
 export class SequentialWrite {
-  /** Where the next piece has to go to belong to this. */
+  /** Offset at which the next piece must be to belong to this write. */
   end: number;
   readonly began = performance.now();
   used = this.began;
@@ -14,15 +14,15 @@ export class SequentialWrite {
   #waiting = 0;
   #over = false;
   #wake: (() => void) | undefined;
-  /** Who waits for room: the kernel writes several parts at once. */
+  /** Callers that wait for room: the kernel sends several writes at once. */
   #waiters: (() => void)[] = [];
   readonly #done: Promise<void>;
 
   readonly #buffers: BufferPool;
 
   /**
-   * `write` takes the content in, and resolves when the file has changed. Each piece goes back to `buffers` when the next
-   * is asked for.
+   * `write` takes the content, and resolves when the file has changed. Each piece is released to `buffers` when the
+   * next one is requested.
    */
   constructor(offset: number, buffers: BufferPool, write: (content: AsyncIterable<Uint8Array>) => Promise<void>) {
     this.end = offset;
@@ -34,7 +34,7 @@ export class SequentialWrite {
     this.#done.catch(() => undefined);
   }
 
-  /** Resolves when there is room for more. @throws what the writing has failed with */
+  /** Resolves when there is room for more. @throws the failure of the write */
   async put(bytes: Uint8Array): Promise<void> {
     this.used = performance.now();
     this.end += bytes.length;
@@ -49,7 +49,7 @@ export class SequentialWrite {
     if (this.#over) await this.#done;
   }
 
-  /** Resolves when the file has changed. @throws what that has failed with */
+  /** Resolves when the file has changed. @throws the failure of the write */
   finish(): Promise<void> {
     this.#over = true;
     this.#wake?.();

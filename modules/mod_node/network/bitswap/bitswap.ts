@@ -195,6 +195,11 @@ export class Bitswap implements BlockSource {
     return peer === undefined ? [] : this.#engine.wantlist(peer);
   }
 
+  /** Blocks are wanted no longer: fetches of them reject with BLOCK_NOT_FOUND. */
+  unwant(cids: readonly CID[]): void {
+    this.#wants.unwant(cids);
+  }
+
   /** Zeros for a peer that is not connected. */
   ledger(id: PeerId): Receipt {
     const name = id.toString();

@@ -1,20 +1,20 @@
-/** Local ends of mounted streams: sockets by multiaddress. */
+/** The local ends of p2p streams: sockets by multiaddr. */
 import { connect, createServer, type Server, type Socket } from "node:net";
 import { CODE_TCP, CODE_UDP, CODE_UNIX, type Multiaddr } from "@multiformats/multiaddr";
 import { NodeError } from "../../util/errors.ts";
 import { parseMultiaddr } from "../swarm/multiaddr.ts";
 
-/** What `net` takes; a path for `/unix/...`. */
+/** What `node:net` takes; a path for `/unix/...`. */
 type Endpoint = { readonly host: string; readonly port: number } | { readonly path: string };
 
-const hosts = new Set(["ip4", "ip6", "dns", "dns4", "dns6"]);
+const HOST_PROTOCOLS = new Set(["ip4", "ip6", "dns", "dns4", "dns6"]);
 
-/** @throws NodeError for what is neither TCP nor a local socket */
+/** @throws NodeError for an address of neither TCP nor a Unix socket */
 export function endpointOf(address: Multiaddr): Endpoint {
   const parts = address.getComponents();
   const path = parts.find(({ code }) => code === CODE_UNIX)?.value;
   if (path !== undefined) return { path };
-  const host = parts.find(({ name }) => hosts.has(name))?.value;
+  const host = parts.find(({ name }) => HOST_PROTOCOLS.has(name))?.value;
   const port = parts.find(({ code }) => code === CODE_TCP)?.value;
   if (host === undefined || port === undefined) {
     throw new NodeError(`${address} is neither a TCP address nor a local socket: streams are carried over these only`);
@@ -22,23 +22,23 @@ export function endpointOf(address: Multiaddr): Endpoint {
   return { host, port: Number(port) };
 }
 
-/** The port of a target. @throws NodeError with the reference's texts */
+/** @throws NodeError for a target without a port, in the words of go-ipfs */
 export function requireTarget(address: Multiaddr): void {
   const port = address.getComponents().find(({ code }) => code === CODE_TCP || code === CODE_UDP)?.value;
   if (port === undefined) throw new NodeError("address does not contain tcp or udp protocol");
   if (Number(port) === 0) throw new NodeError("port can not be 0");
 }
 
-/** Resolves with a connected socket that may be closed in one direction. */
+/** Resolves with a connected socket that may be half open. */
 export async function connectTo(address: Multiaddr, signal: AbortSignal): Promise<Socket> {
   signal.throwIfAborted();
   const { promise, resolve, reject } = Promise.withResolvers<Socket>();
   const socket = connect({ ...endpointOf(address), allowHalfOpen: true });
-  const leave = () => socket.destroy(signal.reason);
-  signal.addEventListener("abort", leave, { once: true });
+  const abort = () => socket.destroy(signal.reason);
+  signal.addEventListener("abort", abort, { once: true });
   socket.once("error", reject);
   socket.once("connect", () => {
-    signal.removeEventListener("abort", leave);
+    signal.removeEventListener("abort", abort);
     socket.removeListener("error", reject);
     resolve(socket);
   });
@@ -46,15 +46,15 @@ export async function connectTo(address: Multiaddr, signal: AbortSignal): Promis
 }
 
 export interface LocalListener {
-  /** Where it listens really. */
+  /** Where it listens, with the port that the system chose for port 0. */
   readonly address: Multiaddr;
-  /** Takes no more; connections that are open go on. */
+  /** Accepts no more; open connections go on. */
   close(): void;
 }
 
-export async function listenAt(address: Multiaddr, taken: (socket: Socket) => void): Promise<LocalListener> {
+export async function listenAt(address: Multiaddr, onConnection: (socket: Socket) => void): Promise<LocalListener> {
   const endpoint = endpointOf(address);
-  const server = createServer({ allowHalfOpen: true, pauseOnConnect: true }, taken);
+  const server = createServer({ allowHalfOpen: true, pauseOnConnect: true }, onConnection);
   await new Promise<void>((resolve, reject) => {
     server.once("error", reject);
     server.listen(endpoint, resolve);
@@ -68,7 +68,7 @@ function boundTo(server: Server): Multiaddr | undefined {
   return typeof bound === "object" && bound !== null ? tcpAddress(bound.address, bound.port) : undefined;
 }
 
-/** The other end of a connection that was accepted; undefined for a local socket, which has no name there. */
+/** The remote address of an accepted connection; a Unix socket has none. */
 export const originOf = ({ remoteAddress, remotePort }: Socket): Multiaddr | undefined =>
   remoteAddress === undefined || remotePort === undefined ? undefined : tcpAddress(remoteAddress, remotePort);
 

@@ -1,4 +1,4 @@
-/** Streams to peers, mounted as local sockets (network section 12). */
+/** The commands `p2p`: streams to peers as local sockets, and local sockets as streams from peers. */
 import type { Socket } from "node:net";
 import type { Connection, Libp2p, Stream } from "@libp2p/interface";
 import type { Multiaddr } from "@multiformats/multiaddr";
@@ -16,23 +16,23 @@ export interface P2pDeps {
 }
 
 export interface ForwardOptions {
-  /** Names outside of `/x/` are allowed. */
+  /** Allow protocol names outside of `/x/`. */
   readonly custom: boolean;
 }
 
 export interface ListenOptions extends ForwardOptions {
-  /** The peer's id is sent first, on a line of its own. */
+  /** Send the peer's id first, on a line of its own. */
   readonly reportPeer: boolean;
 }
 
-/** A listener as it is shown: addresses as multiaddresses, peers as `/p2p/<id>`. */
+/** A listener as `p2p ls` shows it: addresses as multiaddrs, peers as `/p2p/<id>`. */
 export interface ListenerInfo {
   readonly protocol: string;
   readonly listen: string;
   readonly target: string;
 }
 
-/** A stream that is open. */
+/** An open stream. */
 export interface StreamInfo {
   readonly id: bigint;
   readonly protocol: string;
@@ -40,7 +40,7 @@ export interface StreamInfo {
   readonly target: string;
 }
 
-/** Which listeners to close: all that agree with what is given. */
+/** Selects the listeners that match everything that is given. */
 export interface ListenerFilter {
   readonly protocol?: string | undefined;
   readonly listen?: Multiaddr | undefined;
@@ -55,9 +55,9 @@ interface OpenStream extends StreamInfo {
   reset(): void;
 }
 
-/** Milliseconds for the way to the other end. */
+/** Milliseconds to connect to the other end. */
 const CONNECT_TIMEOUT_MS = 30_000;
-/** Streams of one protocol on one connection; those beyond are refused by libp2p. */
+/** Streams of one protocol on one connection; libp2p refuses more. */
 const MAX_STREAMS = 1024;
 const NAMESPACE = "/x/";
 
@@ -75,12 +75,12 @@ export class P2p {
     this.#log = log;
   }
 
-  /** Others see that streams can be asked for here; names without a listener are refused. */
+  /** Announces that this node takes streams below `/x/`. Protocols without a listener are refused. */
   async start(): Promise<void> {
     await this.#libp2p.handle(NAMESPACE, (stream) => stream.abort(new Error("no such protocol")));
   }
 
-  /** Takes streams of that protocol from peers, and carries them to `target`. @throws NodeError */
+  /** Takes streams of a protocol from peers, and connects each to `target`. @throws NodeError */
   async listen(protocol: string, target: Multiaddr, { custom, reportPeer }: ListenOptions): Promise<void> {
     requireTarget(target);
     requireName(protocol, custom);
@@ -106,7 +106,7 @@ export class P2p {
     this.#requireOpen(listener);
   }
 
-  /** Listens at `address` here, and carries connections to the peer. @throws NodeError, or of what cannot be listened on */
+  /** Listens at a local address, and forwards its connections to the peer. @throws NodeError, also when it cannot listen */
   async forward(protocol: string, address: Multiaddr, peer: NamedPeer, { custom }: ForwardOptions): Promise<void> {
     requireName(protocol, custom);
     const target = `/p2p/${peer.id}`;
@@ -122,36 +122,36 @@ export class P2p {
     this.#forwards.add({ protocol, listen: local.address.toString(), target, close: local.close });
   }
 
-  /** Those that listen here, then those that listen for peers. */
+  /** Local listeners, then those for streams of peers. */
   list(): readonly ListenerInfo[] {
     return [...this.#forwards, ...this.#listeners.values()];
   }
 
-  /** How many were closed; streams that are open go on. */
+  /** Closes listeners, and returns their number; open streams go on. */
   close({ protocol, listen, target }: ListenerFilter): number {
     const [here, there] = [listen?.toString(), target?.toString()];
-    const agrees = (mount: ListenerInfo) =>
-      (protocol === undefined || mount.protocol === protocol) &&
-      (here === undefined || mount.listen === here) &&
-      (there === undefined || mount.target === there);
-    const doomed = [...this.#forwards, ...this.#listeners.values()].filter(agrees);
-    for (const listener of doomed) {
+    const matches = (each: ListenerInfo) =>
+      (protocol === undefined || each.protocol === protocol) &&
+      (here === undefined || each.listen === here) &&
+      (there === undefined || each.target === there);
+    const closing = [...this.#forwards, ...this.#listeners.values()].filter(matches);
+    for (const listener of closing) {
       if (!this.#forwards.delete(listener)) this.#listeners.delete(listener.protocol);
       listener.close();
     }
-    return doomed.length;
+    return closing.length;
   }
 
   streams(): readonly StreamInfo[] {
     return [...this.#open.values()];
   }
 
-  /** Resets both ends; of all streams without `id`. One that is not there is closed already. */
+  /** Resets both ends of a stream, or of all; an unknown id is a stream that has closed already. */
   closeStreams(id?: bigint): void {
     for (const open of this.#open.values()) if (id === undefined || open.id === id) open.reset();
   }
 
-  /** Nothing is open afterwards. */
+  /** Closes everything. */
   async stop(): Promise<void> {
     this.#closing.abort(new Error("the node is closed"));
     this.close({});
@@ -164,14 +164,14 @@ export class P2p {
     { remotePeer }: Connection,
     { protocol, target, reportPeer }: { protocol: string; target: Multiaddr; reportPeer: boolean },
   ): Promise<void> {
-    // What comes before the target is there waits in the window of the stream.
+    // What the peer sends before the target is connected waits in the window of the stream.
     allowBuffering(stream);
     pause(stream);
     let socket: Socket;
     try {
       socket = await connectTo(target, this.#connectSignal());
     } catch (error) {
-      this.#failed(`no stream of ${remotePeer} to ${target}`, error);
+      this.#logFailure(`no stream of ${remotePeer} to ${target}`, error);
       stream.abort(error as Error);
       return;
     }
@@ -185,13 +185,13 @@ export class P2p {
     let stream: Stream;
     try {
       const signal = this.#connectSignal();
-      // Whatever others have told of the peer meanwhile. Those that are known are dialled where these do not answer.
-      const whole = addresses.map((address) => withPeer(address, id));
-      if (whole.length > 0) await this.#libp2p.dial(whole, { signal }).catch(() => {});
+      // The given addresses first, whatever the peer store has learned; its addresses are dialled if none answers.
+      const full = addresses.map((address) => withPeer(address, id));
+      if (full.length > 0) await this.#libp2p.dial(full, { signal }).catch(() => {});
       const options = { signal, maxOutboundStreams: MAX_STREAMS, runOnLimitedConnection: true };
       stream = await this.#libp2p.dialProtocol(id, protocol, options);
     } catch (error) {
-      this.#failed(`no stream to ${id} for ${protocol}`, error);
+      this.#logFailure(`no stream to ${id} for ${protocol}`, error);
       socket.destroy();
       return;
     }
@@ -206,17 +206,17 @@ export class P2p {
     };
     this.#open.set(id, { id, ...names, reset });
     try {
-      const carried = splice(stream, socket);
+      const spliced = splice(stream, socket);
       if (this.#closing.signal.aborted) reset();
       resume(stream);
       socket.resume();
-      await carried;
+      await spliced;
     } finally {
       this.#open.delete(id);
     }
   }
 
-  /** What was opened while everything is closed goes again. */
+  /** What was opened while the node closes is closed again. */
   #requireOpen(opened: { close(): void }): void {
     if (!this.#closing.signal.aborted) return;
     opened.close();
@@ -227,7 +227,7 @@ export class P2p {
     return AbortSignal.any([this.#closing.signal, AbortSignal.timeout(CONNECT_TIMEOUT_MS)]);
   }
 
-  #failed(what: string, error: unknown): void {
+  #logFailure(what: string, error: unknown): void {
     this.#log.write("p2p-mount", "warn", `${what}: ${(error as Error).message}`);
   }
 }

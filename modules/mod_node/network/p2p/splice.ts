@@ -1,40 +1,46 @@
-/** Carrying bytes between a stream to a peer and a local socket, both ways, each end closed on its own. */
+/** Splices a stream to a peer and a local socket: bytes flow both ways, each direction ends on its own. */
 import type { Socket } from "node:net";
-import type { Stream, StreamMessageEvent } from "@libp2p/interface";
+import type { Stream } from "@libp2p/interface";
 import { allowBuffering, drained, pause, resume } from "../swarm/stream_backpressure.ts";
 
 /**
- * Resolves when both are closed. Whichever fails takes the other with it; but a reset by the peer, once the local side
- * has said all, is an end: go-ipfs 0.9 closes both directions when it hears the end of one, and the reset of its stream
- * may overtake its end. The socket must allow half-open use.
+ * Resolves when both are closed. When one fails the other is reset. Not so when the peer resets its stream after the
+ * local side has ended: go-ipfs 0.9 closes both directions when it reads the end of one, and the reset may overtake the
+ * end. The socket must allow half-open use.
  */
-export function splice(stream: Stream, socket: Socket): Promise<void> {
-  const { promise, resolve } = Promise.withResolvers<void>();
-  const open = new Set<Stream | Socket>([stream, socket]);
-  const closed = (one: Stream | Socket) => {
-    open.delete(one);
-    if (open.size === 0) resolve();
-  };
+export async function splice(stream: Stream, socket: Socket): Promise<void> {
+  const closed = [whenSocketCloses(socket, stream), whenStreamCloses(stream, socket)];
+  pipeToSocket(stream, socket);
+  pipeToStream(socket, stream);
+  await Promise.all(closed);
+}
 
-  // To the socket, no faster than it takes: the peer is held back by the window of the stream.
+/** The stream was reset, and bytes may be missing. */
+const isCut = ({ status }: Stream, socket: Socket): boolean =>
+  status === "aborted" || (status === "reset" && !socket.readableEnded);
+
+/** The stream has ended, and nothing waits in it. */
+const isRead = ({ readableEnded, readBufferLength }: Stream): boolean => readableEnded && readBufferLength === 0;
+
+/** No faster than the socket takes it: the stream's window holds the peer back. */
+function pipeToSocket(stream: Stream, socket: Socket): void {
   allowBuffering(stream);
-  const toSocket = ({ data }: StreamMessageEvent) => {
+  stream.addEventListener("message", ({ data }) => {
     const pieces = data instanceof Uint8Array ? [data] : [...data];
     for (const piece of pieces) if (!socket.write(piece)) pause(stream);
-  };
+  });
   socket.on("drain", () => resume(stream));
-  stream.addEventListener("message", toSocket);
-  const isCut = () => stream.status === "aborted" || (stream.status === "reset" && !socket.readableEnded);
-  const ended = () => {
-    if (!isCut()) socket.end();
+  const end = () => {
+    if (!isCut(stream, socket)) socket.end();
   };
-  // What came together with the negotiation is pushed back by libp2p, behind the end if that has come, too: the rest is
-  // then delivered in one piece, after `toSocket`, and no other end is told of.
-  const isRead = () => stream.readableEnded && stream.readBufferLength === 0;
-  if (isRead()) ended();
-  else stream.addEventListener(stream.readableEnded ? "message" : "end", ended, { once: true });
+  // libp2p pushes back what came together with the negotiation, after the end if that came as well: then the rest is
+  // delivered in one piece, to the listener above first, and there is no other event for the end.
+  if (isRead(stream)) end();
+  else stream.addEventListener(stream.readableEnded ? "message" : "end", end, { once: true });
+}
 
-  // To the stream, no faster than it takes.
+/** No faster than the stream takes it. */
+function pipeToStream(socket: Socket, stream: Stream): void {
   socket.on("data", (bytes: Buffer) => {
     try {
       if (stream.send(bytes)) return;
@@ -49,30 +55,36 @@ export function splice(stream: Stream, socket: Socket): Promise<void> {
     );
   });
   socket.on("end", () => void stream.close().catch(() => socket.destroy()));
+}
 
-  stream.addEventListener(
-    "close",
-    ({ error }) => {
-      closed(stream);
-      // Without one, what has come and still waits is delivered, and then the stream ends.
-      if (error !== undefined && isCut()) resetSocket(socket);
-    },
-    { once: true },
-  );
+/** Resolves when the stream is closed; resets the socket when it failed. */
+async function whenStreamCloses(stream: Stream, socket: Socket): Promise<void> {
+  if (stream.status !== "open" && stream.status !== "closing") {
+    if (isCut(stream, socket)) resetSocket(socket);
+    return;
+  }
+  const { promise, resolve } = Promise.withResolvers<void>();
+  const closed = ({ error }: { readonly error?: Error | undefined }) => {
+    // Without an error, what waits in the stream is still delivered before it ends.
+    if (error !== undefined && isCut(stream, socket)) resetSocket(socket);
+    resolve();
+  };
+  stream.addEventListener("close", closed, { once: true });
+  await promise;
+}
+
+/** Resolves when the socket is closed; resets the stream when it failed, or when what the peer sends reaches nobody. */
+function whenSocketCloses(socket: Socket, stream: Stream): Promise<void> {
+  const { promise, resolve } = Promise.withResolvers<void>();
   socket.on("error", () => {});
   socket.once("close", (failed: boolean) => {
-    closed(socket);
-    // Both directions of the socket are over: nobody is left to read what the peer may still say.
-    if (failed || !isRead()) stream.abort(new Error("the local connection is closed"));
+    if (failed || !isRead(stream)) stream.abort(new Error("the local connection is closed"));
+    resolve();
   });
-  if (stream.status !== "open" && stream.status !== "closing") {
-    closed(stream);
-    if (isCut()) resetSocket(socket);
-  }
   return promise;
 }
 
-/** The other end hears of it, unless the socket is being shut down already: then Node cannot. */
+/** The other end gets a reset, unless this end is shut down already: then Node cannot send one. */
 export function resetSocket(socket: Socket): void {
   if (socket.writableEnded) socket.destroy();
   else socket.resetAndDestroy();

@@ -1,4 +1,4 @@
-/** Telling others whether they can be reached: how often, or not at all (`AutoNAT`). */
+/** How often peers may ask AutoNAT whether they can be reached (`AutoNAT.Throttle`). */
 import type { Libp2p, StreamMiddleware } from "@libp2p/interface";
 import type { ConfigFile } from "../../storage/repo/config.ts";
 import { isObject } from "../../storage/repo/json.ts";
@@ -6,34 +6,34 @@ import { parseDuration } from "../../util/go/duration.ts";
 
 export const autoNatProtocol = "/libp2p/autonat/1.0.0";
 
-interface Throttle {
-  /** Requests in an interval, 0 for any number: of all, and of one peer. */
+interface ThrottleLimits {
+  /** Requests in an interval, of all peers and of one; 0 for no limit. */
   readonly all: number;
   readonly peer: number;
   /** Milliseconds. */
   readonly interval: number;
 }
 
-const usual: Throttle = { all: 30, peer: 3, interval: 60_000 };
+const DEFAULT_LIMITS: ThrottleLimits = { all: 30, peer: 3, interval: 60_000 };
 
-function throttleOf(config: Pick<ConfigFile, "value">): Throttle {
+function throttleOf(config: Pick<ConfigFile, "value">): ThrottleLimits {
   const set = config.value("AutoNAT.Throttle");
-  if (!isObject(set)) return usual;
+  if (!isObject(set)) return DEFAULT_LIMITS;
   const interval = parseDuration(String(set.Interval || "0s"));
   return {
     all: Number(set.GlobalLimit ?? 0),
     peer: Number(set.PeerLimit ?? 0),
-    interval: interval > 0 ? interval : usual.interval,
+    interval: interval > 0 ? interval : DEFAULT_LIMITS.interval,
   };
 }
 
-/** Requests that are too many are reset. */
+/** Has requests beyond the limits reset. */
 export function limitAutoNat(libp2p: Pick<Libp2p, "use">, config: Pick<ConfigFile, "value">): void {
   if (config.value("AutoNAT.ServiceMode") === "disabled") return;
   libp2p.use(autoNatProtocol, throttle(throttleOf(config)));
 }
 
-export function throttle({ all, peer, interval }: Throttle, now: () => number = Date.now): StreamMiddleware {
+export function throttle({ all, peer, interval }: ThrottleLimits, now: () => number = Date.now): StreamMiddleware {
   let since = now();
   let total = 0;
   const byPeer = new Map<string, number>();

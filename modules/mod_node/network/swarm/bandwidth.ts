@@ -1,4 +1,4 @@
-/** How many bytes came and went over streams, in all, by peer and by protocol. Counting costs an addition a chunk. */
+/** Bytes that streams received and sent: in total, by peer and by protocol. Counting costs an addition for each chunk. */
 import type {
   Connection,
   Libp2pEvents,
@@ -19,13 +19,13 @@ export interface BandwidthStats {
   readonly RateOut: number;
 }
 
-const second = 1000;
-/** Of the moving average over seconds. */
-const weight = 1 - Math.exp(-1);
-/** Peers whose figures are kept when they are gone. */
-const keptPeers = 4096;
+const SECOND_MS = 1000;
+/** Weight of a second in the moving average. */
+const WEIGHT = 1 - Math.exp(-1);
+/** Peers whose totals are kept after they disconnect. */
+const MAX_PEERS = 4096;
 
-/** A total, and the exponentially weighted average of what is added in a second. */
+/** A total, and the exponentially weighted average of what is added per second. */
 export class Meter {
   readonly #now: () => number;
   #total = 0;
@@ -53,16 +53,16 @@ export class Meter {
     return this.#rate;
   }
 
-  /** Takes the seconds that have passed into the average: what was added came in the first of them. */
+  /** Takes the seconds that have passed into the average, as if all that was added came in the first of them. */
   #settle(): void {
-    const passed = Math.floor((this.#now() - this.#since) / second);
+    const passed = Math.floor((this.#now() - this.#since) / SECOND_MS);
     if (passed < 1) return;
     const instant = this.#total - this.#counted;
-    this.#rate = this.#rate === 0 ? instant : this.#rate + weight * (instant - this.#rate);
-    this.#rate *= (1 - weight) ** (passed - 1);
+    this.#rate = this.#rate === 0 ? instant : this.#rate + WEIGHT * (instant - this.#rate);
+    this.#rate *= (1 - WEIGHT) ** (passed - 1);
     if (this.#rate < 1e-13) this.#rate = 0;
     this.#counted = this.#total;
-    this.#since += passed * second;
+    this.#since += passed * SECOND_MS;
   }
 }
 
@@ -80,7 +80,7 @@ class Traffic {
   }
 }
 
-const nothing: BandwidthStats = { TotalIn: 0, TotalOut: 0, RateIn: 0, RateOut: 0 };
+const ZERO: BandwidthStats = { TotalIn: 0, TotalOut: 0, RateIn: 0, RateOut: 0 };
 
 function begin(all: { set(key: string, traffic: Traffic): unknown }, key: string): Traffic {
   const traffic = new Traffic();
@@ -98,13 +98,13 @@ const metric: Metric & MetricGroup = {
 };
 const register = () => ({ ...metric, observe: ignored });
 
-/** To be given to libp2p as its metrics: of those only streams are looked at. */
+/** The metrics of libp2p, of which only those of streams are kept. */
 export class Bandwidth implements Metrics {
   readonly #all = new Traffic();
-  /** Those of connected peers, and those with which a stream was opened last. */
-  readonly #peers = new LRU<string, Traffic>(keptPeers, { isExempt: (peer) => this.#open.has(peer) });
+  /** Of connected peers, and of those that a stream was opened with last. */
+  readonly #peers = new LRU<string, Traffic>(MAX_PEERS, { isExempt: (peer) => this.#open.has(peer) });
   readonly #protocols = new Map<string, Traffic>();
-  /** Connections, by peer. */
+  /** Open connections by peer. */
   readonly #open = new Map<string, Set<Connection>>();
 
   constructor(events: TypedEventTarget<Libp2pEvents>) {
@@ -125,14 +125,14 @@ export class Bandwidth implements Metrics {
   }
 
   peer(id: PeerId): BandwidthStats {
-    return this.#peers.peek(id.toString())?.stats() ?? nothing;
+    return this.#peers.peek(id.toString())?.stats() ?? ZERO;
   }
 
   protocol(name: string): BandwidthStats {
-    return this.#protocols.get(name)?.stats() ?? nothing;
+    return this.#protocols.get(name)?.stats() ?? ZERO;
   }
 
-  /** What a stream sends passes `send`, and what comes leaves it in `message` events. */
+  /** Counts what passes through `send`, and what the stream delivers in `message` events. */
   trackProtocolStream(stream: Stream): void {
     const counted = [this.#all, this.#protocols.get(stream.protocol) ?? begin(this.#protocols, stream.protocol)];
     const peer = this.#peerOf(stream);

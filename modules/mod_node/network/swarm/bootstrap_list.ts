@@ -1,4 +1,4 @@
-/** The configured peers that are dialled first. What changes here is used from the next start on. */
+/** The list `Bootstrap` of the configuration. Changes are used from the next start. */
 
 import type { ConfigFile } from "../../storage/repo/config.ts";
 import { bootstrapPeers } from "../../storage/repo/defaults.ts";
@@ -7,41 +7,41 @@ import { byPeer, type PeerAddress, parseMultiaddr, splitPeer, withPeer } from ".
 
 type BootstrapConfig = Pick<ConfigFile, "value" | "update">;
 
-const key = "Bootstrap";
+const KEY = "Bootstrap";
 
-const normal = (text: string): string => parseMultiaddr(text).toString();
+const normalized = (text: string): string => parseMultiaddr(text).toString();
 
-/** In their normal form, those of one peer together, each once. */
-function listed(texts: readonly string[] | null): readonly string[] {
-  const peers = byPeer([...new Set((texts ?? []).map(normal))].map((text) => splitPeer(parseMultiaddr(text))));
+/** Normalized, without duplicates, grouped by peer. */
+function grouped(texts: readonly string[] | null): readonly string[] {
+  const peers = byPeer([...new Set((texts ?? []).map(normalized))].map((text) => splitPeer(parseMultiaddr(text))));
   return peers.flatMap(({ id, addresses }) => addresses.map((address) => withPeer(address, id).toString()));
 }
 
-/** The list, as far as it can be read. @throws NodeError of an entry that is no address of a peer */
-export const listBootstrap = (config: BootstrapConfig): readonly string[] => listed(config.value(key));
+/** The list, normalized. @throws NodeError for an entry that is no address of a peer */
+export const listBootstrap = (config: BootstrapConfig): readonly string[] => grouped(config.value(KEY));
 
-/** @throws NodeError of an entry that is no address of a peer */
+/** @throws NodeError for an entry that is no address of a peer */
 export const bootstrapAddresses = (config: BootstrapConfig): readonly PeerAddress[] =>
-  (config.value(key) ?? []).map((text) => splitPeer(parseMultiaddr(text)));
+  (config.value(KEY) ?? []).map((text) => splitPeer(parseMultiaddr(text)));
 
 /**
- * Puts peers in front; those that are there already, in whatever form, are there once. Returns them as given.
+ * Adds peers at the front; one that is in the list already, in whatever form, moves there. Returns them as given.
  *
  * @throws NodeError before anything is stored
  */
 export async function addBootstrap(config: BootstrapConfig, texts: readonly string[]): Promise<readonly string[]> {
   if (texts.length === 0) throw new NodeError("no bootstrap peers to add");
   for (const text of texts) requirePeer(text);
-  const first = firsts(texts);
-  await config.update(key, (before) => [...firsts([...first.values(), ...(before ?? [])]).values()]);
+  const first = unique(texts);
+  await config.update(KEY, (before) => [...unique([...first.values(), ...(before ?? [])]).values()]);
   return [...first.values()];
 }
 
-/** The first text of each address, by its normal form. */
-function firsts(texts: readonly string[]): ReadonlyMap<string, string> {
+/** The first text of each address, by its normalized form. */
+function unique(texts: readonly string[]): ReadonlyMap<string, string> {
   const found = new Map<string, string>();
   for (const text of texts) {
-    const name = normal(text);
+    const name = normalized(text);
     if (!found.has(name)) found.set(name, text);
   }
   return found;
@@ -56,26 +56,26 @@ function requirePeer(text: string): void {
 export const addDefaultBootstrap = (config: BootstrapConfig): Promise<readonly string[]> =>
   addBootstrap(config, bootstrapPeers);
 
-/** Takes addresses out, and all of a peer where only its id is given. Returns what went. @throws NodeError */
+/** Removes addresses; an id alone removes all addresses of that peer. Returns what was removed. @throws NodeError */
 export async function removeBootstrap(config: BootstrapConfig, texts: readonly string[]): Promise<readonly string[]> {
   const peerOf = (text: string) => splitPeer(parseMultiaddr(text)).id;
   for (const text of texts) peerOf(text);
-  const unwanted = new Set(texts.map(normal));
-  const goes = (text: string) => unwanted.has(text) || unwanted.has(`/p2p/${peerOf(text)}`);
+  const unwanted = new Set(texts.map(normalized));
+  const isRemoved = (text: string) => unwanted.has(text) || unwanted.has(`/p2p/${peerOf(text)}`);
   let removed: readonly string[] = [];
-  await config.update(key, (before) => {
-    const all = listed(before);
-    removed = all.filter(goes);
-    return all.filter((text) => !goes(text));
+  await config.update(KEY, (before) => {
+    const all = grouped(before);
+    removed = all.filter(isRemoved);
+    return all.filter((text) => !isRemoved(text));
   });
   return removed;
 }
 
-/** Empties the list. Returns what was in it. */
+/** Empties the list, and returns it. */
 export async function clearBootstrap(config: BootstrapConfig): Promise<readonly string[]> {
   let removed: readonly string[] = [];
-  await config.update(key, (before) => {
-    removed = listed(before);
+  await config.update(KEY, (before) => {
+    removed = grouped(before);
     return null;
   });
   return removed;

@@ -1,4 +1,4 @@
-/** How many connections there may be (`Swarm.ConnMgr`). */
+/** How many connections there may be (`Swarm.ConnMgr`), and which are closed when there are more. */
 import type { Connection, Libp2p } from "@libp2p/interface";
 import type { PeerId } from "../../formats/peer_id.ts";
 import type { ConfigFile } from "../../storage/repo/config.ts";
@@ -7,26 +7,27 @@ import { parseDuration } from "../../util/go/duration.ts";
 import { quote } from "../../util/go/text.ts";
 
 export interface ConnectionLimits {
-  /** Connections that are left when some are closed. */
+  /** Connections that are left after trimming. */
   readonly low: number;
-  /** Connections from which on some are closed. */
+  /** Connections beyond which they are trimmed. */
   readonly high: number;
-  /** Milliseconds for which a new connection is spared. */
-  readonly grace: number;
+  /** Milliseconds for which a new connection is not trimmed. */
+  readonly graceMs: number;
 }
 
-const builtIn: ConnectionLimits = { low: 600, high: 900, grace: 20_000 };
+/** As in go-ipfs 0.9. */
+const DEFAULT_LIMITS: ConnectionLimits = { low: 600, high: 900, graceMs: 20_000 };
 
-/** Undefined: there is no limit. @throws NodeError of a type or duration that there is not */
+/** Undefined for no limit. @throws NodeError for an unknown type or an invalid duration */
 export function connectionLimits(config: Pick<ConfigFile, "value">): ConnectionLimits | undefined {
   const type = config.value("Swarm.ConnMgr.Type");
   if (type === "none") return undefined;
-  if (type === "") return builtIn;
+  if (type === "") return DEFAULT_LIMITS;
   if (type !== "basic") throw new NodeError(`unrecognized ConnMgr.Type: ${quote(type)}`);
   const low = config.value("Swarm.ConnMgr.LowWater");
   const high = config.value("Swarm.ConnMgr.HighWater");
   try {
-    return { low, high, grace: parseDuration(config.value("Swarm.ConnMgr.GracePeriod")) };
+    return { low, high, graceMs: parseDuration(config.value("Swarm.ConnMgr.GracePeriod")) };
   } catch (error) {
     throw new NodeError(`parsing Swarm.ConnMgr.GracePeriod: ${(error as Error).message}`, { cause: error });
   }
@@ -34,7 +35,7 @@ export function connectionLimits(config: Pick<ConfigFile, "value">): ConnectionL
 
 type Host = Pick<Libp2p, "getConnections" | "peerStore" | "addEventListener" | "removeEventListener">;
 
-/** Closes connections when there are too many: those to the peers of least worth first. */
+/** Closes connections when there are too many: those to the peers with the lowest tag values first. */
 export class ConnectionTrimmer {
   readonly #host: Host;
   readonly #limits: ConnectionLimits;
@@ -64,10 +65,10 @@ export class ConnectionTrimmer {
   };
 
   async #trim(): Promise<void> {
-    const { low, grace } = this.#limits;
+    const { low, graceMs } = this.#limits;
     const all = this.#host.getConnections();
-    const spared = Date.now() - grace;
-    const old = all.filter(({ timeline, remotePeer }) => timeline.open < spared && !this.#isProtected(remotePeer));
+    const newest = Date.now() - graceMs;
+    const old = all.filter(({ timeline, remotePeer }) => timeline.open < newest && !this.#isProtected(remotePeer));
     const valued = await Promise.all(
       old.map(async (connection) => ({ connection, worth: await this.#worth(connection) })),
     );
@@ -76,7 +77,7 @@ export class ConnectionTrimmer {
     await Promise.all(closing.map((connection) => connection.close().catch((error: Error) => connection.abort(error))));
   }
 
-  /** The sum of what protocols and people have said of a peer. */
+  /** The sum of the tag values that protocols and users gave to a peer. */
   async #worth({ remotePeer }: Connection): Promise<number> {
     const peer = await this.#host.peerStore.get(remotePeer).catch(() => undefined);
     return [...(peer?.tags.values() ?? [])].reduce((sum, { value }) => sum + value, 0);

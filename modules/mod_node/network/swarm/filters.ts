@@ -1,26 +1,26 @@
-/** Ranges of addresses that are neither dialled nor let in. */
+/** Address ranges that are neither dialled nor accepted (`Swarm.AddrFilters`). */
 import { lookup } from "node:dns/promises";
 import { BlockList, isIP, isIPv4 } from "node:net";
 import { multiaddr } from "@multiformats/multiaddr";
 import { NodeError } from "../../util/errors.ts";
 import type { Multiaddr } from "./multiaddr.ts";
 
-/** A range, its host bits cleared. */
+/** A range, with its host bits cleared. */
 interface Mask {
   readonly address: string;
   readonly prefix: number;
   readonly family: "ipv4" | "ipv6";
 }
 
-/** `/ip4/1.2.3.4/ipcidr/24`. @throws NodeError with the reference's texts */
+/** `/ip4/1.2.3.4/ipcidr/24`. @throws NodeError in the words of go-ipfs */
 function parseMask(text: string): Mask {
-  const [before, family = "", address = "", word, bits, ...more] = text.split("/");
-  if (before !== "" || !/^ip[46]$/.test(family) || word !== "ipcidr" || bits === undefined || more.length > 0) {
+  const [before, family = "", address = "", ipcidr, bits, ...more] = text.split("/");
+  if (before !== "" || !/^ip[46]$/.test(family) || ipcidr !== "ipcidr" || bits === undefined || more.length > 0) {
     throw new NodeError("invalid multiaddr-filter format");
   }
   const version = isIP(address);
-  const most = version === 4 ? 32 : 128;
-  if (version === 0 || !/^\d{1,3}$/.test(bits) || Number(bits) > most) {
+  const maxPrefix = version === 4 ? 32 : 128;
+  if (version === 0 || !/^\d{1,3}$/.test(bits) || Number(bits) > maxPrefix) {
     throw new NodeError(`invalid CIDR address: ${address}/${bits}`);
   }
   const prefix = Number(bits);
@@ -39,19 +39,19 @@ function cleared(address: string, prefix: number): string {
 
 const textOf = ({ address, prefix, family }: Mask) => `/ip${family === "ipv4" ? 4 : 6}/${address}/ipcidr/${prefix}`;
 
-/** Ranges in the order in which they were put in, each once. */
+/** Ranges without duplicates, in the order in which they were added. */
 export class Filters {
   readonly #masks = new Map<string, Mask>();
   #list = new BlockList();
 
-  /** @throws NodeError of a text that is no range */
+  /** @throws NodeError for a text that is no range */
   add(text: string): void {
     const mask = parseMask(text);
     this.#masks.set(textOf(mask), mask);
     this.#list.addSubnet(mask.address, mask.prefix, mask.family);
   }
 
-  /** @throws NodeError of a text that is no range */
+  /** @throws NodeError for a text that is no range */
   remove(text: string): void {
     if (this.#masks.delete(textOf(parseMask(text)))) this.#rebuild();
   }
@@ -66,19 +66,19 @@ export class Filters {
     for (const { address, prefix, family } of this.#masks.values()) this.#list.addSubnet(address, prefix, family);
   }
 
-  /** In their normal form. */
+  /** As text, normalized. */
   list(): readonly string[] {
     return [...this.#masks.keys()];
   }
 
-  /** Whether an address begins with an IP address of one of the ranges. */
+  /** Whether the IP address of a multiaddr is in one of the ranges. */
   blocks(address: Multiaddr): boolean {
     if (this.#masks.size === 0) return false;
     const host = address.getComponents().find(({ name }) => name === "ip4" || name === "ip6");
     return host?.value !== undefined && this.#blocksHost(host.value);
   }
 
-  /** As `blocks`, and by what a host name stands for. */
+  /** As `blocks`, also for what a host name resolves to. */
   async blocksDial(address: Multiaddr): Promise<boolean> {
     if (this.#masks.size === 0) return false;
     const first = address.getComponents()[0];
@@ -92,13 +92,13 @@ export class Filters {
   }
 }
 
-/** For addresses that are not announced: whole ones, and ranges. @throws NodeError of what is neither */
+/** Matches addresses and ranges, as in `Addresses.NoAnnounce`. @throws NodeError for a text that is neither */
 export function addressMatcher(texts: readonly string[]): (address: Multiaddr) => boolean {
   const ranges = new Filters();
-  const whole = new Set<string>();
+  const exact = new Set<string>();
   for (const text of texts) {
     if (text.includes("/ipcidr/")) ranges.add(text);
-    else whole.add(multiaddr(text).toString());
+    else exact.add(multiaddr(text).toString());
   }
-  return (address) => whole.has(address.toString()) || ranges.blocks(address);
+  return (address) => exact.has(address.toString()) || ranges.blocks(address);
 }

@@ -1,17 +1,17 @@
-/** Which connections have been told by the other side who it is and what it speaks. */
+/** Waits until the identify protocol has run on a connection: then the peer's id and protocols are known. */
 import type { Connection, IdentifyResult, Libp2p } from "@libp2p/interface";
 import { raceSignal } from "../../util/async/abortable.ts";
 
-/** Milliseconds after which one that says nothing counts as told. */
-const patience = 5000;
+/** Milliseconds after which a connection on which identify does not finish counts as identified. */
+const TIMEOUT_MS = 5000;
 
 export class IdentifyWaiter {
-  readonly #known = new WeakSet<Connection>();
+  readonly #identified = new WeakSet<Connection>();
   readonly #waiting = new Map<Connection, PromiseWithResolvers<void>>();
 
   constructor(events: Pick<Libp2p, "addEventListener">) {
     events.addEventListener("peer:identify", ({ detail }: CustomEvent<IdentifyResult>) => {
-      this.#known.add(detail.connection);
+      this.#identified.add(detail.connection);
       this.#done(detail.connection);
     });
     events.addEventListener("connection:close", ({ detail }) => this.#done(detail));
@@ -22,12 +22,12 @@ export class IdentifyWaiter {
     this.#waiting.delete(connection);
   }
 
-  /** Resolves when it is known, also when the connection ends first. @throws the reason of the signal */
+  /** Resolves when the peer is identified, or the connection ends before. @throws the reason of the signal */
   async wait(connection: Connection, signal?: AbortSignal): Promise<void> {
-    if (this.#known.has(connection) || connection.status !== "open") return;
+    if (this.#identified.has(connection) || connection.status !== "open") return;
     const waiting = this.#waiting.get(connection) ?? Promise.withResolvers<void>();
     this.#waiting.set(connection, waiting);
-    const timer = setTimeout(() => this.#done(connection), patience).unref();
+    const timer = setTimeout(() => this.#done(connection), TIMEOUT_MS).unref();
     try {
       await raceSignal(waiting.promise, signal);
     } finally {

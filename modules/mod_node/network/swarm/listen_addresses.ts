@@ -2,7 +2,7 @@
 import type { Transport } from "@libp2p/interface";
 import type { ConfigFile } from "../../storage/repo/config.ts";
 import { NodeError } from "../../util/errors.ts";
-import { withAddressInErrors } from "./dial_failure.ts";
+import { withAddressInErrors } from "./dial_error.ts";
 import { type Multiaddr, parseMultiaddr } from "./multiaddr.ts";
 
 /**

@@ -1,4 +1,4 @@
-/** Addresses of peers as text, with the reference's reasons for those that are none. */
+/** Multiaddrs as text, and why a text is none, in the words of go-ipfs. */
 import { isIPv4, isIPv6 } from "node:net";
 import {
   CODE_P2P,
@@ -14,18 +14,18 @@ import { quote } from "../../util/go/text.ts";
 
 export type { Multiaddr };
 
-/** A peer and some of its addresses, without its id in them. */
+/** A peer and one of its addresses, without its id. */
 export interface PeerAddress {
   readonly id: PeerId;
-  /** Undefined where only the id was given. */
+  /** Undefined when only the id is given. */
   readonly address: Multiaddr | undefined;
 }
 
-/** `/ipfs/<id>` and `/p2p/<CID>` come out as `/p2p/<base58>`. @throws NodeError `failed to parse multiaddr …` */
+/** Normalized: `/ipfs/<id>` and `/p2p/<CID>` become `/p2p/<base58>`. @throws NodeError `failed to parse multiaddr …` */
 export function parseMultiaddr(text: string): Multiaddr {
   const trimmed = text.replace(/\/+$/, "");
   try {
-    // Written anew from bytes: an IPv6 address has many texts.
+    // Through bytes: an IPv6 address has several texts.
     return multiaddr(multiaddr(componentsOf(trimmed)).bytes);
   } catch (error) {
     throw new NodeError(`failed to parse multiaddr ${quote(trimmed)}: ${(error as Error).message}`, { cause: error });
@@ -74,14 +74,14 @@ function checked(codec: ProtocolCodec, value: string): string {
 }
 
 const port = (value: string): string => {
-  const words = "failed to parse port addr";
-  if (!/^[+-]?\d+$/.test(value)) throw new Error(`${words}: strconv.Atoi: parsing ${quote(value)}: invalid syntax`);
-  if (Number(value) < 0) throw new Error(`${words}: less than 0`);
-  if (Number(value) > 65_535) throw new Error(`${words}: greater than 65536`);
+  const failed = "failed to parse port addr";
+  if (!/^[+-]?\d+$/.test(value)) throw new Error(`${failed}: strconv.Atoi: parsing ${quote(value)}: invalid syntax`);
+  if (Number(value) < 0) throw new Error(`${failed}: less than 0`);
+  if (Number(value) > 65_535) throw new Error(`${failed}: greater than 65536`);
   return String(Number(value));
 };
 
-/** Values, checked and in their usual form. */
+/** Checks values of protocols, and normalizes them. */
 const checks: Readonly<Record<string, (value: string) => string>> = {
   ip4(value) {
     if (!isIPv4(value)) throw new Error(`failed to parse ip4 addr: ${value}`);
@@ -108,7 +108,7 @@ const checks: Readonly<Record<string, (value: string) => string>> = {
 /** Whether it ends in the id of a peer. */
 export const namesPeer = (address: Multiaddr): boolean => address.getComponents().at(-1)?.code === CODE_P2P;
 
-/** Parts an address from the id at its end. @throws NodeError `invalid p2p multiaddr` */
+/** Separates an address from the id at its end. @throws NodeError `invalid p2p multiaddr` */
 export function splitPeer(address: Multiaddr): PeerAddress {
   const components = address.getComponents();
   const last = components.pop();
@@ -116,17 +116,17 @@ export function splitPeer(address: Multiaddr): PeerAddress {
   return { id: parsePeerId(last.value), address: components.length === 0 ? undefined : multiaddr(components) };
 }
 
-/** From the text of an address with the id of its peer. @throws NodeError when it is none */
+/** The peer and address of a text that ends in the id. @throws NodeError for any other text */
 export const parsePeerAddress = (text: string): PeerAddress => splitPeer(parseMultiaddr(text));
 
-/** Less the id at its end, if there is one. */
+/** Without the id at its end, if there is one. */
 export function transportOf(address: Multiaddr): Multiaddr {
   return namesPeer(address) ? multiaddr(address.getComponents().slice(0, -1)) : address;
 }
 
 export const withPeer = (address: Multiaddr, id: PeerId): Multiaddr => address.encapsulate(`/p2p/${id}`);
 
-/** By peer, in the order in which they are named first. */
+/** Grouped by peer, in the order in which peers first occur. */
 export function byPeer(addresses: readonly PeerAddress[]): readonly { id: PeerId; addresses: readonly Multiaddr[] }[] {
   const groups = new Map<string, { id: PeerId; addresses: Multiaddr[] }>();
   for (const { id, address } of addresses) {

@@ -1,4 +1,4 @@
-/** What is known of peers, for libp2p's peer store: in memory, and on the disk so that a start finds it again. */
+/** The datastore of libp2p's peer store: in memory, written to disk for the next start. */
 import { NotFoundError } from "@libp2p/interface";
 import { BaseDatastore } from "datastore-core/base";
 import { Key, type KeyQuery, type Pair, type Query } from "interface-datastore";
@@ -6,33 +6,32 @@ import type { PeerId } from "../../formats/peer_id.ts";
 import type { MetadataStore } from "../../storage/metadata/store.ts";
 import { LRU } from "../../util/lru.ts";
 
-/** Room in the metadata store. */
-const room = "peers";
-/** Keys of libp2p's peer store begin with it. */
-const peerKeys = "/peers/";
-/** Peers that are remembered, at most: those that stay, and the ones that were heard of last. */
-const mostPeers = 4096;
-/** Milliseconds between a change and its writing. What a crash takes with it is told by the peers again. */
-const writeAfter = 30_000;
+/** Prefix of the entries in the metadata store. */
+const PREFIX = "peers";
+/** Prefix of the keys of libp2p's peer store. */
+const PEER_KEYS = "/peers/";
+/** Peers that are kept: those that stay, and those that changed last. */
+const MAX_PEERS = 4096;
+/** Milliseconds until a change is written. What a crash loses is learned again from the peers. */
+const WRITE_AFTER_MS = 30_000;
 
-/** Where libp2p's peer store keeps what is known of a peer. */
-export const peerKey = (id: PeerId): string => `${peerKeys}${id.toCID()}`;
+/** The key under which libp2p's peer store keeps a peer. */
+export const peerKey = (id: PeerId): string => `${PEER_KEYS}${id.toCID()}`;
 
 export interface PeerDatastoreOptions {
-  /** Key of what is only of this run: the node itself. */
+  /** The key of this node, which is not written: it is made again at each start. */
   readonly own: string;
-  /** Keys of peers that stay however many others are heard of: what they speak is known from nowhere else. */
+  /** Keys of connected peers, which are never dropped: nothing else knows their protocols. */
   readonly staying?: ReadonlySet<string>;
 }
 
 /**
- * Answers from memory, since libp2p reads and writes an entry for every stream that is opened; changes go to the disk
+ * Answers from memory, since libp2p reads and writes an entry for every stream that is opened; changes are written
  * together.
  */
 export class PeerDatastore extends BaseDatastore {
   readonly #metadata: MetadataStore;
   readonly #own: string;
-  /** The last one changed last. */
   readonly #entries: LRU<string, Uint8Array>;
   readonly #changed = new Set<string>();
   #timer: NodeJS.Timeout | undefined;
@@ -42,7 +41,7 @@ export class PeerDatastore extends BaseDatastore {
     super();
     this.#metadata = metadata;
     this.#own = own;
-    this.#entries = new LRU(mostPeers, {
+    this.#entries = new LRU(MAX_PEERS, {
       isExempt: (name) => name === own || staying.has(name),
       onEvict: (name) => this.#note(name),
     });
@@ -50,8 +49,8 @@ export class PeerDatastore extends BaseDatastore {
 
   static async open(metadata: MetadataStore, options: PeerDatastoreOptions): Promise<PeerDatastore> {
     const book = new PeerDatastore(metadata, options);
-    for await (const [key, value] of metadata.range({ prefix: `${room}${peerKeys}`, limit: mostPeers })) {
-      book.#entries.set(key.slice(room.length), value);
+    for await (const [key, value] of metadata.range({ prefix: `${PREFIX}${PEER_KEYS}`, limit: MAX_PEERS })) {
+      book.#entries.set(key.slice(PREFIX.length), value);
     }
     return book;
   }
@@ -86,16 +85,16 @@ export class PeerDatastore extends BaseDatastore {
     for (const [name] of [...this.#entries]) if (name.startsWith(prefix)) yield new Key(name);
   }
 
-  /** Writes what has changed; nothing is written any more afterwards. */
+  /** Writes what has changed; later changes are not written. */
   async close(): Promise<void> {
     await this.#write();
     this.#closed = true;
   }
 
   #note(name: string): void {
-    if (this.#closed || name === this.#own || !name.startsWith(peerKeys)) return;
+    if (this.#closed || name === this.#own || !name.startsWith(PEER_KEYS)) return;
     this.#changed.add(name);
-    this.#timer ??= setTimeout(() => void this.#write().catch(() => undefined), writeAfter).unref();
+    this.#timer ??= setTimeout(() => void this.#write().catch(() => undefined), WRITE_AFTER_MS).unref();
   }
 
   async #write(): Promise<void> {
@@ -107,8 +106,8 @@ export class PeerDatastore extends BaseDatastore {
     await this.#metadata.transaction((writer) => {
       for (const name of changed) {
         const value = this.#entries.peek(name);
-        if (value === undefined) writer.delete(room + name);
-        else writer.put(room + name, value);
+        if (value === undefined) writer.delete(PREFIX + name);
+        else writer.put(PREFIX + name, value);
       }
     });
   }

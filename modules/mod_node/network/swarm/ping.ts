@@ -1,7 +1,6 @@
 /**
- * Echoes, both ways. A stream is used for as many as the asker likes, and the answering side ends it after a minute of
- * silence, as the reference does: libp2p's own service asks for a stream each, and ends those of others after ten
- * seconds.
+ * The ping protocol of libp2p. As in go-ipfs a stream carries any number of pings, and is closed by the answering side
+ * after a minute of silence; libp2p's own service opens a stream for each ping, and ends those of peers after ten seconds.
  */
 import { randomBytes } from "node:crypto";
 import { type Connection, type Stream, serviceCapabilities } from "@libp2p/interface";
@@ -14,26 +13,26 @@ import { drained } from "./stream_backpressure.ts";
 
 export const pingProtocol = "/ipfs/ping/1.0.0";
 
-const echoLength = 32;
-/** Milliseconds. */
-const mostSilence = 60_000;
-/** Of one peer, on one connection, at a time. */
-const mostStreams = 16;
-/** Of the moving average. */
-const smoothing = 0.1;
-const keptPeers = 4096;
+const PAYLOAD_SIZE = 32;
+/** Milliseconds without a ping after which a stream of a peer is closed. */
+const IDLE_TIMEOUT_MS = 60_000;
+/** Streams on one connection. */
+const MAX_STREAMS = 16;
+/** Weight of a new value in the moving average. */
+const SMOOTHING = 0.1;
+const MAX_PEERS = 4096;
 
-/** Round trips to peers, as a moving average. */
+/** Round-trip times of peers, as moving averages. */
 export class Latencies {
-  readonly #known = new LRU<string, number>(keptPeers);
+  readonly #known = new LRU<string, number>(MAX_PEERS);
 
   record(peer: PeerId, milliseconds: number): void {
     const id = peer.toString();
     const before = this.#known.peek(id);
-    this.#known.set(id, before === undefined ? milliseconds : before + smoothing * (milliseconds - before));
+    this.#known.set(id, before === undefined ? milliseconds : before + SMOOTHING * (milliseconds - before));
   }
 
-  /** Milliseconds; undefined where nothing was measured. */
+  /** Milliseconds; undefined for a peer that was not pinged. */
   of(peer: PeerId): number | undefined {
     return this.#known.peek(peer.toString());
   }
@@ -49,7 +48,7 @@ interface Waiting {
   reject(reason: unknown): void;
 }
 
-/** One stream for echoes, which come back in their order. Those who ask the same peer meanwhile share it. */
+/** A stream for pings, which are answered in order. All who ping the same peer at the time share it. */
 export class PingStream {
   readonly #stream: Stream;
   readonly #waiting: Waiting[] = [];
@@ -63,21 +62,21 @@ export class PingStream {
     );
   }
 
-  /** One more who closes it; false when it has ended. */
+  /** Adds a user, who closes it as well; false when it has ended. */
   share(): boolean {
     if (this.#users === 0) return false;
     this.#users += 1;
     return true;
   }
 
-  /** Milliseconds there and back. @throws NodeError of an echo that is not what was sent; whatever ends the stream */
+  /** The round-trip time in milliseconds. @throws NodeError for a wrong answer; whatever ends the stream */
   async ping(signal?: AbortSignal): Promise<number> {
     signal?.throwIfAborted();
     const { promise, resolve, reject } = Promise.withResolvers<number>();
     const stop = () => reject(signal?.reason instanceof Error ? signal.reason : new Error("aborted"));
     signal?.addEventListener("abort", stop, { once: true });
     try {
-      const sent = randomBytes(echoLength);
+      const sent = randomBytes(PAYLOAD_SIZE);
       const start = performance.now();
       this.#stream.send(sent);
       this.#waiting.push({ sent, start, resolve, reject });
@@ -87,9 +86,9 @@ export class PingStream {
     }
   }
 
-  /** The stream ends with the last of its users. */
+  /** Removes a user; the stream ends with its last. */
   close(): void {
-    if (this.#users === 1) this.#end(new Error("no more echoes are wanted"));
+    if (this.#users === 1) this.#end(new Error("no more pings are sent"));
     else if (this.#users > 1) this.#users -= 1;
   }
 
@@ -98,7 +97,8 @@ export class PingStream {
     for await (const chunk of this.#stream) {
       const bytes = chunk.subarray();
       got = got.length === 0 ? Buffer.from(bytes) : Buffer.concat([got, bytes]);
-      for (; got.length >= echoLength; got = got.subarray(echoLength)) this.#answered(got.subarray(0, echoLength));
+      for (; got.length >= PAYLOAD_SIZE; got = got.subarray(PAYLOAD_SIZE))
+        this.#answered(got.subarray(0, PAYLOAD_SIZE));
     }
   }
 
@@ -116,17 +116,17 @@ export class PingStream {
 }
 
 interface Opening {
-  readonly echo: Promise<PingStream>;
-  /** Of who asked first. */
+  readonly opened: Promise<PingStream>;
+  /** Of the caller who opened it. */
   readonly signal: AbortSignal | undefined;
 }
 
-/** To be given to libp2p as its service `ping`. */
+/** The service `ping` of libp2p. */
 export class PingService implements Ping {
   readonly [serviceCapabilities] = ["@libp2p/ping"];
   readonly latencies = new Latencies();
   readonly #components: PingComponents;
-  readonly #echoes = new Map<string, Opening>();
+  readonly #streams = new Map<string, Opening>();
 
   constructor(components: PingComponents) {
     this.#components = components;
@@ -134,8 +134,8 @@ export class PingService implements Ping {
 
   async start(): Promise<void> {
     await this.#components.registrar.handle(pingProtocol, answer, {
-      maxInboundStreams: mostStreams,
-      maxOutboundStreams: mostStreams,
+      maxInboundStreams: MAX_STREAMS,
+      maxOutboundStreams: MAX_STREAMS,
       runOnLimitedConnection: true,
     });
   }
@@ -144,18 +144,18 @@ export class PingService implements Ping {
     await this.#components.registrar.unhandle(pingProtocol);
   }
 
-  /** Connects when there is no connection. One stream for each peer: some refuse a second. */
+  /** Connects if need be. There is one stream for each peer: some refuse a second. */
   async open(peer: Target, options: Options = {}): Promise<PingStream> {
     const name = String(peer);
     for (;;) {
-      const known = this.#echoes.get(name);
+      const known = this.#streams.get(name);
       if (known === undefined) return this.#begin(name, peer, options);
       try {
-        const shared = await raceSignal(known.echo, options.signal);
+        const shared = await raceSignal(known.opened, options.signal);
         if (shared.share()) return shared;
         this.#forget(name, known);
       } catch (error) {
-        // That who asked first has left is no matter to the others.
+        // When the caller who opened it has aborted, another opens it again.
         if (options.signal?.aborted === true || known.signal?.aborted !== true) throw error;
       }
     }
@@ -164,42 +164,42 @@ export class PingService implements Ping {
   #begin(name: string, peer: Target, options: Options): Promise<PingStream> {
     const { connectionManager } = this.#components;
     const stream = connectionManager.openStream(peer, pingProtocol, { runOnLimitedConnection: true, ...options });
-    const echo = stream.then((opened) => {
-      opened.addEventListener("close", () => this.#forget(name, opening), { once: true });
-      return new PingStream(opened);
+    const opened = stream.then((each) => {
+      each.addEventListener("close", () => this.#forget(name, opening), { once: true });
+      return new PingStream(each);
     });
-    const opening: Opening = { echo, signal: options.signal };
-    this.#echoes.set(name, opening);
-    echo.catch(() => this.#forget(name, opening));
-    return echo;
+    const opening: Opening = { opened, signal: options.signal };
+    this.#streams.set(name, opening);
+    opened.catch(() => this.#forget(name, opening));
+    return opened;
   }
 
   #forget(name: string, opening: Opening): void {
-    if (this.#echoes.get(name) === opening) this.#echoes.delete(name);
+    if (this.#streams.get(name) === opening) this.#streams.delete(name);
   }
 
-  /** One echo; milliseconds. */
+  /** One round trip, in milliseconds. */
   async ping(peer: Target, options: Options = {}): Promise<number> {
-    const echo = await this.open(peer, options);
+    const stream = await this.open(peer, options);
     try {
-      return await echo.ping(options.signal);
+      return await stream.ping(options.signal);
     } finally {
-      echo.close();
+      stream.close();
     }
   }
 }
 
 async function answer(stream: Stream, _connection: Connection): Promise<void> {
-  const silence = setTimeout(() => stream.abort(new Error("nothing to echo for a minute")), mostSilence);
+  const idle = setTimeout(() => stream.abort(new Error("no ping for a minute")), IDLE_TIMEOUT_MS);
   try {
     for await (const chunk of stream) {
-      silence.refresh();
+      idle.refresh();
       if (!stream.send(chunk)) await drained(stream);
     }
     await stream.close();
   } catch (error) {
     stream.abort(error as Error);
   } finally {
-    clearTimeout(silence);
+    clearTimeout(idle);
   }
 }

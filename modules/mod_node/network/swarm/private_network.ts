@@ -1,15 +1,15 @@
-/** The key that makes a network private: the file `swarm.key` of the repo. */
+/** The pre-shared key of a private network: the file `swarm.key` of the repo. */
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { NodeError } from "../../util/errors.ts";
 
-const header = "/key/swarm/psk/1.0.0/";
-const keyLength = 32;
+const HEADER = "/key/swarm/psk/1.0.0/";
+const KEY_SIZE = 32;
 
 /**
- * Undefined where there is none.
+ * Undefined without such a file.
  *
- * @throws NodeError of a file that holds no key, and of a missing one where LIBP2P_FORCE_PNET is `1`
+ * @throws NodeError for a file without a key, and for a missing file where LIBP2P_FORCE_PNET is `1`
  */
 export async function readSwarmKey(repo: string): Promise<Uint8Array | undefined> {
   const bytes = await readFile(join(repo, "swarm.key")).catch((error: NodeJS.ErrnoException) => {
@@ -23,16 +23,16 @@ export async function readSwarmKey(repo: string): Promise<Uint8Array | undefined
   return undefined;
 }
 
-/** Two lines, and the key in the encoding that the second one names. @throws NodeError */
+/** The key of a file: two lines, then the key in the encoding that the second line names. @throws NodeError */
 export function decodeSwarmKey(file: Uint8Array): Uint8Array {
   const bytes = Buffer.from(file);
   const refused = (reason: string) => new NodeError(`failed to configure private network: ${reason}`);
   const [first, afterFirst] = lineOf(bytes, 0);
-  if (first !== header) throw refused("the swarm key does not begin with /key/swarm/psk/1.0.0/");
+  if (first !== HEADER) throw refused("the swarm key does not begin with /key/swarm/psk/1.0.0/");
   const [encoding, afterSecond] = lineOf(bytes, afterFirst);
   const key = decoded(encoding, bytes.subarray(afterSecond));
   if (key === undefined) throw refused(`unknown encoding of the swarm key: ${encoding}`);
-  if (key.length !== keyLength) throw refused("the swarm key is not 32 bytes long");
+  if (key.length !== KEY_SIZE) throw refused("the swarm key is not 32 bytes long");
   return key;
 }
 
@@ -43,14 +43,14 @@ function lineOf(bytes: Buffer, start: number): readonly [line: string, next: num
 }
 
 function decoded(encoding: string, rest: Buffer): Buffer | undefined {
-  if (encoding === "/bin/") return rest.subarray(0, keyLength);
+  if (encoding === "/bin/") return rest.subarray(0, KEY_SIZE);
   const text = rest.toString("latin1").trim();
   if (encoding === "/base16/") return Buffer.from(text, "hex");
   if (encoding === "/base64/") return Buffer.from(text, "base64");
   return undefined;
 }
 
-/** As libp2p's protector reads it. */
+/** The file's text as libp2p's connection protector reads it. */
 export function encodeSwarmKey(key: Uint8Array): Uint8Array {
-  return Buffer.from(`${header}\n/base16/\n${Buffer.from(key).toString("hex")}\n`);
+  return Buffer.from(`${HEADER}\n/base16/\n${Buffer.from(key).toString("hex")}\n`);
 }

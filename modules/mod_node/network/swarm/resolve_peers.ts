@@ -1,10 +1,10 @@
-/** Which peers the addresses of a call name. */
+/** The peers that addresses name, directly or through DNS. */
 import { Resolver } from "node:dns/promises";
 import { NodeError } from "../../util/errors.ts";
 import { byPeer, type Multiaddr, namesPeer, type PeerAddress, parseMultiaddr, splitPeer } from "./multiaddr.ts";
 
-/** Milliseconds for all names of a call. */
-const patience = 10_000;
+/** Milliseconds for each lookup. */
+const LOOKUP_TIMEOUT_MS = 10_000;
 
 export interface NamedPeer {
   readonly id: PeerAddress["id"];
@@ -13,33 +13,33 @@ export interface NamedPeer {
 }
 
 /**
- * By peer. An address ends in the id of one, or is a DNS address that stands for such.
+ * Grouped by peer. An address ends in an id, or is a DNS address that resolves to such addresses.
  *
  * @throws NodeError `failed to parse multiaddr …`, `found no ipfs peers at <address>`, `lookup <name> …`
  */
 export async function resolvePeers(texts: readonly string[], signal: AbortSignal): Promise<readonly NamedPeer[]> {
   const addresses = texts.map(parseMultiaddr);
-  const named = addresses.map((address) => (namesPeer(address) ? [address] : resolved(address, signal)));
+  const named = addresses.map((address) => (namesPeer(address) ? [address] : resolveDns(address, signal)));
   return byPeer((await Promise.all(named)).flat().map(splitPeer));
 }
 
-async function resolved(address: Multiaddr, signal: AbortSignal): Promise<readonly Multiaddr[]> {
+async function resolveDns(address: Multiaddr, signal: AbortSignal): Promise<readonly Multiaddr[]> {
   const [first] = address.getComponents();
   const name = first?.value ?? "";
   const kind = first?.name ?? "";
   if (!/^dns(?:4|6|addr)?$/.test(kind)) throw noPeers(address);
-  const resolver = new Resolver({ timeout: patience, tries: 1 });
+  const resolver = new Resolver({ timeout: LOOKUP_TIMEOUT_MS, tries: 1 });
   const cancel = () => resolver.cancel();
   signal.addEventListener("abort", cancel, { once: true });
-  const timer = setTimeout(cancel, patience);
-  const asked = kind === "dnsaddr" ? `_dnsaddr.${name}` : name;
+  const timer = setTimeout(cancel, LOOKUP_TIMEOUT_MS);
+  const host = kind === "dnsaddr" ? `_dnsaddr.${name}` : name;
   try {
     if (kind !== "dnsaddr") {
-      // What comes of it names no peer, but a name that there is not is told first.
-      await (kind === "dns6" ? resolver.resolve6(asked) : resolver.resolve4(asked));
+      // An IP address names no peer; but that the name does not exist is reported first.
+      await (kind === "dns6" ? resolver.resolve6(host) : resolver.resolve4(host));
       throw noPeers(address);
     }
-    const records = (await resolver.resolveTxt(asked)).map((parts) => parts.join(""));
+    const records = (await resolver.resolveTxt(host)).map((parts) => parts.join(""));
     const found = records.filter((text) => text.startsWith("dnsaddr=")).map((text) => text.slice("dnsaddr=".length));
     const peers = found.flatMap(parsedOrNone).filter(namesPeer);
     if (peers.length === 0) throw noPeers(address);
@@ -47,7 +47,7 @@ async function resolved(address: Multiaddr, signal: AbortSignal): Promise<readon
   } catch (error) {
     signal.throwIfAborted();
     if (error instanceof NodeError) throw error;
-    throw new NodeError(lookupFailure(asked, resolver, error as NodeJS.ErrnoException), { cause: error });
+    throw new NodeError(lookupFailure(host, resolver, error as NodeJS.ErrnoException), { cause: error });
   } finally {
     clearTimeout(timer);
     signal.removeEventListener("abort", cancel);
@@ -56,7 +56,7 @@ async function resolved(address: Multiaddr, signal: AbortSignal): Promise<readon
 
 const noPeers = (address: Multiaddr) => new NodeError(`found no ipfs peers at ${address}`);
 
-/** Anybody may write anything into the DNS. */
+/** None for a text that is no address: a DNS record may hold anything. */
 function parsedOrNone(text: string): Multiaddr[] {
   try {
     return [parseMultiaddr(text)];

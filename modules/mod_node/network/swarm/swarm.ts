@@ -1,4 +1,4 @@
-/** The node among others: who is connected, from where, and what may be dialled. */
+/** The swarm: connections to peers, their addresses, and which addresses may be dialled. */
 import type { Connection, Peer } from "@libp2p/interface";
 import type { Libp2p, ServiceFactoryMap } from "libp2p";
 import { type PeerId, parsePeerId } from "../../formats/peer_id.ts";
@@ -12,15 +12,16 @@ import type { NodeLog } from "../../util/log.ts";
 import { autoNatProtocol } from "./autonat.ts";
 import type { Bandwidth } from "./bandwidth.ts";
 import { bootstrapAddresses } from "./bootstrap_list.ts";
+import { Bootstrapper } from "./bootstrapper.ts";
 import { ConnectionTrimmer, connectionLimits } from "./connection_limits.ts";
-import { dialError } from "./dial_failure.ts";
+import { dialError } from "./dial_error.ts";
 import { Filters } from "./filters.ts";
 import { createHost, type Host } from "./host.ts";
 import { IdentifyWaiter } from "./identify_waiter.ts";
 import { byPeer, type Multiaddr, type PeerAddress, parseMultiaddr, transportOf, withPeer } from "./multiaddr.ts";
 import { PatchNotices } from "./patches/notices.ts";
 import { PeerDatastore, peerKey } from "./peer_datastore.ts";
-import { Bootstrapper, Peering } from "./peering.ts";
+import { Peering } from "./peering.ts";
 import type { PingService } from "./ping.ts";
 
 export interface SwarmDeps {
@@ -29,55 +30,55 @@ export interface SwarmDeps {
   readonly log: NodeLog;
   /** Further services of libp2p. */
   readonly services?: ServiceFactoryMap;
-  /** Told in a sentence of what is not as the configuration says, while the rest of it is. */
+  /** Told in a sentence what of the configuration could not be had, while the rest works. */
   readonly onNotice?: ((sentence: string) => void) | undefined;
   readonly patches?: PatchNotices;
 }
 
-/** What a peer has told of itself; empty where it has told nothing. */
+/** What a peer says of itself through identify; empty where it has said nothing. */
 export interface PeerInfo {
   readonly id: PeerId;
   readonly publicKey: PublicKey | undefined;
-  /** Without its id, in order. */
+  /** Without its id, sorted. */
   readonly addresses: readonly Multiaddr[];
   readonly agentVersion: string;
   readonly protocolVersion: string;
-  /** In order. */
+  /** Sorted. */
   readonly protocols: readonly string[];
 }
 
-/** Where a peer is of which no address is known. Rejects with what the caller is to be told. */
+/** Looks a peer up whose addresses are unknown. Rejects with what the caller is to be told. */
 export type FindPeer = (id: PeerId, signal?: AbortSignal) => Promise<readonly Multiaddr[]>;
 
-/** Milliseconds that libp2p has to end in, when all that runs over it has. */
-const stopWithin = 1500;
-/** Milliseconds that the dialling of those who are to be met may take. */
-const meetWithin = 60_000;
-/** What somebody asked to be connected to is worth, in the choice of what to close. */
-const askedFor = { "user-connect": { value: 100 } };
+/** Milliseconds in which libp2p has to stop. */
+const STOP_TIMEOUT_MS = 1500;
+/** Milliseconds for all dials of `connectAll`. */
+const CONNECT_ALL_TIMEOUT_MS = 60_000;
+/** The worth of a peer that a user connected to, when connections are trimmed. */
+const USER_TAGS = { "user-connect": { value: 100 } };
 
-/** @throws NodeError of a configuration that says what cannot be */
-export async function openSwarm(parts: SwarmDeps): Promise<Swarm> {
-  const { config, identity } = parts.repo;
+/** Made, and not started yet. @throws NodeError for an invalid configuration */
+export async function openSwarm(deps: SwarmDeps): Promise<Swarm> {
+  const { config, identity } = deps.repo;
   const filters = filtersOf(config.value("Swarm.AddrFilters") ?? []);
   const limits = connectionLimits(config);
   const connected = new Set<string>();
-  const datastore = await PeerDatastore.open(parts.metadata, { own: peerKey(identity.peerId), staying: connected });
-  const found: { peers?: Swarm } = {};
+  const datastore = await PeerDatastore.open(deps.metadata, { own: peerKey(identity.peerId), staying: connected });
+  const discovery: { swarm?: Swarm } = {};
   const host = await createHost({
-    repo: parts.repo,
+    repo: deps.repo,
     datastore,
     filters,
     limits,
     agent: agentVersion,
-    patches: parts.patches ?? new PatchNotices(parts.onNotice),
-    services: parts.services ?? {},
-    onDiscovered: ({ id, multiaddrs }) => void found.peers?.connect(id, multiaddrs).catch(() => undefined),
+    patches: deps.patches ?? new PatchNotices(deps.onNotice),
+    services: deps.services ?? {},
+    onDiscovered: ({ id, multiaddrs }) => void discovery.swarm?.connect(id, multiaddrs).catch(() => undefined),
   });
   host.libp2p.addEventListener("peer:connect", ({ detail }) => connected.add(peerKey(detail)));
   host.libp2p.addEventListener("peer:disconnect", ({ detail }) => connected.delete(peerKey(detail)));
-  found.peers = new Swarm(parts, host, datastore, filters);
-  return found.peers;
+  discovery.swarm = new Swarm(deps, host, datastore, filters);
+  return discovery.swarm;
 }
 
 function filtersOf(texts: readonly string[]): Filters {
@@ -95,11 +96,11 @@ function filtersOf(texts: readonly string[]): Filters {
 export class Swarm {
   readonly libp2p: Libp2p;
   readonly ping: PingService;
-  /** Undefined when nothing is counted. */
+  /** Undefined with `Swarm.DisableBandwidthMetrics`. */
   readonly bandwidth: Bandwidth | undefined;
-  /** Neither dialled nor let in. */
+  /** Address ranges that are neither dialled nor accepted. */
   readonly filters: Filters;
-  /** Set by the network; without it only peers with known addresses are dialled. */
+  /** Set by the network; without it only peers whose addresses are known can be dialled. */
   findPeer: FindPeer | undefined;
   readonly #host: Host;
   readonly #datastore: PeerDatastore;
@@ -107,9 +108,9 @@ export class Swarm {
   readonly #identify: IdentifyWaiter;
   readonly #dialers: readonly { start(): void; stop(): void }[];
 
-  constructor(parts: SwarmDeps, host: Host, datastore: PeerDatastore, filters: Filters) {
+  constructor(deps: SwarmDeps, host: Host, datastore: PeerDatastore, filters: Filters) {
     const { libp2p, ping, bandwidth } = host;
-    const { log, repo } = parts;
+    const { log, repo } = deps;
     const { config } = repo;
     this.libp2p = libp2p;
     this.ping = ping;
@@ -117,9 +118,9 @@ export class Swarm {
     this.filters = filters;
     this.#host = host;
     this.#datastore = datastore;
-    this.#deps = parts;
+    this.#deps = deps;
     this.#identify = new IdentifyWaiter(libp2p);
-    const peering = new Peering(libp2p, peersToKeep(config.value("Peering.Peers") ?? []), log);
+    const peering = new Peering(libp2p, peeringPeers(config.value("Peering.Peers") ?? []), log);
     const limits = connectionLimits(config);
     this.#dialers = [
       peering,
@@ -133,7 +134,7 @@ export class Swarm {
     return this.libp2p.peerId;
   }
 
-  /** Listens and begins to dial. */
+  /** Listens, and starts to dial bootstrap and peering peers. */
   async start(): Promise<void> {
     await this.libp2p.start();
     if (this.#deps.repo.config.value("AutoNAT.ServiceMode") === "disabled") await this.libp2p.unhandle(autoNatProtocol);
@@ -148,58 +149,58 @@ export class Swarm {
       this.#deps.log.write("swarm2", "error", "nothing is listened on: no other node can reach this one");
   }
 
-  /** Ends within seconds, whatever the others do. */
+  /** Resolves within seconds, whatever peers do. */
   async stop(): Promise<void> {
     for (const keeper of this.#dialers) keeper.stop();
     this.#host.stopBackgroundUpdates();
-    await settledWithin(stopWithin, Promise.resolve(this.libp2p.stop()));
+    await settledWithin(STOP_TIMEOUT_MS, Promise.resolve(this.libp2p.stop()));
     await this.#datastore.close();
   }
 
-  /** Every interface address that is listened on, in order. */
+  /** Every interface address that is listened on, sorted. */
   listenAddresses(): readonly Multiaddr[] {
-    return inOrder(this.#host.listening().map(transportOf));
+    return sorted(this.#host.listening().map(transportOf));
   }
 
-  /** Connections through relays are taken, too. */
+  /** Connections through relays are dialled and accepted. */
   get relayEnabled(): boolean {
     return this.#host.relayEnabled;
   }
 
-  /** What others are told, without the id, in order. */
+  /** The addresses that peers are told, without the id, sorted. */
   announcedAddresses(): readonly Multiaddr[] {
-    return inOrder(this.libp2p.getMultiaddrs().map(transportOf));
+    return sorted(this.libp2p.getMultiaddrs().map(transportOf));
   }
 
-  /** The same as others are to dial them: as text, with the id at the end of each. */
+  /** The announced addresses as peers dial them: as text, with the id at the end. */
   ownAddresses(): readonly string[] {
     return this.announcedAddresses().map((address) => withPeer(address, this.id).toString());
   }
 
-  /** Open ones, by the text of their address. */
+  /** Open connections, sorted by the text of their address. */
   connections(id?: PeerId): readonly Connection[] {
     const open = this.libp2p.getConnections(id).filter(({ status }) => status === "open");
     return open.sort((a, b) => (connectionAddress(a) < connectionAddress(b) ? -1 : 1));
   }
 
-  /** Known addresses of every peer that has any, the node itself among them. */
+  /** The known addresses of every peer that has any, this node included. */
   async addressBook(): Promise<ReadonlyMap<string, readonly Multiaddr[]>> {
     const datastore = new Map([[this.id.toString(), this.announcedAddresses()]]);
     for (const peer of await this.libp2p.peerStore.all()) datastore.set(peer.id.toString(), addressesOf(peer));
     return new Map([...datastore].filter(([, addresses]) => addresses.length > 0));
   }
 
-  /** In order; none when nothing is known. */
+  /** The known addresses of a peer, sorted. */
   async addresses(id: PeerId): Promise<readonly Multiaddr[]> {
     const peer = await this.#known(id);
     return peer === undefined ? [] : addressesOf(peer);
   }
 
   /**
-   * Connects to a peer unless there is a connection, and resolves when it has told what it speaks. Dialled are the
-   * given addresses, those that are known, and where there is none those that routing finds.
+   * Connects to a peer unless there is a connection, and resolves when the peer is identified. Dials the given and the
+   * known addresses; where there are none, those that routing finds.
    *
-   * @throws NodeError `dial to self attempted`, `failed to dial <id>: …`; whatever routing says
+   * @throws NodeError `dial to self attempted`, `failed to dial <id>: …`; what routing rejects with
    */
   async connect(id: PeerId, addresses: readonly Multiaddr[] = [], signal?: AbortSignal): Promise<Connection> {
     if (id.equals(this.id)) throw new NodeError("dial to self attempted");
@@ -209,12 +210,12 @@ export class Swarm {
     return connection;
   }
 
-  /** Begins to connect to others, and does not wait for it; `missed` hears of everyone who is not reached. */
-  connectAll(others: readonly PeerAddress[], missed: (id: PeerId, reason: Error) => void): void {
-    const signal = AbortSignal.timeout(meetWithin);
-    for (const { id, addresses } of byPeer(others)) {
+  /** Connects to peers in the background. @param onFailure called for each peer that is not reached */
+  connectAll(peers: readonly PeerAddress[], onFailure: (id: PeerId, reason: Error) => void): void {
+    const signal = AbortSignal.timeout(CONNECT_ALL_TIMEOUT_MS);
+    for (const { id, addresses } of byPeer(peers)) {
       if (id.equals(this.id)) continue;
-      this.connect(id, addresses, signal).catch((error: Error) => missed(id, error));
+      this.connect(id, addresses, signal).catch((error: Error) => onFailure(id, error));
     }
   }
 
@@ -223,29 +224,29 @@ export class Swarm {
     let known = unique([...given, ...(await this.addresses(id))]);
     if (known.length === 0) known = await this.findAddresses(id, signal);
     try {
-      const whole = known.map((address) => withPeer(address, id));
-      return await this.libp2p.dial(whole.length === 0 ? id : whole, signal === undefined ? {} : { signal });
+      const full = known.map((address) => withPeer(address, id));
+      return await this.libp2p.dial(full.length === 0 ? id : full, signal === undefined ? {} : { signal });
     } catch (error) {
       signal?.throwIfAborted();
       throw dialError(id, error);
     }
   }
 
-  /** Asks routing, and remembers what it says. */
+  /** Asks routing where a peer is, and stores what it finds. */
   async findAddresses(id: PeerId, signal?: AbortSignal): Promise<readonly Multiaddr[]> {
     const found = (await this.findPeer?.(id, signal)) ?? [];
     if (found.length > 0) await this.libp2p.peerStore.merge(id, { multiaddrs: [...found] });
     return found;
   }
 
-  /** As `connect`; the connection is one of the last to be closed when there are too many. */
+  /** As `connect`; the connection is among the last to be trimmed. */
   async connectTagged(id: PeerId, addresses: readonly Multiaddr[], signal: AbortSignal): Promise<void> {
     await this.connect(id, addresses, signal);
-    await this.libp2p.peerStore.merge(id, { tags: askedFor });
+    await this.libp2p.peerStore.merge(id, { tags: USER_TAGS });
   }
 
   /**
-   * Closes the connection to one address of a peer, or all of them.
+   * Closes the connection to one address of a peer, or all connections to it.
    *
    * @throws NodeError `not connected`, `conn not found`
    */
@@ -253,24 +254,24 @@ export class Swarm {
     const open = this.connections(id);
     if (address === undefined) {
       if (open.length === 0) throw new NodeError("not connected");
-      await Promise.all(open.map(end));
+      await Promise.all(open.map(closeConnection));
       return;
     }
     const connection = open.find((each) => transportOf(each.remoteAddr).equals(address));
     if (connection === undefined) throw new NodeError("conn not found");
-    await end(connection);
+    await closeConnection(connection);
   }
 
   /** What is known of a peer. */
   async peerInfo(id: PeerId): Promise<PeerInfo> {
     const peer = await this.#known(id);
-    const told = (key: string) => Buffer.from(peer?.metadata.get(key) ?? []).toString();
+    const metadata = (key: string) => Buffer.from(peer?.metadata.get(key) ?? []).toString();
     return {
       id,
       publicKey: peer?.id.publicKey ?? id.publicKey,
       addresses: peer === undefined ? [] : addressesOf(peer),
-      agentVersion: told("AgentVersion"),
-      protocolVersion: told("ProtocolVersion"),
+      agentVersion: metadata("AgentVersion"),
+      protocolVersion: metadata("ProtocolVersion"),
       protocols: [...(peer?.protocols ?? [])].sort(),
     };
   }
@@ -283,14 +284,14 @@ export class Swarm {
   }
 }
 
-/** Connections are told apart by it. */
+/** The address of a connection without the id, which tells connections of a peer apart. */
 export const connectionAddress = ({ remoteAddr }: Connection): string => transportOf(remoteAddr).toString();
 
-async function end(connection: Connection): Promise<void> {
+async function closeConnection(connection: Connection): Promise<void> {
   await connection.close().catch((error: Error) => connection.abort(error));
 }
 
-function peersToKeep(peers: readonly { readonly ID: string; readonly Addrs: readonly string[] }[]) {
+function peeringPeers(peers: readonly { readonly ID: string; readonly Addrs: readonly string[] }[]) {
   return peers.map(({ ID, Addrs }) => ({
     id: parsePeerId(ID),
     addresses: Addrs.map((text) => transportOf(parseMultiaddr(text))),
@@ -301,8 +302,8 @@ function unique(addresses: readonly Multiaddr[]): readonly Multiaddr[] {
   return [...new Map(addresses.map((address) => [address.toString(), address])).values()];
 }
 
-const inOrder = (addresses: readonly Multiaddr[]): readonly Multiaddr[] =>
+const sorted = (addresses: readonly Multiaddr[]): readonly Multiaddr[] =>
   [...unique(addresses)].sort((a, b) => (a.toString() < b.toString() ? -1 : 1));
 
 const addressesOf = ({ addresses }: Peer): readonly Multiaddr[] =>
-  inOrder(addresses.map(({ multiaddr }) => transportOf(multiaddr)));
+  sorted(addresses.map(({ multiaddr }) => transportOf(multiaddr)));

@@ -1,4 +1,4 @@
-/** What connections are made of: transports, security and multiplexers (`Swarm.Transports`). */
+/** What connections are made of: transports, encryption and multiplexers (`Swarm.Transports`). */
 import { circuitRelayTransport } from "@libp2p/circuit-relay-v2";
 import type { ConnectionEncrypter, StreamMuxerFactory, Transport } from "@libp2p/interface";
 import { noise } from "@libp2p/noise";
@@ -21,31 +21,31 @@ export type TransportComponents = Parameters<ReturnType<typeof circuitRelayTrans
 type MakeTransport = (components: TransportComponents) => Transport;
 
 /**
- * Bytes that a socket takes before whoever sends is to wait. With Node's own bound each frame is waited for, which makes
- * the speed of a connection one of how soon processes take their turns.
+ * Bytes that a socket buffers before the sender has to wait. With Node's own bound every frame would be waited for, and
+ * the speed of a connection would depend on how soon the event loop comes round.
  */
-const sockets: TCPSocketOptions & { readonly highWaterMark: number } = { highWaterMark: 512 * 1024 };
+const SOCKET_OPTIONS: TCPSocketOptions & { readonly highWaterMark: number } = { highWaterMark: 512 * 1024 };
 
-export function transportsOf(config: Config, relayed: boolean, quic: MakeTransport | undefined): MakeTransport[] {
+export function transportsOf(config: Config, relayEnabled: boolean, quic: MakeTransport | undefined): MakeTransport[] {
   const transports: MakeTransport[] = [];
   if (config.value("Swarm.Transports.Network.TCP") !== false)
-    transports.push(tcp({ dialOpts: sockets, listenOpts: sockets }));
+    transports.push(tcp({ dialOpts: SOCKET_OPTIONS, listenOpts: SOCKET_OPTIONS }));
   if (config.value("Swarm.Transports.Network.Websocket") !== false) transports.push(webSockets());
   if (quic !== undefined) transports.push(quic);
-  if (relayed) transports.push(circuitRelayTransport());
+  if (relayEnabled) transports.push(circuitRelayTransport());
   return transports;
 }
 
 export interface Quic {
   readonly make?: MakeTransport;
-  /** Why it is not spoken. */
+  /** Why it is not available. */
   readonly missing?: string;
 }
 
 /**
- * There when the operator has installed the package: it is a native one.
+ * QUIC, if its native package is installed.
  *
- * @throws NodeError of a private network that is to have it
+ * @throws NodeError when the configuration asks for it in a private network
  */
 export async function quicTransport(config: Config, isPrivate: boolean): Promise<Quic> {
   const wanted = config.value("Swarm.Transports.Network.QUIC");
@@ -66,17 +66,17 @@ export async function quicTransport(config: Config, isPrivate: boolean): Promise
   }
 }
 
-interface Choice<T> {
+interface Candidate<T> {
   readonly priority: number | false | null;
-  /** Where the configuration says nothing. */
-  readonly usual: number;
+  /** Where the configuration sets none. */
+  readonly defaultPriority: number;
   readonly make: T;
 }
 
-/** Those that are on, the lowest priority first. */
-function chosen<T>(choices: readonly Choice<T>[]): T[] {
-  return choices
-    .map(({ priority, usual, make }) => ({ priority: priority ?? usual, make }))
+/** Those that are not switched off, the lowest priority first. */
+function inPriority<T>(candidates: readonly Candidate<T>[]): T[] {
+  return candidates
+    .map(({ priority, defaultPriority, make }) => ({ priority: priority ?? defaultPriority, make }))
     .filter(({ priority }) => priority !== false)
     .sort((a, b) => Number(a.priority) - Number(b.priority))
     .map(({ make }) => make);
@@ -88,10 +88,14 @@ const NOISE = "/noise";
 type MakeEncrypter = (components: Parameters<ReturnType<typeof noise>>[0]) => ConnectionEncrypter;
 
 export function encryptersOf(config: Config, patches: PatchNotices): MakeEncrypter[] {
-  return chosen<MakeEncrypter>([
-    { priority: config.value("Swarm.Transports.Security.Noise"), usual: 100, make: noise({ crypto: noiseCipher }) },
-    // Nodes of version 0.9 turn down certificates of the library's TLS: an extension that they do not know is critical.
-    { priority: config.value("Swarm.Transports.Security.TLS"), usual: 300, make: tls() },
+  return inPriority<MakeEncrypter>([
+    {
+      priority: config.value("Swarm.Transports.Security.Noise"),
+      defaultPriority: 100,
+      make: noise({ crypto: noiseCipher }),
+    },
+    // go-ipfs 0.9 refuses certificates of the library's TLS: they have a critical extension that it does not know.
+    { priority: config.value("Swarm.Transports.Security.TLS"), defaultPriority: 300, make: tls() },
   ]).map((make) => (components) => patched(make(components), patches));
 }
 
@@ -109,8 +113,12 @@ function patched(encrypter: ConnectionEncrypter, patches: PatchNotices): Connect
 }
 
 export function muxersOf(config: Config, patches: PatchNotices): (() => StreamMuxerFactory)[] {
-  return chosen<() => StreamMuxerFactory>([
-    { priority: config.value("Swarm.Transports.Multiplexers.Yamux"), usual: 100, make: yamux() },
-    { priority: config.value("Swarm.Transports.Multiplexers.Mplex"), usual: 200, make: mplexFactory(patches) },
+  return inPriority<() => StreamMuxerFactory>([
+    { priority: config.value("Swarm.Transports.Multiplexers.Yamux"), defaultPriority: 100, make: yamux() },
+    {
+      priority: config.value("Swarm.Transports.Multiplexers.Mplex"),
+      defaultPriority: 200,
+      make: mplexFactory(patches),
+    },
   ]);
 }

@@ -1,4 +1,4 @@
-/** What `work` gives, for as long as it is wanted; the work itself goes on. @throws the reason of the signal */
+/** The result of `work`, unless the signal aborts before; the work itself goes on. @throws the signal's reason */
 export async function raceSignal<T>(work: Promise<T>, signal: AbortSignal | undefined): Promise<T> {
   if (signal === undefined) return work;
   const { promise: left, reject } = Promise.withResolvers<never>();
@@ -13,8 +13,9 @@ export async function raceSignal<T>(work: Promise<T>, signal: AbortSignal | unde
 }
 
 /**
- * What `source` gives, for as long as it is wanted; then it is asked to end, and not waited for if it is silent.
- * @throws the reason of the signal, or what the source throws
+ * The values of `source` until the signal aborts. The source is then told to end, but a silent one is not awaited.
+ *
+ * @throws the signal's reason, or what the source throws
  */
 export async function* abortableSource<T>(
   source: AsyncIterable<T> | Iterable<T>,
@@ -24,7 +25,7 @@ export async function* abortableSource<T>(
   let asking = false;
   let over = false;
   let giveUp: (reason: unknown) => void = () => {};
-  // One listener for all: a source may come in many small pieces.
+  // One listener for all values: a source may give many small ones.
   const leave = () => giveUp(signal?.reason);
   const ask = () =>
     new Promise<IteratorResult<T>>((resolve, reject) => {
@@ -45,7 +46,7 @@ export async function* abortableSource<T>(
   } finally {
     signal?.removeEventListener("abort", leave);
     const ended = over ? undefined : iterator.return?.();
-    // One that waits for a value would end only after it.
+    // A generator that waits for a value would end only after it.
     if (asking) Promise.resolve(ended).catch(() => {});
     else await ended;
   }

@@ -1,4 +1,6 @@
-/** The same values, so many at a time: for work that costs as much for many as for one. The last page may be shorter. */
+/**
+ * Groups values into batches, for work that costs as much for many values as for one. The last batch may be smaller.
+ */
 export async function* batches<T>(source: AsyncIterable<T>, size: number): AsyncGenerator<T[], void, undefined> {
   let page: T[] = [];
   for await (const value of source) {

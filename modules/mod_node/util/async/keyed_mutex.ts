@@ -1,7 +1,7 @@
-/** One at a time by name, in the order in which they came. */
+/** A mutex for each of many names, first come, first served. */
 import { type Release, SharedLock } from "./shared_lock.ts";
 
-/** Who waits can leave by its signal; who has the turn has it until its work is done, however it ends. */
+/** Waiting can be aborted by a signal; the holder keeps the mutex until it releases it. */
 export class KeyedMutex {
   readonly #places = new Map<string, { readonly lock: SharedLock; users: number }>();
 
@@ -25,7 +25,7 @@ export class KeyedMutex {
     }
   }
 
-  /** What `work` gives, in the turn of that name. */
+  /** Runs `work` while holding the mutex of that name. */
   async runExclusive<T>(name: string, work: () => Promise<T>, signal?: AbortSignal): Promise<T> {
     const release = await this.acquire(name, signal);
     try {

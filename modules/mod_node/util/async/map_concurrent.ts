@@ -1,4 +1,4 @@
-/** Work on several values at the same time, its results in order. */
+/** Works on several values concurrently, and gives the results in order. */
 
 interface Asked<T> {
   readonly next?: IteratorResult<T>;
@@ -6,8 +6,8 @@ interface Asked<T> {
 }
 
 /**
- * What `map` makes of each value, in order and as soon as it is ready; so many are worked on at the same time. Nothing
- * is worked on any more when it has ended. @throws what the source or `map` throws, after the results before it
+ * The result of `map` for each value, in order and as soon as it is ready, with at most `atOnce` calls under way. No
+ * work is under way after it has ended. @throws what the source or `map` throws, after the results before it
  */
 export async function* mapConcurrent<T, U>(
   source: AsyncIterable<T> | Iterable<T>,
@@ -25,7 +25,7 @@ export async function* mapConcurrent<T, U>(
       return;
     }
     const result = map(asked.next.value);
-    // It is waited for in its turn.
+    // The rejection is seen when the result is awaited in order.
     result.catch(() => {});
     running.push(result);
   };
@@ -34,7 +34,8 @@ export async function* mapConcurrent<T, U>(
       if (end === undefined && running.length < atOnce) asking ??= ask(iterator);
       const [head] = running;
       if (head === undefined && asking === undefined) break;
-      // Whichever is there first: a slow source holds back no result, a slow result no value that there is room for.
+      // Whichever comes first: a slow source delays no result, and a slow result delays no value that there is room
+      // for.
       const asked = await (head === undefined ? asking : asking && Promise.race([asking, head.then(settled, settled)]));
       if (asked !== undefined) {
         take(asked);
@@ -45,7 +46,7 @@ export async function* mapConcurrent<T, U>(
     }
     if (end?.failure !== undefined) throw end.failure.reason;
   } finally {
-    // One that waits for a value would end only after it.
+    // A generator that waits for a value would end only after it.
     const ended = end === undefined ? iterator.return?.() : undefined;
     if (asking === undefined) await ended;
     else Promise.resolve(ended).catch(() => {});

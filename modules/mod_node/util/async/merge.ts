@@ -1,6 +1,6 @@
-/** Several streams as one. */
+/** Merges several streams into one. */
 
-/** What each of them gives, as it comes; `stop` is called when no more is wanted of those that have not ended. */
+/** The values of all sources as they come; `stop` is called when sources that have not ended are no longer wanted. */
 export async function* merge<T>(
   sources: readonly AsyncIterable<T>[],
   stop: () => void,
@@ -9,7 +9,7 @@ export async function* merge<T>(
   const steps = new Map<AsyncIterator<T>, Promise<Step>>();
   const advance = (iterator: AsyncIterator<T>) => {
     const step = iterator.next().then((result) => ({ iterator, result }));
-    // Nobody may be there any more when it fails.
+    // Nobody may be waiting when it fails.
     step.catch(() => undefined);
     steps.set(iterator, step);
   };

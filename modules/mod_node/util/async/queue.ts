@@ -1,13 +1,13 @@
-/** Values handed from who makes them to who reads them, each at a pace of its own. */
+/** A queue between a producer and a consumer of different speed. */
 
-/** One reader. What was put before the end is read before it. */
+/** For one reader. Values that were pushed before the end are still read. */
 export class Queue<T> implements AsyncIterable<T> {
   #items: T[] = [];
   #at = 0;
   #over: { readonly failure?: { readonly reason: unknown } } | undefined;
   #wake: (() => void) | undefined;
 
-  /** Values that wait for the reader. */
+  /** Number of values that wait for the reader. */
   get length(): number {
     return this.#items.length - this.#at;
   }
@@ -18,7 +18,7 @@ export class Queue<T> implements AsyncIterable<T> {
     this.#wake?.();
   }
 
-  /** Takes the value that has waited longest away from the reader; undefined when there is none. */
+  /** Removes the value that has waited longest; undefined when there is none. */
   dropOldest(): T | undefined {
     return this.length === 0 ? undefined : this.#take();
   }
@@ -28,7 +28,7 @@ export class Queue<T> implements AsyncIterable<T> {
     this.#wake?.();
   }
 
-  /** Ends; the reader gets `reason` after the values before it. */
+  /** Ends the queue; the reader gets `reason` after the remaining values. */
   fail(reason: unknown): void {
     this.#over ??= { failure: { reason } };
     this.#wake?.();
@@ -48,7 +48,7 @@ export class Queue<T> implements AsyncIterable<T> {
   #take(): T {
     const value = this.#items[this.#at] as T;
     this.#at += 1;
-    // Not one by one: shifting moves all that is behind.
+    // Not by shifting one value at a time, which moves all others.
     if (this.#at * 2 > this.#items.length) {
       this.#items = this.#items.slice(this.#at);
       this.#at = 0;

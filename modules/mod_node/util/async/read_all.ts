@@ -1,4 +1,4 @@
-/** All bytes of a source in one piece; of a longer one the first `most`. */
+/** The bytes of a source in one array, but no more than the first `most`. */
 export async function readUpTo(
   source: AsyncIterable<Uint8Array>,
   most = Number.POSITIVE_INFINITY,
@@ -15,8 +15,8 @@ export async function readUpTo(
 }
 
 /**
- * All bytes of a source in one piece; in the array that `room` makes, where that is given. With `transfer` too the memory
- * of the pieces is given back: whoever sends them does not look at them any more.
+ * All bytes of a source in one array, which `room` makes if given. With `transfer` the memory of the pieces is freed as
+ * well: whoever sends them must not use them any more.
  *
  * @throws what `tooLong` makes when there are more than `most`
  */
@@ -45,8 +45,8 @@ export async function readAll(
 }
 
 /**
- * Gives the memory of a piece back, unless other bytes share it. Left to the collector, an upload makes it mark the whole
- * heap for every few dozen MiB that come: that is a third of the CPU time.
+ * Frees the memory of an array unless other views share it. Otherwise an upload makes the garbage collector mark the
+ * whole heap for every few dozen MiB, which is a third of the CPU time.
  */
 export function detach({ buffer, length }: Uint8Array): void {
   if (length === buffer.byteLength && buffer instanceof ArrayBuffer) buffer.transfer(0);

@@ -1,4 +1,4 @@
-/** Resolves when something has ended, in whatever way, or when so many milliseconds have passed. */
+/** Resolves when `ending` has settled, or after that many milliseconds. */
 export async function settledWithin(milliseconds: number, ending: Promise<unknown>): Promise<void> {
   const late = Promise.withResolvers<void>();
   const timer = setTimeout(late.resolve, milliseconds);

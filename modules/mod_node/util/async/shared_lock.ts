@@ -1,11 +1,11 @@
-/** One writer excludes all others: how garbage collection and those who add keep out of each other's way. */
+/** A shared/exclusive lock, which keeps garbage collection apart from everything that adds blocks. */
 
-/** To be called once, when the holder is through. */
+/** To be called once, when the holder is done. */
 export type Release = () => void;
 
 /**
- * Shared and exclusive holders, in the order in which they came: who wants it for itself waits for those who hold it,
- * and all who come later wait behind.
+ * Shared and exclusive holders, in the order in which they came: whoever wants it exclusively waits for the present
+ * holders, and later callers wait behind.
  */
 export class SharedLock {
   #shared = 0;
@@ -15,12 +15,12 @@ export class SharedLock {
   readonly #holders = new Set<() => void>();
   readonly #waiting: { readonly exclusive: boolean; readonly enter: () => void }[] = [];
 
-  /** Somebody wants it exclusively: who holds it for long should let go and take it again. */
+  /** Somebody wants it exclusively: long-term holders should release it and acquire it again. */
   get contended(): boolean {
     return this.#waiting.some(({ exclusive }) => exclusive);
   }
 
-  /** `hear` is called whenever somebody has to wait to have it exclusively. Ended by what it gives. */
+  /** `hear` is called whenever somebody begins to wait for exclusive use. The returned function ends that. */
   onExclusiveWaiting(hear: () => void): () => void {
     const holder = () => hear();
     this.#holders.add(holder);
@@ -35,7 +35,7 @@ export class SharedLock {
     return this.#acquire(true, signal);
   }
 
-  /** What `run` gives, with a share of the lock while it runs. */
+  /** Runs `run` while holding a share of the lock. */
   async withShared<T>(run: () => Promise<T>, signal?: AbortSignal): Promise<T> {
     const release = await this.acquireShared(signal);
     try {
@@ -46,12 +46,12 @@ export class SharedLock {
   }
 
   /**
-   * `work` without the lock, so that it may take as long as it likes, then `finish` with a share of it. When somebody had
-   * it exclusively meanwhile, what `work` found may be gone: both begin anew.
+   * Runs `work` without the lock, so that it may take long, then `finish` with a share of it. When somebody has held
+   * the lock exclusively meanwhile, the result of `work` may be invalid, and both are repeated.
    */
   async retryOptimistically<T>(work: () => Promise<void>, finish: () => Promise<T>, signal?: AbortSignal): Promise<T> {
     for (;;) {
-      // Who has it exclusively now is waited for.
+      // Waits for the present exclusive holder.
       (await this.acquireShared(signal))();
       const before = this.#exclusions;
       await work();

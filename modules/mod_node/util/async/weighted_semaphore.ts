@@ -1,4 +1,4 @@
-/** Bytes that may be held at a time: who wants more than is left waits in line. */
+/** A semaphore that counts bytes; callers that want more than is free wait in line. */
 export class WeightedSemaphore {
   #available: number;
   readonly #capacity: number;
@@ -9,17 +9,17 @@ export class WeightedSemaphore {
     this.#available = bytes;
   }
 
-  /** At least half of it is left. */
+  /** At least half of the capacity is free. */
   get isHalfFree(): boolean {
     return this.#available * 2 >= this.#capacity;
   }
 
-  /** Somebody waits. */
+  /** Somebody is waiting. */
   get hasWaiters(): boolean {
     return this.#waiters.length > 0;
   }
 
-  /** To be given back by `give`. More than the whole is granted alone. */
+  /** To be given back by `release`. A request beyond the capacity is granted when nothing else is held. */
   acquire(bytes: number): Promise<void> | undefined {
     if (this.#waiters.length === 0 && this.#fits(bytes)) {
       this.#available -= bytes;

@@ -1,9 +1,9 @@
-/** Base64 as Go reads it: padding has to be there, line ends may be anywhere. */
+/** Base64 as Go decodes it: padding is required, line ends may be anywhere. */
 import { NodeError } from "../errors.ts";
 
 const letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
-/** @throws NodeError with the place of the first letter that cannot be */
+/** @throws NodeError with the offset of the first invalid character */
 export function decodeBase64(text: string): Uint8Array {
   const bad = faultIn(text);
   if (bad !== undefined) throw new NodeError(`illegal base64 data at input byte ${bad}`);

@@ -1,4 +1,4 @@
-/** Durations as Go writes and reads them. */
+/** Durations as Go prints and parses them. */
 
 import { NodeError } from "../errors.ts";
 import { quote } from "./text.ts";
@@ -41,7 +41,7 @@ export function parseDuration(text: string): number {
   return sign === "-" ? -total : total;
 }
 
-/** `1h0m0s`, `1.5s`, `20ms`, `0s`: as Go prints so many milliseconds. */
+/** `1h0m0s`, `1.5s`, `20ms`, `0s`: milliseconds as Go prints them. */
 export function formatDuration(milliseconds: number): string {
   const nanoseconds = Math.round(Math.abs(milliseconds) * 1e6);
   const sign = milliseconds < 0 ? "-" : "";
@@ -55,7 +55,7 @@ export function formatDuration(milliseconds: number): string {
   return `${sign}${whole}${seconds}s`;
 }
 
-/** For what is shorter than a second. */
+/** For durations under a second. */
 const smallUnits = [
   ["ns", 1],
   ["µs", 1e3],

@@ -1,10 +1,10 @@
-/** JSON as Go reads it: byte by byte, with its reasons for what is none; iterative, so that depth costs no stack. */
+/** Reads JSON as Go does, byte by byte and with its error texts; iterative, so that nesting takes no stack. */
 import { NodeError } from "../errors.ts";
 import { validUtf8 } from "./text.ts";
 
 export type JsonToken = "{" | "}" | "[" | "]" | "key" | "text" | "number" | "true" | "false" | "null" | "end";
 
-/** Values inside of values, at most. */
+/** Maximum nesting. */
 const MAX_DEPTH = 10_000;
 
 const quote = 0x22;
@@ -29,26 +29,26 @@ const letters: ReadonlyMap<number, number> = new Map([
 
 type State = "value" | "first item" | "first key" | "key" | "after";
 
-/** Tokens of one value. */
+/** The tokens of one value. */
 export class JsonReader {
   readonly #bytes: Buffer;
   readonly #whole: boolean;
-  /** Of the values that are open: whether each is an object. */
+  /** For each open container, whether it is an object. */
   readonly #open: boolean[] = [];
   #at = 0;
   #state: State = "value";
-  /** UTF-8 of the key or text read last, unescaped. */
+  /** The key or text that was read last: unescaped, in UTF-8. */
   text: Uint8Array = new Uint8Array();
-  /** The number read last, as it is written. */
+  /** The number that was read last, as written. */
   number = "";
 
-  /** `document`: the value is all there is. `first`: what comes behind it is not looked at. */
+  /** `document`: nothing may follow the value. `first`: what follows is not read. */
   constructor(bytes: Uint8Array, extent: "document" | "first") {
     this.#bytes = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length);
     this.#whole = extent === "document";
   }
 
-  /** `end` behind the value. @throws NodeError with Go's text */
+  /** Gives `end` after the value. @throws NodeError with Go's text */
   next(): JsonToken {
     switch (this.#state) {
       case "value":
@@ -169,7 +169,7 @@ export class JsonReader {
     this.#at += 1;
   }
 
-  /** To the last byte of an escape. */
+  /** Moves to the last byte of an escape. */
   #escape(): void {
     this.#at += 1;
     const letter = this.#here();
@@ -187,18 +187,18 @@ export class JsonReader {
     while (isBlank(this.#bytes[this.#at] ?? 0)) this.#at += 1;
   }
 
-  /** The next byte that is no blank. */
+  /** The next byte that is not a space. */
   #peek(): number {
     this.#skip();
     return this.#bytes[this.#at] ?? this.#cut();
   }
 
-  /** The byte at hand inside of a token: where a document ends, Go looks at a blank. */
+  /** The current byte of a token: at the end of a document Go sees a space. */
   #here(): number {
     return this.#bytes[this.#at] ?? (this.#whole ? blank : this.#cut());
   }
 
-  /** A stream that ends before its value is told in other words than a document is. */
+  /** The end of a stream and that of a document have different error texts. */
   #cut(): never {
     throw new NodeError(this.#whole ? "unexpected end of JSON input" : "unexpected EOF");
   }
@@ -217,7 +217,7 @@ const names: ReadonlyMap<number, string> = new Map([
   ),
 ]);
 
-/** A byte as the letter of that code. */
+/** A byte as the character of that code. */
 function quotedByte(byte: number): string {
   const isPlain = (byte >= 0x20 && byte <= 0x7e) || (byte >= 0xa1 && byte !== 0xad);
   const hex = byte.toString(16);
@@ -225,7 +225,7 @@ function quotedByte(byte: number): string {
   return `'${names.get(byte) ?? (isPlain ? String.fromCharCode(byte) : code)}'`;
 }
 
-/** Escapes resolved. Halves of surrogate pairs that stand alone are U+FFFD. */
+/** Resolves escapes. Unpaired surrogates become U+FFFD. */
 function unescaped(bytes: Buffer): Uint8Array {
   const parts: Uint8Array[] = [];
   let from = 0;

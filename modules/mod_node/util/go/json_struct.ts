@@ -1,9 +1,9 @@
-/** JSON put into structs as Go does it: keys in any letter case, `null` for nothing, and Go's words for what does not fit. */
+/** Decodes JSON into structs as Go does: keys in any case, `null` for nothing, and Go's error texts. */
 import { NodeError } from "../errors.ts";
 import { JsonReader, type JsonToken } from "./json.ts";
 import { quote } from "./text.ts";
 
-/** Of a field, as Go names it: the struct, and the way there from the document's root. */
+/** The place of a field, as Go names it: the struct, and the path from the root of the document. */
 export interface Place {
   readonly struct: string;
   readonly path: string;
@@ -23,14 +23,14 @@ const kinds: Readonly<Partial<Record<JsonToken, string>>> = {
 
 const MAX_UINT64 = 2n ** 64n - 1n;
 
-/** Reads one document. The first thing that does not fit is told at the end, as long as the whole is JSON. */
+/** Reads one document. The first misfit is reported at the end, if the whole is JSON. */
 export class StructReader {
   readonly #reader: JsonReader;
   readonly #strict: boolean;
   #fault: NodeError | undefined;
   #stop: NodeError | undefined;
 
-  /** `strict`: keys that no field has are refused. @throws NodeError for what is no JSON */
+  /** `strict`: unknown keys are refused. @throws NodeError for malformed JSON */
   constructor(bytes: Uint8Array, extent: "document" | "first", strict = false) {
     const whole = new JsonReader(bytes, extent);
     while (whole.next() !== "end");
@@ -38,7 +38,7 @@ export class StructReader {
     this.#strict = strict;
   }
 
-  /** `name` and `type` of the struct in Go; fields by name in small letters. @throws NodeError with Go's text */
+  /** `name` and `type` of the struct in Go; fields by their names. @throws NodeError with Go's text */
   document(name: string, type: string, fields: Readonly<Record<string, Take>>): void {
     this.struct(this.#reader.next(), { struct: name, path: "" }, type, name, fields);
     const fault = this.#stop ?? this.#fault;
@@ -77,7 +77,7 @@ export class StructReader {
     for (let next = this.#reader.next(); next !== "]"; next = this.#reader.next()) take(next);
   }
 
-  /** Its UTF-8 bytes; undefined for null, and for what is refused. */
+  /** Its UTF-8 bytes; undefined for null, and for a misfit. */
   text(token: JsonToken, place: Place, type = "string"): Uint8Array | undefined {
     if (token === "text") return this.#reader.text;
     this.#refuse(token, place, type);
@@ -96,7 +96,7 @@ export class StructReader {
     return Number(value ?? 0n);
   }
 
-  /** What a value itself says of its text: it goes before all that does not fit. */
+  /** Records a fault in the content of a value; it comes before all misfits. */
   stop(message: string): void {
     this.#stop ??= new NodeError(message);
   }
@@ -116,7 +116,7 @@ export class StructReader {
     this.fail(`json: cannot unmarshal ${found} into Go ${into} of type ${type}`);
   }
 
-  /** Passes over the rest of a value. */
+  /** Skips the rest of a value. */
   #pass(token: JsonToken): void {
     let depth = 0;
     for (let next = token; ; next = this.#reader.next()) {

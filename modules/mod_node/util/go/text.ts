@@ -13,7 +13,7 @@ const escapes: Readonly<Record<string, string>> = {
   "\x07": "\\a",
 };
 
-/** As `%q`: quotes, backslashes and what cannot be printed are escaped. */
+/** As `%q`: quotes, backslashes and unprintable characters are escaped. */
 export function quote(text: string): string {
   const inner = text.replace(/["\\]|\p{C}|(?! )\p{Z}/gu, (letter) => escapes[letter] ?? codeOf(letter));
   return `"${inner}"`;
@@ -26,7 +26,7 @@ function codeOf(letter: string): string {
   return code > 0xffff ? `\\U${hex.padStart(8, "0")}` : `\\u${hex.padStart(4, "0")}`;
 }
 
-/** A name as it is printed in lists: what cannot be printed is escaped, and then backslashes are, too. */
+/** A name in a listing: unprintable characters are escaped, and in that case backslashes as well. */
 export function printable(text: string): string {
   return /[\\]|\p{C}|(?! )\p{Z}/u.test(text) ? quote(text).slice(1, -1).replaceAll('\\"', '"') : text;
 }
@@ -42,9 +42,9 @@ const escaped = (found: string): string => {
 };
 
 /**
- * Compact JSON as Go writes it: `<`, `>`, `&` and the line separators are escaped, control characters by number but for
- * `\n`, `\r`, `\t`. BigInts are integers. Keys keep their order: those of a Go struct do, those of a Go map are sorted by
- * whoever makes the value.
+ * Compact JSON as Go writes it: `<`, `>`, `&` and line separators are escaped, control characters by number except
+ * `\n`, `\r`, `\t`. BigInts are integers. Keys keep their order, as those of Go structs do; whoever makes a value for a
+ * Go map sorts them.
  */
 export function goJson(value: unknown): string {
   if (value instanceof JsonText) return value.text;
@@ -58,7 +58,7 @@ export function goJson(value: unknown): string {
   return text.replace(unsafe, escaped);
 }
 
-/** A value that is written already. It stands alone: inside of other values it is none. */
+/** A value that is JSON text already. It cannot be part of another value. */
 export class JsonText {
   readonly text: string;
 
@@ -67,7 +67,7 @@ export class JsonText {
   }
 }
 
-/** Bytes that are taken for text, as Go's strings are. In JSON each byte that is none of UTF-8 is `\ufffd`. */
+/** Bytes that are used as text, like Go's strings. In JSON each invalid byte is `\ufffd`. */
 export class GoText {
   readonly bytes: Uint8Array;
 
@@ -84,14 +84,14 @@ export class GoText {
   }
 }
 
-/** Text in bytes as a string of JSON. */
+/** UTF-8 bytes as a JSON string. */
 export function quotedJson(bytes: Uint8Array): string {
   if (isUtf8(bytes)) return goJson(utf8(bytes));
   const parts = runsOf(bytes).map((run) => (run === undefined ? "\\ufffd" : goJson(utf8(run)).slice(1, -1)));
   return `"${parts.join("")}"`;
 }
 
-/** The same bytes with U+FFFD in place of each that is none of UTF-8. */
+/** The same bytes with U+FFFD for each byte that is not valid UTF-8. */
 export function validUtf8(bytes: Uint8Array): Uint8Array {
   if (isUtf8(bytes)) return bytes;
   return Buffer.concat(runsOf(bytes).map((run) => run ?? replacement));
@@ -100,7 +100,7 @@ export function validUtf8(bytes: Uint8Array): Uint8Array {
 const replacement = Buffer.from("\ufffd");
 const utf8 = (bytes: Uint8Array): string => Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString();
 
-/** Runs of valid UTF-8, and undefined for each byte that is in none. */
+/** Runs of valid UTF-8, and undefined for each invalid byte. */
 function runsOf(bytes: Uint8Array): (Uint8Array | undefined)[] {
   const runs: (Uint8Array | undefined)[] = [];
   let start = 0;
@@ -119,7 +119,7 @@ function runsOf(bytes: Uint8Array): (Uint8Array | undefined)[] {
   return runs;
 }
 
-/** Bytes of the letter at a place; 0 where there is none. */
+/** Bytes of the character at an offset; 0 when it is invalid. */
 function letterLength(bytes: Uint8Array, at: number): number {
   const first = bytes[at] as number;
   if (first < 0x80) return 1;

@@ -1,4 +1,4 @@
-/** XML as Go reads it: one element, part by part, with Go's words for what is none. No document types, no depth limit. */
+/** Reads one XML element as Go does, with its error texts. No document types, no limit of nesting. */
 import { isUtf8 } from "node:buffer";
 import { NodeError } from "../errors.ts";
 import { quote } from "./text.ts";
@@ -18,7 +18,7 @@ const blanks = /\s*/y;
 // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for
 const illegal = /[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]|[\ud800-\udfff]/u;
 
-/** What stands before and behind the first element is passed over. @throws NodeError with Go's text */
+/** What is before and after the first element is skipped. @throws NodeError with Go's text */
 export function visitXml(bytes: Uint8Array, visitor: XmlVisitor): void {
   if (!isUtf8(bytes)) throw new NodeError("XML syntax error on line 1: invalid UTF-8");
   new Reader(Buffer.from(bytes).toString().replace(/\r\n?/g, "\n"), visitor).read();
@@ -84,7 +84,7 @@ class Reader {
     if (!this.#skips(">")) this.#fail('invalid sequence "--" not allowed in comments');
   }
 
-  /** A document type and the like: quotes and brackets in it are balanced. */
+  /** A document type declaration and the like, with balanced quotes and brackets. */
   #directive(): void {
     if (this.#text[this.#at] === "-") this.#fail("invalid sequence <!- not part of <!--");
     if (this.#text[this.#at] === "[") this.#fail("invalid <![ sequence");

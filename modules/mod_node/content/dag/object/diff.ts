@@ -1,4 +1,4 @@
-/** In what two trees differ (storage section 6, "object diff"). */
+/** The differences between two DAGs, for `object diff`. */
 import { posix } from "node:path";
 import type { CID } from "multiformats/cid";
 import { dagPb } from "../../../formats/cid/codecs.ts";
@@ -8,13 +8,13 @@ import type { ReadBlock } from "../reader.ts";
 
 export interface Change {
   readonly kind: "added" | "removed" | "changed";
-  /** Names of links, joined by slashes. */
+  /** Link names, joined by slashes. */
   readonly path: string;
   readonly before: CID | undefined;
   readonly after: CID | undefined;
 }
 
-/** Changes in the order of the links on the side before, then what is only there, then what is only after. */
+/** Changes in the order of the links before, then links that exist only before, then links that exist only after. */
 export async function diff(before: CID, after: CID, read: ReadBlock, signal?: AbortSignal): Promise<Change[]> {
   signal?.throwIfAborted();
   const own = namedLinks(before, await read(before));
@@ -48,7 +48,7 @@ function firstByName(links: readonly PbLink[]): ReadonlyMap<string, CID> {
   return first;
 }
 
-/** As Go joins paths: cleaned, without a slash at the end. */
+/** As Go joins paths: cleaned, without a trailing slash. */
 function joined(name: string, path: string): string {
   const whole = [name, path].filter((part) => part !== "").join("/");
   return whole === "" ? "" : posix.normalize(whole).replace(/(?<=.)\/$/, "");

@@ -1,4 +1,4 @@
-/** Changed copies of trees of dag-pb nodes (storage section 6, "object patch"). */
+/** Changed copies of DAGs of dag-pb nodes, for `object patch`. */
 import type { CID } from "multiformats/cid";
 import type { PbLink } from "../../../formats/dag_pb/dag_pb.ts";
 import type { Block } from "../../../storage/blockstore/store.ts";
@@ -6,19 +6,19 @@ import { NodeError } from "../../../util/errors.ts";
 import type { ReadBlock } from "../reader.ts";
 import { blockOf, decodeObject, type ObjectNode, pbBlock, readObject, sizeOf } from "./node.ts";
 
-/** New blocks, children before parents: the last is the root. */
+/** New blocks, children before parents; the last one is the root. */
 export type Edited = readonly [Block, ...Block[]];
 
 const noLink = () => new NodeError("no link by that name");
 
 export interface Child {
   readonly cid: CID;
-  /** Of the link to it. */
+  /** Tsize of the link to it. */
   readonly size: number;
 }
 
 /**
- * With a link at a path instead of those that have its name. `create` makes what is missing on the way.
+ * Replaces the links of that name at a path by a new one. `create` makes missing nodes on the way.
  *
  * @throws NodeError with the reference's text
  */
@@ -36,7 +36,7 @@ export async function withLink(
   return rebuild(way, names, (node) => ({ ...node, links: replaced(node.links, { name: last, ...child }) }));
 }
 
-/** Without the links at a path. @throws NodeError with the reference's text */
+/** Removes the links at a path. @throws NodeError with the reference's text */
 export async function withoutLink(root: ObjectNode, path: string, read: ReadBlock): Promise<Edited> {
   const names = path.split("/");
   const last = names.pop() as string;
@@ -48,7 +48,7 @@ export async function withoutLink(root: ObjectNode, path: string, read: ReadBloc
   });
 }
 
-/** The root and the nodes that the names lead to. */
+/** The root and the nodes along the names. */
 async function descend(
   root: ObjectNode,
   names: readonly string[],
@@ -66,7 +66,7 @@ async function descend(
   return way;
 }
 
-/** Changes the last node of a way, and every one above it. */
+/** Changes the last node of a path, and the links in every node above it. */
 async function rebuild(
   way: readonly [ObjectNode, ...ObjectNode[]],
   names: readonly string[],
@@ -89,7 +89,7 @@ const replaced = (links: readonly PbLink[], link: PbLink): PbLink[] => [
   link,
 ];
 
-/** With other data. */
+/** Replaces the data of the root. */
 export async function withData(root: ObjectNode, data: Uint8Array): Promise<Edited> {
   return [await blockOf({ ...root, data })];
 }

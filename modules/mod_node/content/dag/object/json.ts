@@ -1,4 +1,4 @@
-/** Objects as JSON, and from what is written down to nodes. */
+/** Objects as JSON, for `object put`. */
 import { parseCid } from "../../../formats/cid/text.ts";
 import type { PbNode } from "../../../formats/dag_pb/dag_pb.ts";
 import { NodeError } from "../../../util/errors.ts";
@@ -8,7 +8,7 @@ import { type Place, StructReader } from "../../../util/go/json_struct.ts";
 
 const utf8 = (bytes: Uint8Array): string => Buffer.from(bytes).toString();
 
-/** An object as it is written down, its data and CIDs still texts. */
+/** An object as it was written in JSON or XML, its data and CIDs still as text. */
 export interface SerializedObject {
   data: Uint8Array;
   links: { name: string; hash: string; size: number }[];
@@ -46,7 +46,7 @@ function objectLink(reader: StructReader, token: JsonToken, place: Place): Seria
   return link;
 }
 
-/** @throws NodeError for an encoding that is none, data that is none of it, and CIDs that are none */
+/** @throws NodeError for an unknown encoding, data that does not fit it, and malformed CIDs */
 export function objectOf({ data, links }: SerializedObject, encoding: string): PbNode {
   if (encoding !== "text" && encoding !== "base64") throw new NodeError("unknown data field encoding");
   return {

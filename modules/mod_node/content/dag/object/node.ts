@@ -1,4 +1,4 @@
-/** dag-pb nodes at hand: read by CID, and written again in the form of the CID that they had. */
+/** The nodes of the `object` commands: dag-pb nodes with their CID, written again with a CID of the same form. */
 import type { CID } from "multiformats/cid";
 import { dagPb } from "../../../formats/cid/codecs.ts";
 import { hashCoded, hashUnavailable, identity, sha256 } from "../../../formats/cid/hashes.ts";
@@ -9,12 +9,12 @@ import type { Block } from "../../../storage/blockstore/store.ts";
 import { NodeError } from "../../../util/errors.ts";
 import type { ReadBlock } from "../reader.ts";
 
-/** A node with the CID that it has, or that says how the next one is made. */
+/** A node with its CID, or with the CID whose form a new one gets. */
 export interface ObjectNode extends PbNode {
   readonly cid: CID;
 }
 
-/** @throws NodeError for a node of another codec, and for bytes that are none of theirs */
+/** @throws NodeError for another codec, and for malformed bytes */
 export function decodeObject(cid: CID, bytes: Uint8Array): ObjectNode {
   if (cid.code === dagPb) return { ...decodePb(bytes), cid };
   linksOf(cid, bytes);
@@ -23,12 +23,12 @@ export function decodeObject(cid: CID, bytes: Uint8Array): ObjectNode {
 
 export const readObject = async (cid: CID, read: ReadBlock): Promise<ObjectNode> => decodeObject(cid, await read(cid));
 
-/** The block of a node, its CID of the version and hash function of the one that it has. */
+/** The block of a node; its CID has the version and hash function of `cid`. */
 export function blockOf({ cid, ...node }: ObjectNode): Promise<Block> {
   return pbBlock(encodePb(node), cid);
 }
 
-/** The same for bytes; of version 0 where there is no CID yet. */
+/** The block of encoded bytes; CID version 0 without `like`. */
 export function pbBlock(bytes: Uint8Array, like?: CID): Promise<Block> {
   if (like === undefined) return makeBlock(bytes, { codec: undefined, hash: sha256, length: -1 });
   const { code, digest } = like.multihash;
@@ -38,7 +38,7 @@ export function pbBlock(bytes: Uint8Array, like?: CID): Promise<Block> {
   return makeBlock(bytes, { codec, hash, length: code === identity.code ? -1 : digest.length });
 }
 
-/** Bytes of a block and all below it, by what its links say: the size of a link to it. */
+/** Size in bytes of a block and all blocks below it, as its links say it: the Tsize of a link to it. */
 export function sizeOf(cid: CID, bytes: Uint8Array): number {
   if (cid.code !== dagPb) return bytes.length;
   return cumulativeSize({ length: bytes.length, links: decodePb(bytes).links });

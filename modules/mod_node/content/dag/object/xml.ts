@@ -1,14 +1,14 @@
-/** Objects as XML. */
+/** Objects as XML, for `object put`. */
 import { NodeError } from "../../../util/errors.ts";
 import { quote } from "../../../util/go/text.ts";
 import { visitXml } from "../../../util/go/xml.ts";
 import type { SerializedObject } from "./json.ts";
 
-/** Elements around the text of a link's part, with itself. */
+/** Elements from the root to a part of a link. */
 const MAX_DEPTH = 3;
 
 /**
- * `<Node><Links><Name/><Hash/><Size/></Links><Data/></Node>`; other elements are passed over, and the root may have any
+ * `<Node><Links><Name/><Hash/><Size/></Links><Data/></Node>`; other elements are ignored, and the root may have any
  * name.
  *
  * @throws NodeError with the reference's text

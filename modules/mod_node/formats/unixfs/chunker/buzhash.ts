@@ -6,11 +6,11 @@ const MAX_CHUNK = 512 * 1024;
 const window = 32;
 const mask = (1 << 17) - 1;
 
-/** Boundaries of the reference's `buzhash` (storage section 2, "Chunkers"). */
+/** The boundaries of the reference's `buzhash`: a rolling hash of 32 bytes, a cut where its low 17 bits are zero. */
 export class BuzhashChunker implements Chunker {
   readonly maxLength = MAX_CHUNK;
   #state = 0;
-  /** Bytes of the chunk that went through the hash or were passed over; 0 at the beginning. */
+  /** Bytes of the chunk that were hashed or skipped; 0 at the beginning. */
   #seen = 0;
 
   cut(bytes: Uint8Array, from: number, end: number): number {

@@ -1,12 +1,12 @@
-/** What a chunker does: it finds where a chunk ends, in a buffer that fills up. */
+/** Chunkers find the ends of chunks in a buffer that fills up. */
 
 export interface Chunker {
-  /** No chunk is longer, in bytes. */
+  /** Length of the longest chunk in bytes. */
   readonly maxLength: number;
   /**
-   * Looks for the end of the chunk that begins at `from` in `bytes`; all bytes up to `end` are there, those before
-   * the `end` of the previous call were looked at. Gives the place after the chunk's last byte, or -1 when the chunk
-   * goes on; after an answer the next call begins a new chunk. `end - from` never exceeds `longest`.
+   * Looks for the end of the chunk that begins at `from` in `bytes`. The bytes up to `end` are there; those before the
+   * `end` of the previous call were looked at. Gives the offset after the chunk's last byte, or -1 when the chunk goes
+   * on; after an offset the next call begins a new chunk. `end - from` never exceeds `maxLength`.
    */
   cut(bytes: Uint8Array, from: number, end: number): number;
 }

@@ -1,4 +1,4 @@
-/** Chunker texts such as `size-262144`, `rabin-1024-4096-8192`, `buzhash` (storage section 2, "Chunkers"). */
+/** Parses chunker options such as `size-262144`, `rabin-1024-4096-8192`, `buzhash`. */
 import { NodeError } from "../../../util/errors.ts";
 import { BuzhashChunker } from "./buzhash.ts";
 import { type Chunker, SizeChunker } from "./chunker.ts";
@@ -10,7 +10,7 @@ const MIN_RABIN = 16;
 
 const tooLong = () => new NodeError(`chunker parameters may not exceed the maximum chunk size of ${MAX_CHUNK}`);
 
-/** Makes a fresh chunker for each file. @throws NodeError with the reference's text */
+/** The function makes a new chunker for each file. @throws NodeError with the reference's text */
 export function parseChunker(text: string): () => Chunker {
   if (text === "" || text === "default") return () => new SizeChunker(defaultChunkSize);
   if (text === "buzhash") return () => new BuzhashChunker();

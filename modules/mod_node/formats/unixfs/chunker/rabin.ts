@@ -6,7 +6,9 @@ const degree = 53;
 const window = 16;
 
 interface Tables {
-  /** What a byte that leaves the window takes away, and what reduces the byte above the degree; in 32-bit halves. */
+  /**
+   * What to remove for a byte that leaves the window, and how to reduce the byte above the degree; in 32-bit halves.
+   */
   readonly outHigh: Uint32Array;
   readonly outLow: Uint32Array;
   readonly modHigh: Uint32Array;
@@ -40,8 +42,8 @@ function makeTables(): Tables {
 let tables: Tables | undefined;
 
 /**
- * Boundaries of the reference's `rabin` (storage section 2, "Chunkers"): a cut where the low bits of the fingerprint
- * of the last 16 bytes are zero, as many as the average has, less one.
+ * The boundaries of the reference's `rabin`: a cut where the low bits of the fingerprint of the last 16 bytes are zero,
+ * as many bits as the logarithm of the average size.
  */
 export class RabinChunker implements Chunker {
   readonly maxLength: number;
@@ -54,7 +56,7 @@ export class RabinChunker implements Chunker {
   #low = 0;
   #seen = 0;
 
-  /** Bytes; the average is a power of two in effect: the largest that is not above it. */
+  /** In bytes; the average is rounded down to a power of two. */
   constructor(shortest: number, average: number, longest: number) {
     this.maxLength = longest;
     this.#shortest = shortest;
@@ -64,7 +66,7 @@ export class RabinChunker implements Chunker {
   }
 
   #begin(): void {
-    // An empty window into which one byte of value 1 was slid.
+    // An empty window into which one byte of value 1 was shifted.
     this.#window.fill(0);
     this.#window[0] = 1;
     this.#place = 1;

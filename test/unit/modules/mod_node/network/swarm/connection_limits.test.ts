@@ -13,8 +13,8 @@ test("limits are those of the configuration, or the built-in ones", () => {
     "Swarm.ConnMgr.HighWater": 40,
     "Swarm.ConnMgr.GracePeriod": "1m",
   };
-  assert.deepEqual(connectionLimits(config(basic)), { low: 20, high: 40, grace: 60_000 });
-  assert.deepEqual(connectionLimits(config({ "Swarm.ConnMgr.Type": "" })), { low: 600, high: 900, grace: 20_000 });
+  assert.deepEqual(connectionLimits(config(basic)), { low: 20, high: 40, graceMs: 60_000 });
+  assert.deepEqual(connectionLimits(config({ "Swarm.ConnMgr.Type": "" })), { low: 600, high: 900, graceMs: 20_000 });
   assert.equal(connectionLimits(config({ "Swarm.ConnMgr.Type": "none" })), undefined);
 });
 
@@ -23,14 +23,14 @@ test("of too many connections those to peers of least worth end, and no protecte
   const others = await Promise.all(Array.from({ length: 4 }, () => startPeer()));
   try {
     const [kept, asked, ...rest] = others as [(typeof others)[0], (typeof others)[0], ...typeof others];
-    const young = new ConnectionTrimmer(a.swarm.libp2p, { low: 1, high: 2, grace: 60_000 }, () => false);
+    const young = new ConnectionTrimmer(a.swarm.libp2p, { low: 1, high: 2, graceMs: 60_000 }, () => false);
     young.start();
     await connectTo(a, kept);
     await a.swarm.connectTagged(asked.swarm.id, asked.swarm.listenAddresses(), new AbortController().signal);
     await connectTo(a, rest[0] as (typeof others)[0]);
     young.stop();
     assert.equal(a.swarm.connections().length, 3);
-    const trimming = new ConnectionTrimmer(a.swarm.libp2p, { low: 2, high: 3, grace: -1 }, (id) =>
+    const trimming = new ConnectionTrimmer(a.swarm.libp2p, { low: 2, high: 3, graceMs: -1 }, (id) =>
       id.equals(kept.swarm.id),
     );
     trimming.start();

@@ -1,0 +1,19 @@
+/** Links in DNS records. */
+import { type Commands, defineCommand, value } from "../rpc/command.ts";
+import { resolvedPath } from "./shapes.ts";
+
+export const commands = {
+  dns: defineCommand({
+    help: "Follows the link in the DNS records of a domain.",
+    readOnly: true,
+    arguments: [{ name: "domain-name", required: true, stdin: "first", help: "The domain." }],
+    options: {
+      recursive: { type: "bool", aliases: ["r"], default: true, help: "Go on until the result is no domain." },
+    },
+    returns: value(resolvedPath),
+    async run({ node, arguments: { "domain-name": domain }, options, signal }) {
+      return { Path: await node.dns(domain, { ...options, signal }) };
+    },
+    text: ({ Path }) => `${Path}\n`,
+  }),
+} satisfies Commands;

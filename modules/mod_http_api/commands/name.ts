@@ -1,0 +1,94 @@
+/** Names that change what they stand for. */
+import { printable } from "modhost/node";
+import { type Commands, defineCommand, defineGroup, value } from "../rpc/command.ts";
+import { fields, type ValueOf } from "../rpc/shape.ts";
+import { nameBase, orNull, resolvedPath, strings } from "./shapes.ts";
+
+async function* paths(found: AsyncIterable<string>): AsyncGenerator<ValueOf<typeof resolvedPath>> {
+  for await (const Path of found) yield { Path };
+}
+
+export const commands = {
+  name: defineGroup({ help: "Publish and resolve names." }),
+  "name/publish": defineCommand({
+    help: "Makes a name stand for a path.",
+    about: `A node that is connected to nobody, as a new one is, answers \`failed to find any peer in table\`; the name stands for the new
+path here all the same. With \`allow-offline=true&offline=true\` it does not try to tell others; \`allow-offline\` alone is for a node
+that was started without a network.`,
+    arguments: [{ name: "ipfs-path", required: true, stdin: "first", help: "The path." }],
+    options: {
+      resolve: { type: "bool", default: true, help: "Look first whether there is something at that path." },
+      lifetime: {
+        type: "string",
+        aliases: ["t"],
+        default: "24h",
+        help: 'Time for which the record is valid, such as "300s", "1.5h" or "2h45m".',
+      },
+      "allow-offline": { type: "bool", help: "Without network, keep the record here instead of failing." },
+      ttl: { type: "string", experimental: true, help: "Time for which others may keep the record." },
+      key: { type: "string", aliases: ["k"], default: "self", help: "The key, by name or identifier." },
+      quieter: { type: "bool", aliases: ["Q"], help: "Print the name alone." },
+      "ipns-base": nameBase,
+    },
+    returns: value(fields("IpnsEntry", { Name: "string", Value: "string" })),
+    async run({ node, arguments: { "ipfs-path": path }, options, signal, offline }) {
+      const { resolve, lifetime, ttl, key, "allow-offline": allowOffline, "ipns-base": ipnsBase } = options;
+      const how = { resolve, lifetime, ttl, key, allowOffline, ipnsBase, signal, offline };
+      const { name, value } = await node.name.publish(path, how);
+      return { Name: name, Value: value };
+    },
+    text: ({ Name, Value }, { options }) =>
+      options.quieter ? `${Name}\n` : `Published to ${Name}: ${printable(Value)}\n`,
+  }),
+  "name/pubsub": defineGroup({ help: "Look after the names that are followed over publish and subscribe." }),
+  "name/pubsub/cancel": defineCommand({
+    help: "Follows a name no longer.",
+    arguments: [{ name: "name", required: true, help: "The name." }],
+    returns: value(fields("ipnsPubsubCancel", { Canceled: "bool" })),
+    run: async ({ node, arguments: { name } }) => ({ Canceled: (await node.name.pubsub.cancel(name)).canceled }),
+    text: ({ Canceled }) => (Canceled ? "canceled\n" : "no subscription\n"),
+  }),
+  "name/pubsub/state": defineCommand({
+    help: "Tells whether names are published over publish and subscribe.",
+    returns: value(fields("ipnsPubsubState", { Enabled: "bool" })),
+    run: async ({ node }) => ({ Enabled: (await node.name.pubsub.state()).enabled }),
+    text: ({ Enabled }) => (Enabled ? "enabled\n" : "disabled\n"),
+  }),
+  "name/pubsub/subs": defineCommand({
+    help: "Lists the names that are followed.",
+    options: { "ipns-base": nameBase },
+    ...strings,
+    async run({ node, options: { "ipns-base": ipnsBase } }) {
+      return { Strings: orNull(await node.name.pubsub.subs({ ipnsBase })) };
+    },
+  }),
+  "name/resolve": defineCommand({
+    help: "Tells what a name stands for.",
+    readOnly: true,
+    arguments: [{ name: "name", help: "The name; by default the node's own." }],
+    options: {
+      recursive: { type: "bool", aliases: ["r"], default: true, help: "Go on until the result is no name." },
+      nocache: { type: "bool", aliases: ["n"], help: "Do not use what was resolved before." },
+      "dht-record-count": {
+        type: "uint",
+        aliases: ["dhtrc"],
+        help: "Number of records to ask the routing system for.",
+      },
+      "dht-timeout": {
+        type: "string",
+        aliases: ["dhtt"],
+        help: 'Longest time to gather records, such as "30s"; 0 for no limit.',
+      },
+      stream: { type: "bool", aliases: ["s"], help: "Give each better record as it is found." },
+    },
+    returns: value(resolvedPath),
+    async run({ node, arguments: { name }, options, signal, offline }) {
+      const { "dht-record-count": dhtRecordCount, "dht-timeout": dhtTimeout, stream = false, ...others } = options;
+      const found = node.name.resolve(name, { ...others, dhtRecordCount, dhtTimeout, stream, signal, offline });
+      if (stream) return paths(found);
+      const [Path = ""] = await Array.fromAsync(found);
+      return { Path };
+    },
+    text: ({ Path }) => `${Path}\n`,
+  }),
+} satisfies Commands;

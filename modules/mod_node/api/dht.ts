@@ -1,0 +1,197 @@
+/** The routing system: who has what, where everybody is, and what others keep under a key. */
+import type { PeerInfo } from "@libp2p/interface";
+import type { CID } from "multiformats/cid";
+import { walk } from "../content/dag/walk.ts";
+import { CidSet } from "../formats/cid/set.ts";
+import { parseCid } from "../formats/cid/text.ts";
+import { type PeerId, parsePeerId } from "../formats/peer_id.ts";
+import { publicKeyKey, recordKey } from "../network/ipns_record/keys.ts";
+import { eventTypes, type PeerAddresses, type RoutingEvent } from "../network/kad/events.ts";
+import type { Routing } from "../network/kad/routing.ts";
+import type { LowLevelNode } from "../types.ts";
+import { readUpTo } from "../util/async/read_all.ts";
+import { NodeError } from "../util/errors.ts";
+import { type ByteSource, type CallOptions, callSignal, listOf, type PeerName, piecesOf } from "./common.ts";
+
+export type { RoutingEvent };
+
+/**
+ * What happens in a search. Of an answer the RPC API does not tell which message it answers: `messageType`, and that the
+ * peers of it are both closer ones and providers, are as the client libraries fill them in.
+ */
+export type QueryEvent =
+  | { readonly name: "SENDING_QUERY"; readonly type: 0 }
+  | {
+      readonly name: "PEER_RESPONSE";
+      readonly type: 1;
+      readonly from: PeerId;
+      readonly messageType: 0;
+      readonly messageName: "PUT_VALUE";
+      readonly closer: readonly DhtPeer[];
+      readonly providers: readonly DhtPeer[];
+    }
+  | { readonly name: "FINAL_PEER"; readonly type: 2; readonly peer: DhtPeer }
+  | { readonly name: "QUERY_ERROR"; readonly type: 3; readonly error: Error }
+  | { readonly name: "PROVIDER"; readonly type: 4; readonly providers: readonly DhtPeer[] }
+  /** A record that was found; of `put`, one that was taken, without its bytes. */
+  | { readonly name: "VALUE"; readonly type: 5; readonly value: Uint8Array }
+  | { readonly name: "DIALING_PEER"; readonly type: 7; readonly peer: PeerId };
+
+/** Addresses are without the id. */
+export interface DhtPeer extends PeerInfo {
+  /** Empty: the routing system does not tell. */
+  readonly protocols: readonly string[];
+}
+
+export interface DhtFindProvsOptions extends CallOptions {
+  /** Providers that are enough; 20 by default. */
+  readonly numProviders?: number | undefined;
+}
+
+export interface DhtProvideOptions extends CallOptions {
+  /** Announce all that the blocks link to, too. */
+  readonly recursive?: boolean | undefined;
+}
+
+/** `/ipns/<name>` or `/pk/<peer id>`. */
+export type DhtKey = string | Uint8Array;
+
+type Cids = CID | string | readonly (CID | string)[];
+
+/** Searches that yield events `E`. They end with a NodeError: while offline, or with the reason that an event has told. */
+interface Searches<E> {
+  /** The addresses of a peer: FINAL_PEER. */
+  findPeer(peer: PeerName, options?: CallOptions): AsyncIterable<E>;
+  /** Peers that provide a block: PROVIDER for each; finding none is no failure. */
+  findProvs(cid: CID | string, options?: DhtFindProvsOptions): AsyncIterable<E>;
+  /** The best record of a key: the last event, VALUE. */
+  get(key: DhtKey, options?: CallOptions): AsyncIterable<E>;
+  /** Gives a record to the peers next to its key: VALUE for each that has taken it. */
+  put(key: DhtKey, value: ByteSource, options?: CallOptions): AsyncIterable<E>;
+  /** Announces that blocks can be had here. */
+  provide(cid: Cids, options?: DhtProvideOptions): AsyncIterable<E>;
+  /** The peers next to an id: FINAL_PEER for each, the next one first. */
+  query(peer: PeerName, options?: CallOptions): AsyncIterable<E>;
+}
+
+export type RoutingApi = Searches<QueryEvent>;
+
+export interface DhtApi extends RoutingApi {
+  /** The same searches, with all that the RPC API tells of each event. */
+  readonly events: Searches<RoutingEvent>;
+}
+
+/** Bytes of the longest record that is looked at; none that is valid is longer. */
+const MAX_RECORD_SIZE = 64 * 1024;
+
+/** `routing` of the newer client is `dht` of the older one. */
+export function dhtApi(node: LowLevelNode): DhtApi {
+  const events = eventsApi(node);
+  return {
+    events,
+    findPeer: (peer, options) => named(events.findPeer(peer, options)),
+    findProvs: (cid, options) => named(events.findProvs(cid, options)),
+    get: (key, options) => named(events.get(key, options)),
+    put: (key, value, options) => named(events.put(key, value, options)),
+    provide: (cids, options) => named(events.provide(cids, options)),
+    query: (peer, options) => named(events.query(peer, options)),
+  };
+}
+
+function eventsApi(node: LowLevelNode): DhtApi["events"] {
+  const opened = async (): Promise<Routing> => (await node.network()).routing;
+  return {
+    async *findPeer(peer, options = {}) {
+      const routing = await opened();
+      yield* routing.findPeer(parsePeerId(String(peer)), callSignal(options));
+    },
+    async *findProvs(cid, { numProviders: count = 20, ...options } = {}) {
+      const routing = await opened();
+      if (count < 1) throw new NodeError("number of providers must be greater than 0");
+      yield* routing.findProviders(parseCid(String(cid)), { count, signal: callSignal(options) });
+    },
+    async *get(key, options = {}) {
+      const routing = await opened();
+      yield* routing.get(keyOf(key), callSignal(options));
+    },
+    async *put(key, value, options = {}) {
+      const routing = await opened();
+      const record = keyOf(key);
+      yield* routing.put(record, await readUpTo(piecesOf(value), MAX_RECORD_SIZE), callSignal(options));
+    },
+    async *provide(given, { recursive, ...options } = {}) {
+      const signal = callSignal(options);
+      const { routing, libp2p } = await node.network();
+      if (libp2p.getPeers().length === 0) throw new NodeError("cannot provide, no connected peers");
+      const roots = listOf(given).map((cid) => parseCid(String(cid)));
+      await requireBlocks(node, roots);
+      const cids = recursive === true ? below(node, roots, signal) : roots;
+      for await (const cid of cids) yield* routing.provide(cid, signal);
+    },
+    async *query(peer, options = {}) {
+      const routing = node.online ? await opened() : undefined;
+      if (routing?.dht === undefined) throw new NodeError("routing service is not a DHT");
+      yield* routing.closestPeers(idOf(peer).toMultihash().bytes, callSignal(options));
+    },
+  };
+}
+
+const recordKeys: Readonly<Record<string, (id: PeerId) => Uint8Array>> = { ipns: recordKey, pk: publicKeyKey };
+
+/** The key in bytes. */
+function keyOf(key: DhtKey): Uint8Array {
+  const text = typeof key === "string" ? key : Buffer.from(key).toString();
+  const [, kind = "", id = ""] = /^\/([^/]*)\/([^/]*)$/.exec(text) ?? [];
+  const make = Object.hasOwn(recordKeys, kind) ? recordKeys[kind] : undefined;
+  if (make === undefined) throw new NodeError("invalid key");
+  return make(parsePeerId(id));
+}
+
+function idOf(peer: PeerName): PeerId {
+  try {
+    return parsePeerId(String(peer));
+  } catch (cause) {
+    throw new NodeError("invalid peer ID", { kind: "client", cause });
+  }
+}
+
+async function requireBlocks(node: LowLevelNode, cids: readonly CID[]): Promise<void> {
+  for (const cid of cids) {
+    if (!(await node.blocks.has(cid))) throw new NodeError(`block ${cid} not found locally, cannot provide`);
+  }
+}
+
+/** The blocks and all below them, each once. */
+async function* below(node: LowLevelNode, roots: readonly CID[], signal: AbortSignal): AsyncGenerator<CID> {
+  const seen = new CidSet();
+  const read = node.reader({ signal });
+  for (const root of roots) for await (const { cid } of walk(root, { read, seen, signal })) yield cid;
+}
+
+async function* named(events: AsyncIterable<RoutingEvent>): AsyncGenerator<QueryEvent, void, undefined> {
+  for await (const event of events) yield queryEvent(event);
+}
+
+const peerOf = ({ id, multiaddrs }: PeerAddresses): DhtPeer => ({ id, multiaddrs: [...multiaddrs], protocols: [] });
+
+function queryEvent({ type, id, responses = [], text = "", value = new Uint8Array() }: RoutingEvent): QueryEvent {
+  const peers = responses.map(peerOf);
+  switch (type) {
+    case eventTypes.sendingQuery:
+      return { name: "SENDING_QUERY", type };
+    case eventTypes.peerResponse: {
+      const answer = { messageType: 0, messageName: "PUT_VALUE", closer: peers, providers: peers } as const;
+      return { name: "PEER_RESPONSE", type, from: id as PeerId, ...answer };
+    }
+    case eventTypes.finalPeer:
+      return { name: "FINAL_PEER", type, peer: peers[0] ?? peerOf({ id: id as PeerId, multiaddrs: [] }) };
+    case eventTypes.queryError:
+      return { name: "QUERY_ERROR", type, error: new Error(text) };
+    case eventTypes.provider:
+      return { name: "PROVIDER", type, providers: peers };
+    case eventTypes.value:
+      return { name: "VALUE", type, value };
+    case eventTypes.dialingPeer:
+      return { name: "DIALING_PEER", type, peer: id as PeerId };
+  }
+}

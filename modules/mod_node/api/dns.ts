@@ -1,0 +1,26 @@
+/** Links in DNS records. */
+import { DEFAULT_MAX_DEPTH, type ResolvedPath, recursionExceeded } from "../network/ipns/dnslink.ts";
+import type { LowLevelNode } from "../types.ts";
+import { type CallOptions, reading } from "./common.ts";
+
+export interface DnsOptions extends CallOptions {
+  /** Go on until the result is no domain; true by default. */
+  readonly recursive?: boolean | undefined;
+}
+
+/** The path that the DNS records of a domain link to. @throws NodeError where there is no link */
+export type DnsApi = (domain: string, options?: DnsOptions) => Promise<string>;
+
+export function dnsApi(node: LowLevelNode): DnsApi {
+  return async (domain, { recursive = true, ...options } = {}) => {
+    const { signal } = reading(options);
+    const depth = recursive ? DEFAULT_MAX_DEPTH : 1;
+    return pathOf(await node.names.resolveDnslink(domain, { depth, signal }), recursive);
+  };
+}
+
+/** A step that leads to a name is enough when no more was asked for. */
+export function pathOf({ path, limited }: ResolvedPath, recursive: boolean): string {
+  if (limited && recursive) throw recursionExceeded();
+  return path;
+}

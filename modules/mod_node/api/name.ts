@@ -1,0 +1,146 @@
+/** Names that change what they stand for. */
+import { wholePath } from "../content/resolver/path.ts";
+import { type PeerId, parsePeerId, peerIdEncoder } from "../formats/peer_id.ts";
+import { DEFAULT_MAX_DEPTH } from "../network/ipns/dnslink.ts";
+import type { IpnsPubsub } from "../network/ipns/ipns_pubsub.ts";
+import type { LowLevelNode } from "../types.ts";
+import { NodeError } from "../util/errors.ts";
+import { parseDuration } from "../util/go/duration.ts";
+import {
+  type CallOptions,
+  type IpfsPath,
+  type PeerName,
+  pathText,
+  type RecordCallOptions,
+  reading,
+  recordOptions,
+} from "./common.ts";
+import { pathOf } from "./dns.ts";
+
+export interface NamePublishOptions extends CallOptions {
+  /** Look first whether there is something at the path; true by default. */
+  readonly resolve?: boolean | undefined;
+  /** Time for which the record is valid, such as `300s`, `1.5h` or `2h45m`, or milliseconds; a day by default. */
+  readonly lifetime?: number | string | undefined;
+  /** Time for which others may keep the record. */
+  readonly ttl?: number | string | undefined;
+  /** The key, by its name or by the name that it signs; `self` by default. */
+  readonly key?: string | undefined;
+  /** While the node is offline, keep the record here instead of failing. */
+  readonly allowOffline?: boolean | undefined;
+  /** Encoding of the name: `b58mh`, or the multibase of a CID; `base36` by default. */
+  readonly ipnsBase?: string | undefined;
+}
+
+export interface NamePublishResult {
+  readonly name: string;
+  /** The path in its full form. */
+  readonly value: string;
+}
+
+export interface NameResolveOptions extends RecordCallOptions {
+  /** Go on until the result is no name; true by default. */
+  readonly recursive?: boolean | undefined;
+  /** Do not use what was resolved before. */
+  readonly nocache?: boolean | undefined;
+  /** Each better path as it is found, true by default; otherwise the last one alone. */
+  readonly stream?: boolean | undefined;
+}
+
+export interface NamePubsubSubsOptions extends CallOptions {
+  /** Encoding of the names: `b58mh`, or the multibase of a CID; `base36` by default. */
+  readonly ipnsBase?: string | undefined;
+}
+
+/** Names over publish and subscribe. @throws NodeError while that is off, but for `state` */
+export interface NamePubsubApi {
+  state(options?: CallOptions): Promise<{ readonly enabled: boolean }>;
+  /** Names that are followed, as `/ipns/<name>`. */
+  subs(options?: NamePubsubSubsOptions): Promise<readonly string[]>;
+  /** Follows a name no longer. @throws NodeError while somebody waits for it */
+  cancel(name: PeerName, options?: CallOptions): Promise<{ readonly canceled: boolean }>;
+}
+
+export interface NameApi {
+  /**
+   * Makes the name of a key stand for a path. The record is kept here first: it stays when telling others fails. With
+   * `offline` nobody is told.
+   *
+   * @throws NodeError of a path that is none or leads nowhere, of an unknown key, and when nobody could be told
+   */
+  publish(path: IpfsPath, options?: NamePublishOptions): Promise<NamePublishResult>;
+  /** What a name stands for, each better path as it is found; by default the node's own. @throws NodeError where none is */
+  resolve(name?: PeerName, options?: NameResolveOptions): AsyncIterable<string>;
+  readonly pubsub: NamePubsubApi;
+}
+
+const NAME_BASE = "base36";
+
+export function nameApi(node: LowLevelNode): NameApi {
+  return {
+    async publish(
+      value,
+      { resolve = true, lifetime, ttl, key: keyName = "self", allowOffline, ipnsBase, ...options } = {},
+    ) {
+      const path = pathText(value);
+      const how = reading(options);
+      const encode = peerIdEncoder(ipnsBase ?? NAME_BASE);
+      const times = {
+        lifetime: lifetime === undefined ? undefined : lifetimeOf(lifetime),
+        ttl: ttl === undefined ? undefined : Math.max(0, milliseconds(ttl)),
+      };
+      if (resolve) await node.reader(how)((await node.resolve(path, how)).cid);
+      if (node.mounts.active) throw new NodeError("cannot manually publish while IPNS is mounted");
+      if (!node.online && allowOffline !== true) {
+        throw new NodeError("can't publish while offline: pass `--allow-offline` to override");
+      }
+      wholePath(path);
+      const key = await node.names.key(keyName);
+      return { name: encode(key.id), value: await node.names.publish(key, path, { ...how, ...times }) };
+    },
+    async *resolve(given, { recursive = true, nocache, stream = true, ...options } = {}) {
+      const name = String(given ?? node.repo.identity.peerId);
+      const how = { ...recordOptions(options), depth: recursive ? DEFAULT_MAX_DEPTH : 1, nocache };
+      if (!stream) yield pathOf(await node.names.find(name, how), recursive);
+      else for await (const found of node.names.search(name, how)) yield pathOf(found, recursive);
+    },
+    pubsub: namePubsubApi(node),
+  };
+}
+
+const milliseconds = (time: number | string): number => (typeof time === "number" ? time : parseDuration(time));
+
+function lifetimeOf(time: number | string): number {
+  try {
+    return milliseconds(time);
+  } catch (error) {
+    throw new NodeError(`error parsing lifetime option: ${(error as Error).message}`, { cause: error });
+  }
+}
+
+function namePubsubApi(node: LowLevelNode): NamePubsubApi {
+  const opened = async (): Promise<IpnsPubsub> => {
+    const followed = await node.names.pubsub();
+    if (followed === undefined) throw new NodeError("IPNS pubsub subsystem is not enabled", { kind: "client" });
+    return followed;
+  };
+  return {
+    state: async () => ({ enabled: (await node.names.pubsub()) !== undefined }),
+    async subs({ ipnsBase = NAME_BASE } = {}) {
+      const encode = peerIdEncoder(ipnsBase);
+      return (await opened()).list().map((id) => `/ipns/${encode(id)}`);
+    },
+    async cancel(name) {
+      const followed = await opened();
+      return { canceled: followed.cancel(idOf(name)) };
+    },
+  };
+}
+
+function idOf(name: PeerName): PeerId {
+  try {
+    return parsePeerId(String(name).replace(/^\/ipns\//, ""));
+  } catch (error) {
+    throw new NodeError((error as Error).message, { kind: "client", cause: error });
+  }
+}

@@ -1,0 +1,139 @@
+/** Local connections over streams to peers. */
+import type { P2p } from "../network/p2p/p2p.ts";
+import { parseMultiaddr } from "../network/swarm/multiaddr.ts";
+import { type NamedPeer, resolvePeers } from "../network/swarm/resolve_peers.ts";
+import type { LowLevelNode } from "../types.ts";
+import { NodeError } from "../util/errors.ts";
+import { quote } from "../util/go/text.ts";
+import { type Address, type CallOptions, callSignal } from "./common.ts";
+
+export interface P2pForwardOptions extends CallOptions {
+  /** Allow names of protocols outside of `/x/`. */
+  readonly allowCustomProtocol?: boolean | undefined;
+}
+
+export interface P2pListenOptions extends P2pForwardOptions {
+  /** Send the peer's id first, on a line of its own. */
+  readonly reportPeerId?: boolean | undefined;
+}
+
+/** Which listeners to stop: all, or those that agree with everything that is given. */
+export interface P2pCloseOptions extends CallOptions {
+  readonly all?: boolean | undefined;
+  readonly protocol?: string | undefined;
+  readonly listenAddress?: Address | undefined;
+  readonly targetAddress?: Address | undefined;
+}
+
+/** A listener. Addresses are multiaddresses as text, peers `/p2p/<id>`. */
+export interface P2pListener {
+  readonly protocol: string;
+  readonly listenAddress: string;
+  readonly targetAddress: string;
+}
+
+/** A stream that is open. */
+export interface P2pStream {
+  /** Its number, for `stream.close`. */
+  readonly handlerID: string;
+  readonly protocol: string;
+  readonly originAddress: string;
+  readonly targetAddress: string;
+}
+
+export interface P2pStreamCloseOptions extends CallOptions {
+  /** Close all of them. */
+  readonly all?: boolean | undefined;
+}
+
+export interface P2pStreamApi {
+  ls(options?: CallOptions): Promise<readonly P2pStream[]>;
+  /** Resets both ends. One that is not there is closed already. */
+  close(id?: string, options?: P2pStreamCloseOptions): Promise<void>;
+}
+
+/** Its methods reject with a NodeError unless `Experimental.Libp2pStreamMounting` is on, and while the node is offline. */
+export interface P2pApi {
+  /** Takes streams of a protocol from peers, and carries them to an address here. */
+  listen(protocol: string, target: Address, options?: P2pListenOptions): Promise<void>;
+  /** Listens at an address here, and carries connections to a peer: `/p2p/<id>`, or an address that ends in that. */
+  forward(protocol: string, listen: Address, target: Address, options?: P2pForwardOptions): Promise<void>;
+  /** Stops listeners; resolves to how many. Streams that are open go on. @throws NodeError unless some option is given */
+  close(options?: P2pCloseOptions): Promise<number>;
+  ls(options?: CallOptions): Promise<readonly P2pListener[]>;
+  readonly stream: P2pStreamApi;
+}
+
+export function p2pApi(node: LowLevelNode): P2pApi {
+  const opened = async (): Promise<P2p> => {
+    if (!node.repo.config.value("Experimental.Libp2pStreamMounting")) {
+      throw new NodeError("libp2p stream mounting not enabled");
+    }
+    return (await node.network()).p2p;
+  };
+  return {
+    async listen(protocol, target, { allowCustomProtocol: custom = false, reportPeerId: reportPeer = false } = {}) {
+      const p2p = await opened();
+      await p2p.listen(protocol, parseMultiaddr(String(target)), { custom, reportPeer });
+    },
+    async forward(protocol, listen, target, { allowCustomProtocol: custom = false, ...options } = {}) {
+      const p2p = await opened();
+      const address = parseMultiaddr(String(listen));
+      await p2p.forward(protocol, address, await onePeer(String(target), callSignal(options)), { custom });
+    },
+    async close({ all, protocol, listenAddress: listen, targetAddress: target } = {}) {
+      const p2p = await opened();
+      const isFiltered = protocol !== undefined || listen !== undefined || target !== undefined;
+      if (all !== true && !isFiltered) throw new NodeError("no matching options given");
+      if (all === true && isFiltered) throw new NodeError("can't combine --all with other matching options");
+      return p2p.close({
+        protocol,
+        listen: listen === undefined ? undefined : parseMultiaddr(String(listen)),
+        target: target === undefined ? undefined : parseMultiaddr(String(target)),
+      });
+    },
+    async ls() {
+      const listeners = (await opened()).list();
+      return listeners.map(({ protocol, listen, target }) => ({
+        protocol,
+        listenAddress: listen,
+        targetAddress: target,
+      }));
+    },
+    stream: {
+      async ls() {
+        return (await opened()).streams().map(({ id, protocol, origin, target }) => ({
+          handlerID: id.toString(),
+          protocol,
+          originAddress: origin,
+          targetAddress: target,
+        }));
+      },
+      async close(id, { all } = {}) {
+        const p2p = await opened();
+        if (all === true) return p2p.closeStreams();
+        if (id === undefined) throw new NodeError("no id specified");
+        p2p.closeStreams(streamId(id));
+      },
+    },
+  };
+}
+
+/** @throws NodeError when the address may mean more than one */
+async function onePeer(text: string, signal: AbortSignal): Promise<NamedPeer> {
+  const [first, second] = await resolvePeers([text], signal);
+  if (first === undefined) throw new NodeError(`found no ipfs peers at ${text}`);
+  if (second !== undefined) {
+    throw new NodeError(`ambiguous multiaddr ${text} could refer to ${first.id} or ${second.id}`);
+  }
+  return first;
+}
+
+/** @throws NodeError with Go's text */
+function streamId(text: string): bigint {
+  const failed = (reason: string) => new NodeError(`strconv.ParseUint: parsing ${quote(text)}: ${reason}`);
+  if (!/^\d+$/.test(text)) throw failed("invalid syntax");
+  const id = BigInt(text);
+  if (id >= 2n ** 64n) throw failed("value out of range");
+  return id;
+}

@@ -1,0 +1,85 @@
+/** Paths of this tree that pages, scripts and comments name are there. */
+import assert from "node:assert/strict";
+import { globSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { test } from "node:test";
+import { project } from "./guides/support.ts";
+
+const folders = "core,modules,test,docs,config";
+const everywhere = globSync(`{${folders}}/**`, { cwd: project });
+const exists = new Set([...everywhere, ...globSync("*", { cwd: project })]);
+/** Where the ends of paths lead: `pins/pins.ts` stands for the one file of that name. */
+const endings = new Set(
+  everywhere.flatMap((path) => {
+    const parts = path.split("/");
+    return parts.map((_, at) => parts.slice(at).join("/"));
+  }),
+);
+
+/** They stand for whatever somebody else's file is called. */
+const placeholder = /\bNAME\b|\bmod_(?:x|shop)\b|^node_modules\//;
+
+const fromRoot = new RegExp(`(?<![\\w./@-])(?:${folders.replaceAll(",", "|")})/[\\w./-]*\\w`, "g");
+const inside = /(?<![\w./@<>*{}-])(?:[\w-]+\/)+[\w-]+\.(?:ts|mjs|cjs|md|yaml|json)(?![\w.])/g;
+
+const read = (path: string) => readFileSync(join(project, path), "utf8");
+
+/** The comments of a source, without their marks. */
+function commentsOf(source: string): string {
+  return [...source.matchAll(/\/\*\*?([\s\S]*?)\*\/|(?<!["':\w])\/\/ (.*)/g)]
+    .map(([, block, line]) => block ?? line)
+    .join("\n");
+}
+
+/** What a text names from the root of the tree, and is not there. */
+function lostFromRoot(text: string): string[] {
+  const isFileOrFolder = (path: string) => /\.(ts|mjs|cjs|md|json|yaml|grit|py|sh)$/.test(path);
+  return (text.match(fromRoot) ?? []).filter((path) => isFileOrFolder(path) && !exists.has(path));
+}
+
+/** What a text names by the end of its path, and is not there. */
+function lostInside(text: string): string[] {
+  return (text.match(inside) ?? []).filter((path) => !endings.has(path) && !placeholder.test(path));
+}
+
+function lostIn(paths: readonly string[], find: (path: string) => readonly string[]): string[] {
+  return paths.flatMap((path) => find(path).map((lost) => `${path} names ${lost}`));
+}
+
+test("pages name paths that are there", () => {
+  const pages = globSync(["*.md", "{core,docs,modules,test}/**/*.md"], { cwd: project });
+  assert.ok(pages.length > 20);
+  assert.deepEqual(
+    lostIn(pages, (page) => lostFromRoot(read(page))),
+    [],
+  );
+});
+
+test("scripts and settings name paths that are there", () => {
+  const settings = ["package.json", "biome.json", "tsconfig.json", "tsconfig.build.json", ".dependency-cruiser.cjs"];
+  assert.deepEqual(
+    lostIn(settings, (file) => lostFromRoot(read(file))),
+    [],
+  );
+});
+
+test("comments name paths that are there", () => {
+  const sources = globSync("{core,modules,test}/**/*.{ts,mjs,cjs}", { cwd: project });
+  assert.ok(sources.length > 500);
+  assert.deepEqual(
+    lostIn(sources, (file) => {
+      const comments = commentsOf(read(file));
+      return [...lostFromRoot(comments), ...lostInside(comments)];
+    }),
+    [],
+  );
+});
+
+test("a path that is not there is found in each form", () => {
+  assert.deepEqual(lostFromRoot("see core/gone.ts, core/host.ts and `docs/reference/gone.md`"), [
+    "core/gone.ts",
+    "docs/reference/gone.md",
+  ]);
+  assert.deepEqual(lostInside("http/gone.ts, cli/launch.mjs, node_modules/x/y.mjs"), ["http/gone.ts"]);
+  assert.equal(commentsOf('/** a */ const b = "// no"; // c\n/* d\n e */'), " a \nc\n d\n e ");
+});
