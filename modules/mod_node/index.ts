@@ -16,6 +16,8 @@ export type { AddEntry, AddEvent, AddSettings } from "./content/unixfs/add.ts";
 export { openFile } from "./content/unixfs/open.ts";
 export { readFile } from "./content/unixfs/read.ts";
 export { compareNames } from "./formats/dag_pb/dag_pb.ts";
+export { type DagPbLink, type DagPbNode, encodeDagPb } from "./formats/dag_pb/pb_object.ts";
+export { peerIdEncoder } from "./formats/peer_id.ts";
 export { type MigrationOptions, type MigrationProgress, migrateRepo } from "./migration/migrate.ts";
 export { memoryStores, type Stores } from "./migration/open_stores/engines.ts";
 export { eventTypes as routingEventTypes } from "./network/kad/events.ts";

@@ -1,24 +1,20 @@
 /** Nodes of the codec dag-pb, as they were handled before `dag`. */
-
-import { putBlocks } from "../../mod_node/content/adder/put_blocks.ts";
-import { diff } from "../../mod_node/content/dag/object/diff.ts";
-import { type Edited, newObject, withData, withLink, withoutLink } from "../../mod_node/content/dag/object/edit.ts";
-import { objectOf, readObjectJson } from "../../mod_node/content/dag/object/json.ts";
-import { decodeObject, type ObjectNode, pbBlock, sizeOf } from "../../mod_node/content/dag/object/node.ts";
-import { readObjectXml } from "../../mod_node/content/dag/object/xml.ts";
-import { dagPb, raw as rawCodec } from "../../mod_node/formats/cid/codecs.ts";
-import { parseCid } from "../../mod_node/formats/cid/text.ts";
-import { cumulativeSize, decodePb, encodePb, type PbLink, parsePb } from "../../mod_node/formats/dag_pb/dag_pb.ts";
-import { linksOf, namedLinks } from "../../mod_node/formats/ipld/links.ts";
-import { encodeUnixfs } from "../../mod_node/formats/unixfs/format.ts";
-import { readBlockBody } from "../../mod_node/storage/blockstore/make_block.ts";
-import { readUpTo } from "../../mod_node/util/async/read_all.ts";
-import { NodeError } from "../../mod_node/util/errors.ts";
-import { GoText, printable, quote } from "../../mod_node/util/go/text.ts";
-import { sizeText } from "../../mod_node/util/size.ts";
+import {
+  type ByteSource,
+  type DagPbLink,
+  encodeDagPb,
+  GoText,
+  NodeError,
+  type ObjectEdit,
+  parseCid,
+  printable,
+  quote,
+  type StoredObject,
+  sizeText,
+  type WriteCid,
+} from "modhost/node";
 import { columns } from "../rpc/columns.ts";
 import {
-  type AnyCall,
   bytes,
   type Command,
   type Commands,
@@ -46,74 +42,28 @@ const dataEncoding = {
   help: "How the data is written in JSON: `text` or `base64`.",
 } as const satisfies Option;
 
-/** Bytes of an upload that are looked at. */
-const mostInput = 2 * 1024 * 1024 + 10;
-
-type ObjectLink = ValueOf<typeof objectLink>;
 type HashedObject = ValueOf<typeof hashed>;
-
-type Call = Pick<AnyCall, "lowLevel" | "signal" | "offline" | "cidText">;
 
 const hashLine = ({ Hash }: HashedObject): string => `${Hash}\n`;
 
-/** The block that a path leads to; what is left of the path inside of it does not count. */
-async function blockAt(path: string, call: Call) {
-  const { cid } = await call.lowLevel.resolve(path, call);
-  return { cid, bytes: await call.lowLevel.reader(call)(cid) };
-}
+const linkLines = (links: readonly DagPbLink[], write: WriteCid): ValueOf<typeof objectLink>[] =>
+  links.map(({ Name = "", Hash, Tsize = 0 }) => ({ Name, Hash: write(Hash), Size: Tsize }));
 
-async function heldAt(path: string, call: Call): Promise<ObjectNode> {
-  const { cid, bytes } = await blockAt(path, call);
-  return decodeObject(cid, bytes);
-}
+const shapeOf = ({ cid, links }: StoredObject, write: WriteCid = String): HashedObject => ({
+  Hash: write(cid),
+  Links: linkLines(links, write),
+});
 
-const linkLines = (of: readonly PbLink[], write: ReturnType<AnyCall["cidText"]>): ObjectLink[] =>
-  of.map(({ name, cid, size }) => ({ Name: name, Hash: write(cid), Size: size }));
-
-/** Stores new blocks, and gives the last of them in both shapes. */
-async function stored(
-  blocks: Edited,
-  call: Call,
-  write: ReturnType<AnyCall["cidText"]> = String,
-  pin?: boolean,
-): Promise<HashedObject> {
-  await putBlocks(call.lowLevel, blocks, { pin, signal: call.signal });
-  const { cid, bytes } = blocks.at(-1) as Edited[0];
-  return { Hash: write(cid), Links: linkLines(decodePb(bytes).links, write) };
-}
-
-const emptyDirectory = encodePb({ data: encodeUnixfs({ type: "Directory" }), links: [] });
-const templates: ReadonlyMap<string, Uint8Array> = new Map([
-  ["empty", new Uint8Array()],
-  ["unixfs-dir", emptyDirectory],
-]);
-
-/** Bytes of the node that an upload describes. @throws NodeError with the reference's text */
-function read(input: Uint8Array, form: string, encoding: string): Uint8Array {
-  switch (form) {
-    case "json":
-      return encodePb(objectOf(readObjectJson(input), encoding));
-    case "xml":
-      return encodePb(objectOf(readObjectXml(input), encoding));
-    case "protobuf":
-      parsePb(input);
-      return input;
-    default:
-      throw new NodeError("unknown object encoding");
-  }
-}
-
-const patchData = (help: string, change: (before: Uint8Array, given: Uint8Array) => Uint8Array): Command =>
+const patchData = (help: string, change: (data: ByteSource) => ObjectEdit): Command =>
   defineCommand({
     help,
     deprecated: true,
     arguments: [root],
     file: { name: "data", required: true, help: "The bytes." },
     returns: object,
-    async run(call) {
-      const { body } = await call.files.one();
-      const node = await heldAt(call.arguments.root, call);
-      return stored(await withData(node, change(node.data ?? new Uint8Array(), await readBlockBody(body))), call);
+    async run({ node, arguments: { root }, files, signal, offline }) {
+      const { body } = await files.one();
+      return shapeOf(await node.object.edit(root, change(body), { signal, offline }));
     },
     text: hashLine,
   });
@@ -128,9 +78,8 @@ export const commands = {
     deprecated: true,
     arguments: key,
     returns: raw,
-    async run(call) {
-      const { data } = await heldAt(call.arguments.key, call);
-      return bytes(data ?? new Uint8Array());
+    async run({ node, arguments: { key }, signal, offline }) {
+      return bytes(await node.object.data(key, { signal, offline }));
     },
   }),
   "object/diff": defineCommand({
@@ -145,11 +94,8 @@ export const commands = {
         Changes: [fields("Change", { Type: "int", Path: "string", Before: nullable("link"), After: nullable("link") })],
       }),
     ),
-    async run(call) {
-      const { obj_a, obj_b } = call.arguments;
-      const one = await call.lowLevel.resolve(obj_a, call);
-      const other = await call.lowLevel.resolve(obj_b, call);
-      const changes = await diff(one.cid, other.cid, call.lowLevel.reader(call), call.signal);
+    async run({ node, arguments: { obj_a, obj_b }, signal, offline }) {
+      const changes = await node.object.diff(obj_a, obj_b, { signal, offline });
       return {
         Changes: changes.map(({ kind, path, before, after }) => ({
           Type: changeTypes[kind],
@@ -176,21 +122,20 @@ export const commands = {
     arguments: key,
     options: { "data-encoding": dataEncoding },
     returns: value(fields("Node", { Links: [objectLink], Data: "bytes" })),
-    async run(call) {
-      const write = call.cidText("kept");
-      const { links, data = new Uint8Array() } = await heldAt(call.arguments.key, call);
-      const encoding = call.options["data-encoding"];
+    async run({ node, arguments: { key }, options: { "data-encoding": encoding }, signal, offline, cidText }) {
+      const write = cidText("kept");
+      const { Links, Data } = await node.object.get(key, { signal, offline });
       if (encoding !== "text" && encoding !== "base64") throw new NodeError("unknown data field encoding");
-      const text = encoding === "text" ? data : Buffer.from(Buffer.from(data).toString("base64"));
-      return { Links: linkLines(links, write), Data: new GoText(text) };
+      const text = encoding === "text" ? Data : Buffer.from(Buffer.from(Data).toString("base64"));
+      return { Links: linkLines(Links, write), Data: new GoText(text) };
     },
     encodings: {
       protobuf: {
         type: "application/protobuf",
-        encode: ({ Links, Data }) =>
-          encodePb({
-            data: Data.bytes,
-            links: Links.map(({ Name, Hash, Size }) => ({ name: Name, cid: parseCid(Hash), size: Number(Size) })),
+        encode: ({ Links, Data: { bytes } }) =>
+          encodeDagPb({
+            ...(bytes.length > 0 && { Data: bytes }),
+            Links: Links.map(({ Name, Hash, Size }) => ({ Name, Hash: parseCid(Hash), Tsize: Number(Size) })),
           }),
       },
     },
@@ -202,11 +147,10 @@ export const commands = {
     arguments: key,
     options: { headers: { type: "bool", aliases: ["v"], help: "Print a heading." } },
     returns: object,
-    async run(call) {
-      const write = call.cidText("kept");
-      const { cid, bytes } = await blockAt(call.arguments.key, call);
-      const found = namedLinks(cid, bytes);
-      return { Hash: write(cid), ...(found.length > 0 && { Links: linkLines(found, write) }) };
+    async run({ node, arguments: { key }, signal, offline, cidText }) {
+      const { cid, links } = await node.object.linksOf(key, { signal, offline });
+      const { Links, Hash } = shapeOf({ cid, links }, cidText("kept"));
+      return links.length === 0 ? { Hash } : { Hash, Links };
     },
     text({ Links = [] }, { options: { headers } }) {
       const lines = Links.map(({ Hash, Size, Name }) => [Hash, String(Size), printable(Name)]);
@@ -218,12 +162,10 @@ export const commands = {
     deprecated: true,
     arguments: [{ name: "template", help: "`unixfs-dir` for an empty directory; by default an empty node." }],
     returns: object,
-    async run(call) {
-      const write = call.cidText("kept");
-      const name = call.given === 1 ? (call.arguments.template ?? "") : "empty";
-      const template = templates.get(name);
-      if (template === undefined) throw new NodeError(`unknown node type: ${name}`);
-      return stored([await pbBlock(template)], call, write);
+    async run({ node, arguments: { template = "" }, given, signal, cidText }) {
+      const write = cidText("kept");
+      const cid = await node.object.new({ template: given === 1 ? template : "empty", signal });
+      return shapeOf({ cid, links: [] }, write);
     },
     text: hashLine,
   }),
@@ -238,30 +180,23 @@ export const commands = {
     ],
     options: { create: { type: "bool", aliases: ["p"], help: "Make what is missing on the path." } },
     returns: object,
-    async run(call) {
-      const base = await blockAt(call.arguments.root, call);
-      const { cid, bytes } = await blockAt(call.arguments.ref, call);
-      linksOf(cid, bytes);
-      const child = { cid, size: sizeOf(cid, bytes) };
-      const create = call.options.create === true ? () => newObject(emptyDirectory) : undefined;
-      const node = decodeObject(base.cid, base.bytes);
-      return stored(await withLink(node, call.arguments.name, child, call.lowLevel.reader(call), create), call);
+    async run({ node, arguments: { root, name, ref }, options: { create }, signal, offline }) {
+      return shapeOf(await node.object.edit(root, { addLink: name, target: ref, create }, { signal, offline }));
     },
     text: hashLine,
   }),
-  "object/patch/append-data": patchData("Appends to the data.", (before, given) => Buffer.concat([before, given])),
+  "object/patch/append-data": patchData("Appends to the data.", (data) => ({ appendData: data })),
   "object/patch/rm-link": defineCommand({
     help: "Removes a link.",
     deprecated: true,
     arguments: [root, link("Name of the link, or a path.")],
     returns: object,
-    async run(call) {
-      const node = await heldAt(call.arguments.root, call);
-      return stored(await withoutLink(node, call.arguments.name, call.lowLevel.reader(call)), call);
+    async run({ node, arguments: { root, name }, signal, offline }) {
+      return shapeOf(await node.object.edit(root, { rmLink: name }, { signal, offline }));
     },
     text: hashLine,
   }),
-  "object/patch/set-data": patchData("Replaces the data.", (_, given) => given),
+  "object/patch/set-data": patchData("Replaces the data.", (data) => ({ setData: data })),
   "object/put": defineCommand({
     help: "Stores a node.",
     deprecated: true,
@@ -273,12 +208,10 @@ export const commands = {
     },
     file: { name: "data", required: true, help: "The node." },
     returns: object,
-    async run(call) {
-      const write = call.cidText("kept");
-      const { inputenc, datafieldenc, pin } = call.options;
-      const { body } = await call.files.one();
-      const node = read(await readUpTo(body, mostInput), inputenc, datafieldenc);
-      return stored([await pbBlock(node)], call, write, pin);
+    async run({ node, files, options: { inputenc, datafieldenc, pin }, signal, cidText }) {
+      const write = cidText("kept");
+      const { body } = await files.one();
+      return shapeOf(await node.object.import(body, { inputenc, datafieldenc, pin, signal }), write);
     },
     text: ({ Hash }, { options: { quiet } }) => (quiet === true ? `${Hash}\n` : `added ${Hash}\n`),
   }),
@@ -298,11 +231,10 @@ export const commands = {
         CumulativeSize: "int",
       }),
     ),
-    async run(call) {
-      const write = call.cidText("kept");
-      const { cid, bytes } = await blockAt(call.arguments.key, call);
-      linksOf(cid, bytes);
-      return { Hash: write(cid), ...sizesOf(cid.code, bytes) };
+    async run({ node, arguments: { key }, signal, offline, cidText }) {
+      const write = cidText("kept");
+      const { Hash, ...sizes } = await node.object.stat(key, { signal, offline });
+      return { Hash: write(Hash), ...sizes };
     },
     text({ Hash: _, ...sizes }, { options: { human } }) {
       const lines = Object.entries(sizes).map(([name, size]) => {
@@ -312,19 +244,3 @@ export const commands = {
     },
   }),
 } satisfies Commands;
-
-/** Only nodes of dag-pb have all of them. */
-function sizesOf(codec: number, bytes: Uint8Array) {
-  const none = { NumLinks: 0, BlockSize: 0, LinksSize: 0, DataSize: 0, CumulativeSize: 0 };
-  if (codec === rawCodec) return { ...none, DataSize: bytes.length, CumulativeSize: bytes.length };
-  if (codec !== dagPb) return none;
-  const { data, links } = decodePb(bytes);
-  const DataSize = data?.length ?? 0;
-  return {
-    NumLinks: links.length,
-    BlockSize: bytes.length,
-    LinksSize: bytes.length - DataSize,
-    DataSize,
-    CumulativeSize: cumulativeSize({ length: bytes.length, links }),
-  };
-}

@@ -31,6 +31,13 @@ export type ImportCandidates =
   | AsyncIterable<ImportCandidate>
   | ReadableStream<ImportCandidate>;
 
+/** Archives: the bytes of one, or several. */
+export type CarSources =
+  | Iterable<Uint8Array>
+  | AsyncIterable<Uint8Array>
+  | Iterable<AsyncIterable<Uint8Array>>
+  | AsyncIterable<AsyncIterable<Uint8Array>>;
+
 /** One of them in the one form that the node works with. */
 export interface Candidate {
   /** Clean: `..` does not climb above the root. */

@@ -9,6 +9,7 @@ import { type BitswapApi, bitswapApi } from "./bitswap.ts";
 import { type BlockApi, blockApi } from "./block.ts";
 import { type BootstrapApi, bootstrapApi } from "./bootstrap.ts";
 import { type CatApi, catApi } from "./cat.ts";
+import { type DagApi, dagApi } from "./dag.ts";
 import { type DhtApi, dhtApi, type RoutingApi } from "./dht.ts";
 import { type DnsApi, dnsApi } from "./dns.ts";
 import { type FileApi, fileApi } from "./file.ts";
@@ -17,6 +18,7 @@ import { type GetApi, getApi } from "./get.ts";
 import { type IdApi, idApi } from "./id.ts";
 import { type LsApi, lsApi } from "./ls.ts";
 import { type NameApi, nameApi } from "./name.ts";
+import { type ObjectApi, objectApi } from "./object.ts";
 import { type P2pApi, p2pApi } from "./p2p.ts";
 import { type PinApi, pinApi } from "./pin.ts";
 import { type PingApi, pingApi } from "./ping.ts";
@@ -31,9 +33,10 @@ export type * from "./bitswap.ts";
 export type * from "./block.ts";
 export type * from "./bootstrap.ts";
 export type { ByteStream, SizedByteStream } from "./byte_stream.ts";
-export type { FileCandidate, ImportCandidate, ImportCandidates, ImportContent } from "./candidates.ts";
+export type { CarSources, FileCandidate, ImportCandidate, ImportCandidates, ImportContent } from "./candidates.ts";
 export type * from "./cat.ts";
 export type { Address, ByteSource, CallOptions, IpfsPath, PeerName } from "./common.ts";
+export type * from "./dag.ts";
 export type * from "./dht.ts";
 export type { DnsApi, DnsOptions } from "./dns.ts";
 export type * from "./file.ts";
@@ -42,6 +45,7 @@ export type * from "./get.ts";
 export type * from "./id.ts";
 export type * from "./ls.ts";
 export type * from "./name.ts";
+export type * from "./object.ts";
 export type * from "./p2p.ts";
 export type * from "./pin.ts";
 export type * from "./pin_remote.ts";
@@ -56,16 +60,18 @@ export interface NodeApi extends AddApi, CatApi, GetApi, LsApi, RefsApi, Resolve
   readonly bitswap: BitswapApi;
   readonly block: BlockApi;
   readonly bootstrap: BootstrapApi;
+  readonly dag: DagApi;
   readonly dht: DhtApi;
   readonly dns: DnsApi;
-  readonly name: NameApi;
-  readonly p2p: P2pApi;
-  readonly pubsub: PubsubApi;
   readonly file: FileApi;
   readonly files: FilesApi;
   readonly id: IdApi;
+  readonly name: NameApi;
+  readonly object: ObjectApi;
+  readonly p2p: P2pApi;
   readonly pin: PinApi;
   readonly ping: PingApi;
+  readonly pubsub: PubsubApi;
   /** `dht`, under the name that the newer client has for it. */
   readonly routing: RoutingApi;
   readonly stats: StatsApi;
@@ -83,16 +89,18 @@ export function nodeApi(node: LowLevelNode): NodeApi {
     bitswap: bitswapApi(node),
     block: blockApi(node),
     bootstrap: bootstrapApi(node),
+    dag: dagApi(node),
     dht: dhtApi(node),
     dns: dnsApi(node),
-    name: nameApi(node),
-    p2p: p2pApi(node),
-    pubsub: pubsubApi(node),
     file: fileApi(node),
     files: filesApi(node),
     id: idApi(node),
+    name: nameApi(node),
+    object: objectApi(node),
+    p2p: p2pApi(node),
     pin: pinApi(node),
     ping: pingApi(node),
+    pubsub: pubsubApi(node),
     routing: dhtApi(node),
     stats: statsApi(node),
     swarm: swarmApi(node),

@@ -84,11 +84,11 @@ function fieldsOf(bytes: Uint8Array, take: (link: Uint8Array) => void): Uint8Arr
   }
 }
 
-const nodeMessage: Message = {
+export const nodeMessage: Message = {
   name: "PBNode",
   fields: { [NODE_DATA]: ["Data", wireBytes], [NODE_LINKS]: ["Links", wireBytes] },
 };
-const linkMessage: Message = {
+export const linkMessage: Message = {
   name: "PBLink",
   fields: { [LINK_HASH]: ["Hash", wireBytes], [LINK_NAME]: ["Name", wireBytes], [LINK_TSIZE]: ["Tsize", wireVarint] },
 };

@@ -1,0 +1,111 @@
+/** Whole trees: as archives, from archives, and counted. */
+import type { CID } from "multiformats/cid";
+import { importCar } from "../content/car/import.ts";
+import { inSession } from "../content/dag/reader.ts";
+import { walk } from "../content/dag/walk.ts";
+import { parseCid } from "../formats/cid/text.ts";
+import { linksOf } from "../formats/ipld/links.ts";
+import type { LowLevelNode } from "../types.ts";
+import { failure, failures, NodeError } from "../util/errors.ts";
+import { type CarSources, manyCandidates } from "./candidates.ts";
+import { type IpfsPath, pathText, type Reading, reading } from "./common.ts";
+import type { DagImportOptions, DagImportResult, DagStatOptions, DagStatResult } from "./dag.ts";
+
+export function rootIn(given: CID | string): CID {
+  if (typeof given !== "string") return given;
+  try {
+    return parseCid(given);
+  } catch (error) {
+    const reason = "unable to parse root specification (currently only bare CIDs are supported)";
+    throw new NodeError(`${reason}: ${(error as Error).message}`, { cause: error });
+  }
+}
+
+/** What would help with a missing block is told with it. */
+export async function* hinted(
+  archive: AsyncIterable<Uint8Array>,
+  offline: boolean,
+  isOnline: () => boolean,
+): AsyncGenerator<Uint8Array> {
+  try {
+    yield* archive;
+  } catch (error) {
+    if (!(error instanceof NodeError) || error.code !== "NODE_NOT_FOUND" || (!offline && isOnline())) throw error;
+    const remedy = offline ? "without the offline flag" : "after attaching to the network";
+    throw new NodeError(`${failures.NODE_NOT_FOUND} (currently offline, perhaps retry ${remedy})`);
+  }
+}
+
+export async function* imported(
+  node: LowLevelNode,
+  archives: CarSources,
+  { pinRoots = true, ...options }: DagImportOptions,
+): AsyncGenerator<DagImportResult> {
+  const { signal } = reading(options);
+  const roots = new Map<string, CID>();
+  const unguard = node.pins.guard(() => roots.values());
+  try {
+    await node.lock.withShared(async () => {
+      let any = false;
+      for await (const { content } of manyCandidates(archives)) {
+        any = true;
+        if (content === undefined) throw new NodeError("expected a file handle");
+        for (const cid of await importCar(node.blocks, content)) roots.set(cid.toString(), cid);
+      }
+      if (!any) throw new NodeError("expected a file argument");
+      await node.sync();
+    }, signal);
+    if (!pinRoots) return;
+    let failed = 0;
+    for (const cid of roots.values()) {
+      const pinErrorMsg = await pinRoot(node, cid, signal);
+      if (pinErrorMsg !== "") failed += 1;
+      yield { root: { cid, pinErrorMsg } };
+    }
+    if (failed > 0) throw new NodeError(`unable to pin all roots: ${failed} out of ${roots.size} failed`);
+  } finally {
+    unguard();
+  }
+}
+
+/** Why a root cannot be pinned; empty when it is. */
+async function pinRoot(node: LowLevelNode, cid: CID, signal: Reading["signal"]): Promise<string> {
+  try {
+    const found = await node.blocks.find(cid);
+    if (found === undefined) throw failure("BLOCKSTORE_NOT_FOUND");
+    linksOf(cid, found);
+    await node.pins.add(cid, "recursive", { signal, offline: true });
+    node.announce([cid]);
+    return "";
+  } catch (error) {
+    if (!(error instanceof NodeError)) throw error;
+    return error.message;
+  }
+}
+
+export async function* counted(
+  node: LowLevelNode,
+  root: IpfsPath,
+  { progress = true, ...options }: DagStatOptions,
+): AsyncGenerator<DagStatResult> {
+  const how = reading(options);
+  const { cid, remainder } = await node.resolve(pathText(root), how);
+  if (remainder.length > 0) {
+    throw new NodeError("cannot return size for anything other than a DAG with a root CID");
+  }
+  const read = node.reader(inSession(how));
+  linksOf(cid, await read(cid));
+  let size = 0;
+  let numBlocks = 0;
+  try {
+    for await (const block of walk(cid, { read, signal: how.signal, skipLeaves: true })) {
+      size += block.bytes?.length ?? (await node.blocks.size(block.cid)) ?? (await read(block.cid)).length;
+      numBlocks += 1;
+      if (progress) yield { size, numBlocks };
+    }
+  } catch (error) {
+    if (!(error instanceof NodeError)) throw error;
+    throw new NodeError(`error traversing DAG: ${error.message}`, { cause: error });
+  }
+  if (!progress) yield { size, numBlocks };
+}

@@ -1,0 +1,77 @@
+/** Objects in the store: read at the end of a path, changed, stored. */
+import type { CID } from "multiformats/cid";
+import { putBlocks } from "../content/adder/put_blocks.ts";
+import { type Edited, newObject, withData, withLink, withoutLink } from "../content/dag/object/edit.ts";
+import { decodeObject, sizeOf } from "../content/dag/object/node.ts";
+import { decodePb, encodePb, type PbLink } from "../formats/dag_pb/dag_pb.ts";
+import type { DagPbLink } from "../formats/dag_pb/pb_object.ts";
+import { linksOf, namedLinks } from "../formats/ipld/links.ts";
+import { encodeUnixfs } from "../formats/unixfs/format.ts";
+import { readBlockBody } from "../storage/blockstore/make_block.ts";
+import type { LowLevelNode } from "../types.ts";
+import { type ByteSource, type CallOptions, type IpfsPath, pathText, piecesOf, reading } from "./common.ts";
+
+/** What is to be changed in a node. */
+export type ObjectEdit =
+  | { readonly addLink: string; readonly target: IpfsPath; readonly create?: boolean | undefined }
+  | { readonly rmLink: string }
+  | { readonly appendData: ByteSource }
+  | { readonly setData: ByteSource };
+
+export interface StoredObject {
+  readonly cid: CID;
+  readonly links: readonly Required<DagPbLink>[];
+}
+
+export const emptyDirectory = encodePb({ data: encodeUnixfs({ type: "Directory" }), links: [] });
+
+export function objectStore(node: LowLevelNode) {
+  /** The block that a path leads to; what is left of the path inside of it does not count. */
+  async function blockAt(path: IpfsPath, options: CallOptions) {
+    const how = reading(options);
+    const { cid } = await node.resolve(pathText(path), how);
+    return { cid, bytes: await node.reader(how)(cid) };
+  }
+
+  async function nodeAt(path: IpfsPath, options: CallOptions) {
+    const { cid, bytes } = await blockAt(path, options);
+    return decodeObject(cid, bytes);
+  }
+
+  async function linksAt(path: IpfsPath, options: CallOptions = {}) {
+    const { cid, bytes } = await blockAt(path, options);
+    return { cid, links: namedLinks(cid, bytes).map(linkJs) };
+  }
+
+  /** Stores new blocks; the last of them is the result. */
+  async function stored(
+    blocks: Edited,
+    { pin, ...options }: CallOptions & { readonly pin?: boolean | undefined },
+  ): Promise<StoredObject> {
+    await putBlocks(node, blocks, { pin, signal: reading(options).signal });
+    const { cid, bytes } = blocks.at(-1) as Edited[0];
+    return { cid, links: decodePb(bytes).links.map(linkJs) };
+  }
+
+  async function edit(root: IpfsPath, change: ObjectEdit, options: CallOptions = {}): Promise<StoredObject> {
+    const base = await blockAt(root, options);
+    const read = node.reader(reading(options));
+    if ("addLink" in change) {
+      const { cid, bytes } = await blockAt(change.target, options);
+      linksOf(cid, bytes);
+      const child = { cid, size: sizeOf(cid, bytes) };
+      const create = change.create === true ? () => newObject(emptyDirectory) : undefined;
+      return stored(await withLink(decodeObject(base.cid, base.bytes), change.addLink, child, read, create), options);
+    }
+    const before = decodeObject(base.cid, base.bytes);
+    if ("rmLink" in change) return stored(await withoutLink(before, change.rmLink, read), options);
+    const appends = "appendData" in change;
+    const given = await readBlockBody(piecesOf(appends ? change.appendData : change.setData));
+    const data = appends ? Buffer.concat([before.data ?? new Uint8Array(), given]) : given;
+    return stored(await withData(before, data), options);
+  }
+
+  return { blockAt, nodeAt, linksAt, stored, edit };
+}
+
+export const linkJs = ({ name, cid, size }: PbLink): Required<DagPbLink> => ({ Name: name, Hash: cid, Tsize: size });

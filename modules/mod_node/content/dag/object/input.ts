@@ -1,0 +1,33 @@
+/** Nodes that are written down, in the forms that `object put` takes. */
+import { encodePb, parsePb } from "../../../formats/dag_pb/dag_pb.ts";
+import { readUpTo } from "../../../util/async/read_all.ts";
+import { NodeError } from "../../../util/errors.ts";
+import { objectOf, readObjectJson } from "./json.ts";
+import { readObjectXml } from "./xml.ts";
+
+/** Bytes of an input that are looked at. */
+const MAX_INPUT = 2 * 1024 * 1024 + 10;
+
+/**
+ * Bytes of the node that is described. `form`: `json`, `xml` or `protobuf`; `encoding` of the data: `text` or `base64`.
+ *
+ * @throws NodeError with the reference's text
+ */
+export async function encodedObject(
+  source: AsyncIterable<Uint8Array>,
+  form: string,
+  encoding: string,
+): Promise<Uint8Array> {
+  const input = await readUpTo(source, MAX_INPUT);
+  switch (form) {
+    case "json":
+      return encodePb(objectOf(readObjectJson(input), encoding));
+    case "xml":
+      return encodePb(objectOf(readObjectXml(input), encoding));
+    case "protobuf":
+      parsePb(input);
+      return input;
+    default:
+      throw new NodeError("unknown object encoding");
+  }
+}

@@ -1,0 +1,118 @@
+/**
+ * Values of the data model as the client libraries have them: integers are numbers as long as these are exact, texts are
+ * strings, maps are objects.
+ */
+import { CID } from "multiformats/cid";
+import { NodeError } from "../../util/errors.ts";
+import { type Scalar, type Value, ValueBuilder, visitValue } from "../dag_cbor/value.ts";
+import { binary } from "../dag_cbor/visit.ts";
+import { isCid } from "./data_model.ts";
+
+const textOf = (latin1: string): string => Buffer.from(latin1, "latin1").toString();
+
+type Container = unknown[] | Record<string, unknown>;
+
+/** A value for callers. Without recursion: it may be as deep as it wants. */
+export function toJs(value: Value): unknown {
+  let root: unknown;
+  const open: Container[] = [];
+  let key = "";
+  const add = (each: unknown) => {
+    const parent = open.at(-1);
+    if (parent === undefined) root = each;
+    else if (Array.isArray(parent)) parent.push(each);
+    // Not assigned: a key may be `__proto__`.
+    else Object.defineProperty(parent, key, { value: each, enumerable: true, configurable: true, writable: true });
+  };
+  visitValue(value, () => 0, {
+    enter(container) {
+      const made = container instanceof Map ? {} : [];
+      add(made);
+      open.push(made);
+    },
+    leave: () => open.pop(),
+    item: () => {},
+    key: (latin1) => {
+      key = textOf(latin1);
+    },
+    scalar: (scalar) => add(scalarJs(scalar)),
+  });
+  return root;
+}
+
+function scalarJs(scalar: Scalar): unknown {
+  if (typeof scalar === "string") return textOf(scalar);
+  if (typeof scalar === "bigint") {
+    const number = Number(scalar);
+    return Number.isSafeInteger(number) ? number : scalar;
+  }
+  return scalar;
+}
+
+const MAX_INTEGER = 2n ** 64n;
+
+type Step = { readonly key?: string; readonly value: unknown } | "leave";
+
+/** The value that a caller means. @throws NodeError for what the data model has no value for */
+export function fromJs(given: unknown): Value {
+  const builder = new ValueBuilder();
+  const steps: Step[] = [{ value: given }];
+  const path = new Set<object>();
+  const open: object[] = [];
+  for (let step = steps.pop(); step !== undefined; step = steps.pop()) {
+    if (step === "leave") {
+      path.delete(open.pop() as object);
+      builder.leave();
+      continue;
+    }
+    const { key, value } = step;
+    if (key !== undefined) builder.key(binary(Buffer.from(key)));
+    const members = membersOf(value);
+    if (members === undefined) {
+      builder.add(scalarOf(value));
+      continue;
+    }
+    if (path.has(value as object)) throw new NodeError("an object that holds itself cannot be encoded");
+    path.add(value as object);
+    open.push(value as object);
+    builder.enter(Array.isArray(value) ? "list" : "map");
+    steps.push("leave");
+    for (let at = members.length - 1; at >= 0; at -= 1) steps.push(members[at] as Step);
+  }
+  return builder.value;
+}
+
+/** Of a list or a map; undefined for a scalar. */
+function membersOf(value: unknown): Exclude<Step, "leave">[] | undefined {
+  if (typeof value !== "object" || value === null || isBytes(value) || CID.asCID(value) !== null) return undefined;
+  if (Array.isArray(value)) return Array.from(value, (each: unknown) => ({ value: each }));
+  const pairs: Iterable<readonly [unknown, unknown]> = value instanceof Map ? value : Object.entries(value);
+  return Array.from(pairs, ([key, each]) => ({ key: String(key), value: each }));
+}
+
+const isBytes = (value: object): value is ArrayBufferView | ArrayBuffer =>
+  ArrayBuffer.isView(value) || value instanceof ArrayBuffer;
+
+function scalarOf(value: unknown): Scalar {
+  if (value === null || typeof value === "boolean") return value;
+  if (typeof value === "string") return binary(Buffer.from(value));
+  if (typeof value === "number") {
+    if (!Number.isFinite(value)) throw unsupported(String(value));
+    return Number.isSafeInteger(value) ? BigInt(value) : value;
+  }
+  if (typeof value === "bigint") {
+    if (value >= MAX_INTEGER || value < -MAX_INTEGER) throw unsupported(`the integer ${value}`);
+    return value;
+  }
+  if (typeof value !== "object") throw unsupported(typeof value);
+  if (value instanceof Uint8Array) return value;
+  if (ArrayBuffer.isView(value)) return new Uint8Array(value.buffer, value.byteOffset, value.byteLength);
+  if (value instanceof ArrayBuffer) return new Uint8Array(value);
+  return CID.asCID(value) as CID;
+}
+
+const unsupported = (what: string) =>
+  new NodeError(`\`${what}\` is not supported by the IPLD Data Model and cannot be encoded`);
+
+/** Whether a caller's value is a link. */
+export const isLink = (value: unknown): value is CID => isCid(value as Value);

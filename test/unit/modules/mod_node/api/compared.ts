@@ -1,0 +1,68 @@
+/** The same calls in process and through the client libraries, on one node. */
+import assert from "node:assert/strict";
+import { create as createHttpClient } from "ipfs-http-client";
+import { create as createKuboClient } from "kubo-rpc-client";
+import type { Node, NodeModule } from "modhost/node";
+import { CID } from "multiformats/cid";
+import { startRpc } from "../../mod_http_api/commands/support.ts";
+
+/** A call of a client or of the node; their types do not fit one another. */
+// biome-ignore lint/suspicious/noExplicitAny: the libraries have CIDs of their own
+export type Call = (client: any) => unknown;
+
+export interface Compared extends AsyncDisposable {
+  readonly node: Node;
+  /** The result that both clients and the node give. `kubo`, `http`: of that library and the node alone. */
+  same(call: Call, which?: "both" | "kubo" | "http"): Promise<unknown>;
+  /** The text of the failure that they give. */
+  sameFailure(call: Call, which?: "both" | "kubo" | "http"): Promise<string>;
+}
+
+export async function startCompared(config: Record<string, unknown> = {}): Promise<Compared> {
+  const host = await startRpc(config);
+  const url = `http://127.0.0.1:${host.http}`;
+  const node = host.host.exports<NodeModule>("node");
+  const kubo = createKuboClient({ url });
+  const http = createHttpClient({ url });
+  const clients = { both: [kubo, http], kubo: [kubo], http: [http] };
+  return {
+    node,
+    async same(call, which = "both") {
+      const own = await plain(await call(node));
+      for (const client of clients[which]) assert.deepEqual(own, await plain(await call(client)));
+      return own;
+    },
+    async sameFailure(call, which = "both") {
+      const own = await failure(call, node);
+      for (const client of clients[which]) assert.equal(own, await failure(call, client));
+      return own;
+    },
+    [Symbol.asyncDispose]: () => host.stop(),
+  };
+}
+
+async function failure(call: Call, client: unknown): Promise<string> {
+  try {
+    await plain(await call(client));
+  } catch (error) {
+    return (error as Error).message;
+  }
+  throw new Error("the call did not fail");
+}
+
+/** CIDs as texts, streams of bytes as one text, other streams as lists; fields without a value dropped. */
+export async function plain(value: unknown): Promise<unknown> {
+  if (typeof value !== "object" || value === null) return value;
+  const cid = CID.asCID(value);
+  if (cid !== null) return `CID ${cid}`;
+  if (value instanceof Uint8Array) return `bytes ${Buffer.from(value).toString("latin1")}`;
+  if (Symbol.asyncIterator in value) {
+    const all = await Array.fromAsync(value as AsyncIterable<unknown>);
+    return all.length > 0 && all.every((each) => each instanceof Uint8Array)
+      ? plain(Buffer.concat(all as Uint8Array[]))
+      : plain(all);
+  }
+  if (Array.isArray(value)) return Promise.all(value.map(plain));
+  const pairs = await Promise.all(Object.entries(value).map(async ([key, each]) => [key, await plain(each)] as const));
+  return Object.fromEntries(pairs.filter(([, each]) => each !== undefined));
+}
