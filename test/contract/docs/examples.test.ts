@@ -24,7 +24,7 @@ const run = promisify(execFile);
 const folder = await mkdtemp(join(tmpdir(), "modhost-docs-"));
 after(() => rm(folder, { recursive: true, force: true }));
 
-const pages = ["README.md"];
+const pages = ["README.md", "CONTRIBUTING.md"];
 for (const part of ["docs/guides", "docs/reference"]) {
   const names = await readdir(join(project, part));
   pages.push(...names.filter((name) => name.endsWith(".md")).map((name) => `${part}/${name}`));

@@ -10,6 +10,7 @@ import { project } from "./guides/support.ts";
 const below = await readdir(join(project, "docs"), { recursive: true });
 const pages = [
   "README.md",
+  "CONTRIBUTING.md",
   "CHANGELOG.md",
   ...below.filter((name) => name.endsWith(".md")).map((name) => `docs/${name}`),
 ];

@@ -17,7 +17,7 @@ const endings = new Set(
 );
 
 /** They stand for whatever somebody else's file is called. */
-const placeholder = /\bNAME\b|\bmod_(?:x|shop)\b|^node_modules\//;
+const placeholder = /(?:\b|_)NAME\b|\bmod_(?:x|shop)\b|^node_modules\//;
 
 const fromRoot = new RegExp(`(?<![\\w./@-])(?:${folders.replaceAll(",", "|")})/[\\w./-]*\\w`, "g");
 const inside = /(?<![\w./@<>*{}-])(?:[\w-]+\/)+[\w-]+\.(?:ts|mjs|cjs|md|yaml|json)(?![\w.])/g;
@@ -33,8 +33,8 @@ function commentsOf(source: string): string {
 
 /** What a text names from the root of the tree, and is not there. */
 function lostFromRoot(text: string): string[] {
-  const isFileOrFolder = (path: string) => /\.(ts|mjs|cjs|md|json|yaml|grit|py|sh)$/.test(path);
-  return (text.match(fromRoot) ?? []).filter((path) => isFileOrFolder(path) && !exists.has(path));
+  const isFile = (path: string) => /\.(ts|mjs|cjs|md|json|yaml|grit|py|sh)$/.test(path);
+  return (text.match(fromRoot) ?? []).filter((path) => isFile(path) && !exists.has(path) && !placeholder.test(path));
 }
 
 /** What a text names by the end of its path, and is not there. */

@@ -1,3 +1,4 @@
+import { existsSync } from "node:fs";
 import { readdir } from "node:fs/promises";
 import { coreOptions } from "#core/config/index.ts";
 import type { OptionDeclarations } from "#core/types.ts";
@@ -17,9 +18,11 @@ export async function sections(): Promise<Section[]> {
   const folders = await readdir(new URL("modules/", root));
   const declared: Section[] = [{ owner: "core", options: coreOptions }];
   for (const owner of folders.sort()) {
-    const files = await readdir(new URL(`modules/${owner}/`, root));
-    if (!files.includes("options.ts")) continue;
-    const { options } = (await import(new URL(`modules/${owner}/options.ts`, root).href)) as Section;
+    const file = ["options.ts", "module/options.ts"]
+      .map((name) => new URL(`modules/${owner}/${name}`, root))
+      .find((url) => existsSync(url));
+    if (file === undefined) continue;
+    const { options } = (await import(file.href)) as Section;
     declared.push({ owner, options });
   }
   return declared;
