@@ -73,6 +73,7 @@ export interface NodeApi extends AddApi, CatApi, GetApi, LsApi, RefsApi, Resolve
   readonly ping: PingApi;
   readonly pubsub: PubsubApi;
   /** `dht`, under the name that the newer client has for it. */
+  /** `dht`, under the name that the newer client has for it. */
   readonly routing: RoutingApi;
   readonly stats: StatsApi;
   readonly swarm: SwarmApi;
