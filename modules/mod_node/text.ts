@@ -6,6 +6,7 @@ export { multibaseNamed, multibaseOfPrefix } from "./formats/cid/multibase.ts";
 export { cidText, parseCid } from "./formats/cid/text.ts";
 export { type CidForm, cidWriter, cidWriterFor, type WriteCid } from "./formats/cid/writer.ts";
 export { parsePeerId, peerIdEncoder } from "./formats/peer_id.ts";
+export { printJson } from "./storage/repo/json.ts";
 export { formatDuration, parseDuration } from "./util/go/duration.ts";
 export { GoText, goJson, JsonText, printable, quote } from "./util/go/text.ts";
 export { sizeText } from "./util/size.ts";

@@ -1,36 +1,27 @@
 /** The configuration document of the node. */
 
-import { parseJson, printJson } from "../../mod_node/storage/repo/json.ts";
-import { NodeError } from "../../mod_node/util/errors.ts";
+import { NodeError, printJson } from "modhost/node";
 import { type Commands, defineCommand, defineGroup, nothing, value } from "../rpc/command.ts";
-import { jsonDiff } from "../rpc/json_diff.ts";
 import { fields, map } from "../rpc/shape.ts";
 import type { FileEntry } from "../rpc/uploads.ts";
-import { editConfig } from "./config_edit.ts";
+import { editorOf } from "./editor.ts";
+import { jsonDiff } from "./json_diff.ts";
 
 /** As people read a value: text bare, all else as indented JSON. */
 const shown = (found: unknown) => `${typeof found === "string" ? found.replace(/^\n+|\n+$/g, "") : printJson(found)}\n`;
 
-/** No document is longer; bytes. */
-const longest = 4 * 1024 * 1024;
+/** Bytes. */
+const MAX_DOCUMENT = 4 * 1024 * 1024;
 
 async function textOf({ body }: FileEntry): Promise<string> {
   const pieces: Uint8Array[] = [];
   let length = 0;
   for await (const piece of body) {
     length += piece.length;
-    if (length > longest) throw new NodeError("failed to decode file as config");
+    if (length > MAX_DOCUMENT) throw new NodeError("failed to decode file as config");
     pieces.push(piece);
   }
   return Buffer.concat(pieces).toString("utf8");
-}
-
-function parsed(text: string): unknown {
-  try {
-    return parseJson(text);
-  } catch (error) {
-    throw new NodeError(`failed to unmarshal json. ${(error as Error).message}`, { cause: error });
-  }
 }
 
 export const commands = {
@@ -45,32 +36,30 @@ export const commands = {
       json: { type: "bool", help: "Write the value that the text is as JSON." },
     },
     returns: value(fields("ConfigField", { Key: "string", Value: "any" })),
-    async run({ arguments: { key, value: text }, options: { bool, json }, lowLevel: node }) {
-      const { config } = node.repo;
-      if (text === undefined) return { Key: key, Value: await config.get(key) };
-      const written = json === true ? () => parsed(text) : () => (bool === true ? text === "true" : text);
-      return { Key: key, Value: await config.set(key, written) };
+    async run({ node, arguments: { key, value: text }, options: { bool, json } }) {
+      if (text !== undefined) await node.config.set(key, text, { bool, json });
+      return { Key: key, Value: await node.config.get(key) };
     },
     text: ({ Value }, { arguments: { value: text } }) => (text === undefined ? shown(Value) : ""),
   }),
   "config/show": defineCommand({
     help: "Shows the whole configuration, less its secrets.",
     returns: value(map("any")),
-    run: ({ lowLevel: node }) => node.repo.config.show(),
+    run: ({ node }) => node.config.getAll(),
     text: shown,
   }),
   "config/replace": defineCommand({
     help: "Puts another configuration in the place of this one; secrets stay.",
     file: { name: "file", required: true, help: "The new configuration." },
     returns: nothing,
-    async run({ files, lowLevel: node }) {
-      await node.repo.config.replace(await textOf(await files.one()));
+    async run({ node, files }) {
+      await node.config.replace(await textOf(await files.one()));
     },
   }),
   "config/edit": defineCommand({
     help: "Opens the configuration in the editor of the host's terminal.",
     returns: nothing,
-    run: ({ lowLevel: node, operator, signal }) => editConfig(node.repo.config, operator, signal),
+    run: ({ node, operator, signal }) => node.config.edit(editorOf(operator, node.config.path, signal)),
   }),
   "config/profile": defineGroup({ help: "Apply profiles to the configuration." }),
   "config/profile/apply": defineCommand({
@@ -78,9 +67,9 @@ export const commands = {
     arguments: [{ name: "profile", required: true, help: "Name of the profile." }],
     options: { "dry-run": { type: "bool", help: "Only tell what would change." } },
     returns: value(fields("ConfigUpdateOutput", { OldCfg: map("any"), NewCfg: map("any") })),
-    async run({ arguments: { profile }, options, lowLevel: node }) {
-      const { before, after } = await node.repo.config.applyProfile(profile, { dryRun: options["dry-run"] === true });
-      return { OldCfg: before, NewCfg: after };
+    async run({ node, arguments: { profile }, options: { "dry-run": dryRun } }) {
+      const { original, updated } = await node.config.profiles.apply(profile, { dryRun });
+      return { OldCfg: original, NewCfg: updated };
     },
     text: ({ OldCfg, NewCfg }) => jsonDiff(OldCfg, NewCfg),
   }),

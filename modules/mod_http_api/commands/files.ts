@@ -168,7 +168,9 @@ export const commands = {
     },
     returns: raw,
     async run({ node, arguments: { path }, options: { offset, count: length }, signal, offline }) {
-      return bytes((await node.files.open(path, { offset, length, signal, offline })).content);
+      const content = node.files.read(path, { offset, length, signal, offline });
+      await content.opened;
+      return bytes(content);
     },
   }),
   "files/rm": defineCommand({

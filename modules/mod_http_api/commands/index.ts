@@ -17,7 +17,7 @@ import { commands as files } from "./files.ts";
 import { commands as filestore } from "./filestore.ts";
 import { commands as get } from "./get.ts";
 import { commands as id } from "./id.ts";
-import { commands as keys } from "./keys.ts";
+import { commands as key } from "./key.ts";
 import { commands as log } from "./log.ts";
 import { commands as ls } from "./ls.ts";
 import { commands as name } from "./name.ts";
@@ -29,7 +29,6 @@ import { commands as programme } from "./process.ts";
 import { commandsIn, multibase, plain } from "./pubsub.ts";
 import { commands as refs } from "./refs.ts";
 import { commands as repo } from "./repo.ts";
-import { commands as repoGc } from "./repo_gc.ts";
 import { commands as resolve } from "./resolve.ts";
 import { commands as stats } from "./stats.ts";
 import { commands as swarm } from "./swarm.ts";
@@ -52,7 +51,6 @@ const others = [
   file,
   get,
   refs,
-  repoGc,
   resolve,
   basic,
   bitswap,
@@ -61,7 +59,7 @@ const others = [
   dht,
   files,
   filestore,
-  keys,
+  key,
   dns,
   name,
   object,

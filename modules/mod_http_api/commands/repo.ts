@@ -1,28 +1,18 @@
 /** Figures and upkeep of the repo. */
 
-import type { LowLevelNode as Node } from "../../mod_node/index.ts";
-import { sizeText } from "../../mod_node/util/size.ts";
+import { sizeText } from "modhost/node";
 import { columns } from "../rpc/columns.ts";
-import { type Commands, defineCommand, defineGroup, value } from "../rpc/command.ts";
-import { fields } from "../rpc/shape.ts";
-
-/** What there is where the configuration sets no limit. */
-const unlimited = 2n ** 64n - 1n;
+import { type Commands, defineCommand, defineGroup, stream, value } from "../rpc/command.ts";
+import { fields, nullable } from "../rpc/shape.ts";
+import { human } from "./shapes.ts";
 
 const sizes = fields("SizeStat", { RepoSize: "uint64", StorageMax: "uint64" });
-
-async function figures(node: Node, sizeOnly: boolean) {
-  const { blocks, bytes, storageMax = unlimited } = await node.stat();
-  const SizeStat = { RepoSize: bytes, StorageMax: storageMax };
-  const whole = { NumObjects: blocks, RepoPath: node.repo.path, Version: `fs-repo@${node.repo.version}` };
-  return { ...SizeStat, ...(sizeOnly ? { NumObjects: 0, RepoPath: "", Version: "" } : whole), SizeStat };
-}
 
 const stat = defineCommand({
   help: "Tells how much the repo holds.",
   options: {
     "size-only": { type: "bool", aliases: ["s"], help: "Only RepoSize and StorageMax." },
-    human: { type: "bool", aliases: ["H"], help: "Print sizes for people: 1K, 234M, 2G." },
+    human: { ...human, aliases: ["H"] },
   },
   returns: value(
     fields("Stat", {
@@ -34,7 +24,11 @@ const stat = defineCommand({
       SizeStat: sizes,
     }),
   ),
-  run: ({ lowLevel: node, options }) => figures(node, options["size-only"] === true),
+  async run({ node, options: { "size-only": sizeOnly } }) {
+    const { repoSize, storageMax, numObjects, repoPath, version } = await node.repo.stat({ sizeOnly });
+    const SizeStat = { RepoSize: repoSize, StorageMax: storageMax };
+    return { ...SizeStat, NumObjects: numObjects, RepoPath: repoPath, Version: version, SizeStat };
+  },
   text({ RepoSize, StorageMax, NumObjects, RepoPath, Version }, { options }) {
     const size = options.human === true ? sizeText : String;
     const lines = [
@@ -55,17 +49,42 @@ export const commands = {
     help: "Tells the version of the repo.",
     options: { quiet: { type: "bool", aliases: ["q"], help: "Print less." } },
     returns: value(fields("RepoVersion", { Version: "string" })),
-    run: ({ lowLevel: node }) => ({ Version: node.repo.version }),
+    run: async ({ node }) => ({ Version: await node.repo.version() }),
     text: ({ Version }, { options }) =>
       options.quiet === true ? `fs-repo@${Version}\n` : `ipfs repo version fs-repo@${Version}\n`,
   }),
   "repo/fsck": defineCommand({
     help: "Removes lock files that dead processes have left.",
     returns: value(fields("MessageOutput", { Message: "string" })),
-    async run({ lowLevel: node }) {
-      const removed = await node.repo.clean();
+    async run({ node }) {
+      const removed = await node.repo.fsck();
       return { Message: removed.length === 0 ? "No stale lock files.\n" : `Removed ${removed.join(", ")}.\n` };
     },
     text: ({ Message }) => Message,
+  }),
+  "repo/gc": defineCommand({
+    help: "Removes all blocks that nothing keeps.",
+    options: {
+      "stream-errors": { type: "bool", help: "Send failures among the results." },
+      quiet: { type: "bool", aliases: ["q"], help: "Print CIDs only." },
+    },
+    returns: stream(fields("GcResult", { Key: nullable("link"), "Error?": "string" })),
+    async *run({ node, options: { "stream-errors": streamErrors }, signal }) {
+      for await (const { cid, err } of node.repo.gc({ streamErrors, signal })) {
+        yield { Key: cid, ...(err !== null && { Error: err.message }) };
+      }
+    },
+    text({ Key, Error: failed }, { options }) {
+      if (failed !== undefined) return `Error: ${failed}\n`;
+      return options.quiet === true ? `${Key}\n` : `removed ${Key}\n`;
+    },
+  }),
+  "repo/verify": defineCommand({
+    help: "Reads every block and checks it against its CID.",
+    returns: stream(fields("VerifyProgress", { Msg: "string", Progress: "int" })),
+    async *run({ node, signal }) {
+      for await (const { msg, progress } of node.repo.verify({ signal })) yield { Msg: msg, Progress: progress };
+    },
+    text: ({ Msg, Progress }) => (Msg === "" ? `${Progress} blocks processed.\r` : `${Msg}\n`),
   }),
 } satisfies Commands;

@@ -9,6 +9,7 @@ import { fileAt, writeFile } from "../content/mfs/write_file.ts";
 import { readFile } from "../content/unixfs/read.ts";
 import type { LowLevelNode } from "../types.ts";
 import { NodeError } from "../util/errors.ts";
+import { type ByteStream, LazyByteStream } from "./byte_stream.ts";
 import { type ByteSource, type CallOptions, type IpfsPath, listOf, piecesOf, type Reading, reading } from "./common.ts";
 
 export interface FilesChangeOptions extends CallOptions {
@@ -100,12 +101,6 @@ export interface FilesStatResult {
   readonly sizeLocal?: number;
 }
 
-export interface FilesOpened {
-  /** Bytes of the whole file. */
-  readonly size: number;
-  readonly content: AsyncIterable<Uint8Array>;
-}
-
 export interface FilesApi {
   /** Changes the version or hash function of a directory's CID, and of what is made in it later. */
   chcid(path: string, options?: FilesCidOptions): Promise<void>;
@@ -120,9 +115,7 @@ export interface FilesApi {
   mkdir(path: string, options?: FilesMkdirOptions): Promise<void>;
   /** Moves files or directories: an existing directory takes them in, an existing file is replaced. */
   mv(from: string | readonly string[], to: string, options?: FilesChangeOptions): Promise<void>;
-  read(path: IpfsPath, options?: FilesReadOptions): AsyncIterable<Uint8Array>;
-  /** As `read`; it fails before the first byte is asked for, and tells the size. */
-  open(path: IpfsPath, options?: FilesReadOptions): Promise<FilesOpened>;
+  read(path: IpfsPath, options?: FilesReadOptions): ByteStream;
   rm(path: string | readonly string[], options?: FilesRmOptions): Promise<void>;
   /** What a path of the namespace is, or one below `/ipfs`. */
   stat(path: IpfsPath, options?: FilesStatOptions): Promise<FilesStatResult>;
@@ -197,13 +190,13 @@ async function open(
   node: LowLevelNode,
   path: IpfsPath,
   { offset = 0, length, ...options }: FilesReadOptions,
-): Promise<FilesOpened> {
+): Promise<AsyncIterable<Uint8Array>> {
   const how = reading(options);
   const { node: file, size } = await fileAt(node.files, pathOf(path), how);
   if (offset < 0) throw new NodeError("cannot specify negative offset");
   if (offset > size) throw new NodeError(`offset was past end of file (${offset} > ${size})`);
   if (length !== undefined && length < 0) throw new NodeError("cannot specify negative 'count'");
-  return { size, content: readFile(file, node.reader(inSession(how)), { offset, length }) };
+  return readFile(file, node.reader(inSession(how)), { offset, length });
 }
 
 async function stat(node: LowLevelNode, path: IpfsPath, options: FilesStatOptions): Promise<FilesStatResult> {
@@ -249,10 +242,7 @@ export function filesApi(node: LowLevelNode): FilesApi {
       const how = changing(options);
       for (const each of listOf(from)) await move(files, namespacePath(each), namespacePath(to), how);
     },
-    async *read(path, options = {}) {
-      yield* (await open(node, path, options)).content;
-    },
-    open: (path, options = {}) => open(node, path, options),
+    read: (path, options = {}) => new LazyByteStream({ open: () => open(node, path, options) }),
     async rm(path, options = {}) {
       const how = { ...changing(options), recursive: options.recursive === true, force: options.force === true };
       for (const each of listOf(path)) await remove(files, namespacePath(each), how);

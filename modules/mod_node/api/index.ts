@@ -9,6 +9,7 @@ import { type BitswapApi, bitswapApi } from "./bitswap.ts";
 import { type BlockApi, blockApi } from "./block.ts";
 import { type BootstrapApi, bootstrapApi } from "./bootstrap.ts";
 import { type CatApi, catApi } from "./cat.ts";
+import { type ConfigApi, configApi } from "./config.ts";
 import { type DagApi, dagApi } from "./dag.ts";
 import { type DhtApi, dhtApi, type RoutingApi } from "./dht.ts";
 import { type DnsApi, dnsApi } from "./dns.ts";
@@ -16,6 +17,7 @@ import { type FileApi, fileApi } from "./file.ts";
 import { type FilesApi, filesApi } from "./files.ts";
 import { type GetApi, getApi } from "./get.ts";
 import { type IdApi, idApi } from "./id.ts";
+import { type KeyApi, keyApi } from "./key.ts";
 import { type LsApi, lsApi } from "./ls.ts";
 import { type NameApi, nameApi } from "./name.ts";
 import { type ObjectApi, objectApi } from "./object.ts";
@@ -24,6 +26,7 @@ import { type PinApi, pinApi } from "./pin.ts";
 import { type PingApi, pingApi } from "./ping.ts";
 import { type PubsubApi, pubsubApi } from "./pubsub.ts";
 import { type RefsApi, refsApi } from "./refs.ts";
+import { type RepoApi, repoApi } from "./repo.ts";
 import { type ResolveApi, resolveApi } from "./resolve.ts";
 import { type StatsApi, statsApi } from "./stats.ts";
 import { type SwarmApi, swarmApi } from "./swarm.ts";
@@ -36,6 +39,7 @@ export type { ByteStream, SizedByteStream } from "./byte_stream.ts";
 export type { CarSources, FileCandidate, ImportCandidate, ImportCandidates, ImportContent } from "./candidates.ts";
 export type * from "./cat.ts";
 export type { Address, ByteSource, CallOptions, IpfsPath, PeerName } from "./common.ts";
+export type * from "./config.ts";
 export type * from "./dag.ts";
 export type * from "./dht.ts";
 export type { DnsApi, DnsOptions } from "./dns.ts";
@@ -43,6 +47,7 @@ export type * from "./file.ts";
 export type * from "./files.ts";
 export type * from "./get.ts";
 export type * from "./id.ts";
+export type * from "./key.ts";
 export type * from "./ls.ts";
 export type * from "./name.ts";
 export type * from "./object.ts";
@@ -52,6 +57,7 @@ export type * from "./pin_remote.ts";
 export type * from "./ping.ts";
 export type * from "./pubsub.ts";
 export type * from "./refs.ts";
+export type * from "./repo.ts";
 export type * from "./resolve.ts";
 export type * from "./stats.ts";
 export type * from "./swarm.ts";
@@ -61,6 +67,7 @@ export interface NodeApi extends AddApi, CatApi, GetApi, LsApi, RefsApi, Resolve
   readonly block: BlockApi;
   readonly bootstrap: BootstrapApi;
   readonly dag: DagApi;
+  readonly config: ConfigApi;
   readonly dht: DhtApi;
   readonly dns: DnsApi;
   readonly file: FileApi;
@@ -68,10 +75,12 @@ export interface NodeApi extends AddApi, CatApi, GetApi, LsApi, RefsApi, Resolve
   readonly id: IdApi;
   readonly name: NameApi;
   readonly object: ObjectApi;
+  readonly key: KeyApi;
   readonly p2p: P2pApi;
   readonly pin: PinApi;
   readonly ping: PingApi;
   readonly pubsub: PubsubApi;
+  readonly repo: RepoApi;
   /** `dht`, under the name that the newer client has for it. */
   /** `dht`, under the name that the newer client has for it. */
   readonly routing: RoutingApi;
@@ -91,6 +100,7 @@ export function nodeApi(node: LowLevelNode): NodeApi {
     block: blockApi(node),
     bootstrap: bootstrapApi(node),
     dag: dagApi(node),
+    config: configApi(node),
     dht: dhtApi(node),
     dns: dnsApi(node),
     file: fileApi(node),
@@ -98,10 +108,12 @@ export function nodeApi(node: LowLevelNode): NodeApi {
     id: idApi(node),
     name: nameApi(node),
     object: objectApi(node),
+    key: keyApi(node),
     p2p: p2pApi(node),
     pin: pinApi(node),
     ping: pingApi(node),
     pubsub: pubsubApi(node),
+    repo: repoApi(node),
     routing: dhtApi(node),
     stats: statsApi(node),
     swarm: swarmApi(node),

@@ -3,7 +3,7 @@ import { CID } from "multiformats/cid";
 import type { PinFilters, ServiceState } from "../network/pinning_services/remote_pins.ts";
 import type { PinStatusWord, RemotePin as ServicePin } from "../network/pinning_services/responses.ts";
 import type { LowLevelNode } from "../types.ts";
-import { type CallOptions, type IpfsPath, pathText, reading } from "./common.ts";
+import { type CallOptions, callSignal, type IpfsPath, pathText, reading } from "./common.ts";
 
 export interface RemoteServiceOptions extends CallOptions {
   /** Name of the service; the call fails where it is missing or not known. */
@@ -77,9 +77,6 @@ export interface PinRemoteApi {
 
 type MaybeText = Partial<Record<keyof AsText, boolean>>;
 
-/** A signal that is never aborted, where none is given. */
-const signalOf = (options: CallOptions): AbortSignal => reading(options).signal ?? new AbortController().signal;
-
 const filtersOf = ({ name, cid, status: statuses = ["pinned"] }: PinRemoteFilter): PinFilters => ({
   name,
   cids: cid?.map(String),
@@ -105,17 +102,18 @@ export function pinRemoteApi(node: LowLevelNode): PinRemoteApi {
   });
   const remove = async (options: PinRemoteFilter, force: boolean) => {
     const client = remotePins.service(options.service);
-    await remotePins.remove(client, filtersOf(options), { force, signal: signalOf(options) });
+    await remotePins.remove(client, filtersOf(options), { force, signal: callSignal(options) });
   };
   const api = {
     async add(path: IpfsPath, { service, name, background, ...options }: PinRemoteAddOptions & MaybeText) {
       const client = remotePins.service(service);
       const { cid } = await node.resolve(pathText(path), reading(options));
-      return shown(await remotePins.add(client, cid, { name, background, signal: signalOf(options) }), options);
+      return shown(await remotePins.add(client, cid, { name, background, signal: callSignal(options) }), options);
     },
     async *ls(options: PinRemoteFilter & MaybeText) {
       const client = remotePins.service(options.service);
-      for await (const pin of remotePins.list(client, filtersOf(options), signalOf(options))) yield shown(pin, options);
+      for await (const pin of remotePins.list(client, filtersOf(options), callSignal(options)))
+        yield shown(pin, options);
     },
     rm: (options: PinRemoteFilter) => remove(options, false),
     rmAll: (options: PinRemoteFilter) => remove(options, true),
@@ -123,7 +121,7 @@ export function pinRemoteApi(node: LowLevelNode): PinRemoteApi {
       add: (name: string, { endpoint, key }: { readonly endpoint: string | URL; readonly key: string }) =>
         remotePins.addService(name, { endpoint: String(endpoint), key }),
       async ls({ stat = false, ...options }: RemoteServiceLsOptions & MaybeText = {}) {
-        const services = await remotePins.services(stat, signalOf(options));
+        const services = await remotePins.services(stat, callSignal(options));
         return services.map((each) => serviceOf(each, options));
       },
       rm: (name: string) => remotePins.removeService(name),

@@ -69,6 +69,11 @@ export class Keystore {
     return this.#read(name);
   }
 
+  /** A key by name, the node's own among them. */
+  async named(name: string): Promise<NamedKey> {
+    return { name, id: name === self ? this.#own : (await this.#require(name)).id };
+  }
+
   /** The bytes that `import` takes. */
   async export(name: string): Promise<Uint8Array> {
     if (name === self) throw new NodeError("cannot export key with name 'self'");

@@ -20,8 +20,9 @@ test("a file is written whatever its content is given as, and read back by range
     await files.write(`/dir/${at}`, source, { create: true, parents: true });
     assert.equal(await text(files.read(`/dir/${at}`, { offset: 6, length: 3 })), "wor");
   }
-  const { size, content } = await files.open("/dir/0");
-  assert.deepEqual([size, await text(content)], [11, "hello world"]);
+  const whole = files.read("/dir/0");
+  await whole.opened;
+  assert.equal(await text(whole), "hello world");
 });
 
 test("a directory is listed with CIDs, or by names alone; a file is its one entry", async (t) => {
@@ -75,6 +76,6 @@ test("failures are the reference's, and a call ends with its signal", async (t) 
   await assert.rejects(Array.fromAsync(files.read("/none")), { message: "file does not exist" });
   await assert.rejects(files.chcid("/", { cidVersion: 7 }), { message: "unknown CID version: 7" });
   await files.write("/f", "abc", { create: true });
-  await assert.rejects(files.open("/f", { offset: 4 }), { message: "offset was past end of file (4 > 3)" });
+  await assert.rejects(files.read("/f", { offset: 4 }).opened, { message: "offset was past end of file (4 > 3)" });
   await assert.rejects(files.mkdir("/d", { signal: AbortSignal.abort(new Error("enough")) }), { message: "enough" });
 });

@@ -3,19 +3,18 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
+import { createNode, type Node } from "modhost/node";
 import { CID } from "multiformats/cid";
-import { commands } from "#modules/mod_http_api/commands/repo_gc.ts";
+import { commands } from "#modules/mod_http_api/commands/repo.ts";
 import type { AnyCall } from "#modules/mod_http_api/rpc/command.ts";
-import { openNode } from "#node/open.ts";
 import { memoryBlocks } from "#node/storage/blockstore/memory.ts";
 import type { BlockStore } from "#node/storage/blockstore/store.ts";
 import { memoryMetadata } from "#node/storage/metadata/memory.ts";
-import type { LowLevelNode } from "#node/types.ts";
 import { sample } from "#test/unit/modules/mod_node/storage/blockstore/samples.ts";
 
-async function nodeOn(t: TestContext, blocks: BlockStore): Promise<LowLevelNode> {
+async function nodeOn(t: TestContext, blocks: BlockStore): Promise<Node> {
   const folder = await mkdtemp(join(tmpdir(), "modhost-gc-"));
-  const node = await openNode({ repo: folder, stores: async () => ({ blocks, metadata: memoryMetadata() }) });
+  const node = await createNode({ repo: folder, stores: async () => ({ blocks, metadata: memoryMetadata() }) });
   t.after(async () => {
     await node.close();
     await rm(folder, { recursive: true });
@@ -24,7 +23,7 @@ async function nodeOn(t: TestContext, blocks: BlockStore): Promise<LowLevelNode>
 }
 
 /** Values of a command, and the message that it ends with. */
-async function run(command: keyof typeof commands, node: LowLevelNode, options: Record<string, unknown> = {}) {
+async function run(command: "repo/gc" | "repo/verify", node: Node, options: Record<string, unknown> = {}) {
   const call = { node, options, signal: new AbortController().signal } as unknown as AnyCall;
   const values: unknown[] = [];
   try {
@@ -41,7 +40,7 @@ test("a pin that is not whole stops a collection before anything is removed", as
   const loose = sample(1);
   const gone = CID.parse("QmSHrkRDARDPZwd8c49b4YKQDtv1GoaS41KnaTgqkdVQwa");
   await blocks.put([loose]);
-  await node.pins.keep([gone]);
+  await node.lowLevel.pins.keep([gone]);
   const first = `could not retrieve links for ${gone}: merkledag: not found`;
   const second = "garbage collection aborted: could not retrieve some links";
   assert.deepEqual(await run("repo/gc", node), { values: [], failed: `${first}; ${second}` });
@@ -53,7 +52,7 @@ test("a pin that is not whole stops a collection before anything is removed", as
     failed: "encountered errors during gc run",
   });
   assert.equal(await blocks.has(loose.cid), true);
-  await node.pins.remove(gone, true);
+  await node.lowLevel.pins.remove(gone, true);
   const { values, failed } = await run("repo/gc", node);
   assert.deepEqual(
     [JSON.stringify(values), failed],
@@ -63,7 +62,7 @@ test("a pin that is not whole stops a collection before anything is removed", as
 
 test("a collection has the node to itself, and waits for those who add", async (t) => {
   const node = await nodeOn(t, memoryBlocks());
-  const release = await node.lock.acquireShared();
+  const release = await node.lowLevel.lock.acquireShared();
   let over = false;
   const collecting = run("repo/gc", node).then(() => {
     over = true;

@@ -1,11 +1,5 @@
 /** Keys of names. */
-
-import { peerIdEncoder } from "../../mod_node/formats/peer_id.ts";
-import type { NamedKey } from "../../mod_node/storage/keystore/keystore.ts";
-import { rotateIdentity } from "../../mod_node/storage/keystore/rotate.ts";
-import { readAll } from "../../mod_node/util/async/read_all.ts";
-import { NodeError } from "../../mod_node/util/errors.ts";
-import { printable } from "../../mod_node/util/go/text.ts";
+import { type Key, printable } from "modhost/node";
 import { columns } from "../rpc/columns.ts";
 import {
   type Argument,
@@ -33,14 +27,7 @@ const made = {
   size: { type: "int", aliases: ["s"], help: "Bits of an RSA key." },
 } as const satisfies Record<string, Option>;
 
-/** No file of a key is longer; bytes. */
-const longestFile = 64 * 1024;
-
-/** As answers show keys, their ids in the base of that name. @throws NodeError */
-function shown(base: string): (key: NamedKey) => ValueOf<typeof keyOutput> {
-  const encode = peerIdEncoder(base);
-  return ({ name, id }) => ({ Name: name, Id: encode(id) });
-}
+const shown = ({ name, id }: Key) => ({ Name: name, Id: id });
 
 function listText({ Keys }: ValueOf<typeof keyList>, ids: boolean): string {
   if (!ids) return lines(Keys.map(({ Name }) => printable(Name)));
@@ -57,8 +44,8 @@ export const commands = {
     arguments: [name("name", "The key.")],
     options: { output: { type: "string", aliases: ["o"], help: "File to write to; of no effect on the answer." } },
     returns: raw,
-    async run({ arguments: { name }, lowLevel: node }) {
-      const content = await node.keys.export(name);
+    async run({ node, arguments: { name } }) {
+      const content = await node.key.export(name);
       return bytes(content, { length: content.length });
     },
   }),
@@ -67,9 +54,8 @@ export const commands = {
     arguments: [name("name", "Its name.")],
     options: { ...made, "ipns-base": nameBase },
     returns: value(keyOutput),
-    async run({ arguments: { name }, options: { type, size, "ipns-base": base }, lowLevel: node }) {
-      const show = shown(base);
-      return show(await node.keys.generate(name, { type, size }));
+    async run({ node, arguments: { name }, options: { type, size, "ipns-base": ipnsBase } }) {
+      return shown(await node.key.gen(name, { type, size, ipnsBase }));
     },
     text: ({ Id }) => `${Id}\n`,
   }),
@@ -79,12 +65,8 @@ export const commands = {
     options: { "ipns-base": nameBase },
     file: { name: "key", required: true, help: "The file, as `key/export` gives it." },
     returns: value(keyOutput),
-    async run({ arguments: { name }, options: { "ipns-base": base }, files, lowLevel: node }) {
-      const show = shown(base);
-      const { body } = await files.one();
-      const tooLong = () => new NodeError(`the file is longer than ${longestFile} bytes`);
-      const content = await readAll(body, longestFile, tooLong);
-      return show(await node.keys.import(name, content));
+    async run({ node, arguments: { name }, options: { "ipns-base": ipnsBase }, files }) {
+      return shown(await node.key.import(name, (await files.one()).body, { ipnsBase }));
     },
     text: ({ Id }) => `${Id}\n`,
   }),
@@ -92,9 +74,8 @@ export const commands = {
     help: "Lists the keys.",
     options: { l: long, "ipns-base": nameBase },
     returns: keys,
-    async run({ options: { "ipns-base": base }, lowLevel: node }) {
-      const show = shown(base);
-      return { Keys: (await node.keys.list()).map(show) };
+    async run({ node, options: { "ipns-base": ipnsBase } }) {
+      return { Keys: (await node.key.list({ ipnsBase })).map(shown) };
     },
     text: (listed, { options }) => listText(listed, options.l === true),
   }),
@@ -106,10 +87,9 @@ export const commands = {
       "ipns-base": nameBase,
     },
     returns: value(fields("KeyRenameOutput", { Was: "string", Now: "string", Id: "string", Overwrite: "bool" })),
-    async run({ arguments: { name: Was, newName: Now }, options, lowLevel: node }) {
-      const encode = peerIdEncoder(options["ipns-base"]);
-      const { id, overwritten } = await node.keys.rename(Was, Now, options.force === true);
-      return { Was, Now, Id: encode(id), Overwrite: overwritten };
+    async run({ node, arguments: { name, newName }, options: { force, "ipns-base": ipnsBase } }) {
+      const { was, now, id, overwrite } = await node.key.rename(name, newName, { force, ipnsBase });
+      return { Was: was, Now: now, Id: id, Overwrite: overwrite };
     },
     text: ({ Now, Id, Overwrite }) => `Key ${Id} renamed to ${printable(Now)}${Overwrite ? " with overwriting" : ""}\n`,
   }),
@@ -118,11 +98,10 @@ export const commands = {
     arguments: [{ name: "name", required: true, variadic: true, stdin: "first", help: "The keys." }],
     options: { l: long, "ipns-base": nameBase },
     returns: keys,
-    async run({ arguments: { name: names }, options: { "ipns-base": base }, lowLevel: node }) {
-      const show = shown(base);
-      const removed: NamedKey[] = [];
-      for (const each of names) removed.push(await node.keys.remove(each));
-      return { Keys: removed.map(show) };
+    async run({ node, arguments: { name: names }, options: { "ipns-base": ipnsBase } }) {
+      const Keys: ValueOf<typeof keyOutput>[] = [];
+      for (const each of names) Keys.push(shown(await node.key.rm(each, { ipnsBase })));
+      return { Keys };
     },
     text: (listed, { options }) => listText(listed, options.l === true),
   }),
@@ -133,8 +112,6 @@ export const commands = {
       ...made,
     },
     returns: nothing,
-    async run({ options: { oldkey, type, size }, lowLevel: node }): Promise<undefined> {
-      await rotateIdentity(node.repo.config, node.keys, oldkey, { type, size });
-    },
+    run: ({ node, options: { oldkey, type, size } }) => node.key.rotate({ oldkey, type, size }),
   }),
 } satisfies Commands;

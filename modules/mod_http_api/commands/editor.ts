@@ -1,21 +1,20 @@
-/** The configuration in the editor of whoever runs the host. */
+/** The editor of whoever runs the host, for `config/edit`. */
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import type { ConfigFile } from "../../mod_node/index.ts";
-import { NodeError } from "../../mod_node/util/errors.ts";
+import { NodeError } from "modhost/node";
 import type { Operator } from "../rpc/operator.ts";
 
-/** @throws NodeError where the operator has not allowed it, or the editor failed */
-export async function editConfig(config: ConfigFile, operator: Operator, signal: AbortSignal): Promise<undefined> {
+/** Opens a file in it, and waits for its end. @throws NodeError where the operator has not allowed it, or there is none */
+export function editorOf(operator: Operator, config: string, signal: AbortSignal): (file: string) => Promise<void> {
   const { EDITOR: editor = "" } = process.env;
   if (!operator.mayEdit) {
     throw new NodeError(
       "config/edit is switched off: set the option api_config_edit and start the host in a terminal with $EDITOR set, " +
-        `call \`modhost rpc config edit\` in a terminal of yours, or edit ${config.path} while the node is stopped`,
+        `call \`modhost rpc config edit\` in a terminal of yours, or edit ${config} while the node is stopped`,
     );
   }
   if (editor === "") throw new NodeError("ENV variable $EDITOR not set");
-  await config.edit((file) => runEditor(editor, file, signal));
+  return (file) => runEditor(editor, file, signal);
 }
 
 /** The variable may hold arguments, as shells know them. */

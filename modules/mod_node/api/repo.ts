@@ -1,0 +1,112 @@
+/** Figures and upkeep of the repo. */
+import type { CID } from "multiformats/cid";
+import { verifyBlocks } from "../storage/blockstore/verify.ts";
+import type { LowLevelNode } from "../types.ts";
+import { NodeError } from "../util/errors.ts";
+import { type CallOptions, reading } from "./common.ts";
+
+export interface RepoGcOptions extends CallOptions {
+  /** Failures are told among the results, not all at the end. */
+  readonly streamErrors?: boolean | undefined;
+}
+
+/** A block that was removed, or a failure: one of the two. */
+export interface RepoGcResult {
+  readonly cid: CID | null;
+  readonly err: Error | null;
+}
+
+export interface RepoStatOptions extends CallOptions {
+  /** Only `repoSize` and `storageMax`. */
+  readonly sizeOnly?: boolean | undefined;
+}
+
+export interface RepoStatResult {
+  /** Stored forms of blocks; 0 where it was not asked for. */
+  readonly numObjects: bigint;
+  /** Bytes that the stores take on the disk. */
+  readonly repoSize: bigint;
+  /** Folder of the repo; "" where it was not asked for. */
+  readonly repoPath: string;
+  /** Such as `fs-repo@11`; "" where it was not asked for. */
+  readonly version: string;
+  /** `Datastore.StorageMax` in bytes; 2^64 - 1 where the configuration has none. */
+  readonly storageMax: bigint;
+}
+
+export interface RepoVerifyResult {
+  /** What is wrong with a block, or how it ended; "" beside a number of blocks. */
+  readonly msg: string;
+  /** Blocks that have been read. */
+  readonly progress: number;
+}
+
+export interface RepoApi {
+  /** Removes all blocks that nothing keeps. @throws NodeError in the end, when something went wrong */
+  gc(options?: RepoGcOptions): AsyncIterable<RepoGcResult>;
+  stat(options?: RepoStatOptions): Promise<RepoStatResult>;
+  /** Format of the repo, such as `11`. */
+  version(options?: CallOptions): Promise<string>;
+  /** Reads every block and checks it against its CID. @throws NodeError in the end, when some are corrupt */
+  verify(options?: CallOptions): AsyncIterable<RepoVerifyResult>;
+  /** Removes lock files that dead processes have left; gives their names. */
+  fsck(options?: CallOptions): Promise<readonly string[]>;
+}
+
+/** What there is where the configuration sets no limit. */
+const unlimited = 2n ** 64n - 1n;
+
+async function* gc(node: LowLevelNode, { streamErrors, ...options }: RepoGcOptions): AsyncGenerator<RepoGcResult> {
+  const { signal } = reading(options);
+  const errors: string[] = [];
+  for await (const result of node.collect(signal)) {
+    if ("removed" in result) {
+      yield { cid: result.removed, err: null };
+      continue;
+    }
+    errors.push(result.error);
+    if (streamErrors === true) yield { cid: null, err: new Error(result.error) };
+  }
+  if (errors.length > 0) {
+    throw new NodeError(streamErrors === true ? "encountered errors during gc run" : errors.join("; "));
+  }
+}
+
+async function* verify(node: LowLevelNode, options: CallOptions): AsyncGenerator<RepoVerifyResult> {
+  const { signal } = reading(options);
+  let blocks = 0;
+  let corrupt = false;
+  for await (const { cid, fault } of verifyBlocks(node.blocks.store, signal)) {
+    if (fault !== undefined) {
+      corrupt = true;
+      yield { msg: `block ${cid} was corrupt (${fault})`, progress: 0 };
+    }
+    blocks += 1;
+    yield { msg: "", progress: blocks };
+  }
+  if (corrupt) throw new NodeError("verify complete, some blocks were corrupt");
+  yield { msg: "verify complete, all blocks validated.", progress: 0 };
+}
+
+export function repoApi(node: LowLevelNode): RepoApi {
+  const { repo } = node;
+  return {
+    gc: (options = {}) => gc(node, options),
+    async stat({ sizeOnly } = {}) {
+      const { blocks, bytes, storageMax } = await node.stat();
+      const whole = sizeOnly !== true;
+      return {
+        numObjects: BigInt(whole ? blocks : 0),
+        repoSize: BigInt(bytes),
+        repoPath: whole ? repo.path : "",
+        version: whole ? `fs-repo@${repo.version}` : "",
+        storageMax: storageMax === undefined ? unlimited : BigInt(storageMax),
+      };
+    },
+    async version() {
+      return repo.version;
+    },
+    verify: (options = {}) => verify(node, options),
+    fsck: () => repo.clean(),
+  };
+}
