@@ -1,4 +1,6 @@
-/** The network of a node: libp2p and the protocols over it. Loaded when the node goes online, as nothing else needs it. */
+/**
+ * The network of a node: libp2p and the protocols over it. Loaded when the node goes online, as nothing else needs it.
+ */
 import type { Libp2p } from "@libp2p/interface";
 import type { Pins } from "../content/pins/pins.ts";
 import type { BlockService } from "../storage/blockstore/block_service.ts";

@@ -1,6 +1,6 @@
 /**
- * Bitswap: fetches blocks that are missing here from peers, and serves those that are here. Speaks versions 1.0 to 1.2 of
- * the bitswap specification.
+ * Bitswap: fetches blocks that are missing here from peers, and serves those that are here. Speaks versions 1.0 to 1.2
+ * of the bitswap specification.
  */
 import type { Connection, Libp2p, PeerId, Stream } from "@libp2p/interface";
 import type { CID } from "multiformats/cid";
@@ -81,8 +81,8 @@ export interface Receipt {
 const MAX_INBOUND_STREAMS = 64;
 
 /**
- * Bytes after which a stream over mplex is replaced. mplex has no flow control: a peer that reads slowly resets a stream
- * once 4 MiB wait in it. With fewer bytes there would be more streams in a second than some peers allow.
+ * Bytes after which a stream over mplex is replaced. mplex has no flow control: a peer that reads slowly resets a
+ * stream once 4 MiB wait in it. With fewer bytes there would be more streams in a second than some peers allow.
  */
 const MAX_MPLEX_STREAM_BYTES = 2 * 1024 * 1024;
 
@@ -144,8 +144,8 @@ export class Bitswap implements BlockSource {
   }
 
   /**
-   * Calls with the same signal share a session: they are taken to be for parts of the same thing. Rejects with the reason
-   * of the signal, and when the node closes or cannot store the block.
+   * Calls with the same signal share a session: they are taken to be for parts of the same thing. Rejects with the
+   * reason of the signal, and when the node closes or cannot store the block.
    */
   fetch(cid: CID, signal: AbortSignal | undefined, buffers?: BufferPool): Promise<Uint8Array> {
     if (signal === undefined) return this.#wants.fetch(new Session(this.#wants, cid), cid, signal, buffers);

@@ -55,8 +55,8 @@ function hashFormOf(prefix: Uint8Array | undefined): HashForm | undefined {
 }
 
 /**
- * The key of a block that was received: no promise for most hash functions. Undefined where the hash function is unknown
- * or not allowed.
+ * The key of a block that was received: no promise for most hash functions. Undefined where the hash function is
+ * unknown or not allowed.
  */
 export function keyOfWireBlock({ prefix, data }: WireBlock): string | undefined | Promise<string | undefined> {
   const form = hashFormOf(prefix);

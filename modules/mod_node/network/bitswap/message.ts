@@ -78,7 +78,9 @@ export interface Message {
   readonly pendingBytes: number;
 }
 
-/** Of each list in a message. Wantlist entries beyond are dropped and counted; other lists make the message malformed. */
+/**
+ * Of each list in a message. Wantlist entries beyond are dropped and counted; other lists make the message malformed.
+ */
 const MAX_LISTED = 16 * 1024;
 
 /** A message received: its parts are views of its bytes. */

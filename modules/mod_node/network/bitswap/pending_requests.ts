@@ -125,7 +125,11 @@ export class PendingRequests {
     this.#queue.addCancel(key, request.cid);
   }
 
-  /** Keys of blocks that should have arrived, which from now on are not expected. @param all of every requested block */
+  /**
+   * Keys of blocks that should have arrived, which from now on are not expected.
+   *
+   * @param all of every requested block
+   */
   takeOverdue(all = false): string[] {
     const now = performance.now();
     const timeout = Math.min(MAX_TIMEOUT_MS, Math.max(MIN_TIMEOUT_MS, 4 * (this.#latency + this.#msPerBlock)));

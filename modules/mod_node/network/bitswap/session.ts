@@ -55,7 +55,9 @@ export class Session {
     this.#root = root;
   }
 
-  /** Requests a block unless it is on its way: from a peer that has it, else from one that had others, else asks all. */
+  /**
+   * Requests a block unless it is on its way: from a peer that has it, else from one that had others, else asks all.
+   */
   request(want: Want): void {
     if (want.isInFlight || want.arrived) return;
     const peer = this.#bestPeer(want, want.haves) ?? this.#bestPeer(want, this.#peers);

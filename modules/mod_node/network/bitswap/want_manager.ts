@@ -95,7 +95,9 @@ export class WantManager implements SessionDeps {
     return [...this.#wants.values()].map(({ cid }) => cid);
   }
 
-  /** Whoever waits for these blocks is told that they are not found; one that has come by now is handed on all the same. */
+  /**
+   * Whoever waits for these blocks is told that they are not found; one that has come by now is handed on all the same.
+   */
   unwant(cids: readonly CID[]): void {
     for (const cid of cids) {
       const want = this.#wants.get(keyOf(cid));

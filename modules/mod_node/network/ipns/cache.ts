@@ -1,4 +1,4 @@
-/** What names stood for, for as long as their records allow. */
+/** What names resolved to, for as long as their records allow. */
 import { NodeError } from "../../util/errors.ts";
 import { LRU } from "../../util/lru.ts";
 
@@ -8,11 +8,11 @@ interface Entry {
   readonly until: number;
 }
 
-/** Those that were asked for last are kept. */
+/** The least recently used names are dropped. */
 export class NameCache {
   readonly #entries: LRU<string, Entry>;
 
-  /** @throws NodeError of a size below zero */
+  /** @throws NodeError for a negative size */
   constructor(size: number) {
     if (size < 0) throw new NodeError("cannot specify negative resolve cache size");
     this.#entries = new LRU(size);
@@ -25,9 +25,9 @@ export class NameCache {
     return undefined;
   }
 
-  /** @param life milliseconds; nothing is kept for none */
-  set(name: string, path: string, life: number): void {
-    if (life > 0) this.#entries.set(name, { path, until: Date.now() + life });
+  /** @param ttlMs milliseconds; nothing is kept when it is not positive */
+  set(name: string, path: string, ttlMs: number): void {
+    if (ttlMs > 0) this.#entries.set(name, { path, until: Date.now() + ttlMs });
     else this.#entries.delete(name);
   }
 

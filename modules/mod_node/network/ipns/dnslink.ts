@@ -1,44 +1,44 @@
-/** Links from domains to paths in their DNS records (network section 3.5). */
+/** DNSLink: paths in the TXT records of domains, as the DNSLink specification has it. */
 
 import { wholePath } from "../../content/resolver/path.ts";
 import { failure, NodeError } from "../../util/errors.ts";
 import { quote } from "../../util/go/text.ts";
 
-/** The TXT records of a name, each as one text; none when there is no such name. @throws when nobody could tell */
+/** The TXT records of a name, each as one text; none for a name that does not exist. @throws when the lookup fails */
 export type LookupTxt = (name: string, signal: AbortSignal | undefined) => Promise<readonly string[]>;
 
 export interface DnslinkOptions {
-  /** Links that are followed at most. */
+  /** Links that are followed. */
   readonly depth: number;
   readonly signal?: AbortSignal | undefined;
 }
 
-/** Where a link leads; `limited` when there would be more to follow. */
+/** What a name resolves to; `limited` when it is a name again, and no more are to be followed. */
 export interface ResolvedPath {
   readonly path: string;
   readonly limited: boolean;
 }
 
-/** Links from one domain to the next that are followed when nobody says. */
+/** Names that are followed one after the other, unless a call says otherwise. */
 export const DEFAULT_MAX_DEPTH = 32;
 
 export const recursionExceeded = () => new NodeError("could not resolve name (recursion limit exceeded)");
 
-const named = "/ipns/";
-const longestName = 255;
-const longestLabel = 63;
+const IPNS_PREFIX = "/ipns/";
+const MAX_NAME_SIZE = 255;
+const MAX_LABEL_SIZE = 63;
 
-/** The rules of DNS: almost every word is a name there. */
+/** Whether a text may be a domain: DNS allows almost anything. */
 export function isDomain(name: string): boolean {
   const labels = name.replace(/\.$/, "").split(".");
   const bytes = (text: string) => Buffer.byteLength(text);
-  return bytes(name) <= longestName && labels.every((label) => label !== "" && bytes(label) <= longestLabel);
+  return bytes(name) <= MAX_NAME_SIZE && labels.every((label) => label !== "" && bytes(label) <= MAX_LABEL_SIZE);
 }
 
-/** The path that a TXT record links to; undefined when it is no link. */
+/** The path of a TXT record; undefined when it is no link. */
 export function parseDnslink(record: string): string | undefined {
   const bare = record.startsWith("dnslink=") ? record.slice("dnslink=".length) : record;
-  // Without the prefix only a CID is a link.
+  // Without the prefix only a bare CID is a link.
   if (bare === record && record.includes("/")) return undefined;
   try {
     return wholePath(bare);
@@ -48,9 +48,9 @@ export function parseDnslink(record: string): string | undefined {
 }
 
 /**
- * Follows the link of `domain` or `domain/sub/path`, and on from one domain to the next.
+ * Resolves `domain` or `domain/sub/path`, and follows links to further domains.
  *
- * @throws NodeError with the reference's texts: no domain, no link, nobody could tell
+ * @throws NodeError in the words of go-ipfs: an invalid domain, no link, a lookup that failed
  */
 export async function resolveDnslink(
   name: string,
@@ -58,9 +58,9 @@ export async function resolveDnslink(
   { depth, signal }: DnslinkOptions,
 ): Promise<ResolvedPath> {
   let path = await step(name, lookUp, signal);
-  for (let left = depth - 1; path.startsWith(named); left -= 1) {
+  for (let left = depth - 1; path.startsWith(IPNS_PREFIX); left -= 1) {
     if (left === 0) return { path, limited: true };
-    path = await step(path.slice(named.length), lookUp, signal);
+    path = await step(path.slice(IPNS_PREFIX.length), lookUp, signal);
   }
   return { path, limited: false };
 }
@@ -77,20 +77,20 @@ async function step(name: string, lookUp: LookupTxt, signal: AbortSignal | undef
   return below.length === 0 ? link : `${link.replace(/\/+$/, "")}/${below.join("/")}`;
 }
 
-/** The one of `_dnslink.<domain>` comes before that of the domain itself, and is not waited for with the other. */
+/** The link of `_dnslink.<domain>` wins over that of the domain itself, which is then not waited for. */
 async function linkOf(domain: string, lookUp: LookupTxt, signal: AbortSignal | undefined): Promise<string | undefined> {
   const full = domain.endsWith(".") ? domain : `${domain}.`;
   const own = linkAt(full, lookUp, signal);
   own.catch(() => {});
-  let trouble: { readonly reason: unknown } | undefined;
+  let lookupError: { readonly reason: unknown } | undefined;
   const below = await linkAt(`_dnslink.${full}`, lookUp, signal).catch((reason: unknown) => {
-    trouble = { reason };
+    lookupError = { reason };
     return undefined;
   });
   signal?.throwIfAborted();
   if (below !== undefined) return below;
   const found = await own;
-  if (found === undefined && trouble !== undefined) throw trouble.reason;
+  if (found === undefined && lookupError !== undefined) throw lookupError.reason;
   return found;
 }
 

@@ -1,4 +1,7 @@
-/** Names over publish and subscribe: whoever follows a name is told of its records (network section 3.6). */
+/**
+ * IPNS over pubsub: the records of a name are published under a topic of its own, as the IPNS PubSub Router
+ * specification has it.
+ */
 
 import type { PeerId } from "../../formats/peer_id.ts";
 import { KeyedMutex } from "../../util/async/keyed_mutex.ts";
@@ -8,87 +11,87 @@ import type { NodeLog } from "../../util/log.ts";
 import { checkRecord, compareRecords, isValidRecord } from "../ipns_record/check.ts";
 import { nameOfRecord, recordKey, recordTopic } from "../ipns_record/keys.ts";
 
-/** What of publish and subscribe names need. */
+/** What is used of pubsub. */
 export interface PubsubTopics {
   publish(topic: string, data: Uint8Array): Promise<unknown>;
-  /** Messages of a topic until the signal; those that are too many may be left out. */
+  /** Messages of a topic until the signal; a slow reader may miss some. */
   subscribe(topic: string, signal: AbortSignal): AsyncIterable<{ readonly data: Uint8Array }>;
-  /** Peers that are subscribed. */
+  /** Connected subscribers. */
   peers(topic: string): readonly PeerId[];
 }
 
-/** Of a message: it is handed out and spread, or not, or whoever sends it is to blame. */
+/** Accepted messages are delivered and forwarded, ignored ones are not, rejected ones count against their sender. */
 export type Verdict = "accept" | "ignore" | "reject";
 
 export interface IpnsPubsubDeps {
   readonly messages: PubsubTopics;
-  /** Has `judge` look at what others say under a topic, until the function that is returned is called. */
+  /** Has `judge` validate the messages of a topic, until the function that is returned is called. */
   readonly validate: (topic: string, judge: (data: Uint8Array) => Promise<Verdict>) => () => void;
-  /** Asks a peer for the record of a key. */
+  /** Fetches the record of a key from a peer. */
   readonly fetch: (peer: PeerId, key: Uint8Array, signal: AbortSignal) => Promise<Uint8Array | undefined>;
-  /** The record of a name that was published here last; it may be valid no more. */
+  /** The record of a name that was last published here; it may have expired. */
   readonly published: (name: PeerId) => Promise<Uint8Array | undefined>;
   readonly log: NodeLog;
 }
 
-/** Names that are followed at most: then the one that nobody has asked for the longest gives way. */
+/** Subscribed names; then the least recently used makes room. */
 const MAX_NAMES = 1024;
-/** Peers that are asked about a name. */
+/** Subscribers that a record is fetched from. */
 const MAX_PEERS_ASKED = 16;
-/** Milliseconds for which one of them is asked. */
+/** Milliseconds for a fetch. */
 const FETCH_TIMEOUT_MS = 10_000;
-/** Milliseconds after which a record is told again, unless somebody else has. */
+/** Milliseconds after which a record is published again, unless a peer has done so. */
 const REBROADCAST_EVERY_MS = 60_000;
-/** Milliseconds after which a peer who comes to follow a name again is asked again. */
+/** Milliseconds before a record is fetched again from a peer that subscribes again. */
 const FETCH_AGAIN_AFTER_MS = 60_000;
 
 interface NameSubscription {
   readonly id: PeerId;
   readonly topic: string;
-  readonly leave: AbortController;
-  /** Those who wait for a record. */
-  readonly waiting: Set<Queue<Uint8Array>>;
-  /** Peers who came to follow it and were asked; when, in milliseconds since 1970, none while they still are. */
-  readonly asked: Map<string, number | undefined>;
+  readonly stopping: AbortController;
+  /** Searches that wait for a record. */
+  readonly searches: Set<Queue<Uint8Array>>;
+  /** When records were fetched from new subscribers, in milliseconds since 1970; undefined during the fetch. */
+  readonly fetchedAt: Map<string, number | undefined>;
   best: Uint8Array | undefined;
-  /** When the best one was told last, by whomever; milliseconds since 1970. */
+  /** When the best record was last published, by whomever; milliseconds since 1970. */
   announcedAt: number;
 }
 
 export class IpnsPubsub {
   readonly #deps: IpnsPubsubDeps;
-  /** By the topic; the one that was asked for last is the last. */
+  /** By topic, the least recently used first. */
   readonly #names = new Map<string, NameSubscription>();
-  /** Of those who came to follow names, by the peer: whoever follows many at once is asked one after the other. */
+  /** By peer: of one that subscribes to many names at once, records are fetched one after the other. */
   readonly #fetches = new KeyedMutex();
   readonly #timer: NodeJS.Timeout;
 
-  constructor(parts: IpnsPubsubDeps) {
-    this.#deps = parts;
-    this.#timer = setInterval(() => this.#eachMinute(), REBROADCAST_EVERY_MS).unref();
+  constructor(deps: IpnsPubsubDeps) {
+    this.#deps = deps;
+    this.#timer = setInterval(() => this.#rebroadcastAll(), REBROADCAST_EVERY_MS).unref();
   }
 
   list(): readonly PeerId[] {
     return [...this.#names.values()].map(({ id }) => id);
   }
 
-  /** Follows a name no longer; tells whether it was followed. @throws NodeError while somebody waits for it */
+  /** Unsubscribes; false when the name was not subscribed. @throws NodeError while somebody waits for it */
   cancel(id: PeerId): boolean {
     const name = this.#names.get(recordTopic(id));
     if (name === undefined) return false;
-    if (name.waiting.size > 0) throw new NodeError("key has active subscriptions");
+    if (name.searches.size > 0) throw new NodeError("key has active subscriptions");
     this.#drop(name);
     return true;
   }
 
-  /** Follows the name and tells the others. @param bytes a valid record of it */
+  /** Subscribes to the name and publishes a record of it. @param bytes a valid record */
   async publish(id: PeerId, bytes: Uint8Array): Promise<void> {
     const name = this.#subscribe(id);
     await this.#accept(name, bytes);
     await this.#rebroadcast(name, bytes);
   }
 
-  /** Follows the name; valid records of it, each better than those before, until all who follow it were asked. */
+  /** Subscribes to the name; valid records, each better than the ones before, until all subscribers were asked. */
   async *search(id: PeerId, signal: AbortSignal): AsyncGenerator<Uint8Array, void, undefined> {
     const name = this.#subscribe(id);
     if (name.best !== undefined && (await isValidRecord(id, name.best))) {
@@ -97,36 +100,36 @@ export class IpnsPubsub {
     }
     const found = new Queue<Uint8Array>();
     const stop = () => found.end();
-    name.waiting.add(found);
+    name.searches.add(found);
     signal.addEventListener("abort", stop, { once: true });
     try {
       void this.#fetchFromSubscribers(name, signal).finally(stop);
       yield* found;
     } finally {
       signal.removeEventListener("abort", stop);
-      name.waiting.delete(found);
+      name.searches.delete(found);
     }
   }
 
-  /** What others are told who ask for a key. */
+  /** The record that peers get who fetch a key. */
   async lookUp(key: Uint8Array): Promise<Uint8Array | undefined> {
     const id = nameOfRecord(key);
     const best = this.#names.get(recordTopic(id))?.best ?? (await this.#deps.published(id));
     return best !== undefined && (await isValidRecord(id, best)) ? best : undefined;
   }
 
-  /** Asks a peer who has come to follow a name, unless that was done just now; nobody waits for it. */
+  /** Fetches the record from a peer that has subscribed, unless that was done just now; in the background. */
   peerSubscribed(topic: string, peer: PeerId): void {
     const name = this.#names.get(topic);
     const text = peer.toString();
-    if (name === undefined || name.asked.has(text)) return;
-    name.asked.set(text, undefined);
-    const { signal } = name.leave;
+    if (name === undefined || name.fetchedAt.has(text)) return;
+    name.fetchedAt.set(text, undefined);
+    const { signal } = name.stopping;
     void this.#fetches
       .runExclusive(text, () => this.#fetchFrom(name, peer, signal), signal)
-      // Nobody follows the name any more.
+      // The name was unsubscribed.
       .catch(() => undefined)
-      .then(() => name.asked.set(text, Date.now()));
+      .then(() => name.fetchedAt.set(text, Date.now()));
   }
 
   stop(): void {
@@ -146,9 +149,9 @@ export class IpnsPubsub {
     const name: NameSubscription = {
       id,
       topic,
-      leave: new AbortController(),
-      waiting: new Set(),
-      asked: new Map(),
+      stopping: new AbortController(),
+      searches: new Set(),
+      fetchedAt: new Map(),
       best: undefined,
       announcedAt: 0,
     };
@@ -158,20 +161,20 @@ export class IpnsPubsub {
   }
 
   #makeRoom(): void {
-    const idle = [...this.#names.values()].find(({ waiting }) => waiting.size === 0);
-    if (idle === undefined) throw new NodeError(`${MAX_NAMES} names are waited for already`);
+    const idle = [...this.#names.values()].find(({ searches }) => searches.size === 0);
+    if (idle === undefined) throw new NodeError(`${MAX_NAMES} names are being searched already`);
     this.#drop(idle);
   }
 
   #drop(name: NameSubscription): void {
-    name.leave.abort();
-    for (const each of name.waiting) each.end();
+    name.stopping.abort();
+    for (const each of name.searches) each.end();
     this.#names.delete(name.topic);
   }
 
   /** Never rejects. */
   async #listen(name: NameSubscription): Promise<void> {
-    const { signal } = name.leave;
+    const { signal } = name.stopping;
     const unguard = this.#deps.validate(name.topic, (data) => this.#accept(name, data));
     try {
       const own = this.#deps.published(name.id).then((bytes) => bytes && this.#accept(name, bytes));
@@ -179,14 +182,14 @@ export class IpnsPubsub {
       await own;
     } catch (error) {
       if (signal.aborted) return;
-      this.#deps.log.write("pubsub-valuestore", "warn", `${name.id} is not followed: ${(error as Error).message}`);
+      this.#deps.log.write("pubsub-valuestore", "warn", `${name.id} cannot be subscribed: ${(error as Error).message}`);
       this.#drop(name);
     } finally {
       unguard();
     }
   }
 
-  /** Keeps what is better than all before. What is forged, or was better once, is not for others either. */
+  /** Keeps a record that is better than all before. Invalid records are rejected, older ones ignored. */
   async #accept(name: NameSubscription, bytes: Uint8Array): Promise<Verdict> {
     const isSame = () => name.best !== undefined && Buffer.compare(name.best, bytes) === 0;
     if (!isSame()) {
@@ -201,7 +204,7 @@ export class IpnsPubsub {
     name.announcedAt = Date.now();
     if (isSame()) return "accept";
     name.best = bytes;
-    for (const each of name.waiting) each.push(bytes);
+    for (const each of name.searches) each.push(bytes);
     return "accept";
   }
 
@@ -210,14 +213,14 @@ export class IpnsPubsub {
     await Promise.all(peers.map((peer) => this.#fetchFrom(name, peer, signal)));
   }
 
-  /** Never rejects: who has no answer is nobody's trouble. */
+  /** Never rejects: a peer may have no record. */
   async #fetchFrom(name: NameSubscription, peer: PeerId, signal: AbortSignal): Promise<void> {
     try {
-      const within = AbortSignal.any([signal, AbortSignal.timeout(FETCH_TIMEOUT_MS)]);
-      const bytes = await this.#deps.fetch(peer, recordKey(name.id), within);
+      const limit = AbortSignal.any([signal, AbortSignal.timeout(FETCH_TIMEOUT_MS)]);
+      const bytes = await this.#deps.fetch(peer, recordKey(name.id), limit);
       if (bytes !== undefined) await this.#accept(name, bytes);
     } catch (error) {
-      this.#deps.log.write("pubsub-valuestore", "debug", `${peer} was asked: ${(error as Error).message}`);
+      this.#deps.log.write("pubsub-valuestore", "debug", `${peer} did not answer: ${(error as Error).message}`);
     }
   }
 
@@ -226,12 +229,12 @@ export class IpnsPubsub {
     await this.#deps.messages.publish(name.topic, bytes);
   }
 
-  #eachMinute(): void {
+  #rebroadcastAll(): void {
     const now = Date.now();
     const before = now - REBROADCAST_EVERY_MS / 2;
     for (const name of this.#names.values()) {
-      for (const [peer, at] of name.asked)
-        if (at !== undefined && now - at >= FETCH_AGAIN_AFTER_MS) name.asked.delete(peer);
+      for (const [peer, at] of name.fetchedAt)
+        if (at !== undefined && now - at >= FETCH_AGAIN_AFTER_MS) name.fetchedAt.delete(peer);
       if (name.announcedAt < before) void this.#rebroadcastBest(name);
     }
   }
@@ -244,7 +247,11 @@ export class IpnsPubsub {
       if (await isValidRecord(name.id, best)) await this.#rebroadcast(name, best);
       else if (name.best === best) name.best = undefined;
     } catch (error) {
-      this.#deps.log.write("pubsub-valuestore", "debug", `${name.id} is not told: ${(error as Error).message}`);
+      this.#deps.log.write(
+        "pubsub-valuestore",
+        "debug",
+        `${name.id} is not published again: ${(error as Error).message}`,
+      );
     }
   }
 }

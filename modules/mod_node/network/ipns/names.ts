@@ -1,4 +1,4 @@
-/** Names that stand for paths: published here, resolved here (network section 3). */
+/** IPNS: publishes names for paths, and resolves them. */
 import { privateKeyToProtobuf } from "@libp2p/crypto/keys";
 import { wholePath } from "../../content/resolver/path.ts";
 import { type PeerId, parsePeerId } from "../../formats/peer_id.ts";
@@ -27,37 +27,37 @@ export interface NamesDeps {
   readonly metadata: MetadataStore;
   readonly keys: Keystore;
   readonly log: NodeLog;
-  /** A record that the routing system keeps here, by its key; it may be valid no more. */
+  /** The value that the DHT stores here under a key; it may have expired. */
   readonly localValue: (key: Uint8Array) => Promise<Uint8Array | undefined>;
-  /** Resolves when the network is open that is being opened; at once when there is none. */
+  /** Resolves when a network that is being opened is open; at once when there is none. */
   readonly opened: () => Promise<unknown>;
 }
 
 export interface PublishOptions {
-  /** Milliseconds, a day when nobody says. */
+  /** Milliseconds, by default a day. */
   readonly lifetime?: number | undefined;
-  /** Milliseconds that others may keep the record for; none when nobody says. */
+  /** Milliseconds for which others may cache the record, by default none. */
   readonly ttl?: number | undefined;
-  /** Keep the record here and tell nobody. */
+  /** Store the record here only. */
   readonly offline?: boolean | undefined;
   readonly signal?: AbortSignal | undefined;
 }
 
-/** What there is while the node is online. */
+/** What exists while the node is online. */
 interface Online {
-  readonly others: RecordTransports;
+  readonly transports: RecordTransports;
   readonly cache: NameCache;
   readonly republisher: Republisher;
 }
 
-/** Milliseconds for which a record is valid when nobody says. */
-const usualLifetime = 24 * 3600 * 1000;
-/** Milliseconds for which others are asked for the last record of a key that may have been used elsewhere. */
-const lookBackFor = 30_000;
-/** Milliseconds for which what is published here is remembered at most, unless its record says. */
-const remember = 60_000;
-const usualCacheSize = 128;
-const nanoseconds = 1e6;
+/** Milliseconds for which a record is valid by default. */
+const DEFAULT_LIFETIME_MS = 24 * 3600 * 1000;
+/** Milliseconds of the search for the last record of a key that may have been used on another node. */
+const LAST_RECORD_TIMEOUT_MS = 30_000;
+/** Milliseconds for which a name published here is cached when its record has no TTL. */
+const DEFAULT_CACHE_TTL_MS = 60_000;
+const DEFAULT_CACHE_SIZE = 128;
+const NS_PER_MS = 1e6;
 
 const never = new AbortController().signal;
 
@@ -82,38 +82,38 @@ export class Names {
     this.#resolver = {
       records: (name, options) => this.#records(name, options),
       lookUp: createTxtLookup(() => repo.config.value("DNS.Resolvers") ?? {}),
-      fixed: fixedNames(process.env.IPFS_NS_MAP ?? ""),
+      fixed: parseNameMap(process.env.IPFS_NS_MAP ?? ""),
     };
   }
 
-  /** Names are published and found there from now on. @throws NodeError of a configuration that says what cannot be */
+  /** From now on names are published and found over the network. @throws NodeError for an invalid configuration */
   async goOnline(network: NameNetwork): Promise<void> {
-    // A node that stays offline does not pay for it.
+    // Loaded here: a node that stays offline does not need it.
     const { RecordTransports } = await import("./record_transports.ts");
     const { config } = this.#repo;
     const [log, published] = [this.#log, this.#published];
-    const cache = new NameCache(config.value("Ipns.ResolveCacheSize") || usualCacheSize);
-    const publish: RecordTransports["publish"] = (key, bytes, signal) => others.publish(key, bytes, signal);
+    const cache = new NameCache(config.value("Ipns.ResolveCacheSize") || DEFAULT_CACHE_SIZE);
+    const publish: RecordTransports["publish"] = (key, bytes, signal) => transports.publish(key, bytes, signal);
     const republisher = new Republisher({ config, log, published, keys: () => this.#all(), publish });
     const own = async (name: PeerId) => (await published.get(name))?.bytes;
-    const others = new RecordTransports({ ...network, published: own, log });
-    this.#online = { others, cache, republisher };
+    const transports = new RecordTransports({ ...network, published: own, log });
+    this.#online = { transports, cache, republisher };
     republisher.start();
   }
 
   async goOffline(): Promise<void> {
     const online = this.#online;
     this.#online = undefined;
-    online?.others.stop();
+    online?.transports.stop();
     await online?.republisher.stop();
   }
 
-  /** Names that are followed over publish and subscribe; undefined while that is off. */
+  /** IPNS over pubsub; undefined while it is off. */
   async pubsub(): Promise<IpnsPubsub | undefined> {
-    return (await this.#onlineUnless())?.others.pubsub;
+    return (await this.#onlineUnless())?.transports.pubsub;
   }
 
-  /** A key by its name, or by the name that it signs in any form. @throws NodeError with the reference's texts */
+  /** A key by its name or its peer id. @throws NodeError in the words of go-ipfs */
   async key(text: string): Promise<Key> {
     if (text === self) return this.#self();
     const named = await this.#keys.get(text);
@@ -127,21 +127,21 @@ export class Names {
   }
 
   /**
-   * Makes the name of a key stand for a path. The record is kept here first: it stays when telling others fails.
+   * Publishes a path under the name of a key. The record is stored here first, and stays when no peer takes it.
    *
-   * @returns the path in its full form
-   * @throws NodeError of what is no path, of a record that is no better than one here, and when nobody could be told
+   * @returns the full path
+   * @throws NodeError for an invalid path, for a record older than the one here, and when no peer could be reached
    */
   async publish(key: Key, text: string, options: PublishOptions = {}): Promise<string> {
-    const { lifetime = usualLifetime, ttl = 0, signal = never } = options;
+    const { lifetime = DEFAULT_LIFETIME_MS, ttl = 0, signal = never } = options;
     const path = wholePath(text);
     const online = await this.#onlineUnless(options);
     const claim = {
       value: Buffer.from(path),
       validity: formatTimestamp(timestampAfter(lifetime)),
-      ttl: BigInt(Math.round(ttl * nanoseconds)),
+      ttl: BigInt(Math.round(ttl * NS_PER_MS)),
     };
-    // Before its turn: an answer may take long.
+    // Before `update`, which must not wait for peers.
     const isFirst = online !== undefined && (await this.#published.get(key.id)) === undefined;
     const found = isFirst ? await this.#findLastRecord(key.id, signal) : undefined;
     const sign = async (last: PublishedRecord | undefined) => {
@@ -149,8 +149,8 @@ export class Names {
       const made = await signRecord(key, { ...claim, sequence: nextSequence(before, claim.value) });
       await checkRecord(key.id, made);
       if (last !== undefined && (await isValidRecord(key.id, last.bytes)) && compareRecords(last.bytes, made) > 0) {
-        const words = online === undefined ? "record with an older one" : "value with an older value";
-        throw new NodeError(`can't replace a newer ${words}`);
+        const what = online === undefined ? "record with an older one" : "value with an older value";
+        throw new NodeError(`can't replace a newer ${what}`);
       }
       return made;
     };
@@ -158,23 +158,23 @@ export class Names {
     const name = key.id.toString();
     const cache = this.#online?.cache;
     cache?.delete(name);
-    await online?.others.publish(key, bytes, signal);
+    await online?.transports.publish(key, bytes, signal);
     const last = await this.#published.get(key.id);
-    // It may have been published again while others were told.
+    // Unless it was published again meanwhile.
     if (last !== undefined && Buffer.compare(last.bytes, bytes) === 0) {
-      cache?.set(name, path, Math.min(lifetime, ttl || remember));
+      cache?.set(name, path, Math.min(lifetime, ttl || DEFAULT_CACHE_TTL_MS));
     }
     return path;
   }
 
-  /** What a name stands for, each better path as it is found. @throws NodeError with the reference's texts */
+  /** The paths that a name resolves to, each better than the ones before. @throws NodeError in the words of go-ipfs */
   async *search(name: string, options: ResolveOptions = {}): AsyncGenerator<ResolvedPath, void, undefined> {
-    // What calls without a network find is not what others are to find later.
+    // An offline call neither uses nor fills the cache.
     const cache = (await this.#onlineUnless(options))?.cache;
     yield* resolveName(name.replace(/^\/ipns\//, ""), { ...this.#resolver, cache }, options);
   }
 
-  /** The best of what `search` finds; `limited` when there would be more to follow. @throws NodeError when there is none */
+  /** The best result of `search`. @throws NodeError when there is none */
   async find(name: string, options: ResolveOptions = {}): Promise<ResolvedPath> {
     let best: ResolvedPath | undefined;
     for await (best of this.search(name, options));
@@ -182,14 +182,14 @@ export class Names {
     return best;
   }
 
-  /** The path behind a name that is no name itself. @throws NodeError when there is none */
+  /** The path that a name resolves to, not a name itself. @throws NodeError when there is none */
   async resolve(name: string, options: ResolveOptions = {}): Promise<string> {
     const { path, limited } = await this.find(name, options);
     if (limited) throw recursionExceeded();
     return path;
   }
 
-  /** Follows the DNS links of `domain` or `domain/sub/path`, and no records. @throws NodeError as `resolveLink` */
+  /** Resolves `domain` or `domain/sub/path` by DNSLink alone. @throws NodeError as in `dnslink.ts` */
   resolveDnslink(domain: string, options: DnslinkOptions): Promise<ResolvedPath> {
     return resolveDnslink(domain, this.#resolver.lookUp, options);
   }
@@ -212,14 +212,14 @@ export class Names {
     }
   }
 
-  /** The last record of a key, for all that others know. */
+  /** The last record of a key that can be found. */
   async #findLastRecord(id: PeerId, signal: AbortSignal): Promise<IpnsRecord | undefined> {
     let best: IpnsRecord | undefined;
-    for await (best of this.#records(id, { signal, timeout: lookBackFor }));
+    for await (best of this.#records(id, { signal, timeout: LAST_RECORD_TIMEOUT_MS }));
     return best;
   }
 
-  /** Valid records, each better than those before. */
+  /** Valid records, each better than the ones before. */
   async *#records(id: PeerId, options: RecordOptions): AsyncGenerator<IpnsRecord, void, undefined> {
     let best: Uint8Array | undefined;
     const better = async (bytes: Uint8Array | undefined): Promise<IpnsRecord | undefined> => {
@@ -234,18 +234,18 @@ export class Names {
     const here = (await better(await this.#localValue(recordKey(id)))) ?? own;
     if (here !== undefined) yield here;
     if (online === undefined) return;
-    for await (const bytes of online.others.search(id, options)) {
+    for await (const bytes of online.transports.search(id, options)) {
       const record = await better(bytes);
       if (record !== undefined) yield record;
     }
     // It may have been published here meanwhile.
     const since = await better((await this.#published.get(id))?.bytes);
     if (since !== undefined) yield since;
-    if (best === undefined) online.others.requireAny();
+    if (best === undefined) online.transports.requireAny();
   }
 }
 
-/** Of two records of a name the one with the higher number; the first when that is the same. */
+/** Of two records the one with the higher sequence number; the first when they are equal. */
 function latest(one: IpnsRecord | undefined, other: IpnsRecord | undefined): IpnsRecord | undefined {
   return other !== undefined && (one === undefined || other.sequence > one.sequence) ? other : one;
 }
@@ -258,8 +258,8 @@ function idIn(text: string): PeerId | undefined {
   }
 }
 
-/** Paths by name, of `name:path,name:path`. */
-function fixedNames(text: string): ReadonlyMap<string, string> {
+/** Paths by name, from `name:path,name:path`. */
+function parseNameMap(text: string): ReadonlyMap<string, string> {
   const entries = text.split(",").flatMap((pair): (readonly [string, string])[] => {
     const [name = ""] = pair.split(":", 1);
     const path = pair.slice(name.length + 1);

@@ -1,4 +1,4 @@
-/** The records that this node published last, on the disk. */
+/** The records that this node published last, on disk. */
 
 import type { PeerId } from "../../formats/peer_id.ts";
 import type { MetadataStore } from "../../storage/metadata/store.ts";
@@ -6,7 +6,7 @@ import { KeyedMutex } from "../../util/async/keyed_mutex.ts";
 import { publishedKey } from "../ipns_record/keys.ts";
 import { decodeRecord, type IpnsRecord } from "../ipns_record/record.ts";
 
-/** A record in both forms. */
+/** A record, encoded and decoded. */
 export interface PublishedRecord {
   readonly bytes: Uint8Array;
   readonly record: IpnsRecord;
@@ -20,7 +20,7 @@ export class PublishedRecords {
     this.#metadata = metadata;
   }
 
-  /** It may be valid no more; undefined also for what cannot be read. */
+  /** It may have expired; undefined also when it cannot be decoded. */
   async get(id: PeerId): Promise<PublishedRecord | undefined> {
     const bytes = await this.#metadata.get(publishedKey(id));
     if (bytes === undefined) return undefined;
@@ -32,8 +32,10 @@ export class PublishedRecords {
   }
 
   /**
-   * Puts what `make` makes in the place of the last record, one after the other for each name; it is on the disk then.
-   * `make` asks nobody else: others may be waiting. With `signal` who waits for its turn leaves.
+   * Replaces the last record by what `make` returns, and resolves when it is on disk. Calls for one name run one after
+   * the other, so `make` must not wait for peers.
+   *
+   * @param signal gives up waiting for earlier calls
    */
   update(
     id: PeerId,

@@ -1,4 +1,4 @@
-/** Telling others of records, and asking them: over the routing system, and over publish and subscribe where that is on. */
+/** How IPNS records are published and found: over the DHT, and over pubsub where that is on. */
 import { TopicValidatorResult } from "@libp2p/gossipsub";
 import type { Libp2p } from "@libp2p/interface";
 import type { PeerId } from "../../formats/peer_id.ts";
@@ -15,16 +15,16 @@ import { fetchOf } from "./fetch_protocol.ts";
 import { IpnsPubsub, type IpnsPubsubDeps, type Verdict } from "./ipns_pubsub.ts";
 import type { RecordOptions } from "./resolver.ts";
 
-/** What of the network names need. */
+/** What names use of the network. */
 export interface NameNetwork {
   readonly libp2p: Libp2p;
   readonly routing: Pick<Routing, "search" | "putQuietly" | "dht">;
-  /** Names go over it, too, when peers can be asked for records. */
+  /** Names go over pubsub as well, if the fetch protocol is on. */
   readonly pubsub: Pubsub | undefined;
 }
 
 export interface RecordTransportsDeps extends NameNetwork {
-  /** The record of a name that was published here last; it may be valid no more. */
+  /** The record of a name that was last published here; it may have expired. */
   readonly published: (name: PeerId) => Promise<Uint8Array | undefined>;
   readonly log: NodeLog;
 }
@@ -35,12 +35,14 @@ const verdicts: Readonly<Record<Verdict, TopicValidatorResult>> = {
   reject: TopicValidatorResult.Reject,
 };
 
-const usual = { count: 16, timeout: 60_000 };
-/** Longest time that a timer can be set to, in milliseconds. */
+/** Of a search, unless the call says otherwise: records that are enough, and milliseconds. */
+const DEFAULT_COUNT = 16;
+const DEFAULT_TIMEOUT_MS = 60_000;
+/** Milliseconds, the longest time that a timer can be set to. */
 const MAX_TIMER_MS = 2 ** 31 - 1;
 
 export class RecordTransports {
-  /** Undefined while names go over the routing system alone. */
+  /** Undefined while names go over the DHT alone. */
   readonly pubsub: IpnsPubsub | undefined;
   readonly #routing: NameNetwork["routing"];
 
@@ -54,17 +56,17 @@ export class RecordTransports {
       validators?.set(topic, async (_, { data }) => verdicts[await judge(data)]);
       return () => validators?.delete(topic);
     };
-    const followed = new IpnsPubsub({ messages: pubsub, validate, fetch, published, log });
-    pubsub.onPeerSubscribed = (topic, peer) => followed.peerSubscribed(topic, peer);
-    service.registerLookupFunction(RECORD_PREFIX, (key) => followed.lookUp(key));
-    this.pubsub = followed;
+    const names = new IpnsPubsub({ messages: pubsub, validate, fetch, published, log });
+    pubsub.onPeerSubscribed = (topic, peer) => names.peerSubscribed(topic, peer);
+    service.registerLookupFunction(RECORD_PREFIX, (key) => names.lookUp(key));
+    this.pubsub = names;
   }
 
   stop(): void {
     this.pubsub?.stop();
   }
 
-  /** Each of the ways must succeed. @throws NodeError when nobody could be told */
+  /** Over all transports, each of which must succeed. @throws NodeError when no peer could be reached */
   async publish(key: Key, bytes: Uint8Array, signal: AbortSignal): Promise<void> {
     await Promise.all([this.#store(key, bytes, signal), this.pubsub?.publish(key.id, bytes)]);
   }
@@ -76,24 +78,24 @@ export class RecordTransports {
     await Promise.all(records.map(([key, value]) => this.#routing.putQuietly(key, value, signal)));
   }
 
-  /** @throws NodeError when no records can come from others */
+  /** @throws NodeError without any transport */
   requireAny(): void {
     if (this.#routing.dht === undefined && this.pubsub === undefined) throw new NodeError(NOT_FOUND_TEXT);
   }
 
-  /** Records of a name, of whatever worth; ends when the time is over. */
+  /** Records of a name, valid or not; ends with the timeout. */
   async *search(
     id: PeerId,
-    { signal, count = usual.count, timeout = usual.timeout }: RecordOptions,
+    { signal, count = DEFAULT_COUNT, timeout = DEFAULT_TIMEOUT_MS }: RecordOptions,
   ): AsyncGenerator<Uint8Array, void, undefined> {
-    const over = new AbortController();
-    const signals = [over.signal, ...(signal ? [signal] : [])];
+    const ending = new AbortController();
+    const signals = [ending.signal, ...(signal ? [signal] : [])];
     if (timeout > 0) signals.push(AbortSignal.timeout(Math.min(timeout, MAX_TIMER_MS)));
     const either = AbortSignal.any(signals);
     const sources: AsyncIterable<Uint8Array>[] = [this.#routing.search(recordKey(id), { count, signal: either })];
     if (this.pubsub !== undefined) sources.push(this.pubsub.search(id, either));
     try {
-      yield* merge(sources, () => over.abort());
+      yield* merge(sources, () => ending.abort());
     } catch (error) {
       signal?.throwIfAborted();
       if (!either.aborted) throw error;

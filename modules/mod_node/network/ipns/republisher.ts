@@ -1,4 +1,4 @@
-/** Publishes again what was published, before it runs out (network section 3.2). */
+/** Publishes records again before they expire (`Ipns.RepublishPeriod`). */
 
 import type { Key } from "../../storage/keystore/key.ts";
 import type { Repo } from "../../storage/repo/repo.ts";
@@ -15,15 +15,17 @@ export interface RepublisherDeps {
   readonly published: PublishedRecords;
   /** All keys of this node. */
   readonly keys: () => AsyncIterable<Key>;
-  /** Gives a record to others. */
+  /** Publishes a record over the network. */
   readonly publish: (key: Key, bytes: Uint8Array, signal: AbortSignal) => Promise<void>;
 }
 
-const minute = 60_000;
-const hour = 60 * minute;
-const usual = { period: "4h", lifetime: "24h" };
-/** Milliseconds: of the first round after the start, and of the next one after a round with a failure. */
-const after = { start: minute, failure: 5 * minute };
+const MINUTE_MS = 60_000;
+const HOUR_MS = 60 * MINUTE_MS;
+const DEFAULT_PERIOD = "4h";
+const DEFAULT_LIFETIME = "24h";
+/** Milliseconds from the start to the first round, and from a round with a failure to the next. */
+const FIRST_ROUND_AFTER_MS = MINUTE_MS;
+const RETRY_AFTER_MS = 5 * MINUTE_MS;
 
 export class Republisher {
   readonly #deps: RepublisherDeps;
@@ -33,20 +35,20 @@ export class Republisher {
   #timer: NodeJS.Timeout | undefined;
   #round: Promise<void> | undefined;
 
-  /** @throws NodeError of a configuration that says what cannot be */
-  constructor(parts: RepublisherDeps) {
-    this.#deps = parts;
-    const { config } = parts;
+  /** @throws NodeError for an invalid configuration */
+  constructor(deps: RepublisherDeps) {
+    this.#deps = deps;
+    const { config } = deps;
     const period = config.value("Ipns.RepublishPeriod");
-    this.#period = durationOf("RepublishPeriod", period || usual.period);
-    this.#lifetime = durationOf("RecordLifetime", config.value("Ipns.RecordLifetime") || usual.lifetime);
-    if (this.#period < minute || this.#period > 24 * hour) {
+    this.#period = durationOf("RepublishPeriod", period || DEFAULT_PERIOD);
+    this.#lifetime = durationOf("RecordLifetime", config.value("Ipns.RecordLifetime") || DEFAULT_LIFETIME);
+    if (this.#period < MINUTE_MS || this.#period > 24 * HOUR_MS) {
       throw new NodeError(`config setting IPNS.RepublishPeriod is not between 1min and 1day: ${period}`);
     }
   }
 
   start(): void {
-    this.#later(Math.min(after.start, this.#period));
+    this.#schedule(Math.min(FIRST_ROUND_AFTER_MS, this.#period));
   }
 
   async stop(): Promise<void> {
@@ -55,30 +57,30 @@ export class Republisher {
     await this.#round;
   }
 
-  #later(milliseconds: number): void {
+  #schedule(milliseconds: number): void {
     this.#timer = setTimeout(() => {
       this.#round = this.#run();
     }, milliseconds).unref();
   }
 
   async #run(): Promise<void> {
-    const whole = await this.round(this.#stop.signal);
-    if (!this.#stop.signal.aborted) this.#later(whole ? this.#period : after.failure);
+    const isComplete = await this.round(this.#stop.signal);
+    if (!this.#stop.signal.aborted) this.#schedule(isComplete ? this.#period : RETRY_AFTER_MS);
   }
 
-  /** One name after the other, all of them; tells whether each was published. Never rejects. */
+  /** Publishes all names one after the other; true when none failed. Never rejects. */
   async round(signal: AbortSignal): Promise<boolean> {
-    let whole = true;
+    let isComplete = true;
     try {
       for await (const key of this.#deps.keys()) {
         if (signal.aborted) return false;
-        whole = (await this.#republish(key, signal)) && whole;
+        isComplete = (await this.#republish(key, signal)) && isComplete;
       }
     } catch (error) {
-      this.#complain(`keys cannot be read: ${(error as Error).message}`);
-      whole = false;
+      this.#log(`keys cannot be read: ${(error as Error).message}`);
+      isComplete = false;
     }
-    return whole;
+    return isComplete;
   }
 
   async #republish(key: Key, signal: AbortSignal): Promise<boolean> {
@@ -88,19 +90,19 @@ export class Republisher {
       await publish(key, await published.update(key.id, (last) => this.#renewed(key, last), signal), signal);
       return true;
     } catch (error) {
-      if (!signal.aborted) this.#complain(`${key.id} is not published again: ${(error as Error).message}`);
+      if (!signal.aborted) this.#log(`${key.id} is not published again: ${(error as Error).message}`);
       return false;
     }
   }
 
-  /** What the last one says, for longer. */
+  /** The last record with a later end. */
   #renewed(key: Key, last: PublishedRecord | undefined): Promise<Uint8Array> {
     if (last === undefined) throw new NodeError("its record is gone");
     const [end, least] = [parseTimestamp(last.record.validity) ?? 0n, timestampAfter(this.#lifetime)];
     return signRecord(key, { ...last.record, validity: formatTimestamp(end > least ? end : least) });
   }
 
-  #complain(message: string): void {
+  #log(message: string): void {
     this.#deps.log.write("ipns-repub", "debug", message);
   }
 }

@@ -1,4 +1,4 @@
-/** From names to the paths that they stand for, step by step (network section 3.3). */
+/** Resolves names to paths, step by step. */
 
 import { CID } from "multiformats/cid";
 import { wholePath } from "../../content/resolver/path.ts";
@@ -13,80 +13,81 @@ import { parseTimestamp, timestampAfter } from "../ipns_record/timestamp.ts";
 import type { NameCache } from "./cache.ts";
 import { DEFAULT_MAX_DEPTH, isDomain, type LookupTxt, type ResolvedPath, resolveDnslink } from "./dnslink.ts";
 
-/** How the records of a name are looked for. */
+/** How the records of a name are searched. */
 export interface RecordOptions {
   readonly signal?: AbortSignal | undefined;
-  /** Look on this machine only; domains are looked up all the same. */
+  /** Search on this machine only; domains are looked up all the same. */
   readonly offline?: boolean | undefined;
-  /** Records that are enough, 16 when nobody says; 0: as many as there are. */
+  /** Records that are enough, by default 16; 0 for all. */
   readonly count?: number | undefined;
-  /** Milliseconds after which the best so far is taken, a minute when nobody says; 0: no limit. */
+  /** Milliseconds after which the best record so far is taken, by default a minute; 0 for no limit. */
   readonly timeout?: number | undefined;
 }
 
 export interface ResolveOptions extends RecordOptions {
-  /** Names that are followed at most: 32 when nobody says. */
+  /** Names that are followed, by default 32. */
   readonly depth?: number | undefined;
-  /** Nothing is taken from the cache. */
+  /** Take nothing from the cache. */
   readonly nocache?: boolean | undefined;
 }
 
 export interface ResolverDeps {
   readonly cache: NameCache | undefined;
-  /** Valid records of a name, each better than those before. */
+  /** Valid records of a name, each better than the ones before. */
   readonly records: (name: PeerId, options: RecordOptions) => AsyncIterable<IpnsRecord>;
   readonly lookUp: LookupTxt;
-  /** Paths by name: they win over everything. */
+  /** Paths by name, from IPFS_NS_MAP: they win over everything. */
   readonly fixed: ReadonlyMap<string, string>;
 }
 
-const named = "/ipns/";
-const nanoseconds = 1e6;
+const IPNS_PREFIX = "/ipns/";
+const NS_PER_MS = 1e6;
 
-/** What one step leads to, and how long that may be kept, in milliseconds. */
+/** Where one step leads. */
 interface Step {
   readonly path: string;
-  readonly life: number;
+  /** Milliseconds for which it may be cached. */
+  readonly ttlMs: number;
 }
 
 /**
- * What a name stands for, each better path as it is found; names that it stands for are followed. `name` may have a path
- * below it, which is put behind the result and not looked at. None when nobody knows.
+ * The paths that a name resolves to, each better than the ones before; names in them are followed. A path below `name`
+ * is appended to each result. None when nothing is found.
  *
- * @throws NodeError with the reference's texts
+ * @throws NodeError in the words of go-ipfs
  */
 export async function* resolveName(
   name: string,
-  parts: ResolverDeps,
+  deps: ResolverDeps,
   { depth = DEFAULT_MAX_DEPTH, ...options }: ResolveOptions = {},
 ): AsyncGenerator<ResolvedPath, void, undefined> {
-  for await (const path of step(name, parts, options)) {
-    if (!path.startsWith(named)) yield { path, limited: false };
+  for await (const path of step(name, deps, options)) {
+    if (!path.startsWith(IPNS_PREFIX)) yield { path, limited: false };
     else if (depth === 1) yield { path, limited: true };
-    else yield* resolveName(path.slice(named.length), parts, { ...options, depth: depth - 1 });
+    else yield* resolveName(path.slice(IPNS_PREFIX.length), deps, { ...options, depth: depth - 1 });
   }
 }
 
-async function* step(name: string, parts: ResolverDeps, options: ResolveOptions): AsyncGenerator<string> {
+async function* step(name: string, deps: ResolverDeps, options: ResolveOptions): AsyncGenerator<string> {
   const [root = ""] = name.split("/", 1);
   const below = name.slice(root.length);
-  const whole = (path: string) => (below === "" ? path : path.replace(/\/+$/, "") + below);
+  const full = (path: string) => (below === "" ? path : path.replace(/\/+$/, "") + below);
   const id = nameIn(root);
   const key = id?.toString() ?? root;
-  const known = parts.fixed.get(key) ?? (options.nocache ? undefined : parts.cache?.get(key));
+  const known = deps.fixed.get(key) ?? (options.nocache ? undefined : deps.cache?.get(key));
   if (known !== undefined) {
-    yield whole(known);
+    yield full(known);
     return;
   }
   let best: Step | undefined;
-  for await (best of id === undefined ? linked(root, parts, options) : recorded(id, parts, options)) {
-    yield whole(best.path);
+  for await (best of id === undefined ? linked(root, deps, options) : recorded(id, deps, options)) {
+    yield full(best.path);
   }
-  // What was asked for past the cache is as good as anything in it.
-  if (best !== undefined) parts.cache?.set(key, best.path, best.life);
+  // With `nocache`, too: the result is as good as any other.
+  if (best !== undefined) deps.cache?.set(key, best.path, best.ttlMs);
 }
 
-/** The name that a text is; undefined when it may be a domain. @throws NodeError of what looks like a name and is none */
+/** The peer id in a text; undefined when it may be a domain. @throws NodeError for a CID that is no peer id */
 function nameIn(text: string): PeerId | undefined {
   try {
     return parsePeerId(text);
@@ -106,21 +107,21 @@ function cidIn(text: string): CID | undefined {
   }
 }
 
-/** DNS tells nothing of how long its answer holds. */
+/** Not cached: Node does not tell how long a DNS answer is valid. */
 async function* linked(root: string, { lookUp }: ResolverDeps, { signal }: ResolveOptions): AsyncGenerator<Step> {
   if (!isDomain(root)) throw new NodeError(`invalid IPNS root: ${quote(root)}`, { code: "INVALID_PATH" });
   const { path } = await resolveDnslink(root, lookUp, { depth: 1, signal });
-  yield { path, life: 0 };
+  yield { path, ttlMs: 0 };
 }
 
 async function* recorded(id: PeerId, { records }: ResolverDeps, options: ResolveOptions): AsyncGenerator<Step> {
   for await (const { value, ttl, validity } of records(id, options)) {
     const left = Number((parseTimestamp(validity) ?? 0n) - timestampAfter(0));
-    yield { path: pathIn(value), life: Math.min(Number(ttl), left) / nanoseconds };
+    yield { path: pathIn(value), ttlMs: Math.min(Number(ttl), left) / NS_PER_MS };
   }
 }
 
-/** Records of old hold a bare multihash. @throws NodeError when it is no path */
+/** Old records hold a bare multihash. @throws NodeError for a value that is no path */
 function pathIn(value: Uint8Array): string {
   const [code, length] = value;
   if (code === sha256.code && length === value.length - 2) return `/ipfs/${castCid(value)}`;

@@ -1,4 +1,4 @@
-/** Which records of a name are to be believed, and which of two is the better one (network section 3.2). */
+/** Validates IPNS records, and compares them, as in the IPNS record specification. */
 import { decodeCbor, member, type Value } from "../../formats/dag_cbor/value.ts";
 import type { PeerId } from "../../formats/peer_id.ts";
 import { peerIdOf } from "../../storage/keystore/key.ts";
@@ -9,10 +9,10 @@ import { decodeRecord, type IpnsRecord, signedByV1, signedByV2 } from "./record.
 import { parseTimestamp, timestampAfter } from "./timestamp.ts";
 
 /**
- * The record, when it is one of that name and still valid. Records of version 1 alone are taken, as the reference takes
- * them.
+ * The record, if it is signed for the name and has not expired. As in go-ipfs 0.9, a record with the signature of
+ * version 1 alone is valid.
  *
- * @throws NodeError with the reference's texts
+ * @throws NodeError in the words of go-ipfs
  */
 export async function checkRecord(name: PeerId, bytes: Uint8Array, now = timestampAfter(0)): Promise<IpnsRecord> {
   const record = decodeRecord(bytes);
@@ -29,7 +29,7 @@ export async function checkRecord(name: PeerId, bytes: Uint8Array, now = timesta
   return record;
 }
 
-/** Whether `checkRecord` takes it. */
+/** Whether `checkRecord` accepts it. */
 export const isValidRecord = (name: PeerId, bytes: Uint8Array): Promise<boolean> =>
   checkRecord(name, bytes).then(
     () => true,
@@ -47,9 +47,9 @@ function publicKeyFor(name: PeerId, { publicKey }: IpnsRecord): Uint8Array {
   return name.toMultihash().digest;
 }
 
-/** What is signed and what is read are the same. */
+/** The fields that version 2 signs are the same as those outside. */
 function requireAgreement(record: IpnsRecord): void {
-  const claim = readClaim(record.data);
+  const data = decodeData(record.data);
   const isText = (value: Value, bytes: Uint8Array) => value instanceof Uint8Array && Buffer.compare(value, bytes) === 0;
   const isNumber = (value: Value, number: bigint) =>
     (typeof value === "bigint" || typeof value === "number") && BigInt(value) === number;
@@ -61,13 +61,13 @@ function requireAgreement(record: IpnsRecord): void {
     ["TTL", (value) => isNumber(value, record.ttl)],
   ];
   for (const [name, agrees] of fields) {
-    if (!agrees(claimed(claim, name))) {
+    if (!agrees(fieldOf(data, name))) {
       throw new NodeError(`field ${JSON.stringify(name)} did not match between protobuf and CBOR`);
     }
   }
 }
 
-function readClaim(data: Uint8Array): Value {
+function decodeData(data: Uint8Array): Value {
   try {
     return decodeCbor(data);
   } catch (error) {
@@ -75,16 +75,16 @@ function readClaim(data: Uint8Array): Value {
   }
 }
 
-function claimed(claim: Value, name: string): Value {
-  if (!(claim instanceof Map) || !claim.has(name)) {
+function fieldOf(data: Value, name: string): Value {
+  if (!(data instanceof Map) || !data.has(name)) {
     throw new NodeError(`field ${JSON.stringify(name)} did not match between protobuf and CBOR`);
   }
-  return member(claim, name);
+  return member(data, name);
 }
 
 /**
- * Above zero when the first record is the better one, below when the second is: signed by version 2, then the higher
- * sequence, then the later end, then the larger bytes. Both are valid records of one name.
+ * Above zero when the first record is better, below when the second is: a signature of version 2, then the higher
+ * sequence, then the later end, then the larger bytes. Both are valid records of the same name.
  */
 export function compareRecords(one: Uint8Array, other: Uint8Array): number {
   const [a, b] = [decodeRecord(one), decodeRecord(other)];

@@ -1,4 +1,4 @@
-/** Under which keys others and the node itself keep what belongs to a name (network sections 3.2 and 3.6). */
+/** Keys of IPNS records in the DHT, in pubsub and in the metadata store. */
 
 import { peerIdFromMultihash } from "@libp2p/peer-id";
 import { base32upper } from "multiformats/bases/base32";
@@ -7,31 +7,32 @@ import { identity } from "../../formats/cid/hashes.ts";
 import type { PeerId } from "../../formats/peer_id.ts";
 import { NodeError } from "../../util/errors.ts";
 
-/** What keys of records begin with. */
+/** Namespace of records in the DHT. */
 export const RECORD_PREFIX = "/ipns/";
-const keyed = "/pk/";
+/** Namespace of public keys in the DHT. */
+const PUBLIC_KEY_PREFIX = "/pk/";
 
 const key = (prefix: string, id: PeerId): Uint8Array => Buffer.concat([Buffer.from(prefix), id.toMultihash().bytes]);
 
-/** Of the name's record, in routing tables and over the fetch protocol. */
+/** Of a record, in the DHT and over the fetch protocol. */
 export const recordKey = (id: PeerId): Uint8Array => key(RECORD_PREFIX, id);
 
-/** Of the public key behind a name that does not tell it. */
-export const publicKeyKey = (id: PeerId): Uint8Array => key(keyed, id);
+/** Of the public key of a name that does not contain it. */
+export const publicKeyKey = (id: PeerId): Uint8Array => key(PUBLIC_KEY_PREFIX, id);
 
-/** The name of a short public key is the key itself. */
+/** Whether a name contains its public key: short keys are not hashed. */
 export const inlinesPublicKey = (id: PeerId): boolean => id.toMultihash().code === identity.code;
 
-/** Of the messages in which a name's records are published. */
+/** The pubsub topic of a name's records. */
 export const recordTopic = (id: PeerId): string => `/record/${Buffer.from(recordKey(id)).toString("base64url")}`;
 
-/** Where the metadata has the records that this node published last: the base32 of the name's multihash follows. */
+/** In the metadata store: the records that this node published last, by the base32 of the name's multihash. */
 export const PUBLISHED_PREFIX = "ipns/";
 
-/** Of the record that this node published last, in its metadata. */
+/** Of the record that this node published last, in the metadata store. */
 export const publishedKey = (id: PeerId): string => PUBLISHED_PREFIX + base32upper.baseEncode(id.toMultihash().bytes);
 
-/** @throws NodeError when the key is not that of a name's record */
+/** The name of a record's key in the DHT. @throws NodeError for another key */
 export function nameOfRecord(bytes: Uint8Array): PeerId {
   const text = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length);
   if (text.subarray(0, RECORD_PREFIX.length).toString() !== RECORD_PREFIX)

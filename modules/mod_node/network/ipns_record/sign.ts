@@ -1,4 +1,4 @@
-/** Making name records (network section 3.2). */
+/** Signs IPNS records. */
 import type { Key } from "../../storage/keystore/key.ts";
 import { signWith } from "../../storage/keystore/signing.ts";
 import { inlinesPublicKey } from "./keys.ts";
@@ -13,15 +13,15 @@ import {
 
 const none = new Uint8Array(0);
 
-/** A record of the name that `key` signs, for readers of version 1 and of version 2. */
-export async function signRecord(key: Key, claim: RecordFields): Promise<Uint8Array> {
-  const data = encodeRecordData(claim);
+/** A record of the name of `key`, with the signatures of versions 1 and 2. */
+export async function signRecord(key: Key, fields: RecordFields): Promise<Uint8Array> {
+  const data = encodeRecordData(fields);
   const [signatureV1, signatureV2] = await Promise.all([
-    signWith(key.bytes, signedByV1(claim)),
+    signWith(key.bytes, signedByV1(fields)),
     signWith(key.bytes, signedByV2(data)),
   ]);
   const record: IpnsRecord = {
-    ...claim,
+    ...fields,
     validityType: 0,
     signatureV1,
     signatureV2,
@@ -31,7 +31,7 @@ export async function signRecord(key: Key, claim: RecordFields): Promise<Uint8Ar
   return encodeRecord(record);
 }
 
-/** Of the next record: one more when it says something else than the last one. */
+/** The sequence number of the next record: one more than the last when the value differs. */
 export const nextSequence = (last: RecordFields | undefined, value: Uint8Array): bigint => {
   if (last === undefined) return 0n;
   return Buffer.compare(last.value, value) === 0 ? last.sequence : last.sequence + 1n;

@@ -1,11 +1,11 @@
-/** What is told of a search in the routing system, in the words of the reference (network section 7). */
+/** Events of a DHT query, as the `dht` commands of the go-ipfs 0.9 RPC report them. */
 import type { PeerInfo } from "@libp2p/interface";
 import type { QueryEvent } from "@libp2p/kad-dht";
 import type { PeerId } from "../../formats/peer_id.ts";
 import { failures } from "../../util/errors.ts";
 import { type Multiaddr, transportOf } from "../swarm/multiaddr.ts";
 
-/** As numbered on the wire. */
+/** Numbers as in the RPC. */
 export const eventTypes = {
   sendingQuery: 0,
   peerResponse: 1,
@@ -16,7 +16,7 @@ export const eventTypes = {
   dialingPeer: 7,
 } as const;
 
-/** A peer, and addresses of it without its id. */
+/** A peer and its addresses, without the id in them. */
 export interface PeerAddresses {
   readonly id: PeerId;
   readonly multiaddrs: readonly Multiaddr[];
@@ -24,12 +24,12 @@ export interface PeerAddresses {
 
 export interface RoutingEvent {
   readonly type: (typeof eventTypes)[keyof typeof eventTypes];
-  /** Whom it is about. */
+  /** The peer that the event is about. */
   readonly id?: PeerId;
   readonly responses?: readonly PeerAddresses[];
-  /** Of an error. */
+  /** The text of an error. */
   readonly text?: string;
-  /** A record that was found. */
+  /** The value of a record that was found. */
   readonly value?: Uint8Array;
 }
 
@@ -37,7 +37,7 @@ export type RoutingEvents = AsyncGenerator<RoutingEvent, void, undefined>;
 
 export type QueryKind = "closest" | "findPeer" | "findProviders" | "get" | "put" | "provide";
 
-/** Nobody is in a table. */
+/** Of a query while the routing table is empty. */
 export const NO_PEERS_TEXT = failures.ROUTING_TABLE_EMPTY;
 export const NOT_FOUND_TEXT = "routing: not found";
 
@@ -52,32 +52,32 @@ export const addressesOf = ({ id, multiaddrs }: PeerInfo): PeerAddresses => ({
   multiaddrs: [...new Map(multiaddrs.map(transportOf).map((address) => [address.toString(), address])).values()],
 });
 
-/** Messages that end a search, of which the reference tells nothing. */
-const deliveries: readonly string[] = ["PUT_VALUE", "ADD_PROVIDER"];
+/** Messages that follow a search, for which go-ipfs reports no query. */
+const STORE_MESSAGES: readonly string[] = ["PUT_VALUE", "ADD_PROVIDER"];
 
-/** What the reference tells of what the library does. */
-export function* translate(deed: QueryKind, event: QueryEvent): Generator<RoutingEvent, void, undefined> {
+/** The events of go-ipfs for an event of the library. */
+export function* translate(kind: QueryKind, event: QueryEvent): Generator<RoutingEvent, void, undefined> {
   const { sendingQuery, peerResponse, finalPeer, provider, value, dialingPeer } = eventTypes;
   switch (event.name) {
     case "DIAL_PEER":
       yield { type: dialingPeer, id: event.peer };
       break;
     case "SEND_QUERY":
-      if (!deliveries.includes(event.messageName)) yield { type: sendingQuery, id: event.to };
+      if (!STORE_MESSAGES.includes(event.messageName)) yield { type: sendingQuery, id: event.to };
       break;
     case "PEER_RESPONSE": {
       const { from: id, record } = event;
-      if (deliveries.includes(event.messageName)) {
-        if (deed === "put" && record !== undefined) yield { type: value, id };
+      if (STORE_MESSAGES.includes(event.messageName)) {
+        if (kind === "put" && record !== undefined) yield { type: value, id };
         break;
       }
       yield { type: peerResponse, id, responses: event.closer.map(addressesOf) };
-      if (deed === "get" && record !== undefined) yield { type: value, id, value: record.value };
+      if (kind === "get" && record !== undefined) yield { type: value, id, value: record.value };
       break;
     }
     case "FINAL_PEER":
-      if (deed === "closest") yield { type: finalPeer, id: event.peer.id };
-      if (deed === "findPeer" && event.peer.multiaddrs.length > 0) {
+      if (kind === "closest") yield { type: finalPeer, id: event.peer.id };
+      if (kind === "findPeer" && event.peer.multiaddrs.length > 0) {
         yield { type: finalPeer, responses: [addressesOf(event.peer)] };
       }
       break;

@@ -77,7 +77,9 @@ export function createKademlia(components: KadDHTComponents, options: DhtOptions
   return { dht, table: routingTableOf(dht, components, patches) };
 }
 
-/** The library tags the closest peers so that libp2p dials them again whenever a connection ends: nobody asked for that. */
+/**
+ * The library tags the closest peers so that libp2p dials them again whenever a connection ends: nobody asked for that.
+ */
 function withoutKeepAlive(data: PeerData): PeerData {
   const { tags } = data;
   if (tags === undefined) return data;

@@ -1,4 +1,4 @@
-/** What is to be announced to the routing system: kept over restarts, done in the background. */
+/** CIDs that are to be provided in the background; they survive a restart. */
 import { CID } from "multiformats/cid";
 import type { MetadataStore } from "../../storage/metadata/store.ts";
 import { WriteBehind } from "../../storage/metadata/write_behind.ts";
@@ -7,33 +7,33 @@ import type { NodeLog } from "../../util/log.ts";
 export interface ProvideQueueDeps {
   readonly metadata: MetadataStore;
   readonly log: NodeLog;
-  /** Announcements that are under way at a time. */
+  /** CIDs that are provided at a time. */
   readonly workers: number;
-  /** There is somebody to be told. */
+  /** A routing table has peers. */
   readonly ready: () => boolean;
   readonly provide: (cid: CID, signal: AbortSignal) => Promise<void>;
 }
 
-/** CIDs that wait; what comes above it waits for the next round over all that is here. */
+/** CIDs in the queue. Further ones are left to the reprovider. */
 const MAX_QUEUED = 16_384;
-/** Milliseconds. */
-const writeAfter = 1000;
-/** Milliseconds without anything new until announcing takes its full share: those who add come first. */
-const calmAfter = 300;
+/** Milliseconds until a change is written. */
+const WRITE_AFTER_MS = 1000;
+/** Milliseconds without a new CID until all workers run: adding files comes first. */
+const CALM_AFTER_MS = 300;
 
 export class ProvideQueue {
   readonly #deps: ProvideQueueDeps;
   readonly #store: WriteBehind;
-  /** By text, those under way among them. */
+  /** By text, including those that are being provided. */
   readonly #waiting = new Map<string, CID>();
   readonly #busy = new Set<string>();
   readonly #stop = new AbortController();
-  #leftOut = 0;
+  #dropped = 0;
   #calm: NodeJS.Timeout | undefined;
 
-  constructor(parts: ProvideQueueDeps) {
-    this.#deps = parts;
-    this.#store = new WriteBehind(parts.metadata, "routing/queue/", { delayMs: writeAfter });
+  constructor(deps: ProvideQueueDeps) {
+    this.#deps = deps;
+    this.#store = new WriteBehind(deps.metadata, "routing/queue/", { delayMs: WRITE_AFTER_MS });
   }
 
   /** Takes up what was left when the node closed. */
@@ -48,7 +48,7 @@ export class ProvideQueue {
     await this.#store.close();
   }
 
-  /** Those that wait while there is somebody to be told. */
+  /** The length of the queue; 0 while the routing tables are empty. */
   get size(): number {
     return this.#deps.ready() ? this.#waiting.size : 0;
   }
@@ -58,7 +58,7 @@ export class ProvideQueue {
       const name = cid.toString();
       if (this.#waiting.has(name)) continue;
       if (this.#waiting.size >= MAX_QUEUED) {
-        this.#leaveOut();
+        this.#drop();
         continue;
       }
       this.#waiting.set(name, cid);
@@ -66,27 +66,23 @@ export class ProvideQueue {
     }
     if (this.#stop.signal.aborted) return;
     clearTimeout(this.#calm);
-    this.#calm = setTimeout(() => this.#calmed(), calmAfter).unref();
+    this.#calm = setTimeout(() => this.#onCalm(), CALM_AFTER_MS).unref();
     this.run();
   }
 
-  #calmed(): void {
+  #onCalm(): void {
     this.#calm = undefined;
     this.run();
   }
 
-  #leaveOut(): void {
-    if (this.#leftOut === 0) {
-      this.#deps.log.write(
-        "provider.queue",
-        "warn",
-        "there is more to announce than can wait: the next round takes it",
-      );
+  #drop(): void {
+    if (this.#dropped === 0) {
+      this.#deps.log.write("provider.queue", "warn", "the queue is full: the rest is provided by the reprovider");
     }
-    this.#leftOut += 1;
+    this.#dropped += 1;
   }
 
-  /** To be called when somebody has come. */
+  /** Provides what waits, if that is possible; to be called when a peer enters a routing table. */
   run(): void {
     if (this.#stop.signal.aborted || !this.#deps.ready()) return;
     const workers = this.#calm === undefined ? this.#deps.workers : 1;
@@ -96,7 +92,7 @@ export class ProvideQueue {
     }
   }
 
-  /** Never rejects. What cannot be announced is not tried again, unless everybody has gone. */
+  /** Never rejects. A CID that fails is not tried again, unless the routing tables are empty by then. */
   async #work(name: string, cid: CID): Promise<void> {
     const { provide, log, ready } = this.#deps;
     const { signal } = this.#stop;
@@ -104,14 +100,13 @@ export class ProvideQueue {
     try {
       await provide(cid, signal);
     } catch (error) {
-      if (!signal.aborted)
-        log.write("provider.simple", "warn", `${cid} was not announced: ${(error as Error).message}`);
+      if (!signal.aborted) log.write("provider.simple", "warn", `${cid} was not provided: ${(error as Error).message}`);
     }
     this.#busy.delete(name);
     if (signal.aborted || !ready()) return;
     this.#waiting.delete(name);
     this.#store.set(name, undefined);
-    if (this.#waiting.size === 0) this.#leftOut = 0;
+    if (this.#waiting.size === 0) this.#dropped = 0;
     this.run();
   }
 }

@@ -1,4 +1,4 @@
-/** What others have asked this node to keep for them, and what it tells of itself: on the disk, for a while, bounded. */
+/** Provider records and values of the DHTs: those that peers store here, and this node's own. On disk, and bounded. */
 import { NotFoundError, type PeerStore } from "@libp2p/interface";
 import { Record as KadRecord } from "@libp2p/kad-dht";
 import { BaseDatastore } from "datastore-core/base";
@@ -11,21 +11,21 @@ import { KeyedMutex } from "../../util/async/keyed_mutex.ts";
 import { NodeError } from "../../util/errors.ts";
 import { compare, requireNamespace } from "./validators.ts";
 
-/** As the routing tables name their keys: `/provider/<multihash>/<peer>` and `/record/<key>`, in base32. */
+/** Keys are those of the library: `/provider/<multihash>/<peer>` and `/record/<key>`, in base32. */
 type Kind = "provider" | "record";
 
-const hour = 3600 * 1000;
-/** Milliseconds that a record lives, and how many of those of others are kept. */
-const limits: Readonly<Record<Kind, { readonly life: number; readonly most: number }>> = {
-  provider: { life: 24 * hour, most: 65_536 },
-  record: { life: 36 * hour, most: 8192 },
+const HOUR_MS = 3600 * 1000;
+/** Milliseconds that a record is kept, and how many of peers are. */
+const LIMITS: Readonly<Record<Kind, { readonly ttlMs: number; readonly maxRecords: number }>> = {
+  provider: { ttlMs: 24 * HOUR_MS, maxRecords: 65_536 },
+  record: { ttlMs: 36 * HOUR_MS, maxRecords: 8192 },
 };
-/** Providers of one block that are told. */
+/** Providers of one block in an answer. */
 const MAX_PROVIDERS_RETURNED = 256;
-const sweepEvery = hour;
-/** Milliseconds. What a crash takes is announced again by those who announced it. */
-const writeAfter = 5000;
-/** Bytes of the time of arrival, in milliseconds since 1970, in front of what is kept. */
+const SWEEP_EVERY_MS = HOUR_MS;
+/** Milliseconds until a change is written. What a crash loses is sent again by those who sent it. */
+const WRITE_AFTER_MS = 5000;
+/** Bytes in front of each record: the time of its arrival, in milliseconds since 1970, big-endian. */
 const TIMESTAMP_SIZE = 8;
 
 export interface RecordStoreOptions {
@@ -33,76 +33,76 @@ export interface RecordStoreOptions {
   readonly self: PeerId;
   /** Milliseconds since 1970. */
   readonly now?: () => number;
-  /** Of others so many records of each kind, when it is not as many as usual. */
+  /** Records of each kind that are kept for peers, instead of the usual number. */
   readonly maxRecords?: number;
 }
 
-/** Keys of what others have told, bounded: of who has the most the oldest give way. */
+/** Bounds the records of peers: the oldest of the peer with the most make room. */
 class RecordQuota {
-  /** By the peer who told (values of keys tell none: they are of one), in the order in which they came. */
-  readonly #ofPeer = new Map<string, Set<string>>();
-  readonly #most: number;
-  readonly #giveWay: (key: string) => void;
+  /** Keys by the peer that a provider record is of, in order of arrival. Values name no peer, and share one entry. */
+  readonly #byPeer = new Map<string, Set<string>>();
+  readonly #maxRecords: number;
+  readonly #evict: (key: string) => void;
   #size = 0;
 
-  /** @param giveWay has to `delete` what it is given */
-  constructor(most: number, giveWay: (key: string) => void) {
-    this.#most = most;
-    this.#giveWay = giveWay;
+  /** @param evict removes a record, and calls `delete` */
+  constructor(maxRecords: number, evict: (key: string) => void) {
+    this.#maxRecords = maxRecords;
+    this.#evict = evict;
   }
 
   add(key: string): void {
     const peer = peerOf(key);
-    const keys = this.#ofPeer.get(peer) ?? new Set();
+    const keys = this.#byPeer.get(peer) ?? new Set();
     if (keys.has(key)) return;
-    this.#ofPeer.set(peer, keys.add(key));
+    this.#byPeer.set(peer, keys.add(key));
     this.#size += 1;
-    if (this.#size > this.#most) this.#makeRoom();
+    if (this.#size > this.#maxRecords) this.#makeRoom();
   }
 
   delete(key: string): void {
     const peer = peerOf(key);
-    const keys = this.#ofPeer.get(peer);
+    const keys = this.#byPeer.get(peer);
     if (!keys?.delete(key)) return;
     this.#size -= 1;
-    if (keys.size === 0) this.#ofPeer.delete(peer);
+    if (keys.size === 0) this.#byPeer.delete(peer);
   }
 
-  /** For several, since looking for who has the most takes a while. */
+  /** For several records at once: finding the peer with the most looks at all peers. */
   #makeRoom(): void {
     let most = new Set<string>();
-    for (const keys of this.#ofPeer.values()) if (keys.size > most.size) most = keys;
-    for (const key of [...most.values().take(Math.ceil(most.size / 16))]) this.#giveWay(key);
+    for (const keys of this.#byPeer.values()) if (keys.size > most.size) most = keys;
+    for (const key of [...most.values().take(Math.ceil(most.size / 16))]) this.#evict(key);
   }
 }
 
-/** The records of both tables: as in the reference they share them. */
+/** The records of both DHTs, which share them as in go-ipfs. */
 export class RecordStore {
   readonly #store: WriteBehind;
   readonly #own: string;
   readonly #now: () => number;
-  readonly #others: Readonly<Record<Kind, RecordQuota>>;
-  /** By key: a record is compared with what is kept, and then takes its place. */
+  readonly #quotas: Readonly<Record<Kind, RecordQuota>>;
+  /** By key: comparing a record with the stored one and replacing it is one step. */
   readonly #turns = new KeyedMutex();
   /** Keys that were set since the sweep began. */
-  #since = new Set<string>();
+  #setDuringSweep = new Set<string>();
   #timer: NodeJS.Timeout | undefined;
   #sweeping: Promise<void> | undefined;
   #closed = false;
 
   constructor({ metadata, self, now = Date.now, maxRecords }: RecordStoreOptions) {
-    this.#store = new WriteBehind(metadata, "routing", { delayMs: writeAfter });
+    this.#store = new WriteBehind(metadata, "routing", { delayMs: WRITE_AFTER_MS });
     this.#own = `/${self}`;
     this.#now = now;
-    const othersOf = (kind: Kind) =>
-      new RecordQuota(maxRecords ?? limits[kind].most, (key) => this.#set(key, undefined));
-    this.#others = { provider: othersOf("provider"), record: othersOf("record") };
+    const quotaFor = (kind: Kind) =>
+      new RecordQuota(maxRecords ?? LIMITS[kind].maxRecords, (key) => this.#set(key, undefined));
+    this.#quotas = { provider: quotaFor("provider"), record: quotaFor("record") };
   }
 
-  /** Looks through what is there, now and each hour. */
+  /** Sweeps now and each hour. */
   start(): void {
     if (this.#timer !== undefined || this.#closed) return;
-    this.#timer = setInterval(() => void this.sweep(), sweepEvery).unref();
+    this.#timer = setInterval(() => void this.sweep(), SWEEP_EVERY_MS).unref();
     void this.sweep();
   }
 
@@ -114,18 +114,18 @@ export class RecordStore {
   }
 
   async get(key: string): Promise<Uint8Array | undefined> {
-    return this.#live(kindOf(key), await this.#store.get(key));
+    return this.#unexpired(kindOf(key), await this.#store.get(key));
   }
 
-  /** The value of a routing key that is kept here; it may be valid no more. */
+  /** The stored value of a routing key; it may have expired. */
   async value(key: Uint8Array): Promise<Uint8Array | undefined> {
     const record = await this.get(valueKey(key));
     return record && KadRecord.deserialize(record).value;
   }
 
-  /** @throws NodeError when what is kept is better */
+  /** @throws NodeError when the stored record is better */
   async put(key: string, value: Uint8Array): Promise<void> {
-    if (kindOf(key) === "provider") this.#keep(key, value);
+    if (kindOf(key) === "provider") this.#write(key, value);
     else await this.#turns.runExclusive(key, () => this.#putBetter(key, value));
   }
 
@@ -134,10 +134,10 @@ export class RecordStore {
     if (before !== undefined && isBetter(before, value)) {
       throw new NodeError("can't replace a newer value with an older value");
     }
-    this.#keep(key, value);
+    this.#write(key, value);
   }
 
-  #keep(key: string, value: Uint8Array): void {
+  #write(key: string, value: Uint8Array): void {
     const stamped = Buffer.allocUnsafe(TIMESTAMP_SIZE + value.length);
     stamped.writeBigUInt64BE(BigInt(this.#now()));
     stamped.set(value, TIMESTAMP_SIZE);
@@ -148,35 +148,35 @@ export class RecordStore {
     if ((await this.#store.get(key)) !== undefined) this.#set(key, undefined);
   }
 
-  /** Whatever comes or goes does it here. */
+  /** Sets or removes a record. */
   #set(key: string, stamped: Uint8Array | undefined): void {
     this.#store.set(key, stamped);
-    if (this.#sweeping !== undefined) this.#since.add(key);
+    if (this.#sweeping !== undefined) this.#setDuringSweep.add(key);
     if (key.endsWith(this.#own)) return;
-    const others = this.#others[kindOf(key)];
-    others.delete(key);
-    if (stamped !== undefined) others.add(key);
+    const quota = this.#quotas[kindOf(key)];
+    quota.delete(key);
+    if (stamped !== undefined) quota.add(key);
   }
 
   async *range(prefix: string): AsyncGenerator<readonly [key: string, value: Uint8Array], void, undefined> {
     for await (const [key, stamped] of this.#store.range(prefix)) {
-      const value = this.#live(kindOf(key), stamped);
+      const value = this.#unexpired(kindOf(key), stamped);
       if (value !== undefined) yield [key, value];
     }
   }
 
-  #live(kind: Kind, stamped: Uint8Array | undefined): Uint8Array | undefined {
-    if (stamped === undefined || this.#now() - arrival(stamped) > limits[kind].life) return undefined;
+  #unexpired(kind: Kind, stamped: Uint8Array | undefined): Uint8Array | undefined {
+    if (stamped === undefined || this.#now() - arrival(stamped) > LIMITS[kind].ttlMs) return undefined;
     return stamped.subarray(TIMESTAMP_SIZE);
   }
 
-  /** Takes away what has lived its time, and counts what was kept before the start. Never rejects. */
+  /** Removes expired records, and counts those from before the start. Never rejects. */
   sweep(): Promise<void> {
     this.#sweeping ??= this.#sweep()
       .catch(() => undefined)
       .finally(() => {
         this.#sweeping = undefined;
-        this.#since.clear();
+        this.#setDuringSweep.clear();
       });
     return this.#sweeping;
   }
@@ -185,10 +185,10 @@ export class RecordStore {
     for (const kind of ["provider", "record"] as const) {
       for await (const [key, stamped] of this.#store.range(`/${kind}/`)) {
         if (this.#closed) return;
-        // What is listed may be old by now.
-        if (this.#since.has(key)) continue;
-        if (this.#live(kind, stamped) === undefined) this.#set(key, undefined);
-        else if (!key.endsWith(this.#own)) this.#others[kind].add(key);
+        // The record that the range yields may have been replaced.
+        if (this.#setDuringSweep.has(key)) continue;
+        if (this.#unexpired(kind, stamped) === undefined) this.#set(key, undefined);
+        else if (!key.endsWith(this.#own)) this.#quotas[kind].add(key);
       }
     }
   }
@@ -202,14 +202,14 @@ const arrival = ({ buffer, byteOffset }: Uint8Array): number =>
   Number(new DataView(buffer, byteOffset, TIMESTAMP_SIZE).getBigUint64(0));
 
 function isBetter(before: Uint8Array, value: Uint8Array): boolean {
-  const [kept, given] = [KadRecord.deserialize(before), KadRecord.deserialize(value)];
-  return compare(given.key, kept.value, given.value) > 0;
+  const [stored, given] = [KadRecord.deserialize(before), KadRecord.deserialize(value)];
+  return compare(given.key, stored.value, given.value) > 0;
 }
 
-/** Under which the tables keep the value of a routing key. */
+/** The key under which the library stores the value of a routing key. */
 export const valueKey = (key: Uint8Array): string => `/record/${base32.baseEncode(key)}`;
 
-/** The records as a table asks for them. */
+/** The records as the datastore of a DHT. */
 export class RecordDatastore extends BaseDatastore {
   readonly #records: RecordStore;
   readonly #peers: Pick<PeerStore, "has">;
@@ -222,7 +222,7 @@ export class RecordDatastore extends BaseDatastore {
 
   override async put(key: Key, value: Uint8Array): Promise<Key> {
     const name = key.toString();
-    // The table looks its validators up in an object: it finds some under the names that every object has.
+    // The library looks validators up in a plain object, and finds one in `constructor` and other inherited names.
     if (kindOf(name) === "record") requireNamespace(KadRecord.deserialize(value).key);
     await this.#records.put(name, value);
     return key;
@@ -242,14 +242,14 @@ export class RecordDatastore extends BaseDatastore {
     await this.#records.delete(key.toString());
   }
 
-  /** Providers of whom nothing is known any more are left out: the table would fail to answer for them. */
+  /** Without providers that the peer store has dropped: the library would fail to answer for them. */
   override async *_all({ prefix = "" }: Query): AsyncGenerator<Pair, void, undefined> {
-    let told = 0;
+    let count = 0;
     for await (const [key, value] of this.#records.range(`${prefix}/`)) {
       if (!(await this.#peers.has(parsePeerId(key.slice(key.lastIndexOf("/") + 1))))) continue;
       yield { key: new Key(key, false), value };
-      told += 1;
-      if (told === MAX_PROVIDERS_RETURNED) return;
+      count += 1;
+      if (count === MAX_PROVIDERS_RETURNED) return;
     }
   }
 

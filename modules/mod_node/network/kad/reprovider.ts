@@ -1,4 +1,4 @@
-/** Announcing again what is here: others forget within a day. */
+/** Provides again what is stored here: provider records expire after a day. */
 import type { CID } from "multiformats/cid";
 import type { Pins } from "../../content/pins/pins.ts";
 import { CidSet } from "../../formats/cid/set.ts";
@@ -15,31 +15,31 @@ export interface ReproviderDeps {
   readonly pins: Pins;
   readonly metadata: MetadataStore;
   readonly log: NodeLog;
-  /** Announcements that are under way at a time. */
+  /** CIDs that are provided at a time. */
   readonly workers: number;
-  /** There is somebody to be told. */
+  /** A routing table has peers. */
   readonly ready: () => boolean;
   readonly provide: (cid: CID, signal: AbortSignal) => Promise<void>;
 }
 
-/** Of the last round that came to its end. Milliseconds. */
+/** The last run that finished. */
 export interface LastReprovide {
   readonly provided: number;
   readonly durationMs: number;
 }
 
-const usualInterval = "12h";
-/** Milliseconds from the start of the node to its first round. */
+const DEFAULT_INTERVAL = "12h";
+/** Milliseconds from the start of the node to its first run. */
 const FIRST_RUN_AFTER_MS = 60_000;
 /** Longest time that a timer can be set to, in milliseconds. */
 const MAX_TIMER_MS = 2 ** 31 - 1;
-/** In the metadata: when the last round began, in milliseconds since 1970. */
-const lastKey = "routing/reprovided";
+/** In the metadata store: when the last run began, in milliseconds since 1970. */
+const LAST_KEY = "routing/reprovided";
 
-type Strategy = (parts: ReproviderDeps, signal: AbortSignal) => AsyncIterable<CID>;
+type Strategy = (deps: ReproviderDeps, signal: AbortSignal) => AsyncIterable<CID>;
 
 const strategies: Readonly<Record<string, Strategy>> = {
-  /** Blocks are announced by their hash: forms of one, which a store lists together, are one. */
+  /** Provider records are by multihash: the CIDs of one block, which a store lists together, count once. */
   async *all({ blocks }) {
     let last: Uint8Array = new Uint8Array(0);
     for await (const cid of blocks.store.keys()) {
@@ -48,9 +48,9 @@ const strategies: Readonly<Record<string, Strategy>> = {
     }
   },
   async *pinned({ pins }, signal) {
-    const told = new CidSet();
-    for await (const cid of pinned(pins)) if (told.add(cid)) yield cid;
-    yield* pins.indirect(told, signal);
+    const seen = new CidSet();
+    for await (const cid of pinned(pins)) if (seen.add(cid)) yield cid;
+    yield* pins.indirect(seen, signal);
   },
   roots: ({ pins }) => pinned(pins),
 };
@@ -60,7 +60,7 @@ async function* pinned(pins: Pins): AsyncGenerator<CID, void, undefined> {
   yield* pins.list("direct");
 }
 
-/** A round a minute after the start, then one after each interval, counted on when the node starts anew. */
+/** Runs a minute after the start, then after each interval, which is counted across restarts. */
 export class Reprovider {
   readonly #deps: ReproviderDeps;
   readonly #interval: number;
@@ -68,19 +68,19 @@ export class Reprovider {
   readonly #stop = new AbortController();
   #timer: NodeJS.Timeout | undefined;
   #running = false;
-  /** A round is due, and there was nobody to be told. */
+  /** A run is due, and the routing tables were empty. */
   #due = false;
   #last: LastReprovide = { provided: 0, durationMs: 0 };
 
-  /** @throws NodeError of an interval that is none, or of a strategy that there is not */
-  constructor(parts: ReproviderDeps) {
-    const { config } = parts.repo;
+  /** @throws NodeError for an invalid interval or an unknown strategy */
+  constructor(deps: ReproviderDeps) {
+    const { config } = deps.repo;
     const name = config.value("Reprovider.Strategy") || "all";
     const strategy = Object.hasOwn(strategies, name) ? strategies[name] : undefined;
     if (strategy === undefined) throw new NodeError(`unknown reprovider strategy '${name}'`);
-    this.#deps = parts;
+    this.#deps = deps;
     this.#strategy = strategy;
-    this.#interval = parseDuration(config.value("Reprovider.Interval") || usualInterval);
+    this.#interval = parseDuration(config.value("Reprovider.Interval") || DEFAULT_INTERVAL);
   }
 
   get last(): LastReprovide {
@@ -89,7 +89,7 @@ export class Reprovider {
 
   async start(): Promise<void> {
     if (this.#interval <= 0) return;
-    const last = Number(Buffer.from((await this.#deps.metadata.get(lastKey)) ?? []).toString());
+    const last = Number(Buffer.from((await this.#deps.metadata.get(LAST_KEY)) ?? []).toString());
     const first = Math.min(FIRST_RUN_AFTER_MS, this.#interval);
     this.#schedule(Math.max(first, last + this.#interval - Date.now()));
   }
@@ -99,26 +99,26 @@ export class Reprovider {
     this.#stop.abort(new NodeError("the node is closed"));
   }
 
-  /** To be called when somebody has come. */
+  /** To be called when a peer enters a routing table. */
   runIfDue(): void {
-    if (this.#due) void this.#timed();
+    if (this.#due) void this.#runScheduled();
   }
 
   /**
-   * One round now.
+   * Runs now.
    *
-   * @throws NodeError `reprovider is already running`, that there is nobody to be told; what ends the signal
+   * @throws NodeError `reprovider is already running`, and when the routing tables are empty; the reason of the signal
    */
   async run(signal?: AbortSignal): Promise<void> {
     if (this.#running) throw new NodeError("reprovider is already running");
     this.#running = true;
     const began = Date.now();
     try {
-      const provided = await this.#round(
+      const provided = await this.#provideAll(
         AbortSignal.any([this.#stop.signal, ...(signal === undefined ? [] : [signal])]),
       );
       this.#last = { provided, durationMs: Date.now() - began };
-      await this.#deps.metadata.transaction((writer) => writer.put(lastKey, Buffer.from(String(began))));
+      await this.#deps.metadata.transaction((writer) => writer.put(LAST_KEY, Buffer.from(String(began))));
     } finally {
       this.#running = false;
     }
@@ -126,10 +126,10 @@ export class Reprovider {
 
   #schedule(milliseconds: number): void {
     if (this.#stop.signal.aborted) return;
-    this.#timer = setTimeout(() => void this.#timed(), Math.min(milliseconds, MAX_TIMER_MS)).unref();
+    this.#timer = setTimeout(() => void this.#runScheduled(), Math.min(milliseconds, MAX_TIMER_MS)).unref();
   }
 
-  async #timed(): Promise<void> {
+  async #runScheduled(): Promise<void> {
     const { ready, log } = this.#deps;
     this.#due = false;
     if (ready()) {
@@ -141,10 +141,10 @@ export class Reprovider {
     else this.#due = true;
   }
 
-  /** The number of those that were announced. What cannot be is left to the next round. */
-  async #round(signal: AbortSignal): Promise<number> {
+  /** Resolves with the number of CIDs provided. One that fails is left to the next run. */
+  async #provideAll(signal: AbortSignal): Promise<number> {
     const keys = this.#strategy(this.#deps, signal)[Symbol.asyncIterator]();
-    let announced = 0;
+    let provided = 0;
     const work = async () => {
       for (;;) {
         signal.throwIfAborted();
@@ -152,7 +152,7 @@ export class Reprovider {
         const next = await keys.next();
         if (next.done) return;
         await this.#deps.provide(next.value, signal).then(
-          () => (announced += 1),
+          () => (provided += 1),
           (error: Error) => this.#deps.log.write("reprovider.simple", "info", `${next.value}: ${error.message}`),
         );
       }
@@ -162,6 +162,6 @@ export class Reprovider {
     } finally {
       await keys.return?.();
     }
-    return announced;
+    return provided;
   }
 }

@@ -1,4 +1,4 @@
-/** The routing system: who has what, where everybody is, and what others keep under a key. */
+/** The routing system: providers of blocks, addresses of peers, and records by key. */
 import type { Libp2p } from "libp2p";
 import type { CID } from "multiformats/cid";
 import type { Pins } from "../../content/pins/pins.ts";
@@ -9,7 +9,7 @@ import type { Repo } from "../../storage/repo/repo.ts";
 import { NodeError } from "../../util/errors.ts";
 import type { NodeLog } from "../../util/log.ts";
 import type { Multiaddr } from "../swarm/multiaddr.ts";
-import * as searches from "./dual_dht.ts";
+import * as queries from "./dual_dht.ts";
 import { addressesOf, eventTypes, NOT_FOUND_TEXT, type PeerAddresses, type RoutingEvents } from "./events.ts";
 import { ProvideQueue } from "./provide_queue.ts";
 import { type LastReprovide, Reprovider } from "./reprovider.ts";
@@ -25,63 +25,64 @@ export interface RoutingDeps {
 }
 
 export interface FindOptions {
-  /** Providers that are enough. */
+  /** Ends after so many providers. */
   readonly count: number;
   readonly signal: AbortSignal;
 }
 
-export interface SearchOptions extends searches.GetOptions {
+export interface SearchOptions extends queries.GetOptions {
   readonly signal: AbortSignal;
 }
 
-/** Of announcements since the start; milliseconds. */
+/** What was provided since the start. */
 export interface ProvideStat {
   readonly total: number;
   readonly averageMs: number;
   readonly lastReprovide: LastReprovide;
 }
 
-/** Milliseconds that one announcement may take. */
+/** Milliseconds in which one CID has to be provided. */
 const PROVIDE_TIMEOUT_MS = 60_000;
-/** Announcements at a time. */
-const workers = { usual: 8, accelerated: 32 };
-/** Providers of one block that the exchange of blocks may ask for. */
+/** CIDs that are provided at a time; the second with `Experimental.AcceleratedDHTClient`. */
+const WORKERS = 8;
+const ACCELERATED_WORKERS = 32;
+/** Providers of one block that `findProviderPeers` finds. */
 const MAX_PROVIDERS = 20;
 
 /**
- * Events are those of the reference, in its order; errors that end a search come as an event first. Everything ends
- * with the signal.
+ * Queries are told as events, those of go-ipfs in its order; an error that ends a query is an event first. All end with
+ * the signal.
  */
 export class Routing {
   readonly #libp2p: Libp2p;
-  readonly #dht: searches.DualDht | undefined;
+  readonly #dht: queries.DualDht | undefined;
   readonly #provideQueue: ProvideQueue;
   readonly #reprovider: Reprovider;
-  /** Only what somebody tells it to announce is announced. */
+  /** Nothing is provided without a command (`Experimental.StrategicProviding`). */
   readonly #manualOnly: boolean;
   readonly #stat = { total: 0, milliseconds: 0 };
 
-  /** @throws NodeError of a configuration that says what cannot be */
+  /** @throws NodeError for an invalid configuration */
   constructor({ libp2p, repo, blocks, metadata, pins, log }: RoutingDeps) {
     const { config } = repo;
     const [wan, lan] = [dhtOf(libp2p, "wan"), dhtOf(libp2p, "lan")];
     this.#libp2p = libp2p;
     this.#dht = wan && lan && { wan, lan };
     this.#manualOnly = config.value("Experimental.StrategicProviding");
-    const announcing = {
+    const providing = {
       metadata,
       log,
-      workers: config.value("Experimental.AcceleratedDHTClient") ? workers.accelerated : workers.usual,
-      ready: () => this.#dht !== undefined && searches.activeDht(this.#dht).size > 0,
+      workers: config.value("Experimental.AcceleratedDHTClient") ? ACCELERATED_WORKERS : WORKERS,
+      ready: () => this.#dht !== undefined && queries.activeDht(this.#dht).size > 0,
       provide: (cid: CID, signal: AbortSignal) => this.#provideOne(cid, signal),
     };
-    this.#provideQueue = new ProvideQueue(announcing);
-    this.#reprovider = new Reprovider({ ...announcing, repo, blocks, pins });
+    this.#provideQueue = new ProvideQueue(providing);
+    this.#reprovider = new Reprovider({ ...providing, repo, blocks, pins });
   }
 
   async start(): Promise<void> {
     if (this.#dht === undefined || this.#manualOnly) return;
-    for (const table of [this.#dht.wan, this.#dht.lan]) table.onFirstPeer = () => this.#drive();
+    for (const table of [this.#dht.wan, this.#dht.lan]) table.onFirstPeer = () => this.#onFirstPeer();
     await this.#provideQueue.start();
     await this.#reprovider.start();
   }
@@ -91,26 +92,26 @@ export class Routing {
     await this.#provideQueue.stop();
   }
 
-  #drive(): void {
+  #onFirstPeer(): void {
     this.#provideQueue.run();
     this.#reprovider.runIfDue();
   }
 
-  /** Undefined when the configuration wants none: every search then ends with `routing: not found`. */
-  get dht(): searches.DualDht | undefined {
+  /** Undefined with `Routing.Type` "none": every query then ends with `routing: not found`. */
+  get dht(): queries.DualDht | undefined {
     return this.#dht;
   }
 
   /**
-   * Where a peer is: `finalPeer`, from the address book when it is connected.
+   * Finds the addresses of a peer: `finalPeer`, from the peer store when it is connected.
    *
    * @throws NodeError `routing: not found`, `failed to find any peer in table`
    */
   async *findPeer(id: PeerId, signal: AbortSignal): RoutingEvents {
     const here = await this.#connected(id);
     if (here !== undefined) yield { type: eventTypes.finalPeer, responses: [here] };
-    else if (this.#dht === undefined) yield* searches.failWith(NOT_FOUND_TEXT);
-    else yield* searches.findPeer(this.#dht, id, signal);
+    else if (this.#dht === undefined) yield* queries.failWith(NOT_FOUND_TEXT);
+    else yield* queries.findPeer(this.#dht, id, signal);
   }
 
   async #connected(id: PeerId): Promise<PeerAddresses | undefined> {
@@ -127,82 +128,86 @@ export class Routing {
     throw new NodeError(NOT_FOUND_TEXT);
   }
 
-  /** Peers that say they have a block: `provider` for each, this node among them; finding none is no failure. */
+  /** Providers of a block: `provider` for each, this node included. Finding none is no failure. */
   async *findProviders(cid: CID, { count, signal }: FindOptions): RoutingEvents {
-    if (this.#dht !== undefined) yield* searches.findProviders(this.#dht, cid, count, signal);
+    if (this.#dht !== undefined) yield* queries.findProviders(this.#dht, cid, count, signal);
   }
 
   /**
-   * The providers alone, but for this node: for the exchange of blocks. Those of whom nobody has told where they are
-   * are looked for when all others have been told.
+   * The providers of a block, without this node, for bitswap and pubsub. Those without known addresses come last, when
+   * they have been looked up.
    */
   async *findProviderPeers(cid: CID, signal: AbortSignal): AsyncGenerator<PeerAddresses, void, undefined> {
-    const astray: PeerId[] = [];
+    const unlocated: PeerId[] = [];
     for await (const { type, responses } of this.findProviders(cid, { count: MAX_PROVIDERS, signal })) {
       const [provider] = type === eventTypes.provider ? (responses ?? []) : [];
       if (provider === undefined || provider.id.equals(this.#libp2p.peerId)) continue;
       const { id, multiaddrs } = provider;
       if (multiaddrs.length > 0 || this.#libp2p.getConnections(id).length > 0) yield provider;
-      else astray.push(id);
+      else unlocated.push(id);
     }
-    for (const id of astray) {
+    for (const id of unlocated) {
       const multiaddrs = await this.addresses(id, signal).catch(() => []);
       if (multiaddrs.length > 0) yield { id, multiaddrs };
     }
   }
 
-  /** The peers next to a key: `finalPeer` for each, the next one first. @throws NodeError without tables */
+  /**
+   * The peers closest to a key: `finalPeer` for each, the closest first.
+   *
+   * @throws NodeError with `Routing.Type` "none"
+   */
   async *closestPeers(key: Uint8Array, signal: AbortSignal): RoutingEvents {
     if (this.#dht === undefined) throw new NodeError("routing service is not a DHT");
-    yield* searches.closestPeers(this.#dht, key, signal);
+    yield* queries.closestPeers(this.#dht, key, signal);
   }
 
   /** The best record of a key: the last event, `value`. @throws NodeError `routing: not found` */
   async *get(key: Uint8Array, signal: AbortSignal): RoutingEvents {
-    if (this.#dht === undefined) yield* searches.failWith(NOT_FOUND_TEXT);
-    else yield* searches.getValue(this.#dht, key, signal);
+    if (this.#dht === undefined) yield* queries.failWith(NOT_FOUND_TEXT);
+    else yield* queries.getValue(this.#dht, key, signal);
   }
 
-  /** Valid records of a key as they are met, each better than those before; none when there is none. */
+  /** Valid records of a key, each better than the ones before. */
   async *search(key: Uint8Array, { signal, ...options }: SearchOptions): AsyncGenerator<Uint8Array, void, undefined> {
     if (this.#dht === undefined) return;
-    for await (const { value } of searches.searchValue(this.#dht, key, signal, options)) {
+    for await (const { value } of queries.searchValue(this.#dht, key, signal, options)) {
       if (value !== undefined) yield value;
     }
   }
 
   /**
-   * Keeps a record here and gives it to the peers next to its key: `value` for each that has taken it.
+   * Stores a record here and at the peers closest to its key: `value` for each that stored it.
    *
-   * @throws NodeError of a record that is not valid, or older than the one here; `failed to find any peer in table`
+   * @throws NodeError for a record that is invalid or older than the one here; `failed to find any peer in table`
    */
   async *put(key: Uint8Array, value: Uint8Array, signal: AbortSignal): RoutingEvents {
-    if (this.#dht === undefined) yield* searches.failWith("routing: operation or key not supported");
-    else yield* searches.putValue(this.#dht, key, value, signal);
+    if (this.#dht === undefined) yield* queries.failWith("routing: operation or key not supported");
+    else yield* queries.putValue(this.#dht, key, value, signal);
   }
 
-  /** The record of a key that is kept here, and still valid. */
+  /** The valid record of a key that is stored here. */
   async localValue(key: Uint8Array): Promise<Uint8Array | undefined> {
     return this.#dht?.lan.localValue(key);
   }
 
-  /** As `put`, told of nothing. */
+  /** As `put`, without events. */
   async putQuietly(key: Uint8Array, value: Uint8Array, signal: AbortSignal): Promise<void> {
     for await (const _ of this.put(key, value, signal));
   }
 
-  /** Tells the peers next to a block that it can be had here. @throws NodeError when there is nobody to be told */
+  /** Announces this node as a provider to the peers closest to a block. @throws NodeError when the tables are empty */
   async *provide(cid: CID, signal: AbortSignal): RoutingEvents {
-    if (this.#dht === undefined) yield* searches.failWith("routing: operation or key not supported");
-    else yield* searches.provide(this.#dht, cid, signal);
+    if (this.#dht === undefined) yield* queries.failWith("routing: operation or key not supported");
+    else yield* queries.provide(this.#dht, cid, signal);
   }
 
-  /** Has blocks announced in the background, now or as soon as there is somebody to be told. */
+  /** Provides blocks in the background, now or when a peer enters a routing table. */
   announce(cids: readonly CID[]): void {
     if (this.#dht !== undefined && !this.#manualOnly) this.#provideQueue.add(cids);
   }
 
-  /** Those that wait to be announced while there is somebody to be told. */
+  /** CIDs that wait to be provided; 0 while the routing tables are empty. */
   get queued(): number {
     return this.#provideQueue.size;
   }
@@ -213,9 +218,9 @@ export class Routing {
   }
 
   /**
-   * Announces again what is here, as `Reprovider.Strategy` says; at once when only what is asked for is announced.
+   * Provides again what is stored here, as `Reprovider.Strategy` says; nothing with `Experimental.StrategicProviding`.
    *
-   * @throws NodeError when there is nobody to be told, or a round is under way
+   * @throws NodeError when no peer is connected, the tables are empty, or the reprovider is running
    */
   async reprovide(signal: AbortSignal): Promise<void> {
     if (this.#manualOnly) return;

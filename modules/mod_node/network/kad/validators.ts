@@ -1,4 +1,4 @@
-/** Which records are taken, and which of two is the better one, by what the key begins with. */
+/** Which DHT records are valid, and which of two is better, by the namespace of the key: `/ipns/` and `/pk/`. */
 import type { SelectFn, Selectors, ValidateFn, Validators } from "@libp2p/kad-dht";
 import { decode as decodeMultihash } from "multiformats/hashes/digest";
 import { peerIdOf } from "../../storage/keystore/key.ts";
@@ -7,16 +7,16 @@ import { checkRecord, compareRecords } from "../ipns_record/check.ts";
 import { nameOfRecord } from "../ipns_record/keys.ts";
 import { MAX_RECORD_SIZE } from "../ipns_record/record.ts";
 
-interface Kind {
-  /** @throws NodeError with the reference's text */
+interface Namespace {
+  /** @throws NodeError in the words of go-ipfs */
   validate(key: Uint8Array, value: Uint8Array): void | Promise<void>;
-  /** Above zero when the first is the better one. */
+  /** Above zero when the first is better. */
   compare(one: Uint8Array, other: Uint8Array): number;
 }
 
-const publicKeyPrefix = "/pk/";
+const PUBLIC_KEY_PREFIX = "/pk/";
 
-const kinds: Readonly<Record<string, Kind>> = {
+const namespaces: Readonly<Record<string, Namespace>> = {
   ipns: {
     async validate(key, value) {
       await checkRecord(nameOfRecord(key), value);
@@ -26,18 +26,18 @@ const kinds: Readonly<Record<string, Kind>> = {
   pk: {
     validate(key, value) {
       if (value.length > MAX_RECORD_SIZE) throw new NodeError("public key does not match storage key");
-      const hash = key.subarray(publicKeyPrefix.length);
-      mustBeMultihash(hash);
+      const hash = key.subarray(PUBLIC_KEY_PREFIX.length);
+      requireMultihash(hash);
       if (Buffer.compare(peerIdOf(value).toMultihash().bytes, hash) !== 0) {
         throw new NodeError("public key does not match storage key");
       }
     },
-    // All that are valid are the same key.
+    // All valid ones are the same key.
     compare: () => 0,
   },
 };
 
-function mustBeMultihash(bytes: Uint8Array): void {
+function requireMultihash(bytes: Uint8Array): void {
   try {
     decodeMultihash(bytes);
   } catch (error) {
@@ -45,22 +45,22 @@ function mustBeMultihash(bytes: Uint8Array): void {
   }
 }
 
-/** @throws NodeError when there are no records with such a key */
-function kindOf(key: Uint8Array): Kind {
+/** @throws NodeError for a key of another namespace */
+function namespaceOf(key: Uint8Array): Namespace {
   const [, name = ""] = /^\/([a-z]+)\//.exec(Buffer.from(key.subarray(0, 16)).toString("latin1")) ?? [];
-  const kind = Object.hasOwn(kinds, name) ? kinds[name] : undefined;
-  if (kind === undefined) throw new NodeError("invalid record keytype");
-  return kind;
+  const namespace = Object.hasOwn(namespaces, name) ? namespaces[name] : undefined;
+  if (namespace === undefined) throw new NodeError("invalid record keytype");
+  return namespace;
 }
 
-/** @throws NodeError when there are no records with such a key */
+/** @throws NodeError for a key of another namespace */
 export function requireNamespace(key: Uint8Array): void {
-  kindOf(key);
+  namespaceOf(key);
 }
 
-/** @throws NodeError with the reference's text unless the value is a valid one of the key */
+/** @throws NodeError for an invalid value, in the words of go-ipfs */
 export async function validate(key: Uint8Array, value: Uint8Array): Promise<void> {
-  await kindOf(key).validate(key, value);
+  await namespaceOf(key).validate(key, value);
 }
 
 export const isValid = (key: Uint8Array, value: Uint8Array): Promise<boolean> =>
@@ -69,15 +69,17 @@ export const isValid = (key: Uint8Array, value: Uint8Array): Promise<boolean> =>
     () => false,
   );
 
-/** Above zero when the first is the better one; both are valid. */
-export const compare = (key: Uint8Array, one: Uint8Array, other: Uint8Array): number => kindOf(key).compare(one, other);
+/** Above zero when the first is better; both are valid. */
+export const compare = (key: Uint8Array, one: Uint8Array, other: Uint8Array): number =>
+  namespaceOf(key).compare(one, other);
 
 const validateOne: ValidateFn = (key, value) => validate(key, value);
 
 const selectBest: SelectFn = (key, records) =>
   records.reduce((best, record, at) => (compare(key, record, records[best] as Uint8Array) > 0 ? at : best), 0);
 
-const each = <T>(value: T): Record<string, T> => Object.fromEntries(Object.keys(kinds).map((name) => [name, value]));
+const each = <T>(value: T): Record<string, T> =>
+  Object.fromEntries(Object.keys(namespaces).map((name) => [name, value]));
 
 export const validators: Validators = each(validateOne);
 export const selectors: Selectors = each(selectBest);

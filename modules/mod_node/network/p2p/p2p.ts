@@ -106,7 +106,11 @@ export class P2p {
     this.#requireOpen(listener);
   }
 
-  /** Listens at a local address, and forwards its connections to the peer. @throws NodeError, also when it cannot listen */
+  /**
+   * Listens at a local address, and forwards its connections to the peer.
+   *
+   * @throws NodeError, also when it cannot listen
+   */
   async forward(protocol: string, address: Multiaddr, peer: NamedPeer, { custom }: ForwardOptions): Promise<void> {
     requireName(protocol, custom);
     const target = `/p2p/${peer.id}`;

@@ -1,4 +1,4 @@
-/** Speaks with one pinning service (network section 13). The key goes into one header, and nowhere else. */
+/** A client of one pinning service (IPFS Pinning Service API 1.0). The key is sent in one header, and nowhere else. */
 
 import { parseCid } from "../../formats/cid/text.ts";
 import { parseJson } from "../../storage/repo/json.ts";
@@ -13,23 +13,24 @@ export interface ServiceAccess {
   readonly key: string;
 }
 
-/** Which pins are meant: all that fit every filter that is given. */
+/** Selects the pins that match every filter given. */
 export interface PinQuery {
   readonly cids?: readonly string[];
   readonly name?: string | undefined;
   readonly statuses?: readonly PinStatusWord[];
 }
 
-/** What is to be pinned. */
+/** What is to be pinned: the `Pin` of the API. */
 export interface PinObject {
   readonly cid: string;
   readonly name?: string | undefined;
-  /** Where the blocks are: addresses with the ids of their peers. */
+  /** Addresses of peers that have the blocks, with their ids. */
   readonly origins: readonly string[];
 }
 
-/** Pins on a page; bytes of an answer that are read. */
-const pageSize = 10;
+/** Pins on a page. */
+const PAGE_SIZE = 10;
+/** Bytes of a response. */
 const MAX_RESPONSE_SIZE = 4 * 1024 * 1024;
 
 /** How requests are made; a test may give another. */
@@ -50,8 +51,8 @@ interface ServiceResponse {
 }
 
 /**
- * All methods reject with a NodeError that has the reference's texts: the service's reason and details, its status where
- * it says nothing that can be read, why there was no answer; and with the signal's reason when it is aborted.
+ * All methods reject with a NodeError in the words of go-ipfs: the service's reason and details, its status when the
+ * response cannot be read, or why there was no response; and with the signal's reason.
  */
 export class PinningClient {
   readonly #access: ServiceAccess;
@@ -62,13 +63,13 @@ export class PinningClient {
     this.#fetch = fetch;
   }
 
-  async add(wish: PinObject, signal: AbortSignal): Promise<RemotePin> {
-    return this.#read(await this.#ask("POST", { body: bodyOf(wish), signal }), readPin);
+  async add(pin: PinObject, signal: AbortSignal): Promise<RemotePin> {
+    return this.#read(await this.#ask("POST", { body: bodyOf(pin), signal }), readPin);
   }
 
-  /** Puts another pin in the place of one. */
-  async replace(requestId: string, wish: PinObject, signal: AbortSignal): Promise<RemotePin> {
-    return this.#read(await this.#ask("POST", { path: pathOf(requestId), body: bodyOf(wish), signal }), readPin);
+  /** Replaces a pin. */
+  async replace(requestId: string, pin: PinObject, signal: AbortSignal): Promise<RemotePin> {
+    return this.#read(await this.#ask("POST", { path: pathOf(requestId), body: bodyOf(pin), signal }), readPin);
   }
 
   async get(requestId: string, signal: AbortSignal): Promise<RemotePin> {
@@ -85,17 +86,17 @@ export class PinningClient {
   }
 
   /**
-   * The newest first, page by page. A page goes on before the whole second of the last pin, as the reference asks; where
-   * that would pass over pins of the same second, it is asked for with the fraction.
+   * The newest first, page by page. As in go-ipfs the next page begins before the whole second of the last pin; where
+   * that would skip pins of the same second, it is requested again with the fraction.
    */
   async *list(query: PinQuery, signal: AbortSignal): AsyncGenerator<RemotePin, void, undefined> {
-    let page = await this.#page(query, { limit: pageSize, signal });
+    let page = await this.#page(query, { limit: PAGE_SIZE, signal });
     for (;;) {
       yield* page.pins;
       const last = page.pins.at(-1);
       const left = page.count - page.pins.length;
       if (last === undefined || left <= 0) return;
-      const next = (before: string) => this.#page(query, { limit: pageSize, before, signal });
+      const next = (before: string) => this.#page(query, { limit: PAGE_SIZE, before, signal });
       page = await next(last.created.replace(/\.\d+/, ""));
       if (page.count < left && last.created.includes(".")) page = await next(last.created);
       if (page.pins.some(({ requestId }) => requestId === last.requestId)) {
@@ -110,7 +111,7 @@ export class PinningClient {
   ): Promise<RemotePinPage> {
     const query = new URLSearchParams();
     if (before !== undefined) query.set("before", before);
-    if (cids.length > 0) query.set("cid", cids.map(sent).join(","));
+    if (cids.length > 0) query.set("cid", cids.map(normalized).join(","));
     query.set("limit", String(limit));
     if (name !== "") query.set("name", name);
     if (statuses.length > 0) query.set("status", statuses.join(","));
@@ -122,7 +123,9 @@ export class PinningClient {
     const url = `${this.#access.endpoint}/pins${path}${search}`;
     const verb = `${method.charAt(0)}${method.slice(1).toLowerCase()}`;
     const empty = (reason: string, cause?: unknown) =>
-      new NodeError(`empty response from remote pinning service: ${verb} ${quote(shown(url))}: ${reason}`, { cause });
+      new NodeError(`empty response from remote pinning service: ${verb} ${quote(redacted(url))}: ${reason}`, {
+        cause,
+      });
     const headers: Record<string, string> = {
       accept: "application/json",
       "user-agent": "go-pinning-service-http-client",
@@ -130,7 +133,7 @@ export class PinningClient {
     };
     if (body !== undefined) headers["content-type"] = "application/json";
     try {
-      const answer = await this.#fetch(bare(url), {
+      const answer = await this.#fetch(withoutCredentials(url), {
         method,
         headers,
         signal,
@@ -149,10 +152,10 @@ export class PinningClient {
     }
   }
 
-  /** As bytes of its UTF-8 form. What a header cannot hold is refused here: others would tell it in their failure. */
+  /** The key as UTF-8. Refused here if a header cannot hold it: `fetch` would repeat the key in its error. */
   #authorization(refusal: () => NodeError): string {
     const { key } = this.#access;
-    // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what headers cannot hold
+    // biome-ignore lint/suspicious/noControlCharactersInRegex: a header cannot hold them
     if (/[\x00-\x1f\x7f]/.test(key)) throw refusal();
     return `Bearer ${Buffer.from(key, "utf8").toString("latin1")}`;
   }
@@ -179,7 +182,7 @@ export class PinningClient {
 const unreadable = (status: number, reason: string, cause?: unknown) =>
   new NodeError(`remote pinning service returned http error ${status}: ${reason}`, { cause });
 
-/** Undefined for what is none. */
+/** Undefined for text that is no JSON. */
 function jsonOf(text: string): unknown {
   try {
     return parseJson(text);
@@ -189,21 +192,21 @@ function jsonOf(text: string): unknown {
 }
 
 /** Version 1 in base32, version 0 as it is. */
-const sent = (cid: string): string => parseCid(cid).toString();
+const normalized = (cid: string): string => parseCid(cid).toString();
 
 const bodyOf = ({ cid, name = "", origins }: PinObject): object => ({
-  cid: sent(cid),
+  cid: normalized(cid),
   ...(name === "" ? {} : { name }),
   ...(origins.length === 0 ? {} : { origins }),
 });
 
 const pathOf = (requestId: string): string => `/${encodeURIComponent(requestId)}`;
 
-/** With stars for a password, as the reference writes it. */
-const shown = (url: string): string => url.replace(/^(\w+:\/\/[^/:@]*):[^/@]*@/, "$1:***@");
+/** With stars for a password, as Go writes URLs. */
+const redacted = (url: string): string => url.replace(/^(\w+:\/\/[^/:@]*):[^/@]*@/, "$1:***@");
 
-/** Less user and password: `fetch` refuses them, and the header of the key would go before them. */
-function bare(url: string): URL {
+/** Without user and password, which `fetch` refuses; the key goes in the header instead. */
+function withoutCredentials(url: string): URL {
   const parsed = new URL(url);
   parsed.username = "";
   parsed.password = "";

@@ -1,11 +1,11 @@
-/** Where a pinning service is: its URL as the configuration keeps it. */
+/** The endpoint of a pinning service, as the configuration keeps it. */
 import { posix } from "node:path";
 import { NodeError } from "../../util/errors.ts";
 
 /**
- * The URL less doubled, dotted and trailing slashes; a fragment is a part of the path.
+ * The URL with a normalized path, of which a fragment is a part.
  *
- * @throws NodeError with the reference's texts: no HTTP URL, a query, the path of a pin list
+ * @throws NodeError in the words of go-ipfs: no HTTP URL, a query, a path that ends in `/pins`
  */
 export function serviceEndpoint(text: string): string {
   const [, scheme = "", host = "", path = "", query = ""] = /^(https?):\/\/([^/?#]*)([^?]*)(.*)$/is.exec(text) ?? [];

@@ -1,4 +1,4 @@
-/** Keeps the root of the files pinned at the services whose policy says so (network section 13). */
+/** Keeps the MFS root pinned at services whose policy says so (`Pinning.RemoteServices.*.Policies.MFS`). */
 import type { CID } from "multiformats/cid";
 import { parseDuration } from "../../util/go/duration.ts";
 import { quote } from "../../util/go/text.ts";
@@ -10,23 +10,23 @@ import type { KnownService } from "./services.ts";
 export interface MfsPolicyDeps {
   readonly pins: RemotePins;
   readonly services: () => readonly (readonly [name: string, service: KnownService])[];
-  /** The root as it is now, stored. */
+  /** The current MFS root, stored. */
   readonly root: (signal: AbortSignal) => Promise<CID>;
-  /** Name of the pin where the policy has none. */
+  /** The name of the pin when the policy has none. */
   readonly defaultName: string;
   readonly log: NodeLog;
 }
 
-/** Milliseconds from one look at the policies to the next. */
-const lookEvery = 30_000;
-const usualInterval = "5m";
+/** Milliseconds between two rounds. */
+const ROUND_EVERY_MS = 30_000;
+const DEFAULT_INTERVAL = "5m";
 
-/** What a service was last given. */
+/** What was last pinned at a service. */
 interface LastPin {
   readonly cid: string;
   /** Milliseconds since 1970. */
   readonly at: number;
-  /** The service as it was known then, as JSON: another endpoint or policy is another service. */
+  /** The configuration of the service then, as JSON: with another endpoint or policy it is pinned anew. */
   readonly service: string;
 }
 
@@ -37,8 +37,8 @@ export class MfsPolicy {
   #timer: NodeJS.Timeout | undefined;
   #running: Promise<void> | undefined;
 
-  constructor(parts: MfsPolicyDeps) {
-    this.#deps = parts;
+  constructor(deps: MfsPolicyDeps) {
+    this.#deps = deps;
   }
 
   start(): void {
@@ -46,7 +46,7 @@ export class MfsPolicy {
       this.#running = this.round(this.#stop.signal).finally(() => {
         if (!this.#stop.signal.aborted) this.start();
       });
-    }, lookEvery).unref();
+    }, ROUND_EVERY_MS).unref();
   }
 
   async stop(): Promise<void> {
@@ -55,15 +55,15 @@ export class MfsPolicy {
     await this.#running;
   }
 
-  /** Gives the root to every service that lacks it, to all at once. Never rejects: what fails is told in the log. */
+  /** Pins the root at every service that lacks it, at all at once. Never rejects: failures are logged. */
   async round(signal: AbortSignal): Promise<void> {
-    const meant = this.#deps.services().filter(([, { Policies }]) => Policies.MFS.Enable);
-    if (meant.length === 0) return;
+    const enabled = this.#deps.services().filter(([, { Policies }]) => Policies.MFS.Enable);
+    if (enabled.length === 0) return;
     try {
       const root = await this.#deps.root(signal);
-      await Promise.all(meant.map(([name, service]) => this.#look(name, service, root, signal)));
+      await Promise.all(enabled.map(([name, service]) => this.#look(name, service, root, signal)));
     } catch (error) {
-      if (!signal.aborted) this.#complain(`the root of the files cannot be read: ${(error as Error).message}`);
+      if (!signal.aborted) this.#logError(`the root of the files cannot be read: ${(error as Error).message}`);
     }
   }
 
@@ -71,33 +71,35 @@ export class MfsPolicy {
     const now = JSON.stringify(service);
     const last = this.#lastPinned.get(name);
     try {
-      const interval = parseDuration(service.Policies.MFS.RepinInterval || usualInterval);
+      const interval = parseDuration(service.Policies.MFS.RepinInterval || DEFAULT_INTERVAL);
       const isSame = last?.service === now;
       if (isSame && (last.cid === root.toString() || Date.now() - last.at < interval)) return;
       const at = await this.#pin(name, service.Policies.MFS.PinName || this.#deps.defaultName, root, signal);
       this.#lastPinned.set(name, { cid: root.toString(), at, service: now });
     } catch (error) {
-      if (!signal.aborted) this.#complain(`${root} is not pinned at ${quote(name)}: ${(error as Error).message}`);
+      if (!signal.aborted) this.#logError(`${root} is not pinned at ${quote(name)}: ${(error as Error).message}`);
     }
   }
 
-  /** A pin of that name is replaced. @returns since when the service has been asked for this root */
+  /** Replaces the pin of that name. @returns when the service was asked for this root */
   async #pin(service: string, pinName: string, root: CID, signal: AbortSignal): Promise<number> {
     const { pins } = this.#deps;
     const client = pins.service(service);
-    let former: RemotePin | undefined;
+    let previous: RemotePin | undefined;
     for await (const pin of pins.list(client, { name: pinName, statuses: pinStatuses }, signal)) {
-      former = pin;
+      previous = pin;
       if (pin.status !== "failed" && pin.cid === root.toString()) return Date.parse(pin.created);
     }
-    const wish = await pins.pinObject(root, pinName);
+    const object = await pins.pinObject(root, pinName);
     const pin =
-      former === undefined ? await client.add(wish, signal) : await client.replace(former.requestId, wish, signal);
+      previous === undefined
+        ? await client.add(object, signal)
+        : await client.replace(previous.requestId, object, signal);
     await pins.connectDelegates(pin);
     return Date.now();
   }
 
-  #complain(message: string): void {
+  #logError(message: string): void {
     this.#deps.log.write("remotepinning/mfs", "error", message);
   }
 }

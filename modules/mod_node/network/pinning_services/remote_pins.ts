@@ -1,4 +1,4 @@
-/** Pins at services: asked for, followed until they are done, listed, removed (network section 13). */
+/** The commands `pin remote`: pins at services are added, awaited, listed and removed. */
 import { setTimeout as pause } from "node:timers/promises";
 import type { CID } from "multiformats/cid";
 import { parseCid } from "../../formats/cid/text.ts";
@@ -12,8 +12,8 @@ import { type Fetch, PinningClient, type PinObject, type PinQuery, type ServiceA
 import { isPinStatus, type PinStatusWord, pinStatuses, type RemotePin } from "./responses.ts";
 import { accessOf, addService, knownServices, removeService } from "./services.ts";
 
-/** Milliseconds between two looks at a pin that is waited for. */
-const lookEvery = 500;
+/** Milliseconds between two requests for the status of a pin. */
+const POLL_EVERY_MS = 500;
 /** Bytes. */
 const MAX_NAME_SIZE = 255;
 
@@ -25,7 +25,7 @@ export interface RemotePinsDeps {
   readonly fetch?: Fetch;
 }
 
-/** Filters as somebody wrote them. */
+/** Filters as given to a command, unchecked. */
 export interface PinFilters {
   readonly name?: string | undefined;
   readonly cids?: readonly string[] | undefined;
@@ -44,11 +44,11 @@ export type PinCounts = Readonly<Record<PinStatusWord, number>>;
 export interface ServiceState {
   readonly name: string;
   readonly endpoint: string;
-  /** Undefined when it was not asked; "invalid" when it did not answer as it should. */
+  /** Undefined when it was not asked; "invalid" when its response was an error. */
   readonly counts: PinCounts | "invalid" | undefined;
 }
 
-/** @throws NodeError at a name that is too long, a status or a CID that is none */
+/** @throws NodeError for a name that is too long, an unknown status, or an invalid CID */
 function queryOf({ name = "", cids = [], statuses }: PinFilters): PinQuery {
   requireName(name);
   for (const cid of cids) {
@@ -72,20 +72,20 @@ function requireName(name: string): void {
 export class RemotePins {
   readonly #deps: RemotePinsDeps;
 
-  constructor(parts: RemotePinsDeps) {
-    this.#deps = parts;
+  constructor(deps: RemotePinsDeps) {
+    this.#deps = deps;
   }
 
-  /** The client of a known service. @throws NodeError as `accessOf` */
+  /** The client of a configured service. @throws NodeError as `accessOf` */
   service(name: string | undefined): PinningClient {
     return new PinningClient(accessOf(this.#deps.config, name), this.#deps.fetch);
   }
 
   /**
-   * Has a service pin something, and is connected to those who fetch it there. Unless `background`, resolves when it is
-   * pinned.
+   * Has a service pin something, and connects to its delegates, which fetch the blocks. Unless `background`, resolves
+   * when it is pinned.
    *
-   * @throws NodeError as PinningClient, when the service fails, and at a delegate that names no peer
+   * @throws NodeError as PinningClient, when the service fails, and for a delegate that names no peer
    */
   async add(client: PinningClient, cid: CID, { name = "", background, signal }: RemotePinOptions): Promise<RemotePin> {
     requireName(name);
@@ -94,13 +94,13 @@ export class RemotePins {
     return background === true ? pin : this.#pinned(client, pin.requestId, signal);
   }
 
-  /** The own addresses go along: there the blocks are. */
+  /** What a service is asked to pin; this node's addresses are its origins. */
   async pinObject(cid: CID, name: string): Promise<PinObject> {
     const peers = await this.#deps.swarm();
     return { cid: cid.toString(), name, origins: peers?.ownAddresses() ?? [] };
   }
 
-  /** Begins to dial those who fetch a pin; whom it does not reach is told in the log. @throws NodeError */
+  /** Connects to the delegates of a pin in the background; failures are logged. @throws NodeError */
   async connectDelegates({ delegates }: RemotePin): Promise<void> {
     const peers = await this.#deps.swarm();
     peers?.connectAll(delegates.flatMap(parsed).map(splitPeer), (id, { message }) =>
@@ -121,16 +121,16 @@ export class RemotePins {
       }
       if (pin.status === "failed") throw new NodeError(`remote service failed to pin ${id}`);
       if (pin.status === "pinned") return pin;
-      await pause(lookEvery, undefined, { signal }).catch(() => signal.throwIfAborted());
+      await pause(POLL_EVERY_MS, undefined, { signal }).catch(() => signal.throwIfAborted());
     }
   }
 
-  /** In the order of the service. @throws NodeError at once for filters that are none */
+  /** In the order of the service. @throws NodeError at once for invalid filters */
   list(client: PinningClient, query: PinFilters, signal: AbortSignal): AsyncGenerator<RemotePin, void, undefined> {
     return client.list(queryOf(query), signal);
   }
 
-  /** Removes all that match; more than one only with `force`. @throws NodeError */
+  /** Removes all that match, but more than one only with `force`. @throws NodeError */
   async remove(
     client: PinningClient,
     query: PinFilters,
@@ -153,7 +153,7 @@ export class RemotePins {
     }
   }
 
-  /** Known services by name; `counted`: each is asked how many pins it has, all at once. */
+  /** Configured services by name. @param counted ask each how many pins it has */
   services(counted: boolean, signal: AbortSignal): Promise<readonly ServiceState[]> {
     const known = knownServices(this.#deps.config);
     return Promise.all(
@@ -189,12 +189,12 @@ export class RemotePins {
   }
 }
 
-function prefixed(words: string, error: unknown, signal: AbortSignal): unknown {
+function prefixed(prefix: string, error: unknown, signal: AbortSignal): unknown {
   if (!(error instanceof NodeError) || signal.aborted) return error;
-  return new NodeError(`${words}: ${error.message}`, { cause: error });
+  return new NodeError(`${prefix}: ${error.message}`, { cause: error });
 }
 
-/** None for what is no address. */
+/** None for a text that is no address. */
 function parsed(text: string): readonly Multiaddr[] {
   try {
     return [parseMultiaddr(text)];

@@ -1,4 +1,4 @@
-/** What a pinning service says, read from its JSON (IPFS Pinning Service API 1.0). */
+/** Responses of a pinning service, checked (IPFS Pinning Service API 1.0). */
 import { parseCid } from "../../formats/cid/text.ts";
 import { isObject, type JsonObject } from "../../storage/repo/json.ts";
 import { NodeError } from "../../util/errors.ts";
@@ -11,11 +11,11 @@ export const isPinStatus = (word: string): word is PinStatusWord => (pinStatuses
 /** A pin at a service. */
 export interface RemotePin {
   readonly requestId: string;
-  /** Empty where the service says nothing. */
+  /** Empty when the service sends none. */
   readonly status: PinStatusWord | "";
   /** RFC 3339, as the service wrote it. */
   readonly created: string;
-  /** In the form in which the node writes CIDs; what is none is left as it came. */
+  /** Normalized; a text that is no CID is left as it came. */
   readonly cid: string;
   readonly name: string;
   /** Multiaddresses, unchecked. */
@@ -23,44 +23,51 @@ export interface RemotePin {
 }
 
 export interface RemotePinPage {
-  /** How many pins match, those of this page among them. */
+  /** The number of pins that match, those of this page included. */
   readonly count: number;
   readonly pins: readonly RemotePin[];
 }
 
-const nothing: JsonObject = {};
-const never = "0001-01-01T00:00:00Z";
+const EMPTY: JsonObject = {};
+/** Of a pin without a time: the zero of Go. */
+const ZERO_TIME = "0001-01-01T00:00:00Z";
 
-function field<T>(of: JsonObject, name: string, wanted: string, fits: (value: unknown) => value is T, missing: T): T {
+function field<T>(
+  of: JsonObject,
+  name: string,
+  expected: string,
+  matches: (value: unknown) => value is T,
+  missing: T,
+): T {
   const value = of[name] ?? undefined;
   if (value === undefined) return missing;
-  if (fits(value)) return value;
-  throw new NodeError(`the field ${name} must be ${wanted}`);
+  if (matches(value)) return value;
+  throw new NodeError(`the field ${name} must be ${expected}`);
 }
 
 const isText = (value: unknown): value is string => typeof value === "string";
 const isCount = (value: unknown): value is number => Number.isSafeInteger(value) && Number(value) >= 0;
 const isList = (value: unknown): value is readonly unknown[] => Array.isArray(value);
 
-/** @throws NodeError at a field of another type, a status or a time that is none */
+/** @throws NodeError for a field of another type, an unknown status, or an invalid time */
 export function readPin(value: unknown): RemotePin {
   if (!isObject(value)) throw new NodeError("a pin must be an object");
-  const pin = field(value, "pin", "an object", isObject, nothing);
+  const pin = field(value, "pin", "an object", isObject, EMPTY);
   const status = field(value, "status", "text", isText, "");
   if (status !== "" && !isPinStatus(status)) throw new NodeError(`${status} is not a valid Status`);
-  const created = field(value, "created", "text", isText, never);
+  const created = field(value, "created", "text", isText, ZERO_TIME);
   if (Number.isNaN(Date.parse(created))) throw new NodeError(`the field created must be a time`);
   return {
     requestId: field(value, "requestid", "text", isText, ""),
     status,
     created,
-    cid: usual(field(pin, "cid", "text", isText, "")),
+    cid: normalized(field(pin, "cid", "text", isText, "")),
     name: field(pin, "name", "text", isText, ""),
     delegates: field(value, "delegates", "a list", isList, []).filter(isText),
   };
 }
 
-function usual(cid: string): string {
+function normalized(cid: string): string {
   try {
     return parseCid(cid).toString();
   } catch {
@@ -77,9 +84,9 @@ export function readPage(value: unknown): RemotePinPage {
   };
 }
 
-/** The reason and the details of a failure; empty where there are none. */
+/** Reason and details of an error; empty when there are none. */
 export function readFailure(value: unknown): { readonly reason: string; readonly details: string } {
-  const error = isObject(value) && isObject(value.error) ? value.error : nothing;
+  const error = isObject(value) && isObject(value.error) ? value.error : EMPTY;
   const { reason, details } = error;
   return { reason: isText(reason) ? reason : "", details: isText(details) ? details : "" };
 }

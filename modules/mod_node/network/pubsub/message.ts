@@ -4,8 +4,8 @@ import { varintLength, writeVarint } from "../../formats/protobuf/varint.ts";
 import { MAX_RPC_SIZE } from "./limits.ts";
 
 /**
- * The messages of an RPC in several RPCs, each with its length prefix. libp2p answers a peer that asks for many messages
- * with one RPC of any length.
+ * The messages of an RPC in several RPCs, each with its length prefix. libp2p answers a peer that asks for many
+ * messages with one RPC of any length.
  *
  * @param rpc with its length prefix
  */

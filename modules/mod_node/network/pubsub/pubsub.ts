@@ -90,8 +90,8 @@ export class Pubsub {
   }
 
   /**
-   * Messages from now on, this node's own included. A slow reader misses the ones that have waited longest. Rejects with
-   * the reason of the signal.
+   * Messages from now on, this node's own included. A slow reader misses the ones that have waited longest. Rejects
+   * with the reason of the signal.
    */
   subscribe(topic: string, signal?: AbortSignal): AsyncIterableIterator<PubsubMessage, void, undefined> {
     signal?.throwIfAborted();

@@ -1,4 +1,6 @@
-/** Bytes that streams received and sent: in total, by peer and by protocol. Counting costs an addition for each chunk. */
+/**
+ * Bytes that streams received and sent: in total, by peer and by protocol. Counting costs an addition for each chunk.
+ */
 import type {
   Connection,
   Libp2pEvents,

@@ -68,7 +68,9 @@ const MAX_INBOUND_PENDING = 256;
 const MAX_CONNECTIONS_FACTOR = 4;
 /** Dials in the queue, those that somebody asked for first. The library's 500 can be filled by a few forged answers. */
 const MAX_QUEUED_DIALS = 8192;
-/** Who is a relay chose to be one: as in go-ipfs its relayed data are not limited. The library allows 15 reservations. */
+/**
+ * Who is a relay chose to be one: as in go-ipfs its relayed data are not limited. The library allows 15 reservations.
+ */
 const RELAY_OPTIONS = { reservations: { maxReservations: 128, applyDefaultLimit: false } };
 const YEAR_MS = 365 * 24 * 3600 * 1000;
 

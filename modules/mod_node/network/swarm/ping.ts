@@ -1,6 +1,7 @@
 /**
  * The ping protocol of libp2p. As in go-ipfs a stream carries any number of pings, and is closed by the answering side
- * after a minute of silence; libp2p's own service opens a stream for each ping, and ends those of peers after ten seconds.
+ * after a minute of silence; libp2p's own service opens a stream for each ping, and ends those of peers after ten
+ * seconds.
  */
 import { randomBytes } from "node:crypto";
 import { type Connection, type Stream, serviceCapabilities } from "@libp2p/interface";

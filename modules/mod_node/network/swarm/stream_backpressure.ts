@@ -4,7 +4,9 @@ import type { Stream } from "@libp2p/interface";
 /** Bytes that a paused stream may hold: as much as the widest window lets a peer send, and more. */
 const MAX_BUFFERED_BYTES = 32 * 1024 * 1024;
 
-/** To be called for every stream that is ever paused. The library's own bound is below a window, and resets the stream. */
+/**
+ * To be called for every stream that is ever paused. The library's own bound is below a window, and resets the stream.
+ */
 export function allowBuffering(stream: Stream): void {
   stream.maxReadBufferLength = MAX_BUFFERED_BYTES;
 }
@@ -18,8 +20,8 @@ export function pause(stream: Stream): void {
 export function resume(stream: Stream): void {
   if (stream.readStatus !== "paused") return;
   stream.resume();
-  // A listener may have paused it again. The library has told the peer to go on all the same; as nothing waits now, this
-  // delivers nothing and only takes that back.
+  // A listener may have paused it again. The library has told the peer to go on all the same; as nothing waits now,
+  // this delivers nothing and only takes that back.
   if (isPaused(stream)) {
     stream.resume();
     stream.pause();

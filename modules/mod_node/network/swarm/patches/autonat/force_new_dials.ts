@@ -1,6 +1,6 @@
 /**
- * Makes AutoNAT dial back over a new connection. The library does not say that the connection has to be new: it is given
- * the one over which the peer asks, takes that for a failure, and closes it.
+ * Makes AutoNAT dial back over a new connection. The library does not say that the connection has to be new: it is
+ * given the one over which the peer asks, takes that for a failure, and closes it.
  */
 import type { AutoNATComponents } from "@libp2p/autonat";
 import { isMultiaddr } from "@multiformats/multiaddr";

@@ -16,7 +16,9 @@ export const patch: Patch = {
 /** What is used of the library's connection over a socket. */
 type SocketConnection = MessageStream & { readonly socket?: unknown; sendData?(data: unknown): unknown };
 
-/** Changes the connection in place. One that stands on no socket, as of websockets or through a relay, stays as it is. */
+/**
+ * Changes the connection in place. One that stands on no socket, as of websockets or through a relay, stays as it is.
+ */
 export function coalesceWrites<C extends MessageStream>(connection: C, notices: PatchNotices): C {
   const { socket, sendData } = connection as SocketConnection;
   if (!(socket instanceof Socket)) return connection;
