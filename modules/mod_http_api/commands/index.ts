@@ -34,6 +34,7 @@ import { commands as stats } from "./stats.ts";
 import { commands as swarm } from "./swarm.ts";
 import { commands as system } from "./system.ts";
 import { commands as tar } from "./tar.ts";
+import { commands as urlstore } from "./urlstore.ts";
 
 const others = [
   repo,
@@ -69,6 +70,7 @@ const others = [
   swarm,
   system,
   tar,
+  urlstore,
 ];
 
 export const table = new Table([...others, commandsIn(plain)]);

@@ -15,6 +15,7 @@ import { type DhtApi, dhtApi, type RoutingApi } from "./dht.ts";
 import { type DnsApi, dnsApi } from "./dns.ts";
 import { type FileApi, fileApi } from "./file.ts";
 import { type FilesApi, filesApi } from "./files.ts";
+import { type FilestoreApi, filestoreApi } from "./filestore.ts";
 import { type GetApi, getApi } from "./get.ts";
 import { type IdApi, idApi } from "./id.ts";
 import { type KeyApi, keyApi } from "./key.ts";
@@ -30,6 +31,8 @@ import { type RepoApi, repoApi } from "./repo.ts";
 import { type ResolveApi, resolveApi } from "./resolve.ts";
 import { type StatsApi, statsApi } from "./stats.ts";
 import { type SwarmApi, swarmApi } from "./swarm.ts";
+import { type TarApi, tarApi } from "./tar.ts";
+import { type UrlstoreApi, urlstoreApi } from "./urlstore.ts";
 
 export type * from "./add.ts";
 export type * from "./bitswap.ts";
@@ -45,6 +48,7 @@ export type * from "./dht.ts";
 export type { DnsApi, DnsOptions } from "./dns.ts";
 export type * from "./file.ts";
 export type * from "./files.ts";
+export type * from "./filestore.ts";
 export type * from "./get.ts";
 export type * from "./id.ts";
 export type * from "./key.ts";
@@ -61,21 +65,24 @@ export type * from "./repo.ts";
 export type * from "./resolve.ts";
 export type * from "./stats.ts";
 export type * from "./swarm.ts";
+export type * from "./tar.ts";
+export type * from "./urlstore.ts";
 
 export interface NodeApi extends AddApi, CatApi, GetApi, LsApi, RefsApi, ResolveApi {
   readonly bitswap: BitswapApi;
   readonly block: BlockApi;
   readonly bootstrap: BootstrapApi;
-  readonly dag: DagApi;
   readonly config: ConfigApi;
+  readonly dag: DagApi;
   readonly dht: DhtApi;
   readonly dns: DnsApi;
   readonly file: FileApi;
   readonly files: FilesApi;
+  readonly filestore: FilestoreApi;
   readonly id: IdApi;
+  readonly key: KeyApi;
   readonly name: NameApi;
   readonly object: ObjectApi;
-  readonly key: KeyApi;
   readonly p2p: P2pApi;
   readonly pin: PinApi;
   readonly ping: PingApi;
@@ -86,6 +93,8 @@ export interface NodeApi extends AddApi, CatApi, GetApi, LsApi, RefsApi, Resolve
   readonly routing: RoutingApi;
   readonly stats: StatsApi;
   readonly swarm: SwarmApi;
+  readonly tar: TarApi;
+  readonly urlstore: UrlstoreApi;
 }
 
 export function nodeApi(node: LowLevelNode): NodeApi {
@@ -99,16 +108,17 @@ export function nodeApi(node: LowLevelNode): NodeApi {
     bitswap: bitswapApi(node),
     block: blockApi(node),
     bootstrap: bootstrapApi(node),
-    dag: dagApi(node),
     config: configApi(node),
+    dag: dagApi(node),
     dht: dhtApi(node),
     dns: dnsApi(node),
     file: fileApi(node),
     files: filesApi(node),
+    filestore: filestoreApi(node),
     id: idApi(node),
+    key: keyApi(node),
     name: nameApi(node),
     object: objectApi(node),
-    key: keyApi(node),
     p2p: p2pApi(node),
     pin: pinApi(node),
     ping: pingApi(node),
@@ -117,5 +127,7 @@ export function nodeApi(node: LowLevelNode): NodeApi {
     routing: dhtApi(node),
     stats: statsApi(node),
     swarm: swarmApi(node),
+    tar: tarApi(node),
+    urlstore: urlstoreApi(node),
   };
 }

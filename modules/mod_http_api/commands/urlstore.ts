@@ -1,0 +1,23 @@
+/** Blocks that stand for ranges of what URLs lead to. */
+import { type Commands, defineCommand, defineGroup, value } from "../rpc/command.ts";
+import { blockStat } from "./shapes.ts";
+
+export const commands = {
+  urlstore: defineGroup({ help: "Store what URLs lead to.", experimental: true }),
+  "urlstore/add": defineCommand({
+    help: "Adds what a URL leads to without keeping its bytes; they are fetched again when they are read.",
+    needs: "Experimental.UrlstoreEnabled",
+    arguments: [{ name: "url", required: true, help: "The URL." }],
+    options: {
+      trickle: { type: "bool", aliases: ["t"], help: "Use the trickle layout." },
+      pin: { type: "bool", default: true, help: "Pin it." },
+    },
+    returns: value(blockStat),
+    async run({ node, arguments: { url }, options: { trickle, pin }, signal, cidText }) {
+      const write = cidText();
+      const { key, size } = await node.urlstore.add(url, { trickle, pin, signal });
+      return { Key: write(key), Size: size };
+    },
+    text: ({ Key }) => `${Key}\n`,
+  }),
+} satisfies Commands;

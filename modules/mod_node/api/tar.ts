@@ -1,0 +1,52 @@
+/** Tar archives that are kept as trees. */
+import type { CID } from "multiformats/cid";
+import { readObject } from "../content/dag/object/node.ts";
+import { addArchive } from "../content/tar_archive/add.ts";
+import { catArchive, requireArchive } from "../content/tar_archive/cat.ts";
+import { PreemptibleBatch } from "../storage/blockstore/preemptible_batch.ts";
+import type { LowLevelNode } from "../types.ts";
+import { type ByteStream, LazyByteStream } from "./byte_stream.ts";
+import { type ByteSource, type CallOptions, type IpfsPath, pathText, piecesOf, reading } from "./common.ts";
+
+export interface TarAddResult {
+  readonly cid: CID;
+  /** Bytes of all blocks. */
+  readonly size: number;
+}
+
+export interface TarApi {
+  /** Adds a tar archive, entry by entry; it is on the disk when this resolves. @throws NodeError for what is none */
+  add(archive: ByteSource, options?: CallOptions): Promise<TarAddResult>;
+  /** An archive that was added so. @throws NodeError for another node */
+  cat(path: IpfsPath, options?: CallOptions): ByteStream;
+}
+
+export function tarApi(node: LowLevelNode): TarApi {
+  return {
+    async add(archive, options = {}) {
+      const { signal } = reading(options);
+      const batch = new PreemptibleBatch(node.blocks, node.lock, signal);
+      const unguard = node.pins.guard(() => batch.unlinked());
+      try {
+        await batch.enter();
+        const { cid, size } = await addArchive(piecesOf(archive), batch, node.reader({ signal, offline: true }));
+        await batch.flushThen(() => node.sync());
+        return { cid, size };
+      } finally {
+        batch.leave();
+        unguard();
+      }
+    },
+    cat: (path, options = {}) =>
+      new LazyByteStream({
+        async open() {
+          const how = reading(options);
+          const read = node.reader(how);
+          const { cid } = await node.resolve(pathText(path), how);
+          const root = await readObject(cid, read);
+          requireArchive(root);
+          return catArchive(root, read, how.signal);
+        },
+      }),
+  };
+}

@@ -1,0 +1,61 @@
+/** What URLs lead to, kept where it is. */
+import type { CID } from "multiformats/cid";
+import { addEntries } from "../content/adder/adder.ts";
+import { addSettings } from "../content/adder/settings.ts";
+import type { AddEntry } from "../content/unixfs/add.ts";
+import { discard, requestUrl } from "../storage/filestore/http_content.ts";
+import { isUrl } from "../storage/filestore/reference.ts";
+import type { LowLevelNode } from "../types.ts";
+import { failure, NodeError } from "../util/errors.ts";
+import { type CallOptions, reading } from "./common.ts";
+
+export interface UrlstoreAddOptions extends CallOptions {
+  /** Use the trickle layout. */
+  readonly trickle?: boolean | undefined;
+  /** Pin it; true by default. */
+  readonly pin?: boolean | undefined;
+}
+
+export interface UrlstoreAddResult {
+  readonly key: CID;
+  /** Bytes that the server announced; -1 where it did not. */
+  readonly size: number;
+}
+
+export interface UrlstoreApi {
+  /**
+   * Adds what a URL leads to without keeping its bytes; they are fetched again when they are read.
+   *
+   * @throws NodeError URLSTORE_OFF or REFERENCES_OFF, and where the URL cannot be had
+   */
+  add(url: string, options?: UrlstoreAddOptions): Promise<UrlstoreAddResult>;
+}
+
+export function urlstoreApi(node: LowLevelNode): UrlstoreApi {
+  return {
+    async add(url, { trickle, pin = true, ...options } = {}) {
+      const { signal } = reading(options);
+      if (!isUrl(url)) throw new NodeError(`unsupported url syntax: ${url}`);
+      if (node.filestore === undefined) throw failure("REFERENCES_OFF");
+      if (!node.filestore.takesUrls) throw failure("URLSTORE_OFF");
+      const content = await requestUrl(url, { signal });
+      const { status, length = -1, body } = content;
+      if (status < 200 || status > 299) {
+        await discard(content);
+        throw new NodeError(`got non-2XX status code ${status}: ${url}`);
+      }
+      const settings = addSettings({ cidVersion: 1, rawLeaves: true, nocopy: true, trickle });
+      let root: CID | undefined;
+      const entries = one({ path: "", kind: "file", body, backing: url });
+      for await (const { built } of addEntries(node, entries, settings, { pin, references: true, signal })) {
+        root = built?.cid;
+      }
+      if (root === undefined) throw new Error("an add has ended without its root");
+      return { key: root, size: length };
+    },
+  };
+}
+
+async function* one(entry: AddEntry): AsyncGenerator<AddEntry> {
+  yield entry;
+}
