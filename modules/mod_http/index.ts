@@ -35,40 +35,10 @@ export default function http(module: Module): HttpModule {
   for (const notice of patchNotices()) module.log.warn("%s", notice);
   const grace = module.get_option_period("unload_grace") ?? 10;
 
-  const mounts = new Map<OwnedItem, AppMount>();
-  const layers = new Map<OwnedItem, MiddlewareLayer>();
-  const remount = () => service.mount([...mounts.values()], [...layers.values()]);
-  module.handle_items(
-    "http-middleware-provider",
-    (item) => {
-      layers.set(item, new MiddlewareLayer(item.item, item.owner));
-      remount();
-    },
-    (item) => {
-      const layer = layers.get(item);
-      layers.delete(item);
-      remount();
-      return layer?.retire(grace);
-    },
-  );
+  handleProviders(module, service, grace);
   module.load = async () => {
     for (const each of await configuredMiddleware(module, service.koa)) module.provides("http-middleware", each);
   };
-  module.handle_items(
-    "http-provider",
-    (item) => {
-      mounts.set(item, mountOf(item));
-      remount();
-    },
-    (item) => {
-      const mount = mounts.get(item);
-      mounts.delete(item);
-      remount();
-      // The next instance of a module that is reloaded has its place already.
-      const isReplaced = mounts.keys().some(({ owner }) => isSuccessor(owner, item.owner));
-      return mount?.retire(grace, isReplaced ? serviceRestart : goingAway);
-    },
-  );
 
   module.provides("net", {
     name: "http",
@@ -104,6 +74,41 @@ export default function http(module: Module): HttpModule {
     koa: service.koa,
     settings,
   };
+}
+
+/** Mounts what modules provide, and puts their middleware before it, for as long as it is there. */
+function handleProviders(module: Module, service: HttpService, grace: number): void {
+  const mounts = new Map<OwnedItem, AppMount>();
+  const layers = new Map<OwnedItem, MiddlewareLayer>();
+  const remount = () => service.mount([...mounts.values()], [...layers.values()]);
+  module.handle_items(
+    "http-middleware-provider",
+    (item) => {
+      layers.set(item, new MiddlewareLayer(item.item, item.owner));
+      remount();
+    },
+    (item) => {
+      const layer = layers.get(item);
+      layers.delete(item);
+      remount();
+      return layer?.retire(grace);
+    },
+  );
+  module.handle_items(
+    "http-provider",
+    (item) => {
+      mounts.set(item, mountOf(item));
+      remount();
+    },
+    (item) => {
+      const mount = mounts.get(item);
+      mounts.delete(item);
+      remount();
+      // The next instance of a module that is reloaded has its place already.
+      const isReplaced = mounts.keys().some(({ owner }) => isSuccessor(owner, item.owner));
+      return mount?.retire(grace, isReplaced ? serviceRestart : goingAway);
+    },
+  );
 }
 
 function settingsOf(module: Module): HttpSettings {

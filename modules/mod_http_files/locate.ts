@@ -34,10 +34,11 @@ export async function locate(base: string, relative: string, hidden: boolean): P
 /** A regular file beside or below a found one; undefined when there is none that may be served. */
 export async function locateFile(root: string, candidate: string): Promise<Found | undefined> {
   try {
+    // Mostly there is none, which this tells for less than all links on the way.
+    const stats = await stat(candidate);
+    if (!stats.isFile()) return undefined;
     const path = await realpath(candidate);
-    if (!isWithin(root, path)) return undefined;
-    const stats = await stat(path);
-    return stats.isFile() ? { path, root, stats } : undefined;
+    return isWithin(root, path) ? { path, root, stats } : undefined;
   } catch (error) {
     statusOf(error);
     return undefined;

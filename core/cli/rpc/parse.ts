@@ -95,65 +95,76 @@ export function isOn({ options }: Call, name: string): boolean {
 
 /** @throws UsageError */
 export function parseCall(command: RpcCommand, words: readonly string[]): Call {
-  const known = new Map(
-    command.options.flatMap((option) => [option.name, ...option.aliases].map((name) => [name, option])),
-  );
-  const options = new Map<string, string[]>();
+  const given = new GivenOptions(command);
   const positionals: string[] = [];
-  const title = command.path.replaceAll("/", " ");
-
-  const give = ({ name, kind }: RpcOption, value: string) => {
-    const given = options.get(name);
-    const meant = (kind === "flag" && flags.get(value.toLowerCase())) || value;
-    if (given === undefined) options.set(name, [meant]);
-    else if (kind === "list") given.push(meant);
-    else throw new UsageError(`${title} takes --${name} once`);
-  };
-  const find = (name: string): RpcOption => {
-    const option = known.get(name);
-    if (option !== undefined) return option;
-    const dashes = (each: string) => `${each.length === 1 ? "-" : "--"}${each}`;
-    const near = name === "json" ? "encoding=json" : name.length === 1 ? undefined : nearest(name, [...known.keys()]);
-    const hint = near === undefined ? "" : `: did you mean ${dashes(near)}?`;
-    throw new UsageError(`${title} has no option ${dashes(name)}${hint}`);
-  };
-
   for (let at = 0; at < words.length; at++) {
     const word = words[at] as string;
     if (word === "--") {
       positionals.push(...words.slice(at + 1));
       break;
     }
-    const [, long, given] = /^--([^=]+)(?:=(.*))?$/s.exec(word) ?? [];
+    const [, long, value] = /^--([^=]+)(?:=(.*))?$/s.exec(word) ?? [];
     if (long !== undefined) {
-      const option = find(long);
-      give(option, given ?? (option.kind === "flag" ? "true" : valueAfter(words, ++at, word)));
-    } else if (/^-[^-]/.test(word)) at = letters(word.slice(1), at);
+      const option = given.find(long);
+      given.add(option, value ?? (option.kind === "flag" ? "true" : valueAfter(words, ++at, word)));
+    } else if (/^-[^-]/.test(word)) at = given.addLetters(word.slice(1), words, at);
     else positionals.push(word);
   }
-  return { command, options, ...divide(command, positionals) };
+  return { command, options: given.options, ...divide(command, positionals) };
+}
+
+/** The options of a call as they are found among its words. */
+class GivenOptions {
+  readonly options = new Map<string, string[]>();
+  readonly #known: ReadonlyMap<string, RpcOption>;
+  readonly #title: string;
+
+  constructor({ path, options }: RpcCommand) {
+    this.#known = new Map(options.flatMap((option) => [option.name, ...option.aliases].map((name) => [name, option])));
+    this.#title = path.replaceAll("/", " ");
+  }
+
+  /** @throws UsageError */
+  find(name: string): RpcOption {
+    const option = this.#known.get(name);
+    if (option !== undefined) return option;
+    const dashes = (each: string) => `${each.length === 1 ? "-" : "--"}${each}`;
+    const like = name.length === 1 ? undefined : nearest(name, [...this.#known.keys()]);
+    const near = name === "json" ? "encoding=json" : like;
+    const hint = near === undefined ? "" : `: did you mean ${dashes(near)}?`;
+    throw new UsageError(`${this.#title} has no option ${dashes(name)}${hint}`);
+  }
+
+  /** @throws UsageError for a second value of an option that takes one */
+  add({ name, kind }: RpcOption, value: string): void {
+    const values = this.options.get(name);
+    const meant = (kind === "flag" && flags.get(value.toLowerCase())) || value;
+    if (values === undefined) this.options.set(name, [meant]);
+    else if (kind === "list") values.push(meant);
+    else throw new UsageError(`${this.#title} takes --${name} once`);
+  }
 
   /** `-rw`, `-n5`, `-n=5`, `-n 5`; gives the place of the last word used. */
-  function letters(text: string, at: number): number {
-    const whole = text.includes("=") ? undefined : known.get(text);
+  addLetters(text: string, words: readonly string[], at: number): number {
+    const whole = text.includes("=") ? undefined : this.#known.get(text);
     if (whole !== undefined && text.length > 1) {
-      give(whole, whole.kind === "flag" ? "true" : valueAfter(words, at + 1, `-${text}`));
+      this.add(whole, whole.kind === "flag" ? "true" : valueAfter(words, at + 1, `-${text}`));
       return whole.kind === "flag" ? at : at + 1;
     }
     for (let index = 0; index < text.length; index++) {
       const letter = text.charAt(index);
-      const option = find(letter);
+      const option = this.find(letter);
       const rest = text.slice(index + 1);
       if (rest.startsWith("=")) {
-        give(option, rest.slice(1));
+        this.add(option, rest.slice(1));
         return at;
       }
-      if (option.kind === "flag") give(option, "true");
+      if (option.kind === "flag") this.add(option, "true");
       else if (rest !== "") {
-        give(option, rest);
+        this.add(option, rest);
         return at;
       } else {
-        give(option, valueAfter(words, at + 1, `-${letter}`));
+        this.add(option, valueAfter(words, at + 1, `-${letter}`));
         return at + 1;
       }
     }
