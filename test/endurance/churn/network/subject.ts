@@ -74,10 +74,10 @@ async function held({ libp2p, bitswap, p2p, pubsub }: Network): Promise<Holdings
     streams: connections.reduce((sum, { streams: open }) => sum + open.length, 0),
     dials: libp2p.getDialQueue().length,
     wants: wantlist.length,
-    "partners of the exchange": peers.length,
-    announcements: provideBufLen,
-    "mounted streams": p2p.streams().length,
-    mounts: p2p.list().length,
-    "peers of pubsub": pubsub?.peers().length ?? 0,
+    "bitswap peers": peers.length,
+    "provide queue": provideBufLen,
+    "p2p streams": p2p.streams().length,
+    "p2p listeners": p2p.list().length,
+    "pubsub peers": pubsub?.peers().length ?? 0,
   };
 }
