@@ -47,6 +47,7 @@ export function typeErrors(files: readonly string[]): string[] {
       "modhost/testing": [join(project, "core/testing/index.ts")],
       "modhost/net/http": [join(project, "core/net/http.ts")],
       "modhost/net/http/server": [join(project, "core/http/index.ts")],
+      "kubo-rpc-client": [join(project, "node_modules/kubo-rpc-client/dist/src/index.d.ts")],
       koa: [join(project, "node_modules/@types/koa")],
       "@koa/router": [join(project, "node_modules/@koa/router")],
     },

@@ -6,32 +6,57 @@ import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
 import { promisify } from "node:util";
 import { createTestHost } from "#core/testing/index.ts";
+import { RpcServer } from "#test/support/rpc_server.ts";
 import { project, readGuide, shownFiles, writeFiles } from "./support.ts";
 
 const run = promisify(execFile);
 const guide = await readGuide("use-the-node");
 const files = shownFiles(guide);
+const clients = ["kubo-rpc-client", "ipfs-http-client"] as const;
 
 describe("programs of the guide to the node print what it shows", () => {
   let folder: string;
+  const printed = async (...program: readonly string[]) => {
+    const given = ["--conditions=source", ...program];
+    return (await run(process.execPath, given, { cwd: folder, timeout: 60_000 })).stdout;
+  };
+  const shownAfter = (name: string) => /```text\n(.*?)```/s.exec(guide.slice(guide.indexOf(`// ${name}\n`)))?.[1];
 
   before(async () => {
     folder = await mkdtemp(join(tmpdir(), "modhost-guide-"));
     await writeFiles(folder, files);
     await mkdir(join(folder, "node_modules"));
     await symlink(project, join(folder, "node_modules", "modhost"));
+    for (const name of clients) await symlink(join(project, "node_modules", name), join(folder, "node_modules", name));
   });
   after(() => rm(folder, { recursive: true }));
 
-  test("two of them", () => assert.equal(files.length, 2));
-
-  for (const { name } of files) {
-    test(name, async () => {
-      const [, wanted = ""] = /```text\n(.*?)```/s.exec(guide.slice(guide.indexOf(`// ${name}\n`))) ?? [];
-      const { stdout } = await run(process.execPath, ["--conditions=source", name], { cwd: folder, timeout: 60_000 });
-      assert.equal(stdout, wanted);
+  test("a program with a node of its own", async () => assert.equal(await printed("here.ts"), shownAfter("notes.ts")));
+  test("two nodes", async () => assert.equal(await printed("meet.ts"), shownAfter("meet.ts")));
+  test("the program for both has 20 lines", () => {
+    const lines = files.find(({ name }) => name === "notes.ts")?.code.split("\n") ?? [];
+    assert.ok(lines.filter((line) => line.trim() !== "").length <= 20, `${lines.length} lines`);
+  });
+  for (const client of clients) {
+    test(`the same with ${client}`, async () => {
+      const served = files.find(({ name }) => name === "served.ts")?.code ?? assert.fail();
+      const code = served.replace(clients[0], client);
+      await writeFiles(folder, [{ name: `served_by_${client}.ts`, code }]);
+      const data = await mkdtemp(join(folder, "data-"));
+      await using server = await RpcServer.start({ folder: data, env: { MODHOST_API_PUBSUB_WIRE: "multibase" } });
+      assert.equal(await printed(`served_by_${client}.ts`, server.url), shownAfter("notes.ts"));
     });
   }
+  test("a module that keeps texts", async () => {
+    await using host = await createTestHost({
+      modules: [join(folder, "mod_text.ts")],
+      config: { node_offline: true, data_path: join(folder, "data") },
+    });
+    const added = await host.fetch("/text/", { method: "POST", body: "Hello Worlds!\n" });
+    const cid = (await added.text()).trim();
+    assert.equal(cid, "QmVr26fY1tKyspEJBniVhqxQeEjhF78XerGiqWAwraVLQH");
+    assert.equal(await (await host.fetch(`/text/${cid}`)).text(), "Hello Worlds!\n");
+  });
 });
 
 test("the module on the node of the other guide tells clients what is wrong", async (t) => {
