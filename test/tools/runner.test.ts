@@ -1,6 +1,7 @@
 /** `test/run.mjs`, on files made for that. */
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
+import { globSync, readFileSync } from "node:fs";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -18,7 +19,15 @@ before(async () => {
     "failing.test.ts":
       'import { test } from "node:test";\ntest("one", () => { throw new Error("as it is wrong"); });\ntest("2", () => {});\n',
     "late.test.ts":
-      'import { test } from "node:test";\ntest("late", async () => {\n  setTimeout(() => { throw new Error("late"); }, 1);\n  await new Promise((resolve) => setTimeout(resolve, 50));\n});\n',
+      'import { test } from "node:test";\ntest("late", async () => {\n  await 0;\n  setTimeout(() => { throw new Error("late"); }, 1);\n  await new Promise((resolve) => setTimeout(resolve, 50));\n});\n',
+    "nested.test.ts": `import { before, describe, test } from "node:test";
+      let outer;
+      before(async () => { await 0; outer = 1; });
+      describe("a suite", () => {
+        let inner;
+        before(async () => { await 0; inner = outer + 1; });
+        test("is run after its hooks", () => { if (inner !== 2) throw new Error(String(inner)); });
+      });`,
   });
 });
 after(() => rm(folder, { recursive: true }));
@@ -55,7 +64,20 @@ test("--name runs the tests whose name holds a text", async () => {
 test("an exception that nobody catches fails its file and is told with its place", async () => {
   const { code, output } = await run(file("late"));
   assert.equal(code, 1, output);
-  assert.match(output, /Error: late\n\s+at .*late\.test\.ts:3:/);
+  assert.match(output, /Error: late\n\s+at .*late\.test\.ts:4:/);
+});
+
+test("hooks belong to their suites", async () => {
+  const { code, output } = await run(file("nested"));
+  assert.deepEqual([code, /suites 1\b/.test(output)], [0, true], output);
+});
+
+test("no suite of these tests waits before it declares its own", () => {
+  const folder = fileURLToPath(new URL("..", import.meta.url));
+  const waiting = globSync("**/*.test.ts", { cwd: folder }).filter((name) =>
+    /\bdescribe\([^()]*\basync\b/.test(readFileSync(join(folder, name), "utf8")),
+  );
+  assert.deepEqual(waiting, []);
 });
 
 test("--times tells how long files took", async () => {
