@@ -4,13 +4,13 @@ import type { NodeRequest } from "./node_messages.ts";
 import type { Flow, ProgressWatch } from "./progress.ts";
 
 /** Bytes and milliseconds for which an unread body is taken in after an early answer, so that the client reads it. */
-const lingerBytes = 1024 * 1024;
-const lingerTime = 2000;
+const MAX_LINGER_BYTES = 1024 * 1024;
+const MAX_LINGER_TIME = 2000;
 
 const readTwice = () => new TypeError("The request body has been read already: it can be read once");
 
 /** Bytes that wait for a busy reader before the network is held back. */
-const queueBytes = 256 * 1024;
+const MAX_QUEUED_BYTES = 256 * 1024;
 
 /** A request body as it arrives: counted, watched for progress, with its errors told apart. One reader. */
 export class IncomingBody {
@@ -127,7 +127,7 @@ export class IncomingBody {
       this.#received += chunk.length;
       queue.push(chunk);
       queued += chunk.length;
-      if (queued >= queueBytes) request.pause();
+      if (queued >= MAX_QUEUED_BYTES) request.pause();
       wake?.();
     };
     const onEnd = finish("complete");
@@ -140,7 +140,7 @@ export class IncomingBody {
         const chunk = queue.shift();
         if (chunk !== undefined) {
           queued -= chunk.length;
-          if (queued < queueBytes && request.isPaused()) request.resume();
+          if (queued < MAX_QUEUED_BYTES && request.isPaused()) request.resume();
           yield chunk;
         } else if (end === "complete") {
           return;
@@ -168,13 +168,13 @@ export class IncomingBody {
     const request = this.#request;
     this.#lingering = true;
     return new Promise((resolve) => {
-      let left = lingerBytes;
+      let left = MAX_LINGER_BYTES;
       const finish = () => {
         clearTimeout(timer);
         request.removeListener("data", onData);
         resolve();
       };
-      const timer = setTimeout(finish, lingerTime);
+      const timer = setTimeout(finish, MAX_LINGER_TIME);
       const onData = (chunk: Buffer) => {
         left -= chunk.length;
         if (left < 0) finish();

@@ -3,7 +3,7 @@ import type { CorsSettings, ResponseHeaders } from "../types.ts";
 /** What a preflight may announce for middleware, which tells nobody what it answers. */
 export const commonMethods = ["DELETE", "GET", "HEAD", "PATCH", "POST", "PUT"] as const;
 
-/** The resolved rules of one app (reference section 7). */
+/** The CORS rules of one app, all settings taken together. */
 export interface CorsPolicy {
   readonly credentials: boolean;
   readonly origins: ReadonlySet<string> | "*";

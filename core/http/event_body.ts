@@ -11,10 +11,10 @@ interface Batch {
 }
 
 /** Events join the batch that waits last up to this size: however small they are, few things wait. */
-const batchBytes = 16 * 1024;
+const MAX_BATCH_BYTES = 16 * 1024;
 
 /** The longest delay of a timer, milliseconds; Node takes a longer one for none. */
-const longestDelay = 2 ** 31 - 1;
+const MAX_DELAY = 2 ** 31 - 1;
 
 /**
  * The body of an event stream: gives one batch at a time, the next when the one before has been written. It ends by
@@ -39,7 +39,7 @@ export class EventBody extends Readable {
     // A mark of 0: nothing is asked for before it is wanted, so that being asked tells what has been written.
     super({ objectMode: true, highWaterMark: 0 });
     const { heartbeat = 15, retry, max_queue_bytes = 1024 * 1024 } = options;
-    this.#heartbeat = Math.min(positive("heartbeat", heartbeat) * 1000, longestDelay);
+    this.#heartbeat = Math.min(positive("heartbeat", heartbeat) * 1000, MAX_DELAY);
     this.#maxQueue = positive("max_queue_bytes", max_queue_bytes);
     this.#source = source?.[Symbol.asyncIterator]();
     // Not at once: whoever has made a stream that is over already still hears of it.
@@ -125,7 +125,7 @@ export class EventBody extends Readable {
   /** The batch that so many bytes join: the last one that waits, or a new one. */
   #batch(bytes: number): Batch {
     const last = this.#queue.at(-1);
-    if (last !== undefined && last.bytes + bytes <= batchBytes) return last;
+    if (last !== undefined && last.bytes + bytes <= MAX_BATCH_BYTES) return last;
     const batch: Batch = { texts: [], bytes: 0, sent: unheard() };
     this.#queue.push(batch);
     return batch;

@@ -22,7 +22,7 @@ import type { HttpEnvironment, HttpSettings } from "./settings.ts";
 import { upgradeHeaders } from "./upgrade.ts";
 
 /** An unread rest of a body up to this size is simply taken in, so that the connection can be used again. */
-const smallRest = 64 * 1024;
+const MAX_SMALL_REST = 64 * 1024;
 
 /** What an exchange needs of the service that it came to. */
 export interface ExchangeService extends RequestService {
@@ -217,7 +217,7 @@ export class Exchange implements HttpEvent, LayeredExchange {
     if (this.http2 || !this.hasBody || this.request.incoming.taken) return this.service.stopping && !this.http2;
     return (
       this.#head.contentLength === undefined ||
-      this.#head.contentLength > smallRest ||
+      this.#head.contentLength > MAX_SMALL_REST ||
       this.service.expects(this.request.raw)
     );
   }

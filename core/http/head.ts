@@ -37,14 +37,14 @@ export function scanHead(raw: readonly string[]): HeadFacts {
 }
 
 const nameMemo = new Map<string, string>();
-const nameMemoEntries = 1024;
+const MAX_REMEMBERED_NAMES = 1024;
 
 /** `Content-Type` becomes `content_type`. */
 function fieldName(raw: string): string {
   let name = nameMemo.get(raw);
   if (name === undefined) {
     name = raw.toLowerCase().replaceAll("-", "_");
-    if (nameMemo.size < nameMemoEntries && raw.length <= 64) nameMemo.set(raw, name);
+    if (nameMemo.size < MAX_REMEMBERED_NAMES && raw.length <= 64) nameMemo.set(raw, name);
   }
   return name;
 }

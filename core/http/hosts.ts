@@ -8,7 +8,7 @@ export function hostName(authority: string): string | undefined {
 export const badHost = Symbol("bad host");
 export const unknownHost = Symbol("unknown host");
 
-const knownAuthorities = 1000;
+const MAX_REMEMBERED_AUTHORITIES = 1000;
 
 /** Chooses the virtual host of a request. */
 export class VirtualHosts {
@@ -28,7 +28,7 @@ export class VirtualHosts {
     let chosen = this.#chosen.get(authority);
     if (chosen === undefined) {
       chosen = this.#match(hostName(authority));
-      if (this.#chosen.size >= knownAuthorities) this.#chosen.clear();
+      if (this.#chosen.size >= MAX_REMEMBERED_AUTHORITIES) this.#chosen.clear();
       this.#chosen.set(authority, chosen);
     }
     return chosen;

@@ -4,7 +4,7 @@ import { type BodyParser, OpeningParser } from "./multipart_bare.ts";
 import { cutMultipart, invalidMultipart, type PartHeaders, type Piece } from "./multipart_parser.ts";
 
 /** What follows the closing boundary is read, so that the connection can be used again, but not without end. */
-const epilogueBytes = 64 * 1024;
+const MAX_EPILOGUE_BYTES = 64 * 1024;
 
 /**
  * The parts of a multipart body, one after the other, parsed as they are asked for: what waits is at most one chunk of
@@ -107,7 +107,7 @@ class PartReader {
         this.#parser.feed(value);
       } else {
         this.#epilogue += value.length;
-        if (this.#epilogue <= epilogueBytes) return;
+        if (this.#epilogue <= MAX_EPILOGUE_BYTES) return;
         this.#ended = true;
         await this.#source.return?.();
       }

@@ -1,8 +1,8 @@
 import type { MultipartLimits } from "../types.ts";
 import { ModhostError } from "../util/errors.ts";
 import {
-  defaultHeaderBytes,
-  defaultParts,
+  DEFAULT_MAX_HEADER_BYTES,
+  DEFAULT_MAX_PARTS,
   headerText,
   invalidMultipart,
   type PartHeaders,
@@ -10,11 +10,11 @@ import {
 } from "./multipart_parser.ts";
 import { pieceParser } from "./patches/formidable/content_skipper.ts";
 
-const lineFeed = 10;
-const carriageReturn = 13;
-const longestPrologueLine = 64 * 1024;
+const LINE_FEED = 10;
+const CARRIAGE_RETURN = 13;
+const MAX_PROLOGUE_LINE = 64 * 1024;
 /** Blanks that may follow a boundary on its line. */
-const longestPadding = 256;
+const MAX_PADDING = 256;
 const none = Buffer.alloc(0);
 
 /** What turns chunks into pieces. */
@@ -61,11 +61,11 @@ export class OpeningParser implements BodyParser {
     let held = this.#held.length === 0 ? chunk : Buffer.concat([this.#held, chunk]);
     for (;;) {
       this.#parser = this.#opened(held);
-      const end = this.#parser === undefined ? held.indexOf(lineFeed) : -1;
+      const end = this.#parser === undefined ? held.indexOf(LINE_FEED) : -1;
       if (end < 0) break;
       held = held.subarray(end + 1);
     }
-    if (this.#parser === undefined && held.length > longestPrologueLine) {
+    if (this.#parser === undefined && held.length > MAX_PROLOGUE_LINE) {
       throw invalidMultipart("it does not begin with a boundary");
     }
     this.#held = this.#parser === undefined ? held : none;
@@ -76,7 +76,7 @@ export class OpeningParser implements BodyParser {
   #opened(held: Buffer): BodyParser | undefined {
     const { length } = this.#dashes;
     if (held.length <= length || !held.subarray(0, length).equals(this.#dashes)) return undefined;
-    const rest = held.toString("latin1", length, length + longestPadding);
+    const rest = held.toString("latin1", length, length + MAX_PADDING);
     if (/^(--|\r\n)/.test(rest)) return pieceParser(this.#boundary, this.#limits);
     return /^[ \t]*\n/.test(rest) ? new LineFeedParser(this.#dashes, this.#limits) : undefined;
   }
@@ -110,7 +110,7 @@ class LineFeedParser implements BodyParser {
   #content(): boolean {
     const { length } = this.#delimiter;
     for (let at = this.#held.indexOf(this.#delimiter); at >= 0; at = this.#held.indexOf(this.#delimiter, at + 1)) {
-      const rest = this.#held.toString("latin1", at + length, at + length + longestPadding);
+      const rest = this.#held.toString("latin1", at + length, at + length + MAX_PADDING);
       const meaning = meaningOf(rest);
       // In one piece with what is around it: a body may be full of such lines.
       if (meaning === "data") continue;
@@ -130,7 +130,7 @@ class LineFeedParser implements BodyParser {
 
   #begin(from: number): void {
     if (this.#inPart) this.pieces.push({ kind: "end" });
-    const { parts = defaultParts } = this.#limits;
+    const { parts = DEFAULT_MAX_PARTS } = this.#limits;
     this.#parts += 1;
     if (this.#parts > parts) throw invalidMultipart(`it has more than ${parts} parts`);
     this.#held = this.#held.subarray(from);
@@ -142,14 +142,14 @@ class LineFeedParser implements BodyParser {
 
   /** Takes in one line of a header; true when there was one. */
   #header(headers: PartHeaders): boolean {
-    const end = this.#held.indexOf(lineFeed);
-    const { header_bytes: most = defaultHeaderBytes } = this.#limits;
+    const end = this.#held.indexOf(LINE_FEED);
+    const { header_bytes: most = DEFAULT_MAX_HEADER_BYTES } = this.#limits;
     if (this.#headerBytes + (end < 0 ? this.#held.length : end) > most) {
       throw invalidMultipart(`the header of part ${this.#parts} is larger than ${most} bytes`);
     }
     if (end < 0) return false;
     this.#headerBytes += end;
-    const line = this.#held.subarray(0, this.#held[end - 1] === carriageReturn ? end - 1 : end);
+    const line = this.#held.subarray(0, this.#held[end - 1] === CARRIAGE_RETURN ? end - 1 : end);
     if (line.length === 0) {
       this.pieces.push({ kind: "part", headers });
       this.#headers = undefined;
@@ -188,5 +188,5 @@ class LineFeedParser implements BodyParser {
 function meaningOf(rest: string): "part" | "end" | "data" | undefined {
   if (rest.startsWith("--")) return "end";
   if (/^[ \t]*\n/.test(rest)) return "part";
-  return /^(-|[ \t]*)$/.test(rest) && rest.length < longestPadding ? undefined : "data";
+  return /^(-|[ \t]*)$/.test(rest) && rest.length < MAX_PADDING ? undefined : "data";
 }

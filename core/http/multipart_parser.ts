@@ -3,11 +3,11 @@ import { MultipartParser } from "formidable";
 import type { MultipartLimits } from "../types.ts";
 import { ModhostError } from "../util/errors.ts";
 
-export const defaultParts = 1000;
-export const defaultHeaderBytes = 16 * 1024;
+export const DEFAULT_MAX_PARTS = 1000;
+export const DEFAULT_MAX_HEADER_BYTES = 16 * 1024;
 
 /** Data in bits shorter than this is joined: a body may be full of what looks like the beginning of a boundary. */
-const shortBit = 1024;
+const MIN_PIECE_BYTES = 1024;
 
 /** Lower-case names with `_` for `-`. */
 export type PartHeaders = Record<string, string | undefined>;
@@ -60,8 +60,8 @@ export class PieceParser extends MultipartParser {
 
   constructor(boundary: string, limits: MultipartLimits) {
     super();
-    this.#maxParts = limits.parts ?? defaultParts;
-    this.#maxHeaderBytes = limits.header_bytes ?? defaultHeaderBytes;
+    this.#maxParts = limits.parts ?? DEFAULT_MAX_PARTS;
+    this.#maxHeaderBytes = limits.header_bytes ?? DEFAULT_MAX_HEADER_BYTES;
     this.#maxPartBytes = limits.part_bytes ?? Number.POSITIVE_INFINITY;
     this.initWithBoundary(boundary);
   }
@@ -159,7 +159,7 @@ export class PieceParser extends MultipartParser {
     this.#partBytes += bytes.length;
     if (this.#partBytes > this.#maxPartBytes) {
       this.#fault = new ModhostError("BODY_TOO_LARGE", { limit: this.#maxPartBytes });
-    } else if (bytes.length < shortBit) {
+    } else if (bytes.length < MIN_PIECE_BYTES) {
       this.#bits.push(bytes);
     } else {
       this.#joinBits();

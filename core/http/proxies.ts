@@ -63,7 +63,7 @@ export class TrustedProxies {
     if (known === undefined) {
       const address = plainAddress(peer);
       known = { address, trusted: this.trusts(address) };
-      if (this.#peers.size >= knownPeers) this.#peers.clear();
+      if (this.#peers.size >= MAX_REMEMBERED_PEERS) this.#peers.clear();
       this.#peers.set(peer, known);
     }
     return known;
@@ -75,7 +75,7 @@ interface Peer {
   readonly trusted: boolean;
 }
 
-const knownPeers = 1000;
+const MAX_REMEMBERED_PEERS = 1000;
 
 interface Hop {
   readonly for: string | undefined;

@@ -14,7 +14,7 @@ export interface ByteRange {
 }
 
 /** More ranges than this are no honest request: the whole file is sent. */
-const mostRanges = 100;
+const MAX_RANGES = 100;
 
 /**
  * The ranges asked for, in the order asked (RFC 9110 14.1.2). Undefined: the header is to be ignored, since it is none
@@ -27,7 +27,7 @@ export function parseRanges(header: string, size: number): ByteRange[] | undefin
     .split(",")
     .map((spec) => spec.trim())
     .filter((spec) => spec !== "");
-  if (specs.length === 0 || specs.length > mostRanges) return undefined;
+  if (specs.length === 0 || specs.length > MAX_RANGES) return undefined;
   const ranges: ByteRange[] = [];
   let total = 0;
   for (const spec of specs) {

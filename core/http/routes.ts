@@ -24,9 +24,9 @@ export interface Resolution {
 }
 
 /** Longer paths and methods are matched each time; the memory of matches stays bounded. */
-const memoPathLength = 256;
-const memoMethodLength = 16;
-const memoEntries = 4096;
+const MAX_REMEMBERED_PATH = 256;
+const MAX_REMEMBERED_METHOD = 16;
+const MAX_REMEMBERED = 4096;
 
 /**
  * All routes of the server as one immutable value. Built aside from the mounted apps and swapped in whole; a request
@@ -88,8 +88,8 @@ class HostRoutes {
     const path = decodePath(rawPath);
     if (path === undefined) return undefined;
     const resolution = this.#match(method, path);
-    if (rawPath.length <= memoPathLength && method.length <= memoMethodLength) {
-      if (this.#remembered >= memoEntries) {
+    if (rawPath.length <= MAX_REMEMBERED_PATH && method.length <= MAX_REMEMBERED_METHOD) {
+      if (this.#remembered >= MAX_REMEMBERED) {
         this.#memo.clear();
         this.#remembered = 0;
         memo = undefined;

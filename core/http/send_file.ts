@@ -16,7 +16,7 @@ interface FileResponse extends Pick<HttpResponse, "headers" | "status_code"> {
 }
 
 /**
- * Sends a file by path, an open handle or a readable stream as the body (reference section 5). Of a path the length is
+ * Sends a file by path, an open handle or a readable stream as the body. Of a path the length is
  * known, and the conditions and ranges of a GET are answered.
  */
 export async function sendFile(answer: FileResponse, source: Parameters<HttpResponse["send_file"]>[0]): Promise<void> {

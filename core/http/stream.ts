@@ -29,7 +29,7 @@ function leave(iterator: AsyncIterator<unknown>): void {
 }
 
 /** Milliseconds after which others have their turn, though neither the stream nor the client has to be waited for. */
-const turnTime = 10;
+const MAX_TURN_TIME = 10;
 
 /**
  * Moves a body into the answer, no faster than the client reads: one piece is asked for ahead. Ends quietly when the
@@ -54,7 +54,7 @@ export async function pump(outlet: Outlet, source: AsyncIterable<unknown>, lengt
   const wrong = (amount: string) =>
     new Error(`The body has ${amount} than the ${length} bytes that content_length announced`);
   raw.once("close", end);
-  let turn = performance.now() + turnTime;
+  let turn = performance.now() + MAX_TURN_TIME;
   try {
     for (let next = await iterator.next(); next.done !== true; next = await iterator.next()) {
       const piece = next.value;
@@ -73,7 +73,7 @@ export async function pump(outlet: Outlet, source: AsyncIterable<unknown>, lengt
       if (!goesOn) gate.shut();
       else if (performance.now() > turn) {
         await nextTurn();
-        turn = performance.now() + turnTime;
+        turn = performance.now() + MAX_TURN_TIME;
       }
     }
     isOver = true;

@@ -10,7 +10,7 @@ export const websocketMethod = "WS";
 const version = "13";
 
 /** The longest piece that is taken from a client which sends before it is answered. */
-const longestHead = 64 * 1024;
+const MAX_EARLY_BYTES = 64 * 1024;
 
 /**
  * True for a request by which a client asks to go on with a websocket, well-formed or not. One with a body is none: it
@@ -93,7 +93,7 @@ export class Handover {
   readonly #early = (piece: Buffer) => {
     this.#bytes += piece.length;
     // Such a client breaks the protocol; an answer is thrown away with what it sent.
-    if (this.#bytes > longestHead) this.#socket.destroy();
+    if (this.#bytes > MAX_EARLY_BYTES) this.#socket.destroy();
     else this.#pieces.push(piece);
   };
 

@@ -7,23 +7,23 @@ import type { Flow, ProgressWatch } from "./progress.ts";
 import type { WebsocketLimits } from "./settings.ts";
 
 /** Messages that wait to be taken: with either of these the client is not read from. */
-const waitingMessages = 64;
-const waitingBytes = 64 * 1024;
+const MAX_WAITING_MESSAGES = 64;
+const MAX_WAITING_BYTES = 64 * 1024;
 
 /** Bytes that wait to be sent, up to which `send` does not. */
-const sentAhead = 64 * 1024;
+const MAX_SENT_AHEAD = 64 * 1024;
 
 /** What a message that waits to be sent costs beside its bytes: for short ones, most of it. */
-const messageCost = 700;
+const MESSAGE_COST = 700;
 
 /**
  * Pings in a row that a client need not answer once it was seen to take what waited: the answers come behind what the
  * system holds for it, which may be megabytes.
  */
-const latePings = 8;
+const MAX_LATE_PINGS = 8;
 
 /** One piece of a compressed connection may hold more than can wait: what it may unpack to, beside one message. */
-const unpackedBytes = 16 * 1024 * 1024;
+const MAX_UNPACKED_BYTES = 16 * 1024 * 1024;
 
 /** What ws closes with for its errors (Z_ are those of decompression); all others break the protocol, which is 1002. */
 const faultCodes: readonly [name: RegExp, code: number][] = [
@@ -121,7 +121,7 @@ export class Connection implements WebSocketConnection {
     });
     // What the system took at once is told of later.
     if (this.#ws.bufferedAmount === 0) this.#leftMessages = place;
-    if (this.#unsent <= sentAhead) resolve();
+    if (this.#unsent <= MAX_SENT_AHEAD) resolve();
     else this.#watchSending();
     return promise;
   }
@@ -166,7 +166,7 @@ export class Connection implements WebSocketConnection {
 
   /** Bytes of memory that wait for the client. */
   get #unsent(): number {
-    return this.#ws.bufferedAmount + (this.#sentMessages - this.#leftMessages) * messageCost;
+    return this.#ws.bufferedAmount + (this.#sentMessages - this.#leftMessages) * MESSAGE_COST;
   }
 
   #arrived(data: RawData, isBinary: boolean): void {
@@ -179,7 +179,7 @@ export class Connection implements WebSocketConnection {
     }
     this.#messages.push(message);
     this.#bytes += message.length;
-    if (this.#bytes > unpackedBytes + this.#limits.maxMessage) {
+    if (this.#bytes > MAX_UNPACKED_BYTES + this.#limits.maxMessage) {
       this.cut("what it sent unpacks to too much");
       this.#refuse();
     } else this.#hold();
@@ -187,7 +187,7 @@ export class Connection implements WebSocketConnection {
 
   /** Reads from the client, or does not, as there is room. */
   #hold(): void {
-    const isFull = this.#messages.length >= waitingMessages || this.#bytes >= waitingBytes;
+    const isFull = this.#messages.length >= MAX_WAITING_MESSAGES || this.#bytes >= MAX_WAITING_BYTES;
     if (isFull === this.#ws.isPaused) return;
     if (isFull) this.#ws.pause();
     else this.#ws.resume();
@@ -202,7 +202,7 @@ export class Connection implements WebSocketConnection {
 
   #ping(): void {
     const taken = this.#taken();
-    if (this.#takenAtPing !== undefined && taken > this.#takenAtPing) this.#patience = latePings;
+    if (this.#takenAtPing !== undefined && taken > this.#takenAtPing) this.#patience = MAX_LATE_PINGS;
     else if (this.#silent && this.#patience-- <= 0) {
       this.cut(`the client was silent for ${this.#limits.pingInterval} seconds after a ping`);
       return;

@@ -15,7 +15,7 @@ const moduleLeft = "its module has left";
 const gone = () => new ModhostError("WEBSOCKET_CLOSED", { reason: "the client has left" });
 
 /** Messages shorter than this are not compressed. */
-const compressionThreshold = 1024;
+const MIN_COMPRESSED_BYTES = 1024;
 
 /** A request for a websocket: it is answered as any other, until a handler accepts; then it lasts as the connection. */
 export class WebSocketExchange extends Exchange implements WebSocketEvent {
@@ -58,7 +58,7 @@ export class WebSocketExchange extends Exchange implements WebSocketEvent {
     const chosen = protocol ?? settings.protocols?.find((name) => this.protocols.includes(name));
     const { ws, socket } = this.#switch({
       maxPayload: limits.maxMessage,
-      perMessageDeflate: settings.compression === true && { threshold: compressionThreshold },
+      perMessageDeflate: settings.compression === true && { threshold: MIN_COMPRESSED_BYTES },
       handleProtocols: () => chosen ?? false,
       closeTimeout: limits.closeTimeout * 1000,
     });

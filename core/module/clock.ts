@@ -10,7 +10,7 @@ export interface Clock {
 }
 
 /** The longest delay of a timer of the platform, milliseconds. */
-const longestDelay = 2 ** 31 - 1;
+const MAX_DELAY = 2 ** 31 - 1;
 
 /** The time of the system; delays of any length. */
 export const systemClock: Clock = {
@@ -18,7 +18,7 @@ export const systemClock: Clock = {
   after(delay, run) {
     let handle: NodeJS.Timeout;
     const wait = (milliseconds: number) => {
-      const part = Math.min(milliseconds, longestDelay);
+      const part = Math.min(milliseconds, MAX_DELAY);
       handle = setTimeout(() => {
         if (part < milliseconds) wait(milliseconds - part);
         else void run();

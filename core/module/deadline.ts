@@ -1,5 +1,5 @@
 /** The longest delay of a timer of the platform, milliseconds. */
-const longestDelay = 2 ** 31 - 1;
+const MAX_DELAY = 2 ** 31 - 1;
 
 /** A moment after which nobody waits any more. */
 export class Deadline {
@@ -19,7 +19,7 @@ export class Deadline {
   /** True when the work was done in time. Work that fails is done. */
   async wait(work: unknown): Promise<boolean> {
     const { promise: late, resolve } = Promise.withResolvers<boolean>();
-    const timer = setTimeout(resolve, Math.min(longestDelay, Math.max(0, this.#end - performance.now())), false);
+    const timer = setTimeout(resolve, Math.min(MAX_DELAY, Math.max(0, this.#end - performance.now())), false);
     try {
       return await Promise.race([
         Promise.resolve(work).then(

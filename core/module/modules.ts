@@ -10,7 +10,7 @@ import { cycle, Instances } from "./instances.ts";
 import { moduleName } from "./locate.ts";
 import type { ModuleContext } from "./module_context.ts";
 
-export interface ModulesEnvironment {
+export interface ModulesDeps {
   readonly context: ModuleContext;
   readonly catalog: Catalog;
   /** Seconds for which a module that leaves may finish its requests. */
@@ -37,16 +37,16 @@ interface Operation {
  * with their dependants. One operation at a time; its steps see no other.
  */
 export class Modules {
-  readonly #environment: ModulesEnvironment;
+  readonly #deps: ModulesDeps;
   readonly #instances = new Instances();
   readonly #failures: Failures;
   /** Loaded into the running host: their ports are not awaited yet, nor are they told that these are open. */
   #newcomers: Instance[] = [];
   #isStopping = false;
 
-  constructor(environment: ModulesEnvironment) {
-    this.#environment = environment;
-    this.#failures = new Failures(environment.context.log);
+  constructor(deps: ModulesDeps) {
+    this.#deps = deps;
+    this.#failures = new Failures(deps.context.log);
   }
 
   // ---------------------------------------------------------------------------------------------------- questions
@@ -61,7 +61,7 @@ export class Modules {
 
   /** @throws {ModhostError} MODULE_UNKNOWN */
   residue(name: string): string[] {
-    return this.#instances.residue(name, this.#environment.context);
+    return this.#instances.residue(name, this.#deps.context);
   }
 
   errorOwner(error: unknown): Instance | undefined {
@@ -77,7 +77,7 @@ export class Modules {
 
   /** Evaluates all that is enabled, and what that names as dependencies, so that every option is declared. */
   async prepare(): Promise<void> {
-    const { catalog } = this.#environment;
+    const { catalog } = this.#deps;
     const names = [...new Set(catalog.wanted().map(({ name }) => name))];
     for (const name of names) {
       try {
@@ -92,7 +92,7 @@ export class Modules {
   /** Loads all that is enabled; what fails is noted and stops nothing else. */
   async loadEnabled(shouldStop: () => boolean): Promise<void> {
     const operation = newOperation({ failed: this.#failures.errors() });
-    for (const { name, host } of this.#environment.catalog.wanted()) {
+    for (const { name, host } of this.#deps.catalog.wanted()) {
       if (shouldStop()) return;
       await this.#bring(name, host, operation).catch(() => undefined);
     }
@@ -103,7 +103,7 @@ export class Modules {
    * @throws {ModhostError} MODULE_ALREADY_LOADED, MODULE_FAILED, ...
    */
   async load(entry: string, host?: string): Promise<void> {
-    const { catalog } = this.#environment;
+    const { catalog } = this.#deps;
     const name = moduleName(entry);
     const hosts = host === undefined ? catalog.hosts() : [host];
     const missing = hosts.filter((at) => this.find(name, at) === undefined);
@@ -156,7 +156,7 @@ export class Modules {
   async drain(deadline: Deadline): Promise<void> {
     this.#isStopping = true;
     const waits = this.#lastFirst().flatMap((instance) => instance.withdraw("item"));
-    await deadline.within(this.#environment.grace).wait(Promise.all(waits));
+    await deadline.within(this.#deps.grace).wait(Promise.all(waits));
   }
 
   /** Unloads everything, last first. */
@@ -175,7 +175,7 @@ export class Modules {
     const newcomers = this.#newcomers;
     this.#newcomers = [];
     try {
-      await this.#environment.settle();
+      await this.#deps.settle();
     } catch (error) {
       await this.#retire(newcomers.reverse());
       for (const { name, host } of newcomers) this.#fail(name, host, error);
@@ -185,7 +185,7 @@ export class Modules {
   }
 
   async #exchange(name: string, found: readonly Instance[]): Promise<void> {
-    const { catalog, isRunning, announce } = this.#environment;
+    const { catalog, isRunning, announce } = this.#deps;
     const code = await catalog.fresh(name);
     const former = catalog.adopted(name);
     const old = withDependants(this.#instances.live(), found);
@@ -221,7 +221,7 @@ export class Modules {
   async #bring(name: string, host: string, operation: Operation): Promise<Instance> {
     const live = this.find(name, host);
     if (live !== undefined) return live;
-    if (this.#environment.catalog.isDisabled(name, host)) throw new ModhostError("MODULE_DISABLED", { name });
+    if (this.#deps.catalog.isDisabled(name, host)) throw new ModhostError("MODULE_DISABLED", { name });
     this.#instances.expect(name);
     const at = operation.chain.indexOf(name);
     if (at >= 0) throw cycle([...operation.chain.slice(at), name]);
@@ -231,16 +231,16 @@ export class Modules {
     try {
       return await this.#loadNew(name, host, inner);
     } catch (error) {
-      const place = this.#environment.catalog.adopted(name) === undefined ? "*" : host;
+      const place = this.#deps.catalog.adopted(name) === undefined ? "*" : host;
       operation.failed.set(keyOf(name, place), error);
       this.#fail(name, place, error);
-      if (!this.#instances.has(name)) this.#environment.catalog.forget(name);
+      if (!this.#instances.has(name)) this.#deps.catalog.forget(name);
       throw error;
     }
   }
 
   async #loadNew(name: string, host: string, operation: Operation): Promise<Instance> {
-    const { catalog, announce } = this.#environment;
+    const { catalog, announce } = this.#deps;
     const isKnown = catalog.adopted(name) !== undefined;
     const code = await catalog.code(name);
     if (!isKnown) catalog.verify(code);
@@ -254,7 +254,7 @@ export class Modules {
       throw error;
     }
     this.#instances.add(instance);
-    if (this.#environment.isRunning()) this.#newcomers.push(instance);
+    if (this.#deps.isRunning()) this.#newcomers.push(instance);
     this.#failures.forget(name, place === "*" ? undefined : instance.host);
     announce("module-loaded", { module: name, host: instance.host });
     return instance;
@@ -267,7 +267,7 @@ export class Modules {
     beginning: Beginning & { saved?: { value: unknown } },
     operation: Operation = newOperation({ chain: [name] }),
   ): Promise<Instance> {
-    const { context, catalog } = this.#environment;
+    const { context, catalog } = this.#deps;
     for (const dependency of beginning.reloading ? code.depends : []) {
       const planned = [keyOf(dependency, host), keyOf(dependency, "*")].some((key) => beginning.group?.has(key));
       if (!planned) await this.#need(name, dependency, host, operation);
@@ -326,14 +326,14 @@ export class Modules {
     for (const instance of leaving) {
       const { name, host } = instance;
       this.#instances.remove(instance);
-      this.#environment.hangUp(name);
-      if (!this.#instances.has(name)) this.#environment.catalog.forget(name);
-      this.#environment.announce("module-unloaded", { module: name, host });
+      this.#deps.hangUp(name);
+      if (!this.#instances.has(name)) this.#deps.catalog.forget(name);
+      this.#deps.announce("module-unloaded", { module: name, host });
     }
   }
 
   async #close(leaving: readonly Instance[], waits: readonly Promise<unknown>[], deadline: Deadline): Promise<void> {
-    const { grace } = this.#environment;
+    const { grace } = this.#deps;
     await deadline.within(grace).wait(Promise.all(waits));
     // A module that drains connections itself takes as long again; the second is for what it does afterwards.
     for (const instance of leaving) {
@@ -345,7 +345,7 @@ export class Modules {
   #fail(name: string, host: string, error: unknown): void {
     let file: string | undefined;
     try {
-      file = this.#environment.catalog.locate(name).file;
+      file = this.#deps.catalog.locate(name).file;
     } catch {} // The error says so already.
     this.#failures.add({ name, host, error, file });
   }

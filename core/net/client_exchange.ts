@@ -210,18 +210,18 @@ export function collect(body: Readable): Promise<Buffer> {
   return promise;
 }
 
-const discardLength = 64 * 1024;
-const discardTime = 1000;
+const MAX_DISCARDED_BYTES = 64 * 1024;
+const MAX_DISCARD_TIME = 1000;
 
 /** Reads a body that nobody wants, so that its connection can be used again; a long or slow one is cut off instead. */
 export function discard(body: Readable): Promise<void> {
   if (body.closed) return Promise.resolve();
   const { promise, resolve } = Promise.withResolvers<void>();
-  const timer = setTimeout(() => body.destroy(), discardTime);
+  const timer = setTimeout(() => body.destroy(), MAX_DISCARD_TIME);
   let length = 0;
   body.on("data", (piece: Buffer) => {
     length += piece.length;
-    if (length > discardLength) body.destroy();
+    if (length > MAX_DISCARDED_BYTES) body.destroy();
   });
   body.on("close", () => {
     clearTimeout(timer);

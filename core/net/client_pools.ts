@@ -5,13 +5,13 @@ import type { ConnectionOptions } from "./client_request.ts";
 import { undici } from "./undici.ts";
 
 /** Sets of connection options whose connections are kept at a time; the one unused for longest gives way. */
-const keptSets = 32;
+const MAX_POOLS = 32;
 
-const longestTimer = 2 ** 31 - 1;
+const MAX_TIMER = 2 ** 31 - 1;
 
 /** 0, which undici and Node take for "never", where a timer cannot run that long. */
 export function milliseconds(seconds: number): number {
-  return seconds * 1000 <= longestTimer ? seconds * 1000 : 0;
+  return seconds * 1000 <= MAX_TIMER ? seconds * 1000 : 0;
 }
 
 export class Pools {
@@ -29,7 +29,7 @@ export class Pools {
     this.#agents.delete(key);
     this.#agents.set(key, agent);
     const [oldest, first] = this.#agents.entries().next().value ?? [];
-    if (this.#agents.size > keptSets && oldest !== undefined && first !== undefined) this.#retire(oldest, first);
+    if (this.#agents.size > MAX_POOLS && oldest !== undefined && first !== undefined) this.#retire(oldest, first);
     return agent;
   }
 

@@ -241,7 +241,7 @@ export interface Wire {
   readonly source: Readable | undefined;
 }
 
-const pieceLength = 64 * 1024;
+const PIECE_BYTES = 64 * 1024;
 
 /** Throws a RequestError "invalid-request" or "body-failed". */
 export function wireOf({ url, fields, body }: Outgoing): Wire {
@@ -271,12 +271,12 @@ function payloadOf(body: RequestBody | undefined): Wire["payload"] {
   }
   if (!isReplayable(body)) return byteStream(body) ?? null;
   const whole = isUint8Array(body) ? Buffer.from(body.buffer, body.byteOffset, body.length) : Buffer.from(String(body));
-  return whole.length > pieceLength ? Readable.from(slices(whole)) : whole;
+  return whole.length > PIECE_BYTES ? Readable.from(slices(whole)) : whole;
 }
 
 /** A long body goes out in pieces, so that the progress of sending can be seen. */
 function* slices(whole: Buffer): Iterable<Buffer> {
-  for (let at = 0; at < whole.length; at += pieceLength) yield whole.subarray(at, at + pieceLength);
+  for (let at = 0; at < whole.length; at += PIECE_BYTES) yield whole.subarray(at, at + PIECE_BYTES);
 }
 
 function lengthOf(body: RequestBody | undefined): number | undefined {

@@ -18,7 +18,7 @@ interface Call {
 }
 
 /** Calls at one and the same moment, beyond which a timer must be asking for itself for ever. */
-const callsAtOnce = 10_000;
+const MAX_CALLS_AT_ONCE = 10_000;
 
 /** A clock that stands still until it is moved. It begins at the time of the system. */
 export class ManualClock implements Clock, TestClock {
@@ -54,7 +54,8 @@ export class ManualClock implements Clock, TestClock {
     let count = 0;
     for (let call = this.#next(end); call !== undefined; call = this.#next(end)) {
       count = call.due > this.#now ? 1 : count + 1;
-      if (count > callsAtOnce) throw new Error(`Timers fired ${callsAtOnce} times at one moment: one always returns 0`);
+      if (count > MAX_CALLS_AT_ONCE)
+        throw new Error(`Timers fired ${MAX_CALLS_AT_ONCE} times at one moment: one always returns 0`);
       this.#calls.delete(call);
       this.#now = Math.max(this.#now, call.due);
       await call.run();

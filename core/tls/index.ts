@@ -38,7 +38,7 @@ const oldestVersion = "TLSv1.2";
 const everyName = "*";
 
 /** The self-signed certificate is made anew this long before it expires, milliseconds. */
-const renewal = 30 * 86_400_000;
+const RENEWAL_TIME = 30 * 86_400_000;
 
 /**
  * The certificates of the server. A client gets the one configured for the name it asks for (SNI), else the one of the
@@ -170,7 +170,7 @@ async function readKept(files: CertificateFiles, names: readonly string[]): Prom
     const parsed = new X509Certificate(certificate);
     const covers = (name: string) => parsed.checkHost(name) !== undefined || parsed.checkIP(name) !== undefined;
     const good =
-      parsed.validToDate.getTime() > Date.now() + renewal &&
+      parsed.validToDate.getTime() > Date.now() + RENEWAL_TIME &&
       parsed.checkPrivateKey(createPrivateKey(key)) &&
       names.every(covers);
     return good ? { certificate, key } : undefined;

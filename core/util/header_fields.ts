@@ -12,7 +12,7 @@ export function isToken(text: string): boolean {
 const printable = /^[\t\x20-\x7e\x80-\xff]*$/;
 
 const names = new Map<string, string>();
-const nameEntries = 1024;
+const MAX_REMEMBERED_NAMES = 1024;
 
 /** `content_type` becomes `Content-Type`; throws HEADER_INVALID for what is no field name. */
 export function wireName(name: string): string {
@@ -23,7 +23,7 @@ export function wireName(name: string): string {
       .replace(/(^|-)([a-z])/g, (_, dash: string, letter: string) => dash + letter.toUpperCase());
     if (!token.test(wire))
       throw new ModhostError("HEADER_INVALID", { name: JSON.stringify(name), reason: "that is no header name" });
-    if (names.size < nameEntries && name.length <= 64) names.set(name, wire);
+    if (names.size < MAX_REMEMBERED_NAMES && name.length <= 64) names.set(name, wire);
   }
   return wire;
 }

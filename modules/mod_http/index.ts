@@ -23,8 +23,8 @@ export { options };
 export const global = true;
 
 /** What websockets are closed with: RFC 6455, and the registry that it made. */
-const goingAway = 1001;
-const serviceRestart = 1012;
+const GOING_AWAY = 1001;
+const SERVICE_RESTART = 1012;
 
 type Provider = HttpProvider | MiddlewareProvider;
 
@@ -106,7 +106,7 @@ function handleProviders(module: Module, service: HttpService, grace: number): v
       remount();
       // The next instance of a module that is reloaded has its place already.
       const isReplaced = mounts.keys().some(({ owner }) => isSuccessor(owner, item.owner));
-      return mount?.retire(grace, isReplaced ? serviceRestart : goingAway);
+      return mount?.retire(grace, isReplaced ? SERVICE_RESTART : GOING_AWAY);
     },
   );
 }

@@ -1,9 +1,9 @@
 import type { OptionDeclarations } from "../../core/types.ts";
 
-/** A day: Node's timers fire at once beyond 24. */
-const longest = 86_400;
+/** Seconds of a day: Node's timers fire at once for delays beyond 24 days. */
+const MAX_PERIOD = 86_400;
 
-/** Options of the HTTP service, in the reference's spelling where it has them (reference section 14). */
+/** Options of the HTTP service; names are those of Prosody's HTTP server where it has them. */
 export const options = {
   http_ports: {
     type: "ports",
@@ -76,7 +76,7 @@ export const options = {
     type: "period",
     default: 20,
     min: 0.1,
-    max: longest,
+    max: MAX_PERIOD,
     describe: "A request head (or TLS handshake) must be complete within this time.",
     per_host: false,
   },
@@ -84,7 +84,7 @@ export const options = {
     type: "period",
     default: 30,
     min: 0.1,
-    max: longest,
+    max: MAX_PERIOD,
     describe: "While a client is waited for, http_progress_bytes must move within each such time.",
     per_host: false,
   },
@@ -100,7 +100,7 @@ export const options = {
     type: "period",
     default: 60,
     min: 0.1,
-    max: longest,
+    max: MAX_PERIOD,
     describe: "A connection without a request is closed after this time.",
     per_host: false,
   },
@@ -116,7 +116,7 @@ export const options = {
     type: "period",
     default: 30,
     min: 0,
-    max: longest,
+    max: MAX_PERIOD,
     describe:
       "Websockets are pinged each such time, and cut when the client stays silent for as long again; 0 leaves both out.",
     per_host: false,
@@ -125,7 +125,7 @@ export const options = {
     type: "period",
     default: 5,
     min: 0.05,
-    max: longest,
+    max: MAX_PERIOD,
     describe: "A client that does not agree to the end of a websocket within this time is cut off.",
     per_host: false,
   },

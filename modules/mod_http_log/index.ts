@@ -10,8 +10,8 @@ export { options };
 export const global = true;
 
 /** Milliseconds that a line may wait for others: a person who watches should not notice. */
-const terminalDelay = 20;
-const fileDelay = 500;
+const MAX_TERMINAL_DELAY = 20;
+const MAX_FILE_DELAY = 500;
 
 /** Query strings of the RPC carry keys: they are never logged, whatever the options say. */
 const rpcPath = /^\/api\/v0(?:\/|$)/;
@@ -22,7 +22,7 @@ export default function load(module: Module): void {
   const slow = (module.get_option_period("http_log_slow") ?? Number.POSITIVE_INFINITY) * 1000;
   const file = module.get_option_path("http_log_file");
   const terminal = file === undefined && onTerminal(module);
-  const writer = openWriter(module, file, terminal ? terminalDelay : fileDelay);
+  const writer = openWriter(module, file, terminal ? MAX_TERMINAL_DELAY : MAX_FILE_DELAY);
 
   if (terminal) {
     module.hook("http-finished", (event: HttpFinishedEvent) => {

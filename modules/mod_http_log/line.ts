@@ -5,8 +5,8 @@ const special = /[^ !#-[\]-~]/;
 
 const quote = (text: string): string => (special.test(text) ? JSON.stringify(text) : `"${text}"`);
 
-const knownTexts = 500;
-const knownLength = 200;
+const MAX_REMEMBERED_TEXTS = 500;
+const MAX_REMEMBERED_LENGTH = 200;
 
 /** Writes one field of the line. Most clients send what others sent before: the form of short texts is kept. */
 function fieldOf(name: string): (text: string | undefined) => string {
@@ -16,8 +16,8 @@ function fieldOf(name: string): (text: string | undefined) => string {
     let form = known.get(text);
     if (form === undefined) {
       form = `,"${name}":${quote(text)}`;
-      if (known.size >= knownTexts) known.clear();
-      if (text.length <= knownLength) known.set(text, form);
+      if (known.size >= MAX_REMEMBERED_TEXTS) known.clear();
+      if (text.length <= MAX_REMEMBERED_LENGTH) known.set(text, form);
     }
     return form;
   };

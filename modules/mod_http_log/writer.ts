@@ -3,9 +3,9 @@ import { dirname } from "node:path";
 import { pino } from "pino";
 
 /** Lines wait until there are this many characters of them, or the time given has passed. */
-const batchLength = 64 * 1024;
+const MAX_BATCH_BYTES = 64 * 1024;
 /** When the disk does not keep up, batches beyond this many bytes are dropped. */
-const waitingBytes = 16 * 1024 * 1024;
+const MAX_WAITING_BYTES = 16 * 1024 * 1024;
 
 /** Hears of trouble and its end. */
 export interface WriterReports {
@@ -33,7 +33,7 @@ export class LineWriter {
     this.#delay = delay;
     this.#reports = reports;
     const dest = file === undefined ? process.stdout.fd : openFile(file);
-    this.#destination = pino.destination({ dest, sync: false, maxLength: waitingBytes });
+    this.#destination = pino.destination({ dest, sync: false, maxLength: MAX_WAITING_BYTES });
     this.#destination.on("error", (error) => this.#fail(error));
     this.#destination.on("drop", (batch: string) => {
       this.#dropped += batch.split("\n").length - 1;
@@ -44,7 +44,7 @@ export class LineWriter {
 
   write(line: string): void {
     this.#waiting += line;
-    if (this.#waiting.length >= batchLength) this.#flush();
+    if (this.#waiting.length >= MAX_BATCH_BYTES) this.#flush();
     else this.#timer ??= setTimeout(() => this.#flush(), this.#delay).unref();
   }
 

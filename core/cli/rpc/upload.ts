@@ -29,7 +29,7 @@ interface Entry {
 }
 
 /** Bytes read from a file at a time. */
-const pieceSize = 512 * 1024;
+const PIECE_BYTES = 512 * 1024;
 
 /** What the paths stand for; `-` is the standard input. @throws UsageError for a folder without `recursive` */
 export async function planUpload(
@@ -105,7 +105,7 @@ async function* bodyOf(
       const { name, path, kind } = entry;
       yield head(name, types[kind], kind === "file" ? path : undefined);
       if (kind === "link") yield Buffer.from(await readlink(path));
-      if (kind === "file") yield* createReadStream(path, { highWaterMark: pieceSize });
+      if (kind === "file") yield* createReadStream(path, { highWaterMark: PIECE_BYTES });
     }
     yield end;
   }
