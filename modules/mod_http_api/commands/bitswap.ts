@@ -2,7 +2,7 @@
 import { parsePeerId, sizeText } from "modhost/node";
 import { type Commands, defineCommand, defineGroup, nothing, value } from "../rpc/command.ts";
 import { fields, nullable } from "../rpc/shape.ts";
-import { human, orNull, texts, verbose } from "./shapes.ts";
+import { human, orNull, texts, verbose, wireNames } from "./shapes.ts";
 
 /** CIDs that may wait to be announced, as the reference prints it. */
 const MAX_PROVIDES = 256;
@@ -26,18 +26,8 @@ export const stat = defineCommand({
   ),
   async run({ node }) {
     const stat = await node.bitswap.stat({ details: true });
-    return {
-      ProvideBufLen: stat.provideBufLen,
-      Wantlist: stat.wantlist,
-      Peers: texts(stat.peers),
-      BlocksReceived: stat.blocksReceived,
-      DataReceived: stat.dataReceived,
-      BlocksSent: stat.blocksSent,
-      DataSent: stat.dataSent,
-      DupBlksReceived: stat.dupBlksReceived,
-      DupDataReceived: stat.dupDataReceived,
-      MessagesReceived: stat.messagesReceived ?? 0,
-    };
+    const { peers, messagesReceived = 0n } = stat;
+    return wireNames({ ...stat, peers: texts(peers), messagesReceived });
   },
   text(stat, call) {
     const size = call.options.human === true ? sizeText : String;
@@ -69,8 +59,8 @@ export const commands = {
       fields("Receipt", { Peer: "string", Value: "float64", Sent: "uint64", Recv: "uint64", Exchanged: "uint64" }),
     ),
     async run({ arguments: { peer: given }, node }) {
-      const { peer, value, sent, recv, exchanged } = await node.bitswap.ledger(given);
-      return { Peer: String(peer), Value: value, Sent: sent, Recv: recv, Exchanged: exchanged };
+      const ledger = await node.bitswap.ledger(given);
+      return wireNames({ ...ledger, peer: String(ledger.peer) });
     },
     text: ({ Peer, Value, Sent, Recv, Exchanged }) =>
       `Ledger for ${Peer}\nDebt ratio:\t${Value.toFixed(6)}\nExchanges:\t${Exchanged}\n` +

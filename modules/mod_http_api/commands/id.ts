@@ -2,7 +2,7 @@
 import { peerIdEncoder } from "modhost/node";
 import { type Commands, defineCommand, value } from "../rpc/command.ts";
 import { fields, nullable, type ValueOf } from "../rpc/shape.ts";
-import { texts } from "./shapes.ts";
+import { texts, wireNames } from "./shapes.ts";
 
 const output = fields("IdOutput", {
   ID: "string",
@@ -48,15 +48,9 @@ export const commands = {
     returns: value(output),
     async run({ arguments: { peerid: peerId }, options, node, signal }) {
       const encode = peerIdEncoder(options["peerid-base"]);
-      const { id, ...told } = await node.id({ peerId, signal });
-      return {
-        ID: encode(id),
-        PublicKey: told.publicKey,
-        Addresses: told.addresses && texts(told.addresses),
-        AgentVersion: told.agentVersion,
-        ProtocolVersion: told.protocolVersion,
-        Protocols: told.protocols,
-      };
+      const { id, addresses, ...told } = await node.id({ peerId, signal });
+      const { PublicKey, ...others } = wireNames(told);
+      return { ID: encode(id), PublicKey, Addresses: addresses && texts(addresses), ...others };
     },
     text: (id, { options: { format } }) =>
       format === undefined ? `${JSON.stringify(id, undefined, "\t")}\n\n` : formatted(format, id),

@@ -2,7 +2,7 @@
 import { printable } from "modhost/node";
 import { type Commands, defineCommand, defineGroup, value } from "../rpc/command.ts";
 import { fields, type ValueOf } from "../rpc/shape.ts";
-import { nameBase, orNull, resolvedPath, strings } from "./shapes.ts";
+import { nameBase, orNull, resolvedPath, strings, wireNames } from "./shapes.ts";
 
 async function* paths(found: AsyncIterable<string>): AsyncGenerator<ValueOf<typeof resolvedPath>> {
   for await (const Path of found) yield { Path };
@@ -34,8 +34,7 @@ that was started without a network.`,
     async run({ node, arguments: { "ipfs-path": path }, options, signal, offline }) {
       const { resolve, lifetime, ttl, key, "allow-offline": allowOffline, "ipns-base": ipnsBase } = options;
       const how = { resolve, lifetime, ttl, key, allowOffline, ipnsBase, signal, offline };
-      const { name, value } = await node.name.publish(path, how);
-      return { Name: name, Value: value };
+      return wireNames(await node.name.publish(path, how));
     },
     text: ({ Name, Value }, { options }) =>
       options.quieter ? `${Name}\n` : `Published to ${Name}: ${printable(Value)}\n`,
@@ -45,13 +44,13 @@ that was started without a network.`,
     help: "Follows a name no longer.",
     arguments: [{ name: "name", required: true, help: "The name." }],
     returns: value(fields("ipnsPubsubCancel", { Canceled: "bool" })),
-    run: async ({ node, arguments: { name } }) => ({ Canceled: (await node.name.pubsub.cancel(name)).canceled }),
+    run: async ({ node, arguments: { name } }) => wireNames(await node.name.pubsub.cancel(name)),
     text: ({ Canceled }) => (Canceled ? "canceled\n" : "no subscription\n"),
   }),
   "name/pubsub/state": defineCommand({
     help: "Tells whether names are published over publish and subscribe.",
     returns: value(fields("ipnsPubsubState", { Enabled: "bool" })),
-    run: async ({ node }) => ({ Enabled: (await node.name.pubsub.state()).enabled }),
+    run: async ({ node }) => wireNames(await node.name.pubsub.state()),
     text: ({ Enabled }) => (Enabled ? "enabled\n" : "disabled\n"),
   }),
   "name/pubsub/subs": defineCommand({

@@ -10,7 +10,7 @@ import {
   value,
 } from "../rpc/command.ts";
 import { fields, nullable } from "../rpc/shape.ts";
-import { orNull } from "./shapes.ts";
+import { orNull, wireNames } from "./shapes.ts";
 
 const argument = <const N extends string>(name: N, help: string) =>
   ({ name, required: true, help }) as const satisfies Argument;
@@ -88,14 +88,7 @@ export const commands = {
         ]),
       }),
     ),
-    async run({ node }) {
-      const listeners = (await node.p2p.ls()).map((mount) => ({
-        Protocol: mount.protocol,
-        ListenAddress: mount.listenAddress,
-        TargetAddress: mount.targetAddress,
-      }));
-      return { Listeners: orNull(listeners) };
-    },
+    run: async ({ node }) => ({ Listeners: orNull((await node.p2p.ls()).map(wireNames)) }),
     text({ Listeners }, { options }) {
       const rows = (Listeners ?? []).map((mount) => [mount.Protocol, mount.ListenAddress, mount.TargetAddress]);
       return table(rows, ["Protocol", "Listen Address", "Target Address"], options.headers);
@@ -127,15 +120,7 @@ export const commands = {
         ]),
       }),
     ),
-    async run({ node }) {
-      const streams = (await node.p2p.stream.ls()).map((stream) => ({
-        HandlerID: stream.handlerID,
-        Protocol: stream.protocol,
-        OriginAddress: stream.originAddress,
-        TargetAddress: stream.targetAddress,
-      }));
-      return { Streams: orNull(streams) };
-    },
+    run: async ({ node }) => ({ Streams: orNull((await node.p2p.stream.ls()).map(wireNames)) }),
     text({ Streams }, { options }) {
       const rows = (Streams ?? []).map((stream) => [
         stream.HandlerID,

@@ -1,6 +1,7 @@
 /** Whether and how fast a peer answers. */
 import { type Commands, defineCommand, stream } from "../rpc/command.ts";
 import { fields } from "../rpc/shape.ts";
+import { wireNames } from "./shapes.ts";
 
 export const commands = {
   ping: defineCommand({
@@ -24,9 +25,7 @@ export const commands = {
       }),
     ),
     async *run({ node, arguments: { "peer ID": given }, options: { count }, signal }) {
-      for await (const { success, time, text } of node.ping(given[0] as string, { count, signal })) {
-        yield { Success: success, Time: time, Text: text };
-      }
+      for await (const result of node.ping(given[0] as string, { count, signal })) yield wireNames(result);
     },
     text({ Success, Time, Text }) {
       if (Text !== "") return `${Text}\n`;

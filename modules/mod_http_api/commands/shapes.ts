@@ -9,6 +9,14 @@ export const lines = (items: readonly string[]): string => items.map((item) => `
 /** Ids and addresses as text. */
 export const texts = (values: readonly { toString(): string }[]): readonly string[] => values.map(String);
 
+type WireNames<T> = { readonly [K in keyof T as Capitalize<K & string>]: T[K] };
+
+/** An object of the node as clients of the RPC API get it: `dataSent` is called `DataSent` there. */
+export const wireNames = <T extends object>(result: T): WireNames<T> =>
+  Object.fromEntries(
+    Object.entries(result).map(([name, each]) => [name.charAt(0).toUpperCase() + name.slice(1), each]),
+  ) as WireNames<T>;
+
 /** A list of texts, and a line for each. */
 export const strings = {
   returns: value(stringList),

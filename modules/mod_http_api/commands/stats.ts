@@ -4,7 +4,7 @@ import { columns } from "../rpc/columns.ts";
 import { type Commands, defineCommand, defineGroup, stream } from "../rpc/command.ts";
 import { fields, nullable, type ValueOf } from "../rpc/shape.ts";
 import { stat } from "./bitswap.ts";
-import { orNull } from "./shapes.ts";
+import { orNull, wireNames } from "./shapes.ts";
 
 const peer = fields("dhtPeerInfo", {
   ID: "string",
@@ -81,8 +81,8 @@ export const commands = {
     },
     returns: stream(fields("Stats", { TotalIn: "int64", TotalOut: "int64", RateIn: "float64", RateOut: "float64" })),
     async *run({ node, options, signal }) {
-      for await (const { totalIn, totalOut, rateIn, rateOut } of node.stats.bw({ ...options, signal })) {
-        yield { TotalIn: Number(totalIn), TotalOut: Number(totalOut), RateIn: rateIn, RateOut: rateOut };
+      for await (const moved of node.stats.bw({ ...options, signal })) {
+        yield wireNames({ ...moved, totalIn: Number(moved.totalIn), totalOut: Number(moved.totalOut) });
       }
     },
   }),
@@ -115,12 +115,11 @@ export const commands = {
       }),
     ),
     async *run({ node, signal }) {
-      const stat = await node.stats.provide({ signal });
+      const { avgProvideDuration, lastReprovideDuration, ...counted } = await node.stats.provide({ signal });
       yield {
-        TotalProvides: stat.totalProvides,
-        LastReprovideBatchSize: stat.lastReprovideBatchSize,
-        AvgProvideDuration: Math.round(stat.avgProvideDuration * 1e6),
-        LastReprovideDuration: Math.round(stat.lastReprovideDuration * 1e6),
+        ...wireNames(counted),
+        AvgProvideDuration: Math.round(avgProvideDuration * 1e6),
+        LastReprovideDuration: Math.round(lastReprovideDuration * 1e6),
       };
     },
     text: (stat) =>

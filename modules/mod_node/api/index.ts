@@ -89,7 +89,6 @@ export interface NodeApi extends AddApi, CatApi, GetApi, LsApi, RefsApi, Resolve
   readonly pubsub: PubsubApi;
   readonly repo: RepoApi;
   /** `dht`, under the name that the newer client has for it. */
-  /** `dht`, under the name that the newer client has for it. */
   readonly routing: RoutingApi;
   readonly stats: StatsApi;
   readonly swarm: SwarmApi;

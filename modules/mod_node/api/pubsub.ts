@@ -94,8 +94,8 @@ export function pubsubApi(node: LowLevelNode): PubsubApi {
       const handlers = subscriptions.get(topic) ?? new Map<PubsubHandler, AbortController>();
       if (handlers.has(handler)) throw new NodeError(`Already subscribed to ${topic} with this handler`);
       const own = new AbortController();
-      subscriptions.set(topic, handlers.set(handler, own));
       const signal = AbortSignal.any([own.signal, callSignal(options)]);
+      subscriptions.set(topic, handlers.set(handler, own));
       const left = () => {
         if (handlers.get(handler) === own) leave(topic, handler);
       };

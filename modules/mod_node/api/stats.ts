@@ -9,6 +9,7 @@ import { NodeError } from "../util/errors.ts";
 import { parseDuration } from "../util/go/duration.ts";
 import { type BitswapApi, bitswapApi } from "./bitswap.ts";
 import { type CallOptions, callSignal, listOf, type PeerName } from "./common.ts";
+import { type RepoApi, repoApi } from "./repo.ts";
 
 export interface StatsBwOptions extends CallOptions {
   /** Only those of this peer. */
@@ -58,9 +59,10 @@ export interface StatsProvideResult {
   readonly lastReprovideDuration: number;
 }
 
-/** Its methods reject with a NodeError while the node is offline. */
+/** Its methods but `repo` reject with a NodeError while the node is offline. */
 export interface StatsApi {
   readonly bitswap: BitswapApi["stat"];
+  readonly repo: RepoApi["stat"];
   /** How many bytes came and went: once, or again and again with `poll`. @throws NodeError where nothing is counted */
   bw(options?: StatsBwOptions): AsyncIterable<StatsBwResult>;
   /** Tables of the routing system: `wanserver`, `lanserver`, `wan`, `lan`; the latter two by default. */
@@ -75,6 +77,7 @@ const MIN_INTERVAL_MS = 10;
 export function statsApi(node: LowLevelNode): StatsApi {
   return {
     bitswap: bitswapApi(node).stat,
+    repo: repoApi(node).stat,
     bw: (options = {}) => bandwidth(node, options),
     dht: (names = ["wan", "lan"]) => tables(node, listOf(names)),
     async provide() {
