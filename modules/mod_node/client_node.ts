@@ -10,6 +10,7 @@ export function clientNode(lowLevel: LowLevelNode): Node {
     offline: lowLevel.offline,
     goOnline: () => lowLevel.goOnline(),
     close,
+    stop: close,
     [Symbol.asyncDispose]: close,
   };
 }

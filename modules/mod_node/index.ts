@@ -37,8 +37,8 @@ export type { LowLevelNode, Node, NodeModule, NodeOptions, NodeStat, OfflineCode
 export { detach } from "./util/async/read_all.ts";
 export { type FailureCode, failure, NodeError } from "./util/errors.ts";
 export type { NodeLog } from "./util/log.ts";
+export { apiVersion, type VersionFacts, versionFacts } from "./util/version.ts";
 export type { ContentPath, Repo, Resolved };
-
 /**
  * Opens a repo, made when it is not there, and all that the node keeps in it. The node has the interface of the clients of
  * the RPC API: a program moves between `create({ url })` of one of them and this by one line.

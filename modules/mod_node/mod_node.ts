@@ -66,7 +66,7 @@ function nodeModule(own: () => Node | undefined, open: () => Promise<void>): Nod
     return found;
   };
   const close = async () => undefined;
-  return new Proxy({ open, close, [Symbol.asyncDispose]: close } as unknown as NodeModule, {
+  return new Proxy({ open, close, stop: close, [Symbol.asyncDispose]: close } as unknown as NodeModule, {
     get: (members, name) => {
       if (name === "isOpen") return own() !== undefined;
       // A module of the host is no promise, whoever asks.

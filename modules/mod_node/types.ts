@@ -131,6 +131,8 @@ export interface Node extends NodeApi, AsyncDisposable {
   goOnline(): Promise<void>;
   /** Resolves when nothing is open any more and the repo is unlocked. May be called again. */
   close(): Promise<void>;
+  /** As `close`, under the name that the clients have for it. */
+  stop(): Promise<void>;
 }
 
 export interface NodeStat {
@@ -144,7 +146,7 @@ export interface NodeStat {
 
 /**
  * What `module.depends("node")` gives. The host closes the node when the last module that uses it is gone: `close` of
- * this one does nothing.
+ * this one does nothing, and so does `stop`.
  */
 export interface NodeModule extends Node {
   /** Where modules are only looked at, such as by `modhost check`, no repo is opened unless somebody asks for it. */

@@ -1,10 +1,5 @@
-/** CIDs as text: no store is asked. */
-
-import { codecs } from "../../mod_node/formats/cid/codecs.ts";
-import { type CidFormat, cidFormat, FormatError, formatCid } from "../../mod_node/formats/cid/format.ts";
-import { hashFunctions } from "../../mod_node/formats/cid/hashes.ts";
-import { base32, bases, multibaseNamed } from "../../mod_node/formats/cid/multibase.ts";
-import { NodeError } from "../../mod_node/util/errors.ts";
+/** CIDs as text. */
+import type { CidFormatResult, CodeAndName as Row } from "modhost/node";
 import { type Commands, defineCommand, defineGroup, stream, value } from "../rpc/command.ts";
 import { fields, type ValueOf } from "../rpc/shape.ts";
 
@@ -16,23 +11,16 @@ const formattedText = ({ CidStr, Formatted, ErrorMsg }: Formatted) =>
 
 const cids = [{ name: "cid", required: true, variadic: true, stdin: "lines", help: "The CIDs." }] as const;
 
-/** Faults of the format end the call; a CID that is none is a result like any other. */
-async function* formatAll(texts: readonly string[], format: CidFormat): AsyncGenerator<Formatted> {
-  for (const text of texts) yield formatOne(text.trim(), format);
-}
-
-function formatOne(text: string, format: CidFormat): Formatted {
-  try {
-    return { CidStr: text, Formatted: formatCid(text, format), ErrorMsg: "" };
-  } catch (error) {
-    if (error instanceof FormatError || !(error instanceof NodeError)) throw error;
-    return { CidStr: text, Formatted: "", ErrorMsg: error.message };
+async function* shown(results: AsyncIterable<CidFormatResult>): AsyncGenerator<Formatted> {
+  for await (const { cidStr, formatted, errorMsg } of results) {
+    yield { CidStr: cidStr, Formatted: formatted, ErrorMsg: errorMsg };
   }
 }
 
 const codeAndName = fields("CodeAndName", { Code: "int", Name: "string" });
 type CodeAndName = ValueOf<typeof codeAndName>;
 const listed = value([codeAndName]);
+const rows = (list: readonly Row[]) => list.map(({ code, name }) => ({ Code: code, Name: name }));
 const numeric = { type: "bool", help: "Print the numbers, too." } as const;
 
 /** The names, in the order of their numbers. */
@@ -54,14 +42,14 @@ export const commands = {
     help: "Writes CIDs as version 1 in base32.",
     arguments: cids,
     returns: formatted,
-    run: ({ arguments: { cid } }) => formatAll(cid, { format: "%s", version: 1, base: base32 }),
+    run: ({ node, arguments: { cid } }) => shown(node.cid.base32(cid)),
     text: formattedText,
   }),
   "cid/bases": defineCommand({
     help: "Lists the multibase encodings.",
     options: { prefix: { type: "bool", help: "Print the prefix letters, too." }, numeric },
     returns: listed,
-    run: () => bases.map(({ prefix, name }) => ({ Code: prefix.charCodeAt(0), Name: name })),
+    run: async ({ node }) => rows(await node.cid.bases()),
     text: (list, { options }) =>
       list
         .toSorted(byLetter)
@@ -76,7 +64,7 @@ export const commands = {
     help: "Lists the content codecs.",
     options: { numeric },
     returns: listed,
-    run: () => [...codecs].map(([Name, Code]) => ({ Code, Name })),
+    run: async ({ node }) => rows(await node.cid.codecs()),
     text: (list, { options }) => numbered(list, options.numeric === true),
   }),
   "cid/format": defineCommand({
@@ -89,17 +77,14 @@ export const commands = {
       b: { type: "string", help: "The multibase encoding to write in, by name or letter." },
     },
     returns: formatted,
-    run({ arguments: { cid }, options: { f, v = "", codec = "", b = "" } }) {
-      const format = cidFormat({ format: f, version: v, codec });
-      return formatAll(cid, { ...format, base: b === "" ? undefined : multibaseNamed(b) });
-    },
+    run: ({ node, arguments: { cid }, options: { f, v, codec, b } }) => shown(node.cid.format(cid, { f, v, codec, b })),
     text: formattedText,
   }),
   "cid/hashes": defineCommand({
     help: "Lists the hash functions.",
     options: { numeric },
     returns: listed,
-    run: () => hashFunctions.filter(({ allowed }) => allowed).map(({ code, name }) => ({ Code: code, Name: name })),
+    run: async ({ node }) => rows(await node.cid.hashes()),
     text: (list, { options }) => numbered(list, options.numeric === true),
   }),
 } satisfies Commands;

@@ -1,10 +1,9 @@
 /** What runs, and on what. */
 
-import { formatDuration, parseDuration } from "../../mod_node/util/go/duration.ts";
+import { formatDuration, parseDuration } from "modhost/node";
 import { columns } from "../rpc/columns.ts";
 import { type Commands, defineCommand, defineGroup, nothing, value } from "../rpc/command.ts";
 import { fields, map, type ValueOf } from "../rpc/shape.ts";
-import { systemFacts } from "../rpc/system_facts.ts";
 
 const entry = fields("ReqLogEntry", {
   StartTime: "time",
@@ -84,6 +83,6 @@ export const commands = {
   "diag/sys": defineCommand({
     help: "Tells about the system that the node runs on.",
     returns: value("any"),
-    run: ({ lowLevel: node }) => systemFacts(node),
+    run: ({ node }) => node.diag.sys(),
   }),
 } satisfies Commands;

@@ -1,12 +1,12 @@
 /** All commands, group by group. */
 import { Table } from "../rpc/table.ts";
 import { commands as add } from "./add.ts";
-import { commands as basic } from "./basic.ts";
 import { commands as bitswap } from "./bitswap.ts";
 import { commands as block } from "./block.ts";
 import { commands as bootstrap } from "./bootstrap.ts";
 import { commands as cat } from "./cat.ts";
 import { commands as cid } from "./cid.ts";
+import { commands as listed } from "./commands.ts";
 import { commands as config } from "./config.ts";
 import { commands as dag } from "./dag.ts";
 import { commands as dht } from "./dht.ts";
@@ -20,25 +20,27 @@ import { commands as id } from "./id.ts";
 import { commands as key } from "./key.ts";
 import { commands as log } from "./log.ts";
 import { commands as ls } from "./ls.ts";
+import { commands as mount } from "./mount.ts";
 import { commands as name } from "./name.ts";
 import { commands as object } from "./object.ts";
 import { commands as p2p } from "./p2p.ts";
 import { commands as pin } from "./pin.ts";
 import { commands as ping } from "./ping.ts";
-import { commands as programme } from "./process.ts";
 import { commandsIn, multibase, plain } from "./pubsub.ts";
 import { commands as refs } from "./refs.ts";
 import { commands as repo } from "./repo.ts";
 import { commands as resolve } from "./resolve.ts";
+import { commands as shutdown } from "./shutdown.ts";
 import { commands as stats } from "./stats.ts";
 import { commands as swarm } from "./swarm.ts";
-import { commands as system } from "./system.ts";
 import { commands as tar } from "./tar.ts";
+import { commands as update } from "./update.ts";
 import { commands as urlstore } from "./urlstore.ts";
+import { commands as version } from "./version.ts";
 
 const others = [
   repo,
-  programme,
+  shutdown,
   log,
   id,
   diag,
@@ -53,7 +55,8 @@ const others = [
   get,
   refs,
   resolve,
-  basic,
+  listed,
+  version,
   bitswap,
   bootstrap,
   dag,
@@ -68,7 +71,8 @@ const others = [
   ping,
   stats,
   swarm,
-  system,
+  mount,
+  update,
   tar,
   urlstore,
 ];

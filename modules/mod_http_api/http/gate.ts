@@ -1,8 +1,9 @@
 /** Who is let in: the steps between a request and the lookup of its command, in the order of the reference. */
+
 import { BlockList, isIP } from "node:net";
+import { apiVersion } from "modhost/node";
 import { encodePath } from "../../../core/http/index.ts";
 import type { HttpRequest, ResponseFields, ResponseHeaders } from "../../../core/types.ts";
-import { apiAgent } from "../rpc/version.ts";
 import { type ConfiguredHeaders, Cors } from "./cors.ts";
 import { plain } from "./respond.ts";
 import { permits, presented, type Token } from "./tokens.ts";
@@ -95,6 +96,9 @@ function moved({ method, url }: HttpRequest, path: string): ResponseFields {
   const body = `<a href="${location.replaceAll("&", "&amp;").replaceAll('"', "&#34;")}">Moved Permanently</a>.\n\n`;
   return { status_code: 301, headers: { location, content_type: "text/html; charset=utf-8" }, body };
 }
+
+/** As clients and servers of this API call themselves, less the commit. */
+const apiAgent = `/go-ipfs/${apiVersion}/`;
 
 function versionMatches({ request, components }: Visit): ResponseFields | undefined {
   const { user_agent: agent = "" } = request.headers;

@@ -1,8 +1,9 @@
 /** The OpenAPI 3.1 document of the table. */
+
+import { apiVersion } from "modhost/node";
 import { type Argument, type Command, type Option, summaryOf } from "./command.ts";
 import type { Fields, Scalar, Shape } from "./shape.ts";
 import { globalOptionNames, type NamedOption, type Table } from "./table.ts";
-import { apiVersion } from "./version.ts";
 
 type Json = Readonly<Record<string, unknown>>;
 

@@ -9,9 +9,11 @@ import { type BitswapApi, bitswapApi } from "./bitswap.ts";
 import { type BlockApi, blockApi } from "./block.ts";
 import { type BootstrapApi, bootstrapApi } from "./bootstrap.ts";
 import { type CatApi, catApi } from "./cat.ts";
+import { type CidApi, cidApi } from "./cid.ts";
 import { type ConfigApi, configApi } from "./config.ts";
 import { type DagApi, dagApi } from "./dag.ts";
 import { type DhtApi, dhtApi, type RoutingApi } from "./dht.ts";
+import { type DiagApi, diagApi } from "./diag.ts";
 import { type DnsApi, dnsApi } from "./dns.ts";
 import { type FileApi, fileApi } from "./file.ts";
 import { type FilesApi, filesApi } from "./files.ts";
@@ -19,7 +21,9 @@ import { type FilestoreApi, filestoreApi } from "./filestore.ts";
 import { type GetApi, getApi } from "./get.ts";
 import { type IdApi, idApi } from "./id.ts";
 import { type KeyApi, keyApi } from "./key.ts";
+import { type LogApi, logApi } from "./log.ts";
 import { type LsApi, lsApi } from "./ls.ts";
+import { type MountApi, mountApi } from "./mount.ts";
 import { type NameApi, nameApi } from "./name.ts";
 import { type ObjectApi, objectApi } from "./object.ts";
 import { type P2pApi, p2pApi } from "./p2p.ts";
@@ -33,6 +37,7 @@ import { type StatsApi, statsApi } from "./stats.ts";
 import { type SwarmApi, swarmApi } from "./swarm.ts";
 import { type TarApi, tarApi } from "./tar.ts";
 import { type UrlstoreApi, urlstoreApi } from "./urlstore.ts";
+import { type VersionApi, versionApi } from "./version.ts";
 
 export type * from "./add.ts";
 export type * from "./bitswap.ts";
@@ -41,10 +46,12 @@ export type * from "./bootstrap.ts";
 export type { ByteStream, SizedByteStream } from "./byte_stream.ts";
 export type { CarSources, FileCandidate, ImportCandidate, ImportCandidates, ImportContent } from "./candidates.ts";
 export type * from "./cat.ts";
+export type * from "./cid.ts";
 export type { Address, ByteSource, CallOptions, IpfsPath, PeerName } from "./common.ts";
 export type * from "./config.ts";
 export type * from "./dag.ts";
 export type * from "./dht.ts";
+export type * from "./diag.ts";
 export type { DnsApi, DnsOptions } from "./dns.ts";
 export type * from "./file.ts";
 export type * from "./files.ts";
@@ -52,7 +59,9 @@ export type * from "./filestore.ts";
 export type * from "./get.ts";
 export type * from "./id.ts";
 export type * from "./key.ts";
+export type * from "./log.ts";
 export type * from "./ls.ts";
+export type * from "./mount.ts";
 export type * from "./name.ts";
 export type * from "./object.ts";
 export type * from "./p2p.ts";
@@ -67,20 +76,24 @@ export type * from "./stats.ts";
 export type * from "./swarm.ts";
 export type * from "./tar.ts";
 export type * from "./urlstore.ts";
+export type * from "./version.ts";
 
-export interface NodeApi extends AddApi, CatApi, GetApi, LsApi, RefsApi, ResolveApi {
+export interface NodeApi extends AddApi, CatApi, GetApi, LsApi, MountApi, RefsApi, ResolveApi, VersionApi {
   readonly bitswap: BitswapApi;
   readonly block: BlockApi;
   readonly bootstrap: BootstrapApi;
+  readonly cid: CidApi;
   readonly config: ConfigApi;
   readonly dag: DagApi;
   readonly dht: DhtApi;
+  readonly diag: DiagApi;
   readonly dns: DnsApi;
   readonly file: FileApi;
   readonly files: FilesApi;
   readonly filestore: FilestoreApi;
   readonly id: IdApi;
   readonly key: KeyApi;
+  readonly log: LogApi;
   readonly name: NameApi;
   readonly object: ObjectApi;
   readonly p2p: P2pApi;
@@ -90,7 +103,7 @@ export interface NodeApi extends AddApi, CatApi, GetApi, LsApi, RefsApi, Resolve
   readonly repo: RepoApi;
   /** `dht`, under the name that the newer client has for it. */
   readonly routing: RoutingApi;
-  readonly stats: StatsApi;
+  readonly stats: StatsApi & { readonly repo: RepoApi["stat"] };
   readonly swarm: SwarmApi;
   readonly tar: TarApi;
   readonly urlstore: UrlstoreApi;
@@ -102,20 +115,25 @@ export function nodeApi(node: LowLevelNode): NodeApi {
     ...catApi(node),
     ...getApi(node),
     ...lsApi(node),
+    ...mountApi(node),
     ...refsApi(node),
     ...resolveApi(node),
+    ...versionApi(),
     bitswap: bitswapApi(node),
     block: blockApi(node),
     bootstrap: bootstrapApi(node),
+    cid: cidApi(),
     config: configApi(node),
     dag: dagApi(node),
     dht: dhtApi(node),
+    diag: diagApi(node),
     dns: dnsApi(node),
     file: fileApi(node),
     files: filesApi(node),
     filestore: filestoreApi(node),
     id: idApi(node),
     key: keyApi(node),
+    log: logApi(node),
     name: nameApi(node),
     object: objectApi(node),
     p2p: p2pApi(node),
@@ -124,7 +142,7 @@ export function nodeApi(node: LowLevelNode): NodeApi {
     pubsub: pubsubApi(node),
     repo: repoApi(node),
     routing: dhtApi(node),
-    stats: statsApi(node),
+    stats: { ...statsApi(node), repo: repoApi(node).stat },
     swarm: swarmApi(node),
     tar: tarApi(node),
     urlstore: urlstoreApi(node),

@@ -1,7 +1,7 @@
 /** `modhost node daemon`: lines, files, signals and exit codes are those that launchers of go-ipfs know. */
 import { rmSync } from "node:fs";
+import { versionFacts } from "modhost/node";
 import { type Command, serve } from "../../../../core/cli/index.ts";
-import { versionFacts } from "../../rpc/version.ts";
 import { apiFile, repoFolder } from "./repo.ts";
 
 export const daemon: Command = {
@@ -28,10 +28,10 @@ export const daemon: Command = {
   },
   async run(context) {
     const { stdout } = context;
-    const { Version, Repo, System, Golang } = versionFacts();
+    const { version, repo, system, golang } = versionFacts();
     stdout.write(
-      `Initializing daemon...\ngo-ipfs version: ${Version}\nRepo version: ${Repo}\n` +
-        `System version: ${System}\nGolang version: ${Golang}\n`,
+      `Initializing daemon...\ngo-ipfs version: ${version}\nRepo version: ${repo}\n` +
+        `System version: ${system}\nGolang version: ${golang}\n`,
     );
     const { Daemon } = await import("./service.ts");
     return serve(new Daemon(context), {

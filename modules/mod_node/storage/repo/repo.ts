@@ -2,6 +2,7 @@
 import { mkdir, readFile, rm, stat } from "node:fs/promises";
 import { dirname, join, resolve } from "node:path";
 import { NodeError } from "../../util/errors.ts";
+import { repoVersion } from "../../util/version.ts";
 import { writeAtomically } from "./atomic_file.ts";
 import { ConfigFile, type ConfigOverrides, parseDocument } from "./config.ts";
 import { defaultStorePaths, diskSpec, resolveStorePaths, type StorePaths, storePaths } from "./datastore.ts";
@@ -10,9 +11,6 @@ import { setAt } from "./json.ts";
 import { lockRepo, type RepoLock, removeStaleClaims } from "./lock.ts";
 import { applyProfile, profileNamed } from "./profiles.ts";
 import { type Document, decodeConfig, initialConfig, valueAt } from "./schema.ts";
-
-/** The version of repos that this node makes and opens. */
-export const repoVersion = "11";
 
 export interface RepoOptions {
   /** Profiles for a new repo, separated by commas; without any it is as the reference makes it. */

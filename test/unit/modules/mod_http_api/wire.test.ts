@@ -10,7 +10,8 @@ import { readFile, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { before, describe, test } from "node:test";
 import { promisify } from "node:util";
-import { commands as basic } from "#modules/mod_http_api/commands/basic.ts";
+import { commands as listed } from "#modules/mod_http_api/commands/commands.ts";
+import { commands as version } from "#modules/mod_http_api/commands/version.ts";
 import {
   type Argument,
   bytes,
@@ -188,7 +189,7 @@ describe("recorded conversations about HTTP itself", () => {
   let steps: Step[] = [];
 
   before(async () => {
-    await using host = await startApi([basic, stand]);
+    await using host = await startApi([listed, { version: version.version }, stand]);
     const report = join(host.folder, "report.json");
     const args = [replayer, "replay", "--api", `http://127.0.0.1:${host.http}`, "--only", "^wire/", "--json", report];
     // It ends with 1 when anything differs: which steps do is for the tests to say.

@@ -1,13 +1,10 @@
-/** Which version of the API this is, and on what it runs. */
+/** Which version of go-ipfs the node stands for, and on what it runs. */
 
 /** The level of the API that clients find here. */
 export const apiVersion = "0.9.0";
 
-/** The format of a repo. */
+/** The version of repos that this node makes and opens. */
 export const repoVersion = "11";
-
-/** As clients and servers of this API call themselves, less the commit. */
-export const apiAgent = `/go-ipfs/${apiVersion}/`;
 
 /** Go's words for processors and systems. */
 const architectures: Readonly<Record<string, string>> = {
@@ -19,22 +16,24 @@ const architectures: Readonly<Record<string, string>> = {
 const systems: Readonly<Record<string, string>> = { win32: "windows", sunos: "solaris" };
 
 export interface VersionFacts {
-  readonly Version: string;
-  readonly Commit: string;
-  readonly Repo: string;
-  /** Processor and system. */
-  readonly System: string;
+  /** Of the API. */
+  readonly version: string;
+  readonly commit: string;
+  /** Of the repo. */
+  readonly repo: string;
+  /** Processor and system, such as `amd64/linux`. */
+  readonly system: string;
   /** The runtime. */
-  readonly Golang: string;
+  readonly golang: string;
 }
 
 export function versionFacts(): VersionFacts {
   const { arch, platform, version } = process;
   return {
-    Version: apiVersion,
-    Commit: "",
-    Repo: repoVersion,
-    System: `${architectures[arch] ?? arch}/${systems[platform] ?? platform}`,
-    Golang: `node ${version}`,
+    version: apiVersion,
+    commit: "",
+    repo: repoVersion,
+    system: `${architectures[arch] ?? arch}/${systems[platform] ?? platform}`,
+    golang: `node ${version}`,
   };
 }

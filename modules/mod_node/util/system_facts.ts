@@ -1,18 +1,20 @@
 /** The system that the node runs on, as `diag/sys` tells. */
 import { readFile, statfs } from "node:fs/promises";
 import { availableParallelism, cpus, networkInterfaces } from "node:os";
-import type { LowLevelNode as Node } from "modhost/node";
-import { apiVersion, versionFacts } from "./version.ts";
+import { versionFacts } from "./version.ts";
 
-export async function systemFacts({ repo, online }: Node) {
-  const [diskinfo, memory] = await Promise.all([diskFacts(repo.path), memoryFacts()]);
-  const { System, Golang, Commit } = versionFacts();
-  const [arch, os] = System.split("/");
+export type SystemFacts = Awaited<ReturnType<typeof systemFacts>>;
+
+/** `repo` is the folder of the repo. */
+export async function systemFacts(repo: string, online: boolean) {
+  const [diskinfo, memory] = await Promise.all([diskFacts(repo), memoryFacts()]);
+  const { version, system, golang, commit } = versionFacts();
+  const [arch = "", os = ""] = system.split("/");
   return {
     diskinfo,
-    environment: { GOPATH: process.env.GOPATH ?? "", IPFS_PATH: repo.path },
-    ipfs_commit: Commit,
-    ipfs_version: apiVersion,
+    environment: { GOPATH: process.env.GOPATH ?? "", IPFS_PATH: repo },
+    ipfs_commit: commit,
+    ipfs_version: version,
     memory,
     net: { interface_addresses: interfaceAddresses(), online },
     runtime: {
@@ -22,7 +24,7 @@ export async function systemFacts({ repo, online }: Node) {
       numcpu: cpus().length,
       numgoroutines: process.getActiveResourcesInfo().length,
       os,
-      version: Golang,
+      version: golang,
     },
   };
 }

@@ -1,20 +1,9 @@
-/** What needs no store: what there is, and which version it is. */
-import { type Commands, defineCommand, value } from "../rpc/command.ts";
-import { commandLines, commandTree, type ListedCommand } from "../rpc/listing.ts";
+/** Which version this is, and what it stands on. */
+import { versionFacts } from "modhost/node";
+import { type Commands, defineCommand, stream, value } from "../rpc/command.ts";
 import { fields } from "../rpc/shape.ts";
-import { versionFacts } from "../rpc/version.ts";
 
 export const commands = {
-  commands: defineCommand({
-    help: "Lists all commands.",
-    readOnly: true,
-    options: { flags: { type: "bool", aliases: ["f"], help: "List the flags of each command, too." } },
-    returns: value(
-      fields("Command", { Name: "string", Subcommands: ["any"], Options: [fields({ Names: ["string"] })] }),
-    ),
-    run: ({ table, options }) => commandTree(table.root, options.flags === true),
-    text: (root) => `${commandLines(root as ListedCommand).join("\n")}\n`,
-  }),
   version: defineCommand({
     help: "Tells the version of the node.",
     readOnly: true,
@@ -33,7 +22,11 @@ export const commands = {
         Golang: "string",
       }),
     ),
-    run: () => versionFacts(),
+    // Not asked of the node: it is answered while there is none, too.
+    run() {
+      const { version, commit, repo, system, golang } = versionFacts();
+      return { Version: version, Commit: commit, Repo: repo, System: system, Golang: golang };
+    },
     text({ Version, Commit, Repo, System, Golang }, { options }) {
       const committed = Commit === "" ? Version : `${Version}-${Commit}`;
       const lines = [`go-ipfs version: ${committed}`, `Repo version: ${Repo}`, `System version: ${System}`];
@@ -42,5 +35,15 @@ export const commands = {
       const shown = options.commit === true ? committed : Version;
       return options.number === true ? `${shown}\n` : `ipfs version ${shown}\n`;
     },
+  }),
+  "version/deps": defineCommand({
+    help: "Lists the packages that are installed, this one first.",
+    returns: stream(fields("Dependency", { Path: "string", Version: "string", ReplacedBy: "string", Sum: "string" })),
+    async *run({ node }) {
+      for await (const { path, version, replacedBy, sum } of node.version.deps()) {
+        yield { Path: path, Version: version, ReplacedBy: replacedBy, Sum: sum };
+      }
+    },
+    text: ({ Path, Version }) => `${Path}@${Version}\n`,
   }),
 } satisfies Commands;

@@ -1,0 +1,17 @@
+/** What commands there are. */
+import { type Commands, defineCommand, value } from "../rpc/command.ts";
+import { commandLines, commandTree, type ListedCommand } from "../rpc/listing.ts";
+import { fields } from "../rpc/shape.ts";
+
+export const commands = {
+  commands: defineCommand({
+    help: "Lists all commands.",
+    readOnly: true,
+    options: { flags: { type: "bool", aliases: ["f"], help: "List the flags of each command, too." } },
+    returns: value(
+      fields("Command", { Name: "string", Subcommands: ["any"], Options: [fields({ Names: ["string"] })] }),
+    ),
+    run: ({ table, options }) => commandTree(table.root, options.flags === true),
+    text: (root) => `${commandLines(root as ListedCommand).join("\n")}\n`,
+  }),
+} satisfies Commands;

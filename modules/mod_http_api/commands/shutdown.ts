@@ -1,0 +1,12 @@
+/** The end of the node. */
+import { type Commands, defineCommand, nothing } from "../rpc/command.ts";
+
+export const commands = {
+  shutdown: defineCommand({
+    help: "Stops the node and the host that it runs in.",
+    returns: nothing,
+    run({ operator }) {
+      operator.stop();
+    },
+  }),
+} satisfies Commands;

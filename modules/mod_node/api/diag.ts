@@ -1,0 +1,13 @@
+/** What the node runs on. */
+import type { LowLevelNode } from "../types.ts";
+import { type SystemFacts, systemFacts } from "../util/system_facts.ts";
+import type { CallOptions } from "./common.ts";
+
+export interface DiagApi {
+  /** The system that the node runs on. */
+  sys(options?: CallOptions): Promise<SystemFacts>;
+}
+
+export function diagApi(node: LowLevelNode): DiagApi {
+  return { sys: () => systemFacts(node.repo.path, node.online) };
+}

@@ -1,0 +1,75 @@
+/** The node's log. */
+import type { LowLevelNode } from "../types.ts";
+import { type NodeLogLevel, subsystems } from "../util/log.ts";
+import { type CallOptions, reading } from "./common.ts";
+
+/** Something that happened. */
+export interface LogEvent {
+  /** The message. */
+  readonly event: string;
+  readonly system: string;
+  readonly level?: NodeLogLevel;
+  /** RFC 3339. */
+  readonly time: string;
+}
+
+export interface LogTailOptions extends CallOptions {
+  /** Further events: it gives them to `tell` until the function that it returns is called. */
+  readonly also?: (tell: (event: LogEvent) => void) => () => void;
+}
+
+export interface LogApi {
+  /**
+   * From which level on a part of the node logs; `all` for all parts. Gives a sentence that says so.
+   *
+   * @throws NodeError for a part or a level that there is not
+   */
+  level(subsystem: string, level: string, options?: CallOptions): Promise<{ readonly message: string }>;
+  /** The parts of the node that log. */
+  ls(options?: CallOptions): Promise<string[]>;
+  /** The log as it grows, until the signal. A reader that is far behind misses events. */
+  tail(options?: LogTailOptions): AsyncIterable<LogEvent>;
+}
+
+/** Events that wait for a reader. */
+const MAX_WAITING = 10_000;
+
+async function* tail({ log }: LowLevelNode, { also, ...options }: LogTailOptions): AsyncGenerator<LogEvent> {
+  const { signal } = reading(options);
+  let waiting: LogEvent[] = [];
+  let wake = () => {};
+  const tell = (event: LogEvent) => {
+    if (waiting.length < MAX_WAITING) waiting.push(event);
+    wake();
+  };
+  const unlisten = [
+    log.listen(({ time, level, system, message }) => tell({ event: message, level, system, time: time.toISOString() })),
+    also?.(tell),
+  ];
+  const ended = () => wake();
+  signal?.addEventListener("abort", ended);
+  try {
+    for (;;) {
+      signal?.throwIfAborted();
+      const events = waiting;
+      waiting = [];
+      yield* events;
+      if (waiting.length === 0 && signal?.aborted !== true) await new Promise<void>((resolve) => (wake = resolve));
+    }
+  } finally {
+    signal?.removeEventListener("abort", ended);
+    for (const end of unlisten) end?.();
+  }
+}
+
+export function logApi(node: LowLevelNode): LogApi {
+  return {
+    async level(subsystem, level) {
+      const named = subsystem === "all" ? "*" : subsystem;
+      node.log.setLevel(named, level);
+      return { message: `Changed log level of '${named}' to '${level}'\n` };
+    },
+    ls: async () => [...subsystems],
+    tail: (options = {}) => tail(node, options),
+  };
+}

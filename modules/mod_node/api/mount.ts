@@ -1,0 +1,35 @@
+/** The node as folders of this machine. */
+import type { LowLevelNode } from "../types.ts";
+import type { CallOptions } from "./common.ts";
+
+export interface MountOptions extends CallOptions {
+  /** Folder for contents; by default `Mounts.IPFS` of the configuration. */
+  readonly ipfsPath?: string | undefined;
+  /** Folder for names; by default `Mounts.IPNS` of the configuration. */
+  readonly ipnsPath?: string | undefined;
+}
+
+/** Folders, under the names of the reference and of its successor. */
+export interface MountResult {
+  readonly ipfs: string;
+  readonly ipns: string;
+  /** False whatever the configuration says, as in the reference. */
+  readonly fuseAllowOther: boolean;
+  readonly store: string;
+  readonly name: string;
+}
+
+export interface MountApi {
+  /** Mounts both folders or none; earlier mounts are unmounted first. @throws NodeError while the node is offline */
+  mount(options?: MountOptions): Promise<MountResult>;
+}
+
+export function mountApi(node: LowLevelNode): MountApi {
+  return {
+    async mount({ ipfsPath, ipnsPath } = {}) {
+      await node.network();
+      const { ipfs, ipns } = await node.mounts.mount({ ipfs: ipfsPath, ipns: ipnsPath });
+      return { ipfs, ipns, fuseAllowOther: false, store: ipfs, name: ipns };
+    },
+  };
+}

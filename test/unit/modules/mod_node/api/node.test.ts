@@ -1,0 +1,68 @@
+/** What every node tells of itself. */
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { memoryNode } from "./support.ts";
+
+test("the log is followed from the level that was set on, with what others have to tell", async (t) => {
+  const { log, lowLevel } = await memoryNode(t);
+  assert.deepEqual(await log.level("pin", "info"), { message: "Changed log level of 'pin' to 'info'\n" });
+  assert.ok((await log.ls()).includes("pin"));
+  const leaving = new AbortController();
+  let deaf = false;
+  const events = log
+    .tail({
+      signal: leaving.signal,
+      also(tell) {
+        tell({ event: "more", system: "commands", time: "now" });
+        return () => {
+          deaf = true;
+        };
+      },
+    })
+    [Symbol.asyncIterator]();
+  assert.deepEqual((await events.next()).value, { event: "more", system: "commands", time: "now" });
+  lowLevel.log.write("pin", "debug", "too quiet");
+  lowLevel.log.write("pin", "info", "loud enough");
+  const { time, ...rest } = (await events.next()).value;
+  assert.deepEqual(rest, { event: "loud enough", level: "info", system: "pin" });
+  assert.equal(Number.isNaN(Date.parse(time)), false);
+  const waiting = events.next();
+  leaving.abort(new Error("enough"));
+  await assert.rejects(waiting, { message: "enough" });
+  assert.equal(deaf, true);
+  await assert.rejects(log.level("none", "info"), { message: "Error: No such logger" });
+});
+
+test("the version, the packages and the system are told", async (t) => {
+  const { version, update, diag, lowLevel } = await memoryNode(t);
+  const { version: level, repo, system } = await version();
+  assert.deepEqual([level, repo], ["0.9.0", lowLevel.repo.version]);
+  const [first, ...others] = await Array.fromAsync(version.deps());
+  assert.equal(first?.path, "modhost");
+  assert.ok(others.some(({ path }) => path === "multiformats"));
+  assert.ok((await update()).startsWith(`modhost ${first?.version}: API 0.9.0`));
+  const { runtime, net, environment } = await diag.sys();
+  assert.equal(`${runtime.arch}/${runtime.os}`, system);
+  assert.deepEqual([net.online, environment.IPFS_PATH], [false, lowLevel.repo.path]);
+});
+
+test("CIDs are written in other forms; one that is none is a result like any other", async (t) => {
+  const { cid, block } = await memoryNode(t);
+  const given = await block.put("x", { format: "v0" });
+  const [first, second] = await Array.fromAsync(cid.base32([given, "none"]));
+  assert.deepEqual(first, { cidStr: String(given), formatted: given.toV1().toString(), errorMsg: "" });
+  assert.deepEqual([second?.cidStr, second?.formatted], ["none", ""]);
+  assert.notEqual(second?.errorMsg, "");
+  const [shown] = await Array.fromAsync(cid.format(given, { f: "%v-%c-%h" }));
+  assert.equal(shown?.formatted, "cidv0-protobuf-sha2-256");
+  await assert.rejects(Array.fromAsync(cid.format(given, { v: "7" })), { message: "invalid cid version: 7" });
+  const has = (list: readonly { readonly name: string }[], name: string) => list.some((each) => each.name === name);
+  assert.ok(has(await cid.bases(), "base36") && has(await cid.codecs(), "raw") && has(await cid.hashes(), "sha2-256"));
+});
+
+test("a node without a network mounts nothing, and is over when it was stopped", async (t) => {
+  const node = await memoryNode(t);
+  await assert.rejects(node.mount(), { name: "NodeError", code: "OFFLINE_COMMAND" });
+  await node.stop();
+  await assert.rejects(node.block.put("x"), { name: "NodeError" });
+});
