@@ -55,7 +55,7 @@ export interface LowLevelNode extends AsyncDisposable {
   readonly repo: Repo;
   readonly blocks: BlockService;
   /**
-   * All that is no block. Keys begin with the name of their room: `pins/`, `files/`, ...; a module keeps its own with
+   * All that is no block. Keys begin with a prefix for who owns them: `pins/`, `files/`, ...; a module keeps its own with
    * `prefixedStore(node.metadata, "modules/<name>/")`.
    */
   readonly metadata: MetadataStore;

@@ -4,7 +4,7 @@ import { inSession } from "../content/dag/reader.ts";
 import { cidSettings } from "../content/mfs/cid_settings.ts";
 import { describe, type Entry, entriesIn, type Kind, linksIn, localityOf, statOf } from "../content/mfs/list.ts";
 import { changeCid, cidAt, copy, flush, makeDirectory, move, remove, type Source } from "../content/mfs/operations.ts";
-import { loosePath, type NamespacePath, nameOf, namespacePath } from "../content/mfs/path.ts";
+import { type NamespacePath, nameOf, namespacePath, uncheckedPath } from "../content/mfs/path.ts";
 import { fileAt, writeFile } from "../content/mfs/write_file.ts";
 import { readFile } from "../content/unixfs/read.ts";
 import type { LowLevelNode } from "../types.ts";
@@ -177,7 +177,7 @@ async function list(node: LowLevelNode, path: IpfsPath, { long, ...options }: Fi
   const cid = await cidAt(node.files, found, how);
   const block = await read(cid);
   // The name is what stands behind the last slash.
-  const entry = describe(found.inside ? "" : nameOf(found), cid, block);
+  const entry = describe(found.trailingSlash ? "" : nameOf(found), cid, block);
   const { kind: type, name } = entry;
   if (type === "file") {
     return { type, entries: alone(long === false ? { name, type, size: 0 } : shown(entry)) };
@@ -219,7 +219,7 @@ export function filesApi(node: LowLevelNode): FilesApi {
   const { files } = node;
   return {
     async chcid(path, options = {}) {
-      await changeCid(files, loosePath(path), settingsOf(options), changing(options));
+      await changeCid(files, uncheckedPath(path), settingsOf(options), changing(options));
     },
     async cp(from, to, options = {}) {
       const how = changing(options);
@@ -227,7 +227,7 @@ export function filesApi(node: LowLevelNode): FilesApi {
       for (const each of listOf(from)) await copy(files, await sourceOf(node, pathOf(each), how), dest, how);
     },
     async flush(path = "/", options = {}) {
-      return flush(files, loosePath(path), reading(options));
+      return flush(files, uncheckedPath(path), reading(options));
     },
     async *ls(path, options = {}) {
       yield* (await list(node, path, options)).entries;

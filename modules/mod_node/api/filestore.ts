@@ -1,7 +1,7 @@
 /** Blocks whose bytes are kept in files outside. */
 import type { CID } from "multiformats/cid";
 import { parseCid } from "../formats/cid/text.ts";
-import type { Filestore, Inspected } from "../storage/filestore/filestore.ts";
+import type { Filestore, Inspection } from "../storage/filestore/filestore.ts";
 import { type Status, statuses } from "../storage/filestore/reference.ts";
 import type { LowLevelNode } from "../types.ts";
 import { failure } from "../util/errors.ts";
@@ -68,7 +68,7 @@ export function filestoreApi(node: LowLevelNode): FilestoreApi {
 async function* objects(
   filestore: Filestore,
   keys: readonly (CID | string)[],
-  all: AsyncIterable<Inspected>,
+  all: AsyncIterable<Inspection>,
   { signal }: Reading,
 ): AsyncGenerator<FilestoreObject> {
   for (const key of keys) {
@@ -82,7 +82,7 @@ async function* objects(
   }
 }
 
-async function inspected(filestore: Filestore, key: CID | string): Promise<Inspected> {
+async function inspected(filestore: Filestore, key: CID | string): Promise<Inspection> {
   let cid: CID;
   try {
     cid = typeof key === "string" ? parseCid(key) : key;
@@ -92,13 +92,13 @@ async function inspected(filestore: Filestore, key: CID | string): Promise<Inspe
   return filestore.inspect(cid);
 }
 
-async function* unchecked(blocks: ReturnType<Filestore["list"]>): AsyncGenerator<Inspected> {
+async function* unchecked(blocks: ReturnType<Filestore["list"]>): AsyncGenerator<Inspection> {
   for await (const block of blocks) yield { ...block, status: statuses.ok, message: "" };
 }
 
 const statusNames = new Map(Object.entries(statuses).map(([name, status]) => [status, name as FilestoreStatus]));
 
-const objectOf = ({ cid, status, message, reference }: Inspected): FilestoreObject => ({
+const objectOf = ({ cid, status, message, reference }: Inspection): FilestoreObject => ({
   status: statusNames.get(status as Status) as FilestoreStatus,
   errorMsg: message,
   key: cid,

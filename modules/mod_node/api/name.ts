@@ -1,5 +1,5 @@
 /** Names that change what they stand for. */
-import { wholePath } from "../content/resolver/path.ts";
+import { fullPath } from "../content/resolver/path.ts";
 import { type PeerId, parsePeerId, peerIdEncoder } from "../formats/peer_id.ts";
 import { DEFAULT_MAX_DEPTH } from "../network/ipns/dnslink.ts";
 import type { IpnsPubsub } from "../network/ipns/ipns_pubsub.ts";
@@ -94,7 +94,7 @@ export function nameApi(node: LowLevelNode): NameApi {
       if (!node.online && allowOffline !== true) {
         throw new NodeError("can't publish while offline: pass `--allow-offline` to override");
       }
-      wholePath(path);
+      fullPath(path);
       const key = await node.names.key(keyName);
       return { name: encode(key.id), value: await node.names.publish(key, path, { ...how, ...times }) };
     },

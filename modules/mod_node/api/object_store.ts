@@ -1,7 +1,7 @@
 /** Objects in the store: read at the end of a path, changed, stored. */
 import type { CID } from "multiformats/cid";
 import { putBlocks } from "../content/adder/put_blocks.ts";
-import { type Edited, newObject, withData, withLink, withoutLink } from "../content/dag/object/edit.ts";
+import { type EditedBlocks, newObject, withData, withLink, withoutLink } from "../content/dag/object/edit.ts";
 import { decodeObject, sizeOf } from "../content/dag/object/node.ts";
 import { decodePb, encodePb, type PbLink } from "../formats/dag_pb/dag_pb.ts";
 import type { DagPbLink } from "../formats/dag_pb/pb_object.ts";
@@ -45,11 +45,11 @@ export function objectStore(node: LowLevelNode) {
 
   /** Stores new blocks; the last of them is the result. */
   async function stored(
-    blocks: Edited,
+    blocks: EditedBlocks,
     { pin, ...options }: CallOptions & { readonly pin?: boolean | undefined },
   ): Promise<StoredObject> {
     await putBlocks(node, blocks, { pin, signal: reading(options).signal });
-    const { cid, bytes } = blocks.at(-1) as Edited[0];
+    const { cid, bytes } = blocks.at(-1) as EditedBlocks[0];
     return { cid, links: decodePb(bytes).links.map(linkJs) };
   }
 

@@ -182,7 +182,7 @@ async function* listGiven(
     }
   }
   const open = found.filter(({ stored }) => type === "indirect" || (type === "all" && stored === undefined));
-  const through = await node.pins.through(
+  const through = await node.pins.rootsAbove(
     open.map(({ cid }) => cid),
     how.signal,
   );

@@ -45,11 +45,11 @@ export function refsApi(node: LowLevelNode): RefsApi {
     for (const path of listOf(paths)) roots.push((await node.resolve(pathText(path), how)).cid);
     const { unique = false, recursive = false, maxDepth = -1 } = options;
     const readRoot = node.reader(inSession(how));
-    const met = new CidNumberMap();
+    const seen = new CidNumberMap();
     const walk = {
       unique,
       maxDepth: recursive ? maxDepth : 1,
-      met,
+      seen,
       signal: how.signal,
       read: bulkReader(readRoot),
     };

@@ -7,8 +7,8 @@ import { FuseDevice } from "./fuse/fuse_device.ts";
 import { type Command, descriptorsOf, type MountSpec, type Reply, unmount } from "./mount_ops.ts";
 import { mounted, mountType } from "./mount_table.ts";
 
-const ending = new URL(import.meta.url).pathname.endsWith(".ts") ? "ts" : "js";
-const program = fileURLToPath(new URL(`./mount_child.${ending}`, import.meta.url));
+const extension = new URL(import.meta.url).pathname.endsWith(".ts") ? "ts" : "js";
+const program = fileURLToPath(new URL(`./mount_child.${extension}`, import.meta.url));
 /** Milliseconds for an ordinary unmount. */
 const MAX_UNMOUNT_MS = 15_000;
 

@@ -33,7 +33,7 @@ const listBytes = 4;
  */
 export class ExternalSortedMap<T> {
   readonly #folder: string;
-  readonly #form: ValueCodec<T>;
+  readonly #codec: ValueCodec<T>;
   #inMemory: Lists<T> = new Map();
   #count = 0;
   /** Entries that are being written to the disk. */
@@ -43,7 +43,7 @@ export class ExternalSortedMap<T> {
 
   constructor(folder: string, form: ValueCodec<T>) {
     this.#folder = folder;
-    this.#form = form;
+    this.#codec = form;
   }
 
   get(list: number, name: string): T | undefined {
@@ -51,7 +51,7 @@ export class ExternalSortedMap<T> {
     if (held !== undefined || this.#disk === undefined) return held;
     const key = keyOf(list, name);
     const value = key.length > MAX_KEY ? undefined : this.#disk.table.get(key);
-    return value && this.#form.decode(value);
+    return value && this.#codec.decode(value);
   }
 
   /** Callers await what it returns before they set more: that is the backpressure of the disk. */
@@ -68,7 +68,7 @@ export class ExternalSortedMap<T> {
     await this.#writing;
     const held = [...(this.#inMemory.get(list) ?? [])].sort(([one], [other]) => compareNames(one, other));
     let at = 0;
-    for await (const page of this.#written(list)) {
+    for await (const page of this.#onDisk(list)) {
       const merged: Item<T>[] = [];
       for (const item of page) {
         let order = -1;
@@ -92,7 +92,7 @@ export class ExternalSortedMap<T> {
     let after: Buffer = Buffer.of();
     for (;;) {
       const page = this.#disk?.page({ start: after, limit: pageSize }) ?? [];
-      for (const { value } of page) yield this.#form.decode(value);
+      for (const { value } of page) yield this.#codec.decode(value);
       const last = page.at(-1);
       if (last === undefined) return;
       after = next(last.key);
@@ -134,7 +134,7 @@ export class ExternalSortedMap<T> {
     for (let at = 0; at < entries.length; at += MAX_BATCH) {
       await disk.write(() => {
         for (const { key, value } of entries.slice(at, at + MAX_BATCH)) {
-          disk.table.put(key, this.#form.encode(value));
+          disk.table.put(key, this.#codec.encode(value));
         }
       });
     }
@@ -142,14 +142,14 @@ export class ExternalSortedMap<T> {
   }
 
   /** The entries of a map that are on the disk. */
-  async *#written(list: number): AsyncGenerator<readonly Item<T>[], void, undefined> {
+  async *#onDisk(list: number): AsyncGenerator<readonly Item<T>[], void, undefined> {
     let start: Buffer = keyOf(list, "");
     const end = keyOf(list + 1, "");
     for (;;) {
       const page = this.#disk?.page({ start, end, limit: pageSize }) ?? [];
       const last = page.at(-1);
       if (last === undefined) return;
-      yield page.map(({ key, value }) => [key.toString("utf8", listBytes), this.#form.decode(value)]);
+      yield page.map(({ key, value }) => [key.toString("utf8", listBytes), this.#codec.decode(value)]);
       if (page.length < pageSize) return;
       start = next(last.key);
       await nextTurn();

@@ -70,7 +70,7 @@ export async function* addEntries(
   settings: AddSettings,
   options: AdderOptions,
 ): AsyncGenerator<AddEvent, void, undefined> {
-  const session = new Session(deps, settings, options);
+  const session = new AddSession(deps, settings, options);
   await session.enter();
   try {
     yield* session.events(entries);
@@ -79,7 +79,7 @@ export async function* addEntries(
   }
 }
 
-class Session {
+class AddSession {
   readonly #deps: AdderDeps;
   readonly #settings: AddSettings;
   readonly #options: AdderOptions;
@@ -92,7 +92,7 @@ class Session {
   #released = 0;
   #over = false;
   /** Ends waiting for the source. */
-  readonly #leaving = new AbortController();
+  readonly #abort = new AbortController();
   #failure: { readonly reason: unknown } | undefined;
   #pumping: Promise<void> = Promise.resolve();
   #committing: Promise<void> | undefined;
@@ -113,8 +113,8 @@ class Session {
   }
 
   async leave(): Promise<void> {
-    this.#leaving.abort();
-    this.#changed.tell();
+    this.#abort.abort();
+    this.#changed.notify();
     try {
       await this.#pumping;
       await this.#committing;
@@ -130,7 +130,7 @@ class Session {
       if (this.#released > 0) {
         this.#released -= 1;
         const event = this.#events.shift() as AddEvent;
-        if (this.#events.length === MAX_EVENTS - 1) this.#changed.tell();
+        if (this.#events.length === MAX_EVENTS - 1) this.#changed.notify();
         yield event;
       } else if ((this.#over || this.#failure !== undefined) && this.#committing === undefined) {
         break;
@@ -143,7 +143,7 @@ class Session {
 
   /** Takes entries in. Never rejects. */
   async #pump(entries: AsyncIterable<AddEntry>): Promise<void> {
-    const left = this.#leaving.signal;
+    const left = this.#abort.signal;
     const { signal } = this.#options;
     const either = signal === undefined ? left : AbortSignal.any([signal, left]);
     try {
@@ -157,7 +157,7 @@ class Session {
       this.#failure ??= { reason };
     }
     this.#over = true;
-    this.#changed.tell();
+    this.#changed.notify();
   }
 
   #queue(event: AddEvent): void {
@@ -165,7 +165,7 @@ class Session {
     if (event.built !== undefined) this.#batch.forget(event.built.cid);
     if (event.root === true) this.#committing ??= this.#commit();
     else if (this.#committing === undefined) this.#released = this.#events.length;
-    this.#changed.tell();
+    this.#changed.notify();
   }
 
   /** Makes roots durable until none waits. Never rejects. */
@@ -180,7 +180,7 @@ class Session {
         });
         this.#deps.announce?.(roots);
         this.#released += events.length;
-        this.#changed.tell();
+        this.#changed.notify();
       }
       this.#released = this.#events.length;
     } catch (reason) {
@@ -188,7 +188,7 @@ class Session {
       this.#events.length = this.#released;
     }
     this.#committing = undefined;
-    this.#changed.tell();
+    this.#changed.notify();
   }
 
   /**
@@ -210,7 +210,7 @@ class Signal {
     return this.#waiting.promise;
   }
 
-  tell(): void {
+  notify(): void {
     this.#waiting.resolve();
     this.#waiting = Promise.withResolvers<void>();
   }

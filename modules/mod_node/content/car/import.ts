@@ -30,7 +30,7 @@ export async function importCar(blocks: BlockService, source: AsyncIterable<Uint
     for await (const batch of batchesOf(readCar(source, blocks.buffers), (named) => {
       for (const root of named) roots.push(root);
     })) {
-      const work = keep(blocks, batch);
+      const work = checkAndPut(blocks, batch);
       // The rejection is seen when the batch is awaited in order.
       work.catch(() => {});
       running.push(work);
@@ -64,7 +64,7 @@ async function* batchesOf(
   if (batch.length > 0) yield batch;
 }
 
-async function keep(blocks: BlockService, batch: readonly Block[]): Promise<void> {
+async function checkAndPut(blocks: BlockService, batch: readonly Block[]): Promise<void> {
   const checks: Promise<void>[] = [];
   for (const block of batch) {
     const check = checkHash(block);

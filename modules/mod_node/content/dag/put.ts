@@ -16,7 +16,7 @@ import { quote } from "../../util/go/text.ts";
 type Parse = (bytes: Uint8Array) => Uint8Array;
 
 /** Keeps the bytes, unknown fields included. */
-const pb: Parse = (bytes) => {
+const checkedPb: Parse = (bytes) => {
   parsePb(bytes);
   return bytes;
 };
@@ -30,15 +30,15 @@ const spellings: Readonly<Record<string, string>> = { "dag-cbor": "cbor", "dag-p
  */
 const inputs: Readonly<Record<string, Readonly<Record<string, Parse>>>> = {
   json: { cbor: (bytes) => encodeCbor(readJson(bytes)), protobuf: (bytes) => encodePb(readPbJson(bytes)) },
-  raw: { cbor: canonicalCbor, protobuf: pb, raw: (bytes) => bytes },
+  raw: { cbor: canonicalCbor, protobuf: checkedPb, raw: (bytes) => bytes },
   cbor: { cbor: canonicalCbor },
-  protobuf: { protobuf: pb },
+  protobuf: { protobuf: checkedPb },
   "dag-cbor": { cbor: canonicalCbor, "dag-json": (bytes) => writeDagJson(decodeCbor(bytes)) },
   "dag-json": {
     cbor: (bytes) => encodeCbor(readDagJson(bytes)),
     "dag-json": (bytes) => writeDagJson(readDagJson(bytes)),
   },
-  "dag-pb": { protobuf: pb },
+  "dag-pb": { protobuf: checkedPb },
 };
 
 const codecs: Readonly<Record<string, number>> = { cbor: dagCbor, protobuf: dagPb, raw, "dag-json": dagJson };
@@ -46,7 +46,7 @@ const codecs: Readonly<Record<string, number>> = { cbor: dagCbor, protobuf: dagP
 export type MakeNode = (bytes: Uint8Array) => Promise<Block>;
 
 /** Ignores names that every object inherits. */
-const own = <T>(table: Readonly<Record<string, T>>, key: string): T | undefined =>
+const ownProperty = <T>(table: Readonly<Record<string, T>>, key: string): T | undefined =>
   Object.hasOwn(table, key) ? table[key] : undefined;
 
 /**
@@ -67,10 +67,10 @@ export function nodeMaker(inputName: string, format: string, hashName: string): 
 const versionZero = (codec: number, hash: HashFunction): boolean => codec === dagPb && hash === sha256;
 
 function parserOf(inputName: string, format: string): { readonly parse: Parse; readonly codec: number } {
-  const input = own(inputs, inputName);
+  const input = ownProperty(inputs, inputName);
   if (input === undefined) throw new NodeError(`no input parser for ${quote(inputName)}`);
-  const name = own(spellings, format) ?? format;
-  const parse = own(input, name);
+  const name = ownProperty(spellings, format) ?? format;
+  const parse = ownProperty(input, name);
   if (parse === undefined) {
     throw new NodeError(`no parser for format ${quote(format)} using input type ${quote(inputName)}`);
   }

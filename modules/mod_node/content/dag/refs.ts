@@ -10,8 +10,8 @@ export interface RefsOptions {
   readonly unique: boolean;
   /** Levels below the root; negative for no limit. */
   readonly maxDepth: number;
-  /** The CIDs that were met, with the least depth; share it between walks to list each CID once in all. */
-  readonly met: CidNumberMap;
+  /** The CIDs seen so far, with the least depth; share it between walks to list each CID once in all. */
+  readonly seen: CidNumberMap;
   readonly signal?: AbortSignal | undefined;
 }
 
@@ -54,13 +54,13 @@ export async function* refs(root: CID, bytes: Uint8Array, options: RefsOptions):
 /**
  * A node that is met again nearer to a root is followed again, since more of it is within the limit, but not listed.
  */
-function visit(cid: CID, depth: number, { unique, maxDepth, met }: RefsOptions): { list: boolean; follow: boolean } {
+function visit(cid: CID, depth: number, { unique, maxDepth, seen }: RefsOptions): { list: boolean; follow: boolean } {
   const limited = maxDepth >= 0;
   if (limited && depth > maxDepth) return { list: false, follow: false };
   const follow = !limited || depth < maxDepth;
   if (!unique) return { list: true, follow };
-  const before = met.get(cid);
+  const before = seen.get(cid);
   if (before !== undefined && (!limited || before <= depth)) return { list: false, follow: false };
-  met.set(cid, depth);
+  seen.set(cid, depth);
   return { list: before === undefined, follow };
 }

@@ -50,7 +50,7 @@ export async function* walk(root: CID, options: WalkOptions): AsyncGenerator<Wal
   const stack: CID[] = [root];
   const asked = new Map<CID, Promise<Uint8Array>>();
 
-  function askAhead(): void {
+  function requestAhead(): void {
     for (let at = stack.length - 1; at >= 0 && stack.length - at <= readahead; at -= 1) {
       const next = stack[at] as CID;
       if (asked.has(next) || !wanted(next) || seen.has(next)) continue;
@@ -70,7 +70,7 @@ export async function* walk(root: CID, options: WalkOptions): AsyncGenerator<Wal
       continue;
     }
     const own = reading ?? read(cid);
-    if (asked.size <= Math.max(0, readahead - MIN_READAHEAD_BATCH)) askAhead();
+    if (asked.size <= Math.max(0, readahead - MIN_READAHEAD_BATCH)) requestAhead();
     let links: readonly CID[] = [];
     try {
       const bytes = await own;

@@ -149,7 +149,7 @@ export class FileEditor {
     const { settings } = root;
     // Leaves are built ahead of use. A peer that has the nodes they are appended to must be awaited before there are
     // any.
-    await this.#reach(root);
+    await this.#openLast(root);
     const chunker = () => new SizeChunker(chunkSize);
     const leaves = new Leaves(
       content,
@@ -166,9 +166,9 @@ export class FileEditor {
   }
 
   /** Opens the last node at each depth, where the file continues. */
-  async #reach({ parts }: Open): Promise<void> {
+  async #openLast({ parts }: Open): Promise<void> {
     const last = parts.length > MAX_LINKS ? parts.at(-1) : undefined;
-    if (last !== undefined) await this.#reach(await this.#open(last.cid));
+    if (last !== undefined) await this.#openLast(await this.#open(last.cid));
   }
 
   /** A raw block cannot have parts: it becomes the first part of a new node. */

@@ -21,8 +21,8 @@ export async function lookup(root: Folder, { segments }: Segments): Promise<Fold
 export async function lookupFolder(root: Folder, path: Segments): Promise<Folder> {
   const found = await lookup(root, path);
   if (found instanceof Folder) return found;
-  throw new NodeError(`${slashed(path)} is not a directory`);
+  throw new NodeError(`${withTrailingSlash(path)} is not a directory`);
 }
 
 /** With a trailing slash. */
-export const slashed = ({ segments }: Segments): string => `/${segments.map((name) => `${name}/`).join("")}`;
+export const withTrailingSlash = ({ segments }: Segments): string => `/${segments.map((name) => `${name}/`).join("")}`;

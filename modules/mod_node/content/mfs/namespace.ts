@@ -281,7 +281,7 @@ export class Namespace {
     const root = new Folder(link, await this.readLocal(link.cid), deps);
     for (const change of await this.#journal.changes()) {
       try {
-        await redo(root, change);
+        await replay(root, change);
       } catch (error) {
         // A missing block may be fetched later: until then calls fail, and the change stays in the journal.
         if (!(error instanceof NodeError)) throw error;
@@ -292,7 +292,7 @@ export class Namespace {
   }
 }
 
-async function redo(root: Folder, change: Change): Promise<void> {
+async function replay(root: Folder, change: Change): Promise<void> {
   const folder = await lookupFolder(root, { segments: change.at });
   if ("put" in change) await folder.put(change.put);
   else if ("remove" in change) await folder.remove(change.remove);

@@ -9,11 +9,11 @@ import { duplicateEntry } from "../unixfs/directory.ts";
 import { unixfsNode } from "../unixfs/node.ts";
 import { type FileEntry, Folder, isMissing, kindOf, missing } from "./folder.ts";
 import type { GcGuard } from "./gc_guard.ts";
-import { lookup, lookupFolder, slashed } from "./lookup.ts";
+import { lookup, lookupFolder, withTrailingSlash } from "./lookup.ts";
 import type { ChangeOptions, Namespace } from "./namespace.ts";
 import { entryOf, isWithin, type NamespacePath, nameOf, parentOf } from "./path.ts";
 
-const existing = () => new NodeError("file already exists");
+const alreadyExists = () => new NodeError("file already exists");
 
 /** The CID at a path; its block is stored, but not durable yet. */
 export function cidAt(files: Namespace, path: NamespacePath, options: ReadOptions, guard?: GcGuard): Promise<CID> {
@@ -66,7 +66,7 @@ export async function make(
       return folder.add({ name, ...made });
     }
     const found = await folder.child(name);
-    if (last && !(parents && found instanceof Folder)) throw existing();
+    if (last && !(parents && found instanceof Folder)) throw alreadyExists();
     if (!(found instanceof Folder)) throw new NodeError(`/${segments.slice(0, at + 1).join("/")} was not a directory`);
     folder = found;
     if (last && settings !== undefined) folder.changeSettings(settings);
@@ -88,20 +88,20 @@ export async function copy(
   dest: NamespacePath,
   options: ChangeOptions,
 ): Promise<void> {
-  const into = dest.inside || dest.segments.length === 0;
-  const text = into ? `${slashed(dest)}${source.name ?? ""}` : dest.text;
+  const into = dest.trailingSlash || dest.segments.length === 0;
+  const text = into ? `${withTrailingSlash(dest)}${source.name ?? ""}` : dest.text;
   const name = into ? source.name : dest.segments.at(-1);
   const from = `cp: cannot get node from path ${source.text}`;
   const to = `cp: cannot put node in path ${text}`;
   await files.change(options, async (root) => {
-    const link = await saying(from, () => sourceLink(files, root, source.at));
+    const link = await prefixFailure(from, () => sourceLink(files, root, source.at));
     if (name === undefined) throw new NodeError(`${to}: cannot create file with empty name`);
-    const folder = await saying(to, () => lookupFolder(root, into ? dest : parentOf(dest)));
+    const folder = await prefixFailure(to, () => lookupFolder(root, into ? dest : parentOf(dest)));
     // A block that cannot be an entry is refused before it becomes one.
-    await saying(`cp: cannot flush the created file ${text}`, async () => {
+    await prefixFailure(`cp: cannot flush the created file ${text}`, async () => {
       if ((await folder.find(name)) === undefined) kindOf(link.cid, await files.readLocal(link.cid));
     });
-    await saying(to, () => folder.add({ name, ...link }));
+    await prefixFailure(to, () => folder.add({ name, ...link }));
   });
 }
 
@@ -117,7 +117,7 @@ async function sizeOf(cid: CID, read: ReadBlock): Promise<number> {
 }
 
 /** Prefixes the texts of the node's failures. */
-async function saying<T>(what: string, run: () => Promise<T>): Promise<T> {
+async function prefixFailure<T>(what: string, run: () => Promise<T>): Promise<T> {
   try {
     return await run();
   } catch (error) {
@@ -135,7 +135,7 @@ export async function move(
 ): Promise<void> {
   const own = source.segments.at(-1);
   if (own === undefined) throw missing();
-  const into = dest.inside || dest.segments.length === 0;
+  const into = dest.trailingSlash || dest.segments.length === 0;
   const asked = into ? entryOf(dest, own) : dest;
   await files.change(options, async (root) => {
     let place = asked;

@@ -7,7 +7,7 @@ export interface NamespacePath {
   readonly text: string;
   readonly segments: readonly string[];
   /** It has a trailing slash: it means a directory, or a place in one. */
-  readonly inside: boolean;
+  readonly trailingSlash: boolean;
 }
 
 /** @throws NodeError for a path that is empty or relative */
@@ -20,7 +20,7 @@ export function namespacePath(text: string): NamespacePath {
 }
 
 /** Parses paths as `files/flush` and `files/chcid` do: unchecked and not cleaned; the empty path is the root. */
-export function loosePath(text: string): NamespacePath {
+export function uncheckedPath(text: string): NamespacePath {
   const trimmed = text.replace(/^\/+|\/+$/g, "");
   return pathOf(trimmed === "" ? [] : trimmed.split("/"), false);
 }
@@ -28,7 +28,7 @@ export function loosePath(text: string): NamespacePath {
 const pathOf = (segments: readonly string[], inside: boolean): NamespacePath => ({
   text: `/${segments.join("/")}${inside ? "/" : ""}`,
   segments,
-  inside,
+  trailingSlash: inside,
 });
 
 /** The parent directory; the root is its own parent. */

@@ -47,7 +47,7 @@ export class ShardedDirectory implements Directory {
       if (found === undefined) return undefined;
       if (found instanceof Shard) shard = found;
       else if (found.name !== "") return found.name === name ? found : undefined;
-      else shard = shard.hold(slot, await openShard(found.cid, this.#read));
+      else shard = shard.load(slot, await openShard(found.cid, this.#read));
     }
     throw tooDeep();
   }
@@ -96,7 +96,7 @@ class Shard {
     return shard;
   }
 
-  hold(slot: number, shard: Shard): Shard {
+  load(slot: number, shard: Shard): Shard {
     this.slots.set(slot, shard);
     return shard;
   }

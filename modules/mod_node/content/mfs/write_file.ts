@@ -55,7 +55,7 @@ export async function writeFile(
     await files.withGcGuard(signal, async (guard) => {
       const file = await files.withTree(options, (root) => open(files, root, path, options), guard);
       const taken = async () => new ByteReader(await content(), count);
-      const edited = await edit(files, file, taken, options, guard);
+      const edited = await editFile(files, file, taken, options, guard);
       if (edited !== undefined) await files.withTree(options, (root) => relink(root, path, file, edited), guard);
       await files.afterChange(options);
     });
@@ -71,7 +71,7 @@ async function open(
   path: NamespacePath,
   { create, parents, settings }: WriteOptions,
 ): Promise<UnixfsNode> {
-  const above = path.inside ? path : parentOf(path);
+  const above = path.trailingSlash ? path : parentOf(path);
   if (parents && above.segments.length > 0) await make(files, root, above, { parents, settings });
   const found = await lookup(root, path).catch(async (error: unknown) => {
     if (!create || !isMissing(error)) throw error;
@@ -108,7 +108,7 @@ type EditOptions = Pick<WriteOptions, "offset" | "truncate" | "rawLeaves" | "sig
  * Builds the edited file, wherever its entry is; `guard` protects the old and the new blocks. Undefined when nothing
  * changes. `content` is closed in the end.
  */
-export async function edit(
+export async function editFile(
   files: Namespace,
   file: UnixfsNode,
   content: () => Promise<ByteReader>,
@@ -118,11 +118,11 @@ export async function edit(
   guard.protect(() => [file.cid]);
   return guard.withBatch(files.blocks, async (batch) => {
     const reader = await content();
-    return editWith(files, file, reader, options, guard, batch).finally(() => reader.close());
+    return editInBatch(files, file, reader, options, guard, batch).finally(() => reader.close());
   });
 }
 
-async function editWith(
+async function editInBatch(
   files: Namespace,
   file: UnixfsNode,
   content: ByteReader,

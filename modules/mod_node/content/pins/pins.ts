@@ -79,17 +79,17 @@ export class Pins {
    * @throws NodeError at a missing block, or when a recursive pin should become a direct one
    */
   async add(cid: CID, mode: PinMode, options: PinOptions = {}): Promise<void> {
-    const before = await this.#shared(cid, options.owner);
+    const before = await this.#dropOwner(cid, options.owner);
     if (mode === "recursive" && before === "recursive") return;
     if (mode === "direct" && before === "recursive") throw pinnedAlready(cid);
-    await this.#arrive(cid, mode, options, (writer) => {
+    await this.#fetchThenPin(cid, mode, options, (writer) => {
       if (mode === "direct" && writer.has(pinKey("recursive", cid))) throw pinnedAlready(cid);
       set(writer, cid, mode, options.owner);
     });
   }
 
   /** The mode of a pin; one that has another owner loses it. */
-  async #shared(cid: CID, owner?: string): Promise<PinMode | undefined> {
+  async #dropOwner(cid: CID, owner?: string): Promise<PinMode | undefined> {
     const key = pinKey("recursive", cid);
     const held = await this.#metadata.get(key);
     if (held !== undefined && held.length > 0 && !isOf(held, owner)) {
@@ -99,7 +99,7 @@ export class Pins {
   }
 
   /** Fetches what is to be pinned, and protects it until `change` is durable. */
-  async #arrive(
+  async #fetchThenPin(
     cid: CID,
     mode: PinMode,
     options: FetchOptions,
@@ -181,14 +181,14 @@ export class Pins {
     };
     check((await this.mode(from)) === "recursive");
     if (from.equals(to)) return;
-    if ((await this.#shared(to)) === "recursive") throw new NodeError("'to' cid was already recursively pinned");
+    if ((await this.#dropOwner(to)) === "recursive") throw new NodeError("'to' cid was already recursively pinned");
     await nodeReader(
       this.#blocks,
       options,
     )(to).catch((error: unknown) => {
       throw error instanceof NodeError ? new NodeError(`get ${to}: ${error.message}`, { cause: error }) : error;
     });
-    await this.#arrive(to, "recursive", options, (writer) => {
+    await this.#fetchThenPin(to, "recursive", options, (writer) => {
       check(writer.has(pinKey("recursive", from)));
       set(writer, to, "recursive");
       if (unpin) writer.delete(pinKey("recursive", from));
@@ -207,7 +207,7 @@ export class Pins {
   }
 
   /** The first recursive pin that each of these CIDs lies below, by the text of the CID. */
-  async through(cids: readonly CID[], signal?: AbortSignal): Promise<ReadonlyMap<string, CID>> {
+  async rootsAbove(cids: readonly CID[], signal?: AbortSignal): Promise<ReadonlyMap<string, CID>> {
     const found = new Map<string, CID>();
     const asked = new Set(cids.map(String));
     const wanted = new Set(asked);

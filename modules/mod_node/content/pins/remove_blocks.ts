@@ -22,7 +22,7 @@ export async function removeBlocks(
 ): Promise<RemovedBlock[]> {
   const modes = await Promise.all(cids.map((cid) => pins.mode(cid)));
   const loose = cids.filter((_, at) => modes[at] === undefined);
-  const through = loose.length === 0 ? new Map<string, CID>() : await pins.through(loose, signal);
+  const through = loose.length === 0 ? new Map<string, CID>() : await pins.rootsAbove(loose, signal);
   const doomed = new Map<string, CID>();
   const results: RemovedBlock[] = [];
   for (const [at, cid] of cids.entries()) {

@@ -45,7 +45,7 @@ export function parsePath(text: string): ContentPath {
   const root = parts[2] as string;
   if (root === "") throw invalid(text, "not enough path components");
   if (namespace !== "ipns") rootCid(text, root, "invalid CID: ");
-  return whole(text, namespace, parts.slice(2));
+  return contentPath(text, namespace, parts.slice(2));
 }
 
 /**
@@ -53,7 +53,7 @@ export function parsePath(text: string): ContentPath {
  *
  * @throws NodeError as `parsePath`
  */
-export function wholePath(text: string): string {
+export function fullPath(text: string): string {
   const { namespace } = parsePath(text);
   return text.startsWith("/") ? text.replace(/^\/[^/]*/, `/${namespace}`) : `/ipfs/${text}`;
 }
@@ -63,11 +63,11 @@ function bare(text: string, parts: readonly string[]): ContentPath {
   const root = parts[0] as string;
   if (text === "") throw invalid(text, "path does not begin with '/'");
   rootCid(text, root, "");
-  return whole(`/ipfs/${text}`, "ipfs", parts);
+  return contentPath(`/ipfs/${text}`, "ipfs", parts);
 }
 
 /** Cleaning may remove the root that was checked, since `..` goes above it: the new root is checked again. */
-function whole(text: string, namespace: Namespace, parts: readonly string[]): ContentPath {
+function contentPath(text: string, namespace: Namespace, parts: readonly string[]): ContentPath {
   const [space = "", root, ...segments] = clean([namespace, ...parts]);
   if (space !== namespace) throw new NodeError(`unsupported path namespace: ${space}`, { code: "INVALID_PATH" });
   if (root === undefined) throw invalid(text, namespace === "ipns" ? "ipns path missing IPNS ID" : "empty");

@@ -60,7 +60,7 @@ export class Leaves {
   }
 
   /** Size of a buffer for the longest chunk. */
-  get #whole(): number {
+  get #fullSize(): number {
     return HEADROOM + this.#chunker.maxLength + TAILROOM;
   }
 
@@ -128,7 +128,7 @@ export class Leaves {
    */
   #reserve(end: number): void {
     if (end + TAILROOM <= this.#buffer.length) return;
-    const whole = this.#whole;
+    const whole = this.#fullSize;
     const needed = Math.max(MIN_BUFFER, end + TAILROOM, this.#buffer.length * 2);
     const room = this.#emitted ? whole : Math.min(whole, needed);
     const spare = room === whole ? this.#free.pop() : undefined;
@@ -150,11 +150,11 @@ export class Leaves {
   async #build(buffer: Uint8Array<ArrayBuffer>, end: number, offset = 0): Promise<FilePart> {
     const filesize = end - HEADROOM;
     const { rawLeaves, leafType, backing } = this.#settings;
-    const bytes = rawLeaves ? buffer.subarray(HEADROOM, end) : frame(buffer, end, unixfsTypes.indexOf(leafType));
+    const bytes = rawLeaves ? buffer.subarray(HEADROOM, end) : encodeLeaf(buffer, end, unixfsTypes.indexOf(leafType));
     const made = cidOf(rawLeaves ? raw : dagPb, bytes, this.#settings);
     const cid = made instanceof Promise ? await made : made;
     const referable = backing !== undefined && rawLeaves && filesize > 0;
-    const release = buffer.length === this.#whole ? () => this.#free.push(buffer) : undefined;
+    const release = buffer.length === this.#fullSize ? () => this.#free.push(buffer) : undefined;
     const stored = this.#sink({ cid, bytes, release, ...(referable ? { at: { path: backing, offset } } : {}) });
     if (stored !== undefined) await stored;
     return { cid, size: bytes.length, filesize };
@@ -162,7 +162,7 @@ export class Leaves {
 }
 
 /** Writes the dag-pb and UnixFS fields around the chunk from `HEADROOM` to `end`; gives the bytes of the node. */
-function frame(buffer: Uint8Array, end: number, type: number): Uint8Array {
+function encodeLeaf(buffer: Uint8Array, end: number, type: number): Uint8Array {
   const length = end - HEADROOM;
   const sizeLength = varintLength(length);
   const dataHead = length === 0 ? 0 : 1 + sizeLength;

@@ -27,7 +27,7 @@ export async function* entries(directory: UnixfsNode, read: ReadBlock): AsyncGen
   const stack = directory.links.toReversed();
   const asked = new Map<PbLink, Promise<UnixfsNode>>();
   // In a valid directory no shard is met twice, since each entry has one place.
-  const met = new CidSet();
+  const seen = new CidSet();
   for (let link = stack.pop(); link !== undefined; link = stack.pop()) {
     if (link.name.length > prefixLength) {
       yield { ...link, name: link.name.slice(prefixLength) };
@@ -35,7 +35,7 @@ export async function* entries(directory: UnixfsNode, read: ReadBlock): AsyncGen
     }
     const reading = asked.get(link);
     asked.delete(link);
-    if (!met.add(link.cid)) continue;
+    if (!seen.add(link.cid)) continue;
     const own = reading ?? shardNode(link, read);
     for (let at = stack.length - 1; at >= 0 && asked.size < MAX_READAHEAD; at -= 1) {
       const next = stack[at] as PbLink;

@@ -38,7 +38,7 @@ export async function* exportTar(
 ): AsyncGenerator<Uint8Array, void, undefined> {
   const levels: Level[] = [];
   let at: Named | undefined = { name, node: root };
-  for (; at !== undefined; at = await following(levels, read)) {
+  for (; at !== undefined; at = await nextEntry(levels, read)) {
     // Joined anew for each entry: the full names of all levels of a deep tree could exceed the memory.
     const path = posix.normalize([...levels.map((level) => level.name), at.name].join("/"));
     if (levels.length > 0 && !path.startsWith(`${name}/`)) throw new NodeError(outside);
@@ -64,7 +64,7 @@ interface Level {
 }
 
 /** The next entry, in the deepest directory that has one. Iterative, since trees may be arbitrarily deep. */
-async function following(levels: Level[], read: ReadBlock): Promise<Named | undefined> {
+async function nextEntry(levels: Level[], read: ReadBlock): Promise<Named | undefined> {
   for (let level = levels.at(-1); level !== undefined; level = levels.at(-1)) {
     const { done, value } = await level.links.next();
     if (done !== true) return { name: value.name, node: await openFile(value.cid, read) };

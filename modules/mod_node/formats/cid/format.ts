@@ -67,13 +67,13 @@ const directives: Readonly<Record<string, (cid: CID, base: Base) => string>> = {
   M: ({ multihash }, base) => base.encoder.encode(multihash.bytes).slice(1),
   d: ({ multihash }, base) => base.encoder.encode(multihash.digest),
   D: ({ multihash }, base) => base.encoder.encode(multihash.digest).slice(1),
-  s: whole,
+  s: cidToText,
   S: (cid, base) => base.encoder.encode(cid.bytes).slice(1),
   P: ({ version, code, multihash }) =>
     `cidv${version}-${codecName(code)}-${hashName(multihash.code)}-${multihash.digest.length}`,
 };
 
-function whole(cid: CID, base: Base): string {
+function cidToText(cid: CID, base: Base): string {
   if (cid.version === 1) return cid.toString(base.encoder);
   if (base !== base58btc) throw new NodeError("invalid base encoding");
   return cid.toString();

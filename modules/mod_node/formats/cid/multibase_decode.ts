@@ -36,7 +36,8 @@ export function decodeMultibase(base: Base, text: string): Uint8Array {
   } catch {
     const scheme = schemes.get(base.prefix);
     const rest = text.slice(1);
-    if (scheme !== undefined) return leniently(base.name.includes("pad") ? rest.replace(/=+$/, "") : rest, scheme);
+    if (scheme !== undefined)
+      return decodeLeniently(base.name.includes("pad") ? rest.replace(/=+$/, "") : rest, scheme);
     if (base.name.startsWith("base16")) return fromHex(rest);
     if (base.name === "base2" && /^[01]*$/.test(rest)) return fromBits(rest);
     const digit = /[^1-9A-HJ-NP-Za-km-z]/.exec(rest)?.[0];
@@ -45,7 +46,7 @@ export function decodeMultibase(base: Base, text: string): Uint8Array {
   }
 }
 
-function leniently(text: string, { name, alphabet, bits, groups }: Scheme): Uint8Array {
+function decodeLeniently(text: string, { name, alphabet, bits, groups }: Scheme): Uint8Array {
   const group = name === "base32" ? 8 : 4;
   const last = text.length % group;
   const illegal = (at: number) => new NodeError(`illegal ${name} data at input byte ${at}`);

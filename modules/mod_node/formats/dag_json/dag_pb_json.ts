@@ -3,14 +3,14 @@ import type { CID } from "multiformats/cid";
 import { NodeError } from "../../util/errors.ts";
 import { decodeBase64 } from "../../util/go/base64.ts";
 import type { JsonToken } from "../../util/go/json.ts";
-import { type Place, StructReader } from "../../util/go/json_struct.ts";
+import { type FieldPath, StructReader } from "../../util/go/json_struct.ts";
 import { parseCid } from "../cid/text.ts";
 import type { PbLink, PbNode } from "../dag_pb/dag_pb.ts";
 
 const utf8 = (bytes: Uint8Array): string => Buffer.from(bytes).toString();
 
 /** A link whose parts come one by one. */
-interface Draft {
+interface PartialLink {
   name: string;
   size: number;
   cid?: CID | undefined;
@@ -26,7 +26,7 @@ const cidType = 'struct { CidTarget string "json:\\"/\\"" }';
  */
 export function readPbJson(bytes: Uint8Array): PbNode {
   const reader = new StructReader(bytes, "document");
-  const drafts: Draft[] = [];
+  const drafts: PartialLink[] = [];
   let data: Uint8Array | undefined;
   reader.document("", nodeType, {
     data: (token, place) => {
@@ -37,11 +37,11 @@ export function readPbJson(bytes: Uint8Array): PbNode {
       reader.list(token, place, "[]*format.Link", (each) => drafts.push(pbLink(reader, each, place)));
     },
   });
-  return { data, links: drafts.map(whole) };
+  return { data, links: drafts.map(requireCid) };
 }
 
-function pbLink(reader: StructReader, token: JsonToken, place: Place): Draft {
-  const draft: Draft = { name: "", size: 0 };
+function pbLink(reader: StructReader, token: JsonToken, place: FieldPath): PartialLink {
+  const draft: PartialLink = { name: "", size: 0 };
   reader.struct(token, place, "format.Link", "Link", {
     Name: (each, at) => {
       draft.name = utf8(reader.text(each, at) ?? Buffer.from(draft.name));
@@ -56,7 +56,7 @@ function pbLink(reader: StructReader, token: JsonToken, place: Place): Draft {
   return draft;
 }
 
-function cidIn(reader: StructReader, token: JsonToken, place: Place): CID | undefined {
+function cidIn(reader: StructReader, token: JsonToken, place: FieldPath): CID | undefined {
   if (token === "null") return undefined;
   let target: string | undefined = token === "{" ? "" : undefined;
   const field = (each: JsonToken) => {
@@ -77,7 +77,7 @@ function cidIn(reader: StructReader, token: JsonToken, place: Place): CID | unde
 }
 
 /** Base64 or a list of numbers: Go accepts both for bytes. */
-function bytesOf(reader: StructReader, token: JsonToken, place: Place): Uint8Array | undefined {
+function bytesOf(reader: StructReader, token: JsonToken, place: FieldPath): Uint8Array | undefined {
   if (token === "[") {
     const numbers: number[] = [];
     reader.list(token, place, "[]uint8", (each) => numbers.push(reader.uint64(each, place) ?? 0));
@@ -95,7 +95,7 @@ function bytesOf(reader: StructReader, token: JsonToken, place: Place): Uint8Arr
 }
 
 /** The reference writes a link without CID, and cannot read the node afterwards. */
-function whole({ name, size, cid }: Draft, at: number): PbLink {
+function requireCid({ name, size, cid }: PartialLink, at: number): PbLink {
   if (cid === undefined) throw new NodeError(`link hash #${at} is not valid multihash. cid too short`);
   return { name, size, cid };
 }

@@ -13,7 +13,7 @@ import { binary } from "../dag_cbor/visit.ts";
  * @throws NodeError with the reference's text
  */
 export function readJson(bytes: Uint8Array): Value {
-  return new Reader(new JsonReader(bytes, "first"), older).read();
+  return new Reader(new JsonReader(bytes, "first"), legacy).read();
 }
 
 /**
@@ -34,7 +34,7 @@ interface Form {
   readonly repeats: boolean;
 }
 
-const older: Form = {
+const legacy: Form = {
   number: float,
   special(inner) {
     if (typeof inner !== "string") throw new NodeError("link should have been a string");

@@ -14,7 +14,7 @@ interface Form {
 }
 
 /** The older form: texts as Go writes them, floats as JavaScript does, bytes as base64 text. */
-const older: Form = {
+const legacy: Form = {
   text: (latin1) => quotedJson(Buffer.from(latin1, "latin1")),
   float: (value) => (Object.is(value, -0) ? "-0" : String(value)),
   bytes: (value) => `"${Buffer.from(value).toString("base64")}"`,
@@ -30,7 +30,7 @@ const dagJson: Form = {
 const wholeFloat = (value: number): string => (/e/.test(String(value)) ? String(value) : `${value}.0`);
 
 /** Keys are sorted by their bytes. @throws NodeError with the reference's text for values that JSON cannot express */
-export const writeJson = (value: Value): string => write(value, older);
+export const writeJson = (value: Value): string => write(value, legacy);
 /** Bytes of a dag-json block. @throws NodeError like `writeJson` */
 export const writeDagJson = (value: Value): Uint8Array => Buffer.from(write(value, dagJson));
 

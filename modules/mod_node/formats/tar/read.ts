@@ -35,7 +35,7 @@ export async function* readTar(source: AsyncIterable<Uint8Array>): AsyncGenerato
     for (let header = await nextHeader(bytes); header !== undefined; header = await nextHeader(bytes)) {
       const length = isHeaderOnly(header.type) || header.type === "g" ? 0 : header.size;
       if (length < 0) throw invalidHeader();
-      const body = bytes.pass(length);
+      const body = bytes.stream(length);
       yield { header, body };
       // The unread rest is skipped.
       for await (const _ of body);
@@ -66,7 +66,7 @@ async function nextHeader(bytes: Bytes): Promise<TarHeader | undefined> {
     if (block === undefined) return undefined;
     const header = readHeader(block);
     ahead.format &= header.format;
-    const whole = await take(header, ahead, bytes);
+    const whole = await applyHeader(header, ahead, bytes);
     if (whole !== undefined) return whole;
   }
 }
@@ -83,22 +83,22 @@ async function headerBlock(bytes: Bytes): Promise<Uint8Array | undefined> {
 const isZero = (block: Uint8Array): boolean => block.every((byte) => byte === 0);
 
 /** Undefined for a header that only describes the next one. */
-async function take(header: TarHeader, ahead: Pending, bytes: Bytes): Promise<TarHeader | undefined> {
+async function applyHeader(header: TarHeader, ahead: Pending, bytes: Bytes): Promise<TarHeader | undefined> {
   switch (header.type) {
     case "x":
       ahead.format &= paxFormat;
-      ahead.records = readRecords(await bytes.special(header.size));
+      ahead.records = readRecords(await bytes.specialText(header.size));
       return undefined;
     case "g": {
       ahead.format &= paxFormat;
       const whole = plainHeader("g", header.name);
-      mergeRecords(header, readRecords(await bytes.special(header.size)));
+      mergeRecords(header, readRecords(await bytes.specialText(header.size)));
       return { ...whole, name: header.name, records: header.records, format: ahead.format };
     }
     case "L":
     case "K": {
       ahead.format &= gnuFormat;
-      const text = (await bytes.special(header.size)).split("\0", 1)[0] as string;
+      const text = (await bytes.specialText(header.size)).split("\0", 1)[0] as string;
       ahead[header.type === "L" ? "longName" : "longLink"] = text;
       return undefined;
     }
@@ -143,7 +143,7 @@ class Bytes {
   }
 
   /** At most that many of the bytes that have come. */
-  #some(most: number): Uint8Array {
+  #takeUpTo(most: number): Uint8Array {
     const taken = this.#rest.subarray(0, most);
     this.#rest = this.#rest.subarray(taken.length);
     return taken;
@@ -156,18 +156,18 @@ class Bytes {
   }
 
   async #exactly(length: number): Promise<Uint8Array> {
-    if (this.#rest.length >= length) return this.#some(length);
+    if (this.#rest.length >= length) return this.#takeUpTo(length);
     const pieces: Uint8Array[] = [];
-    for await (const piece of this.pass(length)) pieces.push(piece);
+    for await (const piece of this.stream(length)) pieces.push(piece);
     return Buffer.concat(pieces);
   }
 
   /** The next bytes as they come. @throws NodeError when they end too early */
-  async *pass(length: number): AsyncGenerator<Uint8Array, void, undefined> {
+  async *stream(length: number): AsyncGenerator<Uint8Array, void, undefined> {
     let left = length;
     while (left > 0) {
       if (!(await this.#fill())) throw new NodeError("unexpected EOF");
-      const piece = this.#some(left);
+      const piece = this.#takeUpTo(left);
       left -= piece.length;
       yield piece;
     }
@@ -176,11 +176,11 @@ class Bytes {
   /** The last block may be incomplete. */
   async skipPadding(length: number): Promise<void> {
     let left = padding(length);
-    while (left > 0 && (await this.#fill())) left -= this.#some(left).length;
+    while (left > 0 && (await this.#fill())) left -= this.#takeUpTo(left).length;
   }
 
   /** The text of a special file, one character for each byte. */
-  async special(length: number): Promise<string> {
+  async specialText(length: number): Promise<string> {
     if (length < 0) throw invalidHeader();
     if (length > MAX_SPECIAL) throw fieldTooLong();
     const text = Buffer.from(await this.#exactly(length)).toString("latin1");

@@ -27,14 +27,14 @@ const MAX_SPECIAL = 1024 * 1024;
  * NodeError for one that no format can express
  */
 export function writeHeader(given: TarHeader): Uint8Array {
-  const header = given.format === 0 ? unsaid(given) : given;
+  const header = given.format === 0 ? withoutTimes(given) : given;
   const { formats, records } = choose(header);
   if ((formats & ustarFormat) !== 0) return writeUstar(header);
   return (formats & paxFormat) !== 0 ? writePax(header, records) : writeGnu(header);
 }
 
 /** Without a requested format, times do not decide the format. */
-function unsaid(header: TarHeader): TarHeader {
+function withoutTimes(header: TarHeader): TarHeader {
   const { mtime } = header;
   const seconds = mtime && mtime.seconds + (mtime.nanoseconds >= 5e8 ? 1 : 0);
   return {
@@ -53,7 +53,7 @@ interface Choice {
 }
 
 function choose(header: TarHeader): Choice {
-  const choice = new Chooser(header);
+  const choice = new FormatChooser(header);
   choice.text("name", "Name", MAX_NAME, "path");
   choice.text("linkname", "Linkname", MAX_NAME, "linkpath");
   choice.text("uname", "Uname", 32, "uname");
@@ -67,7 +67,7 @@ function choose(header: TarHeader): Choice {
   choice.time("mtime", "ModTime");
   choice.time("atime", "AccessTime");
   choice.time("ctime", "ChangeTime");
-  return choice.made();
+  return choice.choice();
 }
 
 function unwritten(...reasons: readonly string[]): NodeError {
@@ -75,10 +75,10 @@ function unwritten(...reasons: readonly string[]): NodeError {
   return new NodeError(`archive/tar: cannot encode header${said === "" ? "" : `: ${said}`}`);
 }
 
-class Chooser {
+class FormatChooser {
   readonly #header: TarHeader;
   readonly #records = new Map<string, string>();
-  readonly #why = { [ustarFormat]: "", [paxFormat]: "", [gnuFormat]: "" };
+  readonly #refusals = { [ustarFormat]: "", [paxFormat]: "", [gnuFormat]: "" };
   #formats = ustarFormat | paxFormat | gnuFormat;
   #preferPax = false;
 
@@ -86,9 +86,9 @@ class Chooser {
     this.#header = header;
   }
 
-  #not(format: 2 | 4 | 8, name: string, value: string): void {
+  #exclude(format: 2 | 4 | 8, name: string, value: string): void {
     const word = { [ustarFormat]: "USTAR", [paxFormat]: "PAX", [gnuFormat]: "GNU" }[format];
-    this.#why[format] = `${word} cannot encode ${name}=${value}`;
+    this.#refusals[format] = `${word} cannot encode ${name}=${value}`;
     this.#formats &= ~format;
   }
 
@@ -97,23 +97,23 @@ class Chooser {
     if (needed || this.#header.records.get(key) === value) this.#records.set(key, value);
   }
 
-  text(field: "name" | "linkname" | "uname" | "gname", name: string, room: number, key: string): void {
+  text(field: "name" | "linkname" | "uname" | "gname", name: string, width: number, key: string): void {
     const text = this.#header[field];
-    const tooLong = text.length > room;
+    const tooLong = text.length > width;
     const longInGnu = key === "path" || key === "linkpath";
-    if (text.includes("\0") || (tooLong && !longInGnu)) this.#not(gnuFormat, name, quote(text));
-    const special = tooLong || !isAscii(text);
-    if (special && !(key === "path" && splitName(text))) this.#not(ustarFormat, name, quote(text));
-    this.#record(key, text, special);
+    if (text.includes("\0") || (tooLong && !longInGnu)) this.#exclude(gnuFormat, name, quote(text));
+    const specialFile = tooLong || !isAscii(text);
+    if (specialFile && !(key === "path" && splitName(text))) this.#exclude(ustarFormat, name, quote(text));
+    this.#record(key, text, specialFile);
   }
 
-  number(field: "mode" | "uid" | "gid" | "size" | "devmajor" | "devminor", name: string, room: number, key?: string) {
+  number(field: "mode" | "uid" | "gid" | "size" | "devmajor" | "devminor", name: string, width: number, key?: string) {
     const value = this.#header[field];
-    if (!fitsBinary(value, room)) this.#not(gnuFormat, name, String(value));
-    const fits = fitsOctal(value, room);
+    if (!fitsBinary(value, width)) this.#exclude(gnuFormat, name, String(value));
+    const fits = fitsOctal(value, width);
     if (!fits) {
-      this.#not(ustarFormat, name, String(value));
-      if (key === undefined) this.#not(paxFormat, name, String(value));
+      this.#exclude(ustarFormat, name, String(value));
+      if (key === undefined) this.#exclude(paxFormat, name, String(value));
     }
     if (key !== undefined) this.#record(key, String(value), !fits);
   }
@@ -121,17 +121,17 @@ class Chooser {
   time(field: "mtime" | "atime" | "ctime", name: string): void {
     const time = this.#header[field];
     if (time === undefined) return;
-    const room = 12;
-    const fits = fitsOctal(time.seconds, room);
+    const width = 12;
+    const fits = fitsOctal(time.seconds, width);
     const isMtime = field === "mtime";
-    if (!fitsBinary(time.seconds, room)) this.#not(gnuFormat, name, timeText(time));
-    if (!isMtime || !fits) this.#not(ustarFormat, name, timeText(time));
+    if (!fitsBinary(time.seconds, width)) this.#exclude(gnuFormat, name, timeText(time));
+    if (!isMtime || !fits) this.#exclude(ustarFormat, name, timeText(time));
     const needed = !isMtime || !fits || time.nanoseconds !== 0;
     this.#preferPax ||= needed;
     this.#record(field, timeText(time), needed);
   }
 
-  made(): Choice {
+  choice(): Choice {
     const { type, name, size, records, format } = this.#header;
     if (/^[0346S]$/.test(type) && name.endsWith("/")) {
       throw unwritten("filename may not have trailing slash");
@@ -161,7 +161,7 @@ class Chooser {
   }
 
   #refusal(format: number, onlyPax: string): NodeError {
-    const { [ustarFormat]: ustar, [paxFormat]: pax, [gnuFormat]: gnu } = this.#why;
+    const { [ustarFormat]: ustar, [paxFormat]: pax, [gnuFormat]: gnu } = this.#refusals;
     if (format === ustarFormat) return unwritten("Format specifies USTAR", ustar, onlyPax);
     if (format === paxFormat) return unwritten("Format specifies PAX", pax);
     if (format === gnuFormat) return unwritten("Format specifies GNU", gnu, onlyPax);
@@ -170,9 +170,9 @@ class Chooser {
 }
 
 /** Digits followed by a NUL. */
-const fitsOctal = (value: number, room: number): boolean => value >= 0 && value < 8 ** (room - 1);
-const fitsBinary = (value: number, room: number): boolean =>
-  room >= 9 || (value >= -(2 ** (8 * (room - 1))) && value < 2 ** (8 * (room - 1)));
+const fitsOctal = (value: number, width: number): boolean => value >= 0 && value < 8 ** (width - 1);
+const fitsBinary = (value: number, width: number): boolean =>
+  width >= 9 || (value >= -(2 ** (8 * (width - 1))) && value < 2 ** (8 * (width - 1)));
 
 /** A long name is split at a slash, as far to the right as possible. */
 function splitName(name: string): readonly [prefix: string, name: string] | undefined {
@@ -188,7 +188,7 @@ function writeUstar(header: TarHeader): Uint8Array {
   const [prefix, name] = splitName(header.name) ?? ["", header.name];
   const block = fields({ ...header, name }, octal, (text) => text);
   put(block, "prefix", prefix);
-  return finished(block, "ustar\x0000");
+  return withChecksum(block, "ustar\x0000");
 }
 
 function writePax(header: TarHeader, records: ReadonlyMap<string, string>): Uint8Array {
@@ -197,16 +197,16 @@ function writePax(header: TarHeader, records: ReadonlyMap<string, string>): Uint
   if (records.size > 0 || isGlobal) {
     const keys = [...records.keys()].sort();
     const text = keys.map((key) => recordText(key, records.get(key) as string)).join("");
-    const name = isGlobal ? header.name || "GlobalHead.0.0" : inFront(header.name);
+    const name = isGlobal ? header.name || "GlobalHead.0.0" : paxHeaderName(header.name);
     const whole = special(name, isGlobal ? globalType : "x", text, "ustar\x0000");
     parts.push(isGlobal ? whole.subarray(0, blockSize + text.length) : whole);
   }
-  if (!isGlobal) parts.push(finished(fields(header, octal, toAscii), "ustar\x0000"));
+  if (!isGlobal) parts.push(withChecksum(fields(header, octal, toAscii), "ustar\x0000"));
   return Buffer.concat(parts);
 }
 
 /** Name of the PAX header before an entry. */
-function inFront(name: string): string {
+function paxHeaderName(name: string): string {
   const at = name.lastIndexOf("/") + 1;
   const joined = posix.join(name.slice(0, at), "PaxHeaders.0", name.slice(at));
   return joined.length > 1 ? joined.replace(/\/$/, "") : joined;
@@ -219,7 +219,7 @@ function writeGnu(header: TarHeader): Uint8Array {
   const { atime, ctime } = header;
   if (atime !== undefined) binary(block, "gnuAtime", atime.seconds);
   if (ctime !== undefined) binary(block, "gnuCtime", ctime.seconds);
-  return Buffer.concat([...long(header.name, "L"), ...long(header.linkname, "K"), finished(block, "ustar  \0")]);
+  return Buffer.concat([...long(header.name, "L"), ...long(header.linkname, "K"), withChecksum(block, "ustar  \0")]);
 }
 
 type Numeric = "mode" | "uid" | "gid" | "size" | "mtime" | "devmajor" | "devminor" | "gnuAtime" | "gnuCtime";
@@ -238,26 +238,26 @@ function fields(header: TarHeader, number: PutNumber, text: (text: string) => st
 
 /** A value that does not fit is cut, without a trailing slash. */
 function put(block: Buffer, place: keyof typeof fieldPositions, text: string): void {
-  const [at, room] = fieldPositions[place];
-  block.write(text, at, room, "latin1");
-  if (text.length <= room || text[room - 1] !== "/") return;
-  block[at + text.slice(0, room - 1).replace(/\/+$/, "").length] = 0;
+  const [at, width] = fieldPositions[place];
+  block.write(text, at, width, "latin1");
+  if (text.length <= width || text[width - 1] !== "/") return;
+  block[at + text.slice(0, width - 1).replace(/\/+$/, "").length] = 0;
 }
 
 /** 0 for a value that does not fit: a record has it. */
 const octal: PutNumber = (block, place, value) => {
-  const room = fieldPositions[place][1];
-  put(block, place, (fitsOctal(value, room) ? value : 0).toString(8).padStart(room - 1, "0"));
+  const width = fieldPositions[place][1];
+  put(block, place, (fitsOctal(value, width) ? value : 0).toString(8).padStart(width - 1, "0"));
 };
 
 const binary: PutNumber = (block, place, value) => {
-  const [at, room] = fieldPositions[place];
-  if (fitsOctal(value, room) || !fitsBinary(value, room)) {
+  const [at, width] = fieldPositions[place];
+  if (fitsOctal(value, width) || !fitsBinary(value, width)) {
     octal(block, place, value);
     return;
   }
   let rest = BigInt(value);
-  for (let offset = room - 1; offset >= 0; offset -= 1) {
+  for (let offset = width - 1; offset >= 0; offset -= 1) {
     block[at + offset] = Number(rest & 0xffn);
     rest >>= 8n;
   }
@@ -277,10 +277,10 @@ function special(name: string, type: string, data: string, magic: string): Uint8
   block.write(type, fieldPositions.type[0], "latin1");
   const body = Buffer.alloc(data.length + padding(data.length));
   body.write(data, "latin1");
-  return Buffer.concat([finished(block, magic), body]);
+  return Buffer.concat([withChecksum(block, magic), body]);
 }
 
-function finished(block: Buffer, magic: string): Uint8Array {
+function withChecksum(block: Buffer, magic: string): Uint8Array {
   block.write(magic, fieldPositions.magic[0], "latin1");
   const [sum] = checksums(block);
   block.write(`${sum.toString(8).padStart(6, "0")}\0 `, fieldPositions.checksum[0], "latin1");

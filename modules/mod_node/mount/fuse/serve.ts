@@ -65,14 +65,14 @@ class Server {
   readonly #open = new Map<number, AbortController>();
   readonly #listings = new Map<number, Listing>();
   #lastHandle = 0;
-  readonly #telling: ReplyContext;
+  readonly #context: ReplyContext;
 
   constructor(device: FuseDevice, files: FileSystem, onFault: OnFault) {
     this.#device = device;
     this.#files = files;
     this.#onFault = onFault;
     const [uid, gid] = [process.getuid?.() ?? 0, process.getgid?.() ?? 0];
-    this.#telling = { uid, gid, seconds: files.seconds, time: Date.now() };
+    this.#context = { uid, gid, seconds: files.seconds, time: Date.now() };
   }
 
   take(request: Request): void {
@@ -145,7 +145,7 @@ class Server {
       case opcodes.readdir:
         return this.#list(request, undefined, signal);
       case opcodes.readdirplus:
-        return this.#list(request, this.#telling, signal);
+        return this.#list(request, this.#context, signal);
       case opcodes.releasedir:
         this.#listings.get(request.u64(0))?.close();
         this.#listings.delete(request.u64(0));
@@ -216,11 +216,11 @@ class Server {
   }
 
   async #entry(unique: number, finding: ReturnType<FileSystem["lookup"]>, opened = false): Promise<Buffer> {
-    return entryReply(unique, await finding, this.#telling, opened);
+    return entryReply(unique, await finding, this.#context, opened);
   }
 
   async #attributes(unique: number, node: number, signal: AbortSignal): Promise<Buffer> {
-    return attributesReply(unique, await this.#files.attributes(node, signal), this.#telling);
+    return attributesReply(unique, await this.#files.attributes(node, signal), this.#context);
   }
 
   async #read(request: Request, signal: AbortSignal): Promise<undefined> {
@@ -241,12 +241,12 @@ class Server {
     return openReply(unique, this.#lastHandle, this.#files.directoryFlags);
   }
 
-  async #list(request: Request, telling: ReplyContext | undefined, signal: AbortSignal): Promise<Buffer> {
+  async #list(request: Request, context: ReplyContext | undefined, signal: AbortSignal): Promise<Buffer> {
     const listing = this.#listings.get(request.u64(0));
     if (listing === undefined) throw new FuseError("EINVAL");
-    const page = new EntryPage(request.u32(16), telling);
+    const page = new EntryPage(request.u32(16), context);
     let next = request.u64(8);
-    for await (const entry of listing.from(next, telling !== undefined, signal)) {
+    for await (const entry of listing.from(next, context !== undefined, signal)) {
       next += 1;
       if (!page.add(entry, next)) break;
     }

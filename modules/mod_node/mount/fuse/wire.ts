@@ -181,37 +181,37 @@ export function writeReplyHead(bytes: Buffer, unique: number, length: number, er
   putU64(bytes, 8, unique);
 }
 
-function putAttributes(bytes: Buffer, at: number, { id, kind, mode, size }: Attributes, telling: ReplyContext): void {
+function putAttributes(bytes: Buffer, at: number, { id, kind, mode, size }: Attributes, context: ReplyContext): void {
   putU64(bytes, at, id);
   putU64(bytes, at + 8, size);
   putU64(bytes, at + 16, Math.ceil(size / 512));
-  const seconds = Math.floor(telling.time / 1000);
+  const seconds = Math.floor(context.time / 1000);
   for (const time of [24, 32, 40]) putU64(bytes, at + time, seconds);
   bytes.writeUInt32LE(kinds[kind] | mode, at + 60);
   bytes.writeUInt32LE(1, at + 64);
-  bytes.writeUInt32LE(telling.uid, at + 68);
-  bytes.writeUInt32LE(telling.gid, at + 72);
+  bytes.writeUInt32LE(context.uid, at + 68);
+  bytes.writeUInt32LE(context.gid, at + 72);
   bytes.writeUInt32LE(pageSize, at + 80);
 }
 
-function putEntry(bytes: Buffer, at: number, node: Attributes, telling: ReplyContext): void {
+function putEntry(bytes: Buffer, at: number, node: Attributes, context: ReplyContext): void {
   putU64(bytes, at, node.id);
-  putU64(bytes, at + 16, telling.seconds);
-  putU64(bytes, at + 24, telling.seconds);
-  putAttributes(bytes, at + 40, node, telling);
+  putU64(bytes, at + 16, context.seconds);
+  putU64(bytes, at + 24, context.seconds);
+  putAttributes(bytes, at + 40, node, context);
 }
 
-export function attributesReply(unique: number, node: Attributes, telling: ReplyContext): Buffer {
+export function attributesReply(unique: number, node: Attributes, context: ReplyContext): Buffer {
   const bytes = reply(unique, 16 + attributeLength);
-  putU64(bytes, replyHead, telling.seconds);
-  putAttributes(bytes, replyHead + 16, node, telling);
+  putU64(bytes, replyHead, context.seconds);
+  putAttributes(bytes, replyHead + 16, node, context);
   return bytes;
 }
 
 /** `opened`: the entry was opened as well. */
-export function entryReply(unique: number, node: Attributes, telling: ReplyContext, opened = false): Buffer {
+export function entryReply(unique: number, node: Attributes, context: ReplyContext, opened = false): Buffer {
   const bytes = reply(unique, entryLength + (opened ? 16 : 0));
-  putEntry(bytes, replyHead, node, telling);
+  putEntry(bytes, replyHead, node, context);
   if (opened) bytes.writeUInt32LE(openFlags.keepCache, replyHead + entryLength + 8);
   return bytes;
 }
@@ -278,27 +278,27 @@ export interface DirectoryEntry {
 /** Encodes directory entries, up to `limit` bytes in all. */
 export class EntryPage {
   readonly #bytes: Buffer;
-  readonly #telling: ReplyContext | undefined;
+  readonly #context: ReplyContext | undefined;
   #at = replyHead;
 
-  /** With `telling` the nodes of the entries are included. */
-  constructor(limit: number, telling?: ReplyContext) {
+  /** With `context` the nodes of the entries are included. */
+  constructor(limit: number, context?: ReplyContext) {
     this.#bytes = Buffer.alloc(replyHead + limit);
-    this.#telling = telling;
+    this.#context = context;
   }
 
   /** `next` is the number at which a listing continues after this entry. False when there is no room. */
   add({ name, kind, node }: DirectoryEntry, next: number): boolean {
     const bytes = this.#bytes;
-    const nodeLength = this.#telling === undefined ? 0 : entryLength;
+    const nodeLength = this.#context === undefined ? 0 : entryLength;
     const nameLength = Buffer.byteLength(name);
     const length = nodeLength + Math.ceil((24 + nameLength) / 8) * 8;
     if (this.#at + length > bytes.length) return false;
-    const told = this.#telling && node?.();
-    if (this.#telling !== undefined && told !== undefined) putEntry(bytes, this.#at, told, this.#telling);
+    const attributes = this.#context && node?.();
+    if (this.#context !== undefined && attributes !== undefined) putEntry(bytes, this.#at, attributes, this.#context);
     const at = this.#at + nodeLength;
     // Programs take entries with inode number 0 for deleted ones.
-    putU64(bytes, at, told?.id ?? UNKNOWN_INODE);
+    putU64(bytes, at, attributes?.id ?? UNKNOWN_INODE);
     putU64(bytes, at + 8, next);
     bytes.writeUInt32LE(nameLength, at + 16);
     bytes.writeUInt32LE(kind === undefined ? 0 : kinds[kind] >> 12, at + 20);

@@ -3,7 +3,7 @@
 import { ByteReader } from "../../content/mfs/byte_reader.ts";
 import { Folder } from "../../content/mfs/folder.ts";
 import { lookup } from "../../content/mfs/lookup.ts";
-import { edit, writeFile } from "../../content/mfs/write_file.ts";
+import { editFile, writeFile } from "../../content/mfs/write_file.ts";
 import { fileSize, type UnixfsNode, unixfsNode } from "../../content/unixfs/node.ts";
 import { readFile } from "../../content/unixfs/read.ts";
 import { SharedLock } from "../../util/async/shared_lock.ts";
@@ -140,7 +140,13 @@ export class FileWrites {
     try {
       await files.withGcGuard(signal, async (guard) => {
         const options = { offset, truncate, rawLeaves: undefined, signal };
-        const edited = await edit(files, node.file as UnixfsNode, async () => new ByteReader(content), options, guard);
+        const edited = await editFile(
+          files,
+          node.file as UnixfsNode,
+          async () => new ByteReader(content),
+          options,
+          guard,
+        );
         if (edited === undefined) return;
         const { cid } = edited;
         node.file = unixfsNode(cid, await this.#deps.reader({})(cid)) ?? node.file;

@@ -52,5 +52,5 @@ export function attributesOf({ id, kind, parent, file, target, writing }: NameNo
 export function pathOf(node: NameNode): NamespacePath {
   const segments: string[] = [];
   for (let at: NameNode | undefined = node; at?.parent?.tree !== undefined; at = at.parent) segments.unshift(at.name);
-  return { text: `/${segments.join("/")}`, segments, inside: false };
+  return { text: `/${segments.join("/")}`, segments, trailingSlash: false };
 }

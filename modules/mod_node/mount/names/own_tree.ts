@@ -12,7 +12,7 @@ import type { MetadataStore } from "../../storage/metadata/store.ts";
 import { Publisher } from "./publisher.ts";
 
 /** Prefix of the trees in the metadata; the text of the key's id follows. */
-const room = "mounts/";
+const KEY_PREFIX = "mounts/";
 /** Key of the CID that was last published from here. */
 const publishedKey = "published";
 /** Changes become durable only when somebody asks for it. */
@@ -38,7 +38,7 @@ export class OwnTree {
 
   /** Opens the tree as it was left here or, if it was published from elsewhere since, as published. */
   static async open(deps: TreeDeps, key: NamedKey, signal: AbortSignal): Promise<OwnTree> {
-    const kept = prefixedStore(deps.metadata, `${room}${key.id}/`);
+    const kept = prefixedStore(deps.metadata, `${KEY_PREFIX}${key.id}/`);
     const published = await kept.get(publishedKey);
     const here = await currentValue(deps, key.id, { offline: true, signal });
     const value = here ?? (await currentValue(deps, key.id, { offline: false, signal }));
@@ -109,10 +109,10 @@ const keepPublished = (kept: MetadataStore, { bytes }: CID): Promise<void> =>
 /** The roots of stored trees, open or not, which garbage collection must keep. */
 export async function keptRoots(metadata: MetadataStore): Promise<CID[]> {
   const kept: CID[] = [];
-  const rooms = new Set<string>();
-  for await (const [key] of metadata.range({ prefix: room }))
-    rooms.add(key.slice(0, key.indexOf("/", room.length) + 1));
-  for (const name of rooms) {
+  const trees = new Set<string>();
+  for await (const [key] of metadata.range({ prefix: KEY_PREFIX }))
+    trees.add(key.slice(0, key.indexOf("/", KEY_PREFIX.length) + 1));
+  for (const name of trees) {
     const journal = new Journal(prefixedStore(metadata, name));
     const root = await journal.root();
     if (root !== undefined) kept.push(root);

@@ -1,6 +1,6 @@
 /** DNSLink: paths in the TXT records of domains, as the DNSLink specification has it. */
 
-import { wholePath } from "../../content/resolver/path.ts";
+import { fullPath } from "../../content/resolver/path.ts";
 import { failure, NodeError } from "../../util/errors.ts";
 import { quote } from "../../util/go/text.ts";
 
@@ -41,7 +41,7 @@ export function parseDnslink(record: string): string | undefined {
   // Without the prefix only a bare CID is a link.
   if (bare === record && record.includes("/")) return undefined;
   try {
-    return wholePath(bare);
+    return fullPath(bare);
   } catch {
     return undefined;
   }

@@ -1,6 +1,6 @@
 /** IPNS: publishes names for paths, and resolves them. */
 import { privateKeyToProtobuf } from "@libp2p/crypto/keys";
-import { wholePath } from "../../content/resolver/path.ts";
+import { fullPath } from "../../content/resolver/path.ts";
 import { type PeerId, parsePeerId } from "../../formats/peer_id.ts";
 import { decodeKey, type Key } from "../../storage/keystore/key.ts";
 import { type Keystore, self } from "../../storage/keystore/keystore.ts";
@@ -134,7 +134,7 @@ export class Names {
    */
   async publish(key: Key, text: string, options: PublishOptions = {}): Promise<string> {
     const { lifetime = DEFAULT_LIFETIME_MS, ttl = 0, signal = never } = options;
-    const path = wholePath(text);
+    const path = fullPath(text);
     const online = await this.#onlineUnless(options);
     const claim = {
       value: Buffer.from(path),

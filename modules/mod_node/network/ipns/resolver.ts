@@ -1,7 +1,7 @@
 /** Resolves names to paths, step by step. */
 
 import { CID } from "multiformats/cid";
-import { wholePath } from "../../content/resolver/path.ts";
+import { fullPath } from "../../content/resolver/path.ts";
 import { dagPb, libp2pKey } from "../../formats/cid/codecs.ts";
 import { sha256 } from "../../formats/cid/hashes.ts";
 import { castCid, parseCid } from "../../formats/cid/text.ts";
@@ -125,5 +125,5 @@ async function* recorded(id: PeerId, { records }: ResolverDeps, options: Resolve
 function pathIn(value: Uint8Array): string {
   const [code, length] = value;
   if (code === sha256.code && length === value.length - 2) return `/ipfs/${castCid(value)}`;
-  return wholePath(Buffer.from(value).toString());
+  return fullPath(Buffer.from(value).toString());
 }

@@ -27,7 +27,7 @@ export interface BlockSource {
 }
 
 /** The CID of the same dag-pb block in the other CID version. */
-function twin(cid: CID): CID | undefined {
+function inOtherVersion(cid: CID): CID | undefined {
   const { version, code, multihash } = cid;
   return fitsVersion0(code, multihash) ? makeCid(version === 0 ? 1 : 0, code, multihash) : undefined;
 }
@@ -59,15 +59,15 @@ export class BlockService {
   async find(cid: CID, buffers?: BufferPool): Promise<Uint8Array | undefined> {
     requireAllowed(cid.multihash);
     if (cid.multihash.code === identity.code) return cid.multihash.digest;
-    const bytes = (await this.store.get(cid, buffers)) ?? (await this.#findTwin(cid));
+    const bytes = (await this.store.get(cid, buffers)) ?? (await this.#findOtherVersion(cid));
     const unchecked = bytes !== undefined && this.hashOnRead && !this.store.verifies;
     if (unchecked && !(await matches(cid, bytes))) throw failure("BLOCK_MISMATCH");
     return bytes;
   }
 
   /** As in the reference, a block that is found under its other CID version is stored under this one as well. */
-  async #findTwin(cid: CID): Promise<Uint8Array | undefined> {
-    const other = twin(cid);
+  async #findOtherVersion(cid: CID): Promise<Uint8Array | undefined> {
+    const other = inOtherVersion(cid);
     const bytes = other && (await this.store.get(other));
     // On a full disk it can still be read.
     if (bytes !== undefined) await this.store.put([{ cid, bytes }]).catch(unlessFull);
@@ -91,7 +91,7 @@ export class BlockService {
   async has(cid: CID): Promise<boolean> {
     if (cid.multihash.code === identity.code) return true;
     if (await this.store.has(cid)) return true;
-    const other = twin(cid);
+    const other = inOtherVersion(cid);
     return other !== undefined && this.store.has(other);
   }
 
@@ -100,7 +100,7 @@ export class BlockService {
     if (cid.multihash.code === identity.code) return cid.multihash.digest.length;
     const size = await this.store.size(cid);
     if (size !== undefined) return size;
-    const other = twin(cid);
+    const other = inOtherVersion(cid);
     return other && this.store.size(other);
   }
 

@@ -29,7 +29,7 @@ export function readBlockBody(
     body,
     MAX_BLOCK,
     tooLong,
-    buffers && { room: (length) => buffers.take(length), transfer: transfer === true },
+    buffers && { allocate: (length) => buffers.take(length), transfer: transfer === true },
   );
 }
 

@@ -17,7 +17,7 @@ import { CorruptReference, isUrl, type Reference, type Status, statuses } from "
 import { type ReferencedBlock, ReferenceStore } from "./reference_store.ts";
 
 /** A block, and the result of checking its reference. */
-export interface Inspected {
+export interface Inspection {
   readonly cid: CID | undefined;
   readonly status: Status;
   /** Empty when nothing is wrong. */
@@ -89,7 +89,7 @@ export class Filestore implements BlockStore {
   async put(blocks: readonly Block[]): Promise<void> {
     const stored: Block[] = [];
     const referred: ReferencedBlock[] = [];
-    const sort = async (block: Block) => ({ block, reference: await this.#wantedFor(block) });
+    const sort = async (block: Block) => ({ block, reference: await this.#decide(block) });
     for await (const { block, reference } of mapConcurrent(blocks, MAX_CONCURRENT, sort)) {
       if (reference === "stored") stored.push(block);
       else if (reference !== "known") referred.push({ cid: block.cid, reference });
@@ -99,12 +99,12 @@ export class Filestore implements BlockStore {
   }
 
   /** What to do with a block. */
-  async #wantedFor(block: Block): Promise<Reference | "stored" | "known"> {
+  async #decide(block: Block): Promise<Reference | "stored" | "known"> {
     const { cid, at } = block;
     const known = await this.#references.get(cid);
     if (known === undefined && at === undefined) return "stored";
     if (at !== undefined && (await this.main.has(cid))) return "known";
-    if (known !== undefined && (await this.#holds(known, block))) return "known";
+    if (known !== undefined && (await this.#isValid(known, block))) return "known";
     if (at === undefined) return "stored";
     const reference = this.#referenceTo(at, block.bytes.length);
     await this.#compare(reference, block).catch((error: Error) => {
@@ -113,7 +113,7 @@ export class Filestore implements BlockStore {
     return reference;
   }
 
-  #holds(reference: Reference, block: Block): Promise<boolean> {
+  #isValid(reference: Reference, block: Block): Promise<boolean> {
     return this.#compare(reference, block).then(
       () => true,
       () => false,
@@ -195,18 +195,18 @@ export class Filestore implements BlockStore {
   }
 
   /** Checks every reference. */
-  verify(options: { readonly byFile?: boolean } = {}): AsyncGenerator<Inspected, void, undefined> {
+  verify(options: { readonly byFile?: boolean } = {}): AsyncGenerator<Inspection, void, undefined> {
     return mapConcurrent(this.list(options), MAX_CONCURRENT, (block) => this.#inspect(block));
   }
 
   /** Checks the reference of one block. Does not reject for what is wrong with it. */
-  async inspect(cid: CID): Promise<Inspected> {
+  async inspect(cid: CID): Promise<Inspection> {
     const reference = await this.#references.get(cid);
     if (reference !== undefined) return this.#inspect({ cid, reference });
     return { cid, status: statuses.keyNotFound, message: failures.BLOCKSTORE_NOT_FOUND };
   }
 
-  async #inspect({ cid, reference }: ReferencedBlock): Promise<Inspected> {
+  async #inspect({ cid, reference }: ReferencedBlock): Promise<Inspection> {
     try {
       await this.#read(cid, reference);
       return { cid, reference, status: statuses.ok, message: "" };

@@ -17,7 +17,7 @@ const prefix = "filestore/";
 export const referenceKey = (cid: CID) => prefix + cid.toString();
 
 /** Only raw blocks are contained in a file as they are. */
-const mayBeReferred = ({ code }: CID) => code === raw;
+const canBeReferenced = ({ code }: CID) => code === raw;
 
 /** Changes are durable when a call resolves. */
 export class ReferenceStore {
@@ -31,12 +31,12 @@ export class ReferenceStore {
   }
 
   async get(cid: CID): Promise<Reference | undefined> {
-    const bytes = mayBeReferred(cid) ? await this.#metadata.get(referenceKey(cid)) : undefined;
+    const bytes = canBeReferenced(cid) ? await this.#metadata.get(referenceKey(cid)) : undefined;
     return bytes && decodeReference(bytes);
   }
 
   async has(cid: CID): Promise<boolean> {
-    return mayBeReferred(cid) && this.#metadata.has(referenceKey(cid));
+    return canBeReferenced(cid) && this.#metadata.has(referenceKey(cid));
   }
 
   async put(blocks: readonly ReferencedBlock[]): Promise<void> {
@@ -54,7 +54,7 @@ export class ReferenceStore {
 
   /** True for each that existed. */
   async delete(cids: readonly CID[]): Promise<boolean[]> {
-    if (!cids.some(mayBeReferred)) return cids.map(() => false);
+    if (!cids.some(canBeReferenced)) return cids.map(() => false);
     return this.#change((writer) => {
       const result = cids.map((cid) => writer.delete(referenceKey(cid)));
       return { result, more: -result.filter(Boolean).length };

@@ -38,8 +38,8 @@ export class CommitFailed extends Error {
 
 const MAX_TABLES = 8;
 /** The host may import this file with a query in its URL. */
-const ending = new URL(import.meta.url).pathname.endsWith(".ts") ? "ts" : "js";
-const probe = fileURLToPath(new URL(`./patches/probe.${ending}`, import.meta.url));
+const extension = new URL(import.meta.url).pathname.endsWith(".ts") ? "ts" : "js";
+const probe = fileURLToPath(new URL(`./patches/probe.${extension}`, import.meta.url));
 
 /** Options for every environment: see `openEnvironment`. */
 export const byteTables = {
@@ -67,9 +67,9 @@ export async function openEnvironment(folder: string, onNotice: Notice = () => {
   const data = join(folder, "data.mdb");
   const sealFile = join(folder, "closed");
   const found = await fingerprint(data);
-  tellOnce(whyUnchecked(), onNotice);
+  noticeOnce(whyUnchecked(), onNotice);
   const isSealed = found === undefined || found === (await readFile(sealFile, "utf8").catch(() => undefined));
-  if (!isSealed) tellOnce(await examine(folder), onNotice);
+  if (!isSealed) noticeOnce(await probeEnvironment(folder), onNotice);
   await rm(sealFile, { force: true });
   const root = open<Buffer, Buffer>({
     path: folder,
@@ -110,11 +110,11 @@ async function fingerprint(file: string): Promise<string | undefined> {
 }
 
 /** Sentences that were given already: a node has several environments. */
-const told = new Set<string>();
+const givenNotices = new Set<string>();
 
-function tellOnce(sentence: string | undefined, onNotice: Notice): void {
-  if (sentence === undefined || told.has(sentence)) return;
-  told.add(sentence);
+function noticeOnce(sentence: string | undefined, onNotice: Notice): void {
+  if (sentence === undefined || givenNotices.has(sentence)) return;
+  givenNotices.add(sentence);
   onNotice(sentence);
 }
 
@@ -122,7 +122,7 @@ function tellOnce(sentence: string | undefined, onNotice: Notice): void {
  * Reads the environment through; gives the sentence of the probe about a check that was left out. @throws
  * EnvironmentDamaged
  */
-async function examine(folder: string): Promise<string | undefined> {
+async function probeEnvironment(folder: string): Promise<string | undefined> {
   try {
     const { stdout } = await promisify(execFile)(process.execPath, [probe, folder]);
     return stdout.trim() || undefined;

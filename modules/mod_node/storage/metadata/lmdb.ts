@@ -167,7 +167,7 @@ function committedReader(table: Table): MetadataReader {
   const reader: MetadataReader = {
     get(key) {
       const value = table.get(keyBytes(key));
-      return value && plain(value);
+      return value && toUint8Array(value);
     },
     has: (key) => reader.get(key) !== undefined,
     range: ({ limit, ...bounds } = {}) => table.getRange(queryOf(bounds, limit)).map(decode),
@@ -190,6 +190,6 @@ function queryOf({ prefix = "", after }: KeyRange, limit: number | undefined): R
   };
 }
 
-const decode = ({ key, value }: { key: Buffer; value: Buffer }) => [key.toString(), plain(value)] as const;
-const plain = ({ buffer, byteOffset, length }: Buffer): Uint8Array => new Uint8Array(buffer, byteOffset, length);
+const decode = ({ key, value }: { key: Buffer; value: Buffer }) => [key.toString(), toUint8Array(value)] as const;
+const toUint8Array = ({ buffer, byteOffset, length }: Buffer): Uint8Array => new Uint8Array(buffer, byteOffset, length);
 const asBuffer = ({ buffer, byteOffset, length }: Uint8Array): Buffer => Buffer.from(buffer, byteOffset, length);

@@ -17,15 +17,15 @@ const engines: ReadonlyMap<string, readonly string[]> = new Map([
 
 /** The content of the file `datastore_spec`. @throws NodeError with the reference's text */
 export function diskSpec(spec: JsonObject): string {
-  return JSON.stringify(essence(spec));
+  return JSON.stringify(diskSettings(spec));
 }
 
-function essence(spec: JsonObject): JsonObject {
+function diskSettings(spec: JsonObject): JsonObject {
   const { type, mounts, child } = spec;
   if (typeof type !== "string") throw new NodeError("'type' field missing or not a string");
   if (type === "measure" || type === "log") {
     if (!isObject(child)) throw new NodeError("'child' field is missing or not a map");
-    return essence(child);
+    return diskSettings(child);
   }
   if (type === "mount") {
     if (!Array.isArray(mounts)) throw new NodeError("'mounts' field is missing or not an array");
@@ -46,7 +46,7 @@ function mounted(mount: unknown): Mounted {
   if (!isObject(mount)) throw new NodeError("expected map for mountpoint");
   const { mountpoint } = mount;
   if (typeof mountpoint !== "string") throw new NodeError("no 'mountpoint' on mount");
-  const entries = Object.entries({ ...essence(mount), mountpoint });
+  const entries = Object.entries({ ...diskSettings(mount), mountpoint });
   return Object.fromEntries(entries.sort(([one], [other]) => (one < other ? -1 : 1))) as unknown as Mounted;
 }
 
@@ -82,7 +82,7 @@ export function resolveStorePaths(folder: string, { blocks, metadata, levelDb, .
 
 /** @throws NodeError for stores that this node cannot open */
 export function storePaths(spec: JsonObject): StorePaths {
-  const { mounts, type } = essence(spec);
+  const { mounts, type } = diskSettings(spec);
   if (!Array.isArray(mounts)) throw unknownStore("everything", type);
   const found = new Map((mounts as Mounted[]).map((mount) => [mount.mountpoint, mount]));
   const blocks = found.get("/blocks");

@@ -23,14 +23,14 @@ export function requireShown(path: string): void {
 }
 
 export function withoutSecrets(document: JsonObject): JsonObject {
-  return without(without(document, privateKey), serviceKeys);
+  return removePath(removePath(document, privateKey), serviceKeys);
 }
 
 /** A value on the path that is not an object is removed as well. */
-function without(document: JsonObject, [pattern = "", ...below]: readonly string[]): JsonObject {
+function removePath(document: JsonObject, [pattern = "", ...below]: readonly string[]): JsonObject {
   const kept = Object.entries(document).flatMap(([name, value]): [string, unknown][] => {
     if (!same(pattern, name)) return [[name, value]];
-    return below.length > 0 && isObject(value) ? [[name, without(value, below)]] : [];
+    return below.length > 0 && isObject(value) ? [[name, removePath(value, below)]] : [];
   });
   return Object.fromEntries(kept);
 }

@@ -3,18 +3,18 @@ import { type Release, SharedLock } from "./shared_lock.ts";
 
 /** Waiting can be aborted by a signal; the holder keeps the mutex until it releases it. */
 export class KeyedMutex {
-  readonly #places = new Map<string, { readonly lock: SharedLock; users: number }>();
+  readonly #locks = new Map<string, { readonly lock: SharedLock; users: number }>();
 
   async acquire(name: string, signal?: AbortSignal): Promise<Release> {
-    const place = this.#places.get(name) ?? { lock: new SharedLock(), users: 0 };
-    this.#places.set(name, place);
-    place.users += 1;
+    const entry = this.#locks.get(name) ?? { lock: new SharedLock(), users: 0 };
+    this.#locks.set(name, entry);
+    entry.users += 1;
     const leave = () => {
-      place.users -= 1;
-      if (place.users === 0) this.#places.delete(name);
+      entry.users -= 1;
+      if (entry.users === 0) this.#locks.delete(name);
     };
     try {
-      const release = await place.lock.acquireExclusive(signal);
+      const release = await entry.lock.acquireExclusive(signal);
       return () => {
         release();
         leave();

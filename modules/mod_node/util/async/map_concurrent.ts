@@ -1,6 +1,6 @@
 /** Works on several values concurrently, and gives the results in order. */
 
-interface Asked<T> {
+interface Pulled<T> {
   readonly next?: IteratorResult<T>;
   readonly failure?: { readonly reason: unknown };
 }
@@ -16,9 +16,9 @@ export async function* mapConcurrent<T, U>(
 ): AsyncGenerator<U, void, undefined> {
   const iterator = Symbol.asyncIterator in source ? source[Symbol.asyncIterator]() : source[Symbol.iterator]();
   const running: Promise<U>[] = [];
-  let asking: Promise<Asked<T>> | undefined;
-  let end: Asked<T> | undefined;
-  const take = (asked: Asked<T>) => {
+  let asking: Promise<Pulled<T>> | undefined;
+  let end: Pulled<T> | undefined;
+  const take = (asked: Pulled<T>) => {
     asking = undefined;
     if (asked.next === undefined || asked.next.done === true) {
       end = asked;
@@ -31,7 +31,7 @@ export async function* mapConcurrent<T, U>(
   };
   try {
     for (;;) {
-      if (end === undefined && running.length < atOnce) asking ??= ask(iterator);
+      if (end === undefined && running.length < atOnce) asking ??= pull(iterator);
       const [head] = running;
       if (head === undefined && asking === undefined) break;
       // Whichever comes first: a slow source delays no result, and a slow result delays no value that there is room
@@ -57,7 +57,7 @@ export async function* mapConcurrent<T, U>(
 const settled = () => undefined;
 
 /** Never rejects. */
-async function ask<T>(iterator: AsyncIterator<T> | Iterator<T>): Promise<Asked<T>> {
+async function pull<T>(iterator: AsyncIterator<T> | Iterator<T>): Promise<Pulled<T>> {
   try {
     return { next: await iterator.next() };
   } catch (reason) {

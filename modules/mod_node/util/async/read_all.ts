@@ -15,7 +15,7 @@ export async function readUpTo(
 }
 
 /**
- * All bytes of a source in one array, which `room` makes if given. With `transfer` the memory of the pieces is freed as
+ * All bytes of a source in one array, which `allocate` makes if given. With `transfer` the memory of the pieces is freed as
  * well: whoever sends them must not use them any more.
  *
  * @throws what `tooLong` makes when there are more than `most`
@@ -24,7 +24,10 @@ export async function readAll(
   source: AsyncIterable<Uint8Array>,
   most: number,
   tooLong: () => Error,
-  { room, transfer = false }: { readonly room?: (length: number) => Uint8Array; readonly transfer?: boolean } = {},
+  {
+    allocate,
+    transfer = false,
+  }: { readonly allocate?: (length: number) => Uint8Array; readonly transfer?: boolean } = {},
 ): Promise<Uint8Array> {
   const pieces: Uint8Array[] = [];
   let length = 0;
@@ -33,8 +36,8 @@ export async function readAll(
     if (length > most) throw tooLong();
     pieces.push(piece);
   }
-  if (room === undefined) return pieces.length === 1 ? (pieces[0] as Uint8Array) : Buffer.concat(pieces, length);
-  const whole = room(length);
+  if (allocate === undefined) return pieces.length === 1 ? (pieces[0] as Uint8Array) : Buffer.concat(pieces, length);
+  const whole = allocate(length);
   let at = 0;
   for (const piece of pieces) {
     whole.set(piece, at);

@@ -12,7 +12,7 @@ export class SharedLock {
   #exclusive = false;
   /** How often it was held exclusively. */
   #exclusions = 0;
-  readonly #holders = new Set<() => void>();
+  readonly #listeners = new Set<() => void>();
   readonly #waiting: { readonly exclusive: boolean; readonly enter: () => void }[] = [];
 
   /** Somebody wants it exclusively: long-term holders should release it and acquire it again. */
@@ -21,10 +21,10 @@ export class SharedLock {
   }
 
   /** `hear` is called whenever somebody begins to wait for exclusive use. The returned function ends that. */
-  onExclusiveWaiting(hear: () => void): () => void {
-    const holder = () => hear();
-    this.#holders.add(holder);
-    return () => this.#holders.delete(holder);
+  onExclusiveWaiting(listener: () => void): () => void {
+    const holder = () => listener();
+    this.#listeners.add(holder);
+    return () => this.#listeners.delete(holder);
   }
 
   acquireShared(signal?: AbortSignal): Promise<Release> {
@@ -93,7 +93,7 @@ export class SharedLock {
     };
     signal?.addEventListener("abort", leave, { once: true });
     this.#waiting.push(place);
-    if (exclusive) for (const hear of this.#holders) hear();
+    if (exclusive) for (const hear of this.#listeners) hear();
     return promise;
   }
 

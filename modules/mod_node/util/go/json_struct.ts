@@ -4,13 +4,13 @@ import { JsonReader, type JsonToken } from "./json.ts";
 import { quote } from "./text.ts";
 
 /** The place of a field, as Go names it: the struct, and the path from the root of the document. */
-export interface Place {
+export interface FieldPath {
   readonly struct: string;
   readonly path: string;
 }
 
 /** Takes the value that begins with a token. */
-type Take = (token: JsonToken, place: Place) => void;
+type ReadValue = (token: JsonToken, place: FieldPath) => void;
 
 const kinds: Readonly<Partial<Record<JsonToken, string>>> = {
   "{": "object",
@@ -39,7 +39,7 @@ export class StructReader {
   }
 
   /** `name` and `type` of the struct in Go; fields by their names. @throws NodeError with Go's text */
-  document(name: string, type: string, fields: Readonly<Record<string, Take>>): void {
+  document(name: string, type: string, fields: Readonly<Record<string, ReadValue>>): void {
     this.struct(this.#reader.next(), { struct: name, path: "" }, type, name, fields);
     const fault = this.#stop ?? this.#fault;
     if (fault !== undefined) throw fault;
@@ -47,10 +47,10 @@ export class StructReader {
 
   struct(
     token: JsonToken,
-    place: Place,
+    place: FieldPath,
     type: string,
     name: string,
-    fields: Readonly<Record<string, Take>>,
+    fields: Readonly<Record<string, ReadValue>>,
     prefix = place.path === "" ? "" : `${place.path}.`,
   ): void {
     if (token !== "{") {
@@ -64,12 +64,12 @@ export class StructReader {
       if (field !== undefined) field[1](value, { struct: name, path: `${prefix}${field[0]}` });
       else {
         if (this.#strict) this.fail(`json: unknown field ${quote(key)}`);
-        this.#pass(value);
+        this.#skip(value);
       }
     }
   }
 
-  list(token: JsonToken, place: Place, type: string, take: (token: JsonToken) => void): void {
+  list(token: JsonToken, place: FieldPath, type: string, take: (token: JsonToken) => void): void {
     if (token !== "[") {
       this.#refuse(token, place, type);
       return;
@@ -78,13 +78,13 @@ export class StructReader {
   }
 
   /** Its UTF-8 bytes; undefined for null, and for a misfit. */
-  text(token: JsonToken, place: Place, type = "string"): Uint8Array | undefined {
+  text(token: JsonToken, place: FieldPath, type = "string"): Uint8Array | undefined {
     if (token === "text") return this.#reader.text;
     this.#refuse(token, place, type);
     return undefined;
   }
 
-  uint64(token: JsonToken, place: Place): number | undefined {
+  uint64(token: JsonToken, place: FieldPath): number | undefined {
     if (token !== "number") {
       this.#refuse(token, place, "uint64");
       return undefined;
@@ -106,18 +106,18 @@ export class StructReader {
   }
 
   /** Null fits everything. */
-  #refuse(token: JsonToken, place: Place, type: string): void {
+  #refuse(token: JsonToken, place: FieldPath, type: string): void {
     if (token !== "null") this.#misfit(kinds[token] as string, place, type);
-    this.#pass(token);
+    this.#skip(token);
   }
 
-  #misfit(found: string, { struct, path }: Place, type: string): void {
+  #misfit(found: string, { struct, path }: FieldPath, type: string): void {
     const into = path === "" ? "value" : `struct field ${struct}.${path}`;
     this.fail(`json: cannot unmarshal ${found} into Go ${into} of type ${type}`);
   }
 
   /** Skips the rest of a value. */
-  #pass(token: JsonToken): void {
+  #skip(token: JsonToken): void {
     let depth = 0;
     for (let next = token; ; next = this.#reader.next()) {
       if (next === "{" || next === "[") depth += 1;

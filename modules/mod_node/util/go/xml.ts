@@ -44,15 +44,15 @@ class Reader {
   #part(): void {
     if (this.#at >= this.#text.length) this.#fail("unexpected EOF");
     if (this.#text[this.#at] !== "<") this.#characters();
-    else if (this.#skips("<!--")) this.#comment();
-    else if (this.#skips("<![CDATA[")) this.#told(this.#until("]]>", "unexpected EOF in CDATA section"));
-    else if (this.#skips("<!")) this.#directive();
-    else if (this.#skips("<?")) this.#instruction();
-    else if (this.#skips("</")) this.#end();
+    else if (this.#consume("<!--")) this.#comment();
+    else if (this.#consume("<![CDATA[")) this.#emitText(this.#until("]]>", "unexpected EOF in CDATA section"));
+    else if (this.#consume("<!")) this.#directive();
+    else if (this.#consume("<?")) this.#instruction();
+    else if (this.#consume("</")) this.#end();
     else this.#start();
   }
 
-  #told(text: string): void {
+  #emitText(text: string): void {
     const bad = illegal.exec(text)?.[0];
     if (bad !== undefined) this.#fail(`illegal character code U+${hex(bad)}`);
     if (this.#open.length > 0 && text !== "") this.#visitor.text(text);
@@ -64,7 +64,7 @@ class Reader {
     if (next < 0 && /&#?\w*$/.test(raw)) this.#fail("unexpected EOF");
     if (raw.includes("]]>")) this.#fail("unescaped ]]> not in CDATA section");
     this.#at += raw.length;
-    this.#told(this.#resolved(raw));
+    this.#emitText(this.#resolved(raw));
   }
 
   #resolved(raw: string): string {
@@ -81,7 +81,7 @@ class Reader {
   #comment(): void {
     this.#until("--", "unexpected EOF");
     if (this.#at >= this.#text.length) this.#fail("unexpected EOF");
-    if (!this.#skips(">")) this.#fail('invalid sequence "--" not allowed in comments');
+    if (!this.#consume(">")) this.#fail('invalid sequence "--" not allowed in comments');
   }
 
   /** A document type declaration and the like, with balanced quotes and brackets. */
@@ -116,12 +116,12 @@ class Reader {
     const element = this.#name("expected element name after <");
     for (;;) {
       this.#blanks();
-      if (this.#skips("/>")) {
+      if (this.#consume("/>")) {
         this.#enter(element);
         this.#leave();
         return;
       }
-      if (this.#skips(">")) {
+      if (this.#consume(">")) {
         this.#enter(element);
         return;
       }
@@ -133,7 +133,7 @@ class Reader {
   #attribute(): void {
     this.#name("expected attribute name in element");
     this.#blanks();
-    if (!this.#skips("=")) this.#fail("attribute name without = in element");
+    if (!this.#consume("=")) this.#fail("attribute name without = in element");
     this.#blanks();
     const mark = this.#text[this.#at] ?? "";
     if (mark !== '"' && mark !== "'") this.#fail("unquoted or missing attribute value in element");
@@ -148,7 +148,7 @@ class Reader {
   #end(): void {
     const element = this.#name("expected element name after </");
     this.#blanks();
-    if (!this.#skips(">")) this.#fail(`invalid characters between </${element} and >`);
+    if (!this.#consume(">")) this.#fail(`invalid characters between </${element} and >`);
     const open = this.#open.at(-1);
     if (open === undefined) this.#fail(`unexpected end element </${element}>`);
     if (open !== element) this.#fail(`element <${open}> closed by </${element}>`);
@@ -185,7 +185,7 @@ class Reader {
     return inner;
   }
 
-  #skips(start: string): boolean {
+  #consume(start: string): boolean {
     if (!this.#text.startsWith(start, this.#at)) return false;
     this.#at += start.length;
     return true;

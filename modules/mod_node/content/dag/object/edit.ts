@@ -7,7 +7,7 @@ import type { ReadBlock } from "../reader.ts";
 import { blockOf, decodeObject, type ObjectNode, pbBlock, readObject, sizeOf } from "./node.ts";
 
 /** New blocks, children before parents; the last one is the root. */
-export type Edited = readonly [Block, ...Block[]];
+export type EditedBlocks = readonly [Block, ...Block[]];
 
 const noLink = () => new NodeError("no link by that name");
 
@@ -28,7 +28,7 @@ export async function withLink(
   child: Child,
   read: ReadBlock,
   create?: () => Promise<ObjectNode>,
-): Promise<Edited> {
+): Promise<EditedBlocks> {
   const names = path.split("/");
   const last = names.pop() as string;
   const way = await descend(root, names, read, create);
@@ -37,7 +37,7 @@ export async function withLink(
 }
 
 /** Removes the links at a path. @throws NodeError with the reference's text */
-export async function withoutLink(root: ObjectNode, path: string, read: ReadBlock): Promise<Edited> {
+export async function withoutLink(root: ObjectNode, path: string, read: ReadBlock): Promise<EditedBlocks> {
   const names = path.split("/");
   const last = names.pop() as string;
   const way = await descend(root, names, read);
@@ -71,7 +71,7 @@ async function rebuild(
   way: readonly [ObjectNode, ...ObjectNode[]],
   names: readonly string[],
   change: (node: ObjectNode) => ObjectNode,
-): Promise<Edited> {
+): Promise<EditedBlocks> {
   let block = await blockOf(change(way.at(-1) as ObjectNode));
   const blocks: [Block, ...Block[]] = [block];
   for (let at = way.length - 2; at >= 0; at -= 1) {
@@ -90,7 +90,7 @@ const replaced = (links: readonly PbLink[], link: PbLink): PbLink[] => [
 ];
 
 /** Replaces the data of the root. */
-export async function withData(root: ObjectNode, data: Uint8Array): Promise<Edited> {
+export async function withData(root: ObjectNode, data: Uint8Array): Promise<EditedBlocks> {
   return [await blockOf({ ...root, data })];
 }
 

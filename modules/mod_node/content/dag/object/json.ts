@@ -4,7 +4,7 @@ import type { PbNode } from "../../../formats/dag_pb/dag_pb.ts";
 import { NodeError } from "../../../util/errors.ts";
 import { decodeBase64 } from "../../../util/go/base64.ts";
 import type { JsonToken } from "../../../util/go/json.ts";
-import { type Place, StructReader } from "../../../util/go/json_struct.ts";
+import { type FieldPath, StructReader } from "../../../util/go/json_struct.ts";
 
 const utf8 = (bytes: Uint8Array): string => Buffer.from(bytes).toString();
 
@@ -30,7 +30,7 @@ export function readObjectJson(bytes: Uint8Array): SerializedObject {
   return draft;
 }
 
-function objectLink(reader: StructReader, token: JsonToken, place: Place): SerializedObject["links"][number] {
+function objectLink(reader: StructReader, token: JsonToken, place: FieldPath): SerializedObject["links"][number] {
   const link = { name: "", hash: "", size: 0 };
   reader.struct(token, place, "coreapi.Link", "Link", {
     Name: (each, at) => {

@@ -29,8 +29,8 @@ export function parseChunker(text: string): () => Chunker {
 
 function parseRabin(text: string): { shortest: number; average: number; longest: number } {
   const parts = text.split("-").slice(1);
-  if (parts.length === 0) return around(defaultChunkSize);
-  if (parts.length === 1) return around(integer(parts[0] as string));
+  if (parts.length === 0) return withAverage(defaultChunkSize);
+  if (parts.length === 1) return withAverage(integer(parts[0] as string));
   if (parts.length !== 3) {
     throw new NodeError("incorrect format (expected 'rabin' 'rabin-[avg]' or 'rabin-[min]-[avg]-[max]'");
   }
@@ -44,7 +44,7 @@ function parseRabin(text: string): { shortest: number; average: number; longest:
   return { shortest, average, longest };
 }
 
-function around(average: number): { shortest: number; average: number; longest: number } {
+function withAverage(average: number): { shortest: number; average: number; longest: number } {
   const longest = average + Math.floor(average / 2);
   if (longest > MAX_CHUNK) throw tooLong();
   return { shortest: Math.floor(average / 3), average, longest };

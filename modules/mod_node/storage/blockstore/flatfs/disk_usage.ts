@@ -12,7 +12,7 @@ const MAX_CONCURRENT = 16;
 const WRITE_DELAY_MS = 2000;
 const mode = 0o644;
 
-interface Kept {
+interface UsageFile {
   readonly diskUsage: number;
   /** How exact the first count was. */
   readonly accuracy: string;
@@ -26,7 +26,7 @@ export class DiskUsage {
   #timer: NodeJS.Timeout | undefined;
   #writing: Promise<void> = Promise.resolve();
 
-  private constructor(path: string, { diskUsage, accuracy }: Kept) {
+  private constructor(path: string, { diskUsage, accuracy }: UsageFile) {
     this.#path = path;
     this.#bytes = diskUsage;
     this.#accuracy = accuracy;
@@ -69,16 +69,16 @@ export class DiskUsage {
 
   #write(): Promise<void> {
     this.#dirty = false;
-    const kept: Kept = { diskUsage: this.#bytes, accuracy: this.#accuracy };
+    const kept: UsageFile = { diskUsage: this.#bytes, accuracy: this.#accuracy };
     const writing = this.#writing.then(() => writeAtomically(this.#path, `${JSON.stringify(kept)}\n`, mode));
     this.#writing = writing.catch(() => {});
     return writing;
   }
 }
 
-async function readKept(path: string): Promise<Kept | undefined> {
+async function readKept(path: string): Promise<UsageFile | undefined> {
   try {
-    const { diskUsage, accuracy } = JSON.parse(await readFile(path, "utf8")) as Partial<Kept>;
+    const { diskUsage, accuracy } = JSON.parse(await readFile(path, "utf8")) as Partial<UsageFile>;
     const known = Number.isSafeInteger(diskUsage) && (diskUsage as number) > 0 && typeof accuracy === "string";
     return known ? { diskUsage: diskUsage as number, accuracy: accuracy as string } : undefined;
   } catch {

@@ -127,12 +127,12 @@ class Flatfs implements BlockStore {
     const letGo = await this.#lock.acquireShared();
     try {
       const named = blocks.map(({ cid, bytes, release }): PendingBlock => ({ name: nameOf(cid), bytes, release }));
-      const look = async (block: PendingBlock) => ({ block, found: await this.#look(block.name) });
+      const look = async (block: PendingBlock) => ({ block, found: await this.#probe(block.name) });
       for await (const { block, found } of mapConcurrent(named, MAX_CONCURRENT, look)) {
         await this.#writer.room();
         let { stored, flushes } = found;
         // Somebody else may have put it in the meantime.
-        while (!stored && flushes !== this.#writer.flushes) ({ stored, flushes } = await this.#look(block.name));
+        while (!stored && flushes !== this.#writer.flushes) ({ stored, flushes } = await this.#probe(block.name));
         this.#mustBeOpen();
         if (stored || this.#writer.get(block.name) !== undefined) block.release?.();
         else this.#writer.take(block);
@@ -143,7 +143,7 @@ class Flatfs implements BlockStore {
   }
 
   /** Whether the file exists, and after how many flushes that was true. */
-  async #look(name: string): Promise<{ stored: boolean; flushes: number }> {
+  async #probe(name: string): Promise<{ stored: boolean; flushes: number }> {
     const { flushes } = this.#writer;
     return { stored: (await this.#sizeOf(name)) !== undefined, flushes };
   }

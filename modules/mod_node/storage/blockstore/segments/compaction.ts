@@ -3,7 +3,7 @@
  * removed.
  */
 import type { SegmentFiles } from "./files.ts";
-import { cidOf, fileHead, nameOf, readRecord, recordSections, type Statement, segmentAt } from "./format.ts";
+import { cidOf, nameOf, readRecord, recordSections, type Statement, segmentAt, segmentHeader } from "./format.ts";
 import type { IndexOverlay } from "./index_overlay.ts";
 import type { Log } from "./log.ts";
 import type { Notice } from "./recovery.ts";
@@ -30,11 +30,11 @@ const MIN_USED_SHARE = 0.6;
  */
 export async function compactSegments(parts: CompactionDeps): Promise<void> {
   const { overlay, log } = parts;
-  await settle(parts);
+  await syncIndex(parts);
   const last = segmentAt(log.end);
   const tried = new Set<number>();
   for (;;) {
-    const segment = next(parts, (number) => number <= last && !tried.has(number));
+    const segment = nextSegment(parts, (number) => number <= last && !tried.has(number));
     if (segment === undefined) return;
     tried.add(segment);
     const { live, records, tombstones } = overlay.usage.get(segment) ?? unused;
@@ -43,10 +43,10 @@ export async function compactSegments(parts: CompactionDeps): Promise<void> {
       continue;
     }
     if (segment === segmentAt(log.end)) log.rotate();
-    if (await moveOut(parts, segment)) {
-      await settle(parts);
+    if (await copyUsed(parts, segment)) {
+      await syncIndex(parts);
       if ((overlay.usage.get(segment)?.live ?? 0) === 0) {
-        await drop(parts, segment);
+        await removeSegment(parts, segment);
         continue;
       }
     }
@@ -55,13 +55,13 @@ export async function compactSegments(parts: CompactionDeps): Promise<void> {
 }
 
 /** All that was appended is durable and in the index. */
-async function settle({ log, overlay }: CompactionDeps): Promise<void> {
+async function syncIndex({ log, overlay }: CompactionDeps): Promise<void> {
   await log.sync();
   await overlay.apply(log.synced);
 }
 
 /** The next segment to rewrite: first those without anything in use, then from the oldest on. */
-function next({ overlay, log }: CompactionDeps, eligible: (segment: number) => boolean): number | undefined {
+function nextSegment({ overlay, log }: CompactionDeps, eligible: (segment: number) => boolean): number | undefined {
   const oldest = oldestOf(log);
   let chosen: number | undefined;
   for (const segment of [...log.lengths.keys()].sort((a, b) => a - b)) {
@@ -69,7 +69,7 @@ function next({ overlay, log }: CompactionDeps, eligible: (segment: number) => b
     // A tombstone must be kept while an older segment may hold the block. When the oldest segment has nothing but
     // records, few of them can still matter, and writing those again costs little.
     const needed = segment === oldest ? live && live + records : live + records + tombstones;
-    const held = (log.lengths.get(segment) ?? 0) - fileHead.length;
+    const held = (log.lengths.get(segment) ?? 0) - segmentHeader.length;
     if (!eligible(segment) || held <= 0 || needed >= held * MIN_USED_SHARE) continue;
     if (needed === 0) return segment;
     chosen ??= segment;
@@ -80,22 +80,22 @@ function next({ overlay, log }: CompactionDeps, eligible: (segment: number) => b
 const oldestOf = ({ lengths }: Log): number => Math.min(...lengths.keys());
 
 /** Appends what is still used of a segment to the log; false when the segment could not be read to its end. */
-async function moveOut(parts: CompactionDeps, segment: number): Promise<boolean> {
+async function copyUsed(parts: CompactionDeps, segment: number): Promise<boolean> {
   const { files, overlay, log } = parts;
   const oldest = segment === oldestOf(log);
   const length = log.lengths.get(segment) ?? 0;
   const used = overlay.usage.get(segment) ?? unused;
   if (used.length === length && used.live + used.records + used.tombstones === 0) return true;
   return files.use(segment, async (file) => {
-    const reader = new SectionReader(file, fileHead.length, length, { withData: true });
+    const reader = new SectionReader(file, segmentHeader.length, length, { withData: true });
     for (let found = await reader.next(); found !== undefined; found = await reader.next()) {
       parts.check();
       if (!log.hasRoom) await log.room();
-      if (overlay.isCrowded) await settle(parts);
+      if (overlay.isCrowded) await syncIndex(parts);
       // Nothing is awaited from here on: what is appended must be true at that moment.
       const statements = readRecord(found);
       if (statements !== undefined) {
-        restate(parts, statements, oldest);
+        copyStatements(parts, statements, oldest);
         continue;
       }
       const stored = overlay.find(found.multihash);
@@ -111,7 +111,7 @@ async function moveOut(parts: CompactionDeps, segment: number): Promise<boolean>
 }
 
 /** Writes again what now holds for the blocks of a record. A tombstone is dropped when no segment is older. */
-function restate({ overlay, log }: CompactionDeps, statements: readonly Statement[], oldest: boolean): void {
+function copyStatements({ overlay, log }: CompactionDeps, statements: readonly Statement[], oldest: boolean): void {
   const still = statements.flatMap(({ multihash, forms }) => {
     const stored = overlay.find(multihash);
     if (stored === undefined) return forms.length === 0 && !oldest ? [{ multihash, forms }] : [];
@@ -123,7 +123,7 @@ function restate({ overlay, log }: CompactionDeps, statements: readonly Statemen
   }
 }
 
-async function drop({ files, overlay, log }: CompactionDeps, segment: number): Promise<void> {
+async function removeSegment({ files, overlay, log }: CompactionDeps, segment: number): Promise<void> {
   await overlay.mark(segment, true);
   log.lengths.delete(segment);
   await files.remove(segment);

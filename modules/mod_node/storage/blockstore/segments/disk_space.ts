@@ -31,7 +31,7 @@ export interface SpaceOptions {
 export class DiskSpace {
   readonly #options: SpaceOptions;
   /** Bytes that may be accepted without asking. */
-  #left = 0;
+  #allowance = 0;
   /** The number of bytes that are free for new blocks. */
   #asking: Promise<number> | undefined;
 
@@ -40,16 +40,16 @@ export class DiskSpace {
   }
 
   /** Counts bytes as accepted; false when the file system must be asked first. */
-  take(bytes: number): boolean {
+  tryReserve(bytes: number): boolean {
     const counted = Math.min(bytes, MAX_UNCHECKED);
-    if (counted > this.#left) return false;
-    this.#left -= counted;
+    if (counted > this.#allowance) return false;
+    this.#allowance -= counted;
     return true;
   }
 
   /** Like `take`, but asks the file system. @throws NodeError STORE_FULL */
-  async ask(bytes: number): Promise<void> {
-    while (!this.take(bytes)) {
+  async reserve(bytes: number): Promise<void> {
+    while (!this.tryReserve(bytes)) {
       // One request for all who wait.
       this.#asking ??= this.#refresh();
       const room = await this.#asking;
@@ -63,7 +63,7 @@ export class DiskSpace {
   async #refresh(): Promise<number> {
     try {
       const room = (await this.#free()) - this.#options.reserve;
-      this.#left = Math.max(0, Math.min(room, MAX_UNCHECKED));
+      this.#allowance = Math.max(0, Math.min(room, MAX_UNCHECKED));
       return room;
     } finally {
       this.#asking = undefined;

@@ -1,7 +1,7 @@
 /** The files of the segments: the few operations that the store needs, and which files are in use. */
 import * as fs from "node:fs";
 import { dirname, join } from "node:path";
-import { fileHead, nameOf, numberOf } from "./format.ts";
+import { nameOf, numberOf, segmentHeader } from "./format.ts";
 
 /** An open file without a position of its own: every operation gives one. */
 export interface SegmentFile {
@@ -159,7 +159,7 @@ export class SegmentFiles {
     const leftover = await this.#opened.get(segment)?.file;
     await leftover?.truncate(0);
     const file = leftover ?? (await this.#add(segment, true).file);
-    await writeAll(file, [fileHead], 0);
+    await writeAll(file, [segmentHeader], 0);
     await file.sync();
     await this.#fs.syncFolder(this.folder);
   }

@@ -50,7 +50,7 @@ export const keyOf = ({ buffer, byteOffset, length }: Uint8Array): string =>
  * The header of every segment: version 1 and one root, the empty identity CID `bafkqaaa`, since some readers refuse a
  * file without roots.
  */
-export const fileHead = Buffer.from("19a265726f6f747381d82a4500015500006776657273696f6e01", "hex");
+export const segmentHeader = Buffer.from("19a265726f6f747381d82a4500015500006776657273696f6e01", "hex");
 
 const segmentName = /^(\d{8})\.car$/;
 export const nameOf = (segment: number): string => `${String(segment).padStart(8, "0")}.car`;

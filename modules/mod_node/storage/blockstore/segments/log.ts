@@ -2,8 +2,16 @@
 import { failure, type NodeError } from "../../../util/errors.ts";
 import type { Block } from "../store.ts";
 import { type SegmentFile, type SegmentFiles, writeAll } from "./files.ts";
-import { type BlockLocation, fileHead, offsetAt, type Position, positionAt, sectionHead, segmentAt } from "./format.ts";
-import { isWhole, SectionReader } from "./section_reader.ts";
+import {
+  type BlockLocation,
+  offsetAt,
+  type Position,
+  positionAt,
+  sectionHead,
+  segmentAt,
+  segmentHeader,
+} from "./format.ts";
+import { isIntact, SectionReader } from "./section_reader.ts";
 
 interface Item {
   readonly position: Position;
@@ -149,8 +157,8 @@ export class Log {
   }
 
   #next(): void {
-    if (offsetAt(this.#end) === fileHead.length) return;
-    this.#end = positionAt(segmentAt(this.#end) + 1, fileHead.length);
+    if (offsetAt(this.#end) === segmentHeader.length) return;
+    this.#end = positionAt(segmentAt(this.#end) + 1, segmentHeader.length);
   }
 
   #reserve(bytes: number): Position {
@@ -238,7 +246,7 @@ export class Log {
     }
     if (turning) {
       await this.#files.begin(segment);
-      this.#written = this.#synced = positionAt(segment, fileHead.length);
+      this.#written = this.#synced = positionAt(segment, segmentHeader.length);
     }
     const offset = offsetAt(first.position);
     await this.#files.use(segment, async (file) => {
@@ -279,7 +287,7 @@ export class Log {
     const reader = new SectionReader(file, from, end, { withData: true });
     let whole = true;
     for (let found = await reader.next(); found !== undefined && whole; found = await reader.next()) {
-      whole = await isWhole(found);
+      whole = await isIntact(found);
     }
     if (!whole || reader.at !== end) {
       const reason = "the disk lost what was written to it; close and open the store again";

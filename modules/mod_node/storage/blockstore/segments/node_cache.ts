@@ -24,7 +24,7 @@ export class NodeCache {
   #bytes = 0;
 
   /** Whether a block is of the kind that is cached. */
-  takes(cid: CID, { length }: BlockLocation): boolean {
+  accepts(cid: CID, { length }: BlockLocation): boolean {
     return cid.code === dagPb && length <= MAX_NODE;
   }
 

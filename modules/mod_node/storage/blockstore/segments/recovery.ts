@@ -1,8 +1,8 @@
 /** Opens a store: the index catches up with the log, or is rebuilt from it. */
 import type { SegmentFiles } from "./files.ts";
-import { fileHead, nameOf, offsetAt, type Position, positionAt, readRecord, segmentAt } from "./format.ts";
+import { nameOf, offsetAt, type Position, positionAt, readRecord, segmentAt, segmentHeader } from "./format.ts";
 import { IndexOverlay } from "./index_overlay.ts";
-import { type FoundSection, isWhole, SectionReader } from "./section_reader.ts";
+import { type FoundSection, isIntact, SectionReader } from "./section_reader.ts";
 import type { SegmentIndex, State, Usage } from "./segment_index.ts";
 
 /** Called with a sentence about something that had to be repaired. */
@@ -28,7 +28,7 @@ export async function recover(files: SegmentFiles, index: SegmentIndex, notice: 
   for (const segment of segments) lengths.set(segment, await files.size(segment));
 
   const lastBytes = (position: Position) => readLast(files, position);
-  const wrong = contradiction(state, usage, lengths) ?? (await otherLog(state, lastBytes));
+  const wrong = contradiction(state, usage, lengths) ?? (await whyOtherLog(state, lastBytes));
   const rebuilding = wrong !== undefined;
   if (rebuilding) {
     notice(`the index of the blocks ${wrong}: it is made anew from ${segments.length} segments`);
@@ -44,19 +44,19 @@ export async function recover(files: SegmentFiles, index: SegmentIndex, notice: 
   }
   segments = segments.filter((segment) => lengths.has(segment));
   const first = segments[0] ?? 1;
-  state ??= { position: positionAt(first, fileHead.length), blocks: 0, rebuilding, last: new Uint8Array(0) };
+  state ??= { position: positionAt(first, segmentHeader.length), blocks: 0, rebuilding, last: new Uint8Array(0) };
   const overlay = new IndexOverlay(index, { state, usage }, lastBytes);
   for (const segment of dropping) await overlay.mark(segment, undefined);
 
   if (segments.length === 0) {
     await files.syncParent();
     await files.begin(first);
-    lengths.set(first, fileHead.length);
+    lengths.set(first, segmentHeader.length);
     await index.write({ state });
   }
   let end = state.position;
   for (const segment of segments.filter((segment) => segment >= segmentAt(end))) {
-    const from = segment === segmentAt(state.position) ? offsetAt(state.position) : fileHead.length;
+    const from = segment === segmentAt(state.position) ? offsetAt(state.position) : segmentHeader.length;
     const last = segment === segments.at(-1);
     const offset = await replay(files, segment, from, { overlay, last, rebuilding, notice });
     lengths.set(segment, offset);
@@ -106,7 +106,7 @@ function readLast(files: SegmentFiles, position: Position): Promise<Uint8Array> 
   });
 }
 
-async function otherLog(
+async function whyOtherLog(
   state: State | undefined,
   lastBytes: (position: Position) => Promise<Uint8Array>,
 ): Promise<string | undefined> {
@@ -129,9 +129,9 @@ function replay(files: SegmentFiles, segment: number, from: number, options: Rep
   const name = nameOf(segment);
   return files.use(segment, async (file) => {
     const size = await file.size();
-    if (size < fileHead.length) {
+    if (size < segmentHeader.length) {
       if (last) await files.begin(segment);
-      return fileHead.length;
+      return segmentHeader.length;
     }
     // What is read here will be in the index, so it must be durable first.
     await file.sync();
@@ -139,12 +139,12 @@ function replay(files: SegmentFiles, segment: number, from: number, options: Rep
     let end = from;
     let spoilt = 0;
     for (let found = await reader.next(); found !== undefined; found = await reader.next()) {
-      if (last && !(await isWhole(found))) {
+      if (last && !(await isIntact(found))) {
         spoilt += 1;
         continue;
       }
       end = reader.at;
-      take(overlay, found, positionAt(segment, end), segment, rebuilding);
+      applySection(overlay, found, positionAt(segment, end), segment, rebuilding);
       if (overlay.isCrowded) await overlay.apply(positionAt(segment, end));
     }
     if (!last) {
@@ -163,7 +163,13 @@ function replay(files: SegmentFiles, segment: number, from: number, options: Rep
   });
 }
 
-function take(overlay: IndexOverlay, found: FoundSection, end: Position, segment: number, rebuilding: boolean): void {
+function applySection(
+  overlay: IndexOverlay,
+  found: FoundSection,
+  end: Position,
+  segment: number,
+  rebuilding: boolean,
+): void {
   const statements = readRecord(found);
   if (statements === undefined) {
     const { form, headLength: head, length, offset } = found;

@@ -99,7 +99,7 @@ const isSystemError = (error: unknown): error is NodeJS.ErrnoException =>
   error instanceof Error && typeof (error as NodeJS.ErrnoException).code === "string" && "syscall" in error;
 
 /** Whether the data of a section fits its CID. A hash that cannot be computed here is trusted. */
-export async function isWhole({ form, multihash, data }: FoundSection): Promise<boolean> {
+export async function isIntact({ form, multihash, data }: FoundSection): Promise<boolean> {
   if (multihash[0] === 0) return Buffer.compare(multihash.subarray(multihash.length - data.length), data) === 0;
   const cid = cidOf(form, multihash);
   return hashCoded(cid.multihash.code)?.digest === undefined || matches(cid, data);

@@ -114,8 +114,8 @@ export class SegmentStore implements BlockStore {
   async get(cid: CID, buffers?: BufferPool): Promise<Uint8Array | undefined> {
     const location = this.#find(cid)?.location;
     if (location === undefined) return undefined;
-    if (location.bytes !== undefined) return waiting(location.bytes, location);
-    const isKept = buffers !== undefined && this.#nodeCache.takes(cid, location);
+    if (location.bytes !== undefined) return unwrittenBytes(location.bytes, location);
+    const isKept = buffers !== undefined && this.#nodeCache.accepts(cid, location);
     const recent = isKept ? this.#nodeCache.get(location) : undefined;
     if (recent !== undefined) return recent;
     const bytes = await this.#read(location, isKept ? undefined : buffers);
@@ -136,9 +136,9 @@ export class SegmentStore implements BlockStore {
   async put(blocks: readonly Block[]): Promise<void> {
     this.#mustBeOpen();
     for (const block of blocks) {
-      if (!this.#space.take(block.bytes.length)) await this.#space.ask(block.bytes.length);
+      if (!this.#space.tryReserve(block.bytes.length)) await this.#space.reserve(block.bytes.length);
       if (!this.#log.hasRoom) await this.#log.room();
-      if (this.#overlay.isCrowded) await this.#settle();
+      if (this.#overlay.isCrowded) await this.#syncAll();
       this.#mustBeOpen();
       this.#put(block);
     }
@@ -213,7 +213,7 @@ export class SegmentStore implements BlockStore {
   async check(cid: CID): Promise<boolean | undefined> {
     const location = this.#find(cid)?.location;
     if (location === undefined) return undefined;
-    const bytes = location.bytes === undefined ? await this.#read(location) : waiting(location.bytes, location);
+    const bytes = location.bytes === undefined ? await this.#read(location) : unwrittenBytes(location.bytes, location);
     return bytes.length === location.length && matches(cid, bytes);
   }
 
@@ -291,7 +291,7 @@ export class SegmentStore implements BlockStore {
   }
 
   /** Everything that was put is durable and in the index. */
-  async #settle(): Promise<void> {
+  async #syncAll(): Promise<void> {
     await this.#log.sync();
     try {
       await this.#overlay.apply(this.#log.synced);
@@ -301,8 +301,8 @@ export class SegmentStore implements BlockStore {
   }
 
   #synced(): void {
-    if (this.#overlay.isDue(this.#log.synced)) this.#follow();
-    else if (this.#overlay.hasPending) this.#idle ??= setTimeout(() => this.#follow(), INDEX_DELAY_MS).unref();
+    if (this.#overlay.isDue(this.#log.synced)) this.#updateIndex();
+    else if (this.#overlay.hasPending) this.#idle ??= setTimeout(() => this.#updateIndex(), INDEX_DELAY_MS).unref();
   }
 
   /** Small blocks are flushed before there are enough bytes for it: the index takes only what is durable. */
@@ -316,7 +316,7 @@ export class SegmentStore implements BlockStore {
   }
 
   /** Brings the index up to what is durable. It may fail: the log has everything, and the next call tries again. */
-  #follow(): void {
+  #updateIndex(): void {
     clearTimeout(this.#idle);
     this.#idle = undefined;
     if (this.#closing === undefined) this.#overlay.apply(this.#log.synced).catch(() => {});
@@ -324,5 +324,5 @@ export class SegmentStore implements BlockStore {
 }
 
 /** Data that is not in the file yet; a copy when the owner reuses the bytes. */
-const waiting = (bytes: Uint8Array, { release }: BlockLocation): Uint8Array =>
+const unwrittenBytes = (bytes: Uint8Array, { release }: BlockLocation): Uint8Array =>
   release === undefined ? bytes : bytes.slice();

@@ -27,7 +27,7 @@ async function filled(...paths: string[]): Promise<[TestVault, (name: string) =>
 test("what lies below a pin is found through it, a pin of its own through another", async () => {
   const [vault, cid] = await filled("d/e/a", "d/b", "loose");
   await vault.pins.keep([cid("d/e"), cid("d")]);
-  const through = await vault.pins.through([cid("d/e"), cid("d/e/a"), cid("d"), cid("loose")]);
+  const through = await vault.pins.rootsAbove([cid("d/e"), cid("d/e/a"), cid("d"), cid("loose")]);
   assert.equal(String(through.get(String(cid("d/e")))), String(cid("d")));
   assert.ok(through.has(String(cid("d/e/a"))));
   assert.ok(!through.has(String(cid("d"))));

@@ -34,8 +34,8 @@ test("in an array of one's own the bytes are copied, and the pieces are gone whe
   for (const transfer of [false, true]) {
     const { source, given } = pieces(3);
     const array = new Uint8Array(20);
-    const room = (length: number) => array.subarray(2, 2 + length);
-    const bytes = await readAll(source(), 12, tooLong, { room, transfer });
+    const allocate = (length: number) => array.subarray(2, 2 + length);
+    const bytes = await readAll(source(), 12, tooLong, { allocate, transfer });
     assert.deepEqual([...bytes], [0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 2, 2]);
     assert.equal(bytes.buffer, array.buffer);
     assert.deepEqual(
@@ -45,7 +45,7 @@ test("in an array of one's own the bytes are copied, and the pieces are gone whe
   }
   // What shares its memory with other bytes stays.
   const shared = new Uint8Array(8).fill(7);
-  const into = { room: (length: number) => new Uint8Array(length), transfer: true };
+  const into = { allocate: (length: number) => new Uint8Array(length), transfer: true };
   await readAll(pieces(0).source(), 8, tooLong, into);
   async function* part() {
     yield shared.subarray(0, 4);

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { CID } from "multiformats/cid";
 import { diff } from "#node/content/dag/object/diff.ts";
-import { type Edited, newObject, withData, withLink, withoutLink } from "#node/content/dag/object/edit.ts";
+import { type EditedBlocks, newObject, withData, withLink, withoutLink } from "#node/content/dag/object/edit.ts";
 import { objectOf, readObjectJson } from "#node/content/dag/object/json.ts";
 import { decodeObject, pbBlock, readObject, sizeOf } from "#node/content/dag/object/node.ts";
 import { readObjectXml } from "#node/content/dag/object/xml.ts";
@@ -18,9 +18,9 @@ class Graph {
   readonly blocks = new BlockService(memoryBlocks());
   readonly read = nodeReader(this.blocks);
 
-  async keep(edited: Edited | readonly [Edited[0]]): Promise<CID> {
+  async keep(edited: EditedBlocks | readonly [EditedBlocks[0]]): Promise<CID> {
     await this.blocks.put(edited);
-    return (edited.at(-1) as Edited[0]).cid;
+    return (edited.at(-1) as EditedBlocks[0]).cid;
   }
 
   /** A node with data and children. */
@@ -67,13 +67,13 @@ test("a link is put at a path: what is on the way is kept, what is missing made"
   });
   const sizes = async (path: string) => {
     const edited = await withLink(await graph.held(root), path, child, graph.read);
-    const { cid: of, bytes } = edited.at(-1) as Edited[0];
+    const { cid: of, bytes } = edited.at(-1) as EditedBlocks[0];
     return decodeObject(of, bytes).links.map(({ name, size }) => [name, size]);
   };
   const changed = await withLink(await graph.held(root), "a/x", child, graph.read);
   await graph.keep(changed);
   for (const [name, size] of await sizes("a/x")) {
-    const { links } = decodeObject((changed.at(-1) as Edited[0]).cid, (changed.at(-1) as Edited[0]).bytes);
+    const { links } = decodeObject((changed.at(-1) as EditedBlocks[0]).cid, (changed.at(-1) as EditedBlocks[0]).bytes);
     const target = links.find((each) => each.name === name)?.cid as CID;
     assert.equal(size, sizeOf(target, await graph.read(target)));
   }
