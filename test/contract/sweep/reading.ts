@@ -11,7 +11,7 @@ const leaves =
     return Number(links) >= least;
   };
 
-const asked = "others are asked for so many records and for so long";
+const asked = "a search ends after the given count of records or the timeout";
 
 const reading: Sweep = {
   add: {

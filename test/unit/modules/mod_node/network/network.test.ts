@@ -18,7 +18,7 @@ after(() => rm(folder, { recursive: true, force: true }));
 const open = (name: string, options: { offline?: boolean; pubsub?: boolean } = {}): Promise<LowLevelNode> =>
   openNode({ repo: join(folder, name), profile: "local", ...options });
 
-test("a node talks to nobody until it goes online", async () => {
+test("a node opens no connection until it goes online", async () => {
   const node = await open("quiet");
   assert.equal(node.online, false);
   await assert.rejects(node.network(), { code: "OFFLINE_COMMAND", kind: "failure" });
@@ -35,7 +35,7 @@ test("a node talks to nobody until it goes online", async () => {
   await assert.rejects(node.goOnline(), { code: "STORE_CLOSED" });
 });
 
-test("an offline node stays so", async () => {
+test("an offline node stays offline", async () => {
   const node = await open("offline", { offline: true });
   await node.goOnline();
   assert.equal(node.online, false);
@@ -43,7 +43,7 @@ test("an offline node stays so", async () => {
   await node.close();
 });
 
-test("a configuration that says what cannot be is told, and mended without a new start", async () => {
+test("an invalid configuration is refused, and can be corrected without a restart", async () => {
   const node = await open("odd");
   await node.repo.config.set("Swarm.ConnMgr.Type", () => "odd");
   await assert.rejects(node.goOnline(), { message: 'unrecognized ConnMgr.Type: "odd"' });
@@ -62,7 +62,7 @@ test("a node that is closed while it goes online leaves nothing open", async () 
   await (await open("hasty")).close();
 });
 
-test("a part of the network that fails to end holds up none of the others", async (t) => {
+test("a part of the network that fails to stop does not keep the others from stopping", async (t) => {
   const node = await open("failing", { pubsub: true });
   t.after(() => node.close());
   await node.goOnline();
@@ -77,7 +77,7 @@ test("a part of the network that fails to end holds up none of the others", asyn
   assert.equal(stopped.mock.callCount(), 1);
 });
 
-test("a process ends by itself, and at once, when its nodes are closed", async () => {
+test("a process exits by itself, at once, when its nodes are closed", async () => {
   const program = join(folder, "two.ts");
   const index = fileURLToPath(new URL("../../../../../modules/mod_node/open.ts", import.meta.url));
   await writeFile(

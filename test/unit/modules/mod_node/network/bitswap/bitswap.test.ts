@@ -6,7 +6,7 @@ import { create as createDigest } from "multiformats/hashes/digest";
 import { NodeError } from "#node/util/errors.ts";
 import { blockOf, connect, peer, someBlocks, until } from "./support.ts";
 
-test("blocks are fetched from a connected peer and stored, and both sides keep the same accounts", async (t) => {
+test("blocks are fetched from a connected peer and stored, and the ledgers of both sides agree", async (t) => {
   const [a, b] = await Promise.all([peer(t), peer(t)]);
   const blocks = [...someBlocks(30, 200_000), ...someBlocks(300, 700), blockOf(new Uint8Array())];
   await a.blocks.put(blocks);
@@ -53,7 +53,7 @@ test("blocks are fetched from a connected peer and stored, and both sides keep t
   assert.deepEqual(a.bitswap.wantlist(b.id), []);
 });
 
-test("many wants of one moment go in one message, and small blocks come many in one", async (t) => {
+test("wants of one turn share a message, and so do small blocks", async (t) => {
   const [a, b] = await Promise.all([peer(t), peer(t)]);
   const blocks = someBlocks(200, 2000);
   await a.blocks.put(blocks);
@@ -75,7 +75,7 @@ test("a block is asked for under another form of its CID, and stored under the o
   assert.ok(await b.blocks.store.has(v0));
 });
 
-test("who waits gets a block as soon as it is put on the other side", async (t) => {
+test("a waiting peer gets a block as soon as it is stored", async (t) => {
   const [a, b] = await Promise.all([peer(t), peer(t)]);
   const [block] = someBlocks(1, 50_000) as [ReturnType<typeof blockOf>];
   await connect(b, a);
@@ -87,7 +87,7 @@ test("who waits gets a block as soon as it is put on the other side", async (t) 
   assert.ok(Buffer.compare(await waiting, block.bytes) === 0);
 });
 
-test("a block that is put here ends the waiting for it, and is taken back from others", async (t) => {
+test("storing a block here resolves its fetch and cancels the want", async (t) => {
   const [a, b] = await Promise.all([peer(t), peer(t)]);
   const block = blockOf(randomBytes(1000));
   await connect(b, a);
@@ -99,7 +99,7 @@ test("a block that is put here ends the waiting for it, and is taken back from o
   assert.equal(b.bitswap.stat().blocksReceived, 0);
 });
 
-test("a want goes when the last caller leaves, and the reason says what was tried", async (t) => {
+test("a want is cancelled when its last caller aborts, and the error says what was tried", async (t) => {
   const [a, b] = await Promise.all([peer(t), peer(t)]);
   const block = blockOf(randomBytes(1000));
   await connect(b, a);
@@ -120,7 +120,7 @@ test("a want goes when the last caller leaves, and the reason says what was trie
   await until(() => a.bitswap.wantlist(b.id).length === 0, "the want is taken back");
 });
 
-test("a peer that connects later is told what is wanted", async (t) => {
+test("a peer that connects later gets the wantlist", async (t) => {
   const [a, b] = await Promise.all([peer(t), peer(t)]);
   const block = blockOf(randomBytes(100_000));
   await a.blocks.put([block]);
@@ -129,7 +129,7 @@ test("a peer that connects later is told what is wanted", async (t) => {
   assert.ok(Buffer.compare(await waiting, block.bytes) === 0);
 });
 
-test("blocks that stand in two places come from both, each once", async (t) => {
+test("blocks that two peers have come from both, each once", async (t) => {
   const [a, b, c] = await Promise.all([peer(t), peer(t), peer(t)]);
   const blocks = someBlocks(100, 100_000);
   await Promise.all([a.blocks.put(blocks), b.blocks.put(blocks)]);
@@ -144,7 +144,7 @@ test("blocks that stand in two places come from both, each once", async (t) => {
   assert.ok(c.bitswap.ledger(b.id).exchanged > 0);
 });
 
-test("providers are searched for when nobody has it, and asked when they are reached", async (t) => {
+test("providers are searched when no peer has a block, and asked once they are connected", async (t) => {
   const [a, b, c] = await Promise.all([peer(t), peer(t), peer(t)]);
   const blocks = someBlocks(3, 10_000);
   await a.blocks.put(blocks);
@@ -165,7 +165,7 @@ test("providers are searched for when nobody has it, and asked when they are rea
   assert.deepEqual(searched, [blocks[0]?.cid.toString()]);
 });
 
-test("a peer that leaves takes its accounts along, and what it was to send comes from others", async (t) => {
+test("a peer that disconnects loses its ledger, and its pending blocks come from others", async (t) => {
   const [a, b, c] = await Promise.all([peer(t), peer(t), peer(t)]);
   const blocks = someBlocks(40, 100_000);
   await Promise.all([a.blocks.put(blocks), b.blocks.put(blocks)]);
@@ -182,7 +182,7 @@ test("a peer that leaves takes its accounts along, and what it was to send comes
   assert.ok(c.bitswap.ledger(b.id).received > 0);
 });
 
-test("a node that closes lets nobody wait", async (t) => {
+test("closing rejects all fetches", async (t) => {
   const [a, b] = await Promise.all([peer(t), peer(t)]);
   await connect(b, a);
   const waiting = b.blocks.get(blockOf(randomBytes(10)).cid);

@@ -9,7 +9,7 @@ const order = (name: string, priority: number): PeerWant => {
   return { key: name, cid, priority, wantBlock: true, sendDontHave: false, size: undefined, state: "waiting" };
 };
 
-suite("orders", () => {
+suite("wants of a peer", () => {
   test("are taken by priority, then in the order in which they came, up to a message", () => {
     const orders = new PeerWantlist();
     for (const [name, priority] of [
@@ -55,7 +55,7 @@ suite("orders", () => {
   });
 });
 
-test("a ledger weighs what was given against what came", () => {
+test("a ledger gives the debt ratio", () => {
   const ledger = new Ledger();
   ledger.send(300);
   ledger.receive(99);

@@ -59,7 +59,7 @@ for (const [name, count, size] of cases) {
   });
 }
 
-test("Helia gets what comes later, and is told what is not here", async (t) => {
+test("Helia gets blocks that are stored later, and DONT_HAVE for missing ones", async (t) => {
   const [node, other] = await Promise.all([peer(t), helia(t)]);
   await connect(other, node);
   await until(() => node.bitswap.stat().peers.length === 1, "it is known");
@@ -98,7 +98,7 @@ async function goNode(t: TestContext, ipfs: string): Promise<GoNode> {
   return { address: stdout.split("\n").find((each) => each.includes("/tcp/")) as string, env };
 }
 
-test("blocks cross both ways with go-ipfs, and both keep the same accounts", {
+test("blocks cross both ways with go-ipfs, and the ledgers of both agree", {
   skip: program === undefined,
 }, async (t) => {
   const ipfs = program as string;

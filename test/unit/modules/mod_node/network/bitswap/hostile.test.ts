@@ -23,7 +23,7 @@ async function stillServes(t: TestContext, node: Peer): Promise<void> {
 
 const isConnected = (node: Peer, other: { readonly id: Peer["id"] }) => node.libp2p.getConnections(other.id).length > 0;
 
-test("frames of garbage end the stream, and a peer that goes on is disconnected", async (t) => {
+test("malformed frames reset the stream, and a peer that repeats them is disconnected", async (t) => {
   const [node, bad] = await Promise.all([peer(t), puppet(t)]);
   await bad.join(node);
   await until(() => node.bitswap.stat().peers.length === 1, "it is known");
@@ -39,7 +39,7 @@ test("frames of garbage end the stream, and a peer that goes on is disconnected"
   await stillServes(t, node);
 });
 
-test("a message beyond the bound is refused before it has come", async (t) => {
+test("a message beyond the bound is refused before it is received", async (t) => {
   const [node, bad] = await Promise.all([peer(t), puppet(t)]);
   await bad.join(node);
   const stream = await bad.stream();
@@ -52,7 +52,7 @@ test("a message beyond the bound is refused before it has come", async (t) => {
   await stillServes(t, node);
 });
 
-test("messages that never become whole are held up to a bound", async (t) => {
+test("incomplete messages are held up to a bound", async (t) => {
   const [node, bad] = await Promise.all([peer(t), puppet(t)]);
   await bad.join(node);
   const streams = await Promise.all(Array.from({ length: 8 }, () => bad.stream()));
@@ -68,7 +68,7 @@ test("messages that never become whole are held up to a bound", async (t) => {
   await stillServes(t, node);
 });
 
-test("blocks with other bytes than were asked for are dropped and counted; who sends them on is disconnected", async (t) => {
+test("wrong blocks are dropped and counted, and a peer that repeats them is disconnected", async (t) => {
   const [node, bad] = await Promise.all([peer(t), puppet(t)]);
   await bad.join(node);
   await until(() => node.bitswap.stat().peers.length === 1, "it is known");
@@ -94,7 +94,7 @@ test("blocks with other bytes than were asked for are dropped and counted; who s
   assert.ok(Buffer.compare(await got, block.bytes) === 0);
 });
 
-test("blocks that nobody asked for are not stored, those that are here already are counted as duplicates", async (t) => {
+test("unwanted blocks are not stored, and those stored already count as duplicates", async (t) => {
   const [node, other] = await Promise.all([peer(t), puppet(t)]);
   await other.join(node);
   const [here, unasked] = someBlocks(2, 2000) as [SomeBlock, SomeBlock];
@@ -108,7 +108,7 @@ test("blocks that nobody asked for are not stored, those that are here already a
   assert.equal(node.bitswap.ledger(other.id).received, 4000);
 });
 
-test("a block that was asked for and is wanted no longer is no fault", async (t) => {
+test("a block that arrives after its cancel is no fault", async (t) => {
   const [node, slow] = await Promise.all([peer(t), puppet(t)]);
   await slow.join(node);
   await until(() => node.bitswap.stat().peers.length === 1, "it is known");
@@ -124,7 +124,7 @@ test("a block that was asked for and is wanted no longer is no fault", async (t)
   assert.equal((await node.blocks.store.stat()).blocks, 0);
 });
 
-test("a stream that is reset in the middle of a block costs nothing but that block", async (t) => {
+test("a stream that is reset within a block loses only that block", async (t) => {
   const [node, bad] = await Promise.all([peer(t), puppet(t)]);
   await bad.join(node);
   await until(() => node.bitswap.stat().peers.length === 1, "it is known");
@@ -152,7 +152,7 @@ test("a stream that is reset in the middle of a block costs nothing but that blo
   assert.equal(node.bitswap.stat().blocksReceived, 1);
 });
 
-test("a million wants are cut, told so and counted, in bounded memory", async (t) => {
+test("of a million wants those beyond the bound are refused and counted, in bounded memory", async (t) => {
   const [node, bad] = await Promise.all([peer(t, { maxWantsPerPeer: 500 }), puppet(t)]);
   await bad.join(node);
   const stream = await bad.stream();
@@ -181,7 +181,7 @@ test("a million wants are cut, told so and counted, in bounded memory", async (t
   await stillServes(t, node);
 });
 
-test("wants that are said again and again are looked for a few at a time, and answered", async (t) => {
+test("repeated wants are looked up a few at a time, and answered", async (t) => {
   const [node, bad] = await Promise.all([peer(t), puppet(t)]);
   const wanted = someBlocks(2048, 10);
   const [here] = wanted as [SomeBlock];
@@ -211,7 +211,7 @@ test("wants that are said again and again are looked for a few at a time, and an
   assert.ok(most <= 512, `${most} at a time`);
 });
 
-test("a question becomes a want for the block, even when there is no room for more", async (t) => {
+test("a want-have becomes a want-block even when the wantlist is full", async (t) => {
   const [node, other] = await Promise.all([peer(t, { maxWantsPerPeer: 1 }), puppet(t)]);
   await other.join(node);
   const [wanted, further] = someBlocks(2, 2000) as [SomeBlock, SomeBlock];
@@ -223,7 +223,7 @@ test("a question becomes a want for the block, even when there is no room for mo
   await other.parcel(wanted.bytes);
 });
 
-test("a block that comes while it is looked for is sent", async (t) => {
+test("a block that is stored during its lookup is sent", async (t) => {
   const [node, other] = await Promise.all([peer(t), puppet(t)]);
   const [block] = someBlocks(1, 2000) as [SomeBlock];
   const { store } = node.blocks;
@@ -265,7 +265,7 @@ async function greedy(
   return all;
 }
 
-test("peers that want much and never read hold only their share, and are given up", async (t) => {
+test("peers that want much and never read hold only their share, and are dropped", async (t) => {
   const node = await peer(t, { maxBytesInFlight: 4 * 1024 * 1024, timeoutMs: 2000 });
   const all = await greedy(t, node, someBlocks(40, 500_000), 6, (stream) => stream.pause());
   await stillServes(t, node);
@@ -273,7 +273,7 @@ test("peers that want much and never read hold only their share, and are given u
   await stillServes(t, node);
 });
 
-test("while others are sent much, a peer has a message at a time: there is room for one that comes", async (t) => {
+test("under load each peer has one message in flight, so that a new peer is served", async (t) => {
   const node = await peer(t, { maxBytesInFlight: 4 * 1024 * 1024, timeoutMs: 60_000 });
   const all = await greedy(t, node, someBlocks(40, 500_000), 5, (stream) => stream.pause());
   await stillServes(t, node);
@@ -296,7 +296,7 @@ function trickle(stream: Stream): void {
   stream.addEventListener("close", () => clearInterval(timer));
 }
 
-test("peers that read a few bytes at a time are given up when others wait for the room they take", async (t) => {
+test("under pressure peers that read too slowly are dropped", async (t) => {
   const node = await peer(t, { maxBytesInFlight: 4 * 1024 * 1024, timeoutMs: 1000 });
   const all = await greedy(t, node, someBlocks(40, 500_000), 12, trickle);
   await stillServes(t, node);
@@ -306,7 +306,7 @@ test("peers that read a few bytes at a time are given up when others wait for th
   );
 });
 
-test("a slow peer for whose room nobody waits gets all the time it takes", async (t) => {
+test("without pressure a slow peer is not dropped", async (t) => {
   const node = await peer(t, { timeoutMs: 300 });
   const [slow] = await greedy(t, node, someBlocks(1, 500_000), 1, trickle);
   assert.ok(slow);
@@ -315,7 +315,7 @@ test("a slow peer for whose room nobody waits gets all the time it takes", async
   assert.equal(node.bitswap.wantlist(slow.peerId).length, 1);
 });
 
-test("peers that come and go at once leave nothing behind", async (t) => {
+test("peers that connect and disconnect at once leave nothing behind", async (t) => {
   const node = await peer(t);
   const block = blockOf(randomBytes(10));
   const controller = new AbortController();

@@ -41,7 +41,7 @@ async function paused(t: TestContext) {
 
 const all = [size, size, size, 1000];
 
-test("what waits in a paused stream is heard although its peer has closed it meanwhile", async (t) => {
+test("what waits in a paused stream is read even if its peer closes it meanwhile", async (t) => {
   const { far, near, brought, goOn } = await paused(t);
   const closed = once(near, "close");
   await Promise.all([closed, far.close()]);
@@ -50,7 +50,7 @@ test("what waits in a paused stream is heard although its peer has closed it mea
   assert.deepEqual(brought, all);
 });
 
-test("likewise of one that its peer has reset", async (t) => {
+test("what waits in a paused stream is read even if its peer resets it meanwhile", async (t) => {
   const { far, near, brought, goOn } = await paused(t);
   await until(() => far.writeBufferLength === 0, "it is sent");
   await until(() => near.readBufferLength > 1000, "it has come");
@@ -62,7 +62,7 @@ test("likewise of one that its peer has reset", async (t) => {
   assert.deepEqual(brought, all);
 });
 
-test("nothing is heard any more once reading was given up", async (t) => {
+test("nothing is read after closing", async (t) => {
   const { near, inbound, brought, goOn } = await paused(t);
   inbound.close(new Error("the peer is gone"));
   assert.equal(near.status, "aborted");

@@ -21,7 +21,7 @@ function read(frame: Uint8Array, step: number): Uint8Array[] {
 }
 
 suite("messages", () => {
-  test("have the bytes of the protocol", () => {
+  test("have the bytes of the specification", () => {
     const cid = Buffer.from("01551220aa", "hex");
     const message: Message = {
       full: true,
@@ -64,18 +64,18 @@ suite("messages", () => {
     assert.ok(Buffer.compare(parcel?.data as Uint8Array, data) === 0);
   });
 
-  test("fields of later versions are passed over", () => {
+  test("fields of later versions are ignored", () => {
     const later = Buffer.concat([Buffer.from("7a0461626364", "hex"), Buffer.from("0a021001", "hex")]);
     assert.equal(decodeMessage(later).full, true);
   });
 
-  test("broken ones are refused", () => {
+  test("malformed ones are refused", () => {
     for (const hex of ["0aff01", "1a05", "0b", "0a030a05", "ffffffffffffffffffff01"]) {
       assert.throws(() => decodeMessage(Buffer.from(hex, "hex")), hex);
     }
   });
 
-  test("wants beyond the bound are left out, other lists beyond it are refused", () => {
+  test("wantlist entries beyond the bound are dropped, other lists beyond it are refused", () => {
     const entry = Buffer.from("0a00", "hex");
     const entries = Buffer.concat(Array.from({ length: 20_000 }, () => entry));
     const head = Buffer.from("0ac0b802", "hex");
@@ -121,7 +121,7 @@ suite("frames", () => {
 });
 
 suite("keys", () => {
-  test("are the same for all forms of a CID and for the block that comes", async () => {
+  test("are the same for all forms of a CID and for the received block", async () => {
     const { cid, bytes } = blockOf(Buffer.from("something"));
     const key = keyOf(cid);
     assert.equal(await keyOfWireBlock({ prefix: cidPrefix(cid), data: bytes }), key);
@@ -141,7 +141,7 @@ suite("keys", () => {
     assert.equal(keyOf(cid as NonNullable<typeof cid>), key);
   });
 
-  test("there are none for identity, unknown and insecure hash functions, nor for what is no prefix", async () => {
+  test("there are none for identity, unknown and insecure hash functions, nor for an invalid prefix", async () => {
     const data = Buffer.from("x");
     for (const hex of ["01550001", "0155d50110", "01559999990120", "01", "", "0155", "01551240"]) {
       assert.equal(await keyOfWireBlock({ prefix: Buffer.from(hex, "hex"), data }), undefined, hex);

@@ -5,7 +5,7 @@ import { mplexFactory } from "#node/network/swarm/patches/mplex/mplex_factory.ts
 import { PatchNotices } from "#node/network/swarm/patches/notices.ts";
 import { host, Puppet, peer, someBlocks, until, wantOf } from "./support.ts";
 
-test("over a multiplexer without pacing, a stream brings no more than slow readers keep", async (t) => {
+test("over mplex, a stream carries no more than slow readers buffer", async (t) => {
   const over = () => host(t, undefined, [mplexFactory(new PatchNotices())]);
   const node = await peer(t, {}, over());
   const libp2p = await over();

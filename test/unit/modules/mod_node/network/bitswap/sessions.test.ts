@@ -6,7 +6,7 @@ import { blockOf, isFor, peer, puppet, someBlocks, until, wantOf } from "./suppo
 
 type SomeBlock = ReturnType<typeof blockOf>;
 
-test("peers are asked whether they have it; who has it is asked for it, and for the next at once", async (t) => {
+test("a peer that answers HAVE is asked for the block, and for the next one at once", async (t) => {
   const [node, one, two] = await Promise.all([peer(t), puppet(t), puppet(t)]);
   await Promise.all([one.join(node), two.join(node)]);
   await until(() => node.bitswap.stat().peers.length === 2, "both are known");
@@ -28,7 +28,7 @@ test("peers are asked whether they have it; who has it is asked for it, and for 
   assert.ok(!two.entries.some(isFor(second)));
 });
 
-test("who does not have it after all is followed by another", async (t) => {
+test("after a DONT_HAVE another peer is asked", async (t) => {
   const [node, one, two] = await Promise.all([peer(t), puppet(t), puppet(t)]);
   await Promise.all([one.join(node), two.join(node)]);
   await until(() => node.bitswap.stat().peers.length === 2, "both are known");
@@ -44,7 +44,7 @@ test("who does not have it after all is followed by another", async (t) => {
   assert.ok(Buffer.compare(await got, block.bytes) === 0);
 });
 
-test("a peer that promises and never answers is followed by another", async (t) => {
+test("a peer that answers HAVE and sends nothing is replaced by another", async (t) => {
   const [node, mute, good] = await Promise.all([peer(t), puppet(t), puppet(t)]);
   await Promise.all([mute.join(node), good.join(node)]);
   await until(() => node.bitswap.stat().peers.length === 2, "both are known");
@@ -59,7 +59,7 @@ test("a peer that promises and never answers is followed by another", async (t) 
   assert.ok(Buffer.compare(await got, block.bytes) === 0);
 });
 
-test("two calls that want one block ask for it once", async (t) => {
+test("two fetches of one block request it once", async (t) => {
   const [node, other] = await Promise.all([peer(t), puppet(t)]);
   await other.join(node);
   await until(() => node.bitswap.stat().peers.length === 1, "it is known");
@@ -73,7 +73,7 @@ test("two calls that want one block ask for it once", async (t) => {
   assert.equal(other.entries.filter(isFor(block)).length, 2);
 });
 
-test("wants are answered by their kind: the block, whether it is here, small ones at once", async (t) => {
+test("want-block gets the block, want-have HAVE or DONT_HAVE, or the block when it is small", async (t) => {
   const [node, other] = await Promise.all([peer(t), puppet(t)]);
   await other.join(node);
   const [large, asked, missing, unasked] = someBlocks(4, 5000) as [SomeBlock, SomeBlock, SomeBlock, SomeBlock];
@@ -110,7 +110,7 @@ test("wants are answered by their kind: the block, whether it is here, small one
   );
 });
 
-test("a cancel is obeyed, and a full list takes the place of what was wanted", async (t) => {
+test("a cancel removes a want, and a full wantlist replaces all", async (t) => {
   const [node, other] = await Promise.all([peer(t), puppet(t)]);
   await other.join(node);
   const [one, two, three] = someBlocks(3, 5000) as [SomeBlock, SomeBlock, SomeBlock];
@@ -150,7 +150,7 @@ for (const protocol of protocols.slice(1)) {
   });
 }
 
-test("a stream that the peer resets is replaced, and all wants are told anew on it", async (t) => {
+test("a reset stream is replaced, and the whole wantlist is sent again", async (t) => {
   const [node, other] = await Promise.all([peer(t), puppet(t)]);
   await other.join(node);
   await until(() => node.bitswap.stat().peers.length === 1, "it is known");

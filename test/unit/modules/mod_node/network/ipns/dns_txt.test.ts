@@ -32,7 +32,7 @@ test("records come over HTTPS from the resolver of the domain, their strings put
   assert.deepEqual(asked, ["application/dns-message TXT _dnslink.a.test"]);
 });
 
-test("a name that there is not has no records; a resolver in trouble is an error that names it", async (t) => {
+test("a name that does not exist has no records; a failing resolver is named in the error", async (t) => {
   const { url } = await resolver(t, (name) => ({ none: { code: 3 }, broken: { code: 2 } })[name] ?? { status: 503 });
   const lookUp = createTxtLookup(() => ({ ".": url }));
   const origin = new URL(url).origin;
@@ -63,7 +63,7 @@ async function flood(
   return { url, sent: () => sent, gone: gone.promise };
 }
 
-test("of an answer that is too long no more is taken", async (t) => {
+test("an answer that is too long is refused", async (t) => {
   const { url, sent, gone } = await flood(t, true);
   const { origin } = new URL(url);
   const message = `the resolver ${origin} answered more than 65535 bytes`;
@@ -72,7 +72,7 @@ test("of an answer that is too long no more is taken", async (t) => {
   assert.ok(sent() < 32 * 1024 * 1024, `${sent()} bytes were sent`);
 });
 
-test("a resolver that does not answer is waited for so long and no longer, or until the signal", async (t) => {
+test("a resolver that does not answer is given up after the timeout or at the signal", async (t) => {
   const { url } = await flood(t, false);
   const message = `the resolver ${new URL(url).origin} did not answer`;
   await assert.rejects(createTxtLookup(() => ({ ".": url }), 50)("x.", undefined), { message });

@@ -34,7 +34,7 @@ for (const { txt, ok, path } of entries.cases) {
   });
 }
 
-test("what no domain can be is refused, and nobody is asked", async () => {
+test("an invalid domain is refused without a lookup", async () => {
   const ask = () => assert.fail("asked");
   for (const name of ["", "/ipns/x.y", "a..b", `${"a".repeat(64)}.com`, `${"a.".repeat(200)}com`]) {
     await assert.rejects(resolveDnslink(name, ask, { depth: DEFAULT_MAX_DEPTH }), {
@@ -44,14 +44,14 @@ test("what no domain can be is refused, and nobody is asked", async () => {
   assert.ok(isDomain("a b") && isDomain("x.") && !isDomain("."));
 });
 
-test("trouble of the resolver is told apart from a missing link", async () => {
+test("a failed lookup and a missing link give different errors", async () => {
   await assert.rejects(resolveDnslink("nowhere.example", lookUp, { depth: 1 }), { message: "could not resolve name" });
   await assert.rejects(resolveDnslink("nowhere.example/a", lookUpAll, { depth: 1 }), {
     message: 'could not resolve name: "a" is missing a DNSLink record (https://docs.ipfs.io/concepts/dnslink/)',
   });
 });
 
-test("the link of the domain below is not waited for with that of the domain itself", async () => {
+test("a link at _dnslink is used without waiting for that of the domain itself", async () => {
   const link = "dnslink=/ipfs/bafkqaaa";
   const never = new Promise<never>(() => {});
   const slow = (name: string) => (name.startsWith("_dnslink.") ? Promise.resolve([link]) : never);

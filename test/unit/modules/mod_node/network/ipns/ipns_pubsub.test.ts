@@ -47,7 +47,7 @@ function start(t: TestContext, parts: Partial<IpnsPubsubDeps> = {}) {
   return { followed, topics, published };
 }
 
-test("beyond a thousand names the one that was asked for longest ago gives way", async (t) => {
+test("beyond 1024 names the least recently used is unsubscribed", async (t) => {
   const { followed, topics } = start(t);
   const keys = await Promise.all(Array.from({ length: 1030 }, () => generateKey({ type: "ed25519" })));
   const [first, second, ...others] = keys.map(({ id }) => id);
@@ -64,7 +64,7 @@ test("beyond a thousand names the one that was asked for longest ago gives way",
   assert.ok(!topics.has(recordTopic(second as NonNullable<typeof first>)));
 });
 
-test("a name that somebody waits for stays", async (t) => {
+test("a name that is being searched stays subscribed", async (t) => {
   let answer = (_: undefined) => {};
   const asked = new Promise<undefined>((resolve) => {
     answer = resolve;
@@ -81,7 +81,7 @@ test("a name that somebody waits for stays", async (t) => {
   assert.equal(followed.cancel(key.id), true);
 });
 
-test("whoever comes to follow a name again and again is asked once a minute, and about one name at a time", async (t) => {
+test("a peer that subscribes again and again is asked once a minute, for one name at a time", async (t) => {
   t.mock.timers.enable({ apis: ["setInterval", "Date"], now: Date.now() });
   const settled = () => new Promise<void>((resolve) => setImmediate(resolve));
   const ids = await Promise.all(Array.from({ length: 3 }, async () => (await generateKey({ type: "ed25519" })).id));
@@ -119,7 +119,7 @@ test("whoever comes to follow a name again and again is asked once a minute, and
   assert.equal(asked, 6);
 });
 
-test("the best record is told again each minute, unless somebody else has, and while it is valid", async (t) => {
+test("the best record is published again each minute while it is valid, unless a peer has done so", async (t) => {
   t.mock.timers.enable({ apis: ["setInterval", "Date"], now: Date.now() });
   const { followed, topics, published } = start(t);
   const settled = () => new Promise<void>((resolve) => setImmediate(() => setImmediate(resolve)));
@@ -139,7 +139,7 @@ test("the best record is told again each minute, unless somebody else has, and w
   assert.equal(published.length, 2, "a record that has run out was told");
 });
 
-test("what was published here before is told to who asks, as long as it is valid", async (t) => {
+test("a record published here can be fetched while it is valid", async (t) => {
   const bytes = await record(4n);
   let kept = bytes;
   const { followed } = start(t, { published: async () => kept });

@@ -35,7 +35,7 @@ const made = async (name: string, type = "ed25519") => {
 };
 const last = async (id: PeerId) => decodeRecord((await node.metadata.get(publishedKey(id))) as Uint8Array);
 
-test("a name stands for what was published last; the number of its record grows when that changes", async () => {
+test("a name resolves to what was published last, and its sequence grows when that changes", async () => {
   const key = await made("grows");
   const sequences: bigint[] = [];
   for (const path of [empty, empty, "/ipfs/bafkqaaa/a/b/", empty]) {
@@ -46,7 +46,7 @@ test("a name stands for what was published last; the number of its record grows 
   assert.deepEqual(sequences, [0n, 0n, 1n, 2n]);
 });
 
-test("records say how long they hold, and for how long they may be kept", async () => {
+test("records carry their validity and their TTL", async () => {
   const key = await made("holds");
   const before = timestampAfter(hour);
   await node.names.publish(key, "bafkqaaa/a", { lifetime: hour, ttl: 1500 });
@@ -58,7 +58,7 @@ test("records say how long they hold, and for how long they may be kept", async 
   assert.ok(signatureV1.length > 0 && signatureV2.length > 0);
 });
 
-test("a record that ends sooner does not take the place of a longer one with the same value", async () => {
+test("a record that expires sooner does not replace one with the same value", async () => {
   const key = await made("longer");
   await node.names.publish(key, empty, { lifetime: 2 * hour });
   await assert.rejects(node.names.publish(key, empty, { lifetime: hour }), {
@@ -70,7 +70,7 @@ test("a record that ends sooner does not take the place of a longer one with the
   assert.equal(await node.names.resolve(key.id.toString()), "/ipfs/bafkqaaa");
 });
 
-test("publishing at the same time leaves one record after the other", async () => {
+test("concurrent publishes are applied one after the other", async () => {
   const key = await made("at once");
   const paths = Array.from({ length: 8 }, (_, at) => `${empty}/${at}`);
   await Promise.all(paths.map((path) => node.names.publish(key, path)));
@@ -79,7 +79,7 @@ test("publishing at the same time leaves one record after the other", async () =
   assert.equal(Buffer.from(value).toString(), `${empty}/7`);
 });
 
-test("keys are found by name and by identifier in any form", async () => {
+test("keys are found by name and by peer id in any form", async () => {
   const key = await made("forms", "rsa");
   const cid = key.id.toCID().toString();
   for (const text of ["forms", key.id.toString(), cid]) assert.ok((await node.names.key(text)).id.equals(key.id));
@@ -93,7 +93,7 @@ test("keys are found by name and by identifier in any form", async () => {
   assert.equal(await node.names.resolve(`/ipns/${cid}`), empty);
 });
 
-test("names that stand for names are followed, with what is below them; not forever", async () => {
+test("names that resolve to names are followed, with the path below them, up to a depth", async () => {
   const [one, two] = [await made("one"), await made("two")];
   await node.names.publish(two, `${empty}/below/`);
   await node.names.publish(one, `/ipns/${two.id}/more`);
@@ -108,7 +108,7 @@ test("names that stand for names are followed, with what is below them; not fore
   });
 });
 
-test("what is no name, and names that nobody knows, are told apart", async () => {
+test("invalid names and names that are not found give different errors", async () => {
   const refusals = {
     "": 'invalid IPNS root: ""',
     "a..b/c": 'invalid IPNS root: "a..b"',
@@ -120,7 +120,7 @@ test("what is no name, and names that nobody knows, are told apart", async () =>
   assert.deepEqual(await Array.fromAsync(node.names.search(nobody)), []);
 });
 
-test("a record that was damaged on the disk, or has run out, is none", async () => {
+test("a record that is damaged on disk or expired is ignored", async () => {
   const key = await made("damaged");
   await node.names.publish(key, empty);
   const put = (bytes: Uint8Array) => node.metadata.transaction((writer) => writer.put(publishedKey(key.id), bytes));
@@ -135,7 +135,7 @@ test("a record that was damaged on the disk, or has run out, is none", async () 
   assert.equal((await last(key.id)).sequence, 9n);
 });
 
-test("a record of old that holds a bare multihash stands for that block", async () => {
+test("an old record with a bare multihash resolves to that block", async () => {
   const key = await generateKey({ type: "ed25519" });
   const value = Buffer.from("122059948439065f29619ef41280cbb932be52c56d99c5966b65e0111239f098bbef", "hex");
   const record = decodeRecord(
@@ -153,7 +153,7 @@ test("a record of old that holds a bare multihash stands for that block", async 
   assert.equal(found?.path, "/ipfs/QmUNLLsPACCz1vLxQVkXqqLX5R1X345qqfHbsf67hvA3Nn");
 });
 
-test("names of the environment win over everything", async (t) => {
+test("names from IPFS_NS_MAP win over everything", async (t) => {
   const key = decodeKey((await generateKey({ type: "ed25519" })).bytes);
   process.env.IPFS_NS_MAP = `example.test:${empty},${key.id.toCID()}:/ipns/example.test/x,broken`;
   t.after(() => {

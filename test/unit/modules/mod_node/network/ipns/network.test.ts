@@ -46,7 +46,7 @@ const follows = (one: RoutingNode, two: RoutingNode, name: Key) =>
 const recordOf = (key: Key, sequence: bigint, path = other) =>
   signRecord(key, { value: Buffer.from(path), validity: formatTimestamp(timestampAfter(hour)), sequence, ttl: 0n });
 
-test("a name that one node publishes is resolved by others over the routing system, and by later nodes", async () => {
+test("a published name is resolved by other nodes over the DHT, also by later ones", async () => {
   await using a = await startNode();
   await using b = await startNode();
   await meet(a, b);
@@ -74,7 +74,7 @@ test("names of RSA keys are published with their keys", async () => {
   assert.deepEqual(kept && Buffer.from(kept), Buffer.from(key.publicKey));
 });
 
-test("with nobody to be told publishing fails, and the record stays here", async () => {
+test("publishing fails without peers, and the record stays here", async () => {
   await using a = await startNode();
   const key = await self(a);
   await assert.rejects(a.node.names.publish(key, other, { signal: soon() }), {
@@ -86,7 +86,7 @@ test("with nobody to be told publishing fails, and the record stays here", async
   });
 });
 
-test("a key that was used elsewhere goes on behind its last record", async () => {
+test("a key that was used on another node continues its sequence", async () => {
   await using a = await startNode();
   await using b = await startNode();
   await meet(a, b);
@@ -100,7 +100,7 @@ test("a key that was used elsewhere goes on behind its last record", async () =>
   assert.equal(decodeRecord(kept).sequence, 42n);
 });
 
-test("a name is remembered for as long as its record allows", async () => {
+test("a name is cached for the TTL of its record", async () => {
   await using a = await startNode();
   await using b = await startNode();
   await meet(a, b);
@@ -121,7 +121,7 @@ test("a name is remembered for as long as its record allows", async () => {
   assert.equal(await resolveOn(b, (lasting as Key).id), other);
 });
 
-test("without a routing system nobody can be told or asked", async () => {
+test("without a DHT names can be neither published nor found", async () => {
   await using a = await startNode({ config: { "Routing.Type": "none" } });
   const key = await generateKey({ type: "ed25519" });
   await assert.rejects(resolveOn(a, key.id), { message: "routing: not found" });
@@ -130,7 +130,7 @@ test("without a routing system nobody can be told or asked", async () => {
   });
 });
 
-test("a name goes over publish and subscribe alone: to who asks, and to who follows it already", async () => {
+test("a name is resolved over pubsub alone, by new and by old subscribers", async () => {
   await using a = await startNode(pubsubOnly);
   await using b = await startNode(pubsubOnly);
   const key = await self(a);
@@ -154,7 +154,7 @@ test("a name goes over publish and subscribe alone: to who asks, and to who foll
   assert.equal(await resolveOn(c, key.id), other);
 });
 
-test("who comes to follow a name is asked about it by those who wait", async () => {
+test("the record is fetched from a peer that subscribes while a search waits", async () => {
   await using a = await startNode(pubsubOnly);
   await using b = await startNode(pubsubOnly);
   const key = await self(a);
@@ -169,7 +169,7 @@ test("who comes to follow a name is asked about it by those who wait", async () 
   );
 });
 
-test("forged and replayed records are neither believed nor handed on", async () => {
+test("forged and replayed records are neither used nor forwarded", async () => {
   await using a = await startNode(pubsubOnly);
   await using b = await startNode(pubsubOnly);
   await using c = await startNode(pubsubOnly);
@@ -210,7 +210,7 @@ test("forged and replayed records are neither believed nor handed on", async () 
   );
 });
 
-test("records that are asked for directly are told by who has them, and lies are not believed", async () => {
+test("records can be fetched from peers that have them, and forged ones are ignored", async () => {
   await using a = await startNode(pubsubOnly);
   await using b = await startNode(pubsubOnly);
   const [key, unknown] = [await self(a), await generateKey({ type: "ed25519" })];
@@ -227,7 +227,7 @@ test("records that are asked for directly are told by who has them, and lies are
   await assert.rejects(resolveOn(b, key.id), { message: "could not resolve name" });
 });
 
-test("a name is followed no longer once that is said, and its topic is left", async () => {
+test("a cancelled name leaves its topic", async () => {
   await using a = await startNode(pubsubOnly);
   const key = await self(a);
   await a.node.names.publish(key, empty);

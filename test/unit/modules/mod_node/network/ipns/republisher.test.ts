@@ -50,7 +50,7 @@ async function start(t: TestContext, settings: Readonly<Record<string, string>> 
   return { republisher, published, told, failing, fresh, old };
 }
 
-test("each name that was published is published again: with the same number, and for longer", async (t) => {
+test("each published name is published again, with the same sequence and a later end", async (t) => {
   const { republisher, published, told, fresh, old } = await start(t, { "Ipns.RecordLifetime": "2h" });
   const before = (await published.get(fresh.id))?.record.validity;
   assert.equal(await republisher.round(never), true);
@@ -69,7 +69,7 @@ test("each name that was published is published again: with the same number, and
   assert.ok(left > 2 * hour - minute && left <= 2 * hour);
 });
 
-test("one that cannot be told keeps nobody from telling the others", async (t) => {
+test("a name that cannot be published does not keep others from being published", async (t) => {
   const { republisher, told, failing, fresh, old } = await start(t);
   failing.add(fresh);
   assert.equal(await republisher.round(never), false);
@@ -102,7 +102,7 @@ test("the first round is a minute after the start, the next after the period, or
   assert.equal(await after(hour), 5);
 });
 
-test("periods that cannot be are refused", async (t) => {
+test("invalid periods are refused", async (t) => {
   const refusals = {
     "30s": "config setting IPNS.RepublishPeriod is not between 1min and 1day: 30s",
     "25h": "config setting IPNS.RepublishPeriod is not between 1min and 1day: 25h",

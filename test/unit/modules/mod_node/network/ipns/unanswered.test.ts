@@ -41,7 +41,7 @@ function question<T>() {
   return { asked: asked.promise, come: asked.resolve, answer: answer.resolve, answered: answer.promise };
 }
 
-test("what was published last is what the name stands for here, whoever was told of it last", async (t) => {
+test("a name resolves here to what was published last, in whatever order peers stored it", async (t) => {
   const slow = question<void>();
   let told = 0;
   const { names, key } = await start(t, {
@@ -60,7 +60,7 @@ test("what was published last is what the name stands for here, whoever was told
   assert.equal(await names.resolve(key.id.toString()), other);
 });
 
-test("what is published here while others are asked is what the name stands for", async (t) => {
+test("a record published during a search wins", async (t) => {
   const slow = question<void>();
   const { names, key } = await start(t, {
     async *search() {
@@ -78,7 +78,7 @@ test("what is published here while others are asked is what the name stands for"
   assert.equal(await names.resolve(key.id.toString()), other);
 });
 
-test("while others are asked for the last record of a key, it can be published all the same", async (t) => {
+test("a key can be published while its last record is being searched", async (t) => {
   const slow = question<Uint8Array>();
   const { node, names, key } = await start(t, {
     async *search() {
@@ -96,7 +96,7 @@ test("while others are asked for the last record of a key, it can be published a
   assert.deepEqual([Buffer.from(last.value).toString(), last.sequence], [`${empty}/a`, 42n]);
 });
 
-test("who is called off while others are asked publishes nothing", async (t) => {
+test("an aborted publish publishes nothing", async (t) => {
   const asked = Promise.withResolvers<void>();
   const { node, names, key } = await start(t, {
     async *search(_, { signal }) {
@@ -115,7 +115,7 @@ test("who is called off while others are asked publishes nothing", async (t) => 
   assert.equal(await node.metadata.get(publishedKey(key.id)), undefined);
 });
 
-test("others are asked for so many records and for so long", async (t) => {
+test("a search ends after the given count of records or the timeout", async (t) => {
   const counts: (number | undefined)[] = [];
   const { names } = await start(t, {
     async *search(_key, { count, signal }) {

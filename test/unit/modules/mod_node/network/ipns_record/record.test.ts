@@ -90,7 +90,7 @@ for (const form of [{ type: "ed25519" }, { type: "rsa", size: 2048 }]) {
   });
 }
 
-test("what is no record, or longer than one may be, is refused", async () => {
+test("bytes that are no record, or too long, are refused", async () => {
   const { id } = await generateKey({ type: "ed25519" });
   for (const bytes of [Uint8Array.of(0xff), Uint8Array.of(0x0a, 0x7f, 1), new Uint8Array(20_000)]) {
     await assert.rejects(checkRecord(id, bytes), { message: "record could not be unmarshalled" });

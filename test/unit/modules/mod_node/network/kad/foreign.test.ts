@@ -29,7 +29,7 @@ after(async () => {
   await stranger?.stop();
 });
 
-test("a foreign peer finds what a node announces", async () => {
+test("a plain libp2p DHT finds what a node provides", async () => {
   const cid = await add(a, "for strangers");
   await until(() => a.routing.provideStat.total > 0);
   const found = new Set<string>();
@@ -43,7 +43,7 @@ test("a foreign peer finds what a node announces", async () => {
   assert.deepEqual([...found], [a.id.toString()]);
 });
 
-test("a node finds what a foreign peer announces", async () => {
+test("a node finds what a plain libp2p DHT provides", async () => {
   const cid = await add(b, "had by a stranger");
   await until(() => b.routing.queued === 0);
   for await (const _ of stranger.services.dht.provide(cid, { signal: soon() }));
@@ -51,7 +51,7 @@ test("a node finds what a foreign peer announces", async () => {
   assert.ok(providersIn(events).includes(stranger.peerId.toString()));
 });
 
-test("a node is found through a foreign peer", async () => {
+test("a node is found through a plain libp2p DHT", async () => {
   await a.network.libp2p.hangUp(b.id);
   const addresses = await a.routing.addresses(b.id, soon());
   assert.deepEqual(addresses.map(String), b.network.swarm.listenAddresses().map(String));

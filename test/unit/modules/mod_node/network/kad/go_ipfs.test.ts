@@ -35,7 +35,7 @@ const body = (bytes: Uint8Array) => {
   return form;
 };
 
-test("the reference finds what is announced here, and the other way round", { skip }, async () => {
+test("go-ipfs finds what is provided here, and the other way round", { skip }, async () => {
   await using go = await GoIpfs.start();
   await using a = await startNode();
   await using b = await startNode();
@@ -52,7 +52,7 @@ test("the reference finds what is announced here, and the other way round", { sk
   assert.deepEqual(providersIn(found.events), [go.id]);
 });
 
-test("peers are found through the reference, and by it", { skip }, async () => {
+test("peers are found through go-ipfs, and by it", { skip }, async () => {
   await using go = await GoIpfs.start();
   await using a = await startNode();
   await using b = await startNode();

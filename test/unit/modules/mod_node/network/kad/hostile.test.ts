@@ -54,7 +54,7 @@ const claim = (sequence: bigint, milliseconds = hour, path = "/ipfs/bafkqaaa") =
   ttl: 0n,
 });
 
-test("of name records that are put here those are kept that are true, and none takes the place of a better one", async (t) => {
+test("only valid IPNS records are stored, and none replaces a better one", async (t) => {
   await using a = await startNode();
   const { say } = await speaker(t, a);
   const key = await generateKey({ type: "ed25519" });
@@ -81,7 +81,7 @@ test("of name records that are put here those are kept that are true, and none t
   assert.deepEqual(Buffer.from((await a.routing.localValue(at)) ?? []), Buffer.from(next));
 });
 
-test("records of other namespaces are not kept", async (t) => {
+test("records of other namespaces are not stored", async (t) => {
   await using a = await startNode();
   const { say } = await speaker(t, a);
   for (const name of ["/evil/x", "/pk/x", "/ipns/", "x", "", "/".repeat(500), "/__proto__/x", "/constructor/x"]) {
@@ -91,7 +91,7 @@ test("records of other namespaces are not kept", async (t) => {
   }
 });
 
-test("a peer announces itself alone, and its addresses are bounded however many it tells", async (t) => {
+test("a peer can provide only for itself, and its addresses are bounded", async (t) => {
   await using a = await startNode();
   await using b = await startNode();
   await meet(b, a);
@@ -126,7 +126,7 @@ test("a peer announces itself alone, and its addresses are bounded however many 
   assert.equal(await say(framed(message(types.findNode, own))), true);
 });
 
-test("messages of any other shape end their stream, and the good peers go on", async (t) => {
+test("malformed messages reset their stream, and other peers go on", async (t) => {
   await using a = await startNode();
   await using b = await startNode();
   await meet(b, a);
@@ -181,7 +181,7 @@ const nowhere = Buffer.from([4, 127, 0, 0, 1, 6, 0, 9]);
 const strangers = (count: number) =>
   Array.from({ length: count }, () => Buffer.concat([Buffer.from([0x12, 0x20]), randomBytes(32)]));
 
-test("a peer that answers with ten thousand others holds up no search, and the good ones are found", async (t) => {
+test("a response with ten thousand peers does not block a query", async (t) => {
   await using a = await startNode();
   await using b = await startNode();
   const made = strangers(10_000);
@@ -208,7 +208,7 @@ test("a peer that answers with ten thousand others holds up no search, and the g
   assert.ok((await a.network.libp2p.peerStore.all()).length < 1000, "few of those that are named are remembered");
 });
 
-test("answers with hundreds of thousands of addresses do not stop the node", async (t) => {
+test("responses with hundreds of thousands of addresses do not stop the node", async (t) => {
   await using a = await startNode();
   const addresses = Array.from({ length: 300_000 }, (_, at) => Buffer.from([4, 127, at >> 16, at >> 8, at, 6, 16, 1]));
   const heard = await liar(t, a, [peerIn(closer, strangers(1)[0] as Buffer, addresses)]);

@@ -51,7 +51,7 @@ function world(metadata = memoryMetadata()) {
   return { state, parts, metadata };
 }
 
-test("what is to be announced waits for somebody, and takes turns", async (context) => {
+test("queued CIDs wait for a peer, and so many are provided at a time", async (context) => {
   const clock = clockOf(context);
   const { state, parts } = world();
   const announcements = new ProvideQueue(parts);
@@ -69,7 +69,7 @@ test("what is to be announced waits for somebody, and takes turns", async (conte
   await announcements.stop();
 });
 
-test("while there is more and more to announce, one is announced at a time", async (context) => {
+test("while CIDs keep coming, one is provided at a time", async (context) => {
   const clock = clockOf(context);
   const { state, parts } = world();
   const announcements = new ProvideQueue(parts);
@@ -89,7 +89,7 @@ test("while there is more and more to announce, one is announced at a time", asy
   await announcements.stop();
 });
 
-test("what waits when the node closes is announced by the next", async () => {
+test("queued CIDs survive closing the node", async () => {
   const { state, parts, metadata } = world();
   const first = new ProvideQueue(parts);
   const cids = await Promise.all(["a", "b", "c"].map(cidOf));
@@ -104,7 +104,7 @@ test("what waits when the node closes is announced by the next", async () => {
   assert.deepEqual(await Array.fromAsync(metadata.range({ prefix: "routing/" })), []);
 });
 
-test("an announcement is tried again when everybody has gone meanwhile", async () => {
+test("a CID is provided again when all peers left meanwhile", async () => {
   const { state, parts } = world();
   const announcements = new ProvideQueue(parts);
   const gate = Promise.withResolvers<void>();
@@ -145,7 +145,7 @@ async function roundsOf(values: Readonly<Record<string, unknown>>, made = world(
   return { ...made, rounds, names };
 }
 
-test("a round announces what the strategy names", async () => {
+test("the strategy decides what is provided again", async () => {
   const named: Record<string, readonly string[]> = {
     all: ["leaf", "root", "direct", "loose"],
     "": ["leaf", "root", "direct", "loose"],
@@ -162,7 +162,7 @@ test("a round announces what the strategy names", async () => {
   }
 });
 
-test("there is one round at a time, and none without anybody", async () => {
+test("the reprovider runs once at a time, and not without peers", async () => {
   const { rounds, state } = await roundsOf({});
   await assert.rejects(rounds.run(), { message: "failed to find any peer in table" });
   state.peers = 1;
@@ -183,7 +183,7 @@ test("there is one round at a time, and none without anybody", async () => {
 const minute = 60_000;
 const hour = 60 * minute;
 
-test("rounds begin a minute after the start, and count on over restarts", async (context) => {
+test("the reprovider runs a minute after the start, and keeps its interval across restarts", async (context) => {
   const clock = clockOf(context);
   const made = world();
   made.state.peers = 1;
@@ -204,7 +204,7 @@ test("rounds begin a minute after the start, and count on over restarts", async 
   next.stop();
 });
 
-test("a round that finds nobody begins with the first peer", async (context) => {
+test("a run that finds no peers starts with the first peer", async (context) => {
   const clock = clockOf(context);
   const { rounds, state } = await roundsOf({ "Reprovider.Interval": "30s", "Reprovider.Strategy": "roots" });
   await rounds.start();
@@ -221,7 +221,7 @@ test("a round that finds nobody begins with the first peer", async (context) => 
   rounds.stop();
 });
 
-test("no interval, no rounds", async (context) => {
+test("without an interval the reprovider does not run", async (context) => {
   const clock = clockOf(context);
   const { rounds, state } = await roundsOf({ "Reprovider.Interval": "0" });
   state.peers = 1;

@@ -19,7 +19,7 @@ before(async () => {
 });
 after(() => Promise.all([a, b].map((node) => node?.[Symbol.asyncDispose]())));
 
-test("with an address that everybody can reach a node serves the public table, and keeps private ones out of it", async () => {
+test("with a public address a node is a server of the public DHT, and keeps private addresses out of it", async () => {
   const cid = await add(a, "public");
   await until(() => a.routing.provideStat.total > 0 && a.routing.queued === 0);
   const { events } = await outcome(b.routing.findProviders(cid, { count: 1, signal: soon() }));
@@ -33,7 +33,7 @@ test("with an address that everybody can reach a node serves the public table, a
   );
 });
 
-test("a node that nobody can reach from outside serves the local table alone, and is in no other", async () => {
+test("without a public address a node is a server of the local DHT alone", async () => {
   await using c = await startNode({ config: filters });
   assert.ok(!c.network.libp2p.getProtocols().includes(everywhere));
   await c.network.swarm.connect(a.id, a.network.swarm.listenAddresses());

@@ -37,7 +37,7 @@ const signed = async (sequence: bigint, key = generateKey({ type: "ed25519" })) 
   return { made, name, value, bytes: new Record(name, value, new Date()).serialize().subarray() };
 };
 
-test("a provider is told of for a day", async () => {
+test("a provider record is kept for a day", async () => {
   const { records, clock } = open();
   await records.put(`${block}/${other}`, time);
   clock.now += 24 * hour;
@@ -48,7 +48,7 @@ test("a provider is told of for a day", async () => {
   assert.deepEqual(await keysOf(records), [`${block}/${other}`]);
 });
 
-test("a record is kept for a day and a half, and taken away afterwards", async () => {
+test("a value is kept for a day and a half, then removed", async () => {
   const { records, clock, metadata } = open();
   const { name, bytes, value } = await signed(1n);
   await records.put(valueKey(name), bytes);
@@ -73,7 +73,7 @@ test("the better record stays", async () => {
   assert.deepEqual(await records.value(first.name), second.value);
 });
 
-test("of records that are put at once the best stays, whatever their order", async () => {
+test("of concurrent puts the best record stays", async () => {
   const { records } = open();
   const first = await signed(1n);
   const made = Promise.resolve(first.made);
@@ -87,7 +87,7 @@ test("of records that are put at once the best stays, whatever their order", asy
   assert.deepEqual(await records.value(first.name), third.value);
 });
 
-test("what was put is there when the store is opened anew", async () => {
+test("records survive reopening the store", async () => {
   const { records, metadata } = open();
   await records.put(`${block}/${other}`, time);
   await records.close();
@@ -100,7 +100,7 @@ const fill = async (records: RecordStore, most: number) => {
   for (let number = 0; number < most; number += 1) await records.put(told(number), time);
 };
 
-test("beyond 65,536 of others the oldest of who has the most give way, of the node itself none", async () => {
+test("beyond 65,536 records of peers the oldest of the peer with the most are dropped, and none of the node itself", async () => {
   const { records } = open();
   const honest = "12D3honest";
   await records.put(told("own", self), time);
@@ -121,7 +121,7 @@ test("beyond 65,536 of others the oldest of who has the most give way, of the no
   for (const key of kept) assert.ok(await has(records, key), key);
 });
 
-test("what is told by many at once, again, or after its time counts as one", async () => {
+test("a record that is sent concurrently, repeatedly or after its expiry counts once", async () => {
   const { records, clock } = open(undefined, 256);
   for (let round = 0; round < 10; round += 1) {
     clock.now += 25 * hour;
@@ -135,7 +135,7 @@ test("what is told by many at once, again, or after its time counts as one", asy
   assert.ok(await has(records, told(0)));
 });
 
-test("after a restart as much is kept as before", async () => {
+test("the bound holds across a restart", async () => {
   const { records, metadata } = open(undefined, 256);
   await fill(records, 256);
   await records.close();
@@ -148,7 +148,7 @@ test("after a restart as much is kept as before", async () => {
   for (const time of ["early", "late"]) assert.ok(kept.includes(told(time, "12D3honest")), time);
 });
 
-test("what comes while the old is looked through stays", async () => {
+test("a record that arrives during a sweep stays", async () => {
   const { records, clock } = open();
   await fill(records, 16);
   clock.now += 25 * hour;
@@ -162,7 +162,7 @@ test("what comes while the old is looked through stays", async () => {
   );
 });
 
-test("a table is told of those providers alone of whom anything is known", async () => {
+test("providers that the peer store has dropped are left out", async () => {
   const { records } = open();
   const table = new RecordDatastore(records, { has: async (id) => id.equals(self) });
   for (const id of [self, other]) await table.put(new Key(`${block}/${id}`), time);

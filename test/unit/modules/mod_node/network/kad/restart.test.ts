@@ -13,7 +13,7 @@ before(async () => {
 });
 after(() => rm(folder, { recursive: true, force: true }));
 
-test("what others gave a node to keep is there after its restart", async () => {
+test("records of peers survive a restart", async () => {
   await using giver = await startNode();
   const keeper = await startNode({ folder: join(folder, "keeper") });
   await meet(giver, keeper);
@@ -33,7 +33,7 @@ test("what others gave a node to keep is there after its restart", async () => {
   assert.deepEqual(Buffer.from(got.events.at(-1)?.value ?? []), Buffer.from(publicKey));
 });
 
-test("what could not be announced is announced after a restart, as soon as somebody is there", async () => {
+test("queued CIDs are provided after a restart, once a peer is there", async () => {
   const alone = await startNode({ folder: join(folder, "alone") });
   const cid = await add(alone, "nobody hears of it");
   assert.deepEqual([alone.routing.queued, alone.routing.provideStat.total], [0, 0]);
@@ -47,7 +47,7 @@ test("what could not be announced is announced after a restart, as soon as someb
   assert.deepEqual(providersIn(events), [again.id.toString()]);
 });
 
-test("a peer of the table is known again after a restart", async () => {
+test("a peer of the routing table is known after a restart", async () => {
   await using other = await startNode();
   const first = await startNode({ folder: join(folder, "member") });
   await meet(first, other);
@@ -61,7 +61,7 @@ test("a peer of the table is known again after a restart", async () => {
   await until(() => known(again) === 1);
 });
 
-test("only what is asked for is announced where the configuration says so", async () => {
+test("with Experimental.StrategicProviding only commands provide", async () => {
   await using quiet = await startNode({ config: { "Experimental.StrategicProviding": true } });
   await using other = await startNode();
   await meet(quiet, other);
@@ -73,7 +73,7 @@ test("only what is asked for is announced where the configuration says so", asyn
   assert.deepEqual(providersIn(events), [quiet.id.toString()]);
 });
 
-test("a round announces all that is here", async () => {
+test("the reprovider provides everything that is stored", async () => {
   await using node = await startNode({ config: { "Reprovider.Interval": "0" } });
   await using other = await startNode();
   const cids = [];

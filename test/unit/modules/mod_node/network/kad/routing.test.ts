@@ -34,7 +34,7 @@ const record = async (value: string, sequence: bigint, key = generateKey({ type:
   return { key: recordKey(made.id), bytes, made };
 };
 
-test("what is added on one node is found from another, and where it is", async () => {
+test("what is added on one node is found from another, with its addresses", async () => {
   const [a, , c] = nodes();
   const cid = await add(c, "announced by itself");
   await until(() => c.routing.provideStat.total > 0 && c.routing.queued === 0);
@@ -53,7 +53,7 @@ test("what is added on one node is found from another, and where it is", async (
   );
 });
 
-test("a node finds itself among the providers, and so many as are asked for", async () => {
+test("providers include the node itself, up to the count", async () => {
   const [a, b, c] = nodes();
   const cid = await add(a, "had by all");
   for (const node of [b, c]) await add(node, "had by all");
@@ -66,7 +66,7 @@ test("a node finds itself among the providers, and so many as are asked for", as
   assert.deepEqual(others.map(({ id }) => id.toString()).sort(), [b, c].map(({ id }) => id.toString()).sort());
 });
 
-test("finding no provider is no failure", async () => {
+test("finding no provider is no error", async () => {
   const [a] = nodes();
   const { events, failure } = await outcome(a.routing.findProviders(nowhere, { count: 20, signal: soon() }));
   assert.equal(failure, undefined);
@@ -74,7 +74,7 @@ test("finding no provider is no failure", async () => {
   assert.deepEqual(ofType(events, "queryError"), []);
 });
 
-test("a connected peer is found at once, one that others know is asked for", async () => {
+test("a connected peer is found at once, another one through its peers", async () => {
   const [a, b, c] = nodes();
   const at = (node: RoutingNode) => node.network.swarm.listenAddresses();
   const here = await outcome(a.routing.findPeer(b.id, soon()));
@@ -89,7 +89,7 @@ test("a connected peer is found at once, one that others know is asked for", asy
   assert.deepEqual((await a.routing.addresses(c.id, soon())).map(String), at(c).map(String));
 });
 
-test("a peer that nobody knows is not found, which is told twice", async () => {
+test("an unknown peer is an event and an error", async () => {
   const [a] = nodes();
   const { events, failure } = await outcome(a.routing.findPeer(nobody, soon()));
   assert.equal(failure, missing);
@@ -98,7 +98,7 @@ test("a peer that nobody knows is not found, which is told twice", async () => {
   assert.equal(ofType(events, "queryError").filter(({ text }) => text === empty).length, 1);
 });
 
-test("the peers next to a key are told, the next one first", async () => {
+test("the peers closest to a key are found, the closest first", async () => {
   const [a, b, c] = nodes();
   const { events, failure } = await outcome(a.routing.closestPeers(b.id.toMultihash().bytes, soon()));
   assert.equal(failure, undefined);
@@ -129,7 +129,7 @@ test("a record that is put on one node is got from another, the best of all", as
   assert.deepEqual([older.failure, older.events], [refusal, [{ type: eventTypes.queryError, text: refusal }]]);
 });
 
-test("records that are met are told one by one, up to the number that is enough", async () => {
+test("records are reported one by one, up to the count", async () => {
   const [a, b] = nodes();
   const { key, bytes } = await record("/ipfs/one", 1n);
   await a.routing.putQuietly(key, bytes, soon());
@@ -139,7 +139,7 @@ test("records that are met are told one by one, up to the number that is enough"
   assert.deepEqual(await Array.fromAsync(b.routing.search(none, { signal: soon() })), []);
 });
 
-test("a public key is kept under its id", async () => {
+test("a public key is stored under its id", async () => {
   const [a, , c] = nodes();
   const { id, publicKey: value } = await generateKey({ type: "ed25519" });
   await a.routing.putQuietly(publicKeyKey(id), value, soon());
@@ -149,7 +149,7 @@ test("a public key is kept under its id", async () => {
   assert.equal(wrong.failure, "public key does not match storage key");
 });
 
-test("a value that is no record is refused before anybody is asked", async () => {
+test("an invalid record is refused before any query", async () => {
   const [a] = nodes();
   const { key } = await record("/ipfs/x", 1n);
   const bad = await outcome(a.routing.put(key, Buffer.from("not a record"), soon()));
@@ -159,7 +159,7 @@ test("a value that is no record is refused before anybody is asked", async () =>
   assert.equal(odd.failure, "invalid record keytype");
 });
 
-test("a search ends when it is told to", async () => {
+test("a query ends with its signal", async () => {
   const [a] = nodes();
   const reason = new Error("enough");
   const aborted = AbortSignal.abort(reason);
@@ -172,7 +172,7 @@ test("a search ends when it is told to", async () => {
   }
 });
 
-test("a table shows whom it knows, how near, and when it heard of them", async () => {
+test("the routing table is listed by bucket, with the times of the last answers", async () => {
   const [a, b, c] = nodes();
   const buckets = a.routing.dht?.lan.buckets() ?? [];
   const entries = buckets.flatMap(({ peers }) => peers);
@@ -186,7 +186,7 @@ test("a table shows whom it knows, how near, and when it heard of them", async (
   assert.deepEqual(a.routing.dht?.wan.buckets(), []);
 });
 
-test("a peer that is gone is taken out of the table by the next search", async () => {
+test("an unreachable peer is removed by the next query", async () => {
   const [a] = nodes();
   await using d = await startNode();
   await meet(d, a);
@@ -196,7 +196,7 @@ test("a peer that is gone is taken out of the table by the next search", async (
   await until(() => known(a) === 2);
 });
 
-test("a node without anybody says so at once", async () => {
+test("a query with an empty routing table fails at once", async () => {
   await using alone = await startNode();
   const { routing } = alone;
   const lack = { type: eventTypes.queryError, text: empty };
@@ -217,7 +217,7 @@ test("a node without anybody says so at once", async () => {
   assert.deepEqual(kept.events.at(-1)?.value, bytes);
 });
 
-test("without a routing system nothing is found", async () => {
+test("with Routing.Type none nothing is found", async () => {
   await using none = await startNode({ config: { "Routing.Type": "none" } });
   const { routing, network } = none;
   assert.equal(routing.dht, undefined);
@@ -230,7 +230,7 @@ test("without a routing system nothing is found", async () => {
   assert.deepEqual(await outcome(routing.findProviders(nowhere, { count: 1, signal: soon() })), { events: [] });
 });
 
-test("a client answers nobody", async () => {
+test("a DHT client answers no queries", async () => {
   await using client = await startNode({ config: { "Routing.Type": "dhtclient" } });
   const [a] = nodes();
   assert.ok(!client.network.libp2p.getProtocols().includes("/ipfs/lan/kad/1.0.0"));
@@ -240,7 +240,7 @@ test("a client answers nobody", async () => {
   assert.ok(!(a.routing.dht?.lan.buckets() ?? []).some(({ peers }) => peers.some(({ id }) => id.equals(client.id))));
 });
 
-test("a type of routing that there is not is refused", async () => {
+test("an unknown Routing.Type is refused", async () => {
   await assert.rejects(startNode({ config: { "Routing.Type": "odd" } }), {
     message: "unrecognized routing option: odd",
   });

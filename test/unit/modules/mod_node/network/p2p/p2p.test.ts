@@ -76,7 +76,7 @@ test("megabytes cross in both directions at the same time, and come out as they 
   assert.equal(digest(await back), digest(sent));
 });
 
-test("an end that is through may still be answered: each direction closes on its own", async (t) => {
+test("each direction closes on its own: after its end a side may still be answered", async (t) => {
   const nodes = await pair(t);
   const server = createServer({ allowHalfOpen: true }, (socket) => {
     let asked = "";
@@ -88,7 +88,7 @@ test("an end that is through may still be answered: each direction closes on its
   assert.equal((await readAll(socket)).toString(), "you said something");
 });
 
-test("what a peer says at once, and closes, gets to the local program", async (t) => {
+test("what a peer sends at once before closing reaches the local program", async (t) => {
   const { b, peerA } = await pair(t);
   await peerA.swarm.libp2p.handle("/x/quick", (stream) => {
     stream.send(Buffer.from("hello"));
@@ -100,7 +100,7 @@ test("what a peer says at once, and closes, gets to the local program", async (t
   }
 });
 
-test("what a peer sends in one go with the name of the protocol, and its end, gets to the target", async (t) => {
+test("what a peer sends together with the negotiation, and its end, reach the target", async (t) => {
   const { a, peerA, peerB } = await pair(t);
   const server = createServer({ allowHalfOpen: true });
   await a.listen("/x/lazy", tcp(await listening(t, server)), quiet);
@@ -118,7 +118,7 @@ test("what a peer sends in one go with the name of the protocol, and its end, ge
   target.end();
 });
 
-test("a peer is reached where it was said to be, whatever others tell of it", async (t) => {
+test("the given addresses are dialled, whatever the peer store has learned", async (t) => {
   await using peerA = await startPeer();
   await using peerB = await startPeer();
   const [a, b] = [peerA, peerB].map(({ swarm }) => new P2p({ libp2p: swarm.libp2p, log: new NodeLog() }));
@@ -152,7 +152,7 @@ test("an HTTP server is reached through the tunnel, many times at once", async (
   );
 });
 
-test("the target hears first who calls, when that was asked for", async (t) => {
+test("with reportPeer the target first reads the peer id", async (t) => {
   const nodes = await pair(t);
   const server = createServer((socket) => socket.on("error", () => {}).pipe(socket));
   const local = await tunnel(nodes, await listening(t, server), { custom: false, reportPeer: true });
@@ -161,7 +161,7 @@ test("the target hears first who calls, when that was asked for", async (t) => {
   assert.equal((await readAll(socket)).toString(), `${nodes.peerB.swarm.id}\nhello`);
 });
 
-test("listeners and streams are listed, and closed by what they are", async (t) => {
+test("listeners and streams are listed, and closed by protocol, address or id", async (t) => {
   const nodes = await pair(t);
   const { a, b, peerA, peerB } = nodes;
   const port = await listening(
@@ -198,7 +198,7 @@ test("listeners and streams are listed, and closed by what they are", async (t) 
   assert.equal(a.close({ target: tcp(port) }), 1);
 });
 
-test("a target that is not there, or a name that nobody listens for, closes the connection", async (t) => {
+test("an unreachable target or a protocol without a listener closes the connection", async (t) => {
   const nodes = await pair(t);
   const { b, peerA } = nodes;
   const server = createServer();
@@ -214,7 +214,7 @@ test("a target that is not there, or a name that nobody listens for, closes the 
   await waitFor(() => b.streams().length === 0);
 });
 
-test("a target that does not read holds the sender back, nothing piles up, and it gets all when it reads", async (t) => {
+test("a target that does not read holds the sender back, and gets everything when it reads", async (t) => {
   const nodes = await pair(t);
   const server = createServer();
   const taken = once(server, "connection");
@@ -250,7 +250,7 @@ test("a target that does not read holds the sender back, nothing piles up, and i
   await waitFor(() => nodes.a.streams().length === 0 && nodes.b.streams().length === 0);
 });
 
-test("a peer that resets a stream before the target is there leaves nothing behind", async (t) => {
+test("a stream that is reset before the target is connected leaves nothing behind", async (t) => {
   const { a, peerA, peerB } = await pair(t);
   const server = createServer((socket) => socket.on("error", () => {}).resume());
   let connections = 0;
@@ -266,7 +266,7 @@ test("a peer that resets a stream before the target is there leaves nothing behi
   await waitFor(() => connections > 0 && a.streams().length === 0);
 });
 
-test("what is begun while everything is closed is refused, and leaves nothing open", async () => {
+test("listeners opened while the node closes are refused, and closed", async () => {
   const { promise: merging, resolve: merge } = Promise.withResolvers<void>();
   const { promise: handling, resolve: handle } = Promise.withResolvers<void>();
   const protocols = new Set<string>();
@@ -293,7 +293,7 @@ test("what is begun while everything is closed is refused, and leaves nothing op
   await waitFor(() => !process.getActiveResourcesInfo().includes("TCPServerWrap"));
 });
 
-test("refusals are the reference's", async (t) => {
+test("refusals are in the words of go-ipfs", async (t) => {
   const { a, b, peerA } = await pair(t);
   const peer = { id: peerA.swarm.id, addresses: [] };
   const refused = (work: Promise<void>, message: string) => assert.rejects(work, { name: "NodeError", message });

@@ -23,7 +23,7 @@ async function sockets(t: TestContext): Promise<{ readonly socket: Socket; reado
   return { socket, target };
 }
 
-test("what waits for a slow target gets there, also when the stream is closed in both directions before", async (t) => {
+test("what waits for a slow target arrives, even if the stream closes in both directions before", async (t) => {
   const [far, near] = await streamPair();
   const { socket, target } = await sockets(t);
   const carried = splice(near, socket);
@@ -40,7 +40,7 @@ test("what waits for a slow target gets there, also when the stream is closed in
   await carried;
 });
 
-test("what a local program says last gets to a slow peer, which has nothing to say", async (t) => {
+test("the last bytes of a local program reach a slow peer that sends nothing", async (t) => {
   const [far, near] = await streamPair({ delay: 5, capacity: 1 });
   const { socket, target } = await sockets(t);
   let got = 0;
@@ -56,7 +56,7 @@ test("what a local program says last gets to a slow peer, which has nothing to s
   assert.equal(got, mebibyte);
 });
 
-test("a stream that was closed before it is carried brings what it has", async (t) => {
+test("a stream that is closed before it is spliced delivers what it holds", async (t) => {
   const [far, near] = await streamPair();
   const { socket, target } = await sockets(t);
   far.send(Buffer.from("last words"));
@@ -68,7 +68,7 @@ test("a stream that was closed before it is carried brings what it has", async (
   await carried;
 });
 
-test("what was pushed back into a stream that has ended already gets through, and then the end", async (t) => {
+test("bytes pushed back into an ended stream are delivered, then the end", async (t) => {
   const [far, near] = await streamPair();
   const { socket, target } = await sockets(t);
   // As libp2p does with what came together with the negotiation.
@@ -87,7 +87,7 @@ test("what was pushed back into a stream that has ended already gets through, an
   await carried;
 });
 
-test("a stream that is reset resets the local connection: it does not look like an end", async (t) => {
+test("a reset stream resets the local connection instead of ending it", async (t) => {
   const [far, near] = await streamPair();
   const { socket, target } = await sockets(t);
   const carried = splice(near, socket);
@@ -99,7 +99,7 @@ test("a stream that is reset resets the local connection: it does not look like 
   await carried;
 });
 
-test("so does one that was reset before", async (t) => {
+test("a stream that was reset before it is spliced resets the local connection", async (t) => {
   const [far, near] = await streamPair();
   const { socket, target } = await sockets(t);
   const reset = new Promise((resolve) => near.addEventListener("close", resolve));
@@ -108,7 +108,7 @@ test("so does one that was reset before", async (t) => {
   await Promise.all([splice(near, socket), assert.rejects(target.toArray(), { code: "ECONNRESET" })]);
 });
 
-test("once the local side has said all, a reset is an end", async (t) => {
+test("after the end of the local side, a reset is an end", async (t) => {
   const [far, near] = await streamPair();
   const { socket, target } = await sockets(t);
   const carried = splice(near, socket);

@@ -56,7 +56,7 @@ const known = (over: Partial<KnownService["Policies"]["MFS"]> = {}): KnownServic
 
 const sent = () => service.asked.filter(({ method }) => method !== "GET");
 
-test("the root is pinned once, under the usual name", async () => {
+test("the root is pinned once, under the default name", async () => {
   await policy.round(signal);
   await policy.round(signal);
   assert.deepEqual(
@@ -67,7 +67,7 @@ test("the root is pinned once, under the usual name", async () => {
   assert.deepEqual(logged, []);
 });
 
-test("a changed root takes the place of the last one, when the interval is over", async () => {
+test("a changed root replaces the last one after the interval", async () => {
   services = { s: known({ RepinInterval: "1h", PinName: "mine" }) };
   await policy.round(signal);
   root = second;
@@ -81,7 +81,7 @@ test("a changed root takes the place of the last one, when the interval is over"
   assert.deepEqual(sent()[1]?.body, { cid: String(second), name: "mine" });
 });
 
-test("what a service has already is not asked for again, unless it has failed", async () => {
+test("a root that a service has already is not pinned again, unless it has failed", async () => {
   const pin = { cid: String(first), name: "policy/me/mfs" };
   held = [pinStatus({ pin, status: "pinning" })];
   await policy.round(signal);
@@ -92,7 +92,7 @@ test("what a service has already is not asked for again, unless it has failed", 
   assert.equal(sent()[0]?.target, "/pins/r1");
 });
 
-test("services without the policy are left alone, one that fails keeps no other from its pin", async () => {
+test("services without the policy are not asked, and one that fails does not affect the others", async () => {
   const closed = await startService();
   await closed[Symbol.asyncDispose]();
   const { Policies } = known();
@@ -118,7 +118,7 @@ test("services without the policy are left alone, one that fails keeps no other 
   assert.equal(service.asked.length, 2);
 });
 
-test("it looks every half minute, until it is stopped", async (context) => {
+test("a round runs every half minute until the policy is stopped", async (context) => {
   context.mock.timers.enable({ apis: ["setTimeout"] });
   let looks = 0;
   const looking = new MfsPolicy({

@@ -24,7 +24,7 @@ async function author() {
   };
 }
 
-test("what is forged, unsigned or under topics that nobody follows is not handed out", async (t) => {
+test("messages that are forged, unsigned or of unsubscribed topics are not delivered", async (t) => {
   const a = await startNode(t);
   const write = await author();
   const { say } = await startStranger(t, a);
@@ -38,7 +38,7 @@ test("what is forged, unsigned or under topics that nobody follows is not handed
   assert.deepEqual(textsOf(await take(reader, 2)), ["good", "last"]);
 });
 
-test("a peer whose RPC is too long is not read further; its connection and new streams are", async (t) => {
+test("an RPC that is too long resets its stream; the connection and new streams go on", async (t) => {
   const a = await startNode(t);
   const write = await author();
   const { stream, say, open, connection } = await startStranger(t, a);
@@ -51,14 +51,14 @@ test("a peer whose RPC is too long is not read further; its connection and new s
   assert.deepEqual(textsOf(await take(reader, 1)), ["short"]);
 });
 
-test("bytes that are no RPC end the stream", async (t) => {
+test("bytes that are no RPC reset the stream", async (t) => {
   const { stream } = await startStranger(t, await startNode(t));
   const closed = once(stream, "close");
   stream.send(lengthPrefixed(Buffer.alloc(100, 0xff)));
   await closed;
 });
 
-test("a peer that floods a topic is held back, and the others are heard meanwhile", async (t) => {
+test("a peer that floods a topic is slowed down, and messages of others arrive meanwhile", async (t) => {
   const [a, b] = await Promise.all([startNode(t), startNode(t)]);
   const [reader] = await follow("topic", a, b);
   const write = await author();
@@ -78,7 +78,7 @@ test("a peer that floods a topic is held back, and the others are heard meanwhil
   for await (const { data: heard } of reader) if (heard.length < 100) break;
 });
 
-test("topics that a peer follows are bounded", async (t) => {
+test("the subscriptions of a peer are bounded", async (t) => {
   const a = await startNode(t);
   const { say, libp2p } = await startStranger(t, a);
   const topics = Array.from({ length: 4000 }, (_, at) => `${at} ${"x".repeat(100)}`);
@@ -89,7 +89,7 @@ test("topics that a peer follows are bounded", async (t) => {
   assert.ok(kept > 500 && kept < 1024, String(kept));
 });
 
-test("a follower that reads nothing holds up nobody for long, and its stream is opened again", async (t) => {
+test("a subscriber that reads nothing does not block publishing for long, and its stream is opened again", async (t) => {
   const a = await startNode(t);
   const { say, libp2p } = await startStranger(t, a);
   const known = joined(a, "topic", libp2p);
@@ -107,7 +107,7 @@ test("a follower that reads nothing holds up nobody for long, and its stream is 
   await again.promise;
 });
 
-test("messages that were asked for at once are sent in RPCs that peers take", () => {
+test("messages that a peer asks for together are sent in RPCs of allowed length", () => {
   const messages = Array.from({ length: 5 }, (_, at) => ({ topic: "t", data: Buffer.alloc(400_000, at) }));
   const control = { ihave: [], iwant: [], graft: [{ topicID: "t" }], prune: [], idontwant: [] };
   const parts = splitRpc(
@@ -133,7 +133,7 @@ test("messages that were asked for at once are sent in RPCs that peers take", ()
   );
 });
 
-test("many peers behind one address are heard, all of them", async (t) => {
+test("messages of many peers behind one address all arrive", async (t) => {
   const a = await startNode(t);
   const reader = a.pubsub.subscribe("topic");
   const write = await author();
@@ -145,7 +145,7 @@ test("many peers behind one address are heard, all of them", async (t) => {
   assert.equal(a.pubsub.peers("topic").length, 18);
 });
 
-test("a peer that follows a hundred thousand topics and says thousands of lies a second holds up nobody", async (t) => {
+test("a peer with a hundred thousand subscriptions and thousands of invalid messages a second blocks nobody", async (t) => {
   const [a, b] = await Promise.all([startNode(t), startNode(t)]);
   const [reader] = await follow("topic", a, b);
   const write = await author();

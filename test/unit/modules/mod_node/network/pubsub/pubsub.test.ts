@@ -4,7 +4,7 @@ import type { PubsubMessage } from "#node/network/pubsub/pubsub.ts";
 import { until } from "#test/unit/modules/mod_node/network/bitswap/support.ts";
 import { connect, follow, joined, startNode, take, textsOf } from "./support.ts";
 
-test("messages come to all who follow the topic, their publisher among them, in order and as they were", async (t) => {
+test("messages reach all subscribers, the publisher included, in order and unchanged", async (t) => {
   const [a, b] = await Promise.all([startNode(t), startNode(t)]);
   const [own, other] = await follow("topic", a, b);
   const sent = ["one", "", "line\nbreak", "\u0000\u00ff", ...Array.from({ length: 500 }, (_, at) => `number ${at}`)];
@@ -21,7 +21,7 @@ test("messages come to all who follow the topic, their publisher among them, in 
   assert.ok(there.every(({ from, topic }) => from?.equals(a.network.swarm.id) && topic === "topic"));
 });
 
-test("what one node in the middle hears, the nodes beyond it hear, too", async (t) => {
+test("a node forwards messages to nodes beyond it", async (t) => {
   const [a, b, c] = await Promise.all([startNode(t), startNode(t), startNode(t)]);
   const [, middle] = await follow("chain", a, b);
   const [, end] = await follow("chain", b, c);
@@ -33,7 +33,7 @@ test("what one node in the middle hears, the nodes beyond it hear, too", async (
   assert.ok(there.every(({ from }) => from?.equals(a.network.swarm.id)));
 });
 
-test("topics and peers are those of the moment", async (t) => {
+test("topics and peers are listed as they are now", async (t) => {
   const [a, b] = await Promise.all([startNode(t), startNode(t)]);
   assert.deepEqual([a.pubsub.topics(), a.pubsub.peers(), a.pubsub.peers("x")], [[], [], []]);
   const first = a.pubsub.subscribe("x");
@@ -58,7 +58,7 @@ test("topics and peers are those of the moment", async (t) => {
   assert.throws(() => a.pubsub.subscribe("y", leaving.signal), { message: "enough" });
 });
 
-test("a message that no peer would take is refused; the longest that is not arrives", async (t) => {
+test("a message that is too long is refused; the longest allowed arrives", async (t) => {
   const [a, b] = await Promise.all([startNode(t), startNode(t)]);
   const [, other] = await follow("big", a, b);
   await assert.rejects(a.pubsub.publish("big", Buffer.alloc(1_044_480 - 2)), {
@@ -70,7 +70,7 @@ test("a message that no peer would take is refused; the longest that is not arri
   assert.ok(message !== undefined && Buffer.from(message.data).equals(data));
 });
 
-test("a reader who is slow misses the oldest, and that is in the log; others miss nothing", async (t) => {
+test("a slow reader misses the oldest messages, which is logged; others miss nothing", async (t) => {
   const a = await startNode(t);
   const slow = a.pubsub.subscribe("much");
   const quick = a.pubsub.subscribe("much");
@@ -88,7 +88,7 @@ test("a reader who is slow misses the oldest, and that is in the log; others mis
   assert.ok(a.logged.includes("warn a slow reader of much misses 1 messages"));
 });
 
-test("readers end with the node", async (t) => {
+test("subscriptions end with the node", async (t) => {
   const a = await startNode(t);
   const reader = a.pubsub.subscribe("end");
   await a.pubsub.publish("end", Buffer.from("last"));
@@ -97,7 +97,7 @@ test("readers end with the node", async (t) => {
   assert.deepEqual(textsOf(await reading), ["last"]);
 });
 
-test("those who follow a topic find each other in the routing system", async (t) => {
+test("subscribers of a topic find each other through the routing system", async (t) => {
   const [a, b, c] = await Promise.all([startNode(t), startNode(t), startNode(t)]);
   await connect(a, b);
   await connect(c, b);
@@ -109,7 +109,7 @@ test("those who follow a topic find each other in the routing system", async (t)
   assert.deepEqual(textsOf(await take(reader, 1)), ["found"]);
 });
 
-test("floodsub alone carries messages, and meets gossipsub", async (t) => {
+test("floodsub delivers messages by itself and between gossipsub peers", async (t) => {
   const flooding = { "Pubsub.Router": "floodsub" };
   const [a, b, c] = await Promise.all([startNode(t, flooding), startNode(t, flooding), startNode(t)]);
   const protocols = a.network.libp2p.getProtocols();
@@ -122,11 +122,11 @@ test("floodsub alone carries messages, and meets gossipsub", async (t) => {
   assert.deepEqual(textsOf(await take(last, 2)), ["from c", "from a"]);
 });
 
-test("a router that there is not is told", async (t) => {
+test("an unknown router is refused", async (t) => {
   await assert.rejects(startNode(t, { "Pubsub.Router": "odd" }), { message: "unknown pubsub router odd" });
 });
 
-test("without signatures messages have no sender and no number, and signed nodes do not take them", async (t) => {
+test("unsigned messages have no author and no sequence number, and signing nodes drop them", async (t) => {
   const unsigned = { "Pubsub.DisableSigning": true };
   const [a, b, c] = await Promise.all([startNode(t, unsigned), startNode(t, unsigned), startNode(t)]);
   const [, other] = await follow("plain", a, b);
@@ -139,7 +139,7 @@ test("without signatures messages have no sender and no number, and signed nodes
   assert.deepEqual(textsOf(await take(strict, 1)), ["me"]);
 });
 
-test("a peer that leaves and comes again, many times, is known to follow what it follows, and is heard", async (t) => {
+test("a peer that reconnects many times keeps its subscriptions, and its messages arrive", async (t) => {
   const [a, b] = await Promise.all([startNode(t), startNode(t)]);
   const [reader] = await follow("topic", a, b);
   const know = (others: number) => () => [a, b].every(({ pubsub }) => pubsub.peers("topic").length === others);

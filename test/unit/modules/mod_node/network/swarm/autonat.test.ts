@@ -40,7 +40,7 @@ test("zero is no bound", () => {
   assert.ok(Array.from({ length: 100 }, () => asks(middleware, "a")).every(Boolean));
 });
 
-test("a node that is not to tell others does not offer it", async () => {
+test("with AutoNAT disabled a node does not offer the protocol", async () => {
   await using a = await startPeer({ config: { "AutoNAT.ServiceMode": "disabled" } });
   await using b = await startPeer();
   await connectTo(b, a);
@@ -50,7 +50,7 @@ test("a node that is not to tell others does not offer it", async () => {
 
 const refused = 101;
 
-test("who asks about an address that not everybody can reach is answered so, and stays connected", async () => {
+test("a peer that asks about a private address is refused, and stays connected", async () => {
   await using a = await startPeer();
   await using b = await startPeer();
   const connection = await connectTo(b, a);

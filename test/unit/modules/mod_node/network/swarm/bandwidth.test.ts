@@ -56,7 +56,7 @@ test("what one side sends the other gets, by peer and by protocol", async () => 
   assert.equal(sent?.protocol("/none").TotalIn, 0);
 });
 
-test("a peer that is connected keeps its figures however many others come and go", () => {
+test("a connected peer keeps its counters however many others come and go", () => {
   const events = new EventTarget();
   const bandwidth = new Bandwidth(events as ConstructorParameters<typeof Bandwidth>[0]);
   const meet = (name: string) => {

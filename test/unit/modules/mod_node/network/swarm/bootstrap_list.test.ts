@@ -32,7 +32,7 @@ const near = `/ip4/192.0.2.10/tcp/4001/p2p/${first}`;
 const far = `/ip4/192.0.2.11/tcp/4001/p2p/${first}`;
 const other = `/ip4/192.0.2.12/tcp/4001/p2p/${second}`;
 
-test("new entries go in front, and what is there already is told as well", async () => {
+test("new entries go in front, and known ones are returned as well", async () => {
   const config = configWith([near]);
   assert.deepEqual(await addBootstrap(config, [other, near, other]), [other, near]);
   assert.deepEqual(config.list, [other, near]);
@@ -40,7 +40,7 @@ test("new entries go in front, and what is there already is told as well", async
   assert.deepEqual(config.list, [far, other, near]);
 });
 
-test("those of one peer are listed together", () => {
+test("addresses of one peer are listed together", () => {
   assert.deepEqual(listBootstrap(configWith([near, other, far])), [near, far, other]);
   assert.deepEqual(listBootstrap(configWith(null)), []);
 });
@@ -54,7 +54,7 @@ test("both spellings of an address are one entry", async () => {
   assert.deepEqual(config.list, []);
 });
 
-test("what is no address of a peer is refused before anything is stored", async () => {
+test("an invalid address is refused before anything is stored", async () => {
   const config = configWith([near]);
   const refused = (texts: readonly string[], message: string | RegExp) =>
     assert.rejects(addBootstrap(config, texts), { message });
@@ -66,7 +66,7 @@ test("what is no address of a peer is refused before anything is stored", async 
   assert.deepEqual(config.list, [near]);
 });
 
-test("an id alone takes all addresses of its peer out", async () => {
+test("an id alone removes all addresses of its peer", async () => {
   const config = configWith([near, other, far]);
   assert.deepEqual(await removeBootstrap(config, [`/p2p/${first}`]), [near, far]);
   assert.deepEqual(config.list, [other]);

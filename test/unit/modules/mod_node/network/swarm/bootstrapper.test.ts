@@ -6,7 +6,7 @@ import { next, startPeer, type TestPeer } from "./support.ts";
 
 const bootstrapEntry = ({ swarm }: TestPeer) => `${swarm.listenAddresses()[0]}/p2p/${swarm.id}`;
 
-test("a start dials the bootstrap peers, and no more than are missing", async () => {
+test("a round dials no more bootstrap peers than are missing", async () => {
   const others = await Promise.all(Array.from({ length: 6 }, () => startPeer()));
   try {
     await using a = await startPeer();
@@ -25,7 +25,7 @@ test("a start dials the bootstrap peers, and no more than are missing", async ()
   }
 });
 
-test("the list of the configuration is dialled, and what is not there makes no noise", async () => {
+test("the configured list is dialled, and unreachable peers cause no notice", async () => {
   await using b = await startPeer();
   const gone = await startPeer();
   const entries = [bootstrapEntry(b), bootstrapEntry(gone)];

@@ -6,7 +6,7 @@ import { connectTo, next, startPeer } from "./support.ts";
 const config = (values: Record<string, unknown>) =>
   ({ value: (path: string) => values[path] }) as unknown as Parameters<typeof connectionLimits>[0];
 
-test("limits are those of the configuration, or the built-in ones", () => {
+test("limits are those of the configuration, or the defaults", () => {
   const basic = {
     "Swarm.ConnMgr.Type": "basic",
     "Swarm.ConnMgr.LowWater": 20,
@@ -18,7 +18,7 @@ test("limits are those of the configuration, or the built-in ones", () => {
   assert.equal(connectionLimits(config({ "Swarm.ConnMgr.Type": "none" })), undefined);
 });
 
-test("of too many connections those to peers of least worth end, and no protected or young one", async () => {
+test("of too many connections those with the lowest tag values are closed, but no protected or new one", async () => {
   await using a = await startPeer();
   const others = await Promise.all(Array.from({ length: 4 }, () => startPeer()));
   try {

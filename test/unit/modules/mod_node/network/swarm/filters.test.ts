@@ -5,7 +5,7 @@ import { parseMultiaddr } from "#node/network/swarm/multiaddr.ts";
 
 const blocks = (filters: Filters, text: string) => filters.blocks(parseMultiaddr(text));
 
-test("ranges are shown in their normal form, in their order, each once", () => {
+test("ranges are listed normalized, in order, without duplicates", () => {
   const filters = new Filters();
   for (const text of [
     "/ip4/192.0.2.7/ipcidr/24",
@@ -24,7 +24,7 @@ test("ranges are shown in their normal form, in their order, each once", () => {
   ]);
 });
 
-test("an address is blocked while a range with it is there", () => {
+test("an address is blocked while a range contains it", () => {
   const filters = new Filters();
   filters.add("/ip4/192.0.2.0/ipcidr/24");
   filters.add("/ip6/2001:db8::/ipcidr/32");
@@ -39,7 +39,7 @@ test("an address is blocked while a range with it is there", () => {
   assert.equal(blocks(filters, "/ip6/2001:db8:7::1/tcp/1"), false);
 });
 
-test("a name is blocked when it stands for a blocked address", async () => {
+test("a host name is blocked when it resolves to a blocked address", async () => {
   const filters = new Filters();
   filters.add("/ip4/127.0.0.0/ipcidr/8");
   filters.add("/ip6/::1/ipcidr/128");
@@ -47,7 +47,7 @@ test("a name is blocked when it stands for a blocked address", async () => {
   assert.equal(await filters.blocksDial(parseMultiaddr("/ip4/192.0.2.1/tcp/1")), false);
 });
 
-test("what is no range is refused", () => {
+test("an invalid range is refused", () => {
   const filters = new Filters();
   for (const text of [
     "x",
@@ -63,7 +63,7 @@ test("what is no range is refused", () => {
   assert.deepEqual(filters.list(), []);
 });
 
-test("what is not announced is named by address or by range", () => {
+test("hidden addresses are given as addresses or ranges", () => {
   const hidden = addressMatcher(["/ip4/127.0.0.1/tcp/4001", "/ip4/10.0.0.0/ipcidr/8"]);
   assert.equal(hidden(parseMultiaddr("/ip4/127.0.0.1/tcp/4001")), true);
   assert.equal(hidden(parseMultiaddr("/ip4/127.0.0.1/tcp/4002")), false);

@@ -29,25 +29,21 @@ async function silent(t: TestContext, { swarm }: TestPeer, count: number, localA
 
 const openOf = (sockets: readonly Socket[]) => sockets.filter(({ readyState }) => readyState === "open").length;
 
-test(
-  "a thousand connections of one address are turned away but for some, and another address gets in",
-  linux,
-  async (t) => {
-    await using a = await startPeer();
-    await using b = await startPeer();
-    const before = process.memoryUsage().heapUsed;
-    const sockets = await silent(t, a, 1000, "127.0.0.9");
-    const began = performance.now();
-    await connectTo(b, a);
-    assert.ok(performance.now() - began < 2000);
-    for (const socket of sockets) socket.resume();
-    const soon = AbortSignal.timeout(5000);
-    while (openOf(sockets) > 256) await pause(10, undefined, { signal: soon });
-    assert.ok(process.memoryUsage().heapUsed - before < 50 * 2 ** 20);
-  },
-);
+test("most of a thousand connections from one address are refused, and another address gets in", linux, async (t) => {
+  await using a = await startPeer();
+  await using b = await startPeer();
+  const before = process.memoryUsage().heapUsed;
+  const sockets = await silent(t, a, 1000, "127.0.0.9");
+  const began = performance.now();
+  await connectTo(b, a);
+  assert.ok(performance.now() - began < 2000);
+  for (const socket of sockets) socket.resume();
+  const soon = AbortSignal.timeout(5000);
+  while (openOf(sockets) > 256) await pause(10, undefined, { signal: soon });
+  assert.ok(process.memoryUsage().heapUsed - before < 50 * 2 ** 20);
+});
 
-test("of a peer that tells ten thousand protocols, again and again, no more are kept than are of use", async (t) => {
+test("of ten thousand protocols that a peer announces repeatedly only so many are kept", async (t) => {
   await using a = await startPeer();
   await using b = await startPeer();
   const messages = Array.from({ length: 10 }, (_, part) =>
@@ -66,7 +62,7 @@ test("of a peer that tells ten thousand protocols, again and again, no more are 
   assert.ok(process.memoryUsage().heapUsed - before < 100 * 2 ** 20);
 });
 
-test("while the node dials a thousand peers that never answer, one that somebody asks for is reached", async (t) => {
+test("a peer that a caller asks for is reached while a thousand dials wait", async (t) => {
   await using a = await startPeer();
   await using b = await startPeer();
   const mute = createServer((socket) => socket.on("error", () => {})).listen(0, "127.0.0.1");

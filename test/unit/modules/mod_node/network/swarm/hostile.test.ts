@@ -32,7 +32,7 @@ for (const [how, messages, isKnown] of [
   });
 }
 
-test("addresses that are told one after the other push out the older ones, and what else is known stays", async () => {
+test("addresses sent one after the other push out older ones, and nothing else is lost", async () => {
   await using a = await startPeer();
   await using b = await startPeer();
   const { peerStore } = a.swarm.libp2p;

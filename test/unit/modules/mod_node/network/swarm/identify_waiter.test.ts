@@ -11,7 +11,7 @@ function told() {
 }
 const connection = () => ({ status: "open" }) as Connection;
 
-test("who waits for a connection to be identified may leave, and the others hear of it", async () => {
+test("one waiter may abort, and the others are told when the connection is identified", async () => {
   const { tell, identified } = told();
   const silent = connection();
   const leaving = new AbortController();
@@ -25,7 +25,7 @@ test("who waits for a connection to be identified may leave, and the others hear
   await identified.wait(silent);
 });
 
-test("a connection that ends is waited for no longer", async () => {
+test("waiting ends with the connection", async () => {
   const { tell, identified } = told();
   const short = connection();
   const waiting = identified.wait(short, AbortSignal.timeout(10_000));

@@ -7,7 +7,7 @@ const run = (name: string, setup?: readonly string[]) =>
   isolated(new URL(`isolated/${name}.ts`, import.meta.url), setup);
 const skip = noIsolation;
 
-test("peers of one local network find each other, but for one that is not to take part", { skip }, async () => {
+test("peers on one local network find each other, except one with discovery off", { skip }, async () => {
   const multicast = "udp 0.0.0.0:5353";
   assert.deepEqual(await run("discovery", [loopback]), {
     before: [],
@@ -18,7 +18,7 @@ test("peers of one local network find each other, but for one that is not to tak
   });
 });
 
-test("a port is opened at the gateway, unless that is off, and told once somebody has dialled it", {
+test("a port is mapped at the gateway, unless that is off, and announced once a peer has dialled it", {
   skip,
 }, async () => {
   const home = [

@@ -4,7 +4,7 @@ import { byPeer, parseMultiaddr, splitPeer, transportOf } from "#node/network/sw
 
 const id = "12D3KooWGC6TvWhfapngX6wvJHMYvKpDMXPb3ZnCZ6dMoaMtimQ5";
 
-test("addresses come out in their usual form", () => {
+test("addresses are normalized", () => {
   const forms = {
     [`/ip4/1.2.3.4/tcp/1/ipfs/${id}/`]: `/ip4/1.2.3.4/tcp/1/p2p/${id}`,
     "/p2p/bafzbeie5745rpv2m6tjyuugywy4d5ewrqgqqhfnf445he3omzpjbx5xqxe":
@@ -17,7 +17,7 @@ test("addresses come out in their usual form", () => {
   for (const [text, form] of Object.entries(forms)) assert.equal(parseMultiaddr(text).toString(), form);
 });
 
-test("what is no address is refused for the reference's reasons", () => {
+test("invalid addresses are refused in the words of go-ipfs", () => {
   const reasons = {
     x: "must begin with /",
     "": "empty multiaddr",
@@ -43,7 +43,7 @@ test("what is no address is refused for the reference's reasons", () => {
   );
 });
 
-test("an address is parted from the id of its peer", () => {
+test("an address is separated from the id of its peer", () => {
   const { id: peer, address } = splitPeer(parseMultiaddr(`/ip4/1.2.3.4/tcp/1/p2p/${id}`));
   assert.deepEqual([peer.toString(), address?.toString()], [id, "/ip4/1.2.3.4/tcp/1"]);
   assert.equal(splitPeer(parseMultiaddr(`/p2p/${id}`)).address, undefined);
@@ -51,7 +51,7 @@ test("an address is parted from the id of its peer", () => {
   assert.equal(transportOf(parseMultiaddr("/ip4/1.2.3.4/tcp/1")).toString(), "/ip4/1.2.3.4/tcp/1");
 });
 
-test("addresses of one peer come together", () => {
+test("addresses are grouped by peer", () => {
   const other = "12D3KooWE15XmWGD8H4eYXvD96ddfnHuZjJW4g8rnz7z7ZJupkUb";
   const texts = [`/ip4/1.1.1.1/tcp/1/p2p/${id}`, `/p2p/${other}`, `/ip4/2.2.2.2/tcp/2/p2p/${id}`];
   const groups = byPeer(texts.map((text) => splitPeer(parseMultiaddr(text))));

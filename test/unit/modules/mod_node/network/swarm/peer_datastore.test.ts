@@ -16,7 +16,7 @@ const keysOf = async (book: PeerDatastore) => {
   return keys.sort();
 };
 
-test("what is known of others outlives the run, the node's own entry does not", async () => {
+test("entries of peers survive a restart, the node's own does not", async () => {
   const metadata = memoryMetadata();
   const book = await PeerDatastore.open(metadata, { own });
   await book.put(new Key("/peers/a"), bytes("1"));
@@ -37,7 +37,7 @@ test("what is known of others outlives the run, the node's own entry does not", 
   assert.deepEqual(await keysOf(await PeerDatastore.open(metadata, { own })), []);
 });
 
-test("it remembers those that it heard of last", async () => {
+test("the entries that changed last are kept", async () => {
   const metadata = memoryMetadata();
   const book = await PeerDatastore.open(metadata, { own });
   const most = 4096;
@@ -52,7 +52,7 @@ test("it remembers those that it heard of last", async () => {
   assert.equal(await again.has(new Key("/peers/1")), false);
 });
 
-test("however many are heard of, the node's own entry stays, and those of peers that are connected", async () => {
+test("the entries of this node and of connected peers are never dropped", async () => {
   const staying = new Set(["/peers/near"]);
   const book = await PeerDatastore.open(memoryMetadata(), { own, staying });
   for (const name of [own, "/peers/near", "/peers/far"]) await book.put(new Key(name), bytes("x"));
@@ -65,7 +65,7 @@ test("however many are heard of, the node's own entry stays, and those of peers 
   await book.close();
 });
 
-test("a node that has heard of thousands is identified, and knows what its peers speak", async () => {
+test("a node that knows thousands of peers still knows the protocols of connected ones", async () => {
   await using a = await startPeer();
   await using b = await startPeer();
   await using c = await startPeer();
@@ -87,7 +87,7 @@ function madeUp(at: number): PeerId {
   return parsePeerId(base58btc.encode(multihash).slice(1));
 }
 
-test("nothing is written after the end", async () => {
+test("nothing is written after closing", async () => {
   const metadata = memoryMetadata();
   const book = await PeerDatastore.open(metadata, { own });
   await book.close();
@@ -96,7 +96,7 @@ test("nothing is written after the end", async () => {
   assert.equal(await metadata.has("peers/peers/a"), false);
 });
 
-test("a peer of the last run is reached by its id alone", async () => {
+test("after a restart a known peer is dialled by its id alone", async () => {
   await using b = await startPeer();
   const metadata = memoryMetadata();
   const first = await startPeer({ metadata });

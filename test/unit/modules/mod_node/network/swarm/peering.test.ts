@@ -6,7 +6,7 @@ import { next, startPeer, type TestPeer } from "./support.ts";
 
 const wanted = ({ swarm }: TestPeer) => ({ id: swarm.id, addresses: swarm.listenAddresses() });
 
-test("a peer that is to be kept is dialled, and dialled again when it leaves", async () => {
+test("a peering peer is dialled, and dialled again when it disconnects", async () => {
   await using a = await startPeer();
   await using b = await startPeer();
   const peering = new Peering(a.swarm.libp2p, [wanted(b)], new NodeLog(), { minDelayMs: 20 });
@@ -21,7 +21,7 @@ test("a peer that is to be kept is dialled, and dialled again when it leaves", a
   peering.stop();
 });
 
-test("a peer that is away is dialled until it is there", async () => {
+test("an unreachable peering peer is dialled until it answers", async () => {
   await using a = await startPeer();
   const b = await startPeer();
   const { id } = b.swarm;
@@ -39,7 +39,7 @@ test("a peer that is away is dialled until it is there", async () => {
   peering.stop();
 });
 
-test("peers of the configuration are kept", async () => {
+test("the configured peering peers are dialled", async () => {
   await using b = await startPeer();
   const { id, addresses } = wanted(b);
   const met = next(b, "peer:connect");

@@ -31,7 +31,7 @@ const faithful = async (stream: Stream) => {
   for await (const chunk of stream) stream.send(chunk);
 };
 
-test("a peer that takes one stream for echoes is asked by several at once", async () => {
+test("several callers ping a peer that allows one stream", async () => {
   await using met = await acquainted(faithful);
   const echo = await met.ping.open(met.id);
   const times = await Promise.all([echo.ping(), met.ping.ping(met.id), met.ping.ping(met.id), echo.ping()]);
@@ -44,7 +44,7 @@ test("a peer that takes one stream for echoes is asked by several at once", asyn
   assert.ok((await met.ping.ping(met.id)) > 0);
 });
 
-test("those who ask a peer at once for the first time share a stream", async () => {
+test("callers that ping a peer at the same time share a stream", async () => {
   await using met = await acquainted(faithful);
   const echoes = await Promise.all([1, 2, 3, 4].map(() => met.ping.open(met.id)));
   assert.equal(new Set(echoes).size, 1);
@@ -62,7 +62,7 @@ function opening(open: (signal: AbortSignal | undefined) => Promise<Stream>) {
   return new PingService({ connectionManager } as unknown as PingComponents);
 }
 
-test("who asked first and leaves takes no stream from the others, and who waits may leave", async () => {
+test("a caller that aborts does not close the stream of the others, and a waiting caller may abort", async () => {
   let asked = 0;
   const first = new AbortController();
   const waiting = new AbortController();
@@ -88,7 +88,7 @@ test("who asked first and leaves takes no stream from the others, and who waits 
   assert.equal(asked, 2);
 });
 
-test("who gives up takes no echo from the others", async () => {
+test("a caller that aborts takes no answer from the others", async () => {
   const { promise: release, resolve } = Promise.withResolvers<void>();
   await using met = await acquainted(async (stream) => {
     for await (const chunk of stream) {

@@ -21,7 +21,7 @@ test("the key is read in each of its encodings", () => {
   }
 });
 
-test("what is no key is refused", () => {
+test("an invalid key file is refused", () => {
   assert.throws(() => decodeSwarmKey(Buffer.from("x")), /does not begin with \/key\/swarm\/psk\/1\.0\.0\//);
   assert.throws(() => decodeSwarmKey(file("base58", "x")), /unknown encoding of the swarm key: \/base58\//);
   assert.throws(() => decodeSwarmKey(file("base16", "0011")), /not 32 bytes long/);
@@ -39,7 +39,7 @@ test("a key can be enforced by the environment", async () => {
   assert.equal(await readSwarmKey("/nowhere"), undefined);
 });
 
-test("only those with the same key meet", async () => {
+test("only nodes with the same key connect", async () => {
   const withKey = (bytes: Buffer): PeerSetup => ({
     prepare: ({ path }) => writeFile(join(path, "swarm.key"), file("base16", bytes.toString("hex"))),
   });

@@ -25,7 +25,7 @@ async function behindRelay(
   return [relay, await startPeer({ config: { ...config, "Addresses.Swarm": swarm } })];
 }
 
-test("a relay is found among the peers that are connected, and again when it has been away", async () => {
+test("a relay is found among connected peers, and again after it was away", async () => {
   const folder = await mkdtemp(join(tmpdir(), "modhost-relay-"));
   const config = { "Swarm.EnableRelayHop": true };
   await using hidden = await startPeer({ config: { "Addresses.Swarm": [], "Swarm.EnableAutoRelay": true } });
@@ -55,7 +55,7 @@ function direct(own: TestPeer, other: TestPeer): Promise<void> {
   return promise;
 }
 
-test("whoever dialled through a relay is dialled back where everybody can reach it, and the relay is left", async () => {
+test("a peer that dialled through a relay is dialled back directly, and the relayed connection is closed", async () => {
   const [relay, hidden] = await behindRelay();
   await using _relay = relay;
   await using _hidden = hidden;
@@ -74,7 +74,7 @@ test("whoever dialled through a relay is dialled back where everybody can reach 
   );
 });
 
-test("two behind a relay agree to dial each other", async () => {
+test("two peers behind a relay dial each other by hole punching", async () => {
   const port = await freePort();
   const swarm = {
     "Addresses.Swarm": [`/ip4/127.0.0.1/tcp/${port}`],

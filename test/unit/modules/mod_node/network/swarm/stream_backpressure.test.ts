@@ -5,7 +5,7 @@ import { fill, streamBetween } from "./support.ts";
 
 const mebibyte = 1024 * 1024;
 
-test("a stream that waits holds its sender back, also when it is paused by what a resumption delivers", async (t) => {
+test("a paused stream holds its sender back, also when it is paused by what resuming delivers", async (t) => {
   const { near, far } = await streamBetween(t);
   allowBuffering(near);
   let got = 0;
@@ -28,7 +28,7 @@ test("a stream that waits holds its sender back, also when it is paused by what 
   assert.ok(got >= sent, `${got} of ${sent} bytes`);
 });
 
-test("pausing and resuming what is over does nothing", async (t) => {
+test("pausing and resuming a finished stream does nothing", async (t) => {
   const { near } = await streamBetween(t);
   pause(near);
   pause(near);

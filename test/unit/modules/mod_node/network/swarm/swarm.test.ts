@@ -8,7 +8,7 @@ import { connectTo, freePort, next, startPeer, startStranger } from "./support.t
 
 const nobody = parsePeerId("12D3KooWGC6TvWhfapngX6wvJHMYvKpDMXPb3ZnCZ6dMoaMtimQ5");
 
-test("peers that connect know each other by what they told", async () => {
+test("connected peers know each other through identify", async () => {
   await using a = await startPeer();
   await using b = await startPeer();
   const identified = next<IdentifyResult>(b, "peer:identify");
@@ -35,7 +35,7 @@ test("peers that connect know each other by what they told", async () => {
   assert.equal(await connectTo(a, b), connection);
 });
 
-test("a peer of another make is met both ways", async () => {
+test("a plain libp2p peer is connected both ways", async () => {
   await using a = await startPeer();
   await using stranger = await startStranger();
   const connection = await a.swarm.connect(
@@ -56,7 +56,7 @@ test("a peer of another make is met both ways", async () => {
   );
 });
 
-test("echoes take one stream, and are told by their time", async () => {
+test("pings share one stream, and return their round-trip times", async () => {
   await using a = await startPeer();
   await using b = await startPeer();
   const connection = await connectTo(a, b);
@@ -70,7 +70,7 @@ test("echoes take one stream, and are told by their time", async () => {
   await assert.rejects(echo.ping());
 });
 
-test("one that echoes something else is found out", async () => {
+test("a wrong ping answer is detected", async () => {
   await using a = await startPeer();
   await using stranger = await startStranger();
   await stranger.unhandle("/ipfs/ping/1.0.0");
@@ -86,7 +86,7 @@ test("one that echoes something else is found out", async () => {
   echo.close();
 });
 
-test("a connection ends by the id of its peer or by its address", async () => {
+test("connections are closed by peer id or by address", async () => {
   await using a = await startPeer();
   await using b = await startPeer();
   const [address] = b.swarm.listenAddresses();
@@ -123,7 +123,7 @@ test("a dial that fails says why, address by address", async () => {
   });
 });
 
-test("a peer without a known address is looked for", async () => {
+test("a peer without known addresses is looked up through routing", async () => {
   await using a = await startPeer();
   await using b = await startPeer();
   a.swarm.findPeer = async (id) =>
@@ -133,7 +133,7 @@ test("a peer without a known address is looked for", async () => {
   await assert.rejects(a.swarm.connect(nobody), { message: "routing: not found" });
 });
 
-test("refused ranges are neither dialled nor let in", async () => {
+test("filtered ranges are neither dialled nor accepted", async () => {
   await using a = await startPeer();
   await using b = await startPeer();
   a.swarm.filters.add("/ip4/127.0.0.0/ipcidr/8");
@@ -147,7 +147,7 @@ test("refused ranges are neither dialled nor let in", async () => {
   await connectTo(b, a);
 });
 
-test("ranges of the configuration hold from the start", async () => {
+test("configured ranges are filtered from the start", async () => {
   await using a = await startPeer({ config: { "Swarm.AddrFilters": ["/ip4/127.0.0.0/ipcidr/8"] } });
   await using b = await startPeer();
   assert.deepEqual(a.swarm.filters.list(), ["/ip4/127.0.0.0/ipcidr/8"]);
@@ -162,7 +162,7 @@ test("only what the configuration names is announced", async () => {
   assert.deepEqual(hidden.swarm.announcedAddresses(), []);
 });
 
-test("what cannot be listened on is told, and the rest is", async () => {
+test("an address that cannot be listened on is reported, and the others are used", async () => {
   const swarm = ["/ip4/127.0.0.1/tcp/0", "/ip4/127.0.0.1/udp/0/quic", "/ip4/192.0.2.1/tcp/0"];
   await using a = await startPeer({ config: { "Addresses.Swarm": swarm } });
   assert.equal(a.swarm.listenAddresses().length, 1);
@@ -172,7 +172,7 @@ test("what cannot be listened on is told, and the rest is", async () => {
   assert.deepEqual(a.logged, []);
 });
 
-test("a node that can listen nowhere goes on", async () => {
+test("a node that listens nowhere still works", async () => {
   await using a = await startPeer({ config: { "Addresses.Swarm": ["/ip4/192.0.2.1/tcp/0"] } });
   assert.deepEqual(a.logged, ["error nothing is listened on: no other node can reach this one"]);
   await using b = await startPeer();
@@ -186,7 +186,7 @@ test("websockets carry connections", async () => {
   assert.match(connection.remoteAddr.toString(), /\/ws\/p2p\//);
 });
 
-test("transports, security and multiplexers go by the configuration", async () => {
+test("transports, encryption and multiplexers follow the configuration", async () => {
   await using a = await startPeer({
     config: { "Swarm.Transports.Security.TLS": 10, "Swarm.Transports.Multiplexers.Yamux": false },
   });
@@ -198,7 +198,7 @@ test("transports, security and multiplexers go by the configuration", async () =
   assert.equal(silent.notices.length, 1);
 });
 
-test("a configuration that says what cannot be opens nothing", async () => {
+test("an invalid configuration opens nothing", async () => {
   const refused = (config: Record<string, unknown>, message: string) =>
     assert.rejects(startPeer({ config }), { message });
   await refused({ "Addresses.Swarm": ["/ip4/1.2.3"] }, "failure to parse config.Addresses.Swarm: [/ip4/1.2.3]");

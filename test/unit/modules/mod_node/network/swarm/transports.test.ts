@@ -35,7 +35,7 @@ for (const transport of transports) {
 const address = "/ip4/127.0.0.1/udp/0/quic-v1";
 const quic = { "Addresses.Swarm": ["/ip4/127.0.0.1/tcp/0", address] };
 
-test("QUIC that is asked for and not there is told, with the reason", async () => {
+test("QUIC that is configured and not available is reported with the reason", async () => {
   const notices = async (config: Record<string, unknown>) => {
     await using peer = await startPeer({ config: { ...quic, ...config } });
     assert.equal(peer.swarm.listenAddresses().length, 1);

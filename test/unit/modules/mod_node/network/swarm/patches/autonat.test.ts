@@ -4,7 +4,7 @@ import { parseMultiaddr } from "#node/network/swarm/multiaddr.ts";
 import { forceNewDials } from "#node/network/swarm/patches/autonat/force_new_dials.ts";
 import { PatchNotices } from "#node/network/swarm/patches/notices.ts";
 
-test("a peer is dialled back on a connection of its own", async () => {
+test("a peer is dialled back over a new connection", async () => {
   const asked: unknown[] = [];
   const connectionManager = {
     own: "its state",

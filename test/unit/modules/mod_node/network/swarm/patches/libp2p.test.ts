@@ -5,7 +5,7 @@ import { connectTo, startPeer } from "../support.ts";
 
 const protocol = "/test/1.0.0";
 
-test("with a middleware each stream that comes is handled once, and those that are opened are not", async () => {
+test("with middleware each inbound stream is handled once, and outbound ones are not", async () => {
   await using a = await startPeer();
   await using b = await startPeer();
   const seen = { here: 0, handled: [] as Stream[] };

@@ -39,7 +39,7 @@ function sentBack(stream: Stream, bytes: Uint8Array): Promise<Buffer> {
   return promise;
 }
 
-test("frames come out whole however what comes is cut", () => {
+test("frames are decoded however the bytes are split", () => {
   const sent = [1, 65_535, 0, 16, 0, 300, 2, 65_519].map((length) => randomBytes(length));
   const whole = Buffer.concat(sent.flatMap((frame) => [Buffer.of(frame.length >> 8, frame.length & 0xff), frame]));
   for (const longest of [1, 2, 3, 17, 40_000, whole.length]) {
@@ -88,7 +88,7 @@ for (const direction of ["in", "out"] as const) {
   });
 }
 
-test("what came before the place of the library's reading was taken is not lost, and a frame has a tag", () => {
+test("bytes received before the decoder was replaced are not lost, and a frame must have a tag", () => {
   const frame = randomBytes(40);
   const came = Buffer.concat([Buffer.of(0, frame.length), frame]);
   const handshake = { decrypt: (bytes: Uint8Array) => bytes };
@@ -107,7 +107,7 @@ test("what came before the place of the library's reading was taken is not lost,
   assert.throws(() => decrypt(frame.subarray(0, 15)), /without its tag/);
 });
 
-test("short pieces are written together, and no byte is changed", () => {
+test("short pieces are joined, and no byte changes", () => {
   const pieces = [2, 12, 9000, 16, 2, 5000, 3000, 16].map((length) => randomBytes(length));
   const written = coalesce(pieces);
   assert.deepEqual(

@@ -8,7 +8,7 @@ import { startPeer } from "../support.ts";
 const lies = (count: number, from = 0) =>
   Array.from({ length: count }, (_, at) => parseMultiaddr(`/ip4/99.0.${from}.${at}/tcp/1`));
 
-test("however many addresses others made up, one that is told now is remembered, with its peer's id or without", async () => {
+test("however many forged addresses are stored, one that is named now is kept, with the peer's id or without", async () => {
   await using node = await startPeer();
   const store = node.swarm.libp2p.peerStore;
   const id = peerIdFromPrivateKey(await generateKeyPair("Ed25519"));
@@ -24,7 +24,7 @@ test("however many addresses others made up, one that is told now is remembered,
   }
 });
 
-test("an address that the peer has signed stays, whatever is told", async () => {
+test("a signed address is never pushed out", async () => {
   await using node = await startPeer();
   const store = node.swarm.libp2p.peerStore;
   const id = peerIdFromPrivateKey(await generateKeyPair("Ed25519"));
