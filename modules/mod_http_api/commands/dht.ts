@@ -1,5 +1,5 @@
 /** The routing system. */
-import { routingEventTypes as eventTypes, type RoutingEvent } from "modhost/node";
+import { type DhtEvent, routingEventTypes as eventTypes } from "modhost/node";
 import { type Argument, type Commands, defineCommand, defineGroup, stream } from "../rpc/command.ts";
 import { fields, nullable, type ValueOf } from "../rpc/shape.ts";
 import { lines, texts } from "./shapes.ts";
@@ -21,7 +21,7 @@ type ShownEvent = ValueOf<typeof queryEvent>;
 
 const returns = stream(queryEvent);
 
-async function* shown(events: AsyncIterable<RoutingEvent>): AsyncGenerator<ShownEvent, void, undefined> {
+async function* shown(events: AsyncIterable<DhtEvent>): AsyncGenerator<ShownEvent, void, undefined> {
   for await (const { type, id, responses, text, value } of events) {
     yield {
       Extra: text ?? (value === undefined ? "" : Buffer.from(value).toString("base64")),

@@ -1,19 +1,17 @@
 /** The routing system: who has what, where everybody is, and what others keep under a key. */
-import type { PeerInfo } from "@libp2p/interface";
+import type { Multiaddr } from "@multiformats/multiaddr";
 import type { CID } from "multiformats/cid";
 import { walk } from "../content/dag/walk.ts";
 import { CidSet } from "../formats/cid/set.ts";
 import { parseCid } from "../formats/cid/text.ts";
 import { type PeerId, parsePeerId } from "../formats/peer_id.ts";
 import { publicKeyKey, recordKey } from "../network/ipns_record/keys.ts";
-import { eventTypes, type PeerAddresses, type RoutingEvent } from "../network/kad/events.ts";
+import { eventTypes, type PeerAddresses } from "../network/kad/events.ts";
 import type { Routing } from "../network/kad/routing.ts";
 import type { LowLevelNode } from "../types.ts";
 import { readUpTo } from "../util/async/read_all.ts";
 import { NodeError } from "../util/errors.ts";
 import { type ByteSource, type CallOptions, callSignal, listOf, type PeerName, piecesOf } from "./common.ts";
-
-export type { RoutingEvent };
 
 /**
  * What happens in a search. Of an answer the RPC API does not tell which message it answers: `messageType`, and that the
@@ -37,8 +35,24 @@ export type QueryEvent =
   | { readonly name: "VALUE"; readonly type: 5; readonly value: Uint8Array }
   | { readonly name: "DIALING_PEER"; readonly type: 7; readonly peer: PeerId };
 
+/** An event with all that the RPC API tells of it, whatever it is. */
+export interface DhtEvent {
+  /** As of `QueryEvent`. */
+  readonly type: QueryEvent["type"];
+  /** The peer that the event is about. */
+  readonly id?: PeerId;
+  /** Peers that were found, or that an answer names. */
+  readonly responses?: readonly Omit<DhtPeer, "protocols">[];
+  /** Why a peer, or the search, failed. */
+  readonly text?: string;
+  /** A record that was found. */
+  readonly value?: Uint8Array;
+}
+
 /** Addresses are without the id. */
-export interface DhtPeer extends PeerInfo {
+export interface DhtPeer {
+  readonly id: PeerId;
+  readonly multiaddrs: readonly Multiaddr[];
   /** Empty: the routing system does not tell. */
   readonly protocols: readonly string[];
 }
@@ -59,7 +73,7 @@ export type DhtKey = string | Uint8Array;
 type Cids = CID | string | readonly (CID | string)[];
 
 /** Searches that yield events `E`. They end with a NodeError: while offline, or with the reason that an event has told. */
-interface Searches<E> {
+export interface RoutingSearches<E> {
   /** The addresses of a peer: FINAL_PEER. */
   findPeer(peer: PeerName, options?: CallOptions): AsyncIterable<E>;
   /** Peers that provide a block: PROVIDER for each; finding none is no failure. */
@@ -74,11 +88,11 @@ interface Searches<E> {
   query(peer: PeerName, options?: CallOptions): AsyncIterable<E>;
 }
 
-export type RoutingApi = Searches<QueryEvent>;
+export type RoutingApi = RoutingSearches<QueryEvent>;
 
 export interface DhtApi extends RoutingApi {
   /** The same searches, with all that the RPC API tells of each event. */
-  readonly events: Searches<RoutingEvent>;
+  readonly events: RoutingSearches<DhtEvent>;
 }
 
 /** Bytes of the longest record that is looked at; none that is valid is longer. */
@@ -168,13 +182,13 @@ async function* below(node: LowLevelNode, roots: readonly CID[], signal: AbortSi
   for (const root of roots) for await (const { cid } of walk(root, { read, seen, signal })) yield cid;
 }
 
-async function* named(events: AsyncIterable<RoutingEvent>): AsyncGenerator<QueryEvent, void, undefined> {
+async function* named(events: AsyncIterable<DhtEvent>): AsyncGenerator<QueryEvent, void, undefined> {
   for await (const event of events) yield queryEvent(event);
 }
 
-const peerOf = ({ id, multiaddrs }: PeerAddresses): DhtPeer => ({ id, multiaddrs: [...multiaddrs], protocols: [] });
+const peerOf = ({ id, multiaddrs }: PeerAddresses): DhtPeer => ({ id, multiaddrs, protocols: [] });
 
-function queryEvent({ type, id, responses = [], text = "", value = new Uint8Array() }: RoutingEvent): QueryEvent {
+function queryEvent({ type, id, responses = [], text = "", value = new Uint8Array() }: DhtEvent): QueryEvent {
   const peers = responses.map(peerOf);
   switch (type) {
     case eventTypes.sendingQuery:

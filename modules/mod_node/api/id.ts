@@ -24,7 +24,11 @@ export interface IdResult {
   readonly protocols: readonly string[] | null;
 }
 
-/** @throws NodeError of an id that is none, and where the other peer cannot be reached */
+/**
+ * Who this node is, or what another peer has told of itself.
+ *
+ * @throws NodeError of an id that is none, and where the other peer cannot be reached
+ */
 export type IdApi = (options?: IdOptions) => Promise<IdResult>;
 
 const OFFLINE_TEXT = `'ipfs id' currently cannot query information on remote
