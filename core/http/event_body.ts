@@ -10,15 +10,15 @@ interface Batch {
   readonly sent: PromiseWithResolvers<void>;
 }
 
-/** Events join the batch that waits last up to this size: however small they are, few things wait. */
+/** Small events are joined into batches of up to this size, so that the queue stays short. */
 const MAX_BATCH_BYTES = 16 * 1024;
 
-/** The longest delay of a timer, milliseconds; Node takes a longer one for none. */
+/** Milliseconds; Node fires timers with a longer delay at once. */
 const MAX_DELAY = 2 ** 31 - 1;
 
 /**
- * The body of an event stream: gives one batch at a time, the next when the one before has been written. It ends by
- * `close`, with its source, or with whoever reads it.
+ * The body of an event stream. It is read one batch at a time: the next when the one before has been written. It ends
+ * by `close`, with its source, or when its reader goes away.
  */
 export class EventBody extends Readable {
   readonly #ended = new AbortController();
@@ -27,7 +27,7 @@ export class EventBody extends Readable {
   readonly #maxQueue: number;
   readonly #source: AsyncIterator<ServerEvent | string> | undefined;
   #queued = 0;
-  /** Given to the reader, who has not come back yet. */
+  /** The batch that the reader has, until it asks for the next. */
   #given: Batch | undefined;
   #isWanted = false;
   #isClosing = false;
@@ -36,13 +36,13 @@ export class EventBody extends Readable {
 
   /** `source` is read when the body is. */
   constructor(options: EventStreamOptions = {}, source?: AsyncIterable<ServerEvent | string>) {
-    // A mark of 0: nothing is asked for before it is wanted, so that being asked tells what has been written.
+    // With a high-water mark of 0 each `_read` means that the batch before has been written.
     super({ objectMode: true, highWaterMark: 0 });
     const { heartbeat = 15, retry, max_queue_bytes = 1024 * 1024 } = options;
     this.#heartbeat = Math.min(positive("heartbeat", heartbeat) * 1000, MAX_DELAY);
     this.#maxQueue = positive("max_queue_bytes", max_queue_bytes);
     this.#source = source?.[Symbol.asyncIterator]();
-    // Not at once: whoever has made a stream that is over already still hears of it.
+    // On "close" and not at once, so that whoever creates a stream that is already over can still listen.
     this.once("close", () => this.#ended.abort(new DOMException("The event stream has ended", "AbortError")));
     if (retry !== undefined) this.put(eventText({ retry })).catch(() => undefined);
   }
@@ -71,14 +71,14 @@ export class EventBody extends Readable {
     return batch.sent.promise;
   }
 
-  /** Ends the stream after what has been put in already. */
+  /** Ends the stream once the queue is written. */
   close(): void {
     if (this.#isClosing) return;
     this.#isClosing = true;
     if (this.#isWanted) this.#give();
   }
 
-  /** Closes the stream when the signal is given. */
+  /** Closes the stream when the signal is aborted. */
   endWith(signal: AbortSignal): void {
     if (signal.aborted) this.close();
     else signal.addEventListener("abort", () => this.close(), { signal: this.ended });
@@ -98,7 +98,7 @@ export class EventBody extends Readable {
     const reason = "it has ended";
     this.#given?.sent.reject(new ModhostError("STREAM_CLOSED", { reason }));
     this.#drop(reason);
-    // A source that waits for something ends when that has come.
+    // A generator that is waiting ends only when what it waits for has come.
     Promise.try(() => this.#source?.return?.()).catch(() => undefined);
     done(error);
   }
@@ -106,7 +106,7 @@ export class EventBody extends Readable {
   #begin(): void {
     this.#hasBegun = true;
     if (this.#heartbeat > 0) {
-      // While something waits to be written, the connection is busy anyway.
+      // No heartbeat is needed while something is being written.
       const beat = () => this.#isWanted && this.put(":\n\n");
       this.#timer = setInterval(beat, this.#heartbeat).unref();
     }
@@ -122,7 +122,7 @@ export class EventBody extends Readable {
     }
   }
 
-  /** The batch that so many bytes join: the last one that waits, or a new one. */
+  /** The batch that an event of so many bytes is added to: the last one in the queue, or a new one. */
   #batch(bytes: number): Batch {
     const last = this.#queue.at(-1);
     if (last !== undefined && last.bytes + bytes <= MAX_BATCH_BYTES) return last;
@@ -150,7 +150,7 @@ export class EventBody extends Readable {
   }
 }
 
-/** A promise of which nobody need hear: who sends to many does not wait for each, and some have left. */
+/** A promise whose rejection may be ignored: a module that sends to many clients need not wait for each of them. */
 function unheard(): PromiseWithResolvers<void> {
   const sent = Promise.withResolvers<void>();
   sent.promise.catch(() => undefined);

@@ -21,7 +21,7 @@ import type { Resolution } from "./routes.ts";
 import type { HttpEnvironment, HttpSettings } from "./settings.ts";
 import { upgradeHeaders } from "./upgrade.ts";
 
-/** An unread rest of a body up to this size is simply taken in, so that the connection can be used again. */
+/** Up to so many unread bytes of a body are read and dropped, so that the connection can be used again. */
 const MAX_SMALL_REST = 64 * 1024;
 
 /** What an exchange needs of the service that it came to. */
@@ -44,7 +44,7 @@ export class Exchange implements HttpEvent, LayeredExchange {
   gone = false;
   /** Tells the middleware before the apps that the handlers are done, though nothing was put into the context. */
   settled: (() => void) | undefined = undefined;
-  /** Known once it is gone: all of the answer was handed over. */
+  /** Set when it is over: the whole answer was handed to the system. */
   #complete = false;
   readonly #head: HeadFacts;
   readonly #began = performance.now();
@@ -85,12 +85,12 @@ export class Exchange implements HttpEvent, LayeredExchange {
     response.variesByOrigin = cors?.origins !== "*" && cors !== undefined;
     const preflight =
       readable && request.method === "OPTIONS" && request.headers.access_control_request_method !== undefined;
-    // CORS is the host's matter where an app has it: of routes, only one for OPTIONS is asked before.
+    // Where an app has CORS, the host answers preflights, unless the app has a route for OPTIONS itself.
     if (routed || (candidates.length > 0 && !preflight)) this.run();
     else this.#unrouted(resolution, preflight ? cors : undefined);
   }
 
-  /** Answers what no route of its method matches; `preflight` are the rules of an app whose preflight this is. */
+  /** Answers a request that no route of its method matches; `preflight`: it is one, for an app with these rules. */
   #unrouted({ allowed, candidates, upgradable }: Resolution, preflight?: CorsPolicy): void {
     const { request, response } = this;
     if (upgradable && (request.method === "GET" || request.method === "HEAD")) {
@@ -101,7 +101,7 @@ export class Exchange implements HttpEvent, LayeredExchange {
     const methods = new Set(allowed);
     if (preflight !== undefined && candidates.length > 0) for (const method of commonMethods) methods.add(method);
     if (methods.size === 0) {
-      // The apps of a server that stops are gone, not unknown.
+      // While the server stops, its apps are no longer there: that is temporary.
       this.refuse(this.service.stopping && candidates.length === 0 ? 503 : 404);
       return;
     }
@@ -123,7 +123,7 @@ export class Exchange implements HttpEvent, LayeredExchange {
     while (this.#next < candidates.length) {
       const candidate = candidates[this.#next] as Candidate;
       const { mount } = candidate.route;
-      // A module that leaves waits for the requests that it has, and takes no others.
+      // A module that is being unloaded finishes the requests it has begun and takes no others.
       if (mount.retired && mount !== this.#mount) {
         this.#next += 1;
         continue;
@@ -161,7 +161,7 @@ export class Exchange implements HttpEvent, LayeredExchange {
   /** Answers what was thrown, rejected or found impossible on the way; the cause goes to the log. */
   fail(thrown: unknown, { status, message }: Failure = classify(thrown)): void {
     if (this.gone) {
-      // The client has its answer; what is thrown afterwards is for the log.
+      // The client has its answer; errors thrown afterwards go to the log.
       if (this.#complete) this.report(thrown);
       return;
     }
@@ -200,7 +200,7 @@ export class Exchange implements HttpEvent, LayeredExchange {
     this.#blamed ??= owner;
   }
 
-  /** The module of the handler leaves: what has no end of its own shall end now. */
+  /** The module of the handler is being unloaded: streams without an end of their own are told to end. */
   retire(): void {
     this.request.leave();
   }
@@ -330,7 +330,7 @@ export class Exchange implements HttpEvent, LayeredExchange {
   }
 
   #written(): number {
-    // On HTTP/1 the handle knows what the kernel has really taken; on HTTP/2 a stream only tells what waits.
+    // HTTP/1: bytes that the kernel has taken. HTTP/2: bytes handed over, less those still buffered in the stream.
     const taken = this.http2 ? undefined : bytesTaken(this.request.raw.socket);
     return taken ?? this.response.bytes - this.response.raw.writableLength;
   }
@@ -340,7 +340,7 @@ export class Exchange implements HttpEvent, LayeredExchange {
     if (this.gone) return;
     this.gone = true;
     const { request, response } = this;
-    // An HTTP/2 stream that was reset has finished, too, though nobody has ended it.
+    // A reset HTTP/2 stream counts as finished too, though `end` was never called.
     this.#complete = response.raw.writableEnded && response.raw.writableFinished;
     if (this.#writing !== undefined) this.service.watch.delete(this.#writing);
     if (!this.#complete) request.abort();
@@ -350,7 +350,7 @@ export class Exchange implements HttpEvent, LayeredExchange {
     this.announce(response.raw.headersSent ? response.raw.statusCode : 0, this.#complete);
   }
 
-  /** Tells of the answer, once; of nothing, where nobody listens. */
+  /** Announces `http-finished`, once, if any hook listens. */
   protected announce(status: number, complete: boolean): void {
     const { request, response } = this;
     if (this.#announced || !this.service.environment.hasHooks("http-finished")) return;

@@ -1,6 +1,6 @@
 import type { ActiveRequest } from "./route.ts";
 
-/** The requests that something of a module is working on: whoever takes it away waits for them. */
+/** Requests that an app or a middleware is working on; its unload waits for them. */
 export class InFlight {
   readonly #active = new Set<ActiveRequest>();
   #idle: (() => void) | undefined;

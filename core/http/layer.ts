@@ -18,7 +18,7 @@ export interface LayerInfo {
   readonly apps: readonly string[] | undefined;
   /** Requests that have been through it. */
   readonly requests: number;
-  /** Those of them that it answered itself, without asking what comes after it. */
+  /** Those of them that it answered itself, without calling `next`. */
   readonly answered: number;
   /** Those that it failed on. */
   readonly failed: number;

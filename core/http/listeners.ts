@@ -16,23 +16,23 @@ import { Handover } from "./upgrade.ts";
 
 export type TlsSource = TlsOptions & { SNICallback: NonNullable<TlsOptions["SNICallback"]> };
 
-/** What the requests that arrive are given to. */
+/** Receives the requests that arrive. */
 export interface Receiver {
   serve(request: NodeRequest, response: NodeResponse): void;
   /** The client waits to be asked for the body. */
   serveExpecting(request: NodeRequest, response: NodeResponse): void;
-  /** Shall the connection be handed over after this request? Otherwise it is served as any. */
+  /** True to take the connection over after this request, for a websocket; otherwise it is served like any other. */
   upgrades(request: IncomingMessage): boolean;
   serveUpgrade(request: IncomingMessage, handover: Handover): void;
 }
 
-/** Node's protocol servers: they own no port, but are handed connections, and tell malformed requests what is wrong. */
+/** Node's HTTP servers. They open no ports: connections are handed to them. Malformed requests get an error page. */
 export class Listeners {
   readonly #environment: HttpEnvironment;
   readonly #plain: Server;
   readonly #secure: Http2SecureServer | undefined;
   readonly #sockets = new Set<Socket>();
-  /** Connections that sent what is no request. */
+  /** Connections on which something malformed arrived. */
   readonly #refused = new WeakSet<Socket>();
   readonly #answers = currentAnswers();
   readonly #sessions = new Set<ServerHttp2Session>();
@@ -63,13 +63,13 @@ export class Listeners {
         minVersion: "TLSv1.2",
         handshakeTimeout: settings.headTimeout * 1000,
         settings: { maxConcurrentStreams: settings.maxStreams, maxHeaderListSize: settings.maxHeaderSize },
-        // Streams that a client opens and resets, beyond which the session ends.
+        // A client that opens and resets more streams than this loses its session (rapid reset).
         streamResetBurst: 1000,
         streamResetRate: 100,
         maxSessionInvalidFrames: 100,
         maxSessionRejectedStreams: 100,
       } as Parameters<typeof createSecureServer>[0]);
-      // Node's HTTP/2 server puts its own in the place of this option.
+      // Node's HTTP/2 server ignores the option and sets its own callback.
       Object.assign(this.#secure, { shouldUpgradeCallback: limits.shouldUpgradeCallback });
       this.#attach(this.#secure, receiver);
       this.#secure.on("session", (session) => this.#join(session, settings.idleTimeout));
@@ -151,7 +151,7 @@ export class Listeners {
     session.setTimeout(idleTimeout * 1000, () => session.close());
   }
 
-  /** Answers what is no request, once, and closes: each further piece that arrives is an error of its own. */
+  /** Answers malformed input once, and closes; the parser reports an error for every further chunk. */
   #malformed(error: NodeJS.ErrnoException, socket: Socket): void {
     if (this.#refused.has(socket)) return;
     this.#refused.add(socket);
@@ -166,7 +166,7 @@ export class Listeners {
     }
     const inFlight = this.#answers.of(socket);
     if (inFlight?.req.complete === true) {
-      // What follows a whole request is wrong: its answer reaches the client first.
+      // The request before was complete: its answer goes out first.
       inFlight.once("close", () => this.#refuse(error, socket));
       return;
     }

@@ -3,7 +3,7 @@ import { parseParameters } from "./disposition.ts";
 import { type BodyParser, OpeningParser } from "./multipart_bare.ts";
 import { cutMultipart, invalidMultipart, type PartHeaders, type Piece } from "./multipart_parser.ts";
 
-/** What follows the closing boundary is read, so that the connection can be used again, but not without end. */
+/** Bytes read behind the closing boundary, so that the connection can be used again. */
 const MAX_EPILOGUE_BYTES = 64 * 1024;
 
 /**
@@ -38,7 +38,7 @@ class PartReader {
   readonly #signal: AbortSignal | undefined;
   #current: Part | undefined;
   #pulling: Promise<void> | undefined;
-  /** What to throw; made when it is: a stack is dear, and most bodies are closed without. */
+  /** Makes the error to throw: only when it is needed, since stacks cost time and most bodies end well. */
   #failure: (() => unknown) | undefined;
   #interrupt: (reason: unknown) => void = () => {};
   #reading = false;
@@ -72,7 +72,7 @@ class PartReader {
     return piece?.kind === "data" ? piece.bytes : undefined;
   }
 
-  /** Ends the reading, of parts held by somebody too. */
+  /** Ends the reading; parts that a handler still holds fail from now on. */
   async close(): Promise<void> {
     this.#current = undefined;
     this.#signal?.removeEventListener("abort", this.#onAbort);

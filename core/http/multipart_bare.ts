@@ -56,7 +56,7 @@ export class OpeningParser implements BodyParser {
     this.#parser?.feed(bytes);
   }
 
-  /** Looks for the first boundary; gives what stands from there on. */
+  /** Looks for the first boundary; returns the bytes from there on. */
   #open(chunk: Buffer): Buffer {
     let held = this.#held.length === 0 ? chunk : Buffer.concat([this.#held, chunk]);
     for (;;) {
@@ -112,7 +112,7 @@ class LineFeedParser implements BodyParser {
     for (let at = this.#held.indexOf(this.#delimiter); at >= 0; at = this.#held.indexOf(this.#delimiter, at + 1)) {
       const rest = this.#held.toString("latin1", at + length, at + length + MAX_PADDING);
       const meaning = meaningOf(rest);
-      // In one piece with what is around it: a body may be full of such lines.
+      // Content that only looks like a boundary stays in one piece with what is around it.
       if (meaning === "data") continue;
       this.#give(at);
       if (meaning === "part") this.#begin(length + rest.indexOf("\n") + 1);
@@ -167,7 +167,7 @@ class LineFeedParser implements BodyParser {
     return true;
   }
 
-  /** The first byte held is the end of the header, no content. */
+  /** The first byte in the buffer ends the header, and is no content. */
   #skip = true;
 
   /** Hands out the first bytes that are held. */

@@ -22,7 +22,7 @@ export interface Explanation {
   /** The virtual host; undefined when the name is unknown. */
   readonly host: string | undefined;
   /** In the order in which they are tried. */
-  /** What stands before the apps: it is asked first, in this order. */
+  /** Middleware before the apps, the outermost first. */
   readonly middleware: readonly LayerInfo[];
   readonly candidates: readonly (RouteInfo & { readonly argument: string | undefined })[];
   /** Status when no candidate answers. */
@@ -38,7 +38,7 @@ const expecting = new WeakSet<NodeRequest>();
 /** Connections that are handed over with a request. */
 const handovers = new WeakMap<NodeRequest, Handover>();
 
-/** Serves a table of routes over connections that it is handed: Koa is the pipeline, the table decides. */
+/** Serves a route table over the connections that it is given: Koa is the pipeline, the table decides. */
 export class HttpService implements PipelineService {
   readonly settings: HttpSettings;
   readonly environment: HttpEnvironment;
@@ -83,8 +83,8 @@ export class HttpService implements PipelineService {
   }
 
   /**
-   * Puts other apps, and other middleware before them, in the place of those before. The table is built once for all changes of one step, at its end or
-   * for the next request; requests in flight go on with the one they began with.
+   * Replaces the apps, and the middleware before them. The table is built once for all changes of one step, at its end
+   * or for the next request; requests in flight go on with the one they began with.
    */
   mount(mounts: readonly AppMount[], layers: readonly MiddlewareLayer[] = []): void {
     if (this.#built !== undefined || this.#mounts.length === 0) queueMicrotask(() => this.table);
@@ -146,7 +146,7 @@ export class HttpService implements PipelineService {
     return expecting.has(request);
   }
 
-  /** Sends `100 Continue` if the client waits for it; behind an answer it would be taken for a part of that. */
+  /** Sends `100 Continue` if the client waits for it and the answer has not begun. */
   invite(request: NodeRequest, response: NodeResponse): void {
     if (expecting.delete(request) && !response.headersSent) response.writeContinue();
   }

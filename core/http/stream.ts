@@ -14,7 +14,7 @@ export interface Outlet {
   unwatchWriting(): void;
 }
 
-/** Lets go of a handler's value that is not sent: files are closed, generators ended, their errors of no interest. */
+/** Disposes of a handler's value that is not sent: closes files, ends generators, ignores their errors. */
 export function discard(value: unknown): void {
   if (typeof value !== "object" || value === null) return;
   if (value instanceof Readable) value.on("error", () => undefined).destroy();
@@ -28,7 +28,7 @@ function leave(iterator: AsyncIterator<unknown>): void {
   Promise.try(() => iterator.return?.()).catch(() => undefined);
 }
 
-/** Milliseconds after which others have their turn, though neither the stream nor the client has to be waited for. */
+/** Milliseconds after which a body that never waits yields to the event loop. */
 const MAX_TURN_TIME = 10;
 
 /**
@@ -87,7 +87,7 @@ export async function pump(outlet: Outlet, source: AsyncIterable<unknown>, lengt
   }
 }
 
-/** Tells the owner of a piece that it is needed no longer, where the owner wants to know. */
+/** Gives pieces back to a pooled body, which uses their memory again; undefined for any other body. */
 function takerOf(source: AsyncIterable<unknown>): ((piece: string | Uint8Array) => void) | undefined {
   if (!("release" in source) || typeof source.release !== "function") return undefined;
   return (piece) => {
@@ -95,7 +95,7 @@ function takerOf(source: AsyncIterable<unknown>): ((piece: string | Uint8Array) 
   };
 }
 
-/** Shut while the connection takes no more. */
+/** Backpressure: shut while the connection's buffer is full. */
 class Gate {
   readonly #outlet: Outlet;
   /** Undefined while it is open. */

@@ -9,7 +9,7 @@ export const websocketMethod = "WS";
 /** The version of the protocol, RFC 6455. */
 const version = "13";
 
-/** The longest piece that is taken from a client which sends before it is answered. */
+/** So many bytes may a client send before its handshake is answered. */
 const MAX_EARLY_BYTES = 64 * 1024;
 
 /**
@@ -49,12 +49,12 @@ export function readHandshake(headers: RequestHeaders): readonly string[] | Hand
   return isValid ? offered : fault("Invalid Sec-WebSocket-Protocol header");
 }
 
-/** What a 426 must say. Node takes the naming of Upgrade for leave to keep the connection, asked for or not. */
+/** Headers of a 426. "close" must be said: Node keeps the connection open when `Connection` is set without it. */
 export const upgradeHeaders: ResponseHeaders = { upgrade: "websocket", connection: "Upgrade, close" };
 
 /**
- * A connection that Node's HTTP server has let go of. Until it is taken over, an ordinary answer can be written on it,
- * which is its last; it is read from meanwhile, so that a client that leaves is noticed.
+ * A connection that Node's HTTP server has released. Until it is taken over, one ordinary answer can be written on it,
+ * the last; it is read from meanwhile, so that a client that disconnects is noticed.
  */
 export class Handover {
   readonly request: IncomingMessage;
@@ -92,7 +92,7 @@ export class Handover {
 
   readonly #early = (piece: Buffer) => {
     this.#bytes += piece.length;
-    // Such a client breaks the protocol; an answer is thrown away with what it sent.
+    // Sending before the answer breaks the protocol: the connection is closed without one.
     if (this.#bytes > MAX_EARLY_BYTES) this.#socket.destroy();
     else this.#pieces.push(piece);
   };

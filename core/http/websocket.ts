@@ -6,26 +6,26 @@ import { bytesTaken } from "./patches/node/bytes_taken.ts";
 import type { Flow, ProgressWatch } from "./progress.ts";
 import type { WebsocketLimits } from "./settings.ts";
 
-/** Messages that wait to be taken: with either of these the client is not read from. */
+/** Reading from the client pauses when so many messages, or bytes, wait for the handler. */
 const MAX_WAITING_MESSAGES = 64;
 const MAX_WAITING_BYTES = 64 * 1024;
 
-/** Bytes that wait to be sent, up to which `send` does not. */
+/** `send` resolves at once while fewer bytes than this wait to be sent. */
 const MAX_SENT_AHEAD = 64 * 1024;
 
-/** What a message that waits to be sent costs beside its bytes: for short ones, most of it. */
+/** Memory of a waiting message beside its payload, in bytes. */
 const MESSAGE_COST = 700;
 
 /**
- * Pings in a row that a client need not answer once it was seen to take what waited: the answers come behind what the
- * system holds for it, which may be megabytes.
+ * Pings in a row that may stay unanswered by a client that is seen to read: the ping stands behind whatever the
+ * kernel still buffers for it, which may be megabytes.
  */
 const MAX_LATE_PINGS = 8;
 
-/** One piece of a compressed connection may hold more than can wait: what it may unpack to, beside one message. */
+/** One compressed chunk may expand to so many bytes beside one message, more than may otherwise wait. */
 const MAX_UNPACKED_BYTES = 16 * 1024 * 1024;
 
-/** What ws closes with for its errors (Z_ are those of decompression); all others break the protocol, which is 1002. */
+/** Close codes by error of `ws` (Z_ is decompression); any other protocol error is 1002. */
 const faultCodes: readonly [name: RegExp, code: number][] = [
   [/^WS_ERR_UNSUPPORTED_(MESSAGE|DATA_PAYLOAD)_LENGTH$/, 1009],
   [/^WS_ERR_TOO_MANY_BUFFERED_PARTS$/, 1008],
@@ -40,7 +40,7 @@ export class Connection implements WebSocketConnection {
   readonly #socket: Socket;
   readonly #limits: WebsocketLimits;
   readonly #watch: ProgressWatch;
-  /** Messages that have come and were not asked for. */
+  /** Received and not yet taken by the handler. */
   #messages: WebSocketMessage[] = [];
   #bytes = 0;
   /** Calls of `receive` that wait. */
@@ -48,18 +48,18 @@ export class Connection implements WebSocketConnection {
   #reading: "not yet" | "wanted" | "refused" = "not yet";
   /** Set once the connection is over. */
   #end: WebSocketClosed | undefined;
-  /** Why this side cut it. */
+  /** Why this side cut the connection. */
   #cut: string | undefined;
-  /** What the client did wrong, with the code that it was told. */
+  /** The client's protocol error, with the close code sent. */
   #fault: WebSocketClosed | undefined;
   #sent = 0;
   /** Messages handed over to be sent, and how many of them have left. */
   #sentMessages = 0;
   #leftMessages = 0;
   #sending: Flow | undefined;
-  /** Nothing has come since the last ping, though it could. */
+  /** Nothing has arrived since the last ping. */
   #silent = false;
-  /** What the client had taken when the last ping was put behind other things that wait; undefined: it was not. */
+  /** Bytes the client had taken when the last ping was queued behind other data; undefined if none was ahead of it. */
   #takenAtPing: number | undefined;
   #patience = 0;
   readonly #pinging: NodeJS.Timeout | undefined;
@@ -75,7 +75,7 @@ export class Connection implements WebSocketConnection {
       this.#pinging = setInterval(() => this.#ping(), limits.pingInterval * 1000).unref();
     }
     ws.on("message", (data, isBinary) => this.#arrived(data, isBinary));
-    // What breaks the rules is answered by ws, which reads no more: "close" knows nothing of the code.
+    // On a protocol error ws sends the close code and stops reading; its "close" event does not tell the code.
     ws.on("error", (error: NodeJS.ErrnoException) => {
       const [, code] = faultCodes.find(([name]) => name.test(error.code ?? "")) ?? [];
       if (code !== undefined) this.#fault ??= { code, reason: error.message };
@@ -87,7 +87,7 @@ export class Connection implements WebSocketConnection {
     ws.on("pong", () => {
       this.#patience = 0;
     });
-    // Node's own reading was stopped at the handover.
+    // The socket was paused when it was handed over.
     ws.resume();
   }
 
@@ -104,7 +104,7 @@ export class Connection implements WebSocketConnection {
       throw new TypeError(`A websocket sends strings and bytes, not a ${typeof message}`);
     }
     const { promise, resolve, reject } = Promise.withResolvers<void>();
-    // Many senders go on without waiting: that the client has left is no fault of theirs.
+    // Senders that do not await must not fail as unhandled rejections when the client has left.
     promise.catch(() => undefined);
     if (this.#unsent > this.#limits.maxUnsent) this.cut("the client reads too slowly");
     if (!this.open) {
@@ -119,7 +119,7 @@ export class Connection implements WebSocketConnection {
       else resolve();
       if (this.#ws.bufferedAmount === 0) this.#unwatch();
     });
-    // What the system took at once is told of later.
+    // Even what the kernel takes at once is reported later.
     if (this.#ws.bufferedAmount === 0) this.#leftMessages = place;
     if (this.#unsent <= MAX_SENT_AHEAD) resolve();
     else this.#watchSending();
@@ -148,12 +148,12 @@ export class Connection implements WebSocketConnection {
 
   close(code = 1000, reason = ""): Promise<WebSocketClosed> {
     this.#ws.close(code, reason);
-    // The client's agreement comes behind what it has sent before.
+    // The client's close frame comes after the data it sent before.
     this.#refuse();
     return this.closed;
   }
 
-  /** The handler has ended: nobody will read who has not begun to. */
+  /** The handler has ended: if it never began to read, nobody will. */
   settle(): void {
     if (this.#reading === "not yet") this.#refuse();
   }
@@ -164,7 +164,7 @@ export class Connection implements WebSocketConnection {
     this.#ws.terminate();
   }
 
-  /** Bytes of memory that wait for the client. */
+  /** Memory of what waits to be sent, in bytes. */
   get #unsent(): number {
     return this.#ws.bufferedAmount + (this.#sentMessages - this.#leftMessages) * MESSAGE_COST;
   }
@@ -185,7 +185,7 @@ export class Connection implements WebSocketConnection {
     } else this.#hold();
   }
 
-  /** Reads from the client, or does not, as there is room. */
+  /** Pauses or resumes reading, as there is room for messages. */
   #hold(): void {
     const isFull = this.#messages.length >= MAX_WAITING_MESSAGES || this.#bytes >= MAX_WAITING_BYTES;
     if (isFull === this.#ws.isPaused) return;
@@ -207,9 +207,9 @@ export class Connection implements WebSocketConnection {
       this.cut(`the client was silent for ${this.#limits.pingInterval} seconds after a ping`);
       return;
     }
-    // While nothing is read, an answer would not be seen.
+    // While reading is paused, a pong would not be seen.
     this.#silent = !this.#ws.isPaused;
-    // With nothing ahead, the system alone takes it, whether the client is there or not.
+    // With nothing queued ahead of it, the kernel takes the ping whether the client is there or not.
     this.#takenAtPing = this.#ws.bufferedAmount > 0 ? taken : undefined;
     if (this.open) this.#ws.ping();
   }

@@ -17,7 +17,7 @@ const gone = () => new ModhostError("WEBSOCKET_CLOSED", { reason: "the client ha
 /** Messages shorter than this are not compressed. */
 const MIN_COMPRESSED_BYTES = 1024;
 
-/** A request for a websocket: it is answered as any other, until a handler accepts; then it lasts as the connection. */
+/** A websocket handshake. It can be answered like any request; once a handler accepts, it lasts as long as the connection. */
 export class WebSocketExchange extends Exchange implements WebSocketEvent {
   protocols: readonly string[] = [];
   readonly #handover: Handover;
@@ -36,7 +36,7 @@ export class WebSocketExchange extends Exchange implements WebSocketEvent {
       return;
     }
     this.protocols = handshake;
-    // Browsers do not ask whether a page may read what comes over a websocket: origins are checked before it opens.
+    // CORS does not apply to websockets; origins are checked before one opens.
     super.begin({ ...resolution, cors: undefined });
   }
 
@@ -51,7 +51,7 @@ export class WebSocketExchange extends Exchange implements WebSocketEvent {
     }
     const { websocket: settings = {} } = mount.provider;
     const { websocket: defaults } = service.settings;
-    // What middleware has set goes along with the 101.
+    // Headers that middleware has set are sent with the 101.
     response.sink = undefined;
     response.reclaim();
     const limits = { ...defaults, maxMessage: settings.max_message_bytes ?? defaults.maxMessage };
@@ -73,7 +73,7 @@ export class WebSocketExchange extends Exchange implements WebSocketEvent {
       forget();
       this.over();
     });
-    // Its module began to leave while the handler thought it over.
+    // Its module began to unload before the handler accepted.
     if (mount.retired) this.retire();
     return connection;
   }
