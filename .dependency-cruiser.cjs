@@ -41,10 +41,18 @@ module.exports = {
     },
     {
       name: "modules-import-each-other-only-through-depends",
-      comment: "module.depends(name) is the way from one module to another; modhost/node is there for every author.",
+      comment: "module.depends(name) is the way from one module to another.",
       severity: "error",
       from: { path: "^modules/([^/]+)/" },
-      to: { path: "^modules/", pathNot: "^modules/($1/|mod_node/(?!mount/))" },
+      to: { path: "^modules/", pathNot: "^modules/($1|mod_node)/" },
+    },
+    {
+      name: "the-node-has-one-door",
+      comment:
+        "modhost/node is all that anybody outside knows of the node; a command that starts it loads the module itself.",
+      severity: "error",
+      from: { path: "^modules/(?!mod_node/)", pathNot: "^modules/mod_http_api/commands/(cid|diag|log)\\.ts$" },
+      to: { path: "^modules/mod_node/", pathNot: "^modules/mod_node/(index|mod_node)\\.ts$" },
     },
     {
       name: "core-util-knows-nobody",

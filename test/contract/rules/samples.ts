@@ -36,6 +36,11 @@ export const samples: Readonly<Record<string, readonly Sample[]>> = {
     { from: "modules/mod_http_files", to: "modules/mod_http_errors/index.ts" },
     { from: node, to: "modules/mod_http_api/rpc/" },
   ],
+  "the-node-has-one-door": [
+    { from: "modules/mod_http_api/commands", to: `${node}/util/` },
+    { from: "modules/mod_http_pinning", to: `${node}/mount/` },
+    { from: "modules/mod_http_api/cli", to: `${node}/api/`, types: true },
+  ],
   "core-util-knows-nobody": [{ from: "core/util", to: "core/net/http.ts" }],
   "config-knows-no-neighbour": [{ from: "core/config", to: "core/net/http.ts" }],
   "tls-knows-no-neighbour": [{ from: "core/tls", to: "core/config/index.ts" }],
