@@ -284,10 +284,10 @@ export class Bitswap implements BlockSource {
   }
 
   /** Counts a fault; a peer with too many is disconnected. */
-  #punish(peer: BitswapPeer, deed: string, weight: number): void {
-    this.#log.write("bitswap", "warn", `${peer.name} ${deed}`);
+  #punish(peer: BitswapPeer, fault: string, weight: number): void {
+    this.#log.write("bitswap", "warn", `${peer.name} ${fault}`);
     if (peer.addFaults(weight) || this.#wants.peers.get(peer.name) !== peer) return;
-    this.#removePeer(peer, new Error(`the peer ${deed}`));
+    this.#removePeer(peer, new Error(`the peer ${fault}`));
     this.#host.hangUp(peer.id).catch(() => {});
   }
 

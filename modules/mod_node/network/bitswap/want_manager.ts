@@ -95,9 +95,7 @@ export class WantManager implements SessionDeps {
     return [...this.#wants.values()].map(({ cid }) => cid);
   }
 
-  /**
-   * Whoever waits for these blocks is told that they are not found; one that has come by now is handed on all the same.
-   */
+  /** Rejects the fetches of these blocks as not found; a block that has arrived by now is still delivered. */
   unwant(cids: readonly CID[]): void {
     for (const cid of cids) {
       const want = this.#wants.get(keyOf(cid));

@@ -50,7 +50,7 @@ const ACCELERATED_WORKERS = 32;
 const MAX_PROVIDERS = 20;
 
 /**
- * Queries are told as events, those of go-ipfs in its order; an error that ends a query is an event first. All end with
+ * Queries yield the events of go-ipfs, in its order; an error that ends a query is an event first. All end with
  * the signal.
  */
 export class Routing {

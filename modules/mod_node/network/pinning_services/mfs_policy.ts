@@ -26,7 +26,7 @@ interface LastPin {
   readonly cid: string;
   /** Milliseconds since 1970. */
   readonly at: number;
-  /** The configuration of the service then, as JSON: with another endpoint or policy it is pinned anew. */
+  /** The configuration of the service then, as JSON: with another endpoint or policy it is pinned again. */
   readonly service: string;
 }
 

@@ -20,7 +20,7 @@ const MAX_FRAME_SIZE = MAX_RPC_SIZE + 3;
 export interface OutboundDeps {
   /** Protocols of the router. */
   readonly protocols: () => readonly string[];
-  /** Has the router open a stream to a peer; undefined where it cannot be told to. */
+  /** Has the router open a stream to a peer; undefined where it cannot be made to. */
   readonly reopen: ((id: PeerId, connection: Connection) => void) | undefined;
 }
 

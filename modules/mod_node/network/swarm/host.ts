@@ -34,7 +34,7 @@ export interface HostDeps {
   readonly filters: Filters;
   readonly limits: ConnectionLimits | undefined;
   readonly patches: PatchNotices;
-  /** The agent version that peers are told. */
+  /** The agent version that identify sends. */
   readonly agent: string;
   /** Further services of libp2p. */
   readonly services: ServiceFactoryMap;

@@ -8,7 +8,7 @@ import { defaultCrypto } from "@libp2p/noise/crypto";
 import { Uint8ArrayList } from "uint8arraylist";
 
 const ALGORITHM = "chacha20-poly1305";
-const authTagLength = 16;
+const AUTH_TAG_SIZE = 16;
 const keys = new WeakMap<Uint8Array, KeyObject>();
 
 /** @param key bytes that are never changed */
@@ -28,7 +28,7 @@ export const noiseCipher: ICryptoInterface = {
   ...defaultCrypto,
 
   chaCha20Poly1305Encrypt(plaintext, nonce, ad, key) {
-    const cipher = createCipheriv(ALGORITHM, prepared(key), nonce, { authTagLength });
+    const cipher = createCipheriv(ALGORITHM, prepared(key), nonce, { authTagLength: AUTH_TAG_SIZE });
     if (ad.length > 0) cipher.setAAD(ad, { plaintextLength: plaintext.byteLength });
     const output = new Uint8ArrayList();
     for (const chunk of chunksOf(plaintext)) output.append(cipher.update(chunk));
@@ -39,8 +39,8 @@ export const noiseCipher: ICryptoInterface = {
 
   /** @throws Error when the tag does not match */
   chaCha20Poly1305Decrypt(ciphertext, nonce, ad, key) {
-    const end = ciphertext.byteLength - authTagLength;
-    const decipher = createDecipheriv(ALGORITHM, prepared(key), nonce, { authTagLength });
+    const end = ciphertext.byteLength - AUTH_TAG_SIZE;
+    const decipher = createDecipheriv(ALGORITHM, prepared(key), nonce, { authTagLength: AUTH_TAG_SIZE });
     if (ad.length > 0) decipher.setAAD(ad, { plaintextLength: end });
     decipher.setAuthTag(ciphertext.subarray(end));
     const output = new Uint8ArrayList();

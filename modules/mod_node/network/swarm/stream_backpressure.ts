@@ -20,7 +20,7 @@ export function pause(stream: Stream): void {
 export function resume(stream: Stream): void {
   if (stream.readStatus !== "paused") return;
   stream.resume();
-  // A listener may have paused it again. The library has told the peer to go on all the same; as nothing waits now,
+  // A listener may have paused it again. The library has opened the window all the same; as nothing waits now,
   // this delivers nothing and only takes that back.
   if (isPaused(stream)) {
     stream.resume();

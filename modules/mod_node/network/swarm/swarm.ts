@@ -47,7 +47,7 @@ export interface PeerInfo {
   readonly protocols: readonly string[];
 }
 
-/** Looks a peer up whose addresses are unknown. Rejects with what the caller is to be told. */
+/** Looks up a peer whose addresses are unknown. Rejects with the error for the caller. */
 export type FindPeer = (id: PeerId, signal?: AbortSignal) => Promise<readonly Multiaddr[]>;
 
 /** Milliseconds in which libp2p has to stop. */
@@ -167,7 +167,7 @@ export class Swarm {
     return this.#host.relayEnabled;
   }
 
-  /** The addresses that peers are told, without the id, sorted. */
+  /** The addresses that identify sends, without the id, sorted. */
   announcedAddresses(): readonly Multiaddr[] {
     return sorted(this.libp2p.getMultiaddrs().map(transportOf));
   }
@@ -284,7 +284,7 @@ export class Swarm {
   }
 }
 
-/** The address of a connection without the id, which tells connections of a peer apart. */
+/** The address of a connection without the id, which distinguishes the connections of a peer. */
 export const connectionAddress = ({ remoteAddr }: Connection): string => transportOf(remoteAddr).toString();
 
 async function closeConnection(connection: Connection): Promise<void> {

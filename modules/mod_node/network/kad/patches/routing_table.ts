@@ -1,5 +1,5 @@
 /**
- * The routing table inside the library's DHT. The library tells neither who is in it, nor when somebody comes or goes,
+ * The routing table inside the library's DHT. The library shows neither who is in it, nor when a peer comes or goes,
  * nor lets an unreachable peer be removed from it; `stats dht` shows the first, and providing waits for the second.
  */
 import type { Connection } from "@libp2p/interface";

@@ -1,4 +1,4 @@
-/** Which patches of libraries cannot be applied, told once each: then the library's own way is taken. */
+/** Reports patches of libraries that cannot be applied, once each. The library then works in its own way. */
 
 /** A change to the insides of a library, or to what it is given. */
 export interface Patch {
@@ -11,21 +11,21 @@ export interface Patch {
 }
 
 export class PatchNotices {
-  readonly #tell: (sentence: string) => void;
-  readonly #told = new Set<Patch>();
+  readonly #report: (sentence: string) => void;
+  readonly #reported = new Set<Patch>();
 
-  constructor(tell: (sentence: string) => void = () => undefined) {
-    this.#tell = tell;
+  constructor(report: (sentence: string) => void = () => undefined) {
+    this.#report = report;
   }
 
-  /** Whether all parts that a patch relies on are there; told when one is not. @param parts by the name to be told */
+  /** Whether all parts that a patch relies on are there; reports when one is missing. @param parts by their names */
   isApplicable(patch: Patch, parts: Readonly<Record<string, unknown>>): boolean {
     for (const name in parts) {
       if (parts[name] !== undefined) continue;
-      if (!this.#told.has(patch)) {
-        this.#told.add(patch);
+      if (!this.#reported.has(patch)) {
+        this.#reported.add(patch);
         const { library, version, without } = patch;
-        this.#tell(`${library} has no ${name} as version ${version} had: ${without}`);
+        this.#report(`${library} has no ${name} as version ${version} had: ${without}`);
       }
       return false;
     }
