@@ -31,6 +31,9 @@ export interface IdResult {
  */
 export type IdApi = (options?: IdOptions) => Promise<IdResult>;
 
+/** Whether this node is open to a network. */
+export type IsOnlineApi = (options?: CallOptions) => Promise<boolean>;
+
 const OFFLINE_TEXT = `'ipfs id' currently cannot query information on remote
 peers without a running daemon; we are working to fix this.
 In the meantime, if you want to query remote peers using 'ipfs id',
@@ -47,6 +50,11 @@ export function idApi(node: LowLevelNode): IdApi {
     return id.equals(own) ? self(node) : other(node, id, callSignal(options));
   };
 }
+
+export const isOnlineApi =
+  (node: LowLevelNode): IsOnlineApi =>
+  async () =>
+    ((await self(node)).addresses?.length ?? 0) > 0;
 
 function parsed(peer: PeerName): PeerId {
   try {

@@ -19,7 +19,7 @@ import { type FileApi, fileApi } from "./file.ts";
 import { type FilesApi, filesApi } from "./files.ts";
 import { type FilestoreApi, filestoreApi } from "./filestore.ts";
 import { type GetApi, getApi } from "./get.ts";
-import { type IdApi, idApi } from "./id.ts";
+import { type IdApi, type IsOnlineApi, idApi, isOnlineApi } from "./id.ts";
 import { type KeyApi, keyApi } from "./key.ts";
 import { type LogApi, logApi } from "./log.ts";
 import { type LsApi, lsApi } from "./ls.ts";
@@ -92,6 +92,7 @@ export interface NodeApi extends AddApi, CatApi, GetApi, LsApi, MountApi, RefsAp
   readonly files: FilesApi;
   readonly filestore: FilestoreApi;
   readonly id: IdApi;
+  readonly isOnline: IsOnlineApi;
   readonly key: KeyApi;
   readonly log: LogApi;
   readonly name: NameApi;
@@ -132,6 +133,7 @@ export function nodeApi(node: LowLevelNode): NodeApi {
     files: filesApi(node),
     filestore: filestoreApi(node),
     id: idApi(node),
+    isOnline: isOnlineApi(node),
     key: keyApi(node),
     log: logApi(node),
     name: nameApi(node),

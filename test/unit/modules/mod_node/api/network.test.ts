@@ -234,6 +234,7 @@ test("without a network each method says so", async () => {
   await using node = await open("offline", { offline: true });
   const { addresses, protocols } = await node.id();
   assert.deepEqual([addresses, protocols], [null, null]);
+  assert.deepEqual([await node.isOnline(), await a.isOnline()], [false, true]);
   await assert.rejects(node.id({ peerId: idB.id }), {
     message: /^'ipfs id' currently cannot query information on remote/,
   });
