@@ -51,7 +51,7 @@ module.exports = {
       comment:
         "modhost/node is all that anybody outside knows of the node; a command that starts it loads the module itself.",
       severity: "error",
-      from: { path: "^modules/(?!mod_node/)", pathNot: "^modules/mod_http_api/commands/(cid|diag|log)\\.ts$" },
+      from: { path: "^modules/(?!mod_node/)" },
       to: { path: "^modules/mod_node/", pathNot: "^modules/mod_node/(index|mod_node)\\.ts$" },
     },
     {
