@@ -89,10 +89,11 @@ export function addApi(node: LowLevelNode): AddApi {
     }
   }
 
-  async function* added(entries: AsyncIterable<AddEntry>, { progress, ...options }: AddOptions) {
-    for await (const { name, built, bytes = 0 } of addTree(entries, { ...options, progress: progress !== undefined })) {
+  async function* added(entries: AsyncIterable<AddEntry>, { progress: hears, ...options }: AddOptions) {
+    const progress = typeof hears === "function";
+    for await (const { name, built, bytes = 0 } of addTree(entries, { ...options, progress })) {
       if (built !== undefined) yield { path: name, cid: built.cid, size: built.size };
-      else progress?.(bytes, name);
+      else hears?.(bytes, name);
     }
   }
 

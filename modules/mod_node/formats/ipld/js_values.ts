@@ -6,7 +6,6 @@ import { CID } from "multiformats/cid";
 import { NodeError } from "../../util/errors.ts";
 import { type Scalar, type Value, ValueBuilder, visitValue } from "../dag_cbor/value.ts";
 import { binary } from "../dag_cbor/visit.ts";
-import { isCid } from "./data_model.ts";
 
 const textOf = (latin1: string): string => Buffer.from(latin1, "latin1").toString();
 
@@ -53,7 +52,7 @@ const MAX_INTEGER = 2n ** 64n;
 
 type Step = { readonly key?: string; readonly value: unknown } | "leave";
 
-/** The value that a caller means. @throws NodeError for what the data model has no value for */
+/** The value that a caller means. @throws NodeError, in the words of the client libraries, for what the data model has no value for */
 export function fromJs(given: unknown): Value {
   const builder = new ValueBuilder();
   const steps: Step[] = [{ value: given }];
@@ -72,7 +71,7 @@ export function fromJs(given: unknown): Value {
       builder.add(scalarOf(value));
       continue;
     }
-    if (path.has(value as object)) throw new NodeError("an object that holds itself cannot be encoded");
+    if (path.has(value as object)) throw new NodeError("CBOR encode error: object contains circular references");
     path.add(value as object);
     open.push(value as object);
     builder.enter(Array.isArray(value) ? "list" : "map");
@@ -86,9 +85,17 @@ export function fromJs(given: unknown): Value {
 function membersOf(value: unknown): Exclude<Step, "leave">[] | undefined {
   if (typeof value !== "object" || value === null || isBytes(value) || CID.asCID(value) !== null) return undefined;
   if (Array.isArray(value)) return Array.from(value, (each: unknown) => ({ value: each }));
+  const type = Object.prototype.toString.call(value).slice("[object ".length, -1);
+  if (noMaps.has(type)) throw unsupportedType(type);
   const pairs: Iterable<readonly [unknown, unknown]> = value instanceof Map ? value : Object.entries(value);
-  return Array.from(pairs, ([key, each]) => ({ key: String(key), value: each }));
+  return Array.from(pairs, ([key, each]) => {
+    if (typeof key !== "string") throw unsupported("Non-string Map keys are");
+    return { key, value: each };
+  });
 }
+
+/** Objects that are no maps of values. */
+const noMaps = new Set(["Date", "Error", "Promise", "RegExp", "Set", "URL", "WeakMap", "WeakSet"]);
 
 const isBytes = (value: object): value is ArrayBufferView | ArrayBuffer =>
   ArrayBuffer.isView(value) || value instanceof ArrayBuffer;
@@ -97,14 +104,18 @@ function scalarOf(value: unknown): Scalar {
   if (value === null || typeof value === "boolean") return value;
   if (typeof value === "string") return binary(Buffer.from(value));
   if (typeof value === "number") {
-    if (!Number.isFinite(value)) throw unsupported(String(value));
+    if (Number.isNaN(value)) throw unsupported("`NaN` is");
+    if (!Number.isFinite(value)) throw unsupported("`Infinity` and `-Infinity` is");
     return Number.isSafeInteger(value) ? BigInt(value) : value;
   }
   if (typeof value === "bigint") {
-    if (value >= MAX_INTEGER || value < -MAX_INTEGER) throw unsupported(`the integer ${value}`);
+    if (value >= MAX_INTEGER || value < -MAX_INTEGER) {
+      throw new NodeError("CBOR decode error: encountered BigInt larger than allowable range");
+    }
     return value;
   }
-  if (typeof value !== "object") throw unsupported(typeof value);
+  if (value === undefined) throw unsupported("`undefined` is");
+  if (typeof value !== "object") throw unsupportedType(typeof value === "function" ? "Function" : typeof value);
   if (value instanceof Uint8Array) return value;
   if (ArrayBuffer.isView(value)) return new Uint8Array(value.buffer, value.byteOffset, value.byteLength);
   if (value instanceof ArrayBuffer) return new Uint8Array(value);
@@ -112,7 +123,5 @@ function scalarOf(value: unknown): Scalar {
 }
 
 const unsupported = (what: string) =>
-  new NodeError(`\`${what}\` is not supported by the IPLD Data Model and cannot be encoded`);
-
-/** Whether a caller's value is a link. */
-export const isLink = (value: unknown): value is CID => isCid(value as Value);
+  new NodeError(`${what} not supported by the IPLD Data Model and cannot be encoded`);
+const unsupportedType = (type: string) => new NodeError(`CBOR encode error: unsupported type: ${type}`);
