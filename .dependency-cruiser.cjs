@@ -55,6 +55,13 @@ module.exports = {
       to: { path: "^modules/mod_node/", pathNot: "^modules/mod_node/(index|mod_node)\\.ts$" },
     },
     {
+      name: "only-hosts-load-the-module-of-the-node",
+      comment: "Others depend on it; the command line hands it to the host that it starts.",
+      severity: "error",
+      from: { path: "^modules/", pathNot: "^modules/(mod_node/|[^/]+/cli/)" },
+      to: { path: "^modules/mod_node/mod_node\\.ts$" },
+    },
+    {
       name: "core-util-knows-nobody",
       comment: "What http, net, config and tls share; it may use the types of the surface.",
       severity: "error",

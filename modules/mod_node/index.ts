@@ -17,7 +17,6 @@ export { openFile } from "./content/unixfs/open.ts";
 export { readFile } from "./content/unixfs/read.ts";
 export { compareNames } from "./formats/dag_pb/dag_pb.ts";
 export { type DagPbLink, type DagPbNode, encodeDagPb } from "./formats/dag_pb/pb_object.ts";
-export { peerIdEncoder } from "./formats/peer_id.ts";
 export { type MigrationOptions, type MigrationProgress, migrateRepo } from "./migration/migrate.ts";
 export { memoryStores, type Stores } from "./migration/open_stores/engines.ts";
 export { eventTypes as routingEventTypes } from "./network/kad/events.ts";
@@ -39,6 +38,7 @@ export { type FailureCode, failure, NodeError } from "./util/errors.ts";
 export type { NodeLog } from "./util/log.ts";
 export { apiVersion, type VersionFacts, versionFacts } from "./util/version.ts";
 export type { ContentPath, Repo, Resolved };
+
 /**
  * Opens a repo, made when it is not there, and all that the node keeps in it. The node has the interface of the clients of
  * the RPC API: a program moves between `create({ url })` of one of them and this by one line.

@@ -2,18 +2,11 @@
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { Rpc } from "#test/support/network/rpc.ts";
 import { RpcServer } from "#test/support/rpc_server.ts";
 import { type Drive, drive } from "./drive.ts";
-import { everyMethod } from "./every.ts";
 import { clients } from "./libraries.ts";
+import { everyMethodTwice } from "./parity.ts";
 import { byPlainHttp } from "./plain.ts";
-
-const token = "a-token";
-const pinningFor = {
-  MODHOST_MODULES_ENABLED: "http,http_errors,http_api,http_pinning",
-  MODHOST_PINNING_TOKENS: JSON.stringify([token]),
-};
 
 type Lines = AsyncGenerator<string, void, undefined>;
 
@@ -32,27 +25,15 @@ export function drives(size: Drive): NamedDrive[] {
           yield* drive(await create(url), size);
         }),
     },
-    {
-      name: `${name}, every method`,
-      run: () =>
-        withServer(
-          (url) =>
-            withServer(async function* (far) {
-              const other = await Rpc.of("other", far);
-              const pinning = { endpoint: `${far}/pinning`, token };
-              yield* everyMethod(await create(url), { other, pinning });
-            }, pinningFor),
-          { MODHOST_API_PUBSUB_WIRE: "multibase" },
-        ),
-    },
+    { name: `${name}, every method over HTTP and in process`, run: () => everyMethodTwice(create) },
   ]);
   return [...ofClients, { name: "no library", run: () => withServer(byPlainHttp) }];
 }
 
-async function* withServer(run: (url: string) => Lines, env: NodeJS.ProcessEnv = {}): Lines {
+async function* withServer(run: (url: string) => Lines): Lines {
   const folder = await mkdtemp(join(tmpdir(), "modhost-clients-"));
   try {
-    await using server = await RpcServer.start({ folder, env });
+    await using server = await RpcServer.start({ folder });
     yield* run(server.url);
   } finally {
     await rm(folder, { recursive: true, force: true });

@@ -1,13 +1,16 @@
 /** Uses every method of a client library, by the table of methods. */
 import { isUtf8 } from "node:buffer";
 import { methods } from "./methods.ts";
+import { Recording, streamed, typed } from "./recording.ts";
 import type { Plain, Use } from "./use.ts";
 
+type Method = (...args: unknown[]) => unknown;
+
 /** Functions of an object and of the objects in it, by their names from the outside in. */
-export function methodsOf(client: object, prefix = ""): Map<string, (...args: unknown[]) => unknown> {
-  const found = new Map<string, (...args: unknown[]) => unknown>();
+export function methodsOf(client: object, prefix = ""): Map<string, Method> {
+  const found = new Map<string, Method>();
   for (const [name, value] of Object.entries(client) as [string, unknown][]) {
-    if (typeof value === "function") found.set(prefix + name, value as (...args: unknown[]) => unknown);
+    if (typeof value === "function") found.set(prefix + name, value as Method);
     else if (typeof value === "object" && value !== null && !tables.has(prefix + name)) {
       for (const [below, method] of methodsOf(value, `${prefix}${name}.`)) found.set(below, method);
     }
@@ -15,49 +18,81 @@ export function methodsOf(client: object, prefix = ""): Map<string, (...args: un
   return found;
 }
 
-/** What is no part of the API: codecs that the libraries carry. */
-const tables = new Set(["bases", "codecs", "hashers"]);
+/** What is no part of the API: codecs that the libraries carry, and what a node has beneath. */
+const tables = new Set(["bases", "codecs", "hashers", "lowLevel"]);
 
-/** Throws when a use goes wrong or a method has no line; gives, at last, how many there are. */
-export async function* everyMethod(
-  client: object,
+export interface Drive {
+  /** Methods that were used; of the others, how many there are for each reason. */
+  readonly used: number;
+  readonly others: Readonly<Record<string, number>>;
+  /** Uses that went wrong, and names for which there is no method. */
+  readonly failures: readonly string[];
+  readonly missing: readonly string[];
+}
+
+/** A client library, or what stands in its place. */
+export interface Driven {
+  readonly client: object;
+  readonly inProcess: boolean;
+  readonly stir: Use["stir"];
+}
+
+/** Uses the methods with these names, each as the table says. @throws Error of a name that has no line */
+export async function useMethods(
+  { client, inProcess, stir }: Driven,
+  names: ReadonlySet<string>,
   around: Pick<Use, "other" | "pinning">,
-): AsyncGenerator<string, void, undefined> {
-  const own = methodsOf(client);
-  const unknown = [...own.keys()].filter((name) => !(name in methods));
+  recording = new Recording(),
+): Promise<Drive> {
+  const unknown = [...names].filter((name) => !(name in methods));
   if (unknown.length > 0) throw new Error(`there is no line for ${unknown.join(", ")}`);
-  const method = (name: string) => own.get(name) ?? (() => Promise.reject(new Error(`there is no method ${name}`)));
+  const own = methodsOf(client);
+  const missing = new Set<string>();
+  const method = (name: string) => {
+    const found = own.get(name);
+    if (found === undefined) missing.add(name);
+    return found ?? (() => Promise.reject(new Error(`there is no method ${name}`)));
+  };
   const use: Use = {
     ...around,
+    stir,
     kept: new Map(),
-    call: async (name, ...args) => plain(await gathered(method(name)(...args))),
+    async call(name, ...args) {
+      const recorded = recording.begin(name, args);
+      try {
+        const given = await method(name)(...args);
+        const values = isStream(given) ? await Array.fromAsync(given) : undefined;
+        recorded.outcome = values === undefined ? { value: typed(given) } : streamed(values);
+        return plain(values ?? given);
+      } catch (error) {
+        recorded.outcome = { error: (error as Error).message };
+        throw error;
+      }
+    },
     async first(name, ...args) {
-      for await (const value of method(name)(...args) as AsyncIterable<unknown>) return plain(value);
+      for await (const value of (await method(name)(...args)) as AsyncIterable<unknown>) return plain(value);
       return undefined;
     },
   };
-  const counts: Record<string, number> = { used: 0 };
+  const others: Record<string, number> = {};
   const failures: string[] = [];
+  let used = 0;
   for (const [name, line] of Object.entries(methods)) {
-    if (!own.has(name)) continue;
-    if (typeof line === "string") counts[line] = (counts[line] ?? 0) + 1;
+    if (!names.has(name)) continue;
+    if (typeof line === "string") others[line] = (others[line] ?? 0) + 1;
+    else if (typeof line === "object" && inProcess) others[line.why] = (others[line.why] ?? 0) + 1;
     else {
-      await line(use).catch((error: Error) => failures.push(`${name}: ${error.message}`));
-      counts.used = (counts.used ?? 0) + 1;
+      recording.line(name);
+      const run = typeof line === "object" ? line.overHttp : line;
+      await run(use).catch((error: Error) => failures.push(`${name}: ${error.message}`));
+      used += 1;
     }
   }
-  if (failures.length > 0) throw new Error(failures.join("\n"));
-  const { used, ...others } = counts;
-  yield `${own.size} methods: ${used} used, ${Object.entries(others)
-    .map(([why, count]) => `${count} ${why}`)
-    .join(", ")}`;
+  return { used, others, failures, missing: [...missing] };
 }
 
-async function gathered(value: unknown): Promise<unknown> {
-  const given = await value;
-  const streams = typeof given === "object" && given !== null && Symbol.asyncIterator in given;
-  return streams ? Array.fromAsync(given as AsyncIterable<unknown>) : given;
-}
+const isStream = (value: unknown): value is AsyncIterable<unknown> =>
+  typeof value === "object" && value !== null && Symbol.asyncIterator in value;
 
 function plain(value: unknown): Plain {
   if (value instanceof Uint8Array) return Buffer.from(value).toString(isUtf8(value) ? "utf8" : "latin1");

@@ -89,8 +89,10 @@ export const networkMethods: Readonly<Record<string, Line>> = {
 
   // No resolver is asked for this one.
   dns: async ({ call }) => assert.rejects(call("dns", "localhost", { timeout: 5000 }), /could not resolve name/),
-  // Both ask for `dns` instead, and name no domain.
-  mount: async ({ call }) => assert.rejects(call("mount"), /argument "domain-name" is required/),
+  mount: {
+    why: "sent by the clients in a form that no server takes",
+    overHttp: ({ call }) => assert.rejects(call("mount"), /argument "domain-name" is required/),
+  },
 
   "name.publish": async ({ call, kept }) => {
     const published = await call("name.publish", `/ipfs/${empty}`);

@@ -13,6 +13,8 @@ export interface Use {
   call(name: string, ...args: readonly unknown[]): Promise<Plain>;
   /** The same, of which only the first value is waited for. */
   first(name: string, ...args: readonly unknown[]): Promise<Plain>;
+  /** Makes something happen that the log of the node tells. */
+  stir(): Promise<unknown>;
   /** What earlier uses left, by name. */
   readonly kept: Map<string, Plain>;
   /** Another node, not met before the first use that meets it, which pins for whoever has its token. */
@@ -23,7 +25,13 @@ export interface Use {
 export const elsewhere = "no endpoint of this API";
 export const local = "asks no server";
 
-export type Line = ((use: Use) => Promise<void>) | typeof elsewhere | typeof local;
+/** A use that there is no other side of in process. */
+export interface OverHttpAlone {
+  readonly why: string;
+  readonly overHttp: (use: Use) => Promise<void>;
+}
+
+export type Line = ((use: Use) => Promise<void>) | OverHttpAlone | typeof elsewhere | typeof local;
 
 /** A use that is one call. */
 export const gives =

@@ -213,9 +213,6 @@ class TypedCall implements AnyCall {
     if (this.#around.node === undefined) throw failure("STORE_CLOSED");
     return this.#around.node;
   }
-  get lowLevel() {
-    return this.node.lowLevel;
-  }
   get cidForm() {
     const given = this.options as { "cid-base"?: string; "upgrade-cidv0-in-output"?: boolean };
     return { cidBase: given["cid-base"], upgradeCidv0InOutput: given["upgrade-cidv0-in-output"] };

@@ -9,8 +9,8 @@
  *         arguments: [{ name: "key", required: true, stdin: "first", help: "The block, by CID or path." }],
  *         returns: value(fields("BlockStat", { Key: "string", Size: "int" })),
  *         async run(call) {
- *           const { cid } = await call.node.resolve(call.arguments.key, call);
- *           return { Key: cid.toString(), Size: (await call.node.blocks.get(cid, call)).length };
+ *           const { cid, size } = await call.node.block.stat(call.arguments.key, call);
+ *           return { Key: cid.toString(), Size: size };
  *         },
  *         text: ({ Key, Size }) => `Key: ${Key}\nSize: ${Size}\n`,
  *       }),
@@ -19,7 +19,7 @@
  * `returns` says the types: `run` gives values of that shape, and `text` takes them.
  */
 
-import { type CidForm, type ConfigPath, goJson, type LowLevelNode, type Node } from "modhost/node";
+import { type CidForm, type ConfigPath, goJson, type Node } from "modhost/node";
 import type { CID } from "multiformats/cid";
 import type { CommandLog } from "./command_log.ts";
 import type { Operator } from "./operator.ts";
@@ -200,7 +200,6 @@ export interface Call<A, O> {
   /** This call uses no network. */
   readonly offline: boolean;
   readonly node: Node;
-  readonly lowLevel: LowLevelNode;
   readonly table: Table;
   /** What runs and ran, for `diag/cmds`. */
   readonly log: CommandLog;

@@ -41,6 +41,7 @@ export const samples: Readonly<Record<string, readonly Sample[]>> = {
     { from: "modules/mod_http_pinning", to: `${node}/mount/` },
     { from: "modules/mod_http_api/cli", to: `${node}/api/`, types: true },
   ],
+  "only-hosts-load-the-module-of-the-node": [{ from: "modules/mod_http_pinning", to: "modules/mod_node/mod_node.ts" }],
   "core-util-knows-nobody": [{ from: "core/util", to: "core/net/http.ts" }],
   "config-knows-no-neighbour": [{ from: "core/config", to: "core/net/http.ts" }],
   "tls-knows-no-neighbour": [{ from: "core/tls", to: "core/config/index.ts" }],

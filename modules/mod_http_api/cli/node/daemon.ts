@@ -1,6 +1,5 @@
 /** `modhost node daemon`: lines, files, signals and exit codes are those that launchers of go-ipfs know. */
 import { rmSync } from "node:fs";
-import { versionFacts } from "modhost/node";
 import { type Command, serve } from "../../../../core/cli/index.ts";
 import { apiFile, repoFolder } from "./repo.ts";
 
@@ -28,6 +27,8 @@ export const daemon: Command = {
   },
   async run(context) {
     const { stdout } = context;
+    // Loaded here alone: other commands of the program do not pay for the library.
+    const { versionFacts } = await import("modhost/node");
     const { version, repo, system, golang } = versionFacts();
     stdout.write(
       `Initializing daemon...\ngo-ipfs version: ${version}\nRepo version: ${repo}\n` +

@@ -1,0 +1,88 @@
+/** What cannot be the same over HTTP and in process, each with its reason; all else has to be. */
+import type { Recorded } from "./recording.ts";
+import type { Plain } from "./use.ts";
+
+interface Difference {
+  readonly reason: string;
+  /** Methods by name; without it, all. */
+  readonly methods?: RegExp;
+  /** What is compared in place of a text. */
+  readonly text?: (text: string) => string;
+  /** Of fields with such names only the type is compared. */
+  readonly fields?: RegExp;
+  /** Not even that: the field need not be there. */
+  readonly leftOut?: boolean;
+  /** A stream is compared without its order. */
+  readonly unordered?: boolean;
+}
+
+const unavoidable: readonly Difference[] = [
+  {
+    reason: "each process listens where there is a free port",
+    text: (text) => text.replaceAll(/(\/(tcp|udp)\/|127\.0\.0\.1:)\d+/g, "$1PORT"),
+  },
+  {
+    reason: "each repo has a folder of its own",
+    text: (text) => text.replaceAll(/\/\S*\/modhost-clients-\w+\/(http|process)\//g, "/FOLDER/"),
+  },
+  {
+    reason: "entries of an archive are as old as the call: time and checksum of their headers",
+    methods: /^get$/,
+    text: (text) => text.replaceAll(/1\d{10}\0\d{6}\0 /g, "TIME"),
+  },
+  {
+    reason: "the client leaves the id of the last event a text where its own types say a peer id",
+    methods: /^dht\.query$/,
+    text: (text) => text.replace(/^peer /, ""),
+  },
+  {
+    reason: "a record of a name holds the moment, and its signature",
+    methods: /^dht\.(get|put)$/,
+    text: (text) => text.replaceAll(/(bytes \w{100})\w+/g, "$1 and so on"),
+  },
+  { reason: "the client adds its own name", methods: /^version$/, fields: /^ipfs-http-client$/, leftOut: true },
+  { reason: "keys are random", methods: /^key\.(gen|list|rename|rm)$/, fields: /^id$/ },
+  {
+    reason: "no two round trips last the same time",
+    methods: /^ping$/,
+    fields: /^time$/,
+    text: (text) => text.replace(/latency: .*ms$/, "latency: TIME"),
+  },
+  { reason: "what was sent depends on the moment, too", methods: /^stats\.bw$/, fields: /^(rate|total)/ },
+  {
+    reason: "LMDB grows in pages, some of them a little later",
+    methods: /^(repo\.stat|stats\.repo)$/,
+    fields: /^repoSize$/,
+  },
+  { reason: "collection takes blocks as they lie in a hash table", methods: /^repo\.gc$/, unordered: true },
+  {
+    reason: "memory and disk are in use by all",
+    methods: /^diag\.sys$/,
+    fields: /^(memory|diskinfo|numgoroutines)$/,
+  },
+];
+
+const byText = (one: Plain, other: Plain) => (JSON.stringify(one) < JSON.stringify(other) ? -1 : 1);
+
+/** A recorded call without what cannot be the same. */
+export function comparable({ call, outcome }: Recorded): Plain {
+  const method = call.slice(0, call.indexOf("("));
+  const rules = unavoidable.filter(({ methods }) => methods === undefined || methods.test(method));
+  const asText = (text: string) => rules.reduce((shown, { text: change }) => change?.(shown) ?? shown, text);
+  const asValue = (value: Plain): Plain => {
+    if (typeof value === "string") return asText(value);
+    if (Array.isArray(value)) {
+      const values = value.map(asValue);
+      return rules.some(({ unordered }) => unordered) ? values.sort(byText) : values;
+    }
+    if (typeof value !== "object" || value === null) return value;
+    return Object.fromEntries(
+      Object.entries(value).flatMap(([name, each]) => {
+        const rule = rules.find(({ fields }) => fields?.test(name));
+        if (rule?.leftOut) return [];
+        return [[name, rule === undefined ? asValue(each) : `some ${typeof each}`]];
+      }),
+    );
+  };
+  return { call: asText(call), outcome: asValue(outcome as unknown as Plain) };
+}

@@ -1,0 +1,37 @@
+/**
+ * There is one copy of the node's library: the host loads the files of a module under addresses that change with each reload,
+ * so whoever imports the library by a path may get another copy than the rest. By the name of the package it is one.
+ */
+import assert from "node:assert/strict";
+import { globSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { test } from "node:test";
+import { fileURLToPath } from "node:url";
+
+const root = fileURLToPath(new URL("../../../", import.meta.url));
+
+/** What files import by a path. */
+function paths(files: readonly string[]): { readonly file: string; readonly path: string }[] {
+  return files.flatMap((file) => {
+    const source = readFileSync(join(root, file), "utf8");
+    const found = source.matchAll(/(?:\bfrom|\bimport)\s*\(?\s*["']([.#][^"']*)["']/g);
+    return Array.from(found, ([, path = ""]) => ({ file, path }));
+  });
+}
+
+test("other modules import the node's library by the name of the package", () => {
+  const files = globSync("modules/**/*.ts", { cwd: root }).filter((file) => !file.startsWith("modules/mod_node/"));
+  assert.ok(files.length > 50);
+  const below = paths(files).filter(({ path }) => path.includes("mod_node/") || path.startsWith("#node/"));
+  // The module itself, which the command line hands to the host that it starts.
+  assert.deepEqual(below, [
+    { file: "modules/mod_http_api/cli/node/serving.ts", path: "../../../mod_node/mod_node.ts" },
+  ]);
+});
+
+test("so does the module of the node", () => {
+  const own = paths(["modules/mod_node/mod_node.ts", ...globSync("modules/mod_node/module/*.ts", { cwd: root })]);
+  assert.ok(own.length > 3);
+  const others = own.filter(({ path }) => !/^\.\/(module\/)?\w+\.ts$|\/core\/types\.ts$/.test(path));
+  assert.deepEqual(others, []);
+});
