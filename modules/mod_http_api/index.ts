@@ -13,18 +13,18 @@ import { CommandLog } from "./rpc/command_log.ts";
 
 export { options };
 export const depends = ["http", "node"];
-/** One node, whatever hosts there are. */
+/** There is one node per process, shared by all virtual hosts. */
 export const global = true;
 
-/** What `module.depends("http_api")` gives. */
+/** Returned by `module.depends("http_api")`. */
 export interface HttpApi {
-  /** Where it is listened on beside the host's own ports. */
+  /** Addresses of the listeners besides the host's own ports. */
   readonly listening: Listening;
 }
 
 type ApiModule = Module<typeof options>;
 
-/** `required`: all addresses of the node's configuration must be free. */
+/** With `required`, loading fails if an address of the node's configuration cannot be opened. */
 export default function load(module: ApiModule, required = false): HttpApi {
   const node = module.depends<NodeModule>("node");
   let listening: Listening = { api: [], gateway: [] };
@@ -63,7 +63,7 @@ function addressOf(ports: readonly ListeningPort[]): string | undefined {
   return found && multiaddrOf(found);
 }
 
-/** `API.HTTPHeaders`; a name without a list has none. */
+/** `API.HTTPHeaders`, with null lists as empty ones. */
 function headersOf(node: Node): ConfiguredHeaders {
   const configured = Object.entries(node.lowLevel.repo.config.value("API.HTTPHeaders") ?? {});
   return Object.fromEntries(configured.map(([name, values]) => [name, values ?? []]));

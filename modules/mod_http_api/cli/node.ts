@@ -1,4 +1,4 @@
-/** `modhost node`: the node at the addresses of its own repo, on the command line of the program that it stands in for. */
+/** `modhost node`: serves a repo at the addresses in its own config, with the command line of go-ipfs, which it replaces. */
 
 import {
   type Command,
@@ -26,7 +26,7 @@ export const command: Command = {
   verbatim: true,
   commands: own,
   options: repoOptions,
-  /** Failures are told, and end, as those of the program that it stands in for. */
+  /** Errors have the message format and exit code of go-ipfs. */
   async run(context) {
     try {
       return await dispatch(context);
@@ -46,7 +46,7 @@ async function dispatch(context: CommandContext): Promise<number> {
     return 0;
   }
   if (found === undefined || at === undefined) return call(context, words);
-  // Options of every command of go-ipfs are taken, though they mean nothing to these.
+  // The global options of go-ipfs are accepted, though they have no effect on these commands.
   const { args, values } = readWords(found, words.toSpliced(at, 1), { ...callOptions, ...sharedOptions });
   if (values.help === true) {
     stdout.write(`${commandHelp(found, sharedOptions, program)}\n`);

@@ -1,4 +1,4 @@
-/** The RPC API: a request in, an answer out. */
+/** The RPC API: handles one HTTP request from authorization to response. */
 
 import { cidWriter, failure, type Node, NodeError, parseDuration } from "modhost/node";
 import { readParts } from "../../../core/http/index.ts";
@@ -16,20 +16,20 @@ import { plain, respond, serverHeaders } from "./respond.ts";
 
 export interface ApiSettings extends GateSettings {
   readonly table: Table;
-  /** By which commands are called, in the order of the header Allow; POST where it is not said. */
+  /** HTTP methods by which commands may be called, in the order of the Allow header. Default: POST only. */
   readonly methods?: readonly string[];
   readonly log: CommandLog;
-  /** Hears of failures that are none of the node's own: faults of the program. */
+  /** Called with unexpected errors, which are bugs, as opposed to errors of the node. */
   fault(command: string, thrown: unknown): void;
-  /** Undefined while there is none: commands that need it say so. */
+  /** Undefined while the node is not open; commands that need it then fail. */
   readonly node: Node | undefined;
-  /** Undefined where the node is nobody's to stop. */
+  /** Undefined if commands may not stop the node. */
   readonly operator?: Operator | undefined;
-  /** Waited for before a call runs, where the node is not there yet. */
+  /** Awaited before a call runs, to open the node if necessary. */
   prepare?(): Promise<unknown> | undefined;
 }
 
-/** Parts are bounded in nothing but their headers, which are held in memory. */
+/** Only the headers of parts are limited, because they are held in memory; the number of parts is not. */
 const partLimits = { parts: Number.POSITIVE_INFINITY, header_bytes: 64 * 1024 };
 
 export class Api {
@@ -39,9 +39,9 @@ export class Api {
     this.#settings = settings;
   }
 
-  /** `rest` is the decoded path behind the prefix of the API. */
+  /** `rest` is the decoded path after the API prefix. */
   async answer(event: HttpEvent, rest: string): Promise<ResponseFields> {
-    // Whatever the host has put there: who may read an answer is said here alone.
+    // Drop headers set by the host: CORS is decided here alone.
     event.response.headers = {};
     const { methods = ["POST"] } = this.#settings;
     const visitor = visit(event.request, this.#settings, rest, methods);
@@ -52,7 +52,7 @@ export class Api {
     return this.#call(event, visitor);
   }
 
-  /** A document about the API, behind the same gate. */
+  /** A document about the API, subject to the same access checks. */
   document(event: HttpEvent, text: () => string): ResponseFields {
     event.response.headers = {};
     const visitor = visit(event.request, this.#settings, undefined, ["GET", "HEAD"]);
@@ -129,10 +129,10 @@ function durationOf(text: string | undefined): number | undefined {
   }
 }
 
-/** Timers hold no more than 31 bits of milliseconds; a longer limit is none. */
+/** Node's timers take at most 31 bits of milliseconds. A longer timeout is treated as none. */
 const longestTimer = 2 ** 31 - 1;
 
-/** What one call holds on to until it is over: its time limit and the body that is being read. */
+/** Resources held by one call until it ends: its timeout and the body being read. */
 class Run {
   readonly event: HttpEvent;
   #signal: AbortSignal | undefined;
@@ -152,7 +152,7 @@ class Run {
     return this.#signal;
   }
 
-  /** Gives the call `milliseconds`, from the first time that this is said; none when that is over already. */
+  /** Sets the timeout. Only the first call counts; zero or less expires at once, undefined sets no timeout. */
   limit(milliseconds: number | undefined): void {
     if (milliseconds === undefined || this.#limit !== undefined) return;
     const limit = new AbortController();
@@ -163,7 +163,7 @@ class Run {
     else if (milliseconds <= longestTimer) this.#timer = setTimeout(expire, milliseconds);
   }
 
-  /** The body, given up with the call. */
+  /** The parts of the body. Reading stops when the call is aborted or ends. */
   async *parts(type: string): AsyncGenerator<MultipartPart> {
     this.#parts = readParts(this.event.request.body_stream, type, partLimits, this.signal);
     yield* this.#parts;
@@ -229,7 +229,7 @@ class TypedCall implements AnyCall {
     return operator;
   }
 
-  // Bound, since commands take a call apart.
+  // Bound functions, since commands destructure the call.
   readonly cidText = (level: "upgraded" | "kept" = "upgraded") => cidWriter(this.cidForm, level);
 
   readonly announce = (length: number) => {

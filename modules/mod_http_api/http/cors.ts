@@ -1,4 +1,4 @@
-/** Which pages may call, and which may read the answer. */
+/** CORS: which web pages may call the API and read its responses. */
 import type { HttpRequest, ResponseHeaders } from "../../../core/types.ts";
 
 /** `API.HTTPHeaders` of the node's configuration. */
@@ -7,9 +7,9 @@ export type ConfiguredHeaders = Readonly<Record<string, readonly string[]>>;
 const requestHeaders = ["Origin", "Accept", "Content-Type", "X-Requested-With"];
 
 export interface CorsPlace {
-  /** Tokens are in use, so that pages may have to send them. */
+  /** Tokens are configured, so pages must be allowed to send the Authorization header. */
   readonly authorized: boolean;
-  /** Those by which something is called here. */
+  /** Methods by which something can be called at this endpoint. */
   readonly methods: readonly string[];
 }
 
@@ -17,11 +17,11 @@ interface Rules {
   readonly origins: readonly string[];
   readonly methods: readonly string[];
   readonly credentials: boolean;
-  /** Lower case. */
+  /** In lower case. */
   readonly headers: ReadonlySet<string>;
 }
 
-/** The rules of one request, as the configuration stands at the moment. */
+/** The CORS rules for one request, from the current configuration. */
 export class Cors {
   readonly #request: HttpRequest;
   readonly #configured: ConfiguredHeaders;
@@ -34,7 +34,7 @@ export class Cors {
     this.#place = place;
   }
 
-  /** Made when they are asked for: of programs that are no browsers they never are. */
+  /** Computed lazily: requests that do not come from browsers never need them. */
   get #rules(): Rules {
     this.#made ??= this.#make();
     return this.#made;
@@ -50,7 +50,7 @@ export class Cors {
     const { API_ORIGIN: fromEnvironment } = process.env;
     const origins = [...listed("access-control-allow-origin"), ...(fromEnvironment ? [fromEnvironment] : [])];
     const methods = listed("access-control-allow-methods");
-    // Pages send no HEAD in the reference.
+    // As in the reference, pages may not send HEAD.
     const allowed = methods.length > 0 ? methods : own.filter((method) => method !== "HEAD");
     const names = authorized ? [...requestHeaders, "Authorization"] : requestHeaders;
     return {
@@ -61,18 +61,18 @@ export class Cors {
     };
   }
 
-  /** Exactly listed, or everything is. */
+  /** Whether an origin is listed exactly, or all origins are. */
   lists(origin: string): boolean {
     const { origins } = this.#rules;
     return origins.includes("*") || origins.includes(origin);
   }
 
-  /** On every answer: who may read it. */
+  /** CORS headers for every response: they tell who may read it. */
   headers(): ResponseHeaders {
     return { vary: "Origin", ...this.#grant(this.#request.method) };
   }
 
-  /** The answer to a preflight. */
+  /** Headers of the response to a preflight request. */
   preflight(): ResponseHeaders {
     const { access_control_request_method: method = "", access_control_request_headers: wanted = "" } =
       this.#request.headers;
@@ -101,7 +101,7 @@ export class Cors {
     };
   }
 
-  /** Without case, and with one `*` in a listed origin standing for anything. */
+  /** Compares case-insensitively; one `*` in a listed origin matches anything. */
   #matches(origin: string): boolean {
     const lower = origin.toLowerCase();
     return this.#rules.origins.some((listed) => {
@@ -119,10 +119,10 @@ const defaultOrigins = ["http", "https"].flatMap((scheme) =>
 const canonical = (name: string) =>
   name.toLowerCase().replace(/(^|-)([a-z])/g, (_, dash: string, letter: string) => dash + letter.toUpperCase());
 
-/** Of these the rules are made. */
+/** Headers that configure the CORS rules. */
 const ruling = /^access-control-allow-(origin|methods|credentials)$/i;
 
-/** The other configured headers are copied to answers as they are. */
+/** All other configured headers are copied to responses unchanged. */
 export function copiedHeaders(configured: ConfiguredHeaders): ResponseHeaders {
   const copied = Object.entries(configured).filter(([name]) => !ruling.test(name));
   return Object.fromEntries(copied.map(([name, values]) => [name.toLowerCase().replaceAll("-", "_"), values]));

@@ -1,4 +1,4 @@
-/** Who is let in: the steps between a request and the lookup of its command, in the order of the reference. */
+/** Access checks on a request before its command is looked up, in the order of the reference. */
 
 import { BlockList, isIP } from "node:net";
 import { apiVersion } from "modhost/node";
@@ -10,23 +10,23 @@ import { permits, presented, type Token } from "./tokens.ts";
 
 export interface GateSettings {
   readonly tokens: readonly Token[];
-  /** Names beside localhost under which the API may be called without a token. */
+  /** Host names besides localhost under which the API may be called without a token. */
   readonly hosts: ReadonlySet<string>;
-  /** Only callers of this machine come this way, though their address does not say so: a Unix socket. */
+  /** All callers are local although they have no loopback address: the listener is a Unix socket. */
   readonly isLocal?: boolean;
-  /** `API.HTTPHeaders` as it stands at the moment. */
+  /** The current value of `API.HTTPHeaders`. */
   headers(): ConfiguredHeaders;
 }
 
-/** One request at the gate. */
+/** One request with what the checks need to know about it. */
 export interface Visit {
   readonly request: HttpRequest;
   readonly settings: GateSettings;
-  /** Decoded, nothing squeezed or resolved. */
+  /** Percent-decoded, but not normalized. */
   readonly path: string;
-  /** Components behind the prefix of the API; undefined for a path beside it. */
+  /** Path components after the API prefix; undefined for a path outside it. */
   readonly components: readonly string[] | undefined;
-  /** Methods that run something. */
+  /** Methods that are handled at this endpoint. */
   readonly methods: readonly string[];
   readonly cors: Cors;
 }
@@ -44,7 +44,7 @@ const steps: readonly Step[] = [
   browserAllowed,
 ];
 
-/** The refusal (or answer) of the first step that has one; undefined: come in. */
+/** The response of the first check that produces one; undefined if the request may proceed. */
 export function pass(visit: Visit): ResponseFields | undefined {
   for (const step of steps) {
     const answer = step(visit);
@@ -63,7 +63,7 @@ export function visit(
   return { request, settings, path: decoded(request.url.raw_path), components: rest?.split("/"), methods, cors };
 }
 
-/** As URL paths are decoded; what is no escape stands for itself. */
+/** Percent-decodes a path; malformed escapes are kept as they are. */
 function decoded(raw: string): string {
   return raw.replace(/(?:%[0-9a-f]{2})+/gi, (escapes) => {
     try {
@@ -97,7 +97,7 @@ function moved({ method, url }: HttpRequest, path: string): ResponseFields {
   return { status_code: 301, headers: { location, content_type: "text/html; charset=utf-8" }, body };
 }
 
-/** As clients and servers of this API call themselves, less the commit. */
+/** User agent of clients and servers of this API version, without the commit. */
 const apiAgent = `/go-ipfs/${apiVersion}/`;
 
 function versionMatches({ request, components }: Visit): ResponseFields | undefined {
@@ -112,7 +112,7 @@ function preflight({ request, cors }: Visit): ResponseFields | undefined {
   return { status_code: 200, headers: cors.preflight(), body: "" };
 }
 
-/** Loopback, or a token; and no name that a page could have been rebound to. */
+/** Requires a loopback caller or a token, and a known Host name as protection against DNS rebinding. */
 function mayCall({ request, settings, path, cors }: Visit): ResponseFields | undefined {
   const refuse = (why: string) => plain(403, `403 - Forbidden: ${why}`, cors.headers());
   const { headers } = request;
@@ -135,7 +135,7 @@ loopback.addAddress("::1", "ipv6");
 
 function isLoopback(address: string): boolean {
   const family = isIP(address);
-  // The list reads every address anew: version 4 has one spelling.
+  // Fast path for IPv4: BlockList parses the address on each check, and IPv4 has only one notation.
   return family === 4 ? address.startsWith("127.") : family === 6 && loopback.check(address, "ipv6");
 }
 
@@ -146,7 +146,7 @@ function isForwarded({ headers }: HttpRequest): boolean {
   return false;
 }
 
-/** The name that the client called, without port; undefined when it named none. */
+/** The host name in the request, without port; undefined if there is none. */
 function hostOf({ url, headers }: HttpRequest): string | undefined {
   const authority = url.host ?? headers.host;
   const [, bracketed, name] = /^(?:\[([^\]]*)\]|([^:]*))/.exec(authority ?? "") ?? [];
@@ -169,12 +169,12 @@ function methodAllowed({ request, methods, cors }: Visit): ResponseFields | unde
   return plain(405, "405 - Method Not Allowed", headers);
 }
 
-/** What the reference's bare refusal leaves out; said where there are tokens, which it does not know. */
+/** An explanation added to the reference's message where tokens, which the reference does not have, are configured. */
 const strangers =
   ": pages of other origins are let in by API.HTTPHeaders.Access-Control-Allow-Origin of the node's configuration, " +
   "whatever token they have";
 
-/** Pages of strangers are refused, whether they say whose they are or only that a browser sends them. */
+/** Refuses requests from web pages of other origins, also if only the user agent reveals that a browser sent them. */
 function browserAllowed({ request, settings, cors }: Visit): ResponseFields | undefined {
   const { origin = "", referer = "", user_agent: agent = "", sec_fetch_site: site } = request.headers;
   const isPost = request.method === "POST";

@@ -1,4 +1,4 @@
-/** Listeners beside the host's own: the further addresses of the API, and that of the read-only commands. */
+/** Additional listeners: further API addresses, and the gateway addresses with the read-only commands. */
 
 import type { Repo } from "modhost/node";
 import { AppMount, environmentOf, type HttpModule, HttpService, httpMethods } from "../../../core/http/index.ts";
@@ -8,7 +8,7 @@ import { Api, type ApiSettings } from "./api.ts";
 import { apiRoutes } from "./mount.ts";
 import { plain } from "./respond.ts";
 
-/** What is below `/ipfs` and `/ipns` where only commands are served. */
+/** Response for `/ipfs` and `/ipns` on listeners that serve only commands. */
 const noContent =
   "Content paths are not served here: ask for them with /api/v0/cat, /api/v0/get or /api/v0/ls, or load a gateway module.";
 
@@ -18,15 +18,16 @@ interface Door {
   readonly settings: ApiSettings;
 }
 
-/** Multiaddrs that are listened on, in the order of the configuration, with the ports that they really have. */
+/** Multiaddrs of the open listeners with the ports actually bound, in the order of the configuration. */
 export interface Listening {
   readonly api: readonly string[];
   readonly gateway: readonly string[];
 }
 
 /**
- * Opens `Addresses.Gateway` and what of `Addresses.API` is not the host's own: its first entry stands for the ports of
- * the host, where it has any. What cannot be opened is a warning and the rest goes on, unless all are `required`.
+ * Opens the listeners for `Addresses.Gateway` and for the entries of `Addresses.API` that the host does not already
+ * serve: the first entry stands for the host's own ports, if it has any. An address that cannot be opened causes a
+ * warning, or an error if `required` is set.
  */
 export function openListeners(module: Module, { config }: Repo, settings: ApiSettings, required = false): Listening {
   const own = ownEndpoints(module);
@@ -74,7 +75,7 @@ const local = (settings: ApiSettings): ApiSettings => ({ ...settings, isLocal: t
 
 function open(module: Module, { name, endpoints, settings }: Door): void {
   const { settings: limits } = module.depends<HttpModule>("http");
-  // Neither virtual hosts nor their names are known to this port: the gate looks at the name.
+  // These listeners have no virtual hosts: the access checks look at the host name.
   const service = new HttpService({ ...limits, hosts: [], defaultHost: undefined }, environmentOf(module), undefined);
   const mount = (base: string, route: RouteTable) =>
     new AppMount({
@@ -98,10 +99,10 @@ function open(module: Module, { name, endpoints, settings }: Door): void {
   module.on_release(`connections of ${name}`, () => service.close(grace), "listener");
 }
 
-/** Where the reference has a page of its own, which no node brings along. */
+/** Response for `/webui`, where the reference redirects to its web interface. */
 const noPage = "No web interface comes with this node: a program that has one may speak to /api/v0.";
 
-/** Every other path. */
+/** Routes for all other paths. */
 const elsewhere: RouteTable = {};
 const nothing: Handler = (_event, rest = "") => {
   if (/^ip[fn]s(\/|$)/.test(rest)) return plain(404, noContent);

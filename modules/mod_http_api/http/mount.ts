@@ -1,4 +1,4 @@
-/** The API as an app of the host: `/api/v0/...` and `/api/openapi.json`. */
+/** Mounts the API as an app of the host, at `/api/v0/...` and `/api/openapi.json`. */
 import { httpMethods } from "../../../core/http/index.ts";
 import type { Handler, Module, RouteTable } from "../../../core/types.ts";
 import { openApi } from "../rpc/openapi.ts";
@@ -10,7 +10,7 @@ export function mountApi(module: Module, settings: ApiSettings): void {
   module.provides("http", { route, streaming_uploads: true, cors: { enabled: false } });
 }
 
-/** Every method is routed, so that its refusals, too, are the API's own. */
+/** Routes every method, so that errors for unsupported methods also come from the API. */
 export function apiRoutes(api: Api, table: Table): RouteTable {
   let document: string | undefined;
   const route: RouteTable = {};

@@ -1,4 +1,4 @@
-/** From what a command returns to an answer on the wire. */
+/** Turns the result of a command into an HTTP response. */
 import { apiVersion } from "modhost/node";
 import type { HttpResponse, PooledBody, ResponseFields, ResponseHeaders } from "../../../core/types.ts";
 import { type AnyCall, Bytes, type BytesOptions, Listing } from "../rpc/command.ts";
@@ -7,12 +7,12 @@ import { type Encoder, failureOf } from "../rpc/encodings.ts";
 const streamError = "X-Stream-Error";
 const announced = "X-Stream-Output, X-Chunked-Output, X-Content-Length";
 
-/** On every answer from the point on where a call may run. */
+/** Headers of every response to a call that passed the access checks and argument parsing. */
 export function serverHeaders(configured: ResponseHeaders): ResponseHeaders {
   return { ...configured, server: `go-ipfs/${apiVersion}` };
 }
 
-/** A refusal as Go's plain error writer sends it. */
+/** A plain text error as written by Go's `http.Error`. */
 export function plain(status: number, message: string, headers: ResponseHeaders = {}): ResponseFields {
   const own = { content_type: "text/plain; charset=utf-8", x_content_type_options: "nosniff" };
   return { status_code: status, headers: { ...headers, ...own }, body: `${message}\n` };
@@ -23,15 +23,15 @@ export interface Running {
   readonly encoder: Encoder;
   readonly headers: ResponseHeaders;
   readonly response: HttpResponse;
-  /** Headers go out before the first value. */
+  /** Send the headers before the first value. */
   readonly eager: boolean;
-  /** Told of what failed, early or late. */
+  /** Called with an error of the command, before or during the response body. */
   failed(thrown: unknown): void;
-  /** Called once: nothing more comes of the command. */
+  /** Called once, when the command has finished. */
   over(): void;
 }
 
-/** Runs the command, and gives its answer as soon as its form is known. Never rejects. */
+/** Runs the command and returns the response as soon as its form is known. Never rejects. */
 export async function respond(running: Running, run: () => unknown): Promise<ResponseFields> {
   try {
     const result = await run();
@@ -56,11 +56,11 @@ interface Wire {
   readonly status?: number;
   readonly headers: ResponseHeaders;
   readonly body: NonNullable<ResponseFields["body"]>;
-  /** The message of a late failure, asked for at the end. */
+  /** Called after the body: the message of an error that occurred after the headers were sent. */
   late?(): string | undefined;
 }
 
-/** Every answer of a run announces the trailer, so it is never sent with its length. */
+/** Every response of a command announces the error trailer, and is therefore chunked. */
 function answer({ headers, response }: Running, { status = 200, headers: own, body, late }: Wire): ResponseFields {
   response.trailer_names = [streamError];
   return {
@@ -92,13 +92,13 @@ function valueAnswer(running: Running, value: unknown): ResponseFields {
   try {
     return answer(running, { headers, body: encoder.value(value, call, undefined) });
   } catch (thrown) {
-    // A value that cannot be written in that encoding: the headers are gone by then, in the reference.
+    // The value cannot be encoded. The reference has sent the headers by then, so the error goes into the trailer.
     running.failed(thrown);
     return answer(running, { headers, body: "", late: () => failureOf(thrown).message });
   }
 }
 
-/** Entries of a list that are waited for: up to here a failure is an answer of its own. */
+/** Number of list items collected before the response starts; an error among them still gets its own status. */
 const listedAtOnce = 4096;
 
 async function listingAnswer(running: Running, listing: Listing<unknown>): Promise<ResponseFields> {
@@ -140,20 +140,20 @@ function bytesAnswer(running: Running, { source, options: { length, release } }:
 async function streamAnswer(running: Running, values: AsyncIterable<unknown>): Promise<ResponseFields> {
   const { encoder, call, eager } = running;
   const iterator = values[Symbol.asyncIterator]();
-  // Until the first value is there, a failure is an answer of its own.
+  // An error before the first value still gets its own status.
   const first = eager ? undefined : await iterator.next();
   const headers = { content_type: encoder.type, x_chunked_output: "1" };
   return streamed(running, headers, iterator, (value, previous) => encoder.value(value, call, previous), { first });
 }
 
 interface Streaming<T> {
-  /** What the source has given already. */
+  /** The result already taken from the source. */
   readonly first?: IteratorResult<T> | undefined;
-  /** Takes back what the source gave, where that is written as it is. */
+  /** Called with each chunk once sent, if chunks are sent unchanged. */
   readonly release?: BytesOptions["release"];
 }
 
-/** A failure on the way ends the body, and is told in the trailer. */
+/** Streams the response body. An error on the way ends it and is reported in the trailer. */
 function streamed<T>(
   running: Running,
   headers: ResponseHeaders,
@@ -169,7 +169,7 @@ function streamed<T>(
     await source.return?.();
     return { done: true, value: undefined } as const;
   };
-  // Not a generator: one that was never begun would not hear that nobody reads it.
+  // Not a generator: `return` on a generator that was never started runs no `finally`, so `over` would not be called.
   const body: AsyncIterableIterator<string | Uint8Array> & Partial<PooledBody> = {
     [Symbol.asyncIterator]: () => body,
     async next() {
@@ -192,7 +192,7 @@ function streamed<T>(
   return answer(running, { headers, body, late: () => late });
 }
 
-/** One line, the bytes of its UTF-8 form as headers carry them. */
+/** A header value: the message on a single line, as UTF-8 bytes in latin1 characters, which is what headers take. */
 function headerText(message: string): string {
   // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what must go
   const line = message.replace(/[\x00-\x1f\x7f]/g, " ").trim();

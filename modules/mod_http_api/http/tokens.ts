@@ -1,8 +1,8 @@
-/** Tokens that let callers in from anywhere. */
+/** Tokens that authorize callers from anywhere. */
 import { findToken, type KnownToken, readAuthorization, readTokens } from "../../../core/http/index.ts";
 
 export interface Token extends KnownToken {
-  /** Prefixes of paths, by components; undefined: everything. */
+  /** Allowed path prefixes, matched by whole components; undefined allows everything. */
   readonly paths: readonly string[] | undefined;
 }
 
@@ -19,8 +19,8 @@ function pathsOf({ paths, ...others }: Readonly<Record<string, unknown>>): Pick<
 }
 
 /**
- * What the Authorization header presents: a bearer token, or basic credentials whose password (or `user:password`
- * as a whole) is one. Undefined without such a header; "wrong" when no token fits, compared in constant time.
+ * The token presented in the Authorization header, either as a bearer token or in basic credentials, as the password or
+ * as `user:password`. Undefined without such a header; "wrong" if no token matches. Compares in constant time.
  */
 export function presented(header: string | undefined, tokens: readonly Token[]): Token | "wrong" | undefined {
   const { scheme, credentials = "" } = readAuthorization(header) ?? {};
@@ -30,7 +30,7 @@ export function presented(header: string | undefined, tokens: readonly Token[]):
   return findToken([decoded, decoded.slice(decoded.indexOf(":") + 1)], tokens) ?? "wrong";
 }
 
-/** May a token be used for a path? */
+/** Whether a token may be used for a path. */
 export function permits({ paths }: Token, path: string): boolean {
   return paths === undefined || paths.some((prefix) => path === prefix || path.startsWith(prefix.replace(/\/?$/, "/")));
 }

@@ -1,7 +1,7 @@
 /**
- * Lines of cells as text: a column is as wide as the widest of the cells that stand in a row below each other, but for
- * the last cell of a line, which has no width. `least` is the width of the narrowest column, a blank included; `gap`
- * is the number of blanks behind the widest cell.
+ * Formats lines of cells as aligned text, as Go's text/tabwriter does: a column is a run of adjacent lines that have a
+ * cell there, and is as wide as its widest cell. The last cell of a line is never padded. `least` is the minimum column
+ * width, padding included; `gap` is the number of spaces after the widest cell.
  */
 export function columns(lines: readonly (readonly string[])[], least: number, gap = 1): string {
   const widths = lines.map((): number[] => []);
@@ -23,7 +23,7 @@ export function columns(lines: readonly (readonly string[])[], least: number, ga
     .join("");
 }
 
-/** A cell that has a column: one that is not the last of its line. */
+/** A cell that belongs to a column, which the last cell of a line does not. */
 function cellAt(lines: readonly (readonly string[])[], line: number, column: number): string | undefined {
   const cells = lines[line];
   return cells !== undefined && column < cells.length - 1 ? cells[column] : undefined;

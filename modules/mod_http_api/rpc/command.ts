@@ -1,6 +1,6 @@
 /**
- * How a command is declared. Everything else follows from the declaration: parsing and its refusals, the answer on the
- * wire, `commands`, the reference pages, OpenAPI, the command line.
+ * How a command is declared. Everything else is derived from the declaration: argument parsing and its errors, the
+ * response on the wire, the `commands` listing, the reference pages, the OpenAPI document and the command line.
  *
  *     export const commands = {
  *       "block/stat": defineCommand({
@@ -16,7 +16,7 @@
  *       }),
  *     } satisfies Commands;
  *
- * `returns` says the types: `run` gives values of that shape, and `text` takes them.
+ * `returns` determines the types: `run` returns values of that shape, and `text` receives them.
  */
 
 import { type CidForm, type ConfigPath, goJson, type Node } from "modhost/node";
@@ -28,36 +28,39 @@ import type { Table } from "./table.ts";
 import type { FileTree } from "./uploads.ts";
 
 export interface Argument {
-  /** As it stands in `argument "<name>" is required`. */
+  /** The name shown in `argument "<name>" is required`. */
   readonly name: string;
   readonly help: string;
   readonly required?: boolean;
-  /** Takes all values that are left; the last argument only. */
+  /** Takes all remaining values. Only the last argument may be variadic. */
   readonly variadic?: boolean;
-  /** The value of an optional argument when none is given. */
+  /** Used when an optional argument is not given. */
   readonly default?: string;
-  /** The last argument only. A multipart body gives it: each line one value more, or one line when it is missing. */
+  /**
+   * Values may come from a multipart body: `lines` adds one value per line, `first` reads a single line if no value was
+   * given. Only the last argument may set this.
+   */
   readonly stdin?: "lines" | "first";
-  /** Given as bytes: what is percent-encoded or in the body need not be text. */
+  /** Passed to `run` as bytes, since percent-encoded values and bodies need not be valid UTF-8. */
   readonly bytes?: boolean;
   /** Its values are kept out of `diag/cmds` and of every log. */
   readonly secret?: boolean;
 }
 
-/** `int` and `uint` have 32 bits. A list is a string flag that may be repeated. */
+/** `int` and `uint` are 32 bits wide. `list` is a string flag that may be repeated. */
 export type OptionType = "bool" | "int" | "int64" | "uint" | "uint64" | "float64" | "string" | "list";
 
 export interface Option {
   readonly type: OptionType;
   readonly help: string;
-  /** Second names, as `commands` lists them. */
+  /** Alternative names, listed by `commands`. */
   readonly aliases?: readonly string[];
-  /** Second names that are accepted and not shown. */
+  /** Alternative names that are accepted but not listed. */
   readonly hiddenAliases?: readonly string[];
   readonly default?: boolean | number | string | readonly string[];
   readonly experimental?: boolean;
   readonly deprecated?: boolean;
-  /** Accepted and not shown. */
+  /** Accepted but not listed. */
   readonly hidden?: boolean;
   /** Its values are kept out of `diag/cmds` and of every log. */
   readonly secret?: boolean;
@@ -65,18 +68,18 @@ export interface Option {
 
 export type Options = Readonly<Record<string, Option>>;
 
-/** Parts of the body. */
+/** Files expected in the request body. */
 export interface FileArgument {
   readonly name: string;
   readonly help: string;
   readonly required?: boolean;
-  /** A tree of files instead of one. */
+  /** A tree of files instead of a single one. */
   readonly many?: boolean;
 }
 
-/** What `run` returns by form; V: a value of the shape. */
+/** What `run` returns for each form. V is a value of the declared shape. */
 interface Answers<V> {
-  /** Or many by option, or a list that may be too long to be held. */
+  /** Some options turn one value into a stream; a `Listing` is a value too long to hold in memory. */
   readonly value: V | AsyncIterable<V> | Listing<unknown, V>;
   readonly stream: AsyncIterable<V>;
   readonly bytes: Bytes;
@@ -85,7 +88,7 @@ interface Answers<V> {
 
 export type Form = keyof Answers<unknown>;
 
-/** What a command answers with. */
+/** The form and shape of a command's result. */
 export interface Returns<F extends Form = Form, S extends Shape = Shape> {
   readonly form: F;
   readonly shape: S;
@@ -93,14 +96,14 @@ export interface Returns<F extends Form = Form, S extends Shape = Shape> {
 
 /** One value. */
 export const value = <const S extends Shape>(shape: S): Returns<"value", S> => ({ form: "value", shape });
-/** Values one after the other: `run` returns an async iterable. */
+/** A stream of values: `run` returns an async iterable. */
 export const stream = <const S extends Shape>(shape: S): Returns<"stream", S> => ({ form: "stream", shape });
 /** `run` returns `bytes(...)`. */
 export const raw: Returns<"bytes", "any"> = { form: "bytes", shape: "any" };
 /** `run` returns undefined. */
 export const nothing: Returns<"nothing", "any"> = { form: "nothing", shape: "any" };
 
-/** A raw answer. Whatever fails while it is read is told in the trailer. */
+/** A raw response body. An error while it is being read is reported in the trailer. */
 export class Bytes {
   readonly source: AsyncIterable<Uint8Array>;
   readonly options: BytesOptions;
@@ -112,13 +115,13 @@ export class Bytes {
 }
 
 export interface BytesOptions {
-  /** A hint for clients (X-Content-Length), not a promise. */
+  /** Sent as X-Content-Length: a hint for clients, not a guarantee. */
   readonly length?: number;
-  /** Takes a piece back that has been sent: its memory may be used again. */
+  /** Called with each chunk once it has been sent, so that its memory can be reused. */
   readonly release?: (piece: Uint8Array) => void;
 }
 
-/** A raw answer, in pieces or in one. */
+/** A raw response body, from chunks or from a single array. */
 export function bytes(source: AsyncIterable<Uint8Array> | Uint8Array, options: BytesOptions = {}): Bytes {
   return new Bytes(source instanceof Uint8Array ? alone(source) : source, options);
 }
@@ -127,9 +130,9 @@ async function* alone(content: Uint8Array): AsyncGenerator<Uint8Array, void, und
   if (content.length > 0) yield content;
 }
 
-/** One value V of one list that may be too long to be held: then its items T are written as they come. */
+/** A value V whose only field is a list that may not fit in memory. A long list is written item (T) by item. */
 export class Listing<T, V = unknown> {
-  /** Of the value: where the list stands. It is null when there is nothing in it. */
+  /** Name of the field that holds the list. The field is null when the list is empty. */
   readonly field: string;
   readonly items: AsyncIterable<T>;
 
@@ -138,12 +141,12 @@ export class Listing<T, V = unknown> {
     this.items = items;
   }
 
-  /** The value, when it is short or its encoding needs all of it. */
+  /** The complete value, for short lists and for encodings that need all of it at once. */
   whole(items: readonly T[]): V {
     return { [this.field]: items.length === 0 ? null : items } as V;
   }
 
-  /** The same as JSON, in bits, while the items come. */
+  /** The value as fragments of JSON, produced while the items arrive. */
   async *json(items: AsyncIterable<T>): AsyncGenerator<string, void, undefined> {
     const before = `{${goJson(this.field)}:[`;
     let between = before;
@@ -163,62 +166,62 @@ type OptionValue<T extends OptionType> = T extends "bool"
       ? readonly string[]
       : number;
 
-/** Typed values by long name; undefined where nothing was given and there is no default. */
+/** Typed values by long name; undefined if the option was not given and has no default. */
 export type OptionValues<O extends Options> = {
   readonly [K in keyof O]: OptionValue<O[K]["type"]> | (O[K] extends { default: unknown } ? never : undefined);
 };
 
 type ArgumentValue<D extends Argument> = D extends { bytes: true } ? Uint8Array : string;
 
-/** Typed values by name: a list where it is variadic, undefined where it is optional and missing. */
+/** Typed values by name: a list for a variadic argument, undefined for an optional one that was not given. */
 export type ArgumentValues<A extends readonly Argument[]> = {
   readonly [D in A[number] as D["name"]]: D extends { variadic: true }
     ? readonly ArgumentValue<D>[]
     : ArgumentValue<D> | (D extends { required: true } | { default: string } ? never : undefined);
 };
 
-/** A group of commands; its options are those of every command in it. */
+/** A group of commands. Its options apply to every command in it. */
 export interface Group<O extends Options = Options> {
   readonly help: string;
   readonly options: O;
-  /** What the reference page says besides. */
+  /** Further text for the reference page. */
   readonly about?: string;
   readonly deprecated?: boolean;
   readonly experimental?: boolean;
 }
 
-/** What `run` gets: the call as parsed, and the node. Nothing of HTTP. */
+/** What `run` receives: the parsed call and the node. It knows nothing about HTTP. */
 export interface Call<A, O> {
   readonly arguments: A;
   readonly options: O;
-  /** How many values were given, beyond those declared, too. */
+  /** How many argument values were given, including any beyond the declared ones. */
   readonly given: number;
-  /** Empty when the body is no multipart. */
+  /** Empty unless the body is multipart. */
   readonly files: FileTree;
-  /** Aborted when the client leaves, and with the text for the client when `timeout` has passed. */
+  /** Aborted when the client disconnects, or when `timeout` expires; then its reason is the error for the client. */
   readonly signal: AbortSignal;
-  /** This call uses no network. */
+  /** This call must not use the network. */
   readonly offline: boolean;
   readonly node: Node;
   readonly table: Table;
-  /** What runs and ran, for `diag/cmds`. */
+  /** Running and finished commands, for `diag/cmds`. */
   readonly log: CommandLog;
-  /** Whoever runs the node. @throws NodeError where nobody does */
+  /** Control over the process that runs the node. @throws NodeError if the API has none */
   readonly operator: Operator;
-  /** How the caller wants CIDs written. */
+  /** The CID format that the caller asked for. */
   readonly cidForm: CidForm;
   /**
-   * Writes CIDs in the base that `cid-base` names. `upgraded`: version 0 is shown as version 1 when a base is named, as
-   * commands of the upper level do. @throws NodeError for an unknown base
+   * Returns a function that writes CIDs in the base given by `cid-base`. With `upgraded`, a CIDv0 is written as CIDv1
+   * whenever a base is given, as the high-level commands do. @throws NodeError for an unknown base
    */
   cidText(level?: "upgraded" | "kept"): (cid: CID) => string;
-  /** As the length of `bytes`, but it stays on the answer when `run` fails afterwards. */
+  /** Sets X-Content-Length like the `length` of `bytes`, but keeps it on the response even if `run` fails afterwards. */
   announce(length: number): void;
 }
 
 export type AnyCall = Call<Readonly<Record<string, unknown>>, Readonly<Record<string, unknown>>>;
 
-/** An encoding that only this command knows. */
+/** An encoding that only one command offers. */
 export interface Encoding<V> {
   readonly type: string;
   readonly encode: (value: V) => string | Uint8Array;
@@ -227,29 +230,29 @@ export interface Encoding<V> {
 interface Traits {
   /** One sentence. */
   readonly help: string;
-  /** What the reference page says besides. */
+  /** Further text for the reference page. */
   readonly about?: string;
   readonly file?: FileArgument;
   readonly returns: Returns;
-  /** The read-only port of the gateway has it, too. */
+  /** Also served on the read-only gateway port. */
   readonly readOnly?: boolean;
   readonly experimental?: boolean;
   readonly deprecated?: boolean;
-  /** A stream whose headers go out before its first value. */
+  /** A stream whose headers are sent before its first value. */
   readonly eager?: boolean;
-  /** Switch of the configuration without which it fails. */
+  /** The config switch that must be on for the command to work. */
   readonly needs?: `Experimental.${string}` & ConfigPath;
-  /** What must be given in the query for an example to succeed, beside required arguments; `arg` is one of those. */
+  /** Query parameters that a working example needs besides the required arguments; `arg` sets one of those. */
   readonly example?: Readonly<Record<string, string>>;
 }
 
-/** What the command does, and what has to be switched on for it. */
+/** What the command does, and the config switch that it needs. */
 export const summaryOf = ({ help, needs }: Traits): string =>
   needs === undefined ? help : `${help} Needs ${needs} of the node's configuration.`;
 
 type CallOf<A extends readonly Argument[], O extends Options> = Call<ArgumentValues<A>, OptionValues<O>>;
 
-/** F, S: form and shape of the answer; A, O: the arguments and options; G: the options of the group. */
+/** F, S: form and shape of the result; A, O: arguments and options; G: options of the group. */
 export interface Declaration<
   F extends Form,
   S extends Shape,
@@ -258,18 +261,18 @@ export interface Declaration<
   G extends Options,
 > extends Traits {
   readonly returns: Returns<F, S>;
-  /** The group, when it has options. */
+  /** The command's group, if that has options. */
   readonly group?: Group<G>;
   readonly arguments?: A;
   readonly options?: O;
   readonly run: (call: CallOf<A, O & G>) => Answers<ValueOf<S>>[F] | Promise<Answers<ValueOf<S>>[F]>;
   /** The text form of a value; `previous` is the value before it in a stream. */
   readonly text?: (value: ValueOf<S>, call: CallOf<A, O & G>, previous: ValueOf<S> | undefined) => string | Uint8Array;
-  /** Encodings beside json, text and xml, by name. */
+  /** Encodings besides json, text and xml, by name. */
   readonly encodings?: Readonly<Record<string, Encoding<ValueOf<S>>>>;
 }
 
-/** A declared command, its types forgotten. */
+/** A declared command with its type parameters erased. */
 export interface Command extends Traits {
   readonly group: Group | undefined;
   readonly arguments: readonly Argument[];

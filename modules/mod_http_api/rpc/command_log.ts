@@ -1,33 +1,33 @@
-/** What runs and what ran, for `diag/cmds`. */
+/** Running and recently finished commands, for `diag/cmds`. */
 
 export interface LoggedCommand {
   readonly id: number;
-  /** Path joined with slashes. */
+  /** The command's path, joined with slashes. */
   readonly command: string;
   readonly args: readonly string[];
-  /** Those given and those with a default. */
+  /** Options that were given, and defaults of the others. */
   readonly options: Readonly<Record<string, unknown>>;
   readonly start: Date;
-  /** Undefined while it runs. */
+  /** Undefined while the command runs. */
   readonly end: Date | undefined;
 }
 
 type Entry = { -readonly [K in keyof LoggedCommand]: LoggedCommand[K] };
 
-/** A full log drops ended commands at the latest here, whatever the time for which they are kept. */
+/** With more entries than this, all finished commands are dropped, however long they should be kept. */
 const mostEnded = 10_000;
 const dropEvery = 10;
 
 export class CommandLog {
   #entries: Entry[] = [];
   #next = 0;
-  /** Ends since ended commands were dropped last. */
+  /** Commands finished since the last cleanup. */
   #ended = 0;
-  /** Milliseconds for which ended commands are kept. */
+  /** How long finished commands are kept, in milliseconds. */
   #keep = 0;
   readonly #listeners = new Set<(entry: LoggedCommand) => void>();
 
-  /** The function that is returned is called when the command has ended. */
+  /** Records the start of a command. Call the returned function when it has finished. */
   begin(command: string, args: readonly string[], options: LoggedCommand["options"]): () => void {
     const entry: Entry = { id: this.#next++, command, args, options, start: new Date(), end: undefined };
     this.#entries.push(entry);
@@ -37,7 +37,8 @@ export class CommandLog {
       entry.end = new Date();
       this.#tell(entry);
       this.#ended += 1;
-      // Now and then, as the reference; it costs a pass over all. Pairs beside one that runs would never make ten.
+      // Only now and then, as the reference does, since it walks the whole log. The count of finished commands is
+      // needed because the length alone need never reach a multiple of ten while a command keeps running.
       if (this.#ended >= dropEvery || this.#entries.length % dropEvery === 0) this.#drop(this.#keep);
     };
   }
@@ -46,7 +47,7 @@ export class CommandLog {
     return [...this.#entries];
   }
 
-  /** Drops what has ended. */
+  /** Drops all finished commands. */
   clear(): void {
     this.#drop(Number.NEGATIVE_INFINITY);
   }
@@ -55,7 +56,7 @@ export class CommandLog {
     this.#keep = milliseconds;
   }
 
-  /** Tells of each start and each end, until the function that is returned is called. */
+  /** Calls the listener for each start and each end until the returned function is called. */
   listen(listener: (entry: LoggedCommand) => void): () => void {
     this.#listeners.add(listener);
     return () => this.#listeners.delete(listener);

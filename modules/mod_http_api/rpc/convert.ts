@@ -1,4 +1,4 @@
-/** Values of options as Go's strconv reads them. */
+/** Parses option values as Go's strconv does. */
 
 import { quote } from "modhost/node";
 import type { OptionType } from "./command.ts";
@@ -17,7 +17,7 @@ const booleans = new Map([
   ...["0", "f", "false"].map((word) => [word, false] as const),
 ]);
 
-/** Base prefixes and digit separators; a leading zero is octal. */
+/** Accepts base prefixes and digit separators; a leading zero means octal. */
 const integer =
   /^([+-]?)(?:0x(_?[0-9a-f]+(?:_[0-9a-f]+)*)|0b(_?[01]+(?:_[01]+)*)|0o?(_?[0-7]+(?:_[0-7]+)*)|(0|[1-9][0-9]*(?:_[0-9]+)*))$/i;
 const decimal = /^[+-]?(?:[0-9]+(?:_[0-9]+)*(?:\.[0-9]*)?|\.[0-9]+)(?:e[+-]?[0-9]+)?$/i;
@@ -27,7 +27,7 @@ const special = new Map([
   ["nan", Number.NaN],
 ]);
 
-/** The value, or undefined for text that is none of that type. Integers beyond 2^53 lose their last digits. */
+/** The value, or undefined if the text is not of that type. Integers beyond 2^53 lose precision. */
 function read(type: Scalar, text: string): boolean | number | string | undefined {
   switch (type) {
     case "string":
@@ -41,7 +41,7 @@ function read(type: Scalar, text: string): boolean | number | string | undefined
   }
 }
 
-/** What is within the range of each type, and needs no second look. */
+/** Fast path: short decimal numbers are within the range of every integer type. */
 const short = /^(?:0|[1-9][0-9]{0,8})$/;
 
 function readInteger(type: keyof typeof ranges, text: string): number | undefined {
@@ -67,7 +67,7 @@ function readFloat(text: string): number | undefined {
   return known === undefined ? undefined : sign === "-" ? -known : known;
 }
 
-/** The typed value of an option. @throws Error with the reference's text */
+/** The typed value of an option. @throws Error with the reference's message */
 export function convert(type: Scalar, text: string, name: string): boolean | number | string {
   const converted = read(type, text);
   if (converted !== undefined) return converted;

@@ -1,14 +1,14 @@
-/** The forms in which values and failures are written. */
+/** Encodings of values and errors: json, text, textnl, xml, and those of single commands. */
 
 import { goJson, type NodeError } from "modhost/node";
 import type { AnyCall, Command, Encoding, Group, Listing } from "./command.ts";
 import { isCommand } from "./command.ts";
 import { escapeXml, toXml } from "./xml.ts";
 
-/** A failure as clients are told. */
+/** An error as it is sent to clients. */
 export interface Failure {
   readonly message: string;
-  /** 0: an ordinary one; 1: the client's fault. */
+  /** 0: an ordinary error; 1: the client's fault. */
   readonly code: 0 | 1;
 }
 
@@ -17,9 +17,9 @@ export interface Encoder {
   readonly type: string;
   /** `previous` is the value before it in a stream. */
   value(value: unknown, call: AnyCall, previous: unknown): string | Uint8Array;
-  /** The text of a long list, as its items come. Encodings without it need the whole value. */
+  /** Encodes a long list while its items arrive. Encodings without this method need the whole value. */
   listing?(listing: Listing<unknown>, items: AsyncIterable<unknown>): AsyncIterable<string>;
-  /** Content-Type of failures. */
+  /** Content-Type of errors. */
   readonly failureType: string;
   failure(failure: Failure): string;
 }
@@ -28,7 +28,7 @@ const failureJson = ({ message, code }: Failure) => `${goJson({ Message: message
 const inJson = { failureType: "application/json", failure: failureJson };
 const inText = { failureType: "text/plain", failure: ({ message }: Failure) => message };
 
-/** A value that has no text form of its own. */
+/** Fallback text for values of commands without a `text` function. */
 const printed = (value: unknown): string => (typeof value === "string" ? value : goJson(value));
 
 const json: Encoder = {
@@ -38,7 +38,7 @@ const json: Encoder = {
   ...inJson,
 };
 
-/** Characters that are gathered before they are sent. */
+/** Number of characters to collect before sending a chunk. */
 const piece = 64 * 1024;
 
 async function* jsonListing(
@@ -79,7 +79,7 @@ function xmlOf(command: Command | undefined): Encoder {
 
 const ownOf = ({ type, encode }: Encoding<unknown>): Encoder => ({ type, value: (value) => encode(value), ...inJson });
 
-/** Undefined for a name that the command does not know. */
+/** The encoder for an encoding name; undefined if the command does not support it. */
 export function encoderOf(entry: Command | Group, name: string): Encoder | undefined {
   const command = isCommand(entry) ? entry : undefined;
   switch (name) {
@@ -98,7 +98,7 @@ export function encoderOf(entry: Command | Group, name: string): Encoder | undef
   }
 }
 
-/** Whatever was thrown, as the client is told. */
+/** Converts anything thrown to the error for the client. */
 export function failureOf(thrown: unknown): Failure {
   const { kind } = (typeof thrown === "object" && thrown !== null ? thrown : {}) as Partial<NodeError>;
   return { message: thrown instanceof Error ? thrown.message : String(thrown), code: kind === "client" ? 1 : 0 };

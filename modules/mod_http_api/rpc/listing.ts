@@ -1,4 +1,4 @@
-/** What the table tells of itself: the answer of `commands`. */
+/** The command tree as listed by `commands`. */
 import type { Option } from "./command.ts";
 import type { TableNode } from "./table.ts";
 
@@ -8,10 +8,10 @@ export interface ListedCommand {
   readonly Options: readonly { readonly Names: readonly string[] }[];
 }
 
-/** The name of the tree itself. */
+/** Name of the root, as in the reference. */
 const rootName = "ipfs";
 
-/** `flags` lists those of every command; those of the root are always there. */
+/** With `flags`, the options of every command are listed; those of the root always are. */
 export function commandTree({ path, name, entry, children }: TableNode, flags: boolean): ListedCommand {
   const isRoot = path === "";
   return {
@@ -21,12 +21,12 @@ export function commandTree({ path, name, entry, children }: TableNode, flags: b
   };
 }
 
-/** A hidden option is accepted and not spoken of. */
+/** Hidden options are accepted but not listed. */
 function namesOf(name: string, { aliases = [], hidden }: Option): { Names: readonly string[] }[] {
   return hidden === true ? [] : [{ Names: [name, ...aliases] }];
 }
 
-/** A line for each command, and for each of its flags where they are listed; sorted. */
+/** One line per command and per listed flag, sorted. */
 export function commandLines(root: ListedCommand): string[] {
   return [root.Name, ...root.Subcommands.flatMap((child) => linesOf(child, root.Name))].sort();
 }

@@ -1,10 +1,10 @@
-/** Media types with their parameters, judged as strictly as Go's mime package does. */
+/** Parses media types with parameters, as strictly as Go's mime package. */
 
 export interface MediaType {
-  /** Lower case; "" when there is none. */
+  /** In lower case; "" if there is none. */
   readonly type: string;
   readonly parameters: ReadonlyMap<string, string>;
-  /** Why it is none, in Go's words; `type` is right all the same when only the parameters are not. */
+  /** Go's message if the text is invalid. `type` is still set if only a parameter is malformed. */
   readonly fault: string | undefined;
 }
 

@@ -1,4 +1,4 @@
-/** The OpenAPI 3.1 document of the table. */
+/** Builds the OpenAPI 3.1 document from the command table. */
 
 import { apiVersion } from "modhost/node";
 import { type Argument, type Command, type Option, summaryOf } from "./command.ts";
@@ -118,12 +118,12 @@ function operation(table: Table, path: string, command: Command): Json {
   };
 }
 
-/** What OpenAPI has no words for, and the command line asks for. */
+/** Facts that OpenAPI cannot express but the command line needs. */
 function commandFacts({ arguments: declared, file, returns }: Command): Json {
   return { arguments: declared.map(({ bytes: _, ...rest }) => rest), file, returns: returns.form };
 }
 
-/** All arguments are one parameter, repeated. */
+/** All arguments share one query parameter, `arg`, which is repeated. */
 function argumentParameters(declared: readonly Argument[]): Json[] {
   if (declared.length === 0) return [];
   const least = declared.filter(({ required }) => required === true).length;

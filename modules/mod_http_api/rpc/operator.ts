@@ -1,8 +1,8 @@
-/** What commands may ask of those who run the node. */
+/** What commands may do to the process that runs the node. */
 
 export interface Operator {
-  /** Ends the host, once the calls that run have their answers. */
+  /** Stops the host after running calls have been answered. */
   stop(): void;
-  /** `config/edit` may start the editor on the terminal of the host (`api_config_edit`). */
+  /** Whether `config/edit` may start an editor on the host's terminal (option `api_config_edit`). */
   readonly mayEdit: boolean;
 }

@@ -1,6 +1,6 @@
 /**
- * From a query and a body to a typed call, with the refusals of the reference in its order. Knows nothing of HTTP: the
- * command line parses through the same doors.
+ * Parses a query and a body into a typed call. Errors have the messages of the reference and are checked in its order.
+ * Independent of HTTP, so that the command line can use the same parser.
  */
 import { quote } from "modhost/node";
 import { type Argument, type Command, type Group, isCommand, type Options } from "./command.ts";
@@ -10,18 +10,18 @@ import { bytesOf, fromBytes, pairsOf, textOf, type Value } from "./query.ts";
 import { globalOptions, type Table, type TableNode } from "./table.ts";
 import { type FileTree, noFiles, treeOf, type UploadPart } from "./uploads.ts";
 
-/** A call that cannot be run: 400, as plain text. */
+/** An invalid call, answered with status 400 and plain text. */
 export class Refusal extends Error {
   override readonly name = "Refusal";
 }
 
 export interface Found {
   readonly node: TableNode;
-  /** A last component that is no command: the first argument. */
+  /** The last path component if it is not a command: it becomes the first argument. */
   readonly argument: string | undefined;
 }
 
-/** Walks the components of a path behind `/api/v0/`; undefined when there is no such command. */
+/** Looks up the path components after `/api/v0/`; undefined if there is no such command. */
 export function find(table: Table, components: readonly string[]): Found | undefined {
   let node = table.root;
   for (const component of components.slice(0, -1)) {
@@ -37,9 +37,9 @@ export function find(table: Table, components: readonly string[]): Found | undef
 }
 
 export interface Body {
-  /** The Content-Type header, "" without one. */
+  /** The Content-Type header; "" if there is none. */
   readonly type: string;
-  /** The parts, when it is multipart, read while they are walked through. The options are known by then: `timeout` holds. */
+  /** Reads the parts of a multipart body lazily. Gets the parsed options, so that `timeout` covers the reading. */
   parts(options: Parsed["options"]): AsyncIterable<UploadPart>;
 }
 
@@ -47,9 +47,9 @@ export interface Parsed {
   readonly path: string;
   readonly entry: Command | Group;
   readonly arguments: Readonly<Record<string, unknown>>;
-  /** By long name, the defaults filled in. */
+  /** By long name, with defaults filled in. */
   readonly options: Readonly<Record<string, unknown>>;
-  /** All values given, as text. */
+  /** All argument values, as text. */
   readonly given: readonly string[];
   readonly files: FileTree;
 }
@@ -77,7 +77,7 @@ export async function parse({ node, argument }: Found, query: string, body: Body
   return { path: node.path, entry, arguments: assign(declared, values), options, given, files };
 }
 
-/** Parts the query: values of `arg` are added to `values`, known flags returned by long name. */
+/** Splits the query: appends values of `arg` to `values` and returns known flags by long name. */
 function sort(node: TableNode, query: string, values: Value[]): Map<string, string[]> {
   const flags = new Map<string, string[]>();
   const spelled = new Map<string, string[]>();
@@ -102,7 +102,7 @@ function sort(node: TableNode, query: string, values: Value[]): Map<string, stri
   return flags;
 }
 
-/** True for a multipart body; false for any other, which is not looked at. */
+/** True for a multipart body; any other body is ignored. @throws Refusal for a malformed multipart type */
 function checkBody(text: string): boolean {
   const { type, parameters, fault } = parseMediaType(text);
   if (type !== "multipart/form-data") return false;
@@ -111,7 +111,7 @@ function checkBody(text: string): boolean {
   return true;
 }
 
-/** The name of the file that is missing; a missing value that stands before it is reported instead. */
+/** The name of the missing file argument; undefined if a string argument is missing too, which is reported instead. */
 function missingFile(entry: Command | Group, count: number): string | undefined {
   if (!isCommand(entry) || entry.file?.required !== true) return undefined;
   const strings = entry.arguments.filter(({ required }) => required === true).length;
@@ -140,14 +140,14 @@ function refuse<T>(run: () => T): T {
   }
 }
 
-/** Are there values to be had from the body? One line only where a required value is missing. */
+/** Whether argument values are to be read from the body. With `first`, only if a value is missing. */
 function readsBody(declared: readonly Argument[], { stdin, required }: Argument, count: number): boolean {
   if (stdin === "lines") return true;
   const wanted = declared.filter((argument) => argument.required === true).length;
   return required === true ? count < wanted : count < declared.length;
 }
 
-/** The first part as text, a value a line. */
+/** Reads values from the first part of the body, one per line. */
 async function addLines(values: Value[], files: FileTree, how: "lines" | "first"): Promise<void> {
   try {
     for await (const entry of files.entries()) {
@@ -167,7 +167,7 @@ async function addLines(values: Value[], files: FileTree, how: "lines" | "first"
 const lineFeed = 10;
 const carriageReturn = 13;
 
-/** Lines without their ends; the last may lack one. */
+/** Splits into lines without line endings; the last line need not be terminated. */
 export async function* linesOf(source: AsyncIterable<Uint8Array> | Iterable<Uint8Array>): AsyncGenerator<Value> {
   let rest: Uint8Array[] = [];
   for await (const piece of source) {
@@ -183,12 +183,12 @@ export async function* linesOf(source: AsyncIterable<Uint8Array> | Iterable<Uint
   if (rest.length > 0) yield fromBytes(Buffer.concat(rest));
 }
 
-/** The name of the first required argument for which there is no value. */
+/** The name of the first required argument without a value. */
 function missingArgument(declared: readonly Argument[], count: number): string | undefined {
   return declared.filter(({ required }) => required === true)[count]?.name;
 }
 
-/** Values by name, in order; an optional argument gets one only when there are more than the required ones need. */
+/** Assigns values to arguments in order. An optional argument gets one only if enough remain for the required ones. */
 function assign(declared: readonly Argument[], values: readonly Value[]): Record<string, unknown> {
   const assigned: Record<string, unknown> = {};
   let wanted = declared.filter(({ required }) => required === true).length;
@@ -203,7 +203,7 @@ function assign(declared: readonly Argument[], values: readonly Value[]): Record
   return assigned;
 }
 
-/** What is kept of a call in `diag/cmds`: no secrets. */
+/** Arguments and options for `diag/cmds`, with secrets masked. */
 export function loggable({ entry, options, given }: Parsed): {
   readonly args: readonly string[];
   readonly options: Readonly<Record<string, unknown>>;
@@ -225,7 +225,7 @@ export function loggable({ entry, options, given }: Parsed): {
 
 const secretsOf = new WeakMap<Command | Group, ReadonlySet<string>>();
 
-/** Names of the options whose values are nobody's business. */
+/** Names of the options marked as secret. */
 function secretOptions(entry: Command | Group): ReadonlySet<string> {
   let names = secretsOf.get(entry);
   if (names === undefined) {

@@ -1,7 +1,7 @@
-/** Query strings as Go (up to 1.16) reads them. */
+/** Parses query strings as Go up to 1.16 does. */
 import { isUtf8 } from "node:buffer";
 
-/** Text, or bytes that are none. */
+/** Text, or bytes that are not valid UTF-8. */
 export type Value = string | Uint8Array;
 
 export const textOf = (value: Value): string =>
@@ -9,10 +9,10 @@ export const textOf = (value: Value): string =>
 
 export const bytesOf = (value: Value): Uint8Array => (typeof value === "string" ? Buffer.from(value, "utf8") : value);
 
-/** Bytes as text where they are text. */
+/** Decodes bytes to text if they are valid UTF-8. */
 export const fromBytes = (bytes: Buffer): Value => (isUtf8(bytes) ? bytes.toString("utf8") : bytes);
 
-/** `+` is a space; undefined for a bad escape. */
+/** Percent-decodes, with `+` as space; undefined for a malformed escape. */
 export function unescapeQuery(raw: string): Value | undefined {
   const spaced = raw.includes("+") ? raw.replaceAll("+", " ") : raw;
   if (!spaced.includes("%")) return spaced;
@@ -26,7 +26,7 @@ export function unescapeQuery(raw: string): Value | undefined {
   }
 }
 
-/** Pairs in order; `;` parts them as `&` does, and a pair with a bad escape is dropped. */
+/** Pairs in order of appearance. `;` separates them like `&`; pairs with a malformed escape are dropped. */
 export function* pairsOf(query: string): Generator<[name: string, value: Value]> {
   for (const pair of query.split(/[&;]/)) {
     if (pair === "") continue;

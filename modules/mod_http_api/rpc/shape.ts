@@ -1,12 +1,12 @@
 /**
- * What results look like, said once: the types of what commands return and print, the reference pages, OpenAPI, XML and
- * the tests of the whole surface follow from it.
+ * Result schemas. The types of what commands return and print, the reference pages, the OpenAPI document, the XML
+ * encoding and the tests of the whole API are all derived from them.
  */
 
 import type { GoText } from "modhost/node";
 import type { CID } from "multiformats/cid";
 
-/** Numbers keep the words of the reference: they say the range, JSON has but one kind. */
+/** Numeric types have Go's names, because these tell the range; JSON has only one number type. */
 interface Scalars {
   readonly string: string;
   readonly bool: boolean;
@@ -21,9 +21,9 @@ interface Scalars {
   /** Nanoseconds. */
   readonly duration: number;
   readonly base64: string;
-  /** A string whose bytes need not be UTF-8. */
+  /** A string whose bytes need not be valid UTF-8. */
   readonly bytes: GoText;
-  /** In JSON `{"/": "<cid>"}`. */
+  /** `{"/": "<cid>"}` in JSON. */
   readonly link: CID;
   readonly any: unknown;
 }
@@ -35,10 +35,10 @@ export type Members = Readonly<Record<string, Shape>>;
 
 export interface Fields<M extends Members = Members, O extends string = string> {
   readonly kind: "fields";
-  /** Of the reference's type: names the XML element and the OpenAPI schema. */
+  /** Name of the reference's Go type, used for the XML element and the OpenAPI schema. */
   readonly name: string | undefined;
   readonly fields: M;
-  /** Left out when they are zero or empty. */
+  /** Fields that are omitted when zero or empty. */
   readonly optional: readonly O[];
 }
 
@@ -52,10 +52,10 @@ export interface Nullable<S extends Shape = Shape> {
   readonly of: S;
 }
 
-/** A list is an array of one. */
+/** A list is written as an array with one element, the shape of its items. */
 export type Shape = Scalar | Fields | MapOf | Nullable | readonly [Shape];
 
-/** A value of that shape, as commands return it; of some shape: unknown. */
+/** The type of values of a shape, as commands return them; unknown if the shape itself is not known statically. */
 export type ValueOf<S extends Shape> = [Shape] extends [S] ? unknown : Valued<S>;
 
 type Valued<S> = S extends Scalar
@@ -75,8 +75,8 @@ type Marked<K> = K extends `${infer N}?` ? N : never;
 type FieldsOf<M> = Fields<{ readonly [K in keyof M as Bare<K>]: Extract<M[K], Shape> }, Marked<keyof M>>;
 
 /**
- * An object: `fields("KeyOutput", { Name: "string", Id: "string" })`. A name ending in `?` is left out of the answer
- * when its value is zero or empty.
+ * An object: `fields("KeyOutput", { Name: "string", Id: "string" })`. A field whose name ends in `?` is omitted when its
+ * value is zero or empty.
  */
 export function fields<const M extends Members>(name: string, of: M): FieldsOf<M>;
 export function fields<const M extends Members>(of: M): FieldsOf<M>;
@@ -92,8 +92,8 @@ export function fields(first: string | Members, second: Members = {}): Fields {
   };
 }
 
-/** An object whose keys are data. */
+/** An object with arbitrary keys. */
 export const map = <const S extends Shape>(of: S): MapOf<S> => ({ kind: "map", of });
 
-/** Where nothing is, null: lists in which nothing ever was, links that are missing. */
+/** May be null, like Go's nil slices and missing links. */
 export const nullable = <const S extends Shape>(of: S): Nullable<S> => ({ kind: "nullable", of });

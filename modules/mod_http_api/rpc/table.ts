@@ -8,7 +8,7 @@ export interface TableNode {
   readonly path: string;
   readonly entry: Command | Group;
   readonly children: ReadonlyMap<string, TableNode>;
-  /** Every name of an option, of the node and of all above it, to the long name and its declaration. */
+  /** Options of this entry and of all its ancestors, by every name and alias. */
   readonly options: ReadonlyMap<string, NamedOption>;
 }
 
@@ -17,7 +17,7 @@ export interface NamedOption {
   readonly option: Option;
 }
 
-/** Accepted on every command. */
+/** Options accepted by every command. */
 export const globalOptions = {
   config: { type: "string", aliases: ["c"], help: "Path of the configuration; of no effect here." },
   debug: { type: "bool", aliases: ["D"], help: "Debug mode; of no effect here." },
@@ -39,7 +39,7 @@ export class Table {
   readonly root: TableNode;
   readonly #nodes: ReadonlyMap<string, TableNode>;
 
-  /** Puts the tree together. @throws Error for a declaration that cannot be meant: it is a fault of the program */
+  /** Builds the tree. @throws Error for inconsistent declarations, which are bugs */
   constructor(parts: readonly Commands[]) {
     const entries = new Map<string, Command | Group>();
     for (const [path, entry] of parts.flatMap((part) => Object.entries(part))) {
@@ -54,12 +54,12 @@ export class Table {
     this.#nodes = nodes;
   }
 
-  /** Undefined when there is none. */
+  /** The entry at a path; undefined if there is none. */
   node(path: string): TableNode | undefined {
     return this.#nodes.get(path);
   }
 
-  /** Only the commands that are fit for everybody's eyes, and the groups above them. */
+  /** A table with only the read-only commands and their groups, for the gateway port. */
   readOnly(): Table {
     const kept: Record<string, Command | Group> = {};
     for (const [path, command] of this.commands()) {
@@ -74,7 +74,7 @@ export class Table {
     return new Table([kept]);
   }
 
-  /** Every command by path, in order of paths. */
+  /** All commands, sorted by path. */
   commands(): [path: string, command: Command][] {
     const all: [string, Command][] = [];
     for (const [path, { entry }] of this.#nodes) if (isCommand(entry)) all.push([path, entry]);

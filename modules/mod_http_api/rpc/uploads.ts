@@ -1,29 +1,29 @@
 /**
- * The files of a multipart body as a tree that is walked once, forwards, while it arrives. Nothing is kept: what the
- * walker passes over is gone.
+ * Presents the files of a multipart body as a tree that is walked once, in order, while the body arrives. Nothing is
+ * buffered: an entry that the caller skips cannot be read later.
  */
 import { detach, NodeError } from "modhost/node";
 import { parseMediaType } from "./media_type.ts";
 import { textOf, unescapeQuery } from "./query.ts";
 
-/** A part of a multipart body, as far as commands need it. */
+/** One part of a multipart body. */
 export interface UploadPart {
   /** Field name, from Content-Disposition. */
   readonly name: string | undefined;
-  /** File name as it was sent (backslashes and folders included). */
+  /** File name as sent, including backslashes and folders. */
   readonly filename: string | undefined;
-  /** By lower-case name with underscores. */
+  /** By name, in lower case with underscores. */
   readonly headers: Readonly<Record<string, string | undefined>>;
-  /** Skipped when the next part is asked for. */
+  /** Skipped if not read before the next part is requested. */
   readonly body: AsyncIterable<Uint8Array>;
   /** The rest of the body as UTF-8 text. */
   text(): Promise<string>;
 }
 
 interface EntryFacts {
-  /** Last component; "" for a file without a name. */
+  /** Last path component; "" for a file without a name. */
   readonly name: string;
-  /** From the root of the tree, without a leading slash. */
+  /** Path from the root of the tree, without a leading slash. */
   readonly path: string;
 }
 
@@ -34,9 +34,9 @@ export interface FileEntry extends EntryFacts {
   /** Permission bits. */
   readonly mode: number | undefined;
   readonly mtime: FileTime | undefined;
-  /** For one reader, before the next entry is asked for. */
+  /** May be read once, before the next entry is requested. */
   readonly body: AsyncIterable<Uint8Array>;
-  /** `body` for a reader that copies as it goes: a piece is gone when the next one is asked for. */
+  /** Like `body`, but each chunk becomes invalid when the next one is requested. For readers that copy. */
   readonly passing: AsyncIterable<Uint8Array>;
 }
 
@@ -52,20 +52,20 @@ export interface LinkEntry extends EntryFacts {
 
 export interface DirectoryEntry extends EntryFacts {
   readonly kind: "directory";
-  /** Its children as they come, once. A directory that the body comes back to later is an entry of its own. */
+  /** The children, once, in order of arrival. If the body returns to a directory later, it appears as another entry. */
   entries(): AsyncIterable<Entry>;
 }
 
 export type Entry = FileEntry | LinkEntry | DirectoryEntry;
 
 export interface FileTree {
-  /** @throws NodeError when the body is cut off or malformed, after the entries before that place */
+  /** @throws NodeError if the body is truncated or malformed, after yielding the entries before that point */
   entries(): AsyncIterable<Entry>;
-  /** The same. @throws NodeError at the end of a body without any, too */
+  /** Like `entries`. @throws NodeError also if there are no entries */
   some(): AsyncIterable<Entry>;
-  /** The same, plain files alone. @throws NodeError with that text at any other entry, too */
+  /** Like `some`, for files only. @throws NodeError with the message `refusal` at any other kind of entry */
   plain(refusal: string): AsyncIterable<FileEntry>;
-  /** The first entry, which must be a file: the argument of commands that take one. @throws NodeError */
+  /** The first entry, for commands that take a single file. @throws NodeError if it is missing or not a file */
   one(): Promise<FileEntry>;
 }
 
@@ -104,11 +104,11 @@ async function* plain(walker: Walker, refusal: string): AsyncGenerator<FileEntry
 
 interface Met {
   readonly part: UploadPart;
-  /** Clean, from "/". */
+  /** Absolute and normalized. */
   readonly path: string;
 }
 
-/** The part that comes next, looked at before it is taken. */
+/** Iterates over the parts with one part of lookahead. */
 class Walker {
   readonly #parts: AsyncIterator<UploadPart>;
   #met: Met | undefined;
@@ -136,14 +136,14 @@ class Walker {
   }
 }
 
-/** The children of the directory at the clean path `at`. */
+/** The children of the directory at the normalized path `at`. */
 async function* children(walker: Walker, at: string): AsyncGenerator<Entry, void, undefined> {
   const prefix = at === "/" ? "/" : `${at}/`;
   let below: string | undefined;
   for (;;) {
     const met = await walker.peek();
     if (met === undefined || !met.path.startsWith(prefix)) return;
-    // What lies below an entry that was left is skipped.
+    // The caller did not descend into the previous entry: skip what lies below it.
     if (below !== undefined && met.path.startsWith(below)) {
       walker.take();
       continue;
@@ -192,7 +192,7 @@ function typeOf({ headers }: UploadPart): string {
   return type;
 }
 
-/** A clean absolute path: `..` does not climb above the root. */
+/** A normalized absolute path; `..` cannot escape the root. */
 export function pathOf(filename: string): string {
   const unescaped = unescapeQuery(filename);
   const raw = unescaped === undefined ? filename : textOf(unescaped);
@@ -212,7 +212,7 @@ async function targetOf(part: UploadPart): Promise<string> {
   }
 }
 
-/** A body that is cut off ends here; the next part will tell. */
+/** A truncated body ends the content silently: the error is raised when the next part is read. */
 async function* contentOf(part: UploadPart): AsyncGenerator<Uint8Array, void, undefined> {
   try {
     yield* part.body;
@@ -221,7 +221,7 @@ async function* contentOf(part: UploadPart): AsyncGenerator<Uint8Array, void, un
   }
 }
 
-/** Gives memory back piece by piece. */
+/** Detaches the memory of each chunk once it has been consumed. */
 async function* passing(body: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array, void, undefined> {
   for await (const piece of body) {
     yield piece;
@@ -240,7 +240,7 @@ function timeOf({ headers }: UploadPart): FileTime | undefined {
   return { seconds: Number(mtime), nanoseconds: /^\d{1,9}$/.test(nanoseconds) ? Number(nanoseconds) : 0 };
 }
 
-/** The body ended before its closing boundary. */
+/** Whether the body ended before its closing boundary. */
 function isCut(error: unknown): boolean {
   const { code, details } = error as { code?: unknown; details?: { cut?: unknown } };
   return code === "MULTIPART_INVALID" && details?.cut === true;

@@ -1,4 +1,4 @@
-/** Values as XML, as far as the reference can: elements are named by the shape, maps have no form. */
+/** Encodes values as XML, like the reference: elements are named after the shape, and maps are not supported. */
 
 import { GoText, NodeError } from "modhost/node";
 import { CID } from "multiformats/cid";
@@ -15,14 +15,14 @@ const escapes: Readonly<Record<string, string>> = {
   "\r": "&#xD;",
 };
 
-/** What XML has no letter for. */
+/** Characters that XML cannot represent. */
 // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for
 const illegal = /[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]/g;
 
 export const escapeXml = (text: string): string =>
   text.replace(/["'&<>\t\n\r]/g, (letter) => escapes[letter] as string).replace(illegal, "\ufffd");
 
-/** @throws NodeError for a value with a map in it */
+/** @throws NodeError for a value that contains a map */
 export function toXml(value: unknown, shape: Shape): string {
   return element(nameOf(shape), value, shape);
 }

@@ -1,4 +1,4 @@
-/** Every command that is no matter of the command line: called at the daemon of the repo, or in this process. */
+/** Calls an RPC command: at the repo's daemon if one answers, otherwise in this process. */
 import {
   type CommandContext,
   callRpc,
@@ -11,7 +11,7 @@ import {
 } from "../../../../core/cli/index.ts";
 import { dataFolder, program, repoFolder, repoOptions } from "./repo.ts";
 
-/** Gives the exit code. @throws UsageError, Error with the reason of a failure */
+/** Resolves to the exit code. @throws UsageError, or Error with the reason of the failure */
 export async function call(context: CommandContext, words: readonly string[]): Promise<number> {
   const { values, rest } = takeOptions(words, repoOptions);
   const place = { ...context, options: values };

@@ -1,4 +1,4 @@
-/** `modhost node daemon`: lines, files, signals and exit codes are those that launchers of go-ipfs know. */
+/** `modhost node daemon`: output, files, signals and exit codes are those that launchers of go-ipfs expect. */
 import { rmSync } from "node:fs";
 import { type Command, serve } from "../../../../core/cli/index.ts";
 import { apiFile, repoFolder } from "./repo.ts";

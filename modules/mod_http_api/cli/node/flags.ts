@@ -1,4 +1,4 @@
-/** What the flags of the daemon ask for. */
+/** Reads the flags of the daemon. */
 
 import { type ConfigOverrides, NodeError } from "modhost/node";
 import type { CommandContext } from "../../../../core/cli/index.ts";
@@ -7,7 +7,7 @@ import { textOf } from "./repo.ts";
 const routings: readonly string[] = ["dht", "dhtclient", "dhtserver", "none"];
 const idle: readonly string[] = ["writable", "unrestricted-api", "enable-mplex-experiment"];
 
-/** @throws NodeError for what cannot be */
+/** @throws NodeError for unsupported, contradictory or unknown values */
 export function readFlags({ options, stderr }: CommandContext) {
   const refused = (flag: string, why: string) => {
     if (options[flag] === true) throw new NodeError(`${why}: start without --${flag}`);

@@ -1,11 +1,11 @@
-/** What the daemon logs, how and where: by the variables that go-ipfs knows. */
+/** Log levels, format and destination of the daemon, from the environment variables of go-ipfs. */
 import { resolve } from "node:path";
 import type { NodeLog } from "modhost/node";
 import type { CommandContext } from "../../../../core/cli/index.ts";
 import type { LogSettings } from "../../../../core/index.ts";
 import { textOf } from "./repo.ts";
 
-/** `error,dht=debug`: the level of all, and those of some. */
+/** Parses `error,dht=debug`: a level for all subsystems, then levels for single ones. */
 function levelsOf({ env, options }: CommandContext): readonly (readonly [subsystem: string, level: string])[] {
   const asked = textOf(env.GOLOG_LOG_LEVEL) ?? textOf(env.IPFS_LOGGING) ?? "";
   const parts = options.debug === true ? ["debug"] : asked.split(",").filter((part) => part !== "");
@@ -15,7 +15,7 @@ function levelsOf({ env, options }: CommandContext): readonly (readonly [subsyst
   });
 }
 
-/** For the host: it leaves out nothing that the node's own log lets pass when somebody asked for a level. */
+/** Log settings of the host. If any level is set, the host filters nothing: the node's own log does. */
 export function logSettings(context: CommandContext): LogSettings {
   const { env, cwd, stderr } = context;
   const file = textOf(env.GOLOG_FILE);
@@ -27,7 +27,7 @@ export function logSettings(context: CommandContext): LogSettings {
   };
 }
 
-/** What there is no such level or subsystem for is told of, and stops nothing. */
+/** Sets the levels on the node's log. Unknown levels and subsystems are reported on stderr and otherwise ignored. */
 export function setLevels(log: NodeLog, context: CommandContext): void {
   for (const [subsystem, level] of levelsOf(context)) {
     try {

@@ -1,4 +1,4 @@
-/** A new repo, told of line by line. */
+/** Creates a repo, printing its progress as go-ipfs does. */
 import { readFile } from "node:fs/promises";
 import { resolve } from "node:path";
 import {
@@ -22,7 +22,7 @@ export interface NewRepo {
   readonly bits?: string | undefined;
 }
 
-/** Makes the repo that the context names, and tells of it. @throws NodeError */
+/** Creates the repo that the context names and prints what it does. @throws NodeError */
 export async function makeRepo(context: CommandContext, wanted: NewRepo): Promise<void> {
   const { stdout, cwd } = context;
   const { profile } = wanted;

@@ -6,7 +6,7 @@ import { type Command, type CommandContext, Progress, UsageError } from "../../.
 import { size_text } from "../../../../core/net/http.ts";
 import { textOf } from "./repo.ts";
 
-/** Between two lines where no bar is drawn; milliseconds. */
+/** Milliseconds between two lines of progress if stderr is not a terminal. */
 const period = 5000;
 
 const interrupting = ["SIGINT", "SIGTERM", "SIGHUP"] as const;
@@ -61,7 +61,7 @@ class Interrupted extends Error {
   }
 }
 
-/** Aborted with `Interrupted` when the process is told to end: neither repo must keep a lock that hinders go-ipfs. */
+/** Aborts with `Interrupted` on a signal, so that the locks of both repos are released, which go-ipfs would respect. */
 function interruption() {
   const abort = new AbortController();
   const interrupt = (signal: NodeJS.Signals) => abort.abort(new Interrupted(signal));
@@ -82,7 +82,7 @@ function kindOf(name: string | undefined): "segments" | "flatfs" | undefined {
 const textFor = ({ blocks, bytes, total }: MigrationProgress): string =>
   `${blocks}${total === undefined || total === blocks ? "" : ` of ${total}`} blocks (${size_text(bytes)})`;
 
-/** A bar on a terminal, else a line now and then. */
+/** A progress bar on a terminal, otherwise a line from time to time. */
 function progressOf({ stdout, stderr }: CommandContext) {
   if (stderr.isTTY === true) {
     let bar: Progress | undefined;

@@ -1,17 +1,17 @@
-/** Addresses of the config that cannot be listened on, in the words of the reference. */
+/** Errors for configured addresses that cannot be listened on, with the messages of the reference. */
 
 import { type Node, NodeError } from "modhost/node";
 import { ModhostError } from "../../../../core/index.ts";
 import type { NetEndpoint } from "../../../../core/types.ts";
 import { addressList, endpointOf } from "../../http/addresses.ts";
 
-/** Where the API listens, and where the gateway does: what they are called when they cannot. */
+/** The config keys of listen addresses, and the names that error messages use for them. */
 const doors = [
   { key: "Addresses.API", title: "serveHTTPApi", name: "API" },
   { key: "Addresses.Gateway", title: "serveHTTPGateway", name: "gateway" },
 ] as const;
 
-/** @throws NodeError for what is no address that can be listened on */
+/** @throws NodeError for an address that is neither a TCP port nor a Unix socket */
 export function requireAddresses({ lowLevel: { repo } }: Node): void {
   for (const { key, title, name } of doors) {
     const wrong = addressList(repo.config.value(key)).find((address) => endpointOf(address) === undefined);
@@ -21,14 +21,14 @@ export function requireAddresses({ lowLevel: { repo } }: Node): void {
   }
 }
 
-/** Go's words for what is wrong with a place. */
+/** Go's messages for bind errors. */
 const reasons: Readonly<Record<string, string>> = {
   EADDRINUSE: "bind: address already in use",
   EACCES: "bind: permission denied",
   EADDRNOTAVAIL: "bind: cannot assign requested address",
 };
 
-/** The reference's words for an address that cannot be listened on. */
+/** Converts an ENDPOINT_UNAVAILABLE error to one with the reference's message; other errors are returned unchanged. */
 export function refusalOf(error: unknown, { lowLevel: { repo } }: Node): unknown {
   if (!ModhostError.is(error) || error.code !== "ENDPOINT_UNAVAILABLE") return error;
   const endpoint = error.details.endpoint as NetEndpoint;

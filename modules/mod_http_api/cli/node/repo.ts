@@ -1,9 +1,9 @@
-/** Which repo a command is about. */
+/** Determines which repo a command uses. */
 import { homedir } from "node:os";
 import { join, resolve } from "node:path";
 import type { CommandContext, Options } from "../../../../core/cli/index.ts";
 
-/** What the names of commands are typed behind. */
+/** The words in front of command names in usage texts. */
 export const program = "modhost node";
 
 export const repoOptions = {
@@ -13,7 +13,7 @@ export const repoOptions = {
   debug: { type: "boolean", short: "D", help: "Log everything" },
 } as const satisfies Options;
 
-/** Of every command here. */
+/** Options of every `modhost node` command. */
 export const sharedOptions = {
   ...repoOptions,
   help: { type: "boolean", short: "h", help: "Print this" },
@@ -21,22 +21,22 @@ export const sharedOptions = {
 
 type Place = Pick<CommandContext, "options" | "env" | "cwd">;
 
-/** Absolute. */
+/** Absolute path of the repo folder. */
 export function repoFolder({ options, env, cwd }: Place): string {
   const named = textOf(options["repo-dir"]) ?? textOf(options.config) ?? textOf(env.IPFS_PATH) ?? "~/.ipfs";
   return resolve(cwd, named.replace(/^~(?=$|\/)/, textOf(env.HOME) ?? homedir()));
 }
 
-/** Undefined while they are in the repo. */
+/** Absolute path of the folder for blocks and metadata; undefined if they are in the repo. */
 export function dataFolder({ options, cwd }: Omit<Place, "env">): string | undefined {
   const named = textOf(options.data);
   return named === undefined ? undefined : resolve(cwd, named);
 }
 
-/** The value of an option; empty is none. */
+/** The text of an option or variable; undefined if it is missing or empty. */
 export function textOf(value: string | boolean | undefined): string | undefined {
   return typeof value === "string" && value !== "" ? value : undefined;
 }
 
-/** For those who look into the repo without opening it. */
+/** The file with the address of the daemon's API, which other programs read without opening the repo. */
 export const apiFile = (repo: string): string => join(repo, "api");

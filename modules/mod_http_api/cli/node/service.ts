@@ -1,4 +1,4 @@
-/** The daemon itself: the node, its network, and a host with nothing but the RPC module at the addresses of the repo. */
+/** The daemon: a node with its network, and a host that serves only the RPC API at the addresses in the repo's config. */
 
 import { createNode, isRepo, type Node } from "modhost/node";
 import type { CommandContext, Service } from "../../../../core/cli/index.ts";
@@ -12,7 +12,7 @@ import { refusalOf, requireAddresses } from "./refusals.ts";
 import { dataFolder, repoFolder } from "./repo.ts";
 import { serving } from "./serving.ts";
 
-/** Launchers give a daemon about three seconds to end; what is not answered then is cut. */
+/** Seconds that running calls get at shutdown, since launchers kill a daemon after about three. */
 const patience = 2;
 
 export class Daemon implements Service {
@@ -34,7 +34,7 @@ export class Daemon implements Service {
   }
 
   start(): Promise<void> {
-    // A launcher that has read enough may close its end.
+    // A launcher may close the pipe once it has read enough.
     this.#context.stdout.on("error", () => undefined);
     this.#starting = this.#start();
     return this.#starting;
@@ -141,7 +141,7 @@ export class Daemon implements Service {
   }
 }
 
-/** Undefined for a Unix socket. */
+/** The URL of a listen address; undefined for a Unix socket. */
 function urlOf(address: string): string | undefined {
   const endpoint = endpointOf(address);
   if (endpoint === undefined || "path" in endpoint) return undefined;

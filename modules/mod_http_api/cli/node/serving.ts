@@ -1,4 +1,4 @@
-/** The RPC module over a node that is open already. */
+/** The RPC module on top of a node that is already open. */
 
 import type { Node } from "modhost/node";
 import type { InlineModule } from "../../../../core/index.ts";
@@ -6,7 +6,7 @@ import type { Module } from "../../../../core/types.ts";
 import loadNode, { global as nodeIsGlobal, options as nodeOptions } from "../../../mod_node/mod_node.ts";
 import load, { depends, global, options } from "../../index.ts";
 
-/** For `createHost`, which closes the node in the end. */
+/** Modules for `createHost`. The host closes the node when it stops. */
 export function serving(node: Node): readonly InlineModule[] {
   return [
     {

@@ -1,4 +1,4 @@
-/** A command without a daemon. */
+/** Runs a command without a daemon. */
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -8,7 +8,7 @@ import { createHost } from "../../../../core/index.ts";
 import { program } from "./repo.ts";
 import { serving } from "./serving.ts";
 
-/** They need no repo. */
+/** Commands that need no repo. */
 const repoless: ReadonlySet<string | undefined> = new Set(["version", "commands", "cid"]);
 
 export interface Stores {
@@ -16,7 +16,7 @@ export interface Stores {
   readonly data: string | undefined;
 }
 
-/** Calls it in this process, with the repo open for as long as that takes. Gives the exit code. @throws as `call` */
+/** Runs the command in this process, opening the repo meanwhile. Resolves to the exit code. @throws as `call` */
 export async function callUnserved(context: CommandContext, words: readonly string[], stores: Stores): Promise<number> {
   const isHelp = words.includes("--help") || words.includes("-h");
   if (!(isHelp || repoless.has(words[0])) || (await isRepo(stores.repo))) return callOn(context, words, stores);
@@ -28,7 +28,7 @@ export async function callUnserved(context: CommandContext, words: readonly stri
   }
 }
 
-/** Without a network. */
+/** Runs the command on a node without a network. */
 async function callOn(
   context: CommandContext,
   words: readonly string[],
