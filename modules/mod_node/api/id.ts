@@ -51,10 +51,9 @@ export function idApi(node: LowLevelNode): IdApi {
   };
 }
 
-export const isOnlineApi =
-  (node: LowLevelNode): IsOnlineApi =>
-  async () =>
-    ((await self(node)).addresses?.length ?? 0) > 0;
+export function isOnlineApi(node: LowLevelNode): IsOnlineApi {
+  return async () => ((await self(node)).addresses?.length ?? 0) > 0;
+}
 
 function parsed(peer: PeerName): PeerId {
   try {
