@@ -8,7 +8,6 @@ export function clientNode(lowLevel: LowLevelNode): Node {
     ...nodeApi(lowLevel),
     lowLevel,
     offline: lowLevel.offline,
-    isOnline: async () => lowLevel.online,
     goOnline: () => lowLevel.goOnline(),
     close,
     stop: close,

@@ -127,8 +127,6 @@ export interface Node extends NodeApi, AsyncDisposable {
   readonly lowLevel: LowLevelNode;
   /** It was told to stay without a network. */
   readonly offline: boolean;
-  /** Whether the network is in use. */
-  isOnline(): Promise<boolean>;
   /** As `lowLevel.goOnline`. @throws NodeError of a configuration that says what cannot be */
   goOnline(): Promise<void>;
   /** Resolves when nothing is open any more and the repo is unlocked. May be called again. */

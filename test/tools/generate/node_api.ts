@@ -23,7 +23,8 @@ const orderOfTypes = ["Node", "NodeModule", "NodeOptions", "NodeStat", "OfflineC
 const first = ["index", "common", "candidates", "byte_stream"];
 
 export function nodeApiPage(sources: Sources): string {
-  const own = sources.exportsOf(methods).filter(({ node }) => !ts.isFunctionDeclaration(node));
+  const isMade = ({ node }: Exported) => ts.isFunctionDeclaration(node) || ts.isVariableDeclaration(node);
+  const own = sources.exportsOf(methods).filter((exported) => !isMade(exported));
   const around = sources.exportsOf(types).sort((a, b) => rankOf(a) - rankOf(b));
   const byFile = Map.groupBy(own, ({ file }) => keyOf(file));
   const groups = [...byFile.keys()].filter((key) => !first.includes(key)).sort();
