@@ -1,6 +1,7 @@
 /** The node as programs see it, over its parts. */
 import { nodeApi } from "./api/index.ts";
-import type { LowLevelNode, Node } from "./types.ts";
+import type { LowLevelNode } from "./low_level_node.ts";
+import type { Node } from "./types.ts";
 
 export function clientNode(lowLevel: LowLevelNode): Node {
   const close = () => lowLevel.close();

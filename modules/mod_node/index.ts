@@ -5,9 +5,10 @@
 import { clientNode } from "./client_node.ts";
 import type { ContentPath } from "./content/resolver/path.ts";
 import type { Resolved } from "./content/resolver/resolve.ts";
+import type { NodeOptions } from "./low_level_node.ts";
 import { openNode } from "./open.ts";
 import type { Repo } from "./storage/repo/repo.ts";
-import type { Node, NodeOptions } from "./types.ts";
+import type { Node } from "./types.ts";
 
 export type * from "./api/index.ts";
 export { addEntries } from "./content/adder/adder.ts";
@@ -17,6 +18,7 @@ export { openFile } from "./content/unixfs/open.ts";
 export { readFile } from "./content/unixfs/read.ts";
 export { compareNames } from "./formats/dag_pb/dag_pb.ts";
 export { type DagPbLink, type DagPbNode, encodeDagPb } from "./formats/dag_pb/pb_object.ts";
+export type { LowLevelNode, NodeOptions, NodeStat, OfflineCode } from "./low_level_node.ts";
 export { type MigrationOptions, type MigrationProgress, migrateRepo } from "./migration/migrate.ts";
 export { memoryStores, type Stores } from "./migration/open_stores/engines.ts";
 export { eventTypes as routingEventTypes } from "./network/kad/events.ts";
@@ -32,7 +34,7 @@ export { isProfile, profiles } from "./storage/repo/profiles.ts";
 export { isRepo } from "./storage/repo/repo.ts";
 export type { ConfigPath } from "./storage/repo/schema.ts";
 export * from "./text.ts";
-export type { LowLevelNode, Node, NodeModule, NodeOptions, NodeStat, OfflineCode } from "./types.ts";
+export type { Node, NodeModule } from "./types.ts";
 export { detach } from "./util/async/read_all.ts";
 export { type FailureCode, failure, NodeError } from "./util/errors.ts";
 export type { NodeLog } from "./util/log.ts";

@@ -10,6 +10,7 @@ import { collectGarbage, type NotRemoved, type Removed } from "./content/pins/gc
 import { Pins } from "./content/pins/pins.ts";
 import { type ContentPath, parsePath } from "./content/resolver/path.ts";
 import { type Resolved, resolvePath } from "./content/resolver/resolve.ts";
+import type { LowLevelNode, NodeOptions, NodeStat, OfflineCode } from "./low_level_node.ts";
 import type { Stores } from "./migration/open_stores/engines.ts";
 import { type MountDeps, Mounts } from "./mount/mounts.ts";
 import { Names } from "./network/ipns/names.ts";
@@ -23,7 +24,6 @@ import { Filestore, filestoreSettings } from "./storage/filestore/filestore.ts";
 import { Keystore } from "./storage/keystore/keystore.ts";
 import type { MetadataStore } from "./storage/metadata/store.ts";
 import type { Repo } from "./storage/repo/repo.ts";
-import type { LowLevelNode, NodeOptions, NodeStat, OfflineCode } from "./types.ts";
 import { Queue } from "./util/async/queue.ts";
 import { SharedLock } from "./util/async/shared_lock.ts";
 import { type FailureKind, failure, failures, NodeError } from "./util/errors.ts";

@@ -1,11 +1,11 @@
 /** Opens the parts of a node over a repo. */
 import { rm } from "node:fs/promises";
+import type { NodeOptions } from "./low_level_node.ts";
 import { openStores } from "./migration/open_stores/open.ts";
 import { seed } from "./migration/seed.ts";
 import { unmountStale } from "./mount/mounts.ts";
 import { closeAll, LocalNode } from "./node.ts";
 import { openRepo } from "./storage/repo/repo.ts";
-import type { NodeOptions } from "./types.ts";
 
 /** Of `NodeOptions`, all of them. */
 const optionNames: Readonly<Record<keyof NodeOptions, true>> = {

@@ -3,7 +3,7 @@ import type { CID } from "multiformats/cid";
 import { addEntries, hashOnly } from "../content/adder/adder.ts";
 import { addSettings } from "../content/adder/settings.ts";
 import type { AddEntry, AddEvent } from "../content/unixfs/add.ts";
-import type { LowLevelNode } from "../types.ts";
+import type { LowLevelNode } from "../low_level_node.ts";
 import { failure, NodeError } from "../util/errors.ts";
 import {
   type Candidate,

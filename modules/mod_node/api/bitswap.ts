@@ -2,7 +2,7 @@
 import type { CID } from "multiformats/cid";
 import { parseCid } from "../formats/cid/text.ts";
 import { type PeerId, parsePeerId } from "../formats/peer_id.ts";
-import type { LowLevelNode } from "../types.ts";
+import type { LowLevelNode } from "../low_level_node.ts";
 import { type CallOptions, callSignal, listOf, type PeerName } from "./common.ts";
 
 export interface BitswapStatOptions extends CallOptions {

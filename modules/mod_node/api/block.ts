@@ -2,9 +2,9 @@
 import type { CID } from "multiformats/cid";
 import { putBlocks } from "../content/adder/put_blocks.ts";
 import { removeBlocks } from "../content/pins/remove_blocks.ts";
+import type { LowLevelNode } from "../low_level_node.ts";
 import type { BufferPool } from "../storage/blockstore/buffer_pool.ts";
 import { blockFormat, makeBlock, readBlockBody } from "../storage/blockstore/make_block.ts";
-import type { LowLevelNode } from "../types.ts";
 import { type ByteSource, type CallOptions, type IpfsPath, listOf, pathText, piecesOf, reading } from "./common.ts";
 
 export interface BlockGetOptions extends CallOptions {

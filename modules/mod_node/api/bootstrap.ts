@@ -1,4 +1,6 @@
 /** The peers that are dialled first. What changes here is used from the next start on. */
+
+import type { LowLevelNode } from "../low_level_node.ts";
 import {
   addBootstrap,
   addDefaultBootstrap,
@@ -7,7 +9,6 @@ import {
   removeBootstrap,
 } from "../network/swarm/bootstrap_list.ts";
 import { type Multiaddr, parseMultiaddr } from "../network/swarm/multiaddr.ts";
-import type { LowLevelNode } from "../types.ts";
 import { type Address, type CallOptions, listOf } from "./common.ts";
 
 export interface BootstrapAddOptions extends CallOptions {

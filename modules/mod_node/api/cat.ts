@@ -3,7 +3,7 @@ import { inSession, type ReadBlock } from "../content/dag/reader.ts";
 import { fileSize, isDirectory, type UnixfsNode } from "../content/unixfs/node.ts";
 import { bulkReader, openFile } from "../content/unixfs/open.ts";
 import { readFile } from "../content/unixfs/read.ts";
-import type { LowLevelNode } from "../types.ts";
+import type { LowLevelNode } from "../low_level_node.ts";
 import { failure, NodeError } from "../util/errors.ts";
 import { once, type SizedByteStream, SizedLazyByteStream } from "./byte_stream.ts";
 import { type CallOptions, type IpfsPath, listOf, pathText, type Reading, reading } from "./common.ts";

@@ -1,7 +1,8 @@
 /** The configuration document of the node. */
+
+import type { LowLevelNode } from "../low_level_node.ts";
 import { parseJson } from "../storage/repo/json.ts";
 import { profiles } from "../storage/repo/profiles.ts";
-import type { LowLevelNode } from "../types.ts";
 import { NodeError } from "../util/errors.ts";
 import type { CallOptions } from "./common.ts";
 

@@ -5,7 +5,7 @@ import { inSession } from "../content/dag/reader.ts";
 import { walk } from "../content/dag/walk.ts";
 import { parseCid } from "../formats/cid/text.ts";
 import { linksOf } from "../formats/ipld/links.ts";
-import type { LowLevelNode } from "../types.ts";
+import type { LowLevelNode } from "../low_level_node.ts";
 import { failure, failures, NodeError } from "../util/errors.ts";
 import { type CarSources, manyCandidates } from "./candidates.ts";
 import { type IpfsPath, pathText, type Reading, reading } from "./common.ts";

@@ -1,5 +1,5 @@
 /** What the node runs on. */
-import type { LowLevelNode } from "../types.ts";
+import type { LowLevelNode } from "../low_level_node.ts";
 import { type SystemFacts, systemFacts } from "../util/system_facts.ts";
 import type { CallOptions } from "./common.ts";
 

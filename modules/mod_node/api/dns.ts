@@ -1,6 +1,7 @@
 /** Links in DNS records. */
+
+import type { LowLevelNode } from "../low_level_node.ts";
 import { DEFAULT_MAX_DEPTH, type ResolvedPath, recursionExceeded } from "../network/ipns/dnslink.ts";
-import type { LowLevelNode } from "../types.ts";
 import { type CallOptions, reading } from "./common.ts";
 
 export interface DnsOptions extends CallOptions {

@@ -5,7 +5,7 @@ import { fileSize } from "../content/unixfs/node.ts";
 import { openNode } from "../content/unixfs/open.ts";
 import { dagPb } from "../formats/cid/codecs.ts";
 import { compareNames } from "../formats/dag_pb/dag_pb.ts";
-import type { LowLevelNode } from "../types.ts";
+import type { LowLevelNode } from "../low_level_node.ts";
 import { mapConcurrent } from "../util/async/map_concurrent.ts";
 import { NodeError } from "../util/errors.ts";
 import { type CallOptions, type IpfsPath, listOf, pathText, reading } from "./common.ts";

@@ -7,7 +7,7 @@ import { changeCid, cidAt, copy, flush, makeDirectory, move, remove, type Source
 import { type NamespacePath, nameOf, namespacePath, uncheckedPath } from "../content/mfs/path.ts";
 import { fileAt, writeFile } from "../content/mfs/write_file.ts";
 import { readFile } from "../content/unixfs/read.ts";
-import type { LowLevelNode } from "../types.ts";
+import type { LowLevelNode } from "../low_level_node.ts";
 import { NodeError } from "../util/errors.ts";
 import { type ByteStream, LazyByteStream } from "./byte_stream.ts";
 import { type ByteSource, type CallOptions, type IpfsPath, listOf, piecesOf, type Reading, reading } from "./common.ts";

@@ -1,9 +1,9 @@
 /** Blocks whose bytes are kept in files outside. */
 import type { CID } from "multiformats/cid";
 import { parseCid } from "../formats/cid/text.ts";
+import type { LowLevelNode } from "../low_level_node.ts";
 import type { Filestore, Inspection } from "../storage/filestore/filestore.ts";
 import { type Status, statuses } from "../storage/filestore/reference.ts";
-import type { LowLevelNode } from "../types.ts";
 import { failure } from "../util/errors.ts";
 import { type CallOptions, listOf, type Reading, reading } from "./common.ts";
 

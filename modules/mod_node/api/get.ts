@@ -8,7 +8,7 @@ import { bulkReader, openFile } from "../content/unixfs/open.ts";
 import { readFile } from "../content/unixfs/read.ts";
 import { exportTar } from "../content/unixfs/tar.ts";
 import { cumulativeSize } from "../formats/dag_pb/dag_pb.ts";
-import type { LowLevelNode } from "../types.ts";
+import type { LowLevelNode } from "../low_level_node.ts";
 import { NodeError } from "../util/errors.ts";
 import { once, type SizedByteStream, SizedLazyByteStream } from "./byte_stream.ts";
 import { type CallOptions, type IpfsPath, pathText, reading } from "./common.ts";

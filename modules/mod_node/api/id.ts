@@ -1,8 +1,8 @@
 /** Who a node is. */
 import { type PeerId, parsePeerId } from "../formats/peer_id.ts";
+import type { LowLevelNode } from "../low_level_node.ts";
 import { type Multiaddr, parseMultiaddr, withPeer } from "../network/swarm/multiaddr.ts";
 import { keyText, publicKeyText } from "../storage/repo/identity.ts";
-import type { LowLevelNode } from "../types.ts";
 import { agentVersion, protocolVersion } from "../util/agent_version.ts";
 import { NodeError } from "../util/errors.ts";
 import { type CallOptions, callSignal, type PeerName } from "./common.ts";

@@ -3,7 +3,7 @@
  * client libraries of the RPC API (kubo-rpc-client, ipfs-http-client); where these leave something out that the RPC API has,
  * there is an option or a method more. One file a group; each says its types first.
  */
-import type { LowLevelNode } from "../types.ts";
+import type { LowLevelNode } from "../low_level_node.ts";
 import { type AddApi, addApi } from "./add.ts";
 import { type BitswapApi, bitswapApi } from "./bitswap.ts";
 import { type BlockApi, blockApi } from "./block.ts";

@@ -1,8 +1,8 @@
 /** Keys of names. */
 import { type PeerId, peerIdEncoder } from "../formats/peer_id.ts";
+import type { LowLevelNode } from "../low_level_node.ts";
 import type { NamedKey } from "../storage/keystore/keystore.ts";
 import { rotateIdentity } from "../storage/keystore/rotate.ts";
-import type { LowLevelNode } from "../types.ts";
 import { readAll } from "../util/async/read_all.ts";
 import { NodeError } from "../util/errors.ts";
 import { type ByteSource, type CallOptions, piecesOf } from "./common.ts";

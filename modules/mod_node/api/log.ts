@@ -1,5 +1,5 @@
 /** The node's log. */
-import type { LowLevelNode } from "../types.ts";
+import type { LowLevelNode } from "../low_level_node.ts";
 import { type NodeLogLevel, subsystems } from "../util/log.ts";
 import { type CallOptions, reading } from "./common.ts";
 

@@ -7,8 +7,8 @@ import { openNode } from "../content/unixfs/open.ts";
 import { dagPb, raw } from "../formats/cid/codecs.ts";
 import type { PbLink } from "../formats/dag_pb/dag_pb.ts";
 import { namedLinks } from "../formats/ipld/links.ts";
+import type { LowLevelNode } from "../low_level_node.ts";
 import { ExternalSortedMap, type ValueCodec } from "../storage/external_sorted_map.ts";
-import type { LowLevelNode } from "../types.ts";
 import { mapConcurrent } from "../util/async/map_concurrent.ts";
 import { type CallOptions, type IpfsPath, listOf, pathText, reading } from "./common.ts";
 

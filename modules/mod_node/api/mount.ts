@@ -1,5 +1,5 @@
 /** The node as folders of this machine. */
-import type { LowLevelNode } from "../types.ts";
+import type { LowLevelNode } from "../low_level_node.ts";
 import type { CallOptions } from "./common.ts";
 
 export interface MountOptions extends CallOptions {

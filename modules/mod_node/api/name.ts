@@ -1,9 +1,9 @@
 /** Names that change what they stand for. */
 import { fullPath } from "../content/resolver/path.ts";
 import { type PeerId, parsePeerId, peerIdEncoder } from "../formats/peer_id.ts";
+import type { LowLevelNode } from "../low_level_node.ts";
 import { DEFAULT_MAX_DEPTH } from "../network/ipns/dnslink.ts";
 import type { IpnsPubsub } from "../network/ipns/ipns_pubsub.ts";
-import type { LowLevelNode } from "../types.ts";
 import { NodeError } from "../util/errors.ts";
 import { parseDuration } from "../util/go/duration.ts";
 import {

@@ -7,7 +7,7 @@ import { dagPb, raw } from "../formats/cid/codecs.ts";
 import { cumulativeSize, decodePb } from "../formats/dag_pb/dag_pb.ts";
 import type { DagPbLink, DagPbNode } from "../formats/dag_pb/pb_object.ts";
 import { linksOf } from "../formats/ipld/links.ts";
-import type { LowLevelNode } from "../types.ts";
+import type { LowLevelNode } from "../low_level_node.ts";
 import { NodeError } from "../util/errors.ts";
 import { type ByteSource, type CallOptions, type IpfsPath, pathText, piecesOf, reading } from "./common.ts";
 import { dagApi } from "./dag.ts";

@@ -7,8 +7,8 @@ import { decodePb, encodePb, type PbLink } from "../formats/dag_pb/dag_pb.ts";
 import type { DagPbLink } from "../formats/dag_pb/pb_object.ts";
 import { linksOf, namedLinks } from "../formats/ipld/links.ts";
 import { encodeUnixfs } from "../formats/unixfs/format.ts";
+import type { LowLevelNode } from "../low_level_node.ts";
 import { readBlockBody } from "../storage/blockstore/make_block.ts";
-import type { LowLevelNode } from "../types.ts";
 import { type ByteSource, type CallOptions, type IpfsPath, pathText, piecesOf, reading } from "./common.ts";
 
 /** What is to be changed in a node. */

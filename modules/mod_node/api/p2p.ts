@@ -1,8 +1,9 @@
 /** Local connections over streams to peers. */
+
+import type { LowLevelNode } from "../low_level_node.ts";
 import type { P2p } from "../network/p2p/p2p.ts";
 import { parseMultiaddr } from "../network/swarm/multiaddr.ts";
 import { type NamedPeer, resolvePeers } from "../network/swarm/resolve_peers.ts";
-import type { LowLevelNode } from "../types.ts";
 import { NodeError } from "../util/errors.ts";
 import { quote } from "../util/go/text.ts";
 import { type Address, type CallOptions, callSignal } from "./common.ts";

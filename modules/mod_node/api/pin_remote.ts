@@ -1,8 +1,8 @@
 /** Pins at remote services (`pin.remote`), and the list of these. */
 import { CID } from "multiformats/cid";
+import type { LowLevelNode } from "../low_level_node.ts";
 import type { PinFilters, ServiceState } from "../network/pinning_services/remote_pins.ts";
 import type { PinStatusWord, RemotePin as ServicePin } from "../network/pinning_services/responses.ts";
-import type { LowLevelNode } from "../types.ts";
 import { type CallOptions, callSignal, type IpfsPath, pathText, reading } from "./common.ts";
 
 export interface RemoteServiceOptions extends CallOptions {

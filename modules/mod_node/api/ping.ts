@@ -1,10 +1,10 @@
 /** Whether and how fast a peer answers. */
 import { setTimeout as delay } from "node:timers/promises";
 import { type PeerId, parsePeerId } from "../formats/peer_id.ts";
+import type { LowLevelNode } from "../low_level_node.ts";
 import { type Multiaddr, type PeerAddress, parseMultiaddr, splitPeer } from "../network/swarm/multiaddr.ts";
 import type { PingStream } from "../network/swarm/ping.ts";
 import type { Swarm } from "../network/swarm/swarm.ts";
-import type { LowLevelNode } from "../types.ts";
 import { NodeError } from "../util/errors.ts";
 import { type Address, type CallOptions, callSignal, type PeerName } from "./common.ts";
 

@@ -1,8 +1,8 @@
 /** Messages under topics, to whoever is subscribed to these. */
 import type { PeerId } from "../formats/peer_id.ts";
+import type { LowLevelNode } from "../low_level_node.ts";
 import { MAX_MESSAGE_SIZE } from "../network/pubsub/limits.ts";
 import type { PubsubMessage as NetworkMessage, Pubsub } from "../network/pubsub/pubsub.ts";
-import type { LowLevelNode } from "../types.ts";
 import { readUpTo } from "../util/async/read_all.ts";
 import { failure, NodeError } from "../util/errors.ts";
 import { type ByteSource, type CallOptions, callSignal, piecesOf } from "./common.ts";

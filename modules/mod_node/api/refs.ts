@@ -4,7 +4,7 @@ import { type Ref, refs as refsBelow } from "../content/dag/refs.ts";
 import { bulkReader } from "../content/unixfs/open.ts";
 import { CidNumberMap } from "../formats/cid/set.ts";
 import { type CidForm, cidWriter } from "../formats/cid/writer.ts";
-import type { LowLevelNode } from "../types.ts";
+import type { LowLevelNode } from "../low_level_node.ts";
 import { NodeError } from "../util/errors.ts";
 import { type CallOptions, type IpfsPath, listOf, pathText, reading } from "./common.ts";
 

@@ -1,6 +1,6 @@
 /** From a path to the one that it leads to. */
 import { type CidForm, cidWriterFor } from "../formats/cid/writer.ts";
-import type { LowLevelNode } from "../types.ts";
+import type { LowLevelNode } from "../low_level_node.ts";
 import { type IpfsPath, pathText, type RecordCallOptions, recordOptions } from "./common.ts";
 
 export interface ResolveOptions extends RecordCallOptions, CidForm {

@@ -1,10 +1,10 @@
 /** Figures. */
 import { setTimeout as delay } from "node:timers/promises";
 import { type PeerId, parsePeerId } from "../formats/peer_id.ts";
+import type { LowLevelNode } from "../low_level_node.ts";
 import type { Bucket, BucketEntry } from "../network/kad/dht.ts";
 import type { Network } from "../network/network.ts";
 import type { BandwidthStats } from "../network/swarm/bandwidth.ts";
-import type { LowLevelNode } from "../types.ts";
 import { NodeError } from "../util/errors.ts";
 import { parseDuration } from "../util/go/duration.ts";
 import { type BitswapApi, bitswapApi } from "./bitswap.ts";

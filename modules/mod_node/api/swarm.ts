@@ -1,10 +1,10 @@
 /** Connections to peers. */
 import type { Connection } from "@libp2p/interface";
 import { type PeerId, parsePeerId } from "../formats/peer_id.ts";
+import type { LowLevelNode } from "../low_level_node.ts";
 import { type Multiaddr, parseMultiaddr, transportOf, withPeer } from "../network/swarm/multiaddr.ts";
 import { resolvePeers } from "../network/swarm/resolve_peers.ts";
 import type { Swarm } from "../network/swarm/swarm.ts";
-import type { LowLevelNode } from "../types.ts";
 import { NodeError } from "../util/errors.ts";
 import { formatDuration } from "../util/go/duration.ts";
 import { type Address, type CallOptions, callSignal, listOf } from "./common.ts";

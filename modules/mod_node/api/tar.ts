@@ -3,8 +3,8 @@ import type { CID } from "multiformats/cid";
 import { readObject } from "../content/dag/object/node.ts";
 import { addArchive } from "../content/tar_archive/add.ts";
 import { catArchive, requireArchive } from "../content/tar_archive/cat.ts";
+import type { LowLevelNode } from "../low_level_node.ts";
 import { PreemptibleBatch } from "../storage/blockstore/preemptible_batch.ts";
-import type { LowLevelNode } from "../types.ts";
 import { type ByteStream, LazyByteStream } from "./byte_stream.ts";
 import { type ByteSource, type CallOptions, type IpfsPath, pathText, piecesOf, reading } from "./common.ts";
 

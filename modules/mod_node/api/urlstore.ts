@@ -3,9 +3,9 @@ import type { CID } from "multiformats/cid";
 import { addEntries } from "../content/adder/adder.ts";
 import { addSettings } from "../content/adder/settings.ts";
 import type { AddEntry } from "../content/unixfs/add.ts";
+import type { LowLevelNode } from "../low_level_node.ts";
 import { discard, requestUrl } from "../storage/filestore/http_content.ts";
 import { isUrl } from "../storage/filestore/reference.ts";
-import type { LowLevelNode } from "../types.ts";
 import { failure, NodeError } from "../util/errors.ts";
 import { type CallOptions, reading } from "./common.ts";
 

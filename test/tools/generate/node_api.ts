@@ -6,7 +6,7 @@ import type { Exported, Sources } from "./sources.ts";
 import { describe, linksTo } from "./types.ts";
 
 const methods = "modules/mod_node/api/index.ts";
-const types = "modules/mod_node/types.ts";
+const types = ["modules/mod_node/types.ts", "modules/mod_node/low_level_node.ts"];
 
 /** Files whose name does not say enough; the others are groups of methods. */
 const titles: Readonly<Record<string, string>> = {
@@ -25,7 +25,7 @@ const first = ["index", "common", "candidates", "byte_stream"];
 export function nodeApiPage(sources: Sources): string {
   const isMade = ({ node }: Exported) => ts.isFunctionDeclaration(node) || ts.isVariableDeclaration(node);
   const own = sources.exportsOf(methods).filter((exported) => !isMade(exported));
-  const around = sources.exportsOf(types).sort((a, b) => rankOf(a) - rankOf(b));
+  const around = types.flatMap((file) => sources.exportsOf(file)).sort((a, b) => rankOf(a) - rankOf(b));
   const byFile = Map.groupBy(own, ({ file }) => keyOf(file));
   const groups = [...byFile.keys()].filter((key) => !first.includes(key)).sort();
   const sections = [
@@ -37,7 +37,7 @@ export function nodeApiPage(sources: Sources): string {
     }),
   ];
   const links = new Map(linksTo("", [...around, ...own]));
-  return page("The node's interface", "modules/mod_node/types.ts and modules/mod_node/api", [
+  return page("The node's interface", "modules/mod_node/{types,low_level_node}.ts and modules/mod_node/api", [
     introduction,
     sections.map(contents).join("\n"),
     ...sections.flatMap(({ title, introduction: about, all }) => [

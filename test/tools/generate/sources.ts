@@ -25,6 +25,7 @@ export function readSources(root: string): Sources {
     "core/testing/index.ts",
     "modules/mod_node/api/index.ts",
     "modules/mod_node/types.ts",
+    "modules/mod_node/low_level_node.ts",
   ].map((file) => root + file);
   const options: ts.CompilerOptions = {
     module: ts.ModuleKind.NodeNext,

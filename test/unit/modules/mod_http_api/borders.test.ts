@@ -4,9 +4,9 @@ import { test } from "node:test";
 import { CarReader, CarWriter } from "@ipld/car";
 import { exporter, recursive } from "ipfs-unixfs-exporter";
 import { CID } from "multiformats/cid";
+import type { LowLevelNode } from "#node/low_level_node.ts";
 import { memoryBlocks } from "#node/storage/blockstore/memory.ts";
 import { memoryMetadata } from "#node/storage/metadata/memory.ts";
-import type { LowLevelNode } from "#node/types.ts";
 import { call, rawBlock, startLab } from "./faults/lab.ts";
 import { ask, multipart } from "./support.ts";
 

@@ -5,7 +5,7 @@ import { create } from "kubo-rpc-client";
 import type { NodeModule } from "modhost/node";
 import { CID } from "multiformats/cid";
 import type { Module } from "#core/types.ts";
-import type { LowLevelNode } from "#node/types.ts";
+import type { LowLevelNode } from "#node/low_level_node.ts";
 import { GoIpfs, withoutGoIpfs } from "#test/support/go_ipfs.ts";
 import { untilRight } from "#test/support/network/report.ts";
 import { addUnpinned, pinsOf, type ServiceHost, startPinning } from "./support.ts";

@@ -10,10 +10,10 @@ import { namespacePath } from "#node/content/mfs/path.ts";
 import { fileAt, writeFile } from "#node/content/mfs/write_file.ts";
 import { linksOf } from "#node/formats/ipld/links.ts";
 import { memoryStores, parseCid, readFile } from "#node/index.ts";
+import type { LowLevelNode } from "#node/low_level_node.ts";
 import { rootId } from "#node/mount/fuse/wire.ts";
 import { IpnsFiles } from "#node/mount/names/ipns_files.ts";
 import { openNode } from "#node/open.ts";
-import type { LowLevelNode } from "#node/types.ts";
 import { readUpTo } from "#node/util/async/read_all.ts";
 
 /** Of a directory that nobody has. */

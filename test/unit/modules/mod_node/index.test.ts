@@ -7,10 +7,10 @@ import { Readable } from "node:stream";
 import { test } from "node:test";
 import { type AddEntry, addEntries, addSettings, memoryStores } from "modhost/node";
 import { parseCid } from "#node/formats/cid/text.ts";
+import type { LowLevelNode } from "#node/low_level_node.ts";
 import { openNode } from "#node/open.ts";
 import { memoryBlocks } from "#node/storage/blockstore/memory.ts";
 import { memoryMetadata } from "#node/storage/metadata/memory.ts";
-import type { LowLevelNode } from "#node/types.ts";
 import { emptyFolder } from "./storage/repo/support.ts";
 
 const emptyDirectory = "QmUNLLsPACCz1vLxQVkXqqLX5R1X345qqfHbsf67hvA3Nn";

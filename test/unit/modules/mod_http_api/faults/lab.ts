@@ -16,8 +16,8 @@ import { clientNode } from "#node/client_node.ts";
 import { encodePb, type PbLink } from "#node/formats/dag_pb/dag_pb.ts";
 import { encodeUnixfs, type Unixfs } from "#node/formats/unixfs/format.ts";
 import type { Stores } from "#node/index.ts";
+import type { LowLevelNode } from "#node/low_level_node.ts";
 import { openNode } from "#node/open.ts";
-import type { LowLevelNode } from "#node/types.ts";
 import { type ApiHost, multipart, startApi } from "#test/unit/modules/mod_http_api/support.ts";
 
 const dagPbCode = 0x70;

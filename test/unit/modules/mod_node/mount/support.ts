@@ -6,9 +6,9 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { addEntries, addSettings } from "modhost/node";
+import type { LowLevelNode, NodeOptions } from "#node/low_level_node.ts";
 import { mounted, mountType } from "#node/mount/mount_table.ts";
 import { openNode } from "#node/open.ts";
-import type { LowLevelNode, NodeOptions } from "#node/types.ts";
 
 /** Why nothing can be mounted here; false where it can. */
 export const skip = reason();

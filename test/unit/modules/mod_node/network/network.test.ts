@@ -6,8 +6,8 @@ import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
+import type { LowLevelNode } from "#node/low_level_node.ts";
 import { openNode } from "#node/open.ts";
-import type { LowLevelNode } from "#node/types.ts";
 
 let folder: string;
 before(async () => {

@@ -16,10 +16,10 @@ import { multiaddr } from "@multiformats/multiaddr";
 import { createLibp2p, type Libp2p } from "libp2p";
 import type { PeerId } from "#node/formats/peer_id.ts";
 import { memoryStores, parseCid } from "#node/index.ts";
+import type { LowLevelNode } from "#node/low_level_node.ts";
 import type { Network } from "#node/network/network.ts";
 import { pingProtocol } from "#node/network/swarm/ping.ts";
 import { openNode } from "#node/open.ts";
-import type { LowLevelNode } from "#node/types.ts";
 import { until } from "./bitswap/support.ts";
 
 const nowhere = parseCid("QmYwAPJzv5CZsnA625s3Xf2nemtYgPpHdWEz79ojWnPbdG");

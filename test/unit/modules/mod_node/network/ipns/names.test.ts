@@ -4,6 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
 import type { PeerId } from "#node/formats/peer_id.ts";
+import type { LowLevelNode } from "#node/low_level_node.ts";
 import { resolveName } from "#node/network/ipns/resolver.ts";
 import { publishedKey } from "#node/network/ipns_record/keys.ts";
 import { decodeRecord, encodeRecord } from "#node/network/ipns_record/record.ts";
@@ -11,7 +12,6 @@ import { signRecord } from "#node/network/ipns_record/sign.ts";
 import { formatTimestamp, parseTimestamp, timestampAfter } from "#node/network/ipns_record/timestamp.ts";
 import { openNode } from "#node/open.ts";
 import { decodeKey, generateKey } from "#node/storage/keystore/key.ts";
-import type { LowLevelNode } from "#node/types.ts";
 
 const empty = "/ipfs/QmUNLLsPACCz1vLxQVkXqqLX5R1X345qqfHbsf67hvA3Nn";
 const nobody = "12D3KooWGC6TvWhfapngX6wvJHMYvKpDMXPb3ZnCZ6dMoaMtimQ5";

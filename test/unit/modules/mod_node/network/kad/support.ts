@@ -13,11 +13,11 @@ import { createLibp2p, type Libp2p } from "libp2p";
 import type { CID } from "multiformats/cid";
 import type { PeerId } from "#node/formats/peer_id.ts";
 import { addEntries, addSettings } from "#node/index.ts";
+import type { LowLevelNode, NodeOptions } from "#node/low_level_node.ts";
 import { eventTypes, type RoutingEvent } from "#node/network/kad/events.ts";
 import { selectors, validators } from "#node/network/kad/validators.ts";
 import type { Network } from "#node/network/network.ts";
 import { openNode } from "#node/open.ts";
-import type { LowLevelNode, NodeOptions } from "#node/types.ts";
 
 export interface RoutingNode extends AsyncDisposable {
   readonly node: LowLevelNode;

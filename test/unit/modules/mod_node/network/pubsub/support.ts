@@ -6,11 +6,11 @@ import type { TestContext } from "node:test";
 import { RPC } from "@libp2p/gossipsub/message";
 import type { Stream } from "@libp2p/interface";
 import type { Libp2p } from "libp2p";
+import type { LowLevelNode } from "#node/low_level_node.ts";
 import type { Network } from "#node/network/network.ts";
 import { lengthPrefixed } from "#node/network/pubsub/message.ts";
 import type { Pubsub, PubsubMessage } from "#node/network/pubsub/pubsub.ts";
 import { openNode } from "#node/open.ts";
-import type { LowLevelNode } from "#node/types.ts";
 import { host } from "#test/unit/modules/mod_node/network/bitswap/support.ts";
 
 export interface TestNode {
