@@ -7,14 +7,14 @@ import { entryFrom, type InlineModule, inlineModules } from "./inline_modules.ts
 import { Catalog } from "./module/catalog.ts";
 import type { Clock } from "./module/clock.ts";
 import { Deadline } from "./module/deadline.ts";
+import { installHooks } from "./module/fresh_import.ts";
 import type { Instance } from "./module/instance.ts";
 import { Items } from "./module/items.ts";
+import { Modules } from "./module/lifecycle.ts";
 import { moduleName } from "./module/locate.ts";
 import type { ModuleContext } from "./module/module_context.ts";
-import { Modules } from "./module/modules.ts";
 import { SharedTables } from "./module/shared.ts";
 import { Timers } from "./module/timers.ts";
-import { installHooks } from "./module/versions.ts";
 import { Ports } from "./ports.ts";
 import { Certificates } from "./tls/index.ts";
 import type { ListeningPort, ModuleLog, ModuleState, NetProvider, OwnedItem } from "./types.ts";

@@ -4,7 +4,7 @@ import type { Context } from "koa";
 import type { HttpErrorEvent, HttpEvent, HttpFinishedEvent, Module } from "../types.ts";
 import { ModhostError, reasonOf } from "../util/errors.ts";
 import { answer } from "./answer.ts";
-import { addCorsHeaders, addPreflightHeaders, type CorsPolicy, commonMethods } from "./cors.ts";
+import { addCorsHeaders } from "./cors.ts";
 import { errorPage } from "./error_page.ts";
 import { classify, type Failure, plainPage } from "./failure.ts";
 import type { HeadFacts } from "./head.ts";
@@ -19,7 +19,7 @@ import { Response } from "./response.ts";
 import type { Candidate, Mount, Route } from "./route.ts";
 import type { Resolution } from "./routes.ts";
 import type { HttpEnvironment, HttpSettings } from "./settings.ts";
-import { upgradeHeaders } from "./upgrade.ts";
+import { answerUnrouted } from "./unrouted.ts";
 
 /** Up to so many unread bytes of a body are read and dropped, so that the connection can be used again. */
 const MAX_SMALL_REST = 64 * 1024;
@@ -87,33 +87,7 @@ export class Exchange implements HttpEvent, LayeredExchange {
       readable && request.method === "OPTIONS" && request.headers.access_control_request_method !== undefined;
     // Where an app has CORS, the host answers preflights, unless the app has a route for OPTIONS itself.
     if (routed || (candidates.length > 0 && !preflight)) this.run();
-    else this.#unrouted(resolution, preflight ? cors : undefined);
-  }
-
-  /** Answers a request that no route of its method matches; `preflight`: it is one, for an app with these rules. */
-  #unrouted({ allowed, candidates, upgradable }: Resolution, preflight?: CorsPolicy): void {
-    const { request, response } = this;
-    if (upgradable && (request.method === "GET" || request.method === "HEAD")) {
-      Object.assign(response.headers, upgradeHeaders);
-      this.refuse(426);
-      return;
-    }
-    const methods = new Set(allowed);
-    if (preflight !== undefined && candidates.length > 0) for (const method of commonMethods) methods.add(method);
-    if (methods.size === 0) {
-      // While the server stops, its apps are no longer there: that is temporary.
-      this.refuse(this.service.stopping && candidates.length === 0 ? 503 : 404);
-      return;
-    }
-    const sorted = [...methods.add("OPTIONS")].sort();
-    response.headers.allow = sorted.join(", ");
-    if (request.method !== "OPTIONS") {
-      this.refuse(405);
-      return;
-    }
-    if (preflight !== undefined) addPreflightHeaders(preflight, sorted, response.headers);
-    response.status_code = preflight === undefined ? 200 : 204;
-    response.send();
+    else answerUnrouted(this, resolution, preflight ? cors : undefined);
   }
 
   /** Tries the candidates that are left, until one answers (spec 4). */
@@ -134,7 +108,7 @@ export class Exchange implements HttpEvent, LayeredExchange {
       if (this.#call(candidate)) return;
     }
     if (routed) this.refuse(404);
-    else this.#unrouted(resolution);
+    else answerUnrouted(this, resolution);
   }
 
   /** Answers with a status and its error page. */

@@ -3,8 +3,8 @@ import type { ModuleDefinition, ModuleFunction, OptionDeclarations } from "../ty
 import { ModhostError, reasonOf } from "../util/errors.ts";
 import { syntaxErrorLine } from "../util/syntax.ts";
 import { Deadline } from "./deadline.ts";
+import { importFresh, withoutVersions } from "./fresh_import.ts";
 import type { ModuleSource } from "./locate.ts";
-import { importFresh, withoutVersions } from "./versions.ts";
 
 /** The evaluated code of a module: what instances are made from. */
 export interface ModuleCode {

@@ -3,8 +3,8 @@ import { readFile } from "node:fs/promises";
 import { createRequire, findPackageJSON } from "node:module";
 import { dirname, join, resolve } from "node:path";
 import { pathToFileURL } from "node:url";
+import { importFresh } from "./fresh_import.ts";
 import { isPath } from "./locate.ts";
-import { importFresh } from "./versions.ts";
 
 /**
  * Imports a file, whose path counts from `directory`, or an npm package: as seen from there, or else as seen by the

@@ -8,10 +8,10 @@ import { type AnyCall, isCommand } from "../rpc/command.ts";
 import type { CommandLog } from "../rpc/command_log.ts";
 import { encoderOf } from "../rpc/encodings.ts";
 import type { Operator } from "../rpc/operator.ts";
-import { find, loggable, type Parsed, parse, Refusal } from "../rpc/parse.ts";
+import { find, loggable, type Parsed, parse, Refusal } from "../rpc/parse_call.ts";
 import type { Table } from "../rpc/table.ts";
+import { type GateSettings, pass, type Visit, visit } from "./admission.ts";
 import { copiedHeaders } from "./cors.ts";
-import { type GateSettings, pass, type Visit, visit } from "./gate.ts";
 import { plain, respond, serverHeaders } from "./respond.ts";
 
 export interface ApiSettings extends GateSettings {

@@ -4,7 +4,7 @@
  */
 import { detach, NodeError } from "modhost/node";
 import { parseMediaType } from "./media_type.ts";
-import { textOf, unescapeQuery } from "./query.ts";
+import { textOf, unescapeQuery } from "./query_string.ts";
 
 /** One part of a multipart body. */
 export interface UploadPart {

@@ -1,7 +1,7 @@
 /** Figures and upkeep of the repo. */
 import type { CID } from "multiformats/cid";
 import type { LowLevelNode } from "../low_level_node.ts";
-import { verifyBlocks } from "../storage/blockstore/verify.ts";
+import { verifyBlocks } from "../storage/blockstore/verify_all.ts";
 import { NodeError } from "../util/errors.ts";
 import { type CallOptions, reading } from "./common.ts";
 

@@ -4,9 +4,9 @@
  */
 import { quote } from "modhost/node";
 import { type Argument, type Command, type Group, isCommand, type Options } from "./command.ts";
-import { convert } from "./convert.ts";
 import { parseMediaType } from "./media_type.ts";
-import { bytesOf, fromBytes, pairsOf, textOf, type Value } from "./query.ts";
+import { convert } from "./option_values.ts";
+import { bytesOf, fromBytes, pairsOf, textOf, type Value } from "./query_string.ts";
 import { globalOptions, type Table, type TableNode } from "./table.ts";
 import { type FileTree, noFiles, treeOf, type UploadPart } from "./uploads.ts";
 

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { readParts } from "#core/http/index.ts";
 import { type Commands, defineCommand, defineGroup, nothing } from "#modules/mod_http_api/rpc/command.ts";
-import { find, loggable, parse, Refusal } from "#modules/mod_http_api/rpc/parse.ts";
+import { find, loggable, parse, Refusal } from "#modules/mod_http_api/rpc/parse_call.ts";
 import { Table } from "#modules/mod_http_api/rpc/table.ts";
 import { multipart, type SentPart } from "../support.ts";
 
