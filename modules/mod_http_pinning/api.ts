@@ -1,4 +1,4 @@
-/** The pinning service API: `/pins` and `/pins/<requestid>` below the app. */
+/** Routes of the pinning service API: `/pins` and `/pins/<requestid>`, relative to the app. */
 import type { Node } from "modhost/node";
 import type { Handler, HttpEvent, ModuleLog, ResponseFields, RouteTable } from "../../core/types.ts";
 import { ApiFailure, failureAnswer, json } from "./failure.ts";
@@ -12,14 +12,14 @@ export interface ApiParts {
   readonly log: ModuleLog;
   readonly node: Node;
   readonly requests: () => Requests;
-  /** Has a request worked for. */
+  /** Schedules the work for a request. */
   readonly take: (request: PinRequest) => void;
 }
 
 interface Call {
   readonly event: HttpEvent;
   readonly user: string;
-  /** Below `/pins/`. */
+  /** The rest of the path after `/pins/`. */
   readonly id: string;
 }
 
@@ -91,7 +91,7 @@ export function pinningRoutes(parts: ApiParts): RouteTable {
 
 const missing = (id: string | undefined) => new ApiFailure("NOT_FOUND", `There is no pin request ${id}`);
 
-/** Whom clients are to connect to: none while the node has no network. */
+/** The addresses that clients should connect to; empty while the node has no network. */
 async function ownAddresses(node: Node): Promise<readonly string[]> {
   const { addresses } = await node.id();
   return (addresses ?? []).slice(0, mostDelegates).map(String);

@@ -1,4 +1,4 @@
-/** What is answered instead of a pin: the failures of the pinning service API. */
+/** Error responses of the pinning service API. */
 import type { ResponseFields } from "../../core/types.ts";
 
 const statuses = { BAD_REQUEST: 400, UNAUTHORIZED: 401, NOT_FOUND: 404, INTERNAL_SERVER_ERROR: 500 } as const;
@@ -6,7 +6,7 @@ const statuses = { BAD_REQUEST: 400, UNAUTHORIZED: 401, NOT_FOUND: 404, INTERNAL
 export class ApiFailure extends Error {
   readonly reason: keyof typeof statuses;
 
-  /** `details` is for people. */
+  /** `details` is a message for people. */
   constructor(reason: keyof typeof statuses, details: string) {
     super(details);
     this.reason = reason;

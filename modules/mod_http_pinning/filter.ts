@@ -1,4 +1,4 @@
-/** Which requests are listed: the query of `GET /pins`. */
+/** Parses the query of `GET /pins` into a filter. */
 import { badRequest } from "./failure.ts";
 import { jsonOf, longestName, readCid, readMeta } from "./pin_object.ts";
 import type { PinRequest } from "./requests.ts";
@@ -39,11 +39,11 @@ export function readFilter(query: string): Filter {
 
 type Test = (request: PinRequest) => boolean;
 
-/** Both forms of lists: joined by commas, and repeated. */
+/** Lists may be separated by commas, repeated, or both. */
 const listOf = (given: URLSearchParams, name: string): readonly string[] =>
   given.getAll(name).flatMap((value) => value.split(","));
 
-/** Versions 0 and 1 of a CID lead to the same block. */
+/** Normalizes to CIDv1 for comparison, since both versions refer to the same block. */
 const formless = (cid: string): string => readCid(cid).toV1().toString();
 
 function cidTest(cids: readonly string[]): Test {

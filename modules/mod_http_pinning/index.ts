@@ -1,4 +1,4 @@
-/** Has a node pin for others: the public pinning service API, under `/pinning`. */
+/** Serves the public pinning service API under `/pinning`, so that the node pins for others. */
 import { type NodeModule, prefixedStore } from "modhost/node";
 import type { Module } from "../../core/types.ts";
 import { pinningRoutes } from "./api.ts";
@@ -9,7 +9,7 @@ import { Work } from "./work.ts";
 
 export { options };
 export const depends = ["http", "node"];
-/** One node, whatever hosts there are. */
+/** There is one node per process, shared by all virtual hosts. */
 export const global = true;
 
 export default function load(module: Module<typeof options>): void {
@@ -19,7 +19,7 @@ export default function load(module: Module<typeof options>): void {
   const node = module.depends<NodeModule>("node");
   const { log } = module;
 
-  // Where modules are only looked at there is no node.
+  // Created on first use: when modules are only inspected (`modhost check`), the node is not open.
   let opened: { readonly requests: Requests; readonly work: Work } | undefined;
   const service = () => {
     if (opened === undefined) {

@@ -1,17 +1,17 @@
-/** What somebody wants pinned: the `Pin` of the pinning service API, read from JSON. */
+/** Parses the `Pin` object of the pinning service API from JSON. */
 import { parseCid } from "modhost/node";
 import { badRequest } from "./failure.ts";
 
 export interface Wish {
-  /** In the form in which the node writes CIDs. */
+  /** In the node's canonical notation. */
   readonly cid: string;
   readonly name?: string;
-  /** Multiaddresses of those who have it, as they were sent. */
+  /** Multiaddrs of peers that have the content, as sent. */
   readonly origins?: readonly string[];
   readonly meta?: Readonly<Record<string, string>>;
 }
 
-/** Characters of a whole body, of a CID and of a name; origins; entries of `meta`. */
+/** Limits: characters of the body, of a CID and of a name; number of origins; entries of `meta`. */
 const longestBody = 65_536;
 const longestCid = 512;
 export const longestName = 255;
@@ -21,7 +21,7 @@ const mostMeta = 1000;
 const isObject = (value: unknown): value is Readonly<Record<string, unknown>> =>
   typeof value === "object" && value !== null && !Array.isArray(value);
 
-/** What else is there is left out. @throws ApiFailure BAD_REQUEST */
+/** Unknown members are ignored. @throws ApiFailure BAD_REQUEST */
 export function readWish(body: string): Wish {
   if (body.length > longestBody) throw badRequest(`The body must not have more than ${longestBody} characters`);
   const value = jsonOf(body, "The body");

@@ -1,6 +1,6 @@
 /**
- * What was asked for, kept in the metadata of the node: `requests/<user>/<id>`, where ids of the newest come first;
- * `cids/<cid>/<key>` tells which of them are for one CID.
+ * Pin requests, stored in the node's metadata: `requests/<user>/<id>` holds a request, with ids that sort newest first;
+ * `cids/<cid>/<key>` is an index of the requests for a CID.
  */
 import { randomBytes } from "node:crypto";
 import type { MetadataStore, MetadataWriter } from "modhost/node";
@@ -8,16 +8,19 @@ import type { Filter, Status } from "./filter.ts";
 import type { Wish } from "./pin_object.ts";
 
 export interface PinRequest {
-  /** Where it is kept: `<user>/<id>`. */
+  /** Its key in the store: `<user>/<id>`. */
   readonly key: string;
   readonly id: string;
   readonly wish: Wish;
   readonly status: Status;
-  /** Milliseconds since 1970; no two of a user are of the same. */
+  /** Milliseconds since 1970, unique per user. */
   readonly created: number;
-  /** Why it has failed. */
+  /** The reason of a failure. */
   readonly details?: string;
-  /** Removed, as callers see it; the pin goes when the request with the key `after`, where there is one, is settled. */
+  /**
+   * Set when the request has been removed, as far as callers can see. Its pin is released once the request with the key
+   * `after`, if there is one, is settled.
+   */
   readonly leaving?: { readonly after?: string };
 }
 
@@ -25,18 +28,18 @@ type Kept = Omit<PinRequest, "key" | "id">;
 export type Change = Partial<Pick<Kept, "status" | "details">>;
 
 export interface Page {
-  /** How many fit, those of this page among them. */
+  /** Number of all matching requests, including those on this page. */
   readonly count: number;
-  /** The newest first. */
+  /** Newest first. */
   readonly results: readonly PinRequest[];
 }
 
 const folder = "requests/";
-/** Behind every id of a moment. */
+/** Sorts after every id with the same time. */
 const afterIds = "~";
 const latest = 2 ** 48 - 1;
 
-/** Moments that come later sort first. */
+/** Encodes a time so that later times sort first. */
 const inverted = (moment: number): string =>
   (latest - Math.min(Math.max(Math.trunc(moment), 0), latest)).toString(16).padStart(12, "0");
 
@@ -50,7 +53,7 @@ function decode(key: string, bytes: Uint8Array): PinRequest {
   return { ...kept, key, id: key.slice(key.indexOf("/") + 1) };
 }
 
-/** Whoever is still to be worked for. */
+/** Whether there is still work to do for a request. */
 export const isOpen = ({ status, leaving }: PinRequest): boolean =>
   leaving !== undefined || status === "queued" || status === "pinning";
 
@@ -62,8 +65,8 @@ export class Requests {
   }
 
   /**
-   * On the disk when it resolves; one that it is to replace leaves in the same step. @returns the new one, then the one
-   * that leaves; none at all when there is none to replace
+   * Adds a request, durably, and removes the one that it replaces in the same transaction. @returns the new request,
+   * then the replaced one; empty if the request to be replaced does not exist
    */
   async add(user: string, wish: Wish, replaced?: string): Promise<readonly PinRequest[]> {
     return this.#store.transaction((writer) => {
@@ -82,12 +85,12 @@ export class Requests {
     });
   }
 
-  /** From now on it is not there for callers. @returns undefined for one that is none */
+  /** Removes a request from the callers' view. @returns undefined if there is no such request */
   leave(user: string, id: string): Promise<PinRequest | undefined> {
     return this.#store.transaction((writer) => leave(writer, user, id, {}));
   }
 
-  /** Undefined for one that is none, or leaving. */
+  /** Undefined if there is no such request, or it has been removed. */
   async get(user: string, id: string): Promise<PinRequest | undefined> {
     const found = isId(id) ? await this.at(ofUser(user) + id) : undefined;
     return found?.leaving === undefined ? found : undefined;
@@ -113,7 +116,7 @@ export class Requests {
     return { count, results };
   }
 
-  /** Of all users, those that are still to be worked for. */
+  /** The requests of all users for which there is still work to do. */
   async *open(): AsyncGenerator<PinRequest, void, undefined> {
     for await (const [key, bytes] of this.#store.range({ prefix: folder })) {
       const request = decode(key.slice(folder.length), bytes);
@@ -121,7 +124,7 @@ export class Requests {
     }
   }
 
-  /** @returns what it is then; undefined for one that is none, leaving, or settled */
+  /** Updates a request. @returns the new state; undefined if it does not exist, has been removed or is settled */
   change(key: string, change: Change): Promise<PinRequest | undefined> {
     return this.#store.transaction((writer) => {
       const request = read(writer, key);
@@ -130,14 +133,14 @@ export class Requests {
     });
   }
 
-  /** Whether no other request is for the same CID. */
+  /** Whether this is the only request for its CID. */
   async isLast({ key, wish: { cid } }: PinRequest): Promise<boolean> {
     const prefix = `cids/${cid}/`;
     for await (const [found] of this.#store.range({ prefix, limit: 2 })) if (found !== prefix + key) return false;
     return true;
   }
 
-  /** Nothing is left of it. */
+  /** Deletes a request and its index entry. */
   async forget({ key, wish: { cid } }: PinRequest): Promise<void> {
     await this.#store.transaction((writer) => {
       writer.delete(folder + key);
@@ -146,7 +149,7 @@ export class Requests {
   }
 }
 
-/** When the newest request of a user was created, also by a clock that has been set back since; 0 without any. */
+/** Creation time of a user's newest request, which lies in the future if the clock was set back; 0 if there is none. */
 function newestOf(writer: MetadataWriter, user: string): number {
   for (const [key, bytes] of writer.range({ prefix: folder + ofUser(user), limit: 1 })) {
     return decode(key.slice(folder.length), bytes).created;

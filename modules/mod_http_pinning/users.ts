@@ -1,10 +1,10 @@
-/** Whose token it is. */
+/** Maps tokens to users. */
 import { findToken, type KnownToken, readAuthorization, readTokens } from "../../core/http/index.ts";
 
-/** Of tokens that name nobody. */
+/** The user of tokens that name none. */
 const unnamed = "";
 
-/** Tokens with the user that each belongs to. */
+/** Tokens, each with its user. */
 export type Users = readonly (KnownToken & { readonly user: string })[];
 
 /** Reads the option `pinning_tokens`. @throws ModhostError OPTION_INVALID */
@@ -17,7 +17,7 @@ export function usersFrom(option: unknown): Users {
   });
 }
 
-/** Undefined where the Authorization header presents no known bearer token. */
+/** The user of the bearer token in an Authorization header; undefined if there is none or it is not known. */
 export function userBy(header: string | undefined, users: Users): string | undefined {
   const { scheme, credentials = "" } = readAuthorization(header) ?? {};
   return scheme === "bearer" ? findToken([credentials], users)?.user : undefined;

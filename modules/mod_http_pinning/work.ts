@@ -1,4 +1,4 @@
-/** Makes the pins that were asked for, and takes away those that nobody asks for any more: in the background. */
+/** Background work: pins what was requested, and releases pins that no request needs any more. */
 import { type Node, parseCid, parsePeerAddress } from "modhost/node";
 import type { ModuleLog } from "../../core/types.ts";
 import { isOpen, type PinRequest, type Requests } from "./requests.ts";
@@ -7,13 +7,13 @@ export interface WorkParts {
   readonly node: Node;
   readonly requests: Requests;
   readonly log: ModuleLog;
-  /** Pins that are fetched at a time. */
+  /** Maximum number of pins that are fetched at the same time. */
   readonly parallel: number;
-  /** Milliseconds without anything new after which a pin has failed. */
+  /** Milliseconds without progress after which a pin fails. */
   readonly patience: number;
 }
 
-/** The pins that are made here are there for requests, and go with them. */
+/** Owner of the pins made here, so that they are released with the last request and other pins are not. */
 const owner = "mod_http_pinning";
 
 interface Task {
@@ -25,20 +25,20 @@ export class Work {
   readonly #parts: WorkParts;
   readonly #waiting = new Set<string>();
   readonly #tasks = new Map<string, Task>();
-  /** By the key of a request, that of the one it replaces. */
+  /** Key of the replaced request, by the key of the request that replaces it. */
   readonly #replaced = new Map<string, string>();
   readonly #removals = new Set<Promise<void>>();
   readonly #stop = new AbortController();
   #begun: Promise<void> | undefined;
   #canFetch = false;
-  /** Ends when the last step that looks at pins and requests together has ended. */
+  /** Resolves when the last step that reads or changes pins and requests together has finished. */
   #steps: Promise<unknown> = Promise.resolve();
 
   constructor(parts: WorkParts) {
     this.#parts = parts;
   }
 
-  /** Goes on with what an earlier process has left, the oldest first. Only a node that has its network finds blocks. */
+  /** Resumes requests left by an earlier process, oldest first, once the node has its network and can find blocks. */
   start(): void {
     this.#begun ??= this.#begin();
   }
@@ -46,7 +46,7 @@ export class Work {
   async #begin(): Promise<void> {
     const { node, requests, log } = this.#parts;
     try {
-      // Why there is no network, the module of the node tells.
+      // The node's own module logs why there is no network.
       await node.goOnline().catch(() => undefined);
       this.#canFetch = true;
       const left: PinRequest[] = [];
@@ -57,7 +57,7 @@ export class Work {
     }
   }
 
-  /** Has a request worked for, whatever state it is in. */
+  /** Schedules the work that the state of a request calls for, if any. */
   take(request: PinRequest): void {
     if (this.#stop.signal.aborted || !isOpen(request)) return;
     const { key, leaving } = request;
@@ -74,7 +74,7 @@ export class Work {
     void removal.finally(() => this.#removals.delete(removal));
   }
 
-  /** What is under way is left as it is: the next start goes on with it. */
+  /** Aborts running work. The stored requests stay as they are, and the next start resumes them. */
   async stop(): Promise<void> {
     this.#stop.abort();
     this.#waiting.clear();
@@ -111,7 +111,7 @@ export class Work {
     await this.#settled(key);
   }
 
-  /** Pins, and says so. @returns why it cannot be done; undefined also when `left` is aborted */
+  /** Pins and records the result. @returns the reason of a failure; undefined on success or if `left` was aborted */
   async #fetch({ key, wish }: PinRequest, left: AbortSignal): Promise<string | undefined> {
     const { node, requests, patience, log } = this.#parts;
     const { pins } = node.lowLevel;
@@ -122,7 +122,7 @@ export class Work {
     try {
       for (;;) {
         await pins.add(cid, "recursive", { owner, signal, progress: () => timer.refresh() });
-        // The last request for a pin that was there may have left meanwhile, and the pin with it.
+        // If the pin already existed, its last request may have been removed meanwhile, and the pin with it: try again.
         const isDone = await this.#step(async () => {
           if ((await pins.mode(cid)) !== "recursive") return false;
           await requests.change(key, { status: "pinned" });
@@ -141,8 +141,8 @@ export class Work {
   }
 
   /**
-   * Those who have it are connected to; what is no address helps nobody, and harms nobody. Unlike those of
-   * `swarm.connect`, which somebody who runs the node has asked for, such connections are closed like any other.
+   * Connects to the origins of a request, ignoring invalid addresses. Unlike connections made by `swarm.connect`, which
+   * the operator asked for, these may be closed by the connection manager like any other.
    */
   async #meet({ wish: { cid, origins = [] } }: PinRequest): Promise<void> {
     const { node, log } = this.#parts;
@@ -160,7 +160,7 @@ export class Work {
     );
   }
 
-  /** Somebody may wait for this one to have come to its end. */
+  /** Continues with a removed request that was waiting for this one to be settled. */
   async #settled(key: string): Promise<void> {
     const waiting = this.#replaced.get(key);
     this.#replaced.delete(key);
@@ -175,7 +175,7 @@ export class Work {
     const task = this.#tasks.get(key);
     task?.leave.abort();
     await task?.ended;
-    // What the two have in common is not to be collected between them.
+    // Wait until the replacing request is settled, so that blocks they share are not collected in between.
     const next = leaving?.after === undefined ? undefined : await requests.at(leaving.after);
     if (next !== undefined && isOpen(next)) return;
     const cid = parseCid(wish.cid);
@@ -186,7 +186,7 @@ export class Work {
     await this.#settled(key);
   }
 
-  /** One after the other. */
+  /** Runs steps one at a time. */
   #step<T>(run: () => Promise<T>): Promise<T> {
     const done = this.#steps.then(run);
     this.#steps = done.catch(() => undefined);

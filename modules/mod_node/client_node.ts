@@ -1,4 +1,4 @@
-/** The node as programs see it, over its parts. */
+/** Builds the client interface on top of the node's components. */
 import { nodeApi } from "./api/index.ts";
 import type { LowLevelNode } from "./low_level_node.ts";
 import type { Node } from "./types.ts";

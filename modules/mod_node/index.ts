@@ -1,5 +1,5 @@
 /**
- * `modhost/node`: the node as a library. It knows no HTTP. `mod_node.ts` is the same as a module of the host.
+ * `modhost/node`: the node as a library. It has no HTTP interface. `mod_node.ts` makes it a module of the host.
  */
 
 import { clientNode } from "./client_node.ts";
@@ -42,10 +42,11 @@ export { apiVersion, type VersionFacts, versionFacts } from "./util/version.ts";
 export type { ContentPath, Repo, Resolved };
 
 /**
- * Opens a repo, made when it is not there, and all that the node keeps in it. The node has the interface of the clients of
- * the RPC API: a program moves between `create({ url })` of one of them and this by one line.
+ * Opens a repo, creating it if necessary, and the node's stores in it. The node has the same interface as the client
+ * libraries of the RPC API, so that a program can switch between `create({ url })` of such a library and this function
+ * by changing one line.
  *
- * @throws TypeError of options that are none, NodeError as `openRepo`
+ * @throws TypeError for invalid or unknown options, NodeError as `openRepo`
  */
 export async function createNode(options: NodeOptions): Promise<Node> {
   return clientNode(await openNode(options));

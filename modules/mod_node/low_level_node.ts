@@ -21,111 +21,112 @@ import type { SharedLock } from "./util/async/shared_lock.ts";
 import type { FailureCode, FailureKind } from "./util/errors.ts";
 import type { NodeLog } from "./util/log.ts";
 
-/** The reference has two texts; most commands use the first. */
+/** The reference has two messages for being offline; most commands use the first. */
 export type OfflineCode = Extract<FailureCode, "OFFLINE_COMMAND" | "OFFLINE">;
 
 export interface NodeOptions extends RepoOptions {
   /**
-   * Profiles for a repo that is made now, separated by commas. Without any, and without a `document`, `local`: the
-   * public network is only for whoever asks for it. "" is a repo as the reference makes it.
+   * Profiles to apply if a new repo is created, separated by commas. Default: `local` unless a `document` is given, so
+   * that a node joins the public network only on request. "" creates a repo with the reference's defaults.
    */
   readonly profile?: string | undefined;
   /** Folder of the repo. */
   readonly repo: string;
-  /** Never use a network. */
+  /** Never use the network. */
   readonly offline?: boolean | undefined;
-  /** Opens other stores than those of the repo; the node closes them. */
+  /** Opens stores to use instead of those of the repo. The node closes them. */
   readonly stores?: (repo: Repo) => Promise<Stores>;
-  /** Messages are published and subscribed to; not unless this is true. */
+  /** Enables publish and subscribe. Default: false. */
   readonly pubsub?: boolean | undefined;
-  /** Names are published and followed over publish and subscribe, too, where that is on. */
+  /** Also publishes and resolves names by publish and subscribe, if that is enabled. */
   readonly namesOverPubsub?: boolean | undefined;
-  /** Told in a sentence of what was put right while the stores were opened, and of what the network cannot do. */
+  /** Receives notices for the operator: repairs made while opening the stores, and limitations of the network. */
   readonly onNotice?: (sentence: string) => void;
-  /** Ends the opening, which may have whole stores to copy: it fails with the signal's reason then. */
+  /** Aborts opening, which may take long if stores have to be copied. It then rejects with the signal's reason. */
   readonly signal?: AbortSignal | undefined;
 }
 
 /**
- * The parts that the client interface stands on, for programs that need more than it gives: stores, locks, readers with
- * sessions. `await using` closes it.
+ * The components below the client interface, for programs that need more than that offers: stores, locks, readers with
+ * sessions. Can be closed by `await using`.
  */
 export interface LowLevelNode extends AsyncDisposable {
   /** Folder, configuration document and identity. */
   readonly repo: Repo;
   readonly blocks: BlockService;
   /**
-   * All that is no block. Keys begin with a prefix for who owns them: `pins/`, `files/`, ...; a module keeps its own with
-   * `prefixedStore(node.metadata, "modules/<name>/")`.
+   * Everything that is not a block. Keys start with a prefix for their owner: `pins/`, `files/`, ... Modules use
+   * `prefixedStore(node.metadata, "modules/<name>/")` for their own data.
    */
   readonly metadata: MetadataStore;
   readonly pins: Pins;
-  /** The mutable namespace. */
+  /** The mutable namespace (MFS). */
   readonly files: Namespace;
-  /** Undefined unless references to files or URLs are switched on. */
+  /** Undefined unless the filestore or the urlstore is enabled. */
   readonly filestore: Filestore | undefined;
-  /** As `blocks`, but it stores the bytes of every block, even if the filestore refers to it. */
+  /** Like `blocks`, but always stores the bytes of a block, even if the filestore has a reference to it. */
   readonly wholeBlocks: BlockService;
-  /** Folder for what is too much for memory while a call goes on; empty otherwise. */
+  /** Folder for temporary data that is too large for memory; empty except during calls. */
   readonly scratch: string;
-  /** The keys of names, but for the node's own. */
+  /** The keys for publishing names, except the node's own. */
   readonly keys: Keystore;
   readonly names: Names;
-  /** Pins at services. */
+  /** Pins at remote pinning services. */
   readonly remotePins: RemotePins;
-  /** Keeps the root of the files pinned at services, by itself while the network is open. */
+  /** Keeps the MFS root pinned at remote services; runs automatically while the node is online. */
   readonly mfsPolicy: MfsPolicy;
-  /** The node as folders of this machine. */
+  /** Mounts the node as folders of this machine. */
   readonly mounts: Mounts;
-  /** Garbage collection holds it exclusively; whoever puts blocks and pins them holds a share meanwhile. */
+  /** Held exclusively by garbage collection, and shared by operations that put blocks before pinning them. */
   readonly lock: SharedLock;
   readonly log: NodeLog;
-  /** It was told to stay without a network. */
+  /** The node was opened with `offline` and never uses the network. */
   readonly offline: boolean;
-  /** The network is in use, or is being opened. */
+  /** The network is open or being opened. */
   readonly online: boolean;
   /**
-   * Opens the network in the way that the configuration says; resolves when that is done, at once when `offline`. Only
-   * then does the node talk to others. May be called again, also when it failed.
+   * Opens the network according to the configuration; resolves at once if `offline`. The node does not communicate with
+   * other peers before this is called. May be called repeatedly, also after a failure.
    *
-   * @throws NodeError of a configuration that says what cannot be
+   * @throws NodeError for an invalid configuration
    */
   goOnline(): Promise<void>;
   /**
-   * The network, once it is open. `refusal` says whose fault it is that there is none, `text` with which words.
+   * Resolves to the network once it is open. `refusal` and `text` select kind and message of the error otherwise.
    *
    * @throws NodeError while the node is offline
    */
   network(refusal?: FailureKind, text?: OfflineCode): Promise<Network>;
   /**
-   * From the text of a content path to the block that it leads to.
+   * Resolves a content path to a block.
    *
-   * @throws NodeError with the reference's texts: invalid paths, missing links, names that nobody knows
+   * @throws NodeError with the reference's messages, for invalid paths, missing links and unknown names
    */
   resolve(path: string, options?: NodeReadOptions & RecordOptions): Promise<Resolved>;
-  /** Reads blocks for one call, from the network too unless `offline`. A missing block rejects with NODE_NOT_FOUND. */
+  /** A block reader for one call. Uses the network unless `offline`. A missing block rejects with NODE_NOT_FOUND. */
   reader(options?: NodeReadOptions): ReadBlock;
-  /** Has others told that what lies below these blocks can be had here: in the background, if the node is online. */
+  /** Announces in the background, if the node is online, that it provides the DAGs below these roots. */
   announce(roots: readonly CID[]): void;
-  /** Resolves when all that was put before is on the disk: to be awaited before a final answer. */
+  /** Resolves when everything put so far is on disk. Await it before acknowledging a write. */
   sync(): Promise<void>;
   stat(): Promise<NodeStat>;
-  /** Whether the stores take more of `Datastore.StorageMax` than `Datastore.StorageGCWatermark` percent. */
+  /** Whether the stores use more than `Datastore.StorageGCWatermark` percent of `Datastore.StorageMax`. */
   isNearlyFull(): Promise<boolean>;
   /**
-   * Takes away all that nothing keeps: what was removed, and what went wrong. Whoever adds gives way to it, however slow
-   * the source, and goes on behind it; only an import of archives (`dag/import`) is waited for to its end.
+   * Garbage collection: removes all blocks that are neither pinned nor otherwise needed, and yields what was removed and
+   * what could not be. Running additions pause for it, however slow their source; only an import of archives
+   * (`dag/import`) is waited for.
    */
   collect(signal?: AbortSignal): AsyncGenerator<Removed | NotRemoved, void, undefined>;
-  /** Resolves when nothing is open any more and the repo is unlocked. May be called again. */
+  /** Resolves when everything is closed and the repo is unlocked. May be called repeatedly. */
   close(): Promise<void>;
 }
 
 export interface NodeStat {
-  /** Stored forms of blocks. */
+  /** Number of stored blocks and of references in the filestore. */
   readonly blocks: number;
-  /** Bytes that the stores take on the disk. */
+  /** Bytes used on disk by the stores. */
   readonly bytes: number;
-  /** `Datastore.StorageMax` in bytes; undefined where the configuration has none. */
+  /** `Datastore.StorageMax` in bytes; undefined if not configured. */
   readonly storageMax: number | undefined;
 }

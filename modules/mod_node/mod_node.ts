@@ -1,6 +1,6 @@
 /**
- * The node as a module of the host: it opens one repo, and whoever depends on it gets the node. The library itself is imported as
- * everybody imports it: a reload of the module evaluates this file and `module/` anew, not the node.
+ * The node as a module of the host. It opens one repo; modules that depend on it share the node. The library is
+ * imported as `modhost/node` so that reloading the module evaluates only this file and `module/` again, and keeps the node.
  */
 import { readFile } from "node:fs/promises";
 import { isIPv6 } from "node:net";
@@ -12,12 +12,12 @@ import { collectPeriodically } from "./module/periodic_gc.ts";
 import { SharedNode } from "./module/shared_node.ts";
 
 export { options };
-/** One node, whatever hosts there are. */
+/** There is one node per process, shared by all virtual hosts. */
 export const global = true;
 
 type OwnModule = Module<typeof options>;
 
-/** With a node that was opened before, that is shared, and closed in the end. */
+/** If `opened` is given, that node is used instead of opening one, and is closed with the module. */
 export default async function load(module: OwnModule, opened?: Node): Promise<NodeModule> {
   const settings = settingsOf(module);
   let held: SharedNode | undefined;
@@ -58,7 +58,7 @@ export default async function load(module: OwnModule, opened?: Node): Promise<No
   );
 }
 
-/** The members of a node: those of `own` at the moment of each use, since a reload may put another in its place. */
+/** A proxy for the current node: members are looked up at each use, since a reload may replace the node. */
 function nodeModule(own: () => Node | undefined, open: () => Promise<void>): NodeModule {
   const node = () => {
     const found = own();
@@ -69,7 +69,7 @@ function nodeModule(own: () => Node | undefined, open: () => Promise<void>): Nod
   return new Proxy({ open, close, stop: close, [Symbol.asyncDispose]: close } as unknown as NodeModule, {
     get: (members, name) => {
       if (name === "isOpen") return own() !== undefined;
-      // A module of the host is no promise, whoever asks.
+      // Must not look like a promise, or `await` would try to resolve it.
       if (name === "then") return undefined;
       return name in members ? Reflect.get(members, name) : Reflect.get(node(), name);
     },
@@ -102,14 +102,14 @@ function settingsOf(module: OwnModule): NodeSettings {
   };
 }
 
-/** One or several, separated by commas. @throws ModhostError OPTION_INVALID */
+/** One or more profiles, separated by commas. @throws ModhostError OPTION_INVALID */
 function profileOf(module: OwnModule): string | undefined {
   const given = module.get_option_string("node_profile");
   const names = given?.split(",").filter((name) => name !== "") ?? [];
   return names.every(isProfile) ? given : module.get_option_enum("node_profile", Object.keys(profiles));
 }
 
-/** @throws Error that names the folder: the node's own texts need not */
+/** @throws Error with the repo folder in its message, which the node's own errors may lack */
 async function openShared(module: OwnModule, settings: NodeSettings): Promise<SharedNode> {
   try {
     const node = await createNode({
@@ -127,7 +127,7 @@ async function openShared(module: OwnModule, settings: NodeSettings): Promise<Sh
   }
 }
 
-/** For operators, who can do something about it. */
+/** Tells the operator which process holds the lock and what to do about it. */
 async function lockedBy({ repo, data }: NodeSettings): Promise<string> {
   const holders = await Promise.all([repo, ...(data === undefined ? [] : [data])].map(lockHolder));
   const holder = holders.find((pid) => pid !== undefined);
@@ -137,7 +137,7 @@ async function lockedBy({ repo, data }: NodeSettings): Promise<string> {
   return `it is in use by ${who}${where}: stop that one, or set the option node_repo to another folder`;
 }
 
-/** What the node logs, the host does. */
+/** Wraps a node for sharing and forwards its log to the host's. */
 function shared(module: OwnModule, node: Node, settings: NodeSettings): SharedNode {
   node.lowLevel.log.listen(({ level, system, message }) =>
     module.log(level === "debug" || level === "info" || level === "warn" ? level : "error", "%s: %s", system, message),

@@ -1,4 +1,4 @@
-/** The node of one repo: its rooms, joined. */
+/** The node of one repo: connects storage, content and network. */
 import { readdir, stat } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import type { CID } from "multiformats/cid";
@@ -30,10 +30,10 @@ import { type FailureKind, failure, failures, NodeError } from "./util/errors.ts
 import { NodeLog } from "./util/log.ts";
 import { parseSize } from "./util/size.ts";
 
-/** Percent; what 0 in the configuration stands for. */
+/** In percent, used if the configuration has 0. */
 const defaultWatermark = 90;
 
-/** One after the other, all of them whatever fails; then the first failure. */
+/** Runs all steps in order, even if some fail. @throws the first failure, after the last step */
 export async function closeAll(steps: readonly (() => Promise<void>)[]): Promise<void> {
   const failed: unknown[] = [];
   for (const step of steps) await step().catch((error: unknown) => failed.push(error));
@@ -133,7 +133,7 @@ export class LocalNode implements LowLevelNode {
 
   async #open(): Promise<Network> {
     try {
-      // Loaded here alone: a node that stays offline does not pay for it.
+      // Imported lazily, so that a node that stays offline does not load the network code.
       const { openNetwork } = await import("./network/network.ts");
       const { repo, blocks, metadata, pins, names, log } = this;
       const [pubsub, namesOverPubsub, onNotice] = [this.#pubsub, this.#namesOverPubsub, this.#onNotice];
@@ -153,7 +153,7 @@ export class LocalNode implements LowLevelNode {
     return this.#network;
   }
 
-  /** Undefined when there is none, or it could not be opened. */
+  /** The network; undefined if the node is offline or the network could not be opened. */
   async #opened(): Promise<Network | undefined> {
     return this.#network?.catch(() => undefined);
   }
@@ -164,7 +164,7 @@ export class LocalNode implements LowLevelNode {
       .catch(() => undefined);
   }
 
-  /** For good. */
+  /** Closes the network permanently, as part of `close`. */
   async goOffline(): Promise<void> {
     const network = await this.#opened();
     this.#network = undefined;
@@ -184,7 +184,7 @@ export class LocalNode implements LowLevelNode {
     return parsePath([path, ...segments].join("/"));
   }
 
-  /** A record that the routing system keeps here for others. */
+  /** A record stored here by the routing system on behalf of other peers. */
   async #keptFor(key: Uint8Array): Promise<Uint8Array | undefined> {
     const network = await this.#opened();
     if (network !== undefined) return network.routing.localValue(key);
@@ -227,7 +227,7 @@ export class LocalNode implements LowLevelNode {
     }
   }
 
-  /** At its own pace: whoever reads slowly keeps nobody from writing. Never rejects. */
+  /** Runs independently of the consumer, so that a slow reader does not prolong the exclusive lock. Never rejects. */
   async #collect(told: Queue<Removed | NotRemoved>, signal: AbortSignal): Promise<void> {
     try {
       const release = await this.lock.acquireExclusive(signal);
@@ -256,7 +256,7 @@ export class LocalNode implements LowLevelNode {
 
 const scratchOf = ({ stores }: Repo): string => join(dirname(stores.metadata), "scratch");
 
-/** Of the files of a folder; none when there is no such folder. */
+/** Total size of the files in a folder; 0 if it does not exist. */
 async function bytesIn(folder: string): Promise<number> {
   const names = await readdir(folder).catch(() => []);
   const sizes = await Promise.all(names.map(async (name) => (await stat(join(folder, name))).size));

@@ -1,4 +1,4 @@
-/** Opens the parts of a node over a repo. */
+/** Opens a repo, its stores and the node on top of them. */
 import { rm } from "node:fs/promises";
 import type { NodeOptions } from "./low_level_node.ts";
 import { openStores } from "./migration/open_stores/open.ts";
@@ -7,7 +7,7 @@ import { unmountStale } from "./mount/mounts.ts";
 import { closeAll, LocalNode } from "./node.ts";
 import { openRepo } from "./storage/repo/repo.ts";
 
-/** Of `NodeOptions`, all of them. */
+/** The names of all `NodeOptions`; the type makes the compiler check that none is missing. */
 const optionNames: Readonly<Record<keyof NodeOptions, true>> = {
   repo: true,
   data: true,
@@ -25,7 +25,7 @@ const optionNames: Readonly<Record<keyof NodeOptions, true>> = {
   signal: true,
 };
 
-/** @throws TypeError, for programs that no compiler has checked */
+/** Checks options at runtime, for programs that are not type-checked. @throws TypeError */
 function requireOptions(options: NodeOptions | undefined): void {
   if (typeof options?.repo !== "string" || options.repo === "")
     throw new TypeError('createNode takes { repo: "FOLDER" }');
@@ -35,9 +35,9 @@ function requireOptions(options: NodeOptions | undefined): void {
 }
 
 /**
- * Opens a repo, made when it is not there, and all that the node keeps in it.
+ * Opens a repo, creating it if necessary, and the node's stores in it.
  *
- * @throws TypeError of options that are none, NodeError as `openRepo`
+ * @throws TypeError for invalid or unknown options, NodeError as `openRepo`
  */
 export async function openNode(options: NodeOptions): Promise<LocalNode> {
   requireOptions(options);
@@ -57,7 +57,7 @@ export async function openNode(options: NodeOptions): Promise<LocalNode> {
       () => node.goOffline(),
       () => node.files.close(),
     );
-    // What a killed process may have left.
+    // A killed process may have left files there.
     await rm(node.scratch, { recursive: true, force: true });
     await seed(node);
     return node;

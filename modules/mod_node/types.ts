@@ -1,28 +1,28 @@
-/** What `createNode` and `module.depends("node")` give. */
+/** The types that `createNode` and `module.depends("node")` return. */
 import type { NodeApi } from "./api/index.ts";
 import type { LowLevelNode } from "./low_level_node.ts";
 
 /** The node as programs see it: the client interface, and its life. `await using` closes it. */
 export interface Node extends NodeApi, AsyncDisposable {
-  /** The parts beneath. */
+  /** The components below this interface. */
   readonly lowLevel: LowLevelNode;
-  /** It was told to stay without a network. */
+  /** The node was opened with `offline` and never uses the network. */
   readonly offline: boolean;
-  /** As `lowLevel.goOnline`. @throws NodeError of a configuration that says what cannot be */
+  /** Same as `lowLevel.goOnline`. @throws NodeError for an invalid configuration */
   goOnline(): Promise<void>;
-  /** Resolves when nothing is open any more and the repo is unlocked. May be called again. */
+  /** Resolves when everything is closed and the repo is unlocked. May be called repeatedly. */
   close(): Promise<void>;
-  /** As `close`, under the name that the clients have for it. */
+  /** Same as `close`, under the name that client libraries use. */
   stop(): Promise<void>;
 }
 
 /**
- * What `module.depends("node")` gives. The host closes the node when the last module that uses it is gone: `close` of
- * this one does nothing, and so does `stop`.
+ * Returned by `module.depends("node")`. The host closes the node when the last module that uses it is unloaded, so
+ * `close` and `stop` of this object do nothing.
  */
 export interface NodeModule extends Node {
-  /** Where modules are only looked at, such as by `modhost check`, no repo is opened unless somebody asks for it. */
+  /** Whether the node is open. If modules are only inspected (`modhost check`), it is not until `open` is called. */
   readonly isOpen: boolean;
-  /** Resolves when the node is open; where it is already, at once. */
+  /** Opens the node unless it is open already. */
   open(): Promise<void>;
 }

@@ -1,4 +1,4 @@
-/** `modhost node`: serves a repo at the addresses in its own config, with the command line of go-ipfs, which it replaces. */
+/** `modhost node`: stands in for the go-ipfs program. Same command line; serves a repo at the addresses in its config. */
 
 import {
   type Command,

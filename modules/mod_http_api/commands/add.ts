@@ -35,7 +35,7 @@ const options = {
   "inline-limit": { type: "int", default: 32, experimental: true, help: "Bytes of the largest block kept so." },
 } as const;
 
-/** Entries of the body and all below them, in their order, under the path of its place in the tree. */
+/** Entries of the body and everything below them, in order, each with its path in the tree. */
 async function* below(entries: AsyncIterable<Entry>): AsyncGenerator<AddEntry> {
   for await (const entry of entries) {
     yield leaf(entry);

@@ -4,7 +4,7 @@ import { type Commands, defineCommand, defineGroup, nothing, value } from "../rp
 import { fields, nullable } from "../rpc/shape.ts";
 import { human, orNull, texts, verbose, wireNames } from "./shapes.ts";
 
-/** CIDs that may wait to be announced, as the reference prints it. */
+/** Capacity of the reference's provide queue, which its text output shows. */
 const MAX_PROVIDES = 256;
 
 export const stat = defineCommand({

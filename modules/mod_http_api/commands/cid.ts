@@ -23,14 +23,14 @@ const listed = value([codeAndName]);
 const rows = (list: readonly Row[]) => list.map(({ code, name }) => ({ Code: code, Name: name }));
 const numeric = { type: "bool", help: "Print the numbers, too." } as const;
 
-/** The names, in the order of their numbers. */
+/** Names sorted by their codes. */
 const numbered = (list: readonly CodeAndName[], numbers: boolean): string =>
   list
     .toSorted((one, other) => one.Code - other.Code)
     .map(({ Code, Name }) => (numbers ? `${String(Code).padStart(5)}  ${Name}\n` : `${Name}\n`))
     .join("");
 
-/** Letters in their order, the lower-case one first; then the number of what has no letter. */
+/** Orders by the code as a letter, ignoring case; the lower-case one of two equal letters comes first. */
 const byLetter = (one: CodeAndName, other: CodeAndName): number => {
   const lower = ({ Code }: CodeAndName) => String.fromCharCode(Code).toLowerCase().charCodeAt(0);
   return lower(one) - lower(other) || other.Code - one.Code;

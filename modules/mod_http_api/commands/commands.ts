@@ -1,4 +1,4 @@
-/** What commands there are. */
+/** The list of commands. */
 import { type Commands, defineCommand, value } from "../rpc/command.ts";
 import { commandLines, commandTree, type ListedCommand } from "../rpc/listing.ts";
 import { fields } from "../rpc/shape.ts";

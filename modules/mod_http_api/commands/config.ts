@@ -7,7 +7,7 @@ import type { FileEntry } from "../rpc/uploads.ts";
 import { editorOf } from "./editor.ts";
 import { jsonDiff } from "./json_diff.ts";
 
-/** As people read a value: text bare, all else as indented JSON. */
+/** Text output of a value: strings without quotes, everything else as indented JSON. */
 const shown = (found: unknown) => `${typeof found === "string" ? found.replace(/^\n+|\n+$/g, "") : printJson(found)}\n`;
 
 /** Bytes. */

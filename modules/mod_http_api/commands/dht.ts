@@ -10,7 +10,7 @@ const several = <const N extends string>(name: N, help: string) =>
   [{ name, required: true, variadic: true, help }] as const satisfies readonly Argument[];
 
 const queryEvent = fields("QueryEvent", {
-  /** An error, or a record in base64. */
+  /** An error message, or a record in base64. */
   Extra: "string",
   ID: "string",
   Responses: nullable([fields("AddrInfo", { ID: "string", Addrs: ["string"] })]),
@@ -40,7 +40,7 @@ const chatter =
   (event, verbose) =>
     verbose ? print(event) : "";
 
-/** What commands print where they have nothing of their own for it. */
+/** Text of events that a command does not print in its own way. */
 const usual: Readonly<Record<number, Print>> = {
   [eventTypes.sendingQuery]: chatter(({ ID }) => `* querying ${ID}\n`),
   [eventTypes.peerResponse]: chatter(
@@ -56,10 +56,10 @@ const printProvider: Print = (event, verbose) => {
   const names = (event.Responses ?? []).map(({ ID }) => `${verbose ? "provider: " : ""}${ID}`);
   return lines([...names, ...(verbose ? addresses(event).map((address) => `\t${address}`) : [])]);
 };
-/** The record as it is, or in quotes. */
+/** The record, raw or quoted. */
 const printRecord: Print = ({ Extra }, verbose) => (verbose ? `got value: '${Extra}'\n` : Buffer.from(Extra, "base64"));
 
-/** Hour, minute, second and milliseconds, where this machine is. */
+/** Local time with milliseconds. */
 function moment(): string {
   const now = new Date();
   const two = (number: number) => String(number).padStart(2, "0");
@@ -67,7 +67,7 @@ function moment(): string {
   return `${time}.${String(now.getMilliseconds()).padStart(3, "0")}`;
 }
 
-/** The text form of the events of a command; `own` is what it prints for the events that it is called for. */
+/** The text function of a command's events; `own` gives its text for the event types that it handles itself. */
 const printing =
   (own: Readonly<Record<number, Print>>) =>
   (event: ShownEvent, { options: { verbose } }: { readonly options: { readonly verbose: boolean | undefined } }) => {

@@ -1,4 +1,4 @@
-/** What runs, and on what. */
+/** Running commands and facts about the system. */
 
 import { formatDuration, parseDuration } from "modhost/node";
 import { columns } from "../rpc/columns.ts";
@@ -15,13 +15,13 @@ const entry = fields("ReqLogEntry", {
   ID: "int",
 });
 
-/** As Go writes the time that was never set. */
+/** Go's zero time. */
 const never = "0001-01-01T00:00:00Z";
 
 const months = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
 const two = (number: number) => String(number).padStart(2, "0");
 
-/** `Nov 21 08:14:55`. */
+/** Formats like `Nov 21 08:14:55`. */
 function stamp(time: Date): string {
   const clock = [time.getHours(), time.getMinutes(), time.getSeconds()].map(two).join(":");
   return `${months[time.getMonth()]} ${String(time.getDate()).padStart(2)} ${clock}`;
@@ -58,7 +58,7 @@ export const commands = {
       const head = verbose ? ["ID", "Command", "Arguments", "Options", ...facts] : ["Command", ...facts];
       const now = Date.now();
       const lines = [head, ...entries.map((each) => cells(each, verbose, now))];
-      // Two blanks between columns.
+      // Two spaces between columns.
       return columns(
         lines.map((line) => line.map((cell, at) => (at < line.length - 1 ? `${cell} ` : cell))),
         4,

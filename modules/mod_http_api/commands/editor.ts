@@ -1,10 +1,14 @@
-/** The editor of whoever runs the host, for `config/edit`. */
+/** Starts the operator's editor, for `config/edit`. */
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { NodeError } from "modhost/node";
 import type { Operator } from "../rpc/operator.ts";
 
-/** Opens a file in it, and waits for its end. @throws NodeError where the operator has not allowed it, or there is none */
+/**
+ * A function that opens a file in the editor and resolves when the editor exits.
+ *
+ * @throws NodeError if the operator has not allowed it, or $EDITOR is not set
+ */
 export function editorOf(operator: Operator, config: string, signal: AbortSignal): (file: string) => Promise<void> {
   const { EDITOR: editor = "" } = process.env;
   if (!operator.mayEdit) {
@@ -17,7 +21,7 @@ export function editorOf(operator: Operator, config: string, signal: AbortSignal
   return (file) => runEditor(editor, file, signal);
 }
 
-/** The variable may hold arguments, as shells know them. */
+/** The variable may contain arguments, in shell syntax. */
 async function runEditor(editor: string, file: string, signal: AbortSignal): Promise<void> {
   const child = spawn("sh", ["-c", `${editor} "$1"`, "sh", file], { stdio: "inherit", signal });
   const [code, ended] = await once(child, "exit");

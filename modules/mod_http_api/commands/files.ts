@@ -1,4 +1,4 @@
-/** The mutable namespace. */
+/** The mutable namespace (MFS). */
 
 import { compareNames, type FilesLsEntry, NodeError, sizeText } from "modhost/node";
 import type { CID } from "multiformats/cid";
@@ -52,7 +52,7 @@ interface CidFlags {
   readonly hash: string | undefined;
 }
 
-/** What of a call belongs to a change. */
+/** The parts of a call that apply to every change. */
 const changing = ({
   options,
   signal,
@@ -71,7 +71,7 @@ interface StatFlags {
   readonly size: boolean | undefined;
 }
 
-/** @throws NodeError when several are asked for */
+/** @throws NodeError if more than one is requested */
 function formatOf({ format, hash, size }: StatFlags): string {
   if ([hash === true, size === true, format !== statFormat].filter(Boolean).length > 1) {
     const message = "format was set by multiple options. Only one format option is allowed";
@@ -127,7 +127,7 @@ export const commands = {
     async run({ node, arguments: { path }, options: { long = false }, signal, offline, cidText }) {
       const write = cidText();
       const { type, entries } = await node.files.listing(path, { long, signal, offline });
-      // The reference writes the CIDs of a directory's entries in their own base, whatever base is asked for.
+      // Like the reference, write the CIDs of directory entries in their own base, ignoring the requested one.
       return new Listing("Entries", listed(entries, type === "file" ? write : String));
     },
     text({ Entries }, { options: { U, long } }) {

@@ -1,4 +1,4 @@
-/** Blocks that stand for ranges of files. */
+/** Blocks that refer to ranges of local files. */
 import type { FilestoreObject, FilestoreStatus } from "modhost/node";
 import { type AnyCall, type Argument, type Commands, defineCommand, defineGroup, stream } from "../rpc/command.ts";
 import { fields, nullable, type ValueOf } from "../rpc/shape.ts";
@@ -19,7 +19,7 @@ const some = [
   { name: "obj", variadic: true, help: "CIDs of the blocks; by default all. These are checked, too." },
 ] as const satisfies readonly Argument[];
 
-/** The number of each outcome, and its word in text. */
+/** The status code of each outcome, and its name in text output. */
 const statuses: Readonly<Record<FilestoreStatus, readonly [number: number, word: string]>> = {
   ok: [0, "ok"],
   fileError: [10, "error"],

@@ -1,4 +1,4 @@
-/** Who the node is. */
+/** The node's identity. */
 import { peerIdEncoder } from "modhost/node";
 import { type Commands, defineCommand, value } from "../rpc/command.ts";
 import { fields, nullable, type ValueOf } from "../rpc/shape.ts";
@@ -7,14 +7,14 @@ import { texts, wireNames } from "./shapes.ts";
 const output = fields("IdOutput", {
   ID: "string",
   PublicKey: "string",
-  /** Null while the node is offline, and so are the protocols. */
+  /** Null while the node is offline, as are the protocols. */
   Addresses: nullable(["string"]),
   AgentVersion: "string",
   ProtocolVersion: "string",
   Protocols: nullable(["string"]),
 });
 
-/** Replaces what stands for the fields, then `\n` and `\t`. */
+/** Replaces the placeholders of fields, then `\n` and `\t`. */
 function formatted(format: string, id: ValueOf<typeof output>): string {
   const parts: Readonly<Record<string, string>> = {
     "<id>": id.ID,

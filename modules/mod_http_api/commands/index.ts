@@ -79,5 +79,5 @@ const others = [
 
 export const table = new Table([...others, commandsIn(plain)]);
 
-/** The same, but for topics and messages: these are written as later clients do. */
+/** The same commands, with pubsub topics and messages encoded as later clients expect. */
 export const multibaseTable = (): Table => new Table([...others, commandsIn(multibase)]);

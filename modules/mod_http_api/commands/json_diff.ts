@@ -1,4 +1,4 @@
-/** What two JSON documents differ in, line by line and in the colours of terminals, as the reference prints it. */
+/** A line-by-line diff of two JSON documents in terminal colours, as the reference prints it. */
 import { isDeepStrictEqual } from "node:util";
 import { goJson } from "modhost/node";
 
@@ -11,13 +11,13 @@ const colours = { changed: "\x1b[33m", removed: "\x1b[31m", added: "\x1b[32m" };
 const plain = "\x1b[0m";
 const step = "    ";
 
-/** Keys of both documents are in order. */
+/** The diff, with the keys of both documents in sorted order. */
 export function jsonDiff(before: JsonObject, after: JsonObject): string {
   return block(members(before, after), "");
 }
 
 interface Member {
-  /** "" in lists. */
+  /** "" for list items. */
   readonly key: string;
   readonly before: unknown;
   readonly after: unknown;

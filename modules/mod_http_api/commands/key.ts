@@ -1,4 +1,4 @@
-/** Keys of names. */
+/** Keys for publishing names. */
 import { type Key, printable } from "modhost/node";
 import { columns } from "../rpc/columns.ts";
 import {

@@ -4,7 +4,7 @@ import { type AnyCall, bytes, type Commands, defineCommand, defineGroup, raw, va
 import { fields } from "../rpc/shape.ts";
 import { strings } from "./shapes.ts";
 
-/** A line of JSON for each message and for each command that starts or ends, until the signal. */
+/** A line of JSON for each log message and each start and end of a command, until the signal is aborted. */
 async function* tail({ node, log, signal }: AnyCall): AsyncGenerator<Uint8Array> {
   const also = (tell: (event: LogEvent & Readonly<Record<"command" | "id", unknown>>) => void) =>
     log.listen(({ id, command, start, end }) => {

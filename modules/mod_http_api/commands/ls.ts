@@ -1,4 +1,4 @@
-/** Lists of directories. */
+/** Directory listings. */
 import { goJson, type LsRow, printable, type WriteCid } from "modhost/node";
 import { columns } from "../rpc/columns.ts";
 import { type Commands, defineCommand, Listing, value } from "../rpc/command.ts";
@@ -12,7 +12,7 @@ type LsObject = ValueOf<typeof lsObject>;
 
 const types = { unknown: 0, directory: 1, file: 2, symlink: 4 } as const;
 
-/** An object, or a link of the object before it. */
+/** An object, or a link of the preceding object. */
 type Row = { readonly Hash: string; readonly Links: LsLink[] } | { readonly link: LsLink };
 
 async function* written(rows: AsyncIterable<LsRow>, write: WriteCid): AsyncGenerator<Row> {
@@ -67,7 +67,7 @@ interface Table {
   readonly titled: boolean;
 }
 
-/** Lines of cells for one object. */
+/** Table rows for one object. */
 function rows({ Hash, Links }: LsObject, { headings, sizes, titled }: Table): string[][] {
   const row = (hash: string, size: string, name: string) => (sizes ? [hash, size, name] : [hash, name]);
   return [

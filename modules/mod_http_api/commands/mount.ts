@@ -1,4 +1,4 @@
-/** The node as folders of this machine. */
+/** Mounting the node as folders of this machine. */
 import { type Commands, defineCommand, type Option, value } from "../rpc/command.ts";
 import { fields } from "../rpc/shape.ts";
 

@@ -1,4 +1,4 @@
-/** Names that change what they stand for. */
+/** Mutable names (IPNS). */
 import { printable } from "modhost/node";
 import { type Commands, defineCommand, defineGroup, value } from "../rpc/command.ts";
 import { fields, type ValueOf } from "../rpc/shape.ts";

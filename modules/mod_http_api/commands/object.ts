@@ -1,4 +1,4 @@
-/** Nodes of the codec dag-pb, as they were handled before `dag`. */
+/** dag-pb nodes: the older commands that `dag` replaced. */
 import {
   type ByteSource,
   type DagPbLink,
@@ -28,7 +28,7 @@ import { fields, nullable, type ValueOf } from "../rpc/shape.ts";
 import { human, verbose } from "./shapes.ts";
 
 const objectLink = fields("Link", { Name: "string", Hash: "string", Size: "uint64" });
-/** `Links` is left out where the reference leaves it out. */
+/** `Links` is omitted where the reference omits it. */
 const hashed = fields("Object", { "Hash?": "string", "Links?": [objectLink] });
 const object = value(hashed);
 

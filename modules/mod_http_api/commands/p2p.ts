@@ -1,4 +1,4 @@
-/** Streams to peers, mounted as local sockets. */
+/** Streams to peers, forwarded to and from local sockets. */
 import { columns } from "../rpc/columns.ts";
 import {
   type Argument,
@@ -23,7 +23,7 @@ const headers = { type: "bool", aliases: ["v"], help: "Print a heading." } as co
 
 const needs = "Experimental.Libp2pStreamMounting";
 
-/** The heading stands before every row, as in the reference. */
+/** Like the reference, print the heading before every row. */
 const table = (rows: readonly (readonly string[])[], heading: readonly string[], isAsked: boolean | undefined) =>
   columns(isAsked === true ? rows.flatMap((row) => [heading, row]) : rows, 2);
 

@@ -9,7 +9,7 @@ import { remoteCommands } from "./pin_remote.ts";
 const paths = [{ name: "ipfs-path", required: true, variadic: true, stdin: "lines", help: "The objects." }] as const;
 const pinned = fields("PinOutput", { Pins: ["string"] });
 
-/** Milliseconds between two lines of progress. */
+/** Milliseconds between two progress reports. */
 const progressEvery = 500;
 
 const addOutput = fields("AddPinOutput", { "Pins?": ["string"], "Progress?": "int" });
@@ -46,7 +46,7 @@ async function* addTelling(given: readonly string[], recursive: boolean, call: A
 const pin = fields("PinLsObject", { Cid: "string", Type: "string" });
 type Pin = ValueOf<typeof pin>;
 
-/** By CID, each once; then again from the beginning, behind `undefined`. */
+/** Each pin once; then `undefined`, and all pins again from the beginning. */
 async function* inOrderTwice(sorting: () => Promise<SortedPins>): AsyncGenerator<SortedPin | undefined> {
   const pins = await sorting();
   try {
@@ -58,7 +58,7 @@ async function* inOrderTwice(sorting: () => Promise<SortedPins>): AsyncGenerator
   }
 }
 
-/** All pins as one value, in which they stand twice. */
+/** All pins as one value, which contains each of them twice. */
 class PinListing extends Listing<SortedPin | undefined> {
   override whole(pins: readonly (SortedPin | undefined)[]) {
     const once = pins.slice(0, pins.indexOf(undefined)) as readonly SortedPin[];

@@ -1,4 +1,4 @@
-/** Pins at remote services. */
+/** Pins at remote pinning services. */
 import { printable, type RemotePin, type RemoteService } from "modhost/node";
 import { columns } from "../rpc/columns.ts";
 import {
@@ -18,7 +18,7 @@ const pins = stream(fields("RemotePinOutput", { Status: "string", Cid: "string",
 const service = { type: "string", help: "Name of the service; it must be given." } as const satisfies Option;
 const serviceName = { name: "service", required: true, help: "Name of the service." } as const satisfies Argument;
 
-/** Which pins are meant. */
+/** Options that select pins. */
 const chosen = {
   service,
   name: { type: "string", help: "Those that have this name." },

@@ -1,4 +1,4 @@
-/** Whether and how fast a peer answers. */
+/** Checks whether and how fast a peer answers. */
 import { type Commands, defineCommand, stream } from "../rpc/command.ts";
 import { fields } from "../rpc/shape.ts";
 import { wireNames } from "./shapes.ts";
@@ -19,7 +19,7 @@ export const commands = {
     returns: stream(
       fields("PingResult", {
         Success: "bool",
-        /** There and back; 0 where the object only says something. */
+        /** Round-trip time; 0 for an object that only carries text. */
         Time: "duration",
         Text: "string",
       }),

@@ -1,4 +1,4 @@
-/** Messages under topics, in the form of 0.9 and in that of later clients. */
+/** Publish and subscribe, with the encoding of 0.9 or that of later clients. */
 import { isUtf8 } from "node:buffer";
 import { multibaseOfPrefix, NodeError, type PubsubMessage, printable } from "modhost/node";
 import { varint } from "multiformats";
@@ -29,14 +29,14 @@ printf hello | curl -F file=@- "http://127.0.0.1:5280/api/v0/pubsub/pub?arg=udDI
 
 \`modhost rpc\` takes topics as they are, whichever form the server has; in the latter \`pub\` takes a file or the standard input.`;
 
-/** How topics and messages stand in calls and answers. */
+/** How topics and messages are encoded in calls and responses. */
 interface Wire {
-  /** The topic that an argument names. @throws NodeError */
+  /** Decodes a topic argument. @throws NodeError */
   topic(given: Uint8Array): string;
   peer(id: string): string;
   shownTopic(topic: string): string;
   bytes(bytes: Uint8Array): string;
-  /** What `bytes` wrote. */
+  /** Decodes what `bytes` encoded. */
   read(text: string): Uint8Array;
   readonly pub: Command;
 }
@@ -49,7 +49,7 @@ const message = fields("pubsubMessage", {
 });
 type ShownMessage = ValueOf<typeof message>;
 
-/** @throws NodeError: libp2p has texts for topics */
+/** @throws NodeError for bytes that are not UTF-8, since libp2p topics are text */
 function textOf(topic: Uint8Array): string {
   if (!isUtf8(topic)) throw new NodeError("a topic must be valid UTF-8");
   return Buffer.from(topic).toString("utf8");
@@ -64,7 +64,7 @@ const discover = {
 
 const publish = { help: "Publishes messages.", returns: nothing } as const;
 
-/** As in 0.9: topics as they are, bytes in base64, messages in the query or a line each. */
+/** The encoding of 0.9: plain topics, bytes in base64, messages in the query or one per line of the body. */
 export const plain: Wire = {
   topic: textOf,
   peer: (id) => plain.bytes(base58btc.baseDecode(id)),
@@ -83,7 +83,7 @@ export const plain: Wire = {
   }),
 };
 
-/** As later clients have it: topics and bytes in multibase, one message, which is the body. */
+/** The encoding of later clients: topics and bytes in multibase, and the body is a single message. */
 export const multibase: Wire = {
   topic: (given) => textOf(decoded(Buffer.from(given).toString("latin1"))),
   peer: (id) => id,
@@ -100,7 +100,7 @@ export const multibase: Wire = {
   }),
 };
 
-/** @throws NodeError with the texts of later versions of the reference */
+/** @throws NodeError with the messages of later versions of the reference */
 function decoded(text: string): Uint8Array {
   const base = multibaseOfPrefix(text.slice(0, 1));
   if (base !== undefined && base.prefix !== base64url.prefix) throw new NodeError("URL arg must be base64url encoded");
@@ -111,7 +111,7 @@ function decoded(text: string): Uint8Array {
   }
 }
 
-/** What is empty is left out. */
+/** Omits empty fields. */
 function shown(wire: Wire, message: PubsubMessage): ShownMessage {
   const { topic, data } = message;
   return {

@@ -4,7 +4,7 @@ import { type Commands, defineCommand, stream } from "../rpc/command.ts";
 import type { ValueOf } from "../rpc/shape.ts";
 import { refItem } from "./shapes.ts";
 
-/** A failure that is a line of its own elsewhere ends the text. */
+/** Errors are separate values in other encodings; in text output they end the stream. */
 function lineOf({ Ref, Err }: ValueOf<typeof refItem>): string {
   if (Err !== "") throw new NodeError(Err);
   return `${Ref}\n`;

@@ -1,4 +1,4 @@
-/** Figures and upkeep of the repo. */
+/** Statistics and maintenance of the repo. */
 
 import { sizeText } from "modhost/node";
 import { columns } from "../rpc/columns.ts";

@@ -1,4 +1,4 @@
-/** From a path to the one that it leads to. */
+/** Resolves a path to an immutable one. */
 import { type Commands, defineCommand, value } from "../rpc/command.ts";
 import { resolvedPath } from "./shapes.ts";
 

@@ -1,4 +1,4 @@
-/** Shapes and options that several groups of commands share. */
+/** Shapes and options shared by several groups of commands. */
 import { type Option, value } from "../rpc/command.ts";
 import { fields, nullable, type ValueOf } from "../rpc/shape.ts";
 
@@ -6,27 +6,27 @@ const stringList = fields("stringList", { Strings: nullable(["string"]) });
 
 export const lines = (items: readonly string[]): string => items.map((item) => `${item}\n`).join("");
 
-/** Ids and addresses as text. */
+/** Peer ids and addresses as text. */
 export const texts = (values: readonly { toString(): string }[]): readonly string[] => values.map(String);
 
 type WireNames<T> = { readonly [K in keyof T as Capitalize<K & string>]: T[K] };
 
-/** An object of the node as clients of the RPC API get it: `dataSent` is called `DataSent` there. */
+/** Converts an object of the node to its RPC form by capitalizing the keys: `dataSent` becomes `DataSent`. */
 export const wireNames = <T extends object>(result: T): WireNames<T> =>
   Object.fromEntries(
     Object.entries(result).map(([name, each]) => [name.charAt(0).toUpperCase() + name.slice(1), each]),
   ) as WireNames<T>;
 
-/** A list of texts, and a line for each. */
+/** A list of strings, printed one per line. */
 export const strings = {
   returns: value(stringList),
   text: ({ Strings }: ValueOf<typeof stringList>) => lines(Strings ?? []),
 };
 
-/** As the reference writes a list in which nothing ever was. */
+/** Null instead of an empty list, as Go encodes a nil slice. */
 export const orNull = <T>(items: readonly T[]): readonly T[] | null => (items.length === 0 ? null : items);
 
-/** A file that was added, or what came of it so far. */
+/** An added file, or the progress of adding it. */
 export const addedItem = fields("AddEvent", {
   Name: "string",
   "Hash?": "string",
@@ -44,7 +44,7 @@ export const verbose = (help: string) => ({ type: "bool", aliases: ["v"], help }
 
 export const human = { type: "bool", help: "Print sizes for people: 1K, 234M, 2G." } as const satisfies Option;
 
-/** How identifiers of keys and names are written. */
+/** The encoding of identifiers of keys and names. */
 export const nameBase = {
   type: "string",
   aliases: ["name-base"],
@@ -52,7 +52,7 @@ export const nameBase = {
   help: "Encoding of identifiers: `b58mh`, or the multibase of a CID such as `base36`, `k`, `base32`, `b`.",
 } as const satisfies Option;
 
-/** Of what is written anew: the CIDs in it. */
+/** Options for the CIDs of newly written nodes. */
 export const cidOptions = {
   "cid-version": { type: "int", aliases: ["cid-ver"], experimental: true, help: "Version of the CIDs to make." },
   hash: { type: "string", experimental: true, help: "Hash function to use; CIDs become version 1 with it." },

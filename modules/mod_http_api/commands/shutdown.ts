@@ -1,4 +1,4 @@
-/** The end of the node. */
+/** Shutting down the node. */
 import { type Commands, defineCommand, nothing } from "../rpc/command.ts";
 
 export const commands = {

@@ -1,4 +1,4 @@
-/** Figures. */
+/** Statistics. */
 import { formatDuration, type StatsDhtBucket, type StatsDhtPeer } from "modhost/node";
 import { columns } from "../rpc/columns.ts";
 import { type Commands, defineCommand, defineGroup, stream } from "../rpc/command.ts";
@@ -19,7 +19,7 @@ const table = fields("dhtStat", { Name: "string", Buckets: [bucket] });
 
 type ShownTable = ValueOf<typeof table>;
 
-/** RFC 3339 to the second, where this machine is; empty when it never was. */
+/** Local time in RFC 3339, to the second; empty for a time that was never set. */
 function timeText(time: Date | undefined): string {
   if (time === undefined) return "";
   const offset = -time.getTimezoneOffset();
@@ -42,7 +42,7 @@ const shownBucket = ({ lastRefresh, peers }: StatsDhtBucket) => ({
   Peers: orNull(peers.map(shownPeer)),
 });
 
-/** To the second. */
+/** Rounded to seconds. */
 function since(text: string): string {
   if (text === "") return "never";
   return `${formatDuration(Math.round((Date.now() - Date.parse(text)) / 1000) * 1000)} ago`;

@@ -1,4 +1,4 @@
-/** Archives as trees. */
+/** Tar archives stored as trees. */
 import { bytes, type Commands, defineCommand, defineGroup, raw, value } from "../rpc/command.ts";
 import { addedItem } from "./shapes.ts";
 

@@ -1,4 +1,4 @@
-/** How updates are had. */
+/** Tells how to get updates. */
 import { bytes, type Commands, defineCommand, raw } from "../rpc/command.ts";
 
 export const commands = {

@@ -1,4 +1,4 @@
-/** Blocks that stand for ranges of what URLs lead to. */
+/** Blocks that refer to ranges of resources at URLs. */
 import { type Commands, defineCommand, defineGroup, value } from "../rpc/command.ts";
 import { blockStat } from "./shapes.ts";
 

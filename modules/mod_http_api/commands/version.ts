@@ -1,4 +1,4 @@
-/** Which version this is, and what it stands on. */
+/** Versions of this program and its dependencies. */
 import { versionFacts } from "modhost/node";
 import { type Commands, defineCommand, stream, value } from "../rpc/command.ts";
 import { fields } from "../rpc/shape.ts";
@@ -22,7 +22,7 @@ export const commands = {
         Golang: "string",
       }),
     ),
-    // Not asked of the node: it is answered while there is none, too.
+    // Does not use the node, so that it works while none is open.
     run() {
       const { version, commit, repo, system, golang } = versionFacts();
       return { Version: version, Commit: commit, Repo: repo, System: system, Golang: golang };

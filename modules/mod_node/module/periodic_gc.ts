@@ -1,8 +1,8 @@
-/** Collecting garbage without being asked, when the repo is nearly full (`node_gc`). */
+/** Automatic garbage collection when the repo is nearly full (option `node_gc`). */
 import { type LowLevelNode, parseDuration } from "modhost/node";
 import type { Module } from "../../../core/types.ts";
 
-/** Looks each `Datastore.GCPeriod` whether the repo is above its watermark, and collects if so. */
+/** Every `Datastore.GCPeriod`, collects garbage if the repo is above its watermark. */
 export function collectPeriodically(module: Module, node: LowLevelNode): void {
   const period = parseDuration(node.repo.config.value("Datastore.GCPeriod")) / 1000;
   if (!(period > 0)) return;

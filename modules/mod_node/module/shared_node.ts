@@ -1,9 +1,9 @@
-/** A node that outlives the module instance that opened it: a reload hands it on. */
+/** A reference-counted node, which a reload passes from the old module instance to the new one. */
 import type { Node } from "modhost/node";
 
 export class SharedNode {
   readonly node: Node;
-  /** What it was opened with: only the same settings can go on with it. */
+  /** The settings it was opened with, serialized. A reload with other settings opens another node. */
   readonly settings: string;
   #holders = 0;
 
@@ -12,7 +12,7 @@ export class SharedNode {
     this.settings = settings;
   }
 
-  /** The function that is returned lets go; the last one closes the node. */
+  /** Adds a reference. The returned function drops it; dropping the last one closes the node. */
   hold(): () => Promise<void> {
     this.#holders += 1;
     let held = true;

@@ -1,4 +1,4 @@
-/** The daemon: a node with its network, and a host that serves only the RPC API at the addresses in the repo's config. */
+/** The daemon: a node with its network, and a host that serves only the RPC API, at the repo's own addresses. */
 
 import { createNode, isRepo, type Node } from "modhost/node";
 import type { CommandContext, Service } from "../../../../core/cli/index.ts";
