@@ -10,35 +10,46 @@ import { openNode } from "./open.ts";
 import type { Repo } from "./storage/repo/repo.ts";
 import type { Node } from "./types.ts";
 
+// The node, its methods, what they take and give, and how they fail.
+
 export type * from "./api/index.ts";
+export type { LowLevelNode, NodeOptions, NodeStat, OfflineCode } from "./low_level_node.ts";
+export type { Identity, IdentityConfig } from "./storage/repo/identity.ts";
+export type { Node, NodeModule } from "./types.ts";
+export { type FailureCode, failure, NodeError } from "./util/errors.ts";
+
+// Words for answers, and the numbers and names that the RPC API has for things.
+
+export { compareNames } from "./formats/dag_pb/dag_pb.ts";
+export { type DagPbLink, type DagPbNode, encodeDagPb } from "./formats/dag_pb/pb_object.ts";
+export { eventTypes as routingEventTypes } from "./network/kad/events.ts";
+export * from "./text.ts";
+export { apiVersion, type VersionFacts, versionFacts } from "./util/version.ts";
+
+// Repos, before there is a node: looked for, described, made, copied from one kind of store to another.
+
+export { type MigrationOptions, type MigrationProgress, migrateRepo } from "./migration/migrate.ts";
+export { memoryStores, type Stores } from "./migration/open_stores/engines.ts";
+export { DEFAULT_RSA_BITS, generateKey, identityOf } from "./storage/keystore/key.ts";
+export type { ConfigChange, ConfigFile, ConfigOverrides } from "./storage/repo/config.ts";
+export { lockHolder } from "./storage/repo/lock.ts";
+export { isProfile, profiles } from "./storage/repo/profiles.ts";
+export { isRepo } from "./storage/repo/repo.ts";
+export type { ConfigPath } from "./storage/repo/schema.ts";
+
+// For whoever works with `lowLevel`.
+
 export { addEntries } from "./content/adder/adder.ts";
 export { addSettings } from "./content/adder/settings.ts";
 export type { AddEntry, AddEvent, AddSettings } from "./content/unixfs/add.ts";
 export { openFile } from "./content/unixfs/open.ts";
 export { readFile } from "./content/unixfs/read.ts";
-export { compareNames } from "./formats/dag_pb/dag_pb.ts";
-export { type DagPbLink, type DagPbNode, encodeDagPb } from "./formats/dag_pb/pb_object.ts";
-export type { LowLevelNode, NodeOptions, NodeStat, OfflineCode } from "./low_level_node.ts";
-export { type MigrationOptions, type MigrationProgress, migrateRepo } from "./migration/migrate.ts";
-export { memoryStores, type Stores } from "./migration/open_stores/engines.ts";
-export { eventTypes as routingEventTypes } from "./network/kad/events.ts";
 export { type PeerAddress, parsePeerAddress } from "./network/swarm/multiaddr.ts";
 export type { Block, BlockStore } from "./storage/blockstore/store.ts";
-export { DEFAULT_RSA_BITS, generateKey, identityOf } from "./storage/keystore/key.ts";
 export { prefixedStore } from "./storage/metadata/prefixed_store.ts";
 export type { MetadataStore, MetadataWriter } from "./storage/metadata/store.ts";
-export type { ConfigChange, ConfigFile, ConfigOverrides } from "./storage/repo/config.ts";
-export type { Identity, IdentityConfig } from "./storage/repo/identity.ts";
-export { lockHolder } from "./storage/repo/lock.ts";
-export { isProfile, profiles } from "./storage/repo/profiles.ts";
-export { isRepo } from "./storage/repo/repo.ts";
-export type { ConfigPath } from "./storage/repo/schema.ts";
-export * from "./text.ts";
-export type { Node, NodeModule } from "./types.ts";
 export { detach } from "./util/async/read_all.ts";
-export { type FailureCode, failure, NodeError } from "./util/errors.ts";
 export type { NodeLog } from "./util/log.ts";
-export { apiVersion, type VersionFacts, versionFacts } from "./util/version.ts";
 export type { ContentPath, Repo, Resolved };
 
 /**
