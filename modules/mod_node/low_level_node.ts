@@ -1,4 +1,4 @@
-/** The parts of a node, joined: what its surface, its mount and its migration stand on. */
+/** The components of a node, as used by its client interface, the mounts and the migration. */
 import type { CID } from "multiformats/cid";
 import type { NodeReadOptions, ReadBlock } from "./content/dag/reader.ts";
 import type { Namespace } from "./content/mfs/namespace.ts";

@@ -2,7 +2,7 @@
 import type { NodeApi } from "./api/index.ts";
 import type { LowLevelNode } from "./low_level_node.ts";
 
-/** The node as programs see it: the client interface, and its life. `await using` closes it. */
+/** The node as seen by programs: the client interface and its lifecycle. Can be closed by `await using`. */
 export interface Node extends NodeApi, AsyncDisposable {
   /** The components below this interface. */
   readonly lowLevel: LowLevelNode;
