@@ -187,7 +187,7 @@ test("repeated wants are looked up a few at a time, and answered", async (t) => 
   const [here] = wanted as [SomeBlock];
   await node.blocks.put([here]);
   const { store } = node.blocks;
-  const { size } = store;
+  const size = store.size.bind(store);
   const gate = Promise.withResolvers<void>();
   let open = 0;
   let most = 0;
@@ -227,7 +227,7 @@ test("a block that is stored during its lookup is sent", async (t) => {
   const [node, other] = await Promise.all([peer(t), puppet(t)]);
   const [block] = someBlocks(1, 2000) as [SomeBlock];
   const { store } = node.blocks;
-  const { size } = store;
+  const size = store.size.bind(store);
   const asked = Promise.withResolvers<void>();
   const gate = Promise.withResolvers<void>();
   t.mock.method(store, "size", async (cid: SomeBlock["cid"]) => {
