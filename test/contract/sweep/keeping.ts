@@ -88,7 +88,7 @@ const keeping: Sweep = {
   "repo/gc": {
     "stream-errors": {
       test: "a pin that is not whole stops a collection before anything is removed",
-      in: "test/unit/modules/mod_http_api/commands/repo_gc.test.ts",
+      in: "test/unit/modules/mod_http_api/commands/repo.test.ts",
     },
     quiet: { before: [add], call: "repo/gc?quiet=true&encoding=text", shows: /^200 \d+ ([Qb]\w+\n)+$/ },
     encoding: { before: [add], call: "repo/gc?encoding=text", shows: /^200 \d+ (removed [Qb]\w+\n)+$/ },

@@ -29,8 +29,7 @@ export function nodeReader(blocks: BlockService, options: NodeReadOptions = {}):
     try {
       return await blocks.get(cid, options);
     } catch (error) {
-      // Bitswap gives up with the words of the signal, over a cause of its own.
-      if (!nameless && signal?.aborted && NodeError.is(error) && error.message === signal.reason?.message) {
+      if (!nameless && signal?.aborted && NodeError.is(error) && isAbort(error, signal.reason)) {
         throw new NodeError(`failed to get block for ${cid}: ${error.message}`, { cause: error.cause ?? error });
       }
       throw error instanceof NodeError && error.code === "BLOCK_NOT_FOUND"
@@ -38,4 +37,9 @@ export function nodeReader(blocks: BlockService, options: NodeReadOptions = {}):
         : error;
     }
   };
+}
+
+/** Bitswap rejects with a copy of the signal's reason that tells, as its cause, how far the search had come. */
+function isAbort(error: NodeError, reason: unknown): boolean {
+  return error === reason || (error.cause instanceof Error && error.cause.cause === reason);
 }

@@ -107,6 +107,7 @@ export class Want {
     const cause = new Error(
       `${this.cid} did not come: ${asked.size} peers were asked, ${haves.size} said that they have it, ` +
         `${failed.size} do not have it or gave no answer in time; providers were searched for ${searches} times`,
+      { cause: reason },
     );
     const { message, code, kind } = reason;
     return new NodeError(message, { kind, cause, ...(code === undefined ? {} : { code }) });
