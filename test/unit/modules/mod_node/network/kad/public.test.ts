@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
-import { add, known, outcome, providersIn, type RoutingNode, soon, startNode, until } from "./support.ts";
+import { add, known, outcome, type RoutingNode, soon, startNode, until, untilProvided } from "./support.ts";
 
 /** Nodes that say they are where everybody can reach them. They are connected; nobody tries to reach them there. */
 let a: RoutingNode;
@@ -21,9 +21,7 @@ after(() => Promise.all([a, b].map((node) => node?.[Symbol.asyncDispose]())));
 
 test("with a public address a node is a server of the public DHT, and keeps private addresses out of it", async () => {
   const cid = await add(a, "public");
-  await until(() => a.routing.provideStat.total > 0 && a.routing.queued === 0);
-  const { events } = await outcome(b.routing.findProviders(cid, { count: 1, signal: soon() }));
-  assert.deepEqual(providersIn(events), [a.id.toString()]);
+  await untilProvided(b, cid, a);
   const [found] = await Array.fromAsync(b.routing.findProviderPeers(cid, soon()));
   assert.ok(found?.multiaddrs.map(String).includes(addresses.a));
   const told = await outcome(b.routing.closestPeers(a.id.toMultihash().bytes, soon()));

@@ -7,7 +7,19 @@ import { signRecord } from "#node/network/ipns_record/sign.ts";
 import { formatTimestamp, timestampAfter } from "#node/network/ipns_record/timestamp.ts";
 import { eventTypes } from "#node/network/kad/events.ts";
 import { generateKey } from "#node/storage/keystore/key.ts";
-import { add, known, meet, ofType, outcome, providersIn, type RoutingNode, soon, startNode, until } from "./support.ts";
+import {
+  add,
+  known,
+  meet,
+  ofType,
+  outcome,
+  providersIn,
+  type RoutingNode,
+  soon,
+  startNode,
+  until,
+  untilProvided,
+} from "./support.ts";
 
 const nobody = parsePeerId("12D3KooWGC6TvWhfapngX6wvJHMYvKpDMXPb3ZnCZ6dMoaMtimQ5");
 const nowhere = CID.parse("bafkreigh2akiscaildcqabsyg3dfr6chu3fgpregiymsck7e7aqa4s52zy");
@@ -37,7 +49,7 @@ const record = async (value: string, sequence: bigint, key = generateKey({ type:
 test("what is added on one node is found from another, with its addresses", async () => {
   const [a, , c] = nodes();
   const cid = await add(c, "announced by itself");
-  await until(() => c.routing.provideStat.total > 0 && c.routing.queued === 0);
+  await untilProvided(a, cid, c);
   const { events, failure } = await outcome(a.routing.findProviders(cid, { count: 20, signal: soon() }));
   assert.equal(failure, undefined);
   assert.deepEqual(providersIn(events), [c.id.toString()]);

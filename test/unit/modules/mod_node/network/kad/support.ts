@@ -94,6 +94,13 @@ export const ofType = (events: readonly RoutingEvent[], name: keyof typeof event
 export const providersIn = (events: readonly RoutingEvent[]): readonly string[] =>
   ofType(events, "provider").map(({ responses }) => String(responses?.[0]?.id));
 
+/** Resolves when a node finds a provider: announcements are not answered, so whoever sent one is ahead of whoever keeps it. */
+export const untilProvided = (asker: RoutingNode, cid: CID, provider: RoutingNode): Promise<void> =>
+  until(async () => {
+    const { events } = await outcome(asker.routing.findProviders(cid, { count: 1, signal: soon() }));
+    return providersIn(events).includes(provider.id.toString());
+  });
+
 type Stranger = Libp2p<{ identify: unknown; ping: ReturnType<ReturnType<typeof ping>>; dht: KadDHT }>;
 
 /** A peer of libp2p alone, in the local table. */
