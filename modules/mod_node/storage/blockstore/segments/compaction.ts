@@ -3,11 +3,22 @@
  * removed.
  */
 import type { SegmentFiles } from "./files.ts";
-import { cidOf, nameOf, readRecord, recordSections, type Statement, segmentAt, segmentHeader } from "./format.ts";
+import {
+  cidOf,
+  isRecord,
+  nameOf,
+  readRecord,
+  recordSections,
+  type Statement,
+  segmentAt,
+  segmentHeader,
+} from "./format.ts";
 import type { IndexOverlay } from "./index_overlay.ts";
 import type { Log } from "./log.ts";
-import type { Notice } from "./recovery.ts";
-import { SectionReader } from "./section_reader.ts";
+import { setAside } from "./lost_and_found.ts";
+import type { Notice } from "./replay.ts";
+import { type Damage, salvage } from "./salvage.ts";
+import { type FoundSection, isIntact, SectionReader } from "./section_reader.ts";
 import { unused } from "./segment_index.ts";
 
 export interface CompactionDeps {
@@ -43,14 +54,11 @@ export async function compactSegments(parts: CompactionDeps): Promise<void> {
       continue;
     }
     if (segment === segmentAt(log.end)) log.rotate();
-    if (await copyUsed(parts, segment)) {
-      await syncIndex(parts);
-      if ((overlay.usage.get(segment)?.live ?? 0) === 0) {
-        await removeSegment(parts, segment);
-        continue;
-      }
-    }
-    parts.notice(`${nameOf(segment)} is damaged: it is kept as it is`);
+    const damage = await copyUsed(parts, segment);
+    await syncIndex(parts);
+    const isUsed = (overlay.usage.get(segment)?.live ?? 0) > 0;
+    if (!isUsed && (await keepDamage(parts, segment, damage))) await removeSegment(parts, segment);
+    else parts.notice(`${nameOf(segment)} is damaged: it is kept as it is`);
   }
 }
 
@@ -79,35 +87,70 @@ function nextSegment({ overlay, log }: CompactionDeps, eligible: (segment: numbe
 
 const oldestOf = ({ lengths }: Log): number => Math.min(...lengths.keys());
 
-/** Appends what is still used of a segment to the log; false when the segment could not be read to its end. */
-async function copyUsed(parts: CompactionDeps, segment: number): Promise<boolean> {
+/** Appends what is still used of a segment to the log; gives what of it is damaged. */
+async function copyUsed(parts: CompactionDeps, segment: number): Promise<readonly Damage[]> {
   const { files, overlay, log } = parts;
   const oldest = segment === oldestOf(log);
   const length = log.lengths.get(segment) ?? 0;
   const used = overlay.usage.get(segment) ?? unused;
-  if (used.length === length && used.live + used.records + used.tombstones === 0) return true;
+  if (used.length === length && used.live + used.records + used.tombstones === 0) return [];
   return files.use(segment, async (file) => {
+    const copy = (found: FoundSection) => copySection(parts, found, { segment, oldest });
     const reader = new SectionReader(file, segmentHeader.length, length, { withData: true });
-    for (let found = await reader.next(); found !== undefined; found = await reader.next()) {
-      parts.check();
-      if (!log.hasRoom) await log.room();
-      if (overlay.isCrowded) await syncIndex(parts);
-      // Nothing is awaited from here on: what is appended must be true at that moment.
-      const statements = readRecord(found);
-      if (statements !== undefined) {
-        copyStatements(parts, statements, oldest);
-        continue;
-      }
-      const stored = overlay.find(found.multihash);
-      if (stored?.location?.segment !== segment || stored.location.offset !== found.offset) continue;
-      const { location, multihash } = log.append({
-        cid: cidOf(stored.forms[0] as number, found.multihash),
-        bytes: found.data,
-      });
-      overlay.set(multihash, stored, { forms: stored.forms, location }, log.end);
+    let isWhole = true;
+    for (let found = await reader.next(); found !== undefined && isWhole; found = await reader.next()) {
+      isWhole = !isRecord(found) || (await isIntact(found));
+      if (isWhole) await copy(found);
     }
-    return reader.damage === undefined;
+    if (isWhole && reader.damage === undefined) return [];
+    const damage: Damage[] = [];
+    // What was copied is in another place by now.
+    for await (const each of salvage(file, segmentHeader.length, length)) {
+      if ("damage" in each) damage.push(each.damage);
+      else await copy(each.found);
+    }
+    return damage;
   });
+}
+
+async function copySection(
+  parts: CompactionDeps,
+  found: FoundSection,
+  { segment, oldest }: { readonly segment: number; readonly oldest: boolean },
+): Promise<void> {
+  const { overlay, log } = parts;
+  parts.check();
+  if (!log.hasRoom) await log.room();
+  if (overlay.isCrowded) await syncIndex(parts);
+  // Nothing is awaited from here on: what is appended must be true at that moment.
+  const statements = readRecord(found);
+  if (statements !== undefined) {
+    copyStatements(parts, statements, oldest);
+    return;
+  }
+  const stored = overlay.find(found.multihash);
+  const { location } = stored ?? {};
+  const isPlace = location?.segment === segment && location.offset === found.offset && location.length === found.length;
+  if (stored === undefined || !isPlace) return;
+  const appended = log.append({ cid: cidOf(stored.forms[0] as number, found.multihash), bytes: found.data });
+  overlay.set(appended.multihash, stored, { forms: stored.forms, location: appended.location }, log.end);
+}
+
+/** True when copies of all that is damaged are in `lost+found`. */
+async function keepDamage(
+  { files, notice }: CompactionDeps,
+  segment: number,
+  damage: readonly Damage[],
+): Promise<boolean> {
+  try {
+    for (const range of damage) {
+      const place = await files.use(segment, (file) => setAside(files.fs, files.folder, file, { segment, ...range }));
+      notice(`${nameOf(segment)} is damaged from byte ${range.from} to ${range.to}: ${place ?? "zeros only"}`);
+    }
+    return true;
+  } catch {
+    return false;
+  }
 }
 
 /** Writes again what now holds for the blocks of a record. A tombstone is dropped when no segment is older. */

@@ -109,23 +109,23 @@ const MAX_OPEN_FILES = 64;
 /** Opens each segment once, and closes it only when it is not in use; the segments that were used last stay open. */
 export class SegmentFiles {
   readonly folder: string;
-  readonly #fs: SegmentFs;
+  readonly fs: SegmentFs;
   readonly #opened = new Map<number, Opened>();
 
   constructor(folder: string, seam: SegmentFs) {
     this.folder = folder;
-    this.#fs = seam;
+    this.fs = seam;
   }
 
   /** The numbers of the existing segments, in order. */
   async list(): Promise<number[]> {
-    const names = await this.#fs.list(this.folder);
+    const names = await this.fs.list(this.folder);
     return names.flatMap((name) => numberOf(name) ?? []).sort((a, b) => a - b);
   }
 
   /** Size in bytes. */
   size(segment: number): Promise<number> {
-    return this.#fs.size(join(this.folder, nameOf(segment)));
+    return this.fs.size(join(this.folder, nameOf(segment)));
   }
 
   /** Passes the file to `use`; it stays open until `use` has ended, and usually longer. */
@@ -161,19 +161,19 @@ export class SegmentFiles {
     const file = leftover ?? (await this.#add(segment, true).file);
     await writeAll(file, [segmentHeader], 0);
     await file.sync();
-    await this.#fs.syncFolder(this.folder);
+    await this.fs.syncFolder(this.folder);
   }
 
   /** Resolves when the entry of the folder itself is durable. */
   syncParent(): Promise<void> {
-    return this.#fs.syncFolder(dirname(this.folder));
+    return this.fs.syncFolder(dirname(this.folder));
   }
 
   /** Removes the file once the reads that are under way have ended. */
   async remove(segment: number): Promise<void> {
     await this.#close(segment);
-    await this.#fs.remove(join(this.folder, nameOf(segment)));
-    await this.#fs.syncFolder(this.folder);
+    await this.fs.remove(join(this.folder, nameOf(segment)));
+    await this.fs.syncFolder(this.folder);
   }
 
   async close(): Promise<void> {
@@ -181,7 +181,7 @@ export class SegmentFiles {
   }
 
   #add(segment: number, create: boolean): Opened {
-    const file = this.#fs.open(join(this.folder, nameOf(segment)), create);
+    const file = this.fs.open(join(this.folder, nameOf(segment)), create);
     const opened: Opened = { file, users: 0, idle: undefined };
     this.#opened.set(segment, opened);
     // A failure is not cached: the next caller tries again.

@@ -198,9 +198,13 @@ function recordSection(payload: Uint8Array): Uint8Array {
   return Buffer.concat([sectionHead(cid, payload.length), payload]);
 }
 
+/** Whether a section is a record, not a block. */
+export const isRecord = ({ multihash }: Section): boolean => multihash[0] === 0;
+
 /** The statements of a section that is a record; undefined for a block. */
-export function readRecord({ multihash }: Section): Statement[] | undefined {
-  if (multihash[0] !== 0) return undefined;
+export function readRecord(section: Section): Statement[] | undefined {
+  if (!isRecord(section)) return undefined;
+  const { multihash } = section;
   const read = new Varints(multihash, 1);
   read.next();
   const statements: Statement[] = [];

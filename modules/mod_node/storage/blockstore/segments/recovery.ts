@@ -1,12 +1,9 @@
 /** Opens a store: the index catches up with the log, or is rebuilt from it. */
 import type { SegmentFiles } from "./files.ts";
-import { nameOf, offsetAt, type Position, positionAt, readRecord, segmentAt, segmentHeader } from "./format.ts";
+import { nameOf, offsetAt, type Position, positionAt, segmentAt, segmentHeader } from "./format.ts";
 import { IndexOverlay } from "./index_overlay.ts";
-import { type FoundSection, isIntact, SectionReader } from "./section_reader.ts";
+import { type Notice, replay } from "./replay.ts";
 import type { SegmentIndex, State, Usage } from "./segment_index.ts";
-
-/** Called with a sentence about something that had to be repaired. */
-export type Notice = (text: string) => void;
 
 export interface Recovered {
   readonly overlay: IndexOverlay;
@@ -17,7 +14,7 @@ export interface Recovered {
 }
 
 /**
- * - Continues the log where the index ends, cuts off what was torn, and brings the rest into the index.
+ * - Continues the log where the index ends, sets aside what was torn, and brings the rest into the index.
  * - Rebuilds an index that is missing, unfinished or contradicts the files, from all segments.
  * - Completes a compaction that was about to remove a segment.
  */
@@ -113,84 +110,4 @@ async function whyOtherLog(
   if (state === undefined || state.last.length === 0) return undefined;
   const same = Buffer.compare(await lastBytes(state.position), state.last) === 0;
   return same ? undefined : "is not that of these segments";
-}
-
-interface Replay {
-  readonly overlay: IndexOverlay;
-  /** The last segment, the only one that can be torn: earlier ones were durable when it began. */
-  readonly last: boolean;
-  readonly rebuilding: boolean;
-  readonly notice: Notice;
-}
-
-/** Brings the statements of a segment from an offset on into the overlay; gives the length that is left of the file. */
-function replay(files: SegmentFiles, segment: number, from: number, options: Replay): Promise<number> {
-  const { overlay, last, rebuilding, notice } = options;
-  const name = nameOf(segment);
-  return files.use(segment, async (file) => {
-    const size = await file.size();
-    if (size < segmentHeader.length) {
-      if (last) await files.begin(segment);
-      return segmentHeader.length;
-    }
-    // What is read here will be in the index, so it must be durable first.
-    await file.sync();
-    const reader = new SectionReader(file, from, size, { withData: last });
-    let end = from;
-    let spoilt = 0;
-    for (let found = await reader.next(); found !== undefined; found = await reader.next()) {
-      if (last && !(await isIntact(found))) {
-        spoilt += 1;
-        continue;
-      }
-      end = reader.at;
-      applySection(overlay, found, positionAt(segment, end), segment, rebuilding);
-      if (overlay.isCrowded) await overlay.apply(positionAt(segment, end));
-    }
-    if (!last) {
-      if (reader.damage !== undefined) {
-        notice(`${name} cannot be read from byte ${reader.at} on (${reader.damage}): blocks behind it are missing`);
-      }
-      return size;
-    }
-    if (end < size) {
-      notice(`${name} ended in a write that was not finished: ${size - end} bytes are cut off`);
-      await file.truncate(end);
-      await file.sync();
-    }
-    if (spoilt > 0 && end > from) notice(`${name} has sections whose bytes are not those of their CIDs: left out`);
-    return end;
-  });
-}
-
-function applySection(
-  overlay: IndexOverlay,
-  found: FoundSection,
-  end: Position,
-  segment: number,
-  rebuilding: boolean,
-): void {
-  const statements = readRecord(found);
-  if (statements === undefined) {
-    const { form, headLength: head, length, offset } = found;
-    const old = overlay.find(found.multihash);
-    const forms = old?.forms.includes(form) ? old.forms : [...(old?.forms ?? []), form];
-    // A copy: the view would keep much more alive.
-    overlay.set(found.multihash.slice(), old, { forms, location: { segment, offset, length, headLength: head } }, end);
-    return;
-  }
-  overlay.addRecord(
-    found.headLength + found.length,
-    statements.every(({ forms }) => forms.length === 0),
-    end,
-  );
-  for (const { multihash, forms } of statements) {
-    const old = overlay.find(multihash);
-    if (forms.length === 0) {
-      if (old !== undefined) overlay.set(multihash, old, undefined, end);
-    } else if (old !== undefined || rebuilding) {
-      // In a rebuild the bytes may come later, from the segment that they were moved to.
-      overlay.set(multihash, old, { forms, location: old?.location }, end);
-    }
-  }
 }

@@ -1,4 +1,5 @@
 /** Reads a segment section by section. */
+import { decode as decodeDigest } from "multiformats/hashes/digest";
 import { hashCoded, matches } from "../../../formats/cid/hashes.ts";
 import type { SegmentFile } from "./files.ts";
 import { cidOf, MAX_HEAD, readSection, type Section } from "./format.ts";
@@ -13,6 +14,8 @@ export interface FoundSection extends Section {
 const WINDOW_BYTES = 1024 * 1024;
 /** Sections longer than this are skipped with a seek when their data is not wanted. */
 const MIN_SKIPPED = 64 * 1024;
+/** From this length on it is checked that another section follows before one is read: the length may be wrong. */
+const MIN_CHECKED = 16 * 1024 * 1024;
 
 export class SectionReader {
   readonly #file: SegmentFile;
@@ -76,6 +79,8 @@ export class SectionReader {
     if (section === undefined || !this.#withData) return section;
     const needed = section.headLength + section.length;
     if (this.#at - this.#start + needed <= this.#window.length) return section;
+    if (this.#at + needed > this.#end) return section;
+    if (needed >= MIN_CHECKED) await this.#requireNext(this.#at + needed);
     await this.#fill(Math.max(needed, WINDOW_BYTES));
     return this.#parse();
   }
@@ -84,6 +89,13 @@ export class SectionReader {
     const at = this.#at - this.#start;
     if (at < 0 || at >= this.#window.length) return undefined;
     return readSection(this.#window, at);
+  }
+
+  /** @throws Error when neither a section begins at that offset nor the file ends there */
+  async #requireNext(at: number): Promise<void> {
+    const head = new Uint8Array(Math.min(MAX_HEAD, this.#end - at));
+    const read = await this.#file.read([head], at);
+    if (head.length > 0) readSection(head.subarray(0, read), 0);
   }
 
   async #fill(size: number): Promise<void> {
@@ -98,9 +110,11 @@ export class SectionReader {
 const isSystemError = (error: unknown): error is NodeJS.ErrnoException =>
   error instanceof Error && typeof (error as NodeJS.ErrnoException).code === "string" && "syscall" in error;
 
-/** Whether the data of a section fits its CID. A hash that cannot be computed here is trusted. */
+/** Whether the data of a section fits its CID. A hash that is known and cannot be computed here is trusted. */
 export async function isIntact({ form, multihash, data }: FoundSection): Promise<boolean> {
-  if (multihash[0] === 0) return Buffer.compare(multihash.subarray(multihash.length - data.length), data) === 0;
+  if (multihash[0] === 0) return Buffer.compare(decodeDigest(multihash).digest, data) === 0;
   const cid = cidOf(form, multihash);
-  return hashCoded(cid.multihash.code)?.digest === undefined || matches(cid, data);
+  const hash = hashCoded(cid.multihash.code);
+  if (hash === undefined) return false;
+  return hash.digest === undefined ? cid.multihash.digest.length === hash.length : matches(cid, data);
 }

@@ -14,7 +14,8 @@ import type { IndexOverlay } from "./index_overlay.ts";
 import { Log } from "./log.ts";
 import { NodeCache } from "./node_cache.ts";
 import { ReadCoalescer } from "./read_coalescer.ts";
-import { type Notice, recover } from "./recovery.ts";
+import { recover } from "./recovery.ts";
+import type { Notice } from "./replay.ts";
 import { MAX_MULTIHASH, SegmentIndex, type Stored } from "./segment_index.ts";
 
 export interface SegmentStoreOptions {
@@ -28,7 +29,7 @@ export interface SegmentStoreOptions {
   /** Check every block that is read from the disk against its CID. */
   readonly verifyOnRead?: boolean;
   /**
-   * Called with a sentence about each thing that was repaired: a torn end that was cut off, an index that was rebuilt.
+   * Called with a sentence about each thing that was repaired: damage that was set aside, an index that was rebuilt.
    */
   readonly onNotice?: Notice;
   /** The file system under the segments; tests inject faults here. */

@@ -1,0 +1,178 @@
+/**
+ * Reads a segment that may be damaged. Where a section is not what its head says, the next valid one is looked for,
+ * so that one wrong byte costs no more than the section that it is in; a wrong length costs nothing, since the CID
+ * tells where the data ends.
+ */
+import { setImmediate as nextTurn } from "node:timers/promises";
+import { hashCoded } from "../../../formats/cid/hashes.ts";
+import type { SegmentFile } from "./files.ts";
+import { cidOf, isRecord, MAX_HEAD, readSection, type Section, varints } from "./format.ts";
+import { type FoundSection, isIntact, SectionReader } from "./section_reader.ts";
+
+/** Bytes of a segment that belong to no valid section. */
+export interface Damage {
+  readonly from: number;
+  readonly to: number;
+  readonly reason: string;
+}
+
+export type Salvaged =
+  | {
+      readonly found: FoundSection;
+      /** Offset behind the section. */
+      readonly end: number;
+      /**
+       * The section begins where the one before it ends. Otherwise it may lie inside of a damaged block that holds an
+       * archive itself, so what it says of other blocks must not be believed.
+       */
+      readonly certain: boolean;
+      /** Its length was wrong in the file. */
+      readonly mended: boolean;
+    }
+  | { readonly damage: Damage };
+
+/** Bytes that are searched at a time; other work of the process gets its turn in between. */
+const SEARCH_BYTES = 256 * 1024;
+/** Shorter records are found by chance. */
+const MIN_RECORD = 8;
+const MIN_DIGEST = 20;
+/** Bytes of the varint before a CID. */
+const MAX_PREFIX = 5;
+/**
+ * Bytes that may be hashed to check what looks like a section, in all and for each byte that was searched: a block may
+ * have been made to look like thousands of long ones. What is not found then is set aside with the rest.
+ */
+const MAX_HASHED = 256 * 1024 * 1024;
+const MAX_HASHED_PER_BYTE = 32;
+
+/** The valid sections from one offset to another, in order, and the damage between them. */
+export async function* salvage(file: SegmentFile, from: number, end: number): AsyncGenerator<Salvaged> {
+  let certain = true;
+  for (let at = from; at < end; ) {
+    const reader = new SectionReader(file, at, end, { withData: true });
+    let bad: FoundSection | undefined;
+    for (let found = await reader.next(); found !== undefined; found = await reader.next()) {
+      if (!(await isIntact(found))) {
+        bad = found;
+        break;
+      }
+      at = reader.at;
+      yield { found, end: at, certain, mended: false };
+    }
+    if (at >= end) return;
+    const search = new Search(file, at, end);
+    // A section of the right length with a wrong byte in it ends where the next one begins.
+    const follows = bad !== undefined && reader.at < end && (await search.isValidAt(reader.at));
+    const next = follows ? reader.at : await search.next();
+    const mended = follows ? undefined : await search.withLengthUpTo(next);
+    if (mended !== undefined) yield { found: mended, end: next, certain, mended: true };
+    else {
+      const reason = reader.damage ?? "its bytes are not those of its CID";
+      yield { damage: { from: at, to: next, reason } };
+      certain &&= follows;
+    }
+    at = next;
+  }
+}
+
+/** Looks for valid sections behind the beginning of a bad one. */
+class Search {
+  readonly #file: SegmentFile;
+  readonly #from: number;
+  readonly #end: number;
+  #hashed = 0;
+
+  constructor(file: SegmentFile, from: number, end: number) {
+    this.#file = file;
+    this.#from = from;
+    this.#end = end;
+  }
+
+  /** Offset of the first valid section behind the bad one; the end when there is none. */
+  async next(): Promise<number> {
+    for (let at = this.#from + 1; at < this.#end; at += SEARCH_BYTES) {
+      const bytes = await this.#read(at, SEARCH_BYTES + MAX_HEAD);
+      for (let offset = 0; offset < Math.min(SEARCH_BYTES, bytes.length); offset += 1) {
+        const section = startsLikeSection(bytes, offset) ? plausible(bytes, offset) : undefined;
+        if (
+          section !== undefined &&
+          this.#mayHash(section, at + offset) &&
+          (await this.#isValid(section, at + offset))
+        ) {
+          return at + offset;
+        }
+      }
+      await nextTurn();
+    }
+    return this.#end;
+  }
+
+  /** Whether a valid section begins at an offset. */
+  async isValidAt(at: number): Promise<boolean> {
+    const section = plausible(await this.#read(at, MAX_HEAD), 0);
+    return section !== undefined && this.#isValid(section, at);
+  }
+
+  /** The bad section, when it is valid with all bytes up to `next` for its data. */
+  async withLengthUpTo(next: number): Promise<FoundSection | undefined> {
+    const head = await this.#read(this.#from, Math.min(MAX_HEAD, next - this.#from));
+    for (let prefix = 1; prefix <= MAX_PREFIX; prefix += 1) {
+      const length = varints([next - this.#from - prefix]);
+      const section = plausible(Buffer.concat([length, head.subarray(prefix)]), 0);
+      if (section === undefined) continue;
+      const offset = next - section.length;
+      const headLength = offset - this.#from;
+      const data = await this.#read(offset, section.length);
+      const found = { ...section, headLength, offset, data };
+      if (await isIntact(found)) return found;
+    }
+    return undefined;
+  }
+
+  #mayHash({ length }: Section, at: number): boolean {
+    if (this.#hashed + length > MAX_HASHED + MAX_HASHED_PER_BYTE * (at - this.#from)) return false;
+    this.#hashed += length;
+    return true;
+  }
+
+  async #isValid(section: Section, at: number): Promise<boolean> {
+    const offset = at + section.headLength;
+    if (offset + section.length > this.#end) return false;
+    return isIntact({ ...section, offset, data: await this.#read(offset, section.length) });
+  }
+
+  async #read(at: number, length: number): Promise<Uint8Array> {
+    const bytes = new Uint8Array(Buffer.allocUnsafeSlow(Math.max(0, Math.min(length, this.#end - at))).buffer);
+    return bytes.subarray(0, await this.#file.read([bytes], at));
+  }
+}
+
+/** The first look, which most bytes do not pass: a varint, and behind it the first bytes of a CID. */
+function startsLikeSection(bytes: Uint8Array, at: number): boolean {
+  let cid = at;
+  while ((bytes[cid] as number) >= 0x80) {
+    cid += 1;
+    if (cid - at >= MAX_PREFIX) return false;
+  }
+  cid += 1;
+  const first = bytes[cid];
+  return first === 0x01 || (first === 0x12 && bytes[cid + 1] === 0x20);
+}
+
+/** The head of a section whose bytes can be checked. */
+function plausible(bytes: Uint8Array, at: number): Section | undefined {
+  try {
+    const section = readSection(bytes, at);
+    return section !== undefined && canBeChecked(section) ? section : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+function canBeChecked(section: Section): boolean {
+  const { form, multihash, length } = section;
+  // Records repeat what their CIDs hold.
+  if (isRecord(section)) return length >= MIN_RECORD;
+  const { code, digest } = cidOf(form, multihash).multihash;
+  return digest.length >= MIN_DIGEST && hashCoded(code)?.digest !== undefined;
+}

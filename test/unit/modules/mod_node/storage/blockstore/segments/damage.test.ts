@@ -1,0 +1,271 @@
+import assert from "node:assert/strict";
+import { readdir, readFile, rm, stat, truncate, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { test } from "node:test";
+import type { SegmentFs } from "#node/storage/blockstore/segments/files.ts";
+import { readSection, recordSections, segmentHeader } from "#node/storage/blockstore/segments/format.ts";
+import {
+  openSegmentStore,
+  type SegmentStore,
+  type SegmentStoreOptions,
+} from "#node/storage/blockstore/segments/store.ts";
+import type { Block } from "#node/storage/blockstore/store.ts";
+import { contentsOf, noise, sample, samples } from "#test/unit/modules/mod_node/storage/blockstore/samples.ts";
+import { copyOf, folder, systemError, watched } from "./workshop.ts";
+
+const car = (at: string, segment = 1) => join(at, `0000000${segment}.car`);
+
+async function made(blocks: readonly Block[], options?: SegmentStoreOptions): Promise<string> {
+  const at = folder();
+  const store = await openSegmentStore(at, options);
+  await store.put(blocks);
+  await store.close();
+  return at;
+}
+
+interface Opened {
+  readonly held: ReadonlyMap<string, string>;
+  readonly notices: string;
+}
+
+/** Opens the folder, looks, closes. */
+async function opened(
+  at: string,
+  options: SegmentStoreOptions = {},
+  look: (store: SegmentStore) => Promise<unknown> = async () => {},
+): Promise<Opened> {
+  const notices: string[] = [];
+  const store = await openSegmentStore(at, { verifyOnRead: true, ...options, onNotice: (text) => notices.push(text) });
+  await look(store);
+  const held = new Map<string, string>();
+  for await (const cid of store.keys()) {
+    const bytes = await store.get(cid).catch(() => undefined);
+    if (bytes !== undefined) held.set(cid.toString(), Buffer.from(bytes).toString("base64"));
+  }
+  await store.close();
+  return { held, notices: notices.join("\n") };
+}
+
+interface Place {
+  readonly start: number;
+  readonly data: number;
+  readonly end: number;
+}
+
+/** Where the sections of a segment are. */
+function sectionsOf(bytes: Uint8Array): Place[] {
+  const places: Place[] = [];
+  for (let start = segmentHeader.length; start < bytes.length; ) {
+    const section = readSection(bytes, start);
+    assert.ok(section);
+    const data = start + section.headLength;
+    places.push({ start, data, end: data + section.length });
+    start = data + section.length;
+  }
+  return places;
+}
+
+async function edited(at: string, edit: (bytes: Buffer) => Buffer | undefined, segment = 1): Promise<void> {
+  const bytes = await readFile(car(at, segment));
+  await writeFile(car(at, segment), edit(bytes) ?? bytes);
+}
+
+async function lost(at: string): Promise<Buffer[]> {
+  const place = join(at, "lost+found");
+  const names = await readdir(place).catch(() => []);
+  return Promise.all(names.sort().map((name) => readFile(join(place, name))));
+}
+
+const expectHeld = ({ held }: Opened, blocks: readonly Block[], what: string) =>
+  assert.deepEqual([...held.keys()].sort(), blocks.map(({ cid }) => cid.toString()).sort(), what);
+
+test("a wrong byte in a length costs no block, whichever section it is in", async () => {
+  const blocks = [...samples(2), ...samples(2, 300, 10), ...samples(2, 40_000, 20)];
+  const at = await made(blocks);
+  const sections = sectionsOf(await readFile(car(at)));
+  assert.equal(sections.length, blocks.length);
+  for (const [index, { start }] of sections.entries()) {
+    for (const value of [0, 1, 0x7f, 0xff]) {
+      const copy = await copyOf(at, { index: false });
+      await edited(copy, (bytes) => void (bytes[start] = bytes[start] === value ? value + 2 : value));
+      const found = await opened(copy);
+      expectHeld(found, blocks, `section ${index} with ${value}`);
+      assert.match(found.notices, new RegExp(`00000001.car is damaged at byte ${start}: the length there is wrong`));
+      assert.deepEqual(await lost(copy), []);
+    }
+  }
+});
+
+test("one wrong byte anywhere costs one block at most, and its bytes are kept", async () => {
+  const blocks = samples(12, 150);
+  const at = await made(blocks, { segmentBytes: 1000 });
+  assert.deepEqual((await readdir(at)).filter((name) => name.endsWith(".car")).length, 3);
+  for (const segment of [1, 3]) {
+    const whole = await readFile(car(at, segment));
+    const sections = sectionsOf(whole);
+    for (const { start, data, end } of sections.slice(1)) {
+      for (let offset = start; offset < end; offset += offset < data ? 3 : 60) {
+        const copy = await copyOf(at, { index: false });
+        await edited(copy, (bytes) => void (bytes[offset] = (bytes[offset] as number) ^ 0x41), segment);
+        const { held } = await opened(copy);
+        const own = contentsOf(blocks);
+        const missing = [...own.keys()].filter((key) => held.get(key) !== own.get(key));
+        assert.ok(missing.length <= 1, `${missing.length} are lost to byte ${offset} of segment ${segment}`);
+        // A sealed segment stays as it is; the end of the last one is kept elsewhere.
+        const bytes = whole.subarray(data, end);
+        const kept = Buffer.concat([await readFile(car(copy, segment)), ...(await lost(copy))]);
+        if (offset < data) assert.ok(kept.includes(bytes), `byte ${offset} of segment ${segment}`);
+        else assert.ok(kept.includes(bytes.subarray(0, offset - data)));
+      }
+    }
+  }
+});
+
+test("what is behind several damaged places is found", async () => {
+  const blocks = samples(40, 500);
+  const at = await made(blocks);
+  const sections = sectionsOf(await readFile(car(at)));
+  const spoilt = [5, 6, 20, 39];
+  await edited(at, (bytes) => {
+    for (const index of spoilt) bytes.fill(0xee, sections[index]?.start, (sections[index]?.start ?? 0) + 60);
+    return undefined;
+  });
+  await rm(join(at, "index"), { recursive: true });
+  const found = await opened(at);
+  expectHeld(
+    found,
+    blocks.filter((_, index) => !spoilt.includes(index)),
+    "all others",
+  );
+  assert.match(
+    found.notices,
+    /is damaged from byte \d+ to \d+ .*, 1\.1 kB without a block: a copy is in lost\+found\//,
+  );
+  assert.match(found.notices, /ended in a write that was not finished: \d+ bytes .* are now in lost\+found\//);
+  const kept = Buffer.concat(await lost(at));
+  for (const index of spoilt) {
+    assert.ok(kept.includes(Buffer.from((blocks[index] as Block).bytes.subarray(100))), `bytes of block ${index}`);
+  }
+});
+
+test("a tail of zeros is cut off, a torn one is kept elsewhere, and writing goes on", async () => {
+  const blocks = samples(5, 200);
+  const at = await made(blocks);
+  const { size } = await stat(car(at));
+  const zeros = await copyOf(at);
+  await truncate(car(zeros), size + 100_000);
+  const cut = await opened(zeros, {}, (store) => store.put([sample(9)]));
+  assert.match(cut.notices, /ended in a write that was not finished: 100000 bytes .* were zeros and are cut off/);
+  assert.deepEqual(await lost(zeros), []);
+  expectHeld(cut, [...blocks, sample(9)], "behind zeros");
+
+  const torn = await copyOf(at, { index: false });
+  const last = sectionsOf(await readFile(car(at))).at(-1) as Place;
+  await truncate(car(torn), size - 50);
+  const left = await opened(torn, {}, (store) => store.put([sample(9)]));
+  expectHeld(left, [...blocks.slice(0, -1), sample(9)], "behind a torn block");
+  assert.deepEqual(await lost(torn), [(await readFile(car(at))).subarray(last.start, size - 50)]);
+  const again = await opened(torn);
+  assert.equal(again.notices, "");
+  expectHeld(again, [...blocks.slice(0, -1), sample(9)], "opened again");
+});
+
+test("a tail that cannot be moved stays, and the log goes on behind it", async () => {
+  const blocks = samples(5, 200);
+  const at = await made(blocks);
+  await edited(at, (bytes) => Buffer.concat([bytes, Buffer.from(noise(5000, 3))]));
+  const full = watched((operation, path) => {
+    if (operation === "create" && path.includes("lost+found")) throw systemError("ENOSPC");
+  });
+  const first = await opened(at, { fs: full }, (store) => store.put([sample(9)]));
+  assert.match(first.notices, /5000 bytes .* stay where they are, since they cannot be moved: ENOSPC/);
+  expectHeld(first, [...blocks, sample(9)], "behind the tail");
+  await rm(join(at, "index"), { recursive: true });
+  const second = await opened(at);
+  expectHeld(second, [...blocks, sample(9)], "made anew");
+  assert.deepEqual(await lost(at), [Buffer.from(noise(5000, 3))]);
+});
+
+/** A raw block with these bytes. */
+async function rawBlock(bytes: Uint8Array): Promise<Block> {
+  const { makeBlock, blockFormat } = await import("#node/storage/blockstore/make_block.ts");
+  return makeBlock(bytes, blockFormat("raw", "sha2-256", -1));
+}
+
+test("a damaged block that holds an archive removes no other block", async () => {
+  const victims = samples(3, 200);
+  const tombstones = recordSections(victims.map(({ cid }) => ({ multihash: cid.multihash.bytes, forms: [] })));
+  const archive = Buffer.concat([noise(300, 1), ...tombstones.map(({ bytes }) => bytes), noise(300, 2)]);
+  const trap = await rawBlock(archive);
+  const at = await made([...victims, trap, sample(50)]);
+  const place = sectionsOf(await readFile(car(at)))[3] as Place;
+  // Neither its length nor its CID can be believed.
+  await edited(at, (bytes) => void bytes.fill(0xff, place.start, place.start + 20));
+  await rm(join(at, "index"), { recursive: true });
+  expectHeld(await opened(at), [...victims, sample(50)], "all but the trap");
+});
+
+/** Counts the bytes that are read. */
+function counting(): { readonly fs: SegmentFs; read: () => number } {
+  let read = 0;
+  const real = watched(() => {});
+  const fs: SegmentFs = {
+    ...real,
+    async open(path, create) {
+      const file = await real.open(path, create);
+      return {
+        ...file,
+        async read(into, at) {
+          const got = await file.read(into, at);
+          if (path.endsWith(".car")) read += got;
+          return got;
+        },
+      };
+    },
+  };
+  return { fs, read: () => read };
+}
+
+test("a search costs a bounded number of bytes, and other work goes on meanwhile", async () => {
+  const one = sample(1).cid.bytes;
+  // Each looks like the head of a section of a hundred thousand bytes.
+  const head = Buffer.concat([Buffer.from([0xa0, 0x8d, 0x06]), one]);
+  const hostile = Buffer.concat(Array.from({ length: 60_000 }, () => head));
+  const trap = await rawBlock(hostile);
+  const at = await made([sample(1), trap, sample(2)]);
+  const place = sectionsOf(await readFile(car(at)))[1] as Place;
+  await edited(at, (bytes) => void bytes.fill(0xff, place.start, place.start + 20));
+  await rm(join(at, "index"), { recursive: true });
+  const { fs, read } = counting();
+  let turns = 0;
+  let over = false;
+  const turn = () => {
+    turns += 1;
+    if (!over) setImmediate(turn);
+  };
+  turn();
+  await opened(at, { fs });
+  over = true;
+  // Without a bound: sixty thousand times a hundred thousand.
+  assert.ok(read() < 600_000_000, `${read()} bytes were read`);
+  assert.ok(turns > 100, `${turns} turns of the loop`);
+  const bytes = await readFile(car(at));
+  assert.ok(Buffer.concat([bytes, ...(await lost(at))]).includes(Buffer.from(sample(2).bytes)));
+});
+
+test("a damaged segment is compacted: what is of use moves on, the rest is kept elsewhere", async () => {
+  const blocks = samples(30, 300);
+  const at = await made(blocks);
+  const sections = sectionsOf(await readFile(car(at)));
+  const dead = blocks.slice(0, 20).map(({ cid }) => cid);
+  await edited(at, (bytes) => void (bytes[sections[7]?.start as number] = 0x05));
+  const found = await opened(at, {}, async (store) => {
+    await store.delete(dead);
+    await store.compact();
+  });
+  expectHeld(found, blocks.slice(20), "what was not deleted");
+  assert.deepEqual(
+    (await readdir(at)).filter((name) => name.endsWith(".car")),
+    ["00000002.car"],
+  );
+});
