@@ -3,6 +3,7 @@ import type { ModuleDefinition, OptionDeclarations } from "./types.ts";
 
 export { Config, configFrom, type LoadConfigOptions, loadConfig } from "./config/index.ts";
 export { createHost, type Host, type HostOptions, type HostPhase } from "./host.ts";
+export { html, json, redirect, text } from "./http/replies.ts";
 export type { InlineModule } from "./inline_modules.ts";
 export type { Clock } from "./module/clock.ts";
 export type * from "./types.ts";

@@ -3,8 +3,8 @@ import { domainToASCII } from "node:url";
 import { isDeepStrictEqual } from "node:util";
 import type { OptionDeclaration, OptionDeclarations } from "../types.ts";
 import { ModhostError } from "../util/errors.ts";
+import { nearest } from "../util/nearest.ts";
 import { convert, convertInto, isObject, optionTypes, type Problem, show } from "./convert.ts";
-import { nearest } from "./nearest.ts";
 import { coreOptions } from "./options.ts";
 
 /** Where a configuration comes from; later sources win over earlier ones. */

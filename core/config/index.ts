@@ -1,7 +1,8 @@
 /** Configuration: where it is looked for, how options are declared, read and checked. */
+
+export { nearest } from "../util/nearest.ts";
 export { Config, type ConfigSources, configFrom, type UnknownName, variableOf } from "./config.ts";
 export { allowedText, convert, type Problem } from "./convert.ts";
 export { type LoadConfigOptions, loadConfig, searchPlaces } from "./load.ts";
-export { nearest } from "./nearest.ts";
 export { coreOptions } from "./options.ts";
 export { placeOf } from "./place.ts";

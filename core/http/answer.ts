@@ -1,4 +1,5 @@
 import type { ResponseFields } from "../types.ts";
+import { answerInvalid, faultOf, strayField } from "./answer_fault.ts";
 import type { Body, Response } from "./response.ts";
 import { discard } from "./stream.ts";
 
@@ -6,6 +7,10 @@ import { discard } from "./stream.ts";
 export interface Asked {
   readonly response: Response;
   readonly gone: boolean;
+  /** The route whose value it is, for messages: `GET /hello/*`. */
+  readonly place: string;
+  /** Tells the author of the route something in the log, once. */
+  advise(text: string): void;
   /** Goes on with the next handler. */
   run(): void;
   refuse(status: number): void;
@@ -37,7 +42,7 @@ export function answer(exchange: Asked, value: unknown): boolean {
     case "object":
       return value === null ? false : answerObject(exchange, value);
     default:
-      return response.send("");
+      throw answerInvalid(exchange.place, faultOf(value) as NonNullable<ReturnType<typeof faultOf>>);
   }
 }
 
@@ -74,6 +79,13 @@ function answerObject(exchange: Asked, value: object): boolean {
     return true;
   }
   if (value instanceof Uint8Array || isStream(value)) return exchange.response.send(value as Body);
+  const fault = faultOf(value);
+  if (fault !== undefined) throw answerInvalid(exchange.place, fault);
+  const stray = strayField(value);
+  if (stray !== undefined) {
+    const { field, meant = "status_code, headers or body" } = stray;
+    exchange.advise(`returned an object with ${field}, which no answer has: write ${meant}`);
+  }
   const { response } = exchange;
   const { headers, status_code, status, body, trailers } = value as ResponseFields;
   Object.assign(response.headers, headers);

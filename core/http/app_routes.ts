@@ -1,5 +1,8 @@
 import { createRequire } from "node:module";
 import type KoaRouter from "@koa/router";
+import { ModhostError } from "../util/errors.ts";
+import { isThenable } from "./answer.ts";
+import { faultOf } from "./answer_fault.ts";
 import { type ParsedKey, parseRouteKeys } from "./keys.ts";
 import { middlewareHandler } from "./middleware.ts";
 import { isOpen, type Mount, type Route } from "./route.ts";
@@ -23,6 +26,7 @@ export class AppRoutes {
     const table = mount.provider.route ?? {};
     const handlers = Object.values(table) as Route["handler"][];
     const keys = parseRouteKeys(Object.keys(table), mount.name);
+    checkValues(table, mount.name);
     const routes = keys.map((key, order) => this.#route(key, handlers[order] as Route["handler"], order));
     routes.push(...this.#slashRedirects(routes));
     const middleware = middlewareHandler(mount);
@@ -82,6 +86,18 @@ export class AppRoutes {
         return { ...moved, kind: "redirect" as const };
       });
   }
+}
+
+/** @throws {ModhostError} ROUTE_INVALID naming each route whose value is neither a handler nor an answer */
+function checkValues(table: Readonly<Record<string, unknown>>, app: string): void {
+  const faults = Object.entries(table).flatMap(([key, value]) => {
+    const fault = typeof value === "function" || isThenable(value) ? undefined : faultOf(value);
+    const instead = "write a function, or a value that a function may return";
+    return fault === undefined
+      ? []
+      : [`the route ${JSON.stringify(key)} is ${fault.what}: ${instead} (${fault.remedy})`];
+  });
+  if (faults.length > 0) throw new ModhostError("ROUTE_INVALID", { app, faults: faults.join("; ") });
 }
 
 function pattern(route: Route): RegExp {

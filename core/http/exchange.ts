@@ -1,8 +1,9 @@
 import type { ServerResponse } from "node:http";
 import { constants, Http2ServerRequest, type Http2ServerResponse } from "node:http2";
 import type { Context } from "koa";
-import type { HttpErrorEvent, HttpEvent, HttpFinishedEvent, Module } from "../types.ts";
+import type { DefaultHeaders, HttpErrorEvent, HttpEvent, HttpFinishedEvent, Module } from "../types.ts";
 import { ModhostError, reasonOf } from "../util/errors.ts";
+import { advise, untypedAdvice } from "./advice.ts";
 import { answer } from "./answer.ts";
 import { addCorsHeaders } from "./cors.ts";
 import { errorPage } from "./error_page.ts";
@@ -47,6 +48,8 @@ export class Exchange implements HttpEvent, LayeredExchange {
   /** Set when it is over: the whole answer was handed to the system. */
   #complete = false;
   readonly #head: HeadFacts;
+  /** Whose value is the answer. */
+  #route: Route | undefined;
   readonly #began = performance.now();
   #resolution: Resolution | undefined;
   #next = 0;
@@ -69,6 +72,23 @@ export class Exchange implements HttpEvent, LayeredExchange {
   /** The app whose handler is asked. */
   get mount(): Mount | undefined {
     return this.#mount;
+  }
+
+  get place(): string {
+    const { method, path } = this.#route ?? { method: this.request.method, path: this.request.path };
+    return `${method} ${path}`;
+  }
+
+  get defaults(): DefaultHeaders | undefined {
+    return this.#mount === undefined ? this.service.settings.defaultHeaders : this.#mount.defaults;
+  }
+
+  advise(text: string): void {
+    if (this.#route !== undefined) advise(this.#route, text);
+  }
+
+  untyped(): void {
+    if (this.#route?.kind !== "middleware") this.advise(untypedAdvice);
   }
 
   /** May trailers follow the body? */
@@ -248,6 +268,7 @@ export class Exchange implements HttpEvent, LayeredExchange {
   /** True when the candidate has answered or will; false to go on with the next. */
   #call(candidate: Candidate): boolean {
     const { route, argument } = candidate;
+    this.#route = route;
     if (route.kind === "redirect") {
       const { query } = this.request.url;
       this.response.headers.location = `${encodePath(this.request.path)}/${query === undefined ? "" : `?${query}`}`;

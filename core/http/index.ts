@@ -17,6 +17,7 @@ export { preferredType } from "./negotiate.ts";
 export { type OriginPolicy, originPolicy } from "./origins.ts";
 export { patchNotices } from "./patches/notices.ts";
 export { encodePath } from "./paths.ts";
+export { providerFaults, providerHints } from "./provider_fields.ts";
 export type { MountPlace, RouteInfo } from "./route.ts";
 export { type Explanation, HttpService } from "./service.ts";
 export { environmentOf, type HttpEnvironment, type HttpSettings } from "./settings.ts";

@@ -1,4 +1,4 @@
-import type { HttpProvider, MiddlewareProvider, Module } from "../types.ts";
+import type { DefaultHeaders, HttpProvider, MiddlewareProvider, Module } from "../types.ts";
 import { AppRoutes } from "./app_routes.ts";
 import type { CorsPolicy } from "./cors.ts";
 import { InFlight } from "./in_flight.ts";
@@ -15,6 +15,7 @@ export class AppMount implements Mount {
   readonly owner: Module;
   readonly provider: HttpProvider | MiddlewareProvider;
   readonly cors: CorsPolicy | undefined;
+  readonly defaults: DefaultHeaders | undefined;
   readonly origins: OriginPolicy | undefined;
   readonly routes: AppRoutes;
   readonly sequence = ++mounted;
@@ -30,6 +31,7 @@ export class AppMount implements Mount {
     this.owner = place.owner;
     this.provider = place.provider;
     this.cors = place.cors;
+    this.defaults = place.defaults;
     this.origins = place.origins;
     this.routes = new AppRoutes(this);
   }

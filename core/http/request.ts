@@ -1,9 +1,18 @@
 import type { Socket } from "node:net";
 import type { TLSSocket } from "node:tls";
 import type { Context } from "koa";
-import type { Connection, HttpRequest, HttpUrl, MultipartLimits, MultipartPart, RequestHeaders } from "../types.ts";
+import type {
+  Connection,
+  HttpRequest,
+  HttpUrl,
+  JsonLimits,
+  MultipartLimits,
+  MultipartPart,
+  RequestHeaders,
+} from "../types.ts";
 import { IncomingBody } from "./body.ts";
 import { headerTable } from "./head.ts";
+import { MAX_JSON_BYTES, parseJson } from "./json_body.ts";
 import { readParts } from "./multipart.ts";
 import type { NodeRequest, NodeResponse } from "./node_messages.ts";
 import type { Target } from "./paths.ts";
@@ -32,6 +41,8 @@ export interface RequestPlace {
   readonly response: { readonly raw: NodeResponse };
   /** The answer is complete, or the client went away. */
   readonly gone: boolean;
+  /** The request has a body that nobody has read. */
+  readonly hasBody: boolean;
 }
 
 /** The request as a handler sees it (spec 2); costly fields are worked out when they are asked for. */
@@ -101,6 +112,11 @@ export class Request implements HttpRequest {
 
   parts(limits: MultipartLimits = {}): AsyncIterable<MultipartPart> {
     return readParts(this.body_stream, this.headers.content_type ?? "", limits, this.signal);
+  }
+
+  async json<T = unknown>({ max_bytes = MAX_JSON_BYTES }: JsonLimits = {}): Promise<T> {
+    if (this.#exchange.hasBody) this.buffered = await this.incoming.read(max_bytes);
+    return parseJson(this.body_bytes, max_bytes) as T;
   }
 
   /** The body on its way in. */

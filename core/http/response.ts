@@ -3,6 +3,8 @@ import type { HttpRequest, HttpResponse, ResponseFields, ResponseHeaders } from 
 import { piecesOf } from "../util/body_stream.ts";
 import { wireFields, wireName } from "../util/header_fields.ts";
 import { contains_token } from "../util/url.ts";
+import { bodyRemedy, kindOf } from "./answer_fault.ts";
+import { addDefault, type DefaultHeaders, isNamed } from "./default_headers.ts";
 import { EventBody } from "./event_body.ts";
 import type { NodeResponse } from "./node_messages.ts";
 import { collectHeaders, countWrites, pourHeaders } from "./raw_response.ts";
@@ -18,6 +20,10 @@ export interface AnsweredRequest extends Outlet {
   readonly http2: boolean;
   /** May trailers follow the body? */
   readonly canTrail: boolean;
+  /** What the operator or the app adds to answers that do not say it themselves. */
+  readonly defaults: DefaultHeaders | undefined;
+  /** An answer has a body and no content type: its author should know. */
+  untyped(): void;
   /** The connection is closed after this answer. */
   readonly closing: boolean;
   /** Sends the last bytes. */
@@ -29,6 +35,11 @@ export interface AnsweredRequest extends Outlet {
 /** Statuses that carry no body and no length. */
 export function bodiless(status: number): boolean {
   return status === 204 || status === 304;
+}
+
+/** False for what is sent as an empty body. */
+function hasContent(body: Body | undefined): boolean {
+  return body !== undefined && body !== null && (body as { length?: number }).length !== 0;
 }
 
 /** Headers that describe a body, which an error page replaces. */
@@ -89,7 +100,9 @@ export class Response implements HttpResponse {
     }
     this.answered = true;
     try {
-      this.write(body ?? this.body);
+      const content = body ?? this.body;
+      if (this.headers.content_type === undefined && hasContent(content)) this.#addType();
+      this.write(content);
     } catch (error) {
       this.#exchange.fail(error);
     }
@@ -103,12 +116,21 @@ export class Response implements HttpResponse {
     return true;
   }
 
+  /** The content type of the operator or the app, for a body that came without one. */
+  #addType(): void {
+    if (bodiless(this.status_code) || isNamed(this.headers, "Content-Type")) return;
+    const type = this.#exchange.defaults?.content_type;
+    if (type === undefined) this.#exchange.untyped();
+    else this.headers.content_type = type;
+  }
+
   /**
    * Lets middleware answer on Node's own response, within the bounds of the host: it has the headers so far and the
    * status 404, what is written on it is counted, and whoever reads it must make progress. Until `reclaim`.
    */
   expose(): void {
     const raw = this.raw as ServerResponse;
+    this.#addDefaults();
     pourHeaders(this.headers, raw, this.#exchange.http2);
     if (this.variesByOrigin) pourHeaders({ vary: "Origin" }, raw, this.#exchange.http2);
     this.headers = {};
@@ -138,6 +160,7 @@ export class Response implements HttpResponse {
   /** Writes the answer. Throws before anything is on the wire when a header or the body cannot be sent. */
   write(body: Body | undefined): void {
     try {
+      this.#addDefaults();
       if (this.sink !== undefined) {
         this.sink(body);
         return;
@@ -150,6 +173,11 @@ export class Response implements HttpResponse {
       discard(body);
       throw error;
     }
+  }
+
+  #addDefaults(): void {
+    const option = this.#exchange.defaults?.x_content_type_options;
+    if (option !== undefined) addDefault(this.headers, "x_content_type_options", option);
   }
 
   #writeWhole(body: string | Uint8Array): void {
@@ -174,7 +202,7 @@ export class Response implements HttpResponse {
 
   #writeStream(body: Exclude<Body, string | Uint8Array>): void {
     const source = piecesOf(body);
-    if (source === undefined) throw new TypeError(`A response body cannot be a ${typeof body}`);
+    if (source === undefined) throw new TypeError(`A response body cannot be ${kindOf(body)}: ${bodyRemedy}`);
     if (source instanceof EventBody) source.endWith(this.request.leaving);
     const fields = wireFields(this.headers, this.#exchange.http2);
     const length = this.headers.content_length;

@@ -1,5 +1,5 @@
 /** What the route table is made of: apps at their places, their routes, and what is found for a request. */
-import type { Handler, HandlerResult, HttpProvider, MiddlewareProvider, Module } from "../types.ts";
+import type { DefaultHeaders, Handler, HandlerResult, HttpProvider, MiddlewareProvider, Module } from "../types.ts";
 import type { CorsPolicy } from "./cors.ts";
 import type { OriginPolicy } from "./origins.ts";
 
@@ -13,6 +13,8 @@ export interface MountPlace {
   readonly owner: Module;
   readonly provider: HttpProvider | MiddlewareProvider;
   readonly cors: CorsPolicy | undefined;
+  /** Headers for answers that lack them. */
+  readonly defaults?: DefaultHeaders | undefined;
   /** Other sites whose pages may open websockets. */
   readonly origins?: OriginPolicy | undefined;
 }

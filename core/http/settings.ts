@@ -1,4 +1,4 @@
-import type { Module } from "../types.ts";
+import type { DefaultHeaders, Module } from "../types.ts";
 
 /** What the HTTP service is told by its configuration; times in seconds, sizes in bytes. */
 export interface HttpSettings {
@@ -23,6 +23,8 @@ export interface HttpSettings {
   /** Serves requests for unknown hosts. */
   readonly defaultHost: string | undefined;
   readonly websocket: WebsocketLimits;
+  /** Headers for answers of no app that lack them. */
+  readonly defaultHeaders?: DefaultHeaders | undefined;
 }
 
 export interface WebsocketLimits {

@@ -13,6 +13,7 @@ import type {
   Timer,
 } from "../types.ts";
 import { ModhostError, reasonOf } from "../util/errors.ts";
+import { eventHint, optionHint } from "./hints.ts";
 import { importNamed } from "./imports.ts";
 import type { Instance } from "./instance.ts";
 import { moduleName } from "./locate.ts";
@@ -43,7 +44,14 @@ export class ModuleApi implements Module {
     this.#instance = instance;
     this.#context = context;
     this.#host = host;
-    this.#options = new OptionReader(context.config, () => this.host);
+    this.#options = new OptionReader(
+      context.config,
+      () => this.host,
+      (option) => {
+        const hint = optionHint(option, instance.code.options);
+        if (hint !== undefined) instance.advise(hint);
+      },
+    );
   }
 
   get host(): string {
@@ -79,6 +87,7 @@ export class ModuleApi implements Module {
   }
 
   provides(kind: string, item: object): void {
+    this.#instance.provided.add(kind);
     this.add_item(`${kind}-provider`, item);
   }
 
@@ -110,6 +119,8 @@ export class ModuleApi implements Module {
 
   hook(event: string, handler: EventHandler, priority = 0): void {
     if (typeof handler !== "function") throw new TypeError(`The hook of ${event} must be a function`);
+    const hint = eventHint(event);
+    if (hint !== undefined) this.#instance.advise(hint);
     const activate = () => this.#context.bus.add(event, handler, priority, this.host, this.name);
     this.#instance.add({ kind: "hook", label: `hook ${event}`, activate });
   }

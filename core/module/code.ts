@@ -4,6 +4,7 @@ import { ModhostError, reasonOf } from "../util/errors.ts";
 import { syntaxErrorLine } from "../util/syntax.ts";
 import { Deadline } from "./deadline.ts";
 import { importFresh, withoutVersions } from "./fresh_import.ts";
+import { declarationHints, exportHints } from "./hints.ts";
 import type { ModuleSource } from "./locate.ts";
 
 /** The evaluated code of a module: what instances are made from. */
@@ -13,6 +14,8 @@ export interface ModuleCode {
   readonly options: OptionDeclarations;
   readonly depends: readonly string[];
   readonly global: boolean;
+  /** For its author: names that mean nothing here, next to one that does. */
+  readonly hints: readonly string[];
 }
 
 const remedy = "export a default function taking the module, or defineModule({ load })";
@@ -34,7 +37,7 @@ export async function readCode(source: ModuleSource, loadTimeout: number): Promi
   // CommonJS gives module.exports as default; its named fields may be detected as exports beside it.
   if (typeof main === "object" && main !== null) return codeOf(source, main);
   if (typeof main === "function")
-    return codeOf(source, { ...pick(main), ...pick(exported), load: main as ModuleFunction });
+    return codeOf(source, { ...pick(main), ...pick(exported), load: main as ModuleFunction }, exported);
   const found = Object.keys(exported).join(", ") || "nothing";
   throw new ModhostError("MODULE_INVALID", { file, reason: `it exports ${found}: ${remedy}`, name });
 }
@@ -52,7 +55,7 @@ export function failure(
   return new ModhostError("MODULE_FAILED", { name: source.name, step, reason: text }, { cause: error });
 }
 
-function codeOf(source: ModuleSource, exported: object): ModuleCode {
+function codeOf(source: ModuleSource, exported: object, written = exported): ModuleCode {
   const { load, options = {}, depends = [], global = false } = exported as Partial<ModuleDefinition>;
   const refuse = (reason: string) => {
     const file = source.file ?? source.name;
@@ -63,7 +66,8 @@ function codeOf(source: ModuleSource, exported: object): ModuleCode {
   if (!Array.isArray(depends) || depends.some((name) => typeof name !== "string")) {
     throw refuse("depends must be a list of module names");
   }
-  return { source, load, options, depends, global: global === true };
+  const hints = [...exportHints(written), ...declarationHints(options)];
+  return { source, load, options, depends, global: global === true, hints };
 }
 
 function pick(from: object): Partial<ModuleDefinition> {

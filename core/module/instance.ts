@@ -4,6 +4,7 @@ import { ModuleApi } from "./api.ts";
 import type { ModuleCode } from "./code.ts";
 import { failure } from "./code.ts";
 import { Deadline } from "./deadline.ts";
+import { callbackHints, kindHint } from "./hints.ts";
 import { type Effect, type Entry, Ledger, type Release } from "./ledger.ts";
 import type { ModuleContext } from "./module_context.ts";
 
@@ -40,6 +41,11 @@ export class Instance {
   /** While loading: the instances that are made with it, which it gets from `module.depends`. */
   group: Group | undefined;
   readonly module: ModuleApi;
+  /** Kinds that it has called `provides` with. */
+  readonly provided = new Set<string>();
+  /** What its author was told, or will be once the load has succeeded. */
+  readonly #advice: Set<string>;
+  readonly #ownFields: ReadonlySet<string>;
   readonly #context: ModuleContext;
   readonly #ledger: Ledger;
   /** Module objects for single hosts of a global module. */
@@ -54,6 +60,8 @@ export class Instance {
     this.#context = context;
     this.#ledger = new Ledger((label, error) => this.#unfinished(`undoing ${label}`, error));
     this.module = new ModuleApi(this, context);
+    this.#advice = new Set(code.hints);
+    this.#ownFields = new Set(Object.keys(this.module));
   }
 
   get key(): string {
@@ -94,11 +102,16 @@ export class Instance {
       throw failure(this.code.source, "adding what it provides", error);
     }
     this.phase = "loaded";
+    for (const text of callbackHints(this.module, this.#ownFields)) this.#advice.add(text);
+    for (const text of this.#advice) this.module.log.warn("%s", text);
     this.reloading = undefined;
     this.group = undefined;
   }
 
   async ready(): Promise<void> {
+    for (const kind of this.provided) {
+      if (!this.#context.items.isReceived(`${kind}-provider`)) this.advise(kindHint(kind));
+    }
     for (const view of [this.module, ...this.#views]) {
       try {
         await this.#limit()(() => view.ready?.());
@@ -159,6 +172,13 @@ export class Instance {
   /** @throws {ModhostError} MODULE_UNLOADED */
   assertLive(): void {
     if (this.phase === "gone") throw new ModhostError("MODULE_UNLOADED", { name: this.name });
+  }
+
+  /** Tells the module's author something in the log, once; of an attempt to load that fails, nothing. */
+  advise(text: string): void {
+    if (this.#advice.has(text)) return;
+    this.#advice.add(text);
+    if (this.phase !== "loading") this.module.log.warn("%s", text);
   }
 
   /** An error of the module's own code that has nobody else to go to. */

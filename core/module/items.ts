@@ -57,6 +57,11 @@ export class Items {
     };
   }
 
+  /** True when somebody takes items of the kind. */
+  isReceived(kind: string): boolean {
+    return (this.#kinds.get(kind)?.receivers.size ?? 0) > 0;
+  }
+
   /** One line for each item and receiver of a module. */
   ownedBy(owner: string): string[] {
     return [...this.#kinds].flatMap(([kind, { items, receivers }]) => [

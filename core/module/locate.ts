@@ -3,9 +3,9 @@ import { findPackageJSON } from "node:module";
 import { basename, dirname, extname, isAbsolute, join, resolve, sep } from "node:path";
 import { pathToFileURL } from "node:url";
 import satisfies from "semver/functions/satisfies.js";
-import { nearest } from "../config/nearest.ts";
 import type { ModuleDefinition } from "../types.ts";
 import { ModhostError, reasonOf } from "../util/errors.ts";
+import { nearest } from "../util/nearest.ts";
 import { bundledModules, packageVersion } from "../util/package.ts";
 
 /** Where a module's code is. */

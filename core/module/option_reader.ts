@@ -5,23 +5,37 @@ import type { OptionDeclaration, OptionType } from "../types.ts";
 export class OptionReader {
   readonly #config: Config;
   readonly #host: () => string;
+  readonly #undeclared: (name: string) => void;
 
-  constructor(config: Config, host: () => string) {
+  /** `undeclared` hears of each option that is read and that nobody has declared. */
+  constructor(config: Config, host: () => string, undeclared: (name: string) => void) {
     this.#config = config;
     this.#host = host;
+    this.#undeclared = undeclared;
   }
 
   /** As declared; as written where nobody declared it. */
   plain(name: string, host = this.#host()): unknown {
+    if (!this.#config.declarations().has(name)) this.#undeclared(name);
     return this.#config.value(name, host === "*" ? undefined : host);
   }
 
   /**
    * An option as a value of a type; `fallback` (in the forms of the type, too) when it is not set.
    * @throws {ModhostError} OPTION_INVALID
+   * @throws {TypeError} its declaration has another type, whose value is none of this one
    */
   typed<T>(name: string, type: OptionType, fallback: unknown, limits: Partial<OptionDeclaration> = {}): T | undefined {
-    return this.convert<T>(name, this.plain(name) ?? fallback, type, limits);
+    const value = this.plain(name) ?? fallback;
+    try {
+      return this.convert<T>(name, value, type, limits);
+    } catch (error) {
+      const declared = this.#config.declarations().get(name)?.type;
+      // The operator's value is right: it is what the declaration asks for.
+      if (declared === undefined || declared === type || value === fallback) throw error;
+      const reason = `The option ${name} is declared with the type "${declared}", and read as "${type}"`;
+      throw new TypeError(`${reason}: read it with module.get_option`, { cause: error });
+    }
   }
 
   /** The server's list joined with that of the host. */

@@ -47,6 +47,12 @@ export interface HttpRequest {
   readonly body: string;
   /** The raw body. */
   readonly body_bytes: Buffer;
+  /**
+   * The body as JSON, whatever the request says about its type. Text that is no JSON, or no UTF-8, is answered 400, and
+   * a body of more than `max_bytes` 413: the promise is rejected with BODY_NOT_JSON or BODY_TOO_LARGE. The value is
+   * what the client sent: check it before you rely on its form.
+   */
+  json<T = unknown>(limits?: JsonLimits): Promise<T>;
   /** With `streaming_uploads`: the body as it arrives, for one reader. Otherwise the buffered body, once. */
   readonly body_stream: AsyncIterable<Buffer>;
   /** The parts of a multipart body, one after the other, read as they arrive; nothing touches the disk. */
@@ -69,6 +75,12 @@ export interface HttpRequest {
   readonly leaving: AbortSignal;
   /** Node's own object. */
   readonly raw: IncomingMessage | Http2ServerRequest;
+}
+
+/** What `request.json` refuses beyond. */
+export interface JsonLimits {
+  /** Bytes of the body; default 1 MiB. `http_max_content_size` holds, too, unless the app has `streaming_uploads`. */
+  readonly max_bytes?: number;
 }
 
 /** What `request.parts` refuses beyond. */

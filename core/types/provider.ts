@@ -41,6 +41,29 @@ export interface ResponseFields {
   trailers?: ResponseHeaders | (() => ResponseHeaders);
 }
 
+/** How an answer of `text` or `json` differs from the usual one. */
+export interface ReplyOptions {
+  /** Default 200. */
+  readonly status_code?: number;
+  /** Further headers; one that the answer has already replaces it. */
+  readonly headers?: ResponseHeaders;
+}
+
+/** An answer that html`...` made. Within another html`...` its body goes in as it is. */
+export interface HtmlAnswer extends ResponseFields {
+  readonly status_code: number;
+  readonly headers: ResponseHeaders;
+  readonly body: string;
+}
+
+/** Headers for answers that do not have them, such as `{ content_type: "text/plain; charset=utf-8" }`. */
+export interface DefaultHeaders {
+  /** For answers of handlers that have a body. Middleware and error pages give types of their own. */
+  readonly content_type?: string | undefined;
+  /** `nosniff`, for all answers: browsers go by the content type and by nothing else. */
+  readonly x_content_type_options?: string | undefined;
+}
+
 /** An app: what `module.provides("http", ...)` takes. `K` are the keys of its routes, where they are known. */
 export interface HttpProvider<K extends string = RouteKey> extends AppSettings {
   /** Route key to handler; a value that is not a function is answered as if a handler had returned it. */
@@ -70,6 +93,8 @@ interface AppSettings {
   /** Priority among routes of other apps that match equally well. Default 0. */
   readonly priority?: number;
   readonly cors?: CorsSettings;
+  /** Headers for answers of this app that lack them; the option `http_default_headers` goes before it for the app. */
+  readonly default_headers?: DefaultHeaders;
   /** Rules for routes of the method `WS`. */
   readonly websocket?: WebSocketSettings;
 }

@@ -37,7 +37,7 @@ export const errorTable = {
   OPTION_INVALID: { message: "Option {name} is {value}, but {allowed}" },
   // Routes
   PROVIDER_INVALID: {
-    message: 'App {app}: provides("http") takes a route table, { route: { "GET /": handler } }, or middleware',
+    message: 'App {app}: provides("http") takes { route: { "GET /": handler } }, or middleware: {reason}',
   },
   ROUTE_INVALID: { message: "App {app}: {faults}" },
   MIDDLEWARE_INVALID: {
@@ -61,6 +61,7 @@ export const errorTable = {
   },
   TLS_INVALID: { message: "The certificate for {host} cannot be used: {reason}" },
   // Requests
+  ANSWER_INVALID: { message: "{route} returned {what}, which is no answer: {remedy}" },
   HEADER_INVALID: { message: "The response header {name} cannot be sent: {reason}" },
   BODY_TOO_LARGE: { status: 413, expose: true, message: "The request body is larger than the {limit} bytes allowed" },
   BODY_ENCODED: {
@@ -69,6 +70,7 @@ export const errorTable = {
     message: "The content coding {coding} is not supported: send the body without Content-Encoding",
   },
   BODY_TIMEOUT: { status: 408, expose: true, message: "The request body did not arrive fast enough" },
+  BODY_NOT_JSON: { status: 400, expose: true, message: "The request body is not JSON: {reason}" },
   BODY_ABORTED: { status: 400, message: "The client went away before its request body was complete" },
   WEBSOCKET_INVALID: { message: "The websocket of request {id} cannot be accepted: {reason}" },
   WEBSOCKET_CLOSED: { message: "Nothing can be sent on this websocket: {reason}" },

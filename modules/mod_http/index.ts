@@ -13,9 +13,12 @@ import {
   originPolicy,
   patchNotices,
   patternHint,
+  providerFaults,
+  providerHints,
 } from "../../core/http/index.ts";
 import { ModhostError } from "../../core/index.ts";
 import type { CorsSettings, HttpProvider, MiddlewareProvider, Module, OwnedItem } from "../../core/types.ts";
+import { defaultHeadersOf } from "./default_headers.ts";
 import { configuredMiddleware } from "./middleware.ts";
 import { options } from "./options.ts";
 
@@ -125,6 +128,7 @@ function settingsOf(module: Module): HttpSettings {
     legacyForwarded: module.get_option_boolean("http_legacy_x_forwarded") ?? true,
     hosts: module.hosts(),
     defaultHost: defaultHostOf(module),
+    defaultHeaders: defaultHeadersOf(module),
     websocket: {
       pingInterval: number("http_websocket_ping_interval"),
       closeTimeout: number("http_websocket_close_timeout"),
@@ -152,13 +156,19 @@ function isSuccessor(owner: Module, former: Module): boolean {
  * @throws {ModhostError} PROVIDER_INVALID, ROUTE_INVALID, MIDDLEWARE_INVALID: its module is not loaded then
  */
 function mountOf({ item: provider, owner }: OwnedItem<Provider>): AppMount {
-  if (provider.middleware === undefined && (typeof provider.route !== "object" || provider.route === null)) {
-    throw new ModhostError("PROVIDER_INVALID", { app: provider.name ?? appName(owner.name) });
+  const faults = providerFaults(provider);
+  const hints = providerHints(provider);
+  if (provider.middleware === undefined && provider.route === undefined) faults.push("route is missing", ...hints);
+  if (faults.length > 0) {
+    const app = typeof provider.name === "string" ? provider.name : appName(owner.name);
+    throw new ModhostError("PROVIDER_INVALID", { app, reason: faults.join("; ") });
   }
-  for (const key of Object.keys(provider.route ?? {})) {
+  for (const [key, value] of Object.entries(provider.route ?? {})) {
     const hint = patternHint(key);
-    if (hint !== undefined) owner.log.warn("%s", hint);
+    if (hint !== undefined) hints.push(hint);
+    if (value === undefined) hints.push(`the route ${JSON.stringify(key)} has no handler: its value is undefined`);
   }
+  for (const hint of hints) owner.log.warn("%s", hint);
   if (provider.name !== undefined)
     owner.log.warn("names its app %s itself: the module's name is preferred", provider.name);
   const name = provider.name ?? appName(owner.name);
@@ -171,6 +181,7 @@ function mountOf({ item: provider, owner }: OwnedItem<Provider>): AppMount {
     host: owner.host,
     base: basePath(name, owner.host, paths[name] ?? provider.default_path),
     cors,
+    defaults: defaultHeadersOf(owner, { name, own: provider.default_headers }),
     origins: originsOf(provider, cors, owner),
   });
 }

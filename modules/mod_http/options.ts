@@ -55,6 +55,16 @@ export const options = {
       "Koa middleware before all apps or some: packages or paths, each with options for what it exports, order (lower is further out) and apps.",
     per_host: false,
   },
+  http_default_headers: {
+    type: "object",
+    example: {
+      content_type: "text/plain; charset=utf-8",
+      x_content_type_options: "nosniff",
+      shop: { content_type: "text/html; charset=utf-8" },
+    },
+    describe:
+      "content_type and x_content_type_options for answers that do not set them, for every app or under an app's name.",
+  },
   http_max_content_size: {
     type: "integer",
     default: 10 * 1024 * 1024,

@@ -1,4 +1,4 @@
-import { defineModule } from "modhost";
+import { defineModule, text } from "modhost";
 
 /** Serves /APP/ and /APP/greet/<somebody>. */
 export default defineModule({
@@ -13,10 +13,11 @@ export default defineModule({
     const greeting = module.get_option_string("NAME_greeting");
     module.provides("http", {
       route: {
-        // What a handler returns is the answer: a text, bytes, a stream, a status such as 404, or a promise of these.
-        "GET /": () => `${greeting}, world!\n`,
+        // What a handler returns is the answer: text(...), json(...), html`...`, a status such as 404, bytes, a stream,
+        // or a promise of these. A plain string would be sent without a content type.
+        "GET /": () => text(`${greeting}, world!\n`),
         // This path and everything below it; what the star stands for is the second argument.
-        "GET /greet/*": (_event, somebody) => `${greeting}, ${somebody}!\n`,
+        "GET /greet/*": (_event, somebody) => text(`${greeting}, ${somebody}!\n`),
       },
     });
   },

@@ -134,6 +134,9 @@ const host = withHost({
       "GET /false": () => false,
       "GET /object": () => ({ status_code: 202, headers: { x_from: "object" }, body: "object" }),
       "GET /object-empty": () => ({}),
+      "GET /object-other": () => ({ hello: "world" }) as never,
+      "GET /array": () => ["a"] as never,
+      "GET /bigint": () => 1n as never,
       "GET /object-404": () => ({ status_code: 404, body: "own words" }),
       "GET /promise": async () => "kept",
       "GET /promise-number": async () => 404,
@@ -292,16 +295,17 @@ overEach(host, "C4.9 nothing returned passes the request to the next matching ha
 
 overEach(host, "D20 false is an empty 200 and ends the search", async (client) => {
   ran = [];
-  for (const path of ["/ret/false", "/ret/promise-false", "/ret/constant-false", "/ret/function"]) {
+  for (const path of ["/ret/false", "/ret/promise-false", "/ret/constant-false"]) {
     assert.equal(await client.text(path), "", path);
   }
   assert.deepEqual(ran, []);
 });
 
-overEach(host, "D21 a returned object is merged into the response and sent", async (client) => {
+overEach(host, "D21 a returned object is merged into the response and sent; other values are a 500", async (client) => {
   const reply = await get(client, "/ret/object");
   assert.deepEqual([reply.status, reply.text, reply.header("x-from")], [202, "object", "object"]);
-  assert.equal(await client.text("/ret/object-empty"), "");
+  for (const path of ["object-empty", "object-other", "array", "bigint", "function"])
+    assert.equal(await client.status(`/ret/${path}`), 500, path);
   const own = await get(client, "/ret/object-404");
   assert.deepEqual([own.status, own.text, own.header("content-type")], [404, "own words", undefined]);
 });

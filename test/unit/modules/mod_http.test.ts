@@ -70,7 +70,7 @@ test("a provider without routes and middleware fails the load of its module", as
   };
   await assert.rejects(
     createTestHost({ modules: [{ name: "bare", load }] }),
-    /App bare: provides\("http"\) takes a route/,
+    /App bare: provides\("http"\) takes .*route is missing/,
   );
 });
 

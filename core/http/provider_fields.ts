@@ -1,0 +1,55 @@
+/** Fields of providers, checked at run time for authors whom no compiler warns. */
+import type { HttpProvider, MiddlewareProvider } from "../types.ts";
+import { nearest } from "../util/nearest.ts";
+
+type Fields = Readonly<Record<string, readonly [isRight: (value: unknown) => boolean, form: string]>>;
+
+const isText = (value: unknown) => typeof value === "string";
+const isFlag = (value: unknown) => typeof value === "boolean";
+const isTable = (value: unknown) => typeof value === "object" && value !== null && !Array.isArray(value);
+const isAny = () => true;
+
+const appFields = {
+  route: [isTable, 'a table of routes, { "GET /": handler }'],
+  // Its own error names what is wrong with it.
+  middleware: [isAny, ""],
+  name: [isText, "text"],
+  default_path: [isText, 'a path, such as "/" or "/shop"'],
+  streaming_uploads: [isFlag, "true or false"],
+  priority: [Number.isFinite, "a number"],
+  cors: [isTable, "an object: { enabled: true, origins: [...] }"],
+  default_headers: [isTable, 'an object: { content_type: "text/plain; charset=utf-8" }'],
+  websocket: [isTable, "an object: { origins, protocols, max_message_bytes, compression }"],
+} satisfies Record<keyof HttpProvider | keyof MiddlewareProvider, Fields[string]>;
+
+const tables: Readonly<Record<string, readonly string[]>> = {
+  cors: ["enabled", "credentials", "origins", "headers"],
+  websocket: ["origins", "protocols", "max_message_bytes", "compression"],
+};
+
+/** What is wrong with the values of a provider's fields, one sentence each. */
+export function providerFaults(provider: object): string[] {
+  return Object.entries(appFields as Fields).flatMap(([name, [isRight, form]]) => {
+    const value = (provider as Record<string, unknown>)[name];
+    return value === undefined || isRight(value) ? [] : [`${name} must be ${form}`];
+  });
+}
+
+/** Fields of a provider that mean nothing to the host. */
+export function providerHints(provider: object): string[] {
+  const hints = strange(provider, Object.keys(appFields), "the provider");
+  for (const [name, known] of Object.entries(tables)) {
+    const table = (provider as Record<string, unknown>)[name];
+    if (isTable(table)) hints.push(...strange(table as object, known, `${name} of the provider`));
+  }
+  return hints;
+}
+
+function strange(table: object, known: readonly string[], where: string): string[] {
+  return Object.keys(table).flatMap((name) => {
+    if (known.includes(name)) return [];
+    const meant = nearest(name, known);
+    const end = meant === undefined ? `known are ${known.join(", ")}` : `did you mean ${meant}?`;
+    return [`${where} has the field ${name}, which means nothing here: ${end}`];
+  });
+}

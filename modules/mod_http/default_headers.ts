@@ -1,0 +1,58 @@
+/** The option `http_default_headers`: headers for answers that lack them, of all apps and of single ones. */
+import { ModhostError } from "../../core/index.ts";
+import type { DefaultHeaders, Module } from "../../core/types.ts";
+
+const option = "http_default_headers";
+
+const names: readonly (keyof DefaultHeaders)[] = ["content_type", "x_content_type_options"];
+
+/** An app, and what it says itself. */
+interface App {
+  readonly name: string;
+  readonly own: DefaultHeaders | undefined;
+}
+
+/**
+ * The headers of an app: what the option has for it by name, else what it says itself, else what the option has for
+ * all. Without an app: for answers of none. An empty text takes a header away.
+ * @throws {ModhostError} OPTION_INVALID
+ */
+export function defaultHeadersOf(module: Module, app?: App): DefaultHeaders | undefined {
+  const given = module.get_option_object(option) ?? {};
+  const forAll = Object.fromEntries(Object.entries(given).filter(([, value]) => !isTable(value)));
+  const forApps = Object.fromEntries(Object.entries(given).filter(([, value]) => isTable(value)));
+  const layers = [checked(forAll, option)];
+  if (app?.own !== undefined) layers.push(checked({ ...app.own }, `default_headers of the app ${app.name}`));
+  for (const [name, table] of Object.entries(forApps)) {
+    const headers = checked(table as Record<string, unknown>, `${option}.${name}`);
+    if (name === app?.name) layers.push(headers);
+  }
+  const merged = Object.entries(Object.assign({}, ...layers) as Record<string, string>);
+  const said = merged.filter(([, value]) => value !== "");
+  return said.length === 0 ? undefined : Object.fromEntries(said);
+}
+
+/** @throws {ModhostError} OPTION_INVALID */
+function checked(table: Readonly<Record<string, unknown>>, place: string): Record<string, string> {
+  const invalid = (name: string, value: unknown, allowed: string) =>
+    new ModhostError("OPTION_INVALID", {
+      name: `${place}.${name}`,
+      value: JSON.stringify(value) ?? "not set",
+      allowed,
+    });
+  const set = Object.entries(table).filter(([, value]) => value !== undefined && value !== null);
+  return Object.fromEntries(
+    set.map(([key, value]) => {
+      const name = names.find((known) => known === key.toLowerCase().replaceAll("-", "_"));
+      if (name === undefined)
+        throw invalid(key, value, `only ${names.join(" and ")} can be given, or an app's name with these`);
+      if (typeof value !== "string" || !/^[\t\x20-\x7e]*$/.test(value))
+        throw invalid(key, value, "it must be text of one line");
+      return [name, value];
+    }),
+  );
+}
+
+function isTable(value: unknown): boolean {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}
