@@ -26,10 +26,14 @@ function importedBelow(...folders: readonly string[]): Set<string> {
   return new Set(files.flatMap((file) => imported(readFileSync(join(root, file), "utf8"))));
 }
 
-/** Programs of packages that scripts run, by the packages' names. */
+/** Packages whose programs scripts run, by the program's name or by its path. */
 function* runByScripts(names: Iterable<string>): Iterable<string> {
   const words = new Set(Object.values(manifest.scripts).flatMap((script) => script.split(/[\s;&|]+/)));
   for (const name of names) {
+    if (words.values().some((word) => word.startsWith(`node_modules/${name}/`))) {
+      yield name;
+      continue;
+    }
     const { bin = {} } = JSON.parse(readFileSync(join(root, "node_modules", name, "package.json"), "utf8"));
     if (typeof bin === "string" ? words.has(name) : Object.keys(bin).some((program) => words.has(program))) yield name;
   }
