@@ -3,7 +3,7 @@ import { type Command, UsageError } from "./command.ts";
 import { callOptions } from "./rpc/parse.ts";
 import { takeOptions } from "./words.ts";
 
-const { api, token, encoding, timeout } = callOptions;
+const { api, token, "api-auth": apiAuth, encoding, timeout } = callOptions;
 const configOption = {
   config: { type: "string", short: "c", value: "FILE", help: "Read this config file, which tells the repo" },
 } as const;
@@ -25,6 +25,7 @@ export const rpc: Command = {
       help: "The server: a URL, HOST:PORT or a multiaddress; default: that of the repo, which it tells in its file `api`",
     },
     token,
+    "api-auth": apiAuth,
     encoding,
     timeout,
     ...configOption,

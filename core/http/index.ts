@@ -1,6 +1,14 @@
 /** `modhost/net/http/server`: serves a table of routes over connections. `mod_http` stands on it; any module may. */
 
-export { findToken, type KnownToken, readAuthorization, readTokens, type TokenOption } from "../util/tokens.ts";
+export {
+  authorizationOf,
+  findToken,
+  type KnownToken,
+  knownToken,
+  readAuthorization,
+  readTokens,
+  type TokenOption,
+} from "../util/tokens.ts";
 export { appName, appPath, basePath, bracketed, displayName, isWebScheme, originOf } from "./app_urls.ts";
 export { validatorsOf } from "./conditions.ts";
 export { type CorsPolicy, corsPolicy } from "./cors.ts";

@@ -20,6 +20,9 @@ function digestOf(text: string): Buffer {
   return createHash("sha256").update(text, "utf8").digest();
 }
 
+/** A token of which only the digest is kept. */
+export const knownToken = (text: string): KnownToken => ({ digest: digestOf(text) });
+
 /**
  * The tokens of an option.
  * @throws {ModhostError} OPTION_INVALID, which says what is allowed and nothing of what was written there
@@ -40,7 +43,7 @@ export function readTokens<Settings extends object>(
     if (typeof (fields ?? {}) !== "object") throw invalid();
     const settings = read((fields ?? {}) as Record<string, unknown>);
     if (settings === undefined) throw invalid();
-    return { digest: digestOf(token), ...settings };
+    return { ...knownToken(token), ...settings };
   });
 }
 
@@ -61,4 +64,15 @@ export function findToken<Token extends KnownToken>(
 export function readAuthorization(header: string | undefined): { scheme: string; credentials: string } | undefined {
   const [, scheme, credentials] = /^\s*(\S+)\s+(.*?)\s*$/s.exec(header ?? "") ?? [];
   return scheme === undefined || credentials === undefined ? undefined : { scheme: scheme.toLowerCase(), credentials };
+}
+
+/**
+ * The Authorization header of a secret in the form that Kubo has for it: `bearer:TOKEN`, `basic:USER:PASSWORD` or
+ * `basic:BASE64-OF-BOTH`. Undefined for any other text.
+ */
+export function authorizationOf(secret: string): string | undefined {
+  const [, scheme, rest = ""] = /^(bearer|basic):(.*)$/s.exec(secret) ?? [];
+  if (scheme === undefined) return undefined;
+  if (scheme === "bearer") return `Bearer ${rest}`;
+  return `Basic ${rest.includes(":") ? Buffer.from(rest).toString("base64") : rest}`;
 }

@@ -1,13 +1,16 @@
 /** The RPC API of the node, under `/api/v0`. */
-import type { Node, NodeModule } from "modhost/node";
+import { randomBytes } from "node:crypto";
+import type { NodeModule } from "modhost/node";
+import { knownToken } from "../../core/http/index.ts";
 import type { ListeningPort, Module } from "../../core/types.ts";
 import { multibaseTable, table } from "./commands/index.ts";
 import { multiaddrOf, reachable } from "./http/addresses.ts";
 import type { ApiSettings } from "./http/api.ts";
-import type { ConfiguredHeaders } from "./http/cors.ts";
+import { type Authorization, authorizationsFrom } from "./http/authorizations.ts";
+import { type ConfiguredHeaders, sendableHeaders } from "./http/cors.ts";
 import { type Listening, openListeners } from "./http/listeners.ts";
 import { mountApi } from "./http/mount.ts";
-import { tokensFrom } from "./http/tokens.ts";
+import { type Token, tokensFrom } from "./http/tokens.ts";
 import { options } from "./options.ts";
 import { CommandLog } from "./rpc/command_log.ts";
 
@@ -24,16 +27,34 @@ export interface HttpApi {
 
 type ApiModule = Module<typeof options>;
 
-/** With `required`, loading fails if an address of the node's configuration cannot be opened. */
-export default function load(module: ApiModule, required = false): HttpApi {
+export interface LoadSettings {
+  /** Loading fails if an address of the node's configuration cannot be opened. */
+  readonly required?: boolean;
+  /** Callers are the program itself: whatever the configuration asks others for, it asks them for no secret. */
+  readonly trusted?: boolean;
+}
+
+export default function load(module: ApiModule, { required = false, trusted = false }: LoadSettings = {}): HttpApi {
   const node = module.depends<NodeModule>("node");
   let listening: Listening = { api: [], gateway: [] };
+  const tokens = tokensFrom(module.get_option("api_tokens"));
+  const own = ownToken();
+  const withOwn = [...tokens, own.known];
+  const requireToken = !trusted && module.get_option_boolean("api_require_token") === true;
+  const authorizations = trusted ? () => undefined : readOnce(module, node);
+  const isGuarded = () => requireToken || authorizations() !== undefined;
   const api: ApiSettings = {
     table: module.get_option_string("api_pubsub_wire") === "multibase" ? multibaseTable() : table,
     log: new CommandLog(),
-    tokens: tokensFrom(module.get_option("api_tokens")),
+    get tokens() {
+      return isGuarded() ? withOwn : tokens;
+    },
+    requireToken,
+    get authorizations() {
+      return authorizations();
+    },
     hosts: new Set(module.get_option_array("api_hosts")?.map((name) => name.toLowerCase())),
-    headers: () => (node.isOpen ? headersOf(node) : {}),
+    headers: sentHeaders(module, node),
     prepare: () => (node.isOpen ? undefined : node.open()),
     get node() {
       return node.isOpen ? node : undefined;
@@ -46,7 +67,10 @@ export default function load(module: ApiModule, required = false): HttpApi {
 
   module.ready = () => {
     const { repo } = node.lowLevel;
-    return repo.announceApi(addressOf(module.listening()) ?? listening.api.map(reachable)[0]);
+    // Whatever is wrong with them is told at the start, and not with the first answer.
+    api.headers();
+    const address = addressOf(module.listening()) ?? listening.api.map(reachable)[0];
+    return repo.announceApi(address, isGuarded() ? own.secret : undefined);
   };
   module.hook("server-stopping", () => (node.isOpen ? node.lowLevel.repo.announceApi(undefined) : undefined));
   mountApi(module as Module, api);
@@ -63,8 +87,34 @@ function addressOf(ports: readonly ListeningPort[]): string | undefined {
   return found && multiaddrOf(found);
 }
 
-/** `API.HTTPHeaders`, with null lists as empty ones. */
-function headersOf(node: Node): ConfiguredHeaders {
-  const configured = Object.entries(node.lowLevel.repo.config.value("API.HTTPHeaders") ?? {});
-  return Object.fromEntries(configured.map(([name, values]) => [name, values ?? []]));
+/** `API.HTTPHeaders` as they are now, less those that cannot be sent; worked out anew after each change. */
+function sentHeaders({ log }: ApiModule, node: NodeModule): () => ConfiguredHeaders {
+  let read: { readonly from: unknown; readonly headers: ConfiguredHeaders } = { from: undefined, headers: {} };
+  return () => {
+    if (!node.isOpen) return {};
+    const from = node.lowLevel.repo.config.value("API.HTTPHeaders");
+    if (read.from !== from) {
+      const lists = Object.entries(from ?? {}).map(([name, values]) => [name, values ?? []] as const);
+      read = { from, headers: sendableHeaders(Object.fromEntries(lists), (sentence) => log.warn("%s", sentence)) };
+    }
+    return read.headers;
+  };
+}
+
+/** `API.Authorizations` as it is when the node is first open: changes take effect at the next start. */
+function readOnce({ log }: ApiModule, node: NodeModule): () => readonly Authorization[] | undefined {
+  let read: { readonly authorizations: readonly Authorization[] | undefined } | undefined;
+  return () => {
+    if (read === undefined && node.isOpen) {
+      const entries = node.lowLevel.repo.config.value("API.Authorizations");
+      read = { authorizations: authorizationsFrom(entries, (sentence) => log.warn("%s", sentence)) };
+    }
+    return read?.authorizations;
+  };
+}
+
+/** A token of this start, for the command line of the repo's owner. */
+function ownToken(): { readonly secret: string; readonly known: Token } {
+  const secret = randomBytes(32).toString("base64url");
+  return { secret, known: { ...knownToken(secret), paths: undefined } };
 }

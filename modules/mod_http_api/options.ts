@@ -7,6 +7,12 @@ export const options = {
     describe:
       "Tokens (bearer, or password of basic) that let callers in from other machines and through proxies: a list, or an object from token to the paths that it opens.",
   },
+  api_require_token: {
+    type: "boolean",
+    default: false,
+    describe:
+      "Ask callers of this machine for a token as well, at every address. The command line takes that of the file `api-token`, which is made in the repo for its owner alone while the host runs.",
+  },
   api_hosts: {
     type: "strings",
     default: [],

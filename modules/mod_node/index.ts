@@ -32,6 +32,7 @@ export { type MigrationOptions, type MigrationProgress, migrateRepo } from "./mi
 export { memoryStores, type Stores } from "./migration/open_stores/engines.ts";
 export { DEFAULT_RSA_BITS, generateKey, identityOf } from "./storage/keystore/key.ts";
 export type { ConfigChange, ConfigFile, ConfigOverrides } from "./storage/repo/config.ts";
+export { headerFault } from "./storage/repo/header_fault.ts";
 export { lockHolder } from "./storage/repo/lock.ts";
 export { isProfile, profiles } from "./storage/repo/profiles.ts";
 export { isRepo } from "./storage/repo/repo.ts";

@@ -27,9 +27,9 @@ export async function callRpc(
   words: readonly string[],
   { server, program = "modhost rpc" }: RpcOptions = {},
 ): Promise<number> {
-  const { api, token, help, rest: given } = takeOwn(words);
+  const { help, rest: given, ...named } = takeOwn(words);
   const rest = commandFirst(given);
-  const found = server ?? (await findServer(context, api, token));
+  const found = server ?? (await findServer(context, named));
   const commands = await readSurface(found);
   const session = new Session(found, context);
   const { command, group, rest: behind } = findCommand(commands, rest);

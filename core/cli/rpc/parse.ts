@@ -8,6 +8,11 @@ import type { RpcCommand, RpcOption } from "./surface.ts";
 export const callOptions = {
   api: { type: "string", value: "ADDRESS", help: "The server: a URL or a multiaddress" },
   token: { type: "string", value: "TOKEN", help: "A token of its option api_tokens; @FILE reads it from a file" },
+  "api-auth": {
+    type: "string",
+    value: "SECRET",
+    help: "A secret of API.Authorizations: bearer:TOKEN or basic:USER:PASSWORD; @FILE reads it from a file",
+  },
   encoding: { type: "string", value: "FORM", help: "Form of the outcome: text, json (a value a line) or xml" },
   enc: { type: "string", value: "FORM", help: "The same" },
   timeout: { type: "string", value: "TIME", help: "How long it may take, such as 30s" },
@@ -27,10 +32,11 @@ export function commandFirst(words: readonly string[]): readonly string[] {
 export interface OwnOptions {
   readonly api: string | undefined;
   readonly token: string | undefined;
+  readonly apiAuth: string | undefined;
   readonly help: boolean;
 }
 
-/** Takes out `--api`, `--token` and `--help`; what stands behind `--` is left alone. @throws UsageError */
+/** Takes out `--api`, `--api-auth`, `--token` and `--help`; what stands behind `--` is left alone. @throws UsageError */
 export function takeOwn(words: readonly string[]): OwnOptions & { readonly rest: readonly string[] } {
   const own: Record<string, string> = {};
   const rest: string[] = [];
@@ -41,12 +47,12 @@ export function takeOwn(words: readonly string[]): OwnOptions & { readonly rest:
       rest.push(...words.slice(at));
       break;
     }
-    const [, name, given] = /^--(api|token)(?:=(.*))?$/s.exec(word) ?? [];
+    const [, name, given] = /^--(api|api-auth|token)(?:=(.*))?$/s.exec(word) ?? [];
     if (word === "--help" || word === "-h") help = true;
     else if (name === undefined) rest.push(word);
     else own[name] = given ?? valueAfter(words, ++at, word);
   }
-  return { api: own.api, token: own.token, help, rest };
+  return { api: own.api, token: own.token, apiAuth: own["api-auth"], help, rest };
 }
 
 function valueAfter(words: readonly string[], at: number, option: string): string {

@@ -46,6 +46,12 @@ export const get: Presenter = async (session, call) => {
   checkEnd(answer);
 };
 
+/** What of a mode is kept: who may read, write and run it; not whose rights it runs with. */
+const MAX_MODE = 0o777;
+
+/** Kinds of entries that are written; a `null` one is a file of an old archive. */
+const written: ReadonlySet<string | undefined> = new Set(["directory", "symlink", "file", "contiguous-file"]);
+
 /**
  * Writes the entries of an archive, of which the first is `target` itself. Nothing is written outside of it: not
  * through names with `..`, and not through links, whether of the archive or found on the disk.
@@ -60,12 +66,14 @@ async function unpack(tar: ReturnType<typeof extract>, target: string): Promise<
     if (below.some((part) => part === "" || part === "." || part === "..")) {
       throw new Error(`The archive has an entry outside of what was asked for: ${name}`);
     }
+    if (!written.has(type ?? undefined))
+      throw new Error(`The archive has an entry that is no file, folder or link: ${name} (${type})`);
     if (path !== target) await makeFolder(dirname(path));
     // A folder that the caller named by a link of their own is not made at another place.
     if (path !== target || type !== "directory") await removeLink(path);
     if (type === "directory") await makeFolder(path);
     else if (type === "symlink") await symlink(linkname ?? "", path);
-    else await pipeline(entry, createWriteStream(path, { mode: mode ?? 0o644 }));
+    else await pipeline(entry, createWriteStream(path, { mode: (mode ?? 0o644) & MAX_MODE }));
     entry.resume();
   }
 

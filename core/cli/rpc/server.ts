@@ -6,6 +6,7 @@ import { join, resolve } from "node:path";
 import { loadConfig } from "../../config/index.ts";
 import type { Host } from "../../host.ts";
 import { openConnection } from "../../testing/inject.ts";
+import { authorizationOf } from "../../util/tokens.ts";
 import { type CommandContext, UsageError } from "../command.ts";
 
 /** Where a server listens: an origin, a socket of this machine, or within this process. */
@@ -30,11 +31,23 @@ type Place = Pick<CommandContext, "configPath" | "cwd" | "env" | "stderr">;
  * the address that a server has when nothing is configured, which the standard error tells.
  * @throws UsageError for an address that is none, Error when no server runs on the repo
  */
-export async function findServer(context: Place, api: string | undefined, token: string | undefined): Promise<Server> {
-  const { address, source } = api === undefined ? await announced(context) : { address: api, source: "--api" };
-  const server = serverOf(address, source);
-  if (token === undefined) return server;
-  return { ...server, authorization: `Bearer ${await secretOf(token, context.cwd)}` };
+export async function findServer(context: Place, { api, token, apiAuth }: ServerOptions): Promise<Server> {
+  const found: Announced = api === undefined ? await announced(context) : { address: api, source: "--api" };
+  const server = serverOf(found.address, found.source);
+  if (apiAuth !== undefined) {
+    const authorization = authorizationOf(await secretOf(apiAuth, context.cwd));
+    if (authorization !== undefined) return { ...server, authorization };
+    throw new UsageError("--api-auth takes bearer:TOKEN, basic:USER:PASSWORD or basic:BASE64-OF-BOTH");
+  }
+  const secret = token === undefined ? found.token : await secretOf(token, context.cwd);
+  return secret === undefined ? server : { ...server, authorization: `Bearer ${secret}` };
+}
+
+/** What the command line says of the server. */
+export interface ServerOptions {
+  readonly api: string | undefined;
+  readonly token: string | undefined;
+  readonly apiAuth: string | undefined;
 }
 
 /** A host in this process, through no port. */
@@ -43,11 +56,25 @@ export function serverWithin(host: Host): Server {
   return { origin: new URL("http://localhost"), source: "this process", connect: open };
 }
 
-/** What the file `api` of a repo says; undefined when there is none. */
-export async function findApi(repo: string): Promise<{ address: string; source: string } | undefined> {
+/** Where a server says that it is. */
+export interface Announced {
+  readonly address: string;
+  readonly source: string;
+  /** What it takes calls with that come from the owner of the repo; undefined if it asks for none. */
+  readonly token?: string | undefined;
+}
+
+/** What the files `api` and `api-token` of a repo say; undefined when there is no address. */
+export async function findApi(repo: string): Promise<Announced | undefined> {
   const source = join(repo, "api");
+  const [address, token] = await Promise.all([source, join(repo, "api-token")].map(lineOf));
+  return address === undefined ? undefined : { address, source, token };
+}
+
+/** Undefined for a file that is not there, or that others own. */
+async function lineOf(file: string): Promise<string | undefined> {
   try {
-    return { address: (await readFile(source, "utf8")).trim(), source };
+    return (await readFile(file, "utf8")).trim();
   } catch {
     return undefined;
   }
@@ -68,7 +95,7 @@ export function isAnswering({ origin, socketPath }: Server): Promise<boolean> {
   });
 }
 
-async function announced(context: Place): Promise<{ address: string; source: string }> {
+async function announced(context: Place): Promise<Announced> {
   const { repo, by } = await repoOf(context);
   const found = await findApi(repo);
   if (found !== undefined) return found;

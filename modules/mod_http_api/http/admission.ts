@@ -4,15 +4,20 @@ import { BlockList, isIP } from "node:net";
 import { apiVersion } from "modhost/node";
 import { encodePath } from "../../../core/http/index.ts";
 import type { HttpRequest, ResponseFields, ResponseHeaders } from "../../../core/types.ts";
+import { type Authorization, authorizedBy, opens } from "./authorizations.ts";
 import { type ConfiguredHeaders, Cors } from "./cors.ts";
 import { plain } from "./respond.ts";
 import { permits, presented, type Token } from "./tokens.ts";
 
 export interface GateSettings {
   readonly tokens: readonly Token[];
+  /** Local callers need a token as well (option `api_require_token`). */
+  readonly requireToken?: boolean;
+  /** `API.Authorizations` as it was at the start; if there are any, every call must present one of them or a token. */
+  readonly authorizations?: readonly Authorization[] | undefined;
   /** Host names besides localhost under which the API may be called without a token. */
   readonly hosts: ReadonlySet<string>;
-  /** All callers are local although they have no loopback address: the listener is a Unix socket. */
+  /** The listener is a Unix socket: whoever may open its file is local, and may name any host. */
   readonly isLocal?: boolean;
   /** The current value of `API.HTTPHeaders`. */
   headers(): ConfiguredHeaders;
@@ -24,6 +29,8 @@ export interface Visit {
   readonly settings: GateSettings;
   /** Percent-decoded, but not normalized. */
   readonly path: string;
+  /** What the Authorization header of the request is; "wrong" if tokens are configured and it is none of them. */
+  readonly caller: Token | Authorization | "wrong" | undefined;
   /** Path components after the API prefix; undefined for a path outside it. */
   readonly components: readonly string[] | undefined;
   /** Methods that are handled at this endpoint. */
@@ -37,6 +44,7 @@ const steps: readonly Step[] = [
   cleanPath,
   versionMatches,
   wholePrefix,
+  authorized,
   preflight,
   mayCall,
   plainOptions,
@@ -60,7 +68,19 @@ export function visit(
   methods: readonly string[],
 ): Visit {
   const cors = new Cors(request, settings.headers(), { authorized: settings.tokens.length > 0, methods });
-  return { request, settings, path: decoded(request.url.raw_path), components: rest?.split("/"), methods, cors };
+  const path = decoded(request.url.raw_path);
+  const components = rest?.split("/");
+  return { request, settings, path, caller: callerOf(request, settings), components, methods, cors };
+}
+
+function callerOf(
+  { headers: { authorization } }: HttpRequest,
+  { tokens, authorizations = [] }: GateSettings,
+): Visit["caller"] {
+  if (tokens.length === 0 && authorizations.length === 0) return undefined;
+  const token = tokens.length === 0 ? undefined : presented(authorization, tokens);
+  const known = authorizedBy(authorization, authorizations);
+  return typeof token === "object" ? token : (known ?? token);
 }
 
 /** Percent-decodes a path; malformed escapes are kept as they are. */
@@ -107,27 +127,45 @@ function versionMatches({ request, components }: Visit): ResponseFields | undefi
   return plain(400, `api version mismatch (${apiAgent} != ${agent})`);
 }
 
+/** The text of Kubo. */
+const denied =
+  "Kubo RPC Access Denied: Please provide a valid authorization token as defined in the API.Authorizations configuration.";
+
+/** Where the config has API.Authorizations, nobody learns anything without a secret, not even by a preflight. */
+function authorized({ settings, caller, path }: Visit): ResponseFields | undefined {
+  if (settings.authorizations === undefined) return undefined;
+  if (typeof caller !== "object") return plain(403, denied);
+  return isAuthorization(caller) && !opens(caller, path) ? plain(403, denied) : undefined;
+}
+
 function preflight({ request, cors }: Visit): ResponseFields | undefined {
   if (request.method !== "OPTIONS" || !request.headers.access_control_request_method) return undefined;
   return { status_code: 200, headers: cors.preflight(), body: "" };
 }
 
-/** Requires a loopback caller or a token, and a known Host name as protection against DNS rebinding. */
-function mayCall({ request, settings, path, cors }: Visit): ResponseFields | undefined {
+/** Requires a local caller or a secret and, over TCP, a known Host name as protection against DNS rebinding. */
+function mayCall({ request, settings, caller, path, cors }: Visit): ResponseFields | undefined {
   const refuse = (why: string) => plain(403, `403 - Forbidden: ${why}`, cors.headers());
-  const { headers } = request;
-  const token = settings.tokens.length === 0 ? undefined : presented(headers.authorization, settings.tokens);
-  if (token === "wrong") return refuse("that token is not one of the option api_tokens");
-  if (token !== undefined) return permits(token, path) ? undefined : refuse("that token is for other paths");
+  if (caller === "wrong") return refuse("that token is not one of the option api_tokens");
+  if (caller !== undefined) {
+    if (isAuthorization(caller) || permits(caller, path)) return undefined;
+    return refuse("that token is for other paths");
+  }
+  if (settings.requireToken === true) {
+    return refuse("calls need a token: that of the file api-token in the repo, or one of the option api_tokens");
+  }
   if (settings.isLocal !== true && !isLoopback(request.ip))
     return refuse("calls from other machines need a token, see the option api_tokens");
   if (isForwarded(request)) return refuse("calls through a proxy need a token, see the option api_tokens");
+  if (settings.isLocal === true) return undefined;
   const host = hostOf(request);
   if (host !== undefined && !isLocalName(host) && !settings.hosts.has(host)) {
     return refuse("without a token this API answers at localhost and at the names of the option api_hosts");
   }
   return undefined;
 }
+
+const isAuthorization = (caller: Token | Authorization): caller is Authorization => "prefixes" in caller;
 
 const loopback = new BlockList();
 loopback.addSubnet("127.0.0.0", 8, "ipv4");

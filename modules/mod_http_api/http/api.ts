@@ -25,7 +25,7 @@ export interface ApiSettings extends GateSettings {
   readonly node: Node | undefined;
   /** Undefined if commands may not stop the node. */
   readonly operator?: Operator | undefined;
-  /** Awaited before a call runs, to open the node if necessary. */
+  /** Awaited before a request is looked at, to open the node if necessary. */
   prepare?(): Promise<unknown> | undefined;
 }
 
@@ -44,17 +44,17 @@ export class Api {
     // Drop headers set by the host: CORS is decided here alone.
     event.response.headers = {};
     const { methods = ["POST"] } = this.#settings;
-    const visitor = visit(event.request, this.#settings, rest, methods);
-    const refusal = pass(visitor);
-    if (refusal !== undefined) return refusal;
+    // First of all: the node's config has a say in who may call.
     const preparing = this.#settings.prepare?.();
     if (preparing !== undefined) await preparing;
-    return this.#call(event, visitor);
+    const visitor = visit(event.request, this.#settings, rest, methods);
+    return pass(visitor) ?? this.#call(event, visitor);
   }
 
   /** A document about the API, subject to the same access checks. */
-  document(event: HttpEvent, text: () => string): ResponseFields {
+  async document(event: HttpEvent, text: () => string): Promise<ResponseFields> {
     event.response.headers = {};
+    await this.#settings.prepare?.();
     const visitor = visit(event.request, this.#settings, undefined, ["GET", "HEAD"]);
     const headers = { ...visitor.cors.headers(), content_type: "application/json" };
     return pass(visitor) ?? { status_code: 200, headers, body: text() };

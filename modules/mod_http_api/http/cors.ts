@@ -1,4 +1,5 @@
 /** CORS: which web pages may call the API and read its responses. */
+import { headerFault } from "modhost/node";
 import type { HttpRequest, ResponseHeaders } from "../../../core/types.ts";
 
 /** `API.HTTPHeaders` of the node's configuration. */
@@ -126,4 +127,17 @@ const ruling = /^access-control-allow-(origin|methods|credentials)$/i;
 export function copiedHeaders(configured: ConfiguredHeaders): ResponseHeaders {
   const copied = Object.entries(configured).filter(([name]) => !ruling.test(name));
   return Object.fromEntries(copied.map(([name, values]) => [name.toLowerCase().replaceAll("-", "_"), values]));
+}
+
+/**
+ * The headers that can be sent, of those that are configured. `warn` is told of each other one, which the answers then
+ * lack.
+ */
+export function sendableHeaders(configured: ConfiguredHeaders, warn: (sentence: string) => void): ConfiguredHeaders {
+  const sendable = Object.entries(configured).filter(([name, values]) => {
+    const fault = headerFault(name, values);
+    if (fault !== undefined) warn(`API.HTTPHeaders.${JSON.stringify(name)} is not sent: ${fault}`);
+    return fault === undefined;
+  });
+  return Object.fromEntries(sendable);
 }

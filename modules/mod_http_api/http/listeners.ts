@@ -52,7 +52,7 @@ export function openListeners(module: Module, { config }: Repo, settings: ApiSet
   const gateway = addressList(config.value("Addresses.Gateway")).flatMap(
     endpoints("Addresses.Gateway", opened.gateway),
   );
-  const readOnly = { ...settings, table: settings.table.readOnly(), methods: ["POST", "HEAD", "GET"] };
+  const readOnly = withFields(settings, { table: settings.table.readOnly(), methods: ["POST", "HEAD", "GET"] });
   const doors: Door[] = [
     { name: "http_api_further", endpoints: further.filter((each) => "port" in each && !isOwn(each)), settings },
     { name: "http_api_gateway", endpoints: gateway.filter((each) => "port" in each), settings: readOnly },
@@ -71,7 +71,11 @@ export function openListeners(module: Module, { config }: Repo, settings: ApiSet
   };
 }
 
-const local = (settings: ApiSettings): ApiSettings => ({ ...settings, isLocal: true });
+const local = (settings: ApiSettings): ApiSettings => withFields(settings, { isLocal: true });
+
+/** The same settings, which go on changing with those that were given, except for some fields. */
+const withFields = (settings: ApiSettings, fields: Partial<ApiSettings>): ApiSettings =>
+  Object.assign(Object.create(settings), fields);
 
 function open(module: Module, { name, endpoints, settings }: Door): void {
   const { settings: limits } = module.depends<HttpModule>("http");

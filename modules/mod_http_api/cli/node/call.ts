@@ -21,7 +21,8 @@ export async function call(context: CommandContext, words: readonly string[]): P
   const repo = repoFolder(place);
   const api = await findApi(repo);
   if (api !== undefined && (await isAnswering(serverOf(api.address, api.source)))) {
-    return callRpc(context, [`--api=${api.address}`, ...ordered], { program });
+    const own = api.token === undefined ? [] : [`--token=${api.token}`];
+    return callRpc(context, [`--api=${api.address}`, ...own, ...ordered], { program });
   }
   if (ordered[0] === "shutdown") throw new Error("daemon not running");
   const { callUnserved } = await import("./unserved.ts");

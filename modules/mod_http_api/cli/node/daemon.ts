@@ -1,7 +1,7 @@
 /** `modhost node daemon`: output, files, signals and exit codes are those that launchers of go-ipfs expect. */
 import { rmSync } from "node:fs";
 import { type Command, serve } from "../../../../core/cli/index.ts";
-import { apiFile, repoFolder } from "./repo.ts";
+import { apiFiles, repoFolder } from "./repo.ts";
 
 export const daemon: Command = {
   name: "daemon",
@@ -43,7 +43,7 @@ export const daemon: Command = {
         ),
       forced() {
         stdout.write("Received another interrupt before graceful shutdown, terminating...\n");
-        rmSync(apiFile(repoFolder(context)), { force: true });
+        for (const file of apiFiles(repoFolder(context))) rmSync(file, { force: true });
         return 255;
       },
     });

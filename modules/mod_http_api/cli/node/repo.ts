@@ -38,5 +38,5 @@ export function textOf(value: string | boolean | undefined): string | undefined 
   return typeof value === "string" && value !== "" ? value : undefined;
 }
 
-/** The file with the address of the daemon's API, which other programs read without opening the repo. */
-export const apiFile = (repo: string): string => join(repo, "api");
+/** The files with the address of the daemon's API and a token for it, which are read without opening the repo. */
+export const apiFiles = (repo: string): readonly string[] => [join(repo, "api"), join(repo, "api-token")];

@@ -6,8 +6,8 @@ import type { Module } from "../../../../core/types.ts";
 import loadNode, { global as nodeIsGlobal, options as nodeOptions } from "../../../mod_node/mod_node.ts";
 import load, { depends, global, options } from "../../index.ts";
 
-/** Modules for `createHost`. The host closes the node when it stops. */
-export function serving(node: Node): readonly InlineModule[] {
+/** Modules for `createHost`. The host closes the node when it stops. `trusted`: it serves this program alone. */
+export function serving(node: Node, { trusted = false } = {}): readonly InlineModule[] {
   return [
     {
       name: "node",
@@ -20,7 +20,7 @@ export function serving(node: Node): readonly InlineModule[] {
       depends,
       global,
       options,
-      load: (module) => load(module as unknown as Module<typeof options>, true),
+      load: (module) => load(module as unknown as Module<typeof options>, { required: true, trusted }),
     },
   ];
 }

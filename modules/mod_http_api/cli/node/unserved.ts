@@ -37,7 +37,7 @@ async function callOn(
   const node = await createNode({ ...place, init, offline: true });
   const host = createHost({
     config: { modules_enabled: ["http"] },
-    modules: serving(node),
+    modules: serving(node, { trusted: true }),
     listen: false,
     log: { level: "error", destination: context.stderr },
   });

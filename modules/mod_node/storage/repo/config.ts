@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { NodeError } from "../../util/errors.ts";
 import { quote } from "../../util/go/text.ts";
 import { uniqueName, writeAtomically } from "./atomic_file.ts";
+import { requireSendableHeaders } from "./header_fault.ts";
 import { type IdentityConfig, readIdentity } from "./identity.ts";
 import { getAt, isObject, type JsonObject, parseJson, printJson, setAt, sorted } from "./json.ts";
 import { applyProfile, profileNamed } from "./profiles.ts";
@@ -159,6 +160,7 @@ export class ConfigFile {
 
   /** Known keys as typed; of the rest, what stands at the top stays. */
   async #write(document: JsonObject, typed: Document): Promise<JsonObject> {
+    requireSendableHeaders(typed, this.#typed);
     const whole = { ...document, ...typed };
     await writeAtomically(this.path, printJson(whole), fileMode);
     this.#typed = typed;

@@ -42,8 +42,11 @@ export interface Repo {
   readonly repoStores: StorePaths | undefined;
   /** The repo was made by this call. */
   readonly isNew: boolean;
-  /** Writes the file `api`, by which clients find the RPC; undefined removes it. */
-  announceApi(address: string | undefined): Promise<void>;
+  /**
+   * Writes the file `api`, by which clients find the RPC, and where a token is given the file `api-token`, which only the
+   * owner reads; undefined removes both.
+   */
+  announceApi(address: string | undefined, token?: string): Promise<void>;
   /** Removes lock files of dead processes; gives their names. */
   clean(): Promise<readonly string[]>;
   /** Removes the file `api` and releases the lock. */
@@ -104,8 +107,8 @@ async function openLocked({ path, data, lock, isNew }: LockedFolder, { overrides
   const config = await ConfigFile.open(path, overrides);
   const identity = readIdentity({ PeerID: config.value("Identity.PeerID"), PrivKey: config.value("Identity.PrivKey") });
   const own = resolveStorePaths(path, await requireStores(path, config));
-  const api = join(path, "api");
-  await rm(api, { force: true });
+  const announcement = announcementIn(path);
+  await announcement.remove();
   return {
     path,
     version: repoVersion,
@@ -114,14 +117,34 @@ async function openLocked({ path, data, lock, isNew }: LockedFolder, { overrides
     stores: data === path ? own : resolveStorePaths(data, defaultStorePaths),
     repoStores: data === path ? undefined : own,
     isNew,
-    announceApi: (address) => (address === undefined ? rm(api, { force: true }) : writeAtomically(api, address, 0o644)),
+    announceApi: (address, token) =>
+      address === undefined ? announcement.remove() : announcement.write(address, token),
     clean: () => removeStaleClaims(path),
     async close() {
-      await rm(api, { force: true });
+      await announcement.remove();
       await lock.release();
     },
   };
 }
+
+/** The files by which other programs find the RPC of a repo that is open; a killed process leaves them behind. */
+function announcementIn(path: string) {
+  const [api, token] = [join(path, "api"), join(path, apiTokenFile)];
+  const remove = async (files: readonly string[]) => {
+    for (const file of files) await rm(file, { force: true });
+  };
+  return {
+    remove: () => remove([api, token]),
+    async write(address: string, secret: string | undefined): Promise<void> {
+      // The token comes first: whoever finds the address finds the token, too.
+      await (secret === undefined ? remove([token]) : writeAtomically(token, secret, 0o600));
+      await writeAtomically(api, address, 0o644);
+    },
+  };
+}
+
+/** Name of the file with the token that the command line presents while calls need one. */
+export const apiTokenFile = "api-token";
 
 /** A folder with a configuration is a repo: that file is written last. */
 export async function isRepo(path: string): Promise<boolean> {

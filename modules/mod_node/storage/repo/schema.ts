@@ -52,6 +52,15 @@ const throttle = struct<JsonObject | null>(
   { nullable: true },
 );
 
+/** Who may call the RPC API: a secret, and prefixes of the paths that it opens. */
+type AuthScope = { readonly AuthSecret: string; readonly AllowedPaths: readonly string[] | null };
+
+const authScope = struct<AuthScope | null>(
+  "RPCAuthScope",
+  { AuthSecret: { kind: text }, AllowedPaths: { kind: texts } },
+  { nullable: true },
+);
+
 /** A remote pinning service. */
 export interface RemoteService {
   readonly API: { readonly Endpoint: string; readonly Key: string };
@@ -139,6 +148,11 @@ export const configKeys = {
     headers,
     {},
     "Headers of the RPC API's answers. Access-Control-Allow-Origin, -Methods and -Credentials steer CORS.",
+  ),
+  "API.Authorizations": key(
+    map(authScope),
+    undefined,
+    "Name to `{AuthSecret, AllowedPaths}`: secrets without which the RPC API answers nobody, as Kubo has them; read at the start.",
   ),
   "Swarm.AddrFilters": key(texts, null, "Masks of addresses that are neither dialled nor let in."),
   "Swarm.DisableBandwidthMetrics": key(bool, false, "Do not count bytes; `stats/bw` fails then."),

@@ -23,7 +23,19 @@ export function requireShown(path: string): void {
 }
 
 export function withoutSecrets(document: JsonObject): JsonObject {
-  return removePath(removePath(document, privateKey), serviceKeys);
+  return withoutAuthorizations(removePath(removePath(document, privateKey), serviceKeys));
+}
+
+/** Secrets of callers are shown as an empty object, as Kubo does. */
+function withoutAuthorizations(document: JsonObject): JsonObject {
+  return mapFields(document, "API", (api) => mapFields(api, "Authorizations", () => ({})));
+}
+
+function mapFields(document: JsonObject, pattern: string, change: (object: JsonObject) => JsonObject): JsonObject {
+  const fields = Object.entries(document);
+  return Object.fromEntries(
+    fields.map(([name, value]) => [name, same(pattern, name) && isObject(value) ? change(value) : value]),
+  );
 }
 
 /** A value on the path that is not an object is removed as well. */
@@ -43,15 +55,19 @@ type Services = Readonly<Record<string, RemoteService>>;
  * @throws NodeError when it has secrets of its own, or other services
  */
 export function keepSecrets(next: Document, before: JsonObject): Document {
-  const { Identity, Pinning } = next as { Identity: JsonObject; Pinning: JsonObject };
+  const { Identity, Pinning, API } = next as Readonly<Record<"Identity" | "Pinning" | "API", JsonObject>>;
   if (valueAt(next, privateKeyPath) !== "") throw new NodeError("setting private key with API is not supported");
   const services = keepServices(
     valueAt(next, "Pinning.RemoteServices"),
     valueAt(decodeConfig(before), "Pinning.RemoteServices"),
   );
+  // What is shown has none of them, and what was shown comes back here: a replacement adds entries, and removes none.
+  const old = valueAt(decodeConfig(before), "API.Authorizations");
+  const authorizations = old === null ? {} : { Authorizations: { ...old, ...valueAt(next, "API.Authorizations") } };
   return {
     ...next,
     Identity: { ...Identity, PrivKey: privateKeyOf(before) },
+    API: { ...API, ...authorizations },
     Pinning: { ...Pinning, RemoteServices: services },
   };
 }

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { mkdir, mkdtemp, readdir, readFile, rm, symlink } from "node:fs/promises";
+import { mkdir, mkdtemp, readdir, readFile, rm, stat, symlink } from "node:fs/promises";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
@@ -14,11 +14,18 @@ before(async () => {
 });
 after(() => rm(folder, { recursive: true }));
 
+interface Entry {
+  readonly name: string;
+  readonly linkname?: string;
+  readonly mode?: number;
+  readonly type?: "link" | "character-device" | "block-device" | "fifo";
+}
+
 const rpc = (words: readonly string[], given: Given) => called(folder, words, given);
 
 describe("rpc: a server of another kind", () => {
   /** A server with one command `get`, which gives an archive. */
-  async function serving(entries: readonly { name: string; linkname?: string }[], late?: string) {
+  async function serving(entries: readonly Entry[], late?: string) {
     const operation = {
       summary: "Gets.",
       parameters: [{ name: "output", schema: { type: "string" } }],
@@ -31,10 +38,11 @@ describe("rpc: a server of another kind", () => {
       }
       response.writeHead(200, { Trailer: "X-Stream-Error" });
       const archive = pack();
-      for (const { name, linkname } of entries) {
-        if (linkname !== undefined) archive.entry({ name, type: "symlink", linkname });
-        else if (name.endsWith("/")) archive.entry({ name, type: "directory" });
-        else archive.entry({ name }, "content");
+      for (const { name, linkname, mode, type } of entries) {
+        if (type !== undefined) archive.entry({ name, type, linkname: linkname ?? "" });
+        else if (linkname !== undefined) archive.entry({ name, type: "symlink", linkname });
+        else if (name.endsWith("/")) archive.entry({ name, type: "directory", ...(mode && { mode }) });
+        else archive.entry({ name, ...(mode && { mode }) }, "content");
       }
       archive.finalize();
       archive.on("data", (piece) => response.write(piece));
@@ -60,6 +68,34 @@ describe("rpc: a server of another kind", () => {
       assert.match(stderr, /outside of what was asked for/);
       assert.ok(!(await readdir(folder)).includes("escaped"));
       await rm(join(folder, "x"), { recursive: true });
+    });
+  }
+
+  test("nobody's rights are taken over with a file: of its mode, who may read, write and run it is kept", async () => {
+    await using server = await serving([
+      { name: "rights/", mode: 0o7777 },
+      { name: "rights/program", mode: 0o6755 },
+      { name: "rights/sticky", mode: 0o1644 },
+    ]);
+    assert.equal((await rpc(["get", "rights"], { address: server.address })).code, 0);
+    const modes = ["", "program", "sticky"].map(
+      async (name) => (await stat(join(folder, "rights", name))).mode & 0o7000,
+    );
+    assert.deepEqual(await Promise.all(modes), [0, 0, 0]);
+    assert.equal(
+      (await stat(join(folder, "rights", "program"))).mode & 0o777 & ~process.umask(),
+      0o755 & ~process.umask(),
+    );
+  });
+
+  for (const type of ["link", "character-device", "block-device", "fifo"] as const) {
+    test(`an entry that is a ${type} is refused, and nothing is at its place`, async () => {
+      await using server = await serving([{ name: "odd/" }, { name: "odd/entry", type, linkname: "/etc/hostname" }]);
+      const { code, stderr } = await rpc(["get", "odd"], { address: server.address });
+      assert.equal(code, 1);
+      assert.match(stderr, new RegExp(`no file, folder or link: odd/entry \\(${type}\\)`));
+      assert.deepEqual(await readdir(join(folder, "odd")), []);
+      await rm(join(folder, "odd"), { recursive: true });
     });
   }
 

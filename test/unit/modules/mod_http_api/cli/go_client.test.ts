@@ -100,3 +100,16 @@ test("a repo that the reference has made is served, and is not the reference's m
   assert.equal(await theirs.done(["cat", hello]), "hello\n");
   await again.stop();
 });
+
+test("the reference's command line comes in through a Unix socket", { skip }, async () => {
+  await using folder = await Place.make();
+  const socket = join(folder.folder, "api.sock");
+  await using own = await Place.withRepo({ "Addresses.API": ["/ip4/127.0.0.1/tcp/0", `/unix${socket}`] });
+  const daemon = await own.daemon();
+  const elsewhere = Place.at(folder.folder, reference as string);
+  assert.equal(
+    await elsewhere.done([`--api=/unix${socket}`, "id", "-f", "<id>"]),
+    await own.does(["id", "-f", "<id>"]),
+  );
+  await daemon.stop();
+});

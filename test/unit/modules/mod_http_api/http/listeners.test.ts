@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { once } from "node:events";
-import { writeFile } from "node:fs/promises";
+import { readFile, writeFile } from "node:fs/promises";
 import { type IncomingMessage, request } from "node:http";
 import { createServer, type Server } from "node:net";
 import { join } from "node:path";
@@ -166,6 +166,122 @@ test("a Unix socket is the door of this machine's users", { skip: noSockets }, a
   assert.equal((await askSocket(socket, "version", { ...refused, Authorization: "Bearer sesame" })).status, 200);
   await host.host.unload("http_api");
   await assert.rejects(askSocket(socket, "version"), { code: "ENOENT" });
+});
+
+test("on a Unix socket any name of a host will do, as the permissions of the file are the gate", {
+  skip: noSockets,
+}, async () => {
+  const path = (folder: string) => join(folder, "api.sock");
+  const addresses = (folder: string) => ["/ip4/127.0.0.1/tcp/5001", `/unix${path(folder)}`];
+  await using host = await startAt((folder) => ({ "Addresses.API": addresses(folder) }));
+  const socket = path(host.folder);
+  for (const name of [encodeURIComponent(socket), "evil.example", "unix", "localhost:80"]) {
+    const { status, body } = await askSocket(socket, "version", { host: name });
+    assert.equal(status, 200, `${name}: ${body}`);
+  }
+  const page = { host: "evil.example", origin: "http://evil.example" };
+  assert.equal((await askSocket(socket, "version", page)).status, 403);
+  assert.equal((await ask(host.http, "version", { headers: { Host: "evil.example" } })).status, 403);
+});
+
+test("API.Authorizations of the config is asked for at every door, as it was at the start", {
+  skip: noSockets,
+}, async () => {
+  const authorizations = { user: { AuthSecret: "bearer:sesame", AllowedPaths: ["/api/v0/config", "/api/v0/id"] } };
+  const path = (folder: string) => join(folder, "api.sock");
+  const config = (folder: string) => ({
+    "Addresses.API": ["/ip4/127.0.0.1/tcp/5001", "/ip4/127.0.0.1/tcp/0", `/unix${path(folder)}`],
+    "Addresses.Gateway": "/ip4/127.0.0.1/tcp/0",
+    "API.Authorizations": authorizations,
+  });
+  await using host = await startAt(config);
+  const [further] = portsOf(host, "http_api_further") as [number];
+  const [gateway] = portsOf(host, "http_api_gateway") as [number];
+  const secret = { Authorization: "Bearer sesame" };
+  const command = "version";
+  for (const headers of [{}, { Authorization: "Bearer wrong" }, secret]) {
+    const wanted = headers === secret ? 200 : 403;
+    for (const port of [host.http, further, gateway])
+      assert.equal((await ask(port, command, { headers })).status, wanted);
+    assert.equal((await askSocket(path(host.folder), command, headers)).status, wanted);
+  }
+  assert.equal((await ask(host.http, "pin/ls", { headers: secret })).status, 403);
+
+  const shown = JSON.parse((await ask(host.http, "config/show", { headers: secret })).body);
+  assert.deepEqual(shown.API.Authorizations, {});
+  const { headers, body } = multipart([{ filename: "config", content: JSON.stringify(shown) }]);
+  assert.equal((await ask(host.http, "config/replace", { headers: { ...headers, ...secret }, body })).status, 200);
+  const kept = await ask(host.http, "config?arg=API.Authorizations", { headers: secret });
+  assert.deepEqual(JSON.parse(kept.body).Value, authorizations);
+
+  const emptied = await ask(host.http, "config?arg=API.Authorizations&arg={}&json=true", { headers: secret });
+  assert.equal(emptied.status, 200, emptied.body);
+  assert.equal((await ask(host.http, command)).status, 403);
+  await host.host.reload("http_api");
+  assert.equal((await ask(host.http, command)).status, 200);
+});
+
+test("headers of the config that cannot be sent are told in the log, and answers have the others", async () => {
+  const good = { "X-Good": ["a", "b"], "access-control-allow-origin": ["http://app.example"] };
+  const bad = {
+    "Bad Name": ["x"],
+    "": ["x"],
+    "X-Break": ["a\r\nX-Injected: b"],
+    "X-Null": ["a\u0000"],
+    "X-Wide": ["€"],
+    "Content-Length": ["1"],
+    "Transfer-Encoding": ["identity"],
+    Connection: ["close"],
+  };
+  const file = async (folder: string) => {
+    const config = join(folder, "data", "repo", "config");
+    const document = JSON.parse(await readFile(config, "utf8"));
+    document.API.HTTPHeaders = { ...good, ...bad };
+    await writeFile(config, JSON.stringify(document));
+  };
+  await using host = await startRpc(
+    {},
+    {
+      async prepare(folder) {
+        await (await openRepo(join(folder, "data", "repo"), { profile: "local" })).close();
+        await file(folder);
+      },
+    },
+  );
+  const warned = host
+    .log()
+    .split("\n")
+    .filter((line) => line.includes("is not sent"));
+  assert.equal(warned.length, Object.keys(bad).length, warned.join("\n"));
+  assert.match(warned.join(), /API\.HTTPHeaders\.\\"X-Break\\" is not sent: a value has a line break/);
+  for (const path of ["version", "repo/stat", "pin/ls?stream=true"]) {
+    const { status, headers, body } = await ask(host.http, path);
+    assert.equal(status, 200, body);
+    assert.equal(headers["x-good"], "a, b");
+    for (const name of ["x-break", "x-injected", "x-null", "x-wide"]) assert.equal(headers[name], undefined);
+  }
+});
+
+test("a header that cannot be sent is refused where it is set, with its name", async () => {
+  await using host = await startRpc();
+  const set = (key: string, value: unknown) =>
+    host.failure(`config?arg=${encodeURIComponent(key)}&arg=${encodeURIComponent(JSON.stringify(value))}&json=true`);
+  for (const [key, value, told] of [
+    ["API.HTTPHeaders", { "X-A": ["a\nb"] }, /API\.HTTPHeaders\."X-A": a value has a line break/],
+    ["API.HTTPHeaders.X-A", ["a\u007f"], /API\.HTTPHeaders\."X-A": a value has a line break/],
+    ["API.HTTPHeaders.Bad Name", ["x"], /API\.HTTPHeaders\."Bad Name": that is not a name of a header/],
+    ["API", { HTTPHeaders: { "Content-Length": ["1"] } }, /API\.HTTPHeaders\."Content-Length": the server sets/],
+  ] as const) {
+    const [status, message] = await set(key, value);
+    assert.equal(status, 500);
+    assert.match(String(message), told);
+  }
+  const document = JSON.parse((await host.call("config/show")).text);
+  document.API.HTTPHeaders = { "X A": ["x"] };
+  const [status, message] = await host.failure("config/replace", { config: JSON.stringify(document) });
+  assert.deepEqual([status, /API\.HTTPHeaders\."X A"/.test(String(message))], [500, true]);
+  const { status: set200, text } = await host.call('config?arg=API.HTTPHeaders.X-B&arg=["b"]&json=true');
+  assert.equal(set200, 200, text);
 });
 
 test("a socket that a dead process has left is taken over, another file is not", { skip: noSockets }, async (t) => {

@@ -1,0 +1,145 @@
+import assert from "node:assert/strict";
+import { after, before, describe, test } from "node:test";
+import { type AuthorizationEntry, authorizationsFrom } from "#modules/mod_http_api/http/authorizations.ts";
+import { tokensFrom } from "#modules/mod_http_api/http/tokens.ts";
+import { type Commands, defineCommand, value } from "#modules/mod_http_api/rpc/command.ts";
+import { type ApiHost, ask, startApi } from "../support.ts";
+
+const command = defineCommand({ help: "x", returns: value("string"), run: () => "in" });
+const group = { help: "x", options: {} };
+const commands: Commands = {
+  version: command,
+  "version/deps": command,
+  id: command,
+  pin: group,
+  "pin/ls": command,
+  "pin/lsx": command,
+};
+
+const base64 = (text: string) => Buffer.from(text).toString("base64");
+
+const entries: Readonly<Record<string, AuthorizationEntry | null>> = {
+  all: { AuthSecret: "bearer:everything", AllowedPaths: ["/api/v0"] },
+  pins: { AuthSecret: "bearer:pins", AllowedPaths: ["/api/v0/pin/ls"] },
+  user: { AuthSecret: "basic:ann:a:b", AllowedPaths: ["/api/v0"] },
+  encoded: { AuthSecret: `basic:${base64("bob:word")}`, AllowedPaths: ["/api/v0"] },
+  pathless: { AuthSecret: "bearer:nowhere", AllowedPaths: null },
+  bare: { AuthSecret: "rawtoken", AllowedPaths: ["/api/v0"] },
+  none: null,
+};
+
+const denied =
+  "Kubo RPC Access Denied: Please provide a valid authorization token as defined in the API.Authorizations configuration.\n";
+
+let guarded: ApiHost;
+/** With tokens of the operator beside. */
+let both: ApiHost;
+
+before(async () => {
+  const authorizations = authorizationsFrom(entries, () => undefined);
+  guarded = await startApi([commands], { authorizations });
+  both = await startApi([commands], { authorizations, tokens: tokensFrom({ mine: { paths: ["/api/v0/id"] } }) });
+});
+after(() => Promise.all([guarded, both].map((host) => host?.stop())));
+
+const asked = (authorization?: string, headers: Record<string, string> = {}, method = "POST") => ({
+  method,
+  headers: { ...headers, ...(authorization === undefined ? {} : { Authorization: authorization }) },
+});
+
+describe("API.Authorizations of the node's config", () => {
+  const refused: [what: string, path: string, authorization: string | undefined][] = [
+    ["no secret", "id", undefined],
+    ["no secret, for the version", "version", undefined],
+    ["an unknown secret", "id", "Bearer x"],
+    ["a known one in another scheme", "id", "Basic everything"],
+    ["another letter case of the scheme", "id", "bearer everything"],
+    ["another letter case of the secret", "id", "Bearer Everything"],
+    ["the scheme of the config", "id", "bearer:everything"],
+    ["more after the secret", "id", "Bearer everything x"],
+    ["a secret of other paths", "id", "Bearer pins"],
+    ["a secret of no paths", "id", "Bearer nowhere"],
+    ["version/deps is another path than version", "version/deps", "Bearer pins"],
+    ["an entry without a scheme", "id", "rawtoken"],
+    ["an entry without a scheme, as bearer", "id", "Bearer rawtoken"],
+    ["an empty header", "id", ""],
+    ["a password that is cut", "id", `Basic ${base64("ann:a")}`],
+    ["what is not there", "no/such", undefined],
+  ];
+  for (const [what, path, authorization] of refused) {
+    test(`refuses ${what}`, async () => {
+      const reply = await ask(guarded.http, path, asked(authorization));
+      assert.deepEqual([reply.status, reply.body], [403, denied]);
+      const { "content-type": type, "x-content-type-options": sniff, vary, server } = reply.headers;
+      assert.deepEqual([type, sniff, vary, server], ["text/plain; charset=utf-8", "nosniff", undefined, undefined]);
+    });
+  }
+
+  const allowed: [what: string, path: string, authorization: string][] = [
+    ["a bearer token", "id", "Bearer everything"],
+    ["user and password, of which only the first colon parts", "id", `Basic ${base64("ann:a:b")}`],
+    ["user and password that are encoded in the config", "id", `Basic ${base64("bob:word")}`],
+    ["a path that a prefix opens", "pin/ls?arg=x", "Bearer pins"],
+    ["a longer word, as prefixes are plain text", "pin/lsx", "Bearer pins"],
+    ["an escaped path", "pin%2Fls", "Bearer pins"],
+    ["the version, for any known secret", "version", "Bearer nowhere"],
+  ];
+  for (const [what, path, authorization] of allowed) {
+    test(`lets in ${what}`, async () => {
+      const { status, body } = await ask(guarded.http, path, asked(authorization));
+      assert.deepEqual([status, body], [200, '"in"\n']);
+    });
+  }
+
+  test("a secret lets in from other machines, through proxies and by any name", async () => {
+    const headers = { Host: "node.example", "X-Forwarded-For": "203.0.113.7" };
+    assert.equal((await ask(guarded.http, "id", asked("Bearer everything", headers))).status, 200);
+    assert.equal((await ask(guarded.http, "id", asked(undefined, headers))).status, 403);
+  });
+
+  test("it is asked for behind the redirects and the version of the client, and before all else", async () => {
+    const statusOf = async (...call: Parameters<typeof ask>) => (await ask(...call)).status;
+    assert.equal(await statusOf(guarded.http, "/api/v0", asked()), 301);
+    assert.equal(await statusOf(guarded.http, "/api/v0//id", asked()), 301);
+    assert.equal(await statusOf(guarded.http, "id", asked(undefined, { "User-Agent": "/go-ipfs/0.8.0/" })), 400);
+    for (const method of ["GET", "OPTIONS", "PUT"])
+      assert.equal(await statusOf(guarded.http, "id", asked(undefined, {}, method)), 403);
+    const preflight = { Origin: `http://127.0.0.1:${guarded.http}`, "Access-Control-Request-Method": "POST" };
+    assert.equal(await statusOf(guarded.http, "id", asked(undefined, preflight, "OPTIONS")), 403);
+    assert.equal(await statusOf(guarded.http, "id", asked("Bearer everything", {}, "GET")), 405);
+    const stranger = { Origin: "http://evil.example" };
+    assert.equal(await statusOf(guarded.http, "id", asked("Bearer everything", stranger)), 403);
+  });
+
+  test("the description of the API is for everybody with a secret", async () => {
+    const document = (authorization?: string) =>
+      ask(guarded.http, "/api/openapi.json", asked(authorization, {}, "GET"));
+    assert.equal((await document()).status, 403);
+    assert.equal((await document("Bearer nowhere")).status, 200);
+  });
+
+  test("tokens of the operator open what they open, and secrets of the config beside them", async () => {
+    const call = (path: string, authorization?: string) => ask(both.http, path, asked(authorization));
+    assert.equal((await call("id", "Bearer mine")).status, 200);
+    const other = await call("pin/ls", "Bearer mine");
+    assert.deepEqual([other.status, other.body], [403, "403 - Forbidden: that token is for other paths\n"]);
+    assert.equal((await call("pin/ls", "Bearer pins")).status, 200);
+    assert.equal((await call("id", "Bearer pins")).body, denied);
+    assert.equal((await call("id", "Bearer wrong")).body, denied);
+    assert.equal((await call("id")).body, denied);
+  });
+
+  test("a config with entries that nobody can match lets nobody in, and they are named", () => {
+    const told: string[] = [];
+    const known = authorizationsFrom({ bare: entries.bare ?? null, none: null }, (sentence) => told.push(sentence));
+    assert.deepEqual(known, []);
+    assert.match(told[0] ?? "", /^API\.Authorizations\.bare\.AuthSecret lets nobody in: it must be bearer:TOKEN/);
+    assert.equal(told.length, 2);
+    assert.ok(!told.join().includes("rawtoken"));
+  });
+
+  test("without entries there is nothing to ask for", () => {
+    const silent = () => undefined;
+    assert.deepEqual([authorizationsFrom(null, silent), authorizationsFrom({}, silent)], [undefined, undefined]);
+  });
+});
