@@ -8,7 +8,7 @@ import { Works } from "./works.ts";
 export interface CrashOptions {
   readonly folder: string;
   readonly cycles: number;
-  /** Longest time under load before a kill, milliseconds. */
+  /** Longest time from the first answer of a cycle to the kill, milliseconds. */
   readonly longest?: number;
   readonly report?: (line: string) => void;
 }
@@ -34,8 +34,11 @@ export async function crashCycles(options: CrashOptions): Promise<CrashResult> {
     model.begin(await observe(server));
     let wrong: string[] = [];
     for (; done < cycles && wrong.length === 0; done += 1) {
+      const before = model.acknowledged;
       const load = Promise.all(Array.from({ length: workers }, () => work(server, works)));
-      await sleep(50 + Math.random() * longest);
+      // However slow the machine is, a kill has something to lose.
+      while (model.acknowledged === before && (await isPending(load))) await sleep(5);
+      await sleep(Math.random() * longest);
       await server.kill("SIGKILL");
       await load;
       server = await RpcServer.start({ folder, env });
@@ -50,6 +53,8 @@ export async function crashCycles(options: CrashOptions): Promise<CrashResult> {
 }
 
 const env = { MODHOST_NODE_OFFLINE: "true" };
+
+const isPending = (work: Promise<unknown>): Promise<boolean> => Promise.race([work.then(() => false), sleep(0, true)]);
 
 /** Started on a repo that takes references to files. */
 async function first(folder: string): Promise<RpcServer> {
