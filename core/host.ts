@@ -208,6 +208,7 @@ class ModuleHost implements Host {
   async #start(): Promise<void> {
     const config = await this.#readConfig();
     this.#configureLog(config);
+    this.#log.mask((text) => config.mask(text));
     const running = this.#assemble(config);
     this.#running = running;
     const { modules, ports, certificates } = running;
@@ -218,7 +219,7 @@ class ModuleHost implements Host {
       this.#warn(config.unknownNames().filter(({ nearest }) => nearest !== undefined));
       throw error;
     }
-    if (this.#listens()) await ports.tryOut();
+    if (this.#listens()) for await (const refused of ports.refused()) throw refused;
     // Without ports for HTTPS nobody would be shown the self-signed one.
     const selfSigned = !isDeepStrictEqual(config.value("https_ports"), []);
     if (this.#isSecure()) await certificates.prepare({ selfSigned });

@@ -64,10 +64,10 @@ export class Ports {
   }
 
   /**
-   * Opens the ports that declared options name, and closes them again: without them nothing need be loaded or made.
-   * @throws {ModhostError} PORT_TAKEN, PORT_FORBIDDEN
+   * Opens the ports that declared options name, and closes them again: without them nothing need be loaded or made. Gives
+   * PORT_TAKEN or PORT_FORBIDDEN for each that cannot be opened.
    */
-  async tryOut(): Promise<void> {
+  async *refused(): AsyncGenerator<ModhostError, void, undefined> {
     for (const [option, { type }] of this.#config.declarations()) {
       const name = /^(.+)_ports$/.exec(option)?.[1];
       if (name === undefined || type !== "ports") continue;
@@ -77,7 +77,7 @@ export class Ports {
           const server = createServer();
           const error = await listen(server, { host, port }).catch((error: unknown) => error);
           server.close();
-          if (refusals.has(codeOf(error))) throw this.#failure({ name }, host, port, error);
+          if (refusals.has(codeOf(error))) yield this.#failure({ name }, host, port, error);
         }
       }
     }

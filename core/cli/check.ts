@@ -5,9 +5,10 @@ import type { Host } from "../host.ts";
 import { Certificates, type CertificatesOptions, type TlsLog } from "../tls/index.ts";
 import type { LogLevel, ModuleState } from "../types.ts";
 import { ModhostError, reasonOf } from "../util/errors.ts";
+import { valueWarnings } from "./check_values.ts";
 import type { Command } from "./command.ts";
-import { filesArgument, hostOptions, type Logged, labelOf, withHost } from "./hosted.ts";
-import { columns } from "./output.ts";
+import { filesArgument, hostOptions, httpOf, type Logged, labelOf, withHost } from "./hosted.ts";
+import { columns, type Output } from "./output.ts";
 
 interface Report {
   readonly ok: boolean;
@@ -22,7 +23,7 @@ interface Report {
 export const check: Command = {
   name: "check",
   arguments: filesArgument,
-  help: "Tell whether the configuration holds and which modules would load, from which file",
+  help: "Tell whether the configuration is valid, its paths and ports included, and which modules would load from where",
   async run(context) {
     const { output, cwd } = context;
     const report = await withHost(hostOptions(context, context.args), reportOf).catch(failed);
@@ -40,12 +41,21 @@ export const check: Command = {
         ...(modules.length === 0 ? [] : ["", columns(modules), ""]),
         ...report.warnings.map(line("yellow", "warning")),
         ...report.problems.map(line("red", "problem")),
-        report.ok ? output.paint("green", "All holds.") : output.paint("red", "This does not hold."),
+        verdict(report, output),
       ].join("\n");
     });
     return report.ok ? 0 : 1;
   },
 };
+
+function verdict({ problems, warnings, modules }: Report, output: Output): string {
+  const counted = (count: number, noun: string) => `${count} ${noun}${count === 1 ? "" : "s"}`;
+  const notes = warnings.length === 0 ? "" : `, with ${counted(warnings.length, "warning")}`;
+  if (problems.length === 0) return output.paint("green", `The configuration is valid${notes}.`);
+  const outcome =
+    modules.length === 0 ? "the server would not start" : "the server would not start, or not with all modules";
+  return output.paint("red", `The configuration is not valid: ${counted(problems.length, "problem")}; ${outcome}.`);
+}
 
 async function reportOf(host: Host, logged: readonly Logged[]): Promise<Report> {
   const states = host.modules();
@@ -58,7 +68,8 @@ async function reportOf(host: Host, logged: readonly Logged[]): Promise<Report> 
     return `${path} is no known option${nearest === undefined ? "" : `: did you mean ${nearest}?`}`;
   });
   const modules = states.map(({ name, host, file, status }) => ({ name, host, file, status }));
-  const warnings = [...certificates.warnings, ...unknown, ...said(logged, "warn", states)];
+  const values = await valueWarnings(host.config, httpOf(host));
+  const warnings = [...certificates.warnings, ...unknown, ...values, ...said(logged, "warn", states)];
   return { ok: problems.length === 0, config: host.config.file, modules, problems, warnings };
 }
 

@@ -6,6 +6,8 @@ export interface CommandOption extends ParseArgsOptionDescriptor {
   readonly value?: string;
   /** One line for --help. */
   readonly help: string;
+  /** Its value may come as two words, which are joined by a space, when the first one has this form: `GET /path`. */
+  readonly firstOfTwo?: RegExp;
 }
 
 /** One command of the program: parsing, --help and dispatch come from it. */
@@ -22,6 +24,8 @@ export interface Command {
   readonly verbatim?: boolean;
   /** Commands below a verbatim one, for help and reference: it dispatches to them itself. */
   readonly commands?: readonly Command[];
+  /** What --help prints, where that is more than follows from these fields. */
+  helpText?(): Promise<string>;
   /** Gives the exit code. */
   run(context: CommandContext): Promise<number>;
 }

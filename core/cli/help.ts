@@ -18,26 +18,50 @@ export function programHelp(commands: readonly Command[], globals: Readonly<Reco
   ].join("\n");
 }
 
-/** --help of one command; `program` is what its name is typed behind. */
+/** A heading of --help and the rows below it. */
+export interface HelpSection {
+  readonly title: string;
+  readonly rows: readonly (readonly string[])[];
+}
+
+/**
+ * --help of one command; `program` is what its name is typed behind. `sections` stand in the place of the list of the
+ * commands below it.
+ */
 export function commandHelp(
   command: Command,
   globals: Readonly<Record<string, CommandOption>>,
   program = "modhost",
+  sections: readonly HelpSection[] = sectionsOf(command),
 ): string {
-  const { name, help, about, verbatim, commands = [], options } = command;
+  const { name, help, about, verbatim, options } = command;
   const shown = verbatim === true ? { ...options } : { ...options, ...globals };
   const note = verbatim === true ? ["", `Options of modhost itself stand before ${name}.`] : [];
   return [
     `Usage: ${program} ${usageOf(command)} [OPTIONS]`,
     "",
     help,
-    ...(commands.length === 0 ? [] : ["", "Commands:", commandRows(commands)]),
+    ...sectionLines(sections),
     "",
     "Options:",
     optionRows(shown),
     ...(about === undefined ? [] : ["", about]),
     ...note,
   ].join("\n");
+}
+
+const sectionsOf = ({ commands = [] }: Command): HelpSection[] =>
+  commands.length === 0
+    ? []
+    : [{ title: "Commands", rows: commands.map((command) => [usageOf(command), command.help]) }];
+
+/** All sections share the width of the first column. */
+function sectionLines(sections: readonly HelpSection[]): string[] {
+  const lines = columns(
+    sections.flatMap(({ rows }) => rows),
+    "  ",
+  ).split("\n");
+  return sections.flatMap(({ title, rows }) => ["", `${title}:`, ...lines.splice(0, rows.length)]);
 }
 
 function commandRows(commands: readonly Command[]): string {

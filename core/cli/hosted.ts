@@ -1,10 +1,12 @@
+import { basename, resolve } from "node:path";
+import { searchPlaces } from "../config/index.ts";
 import { createHost, type Host, type HostOptions } from "../host.ts";
 import type { HttpModule } from "../http/index.ts";
 import type { LogLevel, ModuleState } from "../types.ts";
-import type { CommandContext } from "./command.ts";
+import { type CommandContext, UsageError } from "./command.ts";
 import { moduleOf } from "./site.ts";
 
-/** For commands that look at the same host that `run` serves. */
+/** For commands that look at the same host that `run` serves: modules, folders of web pages, or a config file. */
 export const filesArgument = "[FILE|FOLDER…]";
 
 /** A line of the log. */
@@ -16,13 +18,24 @@ export interface Logged {
 }
 
 /**
- * The host of `run`: what the configuration says, or just the modules and sites that these arguments name.
- * @throws {UsageError} when there is no such file or folder
+ * The host of `run`: what the configuration says, or just the modules and sites that these arguments name. A config file
+ * among them is what --config names.
+ * @throws {UsageError} when there is no such file or folder, or more than one config file
  */
-export function hostOptions({ configPath, cwd, env }: CommandContext, args: readonly string[]): HostOptions {
-  const common = { configPath, cwd, env };
-  if (args.length === 0) return common;
-  return { ...common, search: false, modules: args.map((argument) => moduleOf(argument, cwd)) };
+export function hostOptions(context: CommandContext, args: readonly string[]): HostOptions {
+  const { cwd, env } = context;
+  const [configs, others] = [args.filter(isConfigFile), args.filter((argument) => !isConfigFile(argument))];
+  const named = [context.configPath, ...configs.map((file) => resolve(cwd, file))].filter((file) => file !== undefined);
+  if (named.length > 1) throw new UsageError(`There can be one config file, not ${named.join(" and ")}`);
+  const common = { configPath: named[0], cwd, env };
+  if (others.length === 0) return common;
+  return { ...common, search: false, modules: others.map((argument) => moduleOf(argument, cwd)) };
+}
+
+/** By its name: no module is in YAML or JSON. */
+function isConfigFile(path: string): boolean {
+  const name = basename(path);
+  return name !== "package.json" && (/\.(?:ya?ml|json)$/.test(name) || searchPlaces.includes(name));
 }
 
 /**

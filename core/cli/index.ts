@@ -1,9 +1,11 @@
 /** What the commands that bundled modules bring have of the program: they alone import it. */
 export { type Command, type CommandContext, type CommandOption, UsageError } from "./command.ts";
-export { commandHelp } from "./help.ts";
-export { callRpc } from "./rpc/call.ts";
-export { callOptions, commandFirst } from "./rpc/parse.ts";
+export { commandHelp, type HelpSection } from "./help.ts";
+export { callRpc, helpText } from "./rpc/call.ts";
+export { usageOf } from "./rpc/help.ts";
+export { callOptions, commandFirst, takeOwn } from "./rpc/parse.ts";
 export { Progress } from "./rpc/progress.ts";
 export { findApi, isAnswering, type Server, serverOf, serverWithin } from "./rpc/server.ts";
+export { surfaceOf } from "./rpc/surface.ts";
 export { type ServeOptions, type Service, serve } from "./serve.ts";
 export { findOptions, firstWord, type Options, readWords, takeOptions } from "./words.ts";

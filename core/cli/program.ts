@@ -18,9 +18,20 @@ export const globals = {
   version: { type: "boolean", short: "V", help: "Print the version" },
 } as const satisfies Record<string, CommandOption>;
 
+/** `help add` is `add --help`. */
+const help: Command = {
+  name: "help",
+  arguments: "[COMMAND]",
+  help: "Tell about the program, or more about a command",
+  verbatim: true,
+  run: ({ args, ...context }) => program([...args, "--help"], context),
+};
+
+const ownCommands: readonly Command[] = [...commands, help];
+
 /** Those of bundled modules, too. */
 export async function everyCommand(): Promise<Command[]> {
-  return [...commands, ...(await moduleCommands())];
+  return [...ownCommands, ...(await moduleCommands())];
 }
 
 export interface ProgramContext {
@@ -39,14 +50,15 @@ export async function program(argv: readonly string[], context: ProgramContext):
   const { stdin, stdout, stderr, cwd, env } = context;
   try {
     const { command, named, args, values } = await parse(argv, cwd);
-    const { config, json, help, version, ...options } = values;
+    const { config, json, help: isAsked, version, ...options } = values;
     const output = new Output(stdout, typeof json === "boolean" ? json : undefined);
     if (version === true) {
       stdout.write(`${packageVersion()}\n`);
       return 0;
     }
-    if (help === true) {
-      stdout.write(`${named ? commandHelp(command, globals) : programHelp(await everyCommand(), globals)}\n`);
+    if (isAsked === true) {
+      const text = () => command.helpText?.() ?? commandHelp(command, globals);
+      stdout.write(`${named ? await text() : programHelp(await everyCommand(), globals)}\n`);
       return 0;
     }
     const configPath = typeof config === "string" ? resolve(cwd, config) : undefined;
@@ -77,7 +89,7 @@ async function parse(argv: readonly string[], cwd: string): Promise<Parsed> {
     if (first !== undefined && !existsSync(resolve(cwd, first))) {
       // It may well be meant as the value of an option that there is not.
       readWords({ ...commands[0], options: every }, argv.slice(0, at), globals, settingHint);
-      const names = [...commands.map(({ name }) => name), ...moduleCommandNames()];
+      const names = [...ownCommands.map(({ name }) => name), ...moduleCommandNames()];
       throw new UsageError(`There is no command or file ${first}${suggestion(first, names)}`);
     }
     return { command: commands[0], named: false, ...readWords(commands[0], argv, globals, settingHint) };
@@ -101,5 +113,5 @@ function settingHint(unknown: string): string {
 }
 
 async function commandNamed(name: string): Promise<Command | undefined> {
-  return commands.find((command) => command.name === name) ?? (await moduleCommand(name));
+  return ownCommands.find((command) => command.name === name) ?? (await moduleCommand(name));
 }

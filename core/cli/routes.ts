@@ -8,14 +8,20 @@ export const routes: Command = {
   arguments: `${filesArgument} [--explain "METHOD PATH"]`,
   help: "List the routes, or tell how a request would be answered and why",
   options: {
-    explain: { type: "string", value: '"METHOD PATH"', help: "Tell which routes are tried for it, in which order" },
+    all: { type: "boolean", help: "A line for every route: by default routes that differ in the method alone are one" },
+    explain: {
+      type: "string",
+      value: '"METHOD PATH"',
+      help: "Tell which routes are tried for it, in which order",
+      firstOfTwo: /^[A-Za-z-]+$/,
+    },
     host: { type: "string", value: "NAME", help: "With --explain: the host that the request names" },
   },
   async run(context) {
     const { output, options, stderr } = context;
-    const { request, files } = callOf(options.explain, context.args);
+    const request = requestOf(options.explain);
     const name = typeof options.host === "string" ? options.host : undefined;
-    return await withHost(hostOptions(context, files), (host) => {
+    return await withHost(hostOptions(context, context.args), (host) => {
       const http = httpOf(host);
       const fileOf = (route: Pick<RouteInfo, "module" | "host">) => {
         const states = host.modules().filter((state) => state.name === route.module);
@@ -26,7 +32,7 @@ export const routes: Command = {
       const code = failed.length === 0 ? 0 : 1;
       if (request === undefined) {
         const all = (http?.routes() ?? []).map((route) => ({ ...route, file: fileOf(route) }));
-        output.show(all, () => routeTable(all));
+        output.show(all, () => routeTable(all, options.all === true));
         return code;
       }
       if (http === undefined) throw new Error("The module http is not loaded, so there are no routes");
@@ -37,9 +43,23 @@ export const routes: Command = {
   },
 };
 
-function routeTable(all: readonly (RouteInfo & { file: string | undefined })[]): string {
-  const rows = all.map((route) => [route.method, route.path, route.host, route.app, route.kind, route.file ?? ""]);
-  return columns([["METHOD", "PATH", "HOST", "APP", "KIND", "FILE"], ...rows]);
+type ShownRoute = RouteInfo & { readonly file: string | undefined };
+
+/** Names of more methods than this are not listed in one cell. */
+const MAX_NAMED_METHODS = 3;
+
+function routeTable(all: readonly ShownRoute[], isWhole: boolean): string {
+  const same = ({ path, host, app, module, kind }: ShownRoute) => JSON.stringify([path, host, app, module, kind]);
+  const lines = isWhole ? all.map((route) => [route]) : [...Map.groupBy(all, same).values()];
+  const rows = lines.map((routes) => {
+    const { path, host, app, kind, file = "" } = routes[0]!;
+    const methods = routes.map(({ method }) => method);
+    const shown = methods.length > MAX_NAMED_METHODS ? `${methods.length} methods` : methods.join(",");
+    return [shown, path, host, app, kind, file];
+  });
+  const folded =
+    rows.length < all.length ? ["", `${all.length} routes in ${rows.length} lines: --all lists each.`] : [];
+  return [columns([["METHOD", "PATH", "HOST", "APP", "KIND", "FILE"], ...rows]), ...folded].join("\n");
 }
 
 /** `     koa-compress  order 10  files, api  http` */
@@ -78,18 +98,13 @@ function explained(
   ].join("\n");
 }
 
-/**
- * `--explain "GET /path"`, `--explain GET /path` or, for GET, `--explain /path`. All other arguments are files; the path
- * that follows a lone method is the last argument.
- */
-function callOf(option: string | boolean | undefined, args: readonly string[]) {
-  if (typeof option !== "string") return { request: undefined, files: args };
-  const given = option.trim().split(/\s+/);
-  const isWhole = given.length > 1 || given[0]?.startsWith("/");
-  const words = isWhole ? given : [...given, ...args.slice(-1)];
+/** `--explain "GET /path"`, `--explain GET /path` or, for GET, `--explain /path`. */
+function requestOf(option: string | boolean | undefined): { method: string; path: string } | undefined {
+  if (typeof option !== "string") return undefined;
+  const words = option.trim().split(/\s+/);
   const [method, path, ...rest] = words[0]?.startsWith("/") ? ["GET", ...words] : words;
   if (method === undefined || path === undefined || !path.startsWith("/") || rest.length > 0) {
     throw new UsageError(`--explain takes a method and a path, such as "GET /hello", not ${words.join(" ")}`);
   }
-  return { request: { method: method.toUpperCase(), path }, files: isWhole ? args : args.slice(0, -1) };
+  return { method: method.toUpperCase(), path };
 }

@@ -74,7 +74,12 @@ export function readWords(
 ): Words {
   const known = { ...options, ...shared };
   const { values, positionals } = strictly(name, known, hint, () =>
-    parseArgs({ args: plain(words, known), options: known, allowPositionals: true, allowNegative: true }),
+    parseArgs({
+      args: joined(plain(words, known), known),
+      options: known,
+      allowPositionals: true,
+      allowNegative: true,
+    }),
   );
   if (taken === undefined && positionals.length > 0) {
     throw new UsageError(`${name} takes no argument, but there is ${positionals.join(" ")}`);
@@ -92,6 +97,23 @@ function plain(words: readonly string[], options: Options): string[] {
     const [, letter, value] = /^-(\w)=(.+)$/s.exec(word) ?? [];
     return letter === undefined ? word : `-${letter}${value}`;
   });
+}
+
+/** Values that stand as two words become one. */
+function joined(words: readonly string[], options: Options): string[] {
+  const pairs = Object.entries(options).flatMap(([name, { firstOfTwo }]) => {
+    return firstOfTwo === undefined
+      ? []
+      : findOptions(words, { [name]: options[name]! }).map((found) => ({ ...found, firstOfTwo }));
+  });
+  return pairs.reduceRight(
+    (rest, { value, index, count, name, firstOfTwo }) => {
+      const second = rest[index + count];
+      const isPair = value !== undefined && second !== undefined && firstOfTwo.test(value) && !second.startsWith("-");
+      return isPair ? rest.toSpliced(index, count + 1, `--${name}=${value} ${second}`) : rest;
+    },
+    [...words],
+  );
 }
 
 function strictly<T>(name: string, known: Options, hint: (unknown: string) => string, read: () => T): T {

@@ -4,7 +4,7 @@ import { isDeepStrictEqual } from "node:util";
 import type { OptionDeclaration, OptionDeclarations } from "../types.ts";
 import { ModhostError } from "../util/errors.ts";
 import { nearest } from "../util/nearest.ts";
-import { convert, convertInto, isObject, optionTypes, type Problem, show } from "./convert.ts";
+import { convert, convertInto, isObject, optionTypes, type Problem, secretsIn, show } from "./convert.ts";
 import { coreOptions } from "./options.ts";
 
 /** Where a configuration comes from; later sources win over earlier ones. */
@@ -37,6 +37,9 @@ interface HostEntry {
   readonly values: Record<string, unknown>;
 }
 
+/** Shorter ones are no secrets, and are part of many words. */
+const MIN_SECRET_LENGTH = 4;
+
 const environmentPrefix = "MODHOST_";
 
 /**
@@ -52,6 +55,8 @@ export class Config {
   #hosts = new Map<string, HostEntry>();
   #declarations = new Map<string, OptionDeclaration & { owner: string }>();
   #asked = new Set<string>();
+  /** Found when they are asked for, anew after each declaration. */
+  #secrets: RegExp | undefined;
 
   constructor(sources: ConfigSources) {
     const { written, environment = new Map(), values = {} } = sources;
@@ -80,6 +85,7 @@ export class Config {
       }
       if (known === undefined || known.owner === owner) this.#declarations.set(name, { ...declaration, owner });
     }
+    this.#secrets = undefined;
   }
 
   declarations(): ReadonlyMap<string, OptionDeclaration & { owner: string }> {
@@ -130,6 +136,23 @@ export class Config {
   raw(name: string, host?: string): unknown {
     this.#asked.add(name);
     return this.#find(name, host).value;
+  }
+
+  /** A text without the values of secret options that stand in it. */
+  mask(text: string): string {
+    this.#secrets ??= this.#findSecrets();
+    return text.replace(this.#secrets, "(secret)");
+  }
+
+  #findSecrets(): RegExp {
+    const hosts = [undefined, ...this.#hosts.keys()];
+    const found = [...this.#declarations].flatMap(([name, declaration]) =>
+      hosts.flatMap((host) => secretsIn(declaration, this.#find(name, host).value)),
+    );
+    const texts = [...new Set(found)].filter((text) => text.length >= MIN_SECRET_LENGTH);
+    // The longest first: one may begin with another. Without any, nothing matches.
+    const patterns = texts.sort((one, other) => other.length - one.length).map((text) => RegExp.escape(text));
+    return new RegExp(patterns.join("|") || "(?!)", "g");
   }
 
   /** Names that are set although nobody declares them or has asked for them, each with the known name next to it, as it is written there. */
@@ -238,6 +261,7 @@ function faultOf(name: string, declaration: OptionDeclaration): string | undefin
   }
   if (typeof declaration.describe !== "string") return "needs a sentence: describe";
   if (declaration.default === undefined) return undefined;
+  if (declaration.required === true) return "is required, and yet has a default";
   const problems: Problem[] = [];
   convertInto(problems, declaration, name, declaration.default, "/");
   return problems[0] && `has the default ${show(declaration.default)}, but ${problems[0].allowed}`;

@@ -31,6 +31,17 @@ const readers: Readonly<Record<OptionType, Reader>> = {
     const [, amount, unit = "s"] = /^(\d+(?:\.\d+)?) ?(ms|s|m|h|d|w)?$/.exec(String(value)) ?? [];
     return amount === undefined ? refused : Number(amount) * (units[unit] ?? 1);
   },
+  size: (value) => {
+    const [, amount, prefix = "", binary] = /^(\d+(?:\.\d+)?) ?(?:([kmgt])(i)?)?b?$/i.exec(String(value)) ?? [];
+    if (amount === undefined) return refused;
+    if (prefix === "") return readInteger(amount);
+    const power = " kmgt".indexOf(prefix.toLowerCase());
+    return readInteger(Math.floor(Number(amount) * (binary === undefined ? 1000 : 1024) ** power));
+  },
+  url: (value) => {
+    const url = typeof value === "string" && URL.canParse(value) ? new URL(value) : undefined;
+    return url !== undefined && /^https?:$/.test(url.protocol) ? value : refused;
+  },
   path: (value, directory) =>
     typeof value === "string" && value !== "" ? resolve(directory, value.replace(/^~(?=[\\/]|$)/, homedir())) : refused,
   enum: readText,
@@ -56,6 +67,8 @@ export function allowedText(declaration: OptionDeclaration): string {
     integer: "an integer",
     boolean: "true or false",
     period: 'a number of seconds or text such as "90s", "10m", "2h", "1d"',
+    size: 'a number of bytes or text such as "10MB" or "1GiB"',
+    url: 'a URL such as "https://www.example.org/"',
     path: "the path of a file or folder",
     enum: `one of ${values.join(", ")}`,
     strings: "a list of texts",
@@ -63,17 +76,18 @@ export function allowedText(declaration: OptionDeclaration): string {
     object: "an object",
     any: "any value",
   };
+  const isText = type === "period" || type === "size";
   const bounds = [
     min === undefined ? "" : ` from ${min}`,
     max === undefined ? "" : `${min === undefined ? " up" : ""} to ${max}`,
-    unit === undefined || type === "period" ? "" : ` (${unit})`,
+    unit === undefined || isText ? "" : ` (${unit})`,
   ].join("");
-  return `${nouns[type]}${type === "period" && bounds !== "" ? "," : ""}${bounds}`;
+  return `${nouns[type]}${isText && bounds !== "" ? "," : ""}${bounds}`;
 }
 
 /**
  * An option's value as its declaration has it: text forms read, a single value made a list, relative paths counted from
- * `directory`, periods in seconds.
+ * `directory`, periods in seconds, sizes in bytes.
  * @throws {ModhostError} OPTION_INVALID naming the option, the value and what is allowed
  */
 export function convert(declaration: OptionDeclaration, name: string, value: unknown, directory: string): unknown {
@@ -95,7 +109,8 @@ export function convertInto(
 ): unknown {
   const converted = readers[declaration.type](value, directory);
   if (converted === refused || !inBounds(declaration, converted)) {
-    problems.push({ path, value, allowed: `it must be ${allowedText(declaration)}` });
+    const shown = hasSecret(declaration) ? SECRET : value;
+    problems.push({ path, value: shown, allowed: `it must be ${allowedText(declaration)}` });
     return undefined;
   }
   if (declaration.entries === undefined || !isObject(converted)) return converted;
@@ -104,7 +119,8 @@ export function convertInto(
   return mapObject(converted, (entry, key) => {
     const at = `${path}.${key}`;
     if (!isObject(entry)) {
-      problems.push({ path: at, value: entry, allowed: `it must be an object with ${names}` });
+      const shown = hasSecret(declaration) ? SECRET : entry;
+      problems.push({ path: at, value: shown, allowed: `it must be an object with ${names}` });
       return undefined;
     }
     for (const other of Object.keys(entry).filter((other) => !Object.hasOwn(declaration.entries ?? {}, other))) {
@@ -119,8 +135,32 @@ export function convertInto(
   });
 }
 
+/** Stands in messages for what nobody may read. */
+export const SECRET = Symbol("secret");
+
+/** The option is a secret, or has one in its fields. */
+function hasSecret({ secret, entries = {} }: OptionDeclaration): boolean {
+  return Boolean(secret) || Object.values(entries).some(hasSecret);
+}
+
+/** The texts in the value of an option that are secrets. */
+export function secretsIn({ secret, entries }: OptionDeclaration, value: unknown): string[] {
+  if (secret === "keys" && isObject(value)) return Object.keys(value);
+  if (secret !== undefined && secret !== false) return textsIn(value);
+  if (entries === undefined || !isObject(value)) return [];
+  return Object.values(value).flatMap((entry) =>
+    isObject(entry) ? Object.entries(entries).flatMap(([field, inner]) => secretsIn(inner, entry[field])) : [],
+  );
+}
+
+function textsIn(value: unknown): string[] {
+  if (typeof value === "string") return [value];
+  return typeof value === "object" && value !== null ? Object.values(value).flatMap(textsIn) : [];
+}
+
 /** A value in messages: short, on one line. */
 export function show(value: unknown): string {
+  if (value === SECRET) return "set to a secret";
   const text = value === undefined ? "not set" : (JSON.stringify(value) ?? String(value));
   return text.length > 80 ? `${text.slice(0, 79)}…` : text;
 }

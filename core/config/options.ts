@@ -19,6 +19,7 @@ export const coreOptions = {
     type: "strings",
     default: [],
     per_host: false,
+    must_exist: true,
     example: ["./modules"],
     describe: "Folders searched for modules, in this order and before the bundled ones; relative to the config file.",
   },

@@ -221,6 +221,10 @@ export class ModuleApi implements Module {
     return this.#options.typed(name, "period", fallback, limits(min, max));
   }
 
+  get_option_size(name: string, fallback?: number | string, min?: number, max?: number): number | undefined {
+    return this.#options.typed(name, "size", fallback, limits(min, max));
+  }
+
   get_option_enum<T extends string>(name: string, values: readonly T[], fallback?: T): T | undefined {
     return this.#options.typed(name, "enum", fallback, { values });
   }

@@ -1,3 +1,4 @@
+import { variableOf } from "../config/index.ts";
 import type { ModuleState } from "../types.ts";
 import { ModhostError, reasonOf } from "../util/errors.ts";
 import { ModuleApi } from "./api.ts";
@@ -77,6 +78,7 @@ export class Instance {
     const limit = this.#limit();
     let step = "running its default function";
     try {
+      this.#requireOptions();
       this.exports = await limit(() => this.code.load(module));
       step = "running module.load";
       await limit(() => module.load?.());
@@ -91,6 +93,22 @@ export class Instance {
       if (saved !== undefined) await limit(() => module.restore?.(saved.value));
     } catch (error) {
       throw failure(this.code.source, step, error);
+    }
+  }
+
+  /** @throws {ModhostError} OPTION_MISSING */
+  #requireOptions(): void {
+    const { config } = this.#context;
+    for (const [option, { required, describe }] of Object.entries(this.code.options)) {
+      if (required !== true || config.value(option, this.host === "*" ? undefined : this.host) !== undefined) continue;
+      const place = config.file ?? "a config file";
+      throw new ModhostError("OPTION_MISSING", {
+        name: this.name,
+        option,
+        describe,
+        place,
+        variable: variableOf(option),
+      });
     }
   }
 

@@ -51,8 +51,12 @@ export class Modules {
 
   // ---------------------------------------------------------------------------------------------------- questions
 
+  /** Notes are without the values of secret options, which an error of a module may quote. */
   states(): ModuleState[] {
-    return [...this.#instances.states(), ...this.#failures.states()];
+    const { config } = this.#deps.context;
+    return [...this.#instances.states(), ...this.#failures.states()].map(({ note, ...state }) => {
+      return { ...state, note: note === undefined ? undefined : config.mask(note) };
+    });
   }
 
   find(name: string, host: string, asking?: Instance): Instance | undefined {

@@ -47,7 +47,8 @@ export class OptionReader {
 
   convert<T>(name: string, value: unknown, type: OptionType, limits: Partial<OptionDeclaration> = {}): T | undefined {
     if (value === undefined) return undefined;
-    return convert({ type, describe: "", ...defined(limits) }, name, value, this.#config.directory) as T;
+    const { secret = false } = this.#config.declarations().get(name) ?? {};
+    return convert({ type, describe: "", ...defined({ ...limits, secret }) }, name, value, this.#config.directory) as T;
   }
 }
 

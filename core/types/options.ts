@@ -1,12 +1,17 @@
 /** Options of modules: declared once, read through the getters of the module object. */
 
-/** The kinds of option values. `period` is seconds, or text such as "90s", "10m", "2h", "1d". */
+/**
+ * The kinds of option values. `period` is seconds, or text such as "90s", "10m", "2h", "1d"; `size` is bytes, or text such
+ * as "10MB" or "1GiB"; `url` is an absolute URL of HTTP or HTTPS.
+ */
 export type OptionType =
   | "string"
   | "number"
   | "integer"
   | "boolean"
   | "period"
+  | "size"
+  | "url"
   | "path"
   | "enum"
   | "strings"
@@ -20,7 +25,7 @@ export interface OptionDeclaration {
   readonly type: OptionType;
   /** Value when the option is not set; left out means "not set" (getters give undefined). */
   readonly default?: unknown;
-  /** Least value of numbers, integers and periods (seconds). */
+  /** Least value of numbers, integers, periods (seconds) and sizes (bytes). */
   readonly min?: number;
   /** Greatest value of the same. */
   readonly max?: number;
@@ -34,6 +39,17 @@ export interface OptionDeclaration {
   readonly describe: string;
   /** May be set inside an entry of `hosts`, too. Default true. */
   readonly per_host?: boolean;
+  /** Without a value for it the module does not load, and says so; such an option has no default. */
+  readonly required?: boolean;
+  /**
+   * Its value is shown nowhere: not in messages about wrong values, nor in lines of the log, whoever writes them. "keys":
+   * the secrets are the items of a list or the names of an object's fields.
+   */
+  readonly secret?: boolean | "keys";
+  /** Of a path, or of texts that are paths: nobody makes what is missing there, so `modhost check` warns of it. */
+  readonly must_exist?: boolean;
+  /** Of an object: its keys are names of apps, so `modhost check` warns of those that no module provides. */
+  readonly keys?: "apps";
   /** Of an object whose values are objects themselves: their fields. A field without default must be set. */
   readonly entries?: OptionDeclarations;
 }
@@ -55,6 +71,8 @@ export interface OptionGetters {
   get_option_boolean(name: string, fallback?: boolean): boolean | undefined;
   /** Seconds; the config may say "90s", "10m", "2h", "1d", and so may `fallback`. */
   get_option_period(name: string, fallback?: number | string, min?: number, max?: number): number | undefined;
+  /** Bytes; the config may say "10MB" or "1GiB", and so may `fallback`. */
+  get_option_size(name: string, fallback?: number | string, min?: number, max?: number): number | undefined;
   /** One of `values`. */
   get_option_enum<T extends string>(name: string, values: readonly T[], fallback?: T): T | undefined;
   /** A list of strings; a single value becomes a list. */
@@ -72,10 +90,10 @@ export interface OptionGetters {
 /**
  * How a module reads the options `D` that it declares. `get_option` gives each by its type; the other getters take the
  * options that are declared with their type (or with "any"), and no other name compiles:
- * - `get_option_string`: "string", "enum", "path"
- * - `get_option_number`: "number", "integer", "period"; `get_option_integer`: "integer"
+ * - `get_option_string`: "string", "enum", "path", "url"
+ * - `get_option_number`: "number", "integer", "period", "size"; `get_option_integer`: "integer", "size"
  * - `get_option_boolean`: "boolean"
- * - `get_option_period`: "period", "number", "integer"
+ * - `get_option_period`: "period", "number", "integer"; `get_option_size`: "size", "number", "integer"
  * - `get_option_enum`: "enum", "string"
  * - `get_option_array`, `get_option_set`, `get_option_inherited_set`: "strings"
  * - `get_option_object`: "object"
@@ -88,17 +106,17 @@ export interface DeclaredOptionGetters<D extends OptionDeclarations> {
   get_option<N extends keyof D & string>(name: N): OptionValue<D[N]>;
   // No name fits here: by this form such a module object fits wherever a `Module` is taken.
   get_option<T>(name: never, fallback?: T): T | undefined;
-  get_option_string<N extends OptionName<D, "string" | "enum" | "path">>(
+  get_option_string<N extends OptionName<D, "string" | "enum" | "path" | "url">>(
     name: N,
     fallback?: string,
   ): string | Unset<D[N]>;
-  get_option_number<N extends OptionName<D, "number" | "integer" | "period">>(
+  get_option_number<N extends OptionName<D, "number" | "integer" | "period" | "size">>(
     name: N,
     fallback?: number,
     min?: number,
     max?: number,
   ): number | Unset<D[N]>;
-  get_option_integer<N extends OptionName<D, "integer">>(
+  get_option_integer<N extends OptionName<D, "integer" | "size">>(
     name: N,
     fallback?: number,
     min?: number,
@@ -106,6 +124,12 @@ export interface DeclaredOptionGetters<D extends OptionDeclarations> {
   ): number | Unset<D[N]>;
   get_option_boolean<N extends OptionName<D, "boolean">>(name: N, fallback?: boolean): boolean | Unset<D[N]>;
   get_option_period<N extends OptionName<D, "period" | "number" | "integer">>(
+    name: N,
+    fallback?: number | string,
+    min?: number,
+    max?: number,
+  ): number | Unset<D[N]>;
+  get_option_size<N extends OptionName<D, "size" | "number" | "integer">>(
     name: N,
     fallback?: number | string,
     min?: number,
@@ -137,8 +161,12 @@ type OptionName<D extends OptionDeclarations, T extends OptionType> = {
 /** The value of an option as it is declared. */
 export type OptionValue<O extends OptionDeclaration> = ValueOf<O> | Unset<O>;
 
-/** `undefined` for an option without default, nothing for one that has a default. */
-type Unset<O extends OptionDeclaration> = O extends { readonly default: NonNullable<unknown> } ? never : undefined;
+/** `undefined` for an option that may be left out; nothing for one that has a default or is required. */
+type Unset<O extends OptionDeclaration> = O extends
+  | { readonly default: NonNullable<unknown> }
+  | { readonly required: true }
+  ? never
+  : undefined;
 
 type ValueOf<O extends OptionDeclaration> = O extends { readonly type: "enum"; readonly values: readonly (infer V)[] }
   ? V
@@ -154,6 +182,9 @@ export interface OptionValues {
   boolean: boolean;
   /** Seconds. */
   period: number;
+  /** Bytes. */
+  size: number;
+  url: string;
   /** Absolute. */
   path: string;
   enum: string;

@@ -17,7 +17,7 @@ export const errorTable = {
   // Configuration
   CONFIG_NOT_FOUND: { message: "There is no config file {path}: name an existing file with --config" },
   CONFIG_UNREADABLE: { message: "The config file {path} cannot be read: {reason}" },
-  CONFIG_INVALID: { message: "The configuration does not hold:\n{problems}" },
+  CONFIG_INVALID: { message: "The configuration is not valid:\n{problems}" },
   // Modules
   MODULE_NOT_FOUND: {
     message: "No module {name} in {searched}: check the spelling{meant}, or add its folder to plugin_paths",
@@ -35,6 +35,10 @@ export const errorTable = {
   MODULE_UNLOADED: { message: "The module {name} was unloaded; its module object can add nothing more" },
   UNKNOWN_HOST: { message: "There is no host {host} in the option hosts" },
   OPTION_INVALID: { message: "Option {name} is {value}, but {allowed}" },
+  OPTION_MISSING: {
+    message:
+      "The module {name} needs the option {option}, which is not set: {describe} Set it in {place}, or as {variable}",
+  },
   // Routes
   PROVIDER_INVALID: {
     message: 'App {app}: provides("http") takes { route: { "GET /": handler } }, or middleware: {reason}',

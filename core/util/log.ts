@@ -23,6 +23,8 @@ export interface Log {
   readonly host: ModuleLog;
   /** A log whose lines carry the module's name, and the host's unless it is "*". */
   of(module: string, host: string): ModuleLog;
+  /** Every text goes through this function from now on, before it is written. */
+  mask(change: (text: string) => string): void;
   /** Closes the file, when the destination is one. */
   close(): void;
 }
@@ -43,9 +45,14 @@ export function createLog(settings: LogSettings = {}): Log {
     { level, base: null, timestamp: stdTimeFunctions.isoTime, formatters: { level: (label) => ({ level: label }) } },
     stream as DestinationStream,
   );
+  let masked = (text: string) => text;
+  const mask = (text: string) => masked(text);
   return {
-    host: voice(root),
-    of: (module, host) => voice(root.child(host === "*" ? { module } : { module, host })),
+    host: voice(root, mask),
+    of: (module, host) => voice(root.child(host === "*" ? { module } : { module, host }), mask),
+    mask(change) {
+      masked = change;
+    },
     close() {
       isClosed = true;
       file?.end();
@@ -54,12 +61,12 @@ export function createLog(settings: LogSettings = {}): Log {
 }
 
 /** A pino logger with the printf-style calls of the module object. */
-function voice(logger: Logger): ModuleLog {
+function voice(logger: Logger, mask: (text: string) => string): ModuleLog {
   const write = (level: LogLevel, message: string, values: unknown[]) => {
     if (!levels.includes(level)) {
       throw new TypeError(`There is no log level ${String(level)}: use ${levels.join(", ")}`);
     }
-    if (logger.isLevelEnabled(level)) logger[level](format(message, ...values));
+    if (logger.isLevelEnabled(level)) logger[level](mask(format(message, ...values)));
   };
   const log = (level: LogLevel, message: string, ...values: unknown[]) => write(level, message, values);
   const methods = levels.map((level) => [

@@ -3,6 +3,7 @@ import type { OptionDeclarations } from "../../core/types.ts";
 export const options = {
   api_tokens: {
     type: "any",
+    secret: "keys",
     example: { "a-long-random-text": { paths: ["/api/v0/add", "/api/v0/pin"] } },
     describe:
       "Tokens (bearer, or password of basic) that let callers in from other machines and through proxies: a list, or an object from token to the paths that it opens.",

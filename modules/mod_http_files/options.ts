@@ -3,6 +3,7 @@ import type { OptionDeclarations } from "../../core/types.ts";
 export const options = {
   http_files_dir: {
     type: "path",
+    must_exist: true,
     describe: "Folder whose files are served under /files; relative to the config file. Not set: nothing is served.",
   },
   http_index_files: {

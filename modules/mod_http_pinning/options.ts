@@ -3,6 +3,7 @@ import type { OptionDeclarations } from "../../core/types.ts";
 export const options = {
   pinning_tokens: {
     type: "any",
+    secret: "keys",
     example: { "a-long-random-text": { user: "anna" } },
     describe:
       "Bearer tokens of those who may have something pinned: a list, or an object from token to the user whose pins it is for. Without any nobody is let in.",

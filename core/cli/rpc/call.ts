@@ -3,7 +3,7 @@ import { nearest } from "../../config/index.ts";
 import { type CommandContext, UsageError } from "../command.ts";
 import { editConfig } from "./edit.ts";
 import { commandHelp, groupHelp } from "./help.ts";
-import { add, convertCids, isMultibase, type Presenter, print, removeBlocks, withTopic } from "./outcome.ts";
+import { add, bandwidth, convertCids, isMultibase, type Presenter, print, removeBlocks, withTopic } from "./outcome.ts";
 import { commandFirst, findCommand, parseCall, takeOwn } from "./parse.ts";
 import { exportKey, get } from "./saved.ts";
 import { findServer, type Server } from "./server.ts";
@@ -27,23 +27,39 @@ export async function callRpc(
   words: readonly string[],
   { server, program = "modhost rpc" }: RpcOptions = {},
 ): Promise<number> {
-  const { help, rest: given, ...named } = takeOwn(words);
-  const rest = commandFirst(given);
+  const { help: isFlag, rest: given, ...named } = takeOwn(words);
+  const ordered = commandFirst(given);
+  const isWord = ordered[0] === "help";
+  const rest = isWord ? ordered.slice(1) : ordered;
   const found = server ?? (await findServer(context, named));
   const commands = await readSurface(found);
   const session = new Session(found, context);
-  const { command, group, rest: behind } = findCommand(commands, rest);
-  if (command === undefined) {
-    if (rest.length > 0 && (group === "" || group !== rest.join("/"))) throw unknown(commands, rest, group, found);
-    await session.write(`${groupHelp(commands, group, program)}\n`);
-    return 0;
-  }
-  if (help) {
-    await session.write(`${commandHelp(command, commands, program)}\n`);
+  const { command, rest: behind } = findCommand(commands, rest);
+  if (isFlag || isWord || command === undefined) {
+    const who = found.connect === undefined ? "The server has" : "There is";
+    await session.write(helpText(commands, rest, program, who));
     return 0;
   }
   const present = presenters(commands)[command.path] ?? print;
   return await whole(context, () => present(session, parseCall(command, behind)));
+}
+
+/**
+ * The help on what the words name: a command, a group of commands, or all of them where there are no words. `program` is
+ * what their names are typed behind; `who` begins the sentence about a command that is not known.
+ *
+ * @throws UsageError when the words name nothing
+ */
+export function helpText(
+  commands: ReadonlyMap<string, RpcCommand>,
+  words: readonly string[],
+  program: string,
+  who = "There is",
+): string {
+  const { command, group } = findCommand(commands, words);
+  if (command !== undefined) return `${commandHelp(command, commands, program)}\n`;
+  if (words.length > 0 && (group === "" || group !== words.join("/"))) throw unknown(commands, words, group, who);
+  return `${groupHelp(commands, group, program)}\n`;
 }
 
 /** Commands of which the reference leaves a part to the client. */
@@ -51,6 +67,7 @@ const presenters = (commands: ReadonlyMap<string, RpcCommand>): Readonly<Record<
   add,
   get,
   "block/rm": removeBlocks,
+  "stats/bw": bandwidth,
   "cid/base32": convertCids,
   "cid/format": convertCids,
   "key/export": exportKey,
@@ -63,7 +80,7 @@ function unknown(
   commands: ReadonlyMap<string, RpcCommand>,
   words: readonly string[],
   group: string,
-  { connect }: Server,
+  who: string,
 ): UsageError {
   const groups = group === "" ? [] : group.split("/");
   const name = words[groups.length];
@@ -73,7 +90,6 @@ function unknown(
   const path = [...groups, name].join("/");
   const near = nearest(path, [...commands.keys()]);
   const hint = near === undefined ? "" : `: did you mean ${near.replaceAll("/", " ")}?`;
-  const who = connect === undefined ? "The server has" : "There is";
   return new UsageError(`${who} no command ${path.replaceAll("/", " ")}${hint}`);
 }
 

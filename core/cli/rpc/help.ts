@@ -17,18 +17,14 @@ export function groupHelp(commands: ReadonlyMap<string, RpcCommand>, group: stri
 }
 
 export function commandHelp(command: RpcCommand, commands: ReadonlyMap<string, RpcCommand>, program: string): string {
-  const { path, help, deprecated, arguments: declared, file, options } = command;
-  const words = [...declared, ...(file === undefined ? [] : [{ ...file, variadic: file.many }])];
-  const usage = words.map(({ name, required, variadic }) => {
-    const word = `${name.toUpperCase().replaceAll(/\W/g, "-")}${variadic === true ? "..." : ""}`;
-    return required === true ? word : `[${word}]`;
-  });
+  const { path, help, deprecated, options } = command;
+  const words = wordsOf(command);
   const own = options.filter(({ shared }) => !shared);
   const below = [...commands.values()].filter((each) => each.path.startsWith(`${path}/`));
   const section = (title: string, rows: readonly (readonly string[])[]) =>
     rows.length === 0 ? [] : ["", `${title}:`, columns(rows, "  ")];
   return [
-    `Usage: ${[program, path.replaceAll("/", " "), ...usage, "[OPTIONS]"].join(" ")}`,
+    `Usage: ${program} ${usageOf(command)} [OPTIONS]`,
     "",
     `${help}${deprecated ? " Deprecated." : ""}`,
     ...section(
@@ -43,6 +39,20 @@ export function commandHelp(command: RpcCommand, commands: ReadonlyMap<string, R
     ),
   ].join("\n");
 }
+
+/** A command as it is typed: `cat IPFS-PATH...`, `files ls [PATH]`. */
+export function usageOf(command: RpcCommand): string {
+  const words = wordsOf(command).map(({ name, required, variadic }) => {
+    const word = `${name.toUpperCase().replaceAll(/\W/g, "-")}${variadic === true ? "..." : ""}`;
+    return required === true ? word : `[${word}]`;
+  });
+  return [command.path.replaceAll("/", " "), ...words].join(" ");
+}
+
+const wordsOf = ({ arguments: declared, file }: RpcCommand) => [
+  ...declared,
+  ...(file === undefined ? [] : [{ ...file, variadic: file.many }]),
+];
 
 const ownRows = [
   ["--api ADDRESS", "The server: a URL, HOST:PORT or a multiaddress; default: what the repo's file `api` says"],

@@ -68,6 +68,42 @@ export const add: Presenter = async (session, call) => {
   checkEnd(answer);
 };
 
+interface Bandwidth {
+  readonly TotalIn: number;
+  readonly TotalOut: number;
+  readonly RateIn: number;
+  readonly RateOut: number;
+}
+
+/** The reference leaves the text of these figures to the client: once, or with `poll` as one line that changes. */
+export const bandwidth: Presenter = async (session, call) => {
+  if (call.options.has("encoding")) return print(session, call);
+  const answer = await session.send(call);
+  const isPolled = isOn(call, "poll");
+  if (isPolled) await session.write("Total Up    Total Down  Rate Up     Rate Down\n");
+  for await (const value of jsonLines(answer.body)) {
+    const { TotalIn, TotalOut, RateIn, RateOut } = value as Bandwidth;
+    const cells = [TotalOut, TotalIn, RateOut, RateIn].map((bytes) => decimalSize(bytes).padStart(8));
+    const [up, down, rateUp, rateDown] = cells;
+    const text = isPolled
+      ? `${up}    ${down}    ${rateUp}/s  ${rateDown}/s      \r`
+      : `Bandwidth\nTotalIn: ${decimalSize(TotalIn)}\nTotalOut: ${decimalSize(TotalOut)}\n` +
+        `RateIn: ${decimalSize(RateIn)}/s\nRateOut: ${decimalSize(RateOut)}/s\n`;
+    await session.write(text);
+  }
+  checkEnd(answer);
+};
+
+/** Bytes as go-humanize writes them: at most three digits, powers of 1000. */
+function decimalSize(size: number): string {
+  const bytes = Math.trunc(size);
+  if (bytes < 10) return `${bytes} B`;
+  const units = ["B", "kB", "MB", "GB", "TB", "PB", "EB"];
+  const power = Math.min(Math.floor((String(bytes).length - 1) / 3), units.length - 1);
+  const value = Math.floor((bytes / 1000 ** power) * 10 + 0.5) / 10;
+  return `${value < 10 ? value.toFixed(1) : value.toFixed(0)} ${units[power]}`;
+}
+
 /** Whether topics stand in multibase in calls, as later versions of the reference have it: a message is a file there. */
 export const isMultibase = (commands: ReadonlyMap<string, RpcCommand>): boolean =>
   commands.get("pubsub/pub")?.file !== undefined;

@@ -69,7 +69,12 @@ export async function readSurface(server: Server): Promise<ReadonlyMap<string, R
     const reason = await failureText(answer);
     throw new Error(`The server at ${server.origin.origin} does not tell its commands: ${answer.status} ${reason}`);
   }
-  const { paths, components } = JSON.parse(await text(answer.body)) as Document;
+  return surfaceOf(await text(answer.body));
+}
+
+/** Commands by path, from the text of an OpenAPI document of the API. */
+export function surfaceOf(document: string): ReadonlyMap<string, RpcCommand> {
+  const { paths, components } = JSON.parse(document) as Document;
   const commands = new Map<string, RpcCommand>();
   for (const [target, { post }] of Object.entries(paths)) {
     if (post === undefined || !target.startsWith(prefix)) continue;

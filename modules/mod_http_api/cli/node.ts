@@ -26,6 +26,7 @@ export const command: Command = {
   verbatim: true,
   commands: own,
   options: repoOptions,
+  helpText: nodeHelp,
   /** Errors have the message format and exit code of go-ipfs. */
   async run(context) {
     try {
@@ -37,13 +38,22 @@ export const command: Command = {
   },
 };
 
+async function nodeHelp(): Promise<string> {
+  // Loaded here alone: it takes the whole table of commands along.
+  return (await import("./node/help.ts")).nodeHelp(command, own);
+}
+
 async function dispatch(context: CommandContext): Promise<number> {
   const { args: words, stdout } = context;
   const at = firstWord(words, { ...sharedOptions, ...callOptions });
   const found = at === undefined ? undefined : own.find(({ name }) => name === words[at]);
   if (at === undefined && !words.includes("--version")) {
-    stdout.write(`${commandHelp(command, {})}\n`);
+    stdout.write(`${await nodeHelp()}\n`);
     return 0;
+  }
+  // `help add` is `add --help`.
+  if (at !== undefined && words[at] === "help") {
+    return dispatch({ ...context, args: [...words.toSpliced(at, 1), "--help"] });
   }
   if (found === undefined || at === undefined) return call(context, words);
   // The global options of go-ipfs are accepted, though they have no effect on these commands.

@@ -50,7 +50,7 @@ ${table(
   ["Code", ""],
   [
     ["0", "Done; of `run`: stopped by SIGTERM or SIGINT, in order."],
-    ["1", "Failed: the reason is on the standard error. `check`: the configuration does not hold."],
+    ["1", "Failed: the reason is on the standard error. `check`: the configuration is not valid."],
     ["2", "Called wrongly: the standard error has a sentence and the way to `--help`."],
     ["130, 143", "`run` was ended at once by a second SIGINT or SIGTERM."],
   ],

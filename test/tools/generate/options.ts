@@ -1,5 +1,6 @@
 /** `docs/reference/options.md`: a table for each owner of options. */
 import { allowedText } from "#core/config/index.ts";
+import type { OptionDeclaration } from "#core/types.ts";
 import { code, page, table } from "./markdown.ts";
 import type { Section } from "./sections.ts";
 
@@ -7,7 +8,7 @@ export function optionsPage(all: readonly Section[]): string {
   const tables = all.map(({ owner, options }) => {
     const rows = Object.entries(options).map(([name, option]) => [
       code(name),
-      option.describe,
+      option.describe + marks(option),
       allowedText(option),
       option.default === undefined ? "" : code(JSON.stringify(option.default)),
       option.per_host === false ? "" : "yes",
@@ -16,6 +17,9 @@ export function optionsPage(all: readonly Section[]): string {
   });
   return page("Options", "the declarations of the options", [introduction, ...tables]);
 }
+
+const marks = ({ required, secret }: OptionDeclaration): string =>
+  `${required === true ? " Required." : ""}${secret === undefined ? "" : " Secret: shown in no log and no message."}`;
 
 const introduction = `The configuration is the file named with \`--config\`, or the first one found of
 \`modhost.config.{ts,js,mjs,cjs,json,yaml,yml}\`, \`.modhostrc\`, \`.modhostrc.{ts,js,mjs,cjs,json,yaml,yml}\` and the key
@@ -27,7 +31,11 @@ A variable \`MODHOST_<OPTION IN CAPITALS>\` wins over the file: \`MODHOST_HTTP_P
 \`MODHOST_HTTP_PATHS='{"hello":"/"}'\`. Objects are written as JSON, lists as JSON or separated by commas.
 
 Paths count from the folder of the config file. Periods are seconds or text: \`500ms\`, \`90s\`, \`10m\`, \`2h\`, \`1d\`, \`1w\`.
+Sizes are bytes or text: \`500kB\`, \`10MB\` (powers of 1000), \`64KiB\`, \`1GiB\` (powers of 1024).
 A single value stands for a list of one. \`null\` is the same as not set. A wrong value stops the start with its path; an
 unknown name is a warning with the nearest known one. An option marked "per host" may also stand in an entry of \`hosts\`,
-where it wins over the server's. \`modhost check\` tells whether a configuration holds.
+where it wins over the server's. \`modhost check\` tells whether a configuration is valid, and tries its paths and ports.
+
+A required option without a value keeps its module from loading; the others go on. The values of secret options are
+masked in messages, in the log and in what \`modhost check\` prints.
 `;

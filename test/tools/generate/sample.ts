@@ -13,13 +13,16 @@ export function sample(all: readonly Section[]): string {
   ];
   const blocks = all.map(({ owner, options }) => {
     const entries = Object.entries(options).map(([name, option]) => {
-      const place = option.per_host === false ? "Whole server only. " : "";
+      const place = `${option.per_host === false ? "Whole server only. " : ""}${marks(option)}`;
       return `# ${option.describe}\n# ${place}Takes ${allowedText(option)}. ${defaultText(option)}\n#${name}: ${flow(option.example ?? option.default ?? placeholder(option))}\n`;
     });
     return `# ${`---- ${owner} `.padEnd(110, "-")}\n\n${entries.join("\n")}`;
   });
   return `${head.join("\n")}\n\n${blocks.join("\n")}`;
 }
+
+const marks = ({ required, secret }: OptionDeclaration): string =>
+  `${required === true ? "Required. " : ""}${secret === undefined ? "" : "Secret: shown in no log and no message. "}`;
 
 function defaultText(option: OptionDeclaration): string {
   return option.default === undefined
@@ -44,6 +47,10 @@ function placeholder({ type, values, min }: OptionDeclaration): unknown {
       return min ?? 0;
     case "period":
       return "1m";
+    case "size":
+      return "10MB";
+    case "url":
+      return "https://www.example.org/";
     case "boolean":
       return true;
     case "object":

@@ -26,7 +26,8 @@ export function schema(all: readonly Section[]): object {
 
 function property(option: OptionDeclaration): Record<string, unknown> {
   const given = option.default === undefined ? {} : { default: option.default };
-  return { description: option.describe, ...form(option), ...given };
+  const secret = option.secret === undefined ? {} : { writeOnly: true };
+  return { description: option.describe, ...form(option), ...given, ...secret };
 }
 
 function form({ type, min, max, values, entries }: OptionDeclaration): Record<string, unknown> {
@@ -45,6 +46,15 @@ function form({ type, min, max, values, entries }: OptionDeclaration): Record<st
           { type: "string", pattern: "^\\d+(\\.\\d+)? ?(ms|s|m|h|d|w)?$" },
         ],
       };
+    case "size":
+      return {
+        anyOf: [
+          { type: "integer", minimum: 0, ...bounds },
+          { type: "string", pattern: "^\\d+(\\.\\d+)? ?([kKmMgGtT]i?)?[bB]?$" },
+        ],
+      };
+    case "url":
+      return { type: "string", format: "uri", pattern: "^https?://" };
     case "enum":
       return { enum: [...(values ?? [])] };
     case "strings":

@@ -8,6 +8,7 @@ import {
   isAnswering,
   serverOf,
   takeOptions,
+  takeOwn,
 } from "../../../../core/cli/index.ts";
 import { dataFolder, program, repoFolder, repoOptions } from "./repo.ts";
 
@@ -16,6 +17,12 @@ export async function call(context: CommandContext, words: readonly string[]): P
   const { values, rest } = takeOptions(words, repoOptions);
   const place = { ...context, options: values };
   const ordered = commandFirst(rest);
+  const { help, rest: asked } = takeOwn(ordered);
+  if (help) {
+    const { tableHelp } = await import("./help.ts");
+    context.stdout.write(tableHelp(asked));
+    return 0;
+  }
   if (findOptions(ordered, { api: { type: "string", help: "" } }).length > 0)
     return callRpc(context, ordered, { program });
   const repo = repoFolder(place);

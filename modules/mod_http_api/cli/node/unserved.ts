@@ -18,8 +18,7 @@ export interface Stores {
 
 /** Runs the command in this process, opening the repo meanwhile. Resolves to the exit code. @throws as `call` */
 export async function callUnserved(context: CommandContext, words: readonly string[], stores: Stores): Promise<number> {
-  const isHelp = words.includes("--help") || words.includes("-h");
-  if (!(isHelp || repoless.has(words[0])) || (await isRepo(stores.repo))) return callOn(context, words, stores);
+  if (!repoless.has(words[0]) || (await isRepo(stores.repo))) return callOn(context, words, stores);
   const repo = await mkdtemp(join(tmpdir(), "modhost-node-"));
   try {
     return await callOn(context, words, { repo, init: true });

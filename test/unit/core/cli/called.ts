@@ -17,11 +17,17 @@ export interface Given {
   readonly cwd?: string;
 }
 
-/** `modhost rpc` in this process and in a folder; `terminal`: the standard error is one. */
-export async function called(
+/** `modhost rpc` in this process and in a folder. */
+export function called(folder: string, words: readonly string[], given: Given): Promise<Ran> {
+  const { address } = given;
+  return ran(folder, ["rpc", ...(address === undefined ? [] : [`--api=${address}`]), ...words], given);
+}
+
+/** `modhost` in this process and in a folder; `terminal`: the standard error is one. */
+export async function ran(
   folder: string,
   words: readonly string[],
-  { stdin, terminal = false, env = {}, address, cwd = "." }: Given,
+  { stdin, terminal = false, env = {}, cwd = "." }: Omit<Given, "address"> = {},
 ): Promise<Ran> {
   const [stdout, stderr] = [new PassThrough(), new PassThrough()];
   const texts = [stdout, stderr].map((stream) => {
@@ -29,7 +35,7 @@ export async function called(
     stream.on("data", (piece: Buffer) => pieces.push(piece));
     return () => Buffer.concat(pieces).toString("utf8");
   });
-  const code = await program(["rpc", ...(address === undefined ? [] : [`--api=${address}`]), ...words], {
+  const code = await program(words, {
     stdin: Object.assign(Readable.from(stdin === undefined ? [] : [Buffer.from(stdin)]), {
       isTTY: stdin === undefined,
     }),

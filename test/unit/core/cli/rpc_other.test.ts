@@ -140,3 +140,35 @@ describe("rpc: a server of another kind", () => {
     assert.deepEqual([code, stderr], [1, "modhost: merkledag: not found\n"]);
   });
 });
+
+describe("rpc: stats bw", () => {
+  /** A server that counts: one value, or two with `poll`. */
+  async function counting() {
+    const flag = { name: "poll", schema: { type: "boolean" } };
+    const operation = { summary: "Counts.", parameters: [flag], "x-command": { arguments: [], returns: "stream" } };
+    const paths = { "/api/v0/stats/bw": { post: operation } };
+    const server = createServer((request, response) => {
+      if (request.url === "/api/openapi.json") response.end(JSON.stringify({ paths, components: { parameters: {} } }));
+      else {
+        const value = JSON.stringify({ TotalIn: 1_234_567, TotalOut: 999, RateIn: 1049.5, RateOut: 0 });
+        response.end(`${value}\n`.repeat(request.url?.includes("poll=true") ? 2 : 1));
+      }
+    });
+    await new Promise<void>((done) => server.listen(0, "127.0.0.1", done));
+    const address = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+    return { address, [Symbol.asyncDispose]: () => new Promise<void>((done) => void server.close(() => done())) };
+  }
+
+  test("prints the text of the reference", async () => {
+    await using server = await counting();
+    const { stdout } = await rpc(["stats", "bw"], { address: server.address });
+    assert.equal(stdout, "Bandwidth\nTotalIn: 1.2 MB\nTotalOut: 999 B\nRateIn: 1.0 kB/s\nRateOut: 0 B/s\n");
+  });
+
+  test("with --poll prints one line that changes", async () => {
+    await using server = await counting();
+    const { stdout } = await rpc(["stats", "bw", "--poll"], { address: server.address });
+    const line = "   999 B      1.2 MB         0 B/s    1.0 kB/s      \r";
+    assert.equal(stdout, `Total Up    Total Down  Rate Up     Rate Down\n${line}${line}`);
+  });
+});

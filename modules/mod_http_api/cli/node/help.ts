@@ -1,0 +1,56 @@
+/** Help of `modhost node`, from the table of commands: it needs neither a repo nor a daemon. */
+import {
+  type Command,
+  callOptions,
+  commandHelp,
+  type HelpSection,
+  helpText,
+  surfaceOf,
+  usageOf,
+} from "../../../../core/cli/index.ts";
+import { table } from "../../commands/index.ts";
+import { openApi } from "../../rpc/openapi.ts";
+import { program, sharedOptions } from "./repo.ts";
+
+/** Commands and groups under the headings of the reference; those that it does not show come last. */
+const headings: Readonly<Record<string, readonly string[]>> = {
+  "Basic commands": ["init", "add", "cat", "get", "ls", "refs"],
+  "Data structure commands": ["dag", "files", "block", "cid"],
+  "Advanced commands": [
+    ...["daemon", "migrate", "mount", "resolve", "name", "key", "dns", "pin", "repo", "stats", "p2p", "filestore"],
+  ],
+  "Network commands": ["id", "bootstrap", "swarm", "dht", "ping", "diag", "bitswap", "pubsub"],
+  "Tool commands": ["config", "version", "update", "commands", "log", "shutdown"],
+};
+
+/** Help on all commands: `own` are those that are not in the table. */
+export function nodeHelp(command: Command, own: readonly Command[]): string {
+  const rows = new Map([...tableRows(), ...own.map((each) => [each.name, ownRow(each)] as const)]);
+  const named = new Set(Object.values(headings).flat());
+  const others = [...rows.keys()].filter((name) => !named.has(name)).sort();
+  const sections: HelpSection[] = Object.entries({ ...headings, "Other commands": others }).map(([title, names]) => ({
+    title,
+    rows: names.map((name) => rows.get(name) ?? [name]),
+  }));
+  const { enc: _, ...options } = { ...sharedOptions, ...callOptions };
+  const more = `${program} COMMAND --help, or ${program} help COMMAND, tells more about a command.`;
+  return commandHelp({ ...command, options, about: more }, {}, "modhost", sections);
+}
+
+/** Help on a command of the table, or on a group of them. @throws UsageError when there is none of that name */
+export const tableHelp = (words: readonly string[]): string => helpText(surface(), words, program);
+
+const surface = () => surfaceOf(openApi(table));
+
+const ownRow = ({ name, arguments: taken = "", help }: Command) => [`${name} ${taken}`.trimEnd(), help];
+
+/** A row for each command and group at the top of the table, by name. */
+function tableRows(): (readonly [name: string, row: readonly string[]])[] {
+  const commands = surface();
+  return [...table.root.children].map(([name, { entry, children }]) => {
+    const command = commands.get(name);
+    const usage = command === undefined || children.size > 0 ? name : usageOf(command);
+    const marks = entry.deprecated === true ? " (deprecated)" : entry.experimental === true ? " (experimental)" : "";
+    return [name, [usage, entry.help.replace(/\.$/, "") + marks]];
+  });
+}

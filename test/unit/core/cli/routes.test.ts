@@ -1,0 +1,66 @@
+import assert from "node:assert/strict";
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { after, before, describe, test } from "node:test";
+import { write } from "../module/support.ts";
+import { ran } from "./called.ts";
+
+let folder: string;
+before(async () => {
+  folder = await mkdtemp(join(tmpdir(), "modhost-routes-"));
+  const all =
+    "...Object.fromEntries(['GET', 'POST', 'PUT', 'PATCH', 'DELETE'].map((method) => [method + ' /all/*', 'x']))";
+  const routes = `{ GET: "x", "GET /two": "x", "HEAD /two": "x", ${all} }`;
+  await write(folder, {
+    "mod_shop.js": `export default (module) => { module.depends("http"); module.provides("http", { route: ${routes} }); };`,
+  });
+});
+after(() => rm(folder, { recursive: true }));
+
+const routes = (...words: string[]) => ran(folder, ["routes", ...words], { env: { MODHOST_HTTP_PORTS: "0" } });
+
+describe("routes", () => {
+  test("that differ in their method alone are one line, unless --all are asked for", async () => {
+    const { stdout } = await routes("mod_shop.js", "--no-json");
+    assert.match(stdout, /^5 methods +\/shop\/all\/\* /m);
+    assert.match(stdout, /^GET,HEAD +\/shop\/two /m);
+    assert.match(stdout, /^\d+ routes in \d+ lines: --all lists each\.$/m);
+    const all = (await routes("mod_shop.js", "--no-json", "--all")).stdout;
+    assert.match(all, /^PATCH +\/shop\/all\/\* /m);
+    assert.doesNotMatch(all, /--all/);
+  });
+
+  test("are all there for programs", async () => {
+    const listed = JSON.parse((await routes("mod_shop.js", "--json")).stdout) as { path: string }[];
+    assert.equal(listed.filter(({ path }) => path === "/shop/all/*").length, 5);
+  });
+
+  test("of the RPC are two lines", async () => {
+    await write(folder, { "rpc.yaml": "modules_enabled: [http, http_api]\n" });
+    const { stdout } = await routes("rpc.yaml", "--no-json");
+    assert.equal(stdout.split("\n").filter((line) => / \/api\//.test(line)).length, 2);
+  });
+
+  for (const words of [
+    ["--explain", "GET", "/shop/two", "mod_shop.js"],
+    ["mod_shop.js", "--explain", "GET", "/shop/two"],
+    ["--explain", "GET /shop/two", "mod_shop.js"],
+    ["--explain=GET", "/shop/two", "mod_shop.js"],
+    ["--explain", "/shop/two", "mod_shop.js"],
+  ]) {
+    test(`${words.join(" ")} explains a request to the module of the file`, async () => {
+      const { code, stdout } = await routes(...words, "--json");
+      assert.equal(code, 0);
+      assert.deepEqual(
+        JSON.parse(stdout).candidates.map(({ app }: { app: string }) => app),
+        ["shop"],
+      );
+    });
+  }
+
+  test("a file with an absolute path may stand before the request that is explained", async () => {
+    const { stdout } = await routes(join(folder, "mod_shop.js"), "--explain", "GET", "/shop", "--json");
+    assert.equal(JSON.parse(stdout).path, "/shop");
+  });
+});

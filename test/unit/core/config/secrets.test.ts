@@ -1,0 +1,64 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { configFrom } from "#core/config/index.ts";
+import type { OptionDeclarations } from "#core/types.ts";
+
+const declarations = {
+  mail_password: { type: "string", secret: true, describe: "" },
+  mail_tokens: { type: "any", secret: "keys", describe: "" },
+  mail_boxes: {
+    type: "object",
+    describe: "",
+    entries: {
+      user: { type: "string", describe: "" },
+      password: { type: "string", secret: true, describe: "" },
+    },
+  },
+  mail_pin: { type: "integer", secret: true, describe: "" },
+} as const satisfies OptionDeclarations;
+
+function config(values: Record<string, unknown>) {
+  const made = configFrom(values, "/srv");
+  made.declare(declarations, "mail");
+  return made;
+}
+
+test("secrets of the server, of hosts, of fields and of keys are masked, all else is as it was", () => {
+  const made = config({
+    mail_password: "hunter22",
+    mail_tokens: { "token-one": { paths: ["/inbox"] } },
+    mail_boxes: { anna: { user: "anna.b", password: "open sesame" } },
+    hosts: { "a.example": { mail_password: "hunter22-and-more" } },
+  });
+  const text = "hunter22, hunter22-and-more, token-one of /inbox, open sesame of anna.b";
+  assert.equal(made.mask(text), "(secret), (secret), (secret) of /inbox, (secret) of anna.b");
+});
+
+test("tokens of a list are secrets, and texts too short to be one are not", () => {
+  assert.equal(config({ mail_tokens: ["token-one", "a"] }).mask("token-one a"), "(secret) a");
+  assert.equal(config({}).mask("nothing is set"), "nothing is set");
+});
+
+test("a wrong value of a secret option is told without it", () => {
+  const wrong = { mail_pin: "12345x", mail_boxes: { anna: "open sesame", bert: { user: "bert", password: 98765 } } };
+  assert.throws(
+    () => config(wrong).check(),
+    (error: Error & { details: { list: unknown } }) => {
+      const { details, message } = error;
+      assert.match(message, /mail_pin is set to a secret, but it must be an integer/);
+      assert.match(message, /mail_boxes\.anna is set to a secret, but/);
+      assert.match(message, /mail_boxes\.bert\.password is set to a secret, but it must be text/);
+      assert.doesNotMatch(message + JSON.stringify(details.list), /12345x|open sesame|98765/);
+      return true;
+    },
+  );
+});
+
+test("a secret that is not of the type a module reads is told without it", () => {
+  assert.throws(() => config({ mail_pin: "12345x" }).value("mail_pin"), /mail_pin is set to a secret, but/);
+});
+
+test("an option cannot be required and have a default", () => {
+  const both = { mail_host: { type: "string", required: true, default: "localhost", describe: "" } } as const;
+  assert.throws(() => configFrom({}).declare(both, "mail"), /its option mail_host is required, and yet has a default/);
+});
