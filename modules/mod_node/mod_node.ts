@@ -130,9 +130,9 @@ async function openShared(module: OwnModule, settings: NodeSettings): Promise<Sh
 /** Tells the operator which process holds the lock and what to do about it. */
 async function lockedBy({ repo, data }: NodeSettings): Promise<string> {
   const holders = await Promise.all([repo, ...(data === undefined ? [] : [data])].map(lockHolder));
-  const holder = holders.find((pid) => pid !== undefined);
+  const holder = holders.find((found) => found !== undefined);
   const api = await readFile(join(repo, "api"), "utf8").catch(() => "");
-  const who = holder === undefined ? "another program" : `process ${holder}`;
+  const who = holder ?? "another program";
   const where = api === "" ? "" : ` (its API: ${api.trim()})`;
   return `it is in use by ${who}${where}: stop that one, or set the option node_repo to another folder`;
 }

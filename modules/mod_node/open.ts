@@ -60,6 +60,10 @@ export async function openNode(options: NodeOptions): Promise<LocalNode> {
     // A killed process may have left files there.
     await rm(node.scratch, { recursive: true, force: true });
     await seed(node);
+    void repo.lost.then(() => {
+      options.onNotice?.(`the repo ${repo.path} was taken over by another process: this node is closed`);
+      return node.close().catch(() => undefined);
+    });
     return node;
   } catch (error) {
     await closeAll(closing).catch(() => undefined);

@@ -1,7 +1,7 @@
 /** The configuration document of the node. */
 
 import type { LowLevelNode } from "../low_level_node.ts";
-import { parseJson } from "../storage/repo/json.ts";
+import { JsonText } from "../storage/repo/config.ts";
 import { profiles } from "../storage/repo/profiles.ts";
 import { NodeError } from "../util/errors.ts";
 import type { CallOptions } from "./common.ts";
@@ -54,9 +54,9 @@ export interface ConfigApi {
   readonly profiles: ConfigProfilesApi;
 }
 
-function parsed(text: string): unknown {
+function parsed(text: string): JsonText {
   try {
-    return parseJson(text);
+    return new JsonText(text);
   } catch (error) {
     throw new NodeError(`failed to unmarshal json. ${(error as Error).message}`, { cause: error });
   }

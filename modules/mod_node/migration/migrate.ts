@@ -5,12 +5,12 @@ import { Namespace } from "../content/mfs/namespace.ts";
 import { BlockService } from "../storage/blockstore/block_service.ts";
 import { moveReferences } from "../storage/filestore/move.ts";
 import { syncFolder, writeAtomically } from "../storage/repo/atomic_file.ts";
-import { parseDocument } from "../storage/repo/config.ts";
+import { changedTo, readConfig } from "../storage/repo/config.ts";
 import { resolveStorePaths, type StoreKind, storePaths } from "../storage/repo/datastore.ts";
 import { defaultSpec, flatfsSpec } from "../storage/repo/defaults.ts";
 import { type JsonObject, setAt } from "../storage/repo/json.ts";
+import { lockFiles } from "../storage/repo/lock.ts";
 import { copyMark, isRepo, lockFolders, openRepo, type Repo, writeRepo } from "../storage/repo/repo.ts";
-import { decodeConfig } from "../storage/repo/schema.ts";
 import { SharedLock } from "../util/async/shared_lock.ts";
 import { NodeError } from "../util/errors.ts";
 import { NodeLog } from "../util/log.ts";
@@ -82,8 +82,8 @@ async function copyRepo(old: Repo, path: string, kind: StoreKind, options: CopyO
     await blocks.close();
   }
   await copyKeys(old.path, path);
-  const document = parseDocument(await readFile(join(old.path, "config"), "utf8"));
-  await writeRepo(path, decodeConfig(setAt(document, "Datastore.Spec", specs[kind])));
+  const config = readConfig(await readFile(join(old.path, "config"), "utf8"));
+  await writeRepo(path, changedTo(config, setAt(config.typed, "Datastore.Spec", specs[kind])));
   await rm(join(path, copyMark));
   return progress;
 }
@@ -95,8 +95,7 @@ async function mark(path: string, from: string): Promise<void> {
   if (marked === from) return;
   if (marked !== undefined) throw new NodeError(`${path} is half of a copy of ${marked}, not of ${from}`);
   if (await isRepo(path)) throw new NodeError(`${path} is a repo already`);
-  // Only the lock is there.
-  if ((await readdir(path)).length > 1) throw new NodeError(`${path} is not empty`);
+  if ((await readdir(path)).some((name) => !lockFiles.includes(name))) throw new NodeError(`${path} is not empty`);
   await writeAtomically(file, from, 0o600);
 }
 

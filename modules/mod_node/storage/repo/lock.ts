@@ -1,112 +1,92 @@
 /**
- * The lock of a repo, for one process at a time: the file `repo.lock`, which names its holder. go-ipfs locks an empty
- * file of that name with a system lock, and does not take one that has content.
+ * The lock of a repo, for one process at a time: a lock of the system on the file `repo.lock`, the same that go-ipfs
+ * takes, and below it the lease in `repo.lease`, which names the holder.
  */
-import { readdir, readFile, rename, rm, stat } from "node:fs/promises";
+import { readFile, stat, truncate } from "node:fs/promises";
 import { join } from "node:path";
-import { setTimeout as delay } from "node:timers/promises";
 import { failure, NodeError } from "../../util/errors.ts";
-import { uniqueName, writeAtomically } from "./atomic_file.ts";
-import { isAlive, ownProcess, type ProcessName } from "./process.ts";
+import { takeKernelLock } from "./kernel_lock.ts";
+import { leaseName, takeLease } from "./lease.ts";
+import { type LeaseTimes, leaseTimes, readLease, textOf } from "./lease_holder.ts";
+import { isAlive, type ProcessName, surroundings } from "./process.ts";
 import { isLockedElsewhere } from "./system_lock.ts";
 
 const lockName = "repo.lock";
-const claimPrefix = `${lockName}-`;
-
-/** Milliseconds between two looks at an earlier claim, and how long such a claim may block this one. */
-const RETRY_MS = 5;
-const MAX_WAIT_MS = 2000;
+/** What is in a folder while it is locked. */
+export const lockFiles: readonly string[] = [lockName, leaseName];
 
 export interface RepoLock {
   release(): Promise<void>;
 }
 
+export interface LockOptions {
+  /** Called with a sentence that the operator should read. */
+  readonly onNotice?: ((sentence: string) => void) | undefined;
+  /** Called once when another process has taken the folder over: nothing may be written there any more. */
+  readonly onLost?: (() => void) | undefined;
+  readonly times?: LeaseTimes | undefined;
+}
+
 /**
- * Takes the lock of a folder; a lock of a dead process is ignored.
- *
- * Every process first puts a claim beside the lock, then looks around. It gets the lock only if it sees no other living
- * claim and no living holder, by renaming its claim to the lock. Of two processes, one has looked after both claims
- * existed, so they cannot both see nobody; when claims meet, the first by name stays and the others withdraw.
+ * Takes the lock of a folder; that of a process which has ended is free.
  *
  * @throws NodeError REPO_LOCKED; for a folder that cannot be written to
  */
-export async function lockRepo(folder: string): Promise<RepoLock> {
+export async function lockRepo(folder: string, options: LockOptions = {}): Promise<RepoLock> {
+  const { onNotice = () => undefined, onLost = () => undefined, times = leaseTimes } = options;
   const path = join(folder, lockName);
-  const own = await ownProcess();
-  const claim = uniqueName(`${claimPrefix}${own.pid}-`);
-  const content = JSON.stringify(own);
   try {
-    await writeAtomically(join(folder, claim), content, 0o600);
+    await emptyFormerLock(path);
+    // Locks of other kinds than the one taken here.
+    if ((await isLockedElsewhere(path)) === true) throw await refusal(folder);
+    const lock = await takeKernelLock(path);
+    if (lock === undefined) throw await refusal(folder);
+    try {
+      const lease = await takeLease(folder, { lock: lock.place, times, onNotice, onLost });
+      if (lease === undefined) throw await refusal(folder);
+      return {
+        async release() {
+          await lease.release();
+          await lock.release();
+        },
+      };
+    } catch (error) {
+      await lock.release();
+      throw error;
+    }
   } catch (error) {
+    if (NodeError.is(error)) throw error;
     throw new NodeError(`the repo ${folder} cannot be written to: ${(error as Error).message}`, { cause: error });
   }
-  try {
-    if (!(await isFirst(folder, claim))) throw failure("REPO_LOCKED", { path });
-    await rename(join(folder, claim), path);
-  } catch (error) {
-    await rm(join(folder, claim), { force: true });
-    throw error;
-  }
-  let held = true;
-  return {
-    async release() {
-      if (held) await rm(path, { force: true });
-      held = false;
-    },
-  };
 }
 
-async function isFirst(folder: string, claim: string): Promise<boolean> {
-  const deadline = performance.now() + MAX_WAIT_MS;
-  for (;;) {
-    // Claims are read before the lock: a claim that becomes the lock meanwhile is seen in either place.
-    const others = (await livingClaims(folder)).filter((other) => other !== claim);
-    const holder = await readName(join(folder, lockName));
-    if (holder === undefined ? await isForeign(join(folder, lockName)) : await isAlive(holder)) return false;
-    if (others.length === 0) return true;
-    if (others.some((other) => other < claim) || performance.now() > deadline) return false;
-    await delay(RETRY_MS);
-  }
+/** Who holds a folder, for people: `process 12`. Undefined when the lock does not say, as that of go-ipfs. */
+export async function lockHolder(folder: string): Promise<string | undefined> {
+  const found = await readLease(join(folder, leaseName));
+  return found && textOf(found);
 }
 
-/** Whether go-ipfs holds the lock. @throws NodeError when that cannot be told */
-async function isForeign(path: string): Promise<boolean> {
+async function refusal(folder: string): Promise<NodeError> {
+  const error = failure("REPO_LOCKED", { path: join(folder, lockName) });
+  const found = await readLease(join(folder, leaseName));
+  if (found === undefined || found.holder.space === (await surroundings()).space) return error;
+  return new NodeError(`${error.message}: ${await textOf(found)}`, { code: "REPO_LOCKED" });
+}
+
+/**
+ * Earlier versions wrote the name of the holder into the file, which go-ipfs takes only when it is empty.
+ *
+ * @throws NodeError REPO_LOCKED when that holder runs
+ */
+async function emptyFormerLock(path: string): Promise<void> {
   const found = await stat(path).catch(() => undefined);
-  if (found === undefined || found.size > 0) return false;
-  const held = await isLockedElsewhere(path);
-  if (held !== undefined) return held;
-  throw new NodeError(`${path} is the lock of go-ipfs: end that program, or remove the file when it has ended already`);
+  if (found === undefined || found.size === 0) return;
+  const holder = await readName(path);
+  if (holder !== undefined && (await isAlive(holder))) throw failure("REPO_LOCKED", { path });
+  await truncate(path);
 }
 
-async function claimsIn(folder: string): Promise<string[]> {
-  return (await readdir(folder)).filter((name) => name.startsWith(claimPrefix));
-}
-
-async function livingClaims(folder: string): Promise<readonly string[]> {
-  const claims = await claimsIn(folder);
-  const living = await Promise.all(
-    claims.map(async (claim) => {
-      const name = await readName(join(folder, claim));
-      return name !== undefined && (await isAlive(name));
-    }),
-  );
-  return claims.filter((_, at) => living[at]);
-}
-
-/** Removes the claims of processes that died before they had the lock; gives the names of the removed files. */
-export async function removeStaleClaims(folder: string): Promise<readonly string[]> {
-  const living = new Set(await livingClaims(folder));
-  const stale = (await claimsIn(folder)).filter((claim) => !living.has(claim));
-  await Promise.all(stale.map((claim) => rm(join(folder, claim), { force: true })));
-  return stale.sort();
-}
-
-/** The id of the process that holds a folder; undefined when the lock does not say, as that of go-ipfs. */
-export async function lockHolder(folder: string): Promise<number | undefined> {
-  return (await readName(join(folder, lockName)))?.pid;
-}
-
-/** Undefined when there is no file, or it names nobody. */
+/** Undefined when it names nobody. */
 async function readName(path: string): Promise<ProcessName | undefined> {
   try {
     const { pid, began } = JSON.parse(await readFile(path, "utf8")) as Partial<ProcessName>;

@@ -1,5 +1,6 @@
 /** Identifies processes by pid and, where the system tells, by their start time, since pids are reused. */
-import { readFile } from "node:fs/promises";
+import { readFile, readlink } from "node:fs/promises";
+import { hostname } from "node:os";
 
 export interface ProcessName {
   readonly pid: number;
@@ -7,13 +8,43 @@ export interface ProcessName {
   readonly began: string;
 }
 
+/** Where a pid means something. */
+export interface Surroundings {
+  readonly host: string;
+  /** Id of the installation of the system; "" where there is none, as in many containers. */
+  readonly machine: string;
+  /** Id of this run of the kernel, the same in all containers of a machine; "" where the system does not tell. */
+  readonly boot: string;
+  /** Boot id and namespace of pids, or the host where the system tells neither. */
+  readonly space: string;
+}
+
 let own: Promise<ProcessName> | undefined;
+let around: Promise<Surroundings> | undefined;
 
 /** This process. */
 export function ownProcess(): Promise<ProcessName> {
   own ??= beginning(process.pid).then((began) => ({ pid: process.pid, began: began ?? "" }));
   return own;
 }
+
+export function surroundings(): Promise<Surroundings> {
+  around ??= lookAround();
+  return around;
+}
+
+async function lookAround(): Promise<Surroundings> {
+  const nothing = () => "";
+  const [boot, machine, namespace] = await Promise.all([
+    bootId().catch(nothing),
+    readFile("/etc/machine-id", "latin1").catch(nothing),
+    readlink("/proc/self/ns/pid").catch(nothing),
+  ]);
+  const host = hostname();
+  return { host, machine: machine.trim(), boot, space: boot === "" ? host : `${boot} ${namespace}` };
+}
+
+const bootId = async () => (await readFile("/proc/sys/kernel/random/boot_id", "latin1")).trim();
 
 export async function isAlive({ pid, began }: ProcessName): Promise<boolean> {
   if (!exists(pid)) return false;
@@ -33,13 +64,10 @@ function exists(pid: number): boolean {
 /** Undefined where the system does not tell; a process that died but was not waited for yet counts as ended. */
 async function beginning(pid: number): Promise<string | undefined> {
   try {
-    const [boot, stat] = await Promise.all([
-      readFile("/proc/sys/kernel/random/boot_id", "latin1"),
-      readFile(`/proc/${pid}/stat`, "latin1"),
-    ]);
+    const [boot, stat] = await Promise.all([bootId(), readFile(`/proc/${pid}/stat`, "latin1")]);
     // The name of the program, in parentheses, may contain anything.
     const [state, ...fields] = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
-    return state === "Z" || state === "X" ? "ended" : `${boot.trim()}-${fields[18]}`;
+    return state === "Z" || state === "X" ? "ended" : `${boot}-${fields[18]}`;
   } catch {
     return undefined;
   }

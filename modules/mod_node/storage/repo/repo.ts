@@ -4,11 +4,13 @@ import { dirname, join, resolve } from "node:path";
 import { NodeError } from "../../util/errors.ts";
 import { repoVersion } from "../../util/version.ts";
 import { writeAtomically } from "./atomic_file.ts";
-import { ConfigFile, type ConfigOverrides, parseDocument } from "./config.ts";
+import { ConfigFile, type ConfigOverrides, type Current, readConfig } from "./config.ts";
 import { defaultStorePaths, diskSpec, resolveStorePaths, type StorePaths, storePaths } from "./datastore.ts";
 import { createIdentity, type Identity, type IdentityConfig, readIdentity } from "./identity.ts";
 import { setAt } from "./json.ts";
-import { lockRepo, type RepoLock, removeStaleClaims } from "./lock.ts";
+import { takeUnknown, treeOf } from "./json_tree.ts";
+import { removeStaleClaims } from "./lease.ts";
+import { type LockOptions, lockRepo, type RepoLock } from "./lock.ts";
 import { applyProfile, profileNamed } from "./profiles.ts";
 import { type Document, decodeConfig, initialConfig, valueAt } from "./schema.ts";
 
@@ -27,6 +29,8 @@ export interface RepoOptions {
   readonly overrides?: ConfigOverrides | undefined;
   /** Folder for blocks and metadata; by default they are in the repo, as its configuration says. */
   readonly data?: string | undefined;
+  /** Called with a sentence that the operator should read. */
+  readonly onNotice?: ((sentence: string) => void) | undefined;
 }
 
 export interface Repo {
@@ -47,6 +51,8 @@ export interface Repo {
    * owner reads; undefined removes both.
    */
   announceApi(address: string | undefined, token?: string): Promise<void>;
+  /** Resolves when another process has taken the repo over: nothing may be written there any more. */
+  readonly lost: Promise<void>;
   /** Removes lock files of dead processes; gives their names. */
   clean(): Promise<readonly string[]>;
   /** Removes the file `api` and releases the lock. */
@@ -64,14 +70,16 @@ export async function openRepo(folder: string, options: RepoOptions = {}): Promi
   const data = resolve(options.data ?? path);
   const { init = true } = options;
   if (!init && !(await isRepo(path))) throw new NodeError(`no IPFS repo found in ${path}.\nplease run: 'ipfs init'`);
-  const lock = await lockFolders(data === path ? [path] : [path, data]);
+  const lost = Promise.withResolvers<void>();
+  const { onNotice } = options;
+  const lock = await lockFolders(data === path ? [path] : [path, data], { onNotice, onLost: lost.resolve });
   try {
     await removeStaleClaims(path);
     await refuseHalfCopied(path);
     const isNew = !(await isRepo(path));
     if (isNew) await makeRepo(path, options);
     else await requireVersion(path);
-    return await openLocked({ path, data, lock, isNew }, options);
+    return await openLocked({ path, data, lock, lost: lost.promise, isNew }, options);
   } catch (error) {
     await lock.release();
     throw error;
@@ -79,7 +87,7 @@ export async function openRepo(folder: string, options: RepoOptions = {}): Promi
 }
 
 /** Locks all of them or none; missing folders are made. */
-export async function lockFolders(folders: readonly string[]): Promise<RepoLock> {
+export async function lockFolders(folders: readonly string[], options: LockOptions = {}): Promise<RepoLock> {
   const locks: RepoLock[] = [];
   const release = async () => {
     for (const lock of locks.splice(0)) await lock.release();
@@ -87,7 +95,7 @@ export async function lockFolders(folders: readonly string[]): Promise<RepoLock>
   try {
     for (const folder of folders) {
       await makeFolder(folder);
-      locks.push(await lockRepo(folder));
+      locks.push(await lockRepo(folder, options));
     }
   } catch (error) {
     await release();
@@ -100,10 +108,11 @@ interface LockedFolder {
   readonly path: string;
   readonly data: string;
   readonly lock: RepoLock;
+  readonly lost: Promise<void>;
   readonly isNew: boolean;
 }
 
-async function openLocked({ path, data, lock, isNew }: LockedFolder, { overrides }: RepoOptions): Promise<Repo> {
+async function openLocked({ path, data, lock, lost, isNew }: LockedFolder, { overrides }: RepoOptions): Promise<Repo> {
   const config = await ConfigFile.open(path, overrides);
   const identity = readIdentity({ PeerID: config.value("Identity.PeerID"), PrivKey: config.value("Identity.PrivKey") });
   const own = resolveStorePaths(path, await requireStores(path, config));
@@ -119,6 +128,7 @@ async function openLocked({ path, data, lock, isNew }: LockedFolder, { overrides
     isNew,
     announceApi: (address, token) =>
       address === undefined ? announcement.remove() : announcement.write(address, token),
+    lost,
     clean: () => removeStaleClaims(path),
     async close() {
       await announcement.remove();
@@ -182,7 +192,8 @@ async function makeFolders(path: string): Promise<void> {
 }
 
 async function makeRepo(path: string, { profile = "", apiAddress, document, identity }: RepoOptions): Promise<void> {
-  let config = document === undefined ? initialConfig() : decodeConfig(parseDocument(document));
+  const given = document === undefined ? undefined : readConfig(document);
+  let config = given?.typed ?? initialConfig();
   if (apiAddress !== undefined) config = setAt(config, "Addresses.API", apiAddress);
   for (const name of profile.split(",").filter((each) => each !== "")) {
     config = await applyProfile(config, profileNamed(name));
@@ -191,15 +202,17 @@ async function makeRepo(path: string, { profile = "", apiAddress, document, iden
   const spec = valueAt(config, "Datastore.Spec") ?? {};
   storePaths(spec);
   const own = identity ?? identityIn(config) ?? (await createIdentity());
-  await writeRepo(path, decodeConfig({ ...config, Identity: own }));
+  const typed = decodeConfig({ ...config, Identity: own });
+  const tree = treeOf(typed);
+  await writeRepo(path, { typed, tree: given === undefined ? tree : takeUnknown(tree, given.tree, typed) });
 }
 
 /** Makes a folder a repo with this configuration. */
-export async function writeRepo(path: string, document: Document): Promise<void> {
+export async function writeRepo(path: string, { typed, tree }: Pick<Current, "typed" | "tree">): Promise<void> {
   await mkdir(join(path, "keystore"), { recursive: true, mode: 0o700 });
-  await writeAtomically(join(path, "datastore_spec"), diskSpec(valueAt(document, "Datastore.Spec") ?? {}), 0o600);
-  await writeAtomically(join(path, "version"), `${repoVersion}\n`, 0o644);
-  await ConfigFile.create(path, document);
+  await writeAtomically(join(path, "datastore_spec"), diskSpec(valueAt(typed, "Datastore.Spec") ?? {}), 0o600);
+  await writeAtomically(join(path, "version"), `${repoVersion}\n`, 0o600);
+  await ConfigFile.create(path, tree);
 }
 
 /** A file that names the repo which is being copied into its folder. */

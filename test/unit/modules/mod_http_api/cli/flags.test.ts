@@ -62,7 +62,12 @@ test("--data keeps blocks and metadata there, while config, keys and the file ap
   await using place = await Place.withRepo();
   const old = (await place.does(["add", "-Q"], { stdin: "old\n" })).trim();
   const daemon = await place.daemon(["--offline", "--data=elsewhere"]);
-  assert.deepEqual((await readdir(join(place.folder, "elsewhere"))).sort(), ["metadata", "repo.lock", "segments"]);
+  assert.deepEqual((await readdir(join(place.folder, "elsewhere"))).sort(), [
+    "metadata",
+    "repo.lease",
+    "repo.lock",
+    "segments",
+  ]);
   const url = urlOf(await place.api());
   assert.equal((await call(url, `cat?arg=${old}`)).text, "old\n");
   await call(url, "key/gen?arg=late");

@@ -248,6 +248,7 @@ test("a new repo of the profile flatfs is one of go-ipfs without pins", async (t
     "datastore_spec",
     "keystore",
     "modhost",
+    "repo.lease",
     "repo.lock",
     "version",
   ]);

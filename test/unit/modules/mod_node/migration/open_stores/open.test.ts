@@ -34,6 +34,7 @@ test("blocks and metadata of a new repo are kept in the folder that is named", a
       "config",
       "datastore_spec",
       "keystore",
+      "repo.lease",
       "repo.lock",
       "version",
     ]);

@@ -1,11 +1,13 @@
 import assert from "node:assert/strict";
 import { type ChildProcess, fork } from "node:child_process";
 import { once } from "node:events";
-import { readdir, readFile, writeFile } from "node:fs/promises";
+import { readdir, rm, stat, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
 import { fileURLToPath } from "node:url";
-import { lockRepo, removeStaleClaims } from "#node/storage/repo/lock.ts";
+import { removeStaleClaims } from "#node/storage/repo/lease.ts";
+import { ownLease } from "#node/storage/repo/lease_holder.ts";
+import { lockHolder, lockRepo } from "#node/storage/repo/lock.ts";
 import { ownProcess } from "#node/storage/repo/process.ts";
 import { emptyFolder } from "./support.ts";
 
@@ -41,8 +43,9 @@ async function deadPid(): Promise<number> {
 test("one at a time: in this process, and in another", async (t) => {
   const folder = await emptyFolder(t);
   const lock = await lockRepo(folder);
-  const { pid } = JSON.parse(await readFile(join(folder, "repo.lock"), "utf8"));
-  assert.equal(pid, process.pid);
+  assert.equal(await lockHolder(folder), `process ${process.pid}`);
+  // go-ipfs takes a lock file only when it is empty.
+  assert.equal((await stat(join(folder, "repo.lock"))).size, 0);
   await assert.rejects(lockRepo(folder), { message: refusal(folder), code: "REPO_LOCKED" });
   const other = await contender(t, folder);
   assert.equal(await order(other, "take"), refusal(folder));
@@ -60,11 +63,12 @@ test("the lock of a killed process is free at once", async (t) => {
   assert.equal(await order(other, "take"), "won");
   other.kill("SIGKILL");
   await once(other, "exit");
-  assert.deepEqual(await readdir(folder), ["repo.lock"]);
+  assert.deepEqual((await readdir(folder)).sort(), ["repo.lease", "repo.lock"]);
   await (await lockRepo(folder)).release();
+  assert.deepEqual(await readdir(folder), []);
 });
 
-test("a lock counts for nothing when its pid has come back, or when it names nobody", async (t) => {
+test("a lock of an earlier version counts for nothing when its pid has come back, or when it names nobody", async (t) => {
   const folder = await emptyFolder(t);
   const own = await ownProcess();
   const dead = { pid: await deadPid(), began: own.began };
@@ -72,14 +76,16 @@ test("a lock counts for nothing when its pid has come back, or when it names nob
     await writeFile(join(folder, "repo.lock"), left);
     await (await lockRepo(folder)).release();
   }
+  await writeFile(join(folder, "repo.lock"), JSON.stringify(own));
+  await assert.rejects(lockRepo(folder), { code: "REPO_LOCKED" });
 });
 
 test("of many that race for a stale lock exactly one has it", { timeout: 60_000 }, async (t) => {
   const folder = await emptyFolder(t);
   const many = await Promise.all(Array.from({ length: 10 }, () => contender(t, folder)));
-  const stale = JSON.stringify({ pid: await deadPid(), began: "earlier" });
+  const stale = JSON.stringify({ ...(await ownLease(folder, "")), pid: await deadPid(), began: "earlier" });
   for (let round = 0; round < 15; round += 1) {
-    await writeFile(join(folder, "repo.lock"), stale);
+    await writeFile(join(folder, "repo.lease"), stale);
     const told = await Promise.all(many.map((child) => order(child, "take")));
     assert.equal(told.filter((message) => message === "won").length, 1, told.join());
     assert.ok(
@@ -93,11 +99,21 @@ test("of many that race for a stale lock exactly one has it", { timeout: 60_000 
 
 test("claims of dead processes are in nobody's way and can be removed", async (t) => {
   const folder = await emptyFolder(t);
-  const dead = JSON.stringify({ pid: await deadPid(), began: "earlier" });
-  await writeFile(join(folder, "repo.lock-1-a"), dead);
-  await writeFile(join(folder, "repo.lock-2-b"), dead);
+  const dead = JSON.stringify({ ...(await ownLease(folder, "")), pid: await deadPid(), began: "earlier" });
+  await writeFile(join(folder, "repo.lease-1-a"), dead);
+  await writeFile(join(folder, "repo.lease-2-b"), dead);
   const lock = await lockRepo(folder);
-  assert.deepEqual(await removeStaleClaims(folder), ["repo.lock-1-a", "repo.lock-2-b"]);
-  assert.deepEqual(await readdir(folder), ["repo.lock"]);
+  assert.deepEqual(await removeStaleClaims(folder), ["repo.lease-1-a", "repo.lease-2-b"]);
+  assert.deepEqual((await readdir(folder)).sort(), ["repo.lease", "repo.lock"]);
   await lock.release();
+});
+
+test("a lock file that somebody removes frees nothing: the lease is still there", async (t) => {
+  const folder = await emptyFolder(t);
+  const lock = await lockRepo(folder);
+  await rm(join(folder, "repo.lock"));
+  const other = await contender(t, folder);
+  assert.equal(await order(other, "take"), refusal(folder));
+  await lock.release();
+  assert.equal(await order(other, "take"), "won");
 });

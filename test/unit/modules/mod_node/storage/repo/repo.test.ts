@@ -15,7 +15,14 @@ test("an empty folder becomes a repo, once", async (t) => {
   const folder = join(await emptyFolder(t), "deep", "repo");
   const repo = await openRepo(folder, { profile: "local", apiAddress: "/ip4/127.0.0.1/tcp/5280" });
   assert.equal(repo.isNew, true);
-  assert.deepEqual((await readdir(folder)).sort(), ["config", "datastore_spec", "keystore", "repo.lock", "version"]);
+  assert.deepEqual((await readdir(folder)).sort(), [
+    "config",
+    "datastore_spec",
+    "keystore",
+    "repo.lease",
+    "repo.lock",
+    "version",
+  ]);
   assert.equal(await readFile(join(folder, "version"), "utf8"), "11\n");
   assert.deepEqual(await Promise.all(["config", "keystore"].map((name) => mode(join(folder, name)))), ["600", "700"]);
   assert.deepEqual(repo.stores, {

@@ -5,6 +5,7 @@ import { join } from "node:path";
 import type { TestContext } from "node:test";
 import { ConfigFile } from "#node/storage/repo/config.ts";
 import type { JsonObject } from "#node/storage/repo/json.ts";
+import { treeOf } from "#node/storage/repo/json_tree.ts";
 import { decodeConfig, initialConfig } from "#node/storage/repo/schema.ts";
 
 /** An empty folder, removed after the test. */
@@ -20,7 +21,7 @@ export const secretKey = "the private key";
 export async function newConfig(test: TestContext): Promise<{ config: ConfigFile; folder: string }> {
   const folder = await emptyFolder(test);
   const document = decodeConfig({ ...initialConfig(), Identity: { PeerID: "the peer id", PrivKey: secretKey } });
-  await ConfigFile.create(folder, document);
+  await ConfigFile.create(folder, treeOf(document));
   return { config: await ConfigFile.open(folder), folder };
 }
 
