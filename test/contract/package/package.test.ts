@@ -13,7 +13,7 @@ const inPackage = (path: string) => join(project, "node_modules/modhost", path);
 
 before(async () => {
   packed = await pack();
-  project = await install(packed, ["@types/node", "typescript"]);
+  project = await install(packed, ["@types/node", "typescript-native"]);
 });
 after(() => packed?.[Symbol.asyncDispose]());
 
