@@ -40,6 +40,11 @@ export interface NodeOptions extends RepoOptions {
   readonly pubsub?: boolean | undefined;
   /** Also publishes and resolves names by publish and subscribe, if that is enabled. */
   readonly namesOverPubsub?: boolean | undefined;
+  /**
+   * Takes a configuration that is otherwise refused as a burden on others: any `Ipns.RepublishPeriod`. By default as the
+   * environment says: `DEBUG` is 1, t or true, or `IPFS_LOGGING` is debug.
+   */
+  readonly debug?: boolean | undefined;
   /** Receives notices for the operator: repairs made while opening the stores, and limitations of the network. */
   readonly onNotice?: (sentence: string) => void;
   /** Aborts opening, which may take long if stores have to be copied. It then rejects with the signal's reason. */

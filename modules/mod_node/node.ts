@@ -26,6 +26,7 @@ import type { MetadataStore } from "./storage/metadata/store.ts";
 import type { Repo } from "./storage/repo/repo.ts";
 import { Queue } from "./util/async/queue.ts";
 import { SharedLock } from "./util/async/shared_lock.ts";
+import { isDebugging } from "./util/debugging.ts";
 import { type FailureKind, failure, failures, NodeError } from "./util/errors.ts";
 import { NodeLog } from "./util/log.ts";
 import { parseSize } from "./util/size.ts";
@@ -89,6 +90,7 @@ export class LocalNode implements LowLevelNode {
       metadata,
       keys: this.keys,
       log: this.log,
+      debug: options.debug ?? isDebugging(process.env),
       localValue: (key) => this.#keptFor(key),
       opened: () => this.#opened(),
     });

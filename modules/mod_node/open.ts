@@ -21,6 +21,7 @@ const optionNames: Readonly<Record<keyof NodeOptions, true>> = {
   stores: true,
   pubsub: true,
   namesOverPubsub: true,
+  debug: true,
   onNotice: true,
   signal: true,
 };

@@ -53,14 +53,19 @@ export const networkMethods: Readonly<Record<string, Line>> = {
       { success: true },
     ]),
 
-  "bitswap.wantlist": async ({ call }) => {
-    const waiting = call("block.get", nowhere, { timeout: 1500 }).catch(() => undefined);
+  "bitswap.wantlist": async ({ call, first }) => {
+    const leaving = new AbortController();
+    const waiting = first("cat", nowhere, { signal: leaving.signal }).catch(() => undefined);
     await becomes(() => call("bitswap.wantlist"), new RegExp(`"${nowhere}"`));
+    leaving.abort();
     await waiting;
   },
   "bitswap.wantlistForPeer": async ({ call, other }) => {
-    const waiting = other.one("block/get", { arg: String(nowhere), timeout: "1500ms" }).catch(() => undefined);
+    const leaving = new AbortController();
+    const asked = { arg: String(nowhere) };
+    const waiting = other.post("block/get", asked, { signal: leaving.signal }).catch(() => undefined);
     await becomes(() => call("bitswap.wantlistForPeer", other.id), new RegExp(`"${nowhere}"`));
+    leaving.abort();
     await waiting;
   },
   "bitswap.unwant": elsewhere,

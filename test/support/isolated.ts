@@ -17,7 +17,7 @@ export const noIsolation: string | false =
 export async function isolated(program: URL, setup: readonly string[] = []): Promise<unknown> {
   const script = [...setup, 'exec "$0" --conditions=source "$1"'].join(" && ");
   const words = [...alone, "sh", "-c", script, process.execPath, fileURLToPath(program)];
-  const { stdout, stderr } = await promisify(execFile)("unshare", words, { timeout: 50_000 });
+  const { stdout, stderr } = await promisify(execFile)("unshare", words, { timeout: 200_000 });
   if (stderr !== "") throw new Error(stderr);
   return JSON.parse(stdout);
 }

@@ -90,7 +90,8 @@ export function nameApi(node: LowLevelNode): NameApi {
         ttl: ttl === undefined ? undefined : Math.max(0, milliseconds(ttl)),
       };
       if (resolve) await node.reader(how)((await node.resolve(path, how)).cid);
-      if (node.mounts.active) throw new NodeError("cannot manually publish while IPNS is mounted");
+      // The content of the node's own names is then changed below /ipns only.
+      if (await node.mounts.hasNames()) throw new NodeError("cannot manually publish while IPNS is mounted");
       if (!node.online && allowOffline !== true) {
         throw new NodeError("can't publish while offline: pass `--allow-offline` to override");
       }

@@ -7,6 +7,7 @@ import { readUpTo } from "../util/async/read_all.ts";
 import { failure, NodeError } from "../util/errors.ts";
 import { type ByteSource, type CallOptions, callSignal, piecesOf } from "./common.ts";
 
+/** A message that names its author. Where `Pubsub.DisableSigning` is on that is not proven. */
 export interface SignedMessage {
   readonly type: "signed";
   /** Who published it. */
@@ -15,11 +16,11 @@ export interface SignedMessage {
   readonly data: Uint8Array;
   /** Its number among the messages of who published it. */
   readonly sequenceNumber: bigint;
-  /** Empty: it was checked when the message came, and the RPC API does not tell it. */
+  /** Empty: it was checked when the message came, if there was one, and the RPC API does not tell it. */
   readonly signature: Uint8Array;
 }
 
-/** As they are where `Pubsub.DisableSigning` is on; the client libraries leave them out. */
+/** A message that names no author, as other programs may send it without signing; the client libraries leave it out. */
 export interface UnsignedMessage {
   readonly type: "unsigned";
   readonly topic: string;

@@ -28,9 +28,14 @@ export class Mounts {
     this.#deps = deps;
   }
 
-  /** Whether something is mounted. The content of the node's own names is then changed there only. */
+  /** Whether something is mounted. */
   get active(): boolean {
     return this.#active !== undefined;
+  }
+
+  /** Whether /ipns is mounted, also when asked right after somebody has unmounted it by hand. */
+  async hasNames(): Promise<boolean> {
+    return (await this.#active?.servesNames()) ?? false;
   }
 
   /** Of the process that holds the mounts. */

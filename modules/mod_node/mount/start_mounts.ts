@@ -1,19 +1,27 @@
 /** Both mounts of a node and the process that holds them; loaded on the first mount. */
 import { realpath } from "node:fs/promises";
+import { settledWithin } from "../util/async/settled_within.ts";
 import type { FuseDevice } from "./fuse/fuse_device.ts";
 import { serve } from "./fuse/serve.ts";
 import { IpfsFiles } from "./ipfs_files.ts";
 import { MountProcess } from "./mount_process.ts";
-import { mountType } from "./mount_table.ts";
+import { mounted, mountType } from "./mount_table.ts";
 import type { MountDeps, MountPoints } from "./mounts.ts";
 import { IpnsFiles } from "./names/ipns_files.ts";
 
 /** Kibibytes: as many blocks as a reader requests ahead. */
 const READAHEAD_KIB = 2048;
+/** Milliseconds to keep and publish what was written below an /ipns that was unmounted by hand. */
+const MAX_END_MS = 10_000;
 
 export interface ActiveMounts {
   readonly process: MountProcess;
   readonly names: IpnsFiles;
+  /**
+   * Whether /ipns is still served. It may have been unmounted by hand: then what was written there is kept first, unless
+   * somebody has a file open there.
+   */
+  servesNames(): Promise<boolean>;
   /** Resolves when nothing of it is left. Never rejects: failures are logged. */
   readonly ended: Promise<unknown>;
 }
@@ -32,9 +40,15 @@ export async function startMounts(deps: MountDeps, { ipfs, ipns }: MountPoints):
   const tell = (system: "fuse/ipfs" | "fuse/ipns") => (error: unknown) =>
     deps.log.write(system, "error", (error as Error).message);
   const deviceOf = (place: number) => process.devices[place] as FuseDevice;
+  let namesServed = true;
+  const namesEnded = serve(process.requests(1), deviceOf(1), names, tell("fuse/ipns"))
+    .catch(tell("fuse/ipns"))
+    .finally(() => {
+      namesServed = false;
+    });
   const ended = Promise.all([
     serve(process.requests(0), deviceOf(0), contents, tell("fuse/ipfs")).catch(tell("fuse/ipfs")),
-    serve(process.requests(1), deviceOf(1), names, tell("fuse/ipns")).catch(tell("fuse/ipns")),
+    namesEnded,
     process.ended.catch(tell("fuse/ipfs")),
   ]);
   try {
@@ -43,5 +57,12 @@ export async function startMounts(deps: MountDeps, { ipfs, ipns }: MountPoints):
     await ended;
     throw error;
   }
-  return { process, names, ended };
+  const servesNames = async () => {
+    const isMounted = (await mounted(mountType)).some(
+      ({ folder, source }) => folder === ipns && source === shared.source,
+    );
+    if (!isMounted) await settledWithin(MAX_END_MS, namesEnded);
+    return namesServed;
+  };
+  return { process, names, servesNames, ended };
 }

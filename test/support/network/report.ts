@@ -69,8 +69,15 @@ export class Report {
   }
 }
 
+/** Milliseconds for what only has to happen: on a busy machine that may take long. */
+const PATIENCE_MS = 60_000;
+
 /** Asks until the answer is right, or `milliseconds` are over. @returns the last answer */
-export async function untilRight<T>(ask: () => Promise<T>, isRight: (answer: T) => boolean, milliseconds = 5000) {
+export async function untilRight<T>(
+  ask: () => Promise<T>,
+  isRight: (answer: T) => boolean,
+  milliseconds = PATIENCE_MS,
+) {
   const end = performance.now() + milliseconds;
   for (;;) {
     const answer = await ask();

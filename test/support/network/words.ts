@@ -53,7 +53,6 @@ export async function messagesCross(
       const peers = await untilRight(
         async () => (await node.one<{ Strings: string[] }>("pubsub/peers", { arg: topicFor(wire, topic) })).Strings,
         (ids) => ids.includes(other.id),
-        15_000,
       );
       report.holds(`peers of the topic on ${node.name}`, peers, `with ${other.name}`, peers.includes(other.id));
     }

@@ -33,6 +33,8 @@ export function readFlags({ options, stderr }: CommandContext) {
     overrides,
     pubsub,
     namesOverPubsub,
+    // Unless it is set, the environment decides.
+    ...(options.debug === true ? { debug: true } : {}),
     mount:
       options.mount === true ? { ipfs: textOf(options["mount-ipfs"]), ipns: textOf(options["mount-ipns"]) } : undefined,
     settings: { node_gc: options["enable-gc"] === true },

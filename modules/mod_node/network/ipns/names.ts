@@ -27,6 +27,8 @@ export interface NamesDeps {
   readonly metadata: MetadataStore;
   readonly keys: Keystore;
   readonly log: NodeLog;
+  /** Names may be published again at any period. */
+  readonly debug: boolean;
   /** The value that the DHT stores here under a key; it may have expired. */
   readonly localValue: (key: Uint8Array) => Promise<Uint8Array | undefined>;
   /** Resolves when a network that is being opened is open; at once when there is none. */
@@ -65,6 +67,7 @@ export class Names {
   readonly #repo: NamesDeps["repo"];
   readonly #keys: Keystore;
   readonly #log: NodeLog;
+  readonly #debug: boolean;
   readonly #localValue: NamesDeps["localValue"];
   readonly #opened: NamesDeps["opened"];
   readonly #published: PublishedRecords;
@@ -72,10 +75,11 @@ export class Names {
   #own: Key | undefined;
   #online: Online | undefined;
 
-  constructor({ repo, metadata, keys, log, localValue, opened }: NamesDeps) {
+  constructor({ repo, metadata, keys, log, debug, localValue, opened }: NamesDeps) {
     this.#repo = repo;
     this.#keys = keys;
     this.#log = log;
+    this.#debug = debug;
     this.#localValue = localValue;
     this.#opened = opened;
     this.#published = new PublishedRecords(metadata);
@@ -94,7 +98,14 @@ export class Names {
     const [log, published] = [this.#log, this.#published];
     const cache = new NameCache(config.value("Ipns.ResolveCacheSize") || DEFAULT_CACHE_SIZE);
     const publish: RecordTransports["publish"] = (key, bytes, signal) => transports.publish(key, bytes, signal);
-    const republisher = new Republisher({ config, log, published, keys: () => this.#all(), publish });
+    const republisher = new Republisher({
+      config,
+      log,
+      published,
+      anyPeriod: this.#debug,
+      keys: () => this.#all(),
+      publish,
+    });
     const own = async (name: PeerId) => (await published.get(name))?.bytes;
     const transports = new RecordTransports({ ...network, published: own, log });
     this.#online = { transports, cache, republisher };

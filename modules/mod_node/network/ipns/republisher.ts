@@ -3,7 +3,7 @@
 import type { Key } from "../../storage/keystore/key.ts";
 import type { Repo } from "../../storage/repo/repo.ts";
 import { NodeError } from "../../util/errors.ts";
-import { parseDuration } from "../../util/go/duration.ts";
+import { formatDuration, parseDuration } from "../../util/go/duration.ts";
 import type { NodeLog } from "../../util/log.ts";
 import { signRecord } from "../ipns_record/sign.ts";
 import { formatTimestamp, parseTimestamp, timestampAfter } from "../ipns_record/timestamp.ts";
@@ -13,6 +13,8 @@ export interface RepublisherDeps {
   readonly config: Repo["config"];
   readonly log: NodeLog;
   readonly published: PublishedRecords;
+  /** Takes any period, as tests of other programs set them; otherwise one out of bounds is refused. */
+  readonly anyPeriod: boolean;
   /** All keys of this node. */
   readonly keys: () => AsyncIterable<Key>;
   /** Publishes a record over the network. */
@@ -26,6 +28,8 @@ const DEFAULT_LIFETIME = "24h";
 /** Milliseconds from the start to the first round, and from a round with a failure to the next. */
 const FIRST_ROUND_AFTER_MS = MINUTE_MS;
 const RETRY_AFTER_MS = 5 * MINUTE_MS;
+/** Milliseconds between two rounds at any period. */
+const MIN_DELAY_MS = 1000;
 
 export class Republisher {
   readonly #deps: RepublisherDeps;
@@ -39,11 +43,12 @@ export class Republisher {
   constructor(deps: RepublisherDeps) {
     this.#deps = deps;
     const { config } = deps;
-    const period = config.value("Ipns.RepublishPeriod");
-    this.#period = durationOf("RepublishPeriod", period || DEFAULT_PERIOD);
+    this.#period = durationOf("RepublishPeriod", config.value("Ipns.RepublishPeriod") || DEFAULT_PERIOD);
     this.#lifetime = durationOf("RecordLifetime", config.value("Ipns.RecordLifetime") || DEFAULT_LIFETIME);
-    if (this.#period < MINUTE_MS || this.#period > 24 * HOUR_MS) {
-      throw new NodeError(`config setting IPNS.RepublishPeriod is not between 1min and 1day: ${period}`);
+    if (!deps.anyPeriod && (this.#period < MINUTE_MS || this.#period > 24 * HOUR_MS)) {
+      throw new NodeError(
+        `config setting IPNS.RepublishPeriod is not between 1min and 1day: ${formatDuration(this.#period)}`,
+      );
     }
   }
 
@@ -58,9 +63,12 @@ export class Republisher {
   }
 
   #schedule(milliseconds: number): void {
-    this.#timer = setTimeout(() => {
-      this.#round = this.#run();
-    }, milliseconds).unref();
+    this.#timer = setTimeout(
+      () => {
+        this.#round = this.#run();
+      },
+      Math.max(milliseconds, MIN_DELAY_MS),
+    ).unref();
   }
 
   async #run(): Promise<void> {

@@ -1,5 +1,11 @@
 /** Publish and subscribe: messages under topics, exchanged with the peers that subscribe to them. */
-import type { GossipSub, GossipsubMessage, Message, SubscriptionChangeData } from "@libp2p/gossipsub";
+import {
+  type GossipSub,
+  type GossipsubMessage,
+  type Message,
+  StrictNoSign,
+  type SubscriptionChangeData,
+} from "@libp2p/gossipsub";
 import type { Libp2p } from "libp2p";
 import type { PeerId } from "../../formats/peer_id.ts";
 import { NodeError } from "../../util/errors.ts";
@@ -9,20 +15,21 @@ import { Inbound } from "./inbound.ts";
 import { MAX_MESSAGE_SIZE } from "./limits.ts";
 import { Outbound, type OutboundDeps } from "./outbound.ts";
 import { internalsOf } from "./patches/gossipsub.ts";
+import { nameAuthors, originOf } from "./patches/name_authors.ts";
 import { sequenceOf } from "./router.ts";
 import { Subscription } from "./subscription.ts";
 
 export interface PubsubMessage {
   readonly topic: string;
   readonly data: Uint8Array;
-  /** The author; undefined where messages are not signed. */
+  /** The author; undefined of an unsigned message that names none. Without signatures anybody can name anybody. */
   readonly from: PeerId | undefined;
-  /** The author's number of the message, eight bytes; undefined where messages are not signed. */
+  /** The author's number of the message, eight bytes; undefined of an unsigned message that names no author. */
   readonly sequence: Uint8Array | undefined;
 }
 
 export interface PubsubDeps {
-  readonly libp2p: Pick<Libp2p, "use" | "getConnections">;
+  readonly libp2p: Pick<Libp2p, "use" | "getConnections" | "peerId">;
   readonly router: GossipSub;
   readonly log: NodeLog;
   readonly patches?: PatchNotices;
@@ -59,6 +66,7 @@ export class Pubsub {
       const inbound = new Inbound({ router: internals, isSubscribed: (topic) => this.#subscriptions.has(topic) });
       internals.onIncomingStream = (stream, connection) => inbound.add(stream, connection);
     }
+    if (router.globalSignaturePolicy === StrictNoSign) nameAuthors(router, libp2p.peerId, patches);
     for (const protocol of router.protocols) libp2p.use(protocol, this.#outbound.middleware);
     router.addEventListener("gossipsub:message", ({ detail }) => this.#dispatch(detail));
     router.addEventListener("subscription-change", ({ detail }) => this.#onSubscriptionChange(detail));
@@ -147,6 +155,6 @@ export class Pubsub {
 
 function toPubsubMessage(message: Message): PubsubMessage {
   const { topic, data } = message;
-  if (message.type === "unsigned") return { topic, data, from: undefined, sequence: undefined };
+  if (message.type === "unsigned") return { topic, data, from: undefined, sequence: undefined, ...originOf(message) };
   return { topic, data, from: message.from, sequence: sequenceOf(message) };
 }

@@ -12,6 +12,7 @@ import type { Libp2p, ServiceFactoryMap } from "libp2p";
 import type { Repo } from "../../storage/repo/repo.ts";
 import { NodeError } from "../../util/errors.ts";
 import { MAX_RPC_SIZE } from "./limits.ts";
+import { originOf } from "./patches/name_authors.ts";
 
 const SERVICE = "pubsub";
 const FLOODSUB = "/floodsub/1.0.0";
@@ -56,9 +57,11 @@ export function pubsubService(config: Repo["config"]): ServiceFactoryMap {
 export const routerOf = ({ services }: Pick<Libp2p, "services">): GossipSub | undefined =>
   (services as Readonly<Record<string, unknown>>)[SERVICE] as GossipSub | undefined;
 
-/** As all implementations make it: author and sequence number. Unsigned messages have neither, so they are hashed. */
+/** As all implementations make it: author and sequence number. A message that has neither is hashed. */
 function messageId(message: Message): Uint8Array {
   if (message.type === "signed") return Buffer.concat([message.from.toMultihash().bytes, sequenceOf(message)]);
+  const origin = originOf(message);
+  if (origin !== undefined) return Buffer.concat([origin.from.toMultihash().bytes, origin.sequence]);
   return createHash("sha256").update(message.topic).update("\0").update(message.data).digest();
 }
 

@@ -61,9 +61,13 @@ export interface Host {
   stopBackgroundUpdates(): void;
 }
 
-/** Inbound connections of one address in a second, and inbound connections that are being negotiated. */
+/** Inbound connections of one address in a second. */
 const MAX_INBOUND_PER_SECOND = 64;
-const MAX_INBOUND_PENDING = 256;
+/**
+ * Inbound connections that are being negotiated, for which each has ten seconds: more than one address can open in that
+ * time, so that it keeps nobody else out.
+ */
+const MAX_INBOUND_PENDING = 1024;
 /** Connections above this multiple of `Swarm.ConnMgr.HighWater` are refused at once. */
 const MAX_CONNECTIONS_FACTOR = 4;
 /** Dials in the queue, those that somebody asked for first. The library's 500 can be filled by a few forged answers. */

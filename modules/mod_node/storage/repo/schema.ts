@@ -188,7 +188,11 @@ export const configKeys = {
     "`{GlobalLimit, PeerLimit, Interval}`: how many others are told; 0 is no limit.",
   ),
   "Pubsub.Router": key(text, "", "`gossipsub` (default) or `floodsub`."),
-  "Pubsub.DisableSigning": key(bool, false, "Neither sign messages nor check signatures."),
+  "Pubsub.DisableSigning": key(
+    bool,
+    false,
+    "Messages without signatures: none is added, and what carries one is dropped.",
+  ),
   "Peering.Peers": key(list(peerAddresses), null, "Peers to which a connection is kept, `{ID, Addrs}`."),
   "DNS.Resolvers": key(
     map(text),

@@ -45,7 +45,7 @@ export interface NetworkChurnReport {
 }
 
 /** Milliseconds for what is going on to end when all peers have gone. */
-const calmWithin = 15_000;
+const calmWithin = 60_000;
 
 export async function churnNetwork(options: NetworkChurnOptions): Promise<NetworkChurnReport> {
   const folder = await mkdtemp(join(tmpdir(), "modhost-network-churn-"));

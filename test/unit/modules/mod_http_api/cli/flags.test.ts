@@ -41,6 +41,29 @@ test("--routing goes over the config, and leaves it as it is", async () => {
   await daemon.stop();
 });
 
+describe("names are published at a period out of bounds where debugging is asked for", () => {
+  const period = { "Ipns.RepublishPeriod": "40s" };
+
+  for (const [what, args, env] of [
+    ["the flag -D", ["-D"], {}],
+    ["DEBUG", [], { DEBUG: "T" }],
+    ["IPFS_LOGGING", [], { IPFS_LOGGING: "debug" }],
+  ] as const) {
+    test(`by ${what}`, async () => {
+      await using place = await Place.withRepo(period);
+      const daemon = await place.daemon(args, env);
+      assert.equal((await daemon.stop()).code, 0);
+    });
+  }
+
+  test("and by nothing else", async () => {
+    await using place = await Place.withRepo(period);
+    const { code, stderr } = await place.run(["daemon"], { env: { DEBUG: "libp2p:*" } });
+    assert.equal(code, 1);
+    assert.match(stderr, /config setting IPNS.RepublishPeriod is not between 1min and 1day: 40s\n/);
+  });
+});
+
 test("--mount mounts both paths before the daemon is ready, and unmounts them", { skip }, async () => {
   await using place = await Place.withRepo();
   const [ipfs, ipns] = [join(place.folder, "ipfs"), join(place.folder, "ipns")];

@@ -6,7 +6,7 @@ import { MountPlace, skip } from "./support.ts";
 
 describe("mounts that end badly", { skip }, () => {
   test("what cannot be kept is told in the log; the mounts are gone, and can be had again", {
-    timeout: 30_000,
+    timeout: 120_000,
   }, async () => {
     await using place = await MountPlace.make();
     let full = false;

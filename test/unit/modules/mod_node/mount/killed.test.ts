@@ -4,7 +4,8 @@ import { once } from "node:events";
 import { createInterface } from "node:readline";
 import { describe, test } from "node:test";
 import { fileURLToPath } from "node:url";
-import { MountPlace, skip } from "./support.ts";
+import { clientNode } from "#node/client_node.ts";
+import { bytes, MountPlace, skip } from "./support.ts";
 
 const program = fileURLToPath(new URL("../../../../fixtures/mount/node.ts", import.meta.url));
 
@@ -111,6 +112,23 @@ describe("whoever is killed, nothing stays mounted", { skip }, () => {
     assert.equal(node.mounts.active, false);
     await node.mounts.mount(place);
     assert.equal((await place.mounted()).length, 2);
+  });
+
+  test("who unmounts /ipns by hand can publish names again at once; /ipfs stays", async () => {
+    await using place = await MountPlace.make();
+    const node = await place.mount();
+    const { name } = clientNode(node);
+    const root = await place.add([["file", bytes("content")]]);
+    const publish = () => name.publish(`/ipfs/${root}`, { allowOffline: true });
+    await assert.rejects(publish(), { message: "cannot manually publish while IPNS is mounted" });
+    await place.shell("echo kept > ipns/local/kept; umount -i ipns");
+    await publish();
+    assert.deepEqual(await place.mounted(), [place.ipfs]);
+    assert.equal(await place.shell(`cat ipfs/${root}/file`), "content");
+    await node.mounts.mount(place);
+    assert.equal((await place.mounted()).length, 2);
+    await assert.rejects(publish(), { message: "cannot manually publish while IPNS is mounted" });
+    assert.equal(await place.shell("cat ipns/local/file"), "content");
   });
 
   test("a stop in good order keeps what was written", async () => {

@@ -25,7 +25,7 @@ function reason(): string | false {
 }
 
 /** A program that hangs is ended: a mount may be at fault. */
-const patience = "40";
+const patience = "120";
 
 export class MountPlace implements AsyncDisposable {
   readonly folder: string;

@@ -92,6 +92,8 @@ const open = process.getActiveResourcesInfo().filter((name) => /TCP|UDP|Timeout/
 console.log(JSON.stringify(open));
 `,
   );
-  const { stdout } = await promisify(execFile)(process.execPath, ["--conditions=source", program], { timeout: 30_000 });
+  const { stdout } = await promisify(execFile)(process.execPath, ["--conditions=source", program], {
+    timeout: 120_000,
+  });
   assert.equal(stdout.trim(), "[]");
 });

@@ -153,7 +153,7 @@ async function open(t: TestContext) {
   const { peerId } = silent.libp2p;
   silent.echoes = true;
   await network.swarm.connect(peerId, silent.libp2p.getMultiaddrs());
-  await until(() => (network.routing.dht?.lan.size ?? 0) > 0, "it is in the table", 8000);
+  await until(() => (network.routing.dht?.lan.size ?? 0) > 0, "it is in the table");
   silent.echoes = false;
   return { node, network, id: peerId };
 }
@@ -163,7 +163,7 @@ const alive = () => process.getActiveResourcesInfo().filter((name) => /TCP|UDP|P
 
 describe("the end of a node ends what goes on over its network, and leaves nothing open", () => {
   for (const [what, begin] of Object.entries(goings)) {
-    test(what, { timeout: 40_000 }, async (t) => {
+    test(what, { timeout: 200_000 }, async (t) => {
       const before = alive();
       const { node, network, id } = await open(t);
       silent.asked.clear();
@@ -176,9 +176,10 @@ describe("the end of a node ends what goes on over its network, and leaves nothi
       const started = performance.now();
       await node.close();
       assert.match(await outcome, /ended|rejected/);
-      assert.ok(performance.now() - started < 10_000, `${performance.now() - started} ms`);
+      // Each of them would end by itself after half a minute, or never.
+      assert.ok(performance.now() - started < 25_000, `${performance.now() - started} ms`);
       assert.equal(network.libp2p.status, "stopped");
-      await until(() => alive() <= before, `${process.getActiveResourcesInfo()}`, 5000);
+      await until(() => alive() <= before, `${process.getActiveResourcesInfo()}`);
     });
   }
 });

@@ -49,7 +49,7 @@ for (const [name, count, size] of cases) {
     await node.blocks.put(ours);
     await connect(node, other);
     await until(() => node.bitswap.stat().peers.length === 1, "it is known");
-    const signal = AbortSignal.timeout(30_000);
+    const signal = AbortSignal.timeout(60_000);
     const got = await Promise.all(theirs.map(({ cid }) => node.blocks.get(cid, { signal })));
     for (const [at, { bytes }] of theirs.entries()) assert.ok(Buffer.compare(bytes, got[at] as Uint8Array) === 0);
     const given = await Promise.all(ours.map(({ cid }) => other.bitswap.want(cid as never, { signal })));
@@ -64,7 +64,7 @@ test("Helia gets blocks that are stored later, and DONT_HAVE for missing ones", 
   await connect(other, node);
   await until(() => node.bitswap.stat().peers.length === 1, "it is known");
   const block = blockOf(randomBytes(20_000));
-  const got = other.bitswap.want(block.cid as never, { signal: AbortSignal.timeout(30_000) });
+  const got = other.bitswap.want(block.cid as never, { signal: AbortSignal.timeout(60_000) });
   await until(() => node.bitswap.wantlist(other.libp2p.peerId).length === 1, "the want is known");
   await node.blocks.put([block]);
   assert.ok(Buffer.compare(await got, block.bytes) === 0);
@@ -114,7 +114,7 @@ test("blocks cross both ways with go-ipfs, and the ledgers of both agree", {
     .map((text) => CID.parse(text));
   await node.libp2p.dial(multiaddr(go.address));
   await until(() => node.bitswap.stat().peers.length === 1, "it is known");
-  const signal = AbortSignal.timeout(30_000);
+  const signal = AbortSignal.timeout(60_000);
   const got = await Promise.all(cids.map((cid) => node.blocks.get(cid, { signal })));
   const total = got.reduce((sum, { length }) => sum + length, 0);
   assert.ok(total > content.length);

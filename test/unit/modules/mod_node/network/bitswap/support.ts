@@ -79,7 +79,7 @@ export const connect = (from: { readonly libp2p: Libp2p }, to: { readonly libp2p
   from.libp2p.dial(to.libp2p.getMultiaddrs());
 
 /** Asks again and again until it is so: for what nobody tells of. */
-export async function until(holds: () => boolean, what: string, ms = 25_000): Promise<void> {
+export async function until(holds: () => boolean, what: string, ms = 60_000): Promise<void> {
   const end = performance.now() + ms;
   while (!holds()) {
     if (performance.now() > end) throw new Error(`not within ${ms} ms: ${what}`);

@@ -15,7 +15,7 @@ const hour = 60 * minute;
 const never = new AbortController().signal;
 
 /** Three keys: with a record, with none, with one that has run out. */
-async function start(t: TestContext, settings: Readonly<Record<string, string>> = {}) {
+async function start(t: TestContext, settings: Readonly<Record<string, string>> = {}, anyPeriod = false) {
   const config = { value: (path: string) => settings[path] ?? "" } as unknown as ConstructorParameters<
     typeof Republisher
   >[0]["config"];
@@ -38,6 +38,7 @@ async function start(t: TestContext, settings: Readonly<Record<string, string>> 
     config,
     log: new NodeLog(),
     published,
+    anyPeriod,
     async *keys() {
       yield* keys;
     },
@@ -102,10 +103,19 @@ test("the first round is a minute after the start, the next after the period, or
   assert.equal(await after(hour), 5);
 });
 
+test("any period is taken where that is asked for", async (t) => {
+  const { republisher, told } = await start(t, { "Ipns.RepublishPeriod": "40s" }, true);
+  t.mock.timers.enable({ apis: ["setTimeout"] });
+  republisher.start();
+  t.mock.timers.tick(40_000);
+  t.mock.timers.reset();
+  while (told.length < 2) await new Promise<void>((resolve) => setImmediate(resolve));
+});
+
 test("invalid periods are refused", async (t) => {
   const refusals = {
     "30s": "config setting IPNS.RepublishPeriod is not between 1min and 1day: 30s",
-    "25h": "config setting IPNS.RepublishPeriod is not between 1min and 1day: 25h",
+    "25h": "config setting IPNS.RepublishPeriod is not between 1min and 1day: 25h0m0s",
     x: 'failure to parse config setting IPNS.RepublishPeriod: time: invalid duration "x"',
   };
   for (const [period, message] of Object.entries(refusals)) {

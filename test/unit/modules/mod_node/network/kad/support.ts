@@ -52,7 +52,7 @@ export async function startNode({ folder, config = {}, options }: NodeSetup = {}
 }
 
 /** So long may anything take that a test waits for. */
-export const soon = (): AbortSignal => AbortSignal.timeout(15_000);
+export const soon = (): AbortSignal => AbortSignal.timeout(60_000);
 
 export async function until(condition: () => boolean | Promise<boolean>, signal = soon()): Promise<void> {
   while (!(await condition())) await pause(10, undefined, { signal });

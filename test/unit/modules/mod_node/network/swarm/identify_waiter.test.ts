@@ -28,7 +28,7 @@ test("one waiter may abort, and the others are told when the connection is ident
 test("waiting ends with the connection", async () => {
   const { tell, identified } = told();
   const short = connection();
-  const waiting = identified.wait(short, AbortSignal.timeout(10_000));
+  const waiting = identified.wait(short, AbortSignal.timeout(60_000));
   tell("connection:close", short);
   await waiting;
 });

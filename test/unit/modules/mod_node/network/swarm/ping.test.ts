@@ -36,7 +36,7 @@ test("several callers ping a peer that allows one stream", async () => {
   const echo = await met.ping.open(met.id);
   const times = await Promise.all([echo.ping(), met.ping.ping(met.id), met.ping.ping(met.id), echo.ping()]);
   assert.ok(
-    times.every((time) => time > 0 && time < 5000),
+    times.every((time) => time > 0),
     String(times),
   );
   assert.equal(met.open(), 1);

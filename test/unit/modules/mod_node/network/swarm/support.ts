@@ -105,12 +105,12 @@ export async function streamBetween(t: TestContext): Promise<{ readonly near: St
   return { near: await promise, far };
 }
 
-/** Sends up to so many bytes, until none are taken for half a second; resolves with the number that was taken. */
-export async function fill(stream: Stream, maxBytes: number): Promise<number> {
+/** Sends up to so many bytes, until none are taken for a while; resolves with the number that was taken. */
+export async function fill(stream: Stream, maxBytes: number, milliseconds = 500): Promise<number> {
   let sent = 0;
   for (const piece = new Uint8Array(256 * 1024); sent < maxBytes; sent += piece.length) {
     if (stream.send(piece)) continue;
-    const isTaken = await drained(stream, AbortSignal.timeout(500)).then(
+    const isTaken = await drained(stream, AbortSignal.timeout(milliseconds)).then(
       () => true,
       () => false,
     );

@@ -62,7 +62,7 @@ test("pings share one stream, and return their round-trip times", async () => {
   const connection = await connectTo(a, b);
   const echo = await a.swarm.ping.open(b.swarm.id);
   const times = [await echo.ping(), await echo.ping(), await echo.ping()];
-  assert.ok(times.every((time) => time > 0 && time < 5000));
+  assert.ok(times.every((time) => time > 0));
   assert.equal(connection.streams.filter(({ protocol }) => protocol === "/ipfs/ping/1.0.0").length, 1);
   const left = AbortSignal.abort(new Error("left"));
   await assert.rejects(echo.ping(left), { message: "left" });

@@ -26,7 +26,7 @@ async function until(holds: () => boolean, milliseconds: number): Promise<boolea
 const isProven = () => announced().includes(reached);
 for (let meeting = 0; meeting < 10 && !isProven(); meeting++) {
   await connectTo(open, world);
-  await until(isProven, 1000);
+  await until(isProven, 5000);
   await open.swarm.disconnect(world.swarm.id, undefined).catch(() => undefined);
 }
 const proven = isProven();

@@ -10,6 +10,7 @@ import type { MessageStream, PeerStore, Stream } from "@libp2p/interface";
 import * as responses from "#node/network/kad/patches/limit_responses.ts";
 import * as routingTable from "#node/network/kad/patches/routing_table.ts";
 import * as gossipsub from "#node/network/pubsub/patches/gossipsub.ts";
+import * as authors from "#node/network/pubsub/patches/name_authors.ts";
 import * as autonat from "#node/network/swarm/patches/autonat/force_new_dials.ts";
 import * as identify from "#node/network/swarm/patches/identify/stop_push.ts";
 import * as middleware from "#node/network/swarm/patches/libp2p/copy_middleware.ts";
@@ -27,6 +28,7 @@ const modules = [
   responses,
   routingTable,
   gossipsub,
+  authors,
   autonat,
   identify,
   middleware,
@@ -55,7 +57,7 @@ test("all patches apply to the libraries as they are", async (t) => {
   await connect(one, two);
   const block = blockOf(Buffer.from("over every layer"));
   await one.node.blocks.put([block]);
-  const got = await two.node.reader({ signal: AbortSignal.timeout(20_000) })(block.cid);
+  const got = await two.node.reader({ signal: AbortSignal.timeout(60_000) })(block.cid);
   assert.equal(Buffer.from(got).toString(), "over every layer");
   const left = nodes.flatMap(({ notices }) => notices.filter((sentence) => / has no .* as version /.test(sentence)));
   assert.deepEqual(left, []);
@@ -110,6 +112,15 @@ const cases: readonly Case[] = [
   {
     patch: gossipsub.patch,
     apply: (notices) => assert.equal(gossipsub.internalsOf({} as GossipSub, notices), undefined),
+  },
+  {
+    patch: authors.patch,
+    apply(notices) {
+      const publish = async () => ({ recipients: [] });
+      const router = { publish } as unknown as GossipSub;
+      authors.nameAuthors(router, "self" as never, notices);
+      assert.deepEqual(router, { publish });
+    },
   },
   {
     patch: autonat.patch,
