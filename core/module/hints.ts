@@ -17,6 +17,8 @@ const declaration: readonly (keyof OptionDeclaration)[] = [
   "describe",
   "per_host",
   "entries",
+  "required",
+  "secret",
 ];
 const callbacks = ["load", "ready", "save", "restore", "unload", "add_host"];
 const kinds = ["http", "http-middleware", "net"];

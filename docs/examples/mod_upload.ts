@@ -8,7 +8,7 @@ import { createWriteStream } from "node:fs";
 import { link, mkdir, readdir, rm, stat } from "node:fs/promises";
 import { extname, join } from "node:path";
 import { pipeline } from "node:stream/promises";
-import type { HttpFiles, Module, MultipartPart } from "modhost";
+import { type HttpFiles, type Module, type MultipartPart, redirect } from "modhost";
 import { escape_html, size_text, urlencode } from "modhost/net/http";
 
 export const depends = ["http", "http_files"];
@@ -50,8 +50,7 @@ export default async function upload(module: Module<typeof options>) {
         }
         if (saved === 0) return 400;
         // The browser asks for the page again, with GET: reloading it sends nothing twice.
-        event.response.headers.location = event.request.path;
-        return 303;
+        return redirect(event.request.path);
       },
 
       "GET /file/*": (event, path) => {

@@ -5,7 +5,7 @@
  * The pages lie in `www` beside this file. Routes that match better than `GET /*` are laid over it.
  */
 import { join } from "node:path";
-import type { HttpFiles, Module } from "modhost";
+import { type HttpFiles, json, type Module, text } from "modhost";
 
 // The listing of a folder is a page that another module makes, when it is asked by the event `directory-index`.
 export const depends = ["http", "http_files", "http_dir_listing"];
@@ -29,17 +29,15 @@ export default function site(module: Module<typeof options>) {
       "GET /downloads/*": serve({ path: join(folder, "downloads"), directory_index: true, max_age: 3600 }),
 
       // An exact route is asked before any wildcard. Returning nothing hands the request on, to the file of that name.
-      "GET /robots.txt": (event) => {
+      "GET /robots.txt": () => {
         if (indexable) return;
-        event.response.headers.content_type = "text/plain; charset=utf-8";
-        return "User-agent: *\nDisallow: /\n";
+        return text("User-agent: *\nDisallow: /\n");
       },
 
       // A page that is no file.
-      "GET /now.json": (event) => {
-        event.response.headers.content_type = "application/json";
-        event.response.headers.cache_control = "no-store";
-        return JSON.stringify({ now: new Date().toISOString(), site: module.http_url() });
+      "GET /now.json": () => {
+        const state = { now: new Date().toISOString(), site: module.http_url() };
+        return json(state, { headers: { cache_control: "no-store" } });
       },
     },
   });

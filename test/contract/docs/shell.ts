@@ -26,7 +26,7 @@ export async function shellFaults(code: string, scripts: readonly string[]): Pro
   return faults;
 }
 
-const npmCommands = ["ci", "init", "install", "pack", "publish", "start", "test", "version"];
+const npmCommands = ["ci", "init", "install", "pack", "pkg", "publish", "start", "test", "version"];
 
 async function faultOf(line: string, scripts: readonly string[]): Promise<string | undefined> {
   const [, launched] = /^(?:npx modhost|modhost|node \S*launch\.mjs|npm start --)(?:\s+(.*))?$/.exec(line) ?? [];

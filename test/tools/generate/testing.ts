@@ -19,7 +19,7 @@ function introduction(sources: Sources): string {
 \`\`\`ts
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { Module } from "modhost";
+import { type Module, text } from "modhost";
 import { createTestHost } from "modhost/testing";
 
 test("greets", async () => {
@@ -27,7 +27,7 @@ test("greets", async () => {
     name: "hello",
     load(module: Module) {
       module.depends("http");
-      module.provides("http", { route: { "GET /": () => "Hello, world!\\n" } });
+      module.provides("http", { route: { "GET /": () => text("Hello, world!\\n") } });
     },
   };
   await using server = await createTestHost({ modules: [hello] });
