@@ -8,7 +8,6 @@ import { Catalog } from "./module/catalog.ts";
 import type { Clock } from "./module/clock.ts";
 import { Deadline } from "./module/deadline.ts";
 import { installHooks } from "./module/fresh_import.ts";
-import type { Instance } from "./module/instance.ts";
 import { Items } from "./module/items.ts";
 import { Modules } from "./module/lifecycle.ts";
 import { moduleName } from "./module/locate.ts";
@@ -283,7 +282,7 @@ class ModuleHost implements Host {
       log: this.#log,
       config,
       loadTimeout,
-      find: (name: string, asking: Instance) => modules.find(name, asking.host, asking),
+      find: (name, asking) => modules.dependencyOf(asking, name),
       listening: () => ports.listening(),
       states: () => modules.states(),
       tls: () => (certificates.isReady ? certificates.options() : closedTls),

@@ -1,7 +1,9 @@
 /**
  * Everything that a module author sees, and no logic. Names follow the specification's spelling (snake_case on the
- * module, event, request and response objects); "spec n" is part n of the HTTP module framework document.
+ * module, event, request and response objects); "spec n" is part n of the specification, as
+ * `docs/reference/contract.md` states it.
  */
+export type * from "./types/answer.ts";
 export type * from "./types/events.ts";
 export type * from "./types/exchange.ts";
 export type * from "./types/files.ts";

@@ -13,14 +13,34 @@ import type {
   Timer,
 } from "../types.ts";
 import { ModhostError, reasonOf } from "../util/errors.ts";
+import type { ModuleCode } from "./code.ts";
 import { eventHint, optionHint } from "./hints.ts";
 import { importNamed } from "./imports.ts";
-import type { Instance } from "./instance.ts";
+import type { Effect, Entry, Release } from "./ledger.ts";
 import { moduleName } from "./locate.ts";
-import type { ModuleContext } from "./module_context.ts";
+import type { Dependent, ModuleContext } from "./module_context.ts";
 import { OptionReader } from "./option_reader.ts";
 import { sharedPath } from "./shared.ts";
 import { httpUrl } from "./url.ts";
+
+/** The instance that a module object belongs to, as far as the object uses it. */
+export interface ModuleOwner extends Dependent {
+  host: string;
+  readonly code: ModuleCode;
+  readonly reloading: boolean | undefined;
+  /** Keys of the instances it depends on. */
+  readonly depends: Set<string>;
+  /** Kinds that it has called `provides` with. */
+  readonly provided: Set<string>;
+  missing: string | undefined;
+  note: string | undefined;
+  add(effect: Effect): Entry;
+  hold(kind: string, label: string, release: Release): Entry;
+  advise(text: string): void;
+  fault(step: string, error: unknown): void;
+  /** @throws {ModhostError} MODULE_UNLOADED */
+  assertLive(): void;
+}
 
 /** The module object: each call that does something to the host is an effect in the instance's ledger. */
 export class ModuleApi implements Module {
@@ -31,7 +51,7 @@ export class ModuleApi implements Module {
   unload: Module["unload"];
   add_host: Module["add_host"];
   readonly name: string;
-  readonly #instance: Instance;
+  readonly #instance: ModuleOwner;
   readonly #context: ModuleContext;
   readonly #options: OptionReader;
   /** Set for the object of one host that a global module gets. */
@@ -39,7 +59,7 @@ export class ModuleApi implements Module {
   readonly #shared = new Map<string, Record<string, unknown>>();
   #log: ModuleLog | undefined;
 
-  constructor(instance: Instance, context: ModuleContext, host?: string) {
+  constructor(instance: ModuleOwner, context: ModuleContext, host?: string) {
     this.name = instance.name;
     this.#instance = instance;
     this.#context = context;

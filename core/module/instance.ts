@@ -1,7 +1,7 @@
 import { variableOf } from "../config/index.ts";
 import type { ModuleState } from "../types.ts";
 import { ModhostError, reasonOf } from "../util/errors.ts";
-import { ModuleApi } from "./api.ts";
+import { ModuleApi, type ModuleOwner } from "./api.ts";
 import type { ModuleCode } from "./code.ts";
 import { failure } from "./code.ts";
 import { Deadline } from "./deadline.ts";
@@ -24,7 +24,7 @@ export const keyOf = (name: string, host: string): string => `${name}@${host}`;
 const acting: readonly string[] = ["item", "hook", "timer"];
 
 /** One run of a module's code for one host: its module object, and all it has done. */
-export class Instance {
+export class Instance implements ModuleOwner {
   readonly code: ModuleCode;
   readonly name: string;
   host: string;

@@ -2,7 +2,7 @@ import type { ModuleState } from "../types.ts";
 import { ModhostError } from "../util/errors.ts";
 import { errorOwner } from "./error_owner.ts";
 import { type Instance, keyOf } from "./instance.ts";
-import type { ModuleContext } from "./module_context.ts";
+import type { Dependency, Dependent, ModuleContext } from "./module_context.ts";
 
 /** The instances that a host has, and what is asked about them. */
 export class Instances {
@@ -54,13 +54,21 @@ export class Instances {
     );
   }
 
-  /** What `module.depends` finds: the instance of the same host, else that of the whole server. */
-  find(name: string, host: string, asking?: Instance): Instance | undefined {
+  /** The instance of the host, else that of the whole server. */
+  find(name: string, host: string): Instance | undefined {
+    return this.#live.get(keyOf(name, host)) ?? this.#live.get(keyOf(name, "*"));
+  }
+
+  /**
+   * What `module.depends` finds: as `find`, but of those that are made together with the one that asks.
+   * @throws {ModhostError} MODULE_CYCLE for one of these that is not made yet
+   */
+  dependencyOf({ name: asking, host, phase, group }: Dependent, name: string): Dependency | undefined {
+    const together = phase === "loading" ? group : undefined;
     for (const key of new Set([keyOf(name, host), keyOf(name, "*")])) {
-      const group = asking?.phase === "loading" ? asking.group : undefined;
-      const found = group?.has(key) ? group.get(key) : this.#live.get(key);
+      const found = together?.has(key) ? together.get(key) : this.#live.get(key);
       if (found !== undefined) return found;
-      if (group?.has(key)) throw cycle([asking?.name ?? name, name, asking?.name ?? name]);
+      if (together?.has(key)) throw cycle([asking, name, asking]);
     }
     return undefined;
   }

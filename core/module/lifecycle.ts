@@ -8,7 +8,7 @@ import { inOrder, withDependants } from "./graph.ts";
 import { type Beginning, Instance, keyOf } from "./instance.ts";
 import { cycle, Instances } from "./instances.ts";
 import { moduleName } from "./locate.ts";
-import type { ModuleContext } from "./module_context.ts";
+import type { Dependency, Dependent, ModuleContext } from "./module_context.ts";
 
 export interface ModulesDeps {
   readonly context: ModuleContext;
@@ -59,8 +59,13 @@ export class Modules {
     });
   }
 
-  find(name: string, host: string, asking?: Instance): Instance | undefined {
-    return this.#instances.find(name, host, asking);
+  find(name: string, host: string): Instance | undefined {
+    return this.#instances.find(name, host);
+  }
+
+  /** @throws {ModhostError} MODULE_CYCLE */
+  dependencyOf(asking: Dependent, name: string): Dependency | undefined {
+    return this.#instances.dependencyOf(asking, name);
   }
 
   /** @throws {ModhostError} MODULE_UNKNOWN */
@@ -279,7 +284,7 @@ export class Modules {
     for (;;) {
       const instance = new Instance(code, host, context, beginning);
       for (const dependency of code.depends) {
-        const found = this.find(dependency, host, instance);
+        const found = this.dependencyOf(instance, dependency);
         if (found !== undefined) instance.depends.add(found.key);
       }
       this.#instances.begin(instance);

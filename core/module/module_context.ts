@@ -3,10 +3,26 @@ import type { EventBus } from "../events.ts";
 import type { Certificates } from "../tls/index.ts";
 import type { ListeningPort, ModuleState } from "../types.ts";
 import type { Log } from "../util/log.ts";
-import type { Instance } from "./instance.ts";
 import type { Items } from "./items.ts";
 import type { SharedTables } from "./shared.ts";
 import type { Timers } from "./timers.ts";
+
+/** An instance as those that depend on it get it. */
+export interface Dependency {
+  /** `name@host`. */
+  readonly key: string;
+  /** What the module's function returned. */
+  readonly exports: unknown;
+}
+
+/** An instance that asks for another one. */
+export interface Dependent {
+  readonly name: string;
+  readonly host: string;
+  readonly phase: "loading" | "loaded" | "unloading" | "gone";
+  /** While it is loading: the instances that are made together with it; those not made yet are undefined. */
+  readonly group: ReadonlyMap<string, Dependency | undefined> | undefined;
+}
 
 /** What the host gives to each module instance. */
 export interface ModuleContext {
@@ -19,7 +35,7 @@ export interface ModuleContext {
   /** Seconds that a module's own code may take for a step that others wait for. */
   readonly loadTimeout: number;
   /** The instance that another one gets for the name of a module; undefined when it is not loaded. */
-  find(name: string, asking: Instance): Instance | undefined;
+  find(name: string, asking: Dependent): Dependency | undefined;
   listening(): readonly ListeningPort[];
   states(): readonly ModuleState[];
   tls(): ReturnType<Certificates["options"]>;

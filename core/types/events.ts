@@ -1,5 +1,6 @@
 /** The events of the host and its bundled modules. */
-import type { HttpRequest, HttpResponse, ResponseHeaders } from "./exchange.ts";
+import type { ResponseHeaders } from "./answer.ts";
+import type { HttpRequest, HttpResponse } from "./exchange.ts";
 
 /** The events of the host and its bundled modules, with what their hooks are given. */
 export interface HostEvents extends FiredEvents, AnnouncedEvents {}

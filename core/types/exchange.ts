@@ -3,7 +3,7 @@ import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Http2ServerRequest, Http2ServerResponse } from "node:http2";
 import type { Socket } from "node:net";
 import type { Readable } from "node:stream";
-import type { ResponseFields } from "./provider.ts";
+import type { ResponseFields, ResponseHeaders } from "./answer.ts";
 
 /** What every handler is called with. */
 export interface HttpEvent {
@@ -15,9 +15,6 @@ export interface HttpEvent {
 
 /** Lower-case names with `_` for `-`; repeated fields joined with ", " (cookies with "; "). */
 export type RequestHeaders = Readonly<Record<string, string | undefined>>;
-
-/** Names are written with `-` for `_`; a list is one field line per value. */
-export type ResponseHeaders = Record<string, string | number | readonly string[] | undefined>;
 
 /** The target of a request. */
 export interface HttpUrl {

@@ -1,6 +1,6 @@
 /** The keys of a route table, and the handler that each of them takes (spec 2 and 4). */
+import type { HandlerResult } from "./answer.ts";
 import type { HttpEvent } from "./exchange.ts";
-import type { HandlerResult } from "./provider.ts";
 import type { WebSocketEvent } from "./websocket.ts";
 
 /** A request method that a route may name: those that Node's parser knows, but CONNECT. */
@@ -60,6 +60,13 @@ export type ExactHandler<E extends HttpEvent = HttpEvent> = (event: E, path: und
 
 /** Answers requests under a key with wildcard: `path` is the decoded part that it stands for, without leading slash. */
 export type WildcardHandler<E extends HttpEvent = HttpEvent> = (event: E, path: string) => HandlerAnswer;
+
+/**
+ * Decides about a client that asks for a websocket. `event.accept()` gives the connection; a handler that does not
+ * accept answers as any other does (spec 4): a number refuses, nothing at all asks the next route of the method `WS`.
+ * After `accept` the value means nothing, and what is thrown closes the connection with 1011.
+ */
+export type WebSocketHandler = Handler<WebSocketEvent>;
 
 /** The event that handlers of a key get. */
 export type EventOf<K extends string> = K extends "WS" | `WS ${string}` ? WebSocketEvent : HttpEvent;

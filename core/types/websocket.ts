@@ -1,16 +1,8 @@
 /** Websockets (RFC 6455): what handlers of routes with the method `WS` work with. */
 import type { HttpEvent } from "./exchange.ts";
-import type { Handler } from "./routes.ts";
 
 /** A message: text, or bytes. */
 export type WebSocketMessage = string | Buffer;
-
-/**
- * Decides about a client that asks for a websocket. `event.accept()` gives the connection; a handler that does not
- * accept answers as any other does (spec 4): a number refuses, nothing at all asks the next route of the method `WS`.
- * After `accept` the value means nothing, and what is thrown closes the connection with 1011.
- */
-export type WebSocketHandler = Handler<WebSocketEvent>;
 
 /** The event of a request for a websocket. `request.signal` is aborted when the connection is over. */
 export interface WebSocketEvent extends HttpEvent {

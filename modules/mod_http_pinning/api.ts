@@ -4,7 +4,8 @@ import type { Handler, HttpEvent, ModuleLog, ResponseFields, RouteTable } from "
 import { ApiFailure, failureAnswer, json } from "./failure.ts";
 import { readFilter } from "./filter.ts";
 import { readWish } from "./pin_object.ts";
-import type { PinRequest, Requests } from "./requests.ts";
+import type { PinRequest } from "./pin_request.ts";
+import type { Requests } from "./requests.ts";
 import { type Users, userBy } from "./users.ts";
 
 export interface ApiParts {

@@ -1,10 +1,7 @@
 /** Parses the query of `GET /pins` into a filter. */
 import { badRequest } from "./failure.ts";
 import { jsonOf, longestName, readCid, readMeta } from "./pin_object.ts";
-import type { PinRequest } from "./requests.ts";
-
-export const statuses = ["queued", "pinning", "pinned", "failed"] as const;
-export type Status = (typeof statuses)[number];
+import { type PinRequest, statuses } from "./pin_request.ts";
 
 export interface Filter {
   /** Milliseconds since 1970, both exclusive. */

@@ -4,25 +4,9 @@
  */
 import { randomBytes } from "node:crypto";
 import type { MetadataStore, MetadataWriter } from "modhost/node";
-import type { Filter, Status } from "./filter.ts";
+import type { Filter } from "./filter.ts";
 import type { Wish } from "./pin_object.ts";
-
-export interface PinRequest {
-  /** Its key in the store: `<user>/<id>`. */
-  readonly key: string;
-  readonly id: string;
-  readonly wish: Wish;
-  readonly status: Status;
-  /** Milliseconds since 1970, unique per user. */
-  readonly created: number;
-  /** The reason of a failure. */
-  readonly details?: string;
-  /**
-   * Set when the request has been removed, as far as callers can see. Its pin is released once the request with the key
-   * `after`, if there is one, is settled.
-   */
-  readonly leaving?: { readonly after?: string };
-}
+import type { PinRequest } from "./pin_request.ts";
 
 type Kept = Omit<PinRequest, "key" | "id">;
 export type Change = Partial<Pick<Kept, "status" | "details">>;

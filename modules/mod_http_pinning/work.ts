@@ -1,7 +1,8 @@
 /** Background work: pins what was requested, and releases pins that no request needs any more. */
 import { type Node, parseCid, parsePeerAddress } from "modhost/node";
 import type { ModuleLog } from "../../core/types.ts";
-import { isOpen, type PinRequest, type Requests } from "./requests.ts";
+import type { PinRequest } from "./pin_request.ts";
+import { isOpen, type Requests } from "./requests.ts";
 
 export interface WorkParts {
   readonly node: Node;

@@ -24,7 +24,6 @@ import type { CID } from "multiformats/cid";
 import type { CommandLog } from "./command_log.ts";
 import type { Operator } from "./operator.ts";
 import type { Shape, ValueOf } from "./shape.ts";
-import type { Table } from "./table.ts";
 import type { FileTree } from "./uploads.ts";
 
 export interface Argument {
@@ -203,7 +202,7 @@ export interface Call<A, O> {
   /** This call must not use the network. */
   readonly offline: boolean;
   readonly node: Node;
-  readonly table: Table;
+  readonly table: CommandTree;
   /** Running and finished commands, for `diag/cmds`. */
   readonly log: CommandLog;
   /** Control over the process that runs the node. @throws NodeError if the API has none */
@@ -284,6 +283,27 @@ export interface Command extends Traits {
 
 /** Commands and groups by path: `"files"`, `"files/ls"`. */
 export type Commands = Readonly<Record<string, Command | Group>>;
+
+/** One place in the tree: a command, a group, or both. */
+export interface TableNode {
+  /** Last component of the path; "" at the root. */
+  readonly name: string;
+  readonly path: string;
+  readonly entry: Command | Group;
+  readonly children: ReadonlyMap<string, TableNode>;
+  /** Options of this entry and of all its ancestors, by every name and alias. */
+  readonly options: ReadonlyMap<string, NamedOption>;
+}
+
+export interface NamedOption {
+  readonly name: string;
+  readonly option: Option;
+}
+
+/** The commands of an API, as one of them sees them. */
+export interface CommandTree {
+  readonly root: TableNode;
+}
 
 export function defineCommand<
   F extends Form,

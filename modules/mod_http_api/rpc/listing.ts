@@ -1,6 +1,5 @@
 /** The command tree as listed by `commands`. */
-import type { Option } from "./command.ts";
-import type { TableNode } from "./table.ts";
+import type { Option, TableNode } from "./command.ts";
 
 export interface ListedCommand {
   readonly Name: string;

@@ -1,9 +1,9 @@
 /** Builds the OpenAPI 3.1 document from the command table. */
 
 import { apiVersion } from "modhost/node";
-import { type Argument, type Command, type Option, summaryOf } from "./command.ts";
+import { type Argument, type Command, type NamedOption, type Option, summaryOf } from "./command.ts";
 import type { Fields, Scalar, Shape } from "./shape.ts";
-import { globalOptionNames, type NamedOption, type Table } from "./table.ts";
+import { globalOptionNames, type Table } from "./table.ts";
 
 type Json = Readonly<Record<string, unknown>>;
 

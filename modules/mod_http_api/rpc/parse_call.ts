@@ -3,11 +3,11 @@
  * Independent of HTTP, so that the command line can use the same parser.
  */
 import { quote } from "modhost/node";
-import { type Argument, type Command, type Group, isCommand, type Options } from "./command.ts";
+import { type Argument, type Command, type Group, isCommand, type Options, type TableNode } from "./command.ts";
 import { parseMediaType } from "./media_type.ts";
 import { convert } from "./option_values.ts";
 import { bytesOf, fromBytes, pairsOf, textOf, type Value } from "./query_string.ts";
-import { globalOptions, type Table, type TableNode } from "./table.ts";
+import { globalOptions, type Table } from "./table.ts";
 import { type FileTree, noFiles, treeOf, type UploadPart } from "./uploads.ts";
 
 /** An invalid call, answered with status 400 and plain text. */

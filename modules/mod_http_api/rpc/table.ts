@@ -1,21 +1,13 @@
 /** The tree of commands. */
-import { type Command, type Commands, type Group, isCommand, type Option, type Options } from "./command.ts";
-
-/** One place in the tree: a command, a group, or both. */
-export interface TableNode {
-  /** Last component of the path; "" at the root. */
-  readonly name: string;
-  readonly path: string;
-  readonly entry: Command | Group;
-  readonly children: ReadonlyMap<string, TableNode>;
-  /** Options of this entry and of all its ancestors, by every name and alias. */
-  readonly options: ReadonlyMap<string, NamedOption>;
-}
-
-export interface NamedOption {
-  readonly name: string;
-  readonly option: Option;
-}
+import {
+  type Command,
+  type Commands,
+  type CommandTree,
+  type Group,
+  isCommand,
+  type Options,
+  type TableNode,
+} from "./command.ts";
 
 /** Options accepted by every command. */
 export const globalOptions = {
@@ -35,7 +27,7 @@ export const globalOptions = {
 
 export const globalOptionNames: ReadonlySet<string> = new Set(Object.keys(globalOptions));
 
-export class Table {
+export class Table implements CommandTree {
   readonly root: TableNode;
   readonly #nodes: ReadonlyMap<string, TableNode>;
 

@@ -8,8 +8,7 @@ import { linksOf } from "../formats/ipld/links.ts";
 import type { LowLevelNode } from "../low_level_node.ts";
 import { failure, failures, NodeError } from "../util/errors.ts";
 import { type CarSources, manyCandidates } from "./candidates.ts";
-import { type IpfsPath, pathText, type Reading, reading } from "./common.ts";
-import type { DagImportOptions, DagImportResult, DagStatOptions, DagStatResult } from "./dag.ts";
+import { type CallOptions, type IpfsPath, pathText, type Reading, reading } from "./common.ts";
 
 export function rootIn(given: CID | string): CID {
   if (typeof given !== "string") return given;
@@ -36,11 +35,12 @@ export async function* hinted(
   }
 }
 
+/** Stores the blocks of the archives, then pins their roots one after the other. */
 export async function* imported(
   node: LowLevelNode,
   archives: CarSources,
-  { pinRoots = true, ...options }: DagImportOptions,
-): AsyncGenerator<DagImportResult> {
+  { pinRoots = true, ...options }: CallOptions & { readonly pinRoots?: boolean | undefined },
+) {
   const { signal } = reading(options);
   const roots = new Map<string, CID>();
   const unguard = node.pins.guard(() => roots.values());
@@ -83,11 +83,12 @@ async function pinRoot(node: LowLevelNode, cid: CID, signal: Reading["signal"]):
   }
 }
 
+/** The size and number of the blocks below a root: with `progress` after each block, otherwise once. */
 export async function* counted(
   node: LowLevelNode,
   root: IpfsPath,
-  { progress = true, ...options }: DagStatOptions,
-): AsyncGenerator<DagStatResult> {
+  { progress = true, ...options }: CallOptions & { readonly progress?: boolean | undefined },
+) {
   const how = reading(options);
   const { cid, remainder } = await node.resolve(pathText(root), how);
   if (remainder.length > 0) {

@@ -5,19 +5,8 @@ import type { Repo } from "../storage/repo/repo.ts";
 import { KeyedMutex } from "../util/async/keyed_mutex.ts";
 import { NodeError } from "../util/errors.ts";
 import { mounted, mountType } from "./mount_table.ts";
-import type { NameDeps } from "./names/name_tree.ts";
 import { keptRoots } from "./names/own_tree.ts";
-import type { ActiveMounts } from "./start_mounts.ts";
-
-export interface MountDeps extends Omit<NameDeps, "contents" | "disk"> {
-  readonly repo: Repo;
-}
-
-/** Folders. */
-export interface MountPoints {
-  readonly ipfs: string;
-  readonly ipns: string;
-}
+import type { ActiveMounts, MountDeps, MountPoints } from "./start_mounts.ts";
 
 export class Mounts {
   readonly #deps: MountDeps;

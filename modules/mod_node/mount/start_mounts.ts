@@ -1,18 +1,29 @@
 /** Both mounts of a node and the process that holds them; loaded on the first mount. */
 import { realpath } from "node:fs/promises";
+import type { Repo } from "../storage/repo/repo.ts";
 import { settledWithin } from "../util/async/settled_within.ts";
 import type { FuseDevice } from "./fuse/fuse_device.ts";
 import { serve } from "./fuse/serve.ts";
 import { IpfsFiles } from "./ipfs_files.ts";
 import { MountProcess } from "./mount_process.ts";
 import { mounted, mountType } from "./mount_table.ts";
-import type { MountDeps, MountPoints } from "./mounts.ts";
 import { IpnsFiles } from "./names/ipns_files.ts";
+import type { NameDeps } from "./names/name_tree.ts";
 
 /** Kibibytes: as many blocks as a reader requests ahead. */
 const READAHEAD_KIB = 2048;
 /** Milliseconds to keep and publish what was written below an /ipns that was unmounted by hand. */
 const MAX_END_MS = 10_000;
+
+export interface MountDeps extends Omit<NameDeps, "contents" | "disk"> {
+  readonly repo: Repo;
+}
+
+/** Absolute paths of the folders. */
+export interface MountPoints {
+  readonly ipfs: string;
+  readonly ipns: string;
+}
 
 export interface ActiveMounts {
   readonly process: MountProcess;

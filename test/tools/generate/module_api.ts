@@ -14,6 +14,7 @@ const titles: Readonly<Record<string, string>> = {
   options: "Reading options",
   provider: "Providing an app",
   routes: "Routes and handlers",
+  answer: "Answers of handlers",
   exchange: "Requests and answers",
   files: "Static files",
   middleware: "Koa middleware",

@@ -5,9 +5,10 @@ import {
   type FileArgument,
   isCommand,
   type Option,
+  type TableNode,
 } from "#modules/mod_http_api/rpc/command.ts";
 import type { Scalar, Shape } from "#modules/mod_http_api/rpc/shape.ts";
-import { globalOptions, type Table, type TableNode } from "#modules/mod_http_api/rpc/table.ts";
+import { globalOptions, type Table } from "#modules/mod_http_api/rpc/table.ts";
 import { anchor, code, page, prose, table as rows } from "./markdown.ts";
 
 const source = "the declarations of the commands";
