@@ -83,6 +83,8 @@ export class LocalNode implements LowLevelNode {
     this.pins = new Pins(this.blocks, metadata, this.lock);
     const sharded = () => repo.config.value("Experimental.ShardingEnabled");
     this.files = new Namespace({ blocks: this.blocks, metadata, lock: this.lock, sharded, log: this.log });
+    this.blocks.pending = this.files;
+    if (this.wholeBlocks !== this.blocks) this.wholeBlocks.pending = this.files;
     this.scratch = scratchOf(repo);
     this.keys = new Keystore(join(repo.path, "keystore"), repo.identity.peerId);
     this.offline = options.offline ?? false;

@@ -1,10 +1,13 @@
 /** Opens a repo, its stores and the node on top of them. */
 import { rm } from "node:fs/promises";
+import { dirname, join } from "node:path";
 import type { NodeOptions } from "./low_level_node.ts";
 import { openStores } from "./migration/open_stores/open.ts";
 import { seed } from "./migration/seed.ts";
 import { unmountStale } from "./mount/mounts.ts";
 import { closeAll, LocalNode } from "./node.ts";
+import { DiskReserve, releaseIfFull } from "./storage/disk_reserve.ts";
+import { ownFolder } from "./storage/repo/datastore.ts";
 import { openRepo } from "./storage/repo/repo.ts";
 
 /** The names of all `NodeOptions`; the type makes the compiler check that none is missing. */
@@ -43,15 +46,24 @@ function requireOptions(options: NodeOptions | undefined): void {
 export async function openNode(options: NodeOptions): Promise<LocalNode> {
   requireOptions(options);
   const { profile = options.document === undefined ? "local" : "" } = options;
+  const folders = [options.repo, ...(options.data === undefined ? [] : [options.data])];
+  await releaseIfFull(folders.flatMap((folder) => [folder, join(folder, ownFolder)]));
   const repo = await openRepo(options.repo, { ...options, profile });
+  const reserve = new DiskReserve(dirname(repo.stores.metadata));
   const closing: (() => Promise<void>)[] = [() => repo.close()];
   try {
     await unmountStale(repo);
-    const { blocks, metadata } = await (options.stores ?? ((own) => openStores(own, options)))(repo);
+    const { blocks, metadata } = await (
+      options.stores ?? ((own) => openStores(own, { ...options, makeRoom: reserve.release }))
+    )(repo);
     closing.unshift(
       () => blocks.close(),
       () => metadata.close(),
     );
+    if (options.stores === undefined) {
+      closing.unshift(() => reserve.stop());
+      await reserve.start();
+    }
     const node = new LocalNode(repo, { blocks, metadata }, options, closing);
     closing.unshift(
       () => node.mounts.unmount(),

@@ -65,6 +65,7 @@ export function refsApi(node: LowLevelNode): RefsApi {
 
   async function* local(options: CallOptions = {}): AsyncGenerator<RefsResult> {
     const { signal } = reading(options);
+    await node.files.settle();
     for await (const cid of node.blocks.store.keys()) {
       if (signal?.aborted) return;
       yield { ref: cid.toString(), err: "" };

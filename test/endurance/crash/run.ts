@@ -1,23 +1,56 @@
-/** `npm run test:crash -- --cycles N`: the long form. */
-import { mkdtemp, rm } from "node:fs/promises";
+/** `npm run test:crash -- --cycles N`: the long form: kills, damaged files, full disks. */
+import { mkdir, mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { crashCycles } from "./crash.ts";
+import { damagedFiles } from "./damaged_files.ts";
+import { fullDisk, mountSmallDisk } from "./full_disk.ts";
 
 const { values } = parseArgs({ options: { cycles: { type: "string", default: "50" } } });
+const cycles = Number(values.cycles);
 const folder = await mkdtemp(join(tmpdir(), "modhost-crash-"));
-try {
-  const { cycles, acknowledged, counts, wrong } = await crashCycles({
-    folder,
-    cycles: Number(values.cycles),
-    report: console.log,
-  });
+const outcome = { passed: 0, failed: 0, skipped: 0 };
+
+function judge(wrong: readonly string[]): void {
   for (const line of wrong) console.log(`wrong: ${line}`);
-  console.log(`${cycles} kills, ${acknowledged} operations answered with success before them`);
-  for (const [command, count] of Object.entries(counts).sort()) console.log(`  ${command}: ${count}`);
-  console.log(`${wrong.length === 0 ? 1 : 0} passed, ${wrong.length === 0 ? 0 : 1} failed`);
-  process.exitCode = wrong.length === 0 ? 0 : 1;
+  outcome[wrong.length === 0 ? "passed" : "failed"] += 1;
+}
+
+async function inFolder(name: string, run: (folder: string) => Promise<void>): Promise<void> {
+  const own = join(folder, name);
+  await mkdir(own);
+  await run(own);
+  await rm(own, { recursive: true, force: true });
+}
+
+try {
+  await inFolder("kills", async (own) => {
+    const result = await crashCycles({ folder: own, cycles, report: console.log });
+    console.log(`${result.cycles} kills, ${result.acknowledged} operations answered with success before them`);
+    for (const [command, count] of Object.entries(result.counts).sort()) console.log(`  ${command}: ${count}`);
+    judge(result.wrong);
+  });
+  await inFolder("damaged", async (own) => {
+    judge(await damagedFiles({ folder: own, rounds: cycles * 4, report: console.log }));
+  });
+  for (const toLastByte of [false, true]) {
+    for (const signal of ["SIGTERM", "SIGKILL"] as const) {
+      await inFolder(`full-${toLastByte}-${signal}`, async (own) => {
+        const unmount = await mountSmallDisk(own, 32);
+        if (unmount === undefined) {
+          console.log("skipped: a full disk, since this user may not mount a small file system");
+          outcome.skipped += 1;
+          return;
+        }
+        const options = { folder: own, toLastByte, signal, report: console.log };
+        await fullDisk(options).then(judge).finally(unmount);
+      });
+    }
+  }
+  const { passed, failed, skipped } = outcome;
+  console.log(`${passed} passed, ${failed} failed${skipped === 0 ? "" : `, ${skipped} skipped`}`);
+  process.exitCode = failed === 0 ? 0 : 1;
 } finally {
   await rm(folder, { recursive: true, force: true });
 }

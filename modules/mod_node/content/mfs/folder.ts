@@ -81,6 +81,11 @@ export class Folder {
     return this.#settings;
   }
 
+  /** Nothing in it or below has changed since it was stored. */
+  get isStored(): boolean {
+    return this.#built !== undefined;
+  }
+
   /** The link of an entry, as it was when the entry was last stored. */
   find(name: string): Promise<PbLink | undefined> {
     return this.#directory.find(name);

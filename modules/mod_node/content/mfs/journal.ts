@@ -65,6 +65,12 @@ export class Journal {
     return kept && CID.decode(kept);
   }
 
+  /** Whether there are changes since the root was stored. */
+  async isEmpty(): Promise<boolean> {
+    for await (const _ of this.#metadata.range({ prefix, limit: 1 })) return false;
+    return true;
+  }
+
   /** The changes since the root was stored. To be read once, before anything is added. */
   async changes(): Promise<Change[]> {
     const found: Change[] = [];

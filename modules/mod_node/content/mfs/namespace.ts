@@ -5,10 +5,13 @@
  * Changes are made in memory, one at a time. A commit writes them to the journal or, now and then, stores the root that
  * they lead to. Calls that come while a commit is being written share the next one.
  */
+import { setTimeout as sleep } from "node:timers/promises";
 import type { CID } from "multiformats/cid";
+import { dagPb } from "../../formats/cid/codecs.ts";
 import type { PbLink } from "../../formats/dag_pb/dag_pb.ts";
 import { BlockBatch } from "../../storage/blockstore/batch.ts";
-import type { BlockService, ReadOptions } from "../../storage/blockstore/block_service.ts";
+import type { BlockService, PendingBlocks, ReadOptions } from "../../storage/blockstore/block_service.ts";
+import type { Block } from "../../storage/blockstore/store.ts";
 import type { MetadataStore } from "../../storage/metadata/store.ts";
 import { KeyedMutex } from "../../util/async/keyed_mutex.ts";
 import { SharedLock } from "../../util/async/shared_lock.ts";
@@ -22,12 +25,15 @@ import { Folder, type FolderDeps } from "./folder.ts";
 import { GcGuard } from "./gc_guard.ts";
 import { type Change, Journal } from "./journal.ts";
 import { lookupFolder } from "./lookup.ts";
+import { isFull, UnstoredBlocks } from "./unstored.ts";
 
 /** Bytes of directories that are read before the directories without changes are dropped from memory. */
 const MAX_READ_BYTES = 64 * 1024 * 1024;
 
 /** Changes in the journal before the root is stored: at most this many are replayed at a start after a crash. */
 const MAX_CHANGES = 1024;
+/** How often as long as directories were stored for a reader nobody else makes that happen again. */
+const SETTLE_PAUSE = 4;
 
 export interface NamespaceDeps {
   readonly blocks: BlockService;
@@ -56,8 +62,9 @@ class MissingBlock extends Error {
   }
 }
 
-export class Namespace {
+export class Namespace implements PendingBlocks {
   readonly blocks: BlockService;
+  readonly #unstored: UnstoredBlocks;
   readonly #journal: Journal;
   readonly #gcLock: SharedLock;
   readonly #sharded: () => boolean;
@@ -78,6 +85,10 @@ export class Namespace {
   #readBytes = 0;
   /** Blocks that were fetched for the current holder of `#treeLock`, by the text of their CIDs. */
   #fetched: ReadonlyMap<string, Uint8Array> = new Map();
+  /** The journal was empty when the node was started. */
+  #untouched: Promise<boolean> | undefined;
+  /** When changed directories may be stored for a reader again, as `performance.now` counts. */
+  #settleAt = 0;
   /** The next commit stores the root. */
   #whole = false;
   #committing: Promise<void> | undefined;
@@ -85,6 +96,7 @@ export class Namespace {
 
   constructor({ blocks, metadata, lock, sharded, log, noPeers }: NamespaceDeps) {
     this.blocks = blocks;
+    this.#unstored = new UnstoredBlocks(blocks);
     this.#journal = new Journal(metadata);
     this.#gcLock = lock;
     this.#sharded = sharded;
@@ -97,10 +109,16 @@ export class Namespace {
    * exclusively.
    */
   async roots(): Promise<CID[]> {
-    // Changes in the journal refer to blocks that are not below the stored root.
-    await this.commit({ whole: true });
-    const root = (await this.#journal.root()) ?? (await emptyDirectory(this.blocks, defaultCid)).cid;
-    return [root, ...[...this.#guards].flatMap((guard) => [...guard.protectedCids()])];
+    // Changes in the journal refer to blocks that are not below the stored root. On a full disk, both are kept.
+    const unwritten = await this.commit({ whole: true }).then(
+      () => [],
+      async (error: unknown) => {
+        if (!isFull(error)) throw error;
+        return [(await this.withTree({ offline: true }, (root) => this.store(root))).cid];
+      },
+    );
+    const root = (await this.#journal.root()) ?? (await this.#emptyDirectory());
+    return [root, ...unwritten, ...[...this.#guards].flatMap((guard) => [...guard.protectedCids()])];
   }
 
   /**
@@ -171,14 +189,46 @@ export class Namespace {
     if (flush || this.#changes.length >= MAX_CHANGES) await this.commit();
   }
 
-  /** Stores what has changed in a directory and below; it is durable after `commit` only. To be called within `withTree`. */
+  /**
+   * Stores what has changed in a directory and below, or holds it in memory when the disk is full; it is durable after
+   * `commit` only. To be called within `withTree`.
+   */
   async store(folder: Folder): Promise<Built> {
-    const batch = new BlockBatch(this.blocks);
+    const batch = new BlockBatch(this.#unstored);
     const settled: OnStored[] = [];
     const built = await folder.write(batch.add, settled);
     await batch.flush();
     for (const settle of settled) settle();
     return built;
+  }
+
+  /** Stores what was held in memory. @throws NodeError STORE_FULL */
+  write(): Promise<void> {
+    return this.#unstored.write();
+  }
+
+  /** Stores all directories that have changed; those of a root that cannot be read are left. */
+  async settle(): Promise<void> {
+    // A tree that was not read yet can have changed before a crash only.
+    if (this.#root?.isStored ?? (await (this.#untouched ??= this.#journal.isEmpty()))) return;
+    const wait = this.#settleAt - performance.now();
+    if (wait > 0) await sleep(wait);
+    try {
+      await this.withTree({ offline: true }, async (root) => {
+        if (root.isStored) return;
+        const began = performance.now();
+        await this.store(root);
+        this.#settleAt = performance.now() + (performance.now() - began) * SETTLE_PAUSE;
+      });
+    } catch (error) {
+      if (!(error instanceof NodeError)) throw error;
+    }
+  }
+
+  async find(cid: CID): Promise<Uint8Array | undefined> {
+    if (cid.code !== dagPb) return undefined;
+    await this.settle();
+    return this.#unstored.get(cid) ?? this.blocks.findStored(cid);
   }
 
   /** Stores a directory that holds directories of these names, each within the one before. */
@@ -193,7 +243,8 @@ export class Namespace {
 
   /** Reads a block of this machine, within `withTree`: a missing one ends the attempt. */
   readonly readLocal: ReadBlock = async (cid) => {
-    const bytes = (await this.blocks.find(cid)) ?? this.#fetched.get(cid.toString());
+    const here = (await this.blocks.findStored(cid)) ?? this.#unstored.get(cid);
+    const bytes = here ?? this.#fetched.get(cid.toString());
     if (bytes === undefined) throw new MissingBlock(cid);
     this.#readBytes += bytes.length;
     return bytes;
@@ -249,6 +300,7 @@ export class Namespace {
   async #keepRoot(take: () => Change[]): Promise<void> {
     const { cid } = await this.withTree({ offline: true }, async (root) => {
       const built = await this.store(root);
+      await this.#unstored.write();
       take();
       return built;
     });
@@ -268,6 +320,11 @@ export class Namespace {
     return root;
   }
 
+  async #emptyDirectory(): Promise<CID> {
+    const put = (block: Block) => this.#unstored.put([block]);
+    return (await buildDirectory([], { ...defaultCid, sharded: false }, put)).cid;
+  }
+
   /** The tree as it was stored, with the changes of the journal. */
   async #load(): Promise<Folder> {
     const deps: FolderDeps = {
@@ -276,8 +333,8 @@ export class Namespace {
       // Changes that are replayed are in the journal already.
       changed: (change) => void (this.#root !== undefined && this.#made.push(change)),
     };
-    const { cid: empty } = await emptyDirectory(this.blocks, defaultCid);
-    const link: PbLink = { name: "", cid: (await this.#journal.root()) ?? empty, size: 0 };
+    const cid = (await this.#journal.root()) ?? (await this.#emptyDirectory());
+    const link: PbLink = { name: "", cid, size: 0 };
     const root = new Folder(link, await this.readLocal(link.cid), deps);
     for (const change of await this.#journal.changes()) {
       try {
@@ -297,9 +354,4 @@ async function replay(root: Folder, change: Change): Promise<void> {
   if ("put" in change) await folder.put(change.put);
   else if ("remove" in change) await folder.remove(change.remove);
   else folder.changeSettings(change.settings);
-}
-
-/** Stores an empty directory. */
-function emptyDirectory(blocks: BlockService, settings: CidSettings): Promise<Built> {
-  return buildDirectory([], { ...settings, sharded: false }, (block) => blocks.put([block]));
 }

@@ -27,6 +27,13 @@ async function linkTo(files: Namespace, entry: Folder | FileEntry) {
   return { cid: node.cid, size: cumulativeSize(node) };
 }
 
+/** Like `linkTo`, for a link that will be part of the tree: what it leads to is stored. @throws NodeError STORE_FULL */
+async function storedLinkTo(files: Namespace, entry: Folder | FileEntry) {
+  const link = await linkTo(files, entry);
+  await files.write();
+  return link;
+}
+
 /** Makes all changes up to now durable; gives the CID at the path. */
 export async function flush(files: Namespace, path: NamespacePath, options: ReadOptions): Promise<CID> {
   return files.withGcGuard(options.signal, async (guard) => {
@@ -106,7 +113,7 @@ export async function copy(
 }
 
 async function sourceLink(files: Namespace, root: Folder, at: Source["at"]) {
-  if ("segments" in at) return linkTo(files, await lookup(root, at));
+  if ("segments" in at) return storedLinkTo(files, await lookup(root, at));
   return { cid: at, size: await sizeOf(at, files.readLocal) };
 }
 
@@ -153,7 +160,7 @@ export async function move(
     if (entry instanceof Folder && isWithin(place, source)) {
       throw new NodeError(`cannot move ${source.text} to a subdirectory of itself, ${place.text}`);
     }
-    const link = await linkTo(files, entry);
+    const link = await storedLinkTo(files, entry);
     // All blocks were read by now: nothing can fail from here on.
     if (there !== undefined) await folder.remove(nameOf(place));
     await folder.add({ name: nameOf(place), ...link });

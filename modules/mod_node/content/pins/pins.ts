@@ -110,7 +110,12 @@ export class Pins {
       if (mode === "recursive") await this.#fetch(cid, options);
       else await nodeReader(this.#blocks, options)(cid);
     };
-    const finish = () => this.#metadata.transaction(change);
+    const finish = async () => {
+      await this.#blocks.pending?.write();
+      // A pin must not outlive its blocks in a crash.
+      await this.#blocks.store.sync();
+      return this.#metadata.transaction(change);
+    };
     await this.#lock.retryOptimistically(fetch, finish, options.signal).finally(unguard);
   }
 

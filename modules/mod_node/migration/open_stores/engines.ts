@@ -5,6 +5,7 @@ import { openFlatfs } from "../../storage/blockstore/flatfs/store.ts";
 import { memoryBlocks } from "../../storage/blockstore/memory.ts";
 import { openSegmentStore } from "../../storage/blockstore/segments/store.ts";
 import type { BlockStore } from "../../storage/blockstore/store.ts";
+import type { MakeRoom } from "../../storage/disk_reserve.ts";
 import { openLmdbMetadata } from "../../storage/metadata/lmdb.ts";
 import { memoryMetadata } from "../../storage/metadata/memory.ts";
 import type { MetadataStore } from "../../storage/metadata/store.ts";
@@ -25,14 +26,18 @@ export type Notice = (sentence: string) => void;
  * Blocks are checked whenever they are read, so a damaged one is never passed on. @throws NodeError STORE_FULL,
  * STORE_BROKEN
  */
-export function openBlocks({ kind, blocks, shardFunc }: StorePaths, onNotice: Notice): Promise<BlockStore> {
+export function openBlocks(
+  { kind, blocks, shardFunc }: StorePaths,
+  onNotice: Notice,
+  makeRoom?: MakeRoom,
+): Promise<BlockStore> {
   if (kind === "flatfs") return openFlatfs(blocks, { shardFunc, verifyOnRead: true });
-  return openSegmentStore(blocks, { verifyOnRead: true, onNotice });
+  return openSegmentStore(blocks, { verifyOnRead: true, onNotice, makeRoom });
 }
 
 /** @throws NodeError STORE_BROKEN */
-export const openMetadata = ({ metadata }: StorePaths, onNotice: Notice): Promise<MetadataStore> =>
-  openLmdbMetadata(metadata, onNotice);
+export const openMetadata = ({ metadata }: StorePaths, onNotice: Notice, makeRoom?: MakeRoom): Promise<MetadataStore> =>
+  openLmdbMetadata(metadata, onNotice, makeRoom);
 
 export interface GoIpfsImport {
   /** Folder of the LevelDB of go-ipfs. */

@@ -1,4 +1,5 @@
 /** Opens the stores of a repo, and imports what go-ipfs has changed in it. */
+import type { MakeRoom } from "../../storage/disk_reserve.ts";
 import type { MetadataStore } from "../../storage/metadata/store.ts";
 import type { Repo } from "../../storage/repo/repo.ts";
 import { type CopyOptions, copyStores, exists } from "./copy.ts";
@@ -6,6 +7,11 @@ import { importFromGoIpfs, openBlocks, openMetadata, type Stores } from "./engin
 
 /** Set in stores outside of their repo once they have a copy of what the repo had. */
 const filledKey = "node/filled";
+
+export interface OpenOptions extends Pick<CopyOptions, "onNotice" | "signal"> {
+  /** Called when the disk has no room for a write, which is then tried again. */
+  readonly makeRoom?: MakeRoom | undefined;
+}
 
 /**
  * Opens the stores of a repo. When it resolves the pins of go-ipfs are in the metadata, so before any garbage
@@ -15,12 +21,12 @@ const filledKey = "node/filled";
  */
 export async function openStores(
   { path, stores: paths, repoStores }: Repo,
-  { onNotice = () => {}, signal }: Pick<CopyOptions, "onNotice" | "signal"> = {},
+  { onNotice = () => {}, signal, makeRoom }: OpenOptions = {},
 ): Promise<Stores> {
-  const blocks = await openBlocks(paths, onNotice);
+  const blocks = await openBlocks(paths, onNotice, makeRoom);
   let metadata: MetadataStore | undefined;
   try {
-    metadata = await openMetadata(paths, onNotice);
+    metadata = await openMetadata(paths, onNotice, makeRoom);
     const stores = { blocks, metadata };
     const { levelDb, metadata: metadataFolder } = paths;
     if (levelDb !== undefined) await importFromGoIpfs({ levelDb, metadataFolder, to: stores, onNotice });

@@ -7,7 +7,7 @@ import { identity, matches, requireAllowed } from "../../formats/cid/hashes.ts";
 import { fitsVersion0, makeCid } from "../../formats/cid/make.ts";
 import { failure, NodeError } from "../../util/errors.ts";
 import { BufferPool } from "./buffer_pool.ts";
-import type { Block, BlockStore } from "./store.ts";
+import type { Block, BlockStore, PutOptions } from "./store.ts";
 
 export interface ReadOptions {
   readonly signal?: AbortSignal | undefined;
@@ -24,6 +24,16 @@ export interface BlockSource {
    * block cannot be stored. `buffers` is as in `ReadOptions`.
    */
   fetch(cid: CID, signal: AbortSignal | undefined, buffers?: BufferPool): Promise<Uint8Array>;
+}
+
+/** What changed and is not in the store yet: the directories of MFS, whose blocks are made when somebody wants them. */
+export interface PendingBlocks {
+  /** The bytes of a block that the store did not have when it was asked. */
+  find(cid: CID): Promise<Uint8Array | undefined>;
+  /** Everything is in the store when it resolves, as far as the disk has room. */
+  settle(): Promise<void>;
+  /** Stores what `find` gave though the disk had no room for it. @throws NodeError STORE_FULL */
+  write(): Promise<void>;
 }
 
 /** The CID of the same dag-pb block in the other CID version. */
@@ -44,6 +54,8 @@ export class BlockService {
   readonly store: BlockStore;
   /** Set while the node is online. */
   source: BlockSource | undefined;
+  /** Asked for blocks that are not in the store. */
+  pending: PendingBlocks | undefined;
   /** Called with blocks that were put, once they are visible: somebody may be waiting for them. */
   onStored: ((blocks: readonly Block[]) => void) | undefined;
   /** Check every block that is read against its CID, unless the store does so itself (`Datastore.HashOnRead`). */
@@ -57,6 +69,11 @@ export class BlockService {
 
   /** The bytes of a block of this machine; undefined when it is not here. */
   async find(cid: CID, buffers?: BufferPool): Promise<Uint8Array | undefined> {
+    return (await this.findStored(cid, buffers)) ?? this.pending?.find(cid);
+  }
+
+  /** Like `find`, of what is in the store. */
+  async findStored(cid: CID, buffers?: BufferPool): Promise<Uint8Array | undefined> {
     requireAllowed(cid.multihash);
     if (cid.multihash.code === identity.code) return cid.multihash.digest;
     const bytes = (await this.store.get(cid, buffers)) ?? (await this.#findOtherVersion(cid));
@@ -92,7 +109,8 @@ export class BlockService {
     if (cid.multihash.code === identity.code) return true;
     if (await this.store.has(cid)) return true;
     const other = inOtherVersion(cid);
-    return other !== undefined && this.store.has(other);
+    if (other !== undefined && (await this.store.has(other))) return true;
+    return (await this.pending?.find(cid)) !== undefined;
   }
 
   /** Length in bytes of a block of this machine; undefined when it is not here. */
@@ -101,16 +119,16 @@ export class BlockService {
     const size = await this.store.size(cid);
     if (size !== undefined) return size;
     const other = inOtherVersion(cid);
-    return other && this.store.size(other);
+    return (other && (await this.store.size(other))) ?? (await this.pending?.find(cid))?.length;
   }
 
   /** See `BlockStore.put`; identity CIDs are never stored. @throws NodeError for a hash function that is not allowed */
-  async put(blocks: readonly Block[]): Promise<void> {
+  async put(blocks: readonly Block[], options?: PutOptions): Promise<void> {
     for (const { cid } of blocks) requireAllowed(cid.multihash);
     const inlined = blocks.some(({ cid }) => cid.multihash.code === identity.code);
     const kept = inlined ? blocks.filter(({ cid }) => cid.multihash.code !== identity.code) : blocks;
     if (kept.length === 0) return;
-    await this.store.put(kept);
+    await this.store.put(kept, options);
     this.onStored?.(kept);
   }
 }

@@ -14,6 +14,11 @@ export interface Block {
   readonly at?: ExternalLocation;
 }
 
+export interface PutOptions {
+  /** The blocks are needed to keep what is stored already: they may use room that new content may not. */
+  readonly upkeep?: boolean | undefined;
+}
+
 /** Where bytes are outside of every store. */
 export interface ExternalLocation {
   /** Absolute path of a file, or a URL. */
@@ -49,7 +54,7 @@ export interface BlockStore {
    * `sync`. It waits while more is on its way to the disk than the store wants to hold in memory: that is the
    * backpressure.
    */
-  put(blocks: readonly Block[]): Promise<void>;
+  put(blocks: readonly Block[], options?: PutOptions): Promise<void>;
   /** Resolves when everything that was put before is durable. Concurrent calls share one flush. */
   sync(): Promise<void>;
   /** Removes forms; durable when it resolves. True for each that was stored. */

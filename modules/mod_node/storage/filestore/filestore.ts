@@ -9,7 +9,7 @@ import { compareNames } from "../../formats/dag_pb/dag_pb.ts";
 import { mapConcurrent } from "../../util/async/map_concurrent.ts";
 import { failure, failures, NodeError } from "../../util/errors.ts";
 import type { BufferPool } from "../blockstore/buffer_pool.ts";
-import type { Block, BlockStore, ExternalLocation } from "../blockstore/store.ts";
+import type { Block, BlockStore, ExternalLocation, PutOptions } from "../blockstore/store.ts";
 import type { MetadataStore } from "../metadata/store.ts";
 import type { Repo } from "../repo/repo.ts";
 import { readBacking } from "./backing.ts";
@@ -86,7 +86,7 @@ export class Filestore implements BlockStore {
    *
    * @throws NodeError with the reference's text when a location is not allowed or has other bytes
    */
-  async put(blocks: readonly Block[]): Promise<void> {
+  async put(blocks: readonly Block[], options?: PutOptions): Promise<void> {
     const stored: Block[] = [];
     const referred: ReferencedBlock[] = [];
     const sort = async (block: Block) => ({ block, reference: await this.#decide(block) });
@@ -95,7 +95,7 @@ export class Filestore implements BlockStore {
       else if (reference !== "known") referred.push({ cid: block.cid, reference });
     }
     await this.#references.put(referred);
-    if (stored.length > 0) await this.main.put(stored);
+    if (stored.length > 0) await this.main.put(stored, options);
   }
 
   /** What to do with a block. */

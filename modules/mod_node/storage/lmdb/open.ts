@@ -5,6 +5,7 @@ import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { type Database, open } from "lmdb";
+import type { MakeRoom } from "../disk_reserve.ts";
 import { whyUnchecked } from "./patches/layout.ts";
 
 /** Called with a sentence that the operator should read. */
@@ -54,7 +55,7 @@ export const byteTables = {
  *
  * LMDB maps its file into memory and trusts it: damage ends the process. So a file that is not as `close` left it is
  * first read through by a process of its own; see `patches/README.md`. `onNotice` is called when a part of that check
- * has to be left out.
+ * has to be left out. A write for which the disk has no room is tried again when `makeRoom` has made some.
  *
  * Asynchronous transaction callbacks of lmdb-js 3.5 are never called on Node 24; batches work. Batching by event turn
  * is off because a failing commit would reject a promise that nobody holds. `overlappingSync` is off so that a commit
@@ -62,7 +63,11 @@ export const byteTables = {
  *
  * @throws EnvironmentDamaged; errors of the file system
  */
-export async function openEnvironment(folder: string, onNotice: Notice = () => {}): Promise<Environment> {
+export async function openEnvironment(
+  folder: string,
+  onNotice: Notice = () => {},
+  makeRoom: MakeRoom = async () => false,
+): Promise<Environment> {
   await mkdir(folder, { recursive: true });
   const data = join(folder, "data.mdb");
   const sealFile = join(folder, "closed");
@@ -82,7 +87,10 @@ export async function openEnvironment(folder: string, onNotice: Notice = () => {
     table: (name) => root.openDB<Buffer, Buffer>(name, { encoding: "binary", keyEncoding: "binary" }),
     async write(operations) {
       try {
-        await root.batch(operations);
+        await root.batch(operations).catch(async (error: unknown) => {
+          if (!(await makeRoom())) throw error;
+          await root.batch(operations);
+        });
       } catch (error) {
         const cause = await causeOf(error);
         throw new CommitFailed(cause.message, { cause });

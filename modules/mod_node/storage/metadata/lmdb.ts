@@ -1,6 +1,7 @@
 import { setImmediate as nextTurn } from "node:timers/promises";
 import type { RangeOptions, Transaction } from "lmdb";
 import { failure } from "../../util/errors.ts";
+import type { MakeRoom } from "../disk_reserve.ts";
 import { EnvironmentDamaged, type Notice, openEnvironment, type Table } from "../lmdb/open.ts";
 import { compareAndSet, keyBytes, OverlayTransaction, runSynchronously } from "./overlay_transaction.ts";
 import type { KeyRange, MetadataReader, MetadataStore, MetadataWriter } from "./store.ts";
@@ -23,8 +24,8 @@ interface CommitGroup {
  *
  * @throws NodeError STORE_BROKEN
  */
-export async function openLmdbMetadata(folder: string, onNotice?: Notice): Promise<MetadataStore> {
-  const environment = await openEnvironment(folder, onNotice).catch((error: Error) => {
+export async function openLmdbMetadata(folder: string, onNotice?: Notice, makeRoom?: MakeRoom): Promise<MetadataStore> {
+  const environment = await openEnvironment(folder, onNotice, makeRoom).catch((error: Error) => {
     throw failure("STORE_BROKEN", { path: folder, reason: reasonOf(error) }, error);
   });
   return new LmdbMetadata(folder, environment);

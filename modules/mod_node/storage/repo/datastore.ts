@@ -65,7 +65,7 @@ export interface StorePaths {
 }
 
 /** This node's folder in a repo that go-ipfs uses as well. */
-const ownFolder = "modhost";
+export const ownFolder = "modhost";
 
 /** For a node whose stores are not in its repo. */
 export const defaultStorePaths: StorePaths = { kind: "segments", blocks: "segments", metadata: "metadata" };

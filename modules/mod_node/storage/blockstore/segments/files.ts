@@ -1,6 +1,7 @@
 /** The files of the segments: the few operations that the store needs, and which files are in use. */
 import * as fs from "node:fs";
 import { dirname, join } from "node:path";
+import type { MakeRoom } from "../../disk_reserve.ts";
 import { nameOf, numberOf, segmentHeader } from "./format.ts";
 
 /** An open file without a position of its own: every operation gives one. */
@@ -95,6 +96,32 @@ export const diskFs: SegmentFs = {
     await handle.sync().finally(() => handle.close());
   },
 };
+
+/** Writes that find the disk full are tried again once `makeRoom` has made some. */
+export function withRoom(fs: SegmentFs, makeRoom: MakeRoom | undefined): SegmentFs {
+  if (makeRoom === undefined) return fs;
+  const tried = <T>(run: () => Promise<T>): Promise<T> =>
+    run().catch(async (error: NodeJS.ErrnoException) => {
+      if (!fullCodes.has(error.code ?? "") || !(await makeRoom())) throw error;
+      return run();
+    });
+  return {
+    ...fs,
+    async open(path, create) {
+      const file = await tried(() => fs.open(path, create));
+      return {
+        read: (into, at) => file.read(into, at),
+        write: (from, at) => tried(() => file.write(from, at)),
+        sync: () => tried(() => file.sync()),
+        truncate: (length) => file.truncate(length),
+        size: () => file.size(),
+        close: () => file.close(),
+      };
+    },
+  };
+}
+
+const fullCodes = new Set(["ENOSPC", "EDQUOT"]);
 
 interface Opened {
   readonly file: Promise<SegmentFile>;

@@ -1,7 +1,8 @@
 /** Brings what a segment says into the index, and sets aside what in it is damaged. */
+import { hashCoded } from "../../../formats/cid/hashes.ts";
 import { sizeText } from "../../../util/size.ts";
 import type { SegmentFile, SegmentFiles } from "./files.ts";
-import { isRecord, nameOf, positionAt, readRecord, type Statement, segmentHeader } from "./format.ts";
+import { cidOf, isRecord, nameOf, positionAt, readRecord, type Statement, segmentHeader } from "./format.ts";
 import type { IndexOverlay } from "./index_overlay.ts";
 import { setAside } from "./lost_and_found.ts";
 import { type Damage, salvage } from "./salvage.ts";
@@ -58,16 +59,27 @@ export function replay(files: SegmentFiles, segment: number, from: number, optio
   });
 }
 
-/** Whether the lengths of all sections lead from one to the next, up to the end, and all records are valid. */
+/**
+ * Whether the lengths of all sections lead from one to the next, up to the end, all records are valid, and all blocks
+ * have a hash of a known kind.
+ */
 async function isWhole(file: SegmentFile, from: number, end: number): Promise<boolean> {
   const reader = new SectionReader(file, from, end, { withData: false });
   for (let found = await reader.next(); found !== undefined; found = await reader.next()) {
-    if (!isRecord(found)) continue;
+    if (!isRecord(found)) {
+      if (hasKnownHash(found)) continue;
+      return false;
+    }
     const data = new Uint8Array(found.length);
     await file.read([data], found.offset);
     if (!(await isIntact({ ...found, data }))) return false;
   }
   return reader.damage === undefined;
+}
+
+function hasKnownHash({ form, multihash }: FoundSection): boolean {
+  const { code, digest } = cidOf(form, multihash).multihash;
+  return hashCoded(code)?.length === digest.length;
 }
 
 /** Sets damage aside, and says so. */

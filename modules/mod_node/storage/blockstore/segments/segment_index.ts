@@ -1,5 +1,6 @@
 /** The index in LMDB: where each block is, what each segment holds, and how much of the log it covers. */
 import { rm } from "node:fs/promises";
+import type { MakeRoom } from "../../disk_reserve.ts";
 import { type Environment, EnvironmentDamaged, type Notice, openEnvironment, type Table } from "../../lmdb/open.ts";
 import {
   type BlockLocation,
@@ -60,21 +61,23 @@ const stateKey = 0;
 export class SegmentIndex {
   readonly #folder: string;
   readonly #onNotice: Notice;
+  readonly #makeRoom: MakeRoom | undefined;
   #environment!: Environment;
   #blocks!: Table;
   #segments!: Table;
 
-  private constructor(folder: string, onNotice: Notice) {
+  private constructor(folder: string, onNotice: Notice, makeRoom: MakeRoom | undefined) {
     this.#folder = folder;
     this.#onNotice = onNotice;
+    this.#makeRoom = makeRoom;
   }
 
   /**
    * Opens the index. A damaged one is replaced by an empty one; `onNotice` is called about that, and about checks that
    * were left out.
    */
-  static async open(folder: string, onNotice: Notice): Promise<SegmentIndex> {
-    const index = new SegmentIndex(folder, onNotice);
+  static async open(folder: string, onNotice: Notice, makeRoom?: MakeRoom): Promise<SegmentIndex> {
+    const index = new SegmentIndex(folder, onNotice, makeRoom);
     try {
       await index.#open();
     } catch (error) {
@@ -155,7 +158,7 @@ export class SegmentIndex {
   }
 
   async #open(): Promise<void> {
-    this.#environment = await openEnvironment(this.#folder, this.#onNotice);
+    this.#environment = await openEnvironment(this.#folder, this.#onNotice, this.#makeRoom);
     this.#blocks = this.#environment.table("blocks");
     this.#segments = this.#environment.table("segments");
   }

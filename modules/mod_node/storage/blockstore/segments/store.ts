@@ -3,12 +3,13 @@ import { setImmediate as nextTurn } from "node:timers/promises";
 import type { CID } from "multiformats/cid";
 import { identity, matches } from "../../../formats/cid/hashes.ts";
 import { failure, NodeError } from "../../../util/errors.ts";
+import type { MakeRoom } from "../../disk_reserve.ts";
 import { CommitFailed } from "../../lmdb/open.ts";
 import { allocUnsafe, type BufferPool } from "../buffer_pool.ts";
-import type { Block, BlockStore } from "../store.ts";
+import type { Block, BlockStore, PutOptions } from "../store.ts";
 import { compactSegments } from "./compaction.ts";
 import { DiskSpace, segmentLength } from "./disk_space.ts";
-import { diskFs, SegmentFiles, type SegmentFs } from "./files.ts";
+import { diskFs, SegmentFiles, type SegmentFs, withRoom } from "./files.ts";
 import { type BlockLocation, cidOf, formOf, keyOf, recordSections, type Statement } from "./format.ts";
 import type { IndexOverlay } from "./index_overlay.ts";
 import { Log } from "./log.ts";
@@ -34,6 +35,8 @@ export interface SegmentStoreOptions {
   readonly onNotice?: Notice;
   /** The file system under the segments; tests inject faults here. */
   readonly fs?: SegmentFs;
+  /** Called when the disk has no room for a write, which is then tried again. */
+  readonly makeRoom?: MakeRoom | undefined;
 }
 
 const readOnlyOrFull = new Set(["EROFS", "EACCES", "EPERM", "ENOSPC", "EDQUOT"]);
@@ -54,13 +57,14 @@ const INDEX_DELAY_MS = 1000;
  */
 export async function openSegmentStore(folder: string, options: SegmentStoreOptions = {}): Promise<SegmentStore> {
   const { onNotice: notice = () => {} } = options;
-  const { fs = diskFs } = options;
+  const { makeRoom } = options;
+  const fs = withRoom(options.fs ?? diskFs, makeRoom);
   const files = new SegmentFiles(folder, fs);
   let index: SegmentIndex | undefined;
   try {
     await files.list();
     const { segmentBytes = await segmentLength(fs, folder) } = options;
-    index = await SegmentIndex.open(join(folder, "index"), notice);
+    index = await SegmentIndex.open(join(folder, "index"), notice, makeRoom);
     return new SegmentStore(folder, files, await recover(files, index, notice), {
       ...options,
       fs,
@@ -134,10 +138,12 @@ export class SegmentStore implements BlockStore {
     return this.#find(cid)?.location?.length;
   }
 
-  async put(blocks: readonly Block[]): Promise<void> {
+  async put(blocks: readonly Block[], { upkeep = false }: PutOptions = {}): Promise<void> {
     this.#mustBeOpen();
     for (const block of blocks) {
-      if (!this.#space.tryReserve(block.bytes.length)) await this.#space.reserve(block.bytes.length);
+      const { cid, bytes } = block;
+      const needsRoom = !upkeep && !this.#space.tryReserve(bytes.length) && this.#find(cid) === undefined;
+      if (needsRoom) await this.#space.reserve(bytes.length);
       if (!this.#log.hasRoom) await this.#log.room();
       if (this.#overlay.isCrowded) await this.#syncAll();
       this.#mustBeOpen();

@@ -43,7 +43,9 @@ export class Place {
 
   #open(): Namespace {
     const { blocks, metadata, lock, log } = this;
-    return new Namespace({ blocks, metadata, lock, log, sharded: () => this.sharded });
+    const files = new Namespace({ blocks, metadata, lock, log, sharded: () => this.sharded });
+    blocks.pending = files;
+    return files;
   }
 
   write(path: string, content: string | Uint8Array, options: Partial<WriteOptions> = {}): Promise<void> {

@@ -1,0 +1,48 @@
+/** Directories of MFS that are not in the block store, since the disk has no room for them: reading needs none. */
+import type { CID } from "multiformats/cid";
+import type { BlockService } from "../../storage/blockstore/block_service.ts";
+import type { Block } from "../../storage/blockstore/store.ts";
+import { NodeError } from "../../util/errors.ts";
+
+/** Bytes that are held at most; what comes then fails as on any full disk. */
+const MAX_BYTES = 32 * 1024 * 1024;
+
+export const isFull = (error: unknown): boolean => error instanceof NodeError && error.code === "STORE_FULL";
+
+const keyOf = ({ multihash }: CID): string => Buffer.from(multihash.bytes).toString("latin1");
+
+export class UnstoredBlocks {
+  readonly #blocks: BlockService;
+  readonly #held = new Map<string, Block>();
+  #bytes = 0;
+
+  constructor(blocks: BlockService) {
+    this.#blocks = blocks;
+  }
+
+  /** Stores blocks, or holds them when the disk is full. @throws NodeError STORE_FULL when they are too many for that */
+  async put(blocks: readonly Block[]): Promise<void> {
+    if (blocks.length === 0) return;
+    try {
+      await this.#blocks.put(blocks);
+    } catch (error) {
+      const bytes = blocks.reduce((sum, block) => sum + block.bytes.length, 0);
+      if (!isFull(error) || this.#bytes + bytes > MAX_BYTES) throw error;
+      for (const block of blocks) this.#held.set(keyOf(block.cid), block);
+      this.#bytes += bytes;
+    }
+  }
+
+  get(cid: CID): Uint8Array | undefined {
+    return this.#held.size === 0 ? undefined : this.#held.get(keyOf(cid))?.bytes;
+  }
+
+  /** Stores what is held, with room for upkeep. @throws NodeError STORE_FULL */
+  async write(): Promise<void> {
+    if (this.#held.size === 0) return;
+    const blocks = [...this.#held.values()];
+    await this.#blocks.put(blocks, { upkeep: true });
+    for (const { cid } of blocks) this.#held.delete(keyOf(cid));
+    this.#bytes = [...this.#held.values()].reduce((sum, { bytes }) => sum + bytes.length, 0);
+  }
+}
