@@ -1,5 +1,5 @@
 import type Koa from "koa";
-import type { LayerInfo } from "./layer.ts";
+import type { LayerInfo, MiddlewareLayer } from "./layer.ts";
 import type { RouteInfo } from "./route.ts";
 import type { Explanation } from "./service.ts";
 import type { HttpSettings } from "./settings.ts";
@@ -14,6 +14,11 @@ export interface HttpModule {
   middleware(): LayerInfo[];
   /** The application whose contexts all requests have: for middleware that is to be made for one. */
   readonly koa: Koa;
+  /**
+   * For services of other modules that shall have the middleware before apps, too: tells it now and after each change,
+   * until what is returned is called.
+   */
+  watchMiddleware(mount: (layers: readonly MiddlewareLayer[]) => void): () => void;
   /** What it was told by its options, for services of other modules that shall have the same limits. */
   readonly settings: HttpSettings;
 }

@@ -1,3 +1,4 @@
+import type Koa from "koa";
 import type { IncomingMessage } from "node:http";
 import { badHost, VirtualHosts } from "./hosts.ts";
 import { hostApplication } from "./koa.ts";
@@ -46,7 +47,7 @@ export class HttpService implements PipelineService {
   readonly proxies: TrustedProxies;
   readonly listeners: Listeners;
   /** The application whose contexts the requests have. */
-  readonly koa = hostApplication();
+  readonly koa: Koa;
   /** No further request is taken on a connection once its current one is answered. */
   stopping = false;
   readonly hosts: VirtualHosts;
@@ -59,7 +60,9 @@ export class HttpService implements PipelineService {
   /** Undefined while apps have changed since it was built. */
   #built: RouteTable | undefined;
 
-  constructor(settings: HttpSettings, environment: HttpEnvironment, tls: TlsSource | undefined) {
+  /** `koa`: the application whose contexts requests have, where it is that of another service. */
+  constructor(settings: HttpSettings, environment: HttpEnvironment, tls: TlsSource | undefined, koa?: Koa) {
+    this.koa = koa ?? hostApplication();
     this.settings = settings;
     this.environment = environment;
     this.watch = new ProgressWatch(settings.progressTimeout, settings.progressBytes);

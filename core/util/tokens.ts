@@ -67,10 +67,12 @@ export function readAuthorization(header: string | undefined): { scheme: string;
 }
 
 /**
- * The Authorization header of a secret in the form that Kubo has for it: `bearer:TOKEN`, `basic:USER:PASSWORD` or
- * `basic:BASE64-OF-BOTH`. Undefined for any other text.
+ * The Authorization header of a secret in the forms that Kubo has for it: `bearer:TOKEN`, `basic:USER:PASSWORD`,
+ * `basic:BASE64-OF-BOTH`, or a token that has no colon. Undefined for any other text.
  */
 export function authorizationOf(secret: string): string | undefined {
+  if (secret === "") return undefined;
+  if (!secret.includes(":")) return `Bearer ${secret}`;
   const [, scheme, rest = ""] = /^(bearer|basic):(.*)$/s.exec(secret) ?? [];
   if (scheme === undefined) return undefined;
   if (scheme === "bearer") return `Bearer ${rest}`;

@@ -38,7 +38,7 @@ export default function http(module: Module): HttpModule {
   for (const notice of patchNotices()) module.log.warn("%s", notice);
   const grace = module.get_option_period("unload_grace") ?? 10;
 
-  handleProviders(module, service, grace);
+  const watchMiddleware = handleProviders(module, service, grace);
   module.load = async () => {
     for (const each of await configuredMiddleware(module, service.koa)) module.provides("http-middleware", each);
   };
@@ -74,26 +74,32 @@ export default function http(module: Module): HttpModule {
     routes: () => service.routes(),
     explain: (method, path, authority) => service.explain(method, path, authority),
     middleware: () => service.middleware(),
+    watchMiddleware,
     koa: service.koa,
     settings,
   };
 }
 
 /** Mounts what modules provide, and puts their middleware before it, for as long as it is there. */
-function handleProviders(module: Module, service: HttpService, grace: number): void {
+function handleProviders(module: Module, service: HttpService, grace: number): HttpModule["watchMiddleware"] {
   const mounts = new Map<OwnedItem, AppMount>();
   const layers = new Map<OwnedItem, MiddlewareLayer>();
+  const watching = new Set<Parameters<HttpModule["watchMiddleware"]>[0]>();
   const remount = () => service.mount([...mounts.values()], [...layers.values()]);
+  const remountAll = () => {
+    remount();
+    for (const mount of watching) mount([...layers.values()]);
+  };
   module.handle_items(
     "http-middleware-provider",
     (item) => {
       layers.set(item, new MiddlewareLayer(item.item, item.owner));
-      remount();
+      remountAll();
     },
     (item) => {
       const layer = layers.get(item);
       layers.delete(item);
-      remount();
+      remountAll();
       return layer?.retire(grace);
     },
   );
@@ -112,6 +118,11 @@ function handleProviders(module: Module, service: HttpService, grace: number): v
       return mount?.retire(grace, isReplaced ? SERVICE_RESTART : GOING_AWAY);
     },
   );
+  return (mount) => {
+    watching.add(mount);
+    mount([...layers.values()]);
+    return () => void watching.delete(mount);
+  };
 }
 
 function settingsOf(module: Module): HttpSettings {

@@ -36,15 +36,17 @@ export interface NodeOptions extends RepoOptions {
   readonly offline?: boolean | undefined;
   /** Opens stores to use instead of those of the repo. The node closes them. */
   readonly stores?: (repo: Repo) => Promise<Stores>;
-  /** Enables publish and subscribe. Default: false. */
+  /** Enables publish and subscribe. Default: `Pubsub.Enabled` of the config, else that of `defaults`, else false. */
   readonly pubsub?: boolean | undefined;
-  /** Also publishes and resolves names by publish and subscribe, if that is enabled. */
+  /** Also publishes and resolves names by publish and subscribe, if that is enabled. Default: `Ipns.UsePubsub`, likewise. */
   readonly namesOverPubsub?: boolean | undefined;
   /**
    * Takes a configuration that is otherwise refused as a burden on others: any `Ipns.RepublishPeriod`. By default as the
    * environment says: `DEBUG` is 1, t or true, or `IPFS_LOGGING` is debug.
    */
   readonly debug?: boolean | undefined;
+  /** What counts where neither these options nor the config say it. */
+  readonly defaults?: { readonly pubsub?: boolean; readonly namesOverPubsub?: boolean } | undefined;
   /** Receives notices for the operator: repairs made while opening the stores, and limitations of the network. */
   readonly onNotice?: (sentence: string) => void;
   /** Aborts opening, which may take long if stores have to be copied. It then rejects with the signal's reason. */

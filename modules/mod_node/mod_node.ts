@@ -87,8 +87,9 @@ interface NodeSettings {
   readonly data: string | undefined;
   readonly profile: string | undefined;
   readonly offline: boolean;
-  readonly pubsub: boolean;
-  readonly namesOverPubsub: boolean;
+  readonly pubsub: boolean | undefined;
+  readonly namesOverPubsub: boolean | undefined;
+  readonly defaults: { readonly pubsub: true; readonly namesOverPubsub: true };
 }
 
 function settingsOf(module: OwnModule): NodeSettings {
@@ -97,8 +98,9 @@ function settingsOf(module: OwnModule): NodeSettings {
     data: module.get_option_path("node_data"),
     profile: profileOf(module),
     offline: module.get_option_boolean("node_offline") === true,
-    pubsub: module.get_option_boolean("node_pubsub") === true,
-    namesOverPubsub: module.get_option_boolean("node_namesys_pubsub") === true,
+    pubsub: module.get_option_boolean("node_pubsub"),
+    namesOverPubsub: module.get_option_boolean("node_namesys_pubsub"),
+    defaults: { pubsub: true, namesOverPubsub: true },
   };
 }
 

@@ -119,8 +119,10 @@ export class LocalNode implements LowLevelNode {
       blockAt: async (path, signal) => (await this.resolve(path, { signal })).cid,
     };
     this.mounts = new Mounts(ground);
-    this.#pubsub = options.pubsub ?? false;
-    this.#namesOverPubsub = options.namesOverPubsub ?? false;
+    const { defaults = {} } = options;
+    const { pubsub, namesOverPubsub } = repo.config.switches;
+    this.#namesOverPubsub = options.namesOverPubsub ?? namesOverPubsub ?? defaults.namesOverPubsub ?? false;
+    this.#pubsub = options.pubsub ?? (namesOverPubsub || pubsub) ?? defaults.pubsub ?? false;
     this.#onNotice = options.onNotice;
     this.#closing = closing;
   }

@@ -25,6 +25,7 @@ const optionNames: Readonly<Record<keyof NodeOptions, true>> = {
   pubsub: true,
   namesOverPubsub: true,
   debug: true,
+  defaults: true,
   onNotice: true,
   signal: true,
 };

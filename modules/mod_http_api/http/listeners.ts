@@ -78,9 +78,9 @@ const withFields = (settings: ApiSettings, fields: Partial<ApiSettings>): ApiSet
   Object.assign(Object.create(settings), fields);
 
 function open(module: Module, { name, endpoints, settings }: Door): void {
-  const { settings: limits } = module.depends<HttpModule>("http");
+  const { settings: limits, koa, watchMiddleware } = module.depends<HttpModule>("http");
   // These listeners have no virtual hosts: the access checks look at the host name.
-  const service = new HttpService({ ...limits, hosts: [], defaultHost: undefined }, environmentOf(module), undefined);
+  const service = new HttpService({ ...limits, hosts: [], defaultHost: undefined }, environmentOf(module), undefined, koa);
   const mount = (base: string, route: RouteTable) =>
     new AppMount({
       name: "api",
@@ -90,7 +90,12 @@ function open(module: Module, { name, endpoints, settings }: Door): void {
       provider: { route, streaming_uploads: true },
       cors: undefined,
     });
-  service.mount([mount("/api", apiRoutes(new Api(settings), settings.table)), mount("", elsewhere)]);
+  const mounts = [mount("/api", apiRoutes(new Api(settings), settings.table)), mount("", elsewhere)];
+  // What an operator has put before the API stands before it at every address.
+  module.on_release(
+    `middleware of ${name}`,
+    watchMiddleware((layers) => service.mount(mounts, layers)),
+  );
   module.provides("net", {
     name,
     default_ports: [],

@@ -16,11 +16,15 @@ export const options = {
       "Profile by which a repo is made, used once: `local` (loopback only, no bootstrap, no discovery), or one of the reference's such as `server`.",
   },
   node_offline: { type: "boolean", default: false, describe: "Run the node without any network." },
-  node_pubsub: { type: "boolean", default: true, describe: "Switch on publish and subscribe." },
+  node_pubsub: {
+    type: "boolean",
+    describe:
+      "Switch publish and subscribe on or off; by default `Pubsub.Enabled` of the repo's config, and on without it.",
+  },
   node_namesys_pubsub: {
     type: "boolean",
-    default: true,
-    describe: "Publish and resolve names over publish and subscribe, too.",
+    describe:
+      "Publish and resolve names over publish and subscribe, too; by default `Ipns.UsePubsub` of the repo's config, and on without it.",
   },
   node_gc: {
     type: "boolean",

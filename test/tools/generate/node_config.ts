@@ -1,4 +1,5 @@
 /** `docs/reference/node-config.md`: the keys of the node's configuration and its profiles. */
+import { laterKeys } from "#node/storage/repo/later_keys.ts";
 import { profiles } from "#node/storage/repo/profiles.ts";
 import { type ConfigKey, configKeys } from "#node/storage/repo/schema.ts";
 import { code, page, table } from "./markdown.ts";
@@ -8,6 +9,7 @@ export function nodeConfigPage(): string {
   return page("The configuration of the node", "the table of keys and the profiles", [
     introduction,
     ...[...sections].map(([name, keys]) => `## ${name}\n\n${keysTable(keys)}`),
+    `## Keys of later versions\n\n${laterIntroduction}\n\n${laterTable()}`,
     `## Profiles\n\n${profilesIntroduction}\n\n${profilesTable()}`,
   ]);
 }
@@ -21,6 +23,27 @@ at when the node starts.
 set. Unknown keys at the top are kept, unknown keys inside a known section are dropped with the next change. \`flag\` is null, true
 or false; \`priority\` is null, false or a positive number, lower first; \`strings\` is one text or a list; \`duration\` is text such as
 \`1h30m\`; \`size\` is text such as \`10GB\`.`;
+
+const laterIntroduction = `Later versions of the reference (Kubo) have other keys for what version 0.9 sets elsewhere. Where a config has one of these,
+it counts at the start of the node, and not what it stands for; null says nothing. Besides, \`auto\` in \`Bootstrap\` and in
+\`DNS.Resolvers\` stands for what is built in, and \`API.Authorizations\` is honoured ([how](../../modules/mod_http_api/README.md#apiauthorizations)).
+All other keys of later versions are kept, without effect.`;
+
+/** Choices of whoever starts the node. */
+const choices: Readonly<Record<string, string>> = {
+  pubsub: "the option `node_pubsub`, the flag `--enable-pubsub-experiment`",
+  namesOverPubsub: "the option `node_namesys_pubsub`, the flag `--enable-namesys-pubsub`",
+};
+
+function laterTable(): string {
+  const rows = Object.entries(laterKeys).map(([path, { kind, instead, help }]) => [
+    code(path),
+    kind.name,
+    choices[instead] ?? code(instead),
+    help,
+  ]);
+  return table(["Key", "Type", "Stands for", "Meaning"], rows);
+}
 
 const profilesIntroduction = `Changes by name: \`config/profile/apply\` makes them in a repo that is there, \`node_profile\` when a repo is made (several are
 separated by commas).`;

@@ -22,8 +22,10 @@ export function readFlags({ options, stderr }: CommandContext) {
     throw new NodeError(`unrecognized routing option: ${routing}`);
   }
   const overrides: ConfigOverrides = routing === "default" ? {} : { "Routing.Type": routing };
-  const namesOverPubsub = options["enable-namesys-pubsub"] === true;
-  const pubsub = namesOverPubsub || options["enable-pubsub-experiment"] === true;
+  // Without a flag, the config tells.
+  const flag = (name: string) => (typeof options[name] === "boolean" ? options[name] : undefined);
+  const namesOverPubsub = flag("enable-namesys-pubsub");
+  const pubsub = namesOverPubsub === true ? true : flag("enable-pubsub-experiment");
   return {
     newRepo:
       options.init === true

@@ -21,7 +21,9 @@ const DEFAULT_TIMEOUT_MS = 10_000;
 /** @param resolvers read at each lookup @param timeoutMs for a request over HTTPS */
 export function createTxtLookup(resolvers: () => Resolvers, timeoutMs = DEFAULT_TIMEOUT_MS): LookupTxt {
   return (name, signal) => {
-    const url = resolverOf(name, { ...DEFAULT_RESOLVERS, ...resolvers() });
+    // Later versions of the reference write `auto` for resolvers that they look up: here, those that are built in.
+    const configured = Object.entries(resolvers()).filter(([, address]) => address !== "auto");
+    const url = resolverOf(name, { ...DEFAULT_RESOLVERS, ...Object.fromEntries(configured) });
     return url === "" ? fromSystem(name, signal) : fromUrl(url, name, timeoutMs, signal);
   };
 }

@@ -9,11 +9,17 @@ type BootstrapConfig = Pick<ConfigFile, "value" | "update">;
 
 const KEY = "Bootstrap";
 
+/** What later versions of the reference write for a list that they look up: it stands for the built-in one. */
+const AUTO = "auto";
+
+const expanded = (texts: readonly string[] | null): readonly string[] =>
+  (texts ?? []).flatMap((text) => (text === AUTO ? bootstrapPeers : [text]));
+
 const normalized = (text: string): string => parseMultiaddr(text).toString();
 
 /** Normalized, without duplicates, grouped by peer. */
 function grouped(texts: readonly string[] | null): readonly string[] {
-  const peers = byPeer([...new Set((texts ?? []).map(normalized))].map((text) => splitPeer(parseMultiaddr(text))));
+  const peers = byPeer([...new Set(expanded(texts).map(normalized))].map((text) => splitPeer(parseMultiaddr(text))));
   return peers.flatMap(({ id, addresses }) => addresses.map((address) => withPeer(address, id).toString()));
 }
 
@@ -22,7 +28,7 @@ export const listBootstrap = (config: BootstrapConfig): readonly string[] => gro
 
 /** @throws NodeError for an entry that is no address of a peer */
 export const bootstrapAddresses = (config: BootstrapConfig): readonly PeerAddress[] =>
-  (config.value(KEY) ?? []).map((text) => splitPeer(parseMultiaddr(text)));
+  expanded(config.value(KEY)).map((text) => splitPeer(parseMultiaddr(text)));
 
 /**
  * Adds peers at the front; one that is in the list already, in whatever form, moves there. Returns them as given.
@@ -33,7 +39,7 @@ export async function addBootstrap(config: BootstrapConfig, texts: readonly stri
   if (texts.length === 0) throw new NodeError("no bootstrap peers to add");
   for (const text of texts) requirePeer(text);
   const first = unique(texts);
-  await config.update(KEY, (before) => [...unique([...first.values(), ...(before ?? [])]).values()]);
+  await config.update(KEY, (before) => [...unique([...first.values(), ...expanded(before)]).values()]);
   return [...first.values()];
 }
 

@@ -18,6 +18,7 @@ import {
   takeUnknown,
   treeOf,
 } from "./json_tree.ts";
+import { type LaterSettings, laterSettings } from "./later_keys.ts";
 import { applyProfile, profileNamed } from "./profiles.ts";
 import { type ConfigPath, type ConfigValue, type Document, decodeConfig, valueAt } from "./schema.ts";
 import { keepSecrets, privateKeyPath, requireShown, withoutSecrets } from "./secrets.ts";
@@ -35,13 +36,22 @@ export type ConfigOverrides = { readonly [P in ConfigPath]?: ConfigValue<P> };
 
 export class ConfigFile {
   readonly path: string;
+  /** What the config said at the start of choices that version 0.9 leaves to whoever starts the node. */
+  readonly switches: Omit<LaterSettings, "overrides">;
   readonly #folder: string;
   readonly #overrides: ConfigOverrides;
   #typed: Document;
   /** Ends when the last change has ended. */
   #queue: Promise<unknown> = Promise.resolve();
 
-  private constructor(folder: string, path: string, typed: Document, overrides: ConfigOverrides) {
+  private constructor(
+    folder: string,
+    path: string,
+    typed: Document,
+    overrides: ConfigOverrides,
+    switches: ConfigFile["switches"],
+  ) {
+    this.switches = switches;
     this.#folder = folder;
     this.path = path;
     this.#typed = typed;
@@ -52,7 +62,9 @@ export class ConfigFile {
   static async open(folder: string, overrides: ConfigOverrides = {}): Promise<ConfigFile> {
     const path = join(folder, "config");
     try {
-      return new ConfigFile(folder, path, (await readCurrent(path)).typed, overrides);
+      const { document, typed } = await readCurrent(path);
+      const { overrides: later, ...switches } = laterSettings(document);
+      return new ConfigFile(folder, path, typed, { ...later, ...overrides }, switches);
     } catch (error) {
       if (!(error instanceof NodeError)) throw error;
       throw new NodeError(`${error.message}: mend ${path}, or put back a copy of it`, { cause: error });

@@ -25,6 +25,8 @@ const entries: Readonly<Record<string, AuthorizationEntry | null>> = {
   encoded: { AuthSecret: `basic:${base64("bob:word")}`, AllowedPaths: ["/api/v0"] },
   pathless: { AuthSecret: "bearer:nowhere", AllowedPaths: null },
   bare: { AuthSecret: "rawtoken", AllowedPaths: ["/api/v0"] },
+  other: { AuthSecret: "digest:hashed", AllowedPaths: ["/api/v0"] },
+  empty: { AuthSecret: "", AllowedPaths: ["/api/v0"] },
   none: null,
 };
 
@@ -60,8 +62,9 @@ describe("API.Authorizations of the node's config", () => {
     ["a secret of other paths", "id", "Bearer pins"],
     ["a secret of no paths", "id", "Bearer nowhere"],
     ["version/deps is another path than version", "version/deps", "Bearer pins"],
-    ["an entry without a scheme", "id", "rawtoken"],
-    ["an entry without a scheme, as bearer", "id", "Bearer rawtoken"],
+    ["a token without its scheme", "id", "rawtoken"],
+    ["a scheme that is not known", "id", "digest:hashed"],
+    ["a scheme that is not known, as bearer", "id", "Bearer hashed"],
     ["an empty header", "id", ""],
     ["a password that is cut", "id", `Basic ${base64("ann:a")}`],
     ["what is not there", "no/such", undefined],
@@ -77,6 +80,7 @@ describe("API.Authorizations of the node's config", () => {
 
   const allowed: [what: string, path: string, authorization: string][] = [
     ["a bearer token", "id", "Bearer everything"],
+    ["a token that has no scheme in the config", "id", "Bearer rawtoken"],
     ["user and password, of which only the first colon parts", "id", `Basic ${base64("ann:a:b")}`],
     ["user and password that are encoded in the config", "id", `Basic ${base64("bob:word")}`],
     ["a path that a prefix opens", "pin/ls?arg=x", "Bearer pins"],
@@ -131,11 +135,11 @@ describe("API.Authorizations of the node's config", () => {
 
   test("a config with entries that nobody can match lets nobody in, and they are named", () => {
     const told: string[] = [];
-    const known = authorizationsFrom({ bare: entries.bare ?? null, none: null }, (sentence) => told.push(sentence));
+    const known = authorizationsFrom({ other: entries.other ?? null, none: null }, (sentence) => told.push(sentence));
     assert.deepEqual(known, []);
-    assert.match(told[0] ?? "", /^API\.Authorizations\.bare\.AuthSecret lets nobody in: it must be bearer:TOKEN/);
+    assert.match(told[0] ?? "", /^API\.Authorizations\.other\.AuthSecret lets nobody in: it must be bearer:TOKEN/);
     assert.equal(told.length, 2);
-    assert.ok(!told.join().includes("rawtoken"));
+    assert.ok(!told.join().includes("hashed"));
   });
 
   test("without entries there is nothing to ask for", () => {

@@ -184,6 +184,45 @@ test("on a Unix socket any name of a host will do, as the permissions of the fil
   assert.equal((await ask(host.http, "version", { headers: { Host: "evil.example" } })).status, 403);
 });
 
+test("middleware of the option http_middleware stands before the API at every address, and of modules while they are there", {
+  skip: noSockets,
+}, async () => {
+  const path = (folder: string) => join(folder, "api.sock");
+  const config = (folder: string) => ({
+    "Addresses.API": ["/ip4/127.0.0.1/tcp/5001", "/ip4/127.0.0.1/tcp/0", `/unix${path(folder)}`],
+    "Addresses.Gateway": "/ip4/127.0.0.1/tcp/0",
+  });
+  const seen: string[] = [];
+  const counting = (what: string) => async (context: { path: string }, next: () => Promise<unknown>) => {
+    seen.push(`${what} ${context.path}`);
+    await next();
+  };
+  const refusing = (context: { path: string; status: number }, next: () => Promise<unknown>) => {
+    if (!context.path.endsWith("/dns")) return next();
+    context.status = 429;
+    return undefined;
+  };
+  const http_middleware = [
+    { use: counting("api"), apps: ["api"] },
+    { use: counting("other"), apps: ["other"] },
+    { use: refusing },
+  ];
+  await using host = await startAt(config, { http_middleware });
+  const ports = [host.http, ...portsOf(host, "http_api_further"), ...portsOf(host, "http_api_gateway")];
+  assert.equal(ports.length, 3);
+  for (const port of ports) {
+    assert.deepEqual([(await ask(port, "version")).status, (await ask(port, "dns?arg=x")).status], [200, 429]);
+  }
+  assert.equal((await askSocket(path(host.folder), "version")).status, 200);
+  assert.equal((await askSocket(path(host.folder), "dns?arg=x")).status, 429);
+  assert.equal(seen.filter((each) => each === "api /api/v0/version").length, 4);
+  assert.equal(seen.some((each) => each.startsWith("other")), false);
+  await host.host.reload("http");
+  for (const port of [host.http, ...portsOf(host, "http_api_further")]) {
+    assert.deepEqual([(await ask(port, "version")).status, (await ask(port, "dns?arg=x")).status], [200, 429]);
+  }
+});
+
 test("API.Authorizations of the config is asked for at every door, as it was at the start", {
   skip: noSockets,
 }, async () => {

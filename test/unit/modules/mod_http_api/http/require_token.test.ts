@@ -54,7 +54,7 @@ describe("with api_require_token", () => {
     for (const word of [`--token=${secret}`, `--api-auth=bearer:${secret}`, `--api-auth=basic:me:${secret}`]) {
       assert.equal((await run([word, "version", "-n"], address)).stdout, "0.9.0\n", word);
     }
-    const wrong = await run(["--api-auth=rawtoken", "version"], address);
+    const wrong = await run(["--api-auth=digest:x", "version"], address);
     assert.deepEqual([wrong.code, /--api-auth takes bearer:TOKEN/.test(wrong.stderr)], [2, true]);
   });
 
