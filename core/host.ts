@@ -19,6 +19,7 @@ import { Certificates } from "./tls/index.ts";
 import type { ListeningPort, ModuleLog, ModuleState, NetProvider, OwnedItem } from "./types.ts";
 import { ModhostError, reasonOf } from "./util/errors.ts";
 import { createLog, type Log, type LogSettings } from "./util/log.ts";
+import { stackOf } from "./util/stack.ts";
 
 export interface HostOptions {
   /** The whole configuration: no file is looked for, unless `configPath` names one, over which these values win. */
@@ -192,7 +193,8 @@ class ModuleHost implements Host {
 
   report(error: unknown): void {
     const owner = this.#running?.modules.errorOwner(error);
-    if (owner === undefined) this.log.error("Nobody caught this: %s", inspect(error));
+    if (owner === undefined)
+      this.log.error("Nobody caught this: %s", error instanceof Error ? stackOf(error) : inspect(error));
     else owner.fault("doing what nobody waits for", error);
   }
 

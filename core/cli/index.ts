@@ -7,5 +7,5 @@ export { callOptions, commandFirst, takeOwn } from "./rpc/parse.ts";
 export { Progress } from "./rpc/progress.ts";
 export { findApi, isAnswering, type Server, serverOf, serverWithin } from "./rpc/server.ts";
 export { surfaceOf } from "./rpc/surface.ts";
-export { type ServeOptions, type Service, serve } from "./serve.ts";
+export { outliveReaders, type ServeOptions, type Service, serve } from "./serve.ts";
 export { findOptions, firstWord, type Options, readWords, takeOptions } from "./words.ts";

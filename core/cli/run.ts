@@ -1,9 +1,12 @@
 import { createHost, type Host } from "../host.ts";
+import { stackOf } from "../util/stack.ts";
 import { appAddresses, portText } from "./addresses.ts";
 import type { Command } from "./command.ts";
 import { filesArgument, hostOptions, httpOf, labelOf } from "./hosted.ts";
 import { columns, type Output } from "./output.ts";
-import { serve } from "./serve.ts";
+import { type Service, serve } from "./serve.ts";
+
+const MAX_SHOWN_REQUESTS = 10;
 
 export const run: Command = {
   name: "run",
@@ -15,9 +18,33 @@ export const run: Command = {
       await host.start();
       if (host.state === "running") announce(host, context.output);
     };
-    return serve({ start, stop: () => host.stop(), ended: host.ended, report: (error) => host.report(error) });
+    const service: Service = {
+      start,
+      stop: () => host.stop(),
+      ended: host.ended,
+      report: (error) => host.report(error),
+      exiting: (error) => host.log.error("The process ends without a drain: %s", stackOf(error)),
+    };
+    return serve(service, { interrupted: (signal) => announceStop(host, context.output, signal) });
   },
 };
+
+/** Tells what the end has to wait for. */
+function announceStop(host: Host, output: Output, signal: string): void {
+  if (host.state !== "running") return;
+  const requests = httpOf(host)?.active() ?? [];
+  const grace = Number(host.config.value("unload_grace") ?? 10);
+  output.show({ event: "stopping", signal, grace, requests }, () => {
+    if (requests.length === 0) return "\nStopping.";
+    const shown = requests.slice(0, MAX_SHOWN_REQUESTS).map((request) => `  ${request}`);
+    const more = requests.length - shown.length;
+    return [
+      `\nStopping, at most ${grace} s after requests that are being answered; Ctrl+C again ends them at once:`,
+      ...shown,
+      ...(more > 0 ? [`  and ${more} more`] : []),
+    ].join("\n");
+  });
+}
 
 /** Tells what is served where. */
 function announce(host: Host, output: Output): void {

@@ -1,6 +1,7 @@
 import { constants } from "node:os";
 
-type StopSignal = "SIGINT" | "SIGTERM" | "SIGHUP";
+const signals = ["SIGINT", "SIGTERM", "SIGHUP"] as const;
+type StopSignal = (typeof signals)[number];
 
 /** Something that runs until it is stopped; a host is one. */
 export interface Service {
@@ -12,13 +13,13 @@ export interface Service {
   readonly ended: Promise<void>;
   /** Logs an error that nobody caught. */
   report(error: unknown): void;
+  /** Logs that some code ends the process by itself; the stack of the error says which. */
+  exiting?(error: Error): void;
 }
 
 export interface ServeOptions {
-  /** Signals that ask for the end. Default SIGINT and SIGTERM. */
-  readonly signals?: readonly StopSignal[];
   /** Told of the first signal. */
-  readonly interrupted?: () => void;
+  readonly interrupted?: (signal: StopSignal) => void;
   /** Told of a second signal, at which the process ends at once; gives its exit code. */
   readonly forced?: (signal: StopSignal) => number;
 }
@@ -27,29 +28,35 @@ export interface ServeOptions {
 const echo = 300;
 
 /**
- * Runs a service until a signal, itself, or an exception that nobody caught ends it, and gives the exit code: 0, or 1
+ * A reader of the standard streams that leaves, or a disk that is full, is no reason for a service to end: what is
+ * written there from now on may be lost.
+ */
+export function outliveReaders(...streams: NodeJS.WritableStream[]): void {
+  for (const stream of streams) stream.on("error", () => undefined);
+}
+
+/**
+ * Runs a service until SIGINT, SIGTERM or SIGHUP, itself, or an exception that nobody caught ends it, and gives the exit code: 0, or 1
  * after such an exception, since nobody knows what it left undone. A rejected promise that nobody handles is logged.
  *
  * @throws what the start fails with
  */
 export async function serve(
   service: Service,
-  {
-    signals = ["SIGINT", "SIGTERM"],
-    interrupted = () => undefined,
-    forced = (signal) => 128 + constants.signals[signal],
-  }: ServeOptions = {},
+  { interrupted = () => undefined, forced = (signal) => 128 + constants.signals[signal] }: ServeOptions = {},
 ): Promise<number> {
   const { promise: wanted, resolve: end } = Promise.withResolvers<void>();
   let code = 0;
   let first: number | undefined;
+  outliveReaders(process.stdout, process.stderr);
+  const exit = watchExit(service);
   for (const signal of signals) {
     process.on(signal, () => {
       if (first === undefined) {
         first = performance.now();
-        interrupted();
+        interrupted(signal);
         end();
-      } else if (performance.now() - first > echo) process.exit(forced(signal));
+      } else if (performance.now() - first > echo) exit(forced(signal));
     });
   }
   process.on("unhandledRejection", (reason) => service.report(reason));
@@ -66,6 +73,20 @@ export async function serve(
   } finally {
     clearInterval(running);
     await service.stop();
+    process.exit = exit;
   }
   return code;
+}
+
+/** A module that ends the whole process is told of first. Gives `process.exit` as it was. */
+function watchExit(service: Service): typeof process.exit {
+  const { exit } = process;
+  process.exit = (code) => {
+    const shown = code ?? process.exitCode ?? 0;
+    const called = new Error(`process.exit(${shown}) was called`);
+    Error.captureStackTrace(called, process.exit);
+    service.exiting?.(called);
+    return exit.call(process, code);
+  };
+  return exit.bind(process);
 }

@@ -161,21 +161,25 @@ export class IncomingBody {
   }
 
   /**
-   * Takes in and forgets what a client still sends after an early answer, within bounds of bytes and time; resolves
-   * when the body is complete, the bounds are reached or the client is gone.
+   * Takes in and forgets what a client still sends after its answer, within a bound of bytes, and of time or, `patiently`,
+   * as long as it makes progress; resolves when the body is complete, that is over or the client is gone.
    */
-  linger(): Promise<void> {
+  linger(how: "patiently" | "briefly"): Promise<void> {
     const request = this.#request;
     this.#lingering = true;
     return new Promise((resolve) => {
       let left = MAX_LINGER_BYTES;
       const finish = () => {
         clearTimeout(timer);
+        this.#watch.delete(flow);
         request.removeListener("data", onData);
         resolve();
       };
-      const timer = setTimeout(finish, MAX_LINGER_TIME);
+      const timer = how === "briefly" ? setTimeout(finish, MAX_LINGER_TIME) : undefined;
+      const flow = this.#flow(finish, () => true);
+      this.#watch.add(flow);
       const onData = (chunk: Buffer) => {
+        this.#received += chunk.length;
         left -= chunk.length;
         if (left < 0) finish();
       };

@@ -3,6 +3,8 @@ import { constants, Http2ServerRequest, type Http2ServerResponse } from "node:ht
 import type { Context } from "koa";
 import type { DefaultHeaders, HttpErrorEvent, HttpEvent, HttpFinishedEvent, Module } from "../types.ts";
 import { ModhostError, reasonOf } from "../util/errors.ts";
+import { withoutUnsendable } from "../util/header_fields.ts";
+import { stackOf } from "../util/stack.ts";
 import { advise, untypedAdvice } from "./advice.ts";
 import { answer } from "./answer.ts";
 import { addCorsHeaders } from "./cors.ts";
@@ -12,13 +14,12 @@ import type { HeadFacts } from "./head.ts";
 import { bindContext } from "./koa.ts";
 import type { LayeredExchange } from "./layered_answer.ts";
 import type { NodeRequest } from "./node_messages.ts";
-import { bytesTaken } from "./patches/node/bytes_taken.ts";
 import { encodePath, type Target } from "./paths.ts";
-import type { Flow } from "./progress.ts";
 import { Request, type RequestService } from "./request.ts";
 import { Response } from "./response.ts";
 import type { Candidate, Mount, Route } from "./route.ts";
 import type { Resolution } from "./routes.ts";
+import { Sending } from "./sending.ts";
 import type { HttpEnvironment, HttpSettings } from "./settings.ts";
 import { answerUnrouted } from "./unrouted.ts";
 
@@ -56,7 +57,7 @@ export class Exchange implements HttpEvent, LayeredExchange {
   #mount: Mount | undefined;
   /** Of middleware that failed. */
   #blamed: Module | undefined;
-  #writing: Flow | undefined;
+  #sending: Sending | undefined;
   #announced = false;
 
   constructor(service: ExchangeService, context: Context, head: HeadFacts, target: Target, path: string, host: string) {
@@ -141,7 +142,7 @@ export class Exchange implements HttpEvent, LayeredExchange {
     }
     response.answered = true;
     response.reclaim();
-    response.dropBodyHeaders();
+    response.dropAnswerHeaders();
     response.status_code = status;
     response.status = undefined;
     response.body = undefined;
@@ -185,8 +186,8 @@ export class Exchange implements HttpEvent, LayeredExchange {
   /** Logs what made the request fail, under the module that answers it. */
   report(thrown: unknown): void {
     const log = (this.#blamed ?? this.#mount?.owner)?.log ?? this.service.environment.log;
-    const cause = thrown instanceof Error ? (thrown.stack ?? thrown.message) : String(thrown);
-    log.error("request %s %s %s failed: %s", this.request.id, this.request.method, this.request.url.raw_path, cause);
+    const { id, method, url } = this.request;
+    log.error("request %s %s %s failed: %s", id, method, url.raw_path, stackOf(thrown));
   }
 
   /** The module in whose middleware an error arose. */
@@ -197,6 +198,11 @@ export class Exchange implements HttpEvent, LayeredExchange {
   /** The module of the handler is being unloaded: streams without an end of their own are told to end. */
   retire(): void {
     this.request.leave();
+  }
+
+  describe(): string {
+    const seconds = Math.round((performance.now() - this.#began) / 1000);
+    return `${this.request.method} ${this.request.url.raw_path} (${seconds} s)`;
   }
 
   /** Ends the connection (or the HTTP/2 stream) at once: the client sees that the answer is not complete. */
@@ -225,41 +231,69 @@ export class Exchange implements HttpEvent, LayeredExchange {
       else raw.end(data);
       return;
     }
+    const { incoming } = request;
     if (this.http2) {
       raw.end(data);
-      request.incoming.linger().then(() => {
+      incoming.linger("patiently").then(() => {
         const { stream } = request.raw as Http2ServerRequest;
         if (!request.raw.complete) stream.close(constants.NGHTTP2_NO_ERROR);
       });
       return;
     }
+    const { socket } = request.raw;
+    if (!this.closing && raw.shouldKeepAlive) {
+      // The answer does not wait for the last bytes of a body that was read: the connection does.
+      if (data === undefined) raw.end();
+      else raw.end(data);
+      incoming.linger("patiently").then(() => {
+        if (!request.raw.complete) socket.destroySoon();
+      });
+      return;
+    }
     if (data !== undefined) raw.write(data);
     else raw.flushHeaders();
-    request.incoming.linger().then(() => {
-      const unfinished = !request.raw.complete;
-      raw.end(() => {
-        if (unfinished) request.raw.socket.destroySoon();
-      });
+    incoming.linger("briefly").then(() => {
+      // A connection that is closed with something unread is reset, and the answer is lost on its way to a slow client.
+      if (!request.raw.complete) socket.destroySoon = () => socket.end();
+      raw.end();
+      if (!request.raw.complete) incoming.linger("patiently").then(() => socket.destroy());
     });
   }
 
   /** From now until `unwatchWriting` the client must take in what is written to it. */
   watchWriting(): void {
-    this.#writing ??= { moved: () => this.#written(), waiting: () => true, expired: () => this.cut() };
-    this.service.watch.add(this.#writing);
+    this.#sending ??= new Sending(this);
+    this.service.watch.add(this.#sending);
   }
 
   unwatchWriting(): void {
-    if (this.#writing !== undefined) this.service.watch.delete(this.#writing);
+    if (this.#sending !== undefined) this.service.watch.delete(this.#sending);
+  }
+
+  enter(): Promise<void> | undefined {
+    this.#sending ??= new Sending(this);
+    return this.#sending.enter();
+  }
+
+  entered(): void {
+    this.#sending?.entered();
   }
 
   #page(page: string | Uint8Array, event: HttpErrorEvent): void {
-    const { response } = this;
+    const { response, request } = this;
     if (this.gone) return;
+    // What failed once may well be answered the next time.
+    if (event.code >= 500) response.headers.cache_control = "no-store";
+    for (const error of withoutUnsendable(response.headers, this.http2))
+      this.service.environment.log.error(
+        "The page of request %s goes out without a header: %s",
+        request.id,
+        error.message,
+      );
     try {
       response.write(page);
     } catch (error) {
-      this.service.environment.log.error("The page of request %s cannot be sent: %s", this.request.id, reasonOf(error));
+      this.service.environment.log.error("The page of request %s cannot be sent: %s", request.id, reasonOf(error));
       response.headers = {};
       response.write(plainPage(response, event));
     }
@@ -324,12 +358,6 @@ export class Exchange implements HttpEvent, LayeredExchange {
     );
   }
 
-  #written(): number {
-    // HTTP/1: bytes that the kernel has taken. HTTP/2: bytes handed over, less those still buffered in the stream.
-    const taken = this.http2 ? undefined : bytesTaken(this.request.raw.socket);
-    return taken ?? this.response.bytes - this.response.raw.writableLength;
-  }
-
   /** The request ends: its answer is complete, or the client went away. */
   over(): void {
     if (this.gone) return;
@@ -337,7 +365,7 @@ export class Exchange implements HttpEvent, LayeredExchange {
     const { request, response } = this;
     // A reset HTTP/2 stream counts as finished too, though `end` was never called.
     this.#complete = response.raw.writableEnded && response.raw.writableFinished;
-    if (this.#writing !== undefined) this.service.watch.delete(this.#writing);
+    this.#sending?.over();
     if (!this.#complete) request.abort();
     if (response.on_destroy !== undefined) this.#destroyed(response.on_destroy);
     this.#mount?.leave(this);

@@ -1,5 +1,15 @@
 import type { ActiveRequest } from "./route.ts";
 
+/** Requests are named up to this number, the others counted. */
+const MAX_NAMED = 10;
+
+/** `GET /a (3 s), GET /b (1 s) and 2 more`. */
+export function namesOf(requests: Iterable<ActiveRequest>): string {
+  const all = [...requests];
+  const named = all.slice(0, MAX_NAMED).map((request) => request.describe());
+  return named.join(", ") + (all.length > named.length ? ` and ${all.length - named.length} more` : "");
+}
+
 /** Requests that an app or a middleware is working on; its unload waits for them. */
 export class InFlight {
   readonly #active = new Set<ActiveRequest>();
@@ -19,12 +29,13 @@ export class InFlight {
     if (this.#active.size === 0) this.#idle?.();
   }
 
-  /** Resolves when the last request has left; those still there after `grace` seconds are cut off. */
-  async retire(grace: number): Promise<void> {
+  /** Resolves when the last request has left; those still there after `grace` seconds are told of and cut off. */
+  async retire(grace: number, cutting: (names: string) => void = () => undefined): Promise<void> {
     for (const request of [...this.#active]) request.retire();
     if (this.#active.size === 0) return;
     await new Promise<void>((resolve) => {
       const timer = setTimeout(() => {
+        if (this.#active.size > 0) cutting(namesOf(this.#active));
         for (const request of [...this.#active]) request.cut();
         resolve();
       }, grace * 1000);

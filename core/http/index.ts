@@ -1,5 +1,7 @@
 /** `modhost/net/http/server`: serves a table of routes over connections. `mod_http` stands on it; any module may. */
 
+export { LineSink, type SinkOptions } from "../util/line_sink.ts";
+export { stackOf } from "../util/stack.ts";
 export {
   authorizationOf,
   findToken,
@@ -26,6 +28,7 @@ export { type OriginPolicy, originPolicy } from "./origins.ts";
 export { patchNotices } from "./patches/notices.ts";
 export { encodePath } from "./paths.ts";
 export { providerFaults, providerHints } from "./provider_fields.ts";
+export { roomToSend } from "./response.ts";
 export type { MountPlace, RouteInfo } from "./route.ts";
 export { type Explanation, HttpService } from "./service.ts";
 export { environmentOf, type HttpEnvironment, type HttpSettings } from "./settings.ts";

@@ -1,6 +1,7 @@
 import type { Server } from "node:http";
 import { createSecureServer, type Http2SecureServer, type ServerHttp2Session } from "node:http2";
 import type { Socket } from "node:net";
+import { setImmediate as nextTurn } from "node:timers/promises";
 import type { TlsOptions } from "node:tls";
 import type { HttpErrorEvent, ResponseHeaders } from "../types.ts";
 import { reasonOf } from "../util/errors.ts";
@@ -12,6 +13,7 @@ import type { NodeRequest, NodeResponse } from "./node_messages.ts";
 import { takeConnection, watchHeads } from "./patches/node/connections.ts";
 import { currentAnswers } from "./patches/node/current_answer.ts";
 import type { HttpEnvironment, HttpSettings } from "./settings.ts";
+import { Turns } from "./turns.ts";
 import { Handover } from "./upgrade.ts";
 
 export type TlsSource = TlsOptions & { SNICallback: NonNullable<TlsOptions["SNICallback"]> };
@@ -35,11 +37,16 @@ export class Listeners {
   /** Connections on which something malformed arrived. */
   readonly #refused = new WeakSet<Socket>();
   readonly #answers = currentAnswers();
+  readonly #turns = new Turns(this.#answers);
+  /** Connections whose request head is late, though something of it came while this process was busy. */
+  readonly #late = new Map<Socket, NodeJS.Timeout>();
+  readonly #settings: Pick<HttpSettings, "headTimeout" | "idleTimeout">;
   readonly #sessions = new Set<ServerHttp2Session>();
   #onEmpty: (() => void)[] = [];
 
   constructor(settings: HttpSettings, environment: HttpEnvironment, tls: TlsSource | undefined, receiver: Receiver) {
     this.#environment = environment;
+    this.#settings = settings;
     const limits = {
       maxHeaderSize: settings.maxHeaderSize,
       headersTimeout: settings.headTimeout * 1000,
@@ -102,8 +109,8 @@ export class Listeners {
     else this.#onEmpty.push(callback);
   }
 
-  /** Resolves when the last connection is closed; those still open after `grace` seconds are destroyed. */
-  async close(grace: number): Promise<void> {
+  /** Resolves when the last connection is closed; those still open after `grace` seconds are destroyed, once told of. */
+  async close(grace: number, destroying: () => void = () => undefined): Promise<void> {
     this.closeIdle();
     await new Promise<void>((resolve) => {
       const timer = setTimeout(resolve, grace * 1000);
@@ -112,6 +119,7 @@ export class Listeners {
         resolve();
       });
     });
+    if (this.#sockets.size > 0) destroying();
     for (const session of this.#sessions) session.destroy();
     for (const socket of this.#sockets) socket.destroy();
     this.#plain.close();
@@ -125,8 +133,15 @@ export class Listeners {
       const begin = ({ socket }: IncomingMessage, response: ServerResponse) => answers.begin?.(socket, response);
       plain.on("request", begin).on("checkContinue", begin);
     }
-    plain.on("request", (request, response) => receiver.serve(request, response));
-    plain.on("checkContinue", (request, response) => receiver.serveExpecting(request, response));
+    const turns = this.#turns;
+    const serve = (request: IncomingMessage, response: ServerResponse) => receiver.serve(request, response);
+    const ask = (request: IncomingMessage, response: ServerResponse) => receiver.serveExpecting(request, response);
+    plain.on("request", (request, response) => {
+      if (this.#late.size > 0) this.#forgive(request.socket);
+      turns.take(request, response, serve);
+    });
+    plain.on("checkContinue", (request, response) => turns.take(request, response, ask));
+    plain.on("timeout", (socket) => this.#idle(socket));
     plain.on("upgrade", (request, socket, head) =>
       receiver.serveUpgrade(request, new Handover(request, socket as Socket, head)),
     );
@@ -138,6 +153,7 @@ export class Listeners {
     this.#sockets.add(socket);
     socket.once("close", () => {
       this.#sockets.delete(socket);
+      this.#forgive(socket);
       if (this.#sockets.size > 0) return;
       for (const callback of this.#onEmpty.splice(0)) callback();
     });
@@ -148,11 +164,49 @@ export class Listeners {
     this.#sessions.add(session);
     session.once("close", () => this.#sessions.delete(session));
     session.on("error", () => undefined);
-    session.setTimeout(idleTimeout * 1000, () => session.close());
+    session.setTimeout(idleTimeout * 1000, () => {
+      afterReading(session.socket, () => session.close());
+    });
+  }
+
+  /** Nothing has moved on a connection that has no request for as long as it may be idle. */
+  #idle(socket: Socket): void {
+    if (this.#answers.of(socket) !== undefined) return;
+    afterReading(socket, () => {
+      if (this.#answers.of(socket) === undefined) socket.destroy();
+    });
+  }
+
+  /** The head of a request has not come in its time. */
+  #overdue(error: NodeJS.ErrnoException, socket: Socket): void {
+    const { headTimeout, idleTimeout } = this.#settings;
+    if (socket.bytesRead === 0) {
+      // No request has begun: clients open connections that they may need later.
+      socket.setTimeout(Math.max(1, (idleTimeout - headTimeout) * 1000));
+      return;
+    }
+    const isRead = afterReading(socket, () => this.#refuseOnce(error, socket));
+    void isRead.then((hasMore) => {
+      if (!hasMore || socket.destroyed) return;
+      const refuse = () => {
+        if (this.#late.delete(socket)) this.#refuseOnce(error, socket);
+      };
+      this.#late.set(socket, setTimeout(refuse, headTimeout * 1000).unref());
+    });
+  }
+
+  #forgive(socket: Socket): void {
+    clearTimeout(this.#late.get(socket));
+    this.#late.delete(socket);
   }
 
   /** Answers malformed input once, and closes; the parser reports an error for every further chunk. */
   #malformed(error: NodeJS.ErrnoException, socket: Socket): void {
+    if (error.code === "ERR_HTTP_REQUEST_TIMEOUT") this.#overdue(error, socket);
+    else this.#refuseOnce(error, socket);
+  }
+
+  #refuseOnce(error: NodeJS.ErrnoException, socket: Socket): void {
     if (this.#refused.has(socket)) return;
     this.#refused.add(socket);
     this.#refuse(error, socket);
@@ -197,6 +251,19 @@ export class Listeners {
     socket.write(`${head}\r\n`);
     socket.end(body, () => socket.destroySoon());
   }
+}
+
+/**
+ * Judges a connection only after what has arrived on it was read: timers go first when this process was suspended or busy.
+ * Resolves with true, and does not call, when there was something.
+ */
+async function afterReading(socket: { readonly bytesRead: number }, quiet: () => void): Promise<boolean> {
+  const before = socket.bytesRead;
+  await nextTurn();
+  await nextTurn();
+  const hasMore = socket.bytesRead !== before;
+  if (!hasMore) quiet();
+  return hasMore;
 }
 
 /** The status that tells a client what was wrong; undefined when there is nobody to tell. */

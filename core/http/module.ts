@@ -12,6 +12,8 @@ export interface HttpModule {
   explain(method: string, path: string, authority?: string): Explanation;
   /** The middleware before apps, the outermost first, with what it has done so far. */
   middleware(): LayerInfo[];
+  /** What is being answered: a line each, such as `GET /path (3 s)`, the oldest first. */
+  active(): string[];
   /** The application whose contexts all requests have: for middleware that is to be made for one. */
   readonly koa: Koa;
   /**

@@ -56,6 +56,8 @@ export class AppMount implements Mount {
   retire(grace: number, closeCode = 1001): Promise<void> {
     this.retired = true;
     this.closeCode = closeCode;
-    return this.#inFlight.retire(grace);
+    return this.#inFlight.retire(grace, (names) => {
+      this.owner.log.warn("Cut off, since they had not ended after %d s: %s", grace, names);
+    });
   }
 }

@@ -6,47 +6,142 @@ export interface Flow {
   waiting(): boolean;
   /** The client was too slow; called once, the flow is forgotten. */
   expired(): void;
+  /** Bytes of memory that are kept until the client takes them; left out, none. */
+  held?(): number;
 }
+
+interface Mark {
+  since: number;
+  moved: number;
+  held: number;
+}
+
+/** Bytes that an answer holds whose body is read piece by piece: what is read ahead, and objects. */
+export const STREAM_COST = 128 * 1024;
+
+/** Milliseconds after which a client that takes nothing is too slow while more is held than may be. */
+const MAX_PRESSED_TIME = 1000;
 
 /**
  * Cuts clients that are too slow, by progress and not by duration: within each `timeout` seconds in which a flow
- * waits for its client, `bytes` must move. One timer serves all flows, and none runs without any.
+ * waits for its client, `bytes` must move. While more than `maxHeld` bytes wait for clients, that is within each second,
+ * the slowest first, and what has not begun to send waits. One timer serves all flows, and none runs without any.
+ *
+ * Time counts while this process runs: whatever arrived while it was suspended, or busy, is taken in before anybody is
+ * judged.
  */
 export class ProgressWatch {
   readonly #timeout: number;
   readonly #bytes: number;
-  readonly #flows = new Map<Flow, { since: number; moved: number }>();
+  readonly #maxHeld: number;
+  readonly #interval: number;
+  readonly #flows = new Map<Flow, Mark>();
+  readonly #queue: ((turn: number) => void)[] = [];
   #timer: NodeJS.Timeout | undefined;
+  /** Milliseconds that this process has been watching, of a time that stands still while it does not run. */
+  #clock = 0;
+  #ticked = 0;
+  #held = 0;
+  /** Answers that have begun, and not sent a piece, since the timer went last: most of them wait for other things later. */
+  #beginning = 0;
+  #turn = 0;
 
-  constructor(timeout: number, bytes: number) {
+  constructor(timeout: number, bytes: number, maxHeld = Number.POSITIVE_INFINITY) {
     this.#timeout = timeout * 1000;
     this.#bytes = bytes;
+    this.#maxHeld = maxHeld;
+    this.#interval = Math.max(20, Math.min(MAX_PRESSED_TIME, this.#timeout / 4));
   }
 
   add(flow: Flow): void {
-    this.#flows.set(flow, { since: performance.now(), moved: flow.moved() });
-    this.#timer ??= setInterval(() => this.#tick(), Math.max(20, Math.min(1000, this.#timeout / 4))).unref();
+    this.delete(flow);
+    const held = flow.held?.() ?? 0;
+    this.#held += held;
+    this.#run();
+    this.#flows.set(flow, { since: this.#now(), moved: flow.moved(), held });
   }
 
   delete(flow: Flow): void {
+    const mark = this.#flows.get(flow);
+    if (mark === undefined) return;
     this.#flows.delete(flow);
+    this.#held -= mark.held;
+    this.#admit();
+  }
+
+  /**
+   * For an answer that is sent piece by piece: undefined when it may begin at once, else resolves when it may. Until
+   * `begun` it counts as one that holds what such an answer does.
+   */
+  room(): Promise<number> | number {
+    if (this.#isFull) return new Promise((resolve) => this.#queue.push(resolve));
+    return this.#begin();
+  }
+
+  /** The answer that was given this by `room` has sent its first piece, or sends none. */
+  begun(turn: number): void {
+    if (turn !== this.#turn) return;
+    this.#beginning -= 1;
+    this.#admit();
+  }
+
+  get #isFull(): boolean {
+    return this.#held + this.#beginning * STREAM_COST > this.#maxHeld;
+  }
+
+  #begin(): number {
+    this.#beginning += 1;
+    this.#run();
+    return this.#turn;
+  }
+
+  #admit(): void {
+    while (this.#queue.length > 0 && !this.#isFull) this.#queue.shift()?.(this.#begin());
+  }
+
+  #run(): void {
+    if (this.#timer !== undefined) return;
+    this.#ticked = performance.now();
+    this.#timer = setInterval(() => this.#tick(), this.#interval).unref();
+  }
+
+  #now(): number {
+    return this.#clock + Math.min(performance.now() - this.#ticked, this.#interval);
   }
 
   #tick(): void {
-    const now = performance.now();
+    this.#clock = this.#now();
+    this.#ticked = performance.now();
+    const slow: [Flow, Mark][] = [];
     for (const [flow, mark] of this.#flows) {
       const moved = flow.moved();
+      const held = flow.held?.() ?? 0;
+      this.#held += held - mark.held;
+      mark.held = held;
       if (!flow.waiting() || moved - mark.moved >= this.#bytes) {
-        mark.since = now;
+        mark.since = this.#clock;
         mark.moved = moved;
-      } else if (now - mark.since >= this.#timeout) {
-        this.#flows.delete(flow);
-        flow.expired();
+      } else if (this.#clock - mark.since >= this.#timeout) this.#expire(flow);
+      else if (this.#clock - mark.since >= MAX_PRESSED_TIME && held > 0) slow.push([flow, mark]);
+    }
+    if (this.#held > this.#maxHeld) {
+      slow.sort(([, one], [, other]) => one.since - other.since);
+      for (const [flow] of slow) {
+        if (this.#held <= this.#maxHeld) break;
+        this.#expire(flow);
       }
     }
-    if (this.#flows.size === 0) {
-      clearInterval(this.#timer);
-      this.#timer = undefined;
-    }
+    const isBusy = this.#flows.size > 0 || this.#beginning > 0;
+    this.#beginning = 0;
+    this.#turn += 1;
+    this.#admit();
+    if (isBusy || this.#queue.length > 0) return;
+    clearInterval(this.#timer);
+    this.#timer = undefined;
+  }
+
+  #expire(flow: Flow): void {
+    this.delete(flow);
+    flow.expired();
   }
 }

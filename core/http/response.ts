@@ -42,11 +42,40 @@ function hasContent(body: Body | undefined): boolean {
   return body !== undefined && body !== null && (body as { length?: number }).length !== 0;
 }
 
-/** Headers that describe a body, which an error page replaces. */
-const bodyHeaders = ["content_type", "content_length", "content_encoding", "content_range", "etag", "last_modified"];
+/** Headers that describe an answer, and how it may be kept: they are not those of an error page in its place. */
+const answerHeaders: ReadonlySet<string> = new Set([
+  "accept_ranges",
+  "age",
+  "cache_control",
+  "cdn_cache_control",
+  "content_digest",
+  "content_disposition",
+  "content_encoding",
+  "content_language",
+  "content_length",
+  "content_location",
+  "content_md5",
+  "content_range",
+  "content_type",
+  "digest",
+  "etag",
+  "expires",
+  "last_modified",
+  "pragma",
+  "repr_digest",
+  "surrogate_control",
+]);
 
 async function* only(body: string | Uint8Array): AsyncGenerator<string | Uint8Array, void, undefined> {
   yield body;
+}
+
+/**
+ * For a handler that opens a file for its answer: resolves when there is room for one more, undefined when there is. While
+ * many clients take nothing, answers that have not begun wait here, and hold nothing.
+ */
+export function roomToSend({ response }: { readonly response: HttpResponse }): Promise<void> | undefined {
+  return response instanceof Response ? response.enter() : undefined;
 }
 
 /** The response as a handler sees it (spec 2), and the one place that writes an answer. */
@@ -124,6 +153,11 @@ export class Response implements HttpResponse {
     else this.headers.content_type = type;
   }
 
+  /** Resolves when there is room for what the body will be read from; undefined when there is. */
+  enter(): Promise<void> | undefined {
+    return this.#exchange.enter();
+  }
+
   /**
    * Lets middleware answer on Node's own response, within the bounds of the host: it has the headers so far and the
    * status 404, what is written on it is counted, and whoever reads it must make progress. Until `reclaim`.
@@ -149,12 +183,13 @@ export class Response implements HttpResponse {
     if (!this.raw.headersSent) collectHeaders(this.raw as ServerResponse, this.headers, this.#exchange.http2);
   }
 
-  /** Forgets what describes a body, wherever it was said. */
-  dropBodyHeaders(): void {
-    for (const name of bodyHeaders) {
-      delete this.headers[name];
-      if (this.#stopCounting !== undefined) this.raw.removeHeader(wireName(name));
+  /** Forgets what describes the answer that is not sent, wherever and in whatever spelling it was said. */
+  dropAnswerHeaders(): void {
+    for (const name of Object.keys(this.headers)) {
+      if (answerHeaders.has(name.toLowerCase().replaceAll("-", "_"))) delete this.headers[name];
     }
+    if (this.#stopCounting === undefined) return;
+    for (const name of answerHeaders) this.raw.removeHeader(wireName(name));
   }
 
   /** Writes the answer. Throws before anything is on the wire when a header or the body cannot be sent. */

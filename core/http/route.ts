@@ -25,6 +25,8 @@ export interface ActiveRequest {
   retire(): void;
   /** Ends the request at once, whatever its answer has come to. */
   cut(): void;
+  /** For people who ask what is being waited for: `GET /path (3 s)`. */
+  describe(): string;
 }
 
 /** A mounted app as its routes know it. */

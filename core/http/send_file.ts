@@ -13,6 +13,8 @@ const missing: ReadonlySet<unknown> = new Set(["ENOENT", "ENOTDIR", "ENAMETOOLON
 interface FileResponse extends Pick<HttpResponse, "headers" | "status_code"> {
   readonly request: HttpRequest;
   write(body: Readable | AsyncIterable<Buffer> | undefined): void;
+  /** Resolves when there is room for one more file; undefined when there is. */
+  enter(): Promise<void> | undefined;
 }
 
 /**
@@ -25,6 +27,7 @@ export async function sendFile(answer: FileResponse, source: Parameters<HttpResp
 }
 
 async function sendPath(response: FileResponse, path: string): Promise<void> {
+  await response.enter();
   const stats = await stat(path).catch((error: NodeJS.ErrnoException) => {
     throw missing.has(error.code) ? new HttpError(404) : error;
   });

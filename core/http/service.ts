@@ -1,6 +1,7 @@
-import type Koa from "koa";
 import type { IncomingMessage } from "node:http";
+import type Koa from "koa";
 import { badHost, VirtualHosts } from "./hosts.ts";
+import { namesOf } from "./in_flight.ts";
 import { hostApplication } from "./koa.ts";
 import { inOrder, type LayerInfo, type MiddlewareLayer } from "./layer.ts";
 import { Listeners, type TlsSource } from "./listeners.ts";
@@ -65,7 +66,7 @@ export class HttpService implements PipelineService {
     this.koa = koa ?? hostApplication();
     this.settings = settings;
     this.environment = environment;
-    this.watch = new ProgressWatch(settings.progressTimeout, settings.progressBytes);
+    this.watch = new ProgressWatch(settings.progressTimeout, settings.progressBytes, settings.maxUnsent);
     this.proxies = new TrustedProxies(settings.trustedProxies, settings.legacyForwarded);
     this.hosts = new VirtualHosts(settings.hosts, settings.defaultHost);
     this.#handle = pipeline(this);
@@ -181,6 +182,11 @@ export class HttpService implements PipelineService {
     return this.table.resolve(host, websocketMethod, target.rawPath)?.routed === true;
   }
 
+  /** What is being answered, the oldest first. */
+  active(): string[] {
+    return this.#mounts.flatMap(({ active }) => [...active].map((request) => request.describe()));
+  }
+
   /** Closes idle connections now, and each other one after its current request. */
   stop(): void {
     this.stopping = true;
@@ -192,6 +198,11 @@ export class HttpService implements PipelineService {
     // The connections belong to the service that took this one's place.
     if (this.#successor !== undefined) return;
     this.stop();
-    await Promise.all([this, ...this.#predecessors].map(({ listeners }) => listeners.close(grace)));
+    const cutting = () => {
+      const left = this.#mounts.flatMap(({ active }) => [...active]);
+      if (left.length === 0) return;
+      this.environment.log.warn("Cut off, since they had not ended after %d s: %s", grace, namesOf(left));
+    };
+    await Promise.all([this, ...this.#predecessors].map(({ listeners }) => listeners.close(grace, cutting)));
   }
 }

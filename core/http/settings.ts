@@ -14,6 +14,8 @@ export interface HttpSettings {
   readonly idleTimeout: number;
   /** Concurrent streams of one HTTP/2 connection. */
   readonly maxStreams: number;
+  /** Bytes that may wait for clients, of all answers together; beyond them, who takes nothing is cut. */
+  readonly maxUnsent: number;
   /** Addresses and CIDR ranges whose forwarding headers are believed. */
   readonly trustedProxies: readonly string[];
   /** Read X-Forwarded-For and X-Forwarded-Proto (true), or the Forwarded header (false). */

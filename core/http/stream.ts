@@ -12,6 +12,10 @@ export interface Outlet {
   /** From now until `unwatchWriting` the client must take in what is written to it. */
   watchWriting(): void;
   unwatchWriting(): void;
+  /** Resolves when there is room for what the body will hold; undefined when there is. */
+  enter(): Promise<void> | undefined;
+  /** The first piece is written, or there is none. */
+  entered(): void;
 }
 
 /** Disposes of a handler's value that is not sent: closes files, ends generators, ignores their errors. */
@@ -39,6 +43,14 @@ export async function pump(outlet: Outlet, source: AsyncIterable<unknown>, lengt
   if (outlet.gone) {
     discard(source);
     return;
+  }
+  const waiting = outlet.enter();
+  if (waiting !== undefined) {
+    await waiting;
+    if (outlet.gone) {
+      discard(source);
+      return;
+    }
   }
   const { response } = outlet;
   const raw = response.raw as ServerResponse;
@@ -71,7 +83,8 @@ export async function pump(outlet: Outlet, source: AsyncIterable<unknown>, lengt
       if (length !== undefined && response.bytes > length) throw wrong("more");
       const goesOn = raw.write(piece, sent && (() => sent(piece)));
       if (!goesOn) gate.shut();
-      else if (performance.now() > turn) {
+      outlet.entered();
+      if (goesOn && performance.now() > turn) {
         await nextTurn();
         turn = performance.now() + MAX_TURN_TIME;
       }
@@ -84,6 +97,7 @@ export async function pump(outlet: Outlet, source: AsyncIterable<unknown>, lengt
     raw.removeListener("close", end);
     gate.remove();
     end();
+    outlet.entered();
   }
 }
 

@@ -1,9 +1,10 @@
 import { basename, relative } from "node:path";
 import type { ModuleDefinition, ModuleFunction, OptionDeclarations } from "../types.ts";
 import { ModhostError, reasonOf } from "../util/errors.ts";
+import { withoutVersions } from "../util/stack.ts";
 import { syntaxErrorLine } from "../util/syntax.ts";
 import { Deadline } from "./deadline.ts";
-import { importFresh, withoutVersions } from "./fresh_import.ts";
+import { importFresh } from "./fresh_import.ts";
 import { declarationHints, exportHints } from "./hints.ts";
 import type { ModuleSource } from "./locate.ts";
 

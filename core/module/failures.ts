@@ -1,6 +1,7 @@
 import type { ModuleState } from "../types.ts";
 import { ModhostError, reasonOf } from "../util/errors.ts";
 import type { Log } from "../util/log.ts";
+import { stackOf } from "../util/stack.ts";
 import { keyOf } from "./instance.ts";
 
 interface Failure {
@@ -26,7 +27,7 @@ export class Failures {
     const log = this.#log.of(name, host);
     log.error("%s", reasonOf(error));
     const { cause } = error instanceof Error ? error : {};
-    if (cause instanceof Error) log.debug("%s", cause.stack);
+    if (cause instanceof Error) log.debug("%s", stackOf(cause));
   }
 
   /** Forgets those of a module; true when there were any. */

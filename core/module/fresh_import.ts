@@ -30,17 +30,6 @@ export function importFresh(source: ModuleSource & { readonly file: string }): P
   return import(`${pathToFileURL(source.file).href}?v=${version}`);
 }
 
-/** A stack or message as the author knows the files: without versions, and paths instead of URLs. */
-export function withoutVersions(text: string): string {
-  return text.replace(/\?v=\d+/g, "").replace(/file:\/\/[^\s:)]+/g, (url) => {
-    try {
-      return fileURLToPath(url);
-    } catch {
-      return url;
-    }
-  });
-}
-
 /** All of the module's own folder; of a loose file's folder what is imported by relative paths and is no other module. */
 function belongsTo({ file, root }: ModuleSource & { readonly file: string }) {
   const folder = (root ?? dirname(file)) + sep;

@@ -1,6 +1,7 @@
 import { variableOf } from "../config/index.ts";
 import type { ModuleState } from "../types.ts";
 import { ModhostError, reasonOf } from "../util/errors.ts";
+import { stackOf } from "../util/stack.ts";
 import { ModuleApi, type ModuleOwner } from "./api.ts";
 import type { ModuleCode } from "./code.ts";
 import { failure } from "./code.ts";
@@ -202,7 +203,7 @@ export class Instance implements ModuleOwner {
   /** An error of the module's own code that has nobody else to go to. */
   fault(step: string, error: unknown): void {
     this.module.log.error("%s", failure(this.code.source, step, error).message);
-    this.module.log.debug("%s", error instanceof Error ? error.stack : reasonOf(error));
+    this.module.log.debug("%s", stackOf(error));
   }
 
   #unfinished(step: string, error: unknown): void {

@@ -66,3 +66,18 @@ export function wireFields(headers: ResponseHeaders, http2: boolean): string[] {
   }
   return fields;
 }
+
+/** Takes away what cannot be sent; gives the reasons, which name it. */
+export function withoutUnsendable(headers: ResponseHeaders, http2: boolean): ModhostError[] {
+  const reasons: ModhostError[] = [];
+  for (const key of Object.keys(headers)) {
+    try {
+      wireFields({ [key]: headers[key] }, http2);
+    } catch (error) {
+      if (!ModhostError.is(error)) throw error;
+      delete headers[key];
+      reasons.push(error);
+    }
+  }
+  return reasons;
+}

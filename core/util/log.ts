@@ -1,6 +1,7 @@
 import { format } from "node:util";
-import { type DestinationStream, destination, type Logger, pino, stdTimeFunctions } from "pino";
+import { type DestinationStream, type Logger, pino, stdTimeFunctions } from "pino";
 import type { LogLevel, ModuleLog } from "../types.ts";
+import { LineSink, type SinkOptions } from "./line_sink.ts";
 import { printable } from "./text.ts";
 
 export interface LogSettings {
@@ -17,7 +18,10 @@ export interface LogStream {
   readonly isTTY?: boolean;
 }
 
-/** The log of one host. Lines are written at once, so none is lost when the process ends. */
+/**
+ * The log of one host. Lines are written at once, so none is lost when the process ends. Those that cannot be written are
+ * dropped, and counted in a warning when writing works again: a log stops nobody.
+ */
 export interface Log {
   /** The host's own voice. */
   readonly host: ModuleLog;
@@ -33,12 +37,14 @@ const levels: readonly LogLevel[] = ["debug", "info", "warn", "error"];
 
 export function createLog(settings: LogSettings = {}): Log {
   const { destination: target = process.stderr, level = "info" } = settings;
-  const file = typeof target === "string" ? destination({ dest: target, mkdir: true, sync: true }) : undefined;
   const terminal = typeof target !== "string" && target.isTTY === true;
   const form = settings.format ?? "auto";
+  const sink = sinkOf(target, {
+    recovered: (lost, error) => root.warn(`The log could not be written (${error.message}): ${lost} lines are missing`),
+  });
   let isClosed = false;
   // A module may have something to say after its host has stopped: there is nobody to hear it.
-  const raw: LogStream = { write: (line) => isClosed || (file ?? (target as LogStream)).write(line) };
+  const raw: LogStream = { write: (line) => isClosed || sink.write(line) };
   const isPretty = form === "pretty" || (form === "auto" && terminal);
   const stream = isPretty ? prettyStream(raw, terminal && !process.env.NO_COLOR) : raw;
   const root = pino(
@@ -55,7 +61,37 @@ export function createLog(settings: LogSettings = {}): Log {
     },
     close() {
       isClosed = true;
-      file?.end();
+      sink.end?.();
+    },
+  };
+}
+
+interface Sink {
+  write(line: string): unknown;
+  end?(): void;
+}
+
+/** Whatever takes lines, and lets nobody notice when it cannot. */
+function sinkOf(target: string | LogStream, options: Required<Pick<SinkOptions, "recovered">>): Sink {
+  if (typeof target === "string") return LineSink.file(target, options);
+  const stream = [process.stderr, process.stdout].find((one) => one === target);
+  // Those of a worker have none.
+  if (stream?.fd !== undefined) return LineSink.stream(stream, options);
+  let failure: Error | undefined;
+  let lost = 0;
+  return {
+    write(line) {
+      try {
+        target.write(line);
+      } catch (error) {
+        failure ??= error instanceof Error ? error : new Error(String(error));
+        lost += 1;
+        return;
+      }
+      const [error, count] = [failure, lost];
+      failure = undefined;
+      lost = 0;
+      if (error !== undefined) options.recovered(count, error);
     },
   };
 }

@@ -67,14 +67,18 @@ export default function http(module: Module): HttpModule {
     () => undefined,
   );
   module.add_item("http-service", { service });
-  module.hook("server-stopping", () => service.stop());
-  module.unload = () => service.close(grace);
+  // Begun with the stop, it is over when the time for requests in flight is.
+  let closing: Promise<void> | undefined;
+  const close = () => (closing ??= service.close(grace));
+  module.hook("server-stopping", () => void close());
+  module.unload = close;
 
   return {
     routes: () => service.routes(),
     explain: (method, path, authority) => service.explain(method, path, authority),
     middleware: () => service.middleware(),
     watchMiddleware,
+    active: () => service.active(),
     koa: service.koa,
     settings,
   };
@@ -135,6 +139,7 @@ function settingsOf(module: Module): HttpSettings {
     progressBytes: number("http_progress_bytes"),
     idleTimeout: number("http_idle_timeout"),
     maxStreams: number("http_max_streams"),
+    maxUnsent: number("http_max_unsent"),
     trustedProxies: module.get_option_array("trusted_proxies") ?? [],
     legacyForwarded: module.get_option_boolean("http_legacy_x_forwarded") ?? true,
     hosts: module.hosts(),

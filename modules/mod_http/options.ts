@@ -120,6 +120,15 @@ export const options = {
     describe: "Concurrent requests on one HTTP/2 connection.",
     per_host: false,
   },
+  http_max_unsent: {
+    type: "integer",
+    default: 256 * 1024 * 1024,
+    min: 1024 * 1024,
+    unit: "bytes",
+    describe:
+      "Memory that may wait for clients, of all answers together, 128 KiB counted for each that is sent in pieces; while more does, clients that take nothing for a second are cut, and answers wait before they begin.",
+    per_host: false,
+  },
   http_websocket_ping_interval: {
     type: "period",
     default: 30,

@@ -1,6 +1,6 @@
 /** Makes the error pages: small HTML, or JSON or a line of text where the client prefers it. Answers `http-error` last of all hooks. */
 
-import { addVary, preferredType } from "../../core/http/index.ts";
+import { addVary, preferredType, stackOf } from "../../core/http/index.ts";
 import { status_codes } from "../../core/net/http.ts";
 import type { HttpErrorEvent, Module } from "../../core/types.ts";
 import { options } from "./options.ts";
@@ -30,7 +30,7 @@ export default function load(module: Module): void {
       phrase: status_codes[code] ?? `Code ${code}`,
       sentence: String(own[code] ?? sentences[code] ?? fallback),
       id: code >= 500 ? request?.id : undefined,
-      detail: detailed && error !== undefined ? detailOf(error) : undefined,
+      detail: detailed && error !== undefined ? stackOf(error) : undefined,
     };
     const { type, make } = forms[preferredType(request?.headers.accept, ["html", "json", "text"])];
     addVary(response.headers, "Accept");
@@ -39,8 +39,4 @@ export default function load(module: Module): void {
   };
   // Below 0, the priority of hooks that ask for none: any of them replaces the page.
   module.hook("http-error", page, -1);
-}
-
-function detailOf(error: unknown): string {
-  return error instanceof Error ? (error.stack ?? error.message) : String(error);
 }

@@ -5,8 +5,8 @@ import { relative, sep } from "node:path";
 import { Readable } from "node:stream";
 import type { Context, Next } from "koa";
 import koaStatic from "koa-static";
-import { answerConditions, answerRanges, encodePath, validatorsOf } from "../../core/http/index.ts";
-import type { ResponseHeaders } from "../../core/types.ts";
+import { answerConditions, answerRanges, encodePath, roomToSend, validatorsOf } from "../../core/http/index.ts";
+import type { HttpEvent, ResponseHeaders } from "../../core/types.ts";
 import { chooseVariant } from "./encodings.ts";
 import { type Found, statusOf } from "./locate.ts";
 import { mediaTypes } from "./media_types.ts";
@@ -61,6 +61,12 @@ export const conditions: Step = async (context, next) => {
   context.status = status;
   context.remove("Content-Type");
   if (status === 412) context.remove("Cache-Control");
+};
+
+/** Files are opened when there is room for what they hold. */
+export const admitted: Step = async (context, next) => {
+  await roomToSend(eventOf(context));
+  await next();
 };
 
 /** 206 and 416 for the ranges that a GET asks for (RFC 9110 14). */
@@ -140,8 +146,12 @@ async function opened(context: Context): Promise<void> {
   }
 }
 
+function eventOf(context: Context): HttpEvent {
+  return (context.state as { event: HttpEvent }).event;
+}
+
 function requestOf(context: Context) {
-  return (context.state as { event: { request: Parameters<typeof answerRanges>[0] } }).event.request;
+  return eventOf(context).request;
 }
 
 function setHeaders(context: Context, headers: ResponseHeaders): void {

@@ -12,7 +12,16 @@ import type {
   Module,
   ServeOptions,
 } from "../../core/types.ts";
-import { conditions, described, type FileContext, precompressed, ranges, sendNothing, whole } from "./answer.ts";
+import {
+  admitted,
+  conditions,
+  described,
+  type FileContext,
+  precompressed,
+  ranges,
+  sendNothing,
+  whole,
+} from "./answer.ts";
 import { type Found, locate, locateFile } from "./locate.ts";
 import { options } from "./options.ts";
 
@@ -49,7 +58,7 @@ export default function load(module: Module): HttpFiles {
       return directory_index ? list(context, found, hidden) : fail(context, 403);
     }
 
-    const steps = [named, precompressed, described(mime_map, max_age), conditions, ranges, whole];
+    const steps = [named, precompressed, described(mime_map, max_age), conditions, admitted, ranges, whole];
     const handle = koaHandler(...(steps as unknown as MiddlewareFunction[]));
     return async (event, argument: string | undefined) => {
       contextOf(event).state.file = { argument };

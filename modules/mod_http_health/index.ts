@@ -1,13 +1,20 @@
 /** Tells supervisors and load balancers how the server is: `/health/live` and `/health/ready`. */
 import type { HttpEvent, Module } from "../../core/types.ts";
+import { options } from "./options.ts";
 
+export { options };
 export const global = true;
 export const depends = ["http"];
 
 export default function load(module: Module): void {
   let state: "starting" | "ready" | "stopping" = "starting";
+  const optional = module.get_option_array("http_health_optional") ?? [];
+  /** What the configuration asks for: a module that somebody tries out later makes no server unready. */
+  let configured = new Set<string>();
   module.ready = () => {
-    if (state === "starting") state = "ready";
+    if (state !== "starting") return;
+    configured = new Set(module.modules().map(({ name }) => name));
+    state = "ready";
   };
   // Fired before connections are drained, so that no new work is sent here meanwhile.
   module.hook("server-stopping", () => {
@@ -20,8 +27,11 @@ export default function load(module: Module): void {
   }
 
   function ready({ response }: HttpEvent) {
-    const failed = module.modules().filter(({ status }) => status === "failed");
-    const body = { ready: state === "ready", state, failed: [...new Set(failed.map(({ name }) => name))].sort() };
+    const names = module.modules().flatMap(({ name, status }) => (status === "failed" ? [name] : []));
+    const failed = [...new Set(names)].sort();
+    const isIncomplete = failed.some((name) => configured.has(name) && !optional.includes(name));
+    const shown = state === "ready" && isIncomplete ? "incomplete" : state;
+    const body = { ready: shown === "ready", state: shown, failed };
     Object.assign(response.headers, { content_type: "application/json; charset=utf-8", cache_control: "no-store" });
     return { status_code: body.ready ? 200 : 503, body: `${JSON.stringify(body)}\n` };
   }

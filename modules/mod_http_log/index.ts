@@ -2,7 +2,7 @@
 import type { HttpFinishedEvent, Module } from "../../core/types.ts";
 import { jsonLine } from "./line.ts";
 import { options } from "./options.ts";
-import { type QueryMode, shownQuery, shownReferer } from "./query.ts";
+import { type QueryMode, shownQuery, shownReferer, shownText } from "./query.ts";
 import { terminalLine } from "./terminal.ts";
 import { LineWriter } from "./writer.ts";
 
@@ -24,16 +24,18 @@ export default function load(module: Module): void {
   const terminal = file === undefined && onTerminal(module);
   const writer = openWriter(module, file, terminal ? MAX_TERMINAL_DELAY : MAX_FILE_DELAY);
 
-  if (terminal) {
-    module.hook("http-finished", (event: HttpFinishedEvent) => {
-      writer.write(terminalLine(event, queryOf(event, mode), event.duration > slow));
-    });
-    return;
-  }
-  module.hook("http-finished", (event: HttpFinishedEvent) => {
-    const referer = shownReferer(event.request.headers.referer, mode);
-    writer.write(jsonLine(event, { query: queryOf(event, mode), referer, slow: event.duration > slow }));
-  });
+  const shown = (event: HttpFinishedEvent) => {
+    const { headers, url } = event.request;
+    return {
+      path: shownText(url.raw_path, mode),
+      query: queryOf(event, mode),
+      agent: headers.user_agent === undefined ? undefined : shownText(headers.user_agent, mode),
+      referer: shownReferer(headers.referer, mode),
+      slow: event.duration > slow,
+    };
+  };
+  const line = terminal ? terminalLine : jsonLine;
+  module.hook("http-finished", (event: HttpFinishedEvent) => writer.write(line(event, shown(event))));
 }
 
 function queryOf({ request, app }: HttpFinishedEvent, mode: QueryMode): string | undefined {
@@ -51,9 +53,9 @@ function openWriter(module: Module, file: string | undefined, delay: number): Li
   try {
     const writer = new LineWriter(file, delay, {
       failed: ({ message }) => module.set_status("error", `The log of requests cannot be written: ${message}`),
-      recovered: (dropped) => {
+      recovered: (lost, { message }) => {
         module.set_status("info", "The log of requests is written again");
-        module.log.warn("The log of requests was held up: %d lines were dropped", dropped);
+        module.log.warn("The log of requests could not be written (%s): %d lines were dropped", message, lost);
       },
     });
     module.on_release("log of requests", () => writer.close());

@@ -36,7 +36,13 @@ const referer = fieldOf("referer");
  */
 export function jsonLine(
   event: HttpFinishedEvent,
-  shown: { readonly query: string | undefined; readonly referer: string | undefined; readonly slow: boolean },
+  shown: {
+    readonly path: string;
+    readonly query: string | undefined;
+    readonly agent: string | undefined;
+    readonly referer: string | undefined;
+    readonly slow: boolean;
+  },
 ): string {
   const { request } = event;
   const { headers } = request;
@@ -45,9 +51,9 @@ export function jsonLine(
   const complete = event.complete ? "" : ',"complete":false';
   return (
     `{"level":"${level}"${timeField()},"id":"${request.id}","ip":${quote(request.ip)},"method":"${request.method}"` +
-    `${host(headers.host)}${path(request.url.raw_path)}${query(shown.query)}` +
+    `${host(headers.host)}${path(shown.path)}${query(shown.query)}` +
     `,"status":${event.status},"bytes":${event.bytes},"ms":${Math.round(event.duration * 100) / 100}` +
-    `${app(event.app)}${agent(headers.user_agent)}${referer(shown.referer)}${complete}}\n`
+    `${app(event.app)}${agent(shown.agent)}${referer(shown.referer)}${complete}}\n`
   );
 }
 

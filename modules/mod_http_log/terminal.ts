@@ -4,9 +4,12 @@ import type { HttpFinishedEvent } from "../../core/types.ts";
 const colors = { red: 31, green: 32, yellow: 33, cyan: 36, dim: 2 } as const;
 
 /** "12:34:56 GET /hello?a=1 200 1.2 kB 3.1 ms", in colour. */
-export function terminalLine(event: HttpFinishedEvent, query: string | undefined, slow: boolean): string {
+export function terminalLine(
+  event: HttpFinishedEvent,
+  { path, query, slow }: { readonly path: string; readonly query: string | undefined; readonly slow: boolean },
+): string {
   const { request, status, bytes, duration, complete } = event;
-  const target = printable(request.url.raw_path + (query === undefined ? "" : `?${query}`));
+  const target = printable(path + (query === undefined ? "" : `?${query}`));
   const time = new Date().toTimeString().slice(0, 8);
   const took = `${duration.toFixed(1)} ms`;
   const words = [

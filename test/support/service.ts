@@ -11,6 +11,7 @@ const settings: HttpSettings = {
   progressBytes: 1024,
   idleTimeout: 10,
   maxStreams: 100,
+  maxUnsent: 256 * 1024 * 1024,
   trustedProxies: [],
   legacyForwarded: true,
   hosts: [],

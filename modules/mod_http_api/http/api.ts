@@ -56,7 +56,8 @@ export class Api {
     event.response.headers = {};
     await this.#settings.prepare?.();
     const visitor = visit(event.request, this.#settings, undefined, ["GET", "HEAD"]);
-    const headers = { ...visitor.cors.headers(), content_type: "application/json" };
+    const own = { content_type: "application/json", x_content_type_options: "nosniff" };
+    const headers = { ...visitor.cors.headers(), ...own };
     return pass(visitor) ?? { status_code: 200, headers, body: text() };
   }
 

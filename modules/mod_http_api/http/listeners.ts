@@ -80,7 +80,12 @@ const withFields = (settings: ApiSettings, fields: Partial<ApiSettings>): ApiSet
 function open(module: Module, { name, endpoints, settings }: Door): void {
   const { settings: limits, koa, watchMiddleware } = module.depends<HttpModule>("http");
   // These listeners have no virtual hosts: the access checks look at the host name.
-  const service = new HttpService({ ...limits, hosts: [], defaultHost: undefined }, environmentOf(module), undefined, koa);
+  const service = new HttpService(
+    { ...limits, hosts: [], defaultHost: undefined },
+    environmentOf(module),
+    undefined,
+    koa,
+  );
   const mount = (base: string, route: RouteTable) =>
     new AppMount({
       name: "api",
@@ -103,9 +108,12 @@ function open(module: Module, { name, endpoints, settings }: Door): void {
     half_open: true,
     onconnect: (socket) => service.listeners.connect(socket),
   });
-  module.hook("server-stopping", () => service.stop());
   const grace = module.get_option_period("unload_grace") ?? 10;
-  module.on_release(`connections of ${name}`, () => service.close(grace), "listener");
+  // Begun with the stop, it is over when the time for requests in flight is.
+  let closing: Promise<void> | undefined;
+  const close = () => (closing ??= service.close(grace));
+  module.hook("server-stopping", () => void close());
+  module.on_release(`connections of ${name}`, close, "listener");
 }
 
 /** Response for `/webui`, where the reference redirects to its web interface. */

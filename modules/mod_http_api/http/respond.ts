@@ -7,9 +7,12 @@ import { type Encoder, failureOf } from "../rpc/encodings.ts";
 const streamError = "X-Stream-Error";
 const announced = "X-Stream-Output, X-Chunked-Output, X-Content-Length";
 
-/** Headers of every response to a call that passed the access checks and argument parsing. */
+/**
+ * Headers of every response to a call that passed the access checks and argument parsing. Contents are whatever somebody
+ * has added: no browser shall guess a page in them.
+ */
 export function serverHeaders(configured: ResponseHeaders): ResponseHeaders {
-  return { ...configured, server: `go-ipfs/${apiVersion}` };
+  return { x_content_type_options: "nosniff", ...configured, server: `go-ipfs/${apiVersion}` };
 }
 
 /** A plain text error as written by Go's `http.Error`. */

@@ -37,6 +37,7 @@ export class Harness {
       progressBytes: 1,
       idleTimeout: 30,
       maxStreams: 100,
+      maxUnsent: 256 * 1024 * 1024,
       trustedProxies: [],
       legacyForwarded: true,
       hosts: [],

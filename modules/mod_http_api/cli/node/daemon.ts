@@ -1,6 +1,6 @@
 /** `modhost node daemon`: output, files, signals and exit codes are those that launchers of go-ipfs expect. */
 import { rmSync } from "node:fs";
-import { type Command, serve } from "../../../../core/cli/index.ts";
+import { type Command, outliveReaders, serve } from "../../../../core/cli/index.ts";
 import { apiFiles, repoFolder } from "./repo.ts";
 
 export const daemon: Command = {
@@ -27,6 +27,8 @@ export const daemon: Command = {
   },
   async run(context) {
     const { stdout } = context;
+    // A launcher may close the pipe once it has read enough.
+    outliveReaders(stdout, context.stderr);
     // Loaded here alone: other commands of the program do not pay for the library.
     const { versionFacts } = await import("modhost/node");
     const { version, repo, system, golang } = versionFacts();
@@ -36,7 +38,6 @@ export const daemon: Command = {
     );
     const { Daemon } = await import("./service.ts");
     return serve(new Daemon(context), {
-      signals: ["SIGINT", "SIGTERM", "SIGHUP"],
       interrupted: () =>
         stdout.write(
           "\nReceived interrupt signal, shutting down...\n(Hit ctrl-c again to force-shutdown the daemon.)\n",

@@ -14,6 +14,8 @@ import { serving } from "./serving.ts";
 
 /** Seconds that running calls get at shutdown, since launchers kill a daemon after about three. */
 const patience = 2;
+/** Seconds for what is left to do when they are over. */
+const MAX_CLEANUP_TIME = 0.5;
 
 export class Daemon implements Service {
   readonly ended: Promise<void>;
@@ -34,8 +36,6 @@ export class Daemon implements Service {
   }
 
   start(): Promise<void> {
-    // A launcher may close the pipe once it has read enough.
-    this.#context.stdout.on("error", () => undefined);
     this.#starting = this.#start();
     return this.#starting;
   }
@@ -50,6 +50,12 @@ export class Daemon implements Service {
   report(error: unknown): void {
     if (this.#host !== undefined) this.#host.report(error);
     else this.#context.stderr.write(`modhost: nobody caught this: ${reasonOf(error)}\n`);
+  }
+
+  exiting(error: Error): void {
+    const log = this.#host?.log;
+    if (log !== undefined) log.error("The process ends without a drain: %s", error.stack);
+    else this.#context.stderr.write(`modhost: the process ends at once: ${error.stack}\n`);
   }
 
   async #start(): Promise<void> {
@@ -102,7 +108,7 @@ export class Daemon implements Service {
       modules_enabled: ["http"],
       http_ports: [],
       https_ports: [],
-      stop_timeout: patience,
+      stop_timeout: patience + MAX_CLEANUP_TIME,
       unload_grace: patience,
     };
     const config = await loadConfig({ path: configPath, search: false, cwd, env, values });

@@ -41,14 +41,27 @@ describe("health", () => {
     assert.equal((await ready())[0], 503);
   });
 
-  test("names failed modules once, and stays ready", async () => {
+  test("a configured module that failed makes the server unready, and each is named once", async () => {
+    const broken = { name: "b", host: "x", status: "failed" } as const;
+    states.push(broken, { ...broken, host: "y" }, { ...broken, name: "a" });
     module.ready?.();
-    states.push(
-      { name: "b", host: "x", status: "failed" },
-      { name: "b", host: "y", status: "failed" },
-      { name: "a", status: "failed" },
-    );
-    assert.deepEqual(await ready(), [200, { ready: true, state: "ready", failed: ["a", "b"] }]);
+    assert.deepEqual(await ready(), [503, { ready: false, state: "incomplete", failed: ["a", "b"] }]);
+    states = states.map((state) => ({ ...state, status: "loaded" }));
+    assert.deepEqual(await ready(), [200, { ready: true, state: "ready", failed: [] }]);
+    states.push(broken);
+    assert.equal((await ready())[0], 503, "it was configured, and has failed since");
+  });
+
+  test("a module that is tried out later, or is optional, does not", async () => {
+    await server.stop();
+    server = await new Harness().start();
+    const options = { http_health_optional: ["b"] };
+    module = Object.assign(server.module("http_health", options), { modules: () => states as ModuleState[] });
+    health(module);
+    states.push({ name: "b", status: "failed" });
+    module.ready?.();
+    states.push({ name: "tried", status: "failed" });
+    assert.deepEqual(await ready(), [200, { ready: true, state: "ready", failed: ["b", "tried"] }]);
   });
 });
 

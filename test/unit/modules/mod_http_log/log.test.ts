@@ -8,7 +8,7 @@ import { after, afterEach, before, beforeEach, describe, test } from "node:test"
 import { fileURLToPath } from "node:url";
 import type { HttpEvent, HttpFinishedEvent } from "#core/types.ts";
 import log from "#modules/mod_http_log/index.ts";
-import { shownQuery, shownReferer } from "#modules/mod_http_log/query.ts";
+import { shownQuery, shownReferer, shownText } from "#modules/mod_http_log/query.ts";
 import { terminalLine } from "#modules/mod_http_log/terminal.ts";
 import { Harness } from "#test/unit/modules/harness.ts";
 
@@ -59,6 +59,22 @@ describe("query strings in the log", () => {
     ]) {
       assert.equal(redacted(`${name}=1`), `${name}=1`, name);
     }
+  });
+
+  test("hide them whatever the pairs are separated by, and within values that are URLs", () => {
+    assert.equal(redacted("a=b;token=abc;c=d"), "a=b;token=***;c=d");
+    assert.equal(redacted("next=/back?token=abc&b=1"), "next=***&b=1");
+    assert.equal(redacted("next=%2Fback%3Fb%3D1%26token%3Dabc&b=1"), "next=***&b=1");
+    assert.equal(redacted("next=%252Fback%253Ftoken%253Dabc"), "next=***");
+    assert.equal(redacted("next=%2Fback%3Fpage%3D1;b=%zz=1"), "next=%2Fback%3Fpage%3D1;b=%zz=1");
+  });
+
+  test("other texts hide what follows a name of a secret", () => {
+    assert.equal(shownText("/a;token=abc/b;v=1", "redacted"), "/a;token=***;v=1");
+    assert.equal(shownText("tool/1.0 (api_key=abc; os=linux)", "redacted"), "tool/1.0 (api_key=***; os=linux)");
+    assert.equal(shownText("sid=abc; theme=dark, auth=x", "redacted"), "sid=***; theme=dark, auth=***");
+    assert.equal(shownText("token=abc", "full"), "token=abc");
+    assert.equal(shownReferer("https://x/a;jsessionid=1?b=1", "redacted"), "https://x/a;jsessionid=***?b=1");
   });
 
   test("may hold what is no pair", () => {
@@ -217,7 +233,8 @@ describe("the log of requests", () => {
       duration: 3.111,
       complete: false,
     } as unknown as HttpFinishedEvent;
-    const line = terminalLine(event, "b=\u0007", true);
+    const path = event.request.url.raw_path;
+    const line = terminalLine(event, { path, query: "b=\u0007", slow: true });
     // biome-ignore lint/suspicious/noControlCharactersInRegex: the colours are what is taken away here
     const plain = line.replace(/\u001b\[\d+m/g, "");
     assert.match(plain, /^\d\d:\d\d:\d\d GET \/a\\x1b\[2J\\x0a\\x9b\?b=\\x07 404 1\.2 kB 3\.1 ms client left\n$/);

@@ -216,7 +216,10 @@ test("middleware of the option http_middleware stands before the API at every ad
   assert.equal((await askSocket(path(host.folder), "version")).status, 200);
   assert.equal((await askSocket(path(host.folder), "dns?arg=x")).status, 429);
   assert.equal(seen.filter((each) => each === "api /api/v0/version").length, 4);
-  assert.equal(seen.some((each) => each.startsWith("other")), false);
+  assert.equal(
+    seen.some((each) => each.startsWith("other")),
+    false,
+  );
   await host.host.reload("http");
   for (const port of [host.http, ...portsOf(host, "http_api_further")]) {
     assert.deepEqual([(await ask(port, "version")).status, (await ask(port, "dns?arg=x")).status], [200, 429]);

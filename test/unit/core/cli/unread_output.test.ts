@@ -1,0 +1,160 @@
+/** Nobody reads what the server writes, or the disk is full: it serves on, and stops when it is told to. */
+import assert from "node:assert/strict";
+import { type ChildProcess, execFileSync, spawn } from "node:child_process";
+import { once } from "node:events";
+import { closeSync, constants, openSync, readSync } from "node:fs";
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { createServer } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { after, describe, test } from "node:test";
+import { setTimeout as wait } from "node:timers/promises";
+import { fileURLToPath } from "node:url";
+
+const launcher = fileURLToPath(new URL("../../../../core/cli/launch.mjs", import.meta.url));
+const folder = await mkdtemp(join(tmpdir(), "modhost-unread-"));
+const children = new Set<ChildProcess>();
+after(async () => {
+  for (const child of children) child.kill("SIGKILL");
+  await rm(folder, { recursive: true });
+});
+
+/** Says 100 KB to the log for each request. */
+await writeFile(
+  join(folder, "mod_talk.mjs"),
+  `export default function talk(module) {
+     module.depends("http");
+     module.provides("http", { route: {
+       "GET /": () => "served",
+       "GET /log": () => (module.log.error("%s", "x".repeat(100_000)), "served"),
+       "GET /console": () => (console.error("to nobody"), console.log("to nobody"), "served"),
+     } });
+   }`,
+);
+
+let made = 0;
+/** A named pipe that holds 64 KB and that nobody reads, but us when we want to. */
+function unreadPipe(): { path: string; fd: number } {
+  const path = join(folder, `pipe${(made += 1)}`);
+  execFileSync("mkfifo", [path]);
+  return { path, fd: openSync(path, constants.O_RDWR | constants.O_NONBLOCK) };
+}
+
+async function freePort(): Promise<number> {
+  const server = createServer().listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const { port } = server.address() as { port: number };
+  server.close();
+  await once(server, "close");
+  return port;
+}
+
+async function start(stdio: ("pipe" | number)[], env: NodeJS.ProcessEnv = {}) {
+  const port = await freePort();
+  const { NODE_OPTIONS: _, ...inherited } = process.env;
+  const child = spawn(process.execPath, [launcher, "run", "./mod_talk.mjs"], {
+    cwd: folder,
+    env: {
+      ...inherited,
+      MODHOST_HTTP_PORTS: String(port),
+      MODHOST_HTTPS_PORTS: "",
+      MODHOST_HTTP_MAX_HEADER_SIZE: "1000000",
+      ...env,
+    },
+    stdio: ["ignore", ...stdio],
+  });
+  children.add(child);
+  const ended = once(child, "exit").then(([code, signal]) => ({ code, signal }));
+  void ended.then(() => children.delete(child));
+  const get = async (path: string) => (await fetch(`http://127.0.0.1:${port}/talk${path}`)).text();
+  for (;;) {
+    const text = await get("/").catch(() => undefined);
+    if (text === "served") break;
+    assert.equal(child.exitCode, null, "it has ended instead of serving");
+    await wait(30);
+  }
+  return { child, ended, get };
+}
+
+/** Serves, and ends by SIGTERM as if nothing were wrong. */
+async function holds({ child, ended, get }: Awaited<ReturnType<typeof start>>): Promise<void> {
+  assert.equal(await get("/"), "served");
+  child.kill("SIGTERM");
+  const end = await Promise.race([ended, wait(60_000, "it does not end", { ref: false })]);
+  assert.deepEqual(end, { code: 0, signal: null });
+}
+
+const long = `/?${"a".repeat(100_000)}`;
+
+/** As many requests as make more of a log than anybody keeps. */
+async function flood(get: (path: string) => Promise<string>, path: string): Promise<void> {
+  for (let sent = 0; sent < 60; sent += 10) await Promise.all(Array.from({ length: 10 }, () => get(path)));
+}
+
+describe("a server that nobody listens to", { concurrency: 2 }, () => {
+  test("the reader of its log has left", async () => {
+    const running = await start(["pipe", "pipe"]);
+    running.child.stdout?.resume();
+    running.child.stderr?.destroy();
+    for (const path of ["/log", "/log", "/console", "/log"]) assert.equal(await running.get(path), "served");
+    await holds(running);
+  });
+
+  test("the reader of its output has left", async () => {
+    const running = await start(["pipe", "pipe"]);
+    running.child.stderr?.resume();
+    running.child.stdout?.destroy();
+    for (const path of ["/log", "/console", "/log"]) assert.equal(await running.get(path), "served");
+    await holds(running);
+  });
+
+  test("both streams are on a full disk", async () => {
+    const full = openSync("/dev/full", "w");
+    const running = await start([full, full]);
+    closeSync(full);
+    for (const path of ["/log", "/console", "/log"]) assert.equal(await running.get(path), "served");
+    await holds(running);
+  });
+
+  test("nobody reads its log and its output", async () => {
+    const [stdout, stderr] = [unreadPipe(), unreadPipe()];
+    const running = await start([stdout.fd, stderr.fd]);
+    await flood(running.get, "/log");
+    await flood(running.get, long);
+    await holds(running);
+  });
+
+  test("its log of requests is on a full disk", async () => {
+    const running = await start(["pipe", "pipe"], { MODHOST_HTTP_LOG_FILE: "/dev/full" });
+    running.child.stdout?.resume();
+    running.child.stderr?.resume();
+    await running.get(long);
+    await running.get("/");
+    await holds(running);
+  });
+
+  test("its log of requests is a pipe that is not read, and later is: lines that are missing are counted once", async () => {
+    const pipe = unreadPipe();
+    const running = await start(["pipe", "pipe"], { MODHOST_HTTP_LOG_FILE: pipe.path });
+    running.child.stdout?.resume();
+    let log = "";
+    running.child.stderr?.on("data", (text) => (log += text));
+    await flood(running.get, long);
+    const room = Buffer.alloc(65_536);
+    const drained = () => {
+      try {
+        return readSync(pipe.fd, room);
+      } catch {
+        return 0;
+      }
+    };
+    while (!log.includes("dropped")) {
+      drained();
+      await wait(5);
+    }
+    assert.match(log, /The log of requests could not be written \(nobody takes in.*\): \d+ lines were dropped/);
+    await running.get("/");
+    await holds(running);
+    assert.equal(log.split("dropped").length, 2, log);
+  });
+});

@@ -1,0 +1,106 @@
+/** Clients that ask for much at once and take nothing: what that costs the server is bounded. */
+import assert from "node:assert/strict";
+import { readdirSync, readlinkSync } from "node:fs";
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import http2 from "node:http2";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { after, test } from "node:test";
+import { STREAM_COST } from "#core/http/progress.ts";
+import { serving, startHost } from "#test/support/host.ts";
+import { RawConnection } from "#test/support/raw.ts";
+import { TestService } from "#test/support/service.ts";
+
+const folder = await mkdtemp(join(tmpdir(), "modhost-pipelined-"));
+after(() => rm(folder, { recursive: true }));
+const file = join(folder, "file");
+await writeFile(file, Buffer.alloc(8 * 1024 * 1024));
+
+const get = (path: string) => `GET /app${path} HTTP/1.1\r\nHost: x\r\n\r\n`;
+const openFiles = () =>
+  readdirSync("/proc/self/fd").filter((fd) => {
+    try {
+      return readlinkSync(`/proc/self/fd/${fd}`) === file;
+    } catch {
+      return false;
+    }
+  }).length;
+
+test("requests sent ahead begin one after the other, and are answered in their order", async () => {
+  let running = 0;
+  let most = 0;
+  await using service = await TestService.start({
+    route: {
+      "GET /*": async (_event, name) => {
+        most = Math.max(most, (running += 1));
+        await new Promise(setImmediate);
+        running -= 1;
+        return `<${name}>`;
+      },
+      "POST /*": ({ request }, name) => `<${name} ${request.body}>`,
+    },
+  });
+  using connection = await RawConnection.open(service.port);
+  const post = "POST /app/post HTTP/1.1\r\nHost: x\r\nContent-Length: 4\r\n\r\n";
+  const count = 3000;
+  const asked = Array.from({ length: count }, (_, at) => get(`/${at}`));
+  connection.write(`${asked.join("")}${post}bo`);
+  await connection.until(new RegExp(`<${count - 1}>`));
+  connection.write(`dy${get("/last")}`);
+  await connection.until(/<last>/);
+  const answers = [...connection.text.matchAll(/<(.*?)>/g)].map(([, name]) => name);
+  assert.deepEqual(answers, [...asked.map((_, at) => String(at)), "post body", "last"]);
+  assert.equal(most, 1);
+});
+
+test("a client that asks for a file ten thousand times and takes nothing has one file open", async () => {
+  await using service = await TestService.start({
+    route: { "GET /file": ({ response }) => response.send_file(file), GET: () => "here" },
+  });
+  using connection = await RawConnection.open(service.port);
+  connection.socket.pause();
+  connection.write(get("/file").repeat(10_000));
+  for (let at = 0; at < 20; at += 1) assert.equal(await (await fetch(service.url("/app"))).text(), "here");
+  assert.equal(openFiles(), 1);
+  const before = process.memoryUsage().rss;
+  for (let at = 0; at < 20; at += 1) assert.equal(await (await fetch(service.url("/app"))).text(), "here");
+  assert.equal(openFiles(), 1);
+  assert.ok(process.memoryUsage().rss - before < 200 * 1024 * 1024);
+});
+
+test("what waits for all clients is bounded: who takes nothing is cut, who waits for room is answered", async () => {
+  const maxUnsent = 2 * 1024 * 1024;
+  await using running = await startHost({
+    config: { http_max_unsent: maxUnsent },
+    modules: {
+      mod_http_app: serving({
+        route: { "GET /file": ({ response }) => response.send_file(file), GET: () => "here" },
+      }),
+    },
+  });
+  let most = 0;
+  const watching = setInterval(() => (most = Math.max(most, openFiles())), 1);
+  const sessions = Array.from({ length: 3 }, () =>
+    http2.connect(`https://127.0.0.1:${running.https}`, {
+      rejectUnauthorized: false,
+      settings: { initialWindowSize: 0 },
+    }),
+  );
+  for (const session of sessions) session.on("error", () => undefined);
+  try {
+    const cut = sessions.flatMap((session) =>
+      Array.from({ length: 50 }, () => {
+        const stream = session.request({ ":path": "/app/file" }).on("error", () => undefined);
+        return new Promise((resolve) => stream.once("close", resolve));
+      }),
+    );
+    await Promise.race(cut);
+    const url = `http://127.0.0.1:${running.http}/app`;
+    assert.equal((await (await fetch(`${url}/file`)).arrayBuffer()).byteLength, 8 * 1024 * 1024);
+    assert.equal(await (await fetch(url)).text(), "here");
+    assert.ok(most > 0 && most <= 2 + maxUnsent / STREAM_COST, `${most} files open at once`);
+  } finally {
+    clearInterval(watching);
+    for (const session of sessions) session.destroy();
+  }
+});

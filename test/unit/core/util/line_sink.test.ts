@@ -1,0 +1,79 @@
+import assert from "node:assert/strict";
+import { execFileSync } from "node:child_process";
+import { closeSync, constants, openSync, readFileSync, readSync } from "node:fs";
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { after, test } from "node:test";
+import { LineSink } from "#core/util/line_sink.ts";
+
+const folder = await mkdtemp(join(tmpdir(), "modhost-sink-"));
+after(() => rm(folder, { recursive: true }));
+
+function pipe(name: string) {
+  const path = join(folder, name);
+  execFileSync("mkfifo", [path]);
+  const fd = openSync(path, constants.O_RDWR | constants.O_NONBLOCK);
+  const read = () => {
+    const room = Buffer.alloc(1024 * 1024);
+    try {
+      return room.toString("utf8", 0, readSync(fd, room));
+    } catch {
+      return "";
+    }
+  };
+  return { path, read, [Symbol.dispose]: () => closeSync(fd) };
+}
+
+const line = (at: number) => `${String(at).padStart(7, "0")} ${"x".repeat(991)}\n`;
+
+test("lines go to a file in their order, by other threads too", async () => {
+  for (const isAsync of [false, true]) {
+    const path = join(folder, `new/${isAsync}`);
+    const sink = LineSink.file(path, { isAsync });
+    for (let at = 0; at < 100; at += 1) sink.write(line(at));
+    await sink.close();
+    sink.write("after the end\n");
+    assert.equal(readFileSync(path, "utf8"), Array.from({ length: 100 }, (_, at) => line(at)).join(""));
+  }
+});
+
+test("a pipe that nobody reads takes no more than a bound, and what it loses is counted when it is read", async () => {
+  using unread = pipe("unread");
+  const told: string[] = [];
+  const sink = LineSink.file(unread.path, {
+    failed: ({ message }) => told.push(message),
+    recovered: (lost, { message }) => told.push(`${lost}: ${message}`),
+  });
+  for (let at = 0; at < 6000; at += 1) sink.write(line(at));
+  assert.equal(told.length, 1, "once");
+  let text = "";
+  while (told.length < 2) {
+    text += unread.read();
+    await new Promise((resolve) => setTimeout(resolve, 1));
+  }
+  text += unread.read();
+  const lines = text.split("\n").slice(0, -1);
+  assert.deepEqual(
+    lines,
+    Array.from({ length: lines.length }, (_, at) => line(at).trimEnd()),
+    "whole lines, in order",
+  );
+  assert.equal(told[1], `${6000 - lines.length}: ${told[0]}`);
+  sink.end();
+});
+
+test("the end does not wait for a reader that takes nothing", async () => {
+  using unread = pipe("hung");
+  const sink = LineSink.file(unread.path);
+  for (let at = 0; at < 1000; at += 1) sink.write(line(at));
+  await sink.close();
+});
+
+test("a full disk loses lines and nothing else", () => {
+  const told: string[] = [];
+  const sink = LineSink.file("/dev/full", { failed: (error) => told.push(error.message) });
+  for (let at = 0; at < 10; at += 1) sink.write(line(at));
+  assert.deepEqual(told, ["ENOSPC: no space left on device, write"]);
+  sink.end();
+});

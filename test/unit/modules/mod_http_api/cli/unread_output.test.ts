@@ -1,0 +1,46 @@
+/** Nobody reads what the daemon writes, or the disk is full: it serves on, and stops when it is told to. */
+import assert from "node:assert/strict";
+import { execFileSync, spawn } from "node:child_process";
+import { once } from "node:events";
+import { closeSync, constants, openSync } from "node:fs";
+import { join } from "node:path";
+import { test } from "node:test";
+import { setTimeout as wait } from "node:timers/promises";
+import { call, ownProgram, Place, urlOf } from "./support.ts";
+
+for (const [what, streams] of [
+  ["a pipe that nobody reads and a full disk", ["unread", "/dev/full"]],
+  ["a full disk and a pipe that nobody reads", ["/dev/full", "unread"]],
+  ["pipes whose readers have left", ["left", "left"]],
+] as const) {
+  test(`its output and its log are ${what}`, async () => {
+    await using place = await Place.withRepo();
+    const opened = streams.map((name, at) => {
+      if (name === "left") return "pipe";
+      const path = name === "unread" ? join(place.folder, `pipe${at}`) : name;
+      if (name === "unread") execFileSync("mkfifo", [path]);
+      return openSync(path, constants.O_RDWR | constants.O_NONBLOCK);
+    });
+    const { NODE_OPTIONS: _, ...inherited } = process.env;
+    const child = spawn(process.execPath, [ownProgram, "daemon", "--offline"], {
+      env: { ...inherited, IPFS_PATH: place.repo, GOLOG_LOG_LEVEL: "debug" },
+      stdio: ["ignore", ...opened],
+    });
+    child.stdout?.destroy();
+    child.stderr?.destroy();
+    const ended = once(child, "exit");
+    try {
+      while ((await place.api()) === undefined) {
+        assert.equal(child.exitCode, null, "it has ended instead of serving");
+        await wait(50);
+      }
+      const url = urlOf(await place.api());
+      for (let at = 0; at < 20; at += 1) assert.equal((await call(url, "id")).status, 200);
+      child.kill("SIGTERM");
+      assert.deepEqual(await ended, [0, null]);
+    } finally {
+      child.kill("SIGKILL");
+      for (const fd of opened) if (typeof fd === "number") closeSync(fd);
+    }
+  });
+}
