@@ -107,6 +107,9 @@ async function packageOf(name: string, js: boolean, cwd: string): Promise<Made> 
   return { folder, files, next: [`cd ${stem}`, "npm install", "npm test", "npm start"] };
 }
 
+/** The compiler that packages get: its seventh version takes a fraction of a second for a module and its test. */
+const COMPILER = "^7.0.2";
+
 /** Node.js runs no TypeScript below node_modules: what npm gets is JavaScript and declarations. */
 function manifestOf(name: string, js: boolean, folder: string): object {
   const { version, engines, devDependencies } = packageManifest();
@@ -115,7 +118,8 @@ function manifestOf(name: string, js: boolean, folder: string): object {
   const range = `^${version}`;
   const entry = js ? `./${stem}.js` : `./dist/${stem}.js`;
   // What the tests and the compiler of a package read of a clone is its dist/, which must not be of yesterday.
-  const build = isClone ? `npm --prefix ${quoted(relative(folder, packageFolder()))} --silent run build` : undefined;
+  const freshen = join(relative(folder, packageFolder()), "test/tools/fresh_dist.mjs");
+  const build = isClone ? `node ${quoted(freshen)}` : undefined;
   // Who runs a Node.js that npm installed has an older one otherwise, and npm would start the tests with that.
   const installedNode = process.execPath.includes(join(sep, "node_modules", "node", sep));
   return {
@@ -141,7 +145,7 @@ function manifestOf(name: string, js: boolean, folder: string): object {
       ...(js ? {} : own("@types/node")),
       modhost: hostFor(folder) ?? range,
       ...(installedNode ? own("node") : {}),
-      ...(js ? {} : own("typescript")),
+      ...(js ? {} : { typescript: COMPILER }),
     },
     ...(installedNode ? { allowScripts: { node: true } } : {}),
   };
