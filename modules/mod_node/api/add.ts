@@ -21,42 +21,42 @@ export interface AddTreeOptions extends CallOptions {
   readonly cidVersion?: number | undefined;
   /** Hash function by name; `sha2-256` by default, another one implies version 1. */
   readonly hashAlg?: string | undefined;
-  /** The same. */
+  /** Same as `hashAlg`. */
   readonly hash?: string | undefined;
-  /** Store the pieces of files as raw blocks; by default where CIDs have version 1. */
+  /** Store chunks as raw blocks; true by default for CIDs of version 1. */
   readonly rawLeaves?: boolean | undefined;
-  /** Keep small blocks inside their CIDs. */
+  /** Store small blocks in their CIDs (identity hash) instead of the block store. */
   readonly inline?: boolean | undefined;
-  /** Bytes of the largest block kept so; 32 by default. */
+  /** Largest block, in bytes, that is stored in its CID; 32 by default. */
   readonly inlineLimit?: number | undefined;
-  /** Lay files out for reading from their beginning. */
+  /** Use the trickle layout, for files that are read from their beginning. */
   readonly trickle?: boolean | undefined;
-  /** Put everything into one directory. */
+  /** Wrap everything in one directory. */
   readonly wrapWithDirectory?: boolean | undefined;
   /** Pin what is added, recursively; true by default. */
   readonly pin?: boolean | undefined;
   /** Compute the CIDs and store nothing. */
   readonly onlyHash?: boolean | undefined;
-  /** Refer to the files that entries name as their `backing`; implies `rawLeaves`. */
+  /** Store references to the files that entries name as their `backing`, not their bytes; implies `rawLeaves`. */
   readonly nocopy?: boolean | undefined;
-  /** Look for the pieces in the filestore first. */
+  /** Check the filestore for existing chunks first. */
   readonly fscache?: boolean | undefined;
-  /** Tell of directories alone. */
+  /** Yield results for directories only. */
   readonly silent?: boolean | undefined;
-  /** Tell how far each file has come, every 256 KiB. */
+  /** Also yield progress events, every 256 KiB of each file. */
   readonly progress?: boolean | undefined;
 }
 
 export interface AddOptions extends Omit<AddTreeOptions, "progress"> {
-  /** Hears how many bytes of which file were read so far. */
+  /** Called with the number of bytes read so far, and the path of the file. */
   readonly progress?: ((bytes: number, path?: string) => void) | undefined;
 }
 
 export interface AddResult {
   readonly cid: CID;
-  /** From the root of the tree; a file without a name has its CID for it. */
+  /** Path from the root of the tree; the CID for a file without a name. */
   readonly path: string;
-  /** Bytes of the blocks, with those of everything below. */
+  /** Total bytes of its blocks, including everything below it. */
   readonly size: number;
 }
 
@@ -67,9 +67,15 @@ export interface AddApi {
    * @throws NodeError for input that is none, and for options that do not go together
    */
   add(input: ImportCandidate, options?: AddOptions): Promise<AddResult>;
-  /** Adds files and directories: files as they are added, directories behind what is in them. @throws NodeError as `add` */
+  /**
+   * Adds files and directories. Yields files as they are added, and each directory after its contents.
+   *
+   * @throws NodeError as `add`
+   */
   addAll(input: ImportCandidates, options?: AddOptions): AsyncIterable<AddResult>;
-  /** The same for entries that say what they are, symlinks among them, and with the progress as events. */
+  /**
+   * Like `addAll`, for entries with an explicit type (symlinks included), and with progress events among the results.
+   */
   addTree(entries: AsyncIterable<AddEntry>, options?: AddTreeOptions): AsyncIterable<AddEvent>;
 }
 
@@ -111,7 +117,11 @@ export function addApi(node: LowLevelNode): AddApi {
 
 async function* nothing(): AsyncGenerator<Uint8Array> {}
 
-/** `nocopy`: every file says where else its bytes stand; otherwise that does not count. @throws NodeError for one that does not */
+/**
+ * With `nocopy`, every file must name its backing file; otherwise `backing` is ignored.
+ *
+ * @throws NodeError for a file without one
+ */
 async function* backed(entries: AsyncIterable<AddEntry>, nocopy: boolean): AsyncGenerator<AddEntry> {
   for await (const entry of entries) {
     if (nocopy && entry.kind === "file" && (entry.backing ?? "") === "") {
@@ -121,7 +131,7 @@ async function* backed(entries: AsyncIterable<AddEntry>, nocopy: boolean): Async
   }
 }
 
-/** @throws NodeError when there is none */
+/** @throws NodeError when there are no entries */
 async function* entriesOf(candidates: AsyncIterable<Candidate> | Iterable<Candidate>): AsyncGenerator<AddEntry> {
   let any = false;
   for await (const { path, content } of candidates) {

@@ -1,4 +1,4 @@
-/** The exchange of blocks. */
+/** Bitswap: exchanging blocks with peers. */
 import type { CID } from "multiformats/cid";
 import { parseCid } from "../formats/cid/text.ts";
 import { type PeerId, parsePeerId } from "../formats/peer_id.ts";
@@ -6,16 +6,16 @@ import type { LowLevelNode } from "../low_level_node.ts";
 import { type CallOptions, callSignal, listOf, type PeerName } from "./common.ts";
 
 export interface BitswapStatOptions extends CallOptions {
-  /** Tell what the clients leave out, too. */
+  /** Also return the fields that client libraries leave out. */
   readonly details?: boolean | undefined;
 }
 
-/** Of all that happened since the start. Bytes are those of blocks. */
+/** Counters since the start; bytes count blocks only. */
 export interface BitswapStatResult {
-  /** CIDs that wait to be announced to the routing system. */
+  /** Number of CIDs waiting to be announced to the routing system. */
   readonly provideBufLen: number;
   readonly wantlist: readonly CID[];
-  /** Connected peers that exchange blocks, in the order of their texts. */
+  /** Connected peers that speak bitswap, sorted by the text of their ids. */
   readonly peers: readonly PeerId[];
   readonly blocksReceived: bigint;
   readonly dataReceived: bigint;
@@ -23,34 +23,34 @@ export interface BitswapStatResult {
   readonly dataSent: bigint;
   readonly dupBlksReceived: bigint;
   readonly dupDataReceived: bigint;
-  /** With `details`. */
+  /** Present only with the option `details`. */
   readonly messagesReceived?: bigint;
 }
 
-/** What was exchanged with a peer while it is connected. */
+/** The ledger of a peer since it connected. */
 export interface BitswapLedgerResult {
   readonly peer: PeerId;
-  /** The debt ratio: bytes sent for each that came. */
+  /** The debt ratio: bytes sent divided by bytes received (plus one). */
   readonly value: number;
   /** Bytes. */
   readonly sent: bigint;
   readonly recv: bigint;
-  /** Blocks, both ways. */
+  /** Number of blocks exchanged, in both directions. */
   readonly exchanged: bigint;
 }
 
 /** Its methods reject with a NodeError while the node is offline. */
 export interface BitswapApi {
   stat(options?: BitswapStatOptions): Promise<BitswapStatResult>;
-  /** Blocks that this node wants. */
+  /** The wantlist of this node. */
   wantlist(options?: CallOptions): Promise<readonly CID[]>;
-  /** Blocks that a peer wants of this node; those that this node wants when the peer is itself. */
+  /** The wantlist that a peer has sent to this node; for its own id, the wantlist of this node. */
   wantlistForPeer(peer: PeerName, options?: CallOptions): Promise<readonly CID[]>;
-  /** Wants blocks no longer: whoever waits for them is told that they are not found. The RPC API of 0.9 has none of it. */
+  /** Removes blocks from the wantlist; pending reads of them fail as not found. Not part of the RPC API of 0.9. */
   unwant(cid: CID | string | readonly (CID | string)[], options?: CallOptions): Promise<void>;
-  /** Zeros for a peer that is not connected. */
+  /** The ledger of a peer; all zero if it is not connected. */
   ledger(peer: PeerName, options?: CallOptions): Promise<BitswapLedgerResult>;
-  /** Announces to the routing system what is stored here. @throws NodeError when there is nobody to be told */
+  /** Announces the stored blocks to the routing system. @throws NodeError when there are no peers to announce to */
   reprovide(options?: CallOptions): Promise<void>;
 }
 

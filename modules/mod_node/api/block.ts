@@ -8,55 +8,55 @@ import { blockFormat, makeBlock, readBlockBody } from "../storage/blockstore/mak
 import { type ByteSource, type CallOptions, type IpfsPath, listOf, pathText, piecesOf, reading } from "./common.ts";
 
 export interface BlockGetOptions extends CallOptions {
-  /** The memory to read into; the caller gives it back with `buffers.release(block)`. */
+  /** Pool of buffers to read into; the caller returns the block with `buffers.release(block)`. */
   readonly buffers?: BufferPool | undefined;
 }
 
 export interface BlockPutOptions extends CallOptions {
-  /** Codec of the CID by name, or `v0`; by default `v0` where that can be. */
+  /** Codec of the CID by name, or `v0` for a CID of version 0; `v0` by default where the other options allow it. */
   readonly format?: string | undefined;
   /** Hash function by name; `sha2-256` by default. */
   readonly mhtype?: string | undefined;
-  /** Bytes of the digest; all by default. */
+  /** Length of the digest in bytes; the whole digest by default. */
   readonly mhlen?: number | undefined;
-  /** Version of the CID: 0, or 1 which a `format` other than `v0` implies. */
+  /** Version of the CID, 0 or 1; a `format` other than `v0` implies 1. */
   readonly version?: 0 | 1 | undefined;
   /** Pin the block recursively. */
   readonly pin?: boolean | undefined;
-  /** The caller gives the memory of the bytes away: it is freed once they are read. */
+  /** The memory of the bytes is detached once they have been read: the caller must not use it afterwards. */
   readonly transfer?: boolean | undefined;
 }
 
 export interface BlockRmOptions extends CallOptions {
-  /** Blocks that are not here are no failure. */
+  /** Do not report blocks that do not exist. */
   readonly force?: boolean | undefined;
-  /** Failures alone are told. */
+  /** Only report failures. */
   readonly quiet?: boolean | undefined;
 }
 
 export interface BlockRmResult {
   readonly cid: CID;
-  /** Why the block is still here: that it is pinned, or not found. */
+  /** Why the block was not removed: it is pinned, or does not exist. */
   readonly error?: Error;
 }
 
 export interface BlockStatResult {
   readonly cid: CID;
-  /** Bytes. */
+  /** Size in bytes. */
   readonly size: number;
 }
 
 export interface BlockApi {
-  /** The bytes of a block. @throws NodeError BLOCK_NOT_FOUND where it cannot be had */
+  /** The bytes of a block. @throws NodeError BLOCK_NOT_FOUND */
   get(cid: IpfsPath, options?: BlockGetOptions): Promise<Uint8Array>;
   /** Stores bytes as a block; it is on the disk when this resolves. */
   put(block: ByteSource, options?: BlockPutOptions): Promise<CID>;
-  /** Removes blocks that nothing pins; tells what became of each. */
+  /** Removes blocks that are not pinned, and yields a result for each. */
   rm(cid: IpfsPath | readonly IpfsPath[], options?: BlockRmOptions): AsyncIterable<BlockRmResult>;
   stat(cid: IpfsPath, options?: CallOptions): Promise<BlockStatResult>;
 }
 
-/** Blocks that are removed under one lock, after one look at the pins. */
+/** Number of blocks that are removed under one lock, after one check of the pins. */
 const MAX_REMOVED_TOGETHER = 256;
 
 export function blockApi(node: LowLevelNode): BlockApi {

@@ -1,4 +1,4 @@
-/** The peers that are dialled first. What changes here is used from the next start on. */
+/** The list of bootstrap peers. Changes take effect at the next start. */
 
 import type { LowLevelNode } from "../low_level_node.ts";
 import {
@@ -12,35 +12,35 @@ import { type Multiaddr, parseMultiaddr } from "../network/swarm/multiaddr.ts";
 import { type Address, type CallOptions, listOf } from "./common.ts";
 
 export interface BootstrapAddOptions extends CallOptions {
-  /** As `reset`; no address is needed then. */
+  /** Same as `reset`; no address is needed. */
   readonly default?: boolean | undefined;
-  /** Tell the addresses as they were written, too. */
+  /** Also return the addresses as they were given. */
   readonly texts?: boolean | undefined;
 }
 
 export interface BootstrapRmOptions extends CallOptions {
-  /** As `clear`; no address is needed then. */
+  /** Same as `clear`; no address is needed. */
   readonly all?: boolean | undefined;
 }
 
 export interface BootstrapResult {
-  /** Each ends in the id of its peer. */
+  /** Multiaddresses, each ending in the id of the peer. */
   readonly Peers: readonly Multiaddr[];
-  /** The same as they were written, where the option of this name asks for it. */
+  /** The same addresses as they were given; only with the option `texts`. */
   readonly texts?: readonly string[];
 }
 
 type Addresses = Address | readonly Address[];
 
 export interface BootstrapApi {
-  /** Resolves to those that were added. @throws NodeError of what is no address of a peer, before anything is stored */
+  /** Resolves to the added addresses. @throws NodeError for an invalid address, before anything is stored */
   add(address?: Addresses, options?: BootstrapAddOptions): Promise<BootstrapResult>;
-  /** Resolves to those that went; `/p2p/<id>` stands for all addresses of a peer. */
+  /** Resolves to the removed addresses; `/p2p/<id>` removes all addresses of a peer. */
   rm(address?: Addresses, options?: BootstrapRmOptions): Promise<BootstrapResult>;
   list(options?: CallOptions): Promise<BootstrapResult>;
-  /** Empties the list. Resolves to what was in it. */
+  /** Removes all addresses, and resolves to them. */
   clear(options?: CallOptions): Promise<BootstrapResult>;
-  /** Adds those that a new repo has. Resolves to these. */
+  /** Adds the default bootstrap peers of the reference, and resolves to them. */
   reset(options?: CallOptions): Promise<BootstrapResult>;
 }
 

@@ -1,15 +1,15 @@
-/** Bytes that are read when somebody asks for them. */
+/** Byte streams that are opened on demand. */
 
-/** Nothing is opened before one of its members is used; it is read once. */
+/** Not opened before one of its members is used; can be read once. */
 export interface ByteStream extends AsyncIterable<Uint8Array> {
-  /** Resolves when the first bytes can be read. Rejects with what keeps them from it. */
+  /** Resolves when the first bytes can be read; rejects if they cannot. */
   readonly opened: Promise<void>;
-  /** Takes a piece back that is not needed any more: its memory is used again. A piece that is kept need not be given back. */
+  /** Returns the memory of a chunk for reuse. Optional: chunks that are kept need not be released. */
   release(piece: Uint8Array): void;
 }
 
 export interface SizedByteStream extends ByteStream {
-  /** Bytes of content: a hint. Rejects when that cannot be found out. */
+  /** Size of the content in bytes: a hint. Rejects if it cannot be determined. */
   readonly length: Promise<number>;
 }
 
@@ -61,7 +61,7 @@ export class SizedLazyByteStream extends LazyByteStream implements SizedByteStre
   }
 }
 
-/** Made when it is asked for, once. */
+/** Created on first use. */
 export function once<T>(make: () => Promise<T>): () => Promise<T> {
   let made: Promise<T> | undefined;
   return () => {

@@ -1,4 +1,4 @@
-/** What callers may give as files: the forms that the client libraries take, and their refusals. */
+/** The inputs that `add` and similar methods accept: the same forms as in the client libraries. */
 import { clean } from "../content/resolver/path.ts";
 import { NodeError } from "../util/errors.ts";
 
@@ -16,10 +16,10 @@ export type ImportContent =
 
 /** A file, or a directory where there is no content. */
 export interface FileCandidate {
-  /** Components with `/` between them; none: the file has no name. */
+  /** Path with `/` as separator; undefined or empty for a file without a name. */
   readonly path?: string | undefined;
   readonly content?: ImportContent | undefined;
-  /** Accepted and of no effect: nodes of this version of UnixFS keep neither. */
+  /** Accepted and ignored: this version of UnixFS stores neither. */
   readonly mode?: number | string | undefined;
   readonly mtime?: unknown;
 }
@@ -31,18 +31,18 @@ export type ImportCandidates =
   | AsyncIterable<ImportCandidate>
   | ReadableStream<ImportCandidate>;
 
-/** Archives: the bytes of one, or several. */
+/** The bytes of one archive, or several archives. */
 export type CarSources =
   | Iterable<Uint8Array>
   | AsyncIterable<Uint8Array>
   | Iterable<AsyncIterable<Uint8Array>>
   | AsyncIterable<AsyncIterable<Uint8Array>>;
 
-/** One of them in the one form that the node works with. */
+/** A file or directory in the internal form. */
 export interface Candidate {
-  /** Clean: `..` does not climb above the root. */
+  /** Normalized: `..` cannot escape the root. */
   readonly path: string;
-  /** Undefined: a directory. */
+  /** Undefined for a directory. */
   readonly content: AsyncIterable<Uint8Array> | undefined;
 }
 
@@ -60,7 +60,7 @@ const isStream = (value: unknown): value is Stream =>
 const isFile = (value: unknown): value is FileCandidate =>
   isObject(value) && ((value as FileCandidate).path != null || (value as FileCandidate).content != null);
 
-/** What `add` takes. @throws NodeError when it is none, or more than one */
+/** The input of `add`. @throws NodeError if it is invalid, or more than one file */
 export async function oneCandidate(input: unknown): Promise<Candidate> {
   if (isText(input) || isBytes(input) || input instanceof Blob) return candidateOf(input);
   if (isStream(input)) {
@@ -72,7 +72,7 @@ export async function oneCandidate(input: unknown): Promise<Candidate> {
   throw refused(isObject(input) ? `cannot convert "object" into ImportCandidate` : String(input));
 }
 
-/** What `addAll` takes. @throws NodeError when it is none, or one alone */
+/** The input of `addAll`. @throws NodeError if it is invalid, or a single file */
 export async function* manyCandidates(input: unknown): AsyncGenerator<Candidate, void, undefined> {
   // Streams of Node are one file each.
   const isNodeStream = isObject(input) && (input as { _readableState?: unknown })._readableState != null;
@@ -114,7 +114,7 @@ function pieceOf(piece: unknown): Uint8Array {
   throw refused(String(piece));
 }
 
-/** The first value, which is still in `all`; undefined where there is none. */
+/** The first value, which `all` still yields; undefined if there is none. */
 async function peeked(source: Stream): Promise<{ first: unknown; all: AsyncIterable<unknown> }> {
   const iterator = Symbol.asyncIterator in source ? source[Symbol.asyncIterator]() : source[Symbol.iterator]();
   const first = await iterator.next();

@@ -1,4 +1,4 @@
-/** The contents of files. */
+/** Reading files. */
 import { inSession, type ReadBlock } from "../content/dag/reader.ts";
 import { fileSize, isDirectory, type UnixfsNode } from "../content/unixfs/node.ts";
 import { bulkReader, openFile } from "../content/unixfs/open.ts";
@@ -9,9 +9,9 @@ import { once, type SizedByteStream, SizedLazyByteStream } from "./byte_stream.t
 import { type CallOptions, type IpfsPath, listOf, pathText, type Reading, reading } from "./common.ts";
 
 export interface CatOptions extends CallOptions {
-  /** Bytes to pass over. */
+  /** Byte offset to start at. */
   readonly offset?: number | undefined;
-  /** Bytes to give at most. */
+  /** Maximum number of bytes to return. */
   readonly length?: number | undefined;
 }
 
@@ -96,7 +96,7 @@ async function* contents(parts: readonly Part[], read: ReadBlock, buffers: LowLe
   for (const { file, offset, length } of parts) yield* readFile(file, readMany, { offset, length, buffers });
 }
 
-/** The same bytes; the first of them are there when it resolves. @throws when they cannot be had */
+/** Resolves when the first bytes are available. @throws what prevents reading them */
 async function begun(source: Bytes): Promise<Bytes> {
   const first = await source.next();
   return (async function* () {

@@ -1,4 +1,4 @@
-/** CIDs as text, and what they are made of: no store is asked. */
+/** Converting CIDs and listing what they consist of; uses no store. */
 import type { CID } from "multiformats/cid";
 import { codecs } from "../formats/cid/codecs.ts";
 import { type CidFormat, cidFormat, FormatError, formatCid } from "../formats/cid/format.ts";
@@ -19,11 +19,11 @@ export interface CidFormatOptions extends CallOptions {
 }
 
 export interface CidFormatResult {
-  /** As it was given. */
+  /** The CID as it was given. */
   readonly cidStr: string;
-  /** "" where that failed. */
+  /** The converted CID; "" if the conversion failed. */
   readonly formatted: string;
-  /** "" where it did not fail. */
+  /** Why the conversion failed; "" if it succeeded. */
   readonly errorMsg: string;
 }
 
@@ -35,9 +35,9 @@ export interface CodeAndName {
 type Cids = CID | string | readonly (CID | string)[];
 
 export interface CidApi {
-  /** Writes CIDs in another version, codec, base or form. @throws NodeError for a format that is none */
+  /** Converts CIDs to another version, codec, base or format. @throws NodeError for an invalid format */
   format(cids: Cids, options?: CidFormatOptions): AsyncIterable<CidFormatResult>;
-  /** Writes CIDs as version 1 in base32. */
+  /** Converts CIDs to version 1 in base32. */
   base32(cids: Cids, options?: CallOptions): AsyncIterable<CidFormatResult>;
   /** The multibase encodings, by the codes of their prefixes. */
   bases(options?: CallOptions): Promise<CodeAndName[]>;
@@ -47,7 +47,7 @@ export interface CidApi {
   hashes(options?: CallOptions): Promise<CodeAndName[]>;
 }
 
-/** Faults of the format end the call; a CID that is none is a result like any other. */
+/** An invalid format fails the call; an invalid CID gives a result with `errorMsg`. */
 async function* formatAll(cids: Cids, format: () => CidFormat): AsyncGenerator<CidFormatResult> {
   const wanted = format();
   for (const cid of listOf(cids)) yield formatOne(String(cid).trim(), wanted);

@@ -1,4 +1,4 @@
-/** What the methods of all groups share. */
+/** Types and options that all groups of methods share. */
 import type { Multiaddr } from "@multiformats/multiaddr";
 import type { CID } from "multiformats/cid";
 import type { PeerId } from "../formats/peer_id.ts";
@@ -8,11 +8,11 @@ import { parseDuration } from "../util/go/duration.ts";
 
 /** Options of every call. */
 export interface CallOptions {
-  /** Ends the call; it rejects with the signal's reason. */
+  /** Aborts the call, which then rejects with the signal's reason. */
   readonly signal?: AbortSignal | undefined;
   /** Milliseconds, or a duration such as `"1m30s"`, after which the call fails with `context deadline exceeded`. */
   readonly timeout?: number | string | undefined;
-  /** This call uses no network: what is not stored here is not found. */
+  /** Use no network: blocks that are not stored on this machine are not found. */
   readonly offline?: boolean | undefined;
 }
 
@@ -22,7 +22,7 @@ export type IpfsPath = CID | string;
 /** A peer, by its id: as an object, or as text in any of its forms. */
 export type PeerName = PeerId | string;
 
-/** Where a peer is: a multiaddress, or its text. */
+/** The address of a peer: a multiaddr, or its text. */
 export type Address = Multiaddr | string;
 
 /** Bytes of one file or block, whole or in pieces. */
@@ -41,16 +41,16 @@ export const pathText = (path: IpfsPath): string => (typeof path === "string" ? 
 export const listOf = <T>(given: T | readonly T[]): readonly T[] =>
   Array.isArray(given) ? (given as readonly T[]) : [given as T];
 
-/** Milliseconds of the longest timer. */
+/** Longest delay of a timer, in milliseconds. */
 const MAX_TIMER = 2 ** 31 - 1;
 
-/** What of the options concerns reading: the signal, which ends with the timeout too, and `offline`. */
+/** The options that concern reading: a signal, which also aborts at the timeout, and `offline`. */
 export interface Reading {
   readonly signal: AbortSignal | undefined;
   readonly offline: boolean | undefined;
 }
 
-/** @throws NodeError of a timeout that is none */
+/** @throws NodeError for an invalid timeout */
 export function reading({ signal, timeout, offline }: CallOptions): Reading {
   if (timeout === undefined) return { signal, offline };
   const milliseconds = typeof timeout === "number" ? timeout : parseDuration(timeout);
@@ -61,26 +61,26 @@ export function reading({ signal, timeout, offline }: CallOptions): Reading {
   return { signal: signal === undefined ? limit.signal : AbortSignal.any([signal, limit.signal]), offline };
 }
 
-/** The signal that ends the call: one that never comes where the options have none. */
+/** The signal that aborts the call; never aborted if the options have none. */
 export const callSignal = (options: CallOptions): AbortSignal =>
   reading(options).signal ?? new AbortController().signal;
 
-/** Options of calls that may have to look for the record of a name. */
+/** Options of calls that may have to resolve an IPNS name. */
 export interface RecordCallOptions extends CallOptions {
-  /** Records to ask the routing system for. */
+  /** Number of records to request from the routing system. */
   readonly dhtRecordCount?: number | undefined;
-  /** Longest time to ask it: milliseconds, or a duration such as `"30s"`; 0 for no limit. */
+  /** Timeout of that request: milliseconds, or a duration such as `"30s"`; 0 for no limit. */
   readonly dhtTimeout?: number | string | undefined;
 }
 
-/** @throws NodeError of a duration that is none, or negative */
+/** @throws NodeError for an invalid or negative duration */
 export function recordOptions({ dhtRecordCount: count, dhtTimeout, ...options }: RecordCallOptions): RecordOptions {
   const timeout = typeof dhtTimeout === "string" ? parseDuration(dhtTimeout) : dhtTimeout;
   if (timeout !== undefined && timeout < 0) throw new NodeError("DHT timeout value must be >= 0");
   return { ...reading(options), count, timeout };
 }
 
-/** In pieces, whatever it was given as; what comes in pieces already is handed through. */
+/** Any source of bytes as chunks; a source that is chunked already is passed through. */
 export function piecesOf(source: ByteSource): AsyncIterable<Uint8Array> {
   if (typeof source !== "string" && Symbol.asyncIterator in source) return source;
   return cut(source);

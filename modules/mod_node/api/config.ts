@@ -1,4 +1,4 @@
-/** The configuration document of the node. */
+/** The configuration of the node. */
 
 import type { LowLevelNode } from "../low_level_node.ts";
 import { JsonText } from "../storage/repo/config.ts";
@@ -10,18 +10,18 @@ import type { CallOptions } from "./common.ts";
 export type ConfigDocument = Readonly<Record<string, unknown>>;
 
 export interface ConfigSetOptions extends CallOptions {
-  /** The value is JSON as text. */
+  /** The value is given as JSON text. */
   readonly json?: boolean | undefined;
-  /** The value is true for the text `true`, and false for any other. */
+  /** The value is a boolean given as text: `true`, or anything else for false. */
   readonly bool?: boolean | undefined;
 }
 
 export interface ConfigProfilesApplyOptions extends CallOptions {
-  /** Only tell what would change. */
+  /** Do not change anything; only report what would change. */
   readonly dryRun?: boolean | undefined;
 }
 
-/** Whole documents of before and after, without secrets. */
+/** The whole configuration before and after, without secrets. */
 export interface ConfigProfilesApplyResult {
   readonly original: ConfigDocument;
   readonly updated: ConfigDocument;
@@ -33,23 +33,27 @@ export interface ConfigProfile {
 }
 
 export interface ConfigProfilesApi {
-  /** Applies a profile; the configuration as it was is kept beside it. */
+  /** Applies a profile; the previous configuration is kept as a file beside it. */
   apply(profile: string, options?: ConfigProfilesApplyOptions): Promise<ConfigProfilesApplyResult>;
   list(options?: CallOptions): Promise<ConfigProfile[]>;
 }
 
 export interface ConfigApi {
-  /** The file that holds it. */
+  /** Path of the config file. */
   readonly path: string;
-  /** The value at a dotted path such as `Addresses.API`. @throws NodeError for none, and for secrets */
+  /** The value at a dotted path such as `Addresses.API`. @throws NodeError if there is no such key, and for secrets */
   get(key: string, options?: CallOptions): Promise<unknown>;
-  /** The whole document, less its secrets. */
+  /** The whole configuration, without secrets. */
   getAll(options?: CallOptions): Promise<ConfigDocument>;
-  /** Writes a value; most take effect at the next start. @throws NodeError for one of another kind, and for secrets */
+  /**
+   * Sets a value; most take effect at the next start.
+   *
+   * @throws NodeError for a value of the wrong type, and for secrets
+   */
   set(key: string, value: unknown, options?: ConfigSetOptions): Promise<void>;
-  /** Puts another document, also as JSON text, in the place of this one; secrets stay. */
+  /** Replaces the whole configuration, given as an object or JSON text; the secrets are kept. */
   replace(document: ConfigDocument | string, options?: CallOptions): Promise<void>;
-  /** Takes over what `editor` makes of a copy of the file, secrets and all, if that is a configuration. */
+  /** Lets `editor` edit a copy of the file (with its secrets), and takes the result over if it is valid. */
   edit(editor: (file: string) => Promise<void>, options?: CallOptions): Promise<void>;
   readonly profiles: ConfigProfilesApi;
 }

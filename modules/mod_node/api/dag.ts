@@ -1,4 +1,4 @@
-/** Nodes of any codec. */
+/** IPLD nodes of any codec. */
 import { CID } from "multiformats/cid";
 import { putBlocks } from "../content/adder/put_blocks.ts";
 import { exportCar } from "../content/car/export.ts";
@@ -19,9 +19,9 @@ import { type CallOptions, type IpfsPath, pathText, reading } from "./common.ts"
 import { counted, hinted, imported, rootIn } from "./dag_archive.ts";
 
 export interface DagGetOptions extends CallOptions {
-  /** Where to go on inside of the node, and through its links. */
+  /** Path to resolve within the node and through its links. */
   readonly path?: string | undefined;
-  /** The first step of the path alone. */
+  /** Resolve only the first component of the path. */
   readonly localResolve?: boolean | undefined;
 }
 
@@ -31,14 +31,14 @@ export interface DagGetResult {
    * dag-cbor and dag-json, bytes of raw blocks.
    */
   readonly value: unknown;
-  /** What of the path was not gone. */
+  /** The part of the path that was not resolved. */
   readonly remainderPath: string;
 }
 
 export interface DagPutOptions extends CallOptions {
   /** Codec in which nodes are stored: `dag-cbor` by default, `dag-pb`, `dag-json` or `raw`. */
   readonly storeCodec?: string | undefined;
-  /** The node is given as bytes in this form; by default it is a value that is encoded here. */
+  /** Encoding of the node, if it is given as bytes; by default it is a value that the call encodes. */
   readonly inputCodec?: string | undefined;
   /** Hash function by name; `sha2-256` by default. */
   readonly hashAlg?: string | undefined;
@@ -46,14 +46,14 @@ export interface DagPutOptions extends CallOptions {
 }
 
 export interface DagImportOptions extends CallOptions {
-  /** Pin the roots that the headers name; true by default. */
+  /** Pin the roots listed in the headers of the archives; true by default. */
   readonly pinRoots?: boolean | undefined;
 }
 
 export interface DagImportResult {
   readonly root: {
     readonly cid: CID;
-    /** Why it could not be pinned; empty when it is. */
+    /** Why the root could not be pinned; empty if it was. */
     readonly pinErrorMsg: string;
   };
 }
@@ -64,43 +64,47 @@ export interface DagResolveOptions extends CallOptions {
 
 export interface DagResolveResult {
   readonly cid: CID;
-  /** What of the path is inside of that node. */
+  /** The rest of the path, within that node. */
   readonly remainderPath: string;
 }
 
 export interface DagStatOptions extends CallOptions {
-  /** Give the figures so far after every block, too; true by default. */
+  /** Also yield the running totals after every block; true by default. */
   readonly progress?: boolean | undefined;
 }
 
 export interface DagStatResult {
-  /** Bytes of the blocks, each counted once. */
+  /** Total bytes of the blocks, each counted once. */
   readonly size: number;
   readonly numBlocks: number;
 }
 
 export interface DagApi {
-  /** The value of a node. @throws NodeError BLOCK_NOT_FOUND, and where the path leads nowhere */
+  /** The value of a node. @throws NodeError BLOCK_NOT_FOUND, and for a path that cannot be resolved */
   get(cid: CID | string, options?: DagGetOptions): Promise<DagGetResult>;
-  /** What a path leads to, as the RPC API writes it as JSON. @throws NodeError */
+  /** The value at a path as JSON, as the RPC API writes it. @throws NodeError */
   json(path: IpfsPath, options?: CallOptions): Promise<string>;
-  /** Stores a node; it is on the disk when this resolves. @throws NodeError for what is no value of the codec */
+  /** Stores a node, durably when it resolves. @throws NodeError for a value that the codec cannot encode */
   put(value: unknown, options?: DagPutOptions): Promise<CID>;
-  /** Stores nodes that are given as bytes, several at a time. `inputCodec` says their form; `json` by default. @throws NodeError */
+  /**
+   * Stores nodes given as bytes in the encoding `inputCodec` (default `json`), several concurrently.
+   *
+   * @throws NodeError
+   */
   putAll(nodes: AsyncIterable<AsyncIterable<Uint8Array>>, options?: DagPutOptions): AsyncIterable<CID>;
-  /** To which node a path leads, and what of it is left inside of that. @throws NodeError */
+  /** Resolves a path to a node, and to the rest of the path within that node. @throws NodeError */
   resolve(path: IpfsPath, options?: DagResolveOptions): Promise<DagResolveResult>;
-  /** A node with all below it as a CAR file. @throws NodeError NODE_NOT_FOUND at a block that is missing */
+  /** Exports the DAG below a root as a CAR file. @throws NodeError NODE_NOT_FOUND at a missing block */
   export(root: CID | string, options?: CallOptions): ByteStream;
-  /** Stores the blocks of CAR files, and pins their roots. @throws NodeError at the first thing that is wrong */
+  /** Imports the blocks of CAR files, then pins their roots. @throws NodeError at the first error */
   import(archives: CarSources, options?: DagImportOptions): AsyncIterable<DagImportResult>;
-  /** Counts the blocks of a node with all below it; the last result is the whole. @throws NodeError */
+  /** Counts the blocks of the DAG below a root; the last result is the total. @throws NodeError */
   stat(root: IpfsPath, options?: DagStatOptions): AsyncIterable<DagStatResult>;
 }
 
-/** Nodes that are stored at the same time: they share flushes of the disk. */
+/** Number of nodes stored concurrently, so that they share flushes to the disk. */
 const MAX_STORED_TOGETHER = 16;
-/** Bytes of them; a longer one is stored alone. */
+/** Total bytes of the nodes stored concurrently; a larger one is stored alone. */
 const MAX_BYTES_HELD = 16 * 1024 * 1024;
 
 export function dagApi(node: LowLevelNode): DagApi {
@@ -172,7 +176,7 @@ export function dagApi(node: LowLevelNode): DagApi {
   };
 }
 
-/** What each component of a path leads to, from link to link. @throws NodeError NO_LINK */
+/** Follows a path component by component through links. @throws NodeError NO_LINK */
 async function* steps(
   root: CID,
   path: string,
@@ -195,7 +199,7 @@ async function* steps(
   yield { value, remainderPath: "" };
 }
 
-/** Contents of the nodes, as long as they fit in what may be held. @throws NodeError */
+/** The bytes of the nodes, limited by the memory they may take. @throws NodeError */
 async function* contents(nodes: AsyncIterable<AsyncIterable<Uint8Array>>, held: WeightedSemaphore) {
   for await (const body of nodes) {
     const content = await readBlockBody(body);

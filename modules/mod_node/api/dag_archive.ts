@@ -1,4 +1,4 @@
-/** Whole trees: as archives, from archives, and counted. */
+/** Whole DAGs: exported, imported and counted. */
 import type { CID } from "multiformats/cid";
 import { importCar } from "../content/car/import.ts";
 import { inSession } from "../content/dag/reader.ts";
@@ -20,7 +20,7 @@ export function rootIn(given: CID | string): CID {
   }
 }
 
-/** What would help with a missing block is told with it. */
+/** Adds to the error for a missing block how it could be fetched. */
 export async function* hinted(
   archive: AsyncIterable<Uint8Array>,
   offline: boolean,
@@ -68,7 +68,7 @@ export async function* imported(
   }
 }
 
-/** Why a root cannot be pinned; empty when it is. */
+/** Pins a root. Resolves to the reason if it cannot be pinned, otherwise to the empty text. */
 async function pinRoot(node: LowLevelNode, cid: CID, signal: Reading["signal"]): Promise<string> {
   try {
     const found = await node.blocks.find(cid);

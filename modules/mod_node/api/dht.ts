@@ -1,4 +1,4 @@
-/** The routing system: who has what, where everybody is, and what others keep under a key. */
+/** The routing system: finding providers, peers and records. */
 import type { Multiaddr } from "@multiformats/multiaddr";
 import type { CID } from "multiformats/cid";
 import { walk } from "../content/dag/walk.ts";
@@ -31,39 +31,39 @@ export type QueryEvent =
   | { readonly name: "FINAL_PEER"; readonly type: 2; readonly peer: DhtPeer }
   | { readonly name: "QUERY_ERROR"; readonly type: 3; readonly error: Error }
   | { readonly name: "PROVIDER"; readonly type: 4; readonly providers: readonly DhtPeer[] }
-  /** A record that was found; of `put`, one that was taken, without its bytes. */
+  /** A record that was found; for `put`, one that a peer has accepted, without its bytes. */
   | { readonly name: "VALUE"; readonly type: 5; readonly value: Uint8Array }
   | { readonly name: "DIALING_PEER"; readonly type: 7; readonly peer: PeerId };
 
-/** An event with all that the RPC API tells of it, whatever it is. */
+/** An event with all fields of the RPC API, whatever its type. */
 export interface DhtEvent {
-  /** As of `QueryEvent`. */
+  /** Type of the event, as in `QueryEvent`. */
   readonly type: QueryEvent["type"];
   /** The peer that the event is about. */
   readonly id?: PeerId;
-  /** Peers that were found, or that an answer names. */
+  /** Peers that were found, or that a response names. */
   readonly responses?: readonly Omit<DhtPeer, "protocols">[];
-  /** Why a peer, or the search, failed. */
+  /** Why a peer or the whole query failed. */
   readonly text?: string;
-  /** A record that was found. */
+  /** The record that was found. */
   readonly value?: Uint8Array;
 }
 
-/** Addresses are without the id. */
+/** A peer and its addresses, which do not end in its id. */
 export interface DhtPeer {
   readonly id: PeerId;
   readonly multiaddrs: readonly Multiaddr[];
-  /** Empty: the routing system does not tell. */
+  /** Always empty: the routing system does not report protocols. */
   readonly protocols: readonly string[];
 }
 
 export interface DhtFindProvsOptions extends CallOptions {
-  /** Providers that are enough; 20 by default. */
+  /** Number of providers to find; 20 by default. */
   readonly numProviders?: number | undefined;
 }
 
 export interface DhtProvideOptions extends CallOptions {
-  /** Announce all that the blocks link to, too. */
+  /** Also announce everything below the blocks. */
   readonly recursive?: boolean | undefined;
 }
 
@@ -72,30 +72,32 @@ export type DhtKey = string | Uint8Array;
 
 type Cids = CID | string | readonly (CID | string)[];
 
-/** Searches that yield events `E`. They end with a NodeError: while offline, or with the reason that an event has told. */
+/**
+ * Queries that yield events `E`. They throw a NodeError while offline, or with the reason that an event has reported.
+ */
 export interface RoutingSearches<E> {
   /** The addresses of a peer: FINAL_PEER. */
   findPeer(peer: PeerName, options?: CallOptions): AsyncIterable<E>;
-  /** Peers that provide a block: PROVIDER for each; finding none is no failure. */
+  /** Peers that provide a block: PROVIDER for each. Finding none is not an error. */
   findProvs(cid: CID | string, options?: DhtFindProvsOptions): AsyncIterable<E>;
   /** The best record of a key: the last event, VALUE. */
   get(key: DhtKey, options?: CallOptions): AsyncIterable<E>;
-  /** Gives a record to the peers next to its key: VALUE for each that has taken it. */
+  /** Stores a record at the peers closest to its key: VALUE for each that has accepted it. */
   put(key: DhtKey, value: ByteSource, options?: CallOptions): AsyncIterable<E>;
-  /** Announces that blocks can be had here. */
+  /** Announces this node as a provider of blocks. */
   provide(cid: Cids, options?: DhtProvideOptions): AsyncIterable<E>;
-  /** The peers next to an id: FINAL_PEER for each, the next one first. */
+  /** The peers closest to an id: FINAL_PEER for each, the closest first. */
   query(peer: PeerName, options?: CallOptions): AsyncIterable<E>;
 }
 
 export type RoutingApi = RoutingSearches<QueryEvent>;
 
 export interface DhtApi extends RoutingApi {
-  /** The same searches, with all that the RPC API tells of each event. */
+  /** The same queries, with all fields that the RPC API has for each event. */
   readonly events: RoutingSearches<DhtEvent>;
 }
 
-/** Bytes of the longest record that is looked at; none that is valid is longer. */
+/** Maximum size of a record in bytes; no valid record is larger. */
 const MAX_RECORD_SIZE = 64 * 1024;
 
 /** `routing` of the newer client is `dht` of the older one. */
@@ -175,7 +177,7 @@ async function requireBlocks(node: LowLevelNode, cids: readonly CID[]): Promise<
   }
 }
 
-/** The blocks and all below them, each once. */
+/** The blocks and everything below them, each once. */
 async function* below(node: LowLevelNode, roots: readonly CID[], signal: AbortSignal): AsyncGenerator<CID> {
   const seen = new CidSet();
   const read = node.reader({ signal });

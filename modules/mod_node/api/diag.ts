@@ -1,10 +1,10 @@
-/** What the node runs on. */
+/** Information about the system. */
 import type { LowLevelNode } from "../low_level_node.ts";
 import { type SystemFacts, systemFacts } from "../util/system_facts.ts";
 import type { CallOptions } from "./common.ts";
 
 export interface DiagApi {
-  /** The system that the node runs on. */
+  /** Facts about the system that the node runs on. */
   sys(options?: CallOptions): Promise<SystemFacts>;
 }
 

@@ -1,15 +1,15 @@
-/** Links in DNS records. */
+/** DNSLink: links in DNS records. */
 
 import type { LowLevelNode } from "../low_level_node.ts";
 import { DEFAULT_MAX_DEPTH, type ResolvedPath, recursionExceeded } from "../network/ipns/dnslink.ts";
 import { type CallOptions, reading } from "./common.ts";
 
 export interface DnsOptions extends CallOptions {
-  /** Go on until the result is no domain; true by default. */
+  /** Resolve repeatedly until the result is not a domain; true by default. */
   readonly recursive?: boolean | undefined;
 }
 
-/** The path that the DNS records of a domain link to. @throws NodeError where there is no link */
+/** The path that the DNS records of a domain link to. @throws NodeError if there is no link */
 export type DnsApi = (domain: string, options?: DnsOptions) => Promise<string>;
 
 export function dnsApi(node: LowLevelNode): DnsApi {
@@ -20,7 +20,7 @@ export function dnsApi(node: LowLevelNode): DnsApi {
   };
 }
 
-/** A step that leads to a name is enough when no more was asked for. */
+/** Without `recursive`, a result that is itself a name is accepted. */
 export function pathOf({ path, limited }: ResolvedPath, recursive: boolean): string {
   if (limited && recursive) throw recursionExceeded();
   return path;

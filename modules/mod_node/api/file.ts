@@ -1,4 +1,4 @@
-/** The older listing of directories. */
+/** The older command for listing directories; `ls` does more. */
 import type { CID } from "multiformats/cid";
 import type { ReadBlock } from "../content/dag/reader.ts";
 import { fileSize } from "../content/unixfs/node.ts";
@@ -13,7 +13,7 @@ import { type CallOptions, type IpfsPath, listOf, pathText, reading } from "./co
 export interface FileLsLink {
   readonly name: string;
   readonly cid: CID;
-  /** Bytes of a file's contents, or else of all blocks. */
+  /** Size of a file's content in bytes; for a directory, of all its blocks. */
   readonly size: number;
   readonly type: string;
 }
@@ -23,23 +23,23 @@ export interface FileLsObject {
   readonly size: number;
   /** `File` or `Directory`. */
   readonly type: string;
-  /** Null for a file. */
+  /** The entries of a directory; null for a file. */
   readonly links: readonly FileLsLink[] | null;
 }
 
 export interface FileLsResult {
-  /** What each path led to, in order of the paths. */
+  /** The resolved path for each argument, in the order of the arguments. */
   readonly arguments: Readonly<Record<string, CID>>;
-  /** By CID, in order of the texts of these. */
+  /** The objects by CID, sorted by the text of the CIDs. */
   readonly objects: Readonly<Record<string, FileLsObject>>;
 }
 
 export interface FileApi {
-  /** Files and plain directories; `ls` does more. @throws NodeError for symlinks, sharded directories and raw blocks */
+  /** Lists files and plain directories. @throws NodeError for symlinks, sharded directories and raw blocks */
   ls(paths: IpfsPath | readonly IpfsPath[], options?: CallOptions): Promise<FileLsResult>;
 }
 
-/** Children that are looked at at the same time. */
+/** Number of children that are read concurrently. */
 const MAX_CHILDREN = 16;
 
 export function fileApi(node: LowLevelNode): FileApi {
@@ -59,7 +59,7 @@ export function fileApi(node: LowLevelNode): FileApi {
   };
 }
 
-/** A node of a tree, but no raw leaf: this listing is older than those. */
+/** A UnixFS node other than a raw leaf, which this command does not know. */
 async function oldNode(cid: CID, read: ReadBlock) {
   const bytes = await read(cid);
   if (cid.code !== dagPb) throw new NodeError("expected protobuf dag node");

@@ -1,4 +1,4 @@
-/** The mutable namespace (MFS): files and directories that change, under one root. */
+/** MFS, the mutable file system: files and directories under one root. */
 import type { CID } from "multiformats/cid";
 import { inSession } from "../content/dag/reader.ts";
 import { cidSettings } from "../content/mfs/cid_settings.ts";
@@ -13,111 +13,114 @@ import { type ByteStream, LazyByteStream } from "./byte_stream.ts";
 import { type ByteSource, type CallOptions, type IpfsPath, listOf, piecesOf, type Reading, reading } from "./common.ts";
 
 export interface FilesChangeOptions extends CallOptions {
-  /** The change is on the disk when the call resolves; true by default. */
+  /** Make the change durable before the call resolves; true by default. */
   readonly flush?: boolean | undefined;
 }
 
-/** Of which form new CIDs are; by default as those of the directory. */
+/** The form of new CIDs; by default that of the directory. */
 export interface FilesCidOptions extends FilesChangeOptions {
   readonly cidVersion?: number | undefined;
-  /** Hash function by name; CIDs become version 1 with it. */
+  /** Hash function by name; implies CIDs of version 1. */
   readonly hashAlg?: string | undefined;
 }
 
 export interface FilesMkdirOptions extends FilesCidOptions {
-  /** Make those above it, too; one that is there is no failure. */
+  /** Also create missing parents, and accept an existing directory. */
   readonly parents?: boolean | undefined;
 }
 
 export interface FilesRmOptions extends FilesChangeOptions {
-  /** Directories, too, with all that is in them. */
+  /** Remove directories with everything in them. */
   readonly recursive?: boolean | undefined;
-  /** Whatever is there; what is missing is no failure. */
+  /** Remove whatever is at the path, and ignore what is missing. */
   readonly force?: boolean | undefined;
 }
 
 export interface FilesReadOptions extends CallOptions {
-  /** Byte to begin with. */
+  /** Byte offset to start at. */
   readonly offset?: number | undefined;
-  /** Most bytes to give. */
+  /** Maximum number of bytes to return. */
   readonly length?: number | undefined;
 }
 
 export interface FilesWriteOptions extends FilesCidOptions {
-  /** Byte at which to begin; a gap before it becomes zeros. */
+  /** Byte offset to start at; a gap before it is filled with zeros. */
   readonly offset?: number | undefined;
-  /** Most bytes to take. */
+  /** Maximum number of bytes to write. */
   readonly length?: number | undefined;
-  /** Make the file when it is not there. */
+  /** Create the file if it does not exist. */
   readonly create?: boolean | undefined;
-  /** Make the directories above it, too. */
+  /** Also create missing parent directories. */
   readonly parents?: boolean | undefined;
-  /** Empty the file first. */
+  /** Truncate the file first. */
   readonly truncate?: boolean | undefined;
-  /** Raw blocks for new leaves; by default in files of CID version 1. */
+  /** Use raw blocks for new leaves; true by default in files with CIDs of version 1. */
   readonly rawLeaves?: boolean | undefined;
 }
 
 export interface FilesLsOptions extends CallOptions {
-  /** Tell type, size and CID of each entry; true by default. Names alone are read from the directory's own blocks. */
+  /**
+   * Report type, size and CID of each entry; true by default. Without it only the blocks of the directory itself are
+   * read.
+   */
   readonly long?: boolean | undefined;
 }
 
 export interface FilesStatOptions extends CallOptions {
-  /** Tell how much of it is stored here. */
+  /** Report how much of it is stored on this machine. */
   readonly withLocal?: boolean | undefined;
 }
 
 export interface FilesLsEntry {
   readonly name: string;
-  /** `file` where only names were asked for. */
+  /** The type; always `file` without `long`. */
   readonly type: Kind;
-  /** Bytes of a file; 0 for a directory. */
+  /** Size of a file in bytes; 0 for a directory. */
   readonly size: number;
-  /** Missing where only names were asked for. */
+  /** Undefined without `long`. */
   readonly cid?: CID;
 }
 
 export interface FilesListing {
-  /** What is at the path: a file is listed as its one entry. */
+  /** What is at the path: a file is listed as its only entry. */
   readonly type: Kind;
   readonly entries: AsyncIterable<FilesLsEntry>;
 }
 
 export interface FilesStatResult {
   readonly cid: CID;
-  /** Bytes of a file; 0 for a directory. */
+  /** Size of a file in bytes; 0 for a directory. */
   readonly size: number;
-  /** The block and all below it, in bytes. */
+  /** Total bytes of the block and everything below it. */
   readonly cumulativeSize: number;
-  /** Links of the block. */
+  /** Number of links in the block. */
   readonly blocks: number;
   readonly type: Kind;
-  /** Whether it was asked how much is stored here. */
+  /** Whether `withLocal` was given. */
   readonly withLocality: boolean;
-  /** True where all of it is. */
+  /** Whether all of it is stored on this machine. */
   readonly local?: boolean;
-  /** Bytes of it that are, where there are any; a block that stands in two places counts twice. */
+  /** Bytes stored on this machine, if there are any; a block that occurs twice counts twice. */
   readonly sizeLocal?: number;
 }
 
 export interface FilesApi {
-  /** Changes the version or hash function of a directory's CID, and of what is made in it later. */
+  /** Changes the CID version or hash function of a directory, also for entries that are created in it later. */
   chcid(path: string, options?: FilesCidOptions): Promise<void>;
-  /** Puts files or trees into the namespace, each by its path there or below `/ipfs`; no bytes are copied. */
+  /** Copies files or directories, given by MFS path or `/ipfs` path; only links are copied. */
   cp(from: IpfsPath | readonly IpfsPath[], to: string, options?: FilesChangeOptions): Promise<void>;
-  /** Puts all changes up to now on the disk; gives what is at the path, `/` by default. */
+  /** Makes all changes so far durable; resolves to the CID of the path (default `/`). */
   flush(path?: string, options?: CallOptions): Promise<CID>;
-  /** The entries of a directory in its order, or a file as its one entry. */
+  /** Lists a directory in its order, or a file as its only entry. */
   ls(path: IpfsPath, options?: FilesLsOptions): AsyncIterable<FilesLsEntry>;
-  /** As `ls`; it fails before the first entry is asked for, and tells what is listed. */
+  /** Like `ls`, but rejects before the first entry is read, and reports what is listed. */
   listing(path: IpfsPath, options?: FilesLsOptions): Promise<FilesListing>;
   mkdir(path: string, options?: FilesMkdirOptions): Promise<void>;
-  /** Moves files or directories: an existing directory takes them in, an existing file is replaced. */
+  /** Moves files or directories into an existing directory, or replaces an existing file. */
   mv(from: string | readonly string[], to: string, options?: FilesChangeOptions): Promise<void>;
   read(path: IpfsPath, options?: FilesReadOptions): ByteStream;
   rm(path: string | readonly string[], options?: FilesRmOptions): Promise<void>;
-  /** What a path of the namespace is, or one below `/ipfs`. */
+  /** Describes what is at an MFS path or an `/ipfs` path. */
   stat(path: IpfsPath, options?: FilesStatOptions): Promise<FilesStatResult>;
   /**
    * Writes into a file, which changes when all content is there, and not at all when that fails. A function is asked for the
@@ -126,14 +129,14 @@ export interface FilesApi {
   write(path: string, content: ByteSource | (() => Promise<ByteSource>), options?: FilesWriteOptions): Promise<void>;
 }
 
-/** What is in the namespace is named by its path, all else by its CID below `/ipfs`. */
+/** MFS paths are named as they are, all other content by its CID below `/ipfs`. */
 const pathOf = (path: IpfsPath): NamespacePath => namespacePath(typeof path === "string" ? path : `/ipfs/${path}`);
 
 const changing = (options: FilesChangeOptions) => ({ ...reading(options), flush: options.flush !== false });
 
 const settingsOf = ({ cidVersion: version, hashAlg: hash }: FilesCidOptions) => cidSettings({ version, hash });
 
-/** A path below /ipfs counts before one of the namespace. */
+/** A path below `/ipfs` takes precedence over an MFS path. */
 const isContent = ({ text }: NamespacePath): boolean => text.startsWith("/ipfs/");
 
 async function contentAt(node: LowLevelNode, text: string, how: Reading): Promise<CID> {

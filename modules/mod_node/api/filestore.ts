@@ -1,4 +1,4 @@
-/** Blocks whose bytes are kept in files outside. */
+/** The filestore: blocks whose bytes are in external files. */
 import type { CID } from "multiformats/cid";
 import { parseCid } from "../formats/cid/text.ts";
 import type { LowLevelNode } from "../low_level_node.ts";
@@ -16,11 +16,11 @@ export type FilestoreStatus = keyof typeof statuses;
 
 export interface FilestoreObject {
   readonly status: FilestoreStatus;
-  /** Empty where nothing is wrong. */
+  /** Error message; empty if the block is intact. */
   readonly errorMsg: string;
-  /** Undefined of one that is no CID. */
+  /** Undefined if the argument was not a valid CID. */
   readonly key: CID | undefined;
-  /** Path below the root of the filestore, or a URL; empty where the block is none of the filestore. */
+  /** Path below the root of the filestore, or a URL; empty if the block is not in the filestore. */
   readonly filePath: string;
   /** Bytes. */
   readonly offset: number;
@@ -29,13 +29,13 @@ export interface FilestoreObject {
 
 type Keys = CID | string | readonly (CID | string)[];
 
-/** Its methods throw NodeError FILESTORE_OFF where nothing may be referred to. */
+/** Its methods throw NodeError FILESTORE_OFF unless the filestore or the urlstore is enabled. */
 export interface FilestoreApi {
-  /** Blocks that the block store has, too. */
+  /** Blocks that are in the filestore and in the block store. */
   dups(options?: CallOptions): AsyncIterable<CID>;
-  /** Blocks and the files they stand in: those that are named, which are checked, or all. */
+  /** Lists the given blocks, which are checked first, or all blocks, with their files. */
   ls(keys?: Keys, options?: FilestoreListOptions): AsyncIterable<FilestoreObject>;
-  /** The same; all are checked against the files they stand in. */
+  /** Like `ls`, but checks every block against its file. */
   verify(keys?: Keys, options?: FilestoreListOptions): AsyncIterable<FilestoreObject>;
 }
 
@@ -64,7 +64,7 @@ export function filestoreApi(node: LowLevelNode): FilestoreApi {
   };
 }
 
-/** Those that were asked for, or else all. */
+/** The given blocks, or all if none are given. */
 async function* objects(
   filestore: Filestore,
   keys: readonly (CID | string)[],

@@ -14,11 +14,11 @@ import { once, type SizedByteStream, SizedLazyByteStream } from "./byte_stream.t
 import { type CallOptions, type IpfsPath, pathText, reading } from "./common.ts";
 
 export interface GetOptions extends CallOptions {
-  /** Pack it as a tar archive, compressed or not. */
+  /** Return a tar archive, also with `compress`. */
   readonly archive?: boolean | undefined;
-  /** Compress with gzip; a single file is not packed then. */
+  /** Compress with gzip; without `archive` a single file is not put into a tar archive. */
   readonly compress?: boolean | undefined;
-  /** From 1, quick, to 9, small. */
+  /** Compression level, from 1 (fastest) to 9 (smallest). */
   readonly compressionLevel?: number | undefined;
 }
 
@@ -62,12 +62,12 @@ export function getApi(node: LowLevelNode): GetApi {
 
 async function* gzip(source: AsyncIterable<Uint8Array>, level: number | undefined): AsyncGenerator<Uint8Array> {
   const packed = createGzip({ level });
-  // A failure of the source is one of what is read here.
+  // Passes failures of the source on to the reader.
   pipeline(source, packed).catch(() => {});
   yield* packed;
 }
 
-/** The level, as zlib counts; undefined: its own choice. */
+/** The zlib level; undefined for its default. */
 function gzipLevel(level: number | undefined): number | undefined {
   if (level !== undefined && (level < 1 || level > 9)) throw new NodeError("compression level must be between 1 and 9");
   return level;

@@ -1,4 +1,4 @@
-/** Who a node is. */
+/** The identity of a node. */
 import { type PeerId, parsePeerId } from "../formats/peer_id.ts";
 import type { LowLevelNode } from "../low_level_node.ts";
 import { type Multiaddr, parseMultiaddr, withPeer } from "../network/swarm/multiaddr.ts";
@@ -8,19 +8,19 @@ import { NodeError } from "../util/errors.ts";
 import { type CallOptions, callSignal, type PeerName } from "./common.ts";
 
 export interface IdOptions extends CallOptions {
-  /** Another peer, which is connected to and asked; by default this node. */
+  /** A peer to connect to and query; by default this node. */
   readonly peerId?: PeerName | undefined;
 }
 
 export interface IdResult {
   readonly id: PeerId;
-  /** Base64 of the key as protobuf; empty where it is not known. */
+  /** The public key as protobuf in base64; empty if unknown. */
   readonly publicKey: string;
-  /** Each with the id at its end; null while this node is offline. */
+  /** Addresses, each ending in the id; null while this node is offline. */
   readonly addresses: readonly Multiaddr[] | null;
   readonly agentVersion: string;
   readonly protocolVersion: string;
-  /** In order; null while this node is offline, and of a peer that has told none. */
+  /** Sorted; null while this node is offline, and for a peer that has announced none. */
   readonly protocols: readonly string[] | null;
 }
 
@@ -31,7 +31,7 @@ export interface IdResult {
  */
 export type IdApi = (options?: IdOptions) => Promise<IdResult>;
 
-/** Whether this node is open to a network. */
+/** Whether this node is online. */
 export type IsOnlineApi = (options?: CallOptions) => Promise<boolean>;
 
 const OFFLINE_TEXT = `'ipfs id' currently cannot query information on remote

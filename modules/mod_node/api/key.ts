@@ -1,4 +1,4 @@
-/** Keys of names. */
+/** The keys that names are published with. */
 import { type PeerId, peerIdEncoder } from "../formats/peer_id.ts";
 import type { LowLevelNode } from "../low_level_node.ts";
 import type { NamedKey } from "../storage/keystore/keystore.ts";
@@ -12,7 +12,7 @@ export interface KeyOptions extends CallOptions {
   readonly ipnsBase?: string | undefined;
 }
 
-/** Of which form a new key is. */
+/** Type and size of a new key. */
 export interface KeyForm {
   /** `ed25519`, which is the default, or `rsa`. */
   readonly type?: string | undefined;
@@ -21,13 +21,13 @@ export interface KeyForm {
 }
 
 export interface KeyRotateOptions extends CallOptions, KeyForm {
-  /** Name under which the present identity is kept. */
+  /** Name under which the old identity is kept as a key. */
   readonly oldkey: string | undefined;
 }
 
 export interface Key {
   readonly name: string;
-  /** The name that it signs. */
+  /** The IPNS name of the key. */
   readonly id: string;
 }
 
@@ -35,7 +35,7 @@ export interface KeyRenameResult {
   readonly id: string;
   readonly was: string;
   readonly now: string;
-  /** A key that had the new name is gone. */
+  /** Whether an existing key of the new name was replaced. */
   readonly overwrite: boolean;
 }
 
@@ -43,7 +43,7 @@ export interface KeyApi {
   gen(name: string, options?: KeyOptions & KeyForm): Promise<Key>;
   /** The node's own key, `self`, then the others by name. */
   list(options?: KeyOptions): Promise<Key[]>;
-  /** @throws NodeError where there is no such key */
+  /** @throws NodeError if there is no such key */
   info(name: string, options?: KeyOptions): Promise<Key>;
   rename(
     was: string,
@@ -51,11 +51,11 @@ export interface KeyApi {
     options?: KeyOptions & { readonly force?: boolean | undefined },
   ): Promise<KeyRenameResult>;
   rm(name: string, options?: KeyOptions): Promise<Key>;
-  /** The file of a key: its private key as libp2p's protobuf, not encrypted. */
+  /** Exports a private key, as unencrypted libp2p protobuf. */
   export(name: string, options?: CallOptions): Promise<Uint8Array>;
-  /** Takes in the file of a key, of 64 KiB at most. */
+  /** Imports an exported key of at most 64 KiB. */
   import(name: string, file: ByteSource, options?: KeyOptions): Promise<Key>;
-  /** Gives the node another identity from its next start on, and keeps the present one as a key. */
+  /** Creates a new identity, used from the next start on, and keeps the old one as a key. */
   rotate(options: KeyRotateOptions): Promise<void>;
 }
 
@@ -64,7 +64,7 @@ const MAX_KEY_FILE = 64 * 1024;
 
 const usualBase = "base36";
 
-/** @throws NodeError for a base that there is not */
+/** @throws NodeError for an unknown base */
 function encoder({ ipnsBase = usualBase }: KeyOptions): (key: NamedKey) => Key {
   const encode: (id: PeerId) => string = peerIdEncoder(ipnsBase);
   return ({ name, id }) => ({ name, id: encode(id) });

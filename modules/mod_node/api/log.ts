@@ -3,7 +3,7 @@ import type { LowLevelNode } from "../low_level_node.ts";
 import { type NodeLogLevel, subsystems } from "../util/log.ts";
 import { type CallOptions, reading } from "./common.ts";
 
-/** Something that happened. */
+/** A log event. */
 export interface LogEvent {
   /** The message. */
   readonly event: string;
@@ -14,7 +14,7 @@ export interface LogEvent {
 }
 
 export interface LogTailOptions extends CallOptions {
-  /** Further events: it gives them to `tell` until the function that it returns is called. */
+  /** Passes new events to `tell` until the returned function is called. */
   readonly also?: (tell: (event: LogEvent) => void) => () => void;
 }
 
@@ -25,13 +25,13 @@ export interface LogApi {
    * @throws NodeError for a part or a level that there is not
    */
   level(subsystem: string, level: string, options?: CallOptions): Promise<{ readonly message: string }>;
-  /** The parts of the node that log. */
+  /** The names of the logging subsystems. */
   ls(options?: CallOptions): Promise<string[]>;
-  /** The log as it grows, until the signal. A reader that is far behind misses events. */
+  /** Yields new log events until the signal is aborted. A reader that falls too far behind misses events. */
   tail(options?: LogTailOptions): AsyncIterable<LogEvent>;
 }
 
-/** Events that wait for a reader. */
+/** Maximum number of events queued for a reader. */
 const MAX_WAITING = 10_000;
 
 async function* tail({ log }: LowLevelNode, { also, ...options }: LogTailOptions): AsyncGenerator<LogEvent> {

@@ -1,4 +1,4 @@
-/** Lists of directories. */
+/** Listing directories. */
 import { CID } from "multiformats/cid";
 import { inSession, type ReadBlock } from "../content/dag/reader.ts";
 import { entries } from "../content/unixfs/list.ts";
@@ -13,35 +13,35 @@ import { mapConcurrent } from "../util/async/map_concurrent.ts";
 import { type CallOptions, type IpfsPath, listOf, pathText, reading } from "./common.ts";
 
 export interface LsOptions extends CallOptions {
-  /** Look at each entry to tell what it is; true by default. */
+  /** Read each entry to determine its type; true by default. */
   readonly resolveType?: boolean | undefined;
-  /** Look at each entry to tell its size; true by default. Entries are looked at where either is true. */
+  /** Read each entry to determine its size; true by default. Entries are read if either option is true. */
   readonly size?: boolean | undefined;
-  /** Give entries as they are found, in the directory's order instead of that of their names. */
+  /** Yield entries as they are found, in the order of the directory instead of sorted by name. */
   readonly stream?: boolean | undefined;
 }
 
 export interface LsEntry {
   readonly name?: string;
   readonly path: string;
-  /** Bytes of a file's contents; 0 for a directory. */
+  /** Size of a file's content in bytes; 0 for a directory. */
   readonly size?: number;
   readonly cid: CID;
   readonly type: "dir" | "file";
 }
 
-/** A link as the RPC API tells it. */
+/** A link, with all fields of the RPC API. */
 export interface LsLink {
   readonly name: string;
   readonly cid: CID;
   readonly size: number;
-  /** `unknown` of one that was not looked at, or is of another codec. */
+  /** `unknown` for an entry that was not read, or that is not UnixFS. */
   readonly type: "unknown" | "directory" | "file" | "symlink";
-  /** Of a symlink; else empty. */
+  /** Target of a symlink; otherwise empty. */
   readonly target: string;
 }
 
-/** What was asked for, or a link of what was asked for last. */
+/** The path of an argument, or a link of the argument reported before. */
 export type LsRow = { readonly path: string } | { readonly link: LsLink };
 
 export interface LsApi {
@@ -51,16 +51,16 @@ export interface LsApi {
      * name. @throws NodeError
      */
     (path: IpfsPath, options?: LsOptions): AsyncIterable<LsEntry>;
-    /** Several listings one after the other, each behind its path. @throws NodeError */
+    /** Lists several objects one after the other: the path of each, then its links. @throws NodeError */
     rows(paths: readonly IpfsPath[], options?: LsOptions): AsyncIterable<LsRow>;
   };
 }
 
-/** Children that are looked at at the same time. */
+/** Number of children that are read concurrently. */
 const MAX_CHILDREN = 16;
 
 export function lsApi(node: LowLevelNode): LsApi {
-  /** Links of one object, in its order; children are read ahead, so many at a time. */
+  /** The links of one object in its order; children are read ahead. */
   async function* linksOf(path: string, { resolveType = true, size = true, ...options }: LsOptions) {
     const session = inSession(reading(options));
     const read = node.reader(session);
@@ -76,7 +76,7 @@ export function lsApi(node: LowLevelNode): LsApi {
     }));
   }
 
-  /** The same in order of their names. */
+  /** The same, sorted by name. */
   async function* sorted(path: string, options: LsOptions): AsyncGenerator<LsLink> {
     const links = new ExternalSortedMap<LsLink>(node.scratch, linkCodec);
     try {
@@ -109,7 +109,7 @@ export function lsApi(node: LowLevelNode): LsApi {
 
   async function* rows(paths: readonly IpfsPath[], options: LsOptions = {}): AsyncGenerator<LsRow> {
     for (const path of listOf(paths).map(pathText)) {
-      // What cannot be listed is not named.
+      // The path is yielded only if the object can be listed.
       let named = false;
       for await (const link of listed(path, options)) {
         if (!named) yield { path };
@@ -131,7 +131,7 @@ const linkCodec: ValueCodec<LsLink> = {
   },
 };
 
-/** What a link leads to; children that say so by their CID are not read. */
+/** Describes the target of a link; children whose CID says enough are not read. */
 async function kindOf(
   { cid, size }: PbLink,
   read: ReadBlock | undefined,

@@ -1,19 +1,19 @@
-/** The node as folders of this machine. */
+/** Mounting the node as folders of this machine (FUSE). */
 import type { LowLevelNode } from "../low_level_node.ts";
 import type { CallOptions } from "./common.ts";
 
 export interface MountOptions extends CallOptions {
-  /** Folder for contents; by default `Mounts.IPFS` of the configuration. */
+  /** Mount point for /ipfs; by default `Mounts.IPFS` of the configuration. */
   readonly ipfsPath?: string | undefined;
-  /** Folder for names; by default `Mounts.IPNS` of the configuration. */
+  /** Mount point for /ipns; by default `Mounts.IPNS` of the configuration. */
   readonly ipnsPath?: string | undefined;
 }
 
-/** Folders, under the names of the reference and of its successor. */
+/** The mount points, under the names of the reference and of its successor. */
 export interface MountResult {
   readonly ipfs: string;
   readonly ipns: string;
-  /** False whatever the configuration says, as in the reference. */
+  /** Always false, as in the reference. */
   readonly fuseAllowOther: boolean;
   readonly store: string;
   readonly name: string;

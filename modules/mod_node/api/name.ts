@@ -1,4 +1,4 @@
-/** Names that change what they stand for. */
+/** IPNS: names for content that can change. */
 import { fullPath } from "../content/resolver/path.ts";
 import { type PeerId, parsePeerId, peerIdEncoder } from "../formats/peer_id.ts";
 import type { LowLevelNode } from "../low_level_node.ts";
@@ -18,15 +18,15 @@ import {
 import { pathOf } from "./dns.ts";
 
 export interface NamePublishOptions extends CallOptions {
-  /** Look first whether there is something at the path; true by default. */
+  /** Check that the path can be resolved before publishing it; true by default. */
   readonly resolve?: boolean | undefined;
   /** Time for which the record is valid, such as `300s`, `1.5h` or `2h45m`, or milliseconds; a day by default. */
   readonly lifetime?: number | string | undefined;
-  /** Time for which others may keep the record. */
+  /** Time for which others may cache the record. */
   readonly ttl?: number | string | undefined;
-  /** The key, by its name or by the name that it signs; `self` by default. */
+  /** The key to sign with, by its name or its IPNS name; `self` by default. */
   readonly key?: string | undefined;
-  /** While the node is offline, keep the record here instead of failing. */
+  /** While the node is offline, store the record on this machine instead of failing. */
   readonly allowOffline?: boolean | undefined;
   /** Encoding of the name: `b58mh`, or the multibase of a CID; `base36` by default. */
   readonly ipnsBase?: string | undefined;
@@ -39,11 +39,11 @@ export interface NamePublishResult {
 }
 
 export interface NameResolveOptions extends RecordCallOptions {
-  /** Go on until the result is no name; true by default. */
+  /** Resolve repeatedly until the result is not a name; true by default. */
   readonly recursive?: boolean | undefined;
-  /** Do not use what was resolved before. */
+  /** Do not use cached results. */
   readonly nocache?: boolean | undefined;
-  /** Each better path as it is found, true by default; otherwise the last one alone. */
+  /** Yield every better result as it is found; true by default. Otherwise only the last one. */
   readonly stream?: boolean | undefined;
 }
 
@@ -52,12 +52,12 @@ export interface NamePubsubSubsOptions extends CallOptions {
   readonly ipnsBase?: string | undefined;
 }
 
-/** Names over publish and subscribe. @throws NodeError while that is off, but for `state` */
+/** IPNS over pubsub. Except for `state`, its methods throw a NodeError while it is disabled. */
 export interface NamePubsubApi {
   state(options?: CallOptions): Promise<{ readonly enabled: boolean }>;
-  /** Names that are followed, as `/ipns/<name>`. */
+  /** The subscribed names, as `/ipns/<name>`. */
   subs(options?: NamePubsubSubsOptions): Promise<readonly string[]>;
-  /** Follows a name no longer. @throws NodeError while somebody waits for it */
+  /** Unsubscribes from a name. @throws NodeError while it is being resolved */
   cancel(name: PeerName, options?: CallOptions): Promise<{ readonly canceled: boolean }>;
 }
 
@@ -69,7 +69,11 @@ export interface NameApi {
    * @throws NodeError of a path that is none or leads nowhere, of an unknown key, and when nobody could be told
    */
   publish(path: IpfsPath, options?: NamePublishOptions): Promise<NamePublishResult>;
-  /** What a name stands for, each better path as it is found; by default the node's own. @throws NodeError where none is */
+  /**
+   * Resolves a name, by default the node's own, and yields every better result as it is found.
+   *
+   * @throws NodeError if there is none
+   */
   resolve(name?: PeerName, options?: NameResolveOptions): AsyncIterable<string>;
   readonly pubsub: NamePubsubApi;
 }

@@ -1,4 +1,4 @@
-/** Nodes of the codec dag-pb, as they were handled before `dag`. */
+/** The older commands for dag-pb nodes; `dag` has replaced them. */
 import type { CID } from "multiformats/cid";
 import { type Change, diff } from "../content/dag/object/diff.ts";
 import { encodedObject } from "../content/dag/object/input.ts";
@@ -27,9 +27,9 @@ export interface ObjectPutOptions extends CallOptions {
 }
 
 export interface ObjectImportOptions extends ObjectPutOptions {
-  /** Form of the input: `json`, as by default, `xml` or `protobuf`. */
+  /** Encoding of the input: `json`, the default, `xml` or `protobuf`. */
   readonly inputenc?: string | undefined;
-  /** How the data is written in JSON and XML: `text`, as by default, or `base64`. */
+  /** Encoding of the data in JSON and XML: `text`, the default, or `base64`. */
   readonly datafieldenc?: string | undefined;
 }
 
@@ -42,18 +42,18 @@ export interface ObjectStat {
   readonly CumulativeSize: number;
 }
 
-/** One that says what a link is called, in either spelling. */
+/** The name of a link, in either spelling. */
 export type LinkName = { readonly Name?: string | undefined } | { readonly name: string };
-/** And what it leads to. */
+/** The target of a link. */
 export type LinkTarget = LinkName & ({ readonly Hash: IpfsPath } | { readonly cid: IpfsPath });
 
 export interface AddLinkOptions extends CallOptions {
-  /** Make what is missing on the path. */
+  /** Create missing nodes along the path. */
   readonly create?: boolean | undefined;
 }
 
 export interface ObjectPatchApi {
-  /** Adds or replaces a link; its name may be a path. Gives the CID of the changed copy. @throws NodeError */
+  /** Adds or replaces a link, whose name may be a path. Resolves to the CID of the changed copy. @throws NodeError */
   addLink(cid: IpfsPath, link: LinkTarget, options?: AddLinkOptions): Promise<CID>;
   rmLink(cid: IpfsPath, link: LinkName, options?: CallOptions): Promise<CID>;
   appendData(cid: IpfsPath, data: ByteSource, options?: CallOptions): Promise<CID>;
@@ -61,24 +61,24 @@ export interface ObjectPatchApi {
 }
 
 export interface ObjectApi {
-  /** Stores a node made from a template. @throws NodeError for a template that is none */
+  /** Stores a node made from a template. @throws NodeError for an unknown template */
   readonly new: (options?: ObjectNewOptions) => Promise<CID>;
-  /** Stores a node. @throws NodeError for what is none */
+  /** Stores a node. @throws NodeError for an invalid node */
   put(node: DagPbNode, options?: ObjectPutOptions): Promise<CID>;
-  /** Stores a node that is written down. @throws NodeError */
+  /** Stores a node given in one of the encodings of `inputEnc`. @throws NodeError */
   import(input: ByteSource, options?: ObjectImportOptions): Promise<StoredObject>;
   /** @throws NodeError for a node of another codec */
   get(cid: IpfsPath, options?: CallOptions): Promise<Required<DagPbNode>>;
   data(cid: IpfsPath, options?: CallOptions): Promise<Uint8Array>;
-  /** Links of a node of any codec. @throws NodeError */
+  /** The links of a node of any codec. @throws NodeError */
   links(cid: IpfsPath, options?: CallOptions): Promise<readonly Required<DagPbLink>[]>;
-  /** The same with the CID of the node. */
+  /** The same, with the CID of the node. */
   linksOf(cid: IpfsPath, options?: CallOptions): Promise<StoredObject>;
-  /** Only nodes of dag-pb have all sizes. @throws NodeError */
+  /** Sizes of a node; only dag-pb nodes have all of them. @throws NodeError */
   stat(cid: IpfsPath, options?: CallOptions): Promise<ObjectStat>;
-  /** In which links two trees differ. @throws NodeError */
+  /** The differences between the links of two DAGs. @throws NodeError */
   diff(one: IpfsPath, other: IpfsPath, options?: CallOptions): Promise<Change[]>;
-  /** Stores a changed copy of a node, with what becomes new above it. @throws NodeError */
+  /** Stores a changed copy of a node, and of the nodes above it. @throws NodeError */
   edit(root: IpfsPath, change: ObjectEdit, options?: CallOptions): Promise<StoredObject>;
   readonly patch: ObjectPatchApi;
 }
@@ -136,7 +136,7 @@ export function objectApi(node: LowLevelNode): ObjectApi {
 
 const nameOf = (link: LinkName): string => ("name" in link ? link.name : ((link as { Name?: string }).Name ?? ""));
 
-/** Only nodes of dag-pb have all of them. */
+/** Only dag-pb nodes have all of these fields. */
 function sizesOf(codec: number, bytes: Uint8Array): Omit<ObjectStat, "Hash"> {
   const none = { NumLinks: 0, BlockSize: 0, LinksSize: 0, DataSize: 0, CumulativeSize: 0 };
   if (codec === raw) return { ...none, DataSize: bytes.length, CumulativeSize: bytes.length };

@@ -1,4 +1,4 @@
-/** Objects in the store: read at the end of a path, changed, stored. */
+/** Reads, changes and stores dag-pb nodes, for the `object` commands. */
 import type { CID } from "multiformats/cid";
 import { putBlocks } from "../content/adder/put_blocks.ts";
 import { type EditedBlocks, newObject, withData, withLink, withoutLink } from "../content/dag/object/edit.ts";
@@ -11,7 +11,7 @@ import type { LowLevelNode } from "../low_level_node.ts";
 import { readBlockBody } from "../storage/blockstore/make_block.ts";
 import { type ByteSource, type CallOptions, type IpfsPath, pathText, piecesOf, reading } from "./common.ts";
 
-/** What is to be changed in a node. */
+/** A change of a node. */
 export type ObjectEdit =
   | { readonly addLink: string; readonly target: IpfsPath; readonly create?: boolean | undefined }
   | { readonly rmLink: string }
@@ -26,7 +26,7 @@ export interface StoredObject {
 export const emptyDirectory = encodePb({ data: encodeUnixfs({ type: "Directory" }), links: [] });
 
 export function objectStore(node: LowLevelNode) {
-  /** The block that a path leads to; what is left of the path inside of it does not count. */
+  /** The block at a path; the rest of the path within the block is ignored. */
   async function blockAt(path: IpfsPath, options: CallOptions) {
     const how = reading(options);
     const { cid } = await node.resolve(pathText(path), how);

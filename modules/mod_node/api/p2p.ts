@@ -1,4 +1,4 @@
-/** Local connections over streams to peers. */
+/** Forwarding local connections over libp2p streams. */
 
 import type { LowLevelNode } from "../low_level_node.ts";
 import type { P2p } from "../network/p2p/p2p.ts";
@@ -9,16 +9,16 @@ import { quote } from "../util/go/text.ts";
 import { type Address, type CallOptions, callSignal } from "./common.ts";
 
 export interface P2pForwardOptions extends CallOptions {
-  /** Allow names of protocols outside of `/x/`. */
+  /** Allow protocol names that do not begin with `/x/`. */
   readonly allowCustomProtocol?: boolean | undefined;
 }
 
 export interface P2pListenOptions extends P2pForwardOptions {
-  /** Send the peer's id first, on a line of its own. */
+  /** Send the id of the peer first, on a line of its own. */
   readonly reportPeerId?: boolean | undefined;
 }
 
-/** Which listeners to stop: all, or those that agree with everything that is given. */
+/** Which listeners to stop: all, or those that match every given field. */
 export interface P2pCloseOptions extends CallOptions {
   readonly all?: boolean | undefined;
   readonly protocol?: string | undefined;
@@ -26,14 +26,14 @@ export interface P2pCloseOptions extends CallOptions {
   readonly targetAddress?: Address | undefined;
 }
 
-/** A listener. Addresses are multiaddresses as text, peers `/p2p/<id>`. */
+/** A listener. Addresses are multiaddrs as text, peers are `/p2p/<id>`. */
 export interface P2pListener {
   readonly protocol: string;
   readonly listenAddress: string;
   readonly targetAddress: string;
 }
 
-/** A stream that is open. */
+/** An open stream. */
 export interface P2pStream {
   /** Its number, for `stream.close`. */
   readonly handlerID: string;
@@ -49,17 +49,23 @@ export interface P2pStreamCloseOptions extends CallOptions {
 
 export interface P2pStreamApi {
   ls(options?: CallOptions): Promise<readonly P2pStream[]>;
-  /** Resets both ends. One that is not there is closed already. */
+  /** Resets a stream at both ends; one that does not exist is considered closed. */
   close(id?: string, options?: P2pStreamCloseOptions): Promise<void>;
 }
 
-/** Its methods reject with a NodeError unless `Experimental.Libp2pStreamMounting` is on, and while the node is offline. */
+/**
+ * Its methods reject with a NodeError unless `Experimental.Libp2pStreamMounting` is on, and while the node is offline.
+ */
 export interface P2pApi {
-  /** Takes streams of a protocol from peers, and carries them to an address here. */
+  /** Accepts streams of a protocol from peers, and forwards them to a local address. */
   listen(protocol: string, target: Address, options?: P2pListenOptions): Promise<void>;
-  /** Listens at an address here, and carries connections to a peer: `/p2p/<id>`, or an address that ends in that. */
+  /** Listens on a local address, and forwards connections to a peer: `/p2p/<id>`, or an address ending in it. */
   forward(protocol: string, listen: Address, target: Address, options?: P2pForwardOptions): Promise<void>;
-  /** Stops listeners; resolves to how many. Streams that are open go on. @throws NodeError unless some option is given */
+  /**
+   * Stops listeners; resolves to how many. Streams that are open go on.
+   *
+   * @throws NodeError unless some option is given
+   */
   close(options?: P2pCloseOptions): Promise<number>;
   ls(options?: CallOptions): Promise<readonly P2pListener[]>;
   readonly stream: P2pStreamApi;
@@ -120,7 +126,7 @@ export function p2pApi(node: LowLevelNode): P2pApi {
   };
 }
 
-/** @throws NodeError when the address may mean more than one */
+/** @throws NodeError for an ambiguous address */
 async function onePeer(text: string, signal: AbortSignal): Promise<NamedPeer> {
   const [first, second] = await resolvePeers([text], signal);
   if (first === undefined) throw new NodeError(`found no ipfs peers at ${text}`);

@@ -1,4 +1,4 @@
-/** Pins of this node: what garbage collection spares. */
+/** Pins: objects that garbage collection keeps. */
 import { CID } from "multiformats/cid";
 import type { PinMode } from "../content/pins/pins.ts";
 import { verifyPins } from "../content/pins/verify.ts";
@@ -9,7 +9,7 @@ import { NodeError } from "../util/errors.ts";
 import { type CallOptions, type IpfsPath, listOf, pathText, reading } from "./common.ts";
 import { type PinRemoteApi, pinRemoteApi } from "./pin_remote.ts";
 
-/** What is pinned: by path, or with how. */
+/** An object to pin: its path, or its path with options. */
 export type PinInput =
   | IpfsPath
   | { readonly cid?: CID; readonly path?: IpfsPath; readonly recursive?: boolean | undefined };
@@ -18,22 +18,22 @@ export type PinInput =
 export type PinSource = PinInput | Iterable<PinInput> | AsyncIterable<PinInput>;
 
 export interface PinAddAllOptions extends CallOptions {
-  /** Hears how many blocks have been looked at, of all together. */
+  /** Called with the number of blocks visited so far, over all objects. */
   readonly progress?: ((blocks: number) => void) | undefined;
 }
 
 export interface PinAddOptions extends PinAddAllOptions {
-  /** Pin all that is linked to, too; true by default. */
+  /** Also pin everything below the object; true by default. */
   readonly recursive?: boolean | undefined;
 }
 
 export interface PinRmOptions extends CallOptions {
-  /** A recursive pin may be removed; true by default. */
+  /** Allow removing a recursive pin; true by default. */
   readonly recursive?: boolean | undefined;
 }
 
 export interface PinLsOptions extends CallOptions {
-  /** Objects to look up, told in their order; by default all pins are listed. */
+  /** Objects to look up, reported in this order; by default all pins are listed. */
   readonly paths?: IpfsPath | readonly IpfsPath[] | undefined;
   /** `direct`, `indirect`, `recursive`, or `all`, which is the default. */
   readonly type?: string | undefined;
@@ -41,7 +41,7 @@ export interface PinLsOptions extends CallOptions {
 
 export interface PinLsResult {
   readonly cid: CID;
-  /** `direct`, `indirect` or `recursive`; of an object that was looked up `indirect through CID`. */
+  /** `direct`, `indirect` or `recursive`; `indirect through CID` for an object that was looked up. */
   readonly type: string;
 }
 
@@ -51,7 +51,7 @@ export interface SortedPin {
   readonly type: string;
 }
 
-/** Pins by the text of their CIDs, each once; it may be gone through more than once until it is closed. */
+/** Pins sorted by the text of their CIDs, each once. Can be iterated several times until it is closed. */
 export interface SortedPins extends AsyncIterable<SortedPin> {
   close(): Promise<void>;
 }
@@ -62,31 +62,31 @@ export interface PinUpdateOptions extends CallOptions {
 }
 
 export interface PinVerifyOptions extends CallOptions {
-  /** Tell of whole pins, too. */
+  /** Also report pins that are complete. */
   readonly verbose?: boolean | undefined;
 }
 
 export interface PinVerifyResult {
   readonly cid: CID;
   readonly ok: boolean;
-  /** Blocks below that are missing, or none of their codec. */
+  /** Blocks of the DAG that are missing or malformed. */
   readonly badNodes: readonly { readonly cid: CID; readonly err: string }[];
 }
 
 export interface PinApi {
-  /** Pins an object, and fetches what is missing of it. */
+  /** Pins an object, fetching missing blocks. */
   add(path: IpfsPath, options?: PinAddOptions): Promise<CID>;
-  /** Pins one after the other; each is on the disk when it is told. */
+  /** Pins objects one after the other; each pin is durable when it is yielded. */
   addAll(source: PinSource, options?: PinAddAllOptions): AsyncIterable<CID>;
   ls(options?: PinLsOptions): AsyncIterable<PinLsResult>;
-  /** As `ls`, in order: what is more than a few thousand goes to the disk meanwhile. `text` writes the CIDs. */
+  /** Like `ls`, but sorted; more than a few thousand pins are sorted on disk. `text` formats the CIDs. */
   sorted(text: (cid: CID) => string, options?: PinLsOptions): Promise<SortedPins>;
-  /** @throws NodeError when it is not pinned so */
+  /** @throws NodeError if the object is not pinned in this way */
   rm(path: IpfsPath, options?: PinRmOptions): Promise<CID>;
   rmAll(source: PinSource, options?: CallOptions): AsyncIterable<CID>;
-  /** Pins one object in the place of another; what they share is not looked at again. Gives both. */
+  /** Moves a pin to another object, visiting only blocks that they do not share. Resolves to both paths. */
   update(from: IpfsPath, to: IpfsPath, options?: PinUpdateOptions): Promise<[from: CID, to: CID]>;
-  /** Whether all that is pinned recursively is here: broken pins, or with `verbose` all. */
+  /** Checks that all recursive pins are complete; yields broken pins, with `verbose` all. */
   verify(options?: PinVerifyOptions): AsyncIterable<PinVerifyResult>;
   readonly remote: PinRemoteApi;
 }
@@ -145,7 +145,7 @@ async function* rmAll(node: LowLevelNode, source: PinSource, options: CallOption
   }
 }
 
-/** All pins of a type: stored ones, then what lies below the recursive ones. */
+/** All pins of a type: the stored ones, then the indirect ones. */
 async function* listAll(node: LowLevelNode, type: string, options: CallOptions): AsyncGenerator<PinLsResult> {
   const { signal } = reading(options);
   const isBelow = type === "all" || type === "indirect";
@@ -161,7 +161,7 @@ async function* listAll(node: LowLevelNode, type: string, options: CallOptions):
   for await (const cid of node.pins.indirect(told, signal)) yield { cid, type: "indirect" };
 }
 
-/** The pins of given objects, in their order. @throws NodeError at the first that is not pinned so */
+/** The pins of the given objects, in this order. @throws NodeError at the first that is not pinned in this way */
 async function* listGiven(
   node: LowLevelNode,
   given: readonly IpfsPath[],
@@ -176,7 +176,7 @@ async function* listGiven(
       const { cid } = await node.resolve(path, how);
       found.push({ path, cid, stored: await node.pins.mode(cid) });
     } catch (error) {
-      // Those before it are answered first.
+      // Yield the pins before it first.
       late = error;
       break;
     }
@@ -199,7 +199,7 @@ async function* listGiven(
   if (late !== undefined) throw late;
 }
 
-/** @throws NodeError for a type that there is not */
+/** @throws NodeError for an unknown type */
 function list(node: LowLevelNode, { paths = [], type = "all", ...options }: PinLsOptions): AsyncIterable<PinLsResult> {
   if (!pinTypes.includes(type)) {
     throw new NodeError(`invalid type '${type}', must be one of {direct, indirect, recursive, all}`);

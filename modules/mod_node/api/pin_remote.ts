@@ -1,4 +1,4 @@
-/** Pins at remote services (`pin.remote`), and the list of these. */
+/** Pins at remote pinning services (`pin.remote`), and the list of services. */
 import { CID } from "multiformats/cid";
 import type { LowLevelNode } from "../low_level_node.ts";
 import type { PinFilters, ServiceState } from "../network/pinning_services/remote_pins.ts";
@@ -6,11 +6,11 @@ import type { PinStatusWord, RemotePin as ServicePin } from "../network/pinning_
 import { type CallOptions, callSignal, type IpfsPath, pathText, reading } from "./common.ts";
 
 export interface RemoteServiceOptions extends CallOptions {
-  /** Name of the service; the call fails where it is missing or not known. */
+  /** Name of the service; the call fails if it is missing or unknown. */
   readonly service: string | undefined;
 }
 
-/** CIDs and endpoints are given as text, as the service or the configuration has them. */
+/** Return CIDs and endpoints as text, as the service or the configuration has them. */
 export interface AsText {
   readonly text: true;
 }
@@ -18,59 +18,63 @@ export interface AsText {
 export interface PinRemoteAddOptions extends RemoteServiceOptions {
   /** Name of the pin; at most 255 bytes. */
   readonly name?: string | undefined;
-  /** Do not wait until it is pinned. */
+  /** Do not wait until the object is pinned. */
   readonly background?: boolean | undefined;
 }
 
-/** Which pins are meant. */
+/** Which pins to select. */
 export interface PinRemoteFilter extends RemoteServiceOptions {
   readonly name?: string | undefined;
   readonly cid?: readonly (CID | string)[] | undefined;
-  /** `queued`, `pinning`, `pinned`, `failed`; pinned ones by default. */
+  /** Statuses: `queued`, `pinning`, `pinned`, `failed`; only `pinned` by default. */
   readonly status?: readonly string[] | undefined;
 }
 
 export interface RemotePin<C = CID> {
   readonly cid: C;
   readonly name: string;
-  /** Empty where the service says nothing. */
+  /** Empty if the service reports none. */
   readonly status: PinStatusWord | "";
 }
 
 export interface RemoteServiceLsOptions extends CallOptions {
-  /** Ask each how many pins it has. */
+  /** Query the number of pins at each service. */
   readonly stat?: boolean | undefined;
 }
 
 export interface RemoteService<E = URL> {
   readonly service: string;
   readonly endpoint: E;
-  /** Where it was asked; `invalid`: it did not answer as it should. */
+  /** Only with the option `stat`; `invalid` if the service did not answer correctly. */
   readonly stat?:
     | { readonly status: "valid"; readonly pinCount: Readonly<Record<PinStatusWord, number>> }
     | { readonly status: "invalid" };
 }
 
 export interface PinRemoteServiceApi {
-  /** Adds a service; it is not asked. @throws NodeError for a name that is taken, or no HTTP URL */
+  /**
+   * Adds a service without contacting it.
+   *
+   * @throws NodeError for a name in use, or an endpoint that is not an HTTP URL
+   */
   add(name: string, options: CallOptions & { readonly endpoint: string | URL; readonly key: string }): Promise<void>;
-  /** By name. With `text`, endpoints are as the configuration has them. */
+  /** Lists the services by name. With `text`, endpoints are as in the configuration. */
   ls(options: RemoteServiceLsOptions & AsText): Promise<RemoteService<string>[]>;
   ls(options?: RemoteServiceLsOptions): Promise<RemoteService[]>;
-  /** One that is not known is no failure. */
+  /** Removes a service; an unknown one is not an error. */
   rm(name: string, options?: CallOptions): Promise<void>;
 }
 
 export interface PinRemoteApi {
-  /** Has a service pin an object; unless in the `background`, resolves when it is pinned. */
+  /** Has a service pin an object; resolves when it is pinned, with `background` at once. */
   add(cid: IpfsPath, options: PinRemoteAddOptions & AsText): Promise<RemotePin<string>>;
   add(cid: IpfsPath, options: PinRemoteAddOptions): Promise<RemotePin>;
-  /** In the order of the service: the newest first. */
+  /** Lists pins in the order of the service, the newest first. */
   ls(options: PinRemoteFilter & AsText): AsyncIterable<RemotePin<string>>;
   ls(options: PinRemoteFilter): AsyncIterable<RemotePin>;
-  /** Removes the pin that matches. @throws NodeError when there are several */
+  /** Removes the matching pin. @throws NodeError if several match */
   rm(options: PinRemoteFilter): Promise<void>;
-  /** Removes all pins that match. */
+  /** Removes all matching pins. */
   rmAll(options: PinRemoteFilter): Promise<void>;
   readonly service: PinRemoteServiceApi;
 }

@@ -1,4 +1,4 @@
-/** Whether and how fast a peer answers. */
+/** Measuring the round-trip time to a peer. */
 import { setTimeout as delay } from "node:timers/promises";
 import { type PeerId, parsePeerId } from "../formats/peer_id.ts";
 import type { LowLevelNode } from "../low_level_node.ts";
@@ -9,15 +9,15 @@ import { NodeError } from "../util/errors.ts";
 import { type Address, type CallOptions, callSignal, type PeerName } from "./common.ts";
 
 export interface PingOptions extends CallOptions {
-  /** Echoes that are asked for; 10 by default. */
+  /** Number of echo requests; 10 by default. */
   readonly count?: number | undefined;
 }
 
 export interface PingResult {
   readonly success: boolean;
-  /** Nanoseconds there and back; 0 where there is a text. */
+  /** Round-trip time in nanoseconds; 0 if there is a `text`. */
   readonly time: number;
-  /** What is done, or what went wrong; empty for an echo. */
+  /** What is being done, or what went wrong; empty for an echo. */
   readonly text: string;
 }
 
@@ -29,7 +29,7 @@ export interface PingResult {
  */
 export type PingApi = (peer: PeerName | Address, options?: PingOptions) => AsyncIterable<PingResult>;
 
-/** Milliseconds: for a look-up, for each echo, and from one to the next. */
+/** Milliseconds: for finding the peer, for each echo, and between two echoes. */
 const LOOK_UP_TIMEOUT_MS = 10_000;
 const ECHO_TIMEOUT_MS = 10_000;
 const PAUSE_MS = 1000;

@@ -1,4 +1,4 @@
-/** Messages under topics, to whoever is subscribed to these. */
+/** Pubsub: messages under topics, to all subscribers. */
 import type { PeerId } from "../formats/peer_id.ts";
 import type { LowLevelNode } from "../low_level_node.ts";
 import { MAX_MESSAGE_SIZE } from "../network/pubsub/limits.ts";
@@ -10,11 +10,11 @@ import { type ByteSource, type CallOptions, callSignal, piecesOf } from "./commo
 /** A message that names its author. Where `Pubsub.DisableSigning` is on that is not proven. */
 export interface SignedMessage {
   readonly type: "signed";
-  /** Who published it. */
+  /** The peer that published the message. */
   readonly from: PeerId;
   readonly topic: string;
   readonly data: Uint8Array;
-  /** Its number among the messages of who published it. */
+  /** Sequence number of the publisher. */
   readonly sequenceNumber: bigint;
   /** Empty: it was checked when the message came, if there was one, and the RPC API does not tell it. */
   readonly signature: Uint8Array;
@@ -39,15 +39,15 @@ export interface PubsubSubscribeOptions extends CallOptions {
    * stands in the log of the node.
    */
   readonly onError?: ((error: Error, fatal: boolean, message?: PubsubMessage) => void) | undefined;
-  /** Of no effect: other subscribers are always looked for. */
+  /** Ignored: other subscribers are always searched for. */
   readonly discover?: boolean | undefined;
 }
 
-/** Its methods reject with a NodeError where pubsub is switched off, and while the node is offline. */
+/** Its methods reject with a NodeError if pubsub is disabled, and while the node is offline. */
 export interface PubsubApi {
-  /** Topics that somebody here is subscribed to. */
+  /** The topics that this node is subscribed to. */
   ls(options?: CallOptions): Promise<readonly string[]>;
-  /** Ids, in order, of connected peers that are subscribed to a topic; without one, of those that take part. */
+  /** Sorted ids of the connected peers that are subscribed to a topic; without a topic, of all that speak pubsub. */
   peers(topic?: string, options?: CallOptions): Promise<readonly string[]>;
   /**
    * Resolves when the message is on its way to all who are known to be subscribed; nobody need to.
@@ -62,9 +62,9 @@ export interface PubsubApi {
    * @throws NodeError of a handler that has this topic already
    */
   subscribe(topic: string, handler: PubsubHandler, options?: PubsubSubscribeOptions): Promise<void>;
-  /** Of all handlers of the topic, unless one is given. */
+  /** Unsubscribes one handler from a topic, or all of them if none is given. */
   unsubscribe(topic: string, handler?: PubsubHandler, options?: CallOptions): Promise<void>;
-  /** The messages themselves, as `subscribe`; rejects with the reason of the signal when that comes. */
+  /** Like `subscribe`, but yields the messages; throws the reason of the signal when it is aborted. */
   messages(topic: string, options?: CallOptions): Promise<AsyncIterable<PubsubMessage>>;
 }
 
@@ -87,7 +87,7 @@ export function pubsubApi(node: LowLevelNode): PubsubApi {
     peers: async (topic) => (await opened()).peers(topic).map(String),
     async publish(topic, data) {
       const pubsub = await opened();
-      // No more of it than shows that it is too long.
+      // Read only as much as shows that it is too long.
       const whole = data instanceof Uint8Array ? data : await readUpTo(piecesOf(data), MAX_MESSAGE_SIZE + 1);
       await pubsub.publish(topic, whole);
     },
@@ -119,7 +119,7 @@ export function pubsubApi(node: LowLevelNode): PubsubApi {
   };
 }
 
-/** Rejects when `failed` throws only. */
+/** Rejects only if `failed` throws. */
 async function deliver(
   messages: AsyncIterable<PubsubMessage>,
   handler: PubsubHandler,

@@ -1,4 +1,4 @@
-/** Links of nodes. */
+/** Listing the links of nodes. */
 import { inSession } from "../content/dag/reader.ts";
 import { type Ref, refs as refsBelow } from "../content/dag/refs.ts";
 import { bulkReader } from "../content/unixfs/open.ts";
@@ -9,30 +9,30 @@ import { NodeError } from "../util/errors.ts";
 import { type CallOptions, type IpfsPath, listOf, pathText, reading } from "./common.ts";
 
 export interface RefsOptions extends CallOptions, CidForm {
-  /** Form of a line, made of `<src>`, `<dst>` and `<linkname>`; `<dst>` by default. */
+  /** Format of a line, with `<src>`, `<dst>` and `<linkname>`; `<dst>` by default. */
   readonly format?: string | undefined;
-  /** Each link as `<src> -> <dst>`. */
+  /** Format each link as `<src> -> <dst>`. */
   readonly edges?: boolean | undefined;
-  /** Nothing twice. */
+  /** Omit duplicates. */
   readonly unique?: boolean | undefined;
-  /** The links of what is linked to, too. */
+  /** Also list the links of linked nodes. */
   readonly recursive?: boolean | undefined;
-  /** With `recursive`, how far down to go; -1, as by default: to the end. */
+  /** With `recursive`, the maximum depth; -1, the default, for no limit. */
   readonly maxDepth?: number | undefined;
 }
 
 export interface RefsResult {
-  /** The link, in the form that was asked for. */
+  /** The link in the requested format. */
   readonly ref: string;
-  /** Why the links of a node cannot be listed; else empty. */
+  /** Why the links of a node cannot be listed; otherwise empty. */
   readonly err: string;
 }
 
 export interface RefsApi {
   readonly refs: {
-    /** Links of nodes, each node's in its order. @throws NodeError */
+    /** Lists the links of nodes, in the order of each node. @throws NodeError */
     (path: IpfsPath | readonly IpfsPath[], options?: RefsOptions): AsyncIterable<RefsResult>;
-    /** All blocks that are stored here. */
+    /** Lists all blocks stored on this machine. */
     local(options?: CallOptions): AsyncIterable<RefsResult>;
   };
 }
@@ -75,7 +75,7 @@ export function refsApi(node: LowLevelNode): RefsApi {
   return { refs: Object.assign(refs, { local }) };
 }
 
-/** @throws NodeError of options that do not go together, and for an unknown base */
+/** @throws NodeError for options that exclude each other, and for an unknown base */
 function lineWriter({ format: given = "<dst>", edges = false, ...form }: RefsOptions): (ref: Ref) => string {
   const write = cidWriter(form);
   if (edges && given !== "<dst>") throw new NodeError("using format argument with edges is not allowed");

@@ -1,4 +1,4 @@
-/** Figures and upkeep of the repo. */
+/** Statistics and maintenance of the repo. */
 import type { CID } from "multiformats/cid";
 import type { LowLevelNode } from "../low_level_node.ts";
 import { verifyBlocks } from "../storage/blockstore/verify_all.ts";
@@ -6,54 +6,58 @@ import { NodeError } from "../util/errors.ts";
 import { type CallOptions, reading } from "./common.ts";
 
 export interface RepoGcOptions extends CallOptions {
-  /** Failures are told among the results, not all at the end. */
+  /** Report failures among the results instead of at the end. */
   readonly streamErrors?: boolean | undefined;
 }
 
-/** A block that was removed, or a failure: one of the two. */
+/** Either a removed block or a failure. */
 export interface RepoGcResult {
   readonly cid: CID | null;
   readonly err: Error | null;
 }
 
 export interface RepoStatOptions extends CallOptions {
-  /** Only `repoSize` and `storageMax`. */
+  /** Only determine `repoSize` and `storageMax`. */
   readonly sizeOnly?: boolean | undefined;
 }
 
 export interface RepoStatResult {
-  /** Stored forms of blocks; 0 where it was not asked for. */
+  /** Number of stored blocks; 0 with `sizeOnly`. */
   readonly numObjects: bigint;
-  /** Bytes that the stores take on the disk. */
+  /** Bytes that the stores use on disk. */
   readonly repoSize: bigint;
-  /** Folder of the repo; "" where it was not asked for. */
+  /** Folder of the repo; "" with `sizeOnly`. */
   readonly repoPath: string;
-  /** Such as `fs-repo@11`; "" where it was not asked for. */
+  /** Version of the repo, such as `fs-repo@11`; "" with `sizeOnly`. */
   readonly version: string;
-  /** `Datastore.StorageMax` in bytes; 2^64 - 1 where the configuration has none. */
+  /** `Datastore.StorageMax` in bytes; 2^64 - 1 if it is not configured. */
   readonly storageMax: bigint;
 }
 
 export interface RepoVerifyResult {
-  /** What is wrong with a block, or how it ended; "" beside a number of blocks. */
+  /** What is wrong with a block, or the final result; "" in progress reports. */
   readonly msg: string;
-  /** Blocks that have been read. */
+  /** Number of blocks checked so far. */
   readonly progress: number;
 }
 
 export interface RepoApi {
-  /** Removes all blocks that nothing keeps. @throws NodeError in the end, when something went wrong */
+  /**
+   * Garbage collection: removes all blocks that are not kept by pins, MFS or mounts.
+   *
+   * @throws NodeError at the end if there were failures
+   */
   gc(options?: RepoGcOptions): AsyncIterable<RepoGcResult>;
   stat(options?: RepoStatOptions): Promise<RepoStatResult>;
-  /** Format of the repo, such as `11`. */
+  /** Version of the repo format, such as `11`. */
   version(options?: CallOptions): Promise<string>;
-  /** Reads every block and checks it against its CID. @throws NodeError in the end, when some are corrupt */
+  /** Reads every block and verifies its hash. @throws NodeError at the end if blocks are corrupt */
   verify(options?: CallOptions): AsyncIterable<RepoVerifyResult>;
-  /** Removes lock files that dead processes have left; gives their names. */
+  /** Removes lock files left by dead processes, and resolves to their names. */
   fsck(options?: CallOptions): Promise<readonly string[]>;
 }
 
-/** What there is where the configuration sets no limit. */
+/** The value of `storageMax` without a configured limit. */
 const unlimited = 2n ** 64n - 1n;
 
 async function* gc(node: LowLevelNode, { streamErrors, ...options }: RepoGcOptions): AsyncGenerator<RepoGcResult> {

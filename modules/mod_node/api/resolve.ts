@@ -1,15 +1,15 @@
-/** From a path to the one that it leads to. */
+/** Resolving paths. */
 import { type CidForm, cidWriterFor } from "../formats/cid/writer.ts";
 import type { LowLevelNode } from "../low_level_node.ts";
 import { type IpfsPath, pathText, type RecordCallOptions, recordOptions } from "./common.ts";
 
 export interface ResolveOptions extends RecordCallOptions, CidForm {
-  /** Go on until it is no name any more; true by default. */
+  /** Resolve repeatedly until the result is not a name; true by default. */
   readonly recursive?: boolean | undefined;
 }
 
 export interface ResolveApi {
-  /** The path of what a path or a name leads to, such as `/ipfs/CID`. @throws NodeError */
+  /** Resolves a path or a name to a path such as `/ipfs/CID`. @throws NodeError */
   resolve(path: IpfsPath, options?: ResolveOptions): Promise<string>;
 }
 
@@ -19,7 +19,7 @@ export function resolveApi(node: LowLevelNode): ResolveApi {
       const text = pathText(path);
       const looking = recordOptions(options);
       const named = /^\/(?:ipns|name)\/(.*)$/s.exec(text)?.[1];
-      // One step leads to whatever the name stands for, be it a name or nothing.
+      // A single step gives the value of the name, even if that is a name itself or does not exist.
       if (named !== undefined && options.recursive === false) {
         return (await node.names.find(named, { ...looking, depth: 1 })).path;
       }

@@ -1,4 +1,4 @@
-/** Figures. */
+/** Statistics. */
 import { setTimeout as delay } from "node:timers/promises";
 import { type PeerId, parsePeerId } from "../formats/peer_id.ts";
 import type { LowLevelNode } from "../low_level_node.ts";
@@ -12,13 +12,13 @@ import { type CallOptions, callSignal, listOf, type PeerName } from "./common.ts
 import { type RepoApi, repoApi } from "./repo.ts";
 
 export interface StatsBwOptions extends CallOptions {
-  /** Only those of this peer. */
+  /** Only count this peer. */
   readonly peer?: PeerName | undefined;
-  /** Only those of this protocol. */
+  /** Only count this protocol. */
   readonly proto?: string | undefined;
-  /** Go on until the signal, or until nobody reads any more. */
+  /** Yield results repeatedly, until the signal is aborted or the reader stops. */
   readonly poll?: boolean | undefined;
-  /** With `poll`, the time from one to the next: milliseconds, or a text such as `1.5s`; a second by default. */
+  /** With `poll`, the interval: milliseconds, or a duration such as `1.5s`; a second by default. */
   readonly interval?: number | string | undefined;
 }
 
@@ -30,15 +30,15 @@ export interface StatsBwResult {
   readonly rateOut: number;
 }
 
-/** A table of the routing system. */
+/** A routing table of the DHT. */
 export interface StatsDhtResult {
   readonly name: string;
   readonly buckets: readonly StatsDhtBucket[];
 }
 
-/** Peers whose ids have as many leading bits in common with that of this node as there are buckets before. */
+/** A bucket of the routing table: bucket n has the peers whose ids share n leading bits with the id of this node. */
 export interface StatsDhtBucket {
-  /** Undefined where it was never refreshed; so are the times of peers. */
+  /** Undefined if it was never refreshed; the same holds for the times of peers. */
   readonly lastRefresh: Date | undefined;
   readonly peers: readonly StatsDhtPeer[];
 }
@@ -51,7 +51,7 @@ export interface StatsDhtPeer {
   readonly lastQueriedAt: Date | undefined;
 }
 
-/** Of announcements to the routing system since the start; durations in milliseconds. */
+/** Statistics of announcements to the routing system since the start; durations in milliseconds. */
 export interface StatsProvideResult {
   readonly totalProvides: number;
   readonly lastReprovideBatchSize: number;
@@ -63,15 +63,15 @@ export interface StatsProvideResult {
 export interface StatsApi {
   readonly bitswap: BitswapApi["stat"];
   readonly repo: RepoApi["stat"];
-  /** How many bytes came and went: once, or again and again with `poll`. @throws NodeError where nothing is counted */
+  /** Bandwidth: once, or repeatedly with `poll`. @throws NodeError if bandwidth is not counted */
   bw(options?: StatsBwOptions): AsyncIterable<StatsBwResult>;
-  /** Tables of the routing system: `wanserver`, `lanserver`, `wan`, `lan`; the latter two by default. */
+  /** Routing tables: `wanserver`, `lanserver`, `wan`, `lan`; the latter two by default. */
   dht(name?: string | readonly string[], options?: CallOptions): AsyncIterable<StatsDhtResult>;
   /** @throws NodeError unless `Experimental.AcceleratedDHTClient` is on */
   provide(options?: CallOptions): Promise<StatsProvideResult>;
 }
 
-/** Milliseconds from one to the next at least. */
+/** Minimum interval in milliseconds. */
 const MIN_INTERVAL_MS = 10;
 
 export function statsApi(node: LowLevelNode): StatsApi {

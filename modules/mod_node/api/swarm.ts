@@ -11,17 +11,17 @@ import { type Address, type CallOptions, callSignal, listOf } from "./common.ts"
 
 export interface SwarmAddrsResult {
   readonly id: PeerId;
-  /** Without the id, in order. */
+  /** Sorted addresses, without the id. */
   readonly addrs: readonly Multiaddr[];
 }
 
 export interface SwarmLocalAddrsOptions extends CallOptions {
-  /** Each with the node's id at its end. */
+  /** Append the id of the node to each address. */
   readonly id?: boolean | undefined;
 }
 
 export interface SwarmPeersOptions extends CallOptions {
-  /** All of the following. */
+  /** Same as all of the following options. */
   readonly verbose?: boolean | undefined;
   readonly streams?: boolean | undefined;
   readonly latency?: boolean | undefined;
@@ -30,37 +30,39 @@ export interface SwarmPeersOptions extends CallOptions {
 
 /** A connection. */
 export interface SwarmPeersResult {
-  /** Of the peer, without its id. */
+  /** Address of the peer, without its id. */
   readonly addr: Multiaddr;
   readonly peer: PeerId;
-  /** Empty: RPC clients are not told. */
+  /** Always empty: not reported to RPC clients. */
   readonly muxer: string;
-  /** The moving average of round trips, such as `1.5ms`, `n/a` where none was measured; empty unless asked for. */
+  /** Average round-trip time such as `1.5ms`; `n/a` if it was never measured; empty without `latency`. */
   readonly latency: string;
-  /** By protocol; null unless asked for. */
+  /** Open streams by protocol; null without `streams`. */
   readonly streams: readonly { readonly Protocol: string }[] | null;
-  /** Who opened it; undefined unless asked for. The client libraries misread what the RPC API says of it. */
+  /**
+   * Who opened the connection; undefined without `direction`. The client libraries misread this field of the RPC API.
+   */
   readonly direction: Connection["direction"] | undefined;
 }
 
 export interface SwarmFiltersApi {
-  /** Ranges of addresses that are neither dialled nor let in, such as `/ip4/192.168.0.0/ipcidr/16`. */
+  /** Address ranges that are neither dialled nor accepted, such as `/ip4/192.168.0.0/ipcidr/16`. */
   list(options?: CallOptions): Promise<readonly string[]>;
-  /** Refuses ranges from now on; resolves to these, each once. @throws NodeError of a text that is no range */
+  /** Adds ranges; resolves to them, each once. @throws NodeError for an invalid range */
   add(range: string | readonly string[], options?: CallOptions): Promise<readonly string[]>;
-  /** Refuses ranges no longer, `all` for all; resolves to those that stood in the configuration, null where it had none. */
+  /** Removes ranges, or all with `all`; resolves to the ranges removed from the configuration, null if it had none. */
   rm(range: string | readonly string[], options?: CallOptions): Promise<readonly string[] | null>;
 }
 
 /** Its methods reject with a NodeError while the node is offline. */
 export interface SwarmApi {
-  /** All peers of which addresses are known, this node among them, by the text of the id. */
+  /** All peers with known addresses, including this node, sorted by the text of the id. */
   addrs(options?: CallOptions): Promise<readonly SwarmAddrsResult[]>;
-  /** What others are told of where this node is, in order. */
+  /** The addresses that this node announces, sorted. */
   localAddrs(options?: SwarmLocalAddrsOptions): Promise<readonly Multiaddr[]>;
-  /** What this node listens on, in order. */
+  /** The addresses that this node listens on, sorted. */
   listenAddrs(options?: CallOptions): Promise<readonly Multiaddr[]>;
-  /** Open connections, by the text of their address. */
+  /** Open connections, sorted by address. */
   peers(options?: SwarmPeersOptions): Promise<readonly SwarmPeersResult[]>;
   /**
    * Connects to the peer of each address, which ends in its id; resolves to `connect <id> success` for each.
@@ -68,7 +70,7 @@ export interface SwarmApi {
    * @throws NodeError `connect <id> failure: …` for the first that cannot be reached
    */
   connect(address: Address | readonly Address[], options?: CallOptions): Promise<readonly string[]>;
-  /** Closes connections: to an address, or to a peer by `/p2p/<id>`. Resolves to what became of each. */
+  /** Closes connections to an address, or to a peer by `/p2p/<id>`. Resolves to a result for each argument. */
   disconnect(address: Address | readonly Address[], options?: CallOptions): Promise<readonly string[]>;
   readonly filters: SwarmFiltersApi;
 }
@@ -140,7 +142,7 @@ function shownPeer(swarm: Swarm, connection: Connection, options: SwarmPeersOpti
   };
 }
 
-/** What is no failure of the node is thrown on. */
+/** Rethrows everything that is not a NodeError. */
 function failureOf(error: unknown): NodeError {
   if (error instanceof NodeError) return error;
   throw error;

@@ -1,4 +1,4 @@
-/** Tar archives that are kept as trees. */
+/** Tar archives stored as DAGs. */
 import type { CID } from "multiformats/cid";
 import { readObject } from "../content/dag/object/node.ts";
 import { addArchive } from "../content/tar_archive/add.ts";
@@ -10,14 +10,14 @@ import { type ByteSource, type CallOptions, type IpfsPath, pathText, piecesOf, r
 
 export interface TarAddResult {
   readonly cid: CID;
-  /** Bytes of all blocks. */
+  /** Total bytes of all blocks. */
   readonly size: number;
 }
 
 export interface TarApi {
-  /** Adds a tar archive, entry by entry; it is on the disk when this resolves. @throws NodeError for what is none */
+  /** Adds a tar archive, durably when it resolves. @throws NodeError for an invalid archive */
   add(archive: ByteSource, options?: CallOptions): Promise<TarAddResult>;
-  /** An archive that was added so. @throws NodeError for another node */
+  /** Exports an archive that was added with `add`. @throws NodeError for any other node */
   cat(path: IpfsPath, options?: CallOptions): ByteStream;
 }
 

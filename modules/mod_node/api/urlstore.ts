@@ -1,4 +1,4 @@
-/** What URLs lead to, kept where it is. */
+/** The urlstore: content that stays behind URLs. */
 import type { CID } from "multiformats/cid";
 import { addEntries } from "../content/adder/adder.ts";
 import { addSettings } from "../content/adder/settings.ts";
@@ -12,13 +12,13 @@ import { type CallOptions, reading } from "./common.ts";
 export interface UrlstoreAddOptions extends CallOptions {
   /** Use the trickle layout. */
   readonly trickle?: boolean | undefined;
-  /** Pin it; true by default. */
+  /** Pin the object; true by default. */
   readonly pin?: boolean | undefined;
 }
 
 export interface UrlstoreAddResult {
   readonly key: CID;
-  /** Bytes that the server announced; -1 where it did not. */
+  /** Size announced by the server in bytes; -1 if it did not announce one. */
   readonly size: number;
 }
 

@@ -1,25 +1,25 @@
-/** Which version this is, and what it stands on. */
+/** The version of the node and of its dependencies. */
 import { installedPackages, ownPackage } from "../util/packages.ts";
 import { type VersionFacts, versionFacts } from "../util/version.ts";
 import type { CallOptions } from "./common.ts";
 
-/** A package that is installed. */
+/** An installed package. */
 export interface VersionDependency {
   /** Its name. */
   readonly path: string;
   readonly version: string;
   readonly replacedBy: string;
-  /** From a lock file; "" where none knows the package. */
+  /** Checksum from a lock file; "" if none lists the package. */
   readonly sum: string;
 }
 
 export interface VersionApi {
   readonly version: {
     (options?: CallOptions): Promise<VersionFacts>;
-    /** The packages that are installed: modhost itself, then what it needs, by name and version. */
+    /** The installed packages: modhost itself, then its dependencies, by name and version. */
     deps(options?: CallOptions): AsyncIterable<VersionDependency>;
   };
-  /** How updates are had, in sentences. */
+  /** How to update, in sentences. */
   update(options?: CallOptions): Promise<string>;
 }
 

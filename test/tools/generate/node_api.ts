@@ -14,7 +14,11 @@ const titles: Readonly<Record<string, string>> = {
   common: "What all methods share",
   candidates: "What can be added",
   byte_stream: "Streams of bytes",
+  pin_remote: "node.pin.remote",
 };
+
+/** Files whose types are shown with a group of another name. */
+const groupOf: Readonly<Record<string, string>> = { diff: "object", object_store: "object" };
 
 /** What is read first. */
 const orderOfTypes = ["Node", "NodeModule", "NodeOptions", "NodeStat", "OfflineCode", "LowLevelNode"];
@@ -57,7 +61,10 @@ function methodsFirst(all: readonly Exported[]): Exported[] {
   return [...all.filter(hasMethods), ...all.filter((exported) => !hasMethods(exported))];
 }
 
-const keyOf = (file: string) => basename(file, ".ts");
+function keyOf(file: string): string {
+  const name = basename(file, ".ts");
+  return groupOf[name] ?? name;
+}
 
 function contents({ title, all }: { readonly title: string; readonly all: readonly Exported[] }): string {
   const names = all.map(({ name }) => `[${name}](#${anchor(name)})`);
