@@ -62,8 +62,10 @@ export function findToken<Token extends KnownToken>(
 
 /** The scheme of an Authorization header, in lower case, and what follows it; undefined where there is none. */
 export function readAuthorization(header: string | undefined): { scheme: string; credentials: string } | undefined {
-  const [, scheme, credentials] = /^\s*(\S+)\s+(.*?)\s*$/s.exec(header ?? "") ?? [];
-  return scheme === undefined || credentials === undefined ? undefined : { scheme: scheme.toLowerCase(), credentials };
+  const text = (header ?? "").trimStart();
+  const [, scheme] = /^(\S+)\s/.exec(text) ?? [];
+  if (scheme === undefined) return undefined;
+  return { scheme: scheme.toLowerCase(), credentials: text.slice(scheme.length).trim() };
 }
 
 /**

@@ -11,7 +11,7 @@ import { jsonDiff } from "./json_diff.ts";
 const shown = (found: unknown) => `${typeof found === "string" ? found.replace(/^\n+|\n+$/g, "") : printJson(found)}\n`;
 
 /** Bytes. */
-const MAX_DOCUMENT = 4 * 1024 * 1024;
+const MAX_DOCUMENT = 1024 * 1024;
 
 async function textOf({ body }: FileEntry): Promise<string> {
   const pieces: Uint8Array[] = [];

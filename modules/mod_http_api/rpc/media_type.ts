@@ -31,7 +31,7 @@ export function parseMediaType(text: string): MediaType {
     parameters.set(name, match[2]?.replace(/\\([()<>@,;:\\"/[\]?=])/g, "$1") ?? (match[3] as string));
     at = parameterForm.lastIndex;
   }
-  const complete = /^\s*;?\s*$/.test(text.slice(at));
+  const complete = ["", ";"].includes(text.slice(at).trim());
   return complete
     ? { type, parameters, fault: undefined }
     : { type, parameters: new Map(), fault: "mime: invalid media parameter" };

@@ -9,7 +9,7 @@ import { NodeError } from "../util/errors.ts";
 import { type CallOptions, type IpfsPath, listOf, pathText, reading } from "./common.ts";
 
 export interface RefsOptions extends CallOptions, CidForm {
-  /** Format of a line, with `<src>`, `<dst>` and `<linkname>`; `<dst>` by default. */
+  /** Format of a line, with `<src>`, `<dst>` and `<linkname>`; `<dst>` by default or when empty. */
   readonly format?: string | undefined;
   /** Format each link as `<src> -> <dst>`. */
   readonly edges?: boolean | undefined;
@@ -79,7 +79,7 @@ export function refsApi(node: LowLevelNode): RefsApi {
 function lineWriter({ format: given = "<dst>", edges = false, ...form }: RefsOptions): (ref: Ref) => string {
   const write = cidWriter(form);
   if (edges && given !== "<dst>") throw new NodeError("using format argument with edges is not allowed");
-  const format = edges ? "<src> -> <dst>" : given;
+  const format = edges ? "<src> -> <dst>" : given || "<dst>";
   return ({ from, to, name }) =>
     format
       .replaceAll("<src>", () => write(from))

@@ -9,6 +9,7 @@ import type { HttpEvent, Module } from "#core/types.ts";
 import { startHost, type TestHost } from "#test/support/host.ts";
 import { RawConnection } from "#test/support/raw.ts";
 import { transports } from "#test/support/transports.ts";
+import { LoopMeter, MAX_TURN_MS } from "./delay/meter.ts";
 import { makeForm, makeRequest, makeRouteKey, makeTarget } from "./grammar.ts";
 import { Random } from "./random.ts";
 
@@ -20,12 +21,25 @@ export interface FuzzOptions {
   readonly count?: number;
 }
 
+/** The longest turn of the event loop: CPU time in milliseconds, and what was going on. */
+export interface WorstTurn {
+  readonly ms: number;
+  readonly during: string;
+}
+
+/**
+ * CPU time of a turn that is a failure, in milliseconds. Clients, several requests at once and the collection of garbage
+ * share the loop with what is tested: it is the fourfold of what a single input may take.
+ */
+export const MAX_LIVE_TURN_MS = 4 * MAX_TURN_MS;
+
 export interface FuzzSummary {
   readonly seed: number;
   readonly exchanges: number;
   /** Answers by status; "none" where the connection was closed without one. */
   readonly statuses: Readonly<Record<string, number>>;
   readonly healthy: number;
+  readonly worst: WorstTurn;
   /** Each names the exchange, so that it can be repeated. */
   readonly failures: readonly string[];
 }
@@ -53,6 +67,8 @@ export async function fuzz({
   const host = await startHost(setup(seed));
   const restore = await emptyTemporaryFolder();
   const deadline = performance.now() + seconds * 1000;
+  const meter = new LoopMeter();
+  let worst: WorstTurn = { ms: 0, during: "in no exchange" };
 
   const lane = async () => {
     while (next < from + count && performance.now() < deadline && failures.length < enoughFailures) {
@@ -61,6 +77,10 @@ export async function fuzz({
       try {
         const status = random.chance(0.15) ? await overHttp2(host, random) : await overSocket(host, random);
         statuses[status] = (statuses[status] ?? 0) + 1;
+        const ms = meter.take();
+        if (ms > worst.ms) worst = { ms, during: `near exchange ${number}` };
+        if (ms > MAX_LIVE_TURN_MS)
+          failures.push(`near exchange ${number} the event loop was held ${ms} ms of CPU time`);
         if (status.startsWith("5") && status !== "505") failures.push(`exchange ${number} was answered ${status}`);
         if (number % healthyEvery === 0) {
           for (const name of transports) {
@@ -80,6 +100,7 @@ export async function fuzz({
     const left = await restore();
     if (left.length > 0) failures.push(`temporary files are left: ${left.join(", ")}`);
   } finally {
+    meter.stop();
     await host.stop();
     await new Promise(setImmediate);
     process.removeListener("uncaughtException", crash).removeListener("unhandledRejection", crash);
@@ -89,7 +110,7 @@ export async function fuzz({
     .split("\n")
     .filter((line) => /\bfailed\b|uncaught/i.test(line));
   for (const line of logged.slice(0, enoughFailures)) failures.push(`logged: ${line}`);
-  return { seed, exchanges: next - from, statuses, healthy, failures };
+  return { seed, exchanges: next - from, statuses, healthy, failures, worst };
 }
 
 const setup = (seed: number) => ({

@@ -1,26 +1,40 @@
 /**
- * `npm run test:fuzz -- --seconds 60 [--what host|node] [--seed N] [--from N] [--count N]`: prints a summary for each of
- * host and node, exits 1 on a failure.
+ * `npm run test:fuzz -- --seconds 60 [--what host|node|delay] [--seed N] [--from N] [--count N]`: prints a summary for
+ * each, and what held the event loop longest; exits 1 on a failure.
  */
 import { parseArgs } from "node:util";
+import { targets as readers, worstOf } from "./delay/delay.ts";
+import { MAX_TURN_MS } from "./delay/meter.ts";
 import { type FuzzOptions, fuzz } from "./fuzz.ts";
 import { fuzzNode } from "./node/fuzz.ts";
 
-const usage = "npm run test:fuzz -- [--seconds 60] [--what host|node] [--seed N] [--from EXCHANGE] [--count N]";
+const usage = "npm run test:fuzz -- [--seconds 60] [--what host|node|delay] [--seed N] [--from EXCHANGE] [--count N]";
 
 /** Prints what was done; gives what went wrong. */
 const targets: Readonly<Record<string, (options: FuzzOptions) => Promise<readonly string[]>>> = {
   async host(options) {
-    const { statuses, exchanges, healthy, failures } = await fuzz(options);
+    const { statuses, exchanges, healthy, failures, worst } = await fuzz(options);
+    console.log(`host: the longest turn of the event loop took ${worst.ms.toFixed(1)} ms of CPU time, ${worst.during}`);
     console.log(`host: ${exchanges} damaged exchanges (${listed(statuses)}), ${healthy} healthy requests in between`);
     if (failures.length === 0) console.log("host: no crash, no hang, no 5xx but 505, no temporary file left");
     return failures;
   },
   async node(options) {
-    const { rounds, failures } = await fuzzNode(options);
+    const { rounds, failures, worst } = await fuzzNode(options);
+    console.log(`node: the longest turn of the event loop took ${worst.ms.toFixed(1)} ms of CPU time, ${worst.during}`);
     console.log(`node: rounds ${listed(rounds)}`);
     if (failures.length === 0)
       console.log("node: no crash, no hang, no defect told, what was taken reads as it was sent");
+    return failures;
+  },
+  async delay() {
+    const failures: string[] = [];
+    for (const reader of readers) {
+      const { target, shape, size, ms } = await worstOf(reader);
+      const line = `${target}: ${ms.toFixed(1)} ms of CPU time in one turn, for ${size} bytes of ${shape}`;
+      if (ms > MAX_TURN_MS) failures.push(line);
+      else console.log(`delay: ${line}`);
+    }
     return failures;
   },
 };
@@ -67,6 +81,6 @@ for (const name of values.what) {
   const failures = (await targets[name]?.(options)) ?? [];
   for (const failure of failures) console.log(`FAILED ${name}: ${failure}`);
   if (failures.length === 0) continue;
-  console.log(`repeat one with: --what ${name} --seed ${values.seed} --from NUMBER --count 1`);
+  if (name !== "delay") console.log(`repeat one with: --what ${name} --seed ${values.seed} --from NUMBER --count 1`);
   process.exitCode = 1;
 }

@@ -1,5 +1,6 @@
 /** MFS paths as text. */
 import { NodeError } from "../../util/errors.ts";
+import { trimBoth } from "../../util/trim.ts";
 import { clean } from "../resolver/path.ts";
 
 export interface NamespacePath {
@@ -21,7 +22,7 @@ export function namespacePath(text: string): NamespacePath {
 
 /** Parses paths as `files/flush` and `files/chcid` do: unchecked and not cleaned; the empty path is the root. */
 export function uncheckedPath(text: string): NamespacePath {
-  const trimmed = text.replace(/^\/+|\/+$/g, "");
+  const trimmed = trimBoth(text, "/");
   return pathOf(trimmed === "" ? [] : trimmed.split("/"), false);
 }
 

@@ -34,8 +34,17 @@ export function clean(parts: readonly string[]): string[] {
   return kept;
 }
 
+/** Characters of a path: more than any record of a name or a domain holds, and any request. */
+const MAX_PATH_LENGTH = 64 * 1024;
+/** Characters of a longer one that are shown. */
+const SHOWN_LENGTH = 100;
+
 /** @throws NodeError with the reference's text */
 export function parsePath(text: string): ContentPath {
+  if (text.length > MAX_PATH_LENGTH) {
+    const reason = `its ${text.length} characters are more than the ${MAX_PATH_LENGTH} that a path may have`;
+    throw invalid(`${text.slice(0, SHOWN_LENGTH)}…`, reason);
+  }
   const parts = text.split("/");
   if (parts[0] !== "") return bare(text, parts);
   if (parts.length < 3) throw invalid(text, "path does not begin with '/'");

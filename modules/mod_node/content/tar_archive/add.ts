@@ -7,6 +7,7 @@ import { parseChunker } from "../../formats/unixfs/chunker/parse.ts";
 import type { PreemptibleBatch } from "../../storage/blockstore/preemptible_batch.ts";
 import { NodeError } from "../../util/errors.ts";
 import { validUtf8 } from "../../util/go/text.ts";
+import { trimBoth } from "../../util/trim.ts";
 import { decodeObject } from "../dag/object/node.ts";
 import type { ReadBlock } from "../dag/reader.ts";
 import { type BlockSink, type Built, buildNode, defaultCid } from "../unixfs/build.ts";
@@ -66,7 +67,7 @@ class Tree {
   #implied = 0;
 
   put(path: string, entry: Built): void {
-    const names = path.replace(/^\/+|\/+$/g, "").split("/");
+    const names = trimBoth(path, "/").split("/");
     let place = this.#root;
     for (const name of names) place = this.#below(place, name);
     if (place.entry === undefined) this.#implied -= 1;

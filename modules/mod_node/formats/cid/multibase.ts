@@ -17,6 +17,9 @@ import { base64, base64pad, base64url, base64urlpad } from "multiformats/bases/b
 import { identity } from "multiformats/bases/identity";
 import type { MultibaseCodec } from "multiformats/bases/interface";
 import { NodeError } from "../../util/errors.ts";
+import { replaceBaseX } from "./patches/multiformats/base_x.ts";
+
+replaceBaseX();
 
 export type Base = MultibaseCodec<string>;
 

@@ -1,5 +1,6 @@
 /** Decodes multibase text as the reference does: more leniently than the standards, and with its error texts. */
 import { NodeError } from "../../util/errors.ts";
+import { trimEnd } from "../../util/trim.ts";
 import type { Base } from "./multibase.ts";
 
 const letters32 = "abcdefghijklmnopqrstuvwxyz234567";
@@ -33,11 +34,11 @@ const schemes: ReadonlyMap<string, Scheme> = new Map([
 export function decodeMultibase(base: Base, text: string): Uint8Array {
   try {
     return base.decoder.decode(text);
-  } catch {
+  } catch (error) {
+    if (error instanceof RangeError) throw new NodeError(error.message, { cause: error });
     const scheme = schemes.get(base.prefix);
     const rest = text.slice(1);
-    if (scheme !== undefined)
-      return decodeLeniently(base.name.includes("pad") ? rest.replace(/=+$/, "") : rest, scheme);
+    if (scheme !== undefined) return decodeLeniently(base.name.includes("pad") ? trimEnd(rest, "=") : rest, scheme);
     if (base.name.startsWith("base16")) return fromHex(rest);
     if (base.name === "base2" && /^[01]*$/.test(rest)) return fromBits(rest);
     const digit = /[^1-9A-HJ-NP-Za-km-z]/.exec(rest)?.[0];

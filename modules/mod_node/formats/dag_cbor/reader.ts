@@ -165,7 +165,8 @@ export class CborReader {
         const got = `${first & 0xe0}, byte: ${first}`;
         throw new NodeError(`cbor: expect bytes or string major type in indefinite string/bytes; got: ${got}`);
       }
-      pieces.push(this.#string(first, "indefinite string/bytes"));
+      const piece = this.#string(first, "indefinite string/bytes");
+      if (piece.length > 0) pieces.push(piece);
     }
     this.canonical = false;
     this.bytes = Buffer.concat(pieces);

@@ -65,8 +65,8 @@ function cidIn(reader: StructReader, token: JsonToken, place: FieldPath): CID | 
     else if (each !== "null") target = undefined;
   };
   reader.struct(token, place, cidType, place.struct, { "/": field });
-  // The fault was recorded already.
-  if (target === undefined) return undefined;
+  // A fault was recorded already.
+  if (target === undefined || reader.stopped) return undefined;
   try {
     if (target === "") throw new NodeError("cid was incorrectly formatted");
     return parseCid(target);

@@ -117,7 +117,9 @@ class Reader {
     return inner === undefined ? map : this.#try(() => this.#form.special(inner));
   }
 
+  /** Only the first fault is reported, and errors cost more than values: nothing is made after it. */
   #try(make: () => Value): Value {
+    if (this.#fault !== undefined) return null;
     try {
       return make();
     } catch (error) {

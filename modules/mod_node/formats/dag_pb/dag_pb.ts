@@ -53,6 +53,11 @@ export function parsePb(bytes: Uint8Array): PbNode {
   const links: PbLink[] = [];
   let fault: NodeError | undefined;
   const data = fieldsOf(bytes, (link) => {
+    // Errors cost more than links: a block may be nothing but links that are none.
+    if (fault !== undefined) {
+      readLink(link);
+      return;
+    }
     try {
       links.push(decodeLink(link, links.length));
     } catch (error) {
@@ -95,6 +100,12 @@ export const linkMessage: Message = {
 
 /** Decodes the message of one link; `at` is its index in the node. @throws NodeError */
 export function decodeLink(bytes: Uint8Array, at = 0): PbLink {
+  const { hash, name, size } = readLink(bytes);
+  return { cid: linkCid(hash, at), name, size };
+}
+
+/** The fields of a link. @throws NodeError when it is no message */
+function readLink(bytes: Uint8Array): { readonly hash: Uint8Array; readonly name: string; readonly size: number } {
   const reader = new FieldReader(bytes, linkMessage);
   let hash: Uint8Array = empty;
   let name = "";
@@ -104,7 +115,7 @@ export function decodeLink(bytes: Uint8Array, at = 0): PbLink {
     else if (reader.field === LINK_NAME) name = text.decode(reader.bytes);
     else if (reader.field === LINK_TSIZE) size = reader.number;
   }
-  return { cid: linkCid(hash, at), name, size };
+  return { hash, name, size };
 }
 
 function linkCid(hash: Uint8Array, at: number): CID {

@@ -3,6 +3,7 @@
 import { fullPath } from "../../content/resolver/path.ts";
 import { failure, NodeError } from "../../util/errors.ts";
 import { quote } from "../../util/go/text.ts";
+import { trimEnd } from "../../util/trim.ts";
 
 /** The TXT records of a name, each as one text; none for a name that does not exist. @throws when the lookup fails */
 export type LookupTxt = (name: string, signal: AbortSignal | undefined) => Promise<readonly string[]>;
@@ -70,11 +71,11 @@ async function step(name: string, lookUp: LookupTxt, signal: AbortSignal | undef
   if (!isDomain(domain)) throw new NodeError(`not a valid domain name: ${domain}`);
   const link = await linkOf(domain, lookUp, signal);
   if (link === undefined) {
-    const last = name.replace(/\/+$/, "").split("/").at(-1) ?? "";
+    const last = trimEnd(name, "/").split("/").at(-1) ?? "";
     const reason = `${quote(last)} is missing a DNSLink record (https://docs.ipfs.io/concepts/dnslink/)`;
     throw new NodeError(`could not resolve name: ${reason}`, { code: "NAME_NOT_FOUND" });
   }
-  return below.length === 0 ? link : `${link.replace(/\/+$/, "")}/${below.join("/")}`;
+  return below.length === 0 ? link : `${trimEnd(link, "/")}/${below.join("/")}`;
 }
 
 /** The link of `_dnslink.<domain>` wins over that of the domain itself, which is then not waited for. */

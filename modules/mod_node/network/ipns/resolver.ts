@@ -8,6 +8,7 @@ import { castCid, parseCid } from "../../formats/cid/text.ts";
 import { type PeerId, parsePeerId } from "../../formats/peer_id.ts";
 import { NodeError } from "../../util/errors.ts";
 import { quote } from "../../util/go/text.ts";
+import { trimEnd } from "../../util/trim.ts";
 import type { IpnsRecord } from "../ipns_record/record.ts";
 import { parseTimestamp, timestampAfter } from "../ipns_record/timestamp.ts";
 import type { NameCache } from "./cache.ts";
@@ -71,7 +72,7 @@ export async function* resolveName(
 async function* step(name: string, deps: ResolverDeps, options: ResolveOptions): AsyncGenerator<string> {
   const [root = ""] = name.split("/", 1);
   const below = name.slice(root.length);
-  const full = (path: string) => (below === "" ? path : path.replace(/\/+$/, "") + below);
+  const full = (path: string) => (below === "" ? path : trimEnd(path, "/") + below);
   const id = nameIn(root);
   const key = id?.toString() ?? root;
   const known = deps.fixed.get(key) ?? (options.nocache ? undefined : deps.cache?.get(key));

@@ -11,6 +11,7 @@ import {
 import { type PeerId, parsePeerId } from "../../formats/peer_id.ts";
 import { NodeError } from "../../util/errors.ts";
 import { quote } from "../../util/go/text.ts";
+import { trimEnd } from "../../util/trim.ts";
 
 export type { Multiaddr };
 
@@ -21,9 +22,15 @@ export interface PeerAddress {
   readonly address: Multiaddr | undefined;
 }
 
+/** Characters of an address: the longest path of a socket, a peer id, and what is around them. */
+const MAX_ADDRESS_LENGTH = 8192;
+
 /** Normalized: `/ipfs/<id>` and `/p2p/<CID>` become `/p2p/<base58>`. @throws NodeError `failed to parse multiaddr …` */
 export function parseMultiaddr(text: string): Multiaddr {
-  const trimmed = text.replace(/\/+$/, "");
+  if (text.length > MAX_ADDRESS_LENGTH) {
+    throw new NodeError(`failed to parse multiaddr: ${text.length} characters are more than ${MAX_ADDRESS_LENGTH}`);
+  }
+  const trimmed = trimEnd(text, "/");
   try {
     // Through bytes: an IPv6 address has several texts.
     return multiaddr(multiaddr(componentsOf(trimmed)).bytes);

@@ -227,27 +227,37 @@ function quotedByte(byte: number): string {
 
 /** Resolves escapes. Unpaired surrogates become U+FFFD. */
 function unescaped(bytes: Buffer): Uint8Array {
-  const parts: Uint8Array[] = [];
+  // No escape is shorter than what it stands for.
+  const into = Buffer.allocUnsafe(bytes.length);
+  let length = 0;
   let from = 0;
   for (let at = bytes.indexOf(backslash); at >= 0; at = bytes.indexOf(backslash, from)) {
-    parts.push(bytes.subarray(from, at));
+    length += bytes.copy(into, length, from, at);
     const plain = letters.get(bytes[at + 1] as number);
     if (plain !== undefined) {
-      parts.push(Uint8Array.of(plain));
+      into[length++] = plain;
       from = at + 2;
       continue;
     }
     const code = codeAt(bytes, at) as number;
     const low = code >= 0xd800 && code < 0xdc00 ? codeAt(bytes, at + 6) : undefined;
     const paired = low !== undefined && low >= 0xdc00 && low < 0xe000;
-    parts.push(Buffer.from(paired ? String.fromCharCode(code, low) : String.fromCharCode(code).toWellFormed()));
+    length += into.write(paired ? String.fromCharCode(code, low) : String.fromCharCode(code).toWellFormed(), length);
     from = at + (paired ? 12 : 6);
   }
-  parts.push(bytes.subarray(from));
-  return Buffer.concat(parts);
+  length += bytes.copy(into, length, from);
+  return into.subarray(0, length);
 }
 
+/** Of `\\u00e9`; undefined where there is none. */
 function codeAt(bytes: Buffer, at: number): number | undefined {
-  const [, hex] = /^\\u([0-9a-f]{4})/i.exec(bytes.toString("latin1", at, at + 6)) ?? [];
-  return hex === undefined ? undefined : Number.parseInt(hex, 16);
+  if (bytes[at] !== backslash || bytes[at + 1] !== 0x75) return undefined;
+  let code = 0;
+  for (let digit = at + 2; digit < at + 6; digit += 1) {
+    const byte = bytes[digit] ?? 0;
+    const value = isDigit(byte) ? byte - digit0 : (byte | 0x20) - 0x61 + 10;
+    if (!isDigit(byte) && (value < 10 || value > 15)) return undefined;
+    code = code * 16 + value;
+  }
+  return code;
 }

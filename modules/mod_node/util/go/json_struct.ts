@@ -96,6 +96,11 @@ export class StructReader {
     return Number(value ?? 0n);
   }
 
+  /** Whether `stop` was called: nothing more needs to be looked at. */
+  get stopped(): boolean {
+    return this.#stop !== undefined;
+  }
+
   /** Records a fault in the content of a value; it comes before all misfits. */
   stop(message: string): void {
     this.#stop ??= new NodeError(message);

@@ -94,7 +94,14 @@ export function quotedJson(bytes: Uint8Array): string {
 /** The same bytes with U+FFFD for each byte that is not valid UTF-8. */
 export function validUtf8(bytes: Uint8Array): Uint8Array {
   if (isUtf8(bytes)) return bytes;
-  return Buffer.concat(runsOf(bytes).map((run) => run ?? replacement));
+  // No byte becomes more than three.
+  const into = Buffer.allocUnsafe(bytes.length * 3);
+  let length = 0;
+  for (const run of runsOf(bytes)) {
+    into.set(run ?? replacement, length);
+    length += (run ?? replacement).length;
+  }
+  return into.subarray(0, length);
 }
 
 const replacement = Buffer.from("\ufffd");

@@ -1,6 +1,7 @@
 /** Odd calls of a live node in this process: it must not crash, hang, hold memory, nor answer with a defect. */
 
-import type { FuzzOptions } from "#test/endurance/fuzz/fuzz.ts";
+import { LoopMeter } from "#test/endurance/fuzz/delay/meter.ts";
+import { type FuzzOptions, MAX_LIVE_TURN_MS, type WorstTurn } from "#test/endurance/fuzz/fuzz.ts";
 import { Random } from "#test/endurance/fuzz/random.ts";
 import { startRpc } from "#test/unit/modules/mod_http_api/commands/support.ts";
 import { bytesInUse, expectHeld } from "#test/unit/modules/mod_http_api/faults/lab.ts";
@@ -11,6 +12,7 @@ export interface NodeFuzzSummary {
   readonly seed: number;
   /** Rounds by kind. */
   readonly rounds: Readonly<Record<string, number>>;
+  readonly worst: WorstTurn;
   /** Each names the round, so that it can be repeated. */
   readonly failures: readonly string[];
 }
@@ -36,6 +38,8 @@ export async function fuzzNode({
     failures.push(`uncaught near round ${round}: ${error instanceof Error ? error.stack : error}`);
   process.on("uncaughtException", crash).on("unhandledRejection", crash);
   const host = await startRpc();
+  const meter = new LoopMeter();
+  let worst: WorstTurn = { ms: 0, during: "in no round" };
   let logged = 0;
   try {
     using client = new Client(host.http);
@@ -51,6 +55,9 @@ export async function fuzzNode({
       } catch (error) {
         fail(error instanceof Error ? error.message : String(error));
       }
+      const ms = meter.take();
+      if (ms > worst.ms) worst = { ms, during: `in round ${round}, ${kind}` };
+      if (ms > MAX_LIVE_TURN_MS) fail(`held the event loop for ${ms} ms of CPU time`);
       const log = host.log();
       const faulty = log
         .slice(logged)
@@ -66,9 +73,10 @@ export async function fuzzNode({
     const { message } = await client.call("repo/verify");
     if (message !== undefined) failures.push(`at the end: ${message}`);
   } finally {
+    meter.stop();
     await host.stop();
     await new Promise(setImmediate);
     process.removeListener("uncaughtException", crash).removeListener("unhandledRejection", crash);
   }
-  return { seed, rounds, failures };
+  return { seed, rounds, failures, worst };
 }

@@ -1,0 +1,183 @@
+/**
+ * Text of bytes in a base that is no power of two, such as base58 and base36: the bytes are one large number. The usual
+ * way, digit by digit over all of the number, takes time with the square of the length: minutes for a text of 200 KB.
+ */
+
+/**
+ * Bytes that are written, and that a text may stand for; beyond it, both ways end in an error. Digests, keys and peer ids
+ * have less than 100, and of the CIDs that hold their block only those that were made with a large `inline-limit`
+ * come near it. The bases that are a power of two have no such bound.
+ */
+export const MAX_BASE_X_BYTES = 8 * 1024;
+
+/** A number below 2^29 times a limb of 24 bits, and a carry, is exact. */
+const LIMB_BITS = 24;
+const LIMB = 2 ** LIMB_BITS;
+const GROUP_BITS = 28.9;
+/** Numbers of more digits or bytes are divided in halves, by bigints: their cost is that of a multiplication. */
+const MAX_SHORT = 256;
+const NO_DIGIT = 255;
+
+export class BaseX {
+  readonly #alphabet: string;
+  readonly #name: string;
+  readonly #base: number;
+  readonly #zero: string;
+  readonly #values: Uint8Array;
+  /** Digits that are taken at once: with limbs, and with bigints. */
+  readonly #group: number;
+  readonly #bigGroup: number;
+  readonly #maxDigits: number;
+
+  /** `alphabet`: the digits, from zero. Without case, letters of both cases are digits; the alphabet's is written. */
+  constructor(alphabet: string, name: string, caseInsensitive = false) {
+    const bitsPerDigit = Math.log2(alphabet.length);
+    this.#alphabet = alphabet;
+    this.#name = name;
+    this.#base = alphabet.length;
+    this.#zero = alphabet.charAt(0);
+    this.#values = digitValues(alphabet, caseInsensitive);
+    this.#group = Math.floor(GROUP_BITS / bitsPerDigit);
+    this.#bigGroup = Math.floor(53 / bitsPerDigit);
+    this.#maxDigits = Math.ceil((MAX_BASE_X_BYTES * 8) / bitsPerDigit);
+  }
+
+  /** @throws SyntaxError for a letter that is no digit, RangeError for a text that is too long */
+  decode(text: string): Uint8Array<ArrayBuffer> {
+    const values = this.#values;
+    if (text.length > this.#maxDigits) {
+      throw new RangeError(`${text.length} characters are too many for ${this.#name}: take base32`);
+    }
+    for (let at = 0; at < text.length; at += 1) {
+      if ((values[text.charCodeAt(at)] ?? NO_DIGIT) === NO_DIGIT) throw new SyntaxError(`Non-${this.#name} character`);
+    }
+    const zeros = this.#zerosOf(text);
+    const number = text.length - zeros > MAX_SHORT ? this.#decodeLong(text, zeros) : this.#decodeShort(text, zeros);
+    if (zeros === 0) return number;
+    const bytes = new Uint8Array(zeros + number.length);
+    bytes.set(number, zeros);
+    return bytes;
+  }
+
+  /** @throws RangeError for too many bytes */
+  encode(bytes: Uint8Array): string {
+    if (bytes.length > MAX_BASE_X_BYTES) {
+      throw new RangeError(`${bytes.length} bytes are too many for ${this.#name}: take base32`);
+    }
+    let zeros = 0;
+    while (zeros < bytes.length && bytes[zeros] === 0) zeros += 1;
+    const leading = this.#zero.repeat(zeros);
+    if (zeros === bytes.length) return leading;
+    const digits = bytes.length - zeros > MAX_SHORT ? this.#encodeLong(bytes, zeros) : this.#encodeShort(bytes, zeros);
+    return leading + digits.slice(this.#zerosOf(digits));
+  }
+
+  #zerosOf(digits: string): number {
+    let zeros = 0;
+    while (digits[zeros] === this.#zero) zeros += 1;
+    return zeros;
+  }
+
+  /** The number of some digits, which is below 2^53. */
+  #numberAt(text: string, from: number, to: number): number {
+    let number = 0;
+    for (let at = from; at < to; at += 1) number = number * this.#base + (this.#values[text.charCodeAt(at)] as number);
+    return number;
+  }
+
+  #digitsOf(number: number, count: number): string {
+    let digits = "";
+    for (let rest = number, left = count; left > 0; left -= 1) {
+      digits = this.#alphabet.charAt(rest % this.#base) + digits;
+      rest = Math.floor(rest / this.#base);
+    }
+    return digits;
+  }
+
+  #decodeShort(text: string, from: number): Uint8Array<ArrayBuffer> {
+    const limbs: number[] = [];
+    const first = (text.length - from) % this.#group || this.#group;
+    for (let at = from, to = from + first; at < text.length; at = to, to += this.#group) {
+      multiplyAdd(limbs, this.#base ** (to - at), this.#numberAt(text, at, to), LIMB);
+    }
+    const bytes = new Uint8Array(limbs.length * 3);
+    for (const [at, limb] of limbs.entries()) {
+      const end = bytes.length - at * 3;
+      bytes[end - 1] = limb & 0xff;
+      bytes[end - 2] = (limb >> 8) & 0xff;
+      bytes[end - 3] = limb >> 16;
+    }
+    const start = bytes.findIndex((byte) => byte !== 0);
+    return start < 0 ? bytes.slice(0, 0) : bytes.slice(start);
+  }
+
+  /** Joins neighbours, and then those: each time there are half as many numbers, which are twice as long. */
+  #decodeLong(text: string, from: number): Uint8Array<ArrayBuffer> {
+    let numbers: bigint[] = [];
+    for (let to = text.length; to > from; to -= this.#bigGroup) {
+      numbers.push(BigInt(this.#numberAt(text, Math.max(from, to - this.#bigGroup), to)));
+    }
+    for (let digits = this.#bigGroup; numbers.length > 1; digits *= 2) {
+      const power = BigInt(this.#base) ** BigInt(digits);
+      const joined: bigint[] = [];
+      for (let at = 0; at < numbers.length; at += 2) {
+        joined.push((numbers[at] as bigint) + (numbers[at + 1] ?? 0n) * power);
+      }
+      numbers = joined;
+    }
+    const hex = (numbers[0] as bigint).toString(16);
+    return new Uint8Array(Buffer.from(hex.length % 2 === 0 ? hex : `0${hex}`, "hex"));
+  }
+
+  #encodeShort(bytes: Uint8Array, from: number): string {
+    const groups: number[] = [];
+    const size = this.#base ** this.#group;
+    let at = from;
+    for (let ahead = (bytes.length - from) % 3; ahead > 0; ahead -= 1) {
+      multiplyAdd(groups, 256, bytes[at++] as number, size);
+    }
+    for (; at < bytes.length; at += 3) {
+      const limb = ((bytes[at] as number) << 16) | ((bytes[at + 1] as number) << 8) | (bytes[at + 2] as number);
+      multiplyAdd(groups, LIMB, limb, size);
+    }
+    let digits = "";
+    for (let index = groups.length - 1; index >= 0; index -= 1)
+      digits += this.#digitsOf(groups[index] as number, this.#group);
+    return digits;
+  }
+
+  #encodeLong(bytes: Uint8Array, from: number): string {
+    const number = BigInt(`0x${Buffer.from(bytes.subarray(from)).toString("hex")}`);
+    const powers = [BigInt(this.#base) ** BigInt(this.#bigGroup)];
+    for (let last = powers[0] as bigint; last * last <= number; last = powers.at(-1) as bigint)
+      powers.push(last * last);
+    const split = (part: bigint, level: number): string => {
+      if (level < 0) return this.#digitsOf(Number(part), this.#bigGroup);
+      const power = powers[level] as bigint;
+      const high = part / power;
+      return split(high, level - 1) + split(part - high * power, level - 1);
+    };
+    return split(number, powers.length - 1);
+  }
+}
+
+function digitValues(alphabet: string, caseInsensitive: boolean): Uint8Array {
+  const values = new Uint8Array(128).fill(NO_DIGIT);
+  for (const [value, letter] of [...alphabet].entries()) {
+    for (const each of caseInsensitive ? [letter.toLowerCase(), letter.toUpperCase()] : [letter]) {
+      values[each.charCodeAt(0)] = value;
+    }
+  }
+  return values;
+}
+
+/** A number in limbs, the least first: multiplied, and a little added. */
+function multiplyAdd(limbs: number[], factor: number, addend: number, limbSize: number): void {
+  let carry = addend;
+  for (let at = 0; at < limbs.length; at += 1) {
+    const product = (limbs[at] as number) * factor + carry;
+    carry = Math.floor(product / limbSize);
+    limbs[at] = product - carry * limbSize;
+  }
+  for (; carry > 0; carry = Math.floor(carry / limbSize)) limbs.push(carry % limbSize);
+}

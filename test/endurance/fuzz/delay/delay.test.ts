@@ -1,0 +1,30 @@
+import assert from "node:assert/strict";
+import { describe, test } from "node:test";
+import { steepOf, targets } from "./delay.ts";
+import { longestTurn } from "./meter.ts";
+import { target } from "./target.ts";
+
+describe("what comes from outside takes time with its length, not with the square of it", () => {
+  for (const each of targets) {
+    test(`${each.name}: ${each.shapes.length} shapes`, async () => assert.deepEqual(await steepOf(each), []));
+  }
+});
+
+test("the meter sees what holds the loop, and what grows with the square", async () => {
+  const busy = (ms: number) => {
+    const { user } = process.threadCpuUsage();
+    while (process.threadCpuUsage().user - user < ms * 1000);
+  };
+  const held = await longestTurn(() => busy(30), 1);
+  assert.ok(held >= 30, `${held}`);
+  const pieces = async () => {
+    for (let left = 8; left > 0; left -= 1) {
+      busy(10);
+      await new Promise(setImmediate);
+    }
+  };
+  const inPieces = await longestTurn(pieces, 3);
+  assert.ok(inPieces < 70, `${inPieces}`);
+  const square = target("square", 1e6, { any: (size) => size }, (size) => busy((size / 20_000) ** 2 * 2));
+  assert.equal((await steepOf(square)).length, 1);
+});

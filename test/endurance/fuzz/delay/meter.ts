@@ -1,0 +1,67 @@
+/** How long work holds the event loop in one piece. */
+
+/** Milliseconds of CPU time for which nothing that comes from outside may hold the event loop. */
+export const MAX_TURN_MS = 50;
+
+/** Milliseconds of CPU time of this thread so far: the load of the machine does not count. */
+function cpuTime(): number {
+  const { user, system } = process.threadCpuUsage();
+  return (user + system) / 1000;
+}
+
+/** Measures every turn of the event loop from its making until it is stopped. */
+export class LoopMeter {
+  #longest = 0;
+  #last = cpuTime();
+  #running = true;
+
+  constructor() {
+    this.#tick();
+  }
+
+  #tick(): void {
+    setImmediate(() => {
+      this.#mark();
+      if (this.#running) this.#tick();
+    });
+  }
+
+  #mark(): void {
+    const now = cpuTime();
+    this.#longest = Math.max(this.#longest, now - this.#last);
+    this.#last = now;
+  }
+
+  /** The longest turn since the last call, in milliseconds of CPU time. */
+  take(): number {
+    this.#mark();
+    const longest = this.#longest;
+    this.#longest = 0;
+    return longest;
+  }
+
+  stop(): void {
+    this.#running = false;
+  }
+}
+
+/**
+ * The longest turn that some work takes, in milliseconds of CPU time. What it throws does not matter. The shortest of
+ * `times`: the first runs are slower, since the code is compiled meanwhile, and some have to collect garbage.
+ */
+export async function longestTurn(work: () => unknown, times = 3, enough = 0): Promise<number> {
+  let shortest = Number.POSITIVE_INFINITY;
+  for (let left = times; left > 0 && shortest > enough; left -= 1) {
+    const meter = new LoopMeter();
+    await new Promise(setImmediate);
+    meter.take();
+    try {
+      await work();
+    } catch {}
+    await new Promise(setImmediate);
+    shortest = Math.min(shortest, meter.take());
+    meter.stop();
+    await new Promise(setImmediate);
+  }
+  return shortest;
+}
