@@ -1,31 +1,17 @@
-/** A helia over TCP that keeps its blocks in memory. Evaluated in a folder that has helia and @helia/unixfs. */
-import { withBitswap } from "@helia/bitswap";
-import { libp2pDefaults, withLibp2p } from "@helia/libp2p";
+/** A helia whose work is measured. Evaluated in a folder that has helia and @helia/unixfs, behind `start_helia.mjs`. */
 import { unixfs } from "@helia/unixfs";
 import { identify } from "@libp2p/identify";
 import { peerIdFromString } from "@libp2p/peer-id";
 import { ping } from "@libp2p/ping";
-import { tcp } from "@libp2p/tcp";
 import { multiaddr } from "@multiformats/multiaddr";
-import { createHeliaLight } from "helia";
 import { fixedSize } from "ipfs-unixfs-importer/chunker";
 import { CID } from "multiformats/cid";
 
 const { keystream } = await import(process.env.BENCH_CONTENT);
-const { connectionEncrypters, streamMuxers } = libp2pDefaults();
-// Without what asks servers of the web.
-const node = await withBitswap(
-  withLibp2p(createHeliaLight(), {
-    config: "replace",
-    addresses: { listen: ["/ip4/127.0.0.1/tcp/0"] },
-    transports: [tcp()],
-    connectionEncrypters,
-    streamMuxers,
-    peerDiscovery: [],
-    services: { identify: identify(), ping: ping({ maxInboundStreams: 8, maxOutboundStreams: 8 }) },
-    connectionManager: { inboundConnectionThreshold: 1000 },
-  }),
-).start();
+const node = await startHelia({
+  services: { identify: identify(), ping: ping({ maxInboundStreams: 8, maxOutboundStreams: 8 }) },
+  connectionManager: { inboundConnectionThreshold: 1000 },
+});
 const { libp2p } = node;
 const files = unixfs(node);
 const peerOf = (address) => peerIdFromString(address.split("/").at(-1));

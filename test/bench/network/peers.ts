@@ -1,9 +1,10 @@
 /** Processes that give and take content over a network, two of each kind. */
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
-import { mkdir, readFile } from "node:fs/promises";
+import { mkdir } from "node:fs/promises";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { heliaProgram } from "#test/support/network/helia.ts";
 
 /** What a process is asked to do; each answer is one value, times are in milliseconds. */
 export interface Requests {
@@ -86,7 +87,7 @@ export function kinds({ HELIA: helia } = process.env): readonly Kind[] {
   const all = [own("modhost", "modhost_peer.ts"), own("TCP + hash", "tcp_peer.ts")];
   if (helia === undefined) return all;
   const start = async (folder: string) => {
-    const source = await readFile(programAt("helia_peer.mjs"), "utf8");
+    const source = await heliaProgram(new URL("helia_peer.mjs", import.meta.url));
     return Peer.start(["--input-type=module", "--eval", source], folder, helia);
   };
   return [...all, { name: "helia", start }];

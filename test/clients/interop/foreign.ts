@@ -3,6 +3,7 @@ import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { readFile } from "node:fs/promises";
 import { GoIpfs, withoutGoIpfs } from "#test/support/go_ipfs.ts";
+import { heliaProgram } from "#test/support/network/helia.ts";
 import type { Wire } from "#test/support/network/words.ts";
 
 /** What a node can do besides content, connections, identify and ping, as a report calls it. */
@@ -62,7 +63,8 @@ async function goIpfs(): Promise<Foreign> {
  * runs in there.
  */
 async function program(file: string, folder: string): Promise<Foreign> {
-  const source = await readFile(new URL(file, import.meta.url), "utf8");
+  const own = new URL(file, import.meta.url);
+  const source = file.startsWith("helia") ? await heliaProgram(own) : await readFile(own, "utf8");
   const child = spawn(process.execPath, ["--input-type=module", "--eval", source], {
     cwd: folder,
     stdio: ["ignore", "ignore", "inherit", "ipc"],

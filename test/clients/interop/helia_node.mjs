@@ -1,45 +1,31 @@
 /**
  * A helia that answers the commands of /api/v0 which conversations of nodes need. Evaluated in a folder that has helia,
- * @helia/unixfs and, for names and messages, @helia/ipns and @libp2p/gossipsub; tells its parent where it answers and
+ * @helia/unixfs and, for names and messages, @helia/ipns and @libp2p/gossipsub, behind `start_helia.mjs`; tells its parent where it answers and
  * what it speaks. It has no mounted streams: a handler of libp2p carries them here.
  */
 import { createServer } from "node:http";
 import { connect, createServer as createTcpServer } from "node:net";
 import { Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
-import { withBitswap } from "@helia/bitswap";
-import { libp2pDefaults, withLibp2p } from "@helia/libp2p";
 import { unixfs } from "@helia/unixfs";
 import { identify } from "@libp2p/identify";
 import { kadDHT } from "@libp2p/kad-dht";
 import { peerIdFromPrivateKey, peerIdFromString } from "@libp2p/peer-id";
 import { ping } from "@libp2p/ping";
-import { tcp } from "@libp2p/tcp";
 import { multiaddr } from "@multiformats/multiaddr";
-import { createHeliaLight } from "helia";
 import { CID } from "multiformats/cid";
 
 const [gossip, naming] = await Promise.all(
   ["@libp2p/gossipsub", "@helia/ipns"].map((name) => import(name).catch(() => undefined)),
 );
-const { connectionEncrypters, streamMuxers } = libp2pDefaults();
-// Without what asks servers of the web.
-const node = await withBitswap(
-  withLibp2p(createHeliaLight(), {
-    config: "replace",
-    addresses: { listen: ["/ip4/127.0.0.1/tcp/0"] },
-    transports: [tcp()],
-    connectionEncrypters,
-    streamMuxers,
-    peerDiscovery: [],
-    services: {
-      identify: identify(),
-      ping: ping(),
-      dht: kadDHT({ protocol: "/ipfs/lan/kad/1.0.0", clientMode: false, peerInfoMapper: (peer) => peer }),
-      ...(gossip === undefined ? {} : { pubsub: gossip.gossipsub() }),
-    },
-  }),
-).start();
+const node = await startHelia({
+  services: {
+    identify: identify(),
+    ping: ping(),
+    dht: kadDHT({ protocol: "/ipfs/lan/kad/1.0.0", clientMode: false, peerInfoMapper: (peer) => peer }),
+    ...(gossip === undefined ? {} : { pubsub: gossip.gossipsub() }),
+  },
+});
 const { libp2p } = node;
 const { dht, pubsub } = libp2p.services;
 const files = unixfs(node);

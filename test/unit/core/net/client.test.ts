@@ -1,28 +1,15 @@
 import assert from "node:assert/strict";
 import { getEventListeners, once } from "node:events";
-import type { IncomingHttpHeaders } from "node:http";
 import { Readable } from "node:stream";
 import { after, before, describe, test } from "node:test";
-import { type ClientResponse, type RequestError, request } from "#core/net/http.ts";
-import { failure, httpPeer, type Peer, textOf } from "./peers.ts";
-
-interface Echo {
-  readonly method: string;
-  readonly path: string;
-  readonly headers: IncomingHttpHeaders;
-  readonly body: string;
-}
+import { type RequestError, request } from "#core/net/http.ts";
+import { echo, echoPeer, failure, httpPeer, type Peer } from "./peers.ts";
 
 let peer: Peer;
 before(async () => {
-  peer = await httpPeer(async (incoming, answer) => {
-    const { method, url: path, headers } = incoming;
-    answer.end(JSON.stringify({ method, path, headers, body: await textOf(incoming) }));
-  });
+  peer = await echoPeer();
 });
 after(async () => peer[Symbol.asyncDispose]());
-
-const echo = ({ body }: ClientResponse): Echo => JSON.parse(body);
 
 describe("a request", () => {
   test("gives code, body, headers, request and protocol version", async () => {

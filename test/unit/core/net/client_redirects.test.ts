@@ -5,27 +5,15 @@ import { createSecureServer } from "node:http2";
 import type { AddressInfo } from "node:net";
 import { Readable } from "node:stream";
 import { after, before, describe, test } from "node:test";
-import { type ClientResponse, new_client, request } from "#core/net/http.ts";
+import { new_client, request } from "#core/net/http.ts";
 import { makeSelfSigned } from "#core/tls/self_signed.ts";
-import { failure, httpPeer, type Peer, textOf } from "./peers.ts";
-
-interface Echo {
-  readonly method: string;
-  readonly path: string;
-  readonly headers: IncomingHttpHeaders;
-  readonly body: string;
-}
+import { echo, echoPeer, failure, httpPeer, type Peer, textOf } from "./peers.ts";
 
 let peer: Peer;
 before(async () => {
-  peer = await httpPeer(async (incoming, answer) => {
-    const { method, url: path, headers } = incoming;
-    answer.end(JSON.stringify({ method, path, headers, body: await textOf(incoming) }));
-  });
+  peer = await echoPeer();
 });
 after(async () => peer[Symbol.asyncDispose]());
-
-const echo = ({ body }: ClientResponse): Echo => JSON.parse(body);
 
 describe("redirects", () => {
   interface Seen {

@@ -1,7 +1,12 @@
 /** Servers for the client to talk to: well-behaved ones, and ones that send whatever bytes they are told to. */
 import assert from "node:assert/strict";
 import { once } from "node:events";
-import { createServer as createHttp, type IncomingMessage, type RequestListener } from "node:http";
+import {
+  createServer as createHttp,
+  type IncomingHttpHeaders,
+  type IncomingMessage,
+  type RequestListener,
+} from "node:http";
 import { createServer as createHttps } from "node:https";
 import { type AddressInfo, createServer as createRaw, type Server, type Socket } from "node:net";
 import type { TlsOptions } from "node:tls";
@@ -85,6 +90,23 @@ export function barePeer(greet: (socket: Socket) => unknown): Promise<Peer> {
   });
   return listening(server, "http");
 }
+
+/** What `echoPeer` got of a request. */
+export interface Echo {
+  readonly method: string;
+  readonly path: string;
+  readonly headers: IncomingHttpHeaders;
+  readonly body: string;
+}
+
+/** Answers each request with what it got of it; `echo` reads that answer. */
+export const echoPeer = (): Promise<Peer> =>
+  httpPeer(async (incoming, answer) => {
+    const { method, url: path, headers } = incoming;
+    answer.end(JSON.stringify({ method, path, headers, body: await textOf(incoming) }));
+  });
+
+export const echo = ({ body }: { readonly body: string }): Echo => JSON.parse(body);
 
 export async function textOf(request: IncomingMessage): Promise<string> {
   return Buffer.concat(await request.toArray()).toString();

@@ -1,29 +1,18 @@
 import assert from "node:assert/strict";
-import { after, before, test } from "node:test";
+import { test } from "node:test";
 import * as dagCbor from "@ipld/dag-cbor";
 import * as dagJson from "@ipld/dag-json";
 import { CID } from "multiformats/cid";
-import { Client } from "#test/contract/vectors/call.ts";
 import { type BodyTree, type Content, multipart } from "#test/contract/vectors/content.ts";
-import { type RpcHost, startRpc } from "./support.ts";
+import { clientOfHost } from "./support.ts";
 
-let host: RpcHost;
-let client: Client;
-
-before(async () => {
-  host = await startRpc();
-  client = new Client(`http://127.0.0.1:${host.http}`);
-});
-after(async () => {
-  client[Symbol.dispose]();
-  await host[Symbol.asyncDispose]();
-});
+const of = clientOfHost();
 
 const file = (content: Content | string) => ({ file: typeof content === "string" ? { text: content } : content });
 
 async function call(path: string, tree?: BodyTree) {
   const [command = "", query = ""] = path.split("?");
-  const reply = await client.call(command, {
+  const reply = await of.client.call(command, {
     query: [...new URLSearchParams(query)],
     body: tree && multipart(tree),
   });

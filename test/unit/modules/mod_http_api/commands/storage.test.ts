@@ -1,20 +1,9 @@
 import assert from "node:assert/strict";
-import { after, before, test } from "node:test";
-import { Client } from "#test/contract/vectors/call.ts";
+import { test } from "node:test";
 import { type BodyTree, multipart, multipartType } from "#test/contract/vectors/content.ts";
-import { type RpcHost, startRpc } from "./support.ts";
+import { clientOfHost } from "./support.ts";
 
-let host: RpcHost;
-let client: Client;
-
-before(async () => {
-  host = await startRpc();
-  client = new Client(`http://127.0.0.1:${host.http}`);
-});
-after(async () => {
-  client[Symbol.dispose]();
-  await host[Symbol.asyncDispose]();
-});
+const of = clientOfHost();
 
 const text = (content: string) => ({ file: { text: content } });
 
@@ -22,7 +11,7 @@ const text = (content: string) => ({ file: { text: content } });
 async function call(path: string, tree?: BodyTree) {
   const [command = "", query = ""] = path.split("?");
   const body = tree && multipart(tree);
-  const reply = await client.call(command, { query: [...new URLSearchParams(query)], body });
+  const reply = await of.client.call(command, { query: [...new URLSearchParams(query)], body });
   const content = reply.body.toString();
   const lines = () => content.split("\n").flatMap((line) => (line === "" ? [] : [JSON.parse(line)]));
   return { ...reply, text: content, lines };
@@ -55,7 +44,7 @@ test("a missing piece is told in the trailer, and at once when the answer would 
 test("a body that is cut off adds what came, and says so at the end", async () => {
   const { body } = multipart({ f: text("all of this") });
   const cut = { type: multipartType, body: body.subarray(0, body.length - 40) };
-  const { status, trailer, body: answer } = await client.call("add", { body: cut });
+  const { status, trailer, body: answer } = await of.client.call("add", { body: cut });
   assert.equal(status, 200);
   assert.equal(trailer, "multipart: NextPart: EOF");
   assert.equal(JSON.parse(answer.toString()).Name, "f");
@@ -120,7 +109,7 @@ test("a directory without a name is the empty directory, pinned", async () => {
   const hash = "QmUNLLsPACCz1vLxQVkXqqLX5R1X345qqfHbsf67hvA3Nn";
   await call(`pin/rm?arg=${hash}`);
   const boundary = "x";
-  const answer = await fetch(`http://127.0.0.1:${host.http}/api/v0/add`, {
+  const answer = await fetch(`http://127.0.0.1:${of.host.http}/api/v0/add`, {
     method: "POST",
     headers: { "content-type": `multipart/form-data; boundary=${boundary}` },
     body: `--${boundary}\r\nContent-Type: application/x-directory\r\n\r\n\r\n--${boundary}--\r\n`,

@@ -1,6 +1,8 @@
 /** A host with the module as it is shipped, and calls as clients make them. */
 import { join } from "node:path";
+import { after, before } from "node:test";
 import { openRepo } from "#node/storage/repo/repo.ts";
+import { Client } from "#test/contract/vectors/call.ts";
 import { type HostSetup, startHost, type TestHost } from "#test/support/host.ts";
 
 export interface Called {
@@ -70,4 +72,26 @@ export function startOnline(
       config: () => ({ ...rpcOptions, node_offline: false, node_repo: repo, ...config }),
     },
   );
+}
+
+/** A host for the tests of a file, and a client of it; both are there from before the first test until after the last. */
+export function clientOfHost(): { readonly host: RpcHost; readonly client: Client } {
+  let host: RpcHost;
+  let client: Client;
+  before(async () => {
+    host = await startRpc();
+    client = new Client(`http://127.0.0.1:${host.http}`);
+  });
+  after(async () => {
+    client[Symbol.dispose]();
+    await host[Symbol.asyncDispose]();
+  });
+  return {
+    get host() {
+      return host;
+    },
+    get client() {
+      return client;
+    },
+  };
 }

@@ -1,5 +1,6 @@
 /** The same calls in process and through the client libraries, on one node. */
 import assert from "node:assert/strict";
+import { after, before } from "node:test";
 import { create as createHttpClient } from "ipfs-http-client";
 import { create as createKuboClient } from "kubo-rpc-client";
 import type { Node, NodeModule } from "modhost/node";
@@ -18,7 +19,23 @@ export interface Compared extends AsyncDisposable {
   sameFailure(call: Call, which?: "both" | "kubo" | "http"): Promise<string>;
 }
 
-export async function startCompared(config: Record<string, unknown> = {}): Promise<Compared> {
+/** For the tests of a file: started before them, and ended after them. */
+export function comparing(): Omit<Compared, typeof Symbol.asyncDispose> {
+  let compared: Compared;
+  before(async () => {
+    compared = await startCompared();
+  });
+  after(() => compared[Symbol.asyncDispose]());
+  return {
+    get node() {
+      return compared.node;
+    },
+    same: (...given) => compared.same(...given),
+    sameFailure: (...given) => compared.sameFailure(...given),
+  };
+}
+
+async function startCompared(config: Record<string, unknown> = {}): Promise<Compared> {
   const host = await startRpc(config);
   const url = `http://127.0.0.1:${host.http}`;
   const node = host.host.exports<NodeModule>("node");

@@ -1,18 +1,10 @@
 import assert from "node:assert/strict";
-import { after, before, test } from "node:test";
+import { test } from "node:test";
 import { CID } from "multiformats/cid";
-import { type Compared, startCompared } from "./compared.ts";
+import { type Compared, comparing } from "./compared.ts";
 
-let compared: Compared;
-before(async () => {
-  compared = await startCompared();
-});
-after(() => compared[Symbol.asyncDispose]());
-
-const { same, sameFailure } = {
-  same: (...given: Parameters<Compared["same"]>) => compared.same(...given),
-  sameFailure: (...given: Parameters<Compared["sameFailure"]>) => compared.sameFailure(...given),
-};
+const compared = comparing();
+const { same, sameFailure } = compared;
 
 const bytes = (text: string) => new TextEncoder().encode(text);
 const link = CID.parse("QmUNLLsPACCz1vLxQVkXqqLX5R1X345qqfHbsf67hvA3Nn");

@@ -1,17 +1,11 @@
 /** Files, pins, keys, the repo and the configuration: the node gives what the clients give. */
 import assert from "node:assert/strict";
-import { after, before, test } from "node:test";
+import { test } from "node:test";
 import { CID } from "multiformats/cid";
-import { type Compared, startCompared } from "./compared.ts";
+import { comparing } from "./compared.ts";
 
-let compared: Compared;
-before(async () => {
-  compared = await startCompared();
-});
-after(() => compared[Symbol.asyncDispose]());
-
-const same: Compared["same"] = (...given) => compared.same(...given);
-const sameFailure: Compared["sameFailure"] = (...given) => compared.sameFailure(...given);
+const compared = comparing();
+const { same, sameFailure } = compared;
 
 test("files of the namespace are written, read, listed and told of alike", async () => {
   await same((client) => client.files.mkdir("/a/b", { parents: true }));
