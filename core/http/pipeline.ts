@@ -38,14 +38,14 @@ const versions: ReadonlySet<string> = new Set(["1.0", "1.1"]);
 const nowhere: Target = { rawPath: "/", query: undefined, scheme: undefined, authority: undefined };
 
 /**
- * The Koa application that every request goes through: `admit`, then `dispatch`. Answers are the service's own and not
+ * The Koa middleware that every request goes through: `admit`, then `dispatch`. Answers are the service's own and not
  * Koa's `respond`, with the headers that a handler set, also on failures; and of forwarding headers only those of
  * trusted proxies count (`app.proxy` stays off).
  */
 export function pipeline(service: PipelineService): (request: NodeRequest, response: NodeResponse) => void {
   const koa: Application = service.koa;
-  koa.use(admit(service)).use(dispatch(service));
-  const run = compose(koa.middleware);
+  // Not the application's own list: services may share an application, and each has its own steps.
+  const run = compose([admit(service), dispatch(service)] as Parameters<typeof compose>[0]);
   return (request, response) => {
     const context = koa.createContext(request as never, response as never) as Context;
     run(context, () => done).catch((error: unknown) => {
