@@ -2,7 +2,7 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { type PeerId, parsePeerId } from "../formats/peer_id.ts";
 import type { LowLevelNode } from "../low_level_node.ts";
-import { type Multiaddr, type PeerAddress, parseMultiaddr, splitPeer } from "../network/swarm/multiaddr.ts";
+import { type PeerAddress, parseMultiaddr, splitPeer } from "../network/swarm/multiaddr.ts";
 import type { PingStream } from "../network/swarm/ping.ts";
 import type { Swarm } from "../network/swarm/swarm.ts";
 import { NodeError } from "../util/errors.ts";
@@ -60,16 +60,16 @@ function target(text: string): PeerAddress {
 }
 
 async function* pings(swarm: Swarm, { id, address }: PeerAddress, count: number, caller: AbortSignal) {
-  const known = [...(address === undefined ? [] : [address]), ...(await swarm.addresses(id))];
-  if (known.length === 0 && swarm.connections(id).length === 0) {
+  const given = address === undefined ? [] : [address];
+  if (given.length === 0 && (await swarm.addresses(id)).length === 0 && swarm.connections(id).length === 0) {
     yield note(`Looking up peer ${id}`);
-    known.push(...(await lookUp(swarm, id, caller)));
+    await lookUp(swarm, id, caller);
   }
   yield note(`PING ${id}.`);
   const signal = AbortSignal.any([caller, AbortSignal.timeout(ECHO_TIMEOUT_MS * count)]);
   let stream: PingStream;
   try {
-    await swarm.connect(id, known, signal);
+    await swarm.connect(id, given, signal);
     stream = await swarm.ping.open(id, { signal });
   } catch (error) {
     caller.throwIfAborted();
@@ -86,9 +86,10 @@ async function* pings(swarm: Swarm, { id, address }: PeerAddress, count: number,
   }
 }
 
-async function lookUp(swarm: Swarm, id: PeerId, caller: AbortSignal): Promise<readonly Multiaddr[]> {
+/** From now on its addresses are known. */
+async function lookUp(swarm: Swarm, id: PeerId, caller: AbortSignal): Promise<void> {
   try {
-    return await swarm.findAddresses(id, AbortSignal.any([caller, AbortSignal.timeout(LOOK_UP_TIMEOUT_MS)]));
+    await swarm.findAddresses(id, AbortSignal.any([caller, AbortSignal.timeout(LOOK_UP_TIMEOUT_MS)]));
   } catch (error) {
     caller.throwIfAborted();
     throw new NodeError(`peer lookup failed: ${(error as Error).message}`, { cause: error });

@@ -81,7 +81,7 @@ export async function openNetwork(node: NetworkDeps): Promise<Network> {
   const { libp2p } = swarm;
   const bitswap = new Bitswap({ libp2p, blocks, log, patches });
   const routing = new Routing({ libp2p, repo, blocks, metadata, pins, log });
-  const p2p = new P2p({ libp2p, log });
+  const p2p = new P2p({ libp2p, swarm, log });
   const router = routerOf(libp2p);
   const pubsub = router && new Pubsub({ libp2p, router, log, patches });
   const close = once(async () => {

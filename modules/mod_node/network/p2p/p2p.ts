@@ -4,14 +4,15 @@ import type { Connection, Libp2p, Stream } from "@libp2p/interface";
 import type { Multiaddr } from "@multiformats/multiaddr";
 import { NodeError } from "../../util/errors.ts";
 import type { NodeLog } from "../../util/log.ts";
-import { withPeer } from "../swarm/multiaddr.ts";
 import type { NamedPeer } from "../swarm/resolve_peers.ts";
 import { allowBuffering, pause, resume } from "../swarm/stream_backpressure.ts";
+import type { Swarm } from "../swarm/swarm.ts";
 import { connectTo, type LocalListener, listenAt, originOf, requireTarget } from "./endpoint.ts";
 import { resetSocket, splice } from "./splice.ts";
 
 export interface P2pDeps {
-  readonly libp2p: Pick<Libp2p, "handle" | "unhandle" | "dial" | "dialProtocol" | "peerId" | "peerStore">;
+  readonly libp2p: Pick<Libp2p, "handle" | "unhandle" | "dialProtocol" | "peerId" | "peerStore">;
+  readonly swarm: Pick<Swarm, "connect">;
   readonly log: NodeLog;
 }
 
@@ -63,6 +64,7 @@ const NAMESPACE = "/x/";
 
 export class P2p {
   readonly #libp2p: P2pDeps["libp2p"];
+  readonly #swarm: P2pDeps["swarm"];
   readonly #log: NodeLog;
   readonly #forwards = new Set<Listener>();
   readonly #listeners = new Map<string, Listener>();
@@ -70,8 +72,9 @@ export class P2p {
   #next = 0n;
   readonly #closing = new AbortController();
 
-  constructor({ libp2p, log }: P2pDeps) {
+  constructor({ libp2p, swarm, log }: P2pDeps) {
     this.#libp2p = libp2p;
+    this.#swarm = swarm;
     this.#log = log;
   }
 
@@ -189,9 +192,7 @@ export class P2p {
     let stream: Stream;
     try {
       const signal = this.#connectSignal();
-      // The given addresses first, whatever the peer store has learned; its addresses are dialled if none answers.
-      const full = addresses.map((address) => withPeer(address, id));
-      if (full.length > 0) await this.#libp2p.dial(full, { signal }).catch(() => {});
+      await this.#swarm.connect(id, addresses, signal);
       const options = { signal, maxOutboundStreams: MAX_STREAMS, runOnLimitedConnection: true };
       stream = await this.#libp2p.dialProtocol(id, protocol, options);
     } catch (error) {

@@ -60,13 +60,13 @@ function pipeToStream(socket: Socket, stream: Stream): void {
 /** Resolves when the stream is closed; resets the socket when it failed. */
 async function whenStreamCloses(stream: Stream, socket: Socket): Promise<void> {
   if (stream.status !== "open" && stream.status !== "closing") {
-    if (isCut(stream, socket)) resetSocket(socket);
+    if (isCut(stream, socket)) cutOff(socket);
     return;
   }
   const { promise, resolve } = Promise.withResolvers<void>();
   const closed = ({ error }: { readonly error?: Error | undefined }) => {
     // Without an error, what waits in the stream is still delivered before it ends.
-    if (error !== undefined && isCut(stream, socket)) resetSocket(socket);
+    if (error !== undefined && isCut(stream, socket)) cutOff(socket);
     resolve();
   };
   stream.addEventListener("close", closed, { once: true });
@@ -82,6 +82,15 @@ function whenSocketCloses(socket: Socket, stream: Stream): Promise<void> {
     resolve();
   });
   return promise;
+}
+
+/**
+ * After a part of what there was to send the other end gets a reset. Where nothing came at all, as from a peer that does
+ * not reach its target, the connection is closed as by go-ipfs.
+ */
+function cutOff(socket: Socket): void {
+  if (socket.bytesWritten === 0) socket.destroy();
+  else resetSocket(socket);
 }
 
 /** The other end gets a reset, unless this end is shut down already: then Node cannot send one. */

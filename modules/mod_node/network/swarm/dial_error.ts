@@ -27,15 +27,15 @@ export function withAddressInErrors<T extends Transport>(transport: T): T {
   return transport;
 }
 
-/** `failed to dial <id>: …`, from what a dial rejected with. */
-export function dialError(id: PeerId, error: unknown): NodeError {
-  const failed = error instanceof AggregateError ? error.errors : [error];
+/** `failed to dial <id>: …`, from what dials rejected with; without any, no address was known. */
+export function dialError(id: PeerId, errors: readonly unknown[]): NodeError {
+  const failed = errors.flatMap((error): unknown[] => (error instanceof AggregateError ? error.errors : [error]));
   const addresses = failed.filter((each) => each instanceof AddressError);
   const text =
     addresses.length === 0
-      ? ` ${reasonOf(error)}`
+      ? ` ${failed.length === 0 ? "no addresses" : reasonOf(failed[0])}`
       : addresses.map(({ address, cause }) => `\n  * [${transportOf(address)}] ${causeOf(address, cause)}`).join("");
-  return new NodeError(`failed to dial ${id}:${text}`, { cause: error });
+  return new NodeError(`failed to dial ${id}:${text}`, { cause: errors[0] });
 }
 
 function reasonOf(error: unknown): string {

@@ -76,6 +76,8 @@ const MAX_QUEUED_DIALS = 8192;
  * Who is a relay chose to be one: as in go-ipfs its relayed data are not limited. The library allows 15 reservations.
  */
 const RELAY_OPTIONS = { reservations: { maxReservations: 128, applyDefaultLimit: false } };
+/** Milliseconds that a peer may take to say who it is, as one on a busy machine does. The library gives it five seconds. */
+const IDENTIFY_TIMEOUT_MS = 30_000;
 const YEAR_MS = 365 * 24 * 3600 * 1000;
 
 /** What libp2p keeps to itself, captured by services while it is made. */
@@ -178,8 +180,8 @@ function connectionOptions(deps: HostDeps, captured: Captured): Libp2pOptions {
 function servicesOf(deps: HostDeps, relayEnabled: boolean, captured: Captured) {
   const { config } = deps.repo;
   return {
-    identify: identify(),
-    identifyPush: identifyPush(),
+    identify: identify({ timeout: IDENTIFY_TIMEOUT_MS }),
+    identifyPush: identifyPush({ timeout: IDENTIFY_TIMEOUT_MS }),
     ping: (components: PingComponents) => (captured.ping = new PingService(components)),
     autoNAT: (components: AutoNATComponents) => {
       captured.components = components;

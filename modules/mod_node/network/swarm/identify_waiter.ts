@@ -3,7 +3,7 @@ import type { Connection, IdentifyResult, Libp2p } from "@libp2p/interface";
 import { raceSignal } from "../../util/async/abortable.ts";
 
 /** Milliseconds after which a connection on which identify does not finish counts as identified. */
-const TIMEOUT_MS = 5000;
+const TIMEOUT_MS = 10_000;
 
 export class IdentifyWaiter {
   readonly #identified = new WeakSet<Connection>();

@@ -54,6 +54,8 @@ export type FindPeer = (id: PeerId, signal?: AbortSignal) => Promise<readonly Mu
 const STOP_TIMEOUT_MS = 1500;
 /** Milliseconds for all dials of `connectAll`. */
 const CONNECT_ALL_TIMEOUT_MS = 60_000;
+/** Milliseconds that a disconnect waits for a peer that is not identified yet. */
+const MAX_FAREWELL_MS = 1000;
 /** The worth of a peer that a user connected to, when connections are trimmed. */
 const USER_TAGS = { "user-connect": { value: 100 } };
 
@@ -197,8 +199,8 @@ export class Swarm {
   }
 
   /**
-   * Connects to a peer unless there is a connection, and resolves when the peer is identified. Dials the given and the
-   * known addresses; where there are none, those that routing finds.
+   * Connects to a peer unless there is a connection, and resolves when the peer is identified. Dials the given addresses,
+   * then those that are known; where none is given, those that routing finds at last.
    *
    * @throws NodeError `dial to self attempted`, `failed to dial <id>: …`; what routing rejects with
    */
@@ -221,15 +223,29 @@ export class Swarm {
 
   async #dial(id: PeerId, given: readonly Multiaddr[], signal: AbortSignal | undefined): Promise<Connection> {
     if (given.length > 0) await this.libp2p.peerStore.merge(id, { multiaddrs: [...given] });
-    let known = unique([...given, ...(await this.addresses(id))]);
-    if (known.length === 0) known = await this.findAddresses(id, signal);
-    try {
-      const full = known.map((address) => withPeer(address, id));
-      return await this.libp2p.dial(full.length === 0 ? id : full, signal === undefined ? {} : { signal });
-    } catch (error) {
-      signal?.throwIfAborted();
-      throw dialError(id, error);
+    const tried = new Set<string>();
+    const errors: unknown[] = [];
+    const find = async () => {
+      if (given.length > 0) return [];
+      return this.findAddresses(id, signal).catch((error: unknown) => {
+        // What was known is out of date, and why it cannot be reached says more.
+        if (tried.size > 0) return [];
+        throw error;
+      });
+    };
+    for (const source of [async () => given, () => this.addresses(id), find]) {
+      const untried = (await source()).filter((address) => !tried.has(address.toString()));
+      if (untried.length === 0) continue;
+      for (const address of untried) tried.add(address.toString());
+      const full = untried.map((address) => withPeer(address, id));
+      try {
+        return await this.libp2p.dial(full, signal === undefined ? {} : { signal });
+      } catch (error) {
+        signal?.throwIfAborted();
+        errors.push(error);
+      }
     }
+    throw dialError(id, errors);
   }
 
   /** Asks routing where a peer is, and stores what it finds. */
@@ -254,12 +270,18 @@ export class Swarm {
     const open = this.connections(id);
     if (address === undefined) {
       if (open.length === 0) throw new NodeError("not connected");
-      await Promise.all(open.map(closeConnection));
+      await Promise.all(open.map((each) => this.#close(each)));
       return;
     }
     const connection = open.find((each) => transportOf(each.remoteAddr).equals(address));
     if (connection === undefined) throw new NodeError("conn not found");
-    await closeConnection(connection);
+    await this.#close(connection);
+  }
+
+  /** A peer that has just come says first where it can be found again. */
+  async #close(connection: Connection): Promise<void> {
+    await settledWithin(MAX_FAREWELL_MS, this.#identify.wait(connection));
+    await connection.close().catch((error: Error) => connection.abort(error));
   }
 
   /** What is known of a peer. */
@@ -286,10 +308,6 @@ export class Swarm {
 
 /** The address of a connection without the id, which distinguishes the connections of a peer. */
 export const connectionAddress = ({ remoteAddr }: Connection): string => transportOf(remoteAddr).toString();
-
-async function closeConnection(connection: Connection): Promise<void> {
-  await connection.close().catch((error: Error) => connection.abort(error));
-}
 
 function peeringPeers(peers: readonly { readonly ID: string; readonly Addrs: readonly string[] }[]) {
   return peers.map(({ ID, Addrs }) => ({

@@ -66,6 +66,18 @@ test("peers are found through go-ipfs, and by it", { skip }, async () => {
   assert.ok(events.some(({ type, id }) => type === 2 && String(id) === go.id));
 });
 
+test("a peer that nobody knows cannot be connected to, in the same words", { skip }, async () => {
+  await using go = await GoIpfs.start();
+  await using a = await startNode();
+  const nobody = parsePeerId("12D3KooWGC6TvWhfapngX6wvJHMYvKpDMXPb3ZnCZ6dMoaMtimQ5");
+  const theirs = () =>
+    go.call(`swarm/connect?arg=/p2p/${nobody}`).catch((error: Error) => /failure: (.*?)"/.exec(error.message)?.[1]);
+  const ours = () => a.network.swarm.connect(nobody).catch((error: Error) => error.message);
+  assert.deepEqual([await ours(), await theirs()], Array(2).fill("failed to find any peer in table"));
+  await meet(go, a);
+  assert.deepEqual([await ours(), await theirs()], Array(2).fill("routing: not found"));
+});
+
 test("records go both ways", { skip }, async () => {
   await using go = await GoIpfs.start();
   await using a = await startNode();

@@ -5,11 +5,12 @@ import { createServer as createHttpServer, get } from "node:http";
 import { type AddressInfo, connect, createServer, type Server, type Socket } from "node:net";
 import { type TestContext, test } from "node:test";
 import type { Stream } from "@libp2p/interface";
+import { parsePeerId } from "#node/formats/peer_id.ts";
 import { P2p, type P2pDeps } from "#node/network/p2p/p2p.ts";
 import { parseMultiaddr } from "#node/network/swarm/multiaddr.ts";
 import type { NamedPeer } from "#node/network/swarm/resolve_peers.ts";
 import { NodeLog } from "#node/util/log.ts";
-import { connectTo, startPeer, type TestPeer } from "#test/unit/modules/mod_node/network/swarm/support.ts";
+import { connectTo, freePort, startPeer, type TestPeer } from "#test/unit/modules/mod_node/network/swarm/support.ts";
 
 const plain = { custom: false };
 const mebibyte = 1024 * 1024;
@@ -25,7 +26,7 @@ interface Pair {
 /** Two connected nodes with mounts on both. */
 async function pair(t: TestContext): Promise<Pair> {
   const [peerA, peerB] = [await startPeer(), await startPeer()];
-  const [a, b] = [peerA, peerB].map(({ swarm }) => new P2p({ libp2p: swarm.libp2p, log: new NodeLog() }));
+  const [a, b] = [peerA, peerB].map(({ swarm }) => new P2p({ libp2p: swarm.libp2p, swarm, log: new NodeLog() }));
   assert.ok(a && b);
   await a.start();
   await b.start();
@@ -121,7 +122,7 @@ test("what a peer sends together with the negotiation, and its end, reach the ta
 test("the given addresses are dialled, whatever the peer store has learned", async (t) => {
   await using peerA = await startPeer();
   await using peerB = await startPeer();
-  const [a, b] = [peerA, peerB].map(({ swarm }) => new P2p({ libp2p: swarm.libp2p, log: new NodeLog() }));
+  const [a, b] = [peerA, peerB].map(({ swarm }) => new P2p({ libp2p: swarm.libp2p, swarm, log: new NodeLog() }));
   assert.ok(a && b);
   t.after(() => Promise.all([a.stop(), b.stop()]));
   const port = await listening(
@@ -198,20 +199,49 @@ test("listeners and streams are listed, and closed by protocol, address or id", 
   assert.equal(a.close({ target: tcp(port) }), 1);
 });
 
-test("an unreachable target or a protocol without a listener closes the connection", async (t) => {
+test("without a target, a listener or a peer a connection is closed, and the next one is tried anew", async (t) => {
   const nodes = await pair(t);
-  const { b, peerA } = nodes;
-  const server = createServer();
-  const port = await listening(t, server);
-  server.close();
+  const { a, b, peerA } = nodes;
+  const port = await freePort();
   const dead = await tunnel(nodes, port);
   await b.forward("/x/nobody", tcp(0), { id: peerA.swarm.id, addresses: [] }, plain);
-  const nobody = Number(b.list()[1]?.listen.split("/").at(-1));
-  for (const local of [dead, nobody]) {
-    const socket = connect(local, "127.0.0.1").on("error", () => {});
-    await new Promise((resolve) => socket.once("close", resolve));
+  const id = parsePeerId("12D3KooWGC6TvWhfapngX6wvJHMYvKpDMXPb3ZnCZ6dMoaMtimQ5");
+  await b.forward("/x/test", tcp(0), { id, addresses: [tcp(await freePort())] }, plain);
+  const [, nobody, gone] = b.list().map(({ listen }) => Number(listen.split("/").at(-1)));
+  for (const local of [dead, nobody as number, gone as number]) {
+    assert.equal((await readAll(connect(local, "127.0.0.1"))).length, 0);
+    const talking = connect(local, "127.0.0.1").on("error", () => {});
+    talking.write("anybody there?");
+    await new Promise((resolve) => talking.once("close", resolve));
   }
-  await waitFor(() => b.streams().length === 0);
+  await waitFor(() => a.streams().length === 0 && b.streams().length === 0);
+  assert.deepEqual([a.list().length, b.list().length], [1, 3]);
+  const server = createServer((socket) => socket.end("hello")).listen(port, "127.0.0.1");
+  await once(server, "listening");
+  t.after(() => server.close());
+  assert.equal(String(await readAll(connect(dead, "127.0.0.1"))), "hello");
+});
+
+test("a peer that was met before is reached by its id alone", async (t) => {
+  const { a, b, peerA, peerB } = await pair(t);
+  const server = createServer((socket) => socket.end("hello"));
+  await a.listen("/x/test", tcp(await listening(t, server)), quiet);
+  await b.forward("/x/test", tcp(0), { id: peerA.swarm.id, addresses: [] }, plain);
+  await peerB.swarm.disconnect(peerA.swarm.id, undefined);
+  assert.equal(String(await readAll(connect(portOf(b), "127.0.0.1"))), "hello");
+});
+
+test("a peer that was never met is looked for", async (t) => {
+  await using peerA = await startPeer();
+  await using peerB = await startPeer();
+  const [a, b] = [peerA, peerB].map(({ swarm }) => new P2p({ libp2p: swarm.libp2p, swarm, log: new NodeLog() }));
+  assert.ok(a && b);
+  t.after(() => Promise.all([a.stop(), b.stop()]));
+  peerB.swarm.findPeer = async () => peerA.swarm.listenAddresses();
+  const server = createServer((socket) => socket.end("hello"));
+  await a.listen("/x/test", tcp(await listening(t, server)), quiet);
+  await b.forward("/x/test", tcp(0), { id: peerA.swarm.id, addresses: [] }, plain);
+  assert.equal(String(await readAll(connect(portOf(b), "127.0.0.1"))), "hello");
 });
 
 test("a target that does not read holds the sender back, and gets everything when it reads", async (t) => {
@@ -279,7 +309,7 @@ test("listeners opened while the node closes are refused, and closed", async () 
     },
     unhandle: async (protocol: string) => void protocols.delete(protocol),
   };
-  const mounts = new P2p({ libp2p: libp2p as unknown as P2pDeps["libp2p"], log: new NodeLog() });
+  const mounts = new P2p({ libp2p, swarm: libp2p, log: new NodeLog() } as unknown as P2pDeps);
   await mounts.start();
   const peer = { id: libp2p.peerId, addresses: [tcp(4001)] } as unknown as NamedPeer;
   const begun = [mounts.forward("/x/there", tcp(0), peer, plain), mounts.listen("/x/here", tcp(1234), quiet)];

@@ -99,13 +99,14 @@ test("a reset stream resets the local connection instead of ending it", async (t
   await carried;
 });
 
-test("a stream that was reset before it is spliced resets the local connection", async (t) => {
+test("a stream that was reset before it brought anything closes the local connection", async (t) => {
   const [far, near] = await streamPair();
   const { socket, target } = await sockets(t);
   const reset = new Promise((resolve) => near.addEventListener("close", resolve));
   far.abort(new Error("gone"));
   await reset;
-  await Promise.all([splice(near, socket), assert.rejects(target.toArray(), { code: "ECONNRESET" })]);
+  const [, brought] = await Promise.all([splice(near, socket), target.toArray()]);
+  assert.deepEqual(brought, []);
 });
 
 test("after the end of the local side, a reset is an end", async (t) => {

@@ -133,6 +133,43 @@ test("a peer without known addresses is looked up through routing", async () => 
   await assert.rejects(a.swarm.connect(nobody), { message: "routing: not found" });
 });
 
+test("a peer that was met before is reached by its id alone, over and over", async () => {
+  await using a = await startPeer();
+  await using b = await startPeer();
+  await connectTo(a, b);
+  for (let round = 0; round < 10; round += 1) {
+    const [from, to] = round % 2 === 0 ? [a, b] : [b, a];
+    const left = next(to, "peer:disconnect");
+    await from.swarm.disconnect(to.swarm.id, undefined);
+    await from.swarm.connect(to.swarm.id);
+    assert.equal(from.swarm.connections(to.swarm.id).length, 1);
+    await left;
+  }
+});
+
+test("a peer that is not where it was any more is looked up; if nobody knows more, the error names where it was", async () => {
+  await using a = await startPeer();
+  await using b = await startPeer();
+  const { peerStore } = a.swarm.libp2p;
+  const port = await freePort();
+  await peerStore.merge(b.swarm.id, { multiaddrs: [parseMultiaddr(`/ip4/127.0.0.1/tcp/${port}`)] });
+  const message = `failed to dial ${b.swarm.id}:\n  * [/ip4/127.0.0.1/tcp/${port}] dial tcp4 127.0.0.1:${port}: connect: connection refused`;
+  a.swarm.findPeer = () => Promise.reject(new Error("routing: not found"));
+  await assert.rejects(a.swarm.connect(b.swarm.id), { message });
+  a.swarm.findPeer = async () => [parseMultiaddr(`/ip4/127.0.0.1/tcp/${port}`)];
+  await assert.rejects(a.swarm.connect(b.swarm.id), { message });
+  a.swarm.findPeer = async () => b.swarm.listenAddresses();
+  await a.swarm.connect(b.swarm.id);
+});
+
+test("a given address is dialled first, whatever else is known of the peer", async () => {
+  await using a = await startPeer();
+  await using b = await startPeer();
+  const lies = Array.from({ length: 100 }, (_, at) => parseMultiaddr(`/ip4/127.0.0.1/tcp/${at + 1}`));
+  await a.swarm.libp2p.peerStore.merge(b.swarm.id, { multiaddrs: lies });
+  await connectTo(a, b);
+});
+
 test("filtered ranges are neither dialled nor accepted", async () => {
   await using a = await startPeer();
   await using b = await startPeer();
