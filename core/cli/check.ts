@@ -23,7 +23,7 @@ interface Report {
 export const check: Command = {
   name: "check",
   arguments: filesArgument,
-  help: "Tell whether the configuration is valid, its paths and ports included, and which modules would load from where",
+  help: "Check the configuration, its paths and ports, and list the modules that would be loaded",
   async run(context) {
     const { output, cwd } = context;
     const report = await withHost(hostOptions(context, context.args), reportOf).catch(failed);

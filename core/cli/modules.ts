@@ -5,7 +5,7 @@ import { columns } from "./output.ts";
 export const modules: Command = {
   name: "modules",
   arguments: filesArgument,
-  help: "List the modules with status, file, dependencies and what they hold; exit code 1 when one has failed",
+  help: "List the modules with their status, file, dependencies and resources; exit code 1 if one has failed",
   async run(context) {
     const { output } = context;
     const states = await withHost(hostOptions(context, context.args), (host) => host.modules());

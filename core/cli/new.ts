@@ -16,10 +16,10 @@ interface Made {
 export const newModule: Command = {
   name: "new",
   arguments: "NAME",
-  help: "Make a module: the package mod_NAME/, ready for npm, or with --in one loose file",
+  help: "Create a module: the package mod_NAME/, ready for npm, or a single file with --in",
   options: {
-    in: { type: "string", value: "FOLDER", help: "Make mod_NAME.ts in this folder, for plugin_paths, and no package" },
-    js: { type: "boolean", help: "Make it in JavaScript instead of TypeScript" },
+    in: { type: "string", value: "FOLDER", help: "Create only the file mod_NAME.ts, in this folder of plugin_paths" },
+    js: { type: "boolean", help: "Write JavaScript instead of TypeScript" },
   },
   async run({ args, options, output, cwd }) {
     const name = nameOf(args);

@@ -13,7 +13,7 @@ import { firstWord, readWords, suggestion } from "./words.ts";
 /** Options of every command. */
 export const globals = {
   config: { type: "string", short: "c", value: "FILE", help: "Read this config file instead of looking for one" },
-  json: { type: "boolean", help: "Print JSON, as is done without a terminal; --no-json prints text" },
+  json: { type: "boolean", help: "Print JSON, which is the default without a terminal; --no-json prints text" },
   help: { type: "boolean", short: "h", help: "Print this" },
   version: { type: "boolean", short: "V", help: "Print the version" },
 } as const satisfies Record<string, CommandOption>;
@@ -22,7 +22,7 @@ export const globals = {
 const help: Command = {
   name: "help",
   arguments: "[COMMAND]",
-  help: "Tell about the program, or more about a command",
+  help: "Show help for the program or for a command",
   verbatim: true,
   run: ({ args, ...context }) => program([...args, "--help"], context),
 };

@@ -6,16 +6,19 @@ import { columns } from "./output.ts";
 export const routes: Command = {
   name: "routes",
   arguments: `${filesArgument} [--explain "METHOD PATH"]`,
-  help: "List the routes, or tell how a request would be answered and why",
+  help: "List all routes, or show how a request would be answered and why",
   options: {
-    all: { type: "boolean", help: "A line for every route: by default routes that differ in the method alone are one" },
+    all: {
+      type: "boolean",
+      help: "List every route on its own line; by default, routes that differ only in their method share one",
+    },
     explain: {
       type: "string",
       value: '"METHOD PATH"',
-      help: "Tell which routes are tried for it, in which order",
+      help: "Show which routes are tried for this request, in which order",
       firstOfTwo: /^[A-Za-z-]+$/,
     },
-    host: { type: "string", value: "NAME", help: "With --explain: the host that the request names" },
+    host: { type: "string", value: "NAME", help: "With --explain: the Host of the request" },
   },
   async run(context) {
     const { output, options, stderr } = context;

@@ -5,13 +5,13 @@ import { takeOptions } from "./words.ts";
 
 const { api, token, "api-auth": apiAuth, encoding, timeout } = callOptions;
 const configOption = {
-  config: { type: "string", short: "c", value: "FILE", help: "Read this config file, which tells the repo" },
+  config: { type: "string", short: "c", value: "FILE", help: "Read this config file to find the repo" },
 } as const;
 
 export const rpc: Command = {
   name: "rpc",
   arguments: "COMMAND [ARGUMENTS]",
-  help: "Call a command of a running server's node, such as add or pin ls; without one, list them",
+  help: "Call a command of a running server's node, such as add or pin ls; without a command, list them all",
   about: [
     "It calls the server that --api names, else the one of a repo, whose file `api` has its address while it runs. The",
     "repo is that of the config file which --config names, else of $IPFS_PATH, else of the configuration as `run` finds it",
@@ -22,7 +22,7 @@ export const rpc: Command = {
   options: {
     api: {
       ...api,
-      help: "The server: a URL, HOST:PORT or a multiaddress; default: that of the repo, which it tells in its file `api`",
+      help: "The server: a URL, HOST:PORT or a multiaddress; default: the one in the file `api` of the repo",
     },
     token,
     "api-auth": apiAuth,

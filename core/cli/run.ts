@@ -11,7 +11,7 @@ const MAX_SHOWN_REQUESTS = 10;
 export const run: Command = {
   name: "run",
   arguments: filesArgument,
-  help: "Serve what the configuration says, or just these modules and folders of web pages",
+  help: "Start the server: with what the configuration names, or just these modules and folders of web pages",
   async run(context) {
     const host = createHost(hostOptions(context, context.args));
     const start = async () => {

@@ -8,12 +8,12 @@ export const coreOptions = {
   modules_enabled: {
     type: "strings",
     default: ["http", "http_errors", "http_files", "http_dir_listing", "http_log", "http_health", "http_api"],
-    describe: "Modules to load, by name, path or npm package; an entry of hosts adds its own to this list.",
+    describe: "Modules to load, by name, path or npm package. An entry of hosts can add further modules for that host.",
   },
   modules_disabled: {
     type: "strings",
     default: [],
-    describe: "Modules that are never loaded, not even because another one depends on them.",
+    describe: "Modules that are never loaded, even if another module depends on them.",
   },
   plugin_paths: {
     type: "strings",
@@ -21,50 +21,52 @@ export const coreOptions = {
     per_host: false,
     must_exist: true,
     example: ["./modules"],
-    describe: "Folders searched for modules, in this order and before the bundled ones; relative to the config file.",
+    describe:
+      "Folders that are searched for modules, in this order, before the bundled modules; relative to the config file.",
   },
   plugin_autoload: {
     type: "boolean",
     default: false,
     per_host: false,
-    describe: "Load every module found in plugin_paths, named in modules_enabled or not.",
+    describe: "Load every module found in plugin_paths, whether modules_enabled names it or not.",
   },
   data_path: {
     type: "path",
     default: "./data",
     per_host: false,
-    describe: "Folder in which the server and its modules keep their data; relative to the config file.",
+    describe: "Folder in which the server and its modules store their data; relative to the config file.",
   },
   hosts: {
     type: "object",
     per_host: false,
     example: { "www.example.org": { modules_disabled: ["http_dir_listing"] } },
-    describe: "Virtual hosts: host name to options of that host. Without it, any host name is served alike.",
+    describe:
+      "Virtual hosts: each host name with the options for that host. If not set, every host name is served in the same way.",
   },
   certificates: {
     type: "object",
     per_host: false,
     example: { "www.example.org": { certificate: "./certs/www.pem", key: "./certs/www.key" } },
     entries: {
-      certificate: { type: "path", describe: "PEM file of the certificate, followed by its chain." },
-      key: { type: "path", describe: "PEM file of the private key." },
+      certificate: { type: "path", describe: "PEM file with the certificate, followed by its chain." },
+      key: { type: "path", describe: "PEM file with the private key." },
     },
     describe:
-      'TLS certificates by host name, "*.example.org" or "*" for the rest; other names get a self-signed certificate.',
+      'TLS certificates by host name; "*.example.org" and "*" are wildcards. Other names get a self-signed certificate.',
   },
   log_level: {
     type: "enum",
     values: ["debug", "info", "warn", "error"],
     default: "info",
     per_host: false,
-    describe: "Least severe messages that are logged.",
+    describe: "Lowest level that is logged.",
   },
   log_format: {
     type: "enum",
     values: ["auto", "json", "pretty"],
     default: "auto",
     per_host: false,
-    describe: "Form of the log; auto is pretty on a terminal and JSON lines elsewhere.",
+    describe: "Format of the log; auto means pretty on a terminal and JSON lines elsewhere.",
   },
   load_timeout: {
     type: "period",
@@ -73,7 +75,8 @@ export const coreOptions = {
     max: 86_400,
     unit: "seconds",
     per_host: false,
-    describe: "How long a module's own code may take to load; one that takes longer has failed, and the others go on.",
+    describe:
+      "How long the code of a module may take to load. A module that takes longer has failed; the others are served without it.",
   },
   unload_grace: {
     type: "period",
@@ -81,7 +84,7 @@ export const coreOptions = {
     max: 86_400,
     unit: "seconds",
     per_host: false,
-    describe: "How long a module that is unloaded or replaced may take to finish its requests.",
+    describe: "How long a module that is being unloaded or replaced may take to finish its requests.",
   },
   stop_timeout: {
     type: "period",
@@ -89,6 +92,6 @@ export const coreOptions = {
     max: 86_400,
     unit: "seconds",
     per_host: false,
-    describe: "How long the server may take to finish its requests when it stops.",
+    describe: "How long the server may take to finish its requests when it is stopped.",
   },
 } as const satisfies OptionDeclarations;

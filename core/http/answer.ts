@@ -48,7 +48,7 @@ export function answer(exchange: Asked, value: unknown): boolean {
 
 function answerStatus(exchange: Asked, status: number): boolean {
   if (!Number.isInteger(status) || status < 200 || status > 999) {
-    throw new RangeError(`A handler returned ${status}, which is no status from 200 to 999`);
+    throw new RangeError(`A handler returned ${status}: a status is a whole number from 200 to 999`);
   }
   if (status >= 400) exchange.refuse(status);
   else {

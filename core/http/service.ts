@@ -117,8 +117,9 @@ export class HttpService implements PipelineService {
     const chosen = this.hosts.choose(authority);
     const host = typeof chosen === "string" ? chosen : undefined;
     const base = { method: verb, host, path: decodePath(path), middleware: [], candidates: [] };
-    if (chosen === badHost) return { ...base, status: 400, reason: "That is no host name" };
-    if (host === undefined) return { ...base, status: 404, reason: "No such host, and http_default_host is not set" };
+    if (chosen === badHost) return { ...base, status: 400, reason: "This is not a valid host name" };
+    if (host === undefined)
+      return { ...base, status: 404, reason: "There is no such host, and http_default_host is not set" };
     const resolution = this.table.resolve(host, verb, path);
     if (resolution === undefined) return { ...base, status: 400, reason: "The path climbs above the root" };
     const middleware = resolution.chain?.layers.map(({ info }) => info) ?? [];
@@ -128,7 +129,7 @@ export class HttpService implements PipelineService {
       return { method: key, path: routePath, host: routeHost, app, module, kind, argument };
     });
     if (resolution.routed || (candidates.length > 0 && resolution.allowed.length === 0))
-      return { ...asked, candidates, status: 404, reason: "where none of them answers" };
+      return { ...asked, candidates, status: 404, reason: "if none of them answers" };
     // A request for a websocket that has no route is answered as the GET that it is.
     if (verb === websocketMethod) return this.explain("GET", path, authority);
     if (resolution.upgradable && (verb === "GET" || verb === "HEAD"))

@@ -22,7 +22,7 @@ export function wireName(name: string): string {
       .replaceAll("_", "-")
       .replace(/(^|-)([a-z])/g, (_, dash: string, letter: string) => dash + letter.toUpperCase());
     if (!token.test(wire))
-      throw new ModhostError("HEADER_INVALID", { name: JSON.stringify(name), reason: "that is no header name" });
+      throw new ModhostError("HEADER_INVALID", { name: JSON.stringify(name), reason: "it is not a valid header name" });
     if (names.size < MAX_REMEMBERED_NAMES && name.length <= 64) names.set(name, wire);
   }
   return wire;

@@ -8,42 +8,42 @@ export const options = {
   http_ports: {
     type: "ports",
     default: [5280],
-    describe: "Ports for plain HTTP; an empty list switches it off.",
+    describe: "Ports for plain HTTP; an empty list turns it off.",
     per_host: false,
   },
   https_ports: {
     type: "ports",
     default: [5281],
-    describe: "Ports for HTTPS; an empty list switches it off.",
+    describe: "Ports for HTTPS; an empty list turns it off.",
     per_host: false,
   },
   http_interfaces: {
     type: "strings",
     default: ["127.0.0.1", "::1"],
-    describe: 'Addresses on which plain HTTP listens; "*" is every address.',
+    describe: 'Addresses that plain HTTP listens on; "*" means all addresses.',
     per_host: false,
   },
   https_interfaces: {
     type: "strings",
     default: ["*"],
-    describe: 'Addresses on which HTTPS listens; "*" is every address.',
+    describe: 'Addresses that HTTPS listens on; "*" means all addresses.',
     per_host: false,
   },
   http_paths: {
     type: "object",
     keys: "apps",
     example: { hello: "/" },
-    describe: "App name to base path; $host stands for the host's name.",
+    describe: "Base paths of apps, by app name. $host stands for the name of the host.",
   },
   http_external_url: {
     type: "url",
     example: "https://www.example.org/",
-    describe: "The URL under which a reverse proxy publishes this server.",
+    describe: "URL at which clients reach this server, for example through a reverse proxy.",
   },
   http_default_host: {
     type: "string",
     example: "www.example.org",
-    describe: "The entry of hosts that serves requests for unknown hosts.",
+    describe: "Entry of hosts that answers requests for unknown host names.",
     per_host: false,
   },
   http_middleware: {
@@ -53,7 +53,7 @@ export const options = {
       { use: "./limits.js", apps: ["api"] },
     ],
     describe:
-      "Koa middleware before all apps or some: packages or paths, each with options for what it exports, order (lower is further out) and apps.",
+      "Koa middleware that runs before all apps, or before some: a list of packages or files (use), with options, order (the lowest runs first) and apps.",
     per_host: false,
   },
   http_default_headers: {
@@ -64,13 +64,13 @@ export const options = {
       shop: { content_type: "text/html; charset=utf-8" },
     },
     describe:
-      "content_type and x_content_type_options for answers that do not set them, for every app or under an app's name.",
+      "content_type and x_content_type_options for responses that do not set them: for all apps, or for one under its name.",
   },
   http_max_content_size: {
     type: "size",
     default: "10MiB",
     min: 0,
-    describe: "Largest request body that is buffered for a handler; a larger one is answered 413.",
+    describe: "Largest request body that is read into memory for a handler; a larger one is answered with 413.",
     per_host: false,
   },
   http_max_header_size: {
@@ -78,7 +78,7 @@ export const options = {
     default: "16KiB",
     min: 1024,
     max: 1024 * 1024,
-    describe: "Largest request head; a larger one is answered 431.",
+    describe: "Largest request head (request line and headers); a larger one is answered with 431.",
     per_host: false,
   },
   http_head_timeout: {
@@ -86,7 +86,7 @@ export const options = {
     default: 20,
     min: 0.1,
     max: MAX_PERIOD,
-    describe: "A request head (or TLS handshake) must be complete within this time.",
+    describe: "Time within which a client must have sent the request head (or completed the TLS handshake).",
     per_host: false,
   },
   http_progress_timeout: {
@@ -94,14 +94,15 @@ export const options = {
     default: 30,
     min: 0.1,
     max: MAX_PERIOD,
-    describe: "While a client is waited for, http_progress_bytes must move within each such time.",
+    describe:
+      "While the server waits for a client to send or to read, at least http_progress_bytes must be transferred in each such period.",
     per_host: false,
   },
   http_progress_bytes: {
     type: "size",
     default: 1024,
     min: 1,
-    describe: "Bytes that a slow sender or reader must move within http_progress_timeout.",
+    describe: "How much a slow client must send or read within http_progress_timeout.",
     per_host: false,
   },
   http_idle_timeout: {
@@ -117,7 +118,7 @@ export const options = {
     default: 100,
     min: 1,
     max: 10_000,
-    describe: "Concurrent requests on one HTTP/2 connection.",
+    describe: "Maximum number of concurrent requests on one HTTP/2 connection.",
     per_host: false,
   },
   http_max_unsent: {
@@ -126,7 +127,7 @@ export const options = {
     min: 1024 * 1024,
     unit: "bytes",
     describe:
-      "Memory that may wait for clients, of all answers together, 128 KiB counted for each that is sent in pieces; while more does, clients that take nothing for a second are cut, and answers wait before they begin.",
+      "Memory that responses waiting for slow clients may take altogether; each streamed response counts for 128 KiB. Above it, clients that read nothing for a second are disconnected, and new responses wait.",
     per_host: false,
   },
   http_websocket_ping_interval: {
@@ -135,7 +136,7 @@ export const options = {
     min: 0,
     max: MAX_PERIOD,
     describe:
-      "Websockets are pinged each such time, and cut when the client stays silent for as long again; 0 leaves both out.",
+      "Interval at which websockets are pinged. A client that does not answer until the next ping is disconnected; 0 turns both off.",
     per_host: false,
   },
   http_websocket_close_timeout: {
@@ -143,7 +144,7 @@ export const options = {
     default: 5,
     min: 0.05,
     max: MAX_PERIOD,
-    describe: "A client that does not agree to the end of a websocket within this time is cut off.",
+    describe: "How long to wait for a client's reply when a websocket is closed, before it is disconnected.",
     per_host: false,
   },
   http_websocket_max_message_size: {
@@ -152,7 +153,7 @@ export const options = {
     min: 1,
     max: 1024 * 1024 * 1024,
     describe:
-      "Largest websocket message taken from a client, where the app sets no limit; a larger one is closed 1009.",
+      "Largest websocket message accepted from a client, unless the app sets its own limit; after a larger one the websocket is closed with 1009.",
     per_host: false,
   },
   http_websocket_max_unsent: {
@@ -160,51 +161,52 @@ export const options = {
     default: "16MiB",
     min: 64 * 1024,
     describe:
-      "A websocket whose client leaves more than this unread, with 700 for each message, is cut when one more is sent.",
+      "How much a client may leave unread on a websocket, counting 700 bytes of overhead per message. Above it, the next message disconnects the client.",
     per_host: false,
   },
   trusted_proxies: {
     type: "strings",
     default: ["127.0.0.1", "::1"],
-    describe: "Addresses and CIDR ranges of reverse proxies whose forwarding headers are believed.",
+    describe: "Addresses and CIDR ranges of reverse proxies whose forwarding headers are trusted.",
     per_host: false,
   },
   http_legacy_x_forwarded: {
     type: "boolean",
     default: true,
-    describe: "Read X-Forwarded-For and X-Forwarded-Proto (true) or the Forwarded header (false).",
+    describe:
+      "Which headers of trusted proxies to read: X-Forwarded-For and X-Forwarded-Proto (true) or Forwarded (false).",
     per_host: false,
   },
   http_default_cors_enabled: {
     type: "boolean",
     default: false,
-    describe: "CORS for every app that does not say otherwise.",
+    describe: "Turn on CORS for every app that does not configure it itself.",
   },
   http_cors_override: {
     type: "object",
     keys: "apps",
     example: { hello: { enabled: true, origins: ["https://app.example.org"] } },
-    describe: "App name to CORS settings { enabled, credentials, origins, headers } that win over the app's own.",
+    describe: "CORS settings { enabled, credentials, origins, headers } by app name; they override the app's own.",
   },
   access_control_allow_origins: {
     type: "strings",
     default: ["*"],
-    describe: "Origins that may read answers where CORS is on.",
+    describe: "Origins that may read responses where CORS is on.",
   },
   access_control_allow_headers: {
     type: "strings",
     default: ["Content-Type"],
-    describe: "Request headers that other origins may set.",
+    describe: "Request headers that pages of other origins may set.",
   },
   access_control_allow_credentials: {
     type: "boolean",
     default: false,
-    describe: "May other origins send cookies and authorization?",
+    describe: "Whether pages of other origins may send cookies and credentials.",
   },
   access_control_max_age: {
     type: "period",
     default: 7200,
     min: 0,
-    describe: "For how long a browser may remember the answer to a preflight.",
+    describe: "How long a browser may cache the response to a preflight request.",
   },
 } satisfies OptionDeclarations;

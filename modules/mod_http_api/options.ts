@@ -6,28 +6,29 @@ export const options = {
     secret: "keys",
     example: { "a-long-random-text": { paths: ["/api/v0/add", "/api/v0/pin"] } },
     describe:
-      "Tokens (bearer, or password of basic) that let callers in from other machines and through proxies: a list, or an object from token to the paths that it opens.",
+      "Tokens that callers from other machines and through proxies need, as a bearer token or as the password of basic credentials: a list, or an object of tokens with the paths that each one may call.",
   },
   api_require_token: {
     type: "boolean",
     default: false,
     describe:
-      "Ask callers of this machine for a token as well, at every address. The command line takes that of the file `api-token`, which is made in the repo for its owner alone while the host runs.",
+      "Require a token from callers on this machine, too, at every address. The command line uses the one in the file `api-token`, which is in the repo while the host runs and readable by its owner only.",
   },
   api_hosts: {
     type: "strings",
     default: [],
-    describe: "Host names beside localhost and loopback addresses under which local callers need no token.",
+    describe: "Host names, besides localhost and loopback addresses, at which callers on this machine need no token.",
   },
   api_pubsub_wire: {
     type: "enum",
     values: ["plain", "multibase"],
     default: "plain",
-    describe: "Form of topics and messages in the API: `plain` as 0.9, `multibase` as later clients speak.",
+    describe:
+      "Encoding of pubsub topics and messages in the API: `plain` as in go-ipfs 0.9, `multibase` for later clients.",
   },
   api_config_edit: {
     type: "boolean",
     default: false,
-    describe: "Allow `config/edit` to start the editor of the host's own terminal.",
+    describe: "Allow `config/edit` to start an editor on the terminal of the host.",
   },
 } as const satisfies OptionDeclarations;

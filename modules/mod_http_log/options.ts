@@ -10,7 +10,7 @@ export const options = {
   http_log_file: {
     type: "path",
     per_host: false,
-    describe: "File that gets the log of requests, as JSON lines; standard output when not set.",
+    describe: "File for the request log, as JSON lines. If not set, requests are logged to standard output.",
   },
   http_log_query: {
     type: "enum",
@@ -18,13 +18,13 @@ export const options = {
     default: "redacted",
     per_host: false,
     describe:
-      "How query strings are logged: not at all, with the values of what looks like a secret hidden, or as sent.",
+      "How query strings are logged: not at all (none), with values that look like secrets masked (redacted), or as sent (full).",
   },
   http_log_slow: {
     type: "period",
     min: 0,
     unit: "seconds",
     per_host: false,
-    describe: "Requests that take longer are logged as warnings.",
+    describe: "Requests that take longer than this are logged as warnings.",
   },
 } as const satisfies OptionDeclarations;

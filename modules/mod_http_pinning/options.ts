@@ -6,20 +6,20 @@ export const options = {
     secret: "keys",
     example: { "a-long-random-text": { user: "anna" } },
     describe:
-      "Bearer tokens of those who may have something pinned: a list, or an object from token to the user whose pins it is for. Without any nobody is let in.",
+      "Bearer tokens of the users who may pin: a list, or an object of tokens with the name of the user whose pins they manage. Without tokens, nobody can use the service.",
   },
   pinning_parallel: {
     type: "integer",
     default: 16,
     min: 1,
     max: 1000,
-    describe: "How many pins are fetched at a time; the others are queued.",
+    describe: "How many pins are fetched at the same time; further ones are queued.",
   },
   pinning_timeout: {
     type: "period",
     default: "1h",
     min: 1,
     max: 2_000_000,
-    describe: "A pin of which nothing arrives for so long has failed.",
+    describe: "A pin for which no data arrives for this long has failed.",
   },
 } as const satisfies OptionDeclarations;

@@ -13,9 +13,9 @@ export const callOptions = {
     value: "SECRET",
     help: "A secret of API.Authorizations: bearer:TOKEN or basic:USER:PASSWORD; @FILE reads it from a file",
   },
-  encoding: { type: "string", value: "FORM", help: "Form of the outcome: text, json (a value a line) or xml" },
+  encoding: { type: "string", value: "FORM", help: "Format of the result: text, json (one value per line) or xml" },
   enc: { type: "string", value: "FORM", help: "The same" },
-  timeout: { type: "string", value: "TIME", help: "How long it may take, such as 30s" },
+  timeout: { type: "string", value: "TIME", help: "Time limit, such as 30s" },
   "cid-base": { type: "string", value: "BASE", help: "Base of CIDs of version 1" },
 } as const satisfies Options;
 

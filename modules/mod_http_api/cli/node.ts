@@ -21,7 +21,7 @@ export const command: Command = {
   name: "node",
   arguments: "COMMAND [ARGUMENTS]",
   help:
-    "Make, serve and move a repo; any other command is called at the daemon of the repo or, when there is none, in " +
+    "Create, serve and convert a repo. Any other command is sent to the daemon of the repo or, if none runs, executed in " +
     "this process",
   verbatim: true,
   commands: own,

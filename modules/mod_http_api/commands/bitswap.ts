@@ -8,7 +8,7 @@ import { human, orNull, texts, verbose, wireNames } from "./shapes.ts";
 const MAX_PROVIDES = 256;
 
 export const stat = defineCommand({
-  help: "Tells what the block exchange has done and is asking for.",
+  help: "Shows statistics and the wantlist of the block exchange.",
   options: { verbose: verbose("Print the peers, too."), human },
   returns: value(
     fields("Stat", {
@@ -51,9 +51,9 @@ export const stat = defineCommand({
 });
 
 export const commands = {
-  bitswap: defineGroup({ help: "Look into the block exchange agent." }),
+  bitswap: defineGroup({ help: "Inspect the block exchange (bitswap)." }),
   "bitswap/ledger": defineCommand({
-    help: "Tells what was exchanged with a peer.",
+    help: "Shows what was exchanged with a peer.",
     arguments: [{ name: "peer", required: true, help: "The peer's ID, in base58." }],
     returns: value(
       fields("Receipt", { Peer: "string", Value: "float64", Sent: "uint64", Recv: "uint64", Exchanged: "uint64" }),
@@ -67,14 +67,16 @@ export const commands = {
       `Bytes sent:\t${Sent}\nBytes received:\t${Recv}\n\n`,
   }),
   "bitswap/reprovide": defineCommand({
-    help: "Announces to the routing system what is stored here.",
+    help: "Announces the stored blocks to the routing system again.",
     returns: nothing,
     run: ({ node, signal }) => node.bitswap.reprovide({ signal }),
   }),
   "bitswap/stat": stat,
   "bitswap/wantlist": defineCommand({
-    help: "Lists the blocks that are wanted.",
-    options: { peer: { type: "string", aliases: ["p"], help: "The peer whose wants are listed; by default our own." } },
+    help: "Lists the wanted blocks.",
+    options: {
+      peer: { type: "string", aliases: ["p"], help: "The peer whose wantlist is shown; by default this node's own." },
+    },
     returns: value(fields("KeyList", { Keys: nullable(["link"]) })),
     async run({ options: { peer }, node }) {
       if (peer === undefined) return { Keys: await node.bitswap.wantlist() };

@@ -13,9 +13,9 @@ async function* tapped(body: AsyncIterable<Uint8Array>, see: (piece: Uint8Array)
 }
 
 export const commands = {
-  block: defineGroup({ help: "Handle single blocks." }),
+  block: defineGroup({ help: "Work with single blocks." }),
   "block/get": defineCommand({
-    help: "Gives the bytes of a block.",
+    help: "Returns the bytes of a block.",
     readOnly: true,
     arguments: key,
     returns: raw,
@@ -33,10 +33,10 @@ export const commands = {
         type: "string",
         aliases: ["f"],
         hiddenAliases: ["cid-codec"],
-        help: "Codec of the CID by name, or `v0`; by default `v0` where that can be.",
+        help: "Codec of the CID by name, or `v0`; `v0` by default where possible.",
       },
       mhtype: { type: "string", default: "sha2-256", help: "Hash function." },
-      mhlen: { type: "int", default: -1, help: "Bytes of the digest; -1: all." },
+      mhlen: { type: "int", default: -1, help: "Length of the digest in bytes; -1 for its full length." },
       pin: { type: "bool", default: false, help: "Pin the blocks recursively." },
     },
     returns: stream(blockStat),
@@ -52,11 +52,11 @@ export const commands = {
     text: ({ Key }) => `${Key}\n`,
   }),
   "block/rm": defineCommand({
-    help: "Removes blocks that nothing pins.",
+    help: "Removes blocks that are not pinned.",
     arguments: [{ name: "hash", required: true, variadic: true, help: "The blocks, by CID or path." }],
     options: {
-      force: { type: "bool", aliases: ["f"], help: "Do not mind blocks that are not here." },
-      quiet: { type: "bool", aliases: ["q"], help: "Tell failures only." },
+      force: { type: "bool", aliases: ["f"], help: "Ignore blocks that do not exist." },
+      quiet: { type: "bool", aliases: ["q"], help: "Report errors only." },
     },
     returns: stream(fields("RemovedBlock", { "Hash?": "string", "Error?": "string" })),
     async *run({ node, arguments: { hash }, options: { force, quiet }, signal, offline }) {
@@ -67,7 +67,7 @@ export const commands = {
     text: ({ Hash, Error: fault }) => (fault === undefined ? `removed ${Hash}\n` : `cannot remove ${Hash}: ${fault}\n`),
   }),
   "block/stat": defineCommand({
-    help: "Tells the size of a block.",
+    help: "Shows the size of a block.",
     readOnly: true,
     arguments: key,
     returns: value(blockStat),

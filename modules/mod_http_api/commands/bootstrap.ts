@@ -18,7 +18,7 @@ const peers = (help: string) =>
   [{ name: "peer", variadic: true, stdin: "lines", help }] as const satisfies readonly Argument[];
 
 const list = defineCommand({
-  help: "Lists the peers that are dialled first.",
+  help: "Lists the bootstrap peers.",
   returns,
   run: async ({ node }) => shown(await node.bootstrap.list()),
   text: lines(""),
@@ -27,14 +27,14 @@ const list = defineCommand({
 export const commands = {
   bootstrap: list,
   "bootstrap/add": defineCommand({
-    help: "Puts peers into the list; it is used from the next start on.",
+    help: "Adds bootstrap peers; they are used from the next start on.",
     example: { arg: "<peer>" },
     arguments: peers("The peers to add, as `<multiaddr>/p2p/<peer ID>`; needed without `default`."),
     options: {
       default: {
         type: "bool",
         deprecated: true,
-        help: "Add the built-in peers; `bootstrap/add/default` does that now.",
+        help: "Add the default peers; use `bootstrap/add/default` instead.",
       },
     },
     returns,
@@ -44,17 +44,17 @@ export const commands = {
     text: lines("added "),
   }),
   "bootstrap/add/default": defineCommand({
-    help: "Puts the built-in peers into the list.",
+    help: "Adds the default peers to the list.",
     returns,
     run: async ({ node }) => shown(await node.bootstrap.reset()),
     text: lines("added "),
   }),
   "bootstrap/list": list,
   "bootstrap/rm": defineCommand({
-    help: "Takes peers out of the list.",
+    help: "Removes bootstrap peers.",
     arguments: peers("The peers to remove, as `<multiaddr>/p2p/<peer ID>`; `/p2p/<peer ID>` for all addresses of one."),
     options: {
-      all: { type: "bool", deprecated: true, help: "Remove all peers; `bootstrap/rm/all` does that now." },
+      all: { type: "bool", deprecated: true, help: "Remove all peers; use `bootstrap/rm/all` instead." },
     },
     returns,
     run: async ({ node, arguments: { peer }, options }) => shown(await node.bootstrap.rm(peer, options)),

@@ -3,12 +3,12 @@ import { bytes, type Commands, defineCommand, raw } from "../rpc/command.ts";
 
 export const commands = {
   cat: defineCommand({
-    help: "Gives the contents of files.",
+    help: "Returns the contents of files.",
     readOnly: true,
     arguments: [{ name: "ipfs-path", required: true, variadic: true, stdin: "lines", help: "The files." }],
     options: {
-      offset: { type: "int64", aliases: ["o"], help: "Bytes to pass over." },
-      length: { type: "int64", aliases: ["l"], help: "Bytes to give at most." },
+      offset: { type: "int64", aliases: ["o"], help: "Number of bytes to skip." },
+      length: { type: "int64", aliases: ["l"], help: "Maximum number of bytes to return." },
     },
     returns: raw,
     async run({ node, arguments: { "ipfs-path": paths }, options: { offset, length }, signal, offline }) {

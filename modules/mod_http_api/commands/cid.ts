@@ -21,7 +21,7 @@ const codeAndName = fields("CodeAndName", { Code: "int", Name: "string" });
 type CodeAndName = ValueOf<typeof codeAndName>;
 const listed = value([codeAndName]);
 const rows = (list: readonly Row[]) => list.map(({ code, name }) => ({ Code: code, Name: name }));
-const numeric = { type: "bool", help: "Print the numbers, too." } as const;
+const numeric = { type: "bool", help: "Also print the numbers." } as const;
 
 /** Names sorted by their codes. */
 const numbered = (list: readonly CodeAndName[], numbers: boolean): string =>
@@ -39,7 +39,7 @@ const byLetter = (one: CodeAndName, other: CodeAndName): number => {
 export const commands = {
   cid: defineGroup({ help: "Convert CIDs, and list what they are made of." }),
   "cid/base32": defineCommand({
-    help: "Writes CIDs as version 1 in base32.",
+    help: "Converts CIDs to version 1 in base32.",
     arguments: cids,
     returns: formatted,
     run: ({ node, arguments: { cid } }) => shown(node.cid.base32(cid)),
@@ -47,7 +47,7 @@ export const commands = {
   }),
   "cid/bases": defineCommand({
     help: "Lists the multibase encodings.",
-    options: { prefix: { type: "bool", help: "Print the prefix letters, too." }, numeric },
+    options: { prefix: { type: "bool", help: "Also print the prefix letters." }, numeric },
     returns: listed,
     run: async ({ node }) => rows(await node.cid.bases()),
     text: (list, { options }) =>
@@ -68,7 +68,7 @@ export const commands = {
     text: (list, { options }) => numbered(list, options.numeric === true),
   }),
   "cid/format": defineCommand({
-    help: "Writes CIDs in another version, codec, base or form.",
+    help: "Converts CIDs to another version, codec, multibase or format.",
     arguments: cids,
     options: {
       f: { type: "string", default: "%s", help: "A format string with directives such as %s, %v, %c, %h." },

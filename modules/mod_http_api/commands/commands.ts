@@ -7,7 +7,7 @@ export const commands = {
   commands: defineCommand({
     help: "Lists all commands.",
     readOnly: true,
-    options: { flags: { type: "bool", aliases: ["f"], help: "List the flags of each command, too." } },
+    options: { flags: { type: "bool", aliases: ["f"], help: "Also list the options of each command." } },
     returns: value(
       fields("Command", { Name: "string", Subcommands: ["any"], Options: [fields({ Names: ["string"] })] }),
     ),

@@ -29,11 +29,11 @@ export const commands = {
     help: "Reads and writes values of the configuration.",
     arguments: [
       { name: "key", required: true, help: "Dotted path of the value, such as Addresses.API." },
-      { name: "value", secret: true, help: "What to write there." },
+      { name: "value", secret: true, help: "The data to write." },
     ],
     options: {
-      bool: { type: "bool", help: "Write true for the text `true`, and false for any other." },
-      json: { type: "bool", help: "Write the value that the text is as JSON." },
+      bool: { type: "bool", help: "Write a boolean: true for the text `true`, else false." },
+      json: { type: "bool", help: "Parse the value as JSON." },
     },
     returns: value(fields("ConfigField", { Key: "string", Value: "any" })),
     async run({ node, arguments: { key, value: text }, options: { bool, json } }) {
@@ -43,13 +43,13 @@ export const commands = {
     text: ({ Value }, { arguments: { value: text } }) => (text === undefined ? shown(Value) : ""),
   }),
   "config/show": defineCommand({
-    help: "Shows the whole configuration, less its secrets.",
+    help: "Shows the configuration without its secrets.",
     returns: value(map("any")),
     run: ({ node }) => node.config.getAll(),
     text: shown,
   }),
   "config/replace": defineCommand({
-    help: "Puts another configuration in the place of this one; secrets stay.",
+    help: "Replaces the configuration, but keeps its secrets.",
     file: { name: "file", required: true, help: "The new configuration." },
     returns: nothing,
     async run({ node, files }) {
@@ -57,15 +57,15 @@ export const commands = {
     },
   }),
   "config/edit": defineCommand({
-    help: "Opens the configuration in the editor of the host's terminal.",
+    help: "Opens the configuration in an editor on the host's terminal.",
     returns: nothing,
     run: ({ node, operator, signal }) => node.config.edit(editorOf(operator, node.config.path, signal)),
   }),
   "config/profile": defineGroup({ help: "Apply profiles to the configuration." }),
   "config/profile/apply": defineCommand({
-    help: "Applies a profile; the configuration as it was is kept beside it.",
+    help: "Applies a profile, after saving a copy of the configuration.",
     arguments: [{ name: "profile", required: true, help: "Name of the profile." }],
-    options: { "dry-run": { type: "bool", help: "Only tell what would change." } },
+    options: { "dry-run": { type: "bool", help: "Only show what would change." } },
     returns: value(fields("ConfigUpdateOutput", { OldCfg: map("any"), NewCfg: map("any") })),
     async run({ node, arguments: { profile }, options: { "dry-run": dryRun } }) {
       const { original, updated } = await node.config.profiles.apply(profile, { dryRun });

@@ -14,10 +14,10 @@ async function* bodies(files: AsyncIterable<FileEntry>, of: "body" | "passing") 
 export const commands = {
   dag: defineGroup({ help: "Work with nodes of any codec." }),
   "dag/export": defineCommand({
-    help: "Streams a node with all below it as a CAR file.",
+    help: "Streams a DAG as a CAR file.",
     readOnly: true,
     arguments: root,
-    options: { progress: { type: "bool", aliases: ["p"], help: "Show progress; of no effect on the answer." } },
+    options: { progress: { type: "bool", aliases: ["p"], help: "Show progress; has no effect on the response." } },
     returns: raw,
     async run({ node, arguments: { root }, signal, offline }) {
       const archive = node.dag.export(root, { signal, offline });
@@ -26,7 +26,7 @@ export const commands = {
     },
   }),
   "dag/get": defineCommand({
-    help: "Gives a node as JSON.",
+    help: "Returns a node as JSON.",
     readOnly: true,
     arguments: ref,
     returns: value("any"),
@@ -38,7 +38,7 @@ export const commands = {
     help: "Stores the blocks of CAR files, and pins their roots.",
     options: {
       silent: { type: "bool", help: "Print nothing." },
-      "pin-roots": { type: "bool", default: true, help: "Pin the roots that the headers name." },
+      "pin-roots": { type: "bool", default: true, help: "Pin the roots that the CAR headers name." },
     },
     file: { name: "path", required: true, many: true, help: "The CAR files." },
     returns: stream(fields("CarImportOutput", { Root: fields("RootMeta", { Cid: "link", PinErrorMsg: "string" }) })),
@@ -62,18 +62,18 @@ export const commands = {
         aliases: ["f"],
         hiddenAliases: ["store-codec"],
         default: "cbor",
-        help: "Codec in which the nodes are stored: `cbor`, `protobuf`, `raw` or, from `dag-json`, `dag-json`.",
+        help: "Codec in which the nodes are stored: `cbor`, `protobuf`, `raw`, or `dag-json` if the input is `dag-json`.",
       },
       "input-enc": {
         type: "string",
         hiddenAliases: ["input-codec"],
         default: "json",
-        help: "Form of the input: `json`, `raw`, `cbor`, `protobuf` or `dag-json`.",
+        help: "Encoding of the input: `json`, `raw`, `cbor`, `protobuf` or `dag-json`.",
       },
       pin: { type: "bool", help: "Pin the nodes." },
       hash: { type: "string", default: "", help: "Hash function to use." },
     },
-    file: { name: "object data", required: true, many: true, help: "The nodes, a file for each." },
+    file: { name: "object data", required: true, many: true, help: "The nodes, one file each." },
     returns: stream(fields("OutputObject", { Cid: "link" })),
     async *run({ node, files, options, signal }) {
       const { format: storeCodec, "input-enc": inputCodec, hash: hashAlg, pin } = options;
@@ -83,7 +83,7 @@ export const commands = {
     text: ({ Cid }, call) => `${call.cidText("kept")(Cid)}\n`,
   }),
   "dag/resolve": defineCommand({
-    help: "Tells to which node a path leads, and what of the path is left inside of it.",
+    help: "Resolves a path to the CID of a node and the rest of the path within it.",
     readOnly: true,
     arguments: ref,
     returns: value(fields("ResolveOutput", { Cid: "link", RemPath: "string" })),
@@ -97,11 +97,11 @@ export const commands = {
     },
   }),
   "dag/stat": defineCommand({
-    help: "Counts the blocks of a node with all below it, each once, and their bytes.",
+    help: "Counts the distinct blocks of a DAG and their total size.",
     readOnly: true,
     arguments: root,
     options: {
-      progress: { type: "bool", aliases: ["p"], default: true, help: "Give the figures so far after every block." },
+      progress: { type: "bool", aliases: ["p"], default: true, help: "Report progress after each block." },
     },
     returns: stream(fields("DagStat", { Size: "uint64", NumBlocks: "int64" })),
     async *run({ node, arguments: { root }, options: { progress }, signal, offline }) {

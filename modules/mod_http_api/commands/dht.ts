@@ -4,7 +4,7 @@ import { type Argument, type Commands, defineCommand, defineGroup, stream } from
 import { fields, nullable, type ValueOf } from "../rpc/shape.ts";
 import { lines, texts } from "./shapes.ts";
 
-const options = { verbose: { type: "bool", aliases: ["v"], help: "Print what happens on the way, too." } } as const;
+const options = { verbose: { type: "bool", aliases: ["v"], help: "Also print intermediate events." } } as const;
 
 const several = <const N extends string>(name: N, help: string) =>
   [{ name, required: true, variadic: true, help }] as const satisfies readonly Argument[];
@@ -77,7 +77,7 @@ const printing =
   };
 
 export const commands = {
-  dht: defineGroup({ help: "Ask the routing system." }),
+  dht: defineGroup({ help: "Query the routing system." }),
   "dht/findpeer": defineCommand({
     help: "Finds the addresses of a peer.",
     arguments: several("peerID", "The peer's ID; further ones are not looked at."),
@@ -99,7 +99,7 @@ export const commands = {
     text: printing({ [eventTypes.provider]: printProvider }),
   }),
   "dht/get": defineCommand({
-    help: "Gets the best record of a key.",
+    help: "Returns the best record for a key.",
     arguments: several("key", "The key, `/ipns/<name>` or `/pk/<peer ID>`; further ones are not looked at."),
     options,
     returns,
@@ -107,11 +107,11 @@ export const commands = {
     text: printing({ [eventTypes.value]: printRecord }),
   }),
   "dht/provide": defineCommand({
-    help: "Announces that blocks can be had here.",
+    help: "Announces that this node provides blocks.",
     arguments: [{ name: "key", required: true, variadic: true, stdin: "lines", help: "CIDs of the blocks." }],
     options: {
       ...options,
-      recursive: { type: "bool", aliases: ["r"], help: "Announce all that they link to, too." },
+      recursive: { type: "bool", aliases: ["r"], help: "Also announce everything that they link to." },
     },
     returns,
     run: ({ node, arguments: { key }, options: { recursive }, signal }) =>
@@ -119,7 +119,7 @@ export const commands = {
     text: printing({}),
   }),
   "dht/put": defineCommand({
-    help: "Writes the record of a key.",
+    help: "Stores a record for a key.",
     arguments: [{ name: "key", required: true, help: "The key, `/ipns/<name>` or `/pk/<peer ID>`." }],
     options,
     file: { name: "value-file", required: true, help: "The record." },

@@ -38,10 +38,10 @@ function cells(shown: ValueOf<typeof entry>, verbose: boolean, now: number): str
 }
 
 export const commands = {
-  diag: defineGroup({ help: "Tell what runs, and on what." }),
+  diag: defineGroup({ help: "Show running commands and the system." }),
   "diag/cmds": defineCommand({
-    help: "Lists the commands that run, and those that ran lately.",
-    options: { verbose: { type: "bool", aliases: ["v"], help: "Print ids, arguments and options, too." } },
+    help: "Lists running commands and those that ran recently.",
+    options: { verbose: { type: "bool", aliases: ["v"], help: "Also print ids, arguments and options." } },
     returns: value([entry]),
     run: ({ log }) =>
       log.list().map(({ id, command, args, options, start, end }) => ({
@@ -66,14 +66,14 @@ export const commands = {
     },
   }),
   "diag/cmds/clear": defineCommand({
-    help: "Forgets the commands that have ended.",
+    help: "Removes finished commands from the list.",
     returns: nothing,
     run({ log }) {
       log.clear();
     },
   }),
   "diag/cmds/set-time": defineCommand({
-    help: "Sets how long commands that have ended are listed.",
+    help: "Sets how long finished commands stay in the list.",
     arguments: [{ name: "time", required: true, help: "A duration, such as 30s or 2h45m." }],
     returns: nothing,
     run({ arguments: { time }, log }) {
@@ -81,7 +81,7 @@ export const commands = {
     },
   }),
   "diag/sys": defineCommand({
-    help: "Tells about the system that the node runs on.",
+    help: "Shows information about the system.",
     returns: value("any"),
     run: ({ node }) => node.diag.sys(),
   }),

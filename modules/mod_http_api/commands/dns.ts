@@ -4,11 +4,16 @@ import { resolvedPath } from "./shapes.ts";
 
 export const commands = {
   dns: defineCommand({
-    help: "Follows the link in the DNS records of a domain.",
+    help: "Resolves the DNSLink record of a domain.",
     readOnly: true,
     arguments: [{ name: "domain-name", required: true, stdin: "first", help: "The domain." }],
     options: {
-      recursive: { type: "bool", aliases: ["r"], default: true, help: "Go on until the result is no domain." },
+      recursive: {
+        type: "bool",
+        aliases: ["r"],
+        default: true,
+        help: "Resolve until the result is not a domain name.",
+      },
     },
     returns: value(resolvedPath),
     async run({ node, arguments: { "domain-name": domain }, options, signal }) {

@@ -19,7 +19,7 @@ const mapValues = <T, U>(record: Readonly<Record<string, T>>, map: (value: T) =>
 export const commands = {
   file: defineGroup({ help: "Older names of commands on files." }),
   "file/ls": defineCommand({
-    help: "Lists directories; `ls` does more.",
+    help: "Lists directories; use `ls` instead.",
     deprecated: true,
     arguments: [{ name: "ipfs-path", required: true, variadic: true, stdin: "lines", help: "What to list." }],
     returns: value(fields("LsOutput", { Arguments: map("string"), Objects: map(fileObject) })),

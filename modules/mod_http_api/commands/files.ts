@@ -18,15 +18,15 @@ import { fields, nullable, type ValueOf } from "../rpc/shape.ts";
 import { cidOptions } from "./shapes.ts";
 
 const group = defineGroup({
-  help: "Work with files and directories that change, under one root.",
+  help: "Work with the mutable file namespace.",
   options: {
-    flush: { type: "bool", aliases: ["f"], default: true, help: "Write the change through to the root." },
+    flush: { type: "bool", aliases: ["f"], default: true, help: "Flush the change to the root." },
   },
 });
 
 const path = [{ name: "path", required: true, help: "The path in the namespace." }] as const;
 const pathOrRoot = [{ name: "path", default: "/", help: "The path in the namespace." }] as const;
-const dest = { name: "dest", required: true, help: "Where to; a directory when it ends in a slash." } as const;
+const dest = { name: "dest", required: true, help: "The destination; a directory if it ends in a slash." } as const;
 const source = (help: string) => ({ name: "source", required: true, help }) as const satisfies Argument;
 
 const statFormat = "<hash>\nSize: <size>\nCumulativeSize: <cumulsize>\nChildBlocks: <childs>\nType: <type>";
@@ -91,7 +91,7 @@ export const commands = {
   files: group,
   "files/chcid": defineCommand({
     group,
-    help: "Changes the version or the hash function of a directory's CID, and of what is made in it later.",
+    help: "Changes the CID version or hash function of a directory, which also applies to what is created in it later.",
     arguments: pathOrRoot,
     options: cidOptions,
     returns: nothing,
@@ -99,14 +99,14 @@ export const commands = {
   }),
   "files/cp": defineCommand({
     group,
-    help: "Puts a file or tree into the namespace, by path; nothing is copied.",
+    help: "Adds a file or directory to the namespace; its blocks are not copied.",
     arguments: [source("What: a path such as `/ipfs/<cid>`, or one of the namespace."), dest],
     returns: nothing,
     run: (call) => call.node.files.cp(call.arguments.source, call.arguments.dest, changing(call)),
   }),
   "files/flush": defineCommand({
     group,
-    help: "Writes all changes below a path through to the root.",
+    help: "Flushes all changes below a path to the root.",
     arguments: pathOrRoot,
     returns: value(fields("flushRes", { Cid: "string" })),
     async run({ node, arguments: { path }, signal, offline, cidText }) {
@@ -120,8 +120,8 @@ export const commands = {
     help: "Lists a directory.",
     arguments: pathOrRoot,
     options: {
-      long: { type: "bool", aliases: ["l"], help: "Tell size, type and hash, too." },
-      U: { type: "bool", help: "Do not sort: print in the order of the directory." },
+      long: { type: "bool", aliases: ["l"], help: "Also list size, type and hash." },
+      U: { type: "bool", help: "Do not sort the entries." },
     },
     returns: value(fields("filesLsOutput", { Entries: nullable([lsEntry]) })),
     async run({ node, arguments: { path }, options: { long = false }, signal, offline, cidText }) {
@@ -142,10 +142,14 @@ export const commands = {
   }),
   "files/mkdir": defineCommand({
     group,
-    help: "Makes a directory.",
+    help: "Creates a directory.",
     arguments: path,
     options: {
-      parents: { type: "bool", aliases: ["p"], help: "Make those above it, too; one that is there is no error." },
+      parents: {
+        type: "bool",
+        aliases: ["p"],
+        help: "Create missing parent directories, and accept a directory that exists already.",
+      },
       ...cidOptions,
     },
     returns: nothing,
@@ -160,11 +164,11 @@ export const commands = {
   }),
   "files/read": defineCommand({
     group,
-    help: "Gives the bytes of a file.",
+    help: "Returns the bytes of a file.",
     arguments: path,
     options: {
-      offset: { type: "int64", aliases: ["o"], help: "Byte to begin with." },
-      count: { type: "int64", aliases: ["n"], help: "Most bytes to give." },
+      offset: { type: "int64", aliases: ["o"], help: "Offset of the first byte." },
+      count: { type: "int64", aliases: ["n"], help: "Maximum number of bytes to return." },
     },
     returns: raw,
     async run({ node, arguments: { path }, options: { offset, count: length }, signal, offline }) {
@@ -175,11 +179,13 @@ export const commands = {
   }),
   "files/rm": defineCommand({
     group,
-    help: "Removes a file, or with `recursive` a directory.",
-    arguments: [{ name: "path", required: true, variadic: true, help: "What to remove; only the first is looked at." }],
+    help: "Removes a file, or a directory with `recursive`.",
+    arguments: [
+      { name: "path", required: true, variadic: true, help: "What to remove; further arguments are ignored." },
+    ],
     options: {
-      recursive: { type: "bool", aliases: ["r"], help: "Remove directories with all that is in them." },
-      force: { type: "bool", help: "Remove whatever is there; what is missing is no error." },
+      recursive: { type: "bool", aliases: ["r"], help: "Remove directories with their contents." },
+      force: { type: "bool", help: "Remove directories, too, and ignore paths that do not exist." },
     },
     returns: nothing,
     run(call) {
@@ -189,17 +195,17 @@ export const commands = {
   }),
   "files/stat": defineCommand({
     group,
-    help: "Tells what a path is.",
-    arguments: [{ name: "path", required: true, help: "A path of the namespace, or one such as `/ipfs/<cid>`." }],
+    help: "Shows information about a file or directory.",
+    arguments: [{ name: "path", required: true, help: "A path in the namespace, or a path such as `/ipfs/<cid>`." }],
     options: {
       format: {
         type: "string",
         default: statFormat,
-        help: "Format of the text: `<hash>`, `<size>`, `<cumulsize>`, `<type>`, `<childs>` stand for what they name.",
+        help: "Format of the text, with `<hash>`, `<size>`, `<cumulsize>`, `<type>` and `<childs>`.",
       },
-      hash: { type: "bool", help: "Print the hash alone; the same as the format `<hash>`." },
-      size: { type: "bool", help: "Print the size alone; the same as the format `<cumulsize>`." },
-      "with-local": { type: "bool", help: "Tell how much of it is stored here." },
+      hash: { type: "bool", help: "Print only the hash; the same as the format `<hash>`." },
+      size: { type: "bool", help: "Print only the size; the same as the format `<cumulsize>`." },
+      "with-local": { type: "bool", help: "Also show how much of it is stored locally." },
     },
     returns: value(statOutput),
     async run({ node, arguments: { path }, options, signal, offline, cidText }) {
@@ -244,11 +250,11 @@ export const commands = {
     help: "Writes into a file.",
     arguments: path,
     options: {
-      offset: { type: "int64", aliases: ["o"], help: "Byte at which to begin." },
-      create: { type: "bool", aliases: ["e"], help: "Make the file when it is not there." },
-      parents: { type: "bool", aliases: ["p"], help: "Make the directories above it, too." },
-      truncate: { type: "bool", aliases: ["t"], help: "Empty the file first." },
-      count: { type: "int64", aliases: ["n"], help: "Most bytes to take." },
+      offset: { type: "int64", aliases: ["o"], help: "Offset of the first byte." },
+      create: { type: "bool", aliases: ["e"], help: "Create the file if it does not exist." },
+      parents: { type: "bool", aliases: ["p"], help: "Create missing parent directories." },
+      truncate: { type: "bool", aliases: ["t"], help: "Truncate the file first." },
+      count: { type: "int64", aliases: ["n"], help: "Maximum number of bytes to write." },
       "raw-leaves": { type: "bool", experimental: true, help: "Use raw blocks for new leaves." },
       ...cidOptions,
     },

@@ -16,7 +16,7 @@ type ListRes = ValueOf<typeof listRes>;
 const listed = stream(listRes);
 
 const some = [
-  { name: "obj", variadic: true, help: "CIDs of the blocks; by default all. These are checked, too." },
+  { name: "obj", variadic: true, help: "CIDs of the blocks; by default all blocks." },
 ] as const satisfies readonly Argument[];
 
 /** The status code of each outcome, and its name in text output. */
@@ -45,9 +45,12 @@ function longText({ Key, FilePath, Offset, Size }: ListRes, call: Pick<AnyCall, 
 }
 
 export const commands = {
-  filestore: defineGroup({ help: "Look into the blocks whose bytes are kept in files outside.", experimental: true }),
+  filestore: defineGroup({
+    help: "Inspect the filestore: blocks whose bytes are in files outside of the repo.",
+    experimental: true,
+  }),
   "filestore/dups": defineCommand({
-    help: "Lists the blocks that the block store has, too.",
+    help: "Lists filestore blocks that the block store also has.",
     needs: "Experimental.FilestoreEnabled",
     returns: stream(refItem),
     async *run({ node, signal, cidText }) {
@@ -57,20 +60,20 @@ export const commands = {
     text: ({ Ref }) => `${Ref}\n`,
   }),
   "filestore/ls": defineCommand({
-    help: "Lists blocks and the files they stand in.",
+    help: "Lists blocks and the files that hold their bytes.",
     needs: "Experimental.FilestoreEnabled",
     arguments: some,
-    options: { "file-order": { type: "bool", help: "Sort by path of the file." } },
+    options: { "file-order": { type: "bool", help: "Sort by the path of the backing file." } },
     returns: listed,
     run: ({ node, arguments: { obj }, options, signal }) =>
       lines(node.filestore.ls(obj, { fileOrder: options["file-order"], signal })),
     text: (line, call) => `${line.ErrorMsg === "" ? longText(line, call) : line.ErrorMsg}\n`,
   }),
   "filestore/verify": defineCommand({
-    help: "Checks blocks against the files they stand in.",
+    help: "Checks blocks against the files that hold their bytes.",
     needs: "Experimental.FilestoreEnabled",
     arguments: some,
-    options: { "file-order": { type: "bool", help: "Check in the order of the files." } },
+    options: { "file-order": { type: "bool", help: "Check in the order of the backing files." } },
     returns: listed,
     run: ({ node, arguments: { obj }, options, signal }) =>
       lines(node.filestore.verify(obj, { fileOrder: options["file-order"], signal })),

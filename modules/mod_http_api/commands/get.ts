@@ -3,14 +3,18 @@ import { bytes, type Commands, defineCommand, raw } from "../rpc/command.ts";
 
 export const commands = {
   get: defineCommand({
-    help: "Gives a file or a tree as an archive.",
+    help: "Returns a file or directory as a tar archive.",
     readOnly: true,
     arguments: [{ name: "ipfs-path", required: true, stdin: "first", help: "The file or directory." }],
     options: {
-      output: { type: "string", aliases: ["o"], help: "Where to write it; of no effect on the answer." },
-      archive: { type: "bool", aliases: ["a"], help: "Pack it as a tar archive, compressed or not." },
-      compress: { type: "bool", aliases: ["C"], help: "Compress with gzip; a single file is not packed then." },
-      "compression-level": { type: "int", aliases: ["l"], help: "From 1, quick, to 9, small." },
+      output: { type: "string", aliases: ["o"], help: "Where to write it; has no effect on the response." },
+      archive: { type: "bool", aliases: ["a"], help: "Return a tar archive." },
+      compress: {
+        type: "bool",
+        aliases: ["C"],
+        help: "Compress with gzip; a single file is then not put into an archive.",
+      },
+      "compression-level": { type: "int", aliases: ["l"], help: "From 1 (fastest) to 9 (smallest)." },
     },
     returns: raw,
     async run({ node, arguments: { "ipfs-path": path }, options, signal, offline, announce }) {

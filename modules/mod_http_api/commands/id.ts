@@ -31,13 +31,13 @@ function formatted(format: string, id: ValueOf<typeof output>): string {
 
 export const commands = {
   id: defineCommand({
-    help: "Tells the id, key, addresses and protocols of the node or of another peer.",
+    help: "Shows the id, public key, addresses and protocols of this node or of another peer.",
     arguments: [{ name: "peerid", help: "Id of another peer." }],
     options: {
       format: {
         type: "string",
         aliases: ["f"],
-        help: "Text with <id>, <aver>, <pver>, <pubkey>, <addrs> and <protocols> in it; of effect with `encoding=text`.",
+        help: "Format with <id>, <aver>, <pver>, <pubkey>, <addrs> and <protocols>; used with `encoding=text`.",
       },
       "peerid-base": {
         type: "string",

@@ -20,11 +20,11 @@ const keyList = fields("KeyOutputList", { Keys: [keyOutput] });
 const keys = value(keyList);
 
 const name = <N extends string>(name: N, help: string) => ({ name, required: true, help }) as const satisfies Argument;
-const long: Option = { type: "bool", help: "Print identifiers, too." };
+const long: Option = { type: "bool", help: "Also print identifiers." };
 
 const made = {
   type: { type: "string", aliases: ["t"], default: "ed25519", help: "Type of the key: `ed25519` or `rsa`." },
-  size: { type: "int", aliases: ["s"], help: "Bits of an RSA key." },
+  size: { type: "int", aliases: ["s"], help: "Size of an RSA key, in bits." },
 } as const satisfies Record<string, Option>;
 
 const shown = ({ name, id }: Key) => ({ Name: name, Id: id });
@@ -38,11 +38,11 @@ function listText({ Keys }: ValueOf<typeof keyList>, ids: boolean): string {
 }
 
 export const commands = {
-  key: defineGroup({ help: "Make and keep the keys that names are signed with." }),
+  key: defineGroup({ help: "Manage the keys that sign names." }),
   "key/export": defineCommand({
-    help: "Gives the file of a key.",
+    help: "Exports a key.",
     arguments: [name("name", "The key.")],
-    options: { output: { type: "string", aliases: ["o"], help: "File to write to; of no effect on the answer." } },
+    options: { output: { type: "string", aliases: ["o"], help: "File to write to; has no effect on the response." } },
     returns: raw,
     async run({ node, arguments: { name } }) {
       const content = await node.key.export(name);
@@ -50,7 +50,7 @@ export const commands = {
     },
   }),
   "key/gen": defineCommand({
-    help: "Makes a key.",
+    help: "Creates a key.",
     arguments: [name("name", "Its name.")],
     options: { ...made, "ipns-base": nameBase },
     returns: value(keyOutput),
@@ -60,7 +60,7 @@ export const commands = {
     text: ({ Id }) => `${Id}\n`,
   }),
   "key/import": defineCommand({
-    help: "Takes in the file of a key.",
+    help: "Imports a key.",
     arguments: [name("name", "The name that it gets.")],
     options: { "ipns-base": nameBase },
     file: { name: "key", required: true, help: "The file, as `key/export` gives it." },
@@ -80,10 +80,10 @@ export const commands = {
     text: (listed, { options }) => listText(listed, options.l === true),
   }),
   "key/rename": defineCommand({
-    help: "Gives a key another name.",
+    help: "Renames a key.",
     arguments: [name("name", "The name that it has."), name("newName", "The name that it gets.")],
     options: {
-      force: { type: "bool", aliases: ["f"], help: "Replace a key that has that name." },
+      force: { type: "bool", aliases: ["f"], help: "Replace an existing key of that name." },
       "ipns-base": nameBase,
     },
     returns: value(fields("KeyRenameOutput", { Was: "string", Now: "string", Id: "string", Overwrite: "bool" })),
@@ -106,9 +106,9 @@ export const commands = {
     text: (listed, { options }) => listText(listed, options.l === true),
   }),
   "key/rotate": defineCommand({
-    help: "Gives the node another identity from its next start on, and keeps the present one as a key.",
+    help: "Replaces the identity of the node from its next start on, and keeps the current one as a key.",
     options: {
-      oldkey: { type: "string", aliases: ["o"], help: "Name under which the present identity is kept." },
+      oldkey: { type: "string", aliases: ["o"], help: "Name under which the current identity is kept." },
       ...made,
     },
     returns: nothing,

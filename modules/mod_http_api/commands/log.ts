@@ -15,11 +15,11 @@ async function* tail({ node, log, signal }: AnyCall): AsyncGenerator<Uint8Array>
 }
 
 export const commands = {
-  log: defineGroup({ help: "Look at the node's log." }),
+  log: defineGroup({ help: "Work with the node's log." }),
   "log/level": defineCommand({
-    help: "Sets from which level on messages are logged.",
+    help: "Sets the lowest level that is logged.",
     arguments: [
-      { name: "subsystem", required: true, help: "Part of the node, as `log/ls` lists them; `all` for all." },
+      { name: "subsystem", required: true, help: "Subsystem, as listed by `log/ls`; `all` for all of them." },
       { name: "level", required: true, help: "debug, info, warn, error, dpanic, panic or fatal." },
     ],
     returns: value(fields("MessageOutput", { Message: "string" })),
@@ -29,12 +29,12 @@ export const commands = {
     text: ({ Message }) => Message,
   }),
   "log/ls": defineCommand({
-    help: "Lists the parts of the node that log.",
+    help: "Lists the logging subsystems.",
     ...strings,
     run: async ({ node }) => ({ Strings: await node.log.ls() }),
   }),
   "log/tail": defineCommand({
-    help: "Prints the log as it grows, a line of JSON for each event.",
+    help: "Prints new log entries, one JSON object per line.",
     returns: raw,
     run: (call) => bytes(tail(call)),
   }),

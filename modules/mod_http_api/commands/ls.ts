@@ -85,10 +85,14 @@ export const commands = {
     readOnly: true,
     arguments: [{ name: "ipfs-path", required: true, variadic: true, stdin: "lines", help: "What to list." }],
     options: {
-      headers: { type: "bool", aliases: ["v"], help: "Print headings." },
-      "resolve-type": { type: "bool", default: true, help: "Look at each entry to tell what it is." },
-      size: { type: "bool", default: true, help: "Look at each entry to tell its size." },
-      stream: { type: "bool", aliases: ["s"], help: "Send entries as they are found, in the directory's order." },
+      headers: { type: "bool", aliases: ["v"], help: "Print column headings." },
+      "resolve-type": {
+        type: "bool",
+        default: true,
+        help: "Show the type of each entry, which reads the entry's block.",
+      },
+      size: { type: "bool", default: true, help: "Show the size of each entry, which reads the entry's block." },
+      stream: { type: "bool", aliases: ["s"], help: "Return entries as they are found, unsorted." },
     },
     returns: value(fields("LsOutput", { Objects: [lsObject] })),
     run({ node, arguments: { "ipfs-path": given }, options, signal, offline, cidText }) {

@@ -11,7 +11,7 @@ const place = (what: string, ...aliases: readonly string[]) =>
 
 export const commands = {
   mount: defineCommand({
-    help: "Mounts the node as folders.",
+    help: "Mounts the node as folders of this machine.",
     options: { "ipfs-path": place("contents", "f", "store-path"), "ipns-path": place("names", "n", "name-path") },
     returns: value(
       fields("Config", { IPFS: "string", IPNS: "string", FuseAllowOther: "bool", STORE: "string", NAME: "string" }),

@@ -11,23 +11,23 @@ async function* paths(found: AsyncIterable<string>): AsyncGenerator<ValueOf<type
 export const commands = {
   name: defineGroup({ help: "Publish and resolve names." }),
   "name/publish": defineCommand({
-    help: "Makes a name stand for a path.",
+    help: "Publishes a path under a name.",
     about: `A node that is connected to nobody, as a new one is, answers \`failed to find any peer in table\`; the name stands for the new
 path here all the same. With \`allow-offline=true&offline=true\` it does not try to tell others; \`allow-offline\` alone is for a node
 that was started without a network.`,
     arguments: [{ name: "ipfs-path", required: true, stdin: "first", help: "The path." }],
     options: {
-      resolve: { type: "bool", default: true, help: "Look first whether there is something at that path." },
+      resolve: { type: "bool", default: true, help: "Check first that the path can be resolved." },
       lifetime: {
         type: "string",
         aliases: ["t"],
         default: "24h",
-        help: 'Time for which the record is valid, such as "300s", "1.5h" or "2h45m".',
+        help: 'How long the record is valid, such as "300s", "1.5h" or "2h45m".',
       },
-      "allow-offline": { type: "bool", help: "Without network, keep the record here instead of failing." },
-      ttl: { type: "string", experimental: true, help: "Time for which others may keep the record." },
+      "allow-offline": { type: "bool", help: "When offline, save the record locally instead of failing." },
+      ttl: { type: "string", experimental: true, help: "How long others may cache the record." },
       key: { type: "string", aliases: ["k"], default: "self", help: "The key, by name or identifier." },
-      quieter: { type: "bool", aliases: ["Q"], help: "Print the name alone." },
+      quieter: { type: "bool", aliases: ["Q"], help: "Print only the name." },
       "ipns-base": nameBase,
     },
     returns: value(fields("IpnsEntry", { Name: "string", Value: "string" })),
@@ -39,22 +39,22 @@ that was started without a network.`,
     text: ({ Name, Value }, { options }) =>
       options.quieter ? `${Name}\n` : `Published to ${Name}: ${printable(Value)}\n`,
   }),
-  "name/pubsub": defineGroup({ help: "Look after the names that are followed over publish and subscribe." }),
+  "name/pubsub": defineGroup({ help: "Manage names over pubsub." }),
   "name/pubsub/cancel": defineCommand({
-    help: "Follows a name no longer.",
+    help: "Ends the subscription to a name.",
     arguments: [{ name: "name", required: true, help: "The name." }],
     returns: value(fields("ipnsPubsubCancel", { Canceled: "bool" })),
     run: async ({ node, arguments: { name } }) => wireNames(await node.name.pubsub.cancel(name)),
     text: ({ Canceled }) => (Canceled ? "canceled\n" : "no subscription\n"),
   }),
   "name/pubsub/state": defineCommand({
-    help: "Tells whether names are published over publish and subscribe.",
+    help: "Shows whether names over pubsub are enabled.",
     returns: value(fields("ipnsPubsubState", { Enabled: "bool" })),
     run: async ({ node }) => wireNames(await node.name.pubsub.state()),
     text: ({ Enabled }) => (Enabled ? "enabled\n" : "disabled\n"),
   }),
   "name/pubsub/subs": defineCommand({
-    help: "Lists the names that are followed.",
+    help: "Lists the subscribed names.",
     options: { "ipns-base": nameBase },
     ...strings,
     async run({ node, options: { "ipns-base": ipnsBase } }) {
@@ -62,12 +62,12 @@ that was started without a network.`,
     },
   }),
   "name/resolve": defineCommand({
-    help: "Tells what a name stands for.",
+    help: "Resolves a name.",
     readOnly: true,
     arguments: [{ name: "name", help: "The name; by default the node's own." }],
     options: {
-      recursive: { type: "bool", aliases: ["r"], default: true, help: "Go on until the result is no name." },
-      nocache: { type: "bool", aliases: ["n"], help: "Do not use what was resolved before." },
+      recursive: { type: "bool", aliases: ["r"], default: true, help: "Resolve until the result is not a name." },
+      nocache: { type: "bool", aliases: ["n"], help: "Do not use cached results." },
       "dht-record-count": {
         type: "uint",
         aliases: ["dhtrc"],
@@ -76,9 +76,9 @@ that was started without a network.`,
       "dht-timeout": {
         type: "string",
         aliases: ["dhtt"],
-        help: 'Longest time to gather records, such as "30s"; 0 for no limit.',
+        help: 'Timeout for collecting records, such as "30s"; 0 for none.',
       },
-      stream: { type: "bool", aliases: ["s"], help: "Give each better record as it is found." },
+      stream: { type: "bool", aliases: ["s"], help: "Return each better record as it is found." },
     },
     returns: value(resolvedPath),
     async run({ node, arguments: { name }, options, signal, offline }) {

@@ -39,7 +39,7 @@ const link = (help: string) => ({ name: "name", required: true, help }) as const
 const dataEncoding = {
   type: "string",
   default: "text",
-  help: "How the data is written in JSON: `text` or `base64`.",
+  help: "Encoding of the data in JSON: `text` or `base64`.",
 } as const satisfies Option;
 
 type HashedObject = ValueOf<typeof hashed>;
@@ -71,9 +71,9 @@ const patchData = (help: string, change: (data: ByteSource) => ObjectEdit): Comm
 const changeTypes = { added: 0, removed: 1, changed: 2 } as const;
 
 export const commands = {
-  object: defineGroup({ help: "Work with dag-pb nodes; `dag` and `files` have taken its place.", deprecated: true }),
+  object: defineGroup({ help: "Work with dag-pb nodes; use `dag` and `files` instead.", deprecated: true }),
   "object/data": defineCommand({
-    help: "Gives the data of a node.",
+    help: "Returns the data of a node.",
     readOnly: true,
     deprecated: true,
     arguments: key,
@@ -83,10 +83,10 @@ export const commands = {
     },
   }),
   "object/diff": defineCommand({
-    help: "Tells in which links two trees differ.",
+    help: "Shows the links in which two DAGs differ.",
     arguments: [
-      { name: "obj_a", required: true, help: "The one." },
-      { name: "obj_b", required: true, help: "The other." },
+      { name: "obj_a", required: true, help: "The first object." },
+      { name: "obj_b", required: true, help: "The second object." },
     ],
     options: { verbose: verbose("Print more words.") },
     returns: value(
@@ -116,7 +116,7 @@ export const commands = {
     },
   }),
   "object/get": defineCommand({
-    help: "Gives a node with its links and data.",
+    help: "Returns a node with its links and data.",
     readOnly: true,
     deprecated: true,
     arguments: key,
@@ -145,7 +145,7 @@ export const commands = {
     readOnly: true,
     deprecated: true,
     arguments: key,
-    options: { headers: { type: "bool", aliases: ["v"], help: "Print a heading." } },
+    options: { headers: { type: "bool", aliases: ["v"], help: "Print column headings." } },
     returns: object,
     async run({ node, arguments: { key }, signal, offline, cidText }) {
       const { cid, links } = await node.object.linksOf(key, { signal, offline });
@@ -158,7 +158,7 @@ export const commands = {
     },
   }),
   "object/new": defineCommand({
-    help: "Makes a node from a template.",
+    help: "Creates a node from a template.",
     deprecated: true,
     arguments: [{ name: "template", help: "`unixfs-dir` for an empty directory; by default an empty node." }],
     returns: object,
@@ -169,7 +169,7 @@ export const commands = {
     },
     text: hashLine,
   }),
-  "object/patch": defineGroup({ help: "Make a changed copy of a node.", deprecated: true }),
+  "object/patch": defineGroup({ help: "Create a changed copy of a node.", deprecated: true }),
   "object/patch/add-link": defineCommand({
     help: "Adds or replaces a link.",
     deprecated: true,
@@ -178,7 +178,7 @@ export const commands = {
       link("Name of the link, or a path."),
       { name: "ref", required: true, help: "The node that the link leads to." },
     ],
-    options: { create: { type: "bool", aliases: ["p"], help: "Make what is missing on the path." } },
+    options: { create: { type: "bool", aliases: ["p"], help: "Create missing directories on the path." } },
     returns: object,
     async run({ node, arguments: { root, name, ref }, options: { create }, signal, offline }) {
       return shapeOf(await node.object.edit(root, { addLink: name, target: ref, create }, { signal, offline }));
@@ -201,7 +201,7 @@ export const commands = {
     help: "Stores a node.",
     deprecated: true,
     options: {
-      inputenc: { type: "string", default: "json", help: "Form of the input: `json`, `protobuf` or `xml`." },
+      inputenc: { type: "string", default: "json", help: "Encoding of the input: `json`, `protobuf` or `xml`." },
       datafieldenc: dataEncoding,
       pin: { type: "bool", help: "Pin the node." },
       quiet: { type: "bool", aliases: ["q"], help: "Print less." },
@@ -216,7 +216,7 @@ export const commands = {
     text: ({ Hash }, { options: { quiet } }) => (quiet === true ? `${Hash}\n` : `added ${Hash}\n`),
   }),
   "object/stat": defineCommand({
-    help: "Tells the sizes of a node.",
+    help: "Shows the sizes of a node.",
     readOnly: true,
     deprecated: true,
     arguments: key,

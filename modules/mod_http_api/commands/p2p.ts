@@ -16,10 +16,10 @@ const argument = <const N extends string>(name: N, help: string) =>
   ({ name, required: true, help }) as const satisfies Argument;
 const protocol = argument("protocol", "Name of the protocol, such as `/x/ssh`.");
 
-const custom = { type: "bool", help: "Allow names outside of `/x/`." } as const satisfies Option;
+const custom = { type: "bool", help: "Allow protocol names that do not begin with `/x/`." } as const satisfies Option;
 const matching = (letter: string, help: string) =>
   ({ type: "string", aliases: [letter], help }) as const satisfies Option;
-const headers = { type: "bool", aliases: ["v"], help: "Print a heading." } as const satisfies Option;
+const headers = { type: "bool", aliases: ["v"], help: "Print column headings." } as const satisfies Option;
 
 const needs = "Experimental.Libp2pStreamMounting";
 
@@ -28,13 +28,13 @@ const table = (rows: readonly (readonly string[])[], heading: readonly string[],
   columns(isAsked === true ? rows.flatMap((row) => [heading, row]) : rows, 2);
 
 export const commands = {
-  p2p: defineGroup({ help: "Carry local connections over streams to peers.", experimental: true }),
+  p2p: defineGroup({ help: "Forward local connections through streams to peers.", experimental: true }),
   "p2p/close": defineCommand({
-    help: "Stops listeners, and tells how many; one of the options is needed.",
+    help: "Stops listeners and returns their number; one of the options is required.",
     needs,
     example: { all: "true" },
     options: {
-      all: { type: "bool", aliases: ["a"], help: "Stop all of them." },
+      all: { type: "bool", aliases: ["a"], help: "Stop all listeners." },
       protocol: matching("p", "Stop those of this protocol."),
       "listen-address": matching("l", "Stop those that listen here."),
       "target-address": matching("t", "Stop those that lead here."),
@@ -49,7 +49,7 @@ export const commands = {
     text: (closed) => `Closed ${closed} stream(s)\n`,
   }),
   "p2p/forward": defineCommand({
-    help: "Listens here, and carries connections to a peer.",
+    help: "Listens on a local address and forwards connections to a peer.",
     needs,
     arguments: [
       protocol,
@@ -64,12 +64,12 @@ export const commands = {
     },
   }),
   "p2p/listen": defineCommand({
-    help: "Takes streams from peers, and carries them to an address here.",
+    help: "Accepts streams from peers and forwards them to a local address.",
     needs,
     arguments: [protocol, argument("target-address", "Where to connect to, a multiaddress.")],
     options: {
       "allow-custom-protocol": custom,
-      "report-peer-id": { type: "bool", aliases: ["r"], help: "Send the peer's ID first, on a line of its own." },
+      "report-peer-id": { type: "bool", aliases: ["r"], help: "Send the peer's ID as the first line." },
     },
     returns: nothing,
     async run({ node, arguments: { protocol: name, "target-address": target }, options }) {
@@ -94,13 +94,13 @@ export const commands = {
       return table(rows, ["Protocol", "Listen Address", "Target Address"], options.headers);
     },
   }),
-  "p2p/stream": defineGroup({ help: "Look after the streams that are open.", experimental: true }),
+  "p2p/stream": defineGroup({ help: "Manage the open streams.", experimental: true }),
   "p2p/stream/close": defineCommand({
     help: "Closes streams.",
     needs,
     example: { all: "true" },
-    arguments: [{ name: "id", help: "Number of the stream; needed without `all`." }],
-    options: { all: { type: "bool", aliases: ["a"], help: "Close all of them." } },
+    arguments: [{ name: "id", help: "Number of the stream; required unless `all` is set." }],
+    options: { all: { type: "bool", aliases: ["a"], help: "Close all streams." } },
     returns: nothing,
     run: ({ node, arguments: { id }, options }) => node.p2p.stream.close(id, options),
   }),

@@ -92,13 +92,13 @@ const pinKeys = map(fields("PinLsType", { Type: "string" }));
 const badNode = fields("BadNode", { Cid: "string", Err: "string" });
 
 export const commands = {
-  pin: defineGroup({ help: "Keep objects from being collected as garbage." }),
+  pin: defineGroup({ help: "Protect objects from garbage collection." }),
   "pin/add": defineCommand({
-    help: "Pins objects, and fetches what is missing of them.",
+    help: "Pins objects and fetches missing blocks.",
     arguments: paths,
     options: {
-      recursive: { type: "bool", aliases: ["r"], default: true, help: "Pin all that is linked to, too." },
-      progress: { type: "bool", help: "Tell how many blocks were looked at." },
+      recursive: { type: "bool", aliases: ["r"], default: true, help: "Also pin everything that it links to." },
+      progress: { type: "bool", help: "Report the number of visited blocks." },
     },
     returns: value(addOutput),
     run(call) {
@@ -120,7 +120,7 @@ export const commands = {
         help: "Pins to list: direct, indirect, recursive or all.",
       },
       quiet: { type: "bool", aliases: ["q"], help: "Print CIDs only." },
-      stream: { type: "bool", aliases: ["s"], help: "Send pins as they are found." },
+      stream: { type: "bool", aliases: ["s"], help: "Return pins as they are found." },
     },
     returns: value(
       fields("PinLsOutputWrapper", {
@@ -150,7 +150,7 @@ export const commands = {
     help: "Removes pins.",
     arguments: paths,
     options: {
-      recursive: { type: "bool", aliases: ["r"], default: true, help: "Remove recursive pins, too." },
+      recursive: { type: "bool", aliases: ["r"], default: true, help: "Also remove recursive pins." },
     },
     returns: value(pinned),
     async run({ node, arguments: { "ipfs-path": paths }, options: { recursive }, signal, offline, cidText }) {
@@ -163,10 +163,10 @@ export const commands = {
     text: ({ Pins }) => Pins.map((cid) => `unpinned ${cid}\n`).join(""),
   }),
   "pin/update": defineCommand({
-    help: "Pins one object in the place of another; what they share is not looked at again.",
+    help: "Replaces a recursive pin by another; blocks that both share are not checked again.",
     arguments: [
       { name: "from-path", required: true, help: "The pinned object." },
-      { name: "to-path", required: true, help: "The one to pin in its place." },
+      { name: "to-path", required: true, help: "The object to pin instead." },
     ],
     options: { unpin: { type: "bool", default: true, help: "Remove the old pin." } },
     returns: value(pinned),
@@ -177,10 +177,10 @@ export const commands = {
     text: ({ Pins: [from, to] }) => `updated ${from} to ${to}\n`,
   }),
   "pin/verify": defineCommand({
-    help: "Looks whether all that is pinned recursively is here.",
+    help: "Checks that all blocks of recursive pins are stored.",
     options: {
-      verbose: { type: "bool", help: "Tell of whole pins, too." },
-      quiet: { type: "bool", aliases: ["q"], help: "Tell the CIDs of broken pins only." },
+      verbose: { type: "bool", help: "Also list intact pins." },
+      quiet: { type: "bool", aliases: ["q"], help: "List only the CIDs of broken pins." },
     },
     returns: stream(
       fields("PinVerifyRes", {

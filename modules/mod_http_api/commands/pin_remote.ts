@@ -15,18 +15,18 @@ import { fields, type ValueOf } from "../rpc/shape.ts";
 
 const pins = stream(fields("RemotePinOutput", { Status: "string", Cid: "string", Name: "string" }));
 
-const service = { type: "string", help: "Name of the service; it must be given." } as const satisfies Option;
+const service = { type: "string", help: "Name of the service; required." } as const satisfies Option;
 const serviceName = { name: "service", required: true, help: "Name of the service." } as const satisfies Argument;
 
 /** Options that select pins. */
 const chosen = {
   service,
-  name: { type: "string", help: "Those that have this name." },
-  cid: { type: "list", help: "Those of these CIDs." },
+  name: { type: "string", help: "Only pins with this name." },
+  cid: { type: "list", help: "Only pins of these CIDs." },
   status: {
     type: "list",
     default: ["pinned"],
-    help: "Those that are `queued`, `pinning`, `pinned` or `failed`.",
+    help: "Only pins that are `queued`, `pinning`, `pinned` or `failed`.",
   },
 } as const satisfies Record<string, Option>;
 
@@ -50,15 +50,15 @@ const cells = ({ Service, ApiEndpoint, Stat }: ValueOf<typeof details>): readonl
 };
 
 export const remoteCommands = {
-  "pin/remote": defineGroup({ help: "Pin at remote services." }),
+  "pin/remote": defineGroup({ help: "Pin at remote pinning services." }),
   "pin/remote/add": defineCommand({
-    help: "Has a service pin something.",
+    help: "Pins an object at a service.",
     example: { service: "<service>" },
     arguments: [{ name: "ipfs-path", required: true, help: "What to pin." }],
     options: {
       service,
       name: { type: "string", help: "Name of the pin." },
-      background: { type: "bool", default: false, help: "Do not wait until it is pinned." },
+      background: { type: "bool", default: false, help: "Return without waiting until it is pinned." },
     },
     returns: pins,
     async *run({ node, arguments: { "ipfs-path": path }, options: { service, name, background }, signal, offline }) {
@@ -86,27 +86,27 @@ export const remoteCommands = {
   "pin/remote/rm": defineCommand({
     help: "Removes pins at a service.",
     example: { service: "<service>", cid: "<cid>" },
-    options: { ...chosen, force: { type: "bool", default: false, help: "Allow it to be more than one." } },
+    options: { ...chosen, force: { type: "bool", default: false, help: "Allow removing more than one pin." } },
     returns: nothing,
     run({ node, options: { service, name, cid, status, force }, signal }) {
       const { remote } = node.pin;
       return (force ? remote.rmAll : remote.rm)({ service, name, cid, status, signal });
     },
   }),
-  "pin/remote/service": defineGroup({ help: "Keep the list of services." }),
+  "pin/remote/service": defineGroup({ help: "Manage the list of services." }),
   "pin/remote/service/add": defineCommand({
     help: "Adds a service.",
     arguments: [
       serviceName,
       { name: "endpoint", required: true, help: "Its URL." },
-      { name: "key", required: true, secret: true, help: "The key that it gave." },
+      { name: "key", required: true, secret: true, help: "The key from the service." },
     ],
     returns: nothing,
     run: ({ node, arguments: { service, endpoint, key } }) => node.pin.remote.service.add(service, { endpoint, key }),
   }),
   "pin/remote/service/ls": defineCommand({
     help: "Lists the services.",
-    options: { stat: { type: "bool", default: false, help: "Ask them how many pins they have." } },
+    options: { stat: { type: "bool", default: false, help: "Also ask each service for its number of pins." } },
     returns: value(fields("PinServicesList", { RemoteServices: [details] })),
     async run({ node, options: { stat }, signal }) {
       const services = await node.pin.remote.service.ls({ stat, signal, text: true });

@@ -12,7 +12,7 @@ export const commands = {
         required: true,
         variadic: true,
         stdin: "first",
-        help: "The peer; further ones are not looked at.",
+        help: "The peer; further arguments are ignored.",
       },
     ],
     options: { count: { type: "int", aliases: ["n"], default: 10, help: "Number of requests." } },

@@ -59,7 +59,7 @@ const topicArgument = { name: "topic", required: true, bytes: true, help: "The t
 const discover = {
   type: "bool",
   deprecated: true,
-  help: "Look for other subscribers; that is always done now.",
+  help: "Look for other subscribers, which is now always done.",
 } as const satisfies Option;
 
 const publish = { help: "Publishes messages.", returns: nothing } as const;
@@ -146,8 +146,8 @@ export function commandsIn(wire: Wire): Commands {
       text: ({ Strings: topics }) => lines((topics ?? []).map((topic) => printable(wire.topic(Buffer.from(topic))))),
     }),
     "pubsub/peers": defineCommand({
-      help: "Lists the peers that take part.",
-      arguments: [{ name: "topic", bytes: true, help: "Only those subscribed to it." }],
+      help: "Lists the peers of a topic.",
+      arguments: [{ name: "topic", bytes: true, help: "Only peers that subscribe to this topic." }],
       ...strings,
       async run({ node, arguments: { topic = new Uint8Array() } }) {
         return { Strings: await node.pubsub.peers(topic.length === 0 ? undefined : wire.topic(topic)) };
@@ -155,7 +155,7 @@ export function commandsIn(wire: Wire): Commands {
     }),
     "pubsub/pub": wire.pub,
     "pubsub/sub": defineCommand({
-      help: "Subscribes, and gives the messages as they come.",
+      help: "Subscribes to a topic and streams its messages.",
       arguments: [topicArgument],
       options: { discover },
       eager: true,

@@ -16,11 +16,11 @@ export const commands = {
     readOnly: true,
     arguments: [{ name: "ipfs-path", required: true, variadic: true, stdin: "lines", help: "The nodes." }],
     options: {
-      format: { type: "string", default: "<dst>", help: "Form of a line, made of <src>, <dst> and <linkname>." },
+      format: { type: "string", default: "<dst>", help: "Format of each line, with <src>, <dst> and <linkname>." },
       edges: { type: "bool", aliases: ["e"], help: "Print each link as `<from> -> <to>`." },
-      unique: { type: "bool", aliases: ["u"], help: "List nothing twice." },
-      recursive: { type: "bool", aliases: ["r"], help: "List the links of what is linked to, too." },
-      "max-depth": { type: "int", default: -1, help: "With `recursive`, how far down to go; -1: to the end." },
+      unique: { type: "bool", aliases: ["u"], help: "List each reference only once." },
+      recursive: { type: "bool", aliases: ["r"], help: "List links recursively." },
+      "max-depth": { type: "int", default: -1, help: "Maximum depth with `recursive`; -1 for no limit." },
     },
     returns: stream(refItem),
     async *run({ node, arguments: { "ipfs-path": paths }, options, signal, offline, cidForm }) {

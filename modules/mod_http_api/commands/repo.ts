@@ -9,7 +9,7 @@ import { human } from "./shapes.ts";
 const sizes = fields("SizeStat", { RepoSize: "uint64", StorageMax: "uint64" });
 
 const stat = defineCommand({
-  help: "Tells how much the repo holds.",
+  help: "Shows the size of the repo.",
   options: {
     "size-only": { type: "bool", aliases: ["s"], help: "Only RepoSize and StorageMax." },
     human: { ...human, aliases: ["H"] },
@@ -42,11 +42,11 @@ const stat = defineCommand({
 });
 
 export const commands = {
-  repo: defineGroup({ help: "Look after the repo." }),
+  repo: defineGroup({ help: "Manage the repo." }),
   "repo/stat": stat,
   "stats/repo": stat,
   "repo/version": defineCommand({
-    help: "Tells the version of the repo.",
+    help: "Shows the version of the repo.",
     options: { quiet: { type: "bool", aliases: ["q"], help: "Print less." } },
     returns: value(fields("RepoVersion", { Version: "string" })),
     run: async ({ node }) => ({ Version: await node.repo.version() }),
@@ -54,7 +54,7 @@ export const commands = {
       options.quiet === true ? `fs-repo@${Version}\n` : `ipfs repo version fs-repo@${Version}\n`,
   }),
   "repo/fsck": defineCommand({
-    help: "Removes lock files that dead processes have left.",
+    help: "Removes lock files that dead processes left behind.",
     returns: value(fields("MessageOutput", { Message: "string" })),
     async run({ node }) {
       const removed = await node.repo.fsck();
@@ -63,9 +63,9 @@ export const commands = {
     text: ({ Message }) => Message,
   }),
   "repo/gc": defineCommand({
-    help: "Removes all blocks that nothing keeps.",
+    help: "Removes all blocks that are not pinned or otherwise in use.",
     options: {
-      "stream-errors": { type: "bool", help: "Send failures among the results." },
+      "stream-errors": { type: "bool", help: "Report errors among the results." },
       quiet: { type: "bool", aliases: ["q"], help: "Print CIDs only." },
     },
     returns: stream(fields("GcResult", { Key: nullable("link"), "Error?": "string" })),

@@ -4,16 +4,16 @@ import { resolvedPath } from "./shapes.ts";
 
 export const commands = {
   resolve: defineCommand({
-    help: "Resolves a path or a name to the path of what it leads to.",
+    help: "Resolves a name or path.",
     readOnly: true,
     arguments: [{ name: "name", required: true, stdin: "first", help: "The path." }],
     options: {
-      recursive: { type: "bool", aliases: ["r"], default: true, help: "Go on until it is no name any more." },
-      "dht-record-count": { type: "int", aliases: ["dhtrc"], help: "Records to ask the routing system for." },
+      recursive: { type: "bool", aliases: ["r"], default: true, help: "Resolve until the result is not a name." },
+      "dht-record-count": { type: "int", aliases: ["dhtrc"], help: "Number of records to ask the routing system for." },
       "dht-timeout": {
         type: "string",
         aliases: ["dhtt"],
-        help: 'Longest time to ask the routing system, such as "30s"; 0 for no limit.',
+        help: 'Timeout for queries of the routing system, such as "30s"; 0 for none.',
       },
     },
     returns: value(resolvedPath),

@@ -42,18 +42,18 @@ export const resolvedPath = fields("ResolvedPath", { Path: "string" });
 
 export const verbose = (help: string) => ({ type: "bool", aliases: ["v"], help }) as const satisfies Option;
 
-export const human = { type: "bool", help: "Print sizes for people: 1K, 234M, 2G." } as const satisfies Option;
+export const human = { type: "bool", help: "Print human-readable sizes: 1K, 234M, 2G." } as const satisfies Option;
 
 /** The encoding of identifiers of keys and names. */
 export const nameBase = {
   type: "string",
   aliases: ["name-base"],
   default: "base36",
-  help: "Encoding of identifiers: `b58mh`, or the multibase of a CID such as `base36`, `k`, `base32`, `b`.",
+  help: "Encoding of identifiers: `b58mh`, or the multibase of a CID, such as `base36`, `k`, `base32` or `b`.",
 } as const satisfies Option;
 
 /** Options for the CIDs of newly written nodes. */
 export const cidOptions = {
   "cid-version": { type: "int", aliases: ["cid-ver"], experimental: true, help: "Version of the CIDs to make." },
-  hash: { type: "string", experimental: true, help: "Hash function to use; CIDs become version 1 with it." },
+  hash: { type: "string", experimental: true, help: "Hash function to use; implies CIDs of version 1." },
 } as const satisfies Record<string, Option>;

@@ -64,19 +64,19 @@ function* rowsOf({ Name, Buckets }: ShownTable): Generator<readonly string[]> {
 }
 
 export const commands = {
-  stats: defineGroup({ help: "Tell figures of the node." }),
+  stats: defineGroup({ help: "Show statistics of the node." }),
   "stats/bitswap": stat,
   "stats/bw": defineCommand({
-    help: "Tells how many bytes came and went.",
+    help: "Shows the bandwidth used.",
     options: {
-      peer: { type: "string", aliases: ["p"], help: "Only those of this peer." },
-      proto: { type: "string", aliases: ["t"], help: "Only those of this protocol." },
-      poll: { type: "bool", help: "Go on telling." },
+      peer: { type: "string", aliases: ["p"], help: "Only traffic with this peer." },
+      proto: { type: "string", aliases: ["t"], help: "Only this protocol." },
+      poll: { type: "bool", help: "Report continuously." },
       interval: {
         type: "string",
         aliases: ["i"],
         default: "1s",
-        help: 'With `poll`, time from one to the next, such as "300s", "1.5h" or "2h45m".',
+        help: 'Interval with `poll`, such as "300s", "1.5h" or "2h45m".',
       },
     },
     returns: stream(fields("Stats", { TotalIn: "int64", TotalOut: "int64", RateIn: "float64", RateOut: "float64" })),
@@ -104,7 +104,7 @@ export const commands = {
     text: (shown) => columns([...rowsOf(shown)], 4, 2),
   }),
   "stats/provide": defineCommand({
-    help: "Tells how announcing to the routing system goes.",
+    help: "Shows statistics of announcements to the routing system.",
     needs: "Experimental.AcceleratedDHTClient",
     returns: stream(
       fields("provideStats", {

@@ -39,7 +39,7 @@ function peerLine({ Addr, Peer, Latency, Direction, Streams }: ShownPeer): strin
 }
 
 export const commands = {
-  swarm: defineGroup({ help: "Look after the connections to peers." }),
+  swarm: defineGroup({ help: "Manage the connections to peers." }),
   "swarm/addrs": defineCommand({
     help: "Lists the known addresses of all known peers.",
     returns: value(fields("addrMap", { Addrs: map(["string"]) })),
@@ -59,7 +59,7 @@ export const commands = {
     run: async ({ node }) => ({ Strings: orNull(texts(await node.swarm.listenAddrs())) }),
   }),
   "swarm/addrs/local": defineCommand({
-    help: "Lists the addresses that the node tells others.",
+    help: "Lists the addresses that the node announces.",
     options: { id: flag("Append the peer ID.") },
     ...strings,
     run: async ({ node, options }) => ({ Strings: orNull(texts(await node.swarm.localAddrs(options))) }),
@@ -81,18 +81,18 @@ export const commands = {
     },
   }),
   "swarm/filters": defineCommand({
-    help: "Lists the address ranges that are refused.",
+    help: "Lists the address filters.",
     ...strings,
     run: async ({ node }) => ({ Strings: orNull(await node.swarm.filters.list()) }),
   }),
   "swarm/filters/add": defineCommand({
-    help: "Refuses address ranges.",
+    help: "Adds address filters.",
     arguments: addresses("The ranges, such as `/ip4/192.168.0.0/ipcidr/16`."),
     ...strings,
     run: async ({ node, arguments: { address } }) => ({ Strings: await node.swarm.filters.add(address) }),
   }),
   "swarm/filters/rm": defineCommand({
-    help: "Refuses address ranges no longer.",
+    help: "Removes address filters.",
     arguments: addresses("The ranges; `all` for all of them."),
     ...strings,
     run: async ({ node, arguments: { address } }) => ({ Strings: await node.swarm.filters.rm(address) }),

@@ -3,7 +3,7 @@ import { bytes, type Commands, defineCommand, defineGroup, raw, value } from "..
 import { addedItem } from "./shapes.ts";
 
 export const commands = {
-  tar: defineGroup({ help: "Keep tar archives as trees." }),
+  tar: defineGroup({ help: "Store tar archives." }),
   "tar/add": defineCommand({
     help: "Adds a tar archive, entry by entry.",
     file: { name: "file", required: true, help: "The archive." },
@@ -17,7 +17,7 @@ export const commands = {
     text: ({ Hash }) => `${Hash}\n`,
   }),
   "tar/cat": defineCommand({
-    help: "Gives an archive that was added so.",
+    help: "Returns an archive that was added by `tar/add`.",
     arguments: [{ name: "path", required: true, stdin: "first", help: "The archive." }],
     returns: raw,
     async run({ node, arguments: { path }, signal, offline }) {

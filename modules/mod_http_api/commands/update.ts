@@ -3,8 +3,8 @@ import { bytes, type Commands, defineCommand, raw } from "../rpc/command.ts";
 
 export const commands = {
   update: defineCommand({
-    help: "Tells how updates are had, and which version this is.",
-    arguments: [{ name: "args", variadic: true, help: "Of no effect here." }],
+    help: "Shows the version and how to update.",
+    arguments: [{ name: "args", variadic: true, help: "Has no effect here." }],
     returns: raw,
     run: async ({ node }) => bytes(Buffer.from(await node.update())),
   }),

@@ -3,9 +3,9 @@ import { type Commands, defineCommand, defineGroup, value } from "../rpc/command
 import { blockStat } from "./shapes.ts";
 
 export const commands = {
-  urlstore: defineGroup({ help: "Store what URLs lead to.", experimental: true }),
+  urlstore: defineGroup({ help: "Add content by URL without storing its bytes.", experimental: true }),
   "urlstore/add": defineCommand({
-    help: "Adds what a URL leads to without keeping its bytes; they are fetched again when they are read.",
+    help: "Adds the content of a URL without storing its bytes, which are fetched again when they are read.",
     needs: "Experimental.UrlstoreEnabled",
     arguments: [{ name: "url", required: true, help: "The URL." }],
     options: {

@@ -5,13 +5,13 @@ import { fields } from "../rpc/shape.ts";
 
 export const commands = {
   version: defineCommand({
-    help: "Tells the version of the node.",
+    help: "Shows the version of the node.",
     readOnly: true,
     options: {
-      number: { type: "bool", aliases: ["n"], help: "Print the version number alone." },
-      commit: { type: "bool", help: "Print the commit, too." },
+      number: { type: "bool", aliases: ["n"], help: "Print only the version number." },
+      commit: { type: "bool", help: "Also print the commit." },
       repo: { type: "bool", help: "Print the version of the repo." },
-      all: { type: "bool", help: "Print all there is to tell." },
+      all: { type: "bool", help: "Print all details." },
     },
     returns: value(
       fields("VersionOutput", {
@@ -37,7 +37,7 @@ export const commands = {
     },
   }),
   "version/deps": defineCommand({
-    help: "Lists the packages that are installed, this one first.",
+    help: "Lists the installed packages, this one first.",
     returns: stream(fields("Dependency", { Path: "string", Version: "string", ReplacedBy: "string", Sum: "string" })),
     async *run({ node }) {
       for await (const { path, version, replacedBy, sum } of node.version.deps()) {

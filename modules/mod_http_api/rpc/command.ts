@@ -4,7 +4,7 @@
  *
  *     export const commands = {
  *       "block/stat": defineCommand({
- *         help: "Tells the size of a block.",
+ *         help: "Shows the size of a block.",
  *         readOnly: true,
  *         arguments: [{ name: "key", required: true, stdin: "first", help: "The block, by CID or path." }],
  *         returns: value(fields("BlockStat", { Key: "string", Size: "int" })),

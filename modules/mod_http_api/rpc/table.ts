@@ -11,17 +11,17 @@ import {
 
 /** Options accepted by every command. */
 export const globalOptions = {
-  config: { type: "string", aliases: ["c"], help: "Path of the configuration; of no effect here." },
-  debug: { type: "bool", aliases: ["D"], help: "Debug mode; of no effect here." },
-  help: { type: "bool", help: "Show help; of no effect here." },
-  h: { type: "bool", help: "Show a short help; of no effect here." },
-  local: { type: "bool", aliases: ["L"], deprecated: true, help: "Use no network; `offline` is its name now." },
+  config: { type: "string", aliases: ["c"], help: "Path of the configuration; has no effect here." },
+  debug: { type: "bool", aliases: ["D"], help: "Debug mode; has no effect here." },
+  help: { type: "bool", help: "Show help; has no effect here." },
+  h: { type: "bool", help: "Show a short help; has no effect here." },
+  local: { type: "bool", aliases: ["L"], deprecated: true, help: "Use no network; use `offline` instead." },
   offline: { type: "bool", help: "Use no network for this call." },
-  api: { type: "string", help: "Address of another API; of no effect here." },
-  "cid-base": { type: "string", help: "Multibase in which CIDs of version 1 are written." },
+  api: { type: "string", help: "Address of another API; has no effect here." },
+  "cid-base": { type: "string", help: "Multibase of CIDs of version 1 in the output." },
   "upgrade-cidv0-in-output": { type: "bool", help: "Write CIDs of version 0 as version 1." },
-  encoding: { type: "string", aliases: ["enc"], default: "json", help: "Form of the answer: json, text or xml." },
-  "stream-channels": { type: "bool", help: "Stream the answer; of no effect here." },
+  encoding: { type: "string", aliases: ["enc"], default: "json", help: "Encoding of the response: json, text or xml." },
+  "stream-channels": { type: "bool", help: "Stream the response; has no effect here." },
   timeout: { type: "string", help: 'Time after which the call is given up, such as "30s" or "1m".' },
 } as const satisfies Options;
 

@@ -5,12 +5,12 @@ import { textOf } from "./repo.ts";
 export const init: Command = {
   name: "init",
   arguments: "[DEFAULT-CONFIG]",
-  help: "Make a repo, with the identity of a new key or as a config file says",
+  help: "Create a repo, with a new key or the identity in a config file",
   options: {
     profile: { type: "string", short: "p", value: "NAMES", help: "Profiles to apply, separated by commas" },
-    algorithm: { type: "string", short: "a", value: "NAME", help: "Kind of the key: ed25519 (the default) or rsa" },
-    bits: { type: "string", short: "b", value: "N", help: "Length of an RSA key; default: 2048" },
-    "empty-repo": { type: "boolean", short: "e", help: "No welcome documents; there are none in any case" },
+    algorithm: { type: "string", short: "a", value: "NAME", help: "Type of the key: ed25519 (the default) or rsa" },
+    bits: { type: "string", short: "b", value: "N", help: "Size of an RSA key in bits; default: 2048" },
+    "empty-repo": { type: "boolean", short: "e", help: "Add no welcome documents; none are ever added" },
   },
   async run(context) {
     const { args, options } = context;

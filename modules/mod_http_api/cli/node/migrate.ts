@@ -14,7 +14,7 @@ const interrupting = ["SIGINT", "SIGTERM", "SIGHUP"] as const;
 export const migrate: Command = {
   name: "migrate",
   arguments: "FROM TO",
-  help: "Copy the repo FROM into the new folder TO, where blocks and metadata are in another kind of store",
+  help: "Copy the repo FROM to the new folder TO, converting its blocks and metadata to another kind of store",
   options: {
     kind: { type: "string", value: "KIND", help: "segments or flatfs (go-ipfs); default: the one that FROM is not" },
   },

@@ -7,9 +7,9 @@ import type { CommandContext, Options } from "../../../../core/cli/index.ts";
 export const program = "modhost node";
 
 export const repoOptions = {
-  "repo-dir": { type: "string", value: "DIR", help: "Folder of the repo; default: $IPFS_PATH, else ~/.ipfs" },
-  config: { type: "string", short: "c", value: "DIR", help: "The same, as go-ipfs has it" },
-  data: { type: "string", value: "DIR", help: "Keep blocks and metadata there, and not in the repo" },
+  "repo-dir": { type: "string", value: "DIR", help: "Folder of the repo; default: $IPFS_PATH or ~/.ipfs" },
+  config: { type: "string", short: "c", value: "DIR", help: "The same, as in go-ipfs" },
+  data: { type: "string", value: "DIR", help: "Folder for blocks and metadata, instead of the repo" },
   debug: { type: "boolean", short: "D", help: "Log everything" },
 } as const satisfies Options;
 

@@ -144,7 +144,7 @@ describe("a dependency that is not to be had fails the module, with the reason",
     assert.equal(stateOf(running, "off"), undefined);
   });
 
-  test("when modules depend on each other in a circle, which is named", async (t) => {
+  test("when modules depend on each other in a cycle, which is named", async (t) => {
     const running = await hostOf(t, {
       a: (module) => module.depends("b"),
       b: { name: "b", depends: ["c"], load: () => {} },
@@ -152,7 +152,7 @@ describe("a dependency that is not to be had fails the module, with the reason",
       self: (module) => module.depends("self"),
       free: () => {},
     });
-    for (const name of ["a", "b", "c"]) assert.match(stateOf(running, name)?.note ?? "", /circle: a -> b -> c -> a/);
+    for (const name of ["a", "b", "c"]) assert.match(stateOf(running, name)?.note ?? "", /cycle: a -> b -> c -> a/);
     assert.match(stateOf(running, "self")?.note ?? "", /circle: self -> self/);
     assert.equal(stateOf(running, "free")?.status, "loaded");
   });

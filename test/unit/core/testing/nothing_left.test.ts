@@ -180,6 +180,6 @@ test("a module that was never loaded is a mistake of the test", async (t) => {
   await assertNothingLeft(host, "leaky");
   await assert.rejects(assertNothingLeft(host, "leeky"), {
     code: "MODULE_UNKNOWN",
-    message: /leeky was never loaded here; these were: .*leaky/,
+    message: /leeky was never loaded here\. Modules that were: .*leaky/,
   });
 });
