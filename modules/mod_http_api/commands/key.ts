@@ -7,7 +7,6 @@ import {
   type Commands,
   defineCommand,
   defineGroup,
-  nothing,
   type Option,
   raw,
   value,
@@ -111,7 +110,10 @@ export const commands = {
       oldkey: { type: "string", aliases: ["o"], help: "Name under which the current identity is kept." },
       ...made,
     },
-    returns: nothing,
-    run: ({ node, options: { oldkey, type, size } }) => node.key.rotate({ oldkey, type, size }),
+    returns: raw,
+    async run({ node, options: { oldkey, type, size } }) {
+      await node.key.rotate({ oldkey, type, size });
+      return bytes(new Uint8Array());
+    },
   }),
 } satisfies Commands;

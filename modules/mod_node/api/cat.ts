@@ -27,7 +27,10 @@ export interface CatApi {
 interface Part {
   readonly file: UnixfsNode;
   readonly offset: number;
+  /** Bytes, by the size that the file states. */
   readonly length: number;
+  /** Bytes to read at most. */
+  readonly most: number;
 }
 
 type Range = Pick<Part, "offset" | "length">;
@@ -81,7 +84,9 @@ async function partsOf(
       continue;
     }
     const taken = Math.min(size - skip, left);
-    parts.push({ file, offset: skip, length: taken });
+    // Like the reference, the size that a file states is believed only where the range ends in it.
+    const most = left <= size - skip ? left : Number.POSITIVE_INFINITY;
+    parts.push({ file, offset: skip, length: taken, most });
     skip = 0;
     left -= taken;
     if (left === 0) break;
@@ -93,7 +98,7 @@ type Bytes = AsyncGenerator<Uint8Array, void, undefined>;
 
 async function* contents(parts: readonly Part[], read: ReadBlock, buffers: LowLevelNode["blocks"]["buffers"]): Bytes {
   const readMany = bulkReader(read);
-  for (const { file, offset, length } of parts) yield* readFile(file, readMany, { offset, length, buffers });
+  for (const { file, offset, most } of parts) yield* readFile(file, readMany, { offset, length: most, buffers });
 }
 
 /** Resolves when the first bytes are available. @throws what prevents reading them */

@@ -42,13 +42,48 @@ function partsOf({ links, unixfs }: UnixfsNode, start: number, from: number, to:
   const parts: Part[] = [];
   let at = start + (unixfs.data?.length ?? 0);
   for (let index = 0; index < links.length; index += 1) {
-    const size = unixfs.blocksizes?.[index];
-    if (size === undefined) throw new NodeError("incorrectly formatted unixfs: a link without its size");
+    const size = unixfs.blocksizes?.[index] as number;
     if (at < to && at + size > from) parts.push({ cid: (links[index] as PbLink).cid, start: at, size });
     at += size;
   }
   return parts;
 }
+
+/** Whether it says how much of the file is below each link. */
+const isSized = ({ links, unixfs }: UnixfsNode): boolean => links.length === (unixfs.blocksizes?.length ?? 0);
+
+/**
+ * The data of the leaves below a node that does not say their sizes, as of one that `object/patch/add-link` made: nobody
+ * can tell where an offset is. As in the reference, data of nodes with links is left out.
+ */
+async function* leavesOf(
+  root: UnixfsNode,
+  read: ReadBlock,
+  { length, buffers }: { readonly length: number; readonly buffers: BufferPool | undefined },
+): AsyncGenerator<Uint8Array, void, undefined> {
+  const stack: CID[] = [];
+  let left = length;
+  for (let node: UnixfsNode | undefined = root; node !== undefined && left > 0; ) {
+    const { links, unixfs } = node;
+    // The CIDs of links are views of the block, and are used later.
+    if (links[0] !== undefined) buffers?.retain(links[0].cid.multihash.bytes);
+    for (let at = links.length - 1; at >= 0; at -= 1) stack.push((links[at] as PbLink).cid);
+    const data = links.length === 0 ? (unixfs.data ?? new Uint8Array()).subarray(0, left) : new Uint8Array();
+    left -= data.length;
+    if (data.length > 0) yield data;
+    const next = stack.pop();
+    node = next && partOfFile(next, await read(next));
+  }
+}
+
+/** @throws NodeError for a block that is no part of a file */
+function partOfFile(cid: CID, bytes: Uint8Array): UnixfsNode {
+  const node = unixfsNode(cid, bytes);
+  if (node !== undefined && (node.unixfs.type === "File" || node.unixfs.type === "Raw")) return node;
+  throw new NodeError(`${cid} is not a part of a file`);
+}
+
+const notSeekable = () => new NodeError("file does not support seeking");
 
 /** The bytes of a node itself, which begin at `start`, as far as they are within the range; undefined when none is. */
 function dataIn({ unixfs: { data } }: UnixfsNode, start: number, from: number, to: number): Uint8Array | undefined {
@@ -77,6 +112,11 @@ async function* pieces(
   read: ReadBlock,
   { offset = 0, length = Number.POSITIVE_INFINITY, buffers }: ReadFileOptions,
 ): AsyncGenerator<Uint8Array, void, undefined> {
+  if (!isSized(root)) {
+    if (offset > 0) throw notSeekable();
+    yield* leavesOf(root, read, { length, buffers });
+    return;
+  }
   const from = offset;
   const to = Math.min(offset + length, fileSize(root));
   const requested = new Map<Part, Promise<Uint8Array>>();
@@ -120,11 +160,10 @@ async function* pieces(
         next.bytes -= part.size;
       }
       requestAhead();
-      const node = unixfsNode(part.cid, await reading);
-      if (node === undefined || (node.unixfs.type !== "File" && node.unixfs.type !== "Raw")) {
-        throw new NodeError(`${part.cid} is not a part of a file`);
-      }
-      yield* enter(node, part.start);
+      const node = partOfFile(part.cid, await reading);
+      if (isSized(node)) yield* enter(node, part.start);
+      else if (from > part.start) throw notSeekable();
+      else yield* leavesOf(node, read, { length: to - part.start, buffers });
     }
   } finally {
     if (buffers !== undefined) {

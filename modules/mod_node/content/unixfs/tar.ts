@@ -87,6 +87,7 @@ async function* leaf(node: UnixfsNode, name: string, read: ReadBlock): AsyncGene
   let written = 0;
   for await (const piece of readFile(node, read)) {
     written += piece.length;
+    if (written > size) throw new NodeError("archive/tar: write too long");
     yield piece;
   }
   if (written < size) throw new NodeError(`archive/tar: missed writing ${size - written} bytes`);

@@ -37,3 +37,39 @@ const names = new Map([...codecs].map(([name, code]) => [code, name]));
 /** Undefined for an unknown name. `libp2p-key` is accepted, though it is neither listed nor printed. */
 export const codecNamed = (name: string): number | undefined => (name === "libp2p-key" ? libp2pKey : codecs.get(name));
 export const codecName = (code: number): string => names.get(code) ?? `codec?${code}`;
+
+/** Names of the multicodec table that later versions of the reference take, where they are others or not in its list. */
+const laterNames: ReadonlyMap<string, number> = new Map([
+  ["identity", 0x00],
+  ["dag-pb", dagPb],
+  ["dag-cbor", dagCbor],
+  ["libp2p-key", libp2pKey],
+  ["dag-json", dagJson],
+  ["rlp", 0x60],
+  ["bencode", 0x63],
+  ["torrent-info", 0x7b],
+  ["torrent-file", 0x7c],
+  ["blake3-hashseq", 0x80],
+  ["leofcoin-block", 0x81],
+  ["leofcoin-tx", 0x82],
+  ["leofcoin-pr", 0x83],
+  ["dag-jose", 0x85],
+  ["dag-cose", 0x86],
+  ["eth-receipt-log-trie", 0x9a],
+  ["eth-receipt-log", 0x9b],
+  ["bitcoin-witness-commitment", 0xb2],
+  ["stellar-block", 0xd0],
+  ["stellar-tx", 0xd1],
+  ["swarm-manifest", 0xfa],
+  ["swarm-feed", 0xfb],
+  ["beeson", 0xfc],
+  ["json", 0x0200],
+  ["messagepack", 0x0201],
+  ["car", 0x0202],
+]);
+
+/** A name of either generation, or a number such as `0x70`. Where they differ, as in `cbor`, the older one counts. */
+export function anyCodec(text: string): number | undefined {
+  if (/^0x[0-9a-f]{1,8}$/i.test(text)) return Number(text);
+  return codecNamed(text) ?? laterNames.get(text);
+}

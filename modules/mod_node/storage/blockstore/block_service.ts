@@ -1,10 +1,9 @@
 /**
- * The block service: the block store of this machine, and on top of it identity CIDs, the two CID versions of dag-pb
+ * The block service: the block store of this machine, and on top of it identity CIDs, the versions and codecs of
  * blocks, the check of hash functions, and the network.
  */
 import type { CID } from "multiformats/cid";
 import { identity, matches, requireAllowed } from "../../formats/cid/hashes.ts";
-import { fitsVersion0, makeCid } from "../../formats/cid/make.ts";
 import { failure, NodeError } from "../../util/errors.ts";
 import { BufferPool } from "./buffer_pool.ts";
 import type { Block, BlockStore, PutOptions } from "./store.ts";
@@ -34,12 +33,6 @@ export interface PendingBlocks {
   settle(): Promise<void>;
   /** Stores what `find` gave though the disk had no room for it. @throws NodeError STORE_FULL */
   write(): Promise<void>;
-}
-
-/** The CID of the same dag-pb block in the other CID version. */
-function inOtherVersion(cid: CID): CID | undefined {
-  const { version, code, multihash } = cid;
-  return fitsVersion0(code, multihash) ? makeCid(version === 0 ? 1 : 0, code, multihash) : undefined;
 }
 
 function unlessFull(error: unknown): void {
@@ -76,19 +69,25 @@ export class BlockService {
   async findStored(cid: CID, buffers?: BufferPool): Promise<Uint8Array | undefined> {
     requireAllowed(cid.multihash);
     if (cid.multihash.code === identity.code) return cid.multihash.digest;
-    const bytes = (await this.store.get(cid, buffers)) ?? (await this.#findOtherVersion(cid));
+    const bytes = (await this.store.get(cid, buffers)) ?? (await this.#findOtherForm(cid));
     const unchecked = bytes !== undefined && this.hashOnRead && !this.store.verifies;
     if (unchecked && !(await matches(cid, bytes))) throw failure("BLOCK_MISMATCH");
     return bytes;
   }
 
-  /** As in the reference, a block that is found under its other CID version is stored under this one as well. */
-  async #findOtherVersion(cid: CID): Promise<Uint8Array | undefined> {
-    const other = inOtherVersion(cid);
-    const bytes = other && (await this.store.get(other));
-    // On a full disk it can still be read.
-    if (bytes !== undefined) await this.store.put([{ cid, bytes }]).catch(unlessFull);
-    return bytes;
+  /**
+   * A block is found by its multihash, under whatever version and codec it was stored. As in the reference, which does so
+   * for versions, it is then stored under this one as well: so a pin keeps it.
+   */
+  async #findOtherForm(cid: CID): Promise<Uint8Array | undefined> {
+    for (const other of await this.store.forms(cid)) {
+      const bytes = await this.store.get(other);
+      if (bytes === undefined) continue;
+      // On a full disk it can still be read.
+      await this.store.put([{ cid, bytes }]).catch(unlessFull);
+      return bytes;
+    }
+    return undefined;
   }
 
   /**
@@ -104,12 +103,11 @@ export class BlockService {
     return this.source.fetch(cid, signal, buffers);
   }
 
-  /** Whether a block is on this machine, in either CID version. */
+  /** Whether a block is on this machine, under whatever version and codec. */
   async has(cid: CID): Promise<boolean> {
     if (cid.multihash.code === identity.code) return true;
     if (await this.store.has(cid)) return true;
-    const other = inOtherVersion(cid);
-    if (other !== undefined && (await this.store.has(other))) return true;
+    if ((await this.store.forms(cid)).length > 0) return true;
     return (await this.pending?.find(cid)) !== undefined;
   }
 
@@ -118,7 +116,7 @@ export class BlockService {
     if (cid.multihash.code === identity.code) return cid.multihash.digest.length;
     const size = await this.store.size(cid);
     if (size !== undefined) return size;
-    const other = inOtherVersion(cid);
+    const [other] = await this.store.forms(cid);
     return (other && (await this.store.size(other))) ?? (await this.pending?.find(cid))?.length;
   }
 

@@ -1,6 +1,6 @@
 /** Makes blocks from given bytes, with a CID of the caller's choice, as `block/put` does. */
 
-import { codecNamed, dagPb } from "../../formats/cid/codecs.ts";
+import { anyCodec, dagPb } from "../../formats/cid/codecs.ts";
 import { type HashFunction, hashNamed, multihash, sha256 } from "../../formats/cid/hashes.ts";
 import { makeCid } from "../../formats/cid/make.ts";
 import { readAll } from "../../util/async/read_all.ts";
@@ -51,7 +51,7 @@ export function blockFormat(format: string, hashName: string, length: number): B
     if (!plain) throw new NodeError("only sha2-255-32 is allowed with CIDv0");
     return { codec: undefined, hash, length };
   }
-  const codec = codecNamed(name);
+  const codec = anyCodec(name);
   if (codec === undefined) throw new NodeError(`unrecognized format: ${name}`);
   return { codec, hash, length };
 }

@@ -29,6 +29,11 @@ class MemoryBlocks implements BlockStore {
     return this.#find(cid) !== undefined;
   }
 
+  async forms(cid: CID): Promise<readonly CID[]> {
+    this.#mustBeOpen();
+    return [...(this.#blocks.get(keyOf(cid))?.forms.values() ?? [])];
+  }
+
   async size(cid: CID): Promise<number | undefined> {
     return this.#find(cid)?.length;
   }

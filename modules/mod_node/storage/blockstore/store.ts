@@ -31,7 +31,7 @@ export interface ExternalLocation {
  * Keeps blocks by CID. Version and codec belong to the key, as in the reference: the same bytes may be stored under
  * several forms of one multihash, and each form counts, although an engine holds the bytes once.
  *
- * A store knows nothing of identity CIDs, allowed hash functions, the two CID versions of a block or the network:
+ * A store knows nothing of identity CIDs, allowed hash functions, that a block is found under other versions and codecs, or the network:
  * `BlockService` does. Every method rejects with STORE_CLOSED after `close`, with STORE_FULL when the disk takes no
  * more (reads still work), and with BLOCK_CORRUPT when the bytes on disk cannot be those of the CID.
  */
@@ -47,6 +47,8 @@ export interface BlockStore {
   get(cid: CID, buffers?: BufferPool): Promise<Uint8Array | undefined>;
   /** True when this form is stored. */
   has(cid: CID): Promise<boolean>;
+  /** The stored forms of the multihash of a CID, in any order; a store may know those of the usual codecs alone. */
+  forms(cid: CID): Promise<readonly CID[]>;
   /** Length in bytes; undefined when this form is not stored. */
   size(cid: CID): Promise<number | undefined>;
   /**

@@ -4,7 +4,9 @@
  */
 import { dirname, isAbsolute, relative, resolve, sep } from "node:path";
 import type { CID } from "multiformats/cid";
+import { raw } from "../../formats/cid/codecs.ts";
 import { matches } from "../../formats/cid/hashes.ts";
+import { makeCid } from "../../formats/cid/make.ts";
 import { compareNames } from "../../formats/dag_pb/dag_pb.ts";
 import { mapConcurrent } from "../../util/async/map_concurrent.ts";
 import { failure, failures, NodeError } from "../../util/errors.ts";
@@ -74,6 +76,13 @@ export class Filestore implements BlockStore {
 
   async has(cid: CID): Promise<boolean> {
     return (await this.main.has(cid)) || this.#references.has(cid);
+  }
+
+  async forms(cid: CID): Promise<readonly CID[]> {
+    const forms = await this.main.forms(cid);
+    const asRaw = makeCid(1, raw, cid.multihash);
+    const referred = !forms.some((form) => form.equals(asRaw)) && (await this.#references.has(asRaw));
+    return referred ? [...forms, asRaw] : forms;
   }
 
   async size(cid: CID): Promise<number | undefined> {

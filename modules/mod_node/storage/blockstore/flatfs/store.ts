@@ -2,7 +2,9 @@ import { mkdir, open, opendir, readdir, readFile, rm, stat } from "node:fs/promi
 import { join } from "node:path";
 import { setImmediate as nextTurn } from "node:timers/promises";
 import type { CID } from "multiformats/cid";
+import { dagCbor, dagJson, dagPb, raw } from "../../../formats/cid/codecs.ts";
 import { matches } from "../../../formats/cid/hashes.ts";
+import { fitsVersion0, makeCid } from "../../../formats/cid/make.ts";
 import { mapConcurrent } from "../../../util/async/map_concurrent.ts";
 import { SharedLock } from "../../../util/async/shared_lock.ts";
 import { failure, NodeError } from "../../../util/errors.ts";
@@ -114,6 +116,14 @@ class Flatfs implements BlockStore {
 
   async has(cid: CID): Promise<boolean> {
     return (await this.size(cid)) !== undefined;
+  }
+
+  /** Those of the usual codecs: each has a file of its own. */
+  async forms({ multihash }: CID): Promise<readonly CID[]> {
+    const possible = [dagPb, raw, dagCbor, dagJson].map((code) => makeCid(1, code, multihash));
+    if (fitsVersion0(dagPb, multihash)) possible.push(makeCid(0, dagPb, multihash));
+    const stored = await Promise.all(possible.map((form) => this.has(form)));
+    return possible.filter((_, at) => stored[at]);
   }
 
   async size(cid: CID): Promise<number | undefined> {

@@ -173,6 +173,12 @@ export class SegmentStore implements BlockStore {
     return told;
   }
 
+  async forms({ multihash }: CID): Promise<readonly CID[]> {
+    this.#mustBeOpen();
+    const { bytes } = multihash;
+    return (this.#overlay.find(bytes)?.forms ?? []).map((form) => cidOf(form, bytes.slice()));
+  }
+
   async *keys(): AsyncGenerator<CID> {
     this.#mustBeOpen();
     // Entries on their way to the index come first: the index is read page by page while it changes.

@@ -4,7 +4,7 @@ import { setImmediate } from "node:timers/promises";
 import { CID } from "multiformats/cid";
 import { identity } from "multiformats/hashes/identity";
 import type { ReadBlock } from "#node/content/dag/reader.ts";
-import { fileSize, unixfsNode } from "#node/content/unixfs/node.ts";
+import { unixfsNode } from "#node/content/unixfs/node.ts";
 import { type ReadRange, readFile } from "#node/content/unixfs/read.ts";
 import { decodePb, encodePb } from "#node/formats/dag_pb/dag_pb.ts";
 import { encodeUnixfs } from "#node/formats/unixfs/format.ts";
@@ -139,19 +139,6 @@ test("what lies before a missing block is given, then the failure", async () => 
   assert.ok(Buffer.concat(pieces).equals(content.subarray(0, 3000)));
 });
 
-test("a node whose sizes do not fit its links is refused", async () => {
-  const trees = new Trees();
-  const leaf = (await trees.add({ f: "leaf" })).get("f") as CID;
-  const data = encodeUnixfs({ type: "File", filesize: 8, blocksizes: [4] });
-  const links = [leaf, leaf].map((cid) => ({ name: "", size: 12, cid }));
-  const root = unixfsNode(leaf, encodePb({ data, links }));
-  assert.ok(root);
-  assert.equal(fileSize(root), 8);
-  await assert.rejects(async () => {
-    for await (const _ of readFile(root, trees.read));
-  }, /incorrectly formatted unixfs/);
-});
-
 test("pieces that are given back spoil neither the links of a node nor the blocks that are still to come", async () => {
   const leaves = Array.from({ length: 600 }, (_, at) => (at % 2 === 0 ? sample(at, 20_000) : inlined(at)));
   const links = leaves.map(({ cid }) => ({ cid, name: "", size: 1 }));
@@ -188,3 +175,36 @@ function inlined(seed: number) {
   const { bytes } = sample(seed, 20);
   return { cid: CID.createV1(raw, identity.digest(bytes)), bytes };
 }
+
+describe("a file with links whose sizes it does not say", () => {
+  const link = (name: string, block: { cid: CID; bytes: Uint8Array }) => ({
+    name,
+    size: block.bytes.length,
+    cid: block.cid,
+  });
+
+  async function linked(data: string, blocksizes: readonly number[], children: readonly string[]) {
+    const leaves = children.map((text) => {
+      const bytes = Buffer.from(text);
+      return { bytes, cid: CID.createV1(raw, identity.digest(bytes)) };
+    });
+    const own = encodeUnixfs({ type: "File", data: Buffer.from(data), filesize: data.length, blocksizes });
+    const bytes = encodePb({ data: own, links: leaves.map((leaf, at) => link(`${at}`, leaf)) });
+    const root = unixfsNode(CID.createV1(dagPb, identity.digest(bytes)), bytes);
+    assert.ok(root);
+    const read: ReadBlock = async ({ multihash }) => multihash.digest;
+    return async (range?: ReadRange) => String(Buffer.concat(await Array.fromAsync(readFile(root, read, range))));
+  }
+
+  test("gives the bytes of its leaves, whatever size it has, and nothing of its own", async () => {
+    assert.equal(await (await linked("root file", [], ["child file"]))(), "child file");
+    assert.equal(await (await linked("", [], ["child", " ", "file"]))(), "child file");
+    assert.equal(await (await linked("", [5], ["child", " file"]))(), "child file");
+    assert.equal(await (await linked("", [], ["child", " file"]))({ length: 7 }), "child f");
+  });
+
+  test("has no places to begin at", async () => {
+    const message = "file does not support seeking";
+    await assert.rejects((await linked("root file", [], ["child file"]))({ offset: 2, length: 4 }), { message });
+  });
+});

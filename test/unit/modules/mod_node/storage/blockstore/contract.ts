@@ -45,6 +45,19 @@ export function blockContract(name: string, open: (test: TestContext) => Promise
     assert.deepEqual(await store.delete([cid]), [false]);
   });
 
+  each("the forms of a multihash are known, whichever is asked for", async (store) => {
+    const { cid, bytes } = sample(2, 700);
+    assert.deepEqual(await store.forms(cid), []);
+    await store.put([{ cid: as(cid, dagPb), bytes }]);
+    await store.put([{ cid: legacy(cid), bytes }]);
+    for (const form of [cid, as(cid, dagPb), as(cid, 0x0129)]) {
+      const texts = (await store.forms(form)).map(String).sort();
+      assert.deepEqual(texts, [as(cid, dagPb), legacy(cid)].map(String).sort());
+    }
+    await store.delete([as(cid, dagPb), legacy(cid)]);
+    assert.deepEqual(await store.forms(cid), []);
+  });
+
   each("forms of one multihash come and go each by itself", async (store) => {
     const { cid, bytes } = sample(1, 5000);
     const forms = [cid, as(cid, dagPb), legacy(cid), as(cid, 0x0129)];
