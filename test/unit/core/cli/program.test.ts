@@ -18,11 +18,11 @@ const config = "plugin_paths: [./modules]\nmodules_enabled: [http, hello]\n";
 describe("help, version and wrong usage", () => {
   test("--help lists the commands, and COMMAND --help its options", async () => {
     await using program = await Program.in({});
-    const all = await program.run(["--help"]);
+    const all = await program.call(["--help"]);
     assert.equal(all.code, 0);
     for (const name of ["run", "check", "modules", "routes", "--config", "--json"])
       assert.ok(all.stdout.includes(name));
-    const one = await program.run(["routes", "--help"]);
+    const one = await program.call(["routes", "--help"]);
     assert.match(one.stdout, /^Usage: modhost routes/);
     assert.match(one.stdout, /--explain/);
   });
@@ -30,7 +30,7 @@ describe("help, version and wrong usage", () => {
   test("--version prints the version of the package", async () => {
     await using program = await Program.in({});
     const manifest = JSON.parse(await readFile(new URL("../../../../package.json", import.meta.url), "utf8"));
-    assert.equal((await program.run(["--version"])).stdout, `${manifest.version}\n`);
+    assert.equal((await program.call(["--version"])).stdout, `${manifest.version}\n`);
   });
 
   for (const [args, message] of [
@@ -46,7 +46,7 @@ describe("help, version and wrong usage", () => {
   ] as const) {
     test(`${args.join(" ")} is refused with exit code 2`, async () => {
       await using program = await Program.in({});
-      const { code, stderr, stdout } = await program.run(args);
+      const { code, stderr, stdout } = await program.call(args);
       assert.equal(code, 2);
       assert.match(stderr, message);
       assert.equal(stdout, "");
@@ -179,7 +179,7 @@ describe("run", () => {
     const { stdout } = await ended;
     assert.match(stdout, /^ {2}hello +http:\/\/localhost:\d+\/hello$/m);
     assert.match(stdout, /^ {2}ports +http on 127\.0\.0\.1:\d+/m);
-    assert.match(stdout, /Stop with Ctrl\+C\.\n$/);
+    assert.match(stdout, /Stop with Ctrl\+C\.\n\nStopping\.\n$/);
   });
 
   test("a signal while it starts stops it", async () => {
@@ -257,7 +257,7 @@ describe("run", () => {
 describe("check", () => {
   test("a configuration that holds: modules with their files, exit code 0", async () => {
     await using program = await Program.in({ "modhost.config.yaml": config, "modules/mod_hello.ts": hello });
-    const { code, stdout } = await program.run(["check"]);
+    const { code, stdout } = await program.call(["check"]);
     const report = JSON.parse(stdout);
     assert.equal(code, 0);
     assert.equal(report.ok, true);
@@ -276,10 +276,10 @@ describe("check", () => {
       "modules/mod_broken.ts": broken,
     });
     const env = { MODHOST_HTTP_PORTS: undefined };
-    const wrong = await program.run(["check", "--config", "wrong.yaml"], env);
+    const wrong = await program.call(["check", "--config", "wrong.yaml"], env);
     assert.equal(wrong.code, 1);
     assert.equal(JSON.parse(wrong.stdout).problems.length, 2);
-    const { code, stdout } = await program.run(["check", "-c", "broken.yaml", "--no-json"]);
+    const { code, stdout } = await program.call(["check", "-c", "broken.yaml", "--no-json"]);
     assert.equal(code, 1);
     assert.match(stdout, /problem {2}broken: .*out of luck/);
     assert.match(stdout, /problem {2}missing: /);
@@ -290,16 +290,16 @@ describe("check", () => {
     const app = (key: string) =>
       `export default (module) => { module.depends("http"); module.provides("http", { route: { "${key}": () => "x" } }); };`;
     await using program = await Program.in({ "mod_gte.js": app("GTE /"), "mod_id.js": app("GET /a/:id") });
-    const { code, stdout } = await program.run(["check", "./mod_gte.js", "mod_id.js", "--no-json"]);
+    const { code, stdout } = await program.call(["check", "./mod_gte.js", "mod_id.js", "--no-json"]);
     assert.equal(code, 1);
     assert.match(stdout, /problem {2}gte: App gte: the route key "GTE \/" names the method GTE/);
     assert.match(stdout, /warning {2}id: the route key "GET \/a\/:id" .*write "GET \/a\/\*"/);
-    assert.deepEqual((await program.run(["check", "mod_id.js"])).code, 0);
+    assert.deepEqual((await program.call(["check", "mod_id.js"])).code, 0);
 
-    const modules = await program.run(["modules", "mod_gte.js"]);
+    const modules = await program.call(["modules", "mod_gte.js"]);
     const own = JSON.parse(modules.stdout).find(({ name }: { name: string }) => name === "gte");
     assert.deepEqual([modules.code, own.status], [1, "failed"]);
-    const routes = await program.run(["routes", "mod_gte.js", "mod_id.js"]);
+    const routes = await program.call(["routes", "mod_gte.js", "mod_id.js"]);
     assert.equal(routes.code, 1);
     assert.match(routes.stderr, /^modhost: gte: App gte: the route key "GTE \/"/);
     const listed = JSON.parse(routes.stdout) as { app: string; path: string }[];
@@ -311,7 +311,7 @@ describe("check", () => {
       ["--explain", "GET /id/a/:id"],
       ["--explain", "GET", "/id/a/:id"],
     ]) {
-      const { stdout, code } = await program.run(["routes", "mod_id.js", ...explain]);
+      const { stdout, code } = await program.call(["routes", "mod_id.js", ...explain]);
       assert.deepEqual([JSON.parse(stdout).candidates.length, code], [1, 0]);
     }
   });
@@ -322,7 +322,7 @@ describe("check of certificates", () => {
     await using program = await Program.in({
       "modhost.config.yaml": "certificates: { a.example: { certificate: ./a.pem, key: ./a.key } }",
     });
-    const { code, stdout } = await program.run(["check"]);
+    const { code, stdout } = await program.call(["check"]);
     assert.equal(code, 1);
     assert.match(JSON.parse(stdout).problems[0], /The certificate for a\.example cannot be used: .*a\.(pem|key)/);
     assert.ok(!existsSync(join(program.folder, "data")));
@@ -334,16 +334,16 @@ describe("modules and routes", () => {
 
   test("modules lists each with status, file and what it holds", async () => {
     await using program = await Program.in(files);
-    const states = JSON.parse((await program.run(["modules"])).stdout);
+    const states = JSON.parse((await program.call(["modules"])).stdout);
     const own = states.find(({ name }: { name: string }) => name === "hello");
     assert.equal(own.status, "loaded");
     assert.deepEqual(own.depends, ["http"]);
-    assert.match((await program.run(["modules", "--no-json"])).stdout, /^MODULE .*\n(.*\n)*hello +\* +loaded +http /m);
+    assert.match((await program.call(["modules", "--no-json"])).stdout, /^MODULE .*\n(.*\n)*hello +\* +loaded +http /m);
   });
 
   test("routes lists method, path, app and file", async () => {
     await using program = await Program.in(files);
-    const routes = JSON.parse((await program.run(["routes"])).stdout) as {
+    const routes = JSON.parse((await program.call(["routes"])).stdout) as {
       method: string;
       path: string;
       file: string;
@@ -364,7 +364,7 @@ describe("modules and routes", () => {
       "own.js": own,
       "modhost.config.yaml": `${config}${listed}\n`,
     });
-    const { middleware } = JSON.parse((await program.run(["routes", "--explain", "/hello"])).stdout);
+    const { middleware } = JSON.parse((await program.call(["routes", "--explain", "/hello"])).stdout);
     assert.deepEqual(
       middleware.map(({ name, module, apps }: { name: string; module: string; apps?: string[] }) => [
         name,
@@ -376,7 +376,7 @@ describe("modules and routes", () => {
         ["./own.js", "http", ["hello"]],
       ],
     );
-    const text = await program.run(["routes", "--explain", "/hello", "--no-json"]);
+    const text = await program.call(["routes", "--explain", "/hello", "--no-json"]);
     assert.match(
       text.stdout,
       /Middleware, the outermost first:\n +1\. +first +order 0 +all apps .*\n +2\. +\.\/own\.js +order 5 +hello /,
@@ -386,7 +386,7 @@ describe("modules and routes", () => {
   test("--explain tells the candidates in their order, with the wildcard's argument", async () => {
     await using program = await Program.in(files);
     for (const args of [["GET /hello/a/b"], ["get", "/hello/a/b"], ["/hello/a/b"]]) {
-      const { stdout } = await program.run(["routes", "--explain", ...args]);
+      const { stdout } = await program.call(["routes", "--explain", ...args]);
       const { method, candidates } = JSON.parse(stdout);
       assert.equal(method, "GET");
       assert.deepEqual(
@@ -394,7 +394,7 @@ describe("modules and routes", () => {
         [["/hello/a/*", "b"]],
       );
     }
-    const text = await program.run(["routes", "--explain", "POST", "/hello", "--no-json"]);
+    const text = await program.call(["routes", "--explain", "POST", "/hello", "--no-json"]);
     assert.match(text.stdout, /^POST \/hello on \*\nNo route matches\.\n405: /);
   });
 });

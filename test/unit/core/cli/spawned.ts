@@ -5,9 +5,10 @@ import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { createInterface } from "node:readline";
-import type { Readable } from "node:stream";
+import { PassThrough, Readable } from "node:stream";
 import { text } from "node:stream/consumers";
 import { fileURLToPath } from "node:url";
+import { program } from "#core/cli/program.ts";
 
 const ownLauncher = fileURLToPath(new URL("../../../../core/cli/launch.mjs", import.meta.url));
 
@@ -51,6 +52,22 @@ export class Program {
     return new Program(folder, launcher);
   }
 
+  /** As `run`, within this process, which takes a tenth of the time. For commands that listen nowhere. */
+  async call(args: readonly string[], more: NodeJS.ProcessEnv = {}): Promise<Ended> {
+    const [stdout, stderr] = [new PassThrough(), new PassThrough()];
+    const texts = [text(stdout), text(stderr)] as const;
+    const code = await program(args, {
+      stdin: Object.assign(Readable.from([]), { isTTY: true }),
+      stdout: stdout as unknown as NodeJS.WriteStream,
+      stderr: stderr as unknown as NodeJS.WriteStream,
+      cwd: this.folder,
+      env: environment(more),
+    });
+    stdout.end();
+    stderr.end();
+    return { stdout: await texts[0], stderr: await texts[1], code, signal: null };
+  }
+
   /** Runs to the end. */
   async run(args: readonly string[], env: NodeJS.ProcessEnv = {}): Promise<Ended> {
     return await this.#ended(this.#spawn(args, env));
@@ -78,11 +95,9 @@ export class Program {
   }
 
   #spawn(args: readonly string[], more: NodeJS.ProcessEnv) {
-    const { NODE_OPTIONS: _, ...inherited } = process.env;
-    const env = { ...inherited, MODHOST_HTTP_PORTS: "0", MODHOST_HTTPS_PORTS: "", ...more };
     const child = spawn(process.execPath, [this.#launcher, ...args], {
       cwd: this.folder,
-      env,
+      env: environment(more),
       stdio: ["ignore", "pipe", "pipe"],
     });
     this.#children.add(child);
@@ -98,4 +113,9 @@ export class Program {
     ]);
     return { stdout, stderr, code, signal };
   }
+}
+
+function environment(more: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
+  const { NODE_OPTIONS: _, ...inherited } = process.env;
+  return { ...inherited, MODHOST_HTTP_PORTS: "0", MODHOST_HTTPS_PORTS: "", ...more };
 }
