@@ -153,7 +153,7 @@ describe("a dependency that is not to be had fails the module, with the reason",
       free: () => {},
     });
     for (const name of ["a", "b", "c"]) assert.match(stateOf(running, name)?.note ?? "", /cycle: a -> b -> c -> a/);
-    assert.match(stateOf(running, "self")?.note ?? "", /circle: self -> self/);
+    assert.match(stateOf(running, "self")?.note ?? "", /cycle: self -> self/);
     assert.equal(stateOf(running, "free")?.status, "loaded");
   });
 });
