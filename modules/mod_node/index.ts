@@ -30,6 +30,7 @@ export { apiVersion, type VersionFacts, versionFacts } from "./util/version.ts";
 
 export { type MigrationOptions, type MigrationProgress, migrateRepo } from "./migration/migrate.ts";
 export { memoryStores, type Stores } from "./migration/open_stores/engines.ts";
+export { type FilesRootOptions, replaceFilesRoot } from "./replace_files_root.ts";
 export { DEFAULT_RSA_BITS, generateKey, identityOf } from "./storage/keystore/key.ts";
 export type { ConfigChange, ConfigFile, ConfigOverrides } from "./storage/repo/config.ts";
 export { headerFault } from "./storage/repo/header_fault.ts";

@@ -10,12 +10,13 @@ import {
 } from "../../../core/cli/index.ts";
 import { reasonOf } from "../../../core/index.ts";
 import { call } from "./node/call.ts";
+import { chroot } from "./node/chroot.ts";
 import { daemon } from "./node/daemon.ts";
 import { init } from "./node/init.ts";
 import { migrate } from "./node/migrate.ts";
 import { program, repoOptions, sharedOptions } from "./node/repo.ts";
 
-const own: readonly Command[] = [init, daemon, migrate];
+const own: readonly Command[] = [init, daemon, migrate, chroot];
 
 export const command: Command = {
   name: "node",
@@ -46,7 +47,7 @@ async function nodeHelp(): Promise<string> {
 async function dispatch(context: CommandContext): Promise<number> {
   const { args: words, stdout } = context;
   const at = firstWord(words, { ...sharedOptions, ...callOptions });
-  const found = at === undefined ? undefined : own.find(({ name }) => name === words[at]);
+  const found = at === undefined ? undefined : own.find(({ name }) => wordsOf(name).every(isAt(words, at)));
   if (at === undefined && !words.includes("--version")) {
     stdout.write(`${await nodeHelp()}\n`);
     return 0;
@@ -57,10 +58,19 @@ async function dispatch(context: CommandContext): Promise<number> {
   }
   if (found === undefined || at === undefined) return call(context, words);
   // The global options of go-ipfs are accepted, though they have no effect on these commands.
-  const { args, values } = readWords(found, words.toSpliced(at, 1), { ...callOptions, ...sharedOptions });
+  const { args, values } = readWords(found, words.toSpliced(at, wordsOf(found.name).length), {
+    ...callOptions,
+    ...sharedOptions,
+  });
   if (values.help === true) {
     stdout.write(`${commandHelp(found, sharedOptions, program)}\n`);
     return 0;
   }
   return found.run({ ...context, args, options: values });
 }
+
+const wordsOf = (name: string): readonly string[] => name.split(" ");
+const isAt =
+  (words: readonly string[], at: number) =>
+  (word: string, index: number): boolean =>
+    words[at + index] === word;

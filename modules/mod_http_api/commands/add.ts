@@ -1,4 +1,5 @@
 /** Adding files and trees. */
+import { setImmediate as nextTurn } from "node:timers/promises";
 import { type AddEntry, type AddEvent, printable, type WriteCid } from "modhost/node";
 import { type Commands, defineCommand, stream } from "../rpc/command.ts";
 import type { ValueOf } from "../rpc/shape.ts";
@@ -39,11 +40,28 @@ const options = {
   "inline-limit": { type: "int", default: 32, experimental: true, help: "Largest block that is inlined, in bytes." },
 } as const;
 
-/** Entries of the body and everything below them, in order, each with its path in the tree. */
+/** Entries after which other work of the process gets its turn. */
+const TURN_ENTRIES = 64;
+
+/**
+ * Entries of the body and everything below them, in order, each with its path in the tree. Iterative, since a name may
+ * have thousands of levels.
+ */
 async function* below(entries: AsyncIterable<Entry>): AsyncGenerator<AddEntry> {
-  for await (const entry of entries) {
-    yield leaf(entry);
-    if (entry.kind === "directory") yield* below(entry.entries());
+  const open = [entries[Symbol.asyncIterator]()];
+  try {
+    for (let last = open.at(-1), steps = 1; last !== undefined; last = open.at(-1), steps += 1) {
+      if (steps % TURN_ENTRIES === 0) await nextTurn();
+      const { done, value: entry } = await last.next();
+      if (done === true) {
+        open.pop();
+        continue;
+      }
+      yield leaf(entry);
+      if (entry.kind === "directory") open.push(entry.entries()[Symbol.asyncIterator]());
+    }
+  } finally {
+    for (const each of open.reverse()) await each.return?.();
   }
 }
 

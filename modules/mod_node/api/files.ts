@@ -2,7 +2,8 @@
 import type { CID } from "multiformats/cid";
 import { inSession } from "../content/dag/reader.ts";
 import { cidSettings } from "../content/mfs/cid_settings.ts";
-import { describe, type Entry, entriesIn, type Kind, linksIn, localityOf, statOf } from "../content/mfs/list.ts";
+import { describe, type Entry, entriesIn, type Kind, linksIn, statOf } from "../content/mfs/list.ts";
+import { localityOf } from "../content/mfs/locality.ts";
 import { changeCid, cidAt, copy, flush, makeDirectory, move, remove, type Source } from "../content/mfs/operations.ts";
 import { type NamespacePath, nameOf, namespacePath, uncheckedPath } from "../content/mfs/path.ts";
 import { fileAt, writeFile } from "../content/mfs/write_file.ts";

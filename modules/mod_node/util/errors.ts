@@ -31,6 +31,8 @@ export const failures = {
   IS_DIRECTORY: "this dag node is a directory",
   // MFS
   FILE_NOT_FOUND: "file does not exist",
+  FILES_ROOT_LOST:
+    "the root of the files cannot be read, since {cid} is lost: {reason}. Add or fetch that block again, or stop the node and give the files another root: `modhost node files chroot --confirm [CID]`",
   // Storage
   REPO_LOCKED: "lock {path}: someone else has the lock",
   STORE_FULL:

@@ -15,7 +15,7 @@ import { program, sharedOptions } from "./repo.ts";
 /** Commands and groups under the headings of the reference; those that it does not show come last. */
 const headings: Readonly<Record<string, readonly string[]>> = {
   "Basic commands": ["init", "add", "cat", "get", "ls", "refs"],
-  "Data structure commands": ["dag", "files", "block", "cid"],
+  "Data structure commands": ["dag", "files", "files chroot", "block", "cid"],
   "Advanced commands": [
     ...["daemon", "migrate", "mount", "resolve", "name", "key", "dns", "pin", "repo", "stats", "p2p", "filestore"],
   ],

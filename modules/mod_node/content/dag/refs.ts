@@ -1,4 +1,5 @@
 /** Lists the links of DAGs, for `refs`. */
+import { setImmediate as nextTurn } from "node:timers/promises";
 import type { CID } from "multiformats/cid";
 import type { CidNumberMap } from "../../formats/cid/set.ts";
 import { namedLinks } from "../../formats/ipld/links.ts";
@@ -22,6 +23,9 @@ export interface Ref {
   readonly name: string;
 }
 
+/** Links after which other work of the process gets its turn. */
+const TURN_STEPS = 256;
+
 interface Level {
   readonly from: CID;
   readonly links: readonly { readonly name: string; readonly cid: CID }[];
@@ -36,7 +40,9 @@ interface Level {
 export async function* refs(root: CID, bytes: Uint8Array, options: RefsOptions): AsyncGenerator<Ref, void, undefined> {
   const { read, signal } = options;
   const stack: Level[] = [{ from: root, links: namedLinks(root, bytes), at: 0 }];
-  for (let level = stack.at(-1); level !== undefined; level = stack.at(-1)) {
+  for (let level = stack.at(-1), steps = 1; level !== undefined; level = stack.at(-1), steps += 1) {
+    // Whoever leaves is heard, also when all blocks are in memory.
+    if (steps % TURN_STEPS === 0) await nextTurn();
     signal?.throwIfAborted();
     const link = level.links[level.at++];
     if (link === undefined) {

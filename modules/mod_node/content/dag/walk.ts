@@ -1,4 +1,5 @@
 /** Walks DAGs: depth first, parents before children, links in order, without recursion. */
+import { setImmediate as nextTurn } from "node:timers/promises";
 import type { CID } from "multiformats/cid";
 import { raw } from "../../formats/cid/codecs.ts";
 import { CidSet } from "../../formats/cid/set.ts";
@@ -33,6 +34,8 @@ export interface WalkedBlock {
 const DEFAULT_READAHEAD = 8;
 /** At least this many blocks are requested together: neighbours in the store are then read in one go. */
 const MIN_READAHEAD_BATCH = 4;
+/** Links after which other work of the process gets its turn. */
+const TURN_STEPS = 1024;
 
 /** Every block of the DAG below `root`, which comes first, each once. */
 export async function* walk(root: CID, options: WalkOptions): AsyncGenerator<WalkedBlock, void, undefined> {
@@ -50,17 +53,26 @@ export async function* walk(root: CID, options: WalkOptions): AsyncGenerator<Wal
   const stack: CID[] = [root];
   const asked = new Map<CID, Promise<Uint8Array>>();
 
+  /** A block that is linked several times is requested once. */
+  const isAsked = (cid: CID): boolean => {
+    if (asked.has(cid)) return true;
+    for (const other of asked.keys()) if (other.equals(cid)) return true;
+    return false;
+  };
+
   function requestAhead(): void {
     for (let at = stack.length - 1; at >= 0 && stack.length - at <= readahead; at -= 1) {
       const next = stack[at] as CID;
-      if (asked.has(next) || !wanted(next) || seen.has(next)) continue;
+      if (!wanted(next) || seen.has(next) || isAsked(next)) continue;
       const ahead = read(next);
       ahead.catch(() => {});
       asked.set(next, ahead);
     }
   }
 
-  for (let cid = stack.pop(); cid !== undefined; cid = stack.pop()) {
+  for (let cid = stack.pop(), steps = 1; cid !== undefined; cid = stack.pop(), steps += 1) {
+    // Whoever leaves is heard, also when all blocks are in memory.
+    if (steps % TURN_STEPS === 0) await nextTurn();
     signal?.throwIfAborted();
     const reading = asked.get(cid);
     asked.delete(cid);

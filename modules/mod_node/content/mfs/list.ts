@@ -2,9 +2,7 @@
 import type { CID } from "multiformats/cid";
 import { dagPb, raw } from "../../formats/cid/codecs.ts";
 import { cumulativeSize, decodePb, type PbLink, pbData } from "../../formats/dag_pb/dag_pb.ts";
-import { linksOf } from "../../formats/ipld/links.ts";
 import { decodeUnixfs, type Unixfs } from "../../formats/unixfs/format.ts";
-import type { BlockService } from "../../storage/blockstore/block_service.ts";
 import { mapConcurrent } from "../../util/async/map_concurrent.ts";
 import { NodeError } from "../../util/errors.ts";
 import type { ReadBlock } from "../dag/reader.ts";
@@ -77,37 +75,4 @@ export function entriesIn(cid: CID, bytes: Uint8Array, read: ReadBlock): AsyncIt
   return mapConcurrent(linksIn(cid, bytes, read), MAX_CONCURRENT, async ({ name, cid: child, size }) =>
     child.code === raw ? { name, cid: child, kind: "file", size } : describe(name, child, await read(child)),
   );
-}
-
-export interface Locality {
-  /** All of it is on this machine. */
-  readonly whole: boolean;
-  /** Bytes that are on this machine; a block that occurs twice counts twice. */
-  readonly size: number;
-}
-
-/** How much of a DAG is on this machine. */
-export async function localityOf(blocks: BlockService, root: CID, signal: AbortSignal | undefined): Promise<Locality> {
-  const known = new Map<string, Locality>();
-  const visit = async (cid: CID): Promise<Locality> => {
-    signal?.throwIfAborted();
-    if (cid.code === raw) {
-      const size = await blocks.size(cid);
-      return { whole: size !== undefined, size: size ?? 0 };
-    }
-    const key = cid.toString();
-    const before = known.get(key);
-    if (before !== undefined) return before;
-    const bytes = await blocks.find(cid);
-    if (bytes === undefined) return { whole: false, size: 0 };
-    let whole = true;
-    let size = bytes.length;
-    for await (const below of mapConcurrent(linksOf(cid, bytes), MAX_CONCURRENT, visit)) {
-      whole &&= below.whole;
-      size += below.size;
-    }
-    known.set(key, { whole, size });
-    return { whole, size };
-  };
-  return visit(root);
 }

@@ -8,7 +8,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { CID } from "multiformats/cid";
 import { dagPb } from "../../formats/cid/codecs.ts";
-import type { PbLink } from "../../formats/dag_pb/dag_pb.ts";
 import { BlockBatch } from "../../storage/blockstore/batch.ts";
 import type { BlockService, PendingBlocks, ReadOptions } from "../../storage/blockstore/block_service.ts";
 import type { Block } from "../../storage/blockstore/store.ts";
@@ -21,10 +20,10 @@ import { nodeReader, type ReadBlock } from "../dag/reader.ts";
 import { type Built, type CidSettings, defaultCid } from "../unixfs/build.ts";
 import { buildDirectory } from "../unixfs/directory.ts";
 import type { OnStored } from "./directory.ts";
-import { Folder, type FolderDeps } from "./folder.ts";
+import { type Folder, type FolderDeps, kindOf } from "./folder.ts";
 import { GcGuard } from "./gc_guard.ts";
 import { type Change, Journal } from "./journal.ts";
-import { lookupFolder } from "./lookup.ts";
+import { loadTree, rootLost } from "./load.ts";
 import { isFull, UnstoredBlocks } from "./unstored.ts";
 
 /** Bytes of directories that are read before the directories without changes are dropped from memory. */
@@ -51,6 +50,18 @@ export interface ChangeOptions extends ReadOptions {
   /** The change and all before it are on the disk when the call resolves. */
   readonly flush: boolean;
 }
+
+/** What `replaceRoot` did. */
+export interface ReplacedRoot {
+  /** Undefined in a repo whose files were never changed. */
+  readonly before: CID | undefined;
+  readonly after: CID;
+  /** Changes that were not part of the old root yet, and are gone. */
+  readonly dropped: number;
+}
+
+/** How long the block of the root is looked for among peers, in milliseconds. */
+const ROOT_FETCH_MS = 10_000;
 
 /** Ends an attempt of `withTree` at a block that is not on this machine. */
 class MissingBlock extends Error {
@@ -131,15 +142,49 @@ export class Namespace implements PendingBlocks {
     const missing: CID[] = [];
     guard?.protect(() => missing);
     const fetched = new Map<string, Uint8Array>();
-    const read = this.reader(options);
+    const read = this.reader({ ...options, storedOnly: true });
     for (;;) {
       const attempt = await this.#attempt(options.signal, fetched, run);
       if ("result" in attempt) return attempt.result;
       const cid = attempt.missing;
       missing.push(cid);
-      const fetch = () => read(cid);
+      const fetch = () => (this.#root === undefined ? this.#fetchRoot(cid, options) : read(cid));
       fetched.set(cid.toString(), await (guard === undefined ? fetch() : guard.withoutLock(fetch)));
     }
+  }
+
+  /** Fetches the block of the root, or one that the journal needs. @throws NodeError FILES_ROOT_LOST */
+  async #fetchRoot(cid: CID, options: ReadOptions): Promise<Uint8Array> {
+    const enough = AbortSignal.timeout(ROOT_FETCH_MS);
+    const signal = options.signal === undefined ? enough : AbortSignal.any([options.signal, enough]);
+    try {
+      return await this.reader({ ...options, signal, storedOnly: true })(cid);
+    } catch (error) {
+      options.signal?.throwIfAborted();
+      throw rootLost(cid, error);
+    }
+  }
+
+  /**
+   * Makes a directory of this machine the root, an empty one by default; before anything else was asked of the tree.
+   * Durable when it resolves.
+   *
+   * @throws NodeError when it is not on this machine, or no directory
+   */
+  async replaceRoot(given?: CID): Promise<ReplacedRoot> {
+    const bytes = given && (await this.blocks.findStored(given));
+    if (given !== undefined && bytes === undefined) throw new NodeError(`${given} is not in this repo`);
+    if (given !== undefined && bytes !== undefined && kindOf(given, bytes) !== "directory") {
+      throw new NodeError(`${given} is not a directory`);
+    }
+    const after = given ?? (await this.#emptyDirectory());
+    await this.blocks.store.sync();
+    const before = await this.#journal.root();
+    const dropped = (await this.#journal.changes()).length;
+    await this.#journal.keep(after);
+    this.#root = undefined;
+    this.#changes = [];
+    return { before, after, dropped };
   }
 
   /** Runs once with the tree locked; gives the result, or the block for lack of which it ended. */
@@ -334,24 +379,6 @@ export class Namespace implements PendingBlocks {
       changed: (change) => void (this.#root !== undefined && this.#made.push(change)),
     };
     const cid = (await this.#journal.root()) ?? (await this.#emptyDirectory());
-    const link: PbLink = { name: "", cid, size: 0 };
-    const root = new Folder(link, await this.readLocal(link.cid), deps);
-    for (const change of await this.#journal.changes()) {
-      try {
-        await replay(root, change);
-      } catch (error) {
-        // A missing block may be fetched later: until then calls fail, and the change stays in the journal.
-        if (!(error instanceof NodeError)) throw error;
-        this.#log.write("mfs", "error", `a change in /${change.at.join("/")} is lost: ${error.message}`);
-      }
-    }
-    return root;
+    return loadTree(cid, this.#journal, deps, this.#log);
   }
-}
-
-async function replay(root: Folder, change: Change): Promise<void> {
-  const folder = await lookupFolder(root, { segments: change.at });
-  if ("put" in change) await folder.put(change.put);
-  else if ("remove" in change) await folder.remove(change.remove);
-  else folder.changeSettings(change.settings);
 }

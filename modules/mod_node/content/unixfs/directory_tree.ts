@@ -1,9 +1,13 @@
 /** The directories of an add: holds their entries until they are built. */
+import { setImmediate as nextTurn } from "node:timers/promises";
 import { CID } from "multiformats/cid";
 import { varintLength, writeVarint } from "../../formats/protobuf/varint.ts";
 import { ExternalSortedMap, type ValueCodec } from "../../storage/external_sorted_map.ts";
 import type { BlockSink, Built } from "./build.ts";
 import { buildOrdered, type DirectorySettings, duplicateEntry, entryKey } from "./directory.ts";
+
+/** Directories after which other work of the process gets its turn while they are built. */
+const TURN_STEPS = 64;
 
 /** The number of a directory that is not built yet. */
 type Open = number;
@@ -58,8 +62,11 @@ export class DirectoryTree {
   /** Makes a directory and its parents, unless they exist. @throws NodeError when something else has the name */
   async open(path: string): Promise<Open> {
     if (path === this.#path) return this.#directory;
-    let directory = root;
-    for (const name of path.split("/")) if (name !== "") directory = await this.#openIn(directory, name);
+    // A directory below the last one is found from there: a walk down a deep tree costs each level once.
+    const isBelow = this.#path !== "" && path.startsWith(`${this.#path}/`);
+    let directory = isBelow ? this.#directory : root;
+    const rest = isBelow ? path.slice(this.#path.length) : path;
+    for (const name of rest.split("/")) if (name !== "") directory = await this.#openIn(directory, name);
     this.#path = path;
     this.#directory = directory;
     return directory;
@@ -84,7 +91,8 @@ export class DirectoryTree {
   /** Builds a directory and everything below it: depth first by name, children before parents. */
   async *build(path: string, settings: DirectorySettings, sink: BlockSink): AsyncGenerator<BuiltDirectory> {
     const way = [this.#level(await this.open(path), path, "")];
-    for (let level = way.at(-1); level !== undefined; level = way.at(-1)) {
+    for (let level = way.at(-1), steps = 1; level !== undefined; level = way.at(-1), steps += 1) {
+      if (steps % TURN_STEPS === 0) await nextTurn();
       const next = await level.below.next();
       if (next.done !== true) {
         const [name, directory] = next.value;

@@ -2,6 +2,7 @@
  * Cuts the bytes of a file into leaves: encoded and hashed in the buffer where they were received, in order, several at
  * a time.
  */
+import { setImmediate as nextTurn } from "node:timers/promises";
 import { dagPb, raw } from "../../formats/cid/codecs.ts";
 import { NODE_DATA_TAG } from "../../formats/dag_pb/field_numbers.ts";
 import { varintLength, writeVarint } from "../../formats/protobuf/varint.ts";
@@ -29,6 +30,8 @@ const HEADROOM = 16;
 const TAILROOM = 16;
 /** Leaves that are hashed or stored concurrently. */
 const MAX_IN_FLIGHT = 8;
+/** Parts of pieces after which other work of the process gets its turn. */
+const TURN_STEPS = 128;
 /** Size of the smallest buffer, so that more can follow a small first piece. */
 const MIN_BUFFER = 256;
 
@@ -49,6 +52,8 @@ export class Leaves {
   readonly #free: Uint8Array<ArrayBuffer>[] = [];
   /** Offset of that chunk in the file. */
   #offset = 0;
+  /** Pieces, or parts of them, that were looked at. */
+  #steps = 0;
   /** A chunk was emitted: there may be many more. */
   #emitted = false;
 
@@ -93,6 +98,9 @@ export class Leaves {
       this.#rest = undefined;
       if (piece === undefined) this.#finish();
       else this.#take(piece);
+      // Small leaves are hashed and stored without any wait, and a piece can be cut into very many.
+      this.#steps += 1;
+      if (this.#steps % TURN_STEPS === 0) await nextTurn();
     }
   }
 

@@ -1,4 +1,5 @@
 /** Reading files: any range, with readahead. */
+import { setImmediate as nextTurn } from "node:timers/promises";
 import type { CID } from "multiformats/cid";
 import type { PbLink } from "../../formats/dag_pb/dag_pb.ts";
 import type { BufferPool } from "../../storage/blockstore/buffer_pool.ts";
@@ -25,6 +26,8 @@ export interface ReadFileOptions extends ReadRange {
 const READAHEAD = { blocks: 8, bytes: 2 * 1024 * 1024, maxBlocks: 256 };
 /** More blocks are requested once half of these have come: neighbours in the store are then read in one go. */
 const REFILL_PARTS = 2;
+/** Parts after which other work of the process gets its turn. */
+const TURN_PARTS = 256;
 
 /** Whether that many blocks and bytes are as much as may be read ahead, or one of `parts` equal parts of it. */
 const isEnough = (blocks: number, bytes: number, parts = 1): boolean =>
@@ -153,7 +156,9 @@ async function* pieces(
   if (from >= to) return;
   yield* enter(root, 0);
   try {
-    for (let part = stack.pop(); part !== undefined; part = stack.pop()) {
+    for (let part = stack.pop(), steps = 1; part !== undefined; part = stack.pop(), steps += 1) {
+      // Whoever leaves is heard, also when sizes that are wrong lead through nodes in memory and to no bytes.
+      if (steps % TURN_PARTS === 0) await nextTurn();
       const reading = requested.get(part) ?? read(part.cid);
       if (requested.delete(part)) {
         next.blocks -= 1;

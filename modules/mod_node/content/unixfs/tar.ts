@@ -1,5 +1,6 @@
 /** Writes UnixFS DAGs as tar archives, with the layout of the reference's `get`. */
 import { posix } from "node:path";
+import { setImmediate as nextTurn } from "node:timers/promises";
 import type { PbLink } from "../../formats/dag_pb/dag_pb.ts";
 import { blockSize, plainHeader } from "../../formats/tar/header.ts";
 import { padding, writeHeader } from "../../formats/tar/write.ts";
@@ -10,6 +11,8 @@ import { fileSize, isDirectory, type UnixfsNode } from "./node.ts";
 import { openFile } from "./open.ts";
 import { readFile } from "./read.ts";
 
+/** Entries after which other work of the process gets its turn. */
+const TURN_ENTRIES = 256;
 const trailer = new Uint8Array(2 * blockSize);
 
 /** The text of later versions of the reference: unpacking such an archive could overwrite other files. */
@@ -38,7 +41,9 @@ export async function* exportTar(
 ): AsyncGenerator<Uint8Array, void, undefined> {
   const levels: Level[] = [];
   let at: Named | undefined = { name, node: root };
-  for (; at !== undefined; at = await nextEntry(levels, read)) {
+  for (let steps = 1; at !== undefined; at = await nextEntry(levels, read), steps += 1) {
+    // Whoever leaves is heard, also when all blocks are in memory.
+    if (steps % TURN_ENTRIES === 0) await nextTurn();
     // Joined anew for each entry: the full names of all levels of a deep tree could exceed the memory.
     const path = posix.normalize([...levels.map((level) => level.name), at.name].join("/"));
     if (levels.length > 0 && !path.startsWith(`${name}/`)) throw new NodeError(outside);

@@ -12,6 +12,8 @@ export interface ReadOptions {
   readonly signal?: AbortSignal | undefined;
   /** Read from this machine only. */
   readonly offline?: boolean | undefined;
+  /** Do not ask for pending blocks, as `pending` itself must not. */
+  readonly storedOnly?: boolean | undefined;
   /** The pool to read into, for callers that pass blocks on without keeping them; see `BlockStore.get`. */
   readonly buffers?: BufferPool | undefined;
 }
@@ -95,9 +97,9 @@ export class BlockService {
    *
    * @throws NodeError BLOCK_NOT_FOUND when it is not here and no peer can be asked
    */
-  async get(cid: CID, { signal, offline, buffers }: ReadOptions = {}): Promise<Uint8Array> {
+  async get(cid: CID, { signal, offline, storedOnly, buffers }: ReadOptions = {}): Promise<Uint8Array> {
     signal?.throwIfAborted();
-    const here = await this.find(cid, buffers);
+    const here = await (storedOnly ? this.findStored(cid, buffers) : this.find(cid, buffers));
     if (here !== undefined) return here;
     if (offline || this.source === undefined) throw failure("BLOCK_NOT_FOUND");
     return this.source.fetch(cid, signal, buffers);

@@ -1,9 +1,11 @@
 /** The differences between two DAGs, for `object diff`. */
 import { posix } from "node:path";
+import { setImmediate as nextTurn } from "node:timers/promises";
 import type { CID } from "multiformats/cid";
 import { dagPb } from "../../../formats/cid/codecs.ts";
 import type { PbLink } from "../../../formats/dag_pb/dag_pb.ts";
 import { namedLinks } from "../../../formats/ipld/links.ts";
+import { NodeError } from "../../../util/errors.ts";
 import type { ReadBlock } from "../reader.ts";
 
 export interface Change {
@@ -14,8 +16,36 @@ export interface Change {
   readonly after: CID | undefined;
 }
 
-/** Changes in the order of the links before, then links that exist only before, then links that exist only after. */
+/** Differences that are listed at most: two small graphs can differ at more paths than there is memory. */
+const MAX_CHANGES = 100_000;
+
+/**
+ * Changes in the order of the links before, then links that exist only before, then links that exist only after.
+ *
+ * @throws NodeError when there are too many
+ */
 export async function diff(before: CID, after: CID, read: ReadBlock, signal?: AbortSignal): Promise<Change[]> {
+  const found = new Map<string, Promise<readonly Change[]>>();
+  return [...(await pairDiff(before, after, { read, signal, found }))];
+}
+
+interface DiffOptions {
+  readonly read: ReadBlock;
+  readonly signal: AbortSignal | undefined;
+  /** Of each pair of nodes, by their CIDs: nodes may be linked many times. */
+  readonly found: Map<string, Promise<readonly Change[]>>;
+}
+
+function pairDiff(before: CID, after: CID, options: DiffOptions): Promise<readonly Change[]> {
+  const key = `${before} ${after}`;
+  const known = options.found.get(key) ?? compare(before, after, options);
+  options.found.set(key, known);
+  return known;
+}
+
+async function compare(before: CID, after: CID, options: DiffOptions): Promise<readonly Change[]> {
+  const { read, signal } = options;
+  await nextTurn();
   signal?.throwIfAborted();
   const own = namedLinks(before, await read(before));
   const other = namedLinks(after, await read(after));
@@ -28,9 +58,10 @@ export async function diff(before: CID, after: CID, read: ReadBlock, signal?: Ab
   for (const { name, cid } of own) {
     const target = targets.get(name);
     if (target === undefined || target.equals(cid)) continue;
-    for (const change of await diff(cid, target, read, signal)) {
+    for (const change of await pairDiff(cid, target, options)) {
       changes.push({ ...change, path: joined(name, change.path) });
     }
+    if (changes.length > MAX_CHANGES) throw new NodeError(`these differ at more than ${MAX_CHANGES} paths`);
   }
   const names = new Set(own.map(({ name }) => name));
   for (const { name, cid } of own) {

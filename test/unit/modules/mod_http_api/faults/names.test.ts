@@ -82,3 +82,14 @@ test("20,000 empty parts for a command that takes no files are passed over", asy
   const parts = Array.from({ length: 20_000 }, () => ({ content: "" }));
   assert.equal((await ask(host.http, "version", multipart(parts))).status, 200);
 });
+
+test("a name of thousands of levels is a tree as deep", async () => {
+  const levels = 3500;
+  const body = new FormData();
+  body.append("file", new Blob(["deep"]), Array.from({ length: levels }, () => "d").join("%2F"));
+  const answer = await fetch(`http://127.0.0.1:${host.http}/api/v0/add`, { method: "POST", body });
+  const lines = (await answer.text()).trimEnd().split("\n");
+  assert.equal(answer.status, 200, lines[0]);
+  assert.equal(lines.length, levels);
+  assert.equal((JSON.parse(lines.at(-1) as string) as Added).Name, "d");
+});
