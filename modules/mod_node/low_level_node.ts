@@ -6,6 +6,7 @@ import type { NotRemoved, Removed } from "./content/pins/gc.ts";
 import type { Pins } from "./content/pins/pins.ts";
 import type { Resolved } from "./content/resolver/resolve.ts";
 import type { Stores } from "./migration/open_stores/engines.ts";
+import type { LostMetadata } from "./migration/open_stores/lost_metadata.ts";
 import type { Mounts } from "./mount/mounts.ts";
 import type { Names } from "./network/ipns/names.ts";
 import type { RecordOptions } from "./network/ipns/resolver.ts";
@@ -47,6 +48,12 @@ export interface NodeOptions extends RepoOptions {
   readonly debug?: boolean | undefined;
   /** What counts where neither these options nor the config say it. */
   readonly defaults?: { readonly pubsub?: boolean; readonly namesOverPubsub?: boolean } | undefined;
+  /**
+   * What to do when there are blocks in the repo, and the metadata, with pins, files and names, is missing or empty:
+   * `refuse` to open (default), `restore` the copy that the node keeps beside it, or open with `none`: then nothing is
+   * pinned, and a collection of garbage removes every block.
+   */
+  readonly lostMetadata?: LostMetadata | undefined;
   /** Receives notices for the operator: repairs made while opening the stores, and limitations of the network. */
   readonly onNotice?: (sentence: string) => void;
   /** Aborts opening, which may take long if stores have to be copied. It then rejects with the signal's reason. */

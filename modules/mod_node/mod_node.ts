@@ -86,6 +86,7 @@ interface NodeSettings {
   readonly repo: string;
   readonly data: string | undefined;
   readonly profile: string | undefined;
+  readonly lostMetadata: "refuse" | "restore" | "none" | undefined;
   readonly offline: boolean;
   readonly pubsub: boolean | undefined;
   readonly namesOverPubsub: boolean | undefined;
@@ -97,6 +98,7 @@ function settingsOf(module: OwnModule): NodeSettings {
     repo: module.get_option_path("node_repo") ?? join(module.data_path(), "repo"),
     data: module.get_option_path("node_data"),
     profile: profileOf(module),
+    lostMetadata: module.get_option_enum("node_lost_metadata", ["refuse", "restore", "none"]),
     offline: module.get_option_boolean("node_offline") === true,
     pubsub: module.get_option_boolean("node_pubsub"),
     namesOverPubsub: module.get_option_boolean("node_namesys_pubsub"),

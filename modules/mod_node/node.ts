@@ -62,13 +62,14 @@ export class LocalNode implements LowLevelNode {
   readonly #pubsub: boolean;
   readonly #namesOverPubsub: boolean;
   readonly #onNotice: NodeOptions["onNotice"];
+  readonly #copyMetadata: Stores["copyMetadata"];
   readonly #closing: readonly (() => Promise<void>)[];
   #network: Promise<Network> | undefined;
   #closed: Promise<void> | undefined;
 
   constructor(
     repo: Repo,
-    { blocks, metadata }: Stores,
+    { blocks, metadata, copyMetadata }: Stores,
     options: NodeOptions,
     closing: readonly (() => Promise<void>)[],
   ) {
@@ -124,6 +125,7 @@ export class LocalNode implements LowLevelNode {
     this.#namesOverPubsub = options.namesOverPubsub ?? namesOverPubsub ?? defaults.namesOverPubsub ?? false;
     this.#pubsub = options.pubsub ?? (namesOverPubsub || pubsub) ?? defaults.pubsub ?? false;
     this.#onNotice = options.onNotice;
+    this.#copyMetadata = copyMetadata;
     this.#closing = closing;
   }
 
@@ -239,6 +241,8 @@ export class LocalNode implements LowLevelNode {
     try {
       const release = await this.lock.acquireExclusive(signal);
       try {
+        // A copy must not have roots whose blocks are about to go.
+        await this.#copyMetadata?.();
         const partial = [...(await this.files.roots()), ...(await this.mounts.roots())];
         await collectGarbage(this.blocks, this.pins, (result) => told.push(result), { signal, partial });
       } finally {

@@ -22,6 +22,7 @@ const optionNames: Readonly<Record<keyof NodeOptions, true>> = {
   overrides: true,
   offline: true,
   stores: true,
+  lostMetadata: true,
   pubsub: true,
   namesOverPubsub: true,
   debug: true,
@@ -54,9 +55,10 @@ export async function openNode(options: NodeOptions): Promise<LocalNode> {
   const closing: (() => Promise<void>)[] = [() => repo.close()];
   try {
     await unmountStale(repo);
-    const { blocks, metadata } = await (
-      options.stores ?? ((own) => openStores(own, { ...options, makeRoom: reserve.release }))
-    )(repo);
+    const stores = await (options.stores ?? ((own) => openStores(own, { ...options, makeRoom: reserve.release })))(
+      repo,
+    );
+    const { blocks, metadata } = stores;
     closing.unshift(
       () => blocks.close(),
       () => metadata.close(),
@@ -65,7 +67,7 @@ export async function openNode(options: NodeOptions): Promise<LocalNode> {
       closing.unshift(() => reserve.stop());
       await reserve.start();
     }
-    const node = new LocalNode(repo, { blocks, metadata }, options, closing);
+    const node = new LocalNode(repo, stores, options, closing);
     closing.unshift(
       () => node.mounts.unmount(),
       () => node.goOffline(),

@@ -15,6 +15,13 @@ export const options = {
     describe:
       "Profile of a newly created repo: `local` (loopback only, no bootstrap peers, no discovery), or a profile of go-ipfs such as `server`.",
   },
+  node_lost_metadata: {
+    type: "enum",
+    values: ["refuse", "restore", "none"],
+    default: "refuse",
+    describe:
+      "What to do when there are blocks, and the metadata with pins, files and names is missing or empty: `refuse` to start, `restore` the copy that is kept beside it, or start with `none`. Set it for one start.",
+  },
   node_offline: { type: "boolean", default: false, describe: "Run the node without any network." },
   node_pubsub: {
     type: "boolean",

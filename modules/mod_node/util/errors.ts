@@ -38,6 +38,8 @@ export const failures = {
   STORE_FULL:
     "the block store cannot write to {path}: {reason}; free space or move the repo, what was answered is safe",
   STORE_BROKEN: "the block store at {path} cannot be read: {reason}",
+  METADATA_LOST:
+    "{metadata} is missing or empty, though there are blocks in {blocks}: what is pinned, the files and the published names are lost, and a collection of garbage would remove every block. Nothing was changed. {remedy}",
   LEVELDB_IN_USE: "{path} is in use by another program: end it first",
   LEVELDB_DAMAGED:
     "what go-ipfs has pinned cannot be read from {path}: {reason}. Nothing was changed; let go-ipfs 0.9 open the repo, which mends its database, or put back a copy of that folder",

@@ -19,6 +19,14 @@ export const daemon: Command = {
     "enable-pubsub-experiment": { type: "boolean", help: "Turn on pubsub" },
     "enable-namesys-pubsub": { type: "boolean", help: "Turn on pubsub, and names over pubsub" },
     "enable-gc": { type: "boolean", help: "Collect garbage automatically when the repo is nearly full" },
+    "restore-pins": {
+      type: "boolean",
+      help: "If the metadata is lost, restore the copy of pins, files and names that is kept beside it",
+    },
+    "rebuild-pins-none": {
+      type: "boolean",
+      help: "If the metadata is lost, start with no pins, no files and no names",
+    },
     migrate: { type: "boolean", help: "Accepted without effect: repos of older formats are refused" },
     mount: { type: "boolean", help: "Mount contents and names as folders (Linux, as root)" },
     "mount-ipfs": { type: "string", value: "DIR", help: "Folder for contents; default: Mounts.IPFS of the config" },

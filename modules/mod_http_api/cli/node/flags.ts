@@ -22,6 +22,10 @@ export function readFlags({ options, stderr }: CommandContext) {
     throw new NodeError(`unrecognized routing option: ${routing}`);
   }
   const overrides: ConfigOverrides = routing === "default" ? {} : { "Routing.Type": routing };
+  const none = options["rebuild-pins-none"] === true;
+  if (none && options["restore-pins"] === true)
+    throw new NodeError("give either --restore-pins or --rebuild-pins-none");
+  const lostMetadata = none ? "none" : options["restore-pins"] === true ? "restore" : "refuse";
   // Without a flag, the config tells.
   const flag = (name: string) => (typeof options[name] === "boolean" ? options[name] : undefined);
   const namesOverPubsub = flag("enable-namesys-pubsub");
@@ -32,6 +36,7 @@ export function readFlags({ options, stderr }: CommandContext) {
         ? { document: textOf(options["init-config"]), profile: textOf(options["init-profile"]) }
         : undefined,
     offline: options.offline === true,
+    lostMetadata: lostMetadata as "none" | "restore" | "refuse",
     overrides,
     pubsub,
     namesOverPubsub,

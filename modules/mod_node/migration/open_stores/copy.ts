@@ -9,6 +9,7 @@ import { batches } from "../../util/async/batches.ts";
 import { mapConcurrent } from "../../util/async/map_concurrent.ts";
 import { failure } from "../../util/errors.ts";
 import { importFromGoIpfs, type Notice, openBlocks, openMetadata, type Stores } from "./engines.ts";
+import { settleLostMetadata } from "./lost_metadata.ts";
 
 export interface CopyProgress {
   /** CIDs of blocks that the new stores have, and the bytes that were copied for them. */
@@ -42,6 +43,7 @@ export async function copyStores(
 ): Promise<CopyProgress> {
   const blocks = await openBlocks(from, onNotice);
   try {
+    await settleLostMetadata(from, blocks, { onNotice });
     const progress = await copyBlocks(blocks, to.blocks, options);
     const { levelDb } = from;
     // Metadata that an earlier attempt has copied may have been removed since.

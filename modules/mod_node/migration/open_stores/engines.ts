@@ -6,6 +6,7 @@ import { memoryBlocks } from "../../storage/blockstore/memory.ts";
 import { openSegmentStore } from "../../storage/blockstore/segments/store.ts";
 import type { BlockStore } from "../../storage/blockstore/store.ts";
 import type { MakeRoom } from "../../storage/disk_reserve.ts";
+import { CopiedMetadata } from "../../storage/metadata/copied.ts";
 import { openLmdbMetadata } from "../../storage/metadata/lmdb.ts";
 import { memoryMetadata } from "../../storage/metadata/memory.ts";
 import type { MetadataStore } from "../../storage/metadata/store.ts";
@@ -14,6 +15,8 @@ import type { StorePaths } from "../../storage/repo/datastore.ts";
 export interface Stores {
   readonly blocks: BlockStore;
   readonly metadata: MetadataStore;
+  /** Brings the copy of the metadata up to date, where one is kept; never rejects. */
+  readonly copyMetadata?: () => Promise<void>;
 }
 
 /** Stores for `NodeOptions.stores` that are gone with the process: for tests, and for nodes that only fetch. */
@@ -38,6 +41,24 @@ export function openBlocks(
 /** @throws NodeError STORE_BROKEN */
 export const openMetadata = ({ metadata }: StorePaths, onNotice: Notice, makeRoom?: MakeRoom): Promise<MetadataStore> =>
   openLmdbMetadata(metadata, onNotice, makeRoom);
+
+/** The file with the copy of the metadata: beside its folder. */
+export const metadataCopy = ({ metadata }: StorePaths): string => `${metadata}.copy`;
+
+/** The same metadata, of which a copy is kept. */
+export async function openCopiedMetadata(
+  paths: StorePaths,
+  onNotice: Notice,
+  makeRoom?: MakeRoom,
+): Promise<CopiedMetadata> {
+  const metadata = await openMetadata(paths, onNotice, makeRoom);
+  try {
+    return await CopiedMetadata.open(metadata, { path: metadataCopy(paths), onNotice });
+  } catch (error) {
+    await metadata.close().catch(() => undefined);
+    throw error;
+  }
+}
 
 export interface GoIpfsImport {
   /** Folder of the LevelDB of go-ipfs. */

@@ -82,7 +82,7 @@ export async function openEnvironment(
     maxDbs: MAX_TABLES,
     ...byteTables,
   });
-  if (found === undefined) await syncNames(folder);
+  if (found === undefined) await syncNew(folder, data);
   return {
     table: (name) => root.openDB<Buffer, Buffer>(name, { encoding: "binary", keyEncoding: "binary" }),
     async write(operations) {
@@ -147,10 +147,10 @@ async function causeOf(error: unknown): Promise<Error> {
   return commitError.catch((cause: Error) => cause);
 }
 
-/** Makes the entries of a new environment's folder durable. */
-async function syncNames(folder: string): Promise<void> {
+/** Makes a new environment durable before anything depends on it. */
+async function syncNew(folder: string, data: string): Promise<void> {
   if (process.platform === "win32") return;
-  for (const path of [folder, dirname(folder)]) {
+  for (const path of [data, folder, dirname(folder)]) {
     const handle = await openFile(path, "r");
     await handle.sync().finally(() => handle.close());
   }

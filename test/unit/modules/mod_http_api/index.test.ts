@@ -26,6 +26,7 @@ test("the file `api` names the port once calls are answered, and goes with the h
     "datastore_spec",
     "keystore",
     "metadata",
+    "metadata.copy",
     "segments",
     "version",
   ]);

@@ -88,6 +88,7 @@ test("a repo of go-ipfs is copied into segments, and back", async (t) => {
     "datastore_spec",
     "keystore",
     "metadata",
+    "metadata.copy",
     "segments",
     "swarm.key",
     "version",

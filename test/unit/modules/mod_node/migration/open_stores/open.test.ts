@@ -43,7 +43,7 @@ test("blocks and metadata of a new repo are kept in the folder that is named", a
       message: `lock ${join(data, "repo.lock")}: someone else has the lock`,
     });
   });
-  assert.deepEqual((await readdir(data)).sort(), ["metadata", "segments"]);
+  assert.deepEqual((await readdir(data)).sort(), ["metadata", "metadata.copy", "segments"]);
   await opened({ repo, data }, async (node) => assert.equal(await node.blocks.has(sample(1).cid), true));
 });
 

@@ -1,0 +1,138 @@
+/** A copy of metadata in a file: a line for each entry, and at the end a line with their number and a checksum. */
+import { createHash, type Hash } from "node:crypto";
+import { createReadStream } from "node:fs";
+import { type FileHandle, open, rename, rm } from "node:fs/promises";
+import { dirname } from "node:path";
+import { NodeError } from "../../util/errors.ts";
+import { syncFolder } from "../repo/atomic_file.ts";
+
+export type Entry = readonly [key: string, value: Uint8Array];
+
+export interface CopyHeader {
+  /** Different for each copy. */
+  readonly id: string;
+  /** When it was made, as ISO 8601 has it. */
+  readonly made: string;
+}
+
+const kind = "modhost metadata copy 1";
+/** Characters that are written at once. */
+const MAX_CHUNK = 65_536;
+
+/**
+ * Writes a copy, reads it through, and only then puts it in the place of the one before: there is always one that is
+ * whole. Durable when it resolves.
+ */
+export async function writeCopy(path: string, header: CopyHeader, entries: AsyncIterable<Entry>): Promise<void> {
+  const draft = `${path}.draft`;
+  try {
+    await rm(draft, { force: true });
+    const file = await open(draft, "wx", 0o600);
+    try {
+      await writeLines(file, header, entries);
+      await file.sync();
+    } finally {
+      await file.close();
+    }
+    for await (const _ of readCopy(draft));
+    await rename(draft, path);
+  } catch (error) {
+    await rm(draft, { force: true });
+    throw error;
+  }
+  await syncFolder(dirname(path));
+}
+
+async function writeLines(file: FileHandle, header: CopyHeader, entries: AsyncIterable<Entry>): Promise<void> {
+  const hash = createHash("sha256");
+  let waiting = line(hash, { kind, ...header });
+  let count = 0;
+  for await (const [key, value] of entries) {
+    waiting += line(hash, [key, Buffer.from(value.buffer, value.byteOffset, value.length).toString("base64")]);
+    count += 1;
+    if (waiting.length < MAX_CHUNK) continue;
+    await file.write(waiting);
+    waiting = "";
+  }
+  await file.write(`${waiting}${JSON.stringify({ entries: count, sha256: hash.digest("hex") })}\n`);
+}
+
+function line(hash: Hash, value: unknown): string {
+  const text = `${JSON.stringify(value)}\n`;
+  hash.update(text);
+  return text;
+}
+
+/** Undefined when there is no copy, or something else in its place. */
+export async function copyHeader(path: string): Promise<CopyHeader | undefined> {
+  try {
+    for await (const text of linesOf(path)) return headerOf(text);
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== "ENOENT") throw error;
+  }
+  return undefined;
+}
+
+function headerOf(text: string): CopyHeader | undefined {
+  try {
+    const { kind: found, id, made } = JSON.parse(text) as Record<string, unknown>;
+    return found === kind && typeof id === "string" && typeof made === "string" ? { id, made } : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+/**
+ * The entries of a copy. What was given counts only when it ends without an error.
+ *
+ * @throws NodeError when the copy is damaged, or not whole
+ */
+export async function* readCopy(path: string): AsyncGenerator<Entry, void, undefined> {
+  const hash = createHash("sha256");
+  const damaged = (reason: string) => new NodeError(`the copy of the metadata in ${path} is damaged: ${reason}`);
+  let count = -1;
+  let last: string | undefined;
+  for await (const text of linesOf(path)) {
+    if (last !== undefined) {
+      if (count < 0 && headerOf(last) === undefined) throw damaged("it does not begin as one");
+      if (count >= 0) yield entryOf(last) ?? fail(damaged(`line ${count + 2} is none of it`));
+      hash.update(`${last}\n`);
+      count += 1;
+    }
+    last = text;
+  }
+  const { entries, sha256 } = endOf(last) ?? fail(damaged("its end is missing"));
+  if (entries !== count || sha256 !== hash.digest("hex")) throw damaged("its checksum does not fit");
+}
+
+async function* linesOf(path: string): AsyncGenerator<string, void, undefined> {
+  let rest = "";
+  for await (const piece of createReadStream(path, { encoding: "utf8" })) {
+    const parts = (rest + String(piece)).split("\n");
+    rest = parts.pop() ?? "";
+    yield* parts;
+  }
+  if (rest !== "") yield rest;
+}
+
+function fail(error: Error): never {
+  throw error;
+}
+
+function entryOf(text: string): Entry | undefined {
+  try {
+    const [key, value] = JSON.parse(text) as [unknown, unknown];
+    return typeof key === "string" && typeof value === "string" ? [key, Buffer.from(value, "base64")] : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+function endOf(text: string | undefined): { entries: number; sha256: string } | undefined {
+  try {
+    const { entries, sha256 } = JSON.parse(text ?? "") as Record<string, unknown>;
+    return typeof entries === "number" && typeof sha256 === "string" ? { entries, sha256 } : undefined;
+  } catch {
+    return undefined;
+  }
+}
