@@ -3,6 +3,7 @@
 // remedy can be told, or a newer Node that is installed beside the package can take over.
 import { spawn } from "node:child_process";
 import { existsSync, readFileSync } from "node:fs";
+import * as inspector from "node:inspector";
 import * as nodeModule from "node:module";
 import { dirname, join } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
@@ -23,6 +24,20 @@ const youngGeneration = "--max-semi-space-size=2";
 const flags = (fromSource ? ["--conditions=source"] : []).concat(
   /semi.space/.test(process.env.NODE_OPTIONS || "") ? [] : [youngGeneration],
 );
+
+/** Options of Node that open an inspector: of `modhost run`, they are meant for the process that runs the modules. */
+const isInspection = (word) => /^--inspect(-brk|-wait)?(=|$)/.test(word);
+
+/** The words of the command line, and those among them that are meant for Node. */
+function split(words) {
+  const end = words.indexOf("--");
+  const own = end < 0 ? words : words.slice(0, end);
+  const command = own.find((word) => word[0] !== "-");
+  // These read every word behind their name themselves.
+  if (command === "rpc" || command === "node") return { words, inspection: [] };
+  const rest = own.filter((word) => !isInspection(word));
+  return { words: rest.concat(words.slice(own.length)), inspection: own.filter(isInspection) };
+}
 
 function isEnough(version) {
   const [major, minor] = version.replace(/^v/, "").split(".").map(Number);
@@ -79,6 +94,7 @@ const remedy = isBare
   ? "Run npm ci first."
   : `Install it from https://nodejs.org, or put it beside the program: npm install node@${needed[0]}`;
 
+const { words, inspection } = split(process.argv.slice(2));
 const isNewEnough = isEnough(process.version);
 const executable = isNewEnough ? process.execPath : newerNode();
 if (executable === undefined) {
@@ -87,13 +103,15 @@ if (executable === undefined) {
 } else if (isBare) {
   console.error(`modhost: the packages that it needs are not installed. ${remedy}`);
   process.exit(1);
-} else if (isNewEnough && flags.every((flag) => process.execArgv.indexOf(flag) >= 0)) {
+} else if (isNewEnough && inspection.length === 0 && flags.every((flag) => process.execArgv.indexOf(flag) >= 0)) {
   // What was compiled once starts faster the next time, and what strips types need not be loaded: a sixth of the memory
   // of an idle server.
   nodeModule.enableCompileCache();
   endWithParent();
   import(pathToFileURL(main).href);
 } else {
-  const given = isNewEnough ? process.execArgv : [];
-  hand(executable, given.concat(flags, [fileURLToPath(import.meta.url)], process.argv.slice(2)));
+  // Its port is for the process that takes over, which is given the same options.
+  if (inspector.url() !== undefined) inspector.close();
+  const given = isNewEnough ? process.execArgv : process.execArgv.filter(isInspection);
+  hand(executable, given.concat(flags, inspection, [fileURLToPath(import.meta.url)], words));
 }

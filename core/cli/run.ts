@@ -12,6 +12,14 @@ export const run: Command = {
   name: "run",
   arguments: filesArgument,
   help: "Start the server: with what the configuration names, or just these modules and folders of web pages",
+  options: {
+    inspect: {
+      type: "string",
+      value: "[HOST:PORT]",
+      help: "Let a debugger attach, at 127.0.0.1:9229 unless told otherwise",
+    },
+    "inspect-brk": { type: "string", value: "[HOST:PORT]", help: "The same, and wait for it before anything runs" },
+  },
   async run(context) {
     const host = createHost(hostOptions(context, context.args));
     const start = async () => {

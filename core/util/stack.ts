@@ -37,7 +37,7 @@ export function stackOf(thrown: unknown): string {
     }
     parts.push(folded(withoutVersions(error.stack ?? String(error))));
   }
-  return parts.join("\n  caused by ");
+  return parts.length === 0 ? String(thrown) : parts.join("\n  caused by ");
 }
 
 function folded(stack: string): string {

@@ -14,6 +14,8 @@ import { serving } from "./serving.ts";
 
 /** Seconds that running calls get at shutdown, since launchers kill a daemon after about three. */
 const patience = 2;
+/** Seconds. */
+const MAX_CLIENT_PAUSE = 3600;
 /** Seconds for what is left to do when they are over. */
 const MAX_CLEANUP_TIME = 0.5;
 
@@ -110,6 +112,8 @@ export class Daemon implements Service {
       https_ports: [],
       stop_timeout: patience + MAX_CLEANUP_TIME,
       unload_grace: patience,
+      // The reference waits for its clients however long they take nothing, those that are suspended among them.
+      http_progress_timeout: MAX_CLIENT_PAUSE,
     };
     const config = await loadConfig({ path: configPath, search: false, cwd, env, values });
     if (this.#stopping) return;

@@ -113,6 +113,29 @@ describe("the launcher", () => {
     assert.equal(code, 7);
   });
 
+  for (const [which, before] of [
+    ["this Node", []],
+    ["an old Node", ["--import", oldNode]],
+    ["a Node that has an inspector already", ["--inspect=127.0.0.1:0"]],
+    ["an old Node that has one", ["--import", oldNode, "--inspect=127.0.0.1:0"]],
+  ] as const) {
+    test(`an inspector is opened in the process that runs the modules, by ${which}`, async () => {
+      const main = `import inspector from "node:inspector"; console.log(JSON.stringify([inspector.url(), process.argv.slice(2)]));`;
+      const folder = await tree({ "core/cli/main.ts": main, ...nodePackage("24.9.0") });
+      const asked = before.includes("--inspect=127.0.0.1:0" as never) ? [] : ["--inspect=127.0.0.1:0"];
+      const { stdout, code } = await ended(launch(folder, [...before], "run", ...asked, "a.ts", "--", "--inspect"));
+      const [url, args] = JSON.parse(stdout) as [string, string[]];
+      assert.match(url, /^ws:\/\/127\.0\.0\.1:\d+\//);
+      assert.deepEqual([args, code], [["run", "a.ts", "--", "--inspect"], 0]);
+    });
+  }
+
+  test("words of commands that read their own are handed on as they are", async () => {
+    const folder = await tree({ "core/cli/main.ts": reporting });
+    const { stdout } = await ended(launch(folder, [], "rpc", "add", "--inspect"));
+    assert.deepEqual(JSON.parse(stdout), { args: ["rpc", "add", "--inspect"], flags: ["--conditions=source", young] });
+  });
+
   const waiting = `setInterval(() => {}, 1000);
     process.on("SIGTERM", () => { console.log("asked"); process.exit(5); });
     console.log("ready");`;

@@ -1,0 +1,21 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { Random } from "../fuzz/random.ts";
+import { stalls } from "./stalls.ts";
+
+/** The long form: `npm run test:stalls`. */
+test("calls of clients that are suspended longer than all timers, to a server that is, too, are not cut", async () => {
+  const random = new Random(1);
+  const { calls, failures, stops } = await stalls({
+    clients: 2,
+    rounds: 1,
+    files: 300,
+    timers: 0.4,
+    longest: 1,
+    burners: 0,
+    random: () => random.next(),
+  });
+  assert.deepEqual(failures, []);
+  assert.equal(calls, 4);
+  assert.ok(stops > 0);
+});

@@ -1,0 +1,100 @@
+/** Connections that move are not reset: by clients and a server that are suspended, and on a machine that is busy. */
+import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { createInterface } from "node:readline";
+import { setTimeout as wait } from "node:timers/promises";
+import { fileURLToPath } from "node:url";
+
+export interface StallSettings {
+  readonly clients: number;
+  /** Rounds of each client: a folder is added, and got. */
+  readonly rounds: number;
+  readonly files: number;
+  /** Seconds: of the server's timer for heads. */
+  readonly timers: number;
+  /** Seconds that a process is suspended, at most, longer than those timers. */
+  readonly longest: number;
+  /** Processes that do nothing but keep the machine busy. */
+  readonly burners: number;
+  readonly random: () => number;
+  report?(line: string): void;
+}
+
+export interface StallOutcome {
+  readonly calls: number;
+  readonly failures: readonly string[];
+  /** Suspensions, of the server and of clients. */
+  readonly stops: number;
+}
+
+const launcher = fileURLToPath(new URL("../../../core/cli/launch.mjs", import.meta.url));
+const program = fileURLToPath(new URL("client.ts", import.meta.url));
+
+export async function stalls(settings: StallSettings): Promise<StallOutcome> {
+  const { clients, rounds, files, timers, longest, burners, random, report = () => undefined } = settings;
+  const folder = await mkdtemp(join(tmpdir(), "modhost-stalls-"));
+  const children = new Set<ChildProcess>();
+  const start = (args: readonly string[], env: NodeJS.ProcessEnv = {}) => {
+    const { NODE_OPTIONS: _, ...inherited } = process.env;
+    const stdio = ["ignore", "pipe", "inherit"] as const;
+    const child = spawn(process.execPath, args, { cwd: folder, env: { ...inherited, ...env }, stdio: [...stdio] });
+    children.add(child);
+    return child;
+  };
+  let stops = 0;
+  let isOver = false;
+  const suspend = async (child: ChildProcess) => {
+    stops += 1;
+    child.kill("SIGSTOP");
+    await wait(1000 * longest * (0.5 + random() / 2));
+    child.kill("SIGCONT");
+  };
+  try {
+    const server = start([launcher, "run"], {
+      MODHOST_MODULES_ENABLED: "http,http_api",
+      MODHOST_HTTP_PORTS: "0",
+      MODHOST_HTTPS_PORTS: "",
+      MODHOST_NODE_OFFLINE: "true",
+      MODHOST_LOG_LEVEL: "error",
+      MODHOST_HTTP_HEAD_TIMEOUT: String(timers),
+      // A connection that has no request may be closed, also while its client is suspended.
+      MODHOST_HTTP_IDLE_TIMEOUT: String(longest * 2),
+      // Whoever moves nothing for this long is cut, and shall be.
+      MODHOST_HTTP_PROGRESS_TIMEOUT: String(longest * 10),
+    });
+    const [line] = (await once(createInterface(server.stdout as NodeJS.ReadableStream), "line")) as [string];
+    const { port } = JSON.parse(line).ports[0] as { port: number };
+    for (let at = 0; at < burners; at += 1) start(["-e", "for (;;);"]);
+
+    const failures: string[] = [];
+    let calls = 0;
+    const running = Array.from({ length: clients }, () => {
+      const args = ["--conditions=source", program, `http://127.0.0.1:${port}`, String(rounds), String(files)];
+      const child = start(args);
+      createInterface(child.stdout as NodeJS.ReadableStream).on("line", (text) => {
+        report(text);
+        calls += 1;
+        if (text.startsWith("failed")) failures.push(text);
+      });
+      return { child, ended: once(child, "exit") };
+    });
+    const stopping = (async () => {
+      while (!isOver) {
+        const at = Math.floor(random() * (clients + 1));
+        await suspend(running[at]?.child ?? server);
+        await wait(200 + 400 * random());
+      }
+    })();
+    await Promise.all(running.map(({ ended }) => ended));
+    isOver = true;
+    await stopping;
+    return { calls, failures, stops };
+  } finally {
+    isOver = true;
+    for (const child of children) child.kill("SIGKILL");
+    await rm(folder, { recursive: true, force: true });
+  }
+}

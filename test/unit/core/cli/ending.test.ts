@@ -1,0 +1,76 @@
+/** How the program ends, and what it says of that. */
+import assert from "node:assert/strict";
+import { describe, test } from "node:test";
+import { Program } from "./spawned.ts";
+
+const mod = `export default function slow(module) {
+  module.depends("http");
+  let open;
+  const held = new Promise((resolve) => { open = resolve; });
+  module.hook("server-stopping", () => void setTimeout(open, 100));
+  module.provides("http", { route: {
+    "GET /": () => "served",
+    "GET /held": async () => (await held, "at last"),
+    "GET /never": () => new Promise(() => undefined),
+    "GET /exit": () => leave(),
+  } });
+}
+function leave() {
+  process.exit(3);
+}`;
+
+async function serving(env: NodeJS.ProcessEnv = {}) {
+  const program = await Program.in({ "mod_slow.mjs": mod });
+  const running = await program.serve(["run", "./mod_slow.mjs"], {
+    MODHOST_MODULES_ENABLED: "http",
+    ...env,
+  });
+  const url = running.started.apps.find(({ name }) => name === "slow")?.urls[0]?.replace(/\/$/, "") ?? "";
+  return { ...running, url, [Symbol.asyncDispose]: () => program[Symbol.asyncDispose]() };
+}
+
+/** The lines of its output that are JSON. */
+const events = (stdout: string) =>
+  stdout
+    .split("\n")
+    .filter((line) => line.startsWith("{"))
+    .map((line) => JSON.parse(line) as { event?: string; signal?: string; requests?: string[]; status?: number });
+
+describe("the end of a server", { concurrency: 2 }, () => {
+  for (const signal of ["SIGHUP", "SIGINT"] as const) {
+    test(`${signal} says what is waited for, and requests are finished`, async () => {
+      await using running = await serving();
+      const held = fetch(`${running.url}/held`).then((answer) => answer.text());
+      await fetch(`${running.url}/`);
+      running.kill(signal);
+      assert.equal(await held, "at last");
+      const { stdout, code } = await running.ended;
+      assert.equal(code, 0);
+      const stopping = events(stdout).find(({ event }) => event === "stopping");
+      assert.equal(stopping?.signal, signal);
+      assert.match(stopping?.requests?.join() ?? "", /^GET \/slow\/held \(\d+ s\)/);
+    });
+  }
+
+  test("what has not ended in its time is cut, and named in the log", async () => {
+    await using running = await serving({ MODHOST_UNLOAD_GRACE: "0.2" });
+    const held = fetch(`${running.url}/never`).catch((error: Error) => error.message);
+    await fetch(`${running.url}/`);
+    running.kill("SIGTERM");
+    const { stderr, code } = await running.ended;
+    assert.equal(code, 0);
+    assert.match(stderr, /Cut off, since they had not ended after 0\.2 s: GET \/slow\/never \(\d+ s\)/);
+    assert.equal(await held, "fetch failed");
+  });
+
+  test("a module that ends the process is told of, with its stack", async () => {
+    await using running = await serving();
+    await fetch(`${running.url}/exit`).catch(() => undefined);
+    const { stderr, code } = await running.ended;
+    assert.equal(code, 3);
+    const said = stderr.split("\n").find((line) => line.includes("process.exit(3) was called")) ?? stderr;
+    assert.match(said, /"level":"error"/);
+    assert.match(said, /at leave \(.*mod_slow\.mjs:\d+:\d+\)/);
+    assert.doesNotMatch(said, /\?v=/);
+  });
+});

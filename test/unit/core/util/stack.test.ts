@@ -1,0 +1,44 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { stackOf } from "#core/util/stack.ts";
+import { startHost } from "#test/support/host.ts";
+
+test("the log of a request that failed names the module's file, and folds what is not the module's", async () => {
+  await using running = await startHost({
+    plugins: {
+      mod_faulty: `export default function faulty(module) {
+        module.depends("http");
+        module.provides("http", { route: { "GET /": () => inner() } });
+      }
+      function inner() {
+        throw new Error("outer", { cause: new TypeError("the reason") });
+      }`,
+    },
+    config: { modules_enabled: ["http", "faulty"] },
+  });
+  await running.host.reload("faulty");
+  assert.equal((await fetch(`http://127.0.0.1:${running.http}/faulty`)).status, 500);
+  const line =
+    running
+      .log()
+      .split("\n")
+      .find((text) => text.includes("failed: Error: outer")) ?? running.log();
+  const { msg } = JSON.parse(line) as { msg: string };
+  const frames = msg.split("\n").slice(1);
+  assert.match(frames[0] ?? "", /^ {4}at inner \(\/.*\/plugins\/mod_faulty\.js:\d+:\d+\)$/);
+  assert.match(frames[1] ?? "", /^ {4}at .*\/plugins\/mod_faulty\.js:\d+:\d+\)?$/);
+  assert.match(frames[2] ?? "", /^ {4}at … \(\d+ of modhost and Node\.js\)$/);
+  assert.match(frames[3] ?? "", /caused by TypeError: the reason/);
+  assert.doesNotMatch(msg, /\?v=|file:/);
+});
+
+test("a stack of the host alone stays whole, and whatever is thrown has one", () => {
+  const error = new Error("own");
+  error.stack = `Error: own\n    at run (${import.meta.dirname.replace(/test.unit.core.util$/, "core/http/x.ts")}:1:1)`;
+  assert.equal(stackOf(error), error.stack);
+  assert.equal(stackOf("text"), "text");
+  assert.equal(stackOf(undefined), "undefined");
+  const circle = new Error("circle");
+  circle.cause = circle;
+  assert.match(stackOf(circle), /^Error: circle\n/);
+});

@@ -1,0 +1,22 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { RawConnection } from "#test/support/raw.ts";
+import { call, Place, urlOf } from "./support.ts";
+
+test("a reader that takes nothing is cut at the end, which no error is logged about", async () => {
+  await using place = await Place.withRepo();
+  const daemon = await place.daemon();
+  const url = urlOf(await place.api());
+  const body = new FormData();
+  body.append("file", new Blob([Buffer.alloc(48 * 1024 * 1024, 1)]));
+  const { Hash } = JSON.parse((await call(url, "add?pin=false", { body })).text);
+  using reader = await RawConnection.open(Number(new URL(url).port), { timeout: 60_000 });
+  reader.socket.setNoDelay(true);
+  reader.write(`POST /api/v0/cat?arg=${Hash} HTTP/1.1\r\nHost: localhost\r\nContent-Length: 0\r\n\r\n`);
+  await reader.until(/HTTP\/1\.1 200 /);
+  reader.socket.pause();
+  const { stderr, code } = await daemon.stop();
+  assert.equal(code, 0);
+  assert.match(stderr, /Cut off, since they had not ended after 2 s: POST \/api\/v0\/cat \(\d+ s\)/);
+  assert.doesNotMatch(stderr, /too long|error/i);
+});
