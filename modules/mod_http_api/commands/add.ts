@@ -83,7 +83,7 @@ export const commands = {
     file: { name: "path", required: true, many: true, help: "The files and directories." },
     options,
     returns: stream(addedItem),
-    async *run({ node, files, options: given, signal, cidText }) {
+    async *run({ node, files, options: given, signal, offline, cidText }) {
       const write = cidText();
       const events = node.addTree(below(files.some()), {
         ...given,
@@ -93,6 +93,7 @@ export const commands = {
         onlyHash: given["only-hash"],
         wrapWithDirectory: given["wrap-with-directory"],
         signal,
+        offline,
       });
       for await (const event of events) yield itemOf(event, write);
     },

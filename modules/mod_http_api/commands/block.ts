@@ -40,13 +40,14 @@ export const commands = {
       pin: { type: "bool", default: false, help: "Pin the blocks recursively." },
     },
     returns: stream(blockStat),
-    async *run({ node, files, options, signal }) {
+    async *run({ node, files, options, signal, offline }) {
       for await (const { body } of files.plain("expected a file")) {
         let size = 0;
         const counted = tapped(body, ({ length }) => {
           size += length;
         });
-        yield { Key: String(await node.block.put(counted, { ...options, signal, transfer: true })), Size: size };
+        const key = await node.block.put(counted, { ...options, signal, offline, transfer: true });
+        yield { Key: String(key), Size: size };
       }
     },
     text: ({ Key }) => `${Key}\n`,

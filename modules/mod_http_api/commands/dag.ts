@@ -75,10 +75,11 @@ export const commands = {
     },
     file: { name: "object data", required: true, many: true, help: "The nodes, one file each." },
     returns: stream(fields("OutputObject", { Cid: "link" })),
-    async *run({ node, files, options, signal }) {
+    async *run({ node, files, options, signal, offline }) {
       const { format: storeCodec, "input-enc": inputCodec, hash: hashAlg, pin } = options;
       const nodes = bodies(files.plain("expected a regular file"), "body");
-      for await (const Cid of node.dag.putAll(nodes, { storeCodec, inputCodec, hashAlg, pin, signal })) yield { Cid };
+      const how = { storeCodec, inputCodec, hashAlg, pin, signal, offline };
+      for await (const Cid of node.dag.putAll(nodes, how)) yield { Cid };
     },
     text: ({ Cid }, call) => `${call.cidText("kept")(Cid)}\n`,
   }),

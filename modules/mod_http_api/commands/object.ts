@@ -162,9 +162,9 @@ export const commands = {
     deprecated: true,
     arguments: [{ name: "template", help: "`unixfs-dir` for an empty directory; by default an empty node." }],
     returns: object,
-    async run({ node, arguments: { template = "" }, given, signal, cidText }) {
+    async run({ node, arguments: { template = "" }, given, signal, offline, cidText }) {
       const write = cidText("kept");
-      const cid = await node.object.new({ template: given === 1 ? template : "empty", signal });
+      const cid = await node.object.new({ template: given === 1 ? template : "empty", signal, offline });
       return shapeOf({ cid, links: [] }, write);
     },
     text: hashLine,
@@ -208,10 +208,10 @@ export const commands = {
     },
     file: { name: "data", required: true, help: "The node." },
     returns: object,
-    async run({ node, files, options: { inputenc, datafieldenc, pin }, signal, cidText }) {
+    async run({ node, files, options: { inputenc, datafieldenc, pin }, signal, offline, cidText }) {
       const write = cidText("kept");
       const { body } = await files.one();
-      return shapeOf(await node.object.import(body, { inputenc, datafieldenc, pin, signal }), write);
+      return shapeOf(await node.object.import(body, { inputenc, datafieldenc, pin, signal, offline }), write);
     },
     text: ({ Hash }, { options: { quiet } }) => (quiet === true ? `${Hash}\n` : `added ${Hash}\n`),
   }),

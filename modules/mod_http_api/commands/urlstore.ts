@@ -13,9 +13,9 @@ export const commands = {
       pin: { type: "bool", default: true, help: "Pin it." },
     },
     returns: value(blockStat),
-    async run({ node, arguments: { url }, options: { trickle, pin }, signal, cidText }) {
+    async run({ node, arguments: { url }, options: { trickle, pin }, signal, offline, cidText }) {
       const write = cidText();
-      const { key, size } = await node.urlstore.add(url, { trickle, pin, signal });
+      const { key, size } = await node.urlstore.add(url, { trickle, pin, signal, offline });
       return { Key: write(key), Size: size };
     },
     text: ({ Key }) => `${Key}\n`,

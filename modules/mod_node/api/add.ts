@@ -82,14 +82,14 @@ export interface AddApi {
 export function addApi(node: LowLevelNode): AddApi {
   async function* addTree(given: AsyncIterable<AddEntry>, options: AddTreeOptions = {}): AsyncGenerator<AddEvent> {
     const { pin = true, nocopy = false, fscache = false, hashAlg, hash = hashAlg, wrapWithDirectory: wrap } = options;
-    const { signal } = reading(options);
+    const { signal, offline } = reading(options);
     const sharded = node.repo.config.value("Experimental.ShardingEnabled");
     const settings = addSettings({ ...options, hash, wrap, sharded });
     if (nocopy && node.filestore === undefined) throw failure("REFERENCES_OFF");
     const entries = backed(given, nocopy);
     const events = options.onlyHash
       ? hashOnly(entries, settings, node.scratch)
-      : addEntries(node, entries, settings, { pin, references: nocopy || fscache, signal });
+      : addEntries(node, entries, settings, { pin, references: nocopy || fscache, signal, offline });
     for await (const event of events) {
       if (options.silent !== true || (event.kind !== "file" && event.kind !== "symlink")) yield event;
     }

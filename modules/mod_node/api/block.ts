@@ -67,12 +67,12 @@ export function blockApi(node: LowLevelNode): BlockApi {
       return node.blocks.get(cid, { ...how, buffers: options.buffers });
     },
     async put(block, { format, mhtype = "sha2-256", mhlen = -1, version, pin, transfer, ...options } = {}) {
-      const { signal } = reading(options);
+      const { signal, offline } = reading(options);
       const form = blockFormat(format ?? (version === 0 ? "v0" : ""), mhtype, mhlen);
       const { buffers } = node.blocks;
       const bytes = await readBlockBody(piecesOf(block), buffers, transfer);
       const { cid } = await makeBlock(bytes, form);
-      await putBlocks(node, [{ cid, bytes, release: () => buffers.release(bytes) }], { pin, signal });
+      await putBlocks(node, [{ cid, bytes, release: () => buffers.release(bytes) }], { pin, signal, offline });
       return cid;
     },
     async *rm(given, { force, quiet, ...options } = {}) {

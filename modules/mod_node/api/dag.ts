@@ -134,20 +134,20 @@ export function dagApi(node: LowLevelNode): DagApi {
       if (inputCodec !== undefined && !(value instanceof Uint8Array)) {
         throw new NodeError("Can only inputCodec on raw bytes that can be decoded");
       }
-      const { signal } = reading(options);
+      const { signal, offline } = reading(options);
       const bytes = inputCodec === undefined ? encodeValue(storeCodec, value) : (value as Uint8Array);
       const block = await nodeMaker(inputCodec ?? storeCodec, storeCodec, hashAlg)(bytes);
-      await putBlocks(node, [block], { pin, signal });
+      await putBlocks(node, [block], { pin, signal, offline });
       return block.cid;
     },
     async *putAll(nodes, { storeCodec = "dag-cbor", inputCodec = "json", hashAlg = "", pin, ...options } = {}) {
-      const { signal } = reading(options);
+      const { signal, offline } = reading(options);
       const make = nodeMaker(inputCodec, storeCodec, hashAlg);
       const held = new WeightedSemaphore(MAX_BYTES_HELD);
       yield* mapConcurrent(contents(nodes, held), MAX_STORED_TOGETHER, async (content) => {
         try {
           const block = await make(content);
-          await putBlocks(node, [block], { pin, signal });
+          await putBlocks(node, [block], { pin, signal, offline });
           return block.cid;
         } finally {
           held.release(content.length);

@@ -75,7 +75,6 @@ async function pinRoot(node: LowLevelNode, cid: CID, signal: Reading["signal"]):
     if (found === undefined) throw failure("BLOCKSTORE_NOT_FOUND");
     linksOf(cid, found);
     await node.pins.add(cid, "recursive", { signal, offline: true });
-    node.announce([cid]);
     return "";
   } catch (error) {
     if (!(error instanceof NodeError)) throw error;

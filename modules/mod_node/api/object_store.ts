@@ -48,7 +48,7 @@ export function objectStore(node: LowLevelNode) {
     blocks: EditedBlocks,
     { pin, ...options }: CallOptions & { readonly pin?: boolean | undefined },
   ): Promise<StoredObject> {
-    await putBlocks(node, blocks, { pin, signal: reading(options).signal });
+    await putBlocks(node, blocks, { pin, ...reading(options) });
     const { cid, bytes } = blocks.at(-1) as EditedBlocks[0];
     return { cid, links: decodePb(bytes).links.map(linkJs) };
   }

@@ -130,7 +130,7 @@ async function* addAll(node: LowLevelNode, source: PinSource, { progress, ...opt
       if (!(error instanceof NodeError)) throw error;
       throw new NodeError(`pin: ${error.message}`, { cause: error });
     }
-    node.announce([cid]);
+    if (how.offline !== true) node.announce([cid]);
     before += own;
     yield cid;
   }

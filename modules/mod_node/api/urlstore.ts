@@ -34,7 +34,7 @@ export interface UrlstoreApi {
 export function urlstoreApi(node: LowLevelNode): UrlstoreApi {
   return {
     async add(url, { trickle, pin = true, ...options } = {}) {
-      const { signal } = reading(options);
+      const { signal, offline } = reading(options);
       if (!isUrl(url)) throw new NodeError(`unsupported url syntax: ${url}`);
       if (node.filestore === undefined) throw failure("REFERENCES_OFF");
       if (!node.filestore.takesUrls) throw failure("URLSTORE_OFF");
@@ -47,7 +47,7 @@ export function urlstoreApi(node: LowLevelNode): UrlstoreApi {
       const settings = addSettings({ cidVersion: 1, rawLeaves: true, nocopy: true, trickle });
       let root: CID | undefined;
       const entries = one({ path: "", kind: "file", body, backing: url });
-      for await (const { built } of addEntries(node, entries, settings, { pin, references: true, signal })) {
+      for await (const { built } of addEntries(node, entries, settings, { pin, references: true, signal, offline })) {
         root = built?.cid;
       }
       if (root === undefined) throw new Error("an add has ended without its root");

@@ -40,6 +40,8 @@ export interface AdderOptions {
    */
   readonly references?: boolean | undefined;
   readonly signal?: AbortSignal | undefined;
+  /** Announce nothing. */
+  readonly offline?: boolean | undefined;
 }
 
 /** Events that may wait for the disk or the reader before no more entries are taken in. */
@@ -178,7 +180,7 @@ class AddSession {
           await this.#deps.sync();
           if (this.#options.pin) await this.#deps.pins.keep(roots);
         });
-        this.#deps.announce?.(roots);
+        if (this.#options.offline !== true) this.#deps.announce?.(roots);
         this.#released += events.length;
         this.#changed.notify();
       }

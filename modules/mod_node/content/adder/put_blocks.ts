@@ -6,6 +6,8 @@ export interface PutBlocksOptions {
   /** Pin the last block recursively; nothing is fetched for it. */
   readonly pin?: boolean | undefined;
   readonly signal?: AbortSignal | undefined;
+  /** Announce nothing. */
+  readonly offline?: boolean | undefined;
 }
 
 /** The blocks are durable, and pinned, when it resolves; garbage collection waits meanwhile. */
@@ -16,7 +18,7 @@ export async function putBlocks(deps: AdderDeps, blocks: readonly Block[], optio
     await deps.sync();
     const last = blocks.at(-1);
     if (options.pin === true && last !== undefined) await deps.pins.keep([last.cid]);
-    if (last !== undefined) deps.announce?.([last.cid]);
+    if (last !== undefined && options.offline !== true) deps.announce?.([last.cid]);
   } finally {
     release();
   }
