@@ -93,7 +93,10 @@ export function strayField(value: object): { readonly field: string; readonly me
 
 /** The error that answers such a value. */
 export function answerInvalid(route: string, { what, remedy }: Fault): ModhostError {
-  return new ModhostError("ANSWER_INVALID", { route, what, remedy });
+  const error = new ModhostError("ANSWER_INVALID", { route, what, remedy });
+  // The frames would all be the host's own: what is wrong lies in the handler, which has returned.
+  error.stack = String(error);
+  return error;
 }
 
 function isStatus(value: unknown): boolean {

@@ -41,7 +41,8 @@ const aliases: Readonly<Record<string, string>> = { dependencies: "depends", req
 export function exportHints(exported: object): string[] {
   return Object.keys(exported).flatMap((name) => {
     if (definition.includes(name as never)) return [];
-    const meant = aliases[name] ?? nearest(name, definition);
+    const near = nearest(name, [...definition, ...Object.keys(aliases)]);
+    const meant = near === undefined ? undefined : (aliases[near] ?? near);
     return meant === undefined ? [] : [`exports ${name}, which the host does not read: did you mean ${meant}?`];
   });
 }

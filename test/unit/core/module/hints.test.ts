@@ -74,11 +74,11 @@ describe("a hint in the log", () => {
 
   test("names an export that is near to one that the host reads", async (t) => {
     const host = await pluginHost(t, {
-      "mod_a.js": "export const option = {}; export const dependencies = []; export default () => {};",
+      "mod_a.js": "export const option = {}; export const dependancies = []; export default () => {};",
     });
     assert.deepEqual(
       logged(host, "warn").map(({ msg }) => msg.replace(/, which.*:/, "")),
-      ["exports dependencies did you mean depends?", "exports option did you mean options?"],
+      ["exports dependancies did you mean depends?", "exports option did you mean options?"],
     );
   });
 
