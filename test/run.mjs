@@ -29,8 +29,8 @@ const runner = spawn(
     "--test",
     // A test that hangs fails, instead of holding up the run; one of a busy machine has time.
     "--test-timeout=300000",
-    // Some tests wait for a network or a program most of their time: one more than there are cores.
-    `--test-concurrency=${availableParallelism() + 1}`,
+    // Half of the time a test file waits, for a network, a disk or a program: two more than there are cores.
+    `--test-concurrency=${availableParallelism() + 2}`,
     ...reportTo(reporter),
     ...(times ? reportTo(support("times.mjs")) : []),
     ...(name === undefined ? [] : [`--test-name-pattern=${RegExp.escape(name)}`]),
