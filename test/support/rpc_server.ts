@@ -1,6 +1,7 @@
 /** The node as a process of its own, as an operator starts it: for tests of crashes, clients and speed. */
 import { type ChildProcessByStdio, spawn } from "node:child_process";
 import { once } from "node:events";
+import { readFile } from "node:fs/promises";
 import { createInterface } from "node:readline";
 import type { Readable } from "node:stream";
 import { fileURLToPath } from "node:url";
@@ -18,6 +19,8 @@ export interface RpcServerSettings {
   /** Further variables of the environment, such as MODHOST_<OPTION>. */
   readonly env?: NodeJS.ProcessEnv;
   readonly nodeFlags?: readonly string[];
+  /** A program and its arguments that start it as their only child, such as `inNamespace`. */
+  readonly within?: readonly string[];
   /** Of an installed package; default: that of this clone, which runs from source. */
   readonly launcher?: string;
 }
@@ -31,15 +34,21 @@ export class RpcServer implements AsyncDisposable {
   readonly #exited: Promise<unknown>;
   readonly #log: string[];
 
-  private constructor(child: Child, exited: Promise<unknown>, log: string[], port: number) {
+  private constructor(child: Child, pid: number, exited: Promise<unknown>, log: string[], port: number) {
     this.#child = child;
     this.#exited = exited;
     this.#log = log;
     this.url = `http://127.0.0.1:${port}`;
-    this.pid = child.pid as number;
+    this.pid = pid;
   }
 
-  static async start({ folder, env, nodeFlags = [], launcher = cloned }: RpcServerSettings): Promise<RpcServer> {
+  static async start({
+    folder,
+    env,
+    nodeFlags = [],
+    launcher = cloned,
+    within = [],
+  }: RpcServerSettings): Promise<RpcServer> {
     const { NODE_OPTIONS: _, ...inherited } = process.env;
     const fixed = {
       MODHOST_HTTP_PORTS: "0",
@@ -47,7 +56,8 @@ export class RpcServer implements AsyncDisposable {
       MODHOST_DATA_PATH: folder,
       MODHOST_HTTP_LOG: "false",
     };
-    const child = spawn(process.execPath, [...nodeFlags, launcher, "run", "--json"], {
+    const [program, ...args] = [...within, process.execPath, ...nodeFlags, launcher, "run", "--json"];
+    const child = spawn(program as string, args, {
       cwd: folder,
       env: { ...inherited, ...fixed, ...env },
       stdio: ["ignore", "pipe", "pipe"],
@@ -67,7 +77,8 @@ export class RpcServer implements AsyncDisposable {
       child.kill("SIGKILL");
       throw new Error(`The server did not start:\n${line ?? ""}\n${log.join("")}`);
     }
-    return new RpcServer(child, exited, log, port);
+    const pid = within.length === 0 ? (child.pid as number) : await onlyChild(child.pid as number);
+    return new RpcServer(child, pid, exited, log, port);
   }
 
   /** A call; parts are files of a multipart body, by name. */
@@ -88,7 +99,7 @@ export class RpcServer implements AsyncDisposable {
   }
 
   async kill(signal: NodeJS.Signals = "SIGKILL"): Promise<void> {
-    this.#child.kill(signal);
+    if (this.#child.exitCode === null && this.#child.signalCode === null) process.kill(this.pid, signal);
     await this.#exited;
   }
 
@@ -99,6 +110,10 @@ export class RpcServer implements AsyncDisposable {
   [Symbol.asyncDispose](): Promise<void> {
     return this.stop();
   }
+}
+
+async function onlyChild(pid: number): Promise<number> {
+  return Number(await readFile(`/proc/${pid}/task/${pid}/children`, "latin1"));
 }
 
 function httpPort(line: string): number | undefined {

@@ -1,15 +1,19 @@
-/** `npm run test:crash -- --cycles N`: the long form: kills, damaged files, full disks. */
+/** `npm run test:crash -- --cycles N`: the long form: kills, damaged files, full disks, containers. */
 import { mkdir, mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
+import { withoutNamespaces } from "#test/support/namespaces.ts";
 import { crashCycles } from "./crash.ts";
 import { damagedFiles } from "./damaged_files.ts";
 import { fullDisk, mountSmallDisk } from "./full_disk.ts";
+import { namespaceCycles } from "./namespaces.ts";
 
 const { values } = parseArgs({ options: { cycles: { type: "string", default: "50" } } });
 const cycles = Number(values.cycles);
 const folder = await mkdtemp(join(tmpdir(), "modhost-crash-"));
+/** Of the cycles, so many are also done by nodes in namespaces of their own. */
+const MAX_NAMESPACE_CYCLES = 10;
 const outcome = { passed: 0, failed: 0, skipped: 0 };
 
 function judge(wrong: readonly string[]): void {
@@ -33,6 +37,17 @@ try {
   });
   await inFolder("damaged", async (own) => {
     judge(await damagedFiles({ folder: own, rounds: cycles * 4, report: console.log }));
+  });
+  await inFolder("namespaces", async (own) => {
+    if (withoutNamespaces !== false) {
+      console.log(`skipped: nodes in namespaces, since ${withoutNamespaces}`);
+      outcome.skipped += 1;
+      return;
+    }
+    const options = { folder: own, cycles: Math.min(cycles, MAX_NAMESPACE_CYCLES), report: console.log };
+    const { acknowledged, refused, wrong } = await namespaceCycles(options);
+    console.log(`${acknowledged} adds answered in namespaces, ${refused} starts refused`);
+    judge(wrong);
   });
   for (const toLastByte of [false, true]) {
     for (const signal of ["SIGTERM", "SIGKILL"] as const) {

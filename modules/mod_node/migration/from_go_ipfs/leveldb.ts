@@ -51,7 +51,7 @@ export async function readLevelDb<T>(
   const clear = () => rm(scratch, { recursive: true, force: true });
   await clear();
   try {
-    await mkdir(scratch, { recursive: true });
+    await mkdir(scratch, { recursive: true, mode: 0o700 });
     for (const name of await dataFiles(folder)) {
       await checkFile(join(folder, name));
       await (isTable(name) ? linkOrCopy : copyFile)(join(folder, name), join(scratch, name));

@@ -6,6 +6,7 @@ import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { type Database, open } from "lmdb";
 import type { MakeRoom } from "../disk_reserve.ts";
+import { keepPrivate, PRIVATE_FILE, PRIVATE_FOLDER } from "../private_files.ts";
 import { whyUnchecked } from "./patches/layout.ts";
 
 /** Called with a sentence that the operator should read. */
@@ -68,7 +69,7 @@ export async function openEnvironment(
   onNotice: Notice = () => {},
   makeRoom: MakeRoom = async () => false,
 ): Promise<Environment> {
-  await mkdir(folder, { recursive: true });
+  await mkdir(folder, { recursive: true, mode: PRIVATE_FOLDER });
   const data = join(folder, "data.mdb");
   const sealFile = join(folder, "closed");
   const found = await fingerprint(data);
@@ -82,6 +83,7 @@ export async function openEnvironment(
     maxDbs: MAX_TABLES,
     ...byteTables,
   });
+  for (const file of [data, join(folder, "lock.mdb")]) await keepPrivate(file);
   if (found === undefined) await syncNew(folder, data);
   return {
     table: (name) => root.openDB<Buffer, Buffer>(name, { encoding: "binary", keyEncoding: "binary" }),
@@ -102,7 +104,7 @@ export async function openEnvironment(
       await root.close();
       const left = await fingerprint(data);
       // Without this file the next start only takes longer.
-      if (left !== undefined) await writeFile(sealFile, left).catch(() => {});
+      if (left !== undefined) await writeFile(sealFile, left, { mode: PRIVATE_FILE }).catch(() => {});
     },
   };
 }

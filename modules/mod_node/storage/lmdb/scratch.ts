@@ -22,7 +22,7 @@ export interface Scratch {
  * unlinked at once, so that even a killed process leaves nothing behind.
  */
 export async function openScratch(folder: string): Promise<Scratch> {
-  await mkdir(folder, { recursive: true });
+  await mkdir(folder, { recursive: true, mode: 0o700 });
   const path = await mkdtemp(join(folder, "scratch-"));
   const remove = () => rm(path, { recursive: true, force: true });
   let table: ReturnType<typeof open<Buffer, Buffer>>;

@@ -3,6 +3,7 @@ import { mkdir, readFile, rm, stat } from "node:fs/promises";
 import { dirname, join, resolve } from "node:path";
 import { NodeError } from "../../util/errors.ts";
 import { repoVersion } from "../../util/version.ts";
+import { keepPrivate, PRIVATE_FOLDER } from "../private_files.ts";
 import { writeAtomically } from "./atomic_file.ts";
 import { ConfigFile, type ConfigOverrides, type Current, readConfig } from "./config.ts";
 import { defaultStorePaths, diskSpec, resolveStorePaths, type StorePaths, storePaths } from "./datastore.ts";
@@ -116,6 +117,7 @@ async function openLocked({ path, data, lock, lost, isNew }: LockedFolder, { ove
   const config = await ConfigFile.open(path, overrides);
   const identity = readIdentity({ PeerID: config.value("Identity.PeerID"), PrivKey: config.value("Identity.PrivKey") });
   const own = resolveStorePaths(path, await requireStores(path, config));
+  await shutOut(path, data === path ? own : resolveStorePaths(data, defaultStorePaths));
   const announcement = announcementIn(path);
   await announcement.remove();
   return {
@@ -135,6 +137,12 @@ async function openLocked({ path, data, lock, lost, isNew }: LockedFolder, { ove
       await lock.release();
     },
   };
+}
+
+/** Earlier versions left blocks and metadata to all users. A repo of go-ipfs stays as that program has made it. */
+async function shutOut(path: string, { kind, blocks, metadata }: StorePaths): Promise<void> {
+  const folders = kind === "segments" ? [blocks, metadata] : [dirname(metadata)];
+  for (const each of [...folders, join(path, "keystore")]) await keepPrivate(each);
 }
 
 /** The files by which other programs find the RPC of a repo that is open; a killed process leaves them behind. */
@@ -167,7 +175,7 @@ export async function isRepo(path: string): Promise<boolean> {
 
 async function makeFolder(path: string): Promise<void> {
   try {
-    await makeFolders(path);
+    await makeFolders(path, PRIVATE_FOLDER);
   } catch (error) {
     throw new NodeError(`the repo ${path} cannot be made: ${(error as Error).message}`, { cause: error });
   }
@@ -177,14 +185,14 @@ async function makeFolder(path: string): Promise<void> {
  * Makes missing parents. Node's recursive mkdir never ends where the parent exists but mkdir fails with ENOENT:
  * automounts, `/proc`.
  */
-async function makeFolders(path: string): Promise<void> {
+async function makeFolders(path: string, mode: number | undefined): Promise<void> {
   const exists = await stat(path).then(
     (found) => found.isDirectory(),
     () => false,
   );
   if (exists) return;
-  if (dirname(path) !== path) await makeFolders(dirname(path));
-  await mkdir(path).catch((error: NodeJS.ErrnoException) => {
+  if (dirname(path) !== path) await makeFolders(dirname(path), undefined);
+  await mkdir(path, mode).catch((error: NodeJS.ErrnoException) => {
     // Another process was faster, or it is a file.
     if (error.code !== "EEXIST") throw error;
     return mkdir(path, { recursive: true });

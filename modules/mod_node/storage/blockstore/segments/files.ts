@@ -2,6 +2,7 @@
 import * as fs from "node:fs";
 import { dirname, join } from "node:path";
 import type { MakeRoom } from "../../disk_reserve.ts";
+import { PRIVATE_FILE, PRIVATE_FOLDER } from "../../private_files.ts";
 import { nameOf, numberOf, segmentHeader } from "./format.ts";
 
 /** An open file without a position of its own: every operation gives one. */
@@ -77,11 +78,12 @@ class DiskFile implements SegmentFile {
 
 export const diskFs: SegmentFs = {
   async list(folder) {
-    await fs.promises.mkdir(folder, { recursive: true });
+    await fs.promises.mkdir(folder, { recursive: true, mode: PRIVATE_FOLDER });
     await fs.promises.access(folder, fs.constants.R_OK | fs.constants.W_OK);
     return fs.promises.readdir(folder);
   },
-  open: async (path, create) => new DiskFile(await call((end) => fs.open(path, create ? "w+" : "r+", 0o644, end))),
+  open: async (path, create) =>
+    new DiskFile(await call((end) => fs.open(path, create ? "w+" : "r+", PRIVATE_FILE, end))),
   remove: (path) => fs.promises.rm(path, { force: true }),
   size: async (path) => (await fs.promises.stat(path)).size,
   async space(folder) {
