@@ -124,7 +124,11 @@ export const configKeys = {
   "Discovery.MDNS.Enabled": key(bool, true, "Find peers on the local network."),
   "Discovery.MDNS.Interval": key(int, 10, "Seconds between two looks; 0 is 5."),
   "Routing.Type": key(text, "dht", "`dht`, `dhtclient`, `dhtserver` or `none`; empty is `dht`."),
-  "Ipns.RepublishPeriod": key(durationText, "", "How often names are published anew, from 1m to 24h; empty is 4h."),
+  "Ipns.RepublishPeriod": key(
+    durationText,
+    "",
+    "How often names are published anew, from 1m to 24h, or any time with `DEBUG=1`; empty is 4h.",
+  ),
   "Ipns.RecordLifetime": key(durationText, "", "Lifetime of records that are published anew; empty is 24h."),
   "Ipns.ResolveCacheSize": key(int, 128, "Names that are remembered; 0 is 128."),
   Bootstrap: key(texts, bootstrapPeers, "Peers that are dialled at the start."),
