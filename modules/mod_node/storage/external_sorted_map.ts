@@ -21,6 +21,8 @@ type Lists<T> = Map<number, Map<string, T>>;
 
 /** Entries that are held in memory. */
 const MAX_IN_MEMORY = 8192;
+/** The same when the disk is full. */
+const MAX_ON_FULL_DISK = 1_000_000;
 /** LMDB copies each page that a write touches, and never gives that memory back. */
 const MAX_BATCH = 2048;
 const pageSize = 512;
@@ -29,7 +31,8 @@ const listBytes = 4;
 /**
  * Numbered maps from names to values, which are read in order of the names. Up to some thousand entries in all are held
  * in memory; beyond that they go to a file below `folder`, so a million entries take no more memory, except for names
- * that are too long for a key. One caller at a time. @throws errors of the file system
+ * that are too long for a key. On a full disk they stay in memory, as far as that is bearable: listing a directory needs
+ * no room. One caller at a time. @throws errors of the file system
  */
 export class ExternalSortedMap<T> {
   readonly #folder: string;
@@ -40,10 +43,14 @@ export class ExternalSortedMap<T> {
   #flushing: Lists<T> = new Map();
   #writing: Promise<void> = Promise.resolve();
   #disk: Scratch | undefined;
+  readonly #open: typeof openScratch;
+  /** The disk was full: nothing more is written to it. */
+  #isFull = false;
 
-  constructor(folder: string, form: ValueCodec<T>) {
+  constructor(folder: string, form: ValueCodec<T>, open = openScratch) {
     this.#folder = folder;
     this.#codec = form;
+    this.#open = open;
   }
 
   get(list: number, name: string): T | undefined {
@@ -60,7 +67,7 @@ export class ExternalSortedMap<T> {
     held.set(name, value);
     this.#inMemory.set(list, held);
     this.#count += 1;
-    return this.#count < MAX_IN_MEMORY ? undefined : this.#startFlush();
+    return this.#count < (this.#isFull ? MAX_ON_FULL_DISK : MAX_IN_MEMORY) ? undefined : this.#startFlush();
   }
 
   /** The entries of a map in order of their names' bytes, in pages. Nothing may be set in it meanwhile. */
@@ -106,6 +113,7 @@ export class ExternalSortedMap<T> {
     this.#inMemory = new Map();
     this.#flushing = new Map();
     this.#count = 0;
+    this.#isFull = false;
     this.#disk = undefined;
     this.#writing = Promise.resolve();
     await writing.catch(() => {});
@@ -114,12 +122,32 @@ export class ExternalSortedMap<T> {
 
   async #startFlush(): Promise<void> {
     await this.#writing;
-    this.#disk ??= await openScratch(this.#folder);
+    try {
+      this.#disk ??= await this.#open(this.#folder);
+    } catch (error) {
+      return this.#stay(error);
+    }
     this.#flushing = this.#inMemory;
     this.#inMemory = tooLongForKeys(this.#flushing);
     this.#count = 0;
-    this.#writing = this.#write(this.#disk, this.#flushing);
+    const lists = this.#flushing;
+    this.#writing = this.#write(this.#disk, lists).catch((error: unknown) => this.#stay(error, lists));
     this.#writing.catch(() => {});
+  }
+
+  /** Keeps in memory what a full disk did not take. @throws any other error, and that one when it is too much */
+  #stay(error: unknown, unwritten?: Lists<T>): void {
+    if (!isFullDisk(error)) throw error;
+    this.#isFull = true;
+    if (unwritten !== undefined && this.#flushing === unwritten) {
+      for (const [list, values] of unwritten) {
+        // What was set meanwhile is newer.
+        this.#inMemory.set(list, new Map([...values, ...(this.#inMemory.get(list) ?? [])]));
+        this.#count += values.size;
+      }
+      this.#flushing = new Map();
+    }
+    if (this.#count >= MAX_ON_FULL_DISK) throw error;
   }
 
   async #write(disk: Scratch, lists: Lists<T>): Promise<void> {
@@ -156,6 +184,11 @@ export class ExternalSortedMap<T> {
     }
   }
 }
+
+const fullCodes: readonly unknown[] = ["ENOSPC", "EDQUOT"];
+const isFullDisk = (error: unknown): boolean =>
+  error instanceof Error &&
+  (fullCodes.includes((error as NodeJS.ErrnoException).code) || /no space left|quota exceeded/i.test(error.message));
 
 function keyOf(list: number, name: string): Buffer {
   const key = Buffer.allocUnsafe(listBytes + Buffer.byteLength(name));

@@ -144,7 +144,7 @@ async function probeEnvironment(folder: string): Promise<string | undefined> {
 }
 
 /** lmdb-js gives the reason of a failed commit only in a promise beside the error. */
-async function causeOf(error: unknown): Promise<Error> {
+export async function causeOf(error: unknown): Promise<Error> {
   const { commitError = Promise.reject(error) } = error as { commitError?: Promise<never> };
   return commitError.catch((cause: Error) => cause);
 }

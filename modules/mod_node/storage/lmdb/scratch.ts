@@ -2,7 +2,7 @@
 import { mkdir, mkdtemp, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { open, type RangeOptions } from "lmdb";
-import { byteTables, type Table } from "./open.ts";
+import { byteTables, causeOf, type Table } from "./open.ts";
 
 /** Bytes of the longest key. */
 export const MAX_KEY = 1978;
@@ -36,7 +36,9 @@ export async function openScratch(folder: string): Promise<Scratch> {
     table,
     page: (range) => [...table.getRange(range)],
     async write(operations) {
-      await table.batch(operations);
+      await table.batch(operations).catch(async (error: unknown) => {
+        throw await causeOf(error);
+      });
       table.resetReadTxn();
     },
     async close() {

@@ -6,6 +6,7 @@ import { after, before, describe, test } from "node:test";
 import { fileURLToPath } from "node:url";
 import { compareNames } from "#node/formats/dag_pb/dag_pb.ts";
 import { ExternalSortedMap, jsonCodec } from "#node/storage/external_sorted_map.ts";
+import { openScratch } from "#node/storage/lmdb/scratch.ts";
 
 let folder: string;
 before(async () => {
@@ -98,3 +99,31 @@ test("a folder that cannot be written to is told", async () => {
   );
   await spill.clear();
 });
+
+for (const full of ["opening", "writing"] as const) {
+  test(`on a disk that is full at ${full} everything stays in memory`, async () => {
+    const error = Object.assign(new Error("ENOSPC: no space left on device"), { code: "ENOSPC" });
+    let writes = 0;
+    const spill = new ExternalSortedMap<number>(folder, jsonCodec(), async (at) => {
+      if (full === "opening") throw error;
+      const scratch = await openScratch(at);
+      return {
+        ...scratch,
+        async write(operations) {
+          writes += 1;
+          // In the midst of what is to be written.
+          if (writes > 2) throw error;
+          return scratch.write(operations);
+        },
+      };
+    });
+    let at = 0;
+    for (const name of names(20_000)) await spill.set(3, name, at++);
+    const expected = [...names(20_000)]
+      .map((name, number) => [name, number] as const)
+      .sort(([a], [b]) => compareNames(a, b));
+    assert.deepEqual(await listed(spill, 3), expected);
+    await spill.clear();
+    assert.deepEqual(await readdir(folder), []);
+  });
+}
