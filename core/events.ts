@@ -2,7 +2,7 @@
 export type EventHandler = (data: never) => unknown;
 
 /** The host name that stands for the whole server. */
-export const everyHost = "*";
+const everyHost = "*";
 
 interface Hook {
   readonly handler: (data: unknown) => unknown;

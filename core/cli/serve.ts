@@ -25,7 +25,7 @@ export interface ServeOptions {
 }
 
 /** npm and shells pass a terminal's Ctrl+C on to programs that got it already: an echo this soon is no second one. */
-const echo = 300;
+const MAX_ECHO_MS = 300;
 
 /**
  * A reader of the standard streams that leaves, or a disk that is full, is no reason for a service to end: what is
@@ -56,7 +56,7 @@ export async function serve(
         first = performance.now();
         interrupted(signal);
         end();
-      } else if (performance.now() - first > echo) exit(forced(signal));
+      } else if (performance.now() - first > MAX_ECHO_MS) exit(forced(signal));
     });
   }
   process.on("unhandledRejection", (reason) => service.report(reason));

@@ -19,10 +19,10 @@ export interface PemPair {
   readonly key: string;
 }
 
-const day = 86_400_000;
+const DAY_MS = 86_400_000;
 
 /** Ten years less a day: the span a self-signed certificate is made for, milliseconds. */
-export const lifetime = 3_650 * day - day;
+export const lifetime = 3_650 * DAY_MS - DAY_MS;
 
 const algorithm = { name: "ECDSA", namedCurve: "P-256", hash: "SHA-256" } as const;
 
@@ -38,7 +38,7 @@ export async function makeSelfSigned(names: readonly string[], now: Date = new D
       keys,
       signingAlgorithm: algorithm,
       name: [{ CN: [(names[0] ?? "localhost").slice(0, 64)] }],
-      notBefore: new Date(now.getTime() - day / 24),
+      notBefore: new Date(now.getTime() - DAY_MS / 24),
       notAfter: new Date(now.getTime() + lifetime),
       extensions: [
         new BasicConstraintsExtension(false, undefined, true),

@@ -24,7 +24,7 @@ interface Call {
   readonly id: string;
 }
 
-const mostDelegates = 20;
+const MAX_DELEGATES = 20;
 
 export function pinningRoutes(parts: ApiParts): RouteTable {
   const { users, log } = parts;
@@ -95,5 +95,5 @@ const missing = (id: string | undefined) => new ApiFailure("NOT_FOUND", `There i
 /** The addresses that clients should connect to; empty while the node has no network. */
 async function ownAddresses(node: Node): Promise<readonly string[]> {
   const { addresses } = await node.id();
-  return (addresses ?? []).slice(0, mostDelegates).map(String);
+  return (addresses ?? []).slice(0, MAX_DELEGATES).map(String);
 }

@@ -1,6 +1,6 @@
 /** Parses the query of `GET /pins` into a filter. */
 import { badRequest } from "./failure.ts";
-import { jsonOf, longestName, readCid, readMeta } from "./pin_object.ts";
+import { jsonOf, MAX_NAME_LENGTH, readCid, readMeta } from "./pin_object.ts";
 import { type PinRequest, statuses } from "./pin_request.ts";
 
 export interface Filter {
@@ -11,9 +11,9 @@ export interface Filter {
   fits(request: PinRequest): boolean;
 }
 
-const usualLimit = 10;
-const mostListed = 1000;
-const mostCids = 10;
+const DEFAULT_LIMIT = 10;
+const MAX_LIMIT = 1000;
+const MAX_CIDS = 10;
 
 const matchers: Readonly<Record<string, (name: string, wanted: string) => boolean>> = {
   exact: (name, wanted) => name === wanted,
@@ -45,7 +45,7 @@ const formless = (cid: string): string => readCid(cid).toV1().toString();
 
 function cidTest(cids: readonly string[]): Test {
   if (cids.length === 0) return () => true;
-  if (cids.length > mostCids) throw badRequest(`cid takes at most ${mostCids} CIDs`);
+  if (cids.length > MAX_CIDS) throw badRequest(`cid takes at most ${MAX_CIDS} CIDs`);
   const wanted = new Set(cids.map(formless));
   return ({ wish }) => wanted.has(formless(wish.cid));
 }
@@ -56,7 +56,7 @@ function nameTest(given: URLSearchParams): Test {
   const matches = Object.hasOwn(matchers, match) ? matchers[match] : undefined;
   if (matches === undefined) throw badRequest(`match must be one of ${Object.keys(matchers).join(", ")}`);
   if (wanted === null) return () => true;
-  if (wanted.length > longestName) throw badRequest(`name takes at most ${longestName} characters`);
+  if (wanted.length > MAX_NAME_LENGTH) throw badRequest(`name takes at most ${MAX_NAME_LENGTH} characters`);
   return ({ wish }) => matches(wish.name ?? "", wanted);
 }
 
@@ -76,9 +76,9 @@ function metaTest(given: URLSearchParams): Test {
 }
 
 function limitOf(text: string | null): number {
-  if (text === null) return usualLimit;
+  if (text === null) return DEFAULT_LIMIT;
   const limit = /^\d{1,4}$/.test(text) ? Number(text) : 0;
-  if (limit < 1 || limit > mostListed) throw badRequest(`limit must be from 1 to ${mostListed}`);
+  if (limit < 1 || limit > MAX_LIMIT) throw badRequest(`limit must be from 1 to ${MAX_LIMIT}`);
   return limit;
 }
 

@@ -21,11 +21,11 @@ export interface Page {
 const folder = "requests/";
 /** Sorts after every id with the same time. */
 const afterIds = "~";
-const latest = 2 ** 48 - 1;
+const MAX_TIME_MS = 2 ** 48 - 1;
 
 /** Encodes a time so that later times sort first. */
 const inverted = (moment: number): string =>
-  (latest - Math.min(Math.max(Math.trunc(moment), 0), latest)).toString(16).padStart(12, "0");
+  (MAX_TIME_MS - Math.min(Math.max(Math.trunc(moment), 0), MAX_TIME_MS)).toString(16).padStart(12, "0");
 
 const isId = (text: string): boolean => /^[0-9a-f]{28}$/.test(text);
 

@@ -33,7 +33,7 @@ import { NodeLog } from "./util/log.ts";
 import { parseSize } from "./util/size.ts";
 
 /** In percent, used if the configuration has 0. */
-const defaultWatermark = 90;
+const DEFAULT_WATERMARK_PERCENT = 90;
 
 /** Runs all steps in order, even if some fail. @throws the first failure, after the last step */
 export async function closeAll(steps: readonly (() => Promise<void>)[]): Promise<void> {
@@ -220,7 +220,7 @@ export class LocalNode implements LowLevelNode {
 
   async isNearlyFull(): Promise<boolean> {
     const { bytes, storageMax } = await this.stat();
-    const percent = this.repo.config.value("Datastore.StorageGCWatermark") || defaultWatermark;
+    const percent = this.repo.config.value("Datastore.StorageGCWatermark") || DEFAULT_WATERMARK_PERCENT;
     return storageMax !== undefined && bytes > (storageMax / 100) * percent;
   }
 

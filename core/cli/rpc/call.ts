@@ -2,7 +2,7 @@
 import { nearest } from "../../config/index.ts";
 import { type CommandContext, UsageError } from "../command.ts";
 import { editConfig } from "./edit.ts";
-import { commandHelp, groupHelp } from "./help.ts";
+import { rpcCommandHelp, rpcGroupHelp } from "./help.ts";
 import { add, bandwidth, convertCids, isMultibase, type Presenter, print, removeBlocks, withTopic } from "./outcome.ts";
 import { commandFirst, findCommand, parseCall, takeOwn } from "./parse.ts";
 import { exportKey, get } from "./saved.ts";
@@ -57,9 +57,9 @@ export function helpText(
   who = "There is",
 ): string {
   const { command, group } = findCommand(commands, words);
-  if (command !== undefined) return `${commandHelp(command, commands, program)}\n`;
+  if (command !== undefined) return `${rpcCommandHelp(command, commands, program)}\n`;
   if (words.length > 0 && (group === "" || group !== words.join("/"))) throw unknown(commands, words, group, who);
-  return `${groupHelp(commands, group, program)}\n`;
+  return `${rpcGroupHelp(commands, group, program)}\n`;
 }
 
 /** Commands of which the reference leaves a part to the client. */

@@ -4,7 +4,7 @@ import { callOptions } from "./parse.ts";
 import type { RpcCommand, RpcOption } from "./surface.ts";
 
 /** The commands below a group, "" for all; `program` is what their names are typed behind. */
-export function groupHelp(commands: ReadonlyMap<string, RpcCommand>, group: string, program: string): string {
+export function rpcGroupHelp(commands: ReadonlyMap<string, RpcCommand>, group: string, program: string): string {
   const inside = [...commands.values()].filter(({ path }) => group === "" || path.startsWith(`${group}/`));
   const rows = inside.map((command) => [command.path.replaceAll("/", " "), command.help]);
   return [
@@ -16,7 +16,11 @@ export function groupHelp(commands: ReadonlyMap<string, RpcCommand>, group: stri
   ].join("\n");
 }
 
-export function commandHelp(command: RpcCommand, commands: ReadonlyMap<string, RpcCommand>, program: string): string {
+export function rpcCommandHelp(
+  command: RpcCommand,
+  commands: ReadonlyMap<string, RpcCommand>,
+  program: string,
+): string {
   const { path, help, deprecated, options } = command;
   const words = wordsOf(command);
   const own = options.filter(({ shared }) => !shared);

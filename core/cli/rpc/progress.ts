@@ -2,7 +2,7 @@
 import { size_text } from "../../util/text.ts";
 
 /** Between two drawings. */
-const period = 100;
+const MIN_DRAW_INTERVAL_MS = 100;
 
 export class Progress {
   readonly #stream: NodeJS.WriteStream;
@@ -22,7 +22,7 @@ export class Progress {
   /** What is done of the total. */
   show(done: number): void {
     const now = performance.now();
-    if (now - this.#drawn < period) return;
+    if (now - this.#drawn < MIN_DRAW_INTERVAL_MS) return;
     this.#drawn = now;
     this.#shown = true;
     this.#stream.write(`\r${this.#line(done, (now - this.#started) / 1000)}\x1b[K`);

@@ -10,7 +10,7 @@ const paths = [{ name: "ipfs-path", required: true, variadic: true, stdin: "line
 const pinned = fields("PinOutput", { Pins: ["string"] });
 
 /** Milliseconds between two progress reports. */
-const progressEvery = 500;
+const PROGRESS_INTERVAL_MS = 500;
 
 const addOutput = fields("AddPinOutput", { "Pins?": ["string"], "Progress?": "int" });
 type Progress = ValueOf<typeof addOutput>;
@@ -36,7 +36,7 @@ async function* addTelling(given: readonly string[], recursive: boolean, call: A
     blocks = count;
   }).finally(() => over.abort());
   work.catch(() => {});
-  const tick = () => pause(progressEvery, true, { signal: over.signal }).catch(() => false);
+  const tick = () => pause(PROGRESS_INTERVAL_MS, true, { signal: over.signal }).catch(() => false);
   while (await tick()) yield line();
   const result = await work;
   if (blocks > 0) yield line();

@@ -15,8 +15,8 @@ export interface LoggedCommand {
 type Entry = { -readonly [K in keyof LoggedCommand]: LoggedCommand[K] };
 
 /** With more entries than this, all finished commands are dropped, however long they should be kept. */
-const mostEnded = 10_000;
-const dropEvery = 10;
+const MAX_FINISHED = 10_000;
+const CLEANUP_INTERVAL = 10;
 
 export class CommandLog {
   #entries: Entry[] = [];
@@ -39,7 +39,7 @@ export class CommandLog {
       this.#ended += 1;
       // Only now and then, as the reference does, since it walks the whole log. The count of finished commands is
       // needed because the length alone need never reach a multiple of ten while a command keeps running.
-      if (this.#ended >= dropEvery || this.#entries.length % dropEvery === 0) this.#drop(this.#keep);
+      if (this.#ended >= CLEANUP_INTERVAL || this.#entries.length % CLEANUP_INTERVAL === 0) this.#drop(this.#keep);
     };
   }
 
@@ -66,7 +66,7 @@ export class CommandLog {
     this.#ended = 0;
     const since = Date.now() - keep;
     const kept = this.#entries.filter(({ end }) => end === undefined || end.getTime() > since);
-    this.#entries = kept.length > mostEnded ? kept.filter(({ end }) => end === undefined) : kept;
+    this.#entries = kept.length > MAX_FINISHED ? kept.filter(({ end }) => end === undefined) : kept;
   }
 
   #tell(entry: Entry): void {

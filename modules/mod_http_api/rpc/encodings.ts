@@ -39,7 +39,7 @@ const json: Encoder = {
 };
 
 /** Number of characters to collect before sending a chunk. */
-const piece = 64 * 1024;
+const CHUNK_CHARACTERS = 64 * 1024;
 
 async function* jsonListing(
   listing: Listing<unknown>,
@@ -48,7 +48,7 @@ async function* jsonListing(
   let text = "";
   for await (const bit of listing.json(items)) {
     text += bit;
-    if (text.length < piece) continue;
+    if (text.length < CHUNK_CHARACTERS) continue;
     yield text;
     text = "";
   }

@@ -164,19 +164,19 @@ async function addLines(values: Value[], files: FileTree, how: "lines" | "first"
   }
 }
 
-const lineFeed = 10;
-const carriageReturn = 13;
+const LINE_FEED = 10;
+const CARRIAGE_RETURN = 13;
 
 /** Splits into lines without line endings; the last line need not be terminated. */
 export async function* linesOf(source: AsyncIterable<Uint8Array> | Iterable<Uint8Array>): AsyncGenerator<Value> {
   let rest: Uint8Array[] = [];
   for await (const piece of source) {
     let from = 0;
-    for (let end = piece.indexOf(lineFeed); end >= 0; end = piece.indexOf(lineFeed, from)) {
+    for (let end = piece.indexOf(LINE_FEED); end >= 0; end = piece.indexOf(LINE_FEED, from)) {
       const line = Buffer.concat([...rest, piece.subarray(from, end)]);
       rest = [];
       from = end + 1;
-      yield fromBytes(line.at(-1) === carriageReturn ? line.subarray(0, -1) : line);
+      yield fromBytes(line.at(-1) === CARRIAGE_RETURN ? line.subarray(0, -1) : line);
     }
     if (from < piece.length) rest.push(piece.subarray(from));
   }

@@ -7,7 +7,7 @@ import { size_text } from "../../../../core/net/http.ts";
 import { textOf } from "./repo.ts";
 
 /** Milliseconds between two lines of progress if stderr is not a terminal. */
-const period = 5000;
+const PROGRESS_INTERVAL_MS = 5000;
 
 const interrupting = ["SIGINT", "SIGTERM", "SIGHUP"] as const;
 
@@ -97,7 +97,7 @@ function progressOf({ stdout, stderr }: CommandContext) {
   let told = performance.now();
   return {
     show(progress: MigrationProgress) {
-      if (performance.now() - told < period) return;
+      if (performance.now() - told < PROGRESS_INTERVAL_MS) return;
       told = performance.now();
       stdout.write(`${textFor(progress)}\n`);
     },

@@ -13,7 +13,7 @@ import { dataFolder, repoFolder } from "./repo.ts";
 import { serving } from "./serving.ts";
 
 /** Seconds that running calls get at shutdown, since launchers kill a daemon after about three. */
-const patience = 2;
+const MAX_STOP_SECONDS = 2;
 /** Seconds. */
 const MAX_CLIENT_PAUSE = 3600;
 /** Seconds for what is left to do when they are over. */
@@ -110,8 +110,8 @@ export class Daemon implements Service {
       modules_enabled: ["http"],
       http_ports: [],
       https_ports: [],
-      stop_timeout: patience + MAX_CLEANUP_TIME,
-      unload_grace: patience,
+      stop_timeout: MAX_STOP_SECONDS + MAX_CLEANUP_TIME,
+      unload_grace: MAX_STOP_SECONDS,
       // The reference waits for its clients however long they take nothing, those that are suspended among them.
       http_progress_timeout: MAX_CLIENT_PAUSE,
     };
