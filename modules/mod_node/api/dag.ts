@@ -6,11 +6,12 @@ import { nodeMaker } from "../content/dag/put.ts";
 import { inSession } from "../content/dag/reader.ts";
 import { parseCid } from "../formats/cid/text.ts";
 import { member } from "../formats/dag_cbor/value.ts";
-import { nodeJson, valueIn, valueJson } from "../formats/ipld/data_model.ts";
+import { nodeJsonSteps, valueInSteps, valueJsonSteps } from "../formats/ipld/data_model.ts";
 import { decodeValue, encodeValue } from "../formats/ipld/js_codecs.ts";
 import type { LowLevelNode } from "../low_level_node.ts";
 import { readBlockBody } from "../storage/blockstore/make_block.ts";
 import { mapConcurrent } from "../util/async/map_concurrent.ts";
+import { inSlices } from "../util/async/steps.ts";
 import { WeightedSemaphore } from "../util/async/weighted_semaphore.ts";
 import { failure, NodeError } from "../util/errors.ts";
 import { type ByteStream, LazyByteStream } from "./byte_stream.ts";
@@ -125,9 +126,9 @@ export function dagApi(node: LowLevelNode): DagApi {
       const how = reading(options);
       const { cid, remainder } = await node.resolve(pathText(path), how);
       const block = await node.reader(how)(cid);
-      const whole = remainder.length === 0 ? undefined : valueIn(cid, block);
-      const { text } = whole === undefined ? nodeJson(cid, block) : valueJson(remainder.reduce(member, whole));
-      return text;
+      const whole = remainder.length === 0 ? undefined : await inSlices(valueInSteps(cid, block));
+      const steps = whole === undefined ? nodeJsonSteps(cid, block) : valueJsonSteps(remainder.reduce(member, whole));
+      return (await inSlices(steps)).text;
     },
     async put(value, options = {}) {
       const { storeCodec = "dag-cbor", inputCodec, hashAlg = "sha2-256", pin } = options;

@@ -3,7 +3,7 @@
 import type { CID } from "multiformats/cid";
 import { hashCoded, hashUnavailable, identity, multihash, requireAllowed } from "../../formats/cid/hashes.ts";
 import { makeCid } from "../../formats/cid/make.ts";
-import { linksOf } from "../../formats/ipld/links.ts";
+import { linksWithTurns } from "../../formats/ipld/links.ts";
 import type { BlockService } from "../../storage/blockstore/block_service.ts";
 import type { Block } from "../../storage/blockstore/store.ts";
 import { NodeError } from "../../util/errors.ts";
@@ -71,7 +71,10 @@ async function checkAndPut(blocks: BlockService, batch: readonly Block[]): Promi
     if (check !== undefined) checks.push(check);
   }
   await Promise.all(checks);
-  for (const { cid, bytes } of batch) linksOf(cid, bytes);
+  for (const { cid, bytes } of batch) {
+    const links = linksWithTurns(cid, bytes);
+    if (links instanceof Promise) await links;
+  }
   await blocks.put(batch);
 }
 

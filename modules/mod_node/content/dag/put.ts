@@ -2,24 +2,32 @@
 
 import { dagCbor, dagJson, dagPb, raw } from "../../formats/cid/codecs.ts";
 import { type HashFunction, hashNamed, sha256 } from "../../formats/cid/hashes.ts";
-import { canonicalCbor, decodeCbor, encodeCbor } from "../../formats/dag_cbor/value.ts";
+import { canonicalCborSteps, decodeCborSteps, encodeCborSteps, type Value } from "../../formats/dag_cbor/value.ts";
 import { readPbJson } from "../../formats/dag_json/dag_pb_json.ts";
-import { readDagJson, readJson } from "../../formats/dag_json/read.ts";
-import { writeDagJson } from "../../formats/dag_json/write.ts";
+import { readDagJsonSteps, readJsonSteps } from "../../formats/dag_json/read.ts";
+import { writeDagJsonSteps } from "../../formats/dag_json/write.ts";
 import { encodePb, parsePb } from "../../formats/dag_pb/dag_pb.ts";
 import { makeBlock } from "../../storage/blockstore/make_block.ts";
 import type { Block } from "../../storage/blockstore/store.ts";
+import { inSlices, type Steps } from "../../util/async/steps.ts";
 import { NodeError } from "../../util/errors.ts";
 import { quote } from "../../util/go/text.ts";
 
 /** From the bytes of the input to those of the block. @throws NodeError when they are malformed */
-type Parse = (bytes: Uint8Array) => Uint8Array;
+type Parse = (bytes: Uint8Array) => Uint8Array | Steps<Uint8Array>;
 
 /** Keeps the bytes, unknown fields included. */
 const checkedPb: Parse = (bytes) => {
   parsePb(bytes);
   return bytes;
 };
+
+/** Reads a value in one form, and writes it in another. */
+function recoded(read: (bytes: Uint8Array) => Steps<Value>, write: (value: Value) => Steps<Uint8Array>): Parse {
+  return function* (bytes) {
+    return yield* write(yield* read(bytes));
+  };
+}
 
 const spellings: Readonly<Record<string, string>> = { "dag-cbor": "cbor", "dag-pb": "protobuf" };
 
@@ -29,14 +37,14 @@ const spellings: Readonly<Record<string, string>> = { "dag-cbor": "cbor", "dag-p
  * Unlike the reference's `json`, `dag-json` keeps integers and bytes apart from floats and text.
  */
 const inputs: Readonly<Record<string, Readonly<Record<string, Parse>>>> = {
-  json: { cbor: (bytes) => encodeCbor(readJson(bytes)), protobuf: (bytes) => encodePb(readPbJson(bytes)) },
-  raw: { cbor: canonicalCbor, protobuf: checkedPb, raw: (bytes) => bytes },
-  cbor: { cbor: canonicalCbor },
+  json: { cbor: recoded(readJsonSteps, encodeCborSteps), protobuf: (bytes) => encodePb(readPbJson(bytes)) },
+  raw: { cbor: canonicalCborSteps, protobuf: checkedPb, raw: (bytes) => bytes },
+  cbor: { cbor: canonicalCborSteps },
   protobuf: { protobuf: checkedPb },
-  "dag-cbor": { cbor: canonicalCbor, "dag-json": (bytes) => writeDagJson(decodeCbor(bytes)) },
+  "dag-cbor": { cbor: canonicalCborSteps, "dag-json": recoded(decodeCborSteps, writeDagJsonSteps) },
   "dag-json": {
-    cbor: (bytes) => encodeCbor(readDagJson(bytes)),
-    "dag-json": (bytes) => writeDagJson(readDagJson(bytes)),
+    cbor: recoded(readDagJsonSteps, encodeCborSteps),
+    "dag-json": recoded(readDagJsonSteps, writeDagJsonSteps),
   },
   "dag-pb": { protobuf: checkedPb },
 };
@@ -60,7 +68,9 @@ export function nodeMaker(inputName: string, format: string, hashName: string): 
   if (hash === undefined) throw new NodeError(`${hashName} in not a valid multihash name`);
   return async (bytes) => {
     const { parse, codec } = parserOf(inputName, format);
-    return makeBlock(parse(bytes), { codec: versionZero(codec, hash) ? undefined : codec, hash, length: -1 });
+    const made = parse(bytes);
+    const block = made instanceof Uint8Array ? made : await inSlices(made);
+    return makeBlock(block, { codec: versionZero(codec, hash) ? undefined : codec, hash, length: -1 });
   };
 }
 

@@ -2,7 +2,7 @@
 import { setImmediate as nextTurn } from "node:timers/promises";
 import type { CID } from "multiformats/cid";
 import type { CidNumberMap } from "../../formats/cid/set.ts";
-import { namedLinks } from "../../formats/ipld/links.ts";
+import { namedLinksWithTurns } from "../../formats/ipld/links.ts";
 import type { ReadBlock } from "./reader.ts";
 
 export interface RefsOptions {
@@ -39,7 +39,7 @@ interface Level {
  */
 export async function* refs(root: CID, bytes: Uint8Array, options: RefsOptions): AsyncGenerator<Ref, void, undefined> {
   const { read, signal } = options;
-  const stack: Level[] = [{ from: root, links: namedLinks(root, bytes), at: 0 }];
+  const stack: Level[] = [{ from: root, links: await namedLinksWithTurns(root, bytes), at: 0 }];
   for (let level = stack.at(-1), steps = 1; level !== undefined; level = stack.at(-1), steps += 1) {
     // Whoever leaves is heard, also when all blocks are in memory.
     if (steps % TURN_STEPS === 0) await nextTurn();
@@ -53,7 +53,7 @@ export async function* refs(root: CID, bytes: Uint8Array, options: RefsOptions):
     if (!list && !follow) continue;
     const bytes = await read(link.cid);
     if (list) yield { from: level.from, to: link.cid, name: link.name };
-    if (follow) stack.push({ from: link.cid, links: namedLinks(link.cid, bytes), at: 0 });
+    if (follow) stack.push({ from: link.cid, links: await namedLinksWithTurns(link.cid, bytes), at: 0 });
   }
 }
 

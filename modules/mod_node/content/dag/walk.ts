@@ -3,7 +3,7 @@ import { setImmediate as nextTurn } from "node:timers/promises";
 import type { CID } from "multiformats/cid";
 import { raw } from "../../formats/cid/codecs.ts";
 import { CidSet } from "../../formats/cid/set.ts";
-import { linksOf } from "../../formats/ipld/links.ts";
+import { linksWithTurns } from "../../formats/ipld/links.ts";
 import type { BufferPool } from "../../storage/blockstore/buffer_pool.ts";
 import { NodeError } from "../../util/errors.ts";
 
@@ -86,7 +86,8 @@ export async function* walk(root: CID, options: WalkOptions): AsyncGenerator<Wal
     let links: readonly CID[] = [];
     try {
       const bytes = await own;
-      const found = linksIn(cid, bytes);
+      const sought = linksIn(cid, bytes);
+      const found = sought instanceof Promise ? await sought.catch(orFault) : sought;
       if (found instanceof NodeError) {
         yield { cid, bytes };
         if (!lenient) throw found;
@@ -105,11 +106,15 @@ export async function* walk(root: CID, options: WalkOptions): AsyncGenerator<Wal
 }
 
 /** The links, or why there are none. */
-function linksIn(cid: CID, bytes: Uint8Array): readonly CID[] | NodeError {
+function linksIn(cid: CID, bytes: Uint8Array): readonly CID[] | NodeError | Promise<readonly CID[]> {
   try {
-    return linksOf(cid, bytes);
+    return linksWithTurns(cid, bytes);
   } catch (error) {
-    if (error instanceof NodeError) return error;
-    throw error;
+    return orFault(error);
   }
+}
+
+function orFault(error: unknown): NodeError {
+  if (error instanceof NodeError) return error;
+  throw error;
 }

@@ -1,8 +1,9 @@
 /** Values of the "IPLD Data Model" in memory, and as CBOR. */
 import type { CID } from "multiformats/cid";
+import { atOnce, ITEMS_PER_STEP, type Steps } from "../../util/async/steps.ts";
 import { NodeError } from "../../util/errors.ts";
 import type { CborReader } from "./reader.ts";
-import { binary, type CborScalar, visitCbor } from "./visit.ts";
+import { binary, type CborScalar, visitCborSteps } from "./visit.ts";
 
 /**
  * A number is a float, a bigint an integer. Texts and keys are their UTF-8 bytes, one character for each byte: so
@@ -66,9 +67,12 @@ export class ValueBuilder {
 }
 
 /** Decodes leniently, as the reference does. @throws NodeError with the reference's text */
-export function decodeCbor(bytes: Uint8Array): Value {
+export const decodeCbor = (bytes: Uint8Array): Value => atOnce(decodeCborSteps(bytes));
+
+/** In steps, as `decodeCbor`. */
+export function* decodeCborSteps(bytes: Uint8Array): Steps<Value> {
   const builder = new ValueBuilder();
-  visitCbor(bytes, {
+  yield* visitCborSteps(bytes, {
     enter: (kind) => builder.enter(kind),
     leave: () => builder.leave(),
     key: (text) => builder.key(binary(text)),
@@ -113,8 +117,14 @@ interface Frame {
   at: number;
 }
 
+type Compare = (one: string, other: string) => number;
+
 /** Visits keys in the order of `compare`. Iterative, since values may be nested deeply. */
-export function visitValue(root: Value, compare: (one: string, other: string) => number, visitor: ValueVisitor): void {
+export const visitValue = (root: Value, compare: Compare, visitor: ValueVisitor): void =>
+  atOnce(visitValueSteps(root, compare, visitor));
+
+/** In steps, as `visitValue`. */
+export function* visitValueSteps(root: Value, compare: Compare, visitor: ValueVisitor): Steps<void> {
   const frames: Frame[] = [];
   const begin = (value: Value) => {
     if (!(value instanceof Map) && !Array.isArray(value)) {
@@ -125,7 +135,10 @@ export function visitValue(root: Value, compare: (one: string, other: string) =>
     frames.push({ container: value, keys: value instanceof Map ? [...value.keys()].sort(compare) : undefined, at: 0 });
   };
   begin(root);
+  let items = 0;
   for (let frame = frames.at(-1); frame !== undefined; frame = frames.at(-1)) {
+    items += 1;
+    if (items % ITEMS_PER_STEP === 0) yield;
     const { container, keys, at } = frame;
     if (at === (keys ?? (container as Value[])).length) {
       frames.pop();
@@ -145,9 +158,12 @@ export const bytewise = (one: string, other: string): number => (one < other ? -
 const shorterFirst = (one: string, other: string): number => one.length - other.length || bytewise(one, other);
 
 /** Canonical CBOR: 64-bit floats, keys sorted by length and bytes, everything else as short as possible. */
-export function encodeCbor(value: Value): Uint8Array {
+export const encodeCbor = (value: Value): Uint8Array => atOnce(encodeCborSteps(value));
+
+/** In steps, as `encodeCbor`. */
+export function* encodeCborSteps(value: Value): Steps<Uint8Array> {
   const writer = new Writer();
-  visitValue(value, shorterFirst, {
+  yield* visitValueSteps(value, shorterFirst, {
     enter: (container) =>
       container instanceof Map ? writer.head(5, container.size) : writer.head(4, container.length),
     leave: () => {},
@@ -234,15 +250,21 @@ class Writer {
  * The same value in canonical form, or these very bytes if they are canonical. @throws NodeError with the reference's
  * text
  */
-export function canonicalCbor(bytes: Uint8Array): Uint8Array {
-  const { length, canonical } = visitCbor(bytes, {});
-  return canonical ? bytes.subarray(0, length) : encodeCbor(decodeCbor(bytes));
+export const canonicalCbor = (bytes: Uint8Array): Uint8Array => atOnce(canonicalCborSteps(bytes));
+
+/** In steps, as `canonicalCbor`. */
+export function* canonicalCborSteps(bytes: Uint8Array): Steps<Uint8Array> {
+  const { length, canonical } = yield* visitCborSteps(bytes, {});
+  return canonical ? bytes.subarray(0, length) : yield* encodeCborSteps(yield* decodeCborSteps(bytes));
 }
 
 /** The CIDs that a value links to, in order. @throws NodeError with the reference's text */
-export function cborLinks(bytes: Uint8Array): CID[] {
+export const cborLinks = (bytes: Uint8Array): CID[] => atOnce(cborLinksSteps(bytes));
+
+/** In steps, as `cborLinks`. */
+export function* cborLinksSteps(bytes: Uint8Array): Steps<CID[]> {
   const found: CID[] = [];
-  visitCbor(bytes, { link: (cid) => found.push(cid) });
+  yield* visitCborSteps(bytes, { link: (cid) => found.push(cid) });
   return found;
 }
 

@@ -1,5 +1,6 @@
 /** Reads whole CBOR values with the checks of the reference: keys are texts and unique, tags are links. */
 import type { CID } from "multiformats/cid";
+import { atOnce, ITEMS_PER_STEP, type Steps } from "../../util/async/steps.ts";
 import { NodeError } from "../../util/errors.ts";
 import { quote } from "../../util/go/text.ts";
 import { castCid } from "../cid/text.ts";
@@ -27,11 +28,18 @@ export interface VisitedCbor {
 const linkTag = 42;
 
 /** @throws NodeError with the reference's text */
-export function visitCbor(bytes: Uint8Array, visitor: CborVisitor): VisitedCbor {
+export const visitCbor = (bytes: Uint8Array, visitor: CborVisitor): VisitedCbor =>
+  atOnce(visitCborSteps(bytes, visitor));
+
+/** In steps, as `visitCbor`. */
+export function* visitCborSteps(bytes: Uint8Array, visitor: CborVisitor): Steps<VisitedCbor> {
   const reader = new CborReader(bytes);
   const open: (Keys | undefined)[] = [];
   let canonical = true;
+  let items = 0;
   do {
+    items += 1;
+    if (items % ITEMS_PER_STEP === 0) yield;
     const keys = reader.atKey ? open.at(-1) : undefined;
     const token = reader.next();
     canonical &&= reader.canonical;

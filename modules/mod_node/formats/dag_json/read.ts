@@ -1,5 +1,6 @@
 /** Reads nodes as JSON: the reference's older form, and dag-json. */
 
+import { atOnce, ITEMS_PER_STEP, type Steps } from "../../util/async/steps.ts";
 import { NodeError } from "../../util/errors.ts";
 import { JsonReader } from "../../util/go/json.ts";
 import { parseCid } from "../cid/text.ts";
@@ -12,9 +13,11 @@ import { binary } from "../dag_cbor/visit.ts";
  *
  * @throws NodeError with the reference's text
  */
-export function readJson(bytes: Uint8Array): Value {
-  return new Reader(new JsonReader(bytes, "first"), legacy).read();
-}
+export const readJson = (bytes: Uint8Array): Value => atOnce(readJsonSteps(bytes));
+
+/** In steps, as `readJson`. */
+export const readJsonSteps = (bytes: Uint8Array): Steps<Value> =>
+  new Reader(new JsonReader(bytes, "first"), legacy).read();
 
 /**
  * "DAG-JSON specification": numbers without point and exponent are integers, `{"/": {"bytes": "<base64>"}}` are bytes,
@@ -22,9 +25,11 @@ export function readJson(bytes: Uint8Array): Value {
  *
  * @throws NodeError
  */
-export function readDagJson(bytes: Uint8Array): Value {
-  return new Reader(new JsonReader(bytes, "document"), dagJson).read();
-}
+export const readDagJson = (bytes: Uint8Array): Value => atOnce(readDagJsonSteps(bytes));
+
+/** In steps, as `readDagJson`. */
+export const readDagJsonSteps = (bytes: Uint8Array): Steps<Value> =>
+  new Reader(new JsonReader(bytes, "document"), dagJson).read();
 
 /** What the two forms do differently. Their failures are reported once the whole is known to be JSON. */
 interface Form {
@@ -84,10 +89,11 @@ class Reader {
     this.#form = form;
   }
 
-  read(): Value {
+  *read(): Steps<Value> {
     const json = this.#json;
     const builder = this.#builder;
-    for (;;) {
+    for (let items = 1; ; items += 1) {
+      if (items % ITEMS_PER_STEP === 0) yield;
       const token = json.next();
       if (token === "end") break;
       else if (token === "{") builder.enter("map");

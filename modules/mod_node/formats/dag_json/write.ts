@@ -1,7 +1,8 @@
 /** Writes nodes as JSON: the reference's older form, and dag-json. */
+import { atOnce, type Steps, TextCollector } from "../../util/async/steps.ts";
 import { NodeError } from "../../util/errors.ts";
 import { GoText, quotedJson } from "../../util/go/text.ts";
-import { bytewise, type Scalar, type Value, visitValue } from "../dag_cbor/value.ts";
+import { bytewise, type Scalar, type Value, visitValueSteps } from "../dag_cbor/value.ts";
 
 /** Maximum nesting, the limit of JSON readers. */
 const MAX_DEPTH = 10_000;
@@ -30,14 +31,21 @@ const dagJson: Form = {
 const wholeFloat = (value: number): string => (/e/.test(String(value)) ? String(value) : `${value}.0`);
 
 /** Keys are sorted by their bytes. @throws NodeError with the reference's text for values that JSON cannot express */
-export const writeJson = (value: Value): string => write(value, legacy);
+export const writeJson = (value: Value): string => atOnce(writeJsonSteps(value));
+/** In steps, as `writeJson`. */
+export const writeJsonSteps = (value: Value): Steps<string> => write(value, legacy);
 /** Bytes of a dag-json block. @throws NodeError like `writeJson` */
-export const writeDagJson = (value: Value): Uint8Array => Buffer.from(write(value, dagJson));
+export const writeDagJson = (value: Value): Uint8Array => atOnce(writeDagJsonSteps(value));
 
-function write(value: Value, form: Form): string {
-  const parts: string[] = [];
+/** In steps, as `writeDagJson`. */
+export function* writeDagJsonSteps(value: Value): Steps<Uint8Array> {
+  return Buffer.from(yield* write(value, dagJson));
+}
+
+function* write(value: Value, form: Form): Steps<string> {
+  const parts = new TextCollector();
   let depth = 0;
-  visitValue(value, bytewise, {
+  yield* visitValueSteps(value, bytewise, {
     enter(container) {
       depth += 1;
       const open = container instanceof Map ? "{" : "[";
@@ -54,7 +62,7 @@ function write(value: Value, form: Form): string {
     key: (key) => parts.push(form.text(key), ":"),
     scalar: (scalar) => parts.push(scalarText(scalar, form)),
   });
-  return parts.join("");
+  return parts.text;
 }
 
 function scalarText(scalar: Scalar, form: Form): string {

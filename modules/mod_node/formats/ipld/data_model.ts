@@ -1,29 +1,39 @@
 /** Blocks whose codec holds values of the "IPLD Data Model", and nodes as JSON. */
 import type { CID } from "multiformats/cid";
+import { atOnce, type Steps } from "../../util/async/steps.ts";
 import { NodeError } from "../../util/errors.ts";
 import { GoText, goJson, JsonText } from "../../util/go/text.ts";
 import { dagCbor, dagJson, dagPb, raw } from "../cid/codecs.ts";
-import { decodeCbor, type Value, visitValue } from "../dag_cbor/value.ts";
-import { readDagJson } from "../dag_json/read.ts";
-import { writeJson } from "../dag_json/write.ts";
+import { decodeCborSteps, type Value, visitValueSteps } from "../dag_cbor/value.ts";
+import { readDagJsonSteps } from "../dag_json/read.ts";
+import { writeJsonSteps } from "../dag_json/write.ts";
 import { decodePb } from "../dag_pb/dag_pb.ts";
 
-const readers: ReadonlyMap<number, (bytes: Uint8Array) => Value> = new Map([
-  [dagCbor, decodeCbor],
-  [dagJson, readDagJson],
+const readers: ReadonlyMap<number, (bytes: Uint8Array) => Steps<Value>> = new Map([
+  [dagCbor, decodeCborSteps],
+  [dagJson, readDagJsonSteps],
 ]);
 
 /** The value of a block; undefined for a codec without values. @throws NodeError when the bytes are malformed */
-export const valueIn = (cid: CID, bytes: Uint8Array): Value | undefined => readers.get(cid.code)?.(bytes);
+export const valueIn = (cid: CID, bytes: Uint8Array): Value | undefined => atOnce(valueInSteps(cid, bytes));
+
+/** In steps, as `valueIn`. */
+export function* valueInSteps(cid: CID, bytes: Uint8Array): Steps<Value | undefined> {
+  const read = readers.get(cid.code);
+  return read && (yield* read(bytes));
+}
 
 /** The CIDs in a value, in order. */
-export function linksIn(value: Value): CID[] {
+export const linksIn = (value: Value): CID[] => atOnce(linksInSteps(value));
+
+/** In steps, as `linksIn`. */
+export function* linksInSteps(value: Value): Steps<CID[]> {
   const found: CID[] = [];
   const none = () => {};
   const scalar = (each: Value) => {
     if (isCid(each)) found.push(each);
   };
-  visitValue(value, () => 0, { enter: none, leave: none, item: none, key: none, scalar });
+  yield* visitValueSteps(value, () => 0, { enter: none, leave: none, item: none, key: none, scalar });
   return found;
 }
 
@@ -31,9 +41,12 @@ export const isCid = (value: Value): value is CID =>
   typeof value === "object" && value !== null && "asCID" in value && value.asCID === value;
 
 /** A node as the reference's `dag get` prints it. @throws NodeError */
-export function nodeJson(cid: CID, bytes: Uint8Array): JsonText {
-  const value = valueIn(cid, bytes);
-  if (value !== undefined) return valueJson(value);
+export const nodeJson = (cid: CID, bytes: Uint8Array): JsonText => atOnce(nodeJsonSteps(cid, bytes));
+
+/** In steps, as `nodeJson`. */
+export function* nodeJsonSteps(cid: CID, bytes: Uint8Array): Steps<JsonText> {
+  const value = yield* valueInSteps(cid, bytes);
+  if (value !== undefined) return yield* valueJsonSteps(value);
   if (cid.code === raw) return new JsonText(goJson(new GoText(bytes)));
   if (cid.code !== dagPb) throw new NodeError(`unrecognized object type: ${cid.code}`);
   const { data, links } = decodePb(bytes);
@@ -46,4 +59,9 @@ export function nodeJson(cid: CID, bytes: Uint8Array): JsonText {
 }
 
 /** A part of a node in the same form. @throws NodeError */
-export const valueJson = (value: Value): JsonText => new JsonText(writeJson(value));
+export const valueJson = (value: Value): JsonText => atOnce(valueJsonSteps(value));
+
+/** In steps, as `valueJson`. */
+export function* valueJsonSteps(value: Value): Steps<JsonText> {
+  return new JsonText(yield* writeJsonSteps(value));
+}

@@ -5,15 +5,16 @@ import { readHeader } from "#node/content/car/header.ts";
 import { readObjectJson } from "#node/content/dag/object/json.ts";
 import { readObjectXml } from "#node/content/dag/object/xml.ts";
 import { unixfsNode } from "#node/content/unixfs/node.ts";
-import { canonicalCbor, decodeCbor } from "#node/formats/dag_cbor/value.ts";
+import { canonicalCborSteps, decodeCbor, decodeCborSteps } from "#node/formats/dag_cbor/value.ts";
 import { readPbJson } from "#node/formats/dag_json/dag_pb_json.ts";
-import { readDagJson, readJson } from "#node/formats/dag_json/read.ts";
-import { writeDagJson } from "#node/formats/dag_json/write.ts";
+import { readDagJsonSteps, readJsonSteps } from "#node/formats/dag_json/read.ts";
+import { writeDagJsonSteps } from "#node/formats/dag_json/write.ts";
 import { decodePb, encodePb } from "#node/formats/dag_pb/dag_pb.ts";
-import { nodeJson } from "#node/formats/ipld/data_model.ts";
+import { nodeJson, nodeJsonSteps } from "#node/formats/ipld/data_model.ts";
 import { toJs } from "#node/formats/ipld/js_values.ts";
-import { linksOf } from "#node/formats/ipld/links.ts";
+import { linksOf, linksWithTurns } from "#node/formats/ipld/links.ts";
 import { encodeUnixfs } from "#node/formats/unixfs/format.ts";
+import { inSlices } from "#node/util/async/steps.ts";
 import { BLOCK, type Make, numbered, repeated, type Target, target, utf8 } from "../target.ts";
 
 const cid = CID.parse("QmUNLLsPACCz1vLxQVkXqqLX5R1X345qqfHbsf67hvA3Nn");
@@ -196,15 +197,17 @@ function varint(value: number): number[] {
 }
 
 export const nodeTargets: readonly Target[] = [
-  target("dag-cbor", BLOCK, cbor, decodeCbor),
-  target("links of dag-cbor", BLOCK, cbor, (block) => linksOf(cidOf(0x71), block)),
-  target("dag-cbor, made canonical", BLOCK, cbor, canonicalCbor),
-  target("dag-cbor as JSON", BLOCK, cbor, (block) => nodeJson(cidOf(0x71), block)),
-  target("dag-cbor as dag-json", BLOCK, cbor, (block) => writeDagJson(decodeCbor(block))),
+  target("dag-cbor", BLOCK, cbor, (block) => inSlices(decodeCborSteps(block))),
+  target("links of dag-cbor", BLOCK, cbor, (block) => linksWithTurns(cidOf(0x71), block)),
+  target("dag-cbor, made canonical", BLOCK, cbor, (block) => inSlices(canonicalCborSteps(block))),
+  target("dag-cbor as JSON", BLOCK, cbor, (block) => inSlices(nodeJsonSteps(cidOf(0x71), block))),
+  target("dag-cbor as dag-json", BLOCK, cbor, async (block) =>
+    inSlices(writeDagJsonSteps(await inSlices(decodeCborSteps(block)))),
+  ),
   target("dag-cbor as plain values", BLOCK, cbor, (block) => toJs(decodeCbor(block))),
-  target("dag-json", BLOCK, json, readDagJson),
-  target("links of dag-json", BLOCK, json, (block) => linksOf(cidOf(0x0129), block)),
-  target("JSON of dag/put", BLOCK, json, readJson),
+  target("dag-json", BLOCK, json, (block) => inSlices(readDagJsonSteps(block))),
+  target("links of dag-json", BLOCK, json, (block) => linksWithTurns(cidOf(0x0129), block)),
+  target("JSON of dag/put", BLOCK, json, (block) => inSlices(readJsonSteps(block))),
   target("dag-pb in JSON", BLOCK, pbDocuments, readPbJson),
   target("objects in JSON", BLOCK, pbDocuments, readObjectJson),
   target("objects in XML", BLOCK, xml, readObjectXml),
