@@ -24,6 +24,8 @@ import { type ConfigPath, type ConfigValue, type Document, decodeConfig, valueAt
 import { keepSecrets, privateKeyPath, requireShown, withoutSecrets } from "./secrets.ts";
 
 const fileMode = 0o600;
+/** Of the names of files with the document as it was before a change. */
+export const copyPrefix = "config-pre-";
 
 /** Whole documents before and after, without secrets. */
 export interface ConfigChange {
@@ -140,7 +142,7 @@ export class ConfigFile {
       requireStart(current.typed, typed);
       const changed = changedTo(current, typed);
       const whole = takeUnknown(changed.tree, tree, typed);
-      await this.#keepCopy("config-pre-replace");
+      await this.#keepCopy(`${copyPrefix}replace`);
       await this.#write({ tree: whole, document: plainOf(whole) as JsonObject, typed });
     });
   }
@@ -152,7 +154,7 @@ export class ConfigFile {
       const { typed: before } = current;
       const typed = decodeConfig(await applyProfile(before, profile));
       if (!dryRun) {
-        await this.#keepCopy(uniqueName(`config-pre-${name}-`));
+        await this.#keepCopy(uniqueName(`${copyPrefix}${name}-`));
         await this.#write(changedTo(current, typed));
       }
       const shown = (whole: Document) => sorted(withoutSecrets(whole)) as JsonObject;

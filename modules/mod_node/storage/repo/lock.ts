@@ -42,6 +42,9 @@ export async function lockRepo(folder: string, options: LockOptions = {}): Promi
     const lock = await takeKernelLock(path);
     if (lock === undefined) throw await refusal(folder);
     try {
+      if (lock.place === "") {
+        onNotice(`${path} cannot be locked, as its file system has no locks: only ${leaseName} keeps other hosts out`);
+      }
       const lease = await takeLease(folder, { lock: lock.place, times, onNotice, onLost });
       if (lease === undefined) throw await refusal(folder);
       return {

@@ -1,11 +1,11 @@
 /** The repo: the folder of a node with its configuration, its identity, and the lock that keeps other processes out. */
-import { mkdir, readFile, rm, stat } from "node:fs/promises";
+import { mkdir, readdir, readFile, rm, stat } from "node:fs/promises";
 import { dirname, join, resolve } from "node:path";
 import { NodeError } from "../../util/errors.ts";
 import { repoVersion } from "../../util/version.ts";
 import { keepPrivate, PRIVATE_FOLDER } from "../private_files.ts";
 import { writeAtomically } from "./atomic_file.ts";
-import { ConfigFile, type ConfigOverrides, type Current, readConfig } from "./config.ts";
+import { ConfigFile, type ConfigOverrides, type Current, copyPrefix, readConfig } from "./config.ts";
 import { defaultStorePaths, diskSpec, resolveStorePaths, type StorePaths, storePaths } from "./datastore.ts";
 import { createIdentity, type Identity, type IdentityConfig, readIdentity } from "./identity.ts";
 import { setAt } from "./json.ts";
@@ -114,9 +114,7 @@ interface LockedFolder {
 }
 
 async function openLocked({ path, data, lock, lost, isNew }: LockedFolder, { overrides }: RepoOptions): Promise<Repo> {
-  const config = await ConfigFile.open(path, overrides);
-  const identity = readIdentity({ PeerID: config.value("Identity.PeerID"), PrivKey: config.value("Identity.PrivKey") });
-  const own = resolveStorePaths(path, await requireStores(path, config));
+  const { config, identity, own } = await readRepo(path, overrides).catch((error) => nameCopies(path, error));
   await shutOut(path, data === path ? own : resolveStorePaths(data, defaultStorePaths));
   const announcement = announcementIn(path);
   await announcement.remove();
@@ -137,6 +135,20 @@ async function openLocked({ path, data, lock, lost, isNew }: LockedFolder, { ove
       await lock.release();
     },
   };
+}
+
+async function readRepo(path: string, overrides: ConfigOverrides | undefined) {
+  const config = await ConfigFile.open(path, overrides);
+  const identity = readIdentity({ PeerID: config.value("Identity.PeerID"), PrivKey: config.value("Identity.PrivKey") });
+  return { config, identity, own: resolveStorePaths(path, await requireStores(path, config)) };
+}
+
+/** Tells of the copies of the configuration with which the node may still start. */
+async function nameCopies(path: string, error: unknown): Promise<never> {
+  const copies = (await readdir(path)).filter((name) => name.startsWith(copyPrefix)).sort();
+  if (copies.length === 0 || !NodeError.is(error)) throw error;
+  const remedy = `${join(path, "config")} as it was is in ${copies.join(", ")} beside it: put it back`;
+  throw new NodeError(`${error.message}. ${remedy}`, { cause: error });
 }
 
 /** Earlier versions left blocks and metadata to all users. A repo of go-ipfs stays as that program has made it. */

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { readdir, readFile, writeFile } from "node:fs/promises";
+import { copyFile, readdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
 import { migrateRepo } from "#node/migration/migrate.ts";
@@ -118,4 +118,18 @@ test("a replacement with which the node would not start is refused, and says wha
   for (const [document, message] of refused)
     await assert.rejects(config.replace(JSON.stringify(document)), { message });
   assert.equal(await text(), before);
+});
+
+test("a repo that does not start with its config names the copies of it", async (t) => {
+  const folder = await emptyFolder(t);
+  const repo = await openRepo(folder);
+  await repo.config.replace(JSON.stringify(await repo.config.show()));
+  await repo.close();
+  const file = join(folder, "config");
+  await writeFile(file, "{}");
+  await assert.rejects(openRepo(folder), {
+    message: `identity was not set in config (was 'ipfs init' run?). ${file} as it was is in config-pre-replace beside it: put it back`,
+  });
+  await copyFile(join(folder, "config-pre-replace"), file);
+  await (await openRepo(folder)).close();
 });
