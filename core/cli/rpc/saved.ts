@@ -2,9 +2,8 @@
 import { createWriteStream } from "node:fs";
 import { lstat, mkdir, rm, symlink } from "node:fs/promises";
 import { basename, dirname, join, relative, resolve } from "node:path";
-import { Transform } from "node:stream";
 import { pipeline } from "node:stream/promises";
-import { extract } from "tar-stream";
+import { readTar, type TarEntry, TarError } from "../../util/tar.ts";
 import { lengthOf, type Presenter, print } from "./outcome.ts";
 import { isOn } from "./parse.ts";
 import { checkEnd } from "./session.ts";
@@ -19,13 +18,13 @@ export const get: Presenter = async (session, call) => {
   const answer = await session.send(call);
   const progress = session.progress(lengthOf(answer));
   let done = 0;
-  const counted = new Transform({
-    transform(piece: Buffer, _encoding, next) {
+  const counted = async function* () {
+    for await (const piece of answer.body) {
       done += piece.length;
       progress?.show(done);
-      next(null, piece);
-    },
-  });
+      yield piece;
+    }
+  };
   const inside = await isFolder(wanted);
   const shown = (path: string) => relative(cwd, path);
   if (archive || compress) {
@@ -34,13 +33,16 @@ export const get: Presenter = async (session, call) => {
     const file = path.endsWith(ending) ? path : `${path}${ending}`;
     await session.write(`Saving archive to ${shown(file)}\n`);
     await removeLink(file);
-    await pipeline(answer.body, counted, createWriteStream(file));
+    await pipeline(counted, createWriteStream(file));
   } else {
     const target = inside ? join(wanted, source) : wanted;
     await session.write(`Saving file(s) to ${shown(target)}\n`);
     await mkdir(dirname(target), { recursive: true });
-    const tar = extract();
-    await Promise.all([pipeline(answer.body, counted, tar), unpack(tar, target)]);
+    await unpack(readTar(counted()), target).catch((error: unknown) => {
+      // The server broke the archive off, and says why.
+      if (error instanceof TarError) checkEnd(answer);
+      throw error;
+    });
   }
   progress?.clear();
   checkEnd(answer);
@@ -49,32 +51,30 @@ export const get: Presenter = async (session, call) => {
 /** What of a mode is kept: who may read, write and run it; not whose rights it runs with. */
 const MAX_MODE = 0o777;
 
-/** Kinds of entries that are written; a `null` one is a file of an old archive. */
-const written: ReadonlySet<string | undefined> = new Set(["directory", "symlink", "file", "contiguous-file"]);
+/** Kinds of entries that are written. */
+const written: ReadonlySet<string> = new Set(["directory", "symlink", "file"]);
 
 /**
  * Writes the entries of an archive, of which the first is `target` itself. Nothing is written outside of it: not
  * through names with `..`, and not through links, whether of the archive or found on the disk.
  */
-async function unpack(tar: ReturnType<typeof extract>, target: string): Promise<void> {
+async function unpack(entries: AsyncIterable<TarEntry>, target: string): Promise<void> {
   /** Made or found, and no links. */
   const folders = new Set<string>();
-  for await (const entry of tar) {
-    const { name, type, linkname, mode } = entry.header;
+  for await (const { name, type, linkname, mode, body } of entries) {
     const below = name.replace(/\/$/, "").split("/").slice(1);
     const path = join(target, ...below);
     if (below.some((part) => part === "" || part === "." || part === "..")) {
       throw new Error(`The archive has an entry outside of what was asked for: ${name}`);
     }
-    if (!written.has(type ?? undefined))
+    if (!written.has(type))
       throw new Error(`The archive has an entry that is no file, folder or link: ${name} (${type})`);
     if (path !== target) await makeFolder(dirname(path));
     // A folder that the caller named by a link of their own is not made at another place.
     if (path !== target || type !== "directory") await removeLink(path);
     if (type === "directory") await makeFolder(path);
-    else if (type === "symlink") await symlink(linkname ?? "", path);
-    else await pipeline(entry, createWriteStream(path, { mode: (mode ?? 0o644) & MAX_MODE }));
-    entry.resume();
+    else if (type === "symlink") await symlink(linkname, path);
+    else await pipeline(body, createWriteStream(path, { mode: mode & MAX_MODE }));
   }
 
   /** With those above it, up to `target`. @throws Error where one of them is a link */

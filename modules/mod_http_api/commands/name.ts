@@ -13,8 +13,8 @@ export const commands = {
   "name/publish": defineCommand({
     help: "Publishes a path under a name.",
     about: `A node that is connected to nobody, as a new one is, answers \`failed to find any peer in table\`; the name stands for the new
-path here all the same. With \`allow-offline=true&offline=true\` it does not try to tell others; \`allow-offline\` alone is for a node
-that was started without a network.`,
+path here all the same. With \`allow-offline=true\` that is no failure, as in later versions of the reference; nor is it one that the
+node was started without a network. With \`offline=true\` beside it, the node does not try to tell others.`,
     arguments: [{ name: "ipfs-path", required: true, stdin: "first", help: "The path." }],
     options: {
       resolve: { type: "bool", default: true, help: "Check first that the path can be resolved." },

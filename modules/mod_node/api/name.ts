@@ -26,7 +26,7 @@ export interface NamePublishOptions extends CallOptions {
   readonly ttl?: number | string | undefined;
   /** The key to sign with, by its name or its IPNS name; `self` by default. */
   readonly key?: string | undefined;
-  /** While the node is offline, store the record on this machine instead of failing. */
+  /** While the node is offline, or connected to nobody, store the record on this machine instead of failing. */
   readonly allowOffline?: boolean | undefined;
   /** Encoding of the name: `b58mh`, or the multibase of a CID; `base36` by default. */
   readonly ipnsBase?: string | undefined;
@@ -101,7 +101,7 @@ export function nameApi(node: LowLevelNode): NameApi {
       }
       fullPath(path);
       const key = await node.names.key(keyName);
-      return { name: encode(key.id), value: await node.names.publish(key, path, { ...how, ...times }) };
+      return { name: encode(key.id), value: await node.names.publish(key, path, { ...how, ...times, allowOffline }) };
     },
     async *resolve(given, { recursive = true, nocache, stream = true, ...options } = {}) {
       const name = String(given ?? node.repo.identity.peerId);

@@ -42,6 +42,8 @@ export interface PublishOptions {
   readonly ttl?: number | undefined;
   /** Store the record here only. */
   readonly offline?: boolean | undefined;
+  /** That there is no peer to take the record is no failure. */
+  readonly allowOffline?: boolean | undefined;
   readonly signal?: AbortSignal | undefined;
 }
 
@@ -141,7 +143,8 @@ export class Names {
    * Publishes a path under the name of a key. The record is stored here first, and stays when no peer takes it.
    *
    * @returns the full path
-   * @throws NodeError for an invalid path, for a record older than the one here, and when no peer could be reached
+   * @throws NodeError for an invalid path, for a record older than the one here, and when no peer could be reached,
+   * unless `allowOffline` is set
    */
   async publish(key: Key, text: string, options: PublishOptions = {}): Promise<string> {
     const { lifetime = DEFAULT_LIFETIME_MS, ttl = 0, signal = never } = options;
@@ -169,7 +172,10 @@ export class Names {
     const name = key.id.toString();
     const cache = this.#online?.cache;
     cache?.delete(name);
-    await online?.transports.publish(key, bytes, signal);
+    await online?.transports.publish(key, bytes, signal).catch((error: unknown) => {
+      const isAlone = error instanceof NodeError && error.code === "ROUTING_TABLE_EMPTY";
+      if (!isAlone || options.allowOffline !== true) throw error;
+    });
     const last = await this.#published.get(key.id);
     // Unless it was published again meanwhile.
     if (last !== undefined && Buffer.compare(last.bytes, bytes) === 0) {

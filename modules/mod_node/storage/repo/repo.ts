@@ -160,11 +160,13 @@ async function shutOut(path: string, { kind, blocks, metadata }: StorePaths): Pr
 /** The files by which other programs find the RPC of a repo that is open; a killed process leaves them behind. */
 function announcementIn(path: string) {
   const [api, token] = [join(path, "api"), join(path, apiTokenFile)];
+  // Written by later versions of the reference, and left behind when they are killed: it promises a gateway for content.
+  const gateway = join(path, "gateway");
   const remove = async (files: readonly string[]) => {
     for (const file of files) await rm(file, { force: true });
   };
   return {
-    remove: () => remove([api, token]),
+    remove: () => remove([api, token, gateway]),
     async write(address: string, secret: string | undefined): Promise<void> {
       // The token comes first: whoever finds the address finds the token, too.
       await (secret === undefined ? remove([token]) : writeAtomically(token, secret, 0o600));

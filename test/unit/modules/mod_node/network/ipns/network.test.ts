@@ -86,6 +86,17 @@ test("publishing fails without peers, and the record stays here", async () => {
   });
 });
 
+test("publishing without peers succeeds where the caller allows it, and the record stays here", async () => {
+  await using a = await startNode();
+  const key = await self(a);
+  assert.equal(await a.node.names.publish(key, other, { allowOffline: true, signal: soon() }), other);
+  assert.equal(await resolveOn(a, key.id), other);
+  const older = { lifetime: hour, allowOffline: true, signal: soon() };
+  await assert.rejects(a.node.names.publish(key, other, older), {
+    message: "can't replace a newer value with an older value",
+  });
+});
+
 test("a key that was used on another node continues its sequence", async () => {
   await using a = await startNode();
   await using b = await startNode();

@@ -46,7 +46,9 @@ test("an empty folder becomes a repo, once", async (t) => {
 test("the file `api` is there as long as it is announced", async (t) => {
   const folder = await emptyFolder(t);
   await writeFile(join(folder, "api"), "/ip4/127.0.0.1/tcp/1");
+  await writeFile(join(folder, "gateway"), "http://127.0.0.1:1");
   const repo = await openRepo(folder);
+  assert.ok(!(await readdir(folder)).includes("gateway"), "nothing serves content there");
   const api = () => readFile(join(folder, "api"), "utf8").catch(() => undefined);
   assert.equal(await api(), undefined);
   await repo.announceApi("/ip4/127.0.0.1/tcp/5280");
