@@ -152,6 +152,7 @@ const commands: Commands = {
 const announced = "X-Stream-Output, X-Chunked-Output, X-Content-Length";
 const common = {
   server: "go-ipfs/0.9.0",
+  "x-content-type-options": "nosniff",
   vary: "Origin",
   "access-control-allow-headers": announced,
   "access-control-expose-headers": announced,
