@@ -54,10 +54,15 @@ export async function compactSegments(parts: CompactionDeps): Promise<void> {
       continue;
     }
     if (segment === segmentAt(log.end)) log.rotate();
-    const damage = await copyUsed(parts, segment);
+    const damage = await copyUsed(parts, segment).catch((error: NodeJS.ErrnoException) => {
+      if (error.code !== "EIO") throw error;
+      parts.notice(`${nameOf(segment)} cannot be read: ${error.message}`);
+      return undefined;
+    });
     await syncIndex(parts);
     const isUsed = (overlay.usage.get(segment)?.live ?? 0) > 0;
-    if (!isUsed && (await keepDamage(parts, segment, damage))) await removeSegment(parts, segment);
+    if (!isUsed && damage !== undefined && (await keepDamage(parts, segment, damage)))
+      await removeSegment(parts, segment);
     else parts.notice(`${nameOf(segment)} is damaged: it is kept as it is`);
   }
 }

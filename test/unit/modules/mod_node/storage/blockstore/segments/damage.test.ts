@@ -253,6 +253,27 @@ test("a search costs a bounded number of bytes, and other work goes on meanwhile
   assert.ok(Buffer.concat([bytes, ...(await lost(at))]).includes(Buffer.from(sample(2).bytes)));
 });
 
+test("a segment that the disk cannot read does not keep the others from being compacted", async () => {
+  const blocks = samples(30, 300);
+  let broken = false;
+  const fs = watched((operation, path) => {
+    if (broken && operation === "read" && path.endsWith("00000001.car")) throw systemError("EIO");
+  });
+  const at = await made(blocks, { segmentBytes: 3600 });
+  const names = async () => (await readdir(at)).filter((name) => name.endsWith(".car")).sort();
+  assert.deepEqual(await names(), ["00000001.car", "00000002.car", "00000003.car"]);
+  const found = await opened(at, { fs, segmentBytes: 3600 }, async (store) => {
+    await store.delete([...blocks.slice(0, 8), ...blocks.slice(11, 19)].map(({ cid }) => cid));
+    broken = true;
+    await store.compact();
+    broken = false;
+  });
+  assert.match(found.notices, /00000001.car cannot be read: EIO/);
+  expectHeld(found, [...blocks.slice(8, 11), ...blocks.slice(19)], "what was not deleted");
+  const left = await names();
+  assert.ok(left.includes("00000001.car") && !left.includes("00000002.car"), left.join());
+});
+
 test("a damaged segment is compacted: what is of use moves on, the rest is kept elsewhere", async () => {
   const blocks = samples(30, 300);
   const at = await made(blocks);
