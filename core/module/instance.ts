@@ -13,7 +13,8 @@ import type { ModuleContext } from "./module_context.ts";
 /** Instances that are made together; those not made yet are undefined. */
 export type Group = ReadonlyMap<string, Instance | undefined>;
 
-export interface Beginning {
+/** How an instance is made: anew, or in the place of one that is reloaded. */
+export interface InstanceOptions {
   readonly reloading: boolean;
   readonly group?: Group;
 }
@@ -53,12 +54,12 @@ export class Instance implements ModuleOwner {
   /** Module objects for single hosts of a global module. */
   readonly #views: ModuleApi[] = [];
 
-  constructor(code: ModuleCode, host: string, context: ModuleContext, beginning: Beginning) {
+  constructor(code: ModuleCode, host: string, context: ModuleContext, options: InstanceOptions) {
     this.code = code;
     this.name = code.source.name;
     this.host = host;
-    this.reloading = beginning.reloading;
-    this.group = beginning.group;
+    this.reloading = options.reloading;
+    this.group = options.group;
     this.#context = context;
     this.#ledger = new Ledger((label, error) => this.#unfinished(`undoing ${label}`, error));
     this.module = new ModuleApi(this, context);

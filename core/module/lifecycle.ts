@@ -5,7 +5,7 @@ import type { ModuleCode } from "./code.ts";
 import { Deadline } from "./deadline.ts";
 import { Failures } from "./failures.ts";
 import { inOrder, withDependants } from "./graph.ts";
-import { type Beginning, Instance, keyOf } from "./instance.ts";
+import { Instance, type InstanceOptions, keyOf } from "./instance.ts";
 import { cycle, Instances } from "./instances.ts";
 import { moduleName } from "./locate.ts";
 import type { Dependency, Dependent, ModuleContext } from "./module_context.ts";
@@ -41,7 +41,7 @@ export class Modules {
   readonly #instances = new Instances();
   readonly #failures: Failures;
   /** Loaded into the running host: their ports are not awaited yet, nor are they told that these are open. */
-  #newcomers: Instance[] = [];
+  #unfinishedLoads: Instance[] = [];
   #isStopping = false;
 
   constructor(deps: ModulesDeps) {
@@ -103,7 +103,7 @@ export class Modules {
     const operation = newOperation({ failed: this.#failures.errors() });
     for (const { name, host } of this.#deps.catalog.wanted()) {
       if (shouldStop()) return;
-      await this.#bring(name, host, operation).catch(() => undefined);
+      await this.#ensureLoaded(name, host, operation).catch(() => undefined);
     }
   }
 
@@ -120,9 +120,9 @@ export class Modules {
     catalog.learn(entry);
     const operation = newOperation();
     try {
-      for (const at of missing) await this.#bring(name, at, operation);
+      for (const at of missing) await this.#ensureLoaded(name, at, operation);
     } finally {
-      await this.#welcome();
+      await this.#finishLoads();
     }
   }
 
@@ -134,7 +134,7 @@ export class Modules {
     const failed = this.#failures.forget(name, host);
     const found = this.#instances.of(name, host);
     if (found.length === 0 && !failed) throw new ModhostError("MODULE_NOT_LOADED", { name });
-    await this.#retire(withDependants(this.#instances.live(), found).reverse());
+    await this.#unloadAll(withDependants(this.#instances.live(), found).reverse());
   }
 
   /**
@@ -152,7 +152,7 @@ export class Modules {
     try {
       await this.#exchange(name, found);
     } finally {
-      await this.#welcome();
+      await this.#finishLoads();
     }
   }
 
@@ -170,7 +170,7 @@ export class Modules {
 
   /** Unloads everything, last first. */
   async stop(deadline: Deadline): Promise<void> {
-    for (const instance of this.#lastFirst()) await this.#retire([instance], deadline);
+    for (const instance of this.#lastFirst()) await this.#unloadAll([instance], deadline);
   }
 
   #lastFirst(): Instance[] {
@@ -180,17 +180,17 @@ export class Modules {
   // -------------------------------------------------------------------------------------------------------- steps
 
   /** Completes what was loaded into the running host; what cannot have its ports is unloaded again. */
-  async #welcome(): Promise<void> {
-    const newcomers = this.#newcomers;
-    this.#newcomers = [];
+  async #finishLoads(): Promise<void> {
+    const loaded = this.#unfinishedLoads;
+    this.#unfinishedLoads = [];
     try {
       await this.#deps.settle();
     } catch (error) {
-      await this.#retire(newcomers.reverse());
-      for (const { name, host } of newcomers) this.#fail(name, host, error);
+      await this.#unloadAll(loaded.reverse());
+      for (const { name, host } of loaded) this.#fail(name, host, error);
       throw error;
     }
-    for (const instance of newcomers) await instance.ready();
+    for (const instance of loaded) await instance.ready();
   }
 
   async #exchange(name: string, found: readonly Instance[]): Promise<void> {
@@ -205,11 +205,8 @@ export class Modules {
       catalog.verify(code);
       for (const instance of old) {
         const saved = await instance.save();
-        const beginning = { reloading: true, group: built, saved };
-        built.set(
-          instance.key,
-          await this.#build(found.includes(instance) ? code : instance.code, instance, beginning),
-        );
+        const options = { reloading: true, group: built, saved };
+        built.set(instance.key, await this.#build(found.includes(instance) ? code : instance.code, instance, options));
       }
       this.#commit(inOrder(fresh()));
     } catch (error) {
@@ -227,7 +224,7 @@ export class Modules {
     }
   }
 
-  async #bring(name: string, host: string, operation: Operation): Promise<Instance> {
+  async #ensureLoaded(name: string, host: string, operation: Operation): Promise<Instance> {
     const live = this.find(name, host);
     if (live !== undefined) return live;
     if (this.#deps.catalog.isDisabled(name, host)) throw new ModhostError("MODULE_DISABLED", { name });
@@ -254,7 +251,7 @@ export class Modules {
     const code = await catalog.code(name);
     if (!isKnown) catalog.verify(code);
     const place = code.global ? "*" : host;
-    for (const dependency of code.depends) await this.#need(name, dependency, place, operation);
+    for (const dependency of code.depends) await this.#ensureDependency(name, dependency, place, operation);
     const instance = await this.#build(code, { name, host: place }, { reloading: false }, operation);
     try {
       this.#commit([instance]);
@@ -263,7 +260,7 @@ export class Modules {
       throw error;
     }
     this.#instances.add(instance);
-    if (this.#deps.isRunning()) this.#newcomers.push(instance);
+    if (this.#deps.isRunning()) this.#unfinishedLoads.push(instance);
     this.#failures.forget(name, place === "*" ? undefined : instance.host);
     announce("module-loaded", { module: name, host: instance.host });
     return instance;
@@ -273,40 +270,40 @@ export class Modules {
   async #build(
     code: ModuleCode,
     { name, host }: { name: string; host: string },
-    beginning: Beginning & { saved?: { value: unknown } },
+    options: InstanceOptions & { saved?: { value: unknown } },
     operation: Operation = newOperation({ chain: [name] }),
   ): Promise<Instance> {
     const { context, catalog } = this.#deps;
-    for (const dependency of beginning.reloading ? code.depends : []) {
-      const planned = [keyOf(dependency, host), keyOf(dependency, "*")].some((key) => beginning.group?.has(key));
-      if (!planned) await this.#need(name, dependency, host, operation);
+    for (const dependency of options.reloading ? code.depends : []) {
+      const planned = [keyOf(dependency, host), keyOf(dependency, "*")].some((key) => options.group?.has(key));
+      if (!planned) await this.#ensureDependency(name, dependency, host, operation);
     }
     for (;;) {
-      const instance = new Instance(code, host, context, beginning);
+      const instance = new Instance(code, host, context, options);
       for (const dependency of code.depends) {
         const found = this.dependencyOf(instance, dependency);
         if (found !== undefined) instance.depends.add(found.key);
       }
       this.#instances.begin(instance);
       const outcome = await instance
-        .run(() => catalog.hostsOf(name), beginning.saved)
+        .run(() => catalog.hostsOf(name), options.saved)
         .catch((error: unknown) => ({ error }));
       this.#instances.end(instance);
       if (instance.missing === undefined && outcome === undefined) {
-        if (!beginning.reloading || instance.host === host) return instance;
+        if (!options.reloading || instance.host === host) return instance;
         await instance.abandon();
         const reason = "it has become global: unload it and load it again";
         throw new ModhostError("MODULE_FAILED", { name, step: "reloading", reason });
       }
       await instance.abandon();
       if (instance.missing === undefined) throw outcome?.error;
-      await this.#need(name, instance.missing, instance.host, operation);
+      await this.#ensureDependency(name, instance.missing, instance.host, operation);
     }
   }
 
-  async #need(name: string, dependency: string, host: string, operation: Operation): Promise<void> {
+  async #ensureDependency(name: string, dependency: string, host: string, operation: Operation): Promise<void> {
     try {
-      await this.#bring(dependency, host, operation);
+      await this.#ensureLoaded(dependency, host, operation);
     } catch (error) {
       if (ModhostError.is(error) && error.code === "MODULE_CYCLE" && isPartOf(error, name)) throw error;
       throw new ModhostError("MODULE_DEPENDENCY", { name, dependency, reason: reasonOf(error) }, { cause: error });
@@ -329,7 +326,7 @@ export class Modules {
   }
 
   /** Unloads instances that are in order, dependants first. */
-  async #retire(leaving: readonly Instance[], deadline = new Deadline(Number.POSITIVE_INFINITY)): Promise<void> {
+  async #unloadAll(leaving: readonly Instance[], deadline = new Deadline(Number.POSITIVE_INFINITY)): Promise<void> {
     const waits = leaving.flatMap((instance) => instance.withdraw());
     await this.#close(leaving, waits, deadline);
     for (const instance of leaving) {
