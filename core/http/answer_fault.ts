@@ -28,6 +28,17 @@ interface Fault {
   readonly remedy: string;
 }
 
+/** By tag: to ask for the classes themselves would load them, and all of `fetch` with them. */
+const foreigners: Readonly<Record<string, Fault | undefined>> = {
+  Response: {
+    what: "a Response of fetch",
+    remedy: "return { status_code: r.status, headers: Object.fromEntries(r.headers), body: r.body }",
+  },
+  Blob: { what: "a Blob", remedy: "return blob.stream()" },
+  File: { what: "a File", remedy: "return file.stream()" },
+  ArrayBuffer: { what: "an ArrayBuffer", remedy: "return new Uint8Array(buffer)" },
+};
+
 /** What is wrong with a value that is no promise; undefined when it is an answer, or nothing. */
 export function faultOf(value: unknown): Fault | undefined {
   if (typeof value === "bigint")
@@ -36,12 +47,8 @@ export function faultOf(value: unknown): Fault | undefined {
   if (typeof value === "symbol") return { what: "a symbol", remedy: "return text, a status or an object" };
   if (typeof value !== "object" || value === null || value instanceof Error || isBody(value)) return undefined;
   if (Array.isArray(value)) return { what: "an array", remedy: wantJson };
-  if (value instanceof globalThis.Response) {
-    const remedy = "return { status_code: r.status, headers: Object.fromEntries(r.headers), body: r.body }";
-    return { what: "a Response of fetch", remedy };
-  }
-  if (value instanceof Blob) return { what: "a Blob", remedy: "return blob.stream()" };
-  if (value instanceof ArrayBuffer) return { what: "an ArrayBuffer", remedy: "return new Uint8Array(buffer)" };
+  const foreign = isPlain(value) ? undefined : foreigners[tagOf(value)];
+  if (foreign !== undefined) return foreign;
   for (const name of fields) if (name in value) return faultInFields(value);
   const [first, ...more] = Object.keys(value);
   if (first === undefined) return { what: `an empty ${nameOf(value)}`, remedy: `${wantFields}; ${wantJson}` };
@@ -60,7 +67,7 @@ function faultInFields(value: { status_code?: unknown; status?: unknown; headers
   if (status !== undefined && typeof status !== "string") {
     return wrong("status", status, "that is the reason phrase, a string: write status_code for the number");
   }
-  if (headers instanceof Headers || headers instanceof Map) {
+  if (isObject(headers) && !isPlain(headers) && /^(?:Headers|Map)$/.test(tagOf(headers))) {
     return wrong("headers", headers, "write Object.fromEntries(headers)");
   }
   if (headers !== undefined && headers !== null && (typeof headers !== "object" || Array.isArray(headers))) {
@@ -85,8 +92,7 @@ export function kindOf(value: unknown): string {
 
 /** A field of an answer that means nothing to the host, with the one that is meant; undefined when there is none. */
 export function strayField(value: object): { readonly field: string; readonly meant: string | undefined } | undefined {
-  const prototype = Object.getPrototypeOf(value);
-  if (prototype !== null && prototype !== Object.prototype) return undefined;
+  if (!isPlain(value)) return undefined;
   for (const field in value) if (!fields.has(field)) return { field, meant: meant[field] };
   return undefined;
 }
@@ -97,6 +103,20 @@ export function answerInvalid(route: string, { what, remedy }: Fault): ModhostEr
   // The frames would all be the host's own: what is wrong lies in the handler, which has returned.
   error.stack = String(error);
   return error;
+}
+
+/** Made by `{}`, or without a prototype. */
+function isPlain(value: object): boolean {
+  const prototype = Object.getPrototypeOf(value);
+  return prototype === null || prototype === Object.prototype;
+}
+
+function isObject(value: unknown): value is object {
+  return typeof value === "object" && value !== null;
+}
+
+function tagOf(value: object): string {
+  return String((value as { readonly [Symbol.toStringTag]?: unknown })[Symbol.toStringTag]);
 }
 
 function isStatus(value: unknown): boolean {
