@@ -5,7 +5,7 @@
 import { parseArgs } from "node:util";
 import { targets as readers, worstOf } from "./delay/delay.ts";
 import { MAX_TURN_MS } from "./delay/meter.ts";
-import { type FuzzOptions, fuzz } from "./fuzz.ts";
+import { type FuzzOptions, fuzz, type WorstTurn } from "./fuzz.ts";
 import { fuzzNode } from "./node/fuzz.ts";
 
 const usage = "npm run test:fuzz -- [--seconds 60] [--what host|node|delay] [--seed N] [--from EXCHANGE] [--count N]";
@@ -14,30 +14,43 @@ const usage = "npm run test:fuzz -- [--seconds 60] [--what host|node|delay] [--s
 const targets: Readonly<Record<string, (options: FuzzOptions) => Promise<readonly string[]>>> = {
   async host(options) {
     const { statuses, exchanges, healthy, failures, worst } = await fuzz(options);
-    console.log(`host: the longest turn of the event loop took ${worst.ms.toFixed(1)} ms of CPU time, ${worst.during}`);
     console.log(`host: ${exchanges} damaged exchanges (${listed(statuses)}), ${healthy} healthy requests in between`);
     if (failures.length === 0) console.log("host: no crash, no hang, no 5xx but 505, no temporary file left");
-    return failures;
+    return [...failures, ...judged("host", worst)];
   },
   async node(options) {
     const { rounds, failures, worst } = await fuzzNode(options);
-    console.log(`node: the longest turn of the event loop took ${worst.ms.toFixed(1)} ms of CPU time, ${worst.during}`);
     console.log(`node: rounds ${listed(rounds)}`);
     if (failures.length === 0)
       console.log("node: no crash, no hang, no defect told, what was taken reads as it was sent");
-    return failures;
+    return [...failures, ...judged("node", worst)];
   },
   async delay() {
     const failures: string[] = [];
     for (const reader of readers) {
       const { target, shape, size, ms } = await worstOf(reader);
       const line = `${target}: ${ms.toFixed(1)} ms of CPU time in one turn, for ${size} bytes of ${shape}`;
-      if (ms > MAX_TURN_MS) failures.push(line);
-      else console.log(`delay: ${line}`);
+      // On a busy machine, work takes about twice its CPU time: cores share their caches, and threads a core.
+      if (ms > 2 * MAX_TURN_MS) failures.push(line);
+      else console.log(`delay: ${line}${ms > MAX_TURN_MS ? `, more than ${MAX_TURN_MS}` : ""}`);
     }
     return failures;
   },
 };
+
+/**
+ * CPU time of a turn that is a failure, in milliseconds. Clients, several requests at once and the collection of garbage
+ * share the loop with what is tested: it is the fourfold of what a single input may take.
+ */
+const MAX_LIVE_TURN_MS = 4 * MAX_TURN_MS;
+
+/** Prints the longest turn; gives what is wrong about it. */
+function judged(name: string, { ms, during }: WorstTurn): readonly string[] {
+  const line = `the longest turn of the event loop took ${ms.toFixed(1)} ms of CPU time, ${during}`;
+  if (ms > MAX_LIVE_TURN_MS) return [line];
+  console.log(`${name}: ${line}`);
+  return [];
+}
 
 const listed = (counts: Readonly<Record<string, number>>) =>
   Object.entries(counts)

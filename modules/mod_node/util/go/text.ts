@@ -126,10 +126,24 @@ function runsOf(bytes: Uint8Array): (Uint8Array | undefined)[] {
   return runs;
 }
 
+/** Second bytes that may follow a first one, where not all do. */
+const secondBytes: ReadonlyMap<number, readonly [least: number, most: number]> = new Map([
+  [0xe0, [0xa0, 0xbf]],
+  [0xed, [0x80, 0x9f]],
+  [0xf0, [0x90, 0xbf]],
+  [0xf4, [0x80, 0x8f]],
+]);
+
 /** Bytes of the character at an offset; 0 when it is invalid. */
 function letterLength(bytes: Uint8Array, at: number): number {
   const first = bytes[at] as number;
   if (first < 0x80) return 1;
+  if (first < 0xc2 || first > 0xf4) return 0;
   const length = first >= 0xf0 ? 4 : first >= 0xe0 ? 3 : 2;
-  return isUtf8(bytes.subarray(at, at + length)) ? length : 0;
+  // No second byte may make what a shorter character says, a surrogate, or more than U+10FFFF.
+  const [least = 0x80, most = 0xbf] = secondBytes.get(first) ?? [];
+  const second = bytes[at + 1] ?? 0;
+  if (second < least || second > most) return 0;
+  for (let next = at + 2; next < at + length; next += 1) if (((bytes[next] ?? 0) & 0xc0) !== 0x80) return 0;
+  return length;
 }

@@ -1,0 +1,31 @@
+import assert from "node:assert/strict";
+import { isUtf8 } from "node:buffer";
+import { test } from "node:test";
+import { validUtf8 } from "#node/util/go/text.ts";
+
+/** As Go does it: the longest character at each place, and U+FFFD for a byte that begins none. */
+function slowly(bytes: Buffer): string {
+  let text = "";
+  for (let at = 0; at < bytes.length; ) {
+    const length = [1, 2, 3, 4].find((each) => at + each <= bytes.length && isUtf8(bytes.subarray(at, at + each)));
+    text += length === undefined ? "\ufffd" : bytes.toString("utf8", at, at + length);
+    at += length ?? 1;
+  }
+  return text;
+}
+
+test("each byte that is part of no character becomes U+FFFD, and no other", () => {
+  const edges = [
+    0x00, 0x41, 0x7f, 0x80, 0x8f, 0x90, 0x9f, 0xa0, 0xbf, 0xc0, 0xc2, 0xdf, 0xe0, 0xed, 0xef, 0xf0, 0xf4, 0xf5, 0xff,
+  ];
+  for (const first of edges) {
+    for (const second of edges) {
+      for (const third of edges) {
+        for (const rest of [[], [0x80], [0xbf, 0x41], [0xc3, 0xa9]]) {
+          const bytes = Buffer.from([first, second, third, ...rest]);
+          assert.equal(String(Buffer.from(validUtf8(bytes))), slowly(bytes), bytes.toString("hex"));
+        }
+      }
+    }
+  }
+});
