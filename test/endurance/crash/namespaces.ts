@@ -26,6 +26,8 @@ const start = (folder: string) => RpcServer.start({ folder, env, within: inNames
 
 /** The host serves the rest, too, when its node does not open. */
 const serves = async (server: RpcServer) => (await server.call("id")).ok;
+/** Not by some failure of the stores that two processes are in. */
+const isRefused = (server: RpcServer) => server.log().includes("it is in use by process");
 
 /** In each cycle some start together, one more comes while one serves, and that one is killed. */
 export async function namespaceCycles({ folder, cycles, report }: NamespaceOptions): Promise<NamespaceResult> {
@@ -38,10 +40,12 @@ export async function namespaceCycles({ folder, cycles, report }: NamespaceOptio
       const serving = await Promise.all(servers.map(serves));
       const count = serving.filter(Boolean).length;
       if (count !== 1) wrong.push(`${count} of ${rivals} nodes serve one folder`);
+      if (servers.filter(isRefused).length !== rivals - count) wrong.push(`not the lock refuses: ${logsOf(servers)}`);
       await Promise.all(servers.map((server, at) => addTo(server, `${cycle} ${at}`, contents)));
       const late = await start(folder);
       servers.push(late);
       if (await serves(late)) wrong.push("one that comes later serves as well");
+      else if (!isRefused(late)) wrong.push(`not the lock refuses: ${late.log()}`);
       refused += rivals - count + 1;
       report?.(`cycle ${cycle}: ${contents.size} adds answered, ${refused} starts refused`);
     } finally {
@@ -53,6 +57,8 @@ export async function namespaceCycles({ folder, cycles, report }: NamespaceOptio
   else wrong.push(...(await lost(last, contents)));
   return { acknowledged: contents.size, refused, wrong };
 }
+
+const logsOf = (servers: readonly RpcServer[]) => servers.map((server) => server.log()).join("\n");
 
 /** Keeps in mind what was answered with success. */
 async function addTo(server: RpcServer, name: string, contents: Map<string, string>): Promise<void> {
