@@ -165,14 +165,18 @@ export class Listeners {
     session.once("close", () => this.#sessions.delete(session));
     session.on("error", () => undefined);
     session.setTimeout(idleTimeout * 1000, () => {
-      afterReading(session.socket, () => session.close());
+      // The socket of a session that is gone cannot be asked.
+      void afterReading(
+        () => (session.destroyed ? Number.NaN : session.socket.bytesRead),
+        () => session.close(),
+      );
     });
   }
 
   /** Nothing has moved on a connection that has no request for as long as it may be idle. */
   #idle(socket: Socket): void {
     if (this.#answers.of(socket) !== undefined) return;
-    afterReading(socket, () => {
+    void afterReading(bytesOf(socket), () => {
       if (this.#answers.of(socket) === undefined) socket.destroy();
     });
   }
@@ -185,7 +189,7 @@ export class Listeners {
       socket.setTimeout(Math.max(1, (idleTimeout - headTimeout) * 1000));
       return;
     }
-    const isRead = afterReading(socket, () => this.#refuseOnce(error, socket));
+    const isRead = afterReading(bytesOf(socket), () => this.#refuseOnce(error, socket));
     void isRead.then((hasMore) => {
       if (!hasMore || socket.destroyed) return;
       const refuse = () => {
@@ -253,15 +257,17 @@ export class Listeners {
   }
 }
 
+const bytesOf = (socket: Socket) => () => socket.bytesRead;
+
 /**
  * Judges a connection only after what has arrived on it was read: timers go first when this process was suspended or busy.
  * Resolves with true, and does not call, when there was something.
  */
-async function afterReading(socket: { readonly bytesRead: number }, quiet: () => void): Promise<boolean> {
-  const before = socket.bytesRead;
+async function afterReading(bytesRead: () => number, quiet: () => void): Promise<boolean> {
+  const before = bytesRead();
   await nextTurn();
   await nextTurn();
-  const hasMore = socket.bytesRead !== before;
+  const hasMore = bytesRead() !== before;
   if (!hasMore) quiet();
   return hasMore;
 }

@@ -105,6 +105,40 @@ test("connection fields of HTTP/1 do not appear in HTTP/2 answers", async () => 
   for (const name of ["connection", "keep-alive", "transfer-encoding"]) assert.equal(reply.header(name), undefined);
 });
 
+describe("a session that ends while it is judged", () => {
+  const judged = withHost({
+    modules: {
+      mod_http_judged(module) {
+        module.depends("http");
+        module.provides("http", {
+          middleware: ({ req, res }) => {
+            const { session } = (req as unknown as http2.Http2ServerRequest).stream ?? {};
+            res.once("close", () => {
+              session?.emit("timeout");
+              session?.destroy();
+            });
+            res.statusCode = 200;
+            res.end("judged");
+          },
+        });
+      },
+    },
+  });
+
+  test("is gone, and the host goes on", async () => {
+    const session = http2.connect(`https://127.0.0.1:${judged().https}`, { rejectUnauthorized: false });
+    session.on("error", () => undefined);
+    const over = once(session, "close", { signal: AbortSignal.timeout(15_000) });
+    session
+      .request({ ":path": "/judged" })
+      .on("error", () => undefined)
+      .resume()
+      .end();
+    await over;
+    assert.equal(await judged().client("HTTP/1.1").text("/judged"), "judged");
+  });
+});
+
 describe("clients that stand still", { concurrency: true }, () => {
   const heard = new EventEmitter();
   const hasty = withHost({
