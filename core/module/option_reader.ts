@@ -32,7 +32,9 @@ export class OptionReader {
     } catch (error) {
       const declared = this.#config.declarations().get(name)?.type;
       // The operator's value is right: it is what the declaration asks for.
-      if (declared === undefined || declared === type || value === fallback) throw error;
+      // A text that is read as one of several is narrowed by its reader, who may refuse it.
+      const isNarrowed = declared === "string" && type === "enum";
+      if (declared === undefined || declared === type || isNarrowed || value === fallback) throw error;
       const reason = `The option ${name} is declared with the type "${declared}", and read as "${type}"`;
       throw new TypeError(`${reason}: read it with module.get_option`, { cause: error });
     }
