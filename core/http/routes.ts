@@ -67,6 +67,8 @@ export class RouteTable {
 /** Routes of one virtual host: groups of apps, those of the whole server before its own. */
 class HostRoutes {
   readonly #groups: readonly ReadonlyMap<string, readonly AppRoutes[]>[];
+  /** Length of the longest base of an app. */
+  readonly #longestBase: number;
   readonly #layers: Layers;
   /** By method and raw path. */
   readonly #memo = new Map<string, Map<string, Resolution>>();
@@ -75,6 +77,7 @@ class HostRoutes {
   constructor(groups: readonly (readonly AppRoutes[])[], layers: readonly MiddlewareLayer[]) {
     this.#layers = new Layers(layers);
     this.#groups = groups.map((apps) => Map.groupBy(apps, (app) => app.mount.base));
+    this.#longestBase = groups.flat().reduce((longest, { mount }) => Math.max(longest, mount.base.length), 0);
   }
 
   list(): Route[] {
@@ -108,7 +111,7 @@ class HostRoutes {
     let cors: CorsPolicy | undefined;
     for (const group of this.#groups) {
       const found: Route[] = [];
-      for (const base of basesOf(path)) {
+      for (const base of basesOf(path, this.#longestBase)) {
         for (const app of group.get(base) ?? []) {
           const matched = app.match(path, method);
           if (matched.reached) {
@@ -156,9 +159,12 @@ function argumentOf(route: Route, path: string): string | undefined {
   return isOpen(route) ? path.slice(route.prefix.length + 1) : undefined;
 }
 
-/** The bases under which an app could serve the path: "", "/a", "/a/b" for "/a/b". */
-function* basesOf(path: string): Generator<string> {
+/**
+ * The bases under which an app could serve the path: "", "/a", "/a/b" for "/a/b". None is longer than `longest`: a path
+ * may have thousands of segments.
+ */
+export function* basesOf(path: string, longest: number): Generator<string> {
   yield "";
-  for (let at = path.indexOf("/", 1); at > 0; at = path.indexOf("/", at + 1)) yield path.slice(0, at);
-  if (path.length > 1 && !path.endsWith("/")) yield path;
+  for (let at = path.indexOf("/", 1); at > 0 && at <= longest; at = path.indexOf("/", at + 1)) yield path.slice(0, at);
+  if (path.length > 1 && path.length <= longest && !path.endsWith("/")) yield path;
 }

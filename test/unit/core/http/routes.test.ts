@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { AppMount } from "#core/http/mount.ts";
-import { RouteTable } from "#core/http/routes.ts";
+import { basesOf, RouteTable } from "#core/http/routes.ts";
 import type { HttpProvider, Module } from "#core/types.ts";
 
 function mount(
@@ -125,4 +125,12 @@ describe("the route table", () => {
       message: /^App a: the route key "\/x" .*; the route key "GTE \/z" /,
     });
   });
+});
+
+test("no more bases are tried for a path of thousands of segments than apps can have", () => {
+  const path = "/a".repeat(8000);
+  assert.deepEqual([...basesOf(path, 0)], [""]);
+  assert.deepEqual([...basesOf(path, 5)], ["", "/a", "/a/a"]);
+  assert.deepEqual([...basesOf("/a/b", 4)], ["", "/a", "/a/b"]);
+  assert.deepEqual([...basesOf("/a/b/", 9)], ["", "/a", "/a/b"]);
 });

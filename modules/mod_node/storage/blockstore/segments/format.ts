@@ -134,6 +134,8 @@ export interface RecordSection {
   readonly statements: readonly Statement[];
 }
 
+/** Bytes of the longest multihash that can be a key of the index. */
+export const MAX_MULTIHASH = 1978;
 const identityPrefix = Uint8Array.of(1, 0x55, 0);
 const MAX_RECORD = 4096;
 
@@ -201,7 +203,10 @@ function recordSection(payload: Uint8Array): Uint8Array {
 /** Whether a section is a record, not a block. */
 export const isRecord = ({ multihash }: Section): boolean => multihash[0] === 0;
 
-/** The statements of a section that is a record; undefined for a block. */
+/**
+ * The statements of a section that is a record; undefined for a block.
+ * @throws Error when it says nothing that a record says: bytes of a block may look like one
+ */
 export function readRecord(section: Section): Statement[] | undefined {
   if (!isRecord(section)) return undefined;
   const { multihash } = section;
@@ -211,7 +216,10 @@ export function readRecord(section: Section): Statement[] | undefined {
   while (read.at < multihash.length) {
     const length = read.next();
     const hash = multihash.slice(read.at, (read.at += length));
-    statements.push({ multihash: hash, forms: Array.from({ length: read.next() }, read.next) });
+    if (length > MAX_MULTIHASH || decodeDigest(hash).code === 0) throw new Error("no block has this multihash");
+    const count = read.next();
+    if (count > multihash.length - read.at) throw new Error("a record is cut off");
+    statements.push({ multihash: hash, forms: Array.from({ length: count }, read.next) });
   }
   return statements;
 }

@@ -1,8 +1,8 @@
 /** Reads a segment section by section. */
 import { decode as decodeDigest } from "multiformats/hashes/digest";
-import { hashCoded, matches } from "../../../formats/cid/hashes.ts";
+import { hashCoded, identity, matches } from "../../../formats/cid/hashes.ts";
 import type { SegmentFile } from "./files.ts";
-import { cidOf, MAX_HEAD, readSection, type Section } from "./format.ts";
+import { cidOf, isRecord, MAX_HEAD, readRecord, readSection, type Section } from "./format.ts";
 
 export interface FoundSection extends Section {
   /** Offset of its data in the file. */
@@ -110,11 +110,25 @@ export class SectionReader {
 const isSystemError = (error: unknown): error is NodeJS.ErrnoException =>
   error instanceof Error && typeof (error as NodeJS.ErrnoException).code === "string" && "syscall" in error;
 
-/** Whether the data of a section fits its CID. A hash that is known and cannot be computed here is trusted. */
-export async function isIntact({ form, multihash, data }: FoundSection): Promise<boolean> {
-  if (multihash[0] === 0) return Buffer.compare(decodeDigest(multihash).digest, data) === 0;
+/**
+ * Whether the data of a section fits its CID, and what a record says can be read. A hash that is known and cannot be
+ * computed here is trusted.
+ */
+export async function isIntact(section: FoundSection): Promise<boolean> {
+  const { form, multihash, data } = section;
+  if (isRecord(section)) return Buffer.compare(decodeDigest(multihash).digest, data) === 0 && isReadable(section);
   const cid = cidOf(form, multihash);
   const hash = hashCoded(cid.multihash.code);
-  if (hash === undefined) return false;
+  // Another spelling of the identity code: it is neither a record nor a block that is ever stored.
+  if (hash === undefined || hash === identity) return false;
   return hash.digest === undefined ? cid.multihash.digest.length === hash.length : matches(cid, data);
+}
+
+function isReadable(record: FoundSection): boolean {
+  try {
+    readRecord(record);
+    return true;
+  } catch {
+    return false;
+  }
 }

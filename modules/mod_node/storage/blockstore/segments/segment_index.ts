@@ -5,6 +5,7 @@ import { type Environment, EnvironmentDamaged, type Notice, openEnvironment, typ
 import {
   type BlockLocation,
   type Form,
+  MAX_MULTIHASH,
   offsetAt,
   type Position,
   positionAt,
@@ -53,8 +54,6 @@ export interface Changes {
   readonly usage?: ReadonlyMap<number, Usage | undefined>;
 }
 
-/** Bytes of the longest multihash that can be a key. */
-export const MAX_MULTIHASH = 1978;
 const formatVersion = 1;
 const stateKey = 0;
 

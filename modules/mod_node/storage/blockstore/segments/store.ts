@@ -10,14 +10,14 @@ import type { Block, BlockStore, PutOptions } from "../store.ts";
 import { compactSegments } from "./compaction.ts";
 import { DiskSpace, segmentLength } from "./disk_space.ts";
 import { diskFs, SegmentFiles, type SegmentFs, withRoom } from "./files.ts";
-import { type BlockLocation, cidOf, formOf, keyOf, recordSections, type Statement } from "./format.ts";
+import { type BlockLocation, cidOf, formOf, keyOf, MAX_MULTIHASH, recordSections, type Statement } from "./format.ts";
 import type { IndexOverlay } from "./index_overlay.ts";
 import { Log } from "./log.ts";
 import { NodeCache } from "./node_cache.ts";
 import { ReadCoalescer } from "./read_coalescer.ts";
 import { recover } from "./recovery.ts";
 import type { Notice } from "./replay.ts";
-import { MAX_MULTIHASH, SegmentIndex, type Stored } from "./segment_index.ts";
+import { SegmentIndex, type Stored } from "./segment_index.ts";
 
 export interface SegmentStoreOptions {
   /**

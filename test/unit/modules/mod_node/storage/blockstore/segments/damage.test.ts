@@ -290,3 +290,39 @@ test("a damaged segment is compacted: what is of use moves on, the rest is kept 
     ["00000002.car"],
   );
 });
+
+/** A section with a CID of these bytes behind version and codec, and data. */
+function forged(multihash: readonly number[], data: readonly number[]): Buffer {
+  const length = 2 + multihash.length + data.length;
+  return Buffer.from([
+    ...(length < 128 ? [length] : [(length & 127) | 128, length >> 7]),
+    1,
+    0x55,
+    ...multihash,
+    ...data,
+  ]);
+}
+
+const forgedRecord = (payload: readonly number[]) => forged([0, payload.length, ...payload], payload);
+
+test("a damaged block whose bytes look like records keeps no store from opening", async () => {
+  const long = Array.from({ length: 2500 }, () => 7);
+  const traps: Record<string, Buffer> = {
+    "a multihash that is cut off": forgedRecord([0x22, 0x12, 0x20, 1, 2, 3, 4, 5, 6]),
+    "more forms than there are": forgedRecord([2, 0x12, 0x00, 0x7f, 1, 1, 1, 1, 1]),
+    "as many forms as no array holds": forgedRecord([2, 0x12, 0, 0xff, 0xff, 0xff, 0xff, 0xff, 0x7f, 1]),
+    "no varint": forgedRecord(Array.from({ length: 11 }, () => 0xff)),
+    "a multihash without bytes": forgedRecord([0, 1, 1, 0, 1, 1, 0, 1, 1]),
+    "a multihash that is none": forgedRecord([9, 1, 2, 3, 4, 5, 6, 7, 8, 9, 1, 1]),
+    "an identity hash in other words, too long for a key": forged([0x80, 0, 0xc4, 0x13, ...long], long),
+  };
+  for (const [what, bytes] of Object.entries(traps)) {
+    const trap = await rawBlock(Buffer.concat([noise(300, 1), bytes, noise(300, 2)]));
+    const at = await made([sample(1), trap, sample(2)]);
+    const place = sectionsOf(await readFile(car(at)))[1] as Place;
+    await edited(at, (bytes) => void bytes.fill(0xff, place.start, place.start + 20));
+    await rm(join(at, "index"), { recursive: true });
+    expectHeld(await opened(at), [sample(1), sample(2)], what);
+    expectHeld(await opened(at), [sample(1), sample(2)], `${what}, opened again`);
+  }
+});
