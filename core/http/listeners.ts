@@ -9,6 +9,7 @@ import { wireFields } from "../util/header_fields.ts";
 import { createServer, type IncomingMessage, type ServerResponse, STATUS_CODES } from "../util/node_http.ts";
 import { errorPage } from "./error_page.ts";
 import { plainPage } from "./failure.ts";
+import { endSlowly, endsSlowly, isEnding } from "./lingering.ts";
 import type { NodeRequest, NodeResponse } from "./node_messages.ts";
 import { takeConnection, watchHeads } from "./patches/node/connections.ts";
 import { currentAnswers } from "./patches/node/current_answer.ts";
@@ -61,6 +62,7 @@ export class Listeners {
         this.#answers.of(request.socket) === undefined && receiver.upgrades(request),
     };
     this.#plain = createServer(limits);
+    this.#plain.on("connection", endsSlowly);
     this.#attach(this.#plain, receiver);
     if (tls !== undefined) {
       this.#secure = createSecureServer({
@@ -78,6 +80,7 @@ export class Listeners {
       } as Parameters<typeof createSecureServer>[0]);
       // Node's HTTP/2 server ignores the option and sets its own callback.
       Object.assign(this.#secure, { shouldUpgradeCallback: limits.shouldUpgradeCallback });
+      this.#secure.on("secureConnection", endsSlowly);
       this.#attach(this.#secure, receiver);
       this.#secure.on("session", (session) => this.#join(session, settings.idleTimeout));
       this.#secure.on("sessionError", () => undefined);
@@ -217,6 +220,7 @@ export class Listeners {
   }
 
   #refuse(error: NodeJS.ErrnoException, socket: Socket): void {
+    if (isEnding(socket)) return;
     const status = malformedStatus(error.code);
     if (status === undefined || !socket.writable) {
       socket.destroy();
@@ -253,7 +257,8 @@ export class Listeners {
     let head = `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\nDate: ${new Date().toUTCString()}\r\n`;
     for (let at = 0; at < fields.length; at += 2) head += `${fields[at]}: ${fields[at + 1]}\r\n`;
     socket.write(`${head}\r\n`);
-    socket.end(body, () => socket.destroySoon());
+    socket.write(body);
+    endSlowly(socket);
   }
 }
 

@@ -19,6 +19,14 @@ export function resumeReading(socket: Socket): void {
   if (!socket.destroyed) socket.resume();
 }
 
+/** Takes a connection from Node's parser for good: what comes goes to `read`, and a held one is read again. */
+export function letGoOfReading(socket: Socket, read: (piece: Buffer) => void): void {
+  Object.defineProperty(socket, "_paused", { configurable: true, writable: true, value: false });
+  // Node stops parsing when it hears of another reader.
+  socket.removeAllListeners("data").on("data", read);
+  socket.resume();
+}
+
 /** Why connections are not held, in a sentence; undefined when they are. */
 export function whyReadingIsNotHeld(): string | undefined {
   const socket: Insides = new Socket();
