@@ -40,6 +40,13 @@ interface HostEntry {
 /** Shorter ones are no secrets, and are part of many words. */
 const MIN_SECRET_LENGTH = 4;
 
+/** A text as it stands in plain text, in JSON and in URLs. */
+const spellings = (text: string): string[] => [
+  text,
+  JSON.stringify(text).slice(1, -1),
+  encodeURIComponent(text.toWellFormed()),
+];
+
 const environmentPrefix = "MODHOST_";
 
 /**
@@ -149,7 +156,8 @@ export class Config {
     const found = [...this.#declarations].flatMap(([name, declaration]) =>
       hosts.flatMap((host) => secretsIn(declaration, this.#find(name, host).value)),
     );
-    const texts = [...new Set(found)].filter((text) => text.length >= MIN_SECRET_LENGTH);
+    const long = found.filter((text) => text.length >= MIN_SECRET_LENGTH);
+    const texts = [...new Set(long.flatMap(spellings))];
     // The longest first: one may begin with another. Without any, nothing matches.
     const patterns = texts.sort((one, other) => other.length - one.length).map((text) => RegExp.escape(text));
     return new RegExp(patterns.join("|") || "(?!)", "g");

@@ -4,7 +4,7 @@ import { createRequire } from "node:module";
 import { basename, dirname, join, resolve } from "node:path";
 import { pathToFileURL } from "node:url";
 import { type Loader, lilconfig } from "lilconfig";
-import { LineCounter, parseDocument } from "yaml";
+import { LineCounter, parseDocument, visit } from "yaml";
 import { ModhostError, reasonOf } from "../util/errors.ts";
 import { packageFolder, projectFolder } from "../util/package.ts";
 import { Config, environmentOptions } from "./config.ts";
@@ -136,10 +136,20 @@ async function resolveExport(result: { config: unknown; filepath: string; isEmpt
 function readYaml(_path: string, content: string): unknown {
   const lines = new LineCounter();
   const document = parseDocument(content, { lineCounter: lines, prettyErrors: false });
+  const wrong = (at: number, what: string) => {
+    const { line, col } = lines.linePos(at);
+    return new SyntaxError(`line ${line}, column ${col}: ${what}`);
+  };
   const [error] = document.errors;
-  if (error === undefined) return document.toJS();
-  const { line, col } = lines.linePos(error.pos[0]);
-  throw new SyntaxError(`line ${line}, column ${col}: ${error.message}`);
+  if (error !== undefined) throw wrong(error.pos[0], error.message);
+  visit(document, {
+    Alias(_key, alias) {
+      // The parser would tell the text, which may be a token.
+      if (alias.resolve(document) !== undefined) return;
+      throw wrong(alias.range?.[0] ?? 0, "a value that begins with * refers to an anchor, which is missing: quote it");
+    },
+  });
+  return document.toJS();
 }
 
 function readJson(path: string, content: string): unknown {
@@ -149,15 +159,26 @@ function readJson(path: string, content: string): unknown {
     value = JSON.parse(text);
   } catch (error) {
     const message = reasonOf(error);
-    const position = Number(/position (\d+)/.exec(message)?.[1] ?? text.length);
+    const position = Number(/position (\d+)/.exec(message)?.[1] ?? quotedPosition(message, text) ?? text.length);
     const before = text.slice(0, position).split("\n");
-    const [what = message] = message.split(/ in JSON at | at position | \(line /);
+    // A quoted piece of the file may have a secret in it.
+    const [what = message] = message.split(/ in JSON at | at position | \(line |, (?:\.\.\.)?"/);
     throw new SyntaxError(`line ${before.length}, column ${(before.at(-1)?.length ?? 0) + 1}: ${what}`);
   }
   // A package that is a module carries its manifest under the same key; that is no configuration.
   const isManifest =
     basename(path) === "package.json" && isObject(value) && isObject(value.modhost) && "kind" in value.modhost;
   return isManifest ? {} : value;
+}
+
+/** Characters before and behind the wrong one that V8 quotes. */
+const QUOTED_CHARACTERS = 10;
+
+/** Where the wrong character is, when the message quotes what is around it: `Unexpected token 'b', ..."1,\n  b\n}" is not …`. */
+function quotedPosition(message: string, text: string): number | undefined {
+  const quoted = /, \.\.\."(.*)"(?:\.\.\.)? is not valid JSON$/s.exec(message)?.[1];
+  const at = quoted === undefined ? -1 : text.indexOf(quoted);
+  return at < 0 ? undefined : at + QUOTED_CHARACTERS;
 }
 
 /** What a script threw gets its place added; messages about YAML and JSON carry theirs already. */

@@ -138,6 +138,27 @@ describe("an unreadable file", () => {
     ],
     [".modhostrc.js", "export default () => { throw new Error('inside'); };", /inside \(\.modhostrc\.js:1\)/],
   ];
+  test("is told without a piece of it, which may be a secret", async () => {
+    const files: [string, string, RegExp][] = [
+      ["modhost.config.json", '{"api_tokens": hunter22}', /line 1, column 16: Unexpected token 'h'/],
+      ["modhost.config.json", '{"api_tokens":\n  hunter22, "and": "more than ten characters"}', /line 2, column 3: /],
+      ["modhost.config.json", "hunter22", /line 1, column \d+: Unexpected token 'h'/],
+      [
+        "modhost.config.yaml",
+        "log_level: info\napi_tokens: [*hunter22]",
+        /line 2, column 14: .*begins with \*.*quote it/,
+      ],
+    ];
+    for (const [name, content, message] of files) {
+      const error = await load(await folder({ [name]: content })).then(
+        () => assert.fail("it was read"),
+        (error: Error) => error,
+      );
+      assert.match(error.message, message);
+      assert.doesNotMatch(error.message, /unter/);
+    }
+  });
+
   for (const [name, content, message] of wrong) {
     test(`${name} with ${JSON.stringify(content.slice(0, 24))} says where and why`, async () => {
       const cwd = await folder({ [name]: content });

@@ -62,3 +62,10 @@ test("an option cannot be required and have a default", () => {
   const both = { mail_host: { type: "string", required: true, default: "localhost", describe: "" } } as const;
   assert.throws(() => configFrom({}).declare(both, "mail"), /its option mail_host is required, and yet has a default/);
 });
+
+test("a secret is masked as JSON and URLs spell it, and if it is a number, too", () => {
+  const password = 'ä "b"\\\n/c';
+  const made = config({ mail_password: password, mail_pin: 987654 });
+  const text = [password, JSON.stringify({ password }), encodeURIComponent(password), `pin ${987654}`].join(" ");
+  assert.equal(made.mask(text), '(secret) {"password":"(secret)"} (secret) pin (secret)');
+});
