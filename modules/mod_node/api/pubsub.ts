@@ -2,7 +2,8 @@
 import type { PeerId } from "../formats/peer_id.ts";
 import type { LowLevelNode } from "../low_level_node.ts";
 import { MAX_MESSAGE_SIZE } from "../network/pubsub/limits.ts";
-import type { PubsubMessage as NetworkMessage, Pubsub } from "../network/pubsub/pubsub.ts";
+import type { Pubsub } from "../network/pubsub/pubsub.ts";
+import type { PubsubMessage as NetworkMessage } from "../network/pubsub/subscription.ts";
 import { readUpTo } from "../util/async/read_all.ts";
 import { failure, NodeError } from "../util/errors.ts";
 import { type ByteSource, type CallOptions, callSignal, piecesOf } from "./common.ts";

@@ -3,7 +3,7 @@ import type { PeerId } from "@libp2p/interface";
 import type { Multiaddr } from "@multiformats/multiaddr";
 import type { CID } from "multiformats/cid";
 import type { BitswapPeer } from "./bitswap_peer.ts";
-import type { Want } from "./want.ts";
+import type { Want, WantSession } from "./want.ts";
 
 export interface Provider {
   readonly id: PeerId;
@@ -39,7 +39,7 @@ const SEARCHES_BEFORE_ASKING_AGAIN = 3;
 /** Wants that a peer is asked about when it connects. */
 const MAX_PROBES_OF_NEW_PEER = 256;
 
-export class Session {
+export class Session implements WantSession {
   readonly #deps: SessionDeps;
   /** Peers that had a block of this session. */
   readonly #peers = new Set<BitswapPeer>();

@@ -3,12 +3,28 @@ import type { CID } from "multiformats/cid";
 import type { BufferPool } from "../../storage/blockstore/buffer_pool.ts";
 import { NodeError } from "../../util/errors.ts";
 import type { BitswapPeer } from "./bitswap_peer.ts";
-import type { Session } from "./session.ts";
+
+/** Wants that belong together, and the peers that are asked for them. */
+export interface WantSession {
+  readonly wants: Set<Want>;
+  /** Asks for a block, unless it is on its way. */
+  request(want: Want): void;
+  /** A peer has connected. */
+  addPeer(peer: BitswapPeer): void;
+  /** A peer has a block of this session. */
+  peerHasBlocks(peer: BitswapPeer): void;
+  /** A block has arrived that was waited for. */
+  blockArrived(): void;
+  /** Nothing is wanted any more. */
+  stopSearch(): void;
+  /** To be called several times a second. */
+  tick(): void;
+}
 
 /** A call that waits for the block. */
 export interface Waiter {
   readonly want: Want;
-  readonly session: Session;
+  readonly session: WantSession;
   readonly cid: CID;
   /** Where its copy is taken from. */
   readonly buffers: BufferPool | undefined;
@@ -59,7 +75,7 @@ export class Want {
   }
 
   /** The session of the first waiter, which decides whom to ask. */
-  get session(): Session | undefined {
+  get session(): WantSession | undefined {
     return this.waiters.values().next().value?.session;
   }
 

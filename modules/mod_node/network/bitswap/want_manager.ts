@@ -10,8 +10,8 @@ import type { BitswapPeer } from "./bitswap_peer.ts";
 import { cidOfWireBlock, copyCid, keyOf, keyOfWireBlock } from "./keys.ts";
 import type { BlockPresence, WireBlock } from "./message.ts";
 import type { RefcountedBuffer } from "./refcounted_buffer.ts";
-import type { Provider, Providers, Session, SessionDeps } from "./session.ts";
-import { type Waiter, Want } from "./want.ts";
+import type { Provider, Providers, SessionDeps } from "./session.ts";
+import { type Waiter, Want, type WantSession } from "./want.ts";
 
 export interface WantManagerDeps {
   readonly blocks: BlockService;
@@ -56,7 +56,7 @@ export class WantManager implements SessionDeps {
   readonly #blocks: BlockService;
   readonly #log: NodeLog;
   readonly #wants = new Map<string, Want>();
-  readonly #sessions = new Set<Session>();
+  readonly #sessions = new Set<WantSession>();
   readonly #aborts = new AbortGroups<Waiter>((waiter, signal) => this.#abandon(waiter, signal));
   readonly #queue = new Set<Want>();
   #priority = MAX_PRIORITY;
@@ -70,7 +70,7 @@ export class WantManager implements SessionDeps {
   }
 
   /** See `BlockSource.fetch`. */
-  fetch(session: Session, cid: CID, signal: AbortSignal | undefined, buffers?: BufferPool): Promise<Uint8Array> {
+  fetch(session: WantSession, cid: CID, signal: AbortSignal | undefined, buffers?: BufferPool): Promise<Uint8Array> {
     if (signal?.aborted) return Promise.reject(signal.reason);
     if (this.#closed) return Promise.reject(failure("STORE_CLOSED"));
     const { promise, resolve, reject } = Promise.withResolvers<Uint8Array>();

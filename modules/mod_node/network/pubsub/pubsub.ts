@@ -17,16 +17,7 @@ import { Outbound, type OutboundDeps } from "./outbound.ts";
 import { internalsOf } from "./patches/gossipsub.ts";
 import { nameAuthors, originOf } from "./patches/name_authors.ts";
 import { sequenceOf } from "./router.ts";
-import { Subscription } from "./subscription.ts";
-
-export interface PubsubMessage {
-  readonly topic: string;
-  readonly data: Uint8Array;
-  /** The author; undefined of an unsigned message that names none. Without signatures anybody can name anybody. */
-  readonly from: PeerId | undefined;
-  /** The author's number of the message, eight bytes; undefined of an unsigned message that names no author. */
-  readonly sequence: Uint8Array | undefined;
-}
+import { type PubsubMessage, Subscription } from "./subscription.ts";
 
 export interface PubsubDeps {
   readonly libp2p: Pick<Libp2p, "use" | "getConnections" | "peerId">;

@@ -1,6 +1,15 @@
 /** The messages of a topic for one reader. */
+import type { PeerId } from "../../formats/peer_id.ts";
 import { Queue } from "../../util/async/queue.ts";
-import type { PubsubMessage } from "./pubsub.ts";
+
+export interface PubsubMessage {
+  readonly topic: string;
+  readonly data: Uint8Array;
+  /** The author; undefined of an unsigned message that names none. Without signatures anybody can name anybody. */
+  readonly from: PeerId | undefined;
+  /** The author's number of the message, eight bytes; undefined of an unsigned message that names no author. */
+  readonly sequence: Uint8Array | undefined;
+}
 
 /** What may wait for a reader; beyond, the messages that have waited longest are dropped. */
 const MAX_WAITING_BYTES = 16 * 1024 * 1024;

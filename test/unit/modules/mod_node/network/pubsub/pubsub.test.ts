@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { PubsubMessage } from "#node/network/pubsub/pubsub.ts";
+import type { PubsubMessage } from "#node/network/pubsub/subscription.ts";
 import { until } from "#test/unit/modules/mod_node/network/bitswap/support.ts";
 import { connect, follow, joined, startNode, startStranger, take, textsOf } from "./support.ts";
 

@@ -9,7 +9,8 @@ import type { Libp2p } from "libp2p";
 import type { LowLevelNode } from "#node/low_level_node.ts";
 import type { Network } from "#node/network/network.ts";
 import { lengthPrefixed } from "#node/network/pubsub/message.ts";
-import type { Pubsub, PubsubMessage } from "#node/network/pubsub/pubsub.ts";
+import type { Pubsub } from "#node/network/pubsub/pubsub.ts";
+import type { PubsubMessage } from "#node/network/pubsub/subscription.ts";
 import { openNode } from "#node/open.ts";
 import { host } from "#test/unit/modules/mod_node/network/bitswap/support.ts";
 
