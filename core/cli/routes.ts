@@ -1,3 +1,4 @@
+import { nearest } from "../config/index.ts";
 import type { Explanation, LayerInfo, RouteInfo } from "../http/index.ts";
 import { type Command, UsageError } from "./command.ts";
 import { filesArgument, hostOptions, httpOf, labelOf, withHost } from "./hosted.ts";
@@ -40,7 +41,8 @@ export const routes: Command = {
       }
       if (http === undefined) throw new Error("The module http is not loaded, so there are no routes");
       const explanation = http.explain(request.method, request.path, name);
-      output.show(explanation, () => explained(explanation, fileOf));
+      const near = nearTo(explanation, http.routes());
+      output.show({ ...explanation, near }, () => [explained(explanation, fileOf), ...nearTable(near)].join("\n"));
       return code;
     });
   },
@@ -51,14 +53,17 @@ type ShownRoute = RouteInfo & { readonly file: string | undefined };
 /** Names of more methods than this are not listed in one cell. */
 const MAX_NAMED_METHODS = 3;
 
+function methodsOf(routes: readonly RouteInfo[]): string {
+  const methods = routes.map(({ method }) => method);
+  return methods.length > MAX_NAMED_METHODS ? `${methods.length} methods` : methods.join(",");
+}
+
 function routeTable(all: readonly ShownRoute[], isWhole: boolean): string {
   const same = ({ path, host, app, module, kind }: ShownRoute) => JSON.stringify([path, host, app, module, kind]);
   const lines = isWhole ? all.map((route) => [route]) : [...Map.groupBy(all, same).values()];
   const rows = lines.map((routes) => {
     const { path, host, app, kind, file = "" } = routes[0]!;
-    const methods = routes.map(({ method }) => method);
-    const shown = methods.length > MAX_NAMED_METHODS ? `${methods.length} methods` : methods.join(",");
-    return [shown, path, host, app, kind, file];
+    return [methodsOf(routes), path, host, app, kind, file];
   });
   const folded =
     rows.length < all.length ? ["", `${all.length} routes in ${rows.length} lines: --all lists each.`] : [];
@@ -99,6 +104,27 @@ function explained(
     tried.length === 0 ? "No route matches." : columns(tried, "  "),
     tried.length === 0 ? `${status}: ${reason}` : `${status} ${reason}`,
   ].join("\n");
+}
+
+/** Routes of the app that a path without a route seems to mean, by the first segment of the path. */
+function nearTo({ path, host, candidates }: Explanation, all: readonly RouteInfo[]): RouteInfo[] {
+  if (path === undefined || host === undefined || candidates.length > 0) return [];
+  const served = all.filter((route) => route.host === "*" || route.host === host);
+  const firstOf = (of: string) => of.split("/")[1] ?? "";
+  const firsts = [...new Set(served.map((route) => firstOf(route.path)))].filter((first) => /^[^*]/.test(first));
+  const meant = firsts.includes(firstOf(path)) ? firstOf(path) : nearest(firstOf(path), firsts);
+  return meant === undefined ? [] : served.filter((route) => firstOf(route.path) === meant);
+}
+
+/** Near routes beyond these are not shown: `modhost routes` lists all. */
+const MAX_NEAR = 6;
+
+function nearTable(near: readonly RouteInfo[]): string[] {
+  if (near.length === 0) return [];
+  const byPath = [...Map.groupBy(near, ({ path }) => path)];
+  const lines = byPath.slice(0, MAX_NEAR).map(([path, routes]) => `  ${methodsOf(routes)} ${path}`);
+  const more = byPath.length > MAX_NEAR ? [`  and ${byPath.length - MAX_NEAR} more: modhost routes`] : [];
+  return ["Routes near it:", ...lines, ...more];
 }
 
 /** `--explain "GET /path"`, `--explain GET /path` or, for GET, `--explain /path`. */

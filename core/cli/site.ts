@@ -1,8 +1,9 @@
-import { existsSync, readFileSync, statSync } from "node:fs";
-import { basename, join, resolve } from "node:path";
+import { existsSync, readdirSync, readFileSync, statSync } from "node:fs";
+import { basename, dirname, join, resolve } from "node:path";
 import type { HttpFiles, ModuleDefinition } from "../types.ts";
 import { reasonOf } from "../util/errors.ts";
 import { UsageError } from "./command.ts";
+import { suggestion } from "./words.ts";
 
 /** A module made from a value, as the host takes it. */
 export type NamedModule = ModuleDefinition & { readonly name: string };
@@ -15,8 +16,18 @@ export type NamedModule = ModuleDefinition & { readonly name: string };
 export function moduleOf(argument: string, cwd: string): string | NamedModule {
   const path = resolve(cwd, argument);
   const stats = statSync(path, { throwIfNoEntry: false });
-  if (stats === undefined) throw new UsageError(`There is no file or folder ${argument}`);
+  if (stats === undefined) throw new UsageError(`There is no file or folder ${argument}${neighbour(argument, path)}`);
   return stats.isDirectory() && !isModuleFolder(path) ? siteModule(path) : path;
+}
+
+/** `: did you mean ./mod_notes.ts?`, by the names in the folder where it would be; or nothing. */
+function neighbour(argument: string, path: string): string {
+  try {
+    const name = basename(path);
+    return suggestion(name, readdirSync(dirname(path)), argument.slice(0, argument.lastIndexOf(name)));
+  } catch {
+    return ""; // the folder itself is not there, or cannot be listed
+  }
 }
 
 /** A folder is a module when its name or its manifest says so; a site may well have an index.js. */

@@ -43,7 +43,7 @@ export function isPath(entry: string): boolean {
  */
 export function locateModule(entry: string, pluginPaths: readonly string[], directory: string): ModuleSource {
   const name = moduleName(entry);
-  const folders = [...pluginPaths, bundledModules];
+  const folders = [...new Set([...pluginPaths, bundledModules])];
   for (const folder of folders) {
     const found = inFolder(folder, name);
     if (found !== undefined) return found;

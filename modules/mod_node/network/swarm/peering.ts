@@ -1,6 +1,6 @@
 /** Keeps connections to the peers of `Peering.Peers`, and dials them again when they end. */
 import type { NodeLog } from "../../util/log.ts";
-import type { PeerAddress } from "./multiaddr.ts";
+import type { Multiaddr, PeerAddress } from "./multiaddr.ts";
 import { type Dialer, dialPeer, type PeerToDial } from "./peer_dialer.ts";
 
 /** Milliseconds between two dials: grows with each one that fails. */
@@ -12,12 +12,15 @@ const DIAL_TIMEOUT_MS = 30_000;
 export interface PeeringOptions {
   /** Milliseconds from the end of a connection to the next dial. */
   readonly minDelayMs?: number;
+  /** Asks routing for the addresses of a peer that is configured without any, and that is not reached at known ones. */
+  readonly find?: (id: PeerAddress["id"], signal: AbortSignal) => Promise<readonly Multiaddr[]>;
 }
 
 export class Peering {
   readonly #libp2p: Dialer;
   readonly #log: NodeLog;
   readonly #minDelay: number;
+  readonly #find: PeeringOptions["find"];
   readonly #peers = new Map<string, PeerToDial>();
   readonly #timers = new Map<string, NodeJS.Timeout>();
   readonly #stop = new AbortController();
@@ -26,11 +29,12 @@ export class Peering {
     libp2p: Dialer,
     peers: readonly PeerToDial[],
     log: NodeLog,
-    { minDelayMs = MIN_DELAY_MS }: PeeringOptions = {},
+    { minDelayMs = MIN_DELAY_MS, find }: PeeringOptions = {},
   ) {
     this.#libp2p = libp2p;
     this.#log = log;
     this.#minDelay = minDelayMs;
+    this.#find = find;
     for (const peer of peers) this.#peers.set(peer.id.toString(), peer);
   }
 
@@ -61,7 +65,7 @@ export class Peering {
     const signal = AbortSignal.any([this.#stop.signal, AbortSignal.timeout(DIAL_TIMEOUT_MS)]);
     let next: number | undefined;
     try {
-      if (this.#libp2p.getConnections(peer.id).length === 0) await dialPeer(this.#libp2p, peer, signal);
+      if (this.#libp2p.getConnections(peer.id).length === 0) await this.#connect(peer, signal);
     } catch (error) {
       this.#log.write("peering", "info", `${peer.id} was not reached: ${(error as Error).message}`);
       next = Math.min(Math.max(delay * DELAY_GROWTH, this.#minDelay), MAX_DELAY_MS);
@@ -70,6 +74,17 @@ export class Peering {
     if (next !== undefined) this.#schedule(peer, next);
     // It may have disconnected during the dial.
     else if (this.#libp2p.getConnections(peer.id).length === 0) this.#schedule(peer, this.#minDelay);
+  }
+
+  async #connect(peer: PeerToDial, signal: AbortSignal): Promise<void> {
+    try {
+      await dialPeer(this.#libp2p, peer, signal);
+    } catch (error) {
+      if (peer.addresses.length > 0) throw error;
+      const addresses = (await this.#find?.(peer.id, signal)) ?? [];
+      if (addresses.length === 0) throw error;
+      await dialPeer(this.#libp2p, { id: peer.id, addresses }, signal);
+    }
   }
 
   stop(): void {

@@ -122,7 +122,9 @@ export class Swarm {
     this.#datastore = datastore;
     this.#deps = deps;
     this.#identify = new IdentifyWaiter(libp2p);
-    const peering = new Peering(libp2p, peeringPeers(config.value("Peering.Peers") ?? []), log);
+    const peering = new Peering(libp2p, peeringPeers(config.value("Peering.Peers") ?? []), log, {
+      find: (id, signal) => this.findAddresses(id, signal),
+    });
     const limits = connectionLimits(config);
     this.#dialers = [
       peering,

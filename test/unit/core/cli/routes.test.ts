@@ -63,4 +63,28 @@ describe("routes", () => {
     const { stdout } = await routes(join(folder, "mod_shop.js"), "--explain", "GET", "/shop", "--json");
     assert.equal(JSON.parse(stdout).path, "/shop");
   });
+
+  for (const path of ["/shop/tow", "/shpo/two"]) {
+    test(`${path}, which has no route, is explained with the routes near it`, async () => {
+      const { stdout } = await routes("mod_shop.js", "--explain", "GET", path, "--no-json");
+      assert.match(stdout, /No route matches/);
+      assert.match(stdout, /^Routes near it:\n(?: .*\n)* {2}GET,HEAD \/shop\/two$/m);
+    });
+  }
+
+  test("a path that is like no other is explained without any", async () => {
+    const { stdout } = await routes("mod_shop.js", "--explain", "GET", "/quite/elsewhere", "--no-json");
+    assert.match(stdout, /No route matches/);
+    assert.doesNotMatch(stdout, /near/);
+    const { near } = JSON.parse((await routes("mod_shop.js", "--explain", "GET", "/quite/x", "--json")).stdout);
+    assert.deepEqual(near, []);
+  });
+
+  test("a file name that is misspelt is answered with the one that is meant", async () => {
+    assert.match(
+      (await routes("./mod_shpo.js")).stderr,
+      /no file or folder \.\/mod_shpo\.js: did you mean \.\/mod_shop\.js\?/,
+    );
+    assert.match((await routes("none/mod_shop.js")).stderr, /no file or folder none\/mod_shop\.js$/m);
+  });
 });

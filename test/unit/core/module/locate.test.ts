@@ -90,6 +90,13 @@ describe("a module is found", () => {
 });
 
 describe("a module is refused", () => {
+  test("when it is nowhere, also where the bundled modules are a folder of plugin_paths: they are named once", () => {
+    assert.throws(
+      () => locateModule("x", [bundledModules], bundledModules),
+      (error: Error) => error.message.split(bundledModules).length === 2,
+    );
+  });
+
   test("when it is nowhere: the places searched are named", async (t) => {
     await assert.rejects(found(t, { ".mod_x.ts": "", "mod_x.txt": "", "mod_x.d.ts": "" }, "x"), (error: Error) => {
       assert.match(error.message, /No module x in .*modules, the npm packages x, modhost-mod-x, mod_x/);

@@ -1,4 +1,6 @@
 /** Opens a store: the index catches up with the log, or is rebuilt from it. */
+import { join } from "node:path";
+import { failure } from "../../../util/errors.ts";
 import type { SegmentFiles } from "./files.ts";
 import { nameOf, offsetAt, type Position, positionAt, segmentAt, segmentHeader } from "./format.ts";
 import { IndexOverlay } from "./index_overlay.ts";
@@ -55,7 +57,9 @@ export async function recover(files: SegmentFiles, index: SegmentIndex, notice: 
   for (const segment of segments.filter((segment) => segment >= segmentAt(end))) {
     const from = segment === segmentAt(state.position) ? offsetAt(state.position) : segmentHeader.length;
     const last = segment === segments.at(-1);
-    const offset = await replay(files, segment, from, { overlay, last, rebuilding, notice });
+    const offset = await replay(files, segment, from, { overlay, last, rebuilding, notice }).catch((error) => {
+      throw unreadable(error, files, segment);
+    });
     lengths.set(segment, offset);
     end = positionAt(segment, offset);
     overlay.setLogEnd(end);
@@ -72,6 +76,12 @@ export async function recover(files: SegmentFiles, index: SegmentIndex, notice: 
     notice(`the index of the blocks is made: ${overlay.blocks} blocks`);
   }
   return { overlay, end, lengths };
+}
+
+/** An error of the disk tells neither the file nor the remedy. */
+function unreadable(error: NodeJS.ErrnoException, files: SegmentFiles, segment: number): Error {
+  if (error.code !== "EIO") return error;
+  return failure("SEGMENT_UNREADABLE", { path: join(files.folder, nameOf(segment)), reason: error.message }, error);
 }
 
 /** Why the index cannot belong to these files; undefined when it can. */

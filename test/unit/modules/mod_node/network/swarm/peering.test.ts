@@ -48,3 +48,21 @@ test("the configured peering peers are dialled", async () => {
   });
   assert.equal(String(await met), a.swarm.id.toString());
 });
+
+test("a configured peering peer without addresses is looked for by routing", async () => {
+  await using b = await startPeer();
+  const { id, addresses } = wanted(b);
+  const met = next(b, "peer:connect");
+  const asked: string[] = [];
+  await using a = await startPeer({
+    config: { "Peering.Peers": [{ ID: id.toString(), Addrs: [] }] },
+    prepareSwarm: (swarm) => {
+      swarm.findPeer = async (peer) => {
+        asked.push(peer.toString());
+        return addresses;
+      };
+    },
+  });
+  assert.equal(String(await met), a.swarm.id.toString());
+  assert.deepEqual(asked, [id.toString()]);
+});

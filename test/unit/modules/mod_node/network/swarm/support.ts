@@ -26,6 +26,8 @@ export interface PeerSetup {
   /** Makes a folder a repo, or goes on with one. */
   readonly folder?: string;
   readonly prepare?: (repo: Repo) => Promise<void>;
+  /** Before it starts. */
+  readonly prepareSwarm?: (swarm: Swarm) => void;
 }
 
 export interface TestPeer extends AsyncDisposable {
@@ -37,7 +39,8 @@ export interface TestPeer extends AsyncDisposable {
   stop(): Promise<void>;
 }
 
-export async function startPeer({ config = {}, metadata, folder, prepare }: PeerSetup = {}): Promise<TestPeer> {
+export async function startPeer(setup: PeerSetup = {}): Promise<TestPeer> {
+  const { config = {}, metadata, folder, prepare, prepareSwarm } = setup;
   const own = folder ?? (await mkdtemp(join(tmpdir(), "modhost-peers-")));
   const repo = await openRepo(own, { profile: "local" });
   const notices: string[] = [];
@@ -53,6 +56,7 @@ export async function startPeer({ config = {}, metadata, folder, prepare }: Peer
     await prepare?.(repo);
     const onNotice = (sentence: string) => notices.push(sentence);
     const swarm = await openSwarm({ repo, metadata: metadata ?? memoryMetadata(), log, onNotice });
+    prepareSwarm?.(swarm);
     await swarm.start();
     let stopped: Promise<void> | undefined;
     const stop = () => (stopped ??= swarm.stop().then(close));

@@ -253,6 +253,22 @@ test("a search costs a bounded number of bytes, and other work goes on meanwhile
   assert.ok(Buffer.concat([bytes, ...(await lost(at))]).includes(Buffer.from(sample(2).bytes)));
 });
 
+test("a start that has to read a segment that the disk cannot read names the file and what to do", async () => {
+  const at = await made([sample(1), sample(2)]);
+  await rm(join(at, "index"), { recursive: true });
+  let broken = true;
+  const fs = watched((operation, path) => {
+    if (broken && operation === "read" && path.endsWith("00000001.car")) throw systemError("EIO");
+  });
+  await assert.rejects(opened(at, { fs }), {
+    code: "SEGMENT_UNREADABLE",
+    message:
+      /00000001\.car cannot be read: .*EIO.*\. Nothing was changed\. Copy it .* put the copy in its place and start again/,
+  });
+  broken = false;
+  expectHeld(await opened(at, { fs }), [sample(1), sample(2)], "all of it");
+});
+
 test("a segment that the disk cannot read does not keep the others from being compacted", async () => {
   const blocks = samples(30, 300);
   let broken = false;
