@@ -52,7 +52,7 @@ export const situations: Readonly<Record<ExampleName, () => Situation | Promise<
 
   proxy: async () => {
     const server = createServer((asked, answer) => {
-      answer.writeHead(200, { "x-path": asked.url });
+      answer.writeHead(200, { "x-path": asked.url, "content-type": "text/plain; charset=utf-8" });
       asked.pipe(answer);
     });
     server.listen(0, "127.0.0.1");

@@ -98,7 +98,8 @@ test("what waits for all clients is bounded: who takes nothing is cut, who waits
     const url = `http://127.0.0.1:${running.http}/app`;
     assert.equal((await (await fetch(`${url}/file`)).arrayBuffer()).byteLength, 8 * 1024 * 1024);
     assert.equal(await (await fetch(url)).text(), "here");
-    assert.ok(most > 0 && most <= 2 + maxUnsent / STREAM_COST, `${most} files open at once`);
+    // Files of streams that were cut close while those of others are opened.
+    assert.ok(most > 0 && most <= 2 * (2 + maxUnsent / STREAM_COST), `${most} files open at once`);
   } finally {
     clearInterval(watching);
     for (const session of sessions) session.destroy();
