@@ -259,6 +259,10 @@ export class Listeners {
     socket.write(`${head}\r\n`);
     socket.write(body);
     endSlowly(socket);
+    // The request that this has answered is over, though the connection is not closed yet.
+    const answer = this.#answers.of(socket);
+    answer?.detachSocket(socket);
+    answer?.emit("close");
   }
 }
 

@@ -39,8 +39,9 @@ export interface Ports {
 class StreamClosed extends Error {
   readonly code: number;
 
-  constructor(code: number) {
-    super(`The stream was closed with code ${code} before an answer came`);
+  /** @param cause what the session died of */
+  constructor(code: number, cause: Error | undefined) {
+    super(`The stream was closed with code ${code} before an answer came`, { cause });
     this.code = code;
   }
 }
@@ -138,11 +139,14 @@ export class Client {
     stream.on("trailers", (fields: http2.IncomingHttpHeaders) => {
       trailers = fields;
     });
-    stream.on("error", () => undefined);
+    let cause: Error | undefined;
+    stream.on("error", (error) => {
+      cause = error;
+    });
     const answered = new Promise<[fields: http2.IncomingHttpHeaders, raw: string[]]>((resolve, reject) => {
       stream.once("response", (fields, _flags, raw) => resolve([fields, raw]));
       // With an error or without: a session that ends closes its streams quietly.
-      stream.once("close", () => reject(new StreamClosed(stream.rstCode)));
+      stream.once("close", () => reject(new StreamClosed(stream.rstCode, cause)));
     });
     if (body !== undefined) sendBody(stream, body).catch(() => undefined);
     const [fields, raw] = await answered;

@@ -214,8 +214,11 @@ async function askHealthy(client: Client): Promise<string> {
   }
 }
 
-const isReset = (error: unknown): boolean =>
-  ["ECONNRESET", "EPIPE"].includes(String((error as NodeJS.ErrnoException).code));
+/** The connection was reset: of a request of HTTP/2 that is the cause. */
+function isReset(error: unknown): boolean {
+  const { code, cause } = error as NodeJS.ErrnoException;
+  return code === "ECONNRESET" || code === "EPIPE" || (cause !== undefined && isReset(cause));
+}
 
 /** Well-formed frames with odd contents, sometimes reset half-way. */
 async function overHttp2(host: TestHost, random: Random): Promise<string> {

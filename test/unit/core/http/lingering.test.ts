@@ -2,6 +2,7 @@
 import assert from "node:assert/strict";
 import { connect } from "node:net";
 import { describe, test } from "node:test";
+import type { HttpProvider } from "#core/types.ts";
 import { TestService } from "#test/support/service.ts";
 
 const MIB = 1024 * 1024;
@@ -65,4 +66,36 @@ test("of a client that goes on sending, some megabytes are taken, and its connec
   await new Promise((closed) => socket.once("close", closed));
   // Beside what the host reads, the system holds some.
   assert.ok(taken >= 1 && taken < 64, `${taken} MiB were taken`);
+});
+
+test("a request whose body turns out to be malformed is over with the answer that says so, not with the connection", async () => {
+  const destroyed = Promise.withResolvers<void>();
+  const provider: HttpProvider = {
+    streaming_uploads: true,
+    route: {
+      "POST /late": async ({ response }) => {
+        response.on_destroy = destroyed.resolve;
+        await destroyed.promise;
+        return "late";
+      },
+    },
+  };
+  await using service = await TestService.start(provider);
+  const socket = connect({ port: service.port, host: "127.0.0.1", allowHalfOpen: true });
+  let received = "";
+  socket.setEncoding("latin1").on("data", (piece: string) => {
+    received += piece;
+  });
+  socket.write("POST /app/late HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\nno size\r\n");
+  const ended = new Promise((resolve) => socket.once("end", resolve));
+  await destroyed.promise;
+  let isClosed = false;
+  service.service.listeners.whenEmpty(() => {
+    isClosed = true;
+  });
+  assert.equal(isClosed, false);
+  await ended;
+  socket.end();
+  assert.match(received, /^HTTP\/1.1 400 /);
+  assert.deepEqual(service.errors, []);
 });
