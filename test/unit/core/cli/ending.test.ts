@@ -1,17 +1,19 @@
 /** How the program ends, and what it says of that. */
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
+import { setTimeout as sleep } from "node:timers/promises";
 import { Program } from "./spawned.ts";
 
 const mod = `export default function slow(module) {
   module.depends("http");
   let open;
+  let begun = 0;
   const held = new Promise((resolve) => { open = resolve; });
   module.hook("server-stopping", () => void setTimeout(open, 100));
   module.provides("http", { route: {
-    "GET /": () => "served",
-    "GET /held": async () => (await held, "at last"),
-    "GET /never": () => new Promise(() => undefined),
+    "GET /begun": () => String(begun),
+    "GET /held": async () => (begun += 1, await held, "at last"),
+    "GET /never": () => (begun += 1, new Promise(() => undefined)),
     "GET /exit": () => leave(),
   } });
 }
@@ -29,6 +31,11 @@ async function serving(env: NodeJS.ProcessEnv = {}) {
   return { ...running, url, [Symbol.asyncDispose]: () => program[Symbol.asyncDispose]() };
 }
 
+/** A handler has been called that does not answer yet. */
+async function untilBegun(url: string): Promise<void> {
+  while ((await (await fetch(`${url}/begun`)).text()) === "0") await sleep(10);
+}
+
 /** The lines of its output that are JSON. */
 const events = (stdout: string) =>
   stdout
@@ -41,7 +48,7 @@ describe("the end of a server", { concurrency: 2 }, () => {
     test(`${signal} says what is waited for, and requests are finished`, async () => {
       await using running = await serving();
       const held = fetch(`${running.url}/held`).then((answer) => answer.text());
-      await fetch(`${running.url}/`);
+      await untilBegun(running.url);
       running.kill(signal);
       assert.equal(await held, "at last");
       const { stdout, code } = await running.ended;
@@ -55,7 +62,7 @@ describe("the end of a server", { concurrency: 2 }, () => {
   test("what has not ended in its time is cut, and named in the log", async () => {
     await using running = await serving({ MODHOST_UNLOAD_GRACE: "0.2" });
     const held = fetch(`${running.url}/never`).catch((error: Error) => error.message);
-    await fetch(`${running.url}/`);
+    await untilBegun(running.url);
     running.kill("SIGTERM");
     const { stderr, code } = await running.ended;
     assert.equal(code, 0);
