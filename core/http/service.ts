@@ -57,6 +57,8 @@ export class HttpService implements PipelineService {
   #successor: HttpService | undefined;
   readonly #predecessors = new Set<HttpService>();
   #mounts: readonly AppMount[] = [];
+  /** Apps that are mounted no more, and have requests that are still being answered. */
+  #leaving: readonly AppMount[] = [];
   #layers: readonly MiddlewareLayer[] = [];
   /** Undefined while apps have changed since it was built. */
   #built: RouteTable | undefined;
@@ -92,6 +94,8 @@ export class HttpService implements PipelineService {
    */
   mount(mounts: readonly AppMount[], layers: readonly MiddlewareLayer[] = []): void {
     if (this.#built !== undefined || this.#mounts.length === 0) queueMicrotask(() => this.table);
+    const mounted = new Set(mounts);
+    this.#leaving = [...this.#leaving, ...this.#mounts].filter((mount) => mount.active.size > 0 && !mounted.has(mount));
     this.#mounts = mounts;
     this.#layers = layers;
     this.#built = undefined;
@@ -200,7 +204,7 @@ export class HttpService implements PipelineService {
     if (this.#successor !== undefined) return;
     this.stop();
     const cutting = () => {
-      const left = this.#mounts.flatMap(({ active }) => [...active]);
+      const left = [...this.#leaving, ...this.#mounts].flatMap(({ active }) => [...active]);
       if (left.length === 0) return;
       this.environment.log.warn("Cut off, since they had not ended after %d s: %s", grace, namesOf(left));
     };

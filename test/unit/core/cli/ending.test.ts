@@ -11,6 +11,7 @@ const mod = `export default function slow(module) {
   const held = new Promise((resolve) => { open = resolve; });
   module.hook("server-stopping", () => void setTimeout(open, 100));
   module.provides("http", { route: {
+    "GET /": () => "served",
     "GET /begun": () => String(begun),
     "GET /held": async () => (begun += 1, await held, "at last"),
     "GET /never": () => (begun += 1, new Promise(() => undefined)),
@@ -33,7 +34,7 @@ async function serving(env: NodeJS.ProcessEnv = {}) {
 
 /** A handler has been called that does not answer yet. */
 async function untilBegun(url: string): Promise<void> {
-  while ((await (await fetch(`${url}/begun`)).text()) === "0") await sleep(10);
+  while ((await (await fetch(`${url}/begun`)).text()) !== "1") await sleep(10);
 }
 
 /** The lines of its output that are JSON. */
