@@ -19,7 +19,7 @@ export interface Asked {
 }
 
 /**
- * The one place where a handler's value becomes an answer (spec 4). True when the request is answered or will be;
+ * The one place where a handler's value becomes an answer (contract, part 4). True when the request is answered or will be;
  * false when the next handler is to be asked.
  */
 export function answer(exchange: Asked, value: unknown): boolean {

@@ -3,7 +3,7 @@ import { isIPv6 } from "node:net";
 
 const defaultPorts: Readonly<Record<string, number>> = { http: 80, https: 443 };
 
-/** The app name of a module, whose name has lost its leading `mod_` already: less one leading `http_` (spec 1). */
+/** The app name of a module, whose name has lost its leading `mod_` already: less one leading `http_` (contract, part 1). */
 export function appName(module: string): string {
   return module.replace(/^http_/, "");
 }

@@ -111,7 +111,7 @@ export class Exchange implements HttpEvent, LayeredExchange {
     else answerUnrouted(this, resolution, preflight ? cors : undefined);
   }
 
-  /** Tries the candidates that are left, until one answers (spec 4). */
+  /** Tries the candidates that are left, until one answers (contract, part 4). */
   run(): void {
     const resolution = this.#resolution as Resolution;
     const { candidates, routed } = resolution;

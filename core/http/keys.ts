@@ -3,7 +3,7 @@ import { ModhostError } from "../util/errors.ts";
 import { METHODS } from "../util/node_http.ts";
 import { websocketMethod } from "./upgrade.ts";
 
-/** A route key taken apart: `METHOD`, `METHOD /path` or `METHOD /path/*` (spec 2). */
+/** A route key taken apart: `METHOD`, `METHOD /path` or `METHOD /path/*` (contract, part 2). */
 export interface ParsedKey {
   /** In upper case; `WS` for websockets. */
   readonly method: string;

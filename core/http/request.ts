@@ -45,7 +45,7 @@ export interface RequestPlace {
   readonly hasBody: boolean;
 }
 
-/** The request as a handler sees it (spec 2); costly fields are worked out when they are asked for. */
+/** The request as a handler sees it (contract, part 2); costly fields are worked out when they are asked for. */
 export class Request implements HttpRequest {
   readonly raw: NodeRequest;
   readonly method: string;

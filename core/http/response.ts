@@ -78,7 +78,7 @@ export function roomToSend({ response }: { readonly response: HttpResponse }): P
   return response instanceof Response ? response.enter() : undefined;
 }
 
-/** The response as a handler sees it (spec 2), and the one place that writes an answer. */
+/** The response as a handler sees it (contract, part 2), and the one place that writes an answer. */
 export class Response implements HttpResponse {
   status_code = 200;
   /** A reason phrase of its own, for HTTP/1. */

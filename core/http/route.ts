@@ -63,7 +63,7 @@ export interface Route extends RouteInfo {
   readonly order: number;
 }
 
-/** A route that matches a request; candidates are tried one after the other (spec 4). */
+/** A route that matches a request; candidates are tried one after the other (contract, part 4). */
 export interface Candidate {
   readonly route: Route;
   /** The wildcard argument; undefined for an exact route. */

@@ -1,4 +1,4 @@
-/** The HTTP client of `net.http` (spec 1): requests over pooled connections, bounded in time and memory. */
+/** The HTTP client of `net.http` (contract, part 1): requests over pooled connections, bounded in time and memory. */
 
 import type { IncomingHttpHeaders } from "node:http";
 import type { Readable } from "node:stream";

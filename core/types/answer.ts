@@ -1,4 +1,4 @@
-/** What handlers may answer (spec 4). */
+/** What handlers may answer (contract, part 4). */
 import type { Readable } from "node:stream";
 
 /**

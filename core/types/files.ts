@@ -1,4 +1,4 @@
-/** The static file server, `mod_http_files` (spec 4). */
+/** The static file server, `mod_http_files` (contract, part 4). */
 import type { Handler } from "./routes.ts";
 
 /** What `module.depends<HttpFiles>("http_files")` gives. */

@@ -1,4 +1,4 @@
-/** What a module gives to `module.provides("http", ...)` (spec 2). */
+/** What a module gives to `module.provides("http", ...)` (contract, part 2). */
 import type { Middleware } from "./middleware.ts";
 import type { RouteKey, Routes } from "./routes.ts";
 import type { WebSocketSettings } from "./websocket.ts";

@@ -63,7 +63,7 @@ export type WildcardHandler<E extends HttpEvent = HttpEvent> = (event: E, path: 
 
 /**
  * Decides about a client that asks for a websocket. `event.accept()` gives the connection; a handler that does not
- * accept answers as any other does (spec 4): a number refuses, nothing at all asks the next route of the method `WS`.
+ * accept answers as any other does (contract, part 4): a number refuses, nothing at all asks the next route of the method `WS`.
  * After `accept` the value means nothing, and what is thrown closes the connection with 1011.
  */
 export type WebSocketHandler = Handler<WebSocketEvent>;

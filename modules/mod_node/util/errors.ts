@@ -39,7 +39,7 @@ export const failures = {
     "the block store cannot write to {path}: {reason}; free space or move the repo, what was answered is safe",
   STORE_BROKEN: "the block store at {path} cannot be read: {reason}",
   SEGMENT_UNREADABLE:
-    "{path} cannot be read: {reason}. Nothing was changed. Copy it to a sound disk with a program that skips what cannot be read (ddrescue), put the copy in its place and start again: only blocks in the skipped parts are lost, and the log says where they were",
+    "{path} cannot be read: {reason}. No block was changed. Copy it to a sound disk with a program that skips what cannot be read (ddrescue), put the copy in its place and start again: only blocks in the skipped parts are lost, and the log says where they were",
   METADATA_LOST:
     "{metadata} is missing or empty, though there are blocks in {blocks}: what is pinned, the files and the published names are lost, and a collection of garbage would remove every block. Nothing was changed. {remedy}",
   LEVELDB_IN_USE: "{path} is in use by another program: end it first",

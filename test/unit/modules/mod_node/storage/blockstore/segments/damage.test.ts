@@ -263,7 +263,7 @@ test("a start that has to read a segment that the disk cannot read names the fil
   await assert.rejects(opened(at, { fs }), {
     code: "SEGMENT_UNREADABLE",
     message:
-      /00000001\.car cannot be read: .*EIO.*\. Nothing was changed\. Copy it .* put the copy in its place and start again/,
+      /00000001\.car cannot be read: .*EIO.*\. No block was changed\. Copy it .* put the copy in its place and start again/,
   });
   broken = false;
   expectHeld(await opened(at, { fs }), [sample(1), sample(2)], "all of it");
