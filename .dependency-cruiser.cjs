@@ -71,7 +71,7 @@ module.exports = {
     ...protocols.map((name) => ({
       name: `${name}-knows-no-neighbour`,
       comment:
-        "config, tls, net and http share core/util/ alone: only host.ts and module/ join them with each other and with modules.",
+        "config, tls, net and http share core/util/ alone: only host.ts, host/ and module/ join them with each other and with modules.",
       severity: "error",
       from: { path: `^core/${name}/` },
       to: { path: `^core/(?!${name}/|util/|types)` },

@@ -1,0 +1,94 @@
+/** The parts of a running host, and how they are joined. */
+import { join } from "node:path";
+import type { Config } from "../config/index.ts";
+import type { EventBus } from "../events.ts";
+import { inlineModules } from "../inline_modules.ts";
+import { Catalog } from "../module/catalog.ts";
+import { Items } from "../module/items.ts";
+import { Modules } from "../module/lifecycle.ts";
+import type { ModuleContext } from "../module/module_context.ts";
+import { SharedTables } from "../module/shared.ts";
+import { Timers } from "../module/timers.ts";
+import { Ports } from "../ports.ts";
+import { Certificates } from "../tls/index.ts";
+import type { NetProvider, OwnedItem } from "../types.ts";
+import { reasonOf } from "../util/errors.ts";
+import type { Log } from "../util/log.ts";
+import { attempt, folderOf, seconds } from "./reading.ts";
+import type { HostOptions } from "./types.ts";
+
+export interface HostParts {
+  readonly config: Config;
+  readonly modules: Modules;
+  readonly catalog: Catalog;
+  readonly ports: Ports;
+  readonly certificates: Certificates;
+}
+
+/** What the parts need of the host. */
+export interface HostPartsDeps {
+  readonly options: HostOptions;
+  readonly config: Config;
+  readonly bus: EventBus;
+  readonly log: Log;
+  /** The ports are open: `module.ready` is called after a load. */
+  isRunning(): boolean;
+  announce(event: string, data: unknown): void;
+  /** A module wants the host to stop. */
+  stop(): void;
+}
+
+/** Nothing is loaded, opened or read yet. */
+export function assemble({ options, config, bus, log, isRunning, announce, stop }: HostPartsDeps): HostParts {
+  const loadTimeout = seconds(config, "load_timeout", 30);
+  const given = inlineModules(options.modules ?? [], folderOf(options), config.directory);
+  const catalog = new Catalog(config, given, loadTimeout);
+  const ports = new Ports(config);
+  const certificates = certificatesOf(config, log);
+  const items = new Items();
+  items.handle("net-provider", {
+    added: (item) => ports.add(item as OwnedItem<NetProvider>),
+    removed: (item) => ports.remove(item as OwnedItem<NetProvider>),
+    fault: (error) => log.host.error("%s", reasonOf(error)),
+  });
+  const context: ModuleContext = {
+    bus,
+    items,
+    shared: new SharedTables(),
+    timers: new Timers(options.clock),
+    log,
+    config,
+    loadTimeout,
+    find: (name, asking) => modules.dependencyOf(asking, name),
+    listening: () => ports.listening(),
+    states: () => modules.states(),
+    tls: () => (certificates.isReady ? certificates.options() : closedTls),
+    serves: options.listen !== false,
+    stop,
+  };
+  const modules = new Modules({
+    context,
+    catalog,
+    grace: seconds(config, "unload_grace", 10),
+    settle: () => ports.settle(),
+    isRunning,
+    announce,
+    hangUp: (name) => ports.hangUp(name),
+  });
+  return { config, modules, catalog, ports, certificates };
+}
+
+function certificatesOf(config: Config, log: Log): Certificates {
+  const data = attempt(() => config.value("data_path")) ?? config.directory;
+  return new Certificates({
+    directory: join(String(data), "certs"),
+    certificates: attempt(() => config.value("certificates")) as never,
+    hosts: config.hosts(),
+    log: log.host,
+  });
+}
+
+/** For hosts without TLS. */
+const closedTls: ReturnType<Certificates["options"]> = {
+  SNICallback: (_name, answer) => answer(new Error("This host serves nothing over TLS")),
+};

@@ -1,0 +1,81 @@
+/** The public face of a host, and what it is made from. */
+import type { Socket } from "node:net";
+import type { Config } from "../config/index.ts";
+import type { InlineModule } from "../inline_modules.ts";
+import type { Clock } from "../module/clock.ts";
+import type { ListeningPort, ModuleLog, ModuleState } from "../types.ts";
+import type { LogSettings } from "../util/log.ts";
+
+export interface HostOptions {
+  /** The whole configuration: no file is looked for, unless `configPath` names one, over which these values win. */
+  readonly config?: Readonly<Record<string, unknown>> | Config;
+  /** The config file; default: searched from `cwd`. */
+  readonly configPath?: string | undefined;
+  /** False: without `configPath` no file is read, not even the embedded default. Default true. */
+  readonly search?: boolean;
+  /** Relative paths of `configPath` and `modules` count from here. Default: the current folder. */
+  readonly cwd?: string;
+  /** Holds the variables MODHOST_<OPTION>; default: the environment of the process. */
+  readonly env?: NodeJS.ProcessEnv;
+  readonly modules?: readonly InlineModule[];
+  /** False: everything is loaded and no port is opened. Default true. */
+  readonly listen?: boolean;
+  /** False: no certificate is read or made, and nothing is served over TLS. Default true. */
+  readonly tls?: boolean;
+  /** Over the options log_level and log_format; false: nothing is written. */
+  readonly log?: LogSettings | false;
+  /** What `module.add_timer` and `module.now` go by, and nothing else; default: the time of the system. */
+  readonly clock?: Clock;
+}
+
+export type HostPhase = "new" | "starting" | "running" | "stopping" | "stopped";
+
+/** A module host: loads modules, keeps their ports open, and takes both down again. */
+export interface Host extends AsyncDisposable {
+  readonly state: HostPhase;
+  /** Known from `start` on. */
+  readonly config: Config;
+  readonly log: ModuleLog;
+  /**
+   * Reads the configuration, loads the modules, opens the ports. A module that fails is a ModuleState with status
+   * "failed"; the others go on.
+   * @throws {ModhostError} CONFIG_*, OPTION_INVALID, TLS_INVALID, PORT_*: nothing is left open then
+   */
+  start(): Promise<void>;
+  /** Finishes requests in flight and unloads everything, in `timeout` seconds (default: the option stop_timeout). */
+  stop(options?: { readonly timeout?: number }): Promise<void>;
+  /** Resolves when the host has stopped, whoever asked for it: a module may by `module.stop_server()`. */
+  readonly ended: Promise<void>;
+  /** Loads a module by name or path: on all hosts, unless one is named. */
+  load(name: string, host?: string): Promise<void>;
+  /** Finishes the requests of a module and unloads it, after those that depend on it. */
+  unload(name: string, host?: string): Promise<void>;
+  /** Loads a module anew beside itself and exchanges both in one step; when that fails, it stays as it is. */
+  reload(name: string, host?: string): Promise<void>;
+  /** State of every module, of failed ones too. */
+  modules(): ModuleState[];
+  /** What a loaded module's function returned: the same as `module.depends` gives. */
+  exports<T = unknown>(name: string, host?: string): T;
+  /** Addresses that the host listens on now. */
+  listening(): ListeningPort[];
+  /** Number of connections that came in through the ports and are open. */
+  connections(): number;
+  /**
+   * Gives a connection to the module that provides a service ("http", "https"), as if it had come in through a port.
+   * @throws {ModhostError} SERVICE_MISSING
+   */
+  connect(service: string, socket: Socket): void;
+  /**
+   * What the host still has of a module, one line for each thing: itself, hooks, items, timers, shared tables, services,
+   * connections, steps of its unloading that failed. Empty once it is unloaded.
+   * @throws {ModhostError} MODULE_UNKNOWN for a module that was never loaded
+   */
+  residue(name: string): string[];
+  /**
+   * Logs an error that nobody caught, under the module whose code its stack names. Meant for the process's events
+   * `unhandledRejection` and `uncaughtException`, on which the host itself never listens.
+   */
+  report(error: unknown): void;
+  /** Fires an event to the hooks of the modules; the first answer is returned. */
+  fire(event: string, data?: unknown): unknown;
+}
