@@ -13,7 +13,7 @@ import { classify, type Failure, plainPage } from "./failure.ts";
 import type { HeadFacts } from "./head.ts";
 import { bindContext } from "./koa.ts";
 import type { LayeredExchange } from "./layered_answer.ts";
-import type { NodeRequest } from "./node_messages.ts";
+import { isAbandoned, type NodeRequest } from "./node_messages.ts";
 import { encodePath, type Target } from "./paths.ts";
 import { Request, type RequestService } from "./request.ts";
 import { Response } from "./response.ts";
@@ -155,7 +155,7 @@ export class Exchange implements HttpEvent, LayeredExchange {
 
   /** Answers what was thrown, rejected or found impossible on the way; the cause goes to the log. */
   fail(thrown: unknown, { status, message }: Failure = classify(thrown)): void {
-    if (this.gone) {
+    if (this.gone || isAbandoned(this.response.raw)) {
       // The client has its answer; errors thrown afterwards go to the log.
       if (this.#complete) this.report(thrown);
       return;

@@ -1,11 +1,13 @@
 /** Koa middleware over time: slow clients and those that leave, reload and unload of its module. */
 import assert from "node:assert/strict";
 import { once } from "node:events";
+import { constants } from "node:http2";
 import { PassThrough, Readable } from "node:stream";
 import { buffer } from "node:stream/consumers";
 import { describe, test } from "node:test";
 import { setTimeout as delay } from "node:timers/promises";
 import type { Context } from "koa";
+import type { NodeRequest } from "#core/http/node_messages.ts";
 import type { HttpEvent, MiddlewareFunction } from "#core/types.ts";
 import { serving, startHost } from "#test/support/host.ts";
 import { RawConnection } from "#test/support/raw.ts";
@@ -60,6 +62,28 @@ describe("clients of middleware", () => {
       await begun;
       there.close();
       await Promise.all([closed, asked]);
+    });
+
+  for (const name of transports)
+    test(`that left just before it answers them over ${name} are no error`, async () => {
+      await using left = await startHost({
+        modules: {
+          mod_late: serving({
+            middleware(context) {
+              const { req } = context as Context & { readonly req: NodeRequest };
+              // Both are so for a moment before anybody is told that the request is over.
+              if ("stream" in req) req.stream.close(constants.NGHTTP2_CANCEL);
+              else req.socket.destroy();
+              context.body = new PassThrough();
+            },
+          }),
+        },
+      });
+      const there = left.client(name);
+      await there.request("/late").catch(() => undefined);
+      there.close();
+      await left.stop();
+      assert.doesNotMatch(left.log(), /failed|PREMATURE/);
     });
 });
 
