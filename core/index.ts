@@ -5,10 +5,13 @@ export { Config, configFrom, type LoadConfigOptions, loadConfig } from "./config
 export { createHost, type Host, type HostOptions, type HostPhase } from "./host.ts";
 export { html, json, redirect, text } from "./http/replies.ts";
 export type { InlineModule } from "./inline_modules.ts";
+export { metricFaults } from "./metrics/faults.ts";
+export { createFigures } from "./metrics/figures.ts";
 export type { Clock } from "./module/clock.ts";
 export type * from "./types.ts";
 export { type ErrorCode, errorTable, HttpError, ModhostError, reasonOf } from "./util/errors.ts";
 export type { LogSettings, LogStream } from "./util/log.ts";
+export { packageVersion } from "./util/package.ts";
 
 /** Gives a config file its types: `export default defineConfig({ ... })`. */
 export function defineConfig<C extends ConfigExport>(config: C): C {

@@ -66,6 +66,7 @@ export class AppRoutes {
       order,
       kind,
       path,
+      key: `${key.method} ${path}`,
       prefix: key.wildcard ? prefix : path,
       method: key.method,
       host: mount.host,
@@ -80,7 +81,7 @@ export class AppRoutes {
       .filter((route) => route.kind === "exact" && route.prefix.endsWith("/") && route.prefix.length > 1)
       .map((route) => {
         const prefix = route.prefix.slice(0, -1);
-        const moved = { ...route, prefix, path: prefix };
+        const moved = { ...route, prefix, path: prefix, key: `${route.method} ${prefix}` };
         // Clients that open a websocket follow no redirect.
         if (route.method === websocketMethod) return { ...moved, order: routes.length + route.order };
         return { ...moved, kind: "redirect" as const };

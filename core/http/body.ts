@@ -28,6 +28,11 @@ export class IncomingBody {
     this.#watch = watch;
   }
 
+  /** Bytes that were read. */
+  get received(): number {
+    return this.#received;
+  }
+
   /** True when somebody has begun to read. */
   get taken(): boolean {
     return this.#taken;

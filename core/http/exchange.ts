@@ -1,4 +1,3 @@
-import type { ServerResponse } from "node:http";
 import { constants, Http2ServerRequest, type Http2ServerResponse } from "node:http2";
 import type { Context } from "koa";
 import type { DefaultHeaders, HttpErrorEvent, HttpEvent, HttpFinishedEvent, Module } from "../types.ts";
@@ -8,6 +7,7 @@ import { stackOf } from "../util/stack.ts";
 import { advise, untypedAdvice } from "./advice.ts";
 import { answer } from "./answer.ts";
 import { addCorsHeaders } from "./cors.ts";
+import { endAnswer } from "./ending.ts";
 import { errorPage } from "./error_page.ts";
 import { classify, type Failure, plainPage } from "./failure.ts";
 import type { HeadFacts } from "./head.ts";
@@ -59,6 +59,8 @@ export class Exchange implements HttpEvent, LayeredExchange {
   #blamed: Module | undefined;
   #sending: Sending | undefined;
   #announced = false;
+  /** Milliseconds in handlers, up to their first await; kept while somebody listens to `http-finished`. */
+  #busy = 0;
 
   constructor(service: ExchangeService, context: Context, head: HeadFacts, target: Target, path: string, host: string) {
     this.service = service;
@@ -224,40 +226,7 @@ export class Exchange implements HttpEvent, LayeredExchange {
 
   /** Sends the last bytes; a body that the client is still sending is first taken in, within bounds. */
   end(data?: string | Uint8Array): void {
-    const raw = this.response.raw as ServerResponse;
-    const { request } = this;
-    if (!this.hasBody || request.raw.complete) {
-      if (data === undefined) raw.end();
-      else raw.end(data);
-      return;
-    }
-    const { incoming } = request;
-    if (this.http2) {
-      raw.end(data);
-      incoming.linger("patiently").then(() => {
-        const { stream } = request.raw as Http2ServerRequest;
-        if (!request.raw.complete) stream.close(constants.NGHTTP2_NO_ERROR);
-      });
-      return;
-    }
-    const { socket } = request.raw;
-    if (!this.closing && raw.shouldKeepAlive) {
-      // The answer does not wait for the last bytes of a body that was read: the connection does.
-      if (data === undefined) raw.end();
-      else raw.end(data);
-      incoming.linger("patiently").then(() => {
-        if (!request.raw.complete) socket.destroySoon();
-      });
-      return;
-    }
-    if (data !== undefined) raw.write(data);
-    else raw.flushHeaders();
-    incoming.linger("briefly").then(() => {
-      // A connection that is closed with something unread is reset, and the answer is lost on its way to a slow client.
-      if (!request.raw.complete) socket.destroySoon = () => socket.end();
-      raw.end();
-      if (!request.raw.complete) incoming.linger("patiently").then(() => socket.destroy());
-    });
+    endAnswer(this, data);
   }
 
   /** From now until `unwatchWriting` the client must take in what is written to it. */
@@ -309,11 +278,14 @@ export class Exchange implements HttpEvent, LayeredExchange {
       // 301 would turn other methods into GET, and lose the body.
       return answer(this, this.request.method === "GET" || this.request.method === "HEAD" ? 301 : 308);
     }
+    const from = this.service.environment.hasHooks("http-finished") ? performance.now() : undefined;
     try {
       return answer(this, this.ask(route, argument));
     } catch (thrown) {
       this.fail(thrown);
       return true;
+    } finally {
+      if (from !== undefined) this.#busy += performance.now() - from;
     }
   }
 
@@ -384,8 +356,12 @@ export class Exchange implements HttpEvent, LayeredExchange {
       complete,
       status,
       bytes: response.bytes,
+      received: request.received,
       duration: performance.now() - this.#began,
+      busy: this.#busy,
       app: this.#mount?.name,
+      module: this.#mount?.owner.name,
+      route: this.#route?.key,
     };
     this.service.environment.announce("http-finished", event, request.host);
   }

@@ -19,6 +19,7 @@ export { answerConditions, answerRanges, type ConditionAnswer, type RangeAnswer 
 export { httpMethods, patternHint } from "./keys.ts";
 export { contextOf } from "./koa.ts";
 export { type LayerInfo, MiddlewareLayer } from "./layer.ts";
+export { isForwarded, isLocalName, isLoopback, requestedHost } from "./local_caller.ts";
 export { koaHandler } from "./middleware.ts";
 export type { HttpModule } from "./module.ts";
 export { AppMount } from "./mount.ts";
@@ -30,6 +31,6 @@ export { encodePath } from "./paths.ts";
 export { providerFaults, providerHints } from "./provider_fields.ts";
 export { roomToSend } from "./response.ts";
 export type { MountPlace, RouteInfo } from "./route.ts";
-export { type Explanation, HttpService } from "./service.ts";
+export { type Explanation, HttpService, type ServiceFigures } from "./service.ts";
 export { environmentOf, type HttpEnvironment, type HttpSettings } from "./settings.ts";
 export { addVary } from "./vary.ts";

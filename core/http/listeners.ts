@@ -44,6 +44,8 @@ export class Listeners {
   readonly #settings: Pick<HttpSettings, "headTimeout" | "idleTimeout">;
   readonly #sessions = new Set<ServerHttp2Session>();
   #onEmpty: (() => void)[] = [];
+  /** Connections taken over so far, and requests refused since they could not be parsed. */
+  readonly counts = { plain: 0, secure: 0, malformed: 0 };
 
   constructor(settings: HttpSettings, environment: HttpEnvironment, tls: TlsSource | undefined, receiver: Receiver) {
     this.#environment = environment;
@@ -89,12 +91,14 @@ export class Listeners {
 
   /** Takes over a connection that speaks HTTP/1. */
   connect(socket: Socket): void {
+    this.counts.plain += 1;
     this.#track(socket);
     takeConnection(this.#plain, socket);
   }
 
   /** Takes over a connection that begins with a TLS handshake and goes on with HTTP/2 or HTTP/1. */
   connectSecure(socket: Socket): void {
+    this.counts.secure += 1;
     this.#track(socket);
     this.#secure?.emit("connection", socket);
   }
@@ -104,6 +108,11 @@ export class Listeners {
     for (const session of this.#sessions) session.close();
     this.#plain.closeIdleConnections();
     (this.#secure as unknown as Server | undefined)?.closeIdleConnections?.();
+  }
+
+  /** Connections that are open. */
+  get open(): number {
+    return this.#sockets.size;
   }
 
   /** Calls back once, when there is no connection (any more). */
@@ -216,6 +225,7 @@ export class Listeners {
   #refuseOnce(error: NodeJS.ErrnoException, socket: Socket): void {
     if (this.#refused.has(socket)) return;
     this.#refused.add(socket);
+    this.counts.malformed += 1;
     this.#refuse(error, socket);
   }
 

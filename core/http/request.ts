@@ -125,6 +125,11 @@ export class Request implements HttpRequest {
     return (this.#incoming ??= new IncomingBody(this.raw, service.watch, () => service.invite(this.raw, response.raw)));
   }
 
+  /** Bytes of the body that have been read. */
+  get received(): number {
+    return this.#incoming?.received ?? 0;
+  }
+
   get conn(): Connection {
     return new SocketConnection(this.raw.socket);
   }

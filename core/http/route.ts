@@ -56,6 +56,8 @@ export interface RouteInfo {
 /** One route of one app. */
 export interface Route extends RouteInfo {
   readonly mount: Mount;
+  /** Its method and path in one: what figures and traces know it by. */
+  readonly key: string;
   readonly handler: Handler | Exclude<HandlerResult, undefined>;
   /** Path as matched: base and key, without the star. */
   readonly prefix: string;

@@ -40,6 +40,16 @@ const expecting = new WeakSet<NodeRequest>();
 /** Connections that are handed over with a request. */
 const handovers = new WeakMap<NodeRequest, Handover>();
 
+/** What a service has done so far, and has to do now. */
+export interface ServiceFigures {
+  /** Connections that are open, and those that came so far. */
+  readonly connections: { readonly open: number; readonly plain: number; readonly secure: number };
+  /** Requests that could not be parsed. */
+  readonly malformed: number;
+  /** Requests that are being answered, by module. */
+  readonly active: ReadonlyMap<string, number>;
+}
+
 /** Serves a route table over the connections that it is given: Koa is the pipeline, the table decides. */
 export class HttpService implements PipelineService {
   readonly settings: HttpSettings;
@@ -190,6 +200,22 @@ export class HttpService implements PipelineService {
   /** What is being answered, the oldest first. */
   active(): string[] {
     return this.#mounts.flatMap(({ active }) => [...active].map((request) => request.describe()));
+  }
+
+  figures(): ServiceFigures {
+    const connections = { open: 0, plain: 0, secure: 0 };
+    let malformed = 0;
+    for (const { listeners } of [this, ...this.#predecessors]) {
+      connections.open += listeners.open;
+      connections.plain += listeners.counts.plain;
+      connections.secure += listeners.counts.secure;
+      malformed += listeners.counts.malformed;
+    }
+    const active = new Map<string, number>();
+    for (const mount of [...this.#leaving, ...this.#mounts]) {
+      active.set(mount.owner.name, (active.get(mount.owner.name) ?? 0) + mount.active.size);
+    }
+    return { connections, malformed, active };
   }
 
   /** Closes idle connections now, and each other one after its current request. */

@@ -21,7 +21,7 @@ const declaration: readonly (keyof OptionDeclaration)[] = [
   "secret",
 ];
 const callbacks = ["load", "ready", "save", "restore", "unload", "add_host"];
-const kinds = ["http", "http-middleware", "net"];
+const kinds = ["http", "http-middleware", "net", "metrics"];
 const events: readonly string[] = Object.keys({
   "http-error": true,
   "directory-index": true,

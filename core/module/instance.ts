@@ -130,7 +130,9 @@ export class Instance implements ModuleOwner {
 
   async ready(): Promise<void> {
     for (const kind of this.provided) {
-      if (!this.#context.items.isReceived(`${kind}-provider`)) this.advise(kindHint(kind));
+      // Figures are given, whether or not anybody looks at them.
+      if (kind === "metrics" || this.#context.items.isReceived(`${kind}-provider`)) continue;
+      this.advise(kindHint(kind));
     }
     for (const view of [this.module, ...this.#views]) {
       try {

@@ -71,10 +71,18 @@ export interface HttpFinishedEvent {
   readonly status: number;
   /** Body bytes written. */
   readonly bytes: number;
+  /** Body bytes read. */
+  readonly received: number;
   /** From the parsed head to the end, milliseconds. */
   readonly duration: number;
+  /** Milliseconds that handlers have kept the event loop, each up to its first await. */
+  readonly busy: number;
   /** The client received everything. */
   readonly complete: boolean;
   /** Name of the app whose handler answered. */
   readonly app: string | undefined;
+  /** Name of its module. */
+  readonly module: string | undefined;
+  /** Its route, with the whole path: `GET /shop/items/*`; `* /shop/*` for middleware. Undefined where none was asked. */
+  readonly route: string | undefined;
 }

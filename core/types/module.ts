@@ -3,6 +3,7 @@ import type { Socket } from "node:net";
 import type { TlsOptions } from "node:tls";
 import type { EventHandler } from "../events.ts";
 import type { HostEvents } from "./events.ts";
+import type { MetricsProvider } from "./metrics.ts";
 import type { HttpMiddleware } from "./middleware.ts";
 import type { DeclaredOptionGetters, OptionDeclarations, OptionGetters } from "./options.ts";
 import type { HttpProvider, MiddlewareProvider } from "./provider.ts";
@@ -31,7 +32,9 @@ export type Provided<Kind extends string, K extends string> = Kind extends "http
     ? NetProvider
     : Kind extends "http-middleware"
       ? HttpMiddleware
-      : object;
+      : Kind extends "metrics"
+        ? MetricsProvider
+        : object;
 
 /** What receivers of a kind get: `provides(kind, item)` adds an item of the kind `<kind>-provider`. */
 export type ItemOf<Kind extends string> = Kind extends "http-provider"
@@ -40,7 +43,9 @@ export type ItemOf<Kind extends string> = Kind extends "http-provider"
     ? NetProvider
     : Kind extends "http-middleware-provider"
       ? HttpMiddleware
-      : unknown;
+      : Kind extends "metrics-provider"
+        ? MetricsProvider
+        : unknown;
 
 /**
  * What a module's function is called with. `D` are the options that the module declares: `Module<typeof options>` reads
@@ -77,7 +82,7 @@ export interface ModuleObject {
 
   /** Loads another module if need be and gives what its function returned. Spec 2. */
   depends<T = unknown>(name: string): T;
-  /** Declares an item of a kind under this module. `"http"` takes an HttpProvider, `"http-middleware"` an HttpMiddleware, `"net"` a NetProvider. Spec 2. */
+  /** Declares an item of a kind under this module. `"http"` takes an HttpProvider, `"http-middleware"` an HttpMiddleware, `"net"` a NetProvider, `"metrics"` a MetricsProvider. Spec 2. */
   provides<Kind extends string, K extends string>(kind: Kind, item: Provided<Kind, K>): void;
   /** The folder of the module's file. Spec 4. */
   get_directory(): string;

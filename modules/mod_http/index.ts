@@ -19,6 +19,7 @@ import {
 import { ModhostError } from "../../core/index.ts";
 import type { CorsSettings, HttpProvider, MiddlewareProvider, Module, OwnedItem } from "../../core/types.ts";
 import { defaultHeadersOf } from "./default_headers.ts";
+import { httpFigures } from "./metrics.ts";
 import { configuredMiddleware } from "./middleware.ts";
 import { options } from "./options.ts";
 
@@ -43,6 +44,7 @@ export default function http(module: Module): HttpModule {
     for (const each of await configuredMiddleware(module, service.koa)) module.provides("http-middleware", each);
   };
 
+  module.provides("metrics", httpFigures(service));
   module.provides("net", {
     name: "http",
     scheme: "http",

@@ -1,8 +1,7 @@
 /** Access checks on a request before its command is looked up, in the order of the reference. */
 
-import { BlockList, isIP } from "node:net";
 import { apiVersion } from "modhost/node";
-import { encodePath } from "../../../core/http/index.ts";
+import { encodePath, isForwarded, isLocalName, isLoopback, requestedHost } from "../../../core/http/index.ts";
 import type { HttpRequest, ResponseFields, ResponseHeaders } from "../../../core/types.ts";
 import { type Authorization, authorizedBy, opens } from "./authorizations.ts";
 import { type ConfiguredHeaders, Cors } from "./cors.ts";
@@ -158,7 +157,7 @@ function mayCall({ request, settings, caller, path, cors }: Visit): ResponseFiel
     return refuse("calls from other machines need a token, see the option api_tokens");
   if (isForwarded(request)) return refuse("calls through a proxy need a token, see the option api_tokens");
   if (settings.isLocal === true) return undefined;
-  const host = hostOf(request);
+  const host = requestedHost(request);
   if (host !== undefined && !isLocalName(host) && !settings.hosts.has(host)) {
     return refuse("without a token this API answers at localhost and at the names of the option api_hosts");
   }
@@ -166,33 +165,6 @@ function mayCall({ request, settings, caller, path, cors }: Visit): ResponseFiel
 }
 
 const isAuthorization = (caller: Token | Authorization): caller is Authorization => "prefixes" in caller;
-
-const loopback = new BlockList();
-loopback.addSubnet("127.0.0.0", 8, "ipv4");
-loopback.addAddress("::1", "ipv6");
-
-function isLoopback(address: string): boolean {
-  const family = isIP(address);
-  // Fast path for IPv4: BlockList parses the address on each check, and IPv4 has only one notation.
-  return family === 4 ? address.startsWith("127.") : family === 6 && loopback.check(address, "ipv6");
-}
-
-function isForwarded({ headers }: HttpRequest): boolean {
-  for (const name in headers) {
-    if (name === "forwarded" || name === "via" || name === "x_real_ip" || name.startsWith("x_forwarded_")) return true;
-  }
-  return false;
-}
-
-/** The host name in the request, without port; undefined if there is none. */
-function hostOf({ url, headers }: HttpRequest): string | undefined {
-  const authority = url.host ?? headers.host;
-  const [, bracketed, name] = /^(?:\[([^\]]*)\]|([^:]*))/.exec(authority ?? "") ?? [];
-  const host = (bracketed ?? name ?? "").toLowerCase().replace(/\.$/, "");
-  return host === "" ? undefined : host;
-}
-
-const isLocalName = (host: string) => host === "localhost" || isLoopback(host);
 
 const allowOf = (methods: readonly string[]) => ["OPTIONS", ...methods].join(", ");
 

@@ -1,0 +1,65 @@
+/** Figures of the HTTP service. Requests by route are counted where somebody looks at them. */
+import type { HttpService } from "../../core/http/index.ts";
+import type { MetricDeclarations, MetricSample, MetricsProvider } from "../../core/types.ts";
+
+const layer = ["module", "middleware"] as const;
+
+export const httpMetrics = {
+  modhost_http_open_connections: { kind: "gauge", help: "Connections that are open." },
+  modhost_http_connections_total: {
+    kind: "counter",
+    help: "Connections that were taken, by scheme.",
+    labels: ["scheme"],
+  },
+  modhost_http_malformed_requests_total: { kind: "counter", help: "Requests that could not be parsed." },
+  modhost_http_requests_in_flight: {
+    kind: "gauge",
+    help: "Requests that a module is answering.",
+    labels: ["module"],
+  },
+  modhost_http_middleware_requests_total: {
+    kind: "counter",
+    help: "Requests that went through middleware before the apps.",
+    labels: layer,
+  },
+  modhost_http_middleware_answered_total: {
+    kind: "counter",
+    help: "Requests that middleware answered itself.",
+    labels: layer,
+  },
+  modhost_http_middleware_failed_total: { kind: "counter", help: "Requests that middleware failed on.", labels: layer },
+  modhost_http_middleware_seconds_total: {
+    kind: "counter",
+    unit: "seconds",
+    help: "Time that requests spent in middleware, without what came after it.",
+    labels: layer,
+  },
+} as const satisfies MetricDeclarations;
+
+export function httpFigures(service: HttpService): MetricsProvider {
+  return {
+    metrics: httpMetrics,
+    collect() {
+      const { connections, malformed, active } = service.figures();
+      const samples: MetricSample[] = [
+        { name: "modhost_http_open_connections", value: connections.open },
+        { name: "modhost_http_connections_total", labels: { scheme: "http" }, value: connections.plain },
+        { name: "modhost_http_connections_total", labels: { scheme: "https" }, value: connections.secure },
+        { name: "modhost_http_malformed_requests_total", value: malformed },
+      ];
+      for (const [module, value] of active) {
+        samples.push({ name: "modhost_http_requests_in_flight", labels: { module }, value });
+      }
+      for (const { module, name, requests, answered, failed, time } of service.middleware()) {
+        const labels = { module, middleware: name };
+        samples.push(
+          { name: "modhost_http_middleware_requests_total", labels, value: requests },
+          { name: "modhost_http_middleware_answered_total", labels, value: answered },
+          { name: "modhost_http_middleware_failed_total", labels, value: failed },
+          { name: "modhost_http_middleware_seconds_total", labels, value: time / 1000 },
+        );
+      }
+      return samples;
+    },
+  };
+}

@@ -1,0 +1,35 @@
+import type { OptionDeclarations } from "../../core/types.ts";
+
+export const options = {
+  openmetrics_allow_ips: {
+    type: "strings",
+    default: ["127.0.0.1", "::1"],
+    per_host: false,
+    example: ["127.0.0.1", "::1", "10.0.0.0/8"],
+    describe: "Addresses and ranges of those who may read the figures without a token.",
+  },
+  openmetrics_tokens: {
+    type: "any",
+    secret: "keys",
+    per_host: false,
+    example: ["a-long-random-text"],
+    describe: "Bearer tokens with which the figures can be read from everywhere: a list.",
+  },
+  openmetrics_hosts: {
+    type: "strings",
+    default: [],
+    per_host: false,
+    example: ["metrics.internal"],
+    describe:
+      "Host names, besides localhost and addresses, under which the figures are given to those who have no token.",
+  },
+  openmetrics_timeout: {
+    type: "period",
+    default: 5,
+    min: 0.1,
+    max: 60,
+    unit: "seconds",
+    per_host: false,
+    describe: "A module that has not given its figures after this time is left out of the answer.",
+  },
+} as const satisfies OptionDeclarations;

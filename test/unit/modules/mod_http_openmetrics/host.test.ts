@@ -1,0 +1,229 @@
+import assert from "node:assert/strict";
+import { describe, test } from "node:test";
+import { setTimeout as delay } from "node:timers/promises";
+import { createFigures } from "#core/index.ts";
+import type { Module } from "#core/types.ts";
+import { type ReadFamily, readExposition } from "#test/support/exposition.ts";
+import { serving, type TestHost, withHost } from "#test/support/host.ts";
+
+const secret = "a-long-random-text";
+/** Kept by the module `faulty`, to be told what to do. */
+const faulty = { mode: "works" };
+
+const host = withHost({
+  config: {
+    modules_enabled: ["http", "http_openmetrics"],
+    openmetrics_tokens: [secret],
+    openmetrics_timeout: 0.2,
+  },
+  modules: {
+    mod_shop: serving({
+      route: {
+        "GET /": "shop",
+        "GET /items/*": (_event, id) => `item ${id}`,
+        "POST /items": ({ request }) => `${request.body.length}`,
+        "GET /fails": () => {
+          throw new Error("on purpose");
+        },
+      },
+    }),
+    mod_orders: (module: Module) => {
+      const figures = createFigures({ orders_total: { kind: "counter", help: "Orders", labels: ["state"] } });
+      module.provides("metrics", figures);
+      figures.add("orders_total", 3, "paid");
+      return figures;
+    },
+    mod_faulty: (module: Module) => {
+      module.provides("metrics", {
+        metrics: { faulty_things: { kind: "gauge", help: "Things" } },
+        collect() {
+          if (faulty.mode === "throws") throw new Error("no figures today");
+          if (faulty.mode === "hangs") return new Promise(() => undefined);
+          return [
+            { name: "faulty_things", value: 5 },
+            { name: "faulty_unknown", value: 1 },
+          ];
+        },
+      });
+    },
+  },
+});
+
+async function scrape(server: TestHost, init: RequestInit = {}): Promise<Map<string, ReadFamily>> {
+  const response = await fetch(`http://127.0.0.1:${server.http}/metrics`, init);
+  assert.equal(response.status, 200);
+  return readExposition(await response.text(), "prometheus");
+}
+
+function sampleOf(
+  families: Map<string, ReadFamily>,
+  name: string,
+  labels: Record<string, string> = {},
+): number | undefined {
+  const family = families.get(name) ?? families.get(name.replace(/_(?:bucket|sum|count)$/, ""));
+  return family?.samples.find(
+    (sample) =>
+      sample.name === name && Object.entries(labels).every(([label, value]) => sample.labels[label] === value),
+  )?.value;
+}
+
+const total = (families: Map<string, ReadFamily>) =>
+  [...families.values()].reduce((sum, { samples }) => sum + samples.length, 0);
+
+describe("figures of a host", () => {
+  const get = (path: string, init: RequestInit = {}) =>
+    fetch(`http://127.0.0.1:${host().http}${path}`, init).then((response) => response.text());
+
+  test("requests are counted by module and route, with their status, bytes and time", async () => {
+    await get("/shop");
+    await get("/shop/items/1");
+    await get("/shop/items/2");
+    await get("/shop/items", { method: "POST", body: "12345" });
+    await get("/shop/fails");
+    await get("/nowhere");
+    const families = await scrape(host());
+    const items = { module: "shop", route: "GET /shop/items/*" };
+    assert.equal(sampleOf(families, "modhost_http_requests_total", { ...items, class: "2xx" }), 2);
+    assert.equal(sampleOf(families, "modhost_http_request_duration_seconds_count", items), 2);
+    assert.equal(sampleOf(families, "modhost_http_response_bytes_total", items), "item 1item 2".length);
+    assert.ok((sampleOf(families, "modhost_http_handler_seconds_total", items) ?? 0) > 0);
+    assert.equal(sampleOf(families, "modhost_http_request_bytes_total", { route: "POST /shop/items" }), 5);
+    assert.equal(sampleOf(families, "modhost_http_requests_total", { route: "GET /shop/fails", class: "5xx" }), 1);
+    const none = { module: "none", route: "none", class: "4xx" };
+    assert.equal(sampleOf(families, "modhost_http_requests_total", none), 1);
+    assert.equal(sampleOf(families, "modhost_http_requests_in_flight", { module: "http_openmetrics" }), 1);
+    assert.ok((sampleOf(families, "modhost_http_connections_total", { scheme: "http" }) ?? 0) > 0);
+    assert.equal(sampleOf(families, "modhost_module_up", { module: "shop" }), 1);
+  });
+
+  test("a crawl of 2,000 paths adds no series", async () => {
+    const crawl = async (round: number) => {
+      const paths = Array.from({ length: 50 }, (_, at) => `${round}-${at}`);
+      await Promise.all(paths.map((path) => get(at(round) === 0 ? `/shop/items/${path}` : `/crawl/${path}?q=${path}`)));
+    };
+    const at = (round: number) => round % 2;
+    await crawl(0);
+    await crawl(1);
+    // A look is a request of its own, seen by the next.
+    await scrape(host());
+    const before = await scrape(host());
+    for (let round = 2; round < 42; round += 1) await crawl(round);
+    const after = await scrape(host());
+    const series = (families: Map<string, ReadFamily>) =>
+      [...families.values()]
+        .filter(({ name }) => !name.startsWith("nodejs_active_resources"))
+        .flatMap((f) => f.samples);
+    assert.equal(series(after).length, series(before).length);
+    const items = { route: "GET /shop/items/*", class: "2xx" };
+    const grown =
+      Number(sampleOf(after, "modhost_http_requests_total", items)) -
+      Number(sampleOf(before, "modhost_http_requests_total", items));
+    assert.equal(grown, 1000);
+    assert.ok(total(after) < 1000);
+  });
+
+  test("both paths, both formats, GET and HEAD", async () => {
+    const accept = { accept: "application/openmetrics-text;version=1.0.0;q=0.6,text/plain;q=0.4,*/*;q=0.1" };
+    for (const path of ["/metrics", "/debug/metrics/prometheus"]) {
+      const url = `http://127.0.0.1:${host().http}${path}`;
+      const open = await fetch(url, { headers: accept });
+      assert.equal(open.headers.get("content-type"), "application/openmetrics-text; version=1.0.0; charset=utf-8");
+      assert.equal(open.headers.get("cache-control"), "no-store");
+      readExposition(await open.text(), "openmetrics");
+      const head = await fetch(url, { method: "HEAD" });
+      assert.deepEqual(
+        [head.status, head.headers.get("content-type")],
+        [200, "text/plain; version=0.0.4; charset=utf-8"],
+      );
+    }
+    const posted = await fetch(`http://127.0.0.1:${host().http}/debug/metrics/prometheus`, { method: "POST" });
+    assert.equal(posted.status, 200, "go-ipfs answers every method");
+  });
+
+  test("process and event loop", async () => {
+    const families = await scrape(host());
+    for (const name of ["process_cpu_seconds_total", "process_resident_memory_bytes", "nodejs_heap_size_used_bytes"]) {
+      assert.ok((sampleOf(families, name) ?? 0) > 0, name);
+    }
+    assert.ok((sampleOf(families, "nodejs_eventloop_active_seconds_total") ?? 0) > 0);
+    assert.ok((sampleOf(families, "nodejs_eventloop_lag_max_seconds") ?? -1) >= 0);
+    assert.equal(sampleOf(families, "nodejs_version_info", { version: process.version }), 1);
+  });
+
+  test("a module's own figures come and go with it, and wrong ones keep it out", async () => {
+    assert.equal(sampleOf(await scrape(host()), "orders_total", { state: "paid" }), 3);
+    await host().host.unload("orders");
+    const families = await scrape(host());
+    assert.equal(families.has("orders_total"), false);
+    assert.equal(sampleOf(families, "modhost_module_changes_total", { module: "orders", change: "unload" }), 1);
+    assert.deepEqual(host().host.residue("orders"), []);
+  });
+
+  test("a module that fails to give its figures is left out, told of once and counted; the others are there", async () => {
+    assert.equal(sampleOf(await scrape(host()), "faulty_things"), 5);
+    for (const mode of ["throws", "hangs"]) {
+      faulty.mode = mode;
+      const families = await scrape(host());
+      assert.deepEqual(families.get("faulty_things")?.samples, []);
+      assert.ok(families.has("process_cpu_seconds_total"));
+    }
+    faulty.mode = "works";
+    const families = await scrape(host());
+    assert.equal(sampleOf(families, "faulty_things"), 5);
+    assert.equal(sampleOf(families, "modhost_metrics_failures_total", { module: "faulty" }), 2);
+    assert.equal(
+      host()
+        .log()
+        .match(/its figures are left out/g)?.length,
+      1,
+    );
+  });
+
+  test("strangers, proxies and foreign names are refused, a token opens", async () => {
+    const ask = async (headers: Record<string, string>) => {
+      const { status, text } = await raw(host().http, headers);
+      return [status, /403 Forbidden: (.*)/.exec(text)?.[1]];
+    };
+    assert.equal((await ask({ host: "localhost" }))[0], 200);
+    assert.deepEqual(await ask({ host: "attacker.example" }), [
+      403,
+      "without a token the figures are given at localhost, at addresses, and at the names of the option openmetrics_hosts",
+    ]);
+    const forwarded = "through a proxy the figures need a token, see the option openmetrics_tokens";
+    assert.deepEqual(await ask({ host: "localhost", "x-real-ip": "192.0.2.1" }), [403, forwarded]);
+    assert.deepEqual(await ask({ host: "localhost", "x-forwarded-for": "192.0.2.1" }), [
+      403,
+      "the figures are for the addresses of the option openmetrics_allow_ips, and for tokens of openmetrics_tokens",
+    ]);
+    const wrong = "that token is not one of the option openmetrics_tokens";
+    assert.deepEqual(await ask({ host: "localhost", authorization: "Bearer no" }), [403, wrong]);
+    const bearer = { authorization: `Bearer ${secret}` };
+    assert.equal((await ask({ host: "attacker.example", "x-forwarded-for": "192.0.2.1", ...bearer }))[0], 200);
+  });
+});
+
+async function raw(port: number, headers: Record<string, string>): Promise<{ status: number; text: string }> {
+  const { request } = await import("node:http");
+  return new Promise((resolve, reject) => {
+    request({ port, host: "127.0.0.1", path: "/metrics", headers, agent: false }, async (response) => {
+      const text = Buffer.concat(await response.toArray()).toString();
+      resolve({ status: response.statusCode ?? 0, text });
+    })
+      .on("error", reject)
+      .end();
+  });
+}
+
+describe("while nobody looks", () => {
+  const plain = withHost({
+    config: { modules_enabled: ["http"] },
+    modules: {
+      mod_quiet: (module: Module) => module.provides("metrics", createFigures({ a: { kind: "gauge", help: "A" } })),
+    },
+  });
+
+  test("figures that nobody takes are no reason for a warning", async () => {
+    await delay(0);
+    assert.doesNotMatch(plain().log(), /no loaded module takes/);
+  });
+});
