@@ -78,7 +78,10 @@ export class LocalNode implements LowLevelNode {
     this.filestore = referring && new Filestore(blocks, metadata, referring);
     this.blocks = new BlockService(this.filestore ?? blocks);
     this.wholeBlocks = this.filestore ? new BlockService(blocks) : this.blocks;
-    if (this.filestore) this.wholeBlocks.onStored = (stored) => this.blocks.onStored?.(stored);
+    if (this.filestore) {
+      this.wholeBlocks.onStored = (stored) => this.blocks.onStored?.(stored);
+      this.wholeBlocks.onNew = (cids) => this.blocks.onNew?.(cids);
+    }
     this.blocks.hashOnRead = repo.config.value("Datastore.HashOnRead");
     this.metadata = metadata;
     this.pins = new Pins(this.blocks, metadata, this.lock);

@@ -24,8 +24,8 @@ export interface TarApi {
 export function tarApi(node: LowLevelNode): TarApi {
   return {
     async add(archive, options = {}) {
-      const { signal } = reading(options);
-      const batch = new PreemptibleBatch(node.blocks, node.lock, signal);
+      const { signal, offline } = reading(options);
+      const batch = new PreemptibleBatch(node.blocks, node.lock, { signal, offline });
       const unguard = node.pins.guard(() => batch.unlinked());
       try {
         await batch.enter();

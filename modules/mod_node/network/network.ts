@@ -85,6 +85,7 @@ export async function openNetwork(node: NetworkDeps): Promise<Network> {
   const router = routerOf(libp2p);
   const pubsub = router && new Pubsub({ libp2p, router, log, patches });
   const close = once(async () => {
+    blocks.onNew = undefined;
     const stops = [
       () => pubsub?.stop(),
       () => names.goOffline(),
@@ -104,6 +105,7 @@ export async function openNetwork(node: NetworkDeps): Promise<Network> {
     await p2p.start();
     await swarm.start();
     await routing.start();
+    blocks.onNew = (cids) => routing.announceBlocks(cids);
     if (pubsub !== undefined)
       pubsub.discovery = new Discovery({ routing, swarm, connectedSubscribers: (topic) => pubsub.peers(topic).length });
     await names.goOnline({ libp2p, routing, pubsub });

@@ -106,7 +106,8 @@ class AddSession {
     this.#settings = settings;
     this.#options = options;
     this.#tree = new DirectoryTree(settings.sharded, deps.scratch);
-    this.#batch = new PreemptibleBatch(options.references ? deps.blocks : deps.wholeBlocks, deps.lock, options.signal);
+    const { references, offline, signal } = options;
+    this.#batch = new PreemptibleBatch(references ? deps.blocks : deps.wholeBlocks, deps.lock, { signal, offline });
   }
 
   async enter(): Promise<void> {

@@ -14,11 +14,17 @@ export interface PutBlocksOptions {
 export async function putBlocks(deps: AdderDeps, blocks: readonly Block[], options: PutBlocksOptions): Promise<void> {
   const release = await deps.lock.acquireShared(options.signal);
   try {
-    await deps.blocks.put(blocks);
-    await deps.sync();
     const last = blocks.at(-1);
+    let isNew = false;
+    await deps.blocks.put(blocks, {
+      offline: options.offline,
+      onNew: (cid) => {
+        isNew ||= cid === last?.cid;
+      },
+    });
+    await deps.sync();
     if (options.pin === true && last !== undefined) await deps.pins.keep([last.cid]);
-    if (last !== undefined && options.offline !== true) deps.announce?.([last.cid]);
+    if (last !== undefined && isNew && options.offline !== true) deps.announce?.([last.cid]);
   } finally {
     release();
   }

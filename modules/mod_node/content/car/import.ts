@@ -75,7 +75,8 @@ async function checkAndPut(blocks: BlockService, batch: readonly Block[]): Promi
     const links = linksWithTurns(cid, bytes);
     if (links instanceof Promise) await links;
   }
-  await blocks.put(batch);
+  // As in the reference: what an archive brings is left to the reprovider.
+  await blocks.put(batch, { offline: true });
 }
 
 /** Checks small blocks synchronously. @throws NodeError when the bytes do not fit the CID */

@@ -35,7 +35,7 @@ export class GcGuard {
 
   /** Gives up the lock while `run` puts blocks into a preemptible batch, no faster than a client sends them. */
   withBatch<T>(blocks: Pick<BlockStore, "put">, run: (batch: PreemptibleBatch) => Promise<T>): Promise<T> {
-    const batch = new PreemptibleBatch(blocks, this.#lock, this.#signal);
+    const batch = new PreemptibleBatch(blocks, this.#lock, { signal: this.#signal });
     this.protect(() => batch.unlinked());
     return this.withoutLock(async () => {
       await batch.enter();

@@ -1,8 +1,15 @@
-/** CIDs that are to be provided in the background; they survive a restart. */
+/**
+ * What is to be provided in the background: roots, which survive a restart, and after them single blocks, which are kept
+ * in memory as in the reference. Provider records are by multihash: so is the queue.
+ */
 import { CID } from "multiformats/cid";
+import * as Digest from "multiformats/hashes/digest";
+import { raw } from "../../formats/cid/codecs.ts";
+import { makeCid } from "../../formats/cid/make.ts";
 import type { MetadataStore } from "../../storage/metadata/store.ts";
 import { WriteBehind } from "../../storage/metadata/write_behind.ts";
 import type { NodeLog } from "../../util/log.ts";
+import { Calm } from "./calm.ts";
 
 export interface ProvideQueueDeps {
   readonly metadata: MetadataStore;
@@ -14,22 +21,35 @@ export interface ProvideQueueDeps {
   readonly provide: (cid: CID, signal: AbortSignal) => Promise<void>;
 }
 
-/** CIDs in the queue. Further ones are left to the reprovider. */
-const MAX_QUEUED = 16_384;
+/** Roots in the queue, and blocks. Further ones are left to the reprovider. */
+const MAX_ROOTS = 16_384;
+const MAX_BLOCKS = 16_384;
 /** Milliseconds until a change is written. */
 const WRITE_AFTER_MS = 1000;
-/** Milliseconds without a new CID until all workers run: adding files comes first. */
-const CALM_AFTER_MS = 300;
+/** Workers that never take a block, so that a root does not wait for blocks. */
+const ROOT_WORKERS = 2;
+/** Milliseconds that a worker rests after a block: with peers that are near, blocks would keep the event loop busy. */
+const REST_MS = 50;
+/** Milliseconds that blocks wait at most for the stream of new ones to end. */
+const MAX_WAIT_MS = 10_000;
+
+const keyOf = ({ multihash }: CID): string => Buffer.from(multihash.bytes).toString("latin1");
+
+const cidOf = (key: string): CID => makeCid(1, raw, Digest.decode(Buffer.from(key, "latin1")));
 
 export class ProvideQueue {
   readonly #deps: ProvideQueueDeps;
   readonly #store: WriteBehind;
-  /** By text, including those that are being provided. */
-  readonly #waiting = new Map<string, CID>();
+  /** Roots by multihash, and blocks that are no roots; including those that are being provided. */
+  readonly #roots = new Map<string, CID>();
+  readonly #blocks = new Set<string>();
   readonly #busy = new Set<string>();
+  #busyBlocks = 0;
   readonly #stop = new AbortController();
+  /** Adding and fetching come first. */
+  readonly #rootCalm = new Calm(() => this.run());
+  readonly #blockCalm = new Calm(() => this.run());
   #dropped = 0;
-  #calm: NodeJS.Timeout | undefined;
 
   constructor(deps: ProvideQueueDeps) {
     this.#deps = deps;
@@ -38,40 +58,57 @@ export class ProvideQueue {
 
   /** Takes up what was left when the node closed. */
   async start(): Promise<void> {
-    for await (const [name, bytes] of this.#store.range("")) this.#waiting.set(name, CID.decode(bytes));
+    for await (const [name, bytes] of this.#store.range("")) {
+      const cid = CID.decode(bytes);
+      const other = this.#roots.get(keyOf(cid));
+      if (other === undefined) this.#roots.set(keyOf(cid), cid);
+      else if (other.toString() !== name) this.#store.set(name, undefined);
+    }
     this.run();
   }
 
   async stop(): Promise<void> {
     this.#stop.abort();
-    clearTimeout(this.#calm);
+    this.#rootCalm.stop();
+    this.#blockCalm.stop();
     await this.#store.close();
   }
 
   /** The length of the queue; 0 while the routing tables are empty. */
   get size(): number {
-    return this.#deps.ready() ? this.#waiting.size : 0;
+    return this.#deps.ready() ? this.#roots.size + this.#blocks.size : 0;
   }
 
+  /** Roots are provided now, or when a peer comes. */
   add(cids: readonly CID[]): void {
     for (const cid of cids) {
-      const name = cid.toString();
-      if (this.#waiting.has(name)) continue;
-      if (this.#waiting.size >= MAX_QUEUED) {
+      const key = keyOf(cid);
+      if (this.#roots.has(key)) continue;
+      if (this.#roots.size >= MAX_ROOTS) {
         this.#drop();
         continue;
       }
-      this.#waiting.set(name, cid);
-      this.#store.set(name, cid.bytes);
+      this.#blocks.delete(key);
+      this.#roots.set(key, cid);
+      this.#store.set(cid.toString(), cid.bytes);
     }
     if (this.#stop.signal.aborted) return;
-    clearTimeout(this.#calm);
-    this.#calm = setTimeout(() => this.#onCalm(), CALM_AFTER_MS).unref();
+    this.#rootCalm.disturb();
     this.run();
   }
 
-  #onCalm(): void {
-    this.#calm = undefined;
+  /** Blocks are provided when no more of them come, or after a while; without peers they are left to the reprovider. */
+  addBlocks(cids: readonly CID[]): void {
+    if (this.#stop.signal.aborted || !this.#deps.ready()) return;
+    for (const cid of cids) {
+      if (this.#blocks.size >= MAX_BLOCKS) {
+        this.#drop();
+        break;
+      }
+      const key = keyOf(cid);
+      if (!this.#roots.has(key)) this.#blocks.add(key);
+    }
+    this.#blockCalm.disturb();
     this.run();
   }
 
@@ -85,28 +122,58 @@ export class ProvideQueue {
   /** Provides what waits, if that is possible; to be called when a peer enters a routing table. */
   run(): void {
     if (this.#stop.signal.aborted || !this.#deps.ready()) return;
-    const workers = this.#calm === undefined ? this.#deps.workers : 1;
-    for (const [name, cid] of this.#waiting) {
+    const workers = this.#rootCalm.isCalm ? this.#deps.workers : 1;
+    for (const [key, cid] of this.#roots) {
       if (this.#busy.size >= workers) return;
-      if (!this.#busy.has(name)) void this.#work(name, cid);
+      if (!this.#busy.has(key)) void this.#work(key, cid);
+    }
+    const forBlocks = this.#workersForBlocks();
+    for (const key of this.#blocks) {
+      if (this.#busy.size >= workers || this.#busyBlocks >= forBlocks) return;
+      if (!this.#busy.has(key)) void this.#workBlock(key);
     }
   }
 
-  /** Never rejects. A CID that fails is not tried again, unless the routing tables are empty by then. */
-  async #work(name: string, cid: CID): Promise<void> {
-    const { provide, log, ready } = this.#deps;
+  #workersForBlocks(): number {
+    if (this.#blockCalm.isCalm) return Math.max(1, this.#deps.workers - ROOT_WORKERS);
+    return this.#blockCalm.disturbedFor() < MAX_WAIT_MS ? 0 : 1;
+  }
+
+  /** Never rejects. A root that fails is not tried again, unless the routing tables are empty by then. */
+  async #work(key: string, cid: CID): Promise<void> {
+    await this.#provide(key, cid);
+    if (this.#stop.signal.aborted || !this.#deps.ready()) return;
+    this.#roots.delete(key);
+    this.#store.set(cid.toString(), undefined);
+    this.#goOn();
+  }
+
+  /** Never rejects. A block is tried once. */
+  async #workBlock(key: string): Promise<void> {
+    this.#busyBlocks += 1;
+    await this.#provide(key, cidOf(key));
+    this.#blocks.delete(key);
+    if (this.#stop.signal.aborted) return;
+    setTimeout(() => {
+      this.#busyBlocks -= 1;
+      this.#goOn();
+    }, REST_MS).unref();
+  }
+
+  async #provide(key: string, cid: CID): Promise<void> {
+    const { provide, log } = this.#deps;
     const { signal } = this.#stop;
-    this.#busy.add(name);
+    this.#busy.add(key);
     try {
       await provide(cid, signal);
     } catch (error) {
       if (!signal.aborted) log.write("provider.simple", "warn", `${cid} was not provided: ${(error as Error).message}`);
     }
-    this.#busy.delete(name);
-    if (signal.aborted || !ready()) return;
-    this.#waiting.delete(name);
-    this.#store.set(name, undefined);
-    if (this.#waiting.size === 0) this.#dropped = 0;
+    this.#busy.delete(key);
+  }
+
+  #goOn(): void {
+    if (this.#roots.size + this.#blocks.size === 0) this.#dropped = 0;
     this.run();
   }
 }

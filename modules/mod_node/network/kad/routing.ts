@@ -202,9 +202,17 @@ export class Routing {
     else yield* queries.provide(this.#dht, cid, signal);
   }
 
-  /** Provides blocks in the background, now or when a peer enters a routing table. */
+  /** Provides roots in the background, now or when a peer enters a routing table. */
   announce(cids: readonly CID[]): void {
     if (this.#dht !== undefined && !this.#manualOnly) this.#provideQueue.add(cids);
+  }
+
+  /**
+   * Provides single new blocks in the background, after the roots; without a peer in a routing table that is left to the
+   * reprovider.
+   */
+  announceBlocks(cids: readonly CID[]): void {
+    if (this.#dht !== undefined && !this.#manualOnly) this.#provideQueue.addBlocks(cids);
   }
 
   /** CIDs that wait to be provided; 0 while the routing tables are empty. */

@@ -18,6 +18,11 @@ export interface ReadOptions {
   readonly buffers?: BufferPool | undefined;
 }
 
+export interface ServicePutOptions extends PutOptions {
+  /** The network does not learn of the blocks from this call: nothing is announced. */
+  readonly offline?: boolean | undefined;
+}
+
 /** Where blocks come from that are not on this machine: bitswap, while the node is online. */
 export interface BlockSource {
   /**
@@ -53,6 +58,11 @@ export class BlockService {
   pending: PendingBlocks | undefined;
   /** Called with blocks that were put, once they are visible: somebody may be waiting for them. */
   onStored: ((blocks: readonly Block[]) => void) | undefined;
+  /**
+   * Called with blocks that were not here before, so that they can be announced. The CIDs may be views of something
+   * larger. Set while the node is online.
+   */
+  onNew: ((cids: readonly CID[]) => void) | undefined;
   /** Check every block that is read against its CID, unless the store does so itself (`Datastore.HashOnRead`). */
   hashOnRead = false;
   /** The pool for readers that release their blocks after use. */
@@ -123,12 +133,23 @@ export class BlockService {
   }
 
   /** See `BlockStore.put`; identity CIDs are never stored. @throws NodeError for a hash function that is not allowed */
-  async put(blocks: readonly Block[], options?: PutOptions): Promise<void> {
+  async put(blocks: readonly Block[], { offline, ...options }: ServicePutOptions = {}): Promise<void> {
     for (const { cid } of blocks) requireAllowed(cid.multihash);
     const inlined = blocks.some(({ cid }) => cid.multihash.code === identity.code);
     const kept = inlined ? blocks.filter(({ cid }) => cid.multihash.code !== identity.code) : blocks;
     if (kept.length === 0) return;
-    await this.store.put(kept, options);
+    if (offline === true || this.onNew === undefined) {
+      await this.store.put(kept, options);
+      this.onStored?.(kept);
+      return;
+    }
+    const made: CID[] = [];
+    const onNew = (cid: CID) => {
+      made.push(cid);
+      options.onNew?.(cid);
+    };
+    await this.store.put(kept, { ...options, onNew });
     this.onStored?.(kept);
+    if (made.length > 0) this.onNew?.(made);
   }
 }

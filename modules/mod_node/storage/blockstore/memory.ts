@@ -2,7 +2,7 @@ import { setImmediate as nextTurn } from "node:timers/promises";
 import { CID } from "multiformats/cid";
 import { matches } from "../../formats/cid/hashes.ts";
 import { failure } from "../../util/errors.ts";
-import type { Block, BlockStore } from "./store.ts";
+import type { Block, BlockStore, PutOptions } from "./store.ts";
 
 interface MemoryBlock {
   readonly bytes: Uint8Array;
@@ -38,7 +38,7 @@ class MemoryBlocks implements BlockStore {
     return this.#find(cid)?.length;
   }
 
-  async put(blocks: readonly Block[]): Promise<void> {
+  async put(blocks: readonly Block[], { onNew }: PutOptions = {}): Promise<void> {
     this.#mustBeOpen();
     for (const { cid, bytes } of blocks) {
       const key = keyOf(cid);
@@ -48,6 +48,7 @@ class MemoryBlocks implements BlockStore {
       // Decoded anew: the CID may be a view of something large.
       block.forms.set(cid.toString(), CID.decode(cid.bytes.slice()));
       this.#forms += 1;
+      onNew?.(cid);
     }
   }
 

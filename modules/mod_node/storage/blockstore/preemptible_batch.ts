@@ -2,7 +2,15 @@
 import type { CID } from "multiformats/cid";
 import type { Release, SharedLock } from "../../util/async/shared_lock.ts";
 import { BlockBatch } from "./batch.ts";
-import type { Block, BlockStore } from "./store.ts";
+import type { BlockService } from "./block_service.ts";
+import type { Block } from "./store.ts";
+
+export interface BatchOptions {
+  /** Ends waiting for the lock. */
+  readonly signal?: AbortSignal | undefined;
+  /** Announce nothing. */
+  readonly offline?: boolean | undefined;
+}
 
 /**
  * A batch that holds a share of the garbage collector's lock and gives it up whenever somebody wants the lock
@@ -22,8 +30,8 @@ export class PreemptibleBatch {
   #release: Release = () => {};
   #unsubscribe: () => void = () => {};
 
-  constructor(blocks: Pick<BlockStore, "put">, lock: SharedLock, signal?: AbortSignal) {
-    this.#batch = new BlockBatch(blocks);
+  constructor(blocks: Pick<BlockService, "put">, lock: SharedLock, { signal, offline }: BatchOptions = {}) {
+    this.#batch = new BlockBatch(offline === true ? { put: (some) => blocks.put(some, { offline }) } : blocks);
     this.#lock = lock;
     this.#signal = signal;
   }

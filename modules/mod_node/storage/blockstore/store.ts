@@ -17,6 +17,8 @@ export interface Block {
 export interface PutOptions {
   /** The blocks are needed to keep what is stored already: they may use room that new content may not. */
   readonly upkeep?: boolean | undefined;
+  /** Called for each block that was not stored before in this form. The CID may be a view of something larger. */
+  readonly onNew?: ((cid: CID) => void) | undefined;
 }
 
 /** Where bytes are outside of every store. */

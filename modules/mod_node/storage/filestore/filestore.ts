@@ -104,6 +104,7 @@ export class Filestore implements BlockStore {
       else if (reference !== "known") referred.push({ cid: block.cid, reference });
     }
     await this.#references.put(referred);
+    if (options?.onNew !== undefined) for (const { cid } of referred) options.onNew(cid);
     if (stored.length > 0) await this.main.put(stored, options);
   }
 

@@ -10,7 +10,7 @@ import { SharedLock } from "../../../util/async/shared_lock.ts";
 import { failure, NodeError } from "../../../util/errors.ts";
 import { writeAtomically } from "../../repo/atomic_file.ts";
 import { BufferPool } from "../buffer_pool.ts";
-import type { Block, BlockStore } from "../store.ts";
+import type { Block, BlockStore, PutOptions } from "../store.ts";
 import { DiskUsage } from "./disk_usage.ts";
 import { diskFs, type FlatfsFs } from "./files.ts";
 import {
@@ -132,20 +132,25 @@ class Flatfs implements BlockStore {
     return this.#writer.get(name)?.bytes.length ?? this.#sizeOf(name);
   }
 
-  async put(blocks: readonly Block[]): Promise<void> {
+  async put(blocks: readonly Block[], { onNew }: PutOptions = {}): Promise<void> {
     this.#mustBeOpen();
     const letGo = await this.#lock.acquireShared();
     try {
-      const named = blocks.map(({ cid, bytes, release }): PendingBlock => ({ name: nameOf(cid), bytes, release }));
-      const look = async (block: PendingBlock) => ({ block, found: await this.#probe(block.name) });
-      for await (const { block, found } of mapConcurrent(named, MAX_CONCURRENT, look)) {
+      const look = async ({ cid, bytes, release }: Block) => {
+        const block: PendingBlock = { name: nameOf(cid), bytes, release };
+        return { cid, block, found: await this.#probe(block.name) };
+      };
+      for await (const { cid, block, found } of mapConcurrent(blocks, MAX_CONCURRENT, look)) {
         await this.#writer.room();
         let { stored, flushes } = found;
         // Somebody else may have put it in the meantime.
         while (!stored && flushes !== this.#writer.flushes) ({ stored, flushes } = await this.#probe(block.name));
         this.#mustBeOpen();
         if (stored || this.#writer.get(block.name) !== undefined) block.release?.();
-        else this.#writer.take(block);
+        else {
+          this.#writer.take(block);
+          onNew?.(cid);
+        }
       }
     } finally {
       letGo();

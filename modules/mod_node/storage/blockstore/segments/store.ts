@@ -138,7 +138,7 @@ export class SegmentStore implements BlockStore {
     return this.#find(cid)?.location?.length;
   }
 
-  async put(blocks: readonly Block[], { upkeep = false }: PutOptions = {}): Promise<void> {
+  async put(blocks: readonly Block[], { upkeep = false, onNew }: PutOptions = {}): Promise<void> {
     this.#mustBeOpen();
     for (const block of blocks) {
       const { cid, bytes } = block;
@@ -147,7 +147,7 @@ export class SegmentStore implements BlockStore {
       if (!this.#log.hasRoom) await this.#log.room();
       if (this.#overlay.isCrowded) await this.#syncAll();
       this.#mustBeOpen();
-      this.#put(block);
+      if (this.#put(block)) onNew?.(cid);
     }
     if (this.#overlay.isFull) this.#flush();
   }
@@ -260,7 +260,8 @@ export class SegmentStore implements BlockStore {
     return stored?.forms.includes(formOf(cid)) ? stored : undefined;
   }
 
-  #put(block: Block): void {
+  /** True when this form was not stored before. */
+  #put(block: Block): boolean {
     const { cid, release } = block;
     const { multihash } = cid;
     if (multihash.code === identity.code || multihash.bytes.length > MAX_MULTIHASH) {
@@ -270,16 +271,17 @@ export class SegmentStore implements BlockStore {
     const stored = this.#overlay.find(multihash.bytes);
     if (stored?.forms.includes(form)) {
       release?.();
-      return;
+      return false;
     }
     if (stored !== undefined) {
       if (stored.forms.length >= MAX_FORMS) throw new NodeError(`${cid} cannot be stored: it has too many other forms`);
       this.#recordForms([{ multihash: multihash.bytes.slice(), forms: [...stored.forms, form] }]);
       release?.();
-      return;
+      return true;
     }
     const appended = this.#log.append(block);
     this.#overlay.set(appended.multihash, undefined, { forms: [form], location: appended.location }, this.#log.end);
+    return true;
   }
 
   /** Records which forms of these multihashes are stored from now on. */

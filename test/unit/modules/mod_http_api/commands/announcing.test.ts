@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { createHash } from "node:crypto";
 import { after, before, test } from "node:test";
 import type { Node } from "modhost/node";
 import type { CID } from "multiformats/cid";
@@ -8,13 +9,18 @@ import { Random } from "#test/endurance/fuzz/random.ts";
 import { type RpcHost, startRpc } from "./support.ts";
 
 let host: RpcHost;
-const announced: string[] = [];
+/** Roots, which are announced whether they are new or not, and single new blocks. */
+const roots: string[] = [];
+const blocks: string[] = [];
 
 /** Hears what is to be announced; the node itself is offline, and does not. */
 function mod_listener(module: Module): void {
   const { lowLevel } = module.depends("node") as unknown as Node;
-  lowLevel.announce = (roots: readonly CID[]) => {
-    announced.push(...roots.map(String));
+  lowLevel.announce = (cids: readonly CID[]) => {
+    roots.push(...cids.map(String));
+  };
+  lowLevel.blocks.onNew = (cids: readonly CID[]) => {
+    blocks.push(...cids.map(String));
   };
 }
 
@@ -23,16 +29,22 @@ before(async () => {
 });
 after(() => host.stop());
 
-/** The CID of an answer, and whether it was announced. */
-async function told(path: string, content?: string): Promise<boolean> {
-  announced.length = 0;
+let count = 0;
+/** 64 digits that do not repeat. */
+const fresh = () =>
+  createHash("sha256")
+    .update(`${(count += 1)}`)
+    .digest("hex");
+
+/** The CIDs of an answer in the order in which it names them. */
+async function told(path: string, content?: string): Promise<readonly string[]> {
+  roots.length = 0;
+  blocks.length = 0;
   const { status, text } = await host.call(path, content === undefined ? undefined : { file: content });
   assert.equal(status, 200, `${path}: ${text}`);
-  return announced.length > 0;
+  return [...text.matchAll(/"(?:Hash|Key|Cid|Ref|\/)":"([^"/]+)"/g)].map(([, cid]) => cid as string);
 }
 
-let count = 0;
-const fresh = () => `content ${(count += 1)}`;
 const storing: Readonly<Record<string, () => string>> = {
   add: fresh,
   "add?pin=false": fresh,
@@ -44,28 +56,93 @@ const storing: Readonly<Record<string, () => string>> = {
 test("what is stored is announced, and nothing of a call that may not use the network", async () => {
   for (const [path, content] of Object.entries(storing)) {
     const also = (option: string) => `${path}${path.includes("?") ? "&" : "?"}${option}`;
-    assert.equal(await told(path, content()), true, path);
-    assert.equal(await told(also("offline=true"), content()), false, also("offline=true"));
-    assert.equal(await told(also("local=true"), content()), false, also("local=true"));
+    const made = await told(path, content());
+    assert.deepEqual([roots, blocks], [made, made], path);
+    for (const option of ["offline=true", "local=true"]) {
+      await told(also(option), content());
+      assert.deepEqual([roots, blocks], [[], []], also(option));
+    }
   }
-  assert.equal(await told("add?only-hash=true", fresh()), false);
+  await told("add?only-hash=true", fresh());
+  assert.deepEqual([roots, blocks], [[], []]);
+});
+
+test("each new block of a file is announced, and its root as one", async () => {
+  for (const also of ["", "&raw-leaves=true", "&trickle=true", "&wrap-with-directory=true"]) {
+    const root = (await told(`add?chunker=size-10${also}`, fresh())).at(-1) as string;
+    const heard = blocks.toSorted();
+    assert.deepEqual(roots, [root], also);
+    assert.deepEqual(heard, [root, ...(await told(`refs?recursive=true&unique=true&arg=${root}`))].toSorted(), also);
+  }
+});
+
+test("what is here already is not announced again, but for roots of add and pins", async () => {
+  for (const [path, content] of Object.entries(storing)) {
+    const text = content();
+    const made = await told(`${path}${path.includes("?") ? "&" : "?"}offline=true`, text);
+    await told(path, text);
+    assert.deepEqual([roots, blocks], [path.startsWith("add") ? made : [], []], path);
+  }
 });
 
 test("a pin is announced unless it is set without the network", async () => {
-  const add = async () =>
-    ((await host.call("add?pin=false&offline=true", { file: fresh() })).lines[0] as { Hash: string }).Hash;
-  assert.equal(await told(`pin/add?arg=${await add()}`), true);
-  assert.equal(await told(`pin/add?arg=${await add()}&recursive=false`), true);
-  assert.equal(await told(`pin/add?arg=${await add()}&offline=true`), false);
+  const add = async () => (await told("add?pin=false&offline=true&chunker=size-10", fresh())).at(-1) as string;
+  for (const also of ["", "&recursive=false"]) {
+    const cid = await add();
+    await told(`pin/add?arg=${cid}${also}`);
+    assert.deepEqual([roots, blocks], [[cid], []]);
+  }
+  await told(`pin/add?arg=${await add()}&offline=true`);
+  assert.deepEqual([roots, blocks], [[], []]);
+  const [before, after] = [await add(), await add()];
+  await told(`pin/add?arg=${before}&offline=true`);
+  await told(`pin/update?arg=${before}&arg=${after}`);
+  assert.deepEqual([roots, blocks], [[], []]);
 });
 
-test("roots of archives are left to the reprovider, as in the reference", async () => {
+test("objects: each new block", async () => {
+  const [base] = await told("object/put?offline=true", JSON.stringify({ Data: fresh() }));
+  for (const path of [`object/patch/append-data?arg=${base}`, `object/patch/set-data?arg=${base}`]) {
+    const [made] = await told(path, fresh());
+    assert.deepEqual([roots, blocks], [[made], [made]], path);
+    await told(`${path}&offline=true`, fresh());
+    assert.deepEqual([roots, blocks], [[], []], path);
+  }
+  const [made] = await told(`object/patch/add-link?create=true&arg=${base}&arg=a/b&arg=${base}`);
+  assert.deepEqual(roots, [made]);
+  assert.equal(blocks.length, 2, "the new directory and the node itself");
+});
+
+test("files: each new block, whatever the call says of the network", async () => {
+  for (const also of ["", "&offline=true", "&flush=false"]) {
+    const path = `/${(count += 1)}`;
+    await told(`files/write?create=true&raw-leaves=true&cid-version=1${also}&arg=${path}`, fresh());
+    const heard = [...blocks];
+    const [cid] = await told(`files/stat?arg=${path}`);
+    assert.ok([...heard, ...blocks].includes(cid as string), also);
+    assert.deepEqual(roots, []);
+  }
+  await told("files/mkdir?cid-version=1&hash=sha2-512&arg=/new");
+  const made = [...blocks];
+  const [folder] = await told("files/stat?arg=/new");
+  assert.ok([...made, ...blocks].includes(folder as string));
+  const [root] = await told("files/stat?arg=/");
+  const [copied] = await told("add?offline=true&pin=false", fresh());
+  await told(`files/cp?arg=/ipfs/${copied}&arg=/copied`);
+  const heard = [...blocks];
+  const [changed] = await told("files/stat?arg=/");
+  assert.notEqual(changed, root);
+  assert.deepEqual([...heard, ...blocks], [changed]);
+});
+
+test("archives are left to the reprovider, as in the reference", async () => {
   const { bytes } = await archive(new Random(1));
-  announced.length = 0;
+  roots.length = 0;
+  blocks.length = 0;
   const body = new FormData();
   body.append("file", new File([new Uint8Array(bytes)], "a.car"));
   const url = `http://127.0.0.1:${host.http}/api/v0/dag/import`;
   const answer = await fetch(url, { method: "POST", body, headers: { connection: "close" } });
   assert.match(await answer.text(), /"PinErrorMsg":""/);
-  assert.deepEqual(announced, []);
+  assert.deepEqual([roots, blocks], [[], []]);
 });

@@ -3,6 +3,7 @@ import { type TestContext, test } from "node:test";
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { CID } from "multiformats/cid";
 import * as raw from "multiformats/codecs/raw";
+import { create } from "multiformats/hashes/digest";
 import { sha256 } from "multiformats/hashes/sha2";
 import { Pins } from "#node/content/pins/pins.ts";
 import { ProvideQueue } from "#node/network/kad/provide_queue.ts";
@@ -122,6 +123,78 @@ test("a CID is provided again when all peers left meanwhile", async () => {
   await turns();
   assert.deepEqual(state.announced, [cid.toString()]);
   await announcements.stop();
+});
+
+test("new blocks are provided once no more of them come, with two workers left to roots", async (context) => {
+  const clock = clockOf(context);
+  const { state, parts } = world();
+  const announcements = new ProvideQueue({ ...parts, workers: 4 });
+  state.peers = 1;
+  const blocks = await Promise.all(["a", "b", "c", "d", "e"].map(cidOf));
+  for (const cid of blocks) {
+    announcements.addBlocks([cid]);
+    await clock.pass(200);
+  }
+  assert.deepEqual(state.announced, []);
+  const gate = Promise.withResolvers<void>();
+  state.gate = gate.promise;
+  await clock.pass(100);
+  assert.equal(state.under, 2);
+  announcements.add([await cidOf("root")]);
+  await turns();
+  assert.equal(state.under, 2, "while adding goes on, so many are enough");
+  await clock.pass(300);
+  assert.equal(state.under, 3);
+  gate.resolve();
+  for (let round = 0; round < 5; round += 1) await clock.pass(50);
+  assert.deepEqual(state.announced.toSorted(), [...blocks, await cidOf("root")].map(String).toSorted());
+  assert.equal(announcements.size, 0);
+  await announcements.stop();
+});
+
+test("an endless stream of new blocks is provided one at a time", async (context) => {
+  const clock = clockOf(context);
+  const { state, parts } = world();
+  const announcements = new ProvideQueue(parts);
+  state.peers = 1;
+  for (let round = 0; round < 60; round += 1) {
+    announcements.addBlocks([await cidOf(`${round}`)]);
+    await clock.pass(200);
+  }
+  assert.equal(state.most, 1);
+  assert.ok(state.announced.length > 0);
+  await announcements.stop();
+});
+
+test("a root that is among the new blocks is provided as a root, by its multihash", async (context) => {
+  const clock = clockOf(context);
+  const { state, parts } = world();
+  const announcements = new ProvideQueue(parts);
+  state.peers = 1;
+  const root = await cidOf("root");
+  announcements.addBlocks([root, CID.createV0((await cidOf("leaf")).multihash)]);
+  announcements.add([CID.createV0(root.multihash), root]);
+  await clock.pass(1000);
+  await clock.pass(1000);
+  assert.deepEqual(state.announced, [String(CID.createV0(root.multihash)), String(await cidOf("leaf"))]);
+  await announcements.stop();
+});
+
+test("new blocks take a bounded place in memory, and none without a peer or after a restart", async () => {
+  const { state, parts, metadata } = world();
+  const announcements = new ProvideQueue(parts);
+  const many = Array.from({ length: 20_000 }, (_, at) => {
+    const digest = Buffer.alloc(32);
+    digest.writeUInt32LE(at);
+    return CID.createV1(raw.code, create(sha256.code, digest));
+  });
+  announcements.addBlocks(many);
+  state.peers = 1;
+  assert.equal(announcements.size, 0);
+  announcements.addBlocks(many);
+  assert.equal(announcements.size, 16_384);
+  await announcements.stop();
+  assert.deepEqual(await Array.fromAsync(metadata.range({ prefix: "routing/" })), []);
 });
 
 const config = (values: Readonly<Record<string, unknown>>) =>

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { CID } from "multiformats/cid";
+import { linksOf } from "#node/formats/ipld/links.ts";
 import { parsePeerId } from "#node/formats/peer_id.ts";
 import { publicKeyKey, recordKey } from "#node/network/ipns_record/keys.ts";
 import { signRecord } from "#node/network/ipns_record/sign.ts";
@@ -63,6 +64,24 @@ test("what is added on one node is found from another, with its addresses", asyn
     found.map(({ id }) => id.toString()),
     [c.id.toString()],
   );
+});
+
+test("the blocks below a root are provided as well, by who adds them and by who fetches them", async () => {
+  const [a, b, c] = nodes();
+  const root = await add(a, "x".repeat(300_000));
+  const cids = [root, ...linksOf(root, await a.node.blocks.get(root))];
+  assert.equal(cids.length, 3);
+  for (const cid of cids) await untilProvided(c, cid, a);
+  for (const cid of cids) await b.node.blocks.get(cid, { signal: soon() });
+  const providers = new Set<string>();
+  const other = cids.at(-1) as CID;
+  await until(async () => {
+    for (const found of providersIn(
+      (await outcome(c.routing.findProviders(other, { count: 20, signal: soon() }))).events,
+    ))
+      providers.add(found);
+    return providers.has(b.id.toString());
+  });
 });
 
 test("providers include the node itself, up to the count", async () => {

@@ -35,6 +35,21 @@ export function blockContract(name: string, open: (test: TestContext) => Promise
     assert.deepEqual(await contents(store), contentsOf(blocks));
   });
 
+  each("new forms are told, each once, and none that was stored before", async (store) => {
+    const [one, other] = [sample(1), sample(2, 5000)];
+    const told: string[] = [];
+    const options = { onNew: (cid: CID) => told.push(cid.toString()) };
+    await store.put([one], options);
+    await store.put([one, other, { cid: as(other.cid, dagPb), bytes: other.bytes }, other], options);
+    await store.put([one, other]);
+    assert.deepEqual(told, [one.cid, other.cid, as(other.cid, dagPb)].map(String));
+    await store.delete([one.cid]);
+    await store.sync();
+    await store.put([other, one], options);
+    assert.equal(told.at(-1), one.cid.toString());
+    assert.equal(told.length, 4);
+  });
+
   each("what was not put is not there", async (store) => {
     await store.put(samples(3));
     const { cid } = sample(50);

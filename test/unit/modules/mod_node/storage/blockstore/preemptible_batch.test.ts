@@ -15,7 +15,7 @@ const some = () => blockOf(randomBytes(100));
 
 async function open(signal?: AbortSignal) {
   const [store, lock] = [memoryBlocks(), new SharedLock()];
-  const batch = new PreemptibleBatch(store, lock, signal);
+  const batch = new PreemptibleBatch(store, lock, { signal });
   await batch.enter();
   return { store, lock, batch };
 }

@@ -101,6 +101,16 @@ test("a place is read before anything refers to it", async (t) => {
   assert.equal(await store.has(cid), false);
 });
 
+test("a new reference is told as a new block is, and one that was there is not", async (t) => {
+  const { store, written } = await opened(t);
+  const [first, second] = [await written("first", 1), await written("second", 2)];
+  const told: string[] = [];
+  const options = { onNew: (cid: { toString(): string }) => told.push(`${cid}`) };
+  await store.put([first], options);
+  await store.put([first, second, sample(3)], options);
+  assert.deepEqual(told.toSorted(), [first, second, sample(3)].map(({ cid }) => `${cid}`).toSorted());
+});
+
 test("only files below the root may be referred to", async (t) => {
   const { root, store, written } = await opened(t);
   const block = await written("a", 1);
