@@ -2,6 +2,7 @@ import type { Socket } from "node:net";
 import { inspect, isDeepStrictEqual } from "node:util";
 import type { Config, UnknownName } from "./config/index.ts";
 import { EventBus } from "./events.ts";
+import { type ModuleChange, Operating } from "./host/operating.ts";
 import { assemble, type HostParts } from "./host/parts.ts";
 import { Queue } from "./host/queue.ts";
 import { folderOf, openLog, readConfig, seconds } from "./host/reading.ts";
@@ -10,7 +11,8 @@ import { entryFrom } from "./inline_modules.ts";
 import { Deadline } from "./module/deadline.ts";
 import { installHooks } from "./module/fresh_import.ts";
 import { moduleName } from "./module/locate.ts";
-import type { ListeningPort, ModuleLog, ModuleState } from "./types.ts";
+import type { Progress } from "./operations/change.ts";
+import type { ListeningPort, ModuleLog, ModuleState, ServerStatus } from "./types.ts";
 import { ModhostError, reasonOf } from "./util/errors.ts";
 import { createLog, type Log } from "./util/log.ts";
 import { stackOf } from "./util/stack.ts";
@@ -31,6 +33,13 @@ class ModuleHost implements Host {
   readonly #queue = new Queue();
   #stopping: Promise<void> | undefined;
   readonly #end = Promise.withResolvers<void>();
+  readonly #operating = new Operating({
+    host: this,
+    parts: () => this.#running,
+    isAudited: () => this.#listens(),
+    announce: (event, data) => this.#announce(event, data),
+    change: (kind, name, host, progress) => this.#change(kind, name, host, progress),
+  });
 
   constructor(options: HostOptions) {
     this.#options = options;
@@ -56,8 +65,10 @@ class ModuleHost implements Host {
     }
   }
 
-  stop(options: { readonly timeout?: number } = {}): Promise<void> {
-    this.#stopping ??= this.#stop(options.timeout).finally(() => this.#end.resolve());
+  stop({ timeout, by }: { readonly timeout?: number; readonly by?: string } = {}): Promise<void> {
+    if (this.#stopping !== undefined) return this.#stopping;
+    if (by !== undefined) this.#operating.changes.note({ what: "stop", by });
+    this.#stopping = this.#stop(timeout).finally(() => this.#end.resolve());
     return this.#stopping;
   }
 
@@ -66,15 +77,19 @@ class ModuleHost implements Host {
   }
 
   load(name: string, host?: string): Promise<void> {
-    return this.#change(host, ({ modules }) => modules.load(entryFrom(folderOf(this.#options), name), host));
+    return this.#byProgram("load", name, host);
   }
 
   unload(name: string, host?: string): Promise<void> {
-    return this.#change(host, ({ modules }) => modules.unload(moduleName(name), host));
+    return this.#byProgram("unload", name, host);
   }
 
   reload(name: string, host?: string): Promise<void> {
-    return this.#change(host, ({ modules }) => modules.reload(moduleName(name), host));
+    return this.#byProgram("reload", name, host);
+  }
+
+  status(): ServerStatus {
+    return this.#operating.status();
   }
 
   modules(): ModuleState[] {
@@ -130,7 +145,7 @@ class ModuleHost implements Host {
       log: this.#log,
       isRunning: () => this.state === "running" && this.#listens(),
       announce: (event, data) => this.#announce(event, data),
-      stop: () => void this.stop().catch((error: unknown) => this.report(error)),
+      operating: this.#operating,
     });
     this.#running = running;
     const { modules, ports, certificates } = running;
@@ -181,6 +196,7 @@ class ModuleHost implements Host {
     await modules.stop(deadline);
     ports.destroy();
     certificates.close();
+    await this.#operating.close();
     this.state = "stopped";
     this.#log.close();
   }
@@ -191,12 +207,21 @@ class ModuleHost implements Host {
     this.#log = openLog(config, this.#options.log);
   }
 
-  #change(host: string | undefined, change: (running: HostParts) => Promise<void>): Promise<void> {
+  async #byProgram(kind: ModuleChange, name: string, host: string | undefined): Promise<void> {
+    await this.#operating.change(kind, name, host, { by: "program" }).work;
+  }
+
+  /** When it is its turn. */
+  #change(kind: ModuleChange, name: string, host: string | undefined, progress: Progress): Promise<void> {
     return this.#queue.add(() => {
-      const running = this.#parts();
-      if (this.state !== "running") throw new Error(`Modules can be changed while the host runs; it is ${this.state}`);
-      if (host !== undefined) running.catalog.assertHost(host);
-      return change(running);
+      const { modules, catalog } = this.#parts();
+      if (this.state !== "running") {
+        const reason = `modules can be changed while the host runs; it is ${this.state}`;
+        throw new ModhostError("CHANGE_REFUSED", { what: `${kind} ${name}`, reason });
+      }
+      if (host !== undefined) catalog.assertHost(host);
+      if (kind === "load") return modules.load(entryFrom(folderOf(this.#options), name), host);
+      return modules[kind](moduleName(name), host, progress);
     });
   }
 

@@ -1,6 +1,6 @@
-import { lstat, rm } from "node:fs/promises";
-import { connect, createServer, type ListenOptions, type Server, type Socket } from "node:net";
+import { createServer, type Server, type Socket } from "node:net";
 import { type Config, convert, variableOf } from "./config/index.ts";
+import { codeOf, listen, listenAtPath } from "./listen.ts";
 import type { ListeningPort, NetEndpoint, NetProvider, OptionType, OwnedItem } from "./types.ts";
 import { ModhostError, reasonOf } from "./util/errors.ts";
 
@@ -207,7 +207,8 @@ export class Ports {
       } catch (error) {
         const details = { place: placeText(endpoint), reason: reasonOf(error), service: service.name, endpoint };
         if (endpoint.required === true) throw new ModhostError("ENDPOINT_UNAVAILABLE", details, { cause: error });
-        owner?.log.warn("%s is not listened on: %s", details.place, details.reason);
+        if (endpoint.failed !== undefined) endpoint.failed(details.reason);
+        else owner?.log.warn("%s is not listened on: %s", details.place, details.reason);
         continue;
       }
       const bound = server.address();
@@ -306,38 +307,9 @@ function close(service: Service): void {
 const placeText = (endpoint: NetEndpoint): string =>
   "path" in endpoint ? endpoint.path : `Port ${endpoint.port} of ${endpoint.address}`;
 
-async function listenAt(server: Server, endpoint: NetEndpoint): Promise<void> {
-  if (!("path" in endpoint)) return listen(server, { host: endpoint.address, port: endpoint.port });
-  const { path } = endpoint;
-  try {
-    await listen(server, { path });
-  } catch (error) {
-    if (codeOf(error) !== "EADDRINUSE" || !(await isDeserted(path))) throw error;
-    await rm(path, { force: true });
-    await listen(server, { path });
-  }
-}
-
-/** A socket that a process has left behind which ended without removing it. */
-async function isDeserted(path: string): Promise<boolean> {
-  if (!(await lstat(path)).isSocket()) return false;
-  return new Promise((resolve) => {
-    const socket = connect(path, () => {
-      socket.destroy();
-      resolve(false);
-    });
-    socket.once("error", (error) => resolve(codeOf(error) === "ECONNREFUSED"));
-  });
-}
-
-function listen(server: Server, place: ListenOptions): Promise<void> {
-  const { promise, resolve, reject } = Promise.withResolvers<void>();
-  server.once("error", reject);
-  server.listen({ ...place, exclusive: true }, () => {
-    server.off("error", reject);
-    resolve();
-  });
-  return promise;
+function listenAt(server: Server, endpoint: NetEndpoint): Promise<void> {
+  if ("path" in endpoint) return listenAtPath(server, endpoint.path, endpoint.mode);
+  return listen(server, { host: endpoint.address, port: endpoint.port });
 }
 
 /** This machine has no IPv6 (or no loopback of it): no reason to refuse the other addresses. */
@@ -345,8 +317,4 @@ function lacksAddress(error: unknown, address: string): boolean {
   const cause = ModhostError.is(error) ? error.cause : error;
   const code = codeOf(cause);
   return address.includes(":") && (code === "EAFNOSUPPORT" || (code === "EADDRNOTAVAIL" && /^::1?$/.test(address)));
-}
-
-function codeOf(error: unknown): unknown {
-  return error instanceof Error && "code" in error ? error.code : undefined;
 }

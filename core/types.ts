@@ -13,5 +13,7 @@ export type * from "./types/module.ts";
 export type * from "./types/options.ts";
 export type * from "./types/provider.ts";
 export type * from "./types/routes.ts";
+export type * from "./types/server.ts";
 export type * from "./types/sse.ts";
+export type * from "./types/state.ts";
 export type * from "./types/websocket.ts";

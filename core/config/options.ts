@@ -7,7 +7,16 @@ import type { OptionDeclarations } from "../types.ts";
 export const coreOptions = {
   modules_enabled: {
     type: "strings",
-    default: ["http", "http_errors", "http_files", "http_dir_listing", "http_log", "http_health", "http_api"],
+    default: [
+      "http",
+      "http_errors",
+      "http_files",
+      "http_dir_listing",
+      "http_log",
+      "http_health",
+      "http_admin",
+      "http_api",
+    ],
     describe: "Modules to load, by name, path or npm package. An entry of hosts can add further modules for that host.",
   },
   modules_disabled: {

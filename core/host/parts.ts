@@ -9,6 +9,7 @@ import { Modules } from "../module/lifecycle.ts";
 import type { ModuleContext } from "../module/module_context.ts";
 import { SharedTables } from "../module/shared.ts";
 import { Timers } from "../module/timers.ts";
+import { type ServerDeps, serverFor } from "../operations/server.ts";
 import { Ports } from "../ports.ts";
 import { Certificates } from "../tls/index.ts";
 import type { NetProvider, OwnedItem } from "../types.ts";
@@ -34,12 +35,12 @@ export interface HostPartsDeps {
   /** The ports are open: `module.ready` is called after a load. */
   isRunning(): boolean;
   announce(event: string, data: unknown): void;
-  /** A module wants the host to stop. */
-  stop(): void;
+  /** What modules operate the host by. */
+  readonly operating: ServerDeps;
 }
 
 /** Nothing is loaded, opened or read yet. */
-export function assemble({ options, config, bus, log, isRunning, announce, stop }: HostPartsDeps): HostParts {
+export function assemble({ options, config, bus, log, isRunning, announce, operating }: HostPartsDeps): HostParts {
   const loadTimeout = seconds(config, "load_timeout", 30);
   const given = inlineModules(options.modules ?? [], folderOf(options), config.directory);
   const catalog = new Catalog(config, given, loadTimeout);
@@ -64,7 +65,7 @@ export function assemble({ options, config, bus, log, isRunning, announce, stop 
     states: () => modules.states(),
     tls: () => (certificates.isReady ? certificates.options() : closedTls),
     serves: options.listen !== false,
-    stop,
+    server: (asker) => serverFor(asker, operating),
   };
   const modules = new Modules({
     context,

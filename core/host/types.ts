@@ -3,7 +3,7 @@ import type { Socket } from "node:net";
 import type { Config } from "../config/index.ts";
 import type { InlineModule } from "../inline_modules.ts";
 import type { Clock } from "../module/clock.ts";
-import type { ListeningPort, ModuleLog, ModuleState } from "../types.ts";
+import type { ListeningPort, ModuleLog, ModuleState, ServerStatus } from "../types.ts";
 import type { LogSettings } from "../util/log.ts";
 
 export interface HostOptions {
@@ -28,7 +28,7 @@ export interface HostOptions {
   readonly clock?: Clock;
 }
 
-export type HostPhase = "new" | "starting" | "running" | "stopping" | "stopped";
+export type HostPhase = ServerStatus["phase"];
 
 /** A module host: loads modules, keeps their ports open, and takes both down again. */
 export interface Host extends AsyncDisposable {
@@ -42,8 +42,11 @@ export interface Host extends AsyncDisposable {
    * @throws {ModhostError} CONFIG_*, OPTION_INVALID, TLS_INVALID, PORT_*: nothing is left open then
    */
   start(): Promise<void>;
-  /** Finishes requests in flight and unloads everything, in `timeout` seconds (default: the option stop_timeout). */
-  stop(options?: { readonly timeout?: number }): Promise<void>;
+  /**
+   * Finishes requests in flight and unloads everything, in `timeout` seconds (default: the option stop_timeout). With
+   * `by`, who wants it is recorded as for other changes.
+   */
+  stop(options?: { readonly timeout?: number; readonly by?: string }): Promise<void>;
   /** Resolves when the host has stopped, whoever asked for it: a module may by `module.stop_server()`. */
   readonly ended: Promise<void>;
   /** Loads a module by name or path: on all hosts, unless one is named. */
@@ -52,6 +55,8 @@ export interface Host extends AsyncDisposable {
   unload(name: string, host?: string): Promise<void>;
   /** Loads a module anew beside itself and exchanges both in one step; when that fails, it stays as it is. */
   reload(name: string, host?: string): Promise<void>;
+  /** How the host is, as `modhost status` shows it. Known from `start` on. */
+  status(): ServerStatus;
   /** State of every module, of failed ones too. */
   modules(): ModuleState[];
   /** What a loaded module's function returned: the same as `module.depends` gives. */

@@ -10,6 +10,7 @@ import type {
   ModuleState,
   OptionDeclaration,
   OwnedItem,
+  Server,
   Timer,
 } from "../types.ts";
 import { ModhostError, reasonOf } from "../util/errors.ts";
@@ -38,6 +39,8 @@ export interface ModuleOwner extends Dependent {
   hold(kind: string, label: string, release: Release): Entry;
   advise(text: string): void;
   fault(step: string, error: unknown): void;
+  /** Why the server cannot be changed for it now: its own code is being waited for. */
+  readonly occupied: string | undefined;
   /** @throws {ModhostError} MODULE_UNLOADED */
   assertLive(): void;
 }
@@ -58,6 +61,7 @@ export class ModuleApi implements Module {
   readonly #host: string | undefined;
   readonly #shared = new Map<string, Record<string, unknown>>();
   #log: ModuleLog | undefined;
+  #server: Server | undefined;
 
   constructor(instance: ModuleOwner, context: ModuleContext, host?: string) {
     this.name = instance.name;
@@ -297,9 +301,14 @@ export class ModuleApi implements Module {
     return this.#context.serves;
   }
 
+  get server(): Server {
+    this.#server ??= this.#context.server(this.#instance);
+    return this.#server;
+  }
+
   stop_server(): void {
     this.log.info("asks the server to stop");
-    this.#context.stop();
+    void this.server.stop();
   }
 }
 

@@ -32,6 +32,7 @@ const events: readonly string[] = Object.keys({
   "module-loaded": true,
   "module-unloaded": true,
   "module-reloaded": true,
+  "server-changed": true,
 } satisfies Record<keyof HostEvents, true>);
 
 /** Other names for what a module file exports. */

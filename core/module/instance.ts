@@ -51,6 +51,8 @@ export class Instance implements ModuleOwner {
   readonly #ownFields: ReadonlySet<string>;
   readonly #context: ModuleContext;
   readonly #ledger: Ledger;
+  /** Steps of its life cycle that the host waits for. */
+  #awaited = 0;
   /** Module objects for single hosts of a global module. */
   readonly #views: ModuleApi[] = [];
 
@@ -126,6 +128,12 @@ export class Instance implements ModuleOwner {
     for (const text of this.#advice) this.module.log.warn("%s", text);
     this.reloading = undefined;
     this.group = undefined;
+  }
+
+  get occupied(): string | undefined {
+    if (this.phase === "unloading" || this.phase === "gone") return `the instance of ${this.name} that asks is leaving`;
+    if (this.#awaited === 0) return undefined;
+    return `the server waits for ${this.name} to finish a step of its life cycle (load, ready, save, restore): ask afterwards`;
   }
 
   async ready(): Promise<void> {
@@ -217,7 +225,14 @@ export class Instance implements ModuleOwner {
   /** Runs steps of the module's code that others wait for, all of them before `load_timeout` is over. */
   #limit(): <T>(step: () => T | PromiseLike<T>) => Promise<T> {
     const deadline = new Deadline(this.#context.loadTimeout);
-    return (step) => deadline.result(Promise.try(step), "load_timeout");
+    return async (step) => {
+      this.#awaited += 1;
+      try {
+        return await deadline.result(Promise.try(step), "load_timeout");
+      } finally {
+        this.#awaited -= 1;
+      }
+    };
   }
 
   state(): ModuleState {

@@ -24,6 +24,16 @@ export interface ModulesDeps {
   hangUp(name: string): void;
 }
 
+/** Hears how far an operation has come. */
+export interface OperationProgress {
+  /** This has been done. */
+  step(what: string): void;
+  /** It can fail no more: what leaves still finishes its requests. */
+  inForce(): void;
+}
+
+const unheard: OperationProgress = { step: () => undefined, inForce: () => undefined };
+
 /** One load, with all the loads that it leads to. */
 interface Operation {
   /** Names of the modules that wait for the one being loaded. */
@@ -130,11 +140,11 @@ export class Modules {
    * Unloads a module and, before it, those that depend on it.
    * @throws {ModhostError} MODULE_NOT_LOADED
    */
-  async unload(name: string, host?: string): Promise<void> {
+  async unload(name: string, host?: string, progress = unheard): Promise<void> {
     const failed = this.#failures.forget(name, host);
     const found = this.#instances.of(name, host);
     if (found.length === 0 && !failed) throw new ModhostError("MODULE_NOT_LOADED", { name });
-    await this.#unloadAll(withDependants(this.#instances.live(), found).reverse());
+    await this.#unloadAll(withDependants(this.#instances.live(), found).reverse(), undefined, progress);
   }
 
   /**
@@ -143,14 +153,14 @@ export class Modules {
    * afterwards only a port that the new code asks for can fail.
    * @throws {ModhostError} MODULE_NOT_LOADED, MODULE_FAILED, ...
    */
-  async reload(name: string, host?: string): Promise<void> {
+  async reload(name: string, host?: string, progress = unheard): Promise<void> {
     const found = this.#instances.of(name, host);
     if (found.length === 0) {
       if (!this.#failures.forget(name, host)) throw new ModhostError("MODULE_NOT_LOADED", { name });
       return this.load(name, host);
     }
     try {
-      await this.#exchange(name, found);
+      await this.#exchange(name, found, progress);
     } finally {
       await this.#finishLoads();
     }
@@ -193,7 +203,7 @@ export class Modules {
     for (const instance of loaded) await instance.ready();
   }
 
-  async #exchange(name: string, found: readonly Instance[]): Promise<void> {
+  async #exchange(name: string, found: readonly Instance[], progress: OperationProgress): Promise<void> {
     const { catalog, isRunning, announce } = this.#deps;
     const code = await catalog.fresh(name);
     const former = catalog.adopted(name);
@@ -208,6 +218,7 @@ export class Modules {
         const options = { reloading: true, group: built, saved };
         built.set(instance.key, await this.#build(found.includes(instance) ? code : instance.code, instance, options));
       }
+      progress.step(`loaded ${fresh().map(labelOf).join(", ")} beside the running ones`);
       this.#commit(inOrder(fresh()));
     } catch (error) {
       for (const instance of fresh().reverse()) await instance.abandon();
@@ -217,11 +228,16 @@ export class Modules {
     for (const instance of fresh()) this.#instances.add(instance);
     const leaving = old.reverse();
     const waits = leaving.flatMap((instance) => instance.withdraw());
+    progress.step("exchanged");
+    const ports = await this.#finishLoads().catch((error: unknown) => ({ error }));
+    if (ports === undefined) progress.inForce();
     await this.#close(leaving, waits, new Deadline(Number.POSITIVE_INFINITY));
     for (const instance of fresh()) {
       announce("module-reloaded", { module: instance.name, host: instance.host });
       if (isRunning()) await instance.ready();
     }
+    if (ports !== undefined) throw ports.error;
+    progress.step("the former instances are gone");
   }
 
   async #ensureLoaded(name: string, host: string, operation: Operation): Promise<Instance> {
@@ -326,8 +342,14 @@ export class Modules {
   }
 
   /** Unloads instances that are in order, dependants first. */
-  async #unloadAll(leaving: readonly Instance[], deadline = new Deadline(Number.POSITIVE_INFINITY)): Promise<void> {
+  async #unloadAll(
+    leaving: readonly Instance[],
+    deadline = new Deadline(Number.POSITIVE_INFINITY),
+    progress = unheard,
+  ): Promise<void> {
     const waits = leaving.flatMap((instance) => instance.withdraw());
+    progress.step(`withdrew ${leaving.map(labelOf).join(", ")}`);
+    progress.inForce();
     await this.#close(leaving, waits, deadline);
     for (const instance of leaving) {
       const { name, host } = instance;
@@ -336,6 +358,7 @@ export class Modules {
       if (!this.#instances.has(name)) this.#deps.catalog.forget(name);
       this.#deps.announce("module-unloaded", { module: name, host });
     }
+    progress.step("unloaded");
   }
 
   async #close(leaving: readonly Instance[], waits: readonly Promise<unknown>[], deadline: Deadline): Promise<void> {
@@ -356,6 +379,8 @@ export class Modules {
     this.#failures.add({ name, host, error, file });
   }
 }
+
+const labelOf = ({ name, host }: Instance) => (host === "*" ? name : `${name} on ${host}`);
 
 function newOperation(begun: Partial<Operation> = {}): Operation {
   return { chain: [], failed: new Map(), ...begun };

@@ -1,7 +1,7 @@
 import type { Config } from "../config/index.ts";
 import type { EventBus } from "../events.ts";
 import type { Certificates } from "../tls/index.ts";
-import type { ListeningPort, ModuleState } from "../types.ts";
+import type { ListeningPort, ModuleState, Server } from "../types.ts";
 import type { Log } from "../util/log.ts";
 import type { Items } from "./items.ts";
 import type { SharedTables } from "./shared.ts";
@@ -24,6 +24,13 @@ export interface Dependent {
   readonly group: ReadonlyMap<string, Dependency | undefined> | undefined;
 }
 
+/** An instance that asks for changes of the server. */
+export interface Asker {
+  readonly name: string;
+  /** Why none can be made for it now: the code that asks is being waited for. */
+  readonly occupied: string | undefined;
+}
+
 /** What the host gives to each module instance. */
 export interface ModuleContext {
   readonly bus: EventBus;
@@ -41,6 +48,6 @@ export interface ModuleContext {
   tls(): ReturnType<Certificates["options"]>;
   /** The host opens ports. */
   readonly serves: boolean;
-  /** Begins to stop the host. */
-  stop(): void;
+  /** What `module.server` is for an instance. */
+  server(asker: Asker): Server;
 }

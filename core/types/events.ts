@@ -1,6 +1,7 @@
 /** The events of the host and its bundled modules. */
 import type { ResponseHeaders } from "./answer.ts";
 import type { HttpRequest, HttpResponse } from "./exchange.ts";
+import type { Change } from "./server.ts";
 
 /** The events of the host and its bundled modules, with what their hooks are given. */
 export interface HostEvents extends FiredEvents, AnnouncedEvents {}
@@ -29,6 +30,8 @@ export interface AnnouncedEvents {
   "module-unloaded": ModuleEvent;
   /** A new instance has taken the place of a former one; the two events above do not come. */
   "module-reloaded": ModuleEvent;
+  /** A change of the server is over, done or not: whoever asked for it, by whatever way. */
+  "server-changed": Change;
 }
 
 /** An instance of a module: its name, and its host ("*" for the whole server). */

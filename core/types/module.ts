@@ -7,6 +7,8 @@ import type { MetricsProvider } from "./metrics.ts";
 import type { HttpMiddleware } from "./middleware.ts";
 import type { DeclaredOptionGetters, OptionDeclarations, OptionGetters } from "./options.ts";
 import type { HttpProvider, MiddlewareProvider } from "./provider.ts";
+import type { Server } from "./server.ts";
+import type { ListeningPort, ModuleState } from "./state.ts";
 
 export type { EventHandler };
 
@@ -159,6 +161,8 @@ export interface ModuleObject {
   modules(): readonly ModuleState[];
   /** False where modules are only looked at (`modhost check`) or called without ports: touch nothing outside while loading. */
   serves(): boolean;
+  /** The running server: for modules that operate it. */
+  readonly server: Server;
   /** Asks the server to stop, as a signal does: requests in flight are finished first, this one too. */
   stop_server(): void;
 }
@@ -197,40 +201,22 @@ export interface NetProvider {
 }
 
 /** A port of one address (0: of the system's choice), or the path of a Unix socket. */
-export type NetEndpoint = ({ readonly address: string; readonly port: number } | { readonly path: string }) & {
+export type NetEndpoint = (
+  | { readonly address: string; readonly port: number }
+  /** `mode`: who may connect, such as 0o600 for its owner alone; it is so from the first moment on. */
+  | { readonly path: string; readonly mode?: number }
+) & {
   /** True: where it cannot be opened, the start fails as it does for a port of the options. Else that is a warning. */
   readonly required?: boolean;
   /** Called when it is open, with the port of one that has a port. */
   readonly listening?: (port: number | undefined) => void;
+  /** Called when it cannot be opened and is not required, in place of the warning. */
+  readonly failed?: (reason: string) => void;
 };
-
-/** An address that the host listens on; Unix sockets are not among them. */
-export interface ListeningPort {
-  readonly service: string;
-  readonly scheme: string | undefined;
-  readonly address: string;
-  readonly port: number;
-}
 
 /** An item as receivers of `handle_items` see it. */
 export interface OwnedItem<T = unknown> {
   readonly item: T;
   /** The module that added it. */
   readonly owner: Module;
-}
-
-/** A module of the server, loaded or failed. */
-export interface ModuleState {
-  readonly name: string;
-  /** "*" for the whole server. */
-  readonly host: string;
-  readonly status: "loading" | "loaded" | "failed" | "unloading";
-  /** Undefined for a module that was given as a value. */
-  readonly file: string | undefined;
-  /** From `set_status`, or the failure. */
-  readonly note: string | undefined;
-  /** Modules that it depends on. */
-  readonly depends: readonly string[];
-  /** What it has added, by kind: hooks, items, timers, ... */
-  readonly holds: Readonly<Record<string, number>>;
 }

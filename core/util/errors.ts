@@ -39,6 +39,8 @@ export const errorTable = {
     message:
       "The module {name} needs the option {option}, which is not set: {describe} Set it in {place}, or as {variable}",
   },
+  // Changes of a running host
+  CHANGE_REFUSED: { message: "{what} is refused: {reason}" },
   // Routes
   PROVIDER_INVALID: {
     message: 'App {app}: provides("http") takes { route: { "GET /": handler } }, or middleware: {reason}',

@@ -20,6 +20,8 @@ const titles: Readonly<Record<string, string>> = {
   middleware: "Koa middleware",
   websocket: "Websockets",
   sse: "Server-sent events",
+  server: "Operating the server",
+  state: "What a server tells",
 };
 
 /** What the table of the page of events is made from; they have no headings there. */

@@ -1,0 +1,109 @@
+/** A running host as it is operated: its changes and their record, and what it tells of itself. */
+import { join } from "node:path";
+import type { HttpModule } from "../http/index.ts";
+import { AuditFile } from "../operations/audit.ts";
+import type { Asked, Progress } from "../operations/change.ts";
+import { Changes, type Made } from "../operations/changes.ts";
+import { changeText, type ModuleChange, type ServerDeps } from "../operations/server.ts";
+import type { Change, ServerStatus } from "../types.ts";
+import { packageVersion } from "../util/package.ts";
+import type { HostParts } from "./parts.ts";
+import { attempt } from "./reading.ts";
+import type { Host } from "./types.ts";
+
+export interface OperatingDeps {
+  readonly host: Host;
+  /** Undefined before the configuration is read. */
+  parts(): HostParts | undefined;
+  /** Changes are written to the audit file. */
+  isAudited(): boolean;
+  announce(event: string, data: unknown): void;
+  /** Makes a change when it is its turn. */
+  change(kind: ModuleChange, name: string, host: string | undefined, progress: Progress): Promise<void>;
+}
+
+export type { ModuleChange };
+
+export class Operating implements ServerDeps {
+  readonly changes: Changes;
+  readonly #deps: OperatingDeps;
+  readonly #started = new Date().toISOString();
+  #audit: AuditFile | undefined;
+
+  constructor(deps: OperatingDeps) {
+    this.#deps = deps;
+    this.changes = new Changes({
+      mask: (text) => deps.parts()?.config.mask(text) ?? text,
+      over: (change) => this.#over(change),
+    });
+  }
+
+  change(kind: ModuleChange, name: string, host: string | undefined, asker: Omit<Asked, "what">): Made {
+    return this.changes.make({ ...asker, what: changeText(kind, name, host) }, (progress) =>
+      this.#deps.change(kind, name, host, progress),
+    );
+  }
+
+  stop(timeout: number | undefined, asker: Omit<Asked, "what">): Change {
+    const { host } = this.#deps;
+    const change = this.changes.note({ ...asker, what: "stop" });
+    void host.stop(timeout === undefined ? {} : { timeout }).catch((error: unknown) => host.report(error));
+    return change;
+  }
+
+  modules(): ServerStatus["modules"] {
+    return this.#deps.host.modules();
+  }
+
+  status(): ServerStatus {
+    const { host } = this.#deps;
+    const { config } = host;
+    const isServing = host.modules().some(({ name, status }) => name === "http" && status === "loaded");
+    return {
+      version: packageVersion(),
+      pid: process.pid,
+      started: this.#started,
+      phase: host.state,
+      config: config.file,
+      data_path: dataPath(host),
+      addresses: host.listening(),
+      modules: host.modules(),
+      connections: host.connections(),
+      requests: isServing ? host.exports<HttpModule>("http").active() : [],
+      warnings: this.#warnings(),
+    };
+  }
+
+  /** Waits until all changes that are over are on disk. */
+  async close(): Promise<void> {
+    await this.changes.settled();
+    await this.#audit?.close();
+  }
+
+  #warnings(): string[] {
+    const { host } = this.#deps;
+    const failed = host.modules().filter(({ status }) => status === "failed");
+    const unknown = attempt(() => host.config.unknownNames()) ?? [];
+    return [
+      ...failed.map(({ name, note }) => `The module ${name} is not loaded: ${note ?? "it has failed"}`),
+      ...unknown.map(({ path, nearest }) => {
+        return `Nothing reads the option ${path}${nearest === undefined ? "" : `: is ${nearest} meant?`}`;
+      }),
+      ...(this.#audit?.isFailing === true ? ["Changes are not recorded: the audit file cannot be written"] : []),
+    ];
+  }
+
+  #over(change: Change): void {
+    const { host } = this.#deps;
+    this.#deps.announce("server-changed", change);
+    if (!this.#deps.isAudited() || this.#deps.parts() === undefined) return;
+    this.#audit ??= new AuditFile(join(dataPath(host), "audit.jsonl"), (reason) =>
+      host.log.error("Changes are not recorded, as the audit file cannot be written: %s", reason),
+    );
+    this.#audit.append(change);
+  }
+}
+
+function dataPath({ config }: Host): string {
+  return String(attempt(() => config.value("data_path")) ?? config.directory);
+}

@@ -1,0 +1,87 @@
+/** The audit file: a line of JSON for each change, in the data folder, for its owner alone. */
+import { mkdir, open, rename } from "node:fs/promises";
+import { dirname } from "node:path";
+import { reasonOf } from "../util/errors.ts";
+
+/** Bytes of the file; one that has grown beyond them becomes `audit.jsonl.1`, in the place of an earlier one. */
+const MAX_FILE_BYTES = 4 * 1024 * 1024;
+/** Lines that wait for a disk that does not keep up; those beyond are lost. */
+const MAX_WAITING_LINES = 1000;
+/** Milliseconds that the end waits for the disk. */
+const MAX_END_TIME = 1000;
+
+/**
+ * Appends lines, in order. Nobody waits for it, and a disk that fails stops nobody: `failed` hears of it once, until a
+ * line can be written again. The file is open only while something is written.
+ */
+export class AuditFile {
+  readonly #path: string;
+  readonly #failed: (reason: string) => void;
+  readonly #maxBytes: number;
+  #waiting: string[] = [];
+  #work: Promise<void> | undefined;
+  #isFailing = false;
+
+  constructor(path: string, failed: (reason: string) => void, maxBytes = MAX_FILE_BYTES) {
+    this.#path = path;
+    this.#failed = failed;
+    this.#maxBytes = maxBytes;
+  }
+
+  /** The latest lines cannot be written. */
+  get isFailing(): boolean {
+    return this.#isFailing;
+  }
+
+  append(record: object): void {
+    if (this.#waiting.length >= MAX_WAITING_LINES) {
+      this.#fail("the disk does not keep up");
+      return;
+    }
+    this.#waiting.push(`${JSON.stringify(record)}\n`);
+    this.#work ??= this.#writeAll();
+  }
+
+  /** Waits until what was appended is written, for as long as a disk may need. */
+  async close(): Promise<void> {
+    const { promise: late, resolve } = Promise.withResolvers<void>();
+    const timer = setTimeout(resolve, MAX_END_TIME);
+    await Promise.race([this.#work, late]);
+    clearTimeout(timer);
+  }
+
+  async #writeAll(): Promise<void> {
+    while (this.#waiting.length > 0) {
+      const lines = this.#waiting.splice(0).join("");
+      try {
+        await this.#write(lines);
+        this.#isFailing = false;
+      } catch (error) {
+        this.#fail(reasonOf(error));
+      }
+    }
+    this.#work = undefined;
+  }
+
+  async #write(lines: string): Promise<void> {
+    await mkdir(dirname(this.#path), { recursive: true });
+    let file = await open(this.#path, "a", 0o600);
+    try {
+      const { size } = await file.stat();
+      if (size > 0 && size + Buffer.byteLength(lines) > this.#maxBytes) {
+        await file.close();
+        await rename(this.#path, `${this.#path}.1`);
+        file = await open(this.#path, "a", 0o600);
+      }
+      await file.appendFile(lines);
+    } finally {
+      await file.close();
+    }
+  }
+
+  #fail(reason: string): void {
+    if (this.#isFailing) return;
+    this.#isFailing = true;
+    this.#failed(reason);
+  }
+}

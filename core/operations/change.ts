@@ -1,0 +1,92 @@
+/** The record of a change while it is being made. */
+import { readFile } from "node:fs/promises";
+import type { Change, ChangeError, ChangeStep, SourcePlace } from "../types.ts";
+import { type ErrorCode, ModhostError, reasonOf } from "../util/errors.ts";
+
+/** What is asked for, and by whom. */
+export interface Asked {
+  readonly what: string;
+  readonly by: string;
+  readonly via?: string | undefined;
+}
+
+/** How far a change has come, told by what makes it. */
+export interface Progress {
+  /** This has been done. */
+  step(what: string): void;
+  /** The change is in force, and can fail no more: what leaves still finishes its requests. */
+  inForce(): void;
+}
+
+/** Nothing was tried: the request itself does not fit. */
+const refusals: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
+  "CHANGE_REFUSED",
+  "MODULE_ALREADY_LOADED",
+  "MODULE_DISABLED",
+  "MODULE_NOT_FOUND",
+  "MODULE_NOT_LOADED",
+  "UNKNOWN_HOST",
+]);
+
+let made = 0;
+
+/** Ids sort by time, and differ between processes. */
+function newId(): string {
+  made += 1;
+  return `${Date.now().toString(36)}-${process.pid.toString(36)}-${made.toString(36).padStart(4, "0")}`;
+}
+
+/** A change from the moment it is asked for. */
+export class OpenChange {
+  readonly #head: Pick<Change, "id" | "at" | "by" | "what"> & { readonly via?: string };
+  readonly #began = performance.now();
+  readonly #steps: ChangeStep[] = [];
+
+  constructor({ what, by, via }: Asked) {
+    const other = via === undefined || via === by ? {} : { via };
+    this.#head = { id: newId(), at: new Date().toISOString(), by, ...other, what };
+  }
+
+  step(what: string): void {
+    this.#steps.push({ what, ms: Math.round(performance.now() - this.#began) });
+  }
+
+  done(): Change {
+    return { ...this.#head, steps: [...this.#steps], result: "done" };
+  }
+
+  /** `mask`: takes secrets out of texts. */
+  async failed(error: unknown, mask: (text: string) => string): Promise<Change> {
+    const isRefused = ModhostError.is(error) && refusals.has(error.code);
+    const record = { ...this.#head, steps: [...this.#steps], error: await errorOf(error, mask) };
+    return { ...record, result: isRefused ? "refused" : "failed" };
+  }
+}
+
+async function errorOf(error: unknown, mask: (text: string) => string): Promise<ChangeError> {
+  const place = await placeOf(error, mask);
+  return {
+    ...(ModhostError.is(error) ? { code: error.code } : {}),
+    message: mask(reasonOf(error)),
+    ...(place === undefined ? {} : { place }),
+  };
+}
+
+/** The place that a failed module has told, or one that it depends on; with the line itself. */
+async function placeOf(thrown: unknown, mask: (text: string) => string): Promise<SourcePlace | undefined> {
+  for (let error = thrown; error instanceof Error; error = error.cause) {
+    const { place } = ModhostError.is(error) ? (error.details as { place?: Omit<SourcePlace, "text"> }) : {};
+    if (place === undefined) continue;
+    const text = await lineOf(place);
+    return { ...place, ...(text === undefined ? {} : { text: mask(text) }) };
+  }
+  return undefined;
+}
+
+async function lineOf({ file, line }: Omit<SourcePlace, "text">): Promise<string | undefined> {
+  const lines = await readFile(file, "utf8").then(
+    (text) => text.split("\n"),
+    () => [],
+  );
+  return lines[line - 1]?.trimEnd();
+}

@@ -1,0 +1,25 @@
+/** What a server tells of its parts. */
+
+/** An address that the host listens on; Unix sockets are not among them. */
+export interface ListeningPort {
+  readonly service: string;
+  readonly scheme: string | undefined;
+  readonly address: string;
+  readonly port: number;
+}
+
+/** A module of the server, loaded or failed. */
+export interface ModuleState {
+  readonly name: string;
+  /** "*" for the whole server. */
+  readonly host: string;
+  readonly status: "loading" | "loaded" | "failed" | "unloading";
+  /** Undefined for a module that was given as a value. */
+  readonly file: string | undefined;
+  /** From `set_status`, or the failure. */
+  readonly note: string | undefined;
+  /** Modules that it depends on. */
+  readonly depends: readonly string[];
+  /** What it has added, by kind: hooks, items, timers, ... */
+  readonly holds: Readonly<Record<string, number>>;
+}

@@ -1,0 +1,28 @@
+/** Every error of the Admin API by its code, with the status that it is answered with. */
+import type { ResponseFields } from "../../core/types.ts";
+
+export const errors = {
+  invalid: { status: 400, help: "A field is missing, unknown or has a wrong value" },
+  unauthorized: { status: 401, help: "The token is not known" },
+  forbidden: { status: 403, help: "This caller may not, or the page that calls" },
+  not_found: { status: 404, help: "There is no such operation" },
+  method_not_allowed: { status: 405, help: "The operation has another method" },
+  too_large: { status: 413, help: "The body is larger than 64 KiB" },
+  unsupported: { status: 415, help: "The body is no JSON" },
+  failed: { status: 500, help: "The server failed; its log has more" },
+  busy: { status: 503, help: "As much as can be is under way already" },
+} as const satisfies Record<string, { readonly status: number; readonly help: string }>;
+
+export type AdminErrorCode = keyof typeof errors;
+
+/** Thrown to answer with an error of the table; the client reads the message. */
+export class AdminError extends Error {
+  readonly code: AdminErrorCode;
+  readonly headers: ResponseFields["headers"];
+
+  constructor(code: AdminErrorCode, message: string, headers: ResponseFields["headers"] = {}) {
+    super(message);
+    this.code = code;
+    this.headers = headers;
+  }
+}

@@ -1,0 +1,69 @@
+/** What a caller gives to an operation: from the path, the query or the JSON body, checked by the declaration. */
+
+import { ModhostError } from "../../core/index.ts";
+import type { HttpRequest } from "../../core/types.ts";
+import { AdminError } from "./errors.ts";
+import type { AnyOperation, Field, Fields, Input } from "./operations/operation.ts";
+
+const MAX_BODY_BYTES = 64 * 1024;
+
+/** @throws {AdminError} invalid, too_large, unsupported */
+export async function readInput(
+  operation: AnyOperation,
+  segments: Readonly<Record<string, string>>,
+  request: HttpRequest,
+): Promise<Input<Fields>> {
+  const { input: fields = {}, method } = operation;
+  const given = { ...(method === "POST" ? await bodyOf(request) : queryOf(request)), ...segments };
+  const unknown = Object.keys(given).find((name) => !Object.hasOwn(fields, name));
+  if (unknown !== undefined) {
+    const known = Object.keys(fields).join(", ") || "none";
+    throw new AdminError("invalid", `There is no field ${JSON.stringify(unknown)} here; known: ${known}`);
+  }
+  const values = Object.entries(fields).map(([name, field]) => [name, checked(name, field, given[name])]);
+  return Object.fromEntries(values) as Input<Fields>;
+}
+
+async function bodyOf(request: HttpRequest): Promise<Record<string, unknown>> {
+  const { content_length: length, content_type: type, transfer_encoding: coding } = request.headers;
+  if ((length === undefined || length === "0") && coding === undefined && request.httpversion !== "2.0") return {};
+  if (type !== undefined && !/^application\/json\s*(?:;|$)/i.test(type))
+    throw new AdminError("unsupported", `The body must be application/json, not ${type}`);
+  const value = await request.json({ max_bytes: MAX_BODY_BYTES }).catch((error: unknown) => {
+    if (!ModhostError.is(error)) throw error;
+    if (error.code === "BODY_TOO_LARGE") throw new AdminError("too_large", error.message);
+    if (error.code === "BODY_NOT_JSON") throw new AdminError("invalid", error.message);
+    throw error;
+  });
+  if (typeof value !== "object" || value === null || Array.isArray(value))
+    throw new AdminError("invalid", "The body must be a JSON object");
+  return value as Record<string, unknown>;
+}
+
+function queryOf({ url }: HttpRequest): Record<string, unknown> {
+  const given: Record<string, string> = {};
+  for (const [name, value] of new URLSearchParams(url.query ?? "")) {
+    if (Object.hasOwn(given, name)) throw new AdminError("invalid", `The field ${name} is given twice`);
+    given[name] = value;
+  }
+  return given;
+}
+
+function checked(name: string, field: Field, given: unknown): unknown {
+  if (given === undefined || given === null) {
+    if (field.required !== true) return undefined;
+    throw new AdminError("invalid", `The field ${name} is missing: ${field.describe}`);
+  }
+  const value = typeof given === "string" ? fromText(field, given) : given;
+  const allowed = field.values === undefined ? `a ${field.type}` : `one of ${field.values.join(", ")}`;
+  const isRight = typeof value === field.type && !Number.isNaN(value);
+  if (!isRight || field.values?.includes(value as string) === false)
+    throw new AdminError("invalid", `The field ${name} must be ${allowed}`);
+  return value;
+}
+
+function fromText({ type }: Field, text: string): unknown {
+  if (type === "number") return text.trim() === "" ? Number.NaN : Number(text);
+  if (type === "boolean") return text === "true" ? true : text === "false" ? false : undefined;
+  return text;
+}

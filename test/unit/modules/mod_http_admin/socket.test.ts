@@ -1,0 +1,113 @@
+import assert from "node:assert/strict";
+import { existsSync } from "node:fs";
+import { stat } from "node:fs/promises";
+import { join } from "node:path";
+import { describe, test } from "node:test";
+import { createTestHost } from "#core/testing/index.ts";
+import type { Change, ServerStatus } from "#core/types.ts";
+import { pluginHost } from "#test/unit/core/module/support.ts";
+import { adminHost, callAt } from "./support.ts";
+
+const hello = (text: string) => `export default (module) => {
+  module.depends("http");
+  module.provides("http", { route: { GET: () => ${JSON.stringify(text)} } });
+};`;
+
+describe("the admin socket", () => {
+  test("belongs to its user alone, and goes with the server", async (t) => {
+    const running = await adminHost(t);
+    const { mode, uid } = await stat(running.socket);
+    assert.deepEqual([mode & 0o777, uid], [0o600, process.getuid?.()]);
+    const { status, value } = await running.call<ServerStatus>("GET", "/status");
+    assert.equal(status, 200);
+    const { pid, phase, data_path, modules, warnings, version } = value;
+    assert.deepEqual([pid, phase, data_path, warnings], [process.pid, "running", running.folder, []]);
+    assert.ok(modules.some(({ name }) => name === "http_admin"));
+    assert.match(version, /^\d/);
+    await running.stop();
+    assert.equal(existsSync(running.socket), false);
+  });
+
+  test("leaves one that lives alone, and says so", async (t) => {
+    const first = await adminHost(t);
+    const second = await createTestHost({
+      config: { modules_enabled: ["http_admin"], admin_socket: first.socket },
+    });
+    t.after(() => second.stop());
+    assert.match(second.log().join(""), /no socket at .*admin\.sock \(.*EADDRINUSE/);
+    assert.equal((await first.call("GET", "/status")).status, 200);
+  });
+
+  test("with a path that is too long it warns and names the remedy; the server goes on", async (t) => {
+    const admin_socket = `/tmp/${"x".repeat(110)}/admin.sock`;
+    const running = await createTestHost({ config: { modules_enabled: ["http_admin"], admin_socket } });
+    t.after(() => running.stop());
+    const [note] = running.host.modules().flatMap(({ name, note = "" }) => (name === "http_admin" ? [note] : []));
+    assert.match(note ?? "", /at most 107 bytes.*option admin_socket/);
+  });
+});
+
+describe("through the socket", () => {
+  test("modules are loaded, reloaded and unloaded, and each change is recorded with who asked", async (t) => {
+    const running = await pluginHost(
+      t,
+      { "mod_http_one.js": hello("one") },
+      {
+        modules_enabled: ["http_admin"],
+        plugin_autoload: false,
+      },
+    );
+    const socket = join(running.folder, "admin.sock");
+    const change = (path: string, body?: unknown) => callAt<Change>(socket, "POST", path, body);
+    const loaded = await change("/modules", { name: "http_one" });
+    assert.deepEqual([loaded.status, loaded.value.what, loaded.value.result], [200, "load http_one", "done"]);
+    assert.equal(loaded.value.by, `socket uid ${process.getuid?.()}`);
+    assert.equal(loaded.value.via, "http_admin");
+    assert.equal(await (await running.fetch("/one")).text(), "one");
+    assert.equal((await change("/modules", { name: "http_one" })).status, 409);
+    assert.equal((await change("/modules/http_one/reload")).value.result, "done");
+    assert.equal((await change("/modules/http_one/unload")).value.result, "done");
+    const { status, value } = await change("/modules/http_one/reload");
+    assert.deepEqual([status, value.result, value.error?.code], [409, "refused", "MODULE_NOT_LOADED"]);
+    const { value: changes } = await callAt<Change[]>(socket, "GET", "/changes");
+    assert.deepEqual(
+      changes.map(({ what, result }) => `${what}: ${result}`),
+      [
+        "load http_one: done",
+        "load http_one: refused",
+        "reload http_one: done",
+        "unload http_one: done",
+        "reload http_one: refused",
+      ],
+    );
+  });
+
+  test("the module that answers can be reloaded: its answer goes out first", async (t) => {
+    const running = await adminHost(t);
+    const { status, value } = await running.call<Change>("POST", "/modules/http_admin/reload");
+    assert.deepEqual([status, value.result], [200, "done"]);
+    assert.equal((await running.call("GET", "/status")).status, 200);
+  });
+
+  test("the server is stopped: the answer goes out first", async (t) => {
+    const running = await adminHost(t);
+    const { status, value } = await running.call<Change>("POST", "/stop");
+    assert.deepEqual([status, value.what, value.result], [200, "stop", "done"]);
+    await running.host.ended;
+    assert.equal(running.host.state, "stopped");
+  });
+
+  test("what is no operation, or no field, is refused by its name", async (t) => {
+    const running = await adminHost(t);
+    const error = async (method: string, path: string, body?: unknown) => {
+      const { status, value } = await running.call<{ error: { code: string; message: string } }>(method, path, body);
+      return [status, value.error.code, value.error.message];
+    };
+    assert.deepEqual((await error("GET", "/nothing")).slice(0, 2), [404, "not_found"]);
+    assert.deepEqual(await error("DELETE", "/status"), [405, "method_not_allowed", "/status takes GET"]);
+    assert.deepEqual((await error("POST", "/modules", {})).slice(0, 2), [400, "invalid"]);
+    assert.match(String((await error("POST", "/modules", { nam: "x" }))[2]), /no field "nam".*name, host/);
+    assert.match(String((await error("POST", "/stop", { timeout: "soon" }))[2]), /timeout must be a number/);
+    assert.deepEqual((await error("POST", "/modules", { name: "x".repeat(100_000) })).slice(0, 2), [413, "too_large"]);
+  });
+});
