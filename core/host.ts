@@ -3,16 +3,17 @@ import { inspect, isDeepStrictEqual } from "node:util";
 import type { Config, UnknownName } from "./config/index.ts";
 import { EventBus } from "./events.ts";
 import { type ModuleChange, Operating } from "./host/operating.ts";
-import { assemble, type HostParts } from "./host/parts.ts";
+import { assemble, certificateOptions, type HostParts } from "./host/parts.ts";
 import { Queue } from "./host/queue.ts";
-import { folderOf, openLog, readConfig, seconds } from "./host/reading.ts";
+import { folderOf, logSettings, openLog, readAgain, readConfig, seconds } from "./host/reading.ts";
 import type { Host, HostOptions, HostPhase } from "./host/types.ts";
 import { entryFrom } from "./inline_modules.ts";
 import { Deadline } from "./module/deadline.ts";
 import { installHooks } from "./module/fresh_import.ts";
 import { moduleName } from "./module/locate.ts";
+import { type ApplyOptions, applyConfig, planConfig } from "./operations/apply.ts";
 import type { Progress } from "./operations/change.ts";
-import type { ListeningPort, ModuleLog, ModuleState, ServerStatus } from "./types.ts";
+import type { ConfigPlan, ListeningPort, ModuleLog, ModuleState, ServerStatus } from "./types.ts";
 import { ModhostError, reasonOf } from "./util/errors.ts";
 import { createLog, type Log } from "./util/log.ts";
 import { stackOf } from "./util/stack.ts";
@@ -90,6 +91,14 @@ class ModuleHost implements Host {
 
   status(): ServerStatus {
     return this.#operating.status();
+  }
+
+  plan(): Promise<ConfigPlan> {
+    return this.#reconfigure(planConfig);
+  }
+
+  apply(): Promise<ConfigPlan> {
+    return this.#reconfigure(applyConfig);
   }
 
   modules(): ModuleState[] {
@@ -201,6 +210,25 @@ class ModuleHost implements Host {
     this.#log.close();
   }
 
+  #reconfigure(how: typeof planConfig | typeof applyConfig): Promise<ConfigPlan> {
+    return this.#queue.add(() => {
+      if (this.state !== "running")
+        throw new Error(`The configuration can be changed while the host runs; it is ${this.state}`);
+      const options: ApplyOptions = {
+        read: () => readAgain(this.#options),
+        isSecure: this.#isSecure(),
+        certificateOptions,
+        configureLog: (config) => {
+          if (this.#options.log !== false) this.#log.configure(logSettings(config, this.#options.log));
+        },
+        warn: (unknown) => this.#warn(unknown),
+        announce: (event, data) => this.#announce(event, data),
+        log: this.#log,
+      };
+      return how(this.#parts(), options, unheard);
+    });
+  }
+
   #configureLog(config: Config): void {
     if (this.#options.log === false) return;
     this.#log.close();
@@ -242,3 +270,5 @@ class ModuleHost implements Host {
     return this.#running;
   }
 }
+
+const unheard = { step: () => undefined, inForce: () => undefined };

@@ -2,6 +2,8 @@
 import { chmod, lstat, rm } from "node:fs/promises";
 import { connect, type ListenOptions, type Server } from "node:net";
 import { isMainThread } from "node:worker_threads";
+import type { NetEndpoint } from "./types.ts";
+import { ModhostError } from "./util/errors.ts";
 
 /** What the address of a Unix socket has room for, less the byte that ends it. */
 const MAX_SOCKET_PATH_BYTES = process.platform === "linux" ? 107 : 103;
@@ -59,4 +61,23 @@ async function isDeserted(path: string): Promise<boolean> {
 
 export function codeOf(error: unknown): unknown {
   return error instanceof Error && "code" in error ? error.code : undefined;
+}
+
+/** What the system says of an address that is there; other errors may be of one that this machine lacks, which need not matter. */
+export const refusals: ReadonlySet<unknown> = new Set(["EADDRINUSE", "EACCES"]);
+export const addressErrors: ReadonlySet<unknown> = new Set(["EADDRNOTAVAIL", "ENOTFOUND", "EINVAL", "EAI_AGAIN"]);
+
+/** This machine has no IPv6 (or no loopback of it): no reason to refuse the other addresses. */
+export function lacksAddress(error: unknown, address: string): boolean {
+  const cause = ModhostError.is(error) ? error.cause : error;
+  const code = codeOf(cause);
+  return address.includes(":") && (code === "EAFNOSUPPORT" || (code === "EADDRNOTAVAIL" && /^::1?$/.test(address)));
+}
+
+export const placeText = (endpoint: NetEndpoint): string =>
+  "path" in endpoint ? endpoint.path : `Port ${endpoint.port} of ${endpoint.address}`;
+
+export function listenAt(server: Server, endpoint: NetEndpoint): Promise<void> {
+  if ("path" in endpoint) return listenAtPath(server, endpoint.path, endpoint.mode);
+  return listen(server, { host: endpoint.address, port: endpoint.port });
 }

@@ -1,7 +1,10 @@
 import { createServer, type Server, type Socket } from "node:net";
+import { setImmediate as nextTurn } from "node:timers/promises";
 import { type Config, convert, variableOf } from "./config/index.ts";
-import { codeOf, listen, listenAtPath } from "./listen.ts";
-import type { ListeningPort, NetEndpoint, NetProvider, OptionType, OwnedItem } from "./types.ts";
+import { addressErrors, codeOf, lacksAddress, listen, listenAt, placeText, refusals } from "./listen.ts";
+import { type Place, placeDifference, placesOf } from "./places.ts";
+import { changePorts, type Open, type PortsChange, type PortsDifference } from "./ports_change.ts";
+import type { ListeningPort, NetProvider, OptionType, OwnedItem } from "./types.ts";
 import { ModhostError, reasonOf } from "./util/errors.ts";
 
 type Provider = OwnedItem<NetProvider>;
@@ -10,7 +13,7 @@ type Provider = OwnedItem<NetProvider>;
 interface Service {
   readonly name: string;
   readonly providers: Set<Provider>;
-  servers: Server[];
+  servers: Open[];
 }
 
 /** A connection that a provider was given. */
@@ -26,7 +29,7 @@ interface Accepted {
  * to the newest provider of its service, so that one instance of a module can follow another on the same socket.
  */
 export class Ports {
-  readonly #config: Config;
+  #config: Config;
   readonly #services = new Map<string, Service>();
   readonly #sockets = new Map<Socket, Accepted>();
   readonly #opening = new Set<Promise<void>>();
@@ -137,6 +140,52 @@ export class Ports {
     ];
   }
 
+  /** What another configuration would open and close. */
+  difference(next: Config): PortsDifference[] {
+    if (!this.#isOpen) return [];
+    return [...this.#services.values()].flatMap((service) => {
+      const provider = current(service)?.item;
+      if (provider === undefined) return [];
+      const asked = service.servers.flatMap(({ place }) => (place === undefined ? [] : [place]));
+      // An address that this machine lacks was asked for, too, though it is not open.
+      const before = placesOf(this.#endpoints(provider));
+      const found = placeDifference(before, placesOf(this.#endpoints(provider, next)), asked);
+      const isSame = found.opened.length === 0 && found.closed.length === 0;
+      return isSame ? [] : [{ service: service.name, ...found }];
+    });
+  }
+
+  /**
+   * Goes by another configuration from now on: opens what it asks for beside what is open. Where the system does not let
+   * one address be opened beside another ("*" beside 127.0.0.1, of one port), the old one is closed first.
+   * @throws {ModhostError} PORT_TAKEN, PORT_FORBIDDEN, PORT_UNAVAILABLE: everything is what it was before then
+   */
+  async change(next: Config): Promise<PortsChange> {
+    const former = this.#config;
+    const found = this.difference(next);
+    this.#config = next;
+    const restore = () => {
+      this.#config = former;
+    };
+    try {
+      const { commit, undo } = await changePorts(found, {
+        open: (name) => this.#services.get(name)?.servers ?? [],
+        listen: async (name, place) => {
+          const service = this.#services.get(name);
+          return service && this.#openPlace(service, place);
+        },
+        shut: async (name, open) => {
+          const service = this.#services.get(name);
+          if (service !== undefined) await shut(service, open);
+        },
+      });
+      return { commit, undo: () => undo().finally(restore) };
+    } catch (error) {
+      restore();
+      throw error;
+    }
+  }
+
   /** No further connection is accepted; those that are there go on. */
   close(): void {
     this.#isOpen = false;
@@ -150,7 +199,7 @@ export class Ports {
 
   listening(): ListeningPort[] {
     return [...this.#services.values()].flatMap((service) =>
-      service.servers.flatMap((server) => {
+      service.servers.flatMap(({ server }) => {
         const bound = server.address();
         if (bound === null || typeof bound === "string") return [];
         const { scheme } = current(service)?.item ?? {};
@@ -176,24 +225,29 @@ export class Ports {
   async #listenAll(service: Service): Promise<void> {
     const provider = current(service)?.item;
     if (provider === undefined) return;
-    const { ports, interfaces } = this.#endpoints(provider);
-    for (const asked of ports) {
-      let port = asked;
+    const places = placesOf(this.#endpoints(provider));
+    for (const asked of new Set(places.map(({ group }) => group))) {
       const skipped: unknown[] = [];
-      let opened = 0;
-      for (const address of interfaces) {
+      const group = places.filter((place) => place.group === asked);
+      for (const place of group) {
         try {
-          const server = await this.#listen(service, address, port, asked);
-          opened += 1;
-          // Port 0 is one port of the system's choice, the same on every address.
-          const bound = server.address();
-          if (port === 0 && bound !== null && typeof bound === "object") port = bound.port;
+          await this.#listen(service, place);
         } catch (error) {
-          if (!lacksAddress(error, address)) throw error;
+          if (!lacksAddress(error, place.address)) throw error;
           skipped.push(error);
         }
       }
-      if (opened === 0 && skipped.length > 0) throw skipped[0];
+      if (skipped.length === group.length && skipped.length > 0) throw skipped[0];
+    }
+  }
+
+  /** Undefined where this machine lacks the address. */
+  async #openPlace(service: Service, place: Place): Promise<Open | undefined> {
+    try {
+      return await this.#listen(service, place);
+    } catch (error) {
+      if (lacksAddress(error, place.address)) return undefined;
+      throw error;
     }
   }
 
@@ -222,17 +276,18 @@ export class Ports {
   }
 
   /** Keeps what listens now; false when the host has been stopped, or the service has gone, meanwhile. */
-  #take(service: Service, server: Server): boolean {
+  #take(service: Service, server: Server, place?: Place): boolean {
     const owner = current(service)?.owner;
     server.on("error", (error) => owner?.log.error("%s: %s", service.name, reasonOf(error)));
     const isWanted = this.#isOpen && service.providers.size > 0;
-    if (isWanted) service.servers.push(server);
+    if (isWanted) service.servers.push({ server, place });
     else server.close();
     return isWanted;
   }
 
-  async #listen(service: Service, address: string, port: number, asked: number): Promise<Server> {
+  async #listen(service: Service, place: Place, port = this.#portOf(service, place)): Promise<Open> {
     const server = this.#server(service);
+    const { address, port: asked } = place;
     const candidates = address === "*" ? ["::", "0.0.0.0"] : [address];
     for (const [at, candidate] of candidates.entries()) {
       try {
@@ -240,12 +295,19 @@ export class Ports {
         break;
       } catch (error) {
         if (at < candidates.length - 1 && lacksAddress(error, "::")) continue;
-        if (asked === 0 && port !== 0) return this.#listen(service, address, 0, 0);
+        if (asked === 0 && port !== 0) return this.#listen(service, place, 0);
         throw this.#failure(service, candidate, port, error);
       }
     }
-    this.#take(service, server);
-    return server;
+    this.#take(service, server, place);
+    return { server, place };
+  }
+
+  /** Port 0 is one port of the system's choice, the same on every address. */
+  #portOf(service: Service, { port, group }: Place): number {
+    if (port !== 0) return port;
+    const bound = service.servers.find(({ place }) => place?.group === group)?.server.address();
+    return bound !== null && typeof bound === "object" ? bound.port : 0;
   }
 
   #connect(service: Service, socket: Socket, isFromPort: boolean): void {
@@ -265,9 +327,12 @@ export class Ports {
     }
   }
 
-  #endpoints(provider: Omit<NetProvider, "onconnect">): { ports: number[]; interfaces: string[] } {
+  #endpoints(
+    provider: Omit<NetProvider, "onconnect">,
+    config = this.#config,
+  ): { ports: number[]; interfaces: string[] } {
     const read = (option: string, type: OptionType, fallback: unknown) =>
-      convert({ type, describe: "" }, option, this.#config.value(option) ?? fallback, this.#config.directory);
+      convert({ type, describe: "" }, option, config.value(option) ?? fallback, config.directory);
     const ports = read(`${provider.name}_ports`, "ports", provider.default_ports ?? []) as number[];
     return {
       // Each 0 is a port of its own.
@@ -291,30 +356,19 @@ export class Ports {
   }
 }
 
-/** The other errors may be of an address that this machine lacks, which need not matter. */
-const refusals: ReadonlySet<unknown> = new Set(["EADDRINUSE", "EACCES"]);
-const addressErrors: ReadonlySet<unknown> = new Set(["EADDRNOTAVAIL", "ENOTFOUND", "EINVAL", "EAI_AGAIN"]);
-
 function current({ providers }: Service): Provider | undefined {
   return [...providers].at(-1);
 }
 
 function close(service: Service): void {
-  for (const server of service.servers) server.close();
+  for (const { server } of service.servers) server.close();
   service.servers = [];
 }
 
-const placeText = (endpoint: NetEndpoint): string =>
-  "path" in endpoint ? endpoint.path : `Port ${endpoint.port} of ${endpoint.address}`;
-
-function listenAt(server: Server, endpoint: NetEndpoint): Promise<void> {
-  if ("path" in endpoint) return listenAtPath(server, endpoint.path, endpoint.mode);
-  return listen(server, { host: endpoint.address, port: endpoint.port });
-}
-
-/** This machine has no IPv6 (or no loopback of it): no reason to refuse the other addresses. */
-function lacksAddress(error: unknown, address: string): boolean {
-  const cause = ModhostError.is(error) ? error.cause : error;
-  const code = codeOf(cause);
-  return address.includes(":") && (code === "EAFNOSUPPORT" || (code === "EADDRNOTAVAIL" && /^::1?$/.test(address)));
+/** Resolves when the address is free; connections go on. */
+async function shut(service: Service, { server }: Open): Promise<void> {
+  service.servers = service.servers.filter((open) => open.server !== server);
+  server.close();
+  // The socket is closed at the end of this turn, and the server only with its last connection.
+  await nextTurn();
 }

@@ -11,6 +11,7 @@ export type * from "./types/metrics.ts";
 export type * from "./types/middleware.ts";
 export type * from "./types/module.ts";
 export type * from "./types/options.ts";
+export type * from "./types/plan.ts";
 export type * from "./types/provider.ts";
 export type * from "./types/routes.ts";
 export type * from "./types/server.ts";

@@ -1,4 +1,6 @@
 import { createHost, type Host } from "../host.ts";
+import { planLines } from "../operations/plan_text.ts";
+import { ModhostError, reasonOf } from "../util/errors.ts";
 import { stackOf } from "../util/stack.ts";
 import { appAddresses, portText } from "./addresses.ts";
 import type { Command } from "./command.ts";
@@ -33,9 +35,30 @@ export const run: Command = {
       report: (error) => host.report(error),
       exiting: (error) => host.log.error("The process ends without a drain: %s", stackOf(error)),
     };
-    return serve(service, { interrupted: (signal) => announceStop(host, context.output, signal) });
+    return serve(service, {
+      interrupted: (signal) => announceStop(host, context.output, signal),
+      reload: () => void reload(host, context.output),
+    });
   },
 };
+
+/** Applies what has changed in the configuration, and tells what that was, or why there was nothing. */
+async function reload(host: Host, output: Output): Promise<void> {
+  try {
+    const plan = await host.apply();
+    const lines = planLines(plan);
+    output.show({ event: "reloaded", plan }, () =>
+      lines.length === 0
+        ? "\nThe configuration has not changed."
+        : ["\nThe configuration has changed:", ...lines.map((line) => `  ${line}`)].join("\n"),
+    );
+  } catch (error) {
+    // The log takes secrets out, which a wrong value may quote.
+    host.log.error("The configuration is not reloaded: %s", reasonOf(error));
+    const code = ModhostError.is(error) ? error.code : undefined;
+    if (output.json) output.show({ event: "refused", code }, () => "");
+  }
+}
 
 /** Tells what the end has to wait for. */
 function announceStop(host: Host, output: Output, signal: string): void {

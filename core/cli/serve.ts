@@ -1,3 +1,4 @@
+import { closeSync, openSync } from "node:fs";
 import { constants } from "node:os";
 
 const signals = ["SIGINT", "SIGTERM", "SIGHUP"] as const;
@@ -22,6 +23,8 @@ export interface ServeOptions {
   readonly interrupted?: (signal: StopSignal) => void;
   /** Told of a second signal, at which the process ends at once; gives its exit code. */
   readonly forced?: (signal: StopSignal) => number;
+  /** Called at SIGHUP, which ends nothing then, unless the terminal that the process was started from has gone. */
+  readonly reload?: () => void;
 }
 
 /** npm and shells pass a terminal's Ctrl+C on to programs that got it already: an echo this soon is no second one. */
@@ -36,23 +39,27 @@ export function outliveReaders(...streams: NodeJS.WritableStream[]): void {
 }
 
 /**
- * Runs a service until SIGINT, SIGTERM or SIGHUP, itself, or an exception that nobody caught ends it, and gives the exit code: 0, or 1
- * after such an exception, since nobody knows what it left undone. A rejected promise that nobody handles is logged.
+ * Runs a service until SIGINT, SIGTERM or SIGHUP, itself, or an exception that nobody caught ends it, and gives the exit
+ * code: 0, or 1 after such an exception, since nobody knows what it left undone. A rejected promise that nobody handles is
+ * logged.
  *
  * @throws what the start fails with
  */
 export async function serve(
   service: Service,
-  { interrupted = () => undefined, forced = (signal) => 128 + constants.signals[signal] }: ServeOptions = {},
+  { interrupted = () => undefined, forced = (signal) => 128 + constants.signals[signal], reload }: ServeOptions = {},
 ): Promise<number> {
   const { promise: wanted, resolve: end } = Promise.withResolvers<void>();
   let code = 0;
   let first: number | undefined;
   outliveReaders(process.stdout, process.stderr);
   const exit = watchExit(service);
+  const hadTerminal = hasTerminal();
   for (const signal of signals) {
     process.on(signal, () => {
-      if (first === undefined) {
+      // Whoever closes a terminal means to end what runs there.
+      if (signal === "SIGHUP" && reload !== undefined && (!hadTerminal || hasTerminal())) reload();
+      else if (first === undefined) {
         first = performance.now();
         interrupted(signal);
         end();
@@ -76,6 +83,16 @@ export async function serve(
     process.exit = exit;
   }
   return code;
+}
+
+/** The process has a terminal that controls it, and that is still there. */
+function hasTerminal(): boolean {
+  try {
+    closeSync(openSync("/dev/tty", "r"));
+    return true;
+  } catch {
+    return false;
+  }
 }
 
 /** A module that ends the whole process is told of first. Gives `process.exit` as it was. */

@@ -62,6 +62,10 @@ export class Config {
   #hosts = new Map<string, HostEntry>();
   #declarations = new Map<string, OptionDeclaration & { owner: string }>();
   #asked = new Set<string>();
+  /** Options whose values stay what they were, by name: as written, and where. */
+  readonly #held = new Map<string, Found>();
+  /** Secrets of the configurations before this one. */
+  #formerSecrets: ReadonlySet<string> = new Set();
   /** Found when they are asked for, anew after each declaration. */
   #secrets: RegExp | undefined;
 
@@ -139,6 +143,35 @@ export class Config {
     return value === undefined ? undefined : convert(declaration, found.path, value, this.directory);
   }
 
+  /** Goes on where `former` ends: with its declarations of options, and with its secrets, which stay secrets. */
+  follow(former: Config): void {
+    for (const [name, declaration] of former.#declarations) this.#declarations.set(name, declaration);
+    for (const name of former.#asked) this.#asked.add(name);
+    this.#formerSecrets = new Set([...former.#formerSecrets, ...former.#secretTexts()]);
+    this.#secrets = undefined;
+  }
+
+  /** From now on the option of the server, and of each host, has the value that it has in `former`. */
+  hold(name: string, former: Config): void {
+    this.#held.set(name, { path: name, value: former.value(name) });
+    for (const host of this.#hosts.keys()) {
+      const value = former.written(name, host);
+      if (value !== undefined) this.#held.set(`${name}@${host}`, { path: `hosts.${host}.${name}`, value });
+    }
+  }
+
+  /** Names of all options that are set or declared. */
+  names(): Set<string> {
+    const hosts = [...this.#hosts.values()].flatMap(({ values }) => Object.keys(values));
+    return new Set([...this.#declarations.keys(), ...Object.keys(this.#server), ...this.#environment.keys(), ...hosts]);
+  }
+
+  /** An option as written for a host itself, else undefined; of the server, where no host is named. */
+  written(name: string, host?: string): unknown {
+    if (host === undefined) return this.#find(name).value;
+    return ownValue(this.#hosts.get(host)?.values ?? {}, name);
+  }
+
   /** An option as written, without default. The name counts as known from now on. */
   raw(name: string, host?: string): unknown {
     this.#asked.add(name);
@@ -152,15 +185,18 @@ export class Config {
   }
 
   #findSecrets(): RegExp {
+    const texts = [...new Set([...this.#secretTexts(), ...this.#formerSecrets].flatMap(spellings))];
+    // The longest first: one may begin with another. Without any, nothing matches.
+    const patterns = texts.sort((one, other) => other.length - one.length).map((text) => RegExp.escape(text));
+    return new RegExp(patterns.join("|") || "(?!)", "g");
+  }
+
+  #secretTexts(): string[] {
     const hosts = [undefined, ...this.#hosts.keys()];
     const found = [...this.#declarations].flatMap(([name, declaration]) =>
       hosts.flatMap((host) => secretsIn(declaration, this.#find(name, host).value)),
     );
-    const long = found.filter((text) => text.length >= MIN_SECRET_LENGTH);
-    const texts = [...new Set(long.flatMap(spellings))];
-    // The longest first: one may begin with another. Without any, nothing matches.
-    const patterns = texts.sort((one, other) => other.length - one.length).map((text) => RegExp.escape(text));
-    return new RegExp(patterns.join("|") || "(?!)", "g");
+    return found.filter((text) => text.length >= MIN_SECRET_LENGTH);
   }
 
   /** Names that are set although nobody declares them or has asked for them, each with the known name next to it, as it is written there. */
@@ -189,6 +225,8 @@ export class Config {
   }
 
   #find(name: string, host?: string): Found {
+    const held = this.#held.size === 0 ? undefined : (this.#held.get(`${name}@${host}`) ?? this.#held.get(name));
+    if (held !== undefined) return held;
     const entry = host === undefined ? undefined : this.#hosts.get(host);
     const own = entry === undefined ? undefined : ownValue(entry.values, name);
     if (entry !== undefined && own !== undefined) return { path: `hosts.${entry.written}.${name}`, value: own };

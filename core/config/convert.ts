@@ -165,6 +165,11 @@ export function show(value: unknown): string {
   return text.length > 80 ? `${text.slice(0, 79)}…` : text;
 }
 
+/** The value of an option in a list of changes; of one that is a secret, or has one in its fields, nothing is told. */
+export function shownValue(declaration: OptionDeclaration | undefined, value: unknown): string {
+  return declaration !== undefined && hasSecret(declaration) ? "(secret)" : show(value);
+}
+
 export function isObject(value: unknown): value is Record<string, unknown> {
   if (typeof value !== "object" || value === null) return false;
   const prototype = Object.getPrototypeOf(value);

@@ -2,7 +2,7 @@
 
 export { nearest } from "../util/nearest.ts";
 export { Config, type ConfigSources, configFrom, type UnknownName, variableOf } from "./config.ts";
-export { allowedText, convert, type Problem } from "./convert.ts";
+export { allowedText, convert, type Problem, shownValue } from "./convert.ts";
 export { type LoadConfigOptions, loadConfig, searchPlaces } from "./load.ts";
 export { coreOptions } from "./options.ts";
 export { placeOf } from "./place.ts";

@@ -17,11 +17,13 @@ export const coreOptions = {
       "http_admin",
       "http_api",
     ],
+    applies: "live",
     describe: "Modules to load, by name, path or npm package. An entry of hosts can add further modules for that host.",
   },
   modules_disabled: {
     type: "strings",
     default: [],
+    applies: "live",
     describe: "Modules that are never loaded, even if another module depends on them.",
   },
   plugin_paths: {
@@ -30,6 +32,7 @@ export const coreOptions = {
     per_host: false,
     must_exist: true,
     example: ["./modules"],
+    applies: "live",
     describe:
       "Folders that are searched for modules, in this order, before the bundled modules; relative to the config file.",
   },
@@ -37,18 +40,21 @@ export const coreOptions = {
     type: "boolean",
     default: false,
     per_host: false,
+    applies: "live",
     describe: "Load every module found in plugin_paths, whether modules_enabled names it or not.",
   },
   data_path: {
     type: "path",
     default: "./data",
     per_host: false,
+    applies: "start",
     describe: "Folder in which the server and its modules store their data; relative to the config file.",
   },
   hosts: {
     type: "object",
     per_host: false,
     example: { "www.example.org": { modules_disabled: ["http_dir_listing"] } },
+    applies: "live",
     describe:
       "Virtual hosts: each host name with the options for that host. If not set, every host name is served in the same way.",
   },
@@ -60,6 +66,7 @@ export const coreOptions = {
       certificate: { type: "path", describe: "PEM file with the certificate, followed by its chain." },
       key: { type: "path", describe: "PEM file with the private key." },
     },
+    applies: "live",
     describe:
       'TLS certificates by host name; "*.example.org" and "*" are wildcards. Other names get a self-signed certificate.',
   },
@@ -68,6 +75,7 @@ export const coreOptions = {
     values: ["debug", "info", "warn", "error"],
     default: "info",
     per_host: false,
+    applies: "live",
     describe: "Lowest level that is logged.",
   },
   log_format: {
@@ -75,6 +83,7 @@ export const coreOptions = {
     values: ["auto", "json", "pretty"],
     default: "auto",
     per_host: false,
+    applies: "live",
     describe: "Format of the log; auto means pretty on a terminal and JSON lines elsewhere.",
   },
   load_timeout: {
@@ -84,6 +93,7 @@ export const coreOptions = {
     max: 86_400,
     unit: "seconds",
     per_host: false,
+    applies: "live",
     describe:
       "How long the code of a module may take to load. A module that takes longer has failed; the others are served without it.",
   },
@@ -93,6 +103,7 @@ export const coreOptions = {
     max: 86_400,
     unit: "seconds",
     per_host: false,
+    applies: "live",
     describe: "How long a module that is being unloaded or replaced may take to finish its requests.",
   },
   stop_timeout: {
@@ -101,6 +112,15 @@ export const coreOptions = {
     max: 86_400,
     unit: "seconds",
     per_host: false,
+    applies: "live",
     describe: "How long the server may take to finish its requests when it is stopped.",
+  },
+  config_watch: {
+    type: "boolean",
+    default: false,
+    per_host: false,
+    applies: "live",
+    describe:
+      "Watch the config file, and apply what changes in it while the server runs, as `modhost reload` does. A file that is wrong changes nothing.",
   },
 } as const satisfies OptionDeclarations;

@@ -11,7 +11,7 @@ import { SharedTables } from "../module/shared.ts";
 import { Timers } from "../module/timers.ts";
 import { type ServerDeps, serverFor } from "../operations/server.ts";
 import { Ports } from "../ports.ts";
-import { Certificates } from "../tls/index.ts";
+import { Certificates, type CertificatesOptions } from "../tls/index.ts";
 import type { NetProvider, OwnedItem } from "../types.ts";
 import { reasonOf } from "../util/errors.ts";
 import type { Log } from "../util/log.ts";
@@ -19,7 +19,8 @@ import { attempt, folderOf, seconds } from "./reading.ts";
 import type { HostOptions } from "./types.ts";
 
 export interface HostParts {
-  readonly config: Config;
+  /** Another one once a change of the configuration is made. */
+  config: Config;
   readonly modules: Modules;
   readonly catalog: Catalog;
   readonly ports: Ports;
@@ -41,11 +42,11 @@ export interface HostPartsDeps {
 
 /** Nothing is loaded, opened or read yet. */
 export function assemble({ options, config, bus, log, isRunning, announce, operating }: HostPartsDeps): HostParts {
-  const loadTimeout = seconds(config, "load_timeout", 30);
+  const loadTimeout = () => seconds(parts.config, "load_timeout", 30);
   const given = inlineModules(options.modules ?? [], folderOf(options), config.directory);
   const catalog = new Catalog(config, given, loadTimeout);
   const ports = new Ports(config);
-  const certificates = certificatesOf(config, log);
+  const certificates = new Certificates({ ...certificateOptions(config), log: log.host });
   const items = new Items();
   items.handle("net-provider", {
     added: (item) => ports.add(item as OwnedItem<NetProvider>),
@@ -58,8 +59,12 @@ export function assemble({ options, config, bus, log, isRunning, announce, opera
     shared: new SharedTables(),
     timers: new Timers(options.clock),
     log,
-    config,
-    loadTimeout,
+    get config() {
+      return parts.config;
+    },
+    get loadTimeout() {
+      return loadTimeout();
+    },
     find: (name, asking) => modules.dependencyOf(asking, name),
     listening: () => ports.listening(),
     states: () => modules.states(),
@@ -70,23 +75,24 @@ export function assemble({ options, config, bus, log, isRunning, announce, opera
   const modules = new Modules({
     context,
     catalog,
-    grace: seconds(config, "unload_grace", 10),
+    grace: () => seconds(parts.config, "unload_grace", 10),
     settle: () => ports.settle(),
     isRunning,
     announce,
     hangUp: (name) => ports.hangUp(name),
   });
-  return { config, modules, catalog, ports, certificates };
+  const parts: HostParts = { config, modules, catalog, ports, certificates };
+  return parts;
 }
 
-function certificatesOf(config: Config, log: Log): Certificates {
+/** What the configuration says of certificates. */
+export function certificateOptions(config: Config): Omit<CertificatesOptions, "log"> {
   const data = attempt(() => config.value("data_path")) ?? config.directory;
-  return new Certificates({
+  return {
     directory: join(String(data), "certs"),
     certificates: attempt(() => config.value("certificates")) as never,
     hosts: config.hosts(),
-    log: log.host,
-  });
+  };
 }
 
 /** For hosts without TLS. */

@@ -1,6 +1,7 @@
 /** What a host is told: its configuration, and the settings of its log in it. */
 import { resolve } from "node:path";
 import { Config, configFrom, loadConfig } from "../config/index.ts";
+import { ModhostError } from "../util/errors.ts";
 import { createLog, type Log, type LogSettings } from "../util/log.ts";
 import type { HostOptions } from "./types.ts";
 
@@ -19,16 +20,32 @@ export async function readConfig(options: HostOptions): Promise<Config> {
 }
 
 /**
- * The log as the configuration and `given` want it, without the values of secret options. Wrong values are reported by
- * the check of the configuration, with all others.
+ * The level and the format that the configuration and `given` want. Wrong values are reported by the check of the
+ * configuration, with all others.
  */
-export function openLog(config: Config, given: LogSettings | undefined): Log {
+export function logSettings(config: Config, given: LogSettings | undefined): LogSettings {
   const read = (name: string) => attempt(() => config.value(name));
   const configured = { level: read("log_level"), format: read("log_format") } as LogSettings;
   const known = Object.entries(configured).filter(([, value]) => value !== undefined);
-  const log = createLog({ ...Object.fromEntries(known), ...given });
+  return { ...Object.fromEntries(known), ...given };
+}
+
+/** Without the values of secret options. */
+export function openLog(config: Config, given: LogSettings | undefined): Log {
+  const log = createLog(logSettings(config, given));
   log.mask((text) => config.mask(text));
   return log;
+}
+
+/**
+ * The configuration as it is now, for a host that runs.
+ * @throws {ModhostError} CONFIG_FIXED where there is none to read again, CONFIG_NOT_FOUND, CONFIG_UNREADABLE
+ */
+export async function readAgain(options: HostOptions): Promise<Config> {
+  const { config, configPath, search = true } = options;
+  const isRead = configPath !== undefined || (config === undefined && search);
+  if (!isRead || config instanceof Config) throw new ModhostError("CONFIG_FIXED", {});
+  return readConfig(options);
 }
 
 /** A period of the configuration, seconds; `fallback` where it is wrong, which its check reports. */

@@ -3,7 +3,7 @@ import type { Socket } from "node:net";
 import type { Config } from "../config/index.ts";
 import type { InlineModule } from "../inline_modules.ts";
 import type { Clock } from "../module/clock.ts";
-import type { ListeningPort, ModuleLog, ModuleState, ServerStatus } from "../types.ts";
+import type { ConfigPlan, ListeningPort, ModuleLog, ModuleState, ServerStatus } from "../types.ts";
 import type { LogSettings } from "../util/log.ts";
 
 export interface HostOptions {
@@ -55,6 +55,17 @@ export interface Host extends AsyncDisposable {
   unload(name: string, host?: string): Promise<void>;
   /** Loads a module anew beside itself and exchanges both in one step; when that fails, it stays as it is. */
   reload(name: string, host?: string): Promise<void>;
+  /**
+   * What a changed configuration makes of this host: the file and the environment are read again, and nothing is changed.
+   * @throws {ModhostError} CONFIG_FIXED without a file to read, and what `start` throws for a wrong configuration
+   */
+  plan(): Promise<ConfigPlan>;
+  /**
+   * Puts a changed configuration in force, as a whole: modules that it does not concern go on, with all their connections.
+   * When any part of it fails, nothing has changed.
+   * @throws {ModhostError} what `plan` throws; CONFIG_NOT_APPLIED naming the step that failed
+   */
+  apply(): Promise<ConfigPlan>;
   /** How the host is, as `modhost status` shows it. Known from `start` on. */
   status(): ServerStatus;
   /** State of every module, of failed ones too. */

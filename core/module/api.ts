@@ -1,5 +1,6 @@
 import { readFile } from "node:fs/promises";
 import { join, resolve } from "node:path";
+import type { Config } from "../config/index.ts";
 import { appName } from "../http/app_urls.ts";
 import type {
   EventHandler,
@@ -28,6 +29,8 @@ import { httpUrl } from "./url.ts";
 export interface ModuleOwner extends Dependent {
   host: string;
   readonly code: ModuleCode;
+  /** What is in force for it: another one once a change of the configuration is. */
+  readonly config: Config;
   readonly reloading: boolean | undefined;
   /** Keys of the instances it depends on. */
   readonly depends: Set<string>;
@@ -41,6 +44,10 @@ export interface ModuleOwner extends Dependent {
   fault(step: string, error: unknown): void;
   /** Why the server cannot be changed for it now: its own code is being waited for. */
   readonly occupied: string | undefined;
+  /** It reads an option, for a host ("*": the server). */
+  read(option: string, host: string): void;
+  /** It belongs to no single host from now on. */
+  becomeGlobal(): void;
   /** @throws {ModhostError} MODULE_UNLOADED */
   assertLive(): void;
 }
@@ -52,6 +59,7 @@ export class ModuleApi implements Module {
   save: Module["save"];
   restore: Module["restore"];
   unload: Module["unload"];
+  changed: Module["changed"];
   add_host: Module["add_host"];
   readonly name: string;
   readonly #instance: ModuleOwner;
@@ -69,10 +77,11 @@ export class ModuleApi implements Module {
     this.#context = context;
     this.#host = host;
     this.#options = new OptionReader(
-      context.config,
+      () => instance.config,
       () => this.host,
-      (option) => {
-        const hint = optionHint(option, instance.code.options);
+      (option, host, isDeclared) => {
+        instance.read(option, host);
+        const hint = isDeclared ? undefined : optionHint(option, instance.code.options);
         if (hint !== undefined) instance.advise(hint);
       },
     );
@@ -135,7 +144,7 @@ export class ModuleApi implements Module {
   set_global(): void {
     const instance = this.#instance;
     if (instance.phase !== "loading") throw new Error("module.set_global can be called only while the module loads");
-    instance.host = "*";
+    instance.becomeGlobal();
     this.#log = undefined;
   }
 
@@ -212,7 +221,7 @@ export class ModuleApi implements Module {
   }
 
   import_named(name: string): Promise<Record<string, unknown>> {
-    return importNamed(name, this.#context.config.directory);
+    return importNamed(name, this.#instance.config.directory);
   }
 
   data_path(): string {
@@ -277,7 +286,8 @@ export class ModuleApi implements Module {
   // -------------------------------------------------------------------------------------------------- the server
 
   http_url(app = appName(this.name), default_path?: string): string {
-    const { config, listening } = this.#context;
+    const { listening } = this.#context;
+    const { config } = this.#instance;
     return httpUrl({ config, listening, host: this.host, log: this.log }, app, default_path);
   }
 
@@ -286,7 +296,8 @@ export class ModuleApi implements Module {
   }
 
   hosts(): readonly string[] {
-    return this.#context.config.hosts();
+    this.#instance.read("hosts", "*");
+    return this.#instance.config.hosts();
   }
 
   listening(): readonly ListeningPort[] {

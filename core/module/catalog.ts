@@ -12,18 +12,33 @@ export interface Wanted {
 
 /** Which modules there are and which are wanted: names to sources, sources to evaluated code. */
 export class Catalog {
-  readonly #config: Config;
-  readonly #loadTimeout: number;
+  #config: Config;
+  readonly #loadTimeout: () => number;
   /** Modules that were handed to the host, by value or by path. */
   readonly #given = new Map<string, ModuleSource>();
   /** Spelling of names in the configuration: "@scope/modhost-mod-x" for x. */
   readonly #spelling = new Map<string, string>();
   readonly #codes = new Map<string, ModuleCode>();
 
-  constructor(config: Config, given: readonly ModuleSource[], loadTimeout: number) {
+  constructor(config: Config, given: readonly ModuleSource[], loadTimeout: () => number) {
     this.#config = config;
     this.#loadTimeout = loadTimeout;
     for (const source of given) this.#given.set(source.name, source);
+  }
+
+  /** Goes by another configuration from now on; the returned function makes everything what it was before. */
+  use(config: Config): () => void {
+    const former = this.#config;
+    const tables = [this.#given, this.#spelling, this.#codes] as readonly Map<string, unknown>[];
+    const kept = tables.map((table) => [...table]);
+    this.#config = config;
+    return () => {
+      this.#config = former;
+      for (const [at, table] of tables.entries()) {
+        table.clear();
+        for (const [name, value] of kept[at] ?? []) table.set(name, value);
+      }
+    };
   }
 
   /** All that is enabled, host by host, in the order of the configuration; then what was handed over. */
@@ -72,7 +87,7 @@ export class Catalog {
 
   /** Evaluates the module's file as it is on disk now. */
   fresh(name: string): Promise<ModuleCode> {
-    return readCode(this.locate(name), this.#loadTimeout);
+    return readCode(this.locate(name), this.#loadTimeout());
   }
 
   /** From now on this is the code of its module. */

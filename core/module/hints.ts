@@ -19,8 +19,9 @@ const declaration: readonly (keyof OptionDeclaration)[] = [
   "entries",
   "required",
   "secret",
+  "applies",
 ];
-const callbacks = ["load", "ready", "save", "restore", "unload", "add_host"];
+const callbacks = ["load", "ready", "save", "restore", "unload", "add_host", "changed"];
 const kinds = ["http", "http-middleware", "net", "metrics"];
 const events: readonly string[] = Object.keys({
   "http-error": true,
@@ -33,6 +34,7 @@ const events: readonly string[] = Object.keys({
   "module-unloaded": true,
   "module-reloaded": true,
   "server-changed": true,
+  "config-changed": true,
 } satisfies Record<keyof HostEvents, true>);
 
 /** Other names for what a module file exports. */

@@ -1,4 +1,4 @@
-import { variableOf } from "../config/index.ts";
+import { type Config, variableOf } from "../config/index.ts";
 import type { ModuleState } from "../types.ts";
 import { ModhostError, reasonOf } from "../util/errors.ts";
 import { stackOf } from "../util/stack.ts";
@@ -19,6 +19,22 @@ export interface InstanceOptions {
   readonly group?: Group;
 }
 
+/** What a plan of a change has to know of an instance. */
+export interface InstanceFacts {
+  readonly key: string;
+  readonly name: string;
+  readonly host: string;
+  /** Keys of the instances it depends on. */
+  readonly depends: ReadonlySet<string>;
+  readonly isGlobal: boolean;
+  /** It has `module.changed`. */
+  readonly isTold: boolean;
+  /** Options that it has read: name, and the hosts for which ("*": the server). */
+  readonly reads: ReadonlyMap<string, ReadonlySet<string>>;
+  /** The hosts for which it was called, where it has `add_host`. */
+  readonly views: readonly string[] | undefined;
+}
+
 /** `name@host`: how the host keeps an instance. */
 export const keyOf = (name: string, host: string): string => `${name}@${host}`;
 
@@ -30,6 +46,10 @@ export class Instance implements ModuleOwner {
   readonly code: ModuleCode;
   readonly name: string;
   host: string;
+  /** What is in force for it. */
+  config: Config;
+  /** It belongs to the whole server, whatever hosts there are. */
+  isGlobal: boolean;
   phase: "loading" | "loaded" | "unloading" | "gone" = "loading";
   reloading: boolean | undefined;
   /** What dependents get. */
@@ -55,11 +75,17 @@ export class Instance implements ModuleOwner {
   #awaited = 0;
   /** Module objects for single hosts of a global module. */
   readonly #views: ModuleApi[] = [];
+  /** Options that it has read: name, and the hosts for which. */
+  readonly #reads = new Map<string, Set<string>>();
+  /** Its effects come to life: what is read through its module object now is read by those who receive them. */
+  #isCommitting = false;
 
   constructor(code: ModuleCode, host: string, context: ModuleContext, options: InstanceOptions) {
     this.code = code;
     this.name = code.source.name;
     this.host = host;
+    this.config = context.config;
+    this.isGlobal = code.global;
     this.reloading = options.reloading;
     this.group = options.group;
     this.#context = context;
@@ -102,7 +128,7 @@ export class Instance implements ModuleOwner {
 
   /** @throws {ModhostError} OPTION_MISSING */
   #requireOptions(): void {
-    const { config } = this.#context;
+    const { config } = this;
     for (const [option, { required, describe }] of Object.entries(this.code.options)) {
       if (required !== true || config.value(option, this.host === "*" ? undefined : this.host) !== undefined) continue;
       const place = config.file ?? "a config file";
@@ -118,10 +144,13 @@ export class Instance implements ModuleOwner {
 
   /** Brings to life all that was collected, or, when some of it cannot be, nothing. Synchronous. */
   commit(): void {
+    this.#isCommitting = true;
     try {
       this.#ledger.activate();
     } catch (error) {
       throw failure(this.code.source, "adding what it provides", error);
+    } finally {
+      this.#isCommitting = false;
     }
     this.phase = "loaded";
     for (const text of callbackHints(this.module, this.#ownFields)) this.#advice.add(text);
@@ -134,6 +163,60 @@ export class Instance implements ModuleOwner {
     if (this.phase === "unloading" || this.phase === "gone") return `the instance of ${this.name} that asks is leaving`;
     if (this.#awaited === 0) return undefined;
     return `the server waits for ${this.name} to finish a step of its life cycle (load, ready, save, restore): ask afterwards`;
+  }
+
+  /**
+   * It has read an option. Reads of live options through its module object while it does not load itself are those of
+   * the modules that it has given things to, and that hear of a change.
+   */
+  read(option: string, host: string): void {
+    const known = this.#reads.get(option);
+    if (known?.has(host) === true) return;
+    if (this.#isCommitting || this.phase !== "loading") {
+      const declared = this.config.declarations().get(option);
+      if (declared?.applies === "live" && declared.owner !== this.name) return;
+    }
+    if (known === undefined) this.#reads.set(option, new Set([host]));
+    else known.add(host);
+  }
+
+  becomeGlobal(): void {
+    this.host = "*";
+    this.isGlobal = true;
+  }
+
+  /** What a plan has to know of it. */
+  facts(): InstanceFacts {
+    const { key, name, host, depends, isGlobal } = this;
+    const views = this.#views.map((view) => view.host);
+    const isTold = [this.module, ...this.#views].some((view) => view.changed !== undefined);
+    return {
+      key,
+      name,
+      host,
+      depends,
+      isGlobal,
+      isTold,
+      reads: this.#reads,
+      views: this.#hasViews ? views : undefined,
+    };
+  }
+
+  get #hasViews(): boolean {
+    return this.module.add_host !== undefined && this.host === "*";
+  }
+
+  /**
+   * Tells it that options have changed, which it can read by now.
+   * @throws {ModhostError} MODULE_FAILED
+   */
+  async tell(options: readonly string[]): Promise<void> {
+    const limit = this.#limit();
+    try {
+      for (const view of [this.module, ...this.#views]) await limit(() => view.changed?.(options));
+    } catch (error) {
+      throw failure(this.code.source, "running module.changed", error);
+    }
   }
 
   async ready(): Promise<void> {

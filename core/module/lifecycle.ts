@@ -1,3 +1,4 @@
+import type { Config } from "../config/index.ts";
 import type { ModuleState } from "../types.ts";
 import { ModhostError, reasonOf } from "../util/errors.ts";
 import type { Catalog } from "./catalog.ts";
@@ -5,16 +6,18 @@ import type { ModuleCode } from "./code.ts";
 import { Deadline } from "./deadline.ts";
 import { Failures } from "./failures.ts";
 import { inOrder, withDependants } from "./graph.ts";
-import { Instance, type InstanceOptions, keyOf } from "./instance.ts";
+import { Instance, type InstanceFacts, type InstanceOptions, keyOf } from "./instance.ts";
 import { cycle, Instances } from "./instances.ts";
 import { moduleName } from "./locate.ts";
 import type { Dependency, Dependent, ModuleContext } from "./module_context.ts";
+import { isPartOf, labelOf, newOperation, type Operation, type OperationProgress, unheard } from "./operation.ts";
+import { Transition, type TransitionSteps } from "./transition.ts";
 
 export interface ModulesDeps {
   readonly context: ModuleContext;
   readonly catalog: Catalog;
   /** Seconds for which a module that leaves may finish its requests. */
-  readonly grace: number;
+  grace(): number;
   /** Waits for ports that modules have asked for; fails when one cannot be opened. */
   settle(): Promise<void>;
   /** The ports are open: `module.ready` is called after a load. */
@@ -22,24 +25,6 @@ export interface ModulesDeps {
   announce(event: string, data: unknown): void;
   /** The module is unloaded: ends the connections that its services have left. */
   hangUp(name: string): void;
-}
-
-/** Hears how far an operation has come. */
-export interface OperationProgress {
-  /** This has been done. */
-  step(what: string): void;
-  /** It can fail no more: what leaves still finishes its requests. */
-  inForce(): void;
-}
-
-const unheard: OperationProgress = { step: () => undefined, inForce: () => undefined };
-
-/** One load, with all the loads that it leads to. */
-interface Operation {
-  /** Names of the modules that wait for the one being loaded. */
-  readonly chain: readonly string[];
-  /** What has failed already: it is not tried again, nor reported twice. */
-  readonly failed: Map<string, unknown>;
 }
 
 /**
@@ -53,6 +38,8 @@ export class Modules {
   /** Loaded into the running host: their ports are not awaited yet, nor are they told that these are open. */
   #unfinishedLoads: Instance[] = [];
   #isStopping = false;
+  /** Modules that somebody asked for while the host runs. */
+  readonly #asked = new Set<string>();
 
   constructor(deps: ModulesDeps) {
     this.#deps = deps;
@@ -92,6 +79,17 @@ export class Modules {
     return this.#failures.wrongOption();
   }
 
+  /** What a plan of a change has to know of those that are loaded, and of those that are not. */
+  facts(): { live: InstanceFacts[]; failed: ModuleState[]; asked: ReadonlySet<string> } {
+    const live = this.#instances.live().map((instance) => instance.facts());
+    return { live, failed: this.#failures.states(), asked: this.#asked };
+  }
+
+  /** The file of a module's code that runs; undefined where none does, or it has none. */
+  fileOf(name: string): string | undefined {
+    return this.#instances.of(name)[0]?.code.source.file;
+  }
+
   // --------------------------------------------------------------------------------------------------- operations
 
   /** Evaluates all that is enabled, and what that names as dependencies, so that every option is declared. */
@@ -128,6 +126,7 @@ export class Modules {
     const missing = hosts.filter((at) => this.find(name, at) === undefined);
     if (missing.length === 0) throw new ModhostError("MODULE_ALREADY_LOADED", { name });
     catalog.learn(entry);
+    this.#asked.add(name);
     const operation = newOperation();
     try {
       for (const at of missing) await this.#ensureLoaded(name, at, operation);
@@ -143,6 +142,7 @@ export class Modules {
   async unload(name: string, host?: string, progress = unheard): Promise<void> {
     const failed = this.#failures.forget(name, host);
     const found = this.#instances.of(name, host);
+    this.#asked.delete(name);
     if (found.length === 0 && !failed) throw new ModhostError("MODULE_NOT_LOADED", { name });
     await this.#unloadAll(withDependants(this.#instances.live(), found).reverse(), undefined, progress);
   }
@@ -166,6 +166,28 @@ export class Modules {
     }
   }
 
+  /** Many changes as one, for another configuration: nothing has happened yet. */
+  transition(steps: TransitionSteps, configs: { former: Config; next: Config }): Transition {
+    const { catalog, isRunning, announce } = this.#deps;
+    const operation = newOperation();
+    return new Transition(steps, configs, {
+      instances: this.#instances,
+      catalog,
+      load: (name, host) => this.#ensureLoaded(name, host, operation),
+      finishLoads: () => this.#finishLoads(),
+      build: (code, place, options) => this.#build(code, place, options),
+      commit: (instances) => this.#commit(instances),
+      replace: (leaving) => {
+        const waits = leaving.flatMap((instance) => instance.withdraw());
+        return this.#close(leaving, waits, new Deadline(Number.POSITIVE_INFINITY));
+      },
+      unload: (leaving) => this.#unloadAll(leaving),
+      forgetFailure: (name) => void this.#failures.forget(name),
+      isRunning,
+      announce,
+    });
+  }
+
   /** Calls `module.ready` of all, in the order of loading. */
   async ready(): Promise<void> {
     for (const instance of this.#instances.live()) await instance.ready();
@@ -175,7 +197,7 @@ export class Modules {
   async drain(deadline: Deadline): Promise<void> {
     this.#isStopping = true;
     const waits = this.#lastFirst().flatMap((instance) => instance.withdraw("item"));
-    await deadline.within(this.#deps.grace).wait(Promise.all(waits));
+    await deadline.within(this.#deps.grace()).wait(Promise.all(waits));
   }
 
   /** Unloads everything, last first. */
@@ -362,7 +384,7 @@ export class Modules {
   }
 
   async #close(leaving: readonly Instance[], waits: readonly Promise<unknown>[], deadline: Deadline): Promise<void> {
-    const { grace } = this.#deps;
+    const grace = this.#deps.grace();
     await deadline.within(grace).wait(Promise.all(waits));
     // A module that drains connections itself takes as long again; the second is for what it does afterwards.
     for (const instance of leaving) {
@@ -378,14 +400,4 @@ export class Modules {
     } catch {} // The error says so already.
     this.#failures.add({ name, host, error, file });
   }
-}
-
-const labelOf = ({ name, host }: Instance) => (host === "*" ? name : `${name} on ${host}`);
-
-function newOperation(begun: Partial<Operation> = {}): Operation {
-  return { chain: [], failed: new Map(), ...begun };
-}
-
-function isPartOf(error: ModhostError, name: string): boolean {
-  return Array.isArray(error.details.names) && error.details.names.includes(name);
 }

@@ -38,6 +38,7 @@ export interface ModuleContext {
   readonly shared: SharedTables;
   readonly timers: Timers;
   readonly log: Log;
+  /** What is in force, or about to be: instances that are made now go by it. */
   readonly config: Config;
   /** Seconds that a module's own code may take for a step that others wait for. */
   readonly loadTimeout: number;

@@ -3,20 +3,31 @@ import type { OptionDeclaration, OptionType } from "../types.ts";
 
 /** The options as one module on one host reads them. */
 export class OptionReader {
-  readonly #config: Config;
+  readonly #configOf: () => Config;
   readonly #host: () => string;
-  readonly #undeclared: (name: string) => void;
+  readonly #read: (name: string, host: string, isDeclared: boolean) => void;
 
-  /** `undeclared` hears of each option that is read and that nobody has declared. */
-  constructor(config: Config, host: () => string, undeclared: (name: string) => void) {
-    this.#config = config;
+  /**
+   * `config` gives the configuration that is in force for the module; `read` hears of each option that is read, for
+   * which host, and whether anybody has declared it.
+   */
+  constructor(
+    config: () => Config,
+    host: () => string,
+    read: (name: string, host: string, isDeclared: boolean) => void,
+  ) {
+    this.#configOf = config;
     this.#host = host;
-    this.#undeclared = undeclared;
+    this.#read = read;
+  }
+
+  get #config(): Config {
+    return this.#configOf();
   }
 
   /** As declared; as written where nobody declared it. */
   plain(name: string, host = this.#host()): unknown {
-    if (!this.#config.declarations().has(name)) this.#undeclared(name);
+    this.#read(name, host, this.#config.declarations().has(name));
     return this.#config.value(name, host === "*" ? undefined : host);
   }
 

@@ -79,6 +79,27 @@ export class Certificates {
     return this.prepare();
   }
 
+  /**
+   * Other certificates from now on; when one of them is wrong, nothing changes. The returned function brings the former
+   * ones back.
+   * @throws {ModhostError} TLS_INVALID
+   */
+  async configure(options: Omit<CertificatesOptions, "log">, how: { selfSigned?: boolean } = {}): Promise<() => void> {
+    const [former, loaded] = [this.#options, this.#loaded];
+    const restore = () => {
+      this.#options = former;
+      this.#loaded = loaded;
+    };
+    this.#options = { ...options, log: former.log };
+    try {
+      await this.prepare(how);
+    } catch (error) {
+      restore();
+      throw error;
+    }
+    return restore;
+  }
+
   /** There is a certificate for whoever asks. */
   get isReady(): boolean {
     return this.#loaded.has(everyName);

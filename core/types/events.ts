@@ -32,12 +32,19 @@ export interface AnnouncedEvents {
   "module-reloaded": ModuleEvent;
   /** A change of the server is over, done or not: whoever asked for it, by whatever way. */
   "server-changed": Change;
+  /** A changed configuration is in force. */
+  "config-changed": ConfigChangedEvent;
 }
 
 /** An instance of a module: its name, and its host ("*" for the whole server). */
 export interface ModuleEvent {
   readonly module: string;
   readonly host: string;
+}
+
+/** `config-changed`: the names of the options that have another value now. */
+export interface ConfigChangedEvent {
+  readonly options: readonly string[];
 }
 
 /** `http-error`: the first hook that returns text (or bytes) makes the page; it may set `response.headers`. */

@@ -81,6 +81,12 @@ export interface ModuleObject {
   unload: (() => unknown) | undefined;
   /** Global modules only: called for each of `hosts` with a module object of that host. */
   add_host: ((module: Module) => unknown) | undefined;
+  /**
+   * Options have changed while the server runs: of those that the module reads and that are declared "live". Their new
+   * values are read as ever. What it throws refuses the whole change of the configuration; it is called again then, and
+   * the options have their former values.
+   */
+  changed: ((options: readonly string[]) => unknown) | undefined;
 
   /** Loads another module if need be and gives what its function returned. Spec 2. */
   depends<T = unknown>(name: string): T;

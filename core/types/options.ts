@@ -46,6 +46,12 @@ export interface OptionDeclaration {
    * the secrets are the items of a list or the names of an object's fields.
    */
   readonly secret?: boolean | "keys";
+  /**
+   * What becomes of a change while the server runs. Left out: the modules that have read the option are exchanged, as by
+   * a reload. "live": nobody is exchanged who can hear of it, which is the module that declares it, and others that have
+   * `module.changed`. "start": the value of the start stays until the next one.
+   */
+  readonly applies?: "live" | "start";
   /** Of a path, or of texts that are paths: nobody makes what is missing there, so `modhost check` warns of it. */
   readonly must_exist?: boolean;
   /** Of an object: its keys are names of apps, so `modhost check` warns of those that no module provides. */

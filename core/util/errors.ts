@@ -18,6 +18,11 @@ export const errorTable = {
   CONFIG_NOT_FOUND: { message: "There is no config file {path}: name an existing file with --config" },
   CONFIG_UNREADABLE: { message: "The config file {path} cannot be read: {reason}" },
   CONFIG_INVALID: { message: "The configuration is not valid:\n{problems}" },
+  CONFIG_FIXED: {
+    message:
+      "This server was started without a config file, so there is nothing to read again: start it with --config, or restart it",
+  },
+  CONFIG_NOT_APPLIED: { message: "Nothing has changed, since {step} failed: {reason}" },
   // Modules
   MODULE_NOT_FOUND: {
     message: "No module {name} in {searched}: check the spelling{meant}, or add its folder to plugin_paths",

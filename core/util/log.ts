@@ -29,6 +29,8 @@ export interface Log {
   of(module: string, host: string): ModuleLog;
   /** Every text goes through this function from now on, before it is written. */
   mask(change: (text: string) => string): void;
+  /** Another level or format from now on, for all that write. */
+  configure(settings: Pick<LogSettings, "level" | "format">): void;
   /** Closes the file, when the destination is one. */
   close(): void;
 }
@@ -36,34 +38,54 @@ export interface Log {
 const levels: readonly LogLevel[] = ["debug", "info", "warn", "error"];
 
 export function createLog(settings: LogSettings = {}): Log {
-  const { destination: target = process.stderr, level = "info" } = settings;
+  const { destination: target = process.stderr } = settings;
   const terminal = typeof target !== "string" && target.isTTY === true;
-  const form = settings.format ?? "auto";
   const sink = sinkOf(target, {
-    recovered: (lost, error) => root.warn(`The log could not be written (${error.message}): ${lost} lines are missing`),
+    recovered(lost, error) {
+      if (current.least > levels.indexOf("warn")) return;
+      root.warn(`The log could not be written (${error.message}): ${lost} lines are missing`);
+    },
   });
   let isClosed = false;
   // A module may have something to say after its host has stopped: there is nobody to hear it.
   const raw: LogStream = { write: (line) => isClosed || sink.write(line) };
-  const isPretty = form === "pretty" || (form === "auto" && terminal);
-  const stream = isPretty ? prettyStream(raw, terminal && !process.env.NO_COLOR) : raw;
+  const pretty = prettyStream(raw, terminal && !process.env.NO_COLOR);
+  let stream = raw;
+  const current: Current = { least: 0, masked: (text) => text };
+  const configure = ({ level = "info", format: form = "auto" }: Pick<LogSettings, "level" | "format">) => {
+    current.least = level === "silent" ? levels.length : levels.indexOf(level);
+    stream = form === "pretty" || (form === "auto" && terminal) ? pretty : raw;
+  };
+  configure(settings);
+  // Which levels are written is decided before the logger is asked: those of modules would keep the level of their making.
   const root = pino(
-    { level, base: null, timestamp: stdTimeFunctions.isoTime, formatters: { level: (label) => ({ level: label }) } },
-    stream as DestinationStream,
-  );
-  let masked = (text: string) => text;
-  const mask = (text: string) => masked(text);
-  return {
-    host: voice(root, mask),
-    of: (module, host) => voice(root.child(host === "*" ? { module } : { module, host }), mask),
-    mask(change) {
-      masked = change;
+    {
+      level: "debug",
+      base: null,
+      timestamp: stdTimeFunctions.isoTime,
+      formatters: { level: (label) => ({ level: label }) },
     },
+    { write: (line: string) => stream.write(line) } as DestinationStream,
+  );
+  return {
+    host: voice(root, current),
+    of: (module, host) => voice(root.child(host === "*" ? { module } : { module, host }), current),
+    mask(change) {
+      current.masked = change;
+    },
+    configure,
     close() {
       isClosed = true;
       sink.end?.();
     },
   };
+}
+
+/** What can be changed while there are loggers. */
+interface Current {
+  /** Place in `levels` of the lowest that is written. */
+  least: number;
+  masked: (text: string) => string;
 }
 
 interface Sink {
@@ -97,12 +119,13 @@ function sinkOf(target: string | LogStream, options: Required<Pick<SinkOptions, 
 }
 
 /** A pino logger with the printf-style calls of the module object. */
-function voice(logger: Logger, mask: (text: string) => string): ModuleLog {
+function voice(logger: Logger, current: Current): ModuleLog {
   const write = (level: LogLevel, message: string, values: unknown[]) => {
-    if (!levels.includes(level)) {
+    const rank = levels.indexOf(level);
+    if (rank < 0) {
       throw new TypeError(`There is no log level ${String(level)}: use ${levels.join(", ")}`);
     }
-    if (logger.isLevelEnabled(level)) logger[level](mask(format(message, ...values)));
+    if (rank >= current.least) logger[level](current.masked(format(message, ...values)));
   };
   const log = (level: LogLevel, message: string, ...values: unknown[]) => write(level, message, values);
   const methods = levels.map((level) => [

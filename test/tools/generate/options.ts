@@ -12,11 +12,15 @@ export function optionsPage(all: readonly Section[]): string {
       allowedText(option),
       option.default === undefined ? "" : code(JSON.stringify(option.default)),
       option.per_host === false ? "" : "yes",
+      changes[option.applies ?? "exchange"],
     ]);
-    return `## ${owner}\n\n${table(["Option", "Meaning", "Takes", "Default", "Per host"], rows)}`;
+    return `## ${owner}\n\n${table(["Option", "Meaning", "Takes", "Default", "Per host", "A change"], rows)}`;
   });
   return page("Options", "the declarations of the options", [introduction, ...tables]);
 }
+
+/** What becomes of a change while the server runs. */
+const changes = { live: "applies at once", start: "waits for the next start", exchange: "exchanges the module" };
 
 const marks = ({ required, secret }: OptionDeclaration): string =>
   `${required === true ? " Required." : ""}${secret === undefined ? "" : " Secret: shown in no log and no message."}`;
@@ -35,6 +39,10 @@ Sizes are bytes or text: \`500kB\`, \`10MB\` (powers of 1000), \`64KiB\`, \`1GiB
 A single value stands for a list of one. \`null\` is the same as not set. A wrong value stops the start with its path; an
 unknown name is a warning with the nearest known one. An option marked "per host" may also stand in an entry of \`hosts\`,
 where it wins over the server's. \`modhost check\` tells whether a configuration is valid, and tries its paths and ports.
+
+The last column tells what a [reload of the configuration](../guides/operate.md#change-the-configuration-while-it-runs)
+makes of another value. Where it exchanges the module, those are all modules that have read the option, as in a reload of
+each, and those that depend on them.
 
 A required option without a value keeps its module from loading; the others go on. The values of secret options are
 masked in messages, in the log and in what \`modhost check\` prints.

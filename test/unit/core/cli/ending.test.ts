@@ -45,7 +45,7 @@ const events = (stdout: string) =>
     .map((line) => JSON.parse(line) as { event?: string; signal?: string; requests?: string[]; status?: number });
 
 describe("the end of a server", { concurrency: 2 }, () => {
-  for (const signal of ["SIGHUP", "SIGINT"] as const) {
+  for (const signal of ["SIGTERM", "SIGINT"] as const) {
     test(`${signal} says what is waited for, and requests are finished`, async () => {
       await using running = await serving();
       const held = fetch(`${running.url}/held`).then((answer) => answer.text());

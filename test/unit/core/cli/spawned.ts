@@ -1,6 +1,6 @@
 /** Runs the real program in a temporary folder, on ports that the system picks. */
 import { type ChildProcessByStdio, spawn } from "node:child_process";
-import { once } from "node:events";
+import { on, once } from "node:events";
 import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
@@ -77,13 +77,19 @@ export class Program {
   async serve(args: readonly string[], env: NodeJS.ProcessEnv = {}) {
     const child = this.#spawn(args, env);
     const ended = this.#ended(child);
-    const first = once(createInterface(child.stdout), "line") as Promise<[string]>;
+    const lines = createInterface(child.stdout);
+    const first = once(lines, "line") as Promise<[string]>;
     const line = await Promise.race([first.then(([line]) => line), ended.then(({ stderr }) => new Error(stderr))]);
     if (line instanceof Error) throw line;
     return {
       line,
       started: line.startsWith("{") ? (JSON.parse(line) as Started) : nothing,
       kill: (signal: NodeJS.Signals) => child.kill(signal),
+      /** Resolves with the next line of its output that has a text in it. */
+      next: async (part: string) => {
+        for await (const [line] of on(lines, "line") as AsyncIterable<[string]>) if (line.includes(part)) return line;
+        return "";
+      },
       ended,
     };
   }

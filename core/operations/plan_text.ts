@@ -1,0 +1,29 @@
+/** A plan in words, a line for each thing. */
+import type { ConfigPlan, ModuleStep, OptionChange, PortStep } from "../types.ts";
+
+/** Nothing when nothing differs. */
+export function planLines({ options, hosts, modules, ports }: ConfigPlan): string[] {
+  return [
+    ...options.map(optionLine),
+    ...hosts.added.map((host) => `host ${host} is added`),
+    ...hosts.removed.map((host) => `host ${host} is removed`),
+    ...ports.map(portLine),
+    ...modules.map(moduleLine),
+  ];
+}
+
+function optionLine({ name, host, from, to, applies, readers }: OptionChange): string {
+  const path = host === "*" ? name : `hosts.${host}.${name}`;
+  const when = applies === "start" ? " (at the next start)" : "";
+  const who = readers.length === 0 ? "" : `, read by ${readers.join(", ")}`;
+  return `${path}: ${from ?? "not set"} -> ${to ?? "not set"}${when}${who}`;
+}
+
+function portLine({ action, service, address, port }: PortStep): string {
+  const place = `${address.includes(":") ? `[${address}]` : address}:${port === 0 ? "any" : port}`;
+  return `${action} ${service} on ${place}`;
+}
+
+function moduleLine({ action, module, host, because }: ModuleStep): string {
+  return `${action} ${module}${host === "*" ? "" : ` on ${host}`} (${because.join(", ")})`;
+}

@@ -1,0 +1,212 @@
+/** A changed configuration while the host runs: only what it concerns is touched, and what fails changes nothing. */
+import assert from "node:assert/strict";
+import { once } from "node:events";
+import { createServer } from "node:net";
+import { describe, test } from "node:test";
+import type { Module } from "#core/types.ts";
+import { reconfigured } from "./reconfigured.ts";
+
+/** How often a module was loaded, and what it has read. */
+function counted(name: string, options: string[], extra: Partial<Record<"changed", boolean>> = {}) {
+  const seen = { loads: 0, unloads: 0, told: [] as string[][] };
+  const load = (module: Module) => {
+    seen.loads += 1;
+    module.depends("http");
+    const values = options.map((option) => module.get_option(option));
+    module.provides("http", { route: { "GET /": () => JSON.stringify(values) } });
+    module.unload = () => void (seen.unloads += 1);
+    if (extra.changed === true) {
+      module.changed = (names) => {
+        seen.told.push([...names]);
+        values.splice(0, values.length, ...options.map((option) => module.get_option(option)));
+      };
+    }
+  };
+  const describe = "For a test.";
+  const declared = Object.fromEntries(
+    options.map((option) => [
+      option,
+      { type: "any" as const, describe, ...(extra.changed ? { applies: "live" as const } : {}) },
+    ]),
+  );
+  return { module: { name, load, options: declared }, seen };
+}
+
+describe("a changed configuration", { concurrency: 4 }, () => {
+  test("exchanges the modules that have read what differs, and no others", async () => {
+    const [one, other] = [counted("http_one", ["one_text"]), counted("http_other", ["other_text"])];
+    await using server = await reconfigured({ one_text: "a", other_text: "b" }, [one.module, other.module]);
+    assert.equal(await server.get("/one"), '["a"]');
+    const plan = await server.apply({ one_text: "changed", other_text: "b" });
+    assert.deepEqual(plan.options, [
+      { name: "one_text", host: "*", from: '"a"', to: '"changed"', applies: "now", readers: ["http_one"] },
+    ]);
+    assert.deepEqual(plan.modules, [{ action: "exchange", module: "http_one", host: "*", because: ["one_text"] }]);
+    assert.equal(await server.get("/one"), '["changed"]');
+    assert.equal(await server.get("/other"), '["b"]');
+    assert.deepEqual([one.seen.loads, one.seen.unloads, other.seen.loads], [2, 1, 1]);
+    assert.equal((await server.host.plan()).isEmpty, true);
+  });
+
+  test("is told to a module of live options that can hear of it, and it is not exchanged", async () => {
+    const live = counted("http_live", ["live_text"], { changed: true });
+    await using server = await reconfigured({ live_text: 1 }, [live.module]);
+    const plan = await server.apply({ live_text: 2 });
+    assert.deepEqual(plan.modules, [{ action: "tell", module: "http_live", host: "*", because: ["live_text"] }]);
+    assert.equal(await server.get("/live"), "[2]");
+    assert.deepEqual([live.seen.loads, live.seen.told], [1, [["live_text"]]]);
+  });
+
+  test("loads and unloads what it names, and what nothing depends on any more", async () => {
+    const files = {
+      "mod_http_new.mjs": `export default (module) => { module.depends("base"); module.provides("http", { route: { "GET /": () => "new" } }); };`,
+      "mod_base.mjs": "export default () => undefined;",
+    };
+    await using server = await reconfigured({ plugin_paths: ["."] }, [], files);
+    const names = () => server.host.modules().map(({ name }) => name);
+    await server.apply({ plugin_paths: ["."], modules_enabled: ["http", "http_new"] });
+    assert.equal(await server.get("/new"), "new");
+    assert.deepEqual(names().sort(), ["base", "http", "http_new"]);
+    const plan = await server.apply({ plugin_paths: ["."] });
+    assert.deepEqual(
+      plan.modules.map(({ action, module, because }) => [action, module, because[0]]),
+      [
+        ["unload", "base", "nothing depends on it"],
+        ["unload", "http_new", "modules_enabled"],
+      ],
+    );
+    assert.deepEqual(names(), ["http"]);
+    assert.deepEqual(server.host.residue("base"), []);
+  });
+
+  test("that is wrong changes nothing: neither its syntax nor its values", async () => {
+    const one = counted("http_one", ["one_text"]);
+    await using server = await reconfigured({ one_text: "a" }, [one.module]);
+    await assert.rejects(server.apply({ one_text: "b", http_idle_timeout: "soon" }), { code: "CONFIG_INVALID" });
+    await assert.rejects(server.apply({ one_text: "b", modules_enabled: ["nowhere"] }), { code: "MODULE_NOT_FOUND" });
+    assert.equal(await server.get("/one"), '["a"]');
+    assert.equal(one.seen.loads, 1);
+    assert.equal(server.host.config.value("one_text"), "a");
+  });
+
+  test("is refused as a whole when one module does not load with it", async () => {
+    const one = counted("http_one", ["one_text"]);
+    const live = counted("http_live", ["live_text"], { changed: true });
+    const picky = {
+      name: "http_picky",
+      options: { picky: { type: "string" as const, describe: "For a test." } },
+      load(module: Module) {
+        module.depends("http");
+        if (module.get_option("picky") === "wrong") throw new Error("not like this");
+      },
+    };
+    await using server = await reconfigured({ one_text: "a", picky: "right" }, [one.module, live.module, picky]);
+    const before = server.host.listening();
+    await assert.rejects(server.apply({ one_text: "b", picky: "wrong", live_text: 3, http_ports: [0, 0] }), {
+      code: "CONFIG_NOT_APPLIED",
+      message: /changing the modules failed: The module http_picky failed while running .*: not like this/,
+    });
+    assert.equal(await server.get("/one"), '["a"]');
+    assert.deepEqual(server.host.listening(), before);
+    assert.deepEqual([one.seen.unloads, live.seen.told], [0, []]);
+    assert.equal(
+      server.host.modules().every(({ status }) => status === "loaded"),
+      true,
+    );
+    const plan = await server.apply({ one_text: "b", picky: "right", live_text: 3 });
+    assert.equal(plan.options.length, 2);
+    assert.equal(await server.get("/one"), '["b"]');
+  });
+
+  test("takes back what a module was told when a later module refuses", async () => {
+    const live = counted("http_live", ["live_text"], { changed: true });
+    const refusing = {
+      name: "http_refusing",
+      load(module: Module) {
+        module.get_option("live_text");
+        module.changed = () => {
+          if (module.get_option("live_text") === 2) throw new Error("not two");
+        };
+      },
+    };
+    await using server = await reconfigured({ live_text: 1 }, [live.module, refusing]);
+    await assert.rejects(server.apply({ live_text: 2 }), /running module.changed: not two/);
+    assert.equal(await server.get("/live"), "[1]");
+    assert.equal(live.seen.told.length, 2);
+  });
+
+  test("opens new ports before it closes old ones, and connections go on", async () => {
+    const one = counted("http_one", ["one_text"]);
+    await using server = await reconfigured({}, [one.module]);
+    const first = server.port();
+    const agent = await fetch(`http://127.0.0.1:${first}/one`);
+    await agent.text();
+    const free = createServer().listen(0, "127.0.0.1");
+    await once(free, "listening");
+    const { port } = free.address() as { port: number };
+    await assert.rejects(server.apply({ http_ports: [port] }), /opening the ports failed: Port \d+ .* is taken/);
+    assert.equal(server.port(), first);
+    free.close();
+    await once(free, "close");
+    const plan = await server.apply({ http_ports: [port] });
+    assert.deepEqual(
+      plan.ports.map(({ action, port }) => [action, port]),
+      [
+        ["open", port],
+        ["close", 0],
+      ],
+    );
+    assert.equal(server.port(), port);
+    assert.equal(await server.get("/one"), "[null]");
+    assert.equal(one.seen.loads, 1);
+    // Every address instead of one, of the same port.
+    await server.apply({ http_ports: [port], http_interfaces: ["0.0.0.0"] });
+    assert.equal(await server.get("/one"), "[null]");
+  });
+
+  test("waits for the next start with what cannot change before", async () => {
+    await using server = await reconfigured({});
+    const before = server.host.config.value("data_path");
+    const plan = await server.apply({ data_path: "elsewhere" });
+    assert.deepEqual([plan.waiting, plan.modules], [["data_path"], []]);
+    assert.equal(server.host.config.value("data_path"), before);
+    assert.deepEqual((await server.host.plan()).waiting, ["data_path"]);
+  });
+
+  test("goes for the log at once", async () => {
+    await using server = await reconfigured({});
+    server.host.log.debug("unheard");
+    await server.apply({ log_level: "debug" });
+    server.host.log.debug("heard");
+    assert.doesNotMatch(server.log(), /unheard/);
+    assert.match(server.log(), /"msg":"heard"/);
+  });
+
+  test("serves new hosts, and old ones no more", async () => {
+    const one = counted("http_one", ["one_text"]);
+    await using server = await reconfigured({ hosts: { "a.test": { one_text: "a" } } }, [one.module]);
+    assert.equal(await server.get("/one", { host: "a.test" }).catch(String), '["a"]');
+    const plan = await server.apply({ hosts: { "b.test": { one_text: "b" } } });
+    assert.deepEqual(plan.hosts, { added: ["b.test"], removed: ["a.test"] });
+    assert.deepEqual(
+      server.host
+        .modules()
+        .map(({ name, host }) => `${name}@${host}`)
+        .sort(),
+      ["http@*", "http_one@b.test"],
+    );
+  });
+
+  test("tells no secret, neither the old one nor the new one", async () => {
+    const module = {
+      name: "http_safe",
+      options: { safe_word: { type: "string" as const, secret: true, describe: "For a test." } },
+      load: (module: Module) => module.get_option("safe_word"),
+    };
+    await using server = await reconfigured({ safe_word: "first-secret" }, [module]);
+    const plan = await server.apply({ safe_word: "second-secret" });
+    assert.deepEqual([plan.options[0]?.from, plan.options[0]?.to], ["(secret)", "(secret)"]);
+    server.host.log.info("first-secret second-secret");
+    assert.doesNotMatch(server.log(), /-secret/);
+  });
+});
