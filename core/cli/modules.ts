@@ -1,14 +1,17 @@
+import { look, lookedAt, lookOptions } from "./admin/running.ts";
 import type { Command } from "./command.ts";
-import { filesArgument, hostOptions, withHost } from "./hosted.ts";
+import { filesArgument } from "./hosted.ts";
 import { columns } from "./output.ts";
 
 export const modules: Command = {
   name: "modules",
   arguments: filesArgument,
   help: "List the modules with their status, file, dependencies and resources; exit code 1 if one has failed",
+  about: lookedAt,
+  options: lookOptions,
   async run(context) {
     const { output } = context;
-    const states = await withHost(hostOptions(context, context.args), (host) => host.modules());
+    const states = await look(context, async (looked) => looked.modules());
     output.show(states, () => {
       const rows = states.map(({ name, host, status, file, depends, holds, note }) => {
         const held = Object.entries(holds).map(([kind, count]) => `${count} ${kind}`);

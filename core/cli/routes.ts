@@ -1,7 +1,8 @@
 import { nearest } from "../config/index.ts";
 import type { Explanation, LayerInfo, RouteInfo } from "../http/index.ts";
+import { look, lookedAt, lookOptions } from "./admin/running.ts";
 import { type Command, UsageError } from "./command.ts";
-import { filesArgument, hostOptions, httpOf, labelOf, withHost } from "./hosted.ts";
+import { filesArgument, labelOf } from "./hosted.ts";
 import { columns } from "./output.ts";
 
 export const routes: Command = {
@@ -20,28 +21,29 @@ export const routes: Command = {
       firstOfTwo: /^[A-Za-z-]+$/,
     },
     host: { type: "string", value: "NAME", help: "With --explain: the Host of the request" },
+    ...lookOptions,
   },
+  about: lookedAt,
   async run(context) {
     const { output, options, stderr } = context;
     const request = requestOf(options.explain);
     const name = typeof options.host === "string" ? options.host : undefined;
-    return await withHost(hostOptions(context, context.args), (host) => {
-      const http = httpOf(host);
+    return await look(context, async (looked) => {
+      const [known, table] = [await looked.modules(), await looked.routes()];
       const fileOf = (route: Pick<RouteInfo, "module" | "host">) => {
-        const states = host.modules().filter((state) => state.name === route.module);
+        const states = known.filter((state) => state.name === route.module);
         return (states.find((state) => state.host === route.host) ?? states[0])?.file;
       };
-      const failed = host.modules().filter(({ status }) => status === "failed");
+      const failed = known.filter(({ status }) => status === "failed");
       for (const state of failed) stderr.write(`modhost: ${labelOf(state)}: ${state.note ?? "failed"}\n`);
       const code = failed.length === 0 ? 0 : 1;
       if (request === undefined) {
-        const all = (http?.routes() ?? []).map((route) => ({ ...route, file: fileOf(route) }));
+        const all = (table ?? []).map((route) => ({ ...route, file: fileOf(route) }));
         output.show(all, () => routeTable(all, options.all === true));
         return code;
       }
-      if (http === undefined) throw new Error("The module http is not loaded, so there are no routes");
-      const explanation = http.explain(request.method, request.path, name);
-      const near = nearTo(explanation, http.routes());
+      const explanation = await looked.explain(request.method, request.path, name);
+      const near = nearTo(explanation, table ?? []);
       output.show({ ...explanation, near }, () => [explained(explanation, fileOf), ...nearTable(near)].join("\n"));
       return code;
     });

@@ -1,4 +1,4 @@
-import { basename, relative } from "node:path";
+import { relative } from "node:path";
 import type { ModuleDefinition, ModuleFunction, OptionDeclarations } from "../types.ts";
 import { ModhostError, reasonOf } from "../util/errors.ts";
 import { withoutVersions } from "../util/stack.ts";
@@ -19,6 +19,15 @@ export interface ModuleCode {
   readonly hints: readonly string[];
 }
 
+/** Files that are compiled once more to find which one cannot be. */
+const MAX_COMPILED = 20;
+
+/** A line of a module's own code. */
+interface Place {
+  readonly file: string;
+  readonly line: number;
+}
+
 const remedy = "export a default function taking the module, or defineModule({ load })";
 
 /**
@@ -29,10 +38,12 @@ export async function readCode(source: ModuleSource, loadTimeout: number): Promi
   const { file, name, definition } = source;
   if (file === undefined) return codeOf(source, definition ?? {});
   let exported: Record<string, unknown>;
+  const files = new Set([file]);
   try {
-    exported = await new Deadline(loadTimeout).result(importFresh({ ...source, file }), "load_timeout");
+    const imported = importFresh({ ...source, file }, (part) => files.add(part));
+    exported = await new Deadline(loadTimeout).result(imported, "load_timeout");
   } catch (error) {
-    throw failure(source, "being imported", error, placeIn(source, error) ?? (await syntaxPlace(file, error)));
+    throw failure(source, "being imported", error, placeIn(source, error) ?? (await syntaxPlace(files, error)));
   }
   const main = exported.default;
   // CommonJS gives module.exports as default; its named fields may be detected as exports beside it.
@@ -52,8 +63,10 @@ export function failure(
 ): ModhostError {
   if (ModhostError.is(error) && error.code !== "OPTION_INVALID") return error;
   const reason = withoutVersions(reasonOf(error));
-  const text = place === undefined || reason.includes(place) ? reason : `${reason} (${place})`;
-  return new ModhostError("MODULE_FAILED", { name: source.name, step, reason: text }, { cause: error });
+  const shown = place === undefined ? "" : `${relative(source.directory, place.file)}:${place.line}`;
+  const text = reason.includes(shown) ? reason : `${reason} (${shown})`;
+  const details = { name: source.name, step, reason: text, ...(place === undefined ? {} : { place }) };
+  return new ModhostError("MODULE_FAILED", details, { cause: error });
 }
 
 function codeOf(source: ModuleSource, exported: object, written = exported): ModuleCode {
@@ -90,17 +103,21 @@ export function framesOf(error: unknown): { readonly path: string; readonly line
 }
 
 /** The line of the module that an error names: of its main file, else of the first file in its folder. */
-function placeIn({ file, directory }: ModuleSource, error: unknown): string | undefined {
+function placeIn({ file, directory }: ModuleSource, error: unknown): Place | undefined {
   for (const { path, line } of framesOf(error)) {
     const inside = relative(directory, path);
     if (file !== undefined && !inside.startsWith("..") && !inside.startsWith("node_modules"))
-      return `${inside}:${line}`;
+      return { file: path, line: Number(line) };
   }
   return undefined;
 }
 
-/** The stack of what cannot be parsed names no line of it. */
-async function syntaxPlace(file: string, error: unknown): Promise<string | undefined> {
-  const line = error instanceof SyntaxError ? await syntaxErrorLine(file) : undefined;
-  return line === undefined ? undefined : `${basename(file)}:${line}`;
+/** The stack of what cannot be parsed names no line of it: the latest file that was found is asked first. */
+async function syntaxPlace(files: ReadonlySet<string>, error: unknown): Promise<Place | undefined> {
+  if (!(error instanceof SyntaxError)) return undefined;
+  for (const file of [...files].reverse().slice(0, MAX_COMPILED)) {
+    const line = await syntaxErrorLine(file);
+    if (line !== undefined) return { file, line: Number(line) };
+  }
+  return undefined;
 }

@@ -7,7 +7,14 @@ import type { ModuleSource } from "./locate.ts";
  * An ES module is never forgotten by its URL. A fresh evaluation is therefore an import under a URL that carries a
  * version, and the version has to go on to every file that belongs to the module.
  */
-const versions = new Map<string, (file: string, specifier: string) => boolean>();
+const versions = new Map<string, Version>();
+
+interface Version {
+  /** Is the file a part of the module? */
+  belongs(file: string, specifier: string): boolean;
+  /** Told of each such file before it is evaluated. */
+  found(file: string): void;
+}
 
 const require = createRequire(import.meta.url);
 let hooked = false;
@@ -18,12 +25,15 @@ export function installHooks(): void {
   hooked = true;
 }
 
-/** Imports a module's file, and all that belongs to it, as it is on disk now. */
-export function importFresh(source: ModuleSource & { readonly file: string }): Promise<Record<string, unknown>> {
+/** Imports a module's file, and all that belongs to it, as it is on disk now; `found` is told of each file. */
+export function importFresh(
+  source: ModuleSource & { readonly file: string },
+  found: (file: string) => void = () => undefined,
+): Promise<Record<string, unknown>> {
   installHooks();
   const version = String(versions.size + 1);
   const belongs = belongsTo(source);
-  versions.set(version, belongs);
+  versions.set(version, { belongs, found });
   for (const file of Object.keys(require.cache)) {
     if (belongs(file, "./")) delete require.cache[file];
   }
@@ -48,12 +58,14 @@ type ResolveHook = NonNullable<Hooks["resolve"]>;
 const resolve: ResolveHook = (specifier, context, next) => {
   const isOwn = specifier === "modhost" || specifier.startsWith("modhost/");
   const resolved = isOwn ? own(specifier, context, next) : next(specifier, context);
-  const belongs = versions.get(versionOf(context.parentURL));
+  const version = versions.get(versionOf(context.parentURL));
   // What a bundled module offers as a library is evaluated once, whoever imports it.
-  if (isOwn || belongs === undefined || context.conditions.includes("require")) return resolved;
+  if (isOwn || version === undefined || context.conditions.includes("require")) return resolved;
   if (!resolved.url.startsWith("file:")) return resolved;
   const url = new URL(resolved.url);
-  if (url.search !== "" || !belongs(fileURLToPath(url), specifier)) return resolved;
+  const file = fileURLToPath(url);
+  if (url.search !== "" || !version.belongs(file, specifier)) return resolved;
+  version.found(file);
   return { ...resolved, url: `${resolved.url}?v=${versionOf(context.parentURL)}` };
 };
 

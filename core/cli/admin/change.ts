@@ -1,0 +1,43 @@
+/** How commands show what came of a change. */
+import type { Change } from "../../types.ts";
+import type { CommandContext } from "../command.ts";
+import { NO_SERVER, NoServerError } from "./client.ts";
+
+/** Shows a change; gives the exit code: 0 done, 1 refused or failed. */
+export function showChange({ output }: Pick<CommandContext, "output">, change: Change): number {
+  const isDone = change.result === "done";
+  output.show(change, () => {
+    const verdict = `${change.what}: ${change.result}`;
+    if (isDone) return `${output.paint("green", verdict)}${took(change)}`;
+    return [output.paint("red", verdict), ...errorLines(change)].join("\n");
+  });
+  return isDone ? 0 : 1;
+}
+
+function took({ steps }: Change): string {
+  const ms = steps.at(-1)?.ms;
+  return ms === undefined ? "" : ` (${ms} ms)`;
+}
+
+/** The reason, and the line of the source that it names. */
+export function errorLines({ error, result }: Change): string[] {
+  if (error === undefined) return [];
+  const { message, place } = error;
+  return [
+    `  ${message}`,
+    ...(place === undefined ? [] : [`  ${place.file}:${place.line}`]),
+    ...(place?.text === undefined ? [] : [`    ${place.text.trim()}`]),
+    ...(result === "failed" ? ["  What was there before goes on."] : []),
+  ];
+}
+
+/** Runs a command that needs a server; without one it says so, and the exit code is 3. */
+export async function withServer(context: Pick<CommandContext, "stderr">, run: () => Promise<number>): Promise<number> {
+  try {
+    return await run();
+  } catch (error) {
+    if (!(error instanceof NoServerError)) throw error;
+    context.stderr.write(`modhost: ${error.message}\n`);
+    return NO_SERVER;
+  }
+}

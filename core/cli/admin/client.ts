@@ -1,0 +1,102 @@
+/** The client of the Admin API: what commands ask of the server that runs on the same configuration. */
+import { lstatSync, statSync } from "node:fs";
+import { dirname, join, resolve } from "node:path";
+import { loadConfig } from "../../config/index.ts";
+import { reasonOf } from "../../util/errors.ts";
+import { request } from "../../util/node_http.ts";
+import { type CommandContext, type CommandOption, UsageError } from "../command.ts";
+
+/** Exit code of a command that found no running server. */
+export const NO_SERVER = 3;
+
+/** For every command that calls the server. */
+export const socketOption = {
+  socket: {
+    type: "string",
+    value: "PATH",
+    help: "The server whose admin socket this is; default: by the configuration",
+  },
+} as const satisfies Record<string, CommandOption>;
+
+/** An answer of the Admin API. */
+export interface AdminAnswer<T> {
+  readonly status: number;
+  readonly value: T;
+}
+
+/** No server runs on the configuration, or none that this user can reach. */
+export class NoServerError extends Error {}
+
+/** The Admin API refused the call itself. */
+export class RefusedError extends Error {}
+
+type Place = Pick<CommandContext, "configPath" | "cwd" | "env">;
+
+/** The socket of the server that `modhost run` would be with the same options. */
+export async function adminSocket({ configPath, cwd, env }: Place, named?: unknown): Promise<string> {
+  if (named === true) throw new UsageError("--socket needs a value");
+  if (typeof named === "string") return resolve(cwd, named);
+  const config = await loadConfig({ path: configPath, cwd, env });
+  const given = config.raw("admin_socket");
+  if (typeof given === "string") return resolve(config.directory, given);
+  return join(String(config.value("data_path")), "admin.sock");
+}
+
+/**
+ * Calls an operation of the Admin API, and waits for its answer as long as that takes.
+ * @throws {NoServerError} nobody answers at the socket
+ * @throws {RefusedError} the call is wrong, or not allowed
+ */
+export async function send<T>(
+  socketPath: string,
+  method: string,
+  path: string,
+  body?: object,
+): Promise<AdminAnswer<T>> {
+  assertOwn(socketPath);
+  const text = body === undefined ? undefined : JSON.stringify(body);
+  const { promise, resolve: answered, reject } = Promise.withResolvers<AdminAnswer<T>>();
+  const headers = text === undefined ? {} : { "Content-Type": "application/json" };
+  const sent = request({ socketPath, agent: false, method, path: `/admin/api${path}`, headers });
+  sent.on("error", (error) => reject(new NoServerError(unreachable(socketPath, error))));
+  sent.on("response", async (response) => {
+    try {
+      const whole = Buffer.concat(await response.toArray()).toString("utf8");
+      answered({ status: response.statusCode ?? 0, value: JSON.parse(whole) as T });
+    } catch (error) {
+      reject(new Error(`The answer of the server at ${socketPath} cannot be read: ${reasonOf(error)}`));
+    }
+  });
+  sent.end(text);
+  const { status, value } = await promise;
+  const refusal = (value as { error?: { message?: string } } | undefined)?.error;
+  // Records of changes have a result, and an error beside it.
+  if (status >= 400 && refusal !== undefined && !("result" in (value as object)))
+    throw new RefusedError(refusal.message ?? `The server answered ${status}`);
+  return { status, value };
+}
+
+/**
+ * A socket that somebody else has put there is not the server's.
+ * @throws {NoServerError}
+ */
+function assertOwn(socketPath: string): void {
+  const socket = lstatSync(socketPath, { throwIfNoEntry: false });
+  if (socket === undefined) throw new NoServerError(absent(socketPath));
+  const own = [process.getuid?.(), 0, statSync(dirname(socketPath)).uid];
+  if (!socket.isSocket() || !own.includes(socket.uid))
+    throw new NoServerError(`${socketPath} is no socket of this user's server: uid ${socket.uid} has made it`);
+}
+
+function absent(socketPath: string): string {
+  return `No server runs here: there is no socket ${socketPath}. Start one by modhost run; if one runs, name its config file by --config, and see that http_admin is among its modules_enabled`;
+}
+
+function unreachable(socketPath: string, error: unknown): string {
+  const code = error instanceof Error && "code" in error ? error.code : undefined;
+  if (code === "ENOENT") return absent(socketPath);
+  if (code === "ECONNREFUSED") return `No server runs here: nobody listens at ${socketPath} any more`;
+  if (code === "EACCES" || code === "EPERM")
+    return `The server at ${socketPath} belongs to another user: only that user and root can operate it`;
+  return `The server at ${socketPath} does not answer: ${reasonOf(error)}`;
+}

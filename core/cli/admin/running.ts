@@ -1,0 +1,79 @@
+/** What commands look at: the server that runs on the configuration, or the configuration itself. */
+import type { Host } from "../../host.ts";
+import type { Explanation, RouteInfo } from "../../http/index.ts";
+import type { ModuleState, ServerStatus } from "../../types.ts";
+import type { CommandContext, CommandOption } from "../command.ts";
+import { hostOptions, httpOf, withHost } from "../hosted.ts";
+import { adminSocket, NoServerError, send, socketOption } from "./client.ts";
+
+/** For commands that ask the running server when there is one. */
+export const lookOptions = {
+  offline: { type: "boolean", help: "Look at the configuration, though a server runs on it" },
+  ...socketOption,
+} as const satisfies Record<string, CommandOption>;
+
+/** For their --help. */
+export const lookedAt = [
+  "When a server runs on the configuration, it is asked, and the standard error says so in a line; otherwise, or when",
+  "modules or folders are named, the modules are loaded as a start would, without a port.",
+].join("\n");
+
+export interface Looked {
+  modules(): readonly ModuleState[] | Promise<readonly ModuleState[]>;
+  /** Undefined when the module http is not loaded. */
+  routes(): readonly RouteInfo[] | undefined | Promise<readonly RouteInfo[] | undefined>;
+  explain(method: string, path: string, host?: string): Explanation | Promise<Explanation>;
+}
+
+/**
+ * Shows `use` the server that runs on the configuration, and says so in a line of the standard error. Where none runs,
+ * files are named or --offline is given, all modules are loaded as `run` would, without a port.
+ */
+export async function look<T>(context: CommandContext, use: (looked: Looked) => Promise<T>): Promise<T> {
+  const { options, stderr } = context;
+  const given = hostOptions(context, context.args);
+  if (options.offline !== true && given.modules === undefined) {
+    const socket = await adminSocket({ ...context, configPath: given.configPath ?? undefined }, options.socket);
+    const status = await statusAt(socket, options.socket !== undefined);
+    if (status !== undefined) {
+      stderr.write(
+        `modhost: as the running server has it (process ${status.pid}, ${socket}); --offline looks at the configuration\n`,
+      );
+      return use(running(socket));
+    }
+  }
+  return withHost(given, (host) => use(loaded(host)));
+}
+
+async function statusAt(socket: string, isNamed: boolean): Promise<ServerStatus | undefined> {
+  try {
+    return (await send<ServerStatus>(socket, "GET", "/status")).value;
+  } catch (error) {
+    if (isNamed || !(error instanceof NoServerError)) throw error;
+    return undefined;
+  }
+}
+
+function running(socket: string): Looked {
+  const get = async <T>(path: string) => (await send<T>(socket, "GET", path)).value;
+  return {
+    modules: () => get("/modules"),
+    routes: () => get("/routes"),
+    explain: (method, path, host) => {
+      const query = new URLSearchParams({ method, path, ...(host === undefined ? {} : { host }) });
+      return get(`/explain?${query}`);
+    },
+  };
+}
+
+function loaded(host: Host): Looked {
+  return {
+    modules: () => host.modules(),
+    routes: () => httpOf(host)?.routes(),
+    explain: (method, path, name) => {
+      const http = httpOf(host);
+      if (http === undefined) throw new Error("The module http is not loaded, so there are no routes");
+      return http.explain(method, path, name);
+    },
+  };
+}

@@ -1,0 +1,12 @@
+import { resolve } from "node:path";
+import { operationOf } from "../operations/index.ts";
+import { commandOf } from "./commands/from_table.ts";
+
+export const command = commandOf(operationOf("load"), {
+  positional: ["name"],
+  // Paths count from here, and not from where the server was started.
+  resolve: ({ cwd }, { name, ...others }) => {
+    const isPath = String(name).startsWith(".") || String(name).includes("/");
+    return { ...others, name: isPath && !String(name).startsWith("@") ? resolve(cwd, String(name)) : name };
+  },
+});

@@ -1,0 +1,29 @@
+/** The routes of the server. */
+import type { HttpModule } from "../../../core/http/index.ts";
+import { defineOperation } from "./operation.ts";
+
+export const httpOperations = [
+  defineOperation({
+    name: "routes",
+    method: "GET",
+    path: "/routes",
+    scope: "read",
+    help: "Every route that is served, host by host",
+    answer: { type: "array", items: { $ref: "Route" } },
+    run: ({ module }) => module.depends<HttpModule>("http").routes(),
+  }),
+  defineOperation({
+    name: "explain",
+    method: "GET",
+    path: "/explain",
+    scope: "read",
+    help: "How a request would be answered, and why",
+    input: {
+      method: { type: "string", required: true, describe: "Method of the request" },
+      path: { type: "string", required: true, describe: "Its path, as it is sent" },
+      host: { type: "string", describe: "Its Host" },
+    },
+    answer: "Explanation",
+    run: ({ module, input }) => module.depends<HttpModule>("http").explain(input.method, input.path, input.host),
+  }),
+];
