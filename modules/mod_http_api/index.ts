@@ -8,6 +8,7 @@ import { multiaddrOf, reachable } from "./http/addresses.ts";
 import type { ApiSettings } from "./http/api.ts";
 import { type Authorization, authorizationsFrom } from "./http/authorizations.ts";
 import { type ConfiguredHeaders, sendableHeaders } from "./http/cors.ts";
+import { commandFigures } from "./http/figures.ts";
 import { type Listening, openListeners } from "./http/listeners.ts";
 import { mountApi } from "./http/mount.ts";
 import { type Token, tokensFrom } from "./http/tokens.ts";
@@ -43,9 +44,12 @@ export default function load(module: ApiModule, { required = false, trusted = fa
   const requireToken = !trusted && module.get_option_boolean("api_require_token") === true;
   const authorizations = trusted ? () => undefined : readOnce(module, node);
   const isGuarded = () => requireToken || authorizations() !== undefined;
+  const figures = commandFigures();
+  module.provides("metrics", figures.provider);
   const api: ApiSettings = {
     table: module.get_option_string("api_pubsub_wire") === "multibase" ? multibaseTable() : table,
     log: new CommandLog(),
+    figures,
     get tokens() {
       return isGuarded() ? withOwn : tokens;
     },

@@ -52,5 +52,7 @@ export default function load(module: Module): OpenMetrics {
   const reference: RouteTable = { GET: show, POST: show };
   module.provides("http", { default_path: "/metrics", route: { GET: show } });
   module.provides("http", { default_path: REFERENCE_PATH, route: reference });
+  // Where the API of the node has ports of its own, it is there that go-ipfs has them.
+  module.add_item("rpc-page", { path: REFERENCE_PATH, route: reference });
   return { collect: () => registry.collect() };
 }

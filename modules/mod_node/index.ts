@@ -13,6 +13,7 @@ import type { Node } from "./types.ts";
 // The node, its methods, what they take and give, and how they fail.
 
 export type * from "./api/index.ts";
+export { type NodeFigures, nodeMetrics } from "./figures.ts";
 export type { LowLevelNode, NodeOptions, NodeStat, OfflineCode } from "./low_level_node.ts";
 export type { Identity, IdentityConfig } from "./storage/repo/identity.ts";
 export type { Node, NodeModule } from "./types.ts";

@@ -19,6 +19,7 @@ import type { Keystore } from "./storage/keystore/keystore.ts";
 import type { MetadataStore } from "./storage/metadata/store.ts";
 import type { Repo, RepoOptions } from "./storage/repo/repo.ts";
 import type { SharedLock } from "./util/async/shared_lock.ts";
+import type { NodeCounts } from "./util/counts.ts";
 import type { FailureCode, FailureKind } from "./util/errors.ts";
 import type { NodeLog } from "./util/log.ts";
 
@@ -94,6 +95,8 @@ export interface LowLevelNode extends AsyncDisposable {
   /** Held exclusively by garbage collection, and shared by operations that put blocks before pinning them. */
   readonly lock: SharedLock;
   readonly log: NodeLog;
+  /** What it has done since it was opened. */
+  readonly counts: NodeCounts;
   /** The node was opened with `offline` and never uses the network. */
   readonly offline: boolean;
   /** The network is open or being opened. */

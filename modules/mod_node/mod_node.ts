@@ -5,7 +5,16 @@
 import { readFile } from "node:fs/promises";
 import { isIPv6 } from "node:net";
 import { join } from "node:path";
-import { createNode, isProfile, lockHolder, type Node, NodeError, type NodeModule, profiles } from "modhost/node";
+import {
+  createNode,
+  isProfile,
+  lockHolder,
+  type Node,
+  NodeError,
+  type NodeModule,
+  nodeMetrics,
+  profiles,
+} from "modhost/node";
 import type { Module } from "../../core/types.ts";
 import { options } from "./module/options.ts";
 import { collectPeriodically } from "./module/periodic_gc.ts";
@@ -40,6 +49,9 @@ export default async function load(module: OwnModule, opened?: Node): Promise<No
   };
   if (opened !== undefined) take(shared(module, opened, settings));
   else if (module.serves() && module.reloading !== true) await open();
+
+  const collect = () => held?.node.figures.collect() ?? [];
+  module.provides("metrics", { metrics: nodeMetrics, collect });
 
   module.ready = () => {
     void held?.node

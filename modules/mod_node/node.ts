@@ -27,6 +27,7 @@ import type { MetadataStore } from "./storage/metadata/store.ts";
 import type { Repo } from "./storage/repo/repo.ts";
 import { Queue } from "./util/async/queue.ts";
 import { SharedLock } from "./util/async/shared_lock.ts";
+import { NodeCounts } from "./util/counts.ts";
 import { isDebugging } from "./util/debugging.ts";
 import { type FailureKind, failure, failures, NodeError } from "./util/errors.ts";
 import { NodeLog } from "./util/log.ts";
@@ -54,6 +55,7 @@ export class LocalNode implements LowLevelNode {
   readonly keys: Keystore;
   readonly lock = new SharedLock();
   readonly log = new NodeLog();
+  readonly counts = new NodeCounts();
   readonly offline: boolean;
   readonly names: Names;
   readonly remotePins: RemotePins;
@@ -241,20 +243,30 @@ export class LocalNode implements LowLevelNode {
 
   /** Runs independently of the consumer, so that a slow reader does not prolong the exclusive lock. Never rejects. */
   async #collect(told: Queue<Removed | NotRemoved>, signal: AbortSignal): Promise<void> {
+    const { collections } = this.counts;
+    const began = performance.now();
     try {
       const release = await this.lock.acquireExclusive(signal);
       try {
         // A copy must not have roots whose blocks are about to go.
         await this.#copyMetadata?.();
+        const tell = (result: Removed | NotRemoved) => {
+          if ("removed" in result) collections.removed += 1;
+          told.push(result);
+        };
         const partial = [...(await this.files.roots()), ...(await this.mounts.roots())];
-        await collectGarbage(this.blocks, this.pins, (result) => told.push(result), { signal, partial });
+        await collectGarbage(this.blocks, this.pins, tell, { signal, partial });
       } finally {
         release();
       }
       await this.blocks.store.compact(signal);
       told.end();
     } catch (reason) {
+      collections.failed += 1;
       told.fail(reason);
+    } finally {
+      collections.runs += 1;
+      collections.time += performance.now() - began;
     }
   }
 

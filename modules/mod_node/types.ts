@@ -1,11 +1,14 @@
 /** The types that `createNode` and `module.depends("node")` return. */
 import type { NodeApi } from "./api/index.ts";
+import type { NodeFigures } from "./figures.ts";
 import type { LowLevelNode } from "./low_level_node.ts";
 
 /** The node as seen by programs: the client interface and its lifecycle. Can be closed by `await using`. */
 export interface Node extends NodeApi, AsyncDisposable {
   /** The components below this interface. */
   readonly lowLevel: LowLevelNode;
+  /** What it has and has done, for dashboards: figures under declared names. */
+  readonly figures: NodeFigures;
   /** The node was opened with `offline` and never uses the network. */
   readonly offline: boolean;
   /** Same as `lowLevel.goOnline`. @throws NodeError for an invalid configuration */

@@ -12,6 +12,7 @@ import { find, loggable, type Parsed, parse, Refusal } from "../rpc/parse_call.t
 import type { Table } from "../rpc/table.ts";
 import { type GateSettings, pass, type Visit, visit } from "./admission.ts";
 import { copiedHeaders } from "./cors.ts";
+import type { CommandFigures } from "./figures.ts";
 import { plain, respond, serverHeaders } from "./respond.ts";
 
 export interface ApiSettings extends GateSettings {
@@ -19,6 +20,9 @@ export interface ApiSettings extends GateSettings {
   /** HTTP methods by which commands may be called, in the order of the Allow header. Default: POST only. */
   readonly methods?: readonly string[];
   readonly log: CommandLog;
+  readonly figures: CommandFigures;
+  /** What the listener is called in figures. */
+  readonly handler?: "gateway";
   /** Called with unexpected errors, which are bugs, as opposed to errors of the node. */
   fault(command: string, thrown: unknown): void;
   /** Undefined while the node is not open; commands that need it then fail. */
@@ -48,7 +52,10 @@ export class Api {
     const preparing = this.#settings.prepare?.();
     if (preparing !== undefined) await preparing;
     const visitor = visit(event.request, this.#settings, rest, methods);
-    return pass(visitor) ?? this.#call(event, visitor);
+    const answer = pass(visitor) ?? (await this.#call(event, visitor));
+    const { figures, handler = "api" } = this.#settings;
+    figures.answered(event.request.method, answer.status_code ?? 200, handler);
+    return answer;
   }
 
   /** A document about the API, subject to the same access checks. */
@@ -84,7 +91,7 @@ export class Api {
   }
 
   #run(run: Run, parsed: Parsed, base: ResponseHeaders): Promise<ResponseFields> | ResponseFields {
-    const { table, log, fault, node, operator } = this.#settings;
+    const { table, log, figures, fault, node, operator } = this.#settings;
     const { entry, path, options } = parsed;
     const headers = { ...serverHeaders(copiedHeaders(this.#settings.headers())), ...base };
     const refuse = (message: string) => {
@@ -102,6 +109,7 @@ export class Api {
 
     const { args, options: shown } = loggable(parsed);
     const ended = log.begin(path, args, shown);
+    const counted = figures.begin(path);
     const call = new TypedCall(parsed, run, headers, { table, log, node, operator });
     const running = {
       call,
@@ -110,11 +118,13 @@ export class Api {
       response: run.event.response,
       eager: isCommand(entry) && entry.eager === true,
       failed: (thrown: unknown) => {
+        counted.failed();
         const known = thrown instanceof NodeError || ModhostError.is(thrown);
         if (!known && !run.signal.aborted) fault(path, thrown);
       },
       over: () => {
         ended();
+        counted.over();
         run.over();
       },
     };

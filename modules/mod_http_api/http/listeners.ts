@@ -1,8 +1,15 @@
 /** Additional listeners: further API addresses, and the gateway addresses with the read-only commands. */
 
 import type { Repo } from "modhost/node";
-import { AppMount, environmentOf, type HttpModule, HttpService, httpMethods } from "../../../core/http/index.ts";
-import type { Handler, Module, NetEndpoint, RouteTable } from "../../../core/types.ts";
+import {
+  AppMount,
+  environmentOf,
+  type HttpModule,
+  HttpService,
+  httpMethods,
+  type MiddlewareLayer,
+} from "../../../core/http/index.ts";
+import type { Handler, Module, NetEndpoint, OwnedItem, RouteTable } from "../../../core/types.ts";
 import { addressList, endpointOf, ownEndpoints, withPort } from "./addresses.ts";
 import { Api, type ApiSettings } from "./api.ts";
 import { apiRoutes } from "./mount.ts";
@@ -16,6 +23,14 @@ interface Door {
   readonly name: string;
   readonly endpoints: readonly NetEndpoint[];
   readonly settings: ApiSettings;
+  /** Pages of other modules stand beside the API here. */
+  readonly hasPages?: boolean;
+}
+
+/** An item of the kind "rpc-page": what another module shows at the addresses of the API, at the same path as go-ipfs. */
+export interface RpcPage {
+  readonly path: `/${string}`;
+  readonly route: RouteTable;
 }
 
 /** Multiaddrs of the open listeners with the ports actually bound, in the order of the configuration. */
@@ -52,9 +67,18 @@ export function openListeners(module: Module, { config }: Repo, settings: ApiSet
   const gateway = addressList(config.value("Addresses.Gateway")).flatMap(
     endpoints("Addresses.Gateway", opened.gateway),
   );
-  const readOnly = withFields(settings, { table: settings.table.readOnly(), methods: ["POST", "HEAD", "GET"] });
+  const readOnly = withFields(settings, {
+    handler: "gateway",
+    table: settings.table.readOnly(),
+    methods: ["POST", "HEAD", "GET"],
+  });
   const doors: Door[] = [
-    { name: "http_api_further", endpoints: further.filter((each) => "port" in each && !isOwn(each)), settings },
+    {
+      name: "http_api_further",
+      endpoints: further.filter((each) => "port" in each && !isOwn(each)),
+      settings,
+      hasPages: true,
+    },
     { name: "http_api_gateway", endpoints: gateway.filter((each) => "port" in each), settings: readOnly },
     { name: "http_api_socket", endpoints: further.filter((each) => "path" in each), settings: local(settings) },
     { name: "http_api_gateway_socket", endpoints: gateway.filter((each) => "path" in each), settings: local(readOnly) },
@@ -77,7 +101,8 @@ const local = (settings: ApiSettings): ApiSettings => withFields(settings, { isL
 const withFields = (settings: ApiSettings, fields: Partial<ApiSettings>): ApiSettings =>
   Object.assign(Object.create(settings), fields);
 
-function open(module: Module, { name, endpoints, settings }: Door): void {
+function open(module: Module, { name, endpoints, settings, hasPages = false }: Door): void {
+  const grace = module.get_option_period("unload_grace") ?? 10;
   const { settings: limits, koa, watchMiddleware } = module.depends<HttpModule>("http");
   // These listeners have no virtual hosts: the access checks look at the host name.
   const service = new HttpService(
@@ -96,11 +121,30 @@ function open(module: Module, { name, endpoints, settings }: Door): void {
       cors: undefined,
     });
   const mounts = [mount("/api", apiRoutes(new Api(settings), settings.table)), mount("", elsewhere)];
+  const pages = new Map<OwnedItem, AppMount>();
+  let middleware: readonly MiddlewareLayer[] = [];
+  const remount = () => service.mount([...mounts, ...pages.values()], middleware);
   // What an operator has put before the API stands before it at every address.
-  module.on_release(
-    `middleware of ${name}`,
-    watchMiddleware((layers) => service.mount(mounts, layers)),
-  );
+  const unwatch = watchMiddleware((layers) => {
+    middleware = layers;
+    remount();
+  });
+  module.on_release(`middleware of ${name}`, unwatch);
+  if (hasPages) {
+    const added = (item: OwnedItem) => {
+      const { path: base, route } = item.item as RpcPage;
+      const place = { name: item.owner.name, owner: item.owner, host: "*", base, provider: { route }, cors: undefined };
+      pages.set(item, new AppMount(place));
+      remount();
+    };
+    const removed = (item: OwnedItem) => {
+      const page = pages.get(item);
+      pages.delete(item);
+      remount();
+      return page?.retire(grace);
+    };
+    module.handle_items("rpc-page", added, removed);
+  }
   module.provides("net", {
     name,
     default_ports: [],
@@ -108,7 +152,6 @@ function open(module: Module, { name, endpoints, settings }: Door): void {
     half_open: true,
     onconnect: (socket) => service.listeners.connect(socket),
   });
-  const grace = module.get_option_period("unload_grace") ?? 10;
   // Begun with the stop, it is over when the time for requests in flight is.
   let closing: Promise<void> | undefined;
   const close = () => (closing ??= service.close(grace));

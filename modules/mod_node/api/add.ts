@@ -91,6 +91,10 @@ export function addApi(node: LowLevelNode): AddApi {
       ? hashOnly(entries, settings, node.scratch)
       : addEntries(node, entries, settings, { pin, references: nocopy || fscache, signal, offline });
     for await (const event of events) {
+      if (event.kind === "file" && event.built !== undefined) {
+        node.counts.added.files += 1;
+        node.counts.added.bytes += event.built.size;
+      }
       if (options.silent !== true || (event.kind !== "file" && event.kind !== "symlink")) yield event;
     }
   }

@@ -2,6 +2,7 @@
  * Bitswap: fetches blocks that are missing here from peers, and serves those that are here. Speaks versions 1.0 to 1.2
  * of the bitswap specification.
  */
+
 import type { Connection, Libp2p, PeerId, Stream } from "@libp2p/interface";
 import type { CID } from "multiformats/cid";
 import type { BlockService, BlockSource } from "../../storage/blockstore/block_service.ts";
@@ -11,6 +12,7 @@ import { MPLEX } from "../swarm/patches/mplex/mplex_factory.ts";
 import { PatchNotices } from "../swarm/patches/notices.ts";
 import { widenWindow, YAMUX } from "../swarm/patches/yamux/receive_window.ts";
 import { BitswapPeer } from "./bitswap_peer.ts";
+import type { BlockSizes } from "./block_sizes.ts";
 import { DecisionEngine, type DecisionEngineOptions } from "./decision_engine.ts";
 import { Inbound } from "./inbound.ts";
 import { Ledger } from "./ledger.ts";
@@ -186,6 +188,12 @@ export class Bitswap implements BlockSource {
       wantsRefused: sent.refused,
       malformedMessages: this.#malformed,
     };
+  }
+
+  /** Blocks by their size, since the start. */
+  get sizes(): Readonly<Record<"received" | "duplicate" | "sent", BlockSizes>> {
+    const { sizes: received, duplicateSizes: duplicate } = this.#wants.received;
+    return { received, duplicate, sent: this.#engine.sent.sizes };
   }
 
   /** What this node wants; with a peer, what that peer wants of this node. */

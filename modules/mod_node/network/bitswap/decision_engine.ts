@@ -2,12 +2,14 @@
  * Decides which peer gets the next blocks: each peer gets one message in turn, its most urgent wants first, and blocks
  * are read from the store no faster than peers take them.
  */
+
 import type { CID } from "multiformats/cid";
 import type { BlockService } from "../../storage/blockstore/block_service.ts";
 import type { Block } from "../../storage/blockstore/store.ts";
 import { WeightedSemaphore } from "../../util/async/weighted_semaphore.ts";
 import type { NodeLog } from "../../util/log.ts";
 import type { BitswapPeer } from "./bitswap_peer.ts";
+import { BlockSizes } from "./block_sizes.ts";
 import { copyCid, keyOf, keyOfCid } from "./keys.ts";
 import { type DecodedMessage, MAX_BLOCK_SIZE, type WantlistEntry } from "./message.ts";
 import { type PeerWant, PeerWantlist } from "./peer_wantlist.ts";
@@ -18,6 +20,7 @@ export interface SentStats {
   bytes: number;
   /** Wants beyond the bounds. */
   refused: number;
+  readonly sizes: BlockSizes;
 }
 
 export interface DecisionEngineOptions {
@@ -37,7 +40,7 @@ const MAX_LOOKUPS = 256;
 const MAX_HAVE_REPLACED_SIZE = 1024;
 
 export class DecisionEngine {
-  readonly sent: SentStats = { blocks: 0, bytes: 0, refused: 0 };
+  readonly sent: SentStats = { blocks: 0, bytes: 0, refused: 0, sizes: new BlockSizes() };
   readonly #blocks: BlockService;
   readonly #log: NodeLog;
   readonly #maxWantsPerPeer: number;
@@ -241,6 +244,7 @@ export class DecisionEngine {
   #count({ ledger }: BitswapPeer, bytes: number): void {
     this.sent.blocks += 1;
     this.sent.bytes += bytes;
+    this.sent.sizes.add(bytes);
     ledger.send(bytes);
   }
 }

@@ -7,6 +7,7 @@ import { failure } from "../../util/errors.ts";
 import type { NodeLog } from "../../util/log.ts";
 import { AbortGroups } from "./abort_groups.ts";
 import type { BitswapPeer } from "./bitswap_peer.ts";
+import { BlockSizes } from "./block_sizes.ts";
 import { cidOfWireBlock, copyCid, keyOf, keyOfWireBlock } from "./keys.ts";
 import type { BlockPresence, WireBlock } from "./message.ts";
 import type { RefcountedBuffer } from "./refcounted_buffer.ts";
@@ -29,6 +30,8 @@ export interface ReceivedStats {
   duplicateBytes: number;
   /** Blocks that nobody had asked for. They are not stored. */
   unwanted: number;
+  readonly sizes: BlockSizes;
+  readonly duplicateSizes: BlockSizes;
 }
 
 /** A block that was received and is waited for. */
@@ -52,7 +55,15 @@ export class WantManager implements SessionDeps {
   readonly peers = new Map<string, BitswapPeer>();
   providers: Providers | undefined;
   readonly connect: (provider: Provider, signal: AbortSignal) => Promise<void>;
-  readonly received: ReceivedStats = { blocks: 0, bytes: 0, duplicates: 0, duplicateBytes: 0, unwanted: 0 };
+  readonly received: ReceivedStats = {
+    blocks: 0,
+    bytes: 0,
+    duplicates: 0,
+    duplicateBytes: 0,
+    unwanted: 0,
+    sizes: new BlockSizes(),
+    duplicateSizes: new BlockSizes(),
+  };
   readonly #blocks: BlockService;
   readonly #log: NodeLog;
   readonly #wants = new Map<string, Want>();
@@ -165,6 +176,7 @@ export class WantManager implements SessionDeps {
       const key = keys[at];
       this.received.blocks += 1;
       this.received.bytes += bytes.length;
+      this.received.sizes.add(bytes.length);
       peer.ledger.receive(bytes.length);
       const expectation = key === undefined ? "never" : peer.pending.blockReceived(key, bytes.length);
       const want = key === undefined ? undefined : this.#wants.get(key);
@@ -255,6 +267,7 @@ export class WantManager implements SessionDeps {
     if (isStored) {
       this.received.duplicates += 1;
       this.received.duplicateBytes += block.data.length;
+      this.received.duplicateSizes.add(block.data.length);
     } else this.received.unwanted += 1;
     return isStored;
   }

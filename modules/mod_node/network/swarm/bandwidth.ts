@@ -134,6 +134,11 @@ export class Bandwidth implements Metrics {
     return this.#protocols.get(name)?.stats() ?? ZERO;
   }
 
+  /** Names of the protocols that were spoken. */
+  protocols(): Iterable<string> {
+    return this.#protocols.keys();
+  }
+
   /** Counts what passes through `send`, and what the stream delivers in `message` events. */
   trackProtocolStream(stream: Stream): void {
     const counted = [this.#all, this.#protocols.get(stream.protocol) ?? begin(this.#protocols, stream.protocol)];

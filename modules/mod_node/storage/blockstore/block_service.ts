@@ -67,6 +67,8 @@ export class BlockService {
   hashOnRead = false;
   /** The pool for readers that release their blocks after use. */
   readonly buffers = new BufferPool();
+  /** Blocks that readers asked for: those that were here, those that were fetched, and those that could not be had. */
+  readonly reads = { stored: 0, fetched: 0, missing: 0 };
 
   constructor(store: BlockStore) {
     this.store = store;
@@ -110,9 +112,26 @@ export class BlockService {
   async get(cid: CID, { signal, offline, storedOnly, buffers }: ReadOptions = {}): Promise<Uint8Array> {
     signal?.throwIfAborted();
     const here = await (storedOnly ? this.findStored(cid, buffers) : this.find(cid, buffers));
-    if (here !== undefined) return here;
-    if (offline || this.source === undefined) throw failure("BLOCK_NOT_FOUND");
-    return this.source.fetch(cid, signal, buffers);
+    if (here !== undefined) {
+      this.reads.stored += 1;
+      return here;
+    }
+    if (offline || this.source === undefined) {
+      this.reads.missing += 1;
+      throw failure("BLOCK_NOT_FOUND");
+    }
+    return this.#fetch(this.source, cid, signal, buffers);
+  }
+
+  async #fetch(source: BlockSource, cid: CID, signal?: AbortSignal, buffers?: BufferPool): Promise<Uint8Array> {
+    try {
+      const bytes = await source.fetch(cid, signal, buffers);
+      this.reads.fetched += 1;
+      return bytes;
+    } catch (error) {
+      this.reads.missing += 1;
+      throw error;
+    }
   }
 
   /** Whether a block is on this machine, under whatever version and codec. */

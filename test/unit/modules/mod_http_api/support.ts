@@ -1,6 +1,7 @@
 /** The API with commands of the test's own behind a real port, and answers read from the bytes of the connection. */
 
 import type { ApiSettings } from "#modules/mod_http_api/http/api.ts";
+import { commandFigures } from "#modules/mod_http_api/http/figures.ts";
 import { mountApi } from "#modules/mod_http_api/http/mount.ts";
 import type { Commands } from "#modules/mod_http_api/rpc/command.ts";
 import { CommandLog } from "#modules/mod_http_api/rpc/command_log.ts";
@@ -30,6 +31,7 @@ export async function startApi(
         mountApi(module, {
           table: new Table(parts),
           log: commands,
+          figures: commandFigures(),
           tokens: [],
           hosts: new Set(),
           headers: () => ({}),
