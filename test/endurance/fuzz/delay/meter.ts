@@ -4,7 +4,7 @@
 export const MAX_TURN_MS = 50;
 
 /** Milliseconds of CPU time of this thread so far: the load of the machine does not count. */
-function cpuTime(): number {
+export function cpuTime(): number {
   const { user, system } = process.threadCpuUsage();
   return (user + system) / 1000;
 }

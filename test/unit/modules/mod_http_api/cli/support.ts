@@ -4,10 +4,16 @@ import { once } from "node:events";
 import { mkdtemp, readFile, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { PassThrough, Readable, type Writable } from "node:stream";
+import { Readable, Writable } from "node:stream";
 import { text } from "node:stream/consumers";
+import { finished } from "node:stream/promises";
 import { fileURLToPath } from "node:url";
+import { callOptions, type Options, readWords } from "#core/cli/index.ts";
+import { Output } from "#core/cli/output.ts";
 import { program } from "#core/cli/program.ts";
+import { daemon } from "#modules/mod_http_api/cli/node/daemon.ts";
+import { sharedOptions } from "#modules/mod_http_api/cli/node/repo.ts";
+import { Daemon as DaemonService } from "#modules/mod_http_api/cli/node/service.ts";
 import { openNode } from "#node/open.ts";
 
 /** `modhost-node` of the clone. */
@@ -36,6 +42,7 @@ export class Place implements AsyncDisposable {
   readonly folder: string;
   readonly #file: string;
   readonly #children = new Set<Child>();
+  readonly #services = new Set<() => Promise<unknown>>();
 
   private constructor(folder: string, file: string) {
     this.folder = folder;
@@ -71,19 +78,34 @@ export class Place implements AsyncDisposable {
   }
 
   /** `modhost node` to the end, in this process. */
-  async node(args: readonly string[], { env = {}, stdin = "" }: Given = {}): Promise<Ended> {
-    const [stdout, stderr] = [new PassThrough(), new PassThrough()];
-    const texts = [text(stdout), text(stderr)] as const;
-    const code = await program(["node", ...args], {
-      stdin: Object.assign(Readable.from(stdin === "" ? [] : [Buffer.from(stdin)]), { isTTY: stdin === "" }),
-      stdout: stdout as unknown as NodeJS.WriteStream,
-      stderr: stderr as unknown as NodeJS.WriteStream,
-      cwd: this.folder,
-      env: { IPFS_PATH: this.repo, ...env },
+  async node(args: readonly string[], given: Given = {}): Promise<Ended> {
+    const { context, printed } = this.#context(given);
+    const code = await program(["node", ...args], context);
+    return { code, ...(await printed()) };
+  }
+
+  /**
+   * The service that `modhost node daemon` runs, in this process, until it is ready: a tenth of the time. Of the program it
+   * leaves out the first lines, the signals and the exit code. What it wrote to the standard error is known when it is stopped.
+   *
+   * @throws what the program would print behind `Error: `
+   */
+  async serve(args: readonly string[] = ["--offline"], env: NodeJS.ProcessEnv = {}): Promise<Served> {
+    const { args: rest, values } = readWords(daemon, args, { ...callOptions, ...sharedOptions } as Options);
+    const { context, printed, lines } = this.#context({ env });
+    const output = new Output(context.stdout, undefined);
+    const service = new DaemonService({ ...context, args: rest, options: values, configPath: undefined, output });
+    const stop = async () => {
+      this.#services.delete(stop);
+      await service.stop();
+      return printed();
+    };
+    this.#services.add(stop);
+    await service.start().catch(async (error: unknown) => {
+      await stop();
+      throw error;
     });
-    stdout.end();
-    stderr.end();
-    return { code, stdout: await texts[0], stderr: await texts[1] };
+    return { lines, stop };
   }
 
   /** The standard output of such a run that must not fail. */
@@ -134,9 +156,27 @@ export class Place implements AsyncDisposable {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
+    await Promise.all([...this.#services].map((stop) => stop()));
     const left = [...this.#children];
     await Promise.all(left.map((child) => child.kill("SIGKILL") && once(child, "exit")));
     await rm(this.folder, { recursive: true });
+  }
+
+  /** What a command in this process is given, and what it has printed: the lines so far, or all of it at its end. */
+  #context({ env = {}, stdin = "" }: Given) {
+    const [stdout, stderr] = [new Collected(), new Collected()];
+    const context = {
+      stdin: Object.assign(Readable.from(stdin === "" ? [] : [Buffer.from(stdin)]), { isTTY: stdin === "" }),
+      stdout: stdout as unknown as NodeJS.WriteStream,
+      stderr: stderr as unknown as NodeJS.WriteStream,
+      cwd: this.folder,
+      env: { IPFS_PATH: this.repo, ...env },
+    };
+    const printed = async () => {
+      await Promise.all([stdout, stderr].map((stream) => finished(stream.end())));
+      return { stdout: stdout.text(), stderr: stderr.text() };
+    };
+    return { context, printed, lines: () => stdout.text().trimEnd().split("\n") };
   }
 
   #spawn(args: readonly string[], more: NodeJS.ProcessEnv): Child {
@@ -150,6 +190,26 @@ export class Place implements AsyncDisposable {
     this.#children.add(child);
     child.once("exit", () => this.#children.delete(child));
     return child;
+  }
+}
+
+/** A daemon in this process. */
+export interface Served {
+  /** Of its standard output so far, without those that begin it. */
+  lines(): string[];
+  stop(): Promise<Pick<Ended, "stdout" | "stderr">>;
+}
+
+class Collected extends Writable {
+  readonly #pieces: Buffer[] = [];
+
+  override _write(piece: Buffer, _encoding: BufferEncoding, done: () => void): void {
+    this.#pieces.push(piece);
+    done();
+  }
+
+  text(): string {
+    return Buffer.concat(this.#pieces).toString();
   }
 }
 
