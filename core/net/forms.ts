@@ -7,7 +7,8 @@ import { urldecode, urlencode } from "../util/url.ts";
  */
 export type Form = { readonly [name: string]: string | undefined } & Iterable<readonly [name: string, value: string]>;
 
-const decodePlus = (text: string): string => urldecode(text.replaceAll("+", " "));
+/** Most pieces need no decoding. */
+const decodePlus = (text: string): string => urldecode(text.includes("+") ? text.replaceAll("+", " ") : text);
 const encodePlus = (text: string): string => urlencode(text).replaceAll("%20", "+");
 
 /**

@@ -6,6 +6,13 @@ export const status_codes: Readonly<Record<number, string | undefined>> = Object
 
 const reserved = /[^A-Za-z0-9._~-]+/g;
 const escapes = /(?:%[0-9A-Fa-f]{2})+/g;
+/** ASCII characters by their escapes, with digits in lower and in upper case. */
+const letters: ReadonlyMap<string, string> = new Map(
+  Array.from({ length: 0x80 }, (_, code) => {
+    const hex = code.toString(16).padStart(2, "0");
+    return [hex, hex.toUpperCase()].map((digits) => [`%${digits}`, String.fromCharCode(code)] as const);
+  }).flat(),
+);
 
 /** Escapes everything but letters, digits and `. ~ _ -` as UTF-8 bytes in lower-case hex; nothing gives undefined. */
 export function urlencode(text: string): string;
@@ -22,7 +29,10 @@ export function urldecode(text: string): string;
 export function urldecode(text: string | null | undefined): string | undefined;
 export function urldecode(text: string | null | undefined): string | undefined {
   if (!text?.includes("%")) return text ?? undefined;
-  return text.replace(escapes, (run) => Buffer.from(run.replaceAll("%", ""), "hex").toString("utf8"));
+  return text.replace(
+    escapes,
+    (run) => letters.get(run) ?? Buffer.from(run.replaceAll("%", ""), "hex").toString("utf8"),
+  );
 }
 
 /**

@@ -29,6 +29,12 @@ function recoded(read: (bytes: Uint8Array) => Steps<Value>, write: (value: Value
   };
 }
 
+function* pbOfJson(bytes: Uint8Array): Steps<Uint8Array> {
+  const node = yield* readPbJson(bytes);
+  yield;
+  return encodePb(node);
+}
+
 const spellings: Readonly<Record<string, string>> = { "dag-cbor": "cbor", "dag-pb": "protobuf" };
 
 /**
@@ -37,7 +43,7 @@ const spellings: Readonly<Record<string, string>> = { "dag-cbor": "cbor", "dag-p
  * Unlike the reference's `json`, `dag-json` keeps integers and bytes apart from floats and text.
  */
 const inputs: Readonly<Record<string, Readonly<Record<string, Parse>>>> = {
-  json: { cbor: recoded(readJsonSteps, encodeCborSteps), protobuf: (bytes) => encodePb(readPbJson(bytes)) },
+  json: { cbor: recoded(readJsonSteps, encodeCborSteps), protobuf: pbOfJson },
   raw: { cbor: canonicalCborSteps, protobuf: checkedPb, raw: (bytes) => bytes },
   cbor: { cbor: canonicalCborSteps },
   protobuf: { protobuf: checkedPb },

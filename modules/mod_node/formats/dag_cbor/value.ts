@@ -1,6 +1,6 @@
 /** Values of the "IPLD Data Model" in memory, and as CBOR. */
 import type { CID } from "multiformats/cid";
-import { atOnce, ITEMS_PER_STEP, type Steps } from "../../util/async/steps.ts";
+import { atOnce, ITEMS_PER_STEP, type Steps, sortedSteps } from "../../util/async/steps.ts";
 import { NodeError } from "../../util/errors.ts";
 import type { CborReader } from "./reader.ts";
 import { binary, type CborScalar, visitCborSteps } from "./visit.ts";
@@ -126,15 +126,19 @@ export const visitValue = (root: Value, compare: Compare, visitor: ValueVisitor)
 /** In steps, as `visitValue`. */
 export function* visitValueSteps(root: Value, compare: Compare, visitor: ValueVisitor): Steps<void> {
   const frames: Frame[] = [];
-  const begin = (value: Value) => {
+  /** Gives the map whose keys are to be sorted. */
+  const begin = (value: Value): ValueMap | undefined => {
     if (!(value instanceof Map) && !Array.isArray(value)) {
       visitor.scalar(value);
-      return;
+      return undefined;
     }
     visitor.enter(value);
-    frames.push({ container: value, keys: value instanceof Map ? [...value.keys()].sort(compare) : undefined, at: 0 });
+    if (value instanceof Map) return value;
+    frames.push({ container: value, keys: undefined, at: 0 });
+    return undefined;
   };
-  begin(root);
+  const first = begin(root);
+  if (first !== undefined) frames.push({ container: first, keys: yield* sortedKeys(first, compare), at: 0 });
   let items = 0;
   for (let frame = frames.at(-1); frame !== undefined; frame = frames.at(-1)) {
     items += 1;
@@ -149,9 +153,14 @@ export function* visitValueSteps(root: Value, compare: Compare, visitor: ValueVi
     frame.at += 1;
     const key = keys?.[at];
     if (key !== undefined) visitor.key(key);
-    begin(key === undefined ? ((container as Value[])[at] as Value) : ((container as ValueMap).get(key) as Value));
+    const map = begin(
+      key === undefined ? ((container as Value[])[at] as Value) : ((container as ValueMap).get(key) as Value),
+    );
+    if (map !== undefined) frames.push({ container: map, keys: yield* sortedKeys(map, compare), at: 0 });
   }
 }
+
+const sortedKeys = (map: ValueMap, compare: Compare): Steps<string[]> => sortedSteps([...map.keys()], compare);
 
 /** Compares keys by their bytes. */
 export const bytewise = (one: string, other: string): number => (one < other ? -1 : one > other ? 1 : 0);

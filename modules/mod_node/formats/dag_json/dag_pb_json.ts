@@ -1,5 +1,6 @@
 /** dag-pb nodes in the JSON of `dag put`. */
 import type { CID } from "multiformats/cid";
+import type { Steps } from "../../util/async/steps.ts";
 import { NodeError } from "../../util/errors.ts";
 import { decodeBase64 } from "../../util/go/base64.ts";
 import type { JsonToken } from "../../util/go/json.ts";
@@ -24,39 +25,39 @@ const cidType = 'struct { CidTarget string "json:\\"/\\"" }';
  *
  * @throws NodeError with the reference's text
  */
-export function readPbJson(bytes: Uint8Array): PbNode {
+export function* readPbJson(bytes: Uint8Array): Steps<PbNode> {
   const reader = new StructReader(bytes, "document");
   const drafts: PartialLink[] = [];
   let data: Uint8Array | undefined;
-  reader.document("", nodeType, {
-    data: (token, place) => {
-      data = bytesOf(reader, token, place);
+  yield* reader.document("", nodeType, {
+    *data(token, place) {
+      data = yield* bytesOf(reader, token, place);
     },
-    links: (token, place) => {
+    links(token, place) {
       drafts.length = 0;
-      reader.list(token, place, "[]*format.Link", (each) => drafts.push(pbLink(reader, each, place)));
+      return reader.list(token, place, "[]*format.Link", (each) => pbLink(reader, each, place, drafts));
     },
   });
   return { data, links: drafts.map(requireCid) };
 }
 
-function pbLink(reader: StructReader, token: JsonToken, place: FieldPath): PartialLink {
+function* pbLink(reader: StructReader, token: JsonToken, place: FieldPath, drafts: PartialLink[]): Steps<void> {
   const draft: PartialLink = { name: "", size: 0 };
-  reader.struct(token, place, "format.Link", "Link", {
+  drafts.push(draft);
+  yield* reader.struct(token, place, "format.Link", "Link", {
     Name: (each, at) => {
       draft.name = utf8(reader.text(each, at) ?? Buffer.from(draft.name));
     },
     Size: (each, at) => {
       draft.size = reader.uint64(each, at) ?? draft.size;
     },
-    Cid: (each, at) => {
-      draft.cid = cidIn(reader, each, at);
+    *Cid(each, at) {
+      draft.cid = yield* cidIn(reader, each, at);
     },
   });
-  return draft;
 }
 
-function cidIn(reader: StructReader, token: JsonToken, place: FieldPath): CID | undefined {
+function* cidIn(reader: StructReader, token: JsonToken, place: FieldPath): Steps<CID | undefined> {
   if (token === "null") return undefined;
   let target: string | undefined = token === "{" ? "" : undefined;
   const field = (each: JsonToken) => {
@@ -64,7 +65,7 @@ function cidIn(reader: StructReader, token: JsonToken, place: FieldPath): CID | 
     if (text !== undefined) target = utf8(text);
     else if (each !== "null") target = undefined;
   };
-  reader.struct(token, place, cidType, place.struct, { "/": field });
+  yield* reader.struct(token, place, cidType, place.struct, { "/": field });
   // A fault was recorded already.
   if (target === undefined || reader.stopped) return undefined;
   try {
@@ -77,10 +78,12 @@ function cidIn(reader: StructReader, token: JsonToken, place: FieldPath): CID | 
 }
 
 /** Base64 or a list of numbers: Go accepts both for bytes. */
-function bytesOf(reader: StructReader, token: JsonToken, place: FieldPath): Uint8Array | undefined {
+function* bytesOf(reader: StructReader, token: JsonToken, place: FieldPath): Steps<Uint8Array | undefined> {
   if (token === "[") {
     const numbers: number[] = [];
-    reader.list(token, place, "[]uint8", (each) => numbers.push(reader.uint64(each, place) ?? 0));
+    yield* reader.list(token, place, "[]uint8", (each) => {
+      numbers.push(reader.uint64(each, place) ?? 0);
+    });
     if (numbers.some((number) => number > 255)) reader.fail(`${place.path} holds a number that is no byte`);
     return Uint8Array.from(numbers);
   }

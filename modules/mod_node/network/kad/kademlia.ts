@@ -10,7 +10,7 @@ import {
 import { transportOf } from "../swarm/multiaddr.ts";
 import type { PatchNotices } from "../swarm/patches/notices.ts";
 import { withOverrides } from "../swarm/patches/with_overrides.ts";
-import { limitResponses } from "./patches/limit_responses.ts";
+import { limitMessages } from "./patches/limit_messages.ts";
 import { type RoutingTableView, routingTableOf } from "./patches/routing_table.ts";
 import { RecordDatastore, type RecordStore } from "./record_store.ts";
 import { selectors, validators } from "./validators.ts";
@@ -73,7 +73,7 @@ export function createKademlia(components: KadDHTComponents, options: DhtOptions
     }),
     datastore: new RecordDatastore(records, peerStore),
   }) as Kademlia["dht"];
-  limitResponses(dht, patches);
+  limitMessages(dht, patches);
   return { dht, table: routingTableOf(dht, components, patches) };
 }
 

@@ -4,6 +4,7 @@ import { FrameReader } from "../../formats/protobuf/frame_reader.ts";
 import { BufferPool } from "../../storage/blockstore/buffer_pool.ts";
 import { allowBuffering, pause, resume } from "../swarm/stream_backpressure.ts";
 import { MAX_RPC_SIZE } from "./limits.ts";
+import { requireBounded } from "./message.ts";
 import type { GossipsubInternals } from "./patches/gossipsub.ts";
 import { TokenBucket } from "./token_bucket.ts";
 
@@ -68,6 +69,7 @@ export class Inbound {
 
   async #handle(from: PeerId, frame: Uint8Array, bucket: TokenBucket): Promise<void> {
     const { router, isSubscribed } = this.#deps;
+    requireBounded(frame);
     const rpc = router.decodeRpc(frame);
     await bucket.take(frame.length + MESSAGE_COST * rpc.messages.length);
     rpc.messages = rpc.messages.filter(({ topic }) => isSubscribed(topic));

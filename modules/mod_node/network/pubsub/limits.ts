@@ -6,3 +6,8 @@ export const MAX_RPC_SIZE = 2 ** 20;
 const ENVELOPE_SIZE = 4096;
 /** Bytes of topic and data together. */
 export const MAX_MESSAGE_SIZE = MAX_RPC_SIZE - ENVELOPE_SIZE;
+/**
+ * Fields in one RPC, those of its parts counted too. Messages that other nodes send have some bytes in each field; what
+ * is nothing but empty fields would take long to decode.
+ */
+export const MAX_RPC_FIELDS = 65_536;

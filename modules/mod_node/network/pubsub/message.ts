@@ -1,7 +1,14 @@
 /** RPCs of gossipsub as bytes: with their length prefix, and split when they are too long to be sent. */
 import { RPC } from "@libp2p/gossipsub/message";
+import { requireFewFields } from "../../formats/protobuf/count_fields.ts";
 import { varintLength, writeVarint } from "../../formats/protobuf/varint.ts";
-import { MAX_RPC_SIZE } from "./limits.ts";
+import { MAX_RPC_FIELDS, MAX_RPC_SIZE } from "./limits.ts";
+
+/** `RPC` of the gossipsub specification: subscriptions, messages, and control messages with the peers of a prune. */
+const rpcMessage = { 1: {}, 2: {}, 3: { 1: {}, 2: {}, 3: {}, 4: { 2: {} }, 5: {} } };
+
+/** To be called before an RPC is decoded. @throws NodeError for one of too many fields, and for malformed bytes */
+export const requireBounded = (rpc: Uint8Array): void => requireFewFields(rpc, rpcMessage, MAX_RPC_FIELDS);
 
 /**
  * The messages of an RPC in several RPCs, each with its length prefix. libp2p answers a peer that asks for many

@@ -29,6 +29,39 @@ export async function inSlices<T>(steps: Steps<T>): Promise<T> {
   }
 }
 
+/** Items that are sorted in one go; runs of so many are merged. */
+const SORTED_AT_ONCE = 4096;
+
+/** As `toSorted`, in steps. */
+export function* sortedSteps<T>(items: readonly T[], compare: (one: T, other: T) => number): Steps<T[]> {
+  if (items.length <= SORTED_AT_ONCE) return items.toSorted(compare);
+  let runs: T[][] = [];
+  for (let at = 0; at < items.length; at += SORTED_AT_ONCE) {
+    runs.push(items.slice(at, at + SORTED_AT_ONCE).sort(compare));
+    yield;
+  }
+  while (runs.length > 1) {
+    const merged: T[][] = [];
+    for (let at = 0; at < runs.length; at += 2) {
+      const [one, other] = [runs[at] as T[], runs[at + 1]];
+      merged.push(other === undefined ? one : yield* mergedSteps(one, other, compare));
+    }
+    runs = merged;
+  }
+  return runs[0] as T[];
+}
+
+/** Of equal items those of `one` come first. */
+function* mergedSteps<T>(one: readonly T[], other: readonly T[], compare: (a: T, b: T) => number): Steps<T[]> {
+  const merged: T[] = [];
+  for (let a = 0, b = 0; a < one.length || b < other.length; ) {
+    const takesOne = b === other.length || (a < one.length && compare(one[a] as T, other[b] as T) <= 0);
+    merged.push(takesOne ? (one[a++] as T) : (other[b++] as T));
+    if (merged.length % ITEMS_PER_STEP === 0) yield;
+  }
+  return merged;
+}
+
 /** Collects text piece by piece: joining many pieces takes as long as making them. */
 export class TextCollector {
   #pieces: string[] = [];

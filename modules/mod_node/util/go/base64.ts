@@ -1,7 +1,12 @@
 /** Base64 as Go decodes it: padding is required, line ends may be anywhere. */
 import { NodeError } from "../errors.ts";
 
-const letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+const isLetter = new Uint8Array(128);
+for (const letter of Buffer.from("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"))
+  isLetter[letter] = 1;
+const lineFeed = 0x0a;
+const carriageReturn = 0x0d;
+const padding = 0x3d;
 
 /** @throws NodeError with the offset of the first invalid character */
 export function decodeBase64(text: string): Uint8Array {
@@ -11,14 +16,15 @@ export function decodeBase64(text: string): Uint8Array {
 }
 
 function faultIn(text: string): number | undefined {
-  if (/^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$/.test(text)) return undefined;
   let group = 0;
   for (let at = 0; at < text.length; at += 1) {
-    const letter = text[at] as string;
-    if (letter === "\n" || letter === "\r") continue;
-    if (letter === "=") return group < 2 ? at : faultInPadding(text, at, group);
-    if (!letters.includes(letter)) return at;
-    group = (group + 1) % 4;
+    const letter = text.charCodeAt(at);
+    if (isLetter[letter] === 1) {
+      group = (group + 1) % 4;
+      continue;
+    }
+    if (letter === lineFeed || letter === carriageReturn) continue;
+    return letter !== padding || group < 2 ? at : faultInPadding(text, at, group);
   }
   return group === 0 ? undefined : text.length - group;
 }

@@ -177,7 +177,7 @@ export class JsonReader {
     if (letter !== 0x75) this.#unexpected("in string escape code");
     for (let read = 0; read < 4; read += 1) {
       this.#at += 1;
-      if (!/[0-9a-f]/i.test(String.fromCharCode(this.#here()))) {
+      if (hexDigit(this.#here()) < 0) {
         this.#unexpected("in \\u hexadecimal character escape");
       }
     }
@@ -230,34 +230,64 @@ function unescaped(bytes: Buffer): Uint8Array {
   // No escape is shorter than what it stands for.
   const into = Buffer.allocUnsafe(bytes.length);
   let length = 0;
-  let from = 0;
-  for (let at = bytes.indexOf(backslash); at >= 0; at = bytes.indexOf(backslash, from)) {
-    length += bytes.copy(into, length, from, at);
+  for (let at = 0; at < bytes.length; ) {
+    const byte = bytes[at] as number;
+    if (byte !== backslash) {
+      into[length++] = byte;
+      at += 1;
+      continue;
+    }
     const plain = letters.get(bytes[at + 1] as number);
     if (plain !== undefined) {
       into[length++] = plain;
-      from = at + 2;
+      at += 2;
       continue;
     }
-    const code = codeAt(bytes, at) as number;
-    const low = code >= 0xd800 && code < 0xdc00 ? codeAt(bytes, at + 6) : undefined;
-    const paired = low !== undefined && low >= 0xdc00 && low < 0xe000;
-    length += into.write(paired ? String.fromCharCode(code, low) : String.fromCharCode(code).toWellFormed(), length);
-    from = at + (paired ? 12 : 6);
+    const code = codeAt(bytes, at);
+    const low = code >= 0xd800 && code < 0xdc00 ? codeAt(bytes, at + 6) : -1;
+    const paired = low >= 0xdc00 && low < 0xe000;
+    if (paired) length = writeLetter(into, length, 0x10000 + (code - 0xd800) * 0x400 + low - 0xdc00);
+    else length = writeLetter(into, length, code >= 0xd800 && code < 0xe000 ? 0xfffd : code);
+    at += paired ? 12 : 6;
   }
-  length += bytes.copy(into, length, from);
   return into.subarray(0, length);
 }
 
-/** Of `\\u00e9`; undefined where there is none. */
-function codeAt(bytes: Buffer, at: number): number | undefined {
-  if (bytes[at] !== backslash || bytes[at + 1] !== 0x75) return undefined;
+/** Of `\\u00e9`; -1 where there is none. */
+function codeAt(bytes: Buffer, at: number): number {
+  if (bytes[at] !== backslash || bytes[at + 1] !== 0x75) return -1;
   let code = 0;
   for (let digit = at + 2; digit < at + 6; digit += 1) {
-    const byte = bytes[digit] ?? 0;
-    const value = isDigit(byte) ? byte - digit0 : (byte | 0x20) - 0x61 + 10;
-    if (!isDigit(byte) && (value < 10 || value > 15)) return undefined;
+    const value = hexDigit(bytes[digit] ?? 0);
+    if (value < 0) return -1;
     code = code * 16 + value;
   }
   return code;
+}
+
+/** -1 for what is none. */
+function hexDigit(byte: number): number {
+  if (isDigit(byte)) return byte - digit0;
+  const value = (byte | 0x20) - 0x61 + 10;
+  return value >= 10 && value <= 15 ? value : -1;
+}
+
+/** In UTF-8; gives the offset after it. */
+function writeLetter(into: Buffer, from: number, code: number): number {
+  let at = from;
+  if (code < 0x80) {
+    into[at++] = code;
+    return at;
+  }
+  if (code < 0x800) into[at++] = 0xc0 | (code >> 6);
+  else {
+    if (code < 0x10000) into[at++] = 0xe0 | (code >> 12);
+    else {
+      into[at++] = 0xf0 | (code >> 18);
+      into[at++] = 0x80 | ((code >> 12) & 0x3f);
+    }
+    into[at++] = 0x80 | ((code >> 6) & 0x3f);
+  }
+  into[at++] = 0x80 | (code & 0x3f);
+  return at;
 }

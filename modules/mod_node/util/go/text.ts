@@ -87,8 +87,36 @@ export class GoText {
 /** UTF-8 bytes as a JSON string. */
 export function quotedJson(bytes: Uint8Array): string {
   if (isUtf8(bytes)) return goJson(utf8(bytes));
-  const parts = runsOf(bytes).map((run) => (run === undefined ? "\\ufffd" : goJson(utf8(run)).slice(1, -1)));
-  return `"${parts.join("")}"`;
+  // No byte becomes more than six.
+  const into = Buffer.allocUnsafe(bytes.length * ESCAPED_LENGTH + 2);
+  into[0] = 0x22;
+  let length = 1;
+  for (let at = 0; at < bytes.length; ) {
+    const letter = letterLength(bytes, at);
+    const byte = bytes[at] as number;
+    const written = letter === 0 ? invalid : letter === 1 ? jsonEscapes[byte] : separatorAt(bytes, at);
+    if (written === undefined) for (let of = 0; of < letter; of += 1) into[length++] = bytes[at + of] as number;
+    else for (let of = 0; of < written.length; of += 1) into[length++] = written[of] as number;
+    at += letter || 1;
+  }
+  into[length++] = 0x22;
+  return into.toString("utf8", 0, length);
+}
+
+const ESCAPED_LENGTH = 6;
+const invalid = Buffer.from("\\ufffd");
+/** How Go writes each ASCII character that it escapes. */
+const jsonEscapes: readonly (Uint8Array | undefined)[] = Array.from({ length: 0x80 }, (_, code) => {
+  const letter = String.fromCharCode(code);
+  const written = goJson(letter).slice(1, -1);
+  return written === letter ? undefined : Buffer.from(written);
+});
+const [lineSeparator, paragraphSeparator] = [Buffer.from("\\u2028"), Buffer.from("\\u2029")];
+
+/** The escape of U+2028 or U+2029, when it is there. */
+function separatorAt(bytes: Uint8Array, at: number): Uint8Array | undefined {
+  if (bytes[at] !== 0xe2 || bytes[at + 1] !== 0x80) return undefined;
+  return bytes[at + 2] === 0xa8 ? lineSeparator : bytes[at + 2] === 0xa9 ? paragraphSeparator : undefined;
 }
 
 /** The same bytes with U+FFFD for each byte that is not valid UTF-8. */
@@ -97,34 +125,20 @@ export function validUtf8(bytes: Uint8Array): Uint8Array {
   // No byte becomes more than three.
   const into = Buffer.allocUnsafe(bytes.length * 3);
   let length = 0;
-  for (const run of runsOf(bytes)) {
-    into.set(run ?? replacement, length);
-    length += (run ?? replacement).length;
+  for (let at = 0; at < bytes.length; ) {
+    const letter = letterLength(bytes, at);
+    if (letter === 0) {
+      into[length++] = 0xef;
+      into[length++] = 0xbf;
+      into[length++] = 0xbd;
+      at += 1;
+    }
+    for (let left = letter; left > 0; left -= 1) into[length++] = bytes[at++] as number;
   }
   return into.subarray(0, length);
 }
 
-const replacement = Buffer.from("\ufffd");
 const utf8 = (bytes: Uint8Array): string => Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString();
-
-/** Runs of valid UTF-8, and undefined for each invalid byte. */
-function runsOf(bytes: Uint8Array): (Uint8Array | undefined)[] {
-  const runs: (Uint8Array | undefined)[] = [];
-  let start = 0;
-  for (let at = 0; at < bytes.length; ) {
-    const length = letterLength(bytes, at);
-    if (length > 0) {
-      at += length;
-      continue;
-    }
-    if (at > start) runs.push(bytes.subarray(start, at));
-    runs.push(undefined);
-    at += 1;
-    start = at;
-  }
-  if (bytes.length > start) runs.push(bytes.subarray(start));
-  return runs;
-}
 
 /** Second bytes that may follow a first one, where not all do. */
 const secondBytes: ReadonlyMap<number, readonly [least: number, most: number]> = new Map([

@@ -1,5 +1,6 @@
 /** Reads one XML element as Go does, with its error texts. No document types, no limit of nesting. */
 import { isUtf8 } from "node:buffer";
+import { ITEMS_PER_STEP, type Steps } from "../async/steps.ts";
 import { NodeError } from "../errors.ts";
 import { quote } from "./text.ts";
 
@@ -10,7 +11,9 @@ export interface XmlVisitor {
   end(): void;
 }
 
-const entities: Readonly<Record<string, string>> = { lt: "<", gt: ">", amp: "&", apos: "'", quot: '"' };
+const entities: ReadonlyMap<string, string> = new Map(
+  Object.entries({ lt: "<", gt: ">", amp: "&", apos: "'", quot: '"' }),
+);
 
 const name = /[\p{L}_:][\p{L}\p{N}\p{M}_:.\-\u00b7]*/uy;
 const nameLike = /[A-Za-z0-9_:.\-\u0080-\u{10ffff}]+/uy;
@@ -18,16 +21,21 @@ const blanks = /\s*/y;
 // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for
 const illegal = /[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]|[\ud800-\udfff]/u;
 
-/** What is before and after the first element is skipped. @throws NodeError with Go's text */
-export function visitXml(bytes: Uint8Array, visitor: XmlVisitor): void {
+/** Characters whose entities are resolved in one go. */
+const TEXT_AT_ONCE = 64 * 1024;
+
+/** In steps. What is before and after the first element is skipped. @throws NodeError with Go's text */
+export function* visitXml(bytes: Uint8Array, visitor: XmlVisitor): Steps<void> {
   if (!isUtf8(bytes)) throw new NodeError("XML syntax error on line 1: invalid UTF-8");
-  new Reader(Buffer.from(bytes).toString().replace(/\r\n?/g, "\n"), visitor).read();
+  yield* new Reader(Buffer.from(bytes).toString().replace(/\r\n?/g, "\n"), visitor).read();
 }
 
 class Reader {
   readonly #text: string;
   readonly #visitor: XmlVisitor;
   readonly #open: string[] = [];
+  /** Name of the element whose start tag is being read. */
+  #tag: string | undefined;
   #at = 0;
   #over = false;
 
@@ -36,12 +44,23 @@ class Reader {
     this.#visitor = visitor;
   }
 
-  read(): void {
-    do this.#part();
-    while (!this.#over);
+  *read(): Steps<void> {
+    let readTo = 0;
+    for (let parts = 1; ; parts += 1) {
+      this.#part();
+      if (this.#over) return;
+      if (parts % ITEMS_PER_STEP === 0 || this.#at >= readTo + TEXT_AT_ONCE) {
+        readTo = this.#at;
+        yield;
+      }
+    }
   }
 
   #part(): void {
+    if (this.#tag !== undefined) {
+      this.#inTag(this.#tag);
+      return;
+    }
     if (this.#at >= this.#text.length) this.#fail("unexpected EOF");
     if (this.#text[this.#at] !== "<") this.#characters();
     else if (this.#consume("<!--")) this.#comment();
@@ -58,23 +77,28 @@ class Reader {
     if (this.#open.length > 0 && text !== "") this.#visitor.text(text);
   }
 
+  /** The text up to the next tag, or a part of it that ends where an entity begins. */
   #characters(): void {
     const next = this.#text.indexOf("<", this.#at);
-    const raw = this.#text.slice(this.#at, next < 0 ? undefined : next);
-    if (next < 0 && /&#?\w*$/.test(raw)) this.#fail("unexpected EOF");
+    const end = next < 0 ? this.#text.length : next;
+    if (next < 0 && /&#?\w*$/.test(this.#text.slice(this.#at))) this.#fail("unexpected EOF");
+    const entity = end - this.#at > TEXT_AT_ONCE ? this.#text.indexOf("&", this.#at + TEXT_AT_ONCE) : -1;
+    const raw = this.#text.slice(this.#at, entity < 0 || entity > end ? end : entity);
     if (raw.includes("]]>")) this.#fail("unescaped ]]> not in CDATA section");
     this.#at += raw.length;
     this.#emitText(this.#resolved(raw));
   }
 
   #resolved(raw: string): string {
+    if (!raw.includes("&")) return raw;
     return raw.replace(/&(#?\w*)(;?)/g, (whole, entity: string, end: string) => {
       if (end === "") return this.#fail(`invalid character entity ${whole} (no semicolon)`);
+      const known = entities.get(entity);
+      if (known !== undefined) return known;
       const [, digits, number] = /^#(?:x([0-9a-f]{1,6})|(\d{1,7}))$/i.exec(entity) ?? [];
       const code = digits !== undefined ? Number.parseInt(digits, 16) : Number(number);
       if (code <= 0x10ffff) return code >= 0xd800 && code < 0xe000 ? "\ufffd" : String.fromCodePoint(code);
-      const known = Object.hasOwn(entities, entity) ? entities[entity] : undefined;
-      return known ?? this.#fail(`invalid character entity ${whole}`);
+      return this.#fail(`invalid character entity ${whole}`);
     });
   }
 
@@ -113,21 +137,18 @@ class Reader {
 
   #start(): void {
     this.#at += 1;
-    const element = this.#name("expected element name after <");
-    for (;;) {
-      this.#blanks();
-      if (this.#consume("/>")) {
-        this.#enter(element);
-        this.#leave();
-        return;
-      }
-      if (this.#consume(">")) {
-        this.#enter(element);
-        return;
-      }
-      if (this.#text[this.#at] === "/") this.#fail("expected /> in element");
-      this.#attribute();
-    }
+    this.#tag = this.#name("expected element name after <");
+  }
+
+  /** An attribute, or the end of the tag. */
+  #inTag(element: string): void {
+    this.#blanks();
+    if (this.#consume("/>")) {
+      this.#enter(element);
+      this.#leave();
+    } else if (this.#consume(">")) this.#enter(element);
+    else if (this.#text[this.#at] === "/") this.#fail("expected /> in element");
+    else this.#attribute();
   }
 
   #attribute(): void {
@@ -156,6 +177,7 @@ class Reader {
   }
 
   #enter(element: string): void {
+    this.#tag = undefined;
     this.#open.push(element);
     this.#visitor.start(element.slice(element.indexOf(":") + 1));
   }

@@ -1,8 +1,9 @@
 /** Nodes that are written down, in the forms that `object put` takes. */
 import { encodePb, parsePb } from "../../../formats/dag_pb/dag_pb.ts";
 import { readUpTo } from "../../../util/async/read_all.ts";
+import { inSlices, type Steps } from "../../../util/async/steps.ts";
 import { NodeError } from "../../../util/errors.ts";
-import { objectOf, readObjectJson } from "./json.ts";
+import { objectOf, readObjectJson, type SerializedObject } from "./json.ts";
 import { readObjectXml } from "./xml.ts";
 
 /** Bytes of an input that are looked at. */
@@ -21,13 +22,19 @@ export async function encodedObject(
   const input = await readUpTo(source, MAX_INPUT);
   switch (form) {
     case "json":
-      return encodePb(objectOf(readObjectJson(input), encoding));
+      return inSlices(recoded(readObjectJson(input), encoding));
     case "xml":
-      return encodePb(objectOf(readObjectXml(input), encoding));
+      return inSlices(recoded(readObjectXml(input), encoding));
     case "protobuf":
       parsePb(input);
       return input;
     default:
       throw new NodeError("unknown object encoding");
   }
+}
+
+function* recoded(read: Steps<SerializedObject>, encoding: string): Steps<Uint8Array> {
+  const node = yield* objectOf(yield* read, encoding);
+  yield;
+  return encodePb(node);
 }

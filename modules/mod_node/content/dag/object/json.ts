@@ -1,6 +1,7 @@
 /** Objects as JSON, for `object put`. */
 import { parseCid } from "../../../formats/cid/text.ts";
-import type { PbNode } from "../../../formats/dag_pb/dag_pb.ts";
+import type { PbLink, PbNode } from "../../../formats/dag_pb/dag_pb.ts";
+import { ITEMS_PER_STEP, type Steps } from "../../../util/async/steps.ts";
 import { NodeError } from "../../../util/errors.ts";
 import { decodeBase64 } from "../../../util/go/base64.ts";
 import type { JsonToken } from "../../../util/go/json.ts";
@@ -15,24 +16,30 @@ export interface SerializedObject {
 }
 
 /** `{"Data": "...", "Links": [{"Name", "Hash", "Size"}]}`. @throws NodeError with the reference's text */
-export function readObjectJson(bytes: Uint8Array): SerializedObject {
+export function* readObjectJson(bytes: Uint8Array): Steps<SerializedObject> {
   const reader = new StructReader(bytes, "first", true);
   const draft: SerializedObject = { data: new Uint8Array(), links: [] };
-  reader.document("Node", "coreapi.Node", {
+  yield* reader.document("Node", "coreapi.Node", {
     Data: (token, place) => {
       draft.data = reader.text(token, place) ?? draft.data;
     },
     Links: (token, place) => {
       draft.links = [];
-      reader.list(token, place, "[]coreapi.Link", (each) => draft.links.push(objectLink(reader, each, place)));
+      return reader.list(token, place, "[]coreapi.Link", (each) => objectLink(reader, each, place, draft.links));
     },
   });
   return draft;
 }
 
-function objectLink(reader: StructReader, token: JsonToken, place: FieldPath): SerializedObject["links"][number] {
+function* objectLink(
+  reader: StructReader,
+  token: JsonToken,
+  place: FieldPath,
+  links: SerializedObject["links"],
+): Steps<void> {
   const link = { name: "", hash: "", size: 0 };
-  reader.struct(token, place, "coreapi.Link", "Link", {
+  links.push(link);
+  yield* reader.struct(token, place, "coreapi.Link", "Link", {
     Name: (each, at) => {
       link.name = utf8(reader.text(each, at) ?? Buffer.from(link.name));
     },
@@ -43,14 +50,16 @@ function objectLink(reader: StructReader, token: JsonToken, place: FieldPath): S
       link.size = reader.uint64(each, at) ?? link.size;
     },
   });
-  return link;
 }
 
 /** @throws NodeError for an unknown encoding, data that does not fit it, and malformed CIDs */
-export function objectOf({ data, links }: SerializedObject, encoding: string): PbNode {
+export function* objectOf({ data, links }: SerializedObject, encoding: string): Steps<PbNode> {
   if (encoding !== "text" && encoding !== "base64") throw new NodeError("unknown data field encoding");
-  return {
-    data: encoding === "text" ? data : decodeBase64(utf8(data)),
-    links: links.map(({ name, hash, size }) => ({ name, size, cid: parseCid(hash) })),
-  };
+  const bytes = encoding === "text" ? data : decodeBase64(utf8(data));
+  const parsed: PbLink[] = [];
+  for (const { name, hash, size } of links) {
+    if (parsed.length % ITEMS_PER_STEP === 0) yield;
+    parsed.push({ name, size, cid: parseCid(hash) });
+  }
+  return { data: bytes, links: parsed };
 }

@@ -1,4 +1,5 @@
 /** Objects as XML, for `object put`. */
+import type { Steps } from "../../../util/async/steps.ts";
 import { NodeError } from "../../../util/errors.ts";
 import { quote } from "../../../util/go/text.ts";
 import { visitXml } from "../../../util/go/xml.ts";
@@ -13,11 +14,11 @@ const MAX_DEPTH = 3;
  *
  * @throws NodeError with the reference's text
  */
-export function readObjectXml(bytes: Uint8Array): SerializedObject {
+export function* readObjectXml(bytes: Uint8Array): Steps<SerializedObject> {
   const draft: SerializedObject = { data: new Uint8Array(), links: [] };
   const path: string[] = [];
   const texts: string[] = [];
-  visitXml(bytes, {
+  yield* visitXml(bytes, {
     start(name) {
       path.push(name);
       texts.push("");

@@ -2,8 +2,7 @@
 import { CID } from "multiformats/cid";
 import { identity } from "multiformats/hashes/identity";
 import { readHeader } from "#node/content/car/header.ts";
-import { readObjectJson } from "#node/content/dag/object/json.ts";
-import { readObjectXml } from "#node/content/dag/object/xml.ts";
+import { encodedObject } from "#node/content/dag/object/input.ts";
 import { unixfsNode } from "#node/content/unixfs/node.ts";
 import { canonicalCborSteps, decodeCbor, decodeCborSteps } from "#node/formats/dag_cbor/value.ts";
 import { readPbJson } from "#node/formats/dag_json/dag_pb_json.ts";
@@ -188,6 +187,10 @@ const pb: Readonly<Record<string, Make<Uint8Array>>> = {
     }),
 };
 
+async function* oneOf(bytes: Uint8Array): AsyncGenerator<Uint8Array> {
+  yield bytes;
+}
+
 function varint(value: number): number[] {
   const made: number[] = [];
   for (let rest = value; ; rest = Math.floor(rest / 128)) {
@@ -208,9 +211,12 @@ export const nodeTargets: readonly Target[] = [
   target("dag-json", BLOCK, json, (block) => inSlices(readDagJsonSteps(block))),
   target("links of dag-json", BLOCK, json, (block) => linksWithTurns(cidOf(0x0129), block)),
   target("JSON of dag/put", BLOCK, json, (block) => inSlices(readJsonSteps(block))),
-  target("dag-pb in JSON", BLOCK, pbDocuments, readPbJson),
-  target("objects in JSON", BLOCK, pbDocuments, readObjectJson),
-  target("objects in XML", BLOCK, xml, readObjectXml),
+  target("dag-pb in JSON", BLOCK, pbDocuments, (block) => inSlices(readPbJson(block))),
+  target("objects in JSON", BLOCK, pbDocuments, (block) => encodedObject(oneOf(block), "json", "text")),
+  target("objects in JSON with base64", BLOCK, { "odd data": pbDocuments["odd data"] as Make<Uint8Array> }, (block) =>
+    encodedObject(oneOf(block), "json", "base64"),
+  ),
+  target("objects in XML", BLOCK, xml, (block) => encodedObject(oneOf(block), "xml", "text")),
   target("dag-pb", BLOCK, pb, decodePb),
   target("links of dag-pb", BLOCK, pb, (block) => linksOf(cid, block)),
   target("dag-pb as JSON", BLOCK, pb, (block) => nodeJson(cid, block)),

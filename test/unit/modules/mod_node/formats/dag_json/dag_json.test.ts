@@ -7,6 +7,7 @@ import { decodeCbor, encodeCbor } from "#node/formats/dag_cbor/value.ts";
 import { readPbJson } from "#node/formats/dag_json/dag_pb_json.ts";
 import { readDagJson, readJson } from "#node/formats/dag_json/read.ts";
 import { writeDagJson, writeJson } from "#node/formats/dag_json/write.ts";
+import { atOnce } from "#node/util/async/steps.ts";
 
 const text = (bytes: Uint8Array) => Buffer.from(bytes).toString();
 const cid = "QmZULkCELmmk5XNfCgTnCyFgAVxBRBXyDHGGMVoLFLiXEN";
@@ -121,7 +122,7 @@ test("dag-json is strict", () => {
 
 test("dag-pb nodes are read from JSON", () => {
   const json = `{"DATA":"aGVs\\nbG8=","unknown":[{}],"links":[{"NAME":"a","sIzE":3,"cid":{"/":"${cid}"}},{"Name":null,"Cid":{"/":"${cid}"}}]}`;
-  const { data, links } = readPbJson(Buffer.from(json));
+  const { data, links } = atOnce(readPbJson(Buffer.from(json)));
   assert.equal(text(data as Uint8Array), "hello");
   assert.deepEqual(
     links.map(({ name, size, cid: target }) => [name, size, String(target)]),
@@ -130,8 +131,8 @@ test("dag-pb nodes are read from JSON", () => {
       ["", 0, cid],
     ],
   );
-  assert.deepEqual(readPbJson(Buffer.from('{"data":[1,2]}')).data, Uint8Array.of(1, 2));
-  assert.deepEqual(readPbJson(Buffer.from("null")), { data: undefined, links: [] });
+  assert.deepEqual(atOnce(readPbJson(Buffer.from('{"data":[1,2]}'))).data, Uint8Array.of(1, 2));
+  assert.deepEqual(atOnce(readPbJson(Buffer.from("null"))), { data: undefined, links: [] });
 });
 
 /** As the reference says them. */
@@ -161,6 +162,6 @@ const badPb: Readonly<Record<string, string>> = {
 
 test("what is no dag-pb node is told as the reference tells it", () => {
   for (const [given, message] of Object.entries(badPb)) {
-    assert.throws(() => readPbJson(Buffer.from(given)), { name: "NodeError", message }, given);
+    assert.throws(() => atOnce(readPbJson(Buffer.from(given))), { name: "NodeError", message }, given);
   }
 });

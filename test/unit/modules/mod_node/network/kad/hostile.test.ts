@@ -229,3 +229,20 @@ test("responses with hundreds of thousands of addresses do not stop the node", a
   assert.ok(heard.asked > 0);
   assert.ok(delay.max < 1.5e9, `it stood still for ${delay.max / 1e6} ms`);
 });
+
+test("messages of more parts than any table has are not decoded", async (t) => {
+  await using a = await startNode();
+  const { say, libp2p } = await speaker(t, a);
+  const own = libp2p.peerId.toMultihash().bytes;
+  const empty = (count: number, field: number) => Buffer.alloc(count * 2, Buffer.from([field * 8 + 2, 0]));
+  const long = peerIn(providing, own, [Buffer.alloc(300_000, Buffer.from([4, 127, 0, 0, 1, 6, 0, 1]))]);
+  const asking = message(types.findNode, own);
+  const shapes: Readonly<Record<string, Buffer>> = {
+    "many peers": Buffer.concat([asking, empty(100_000, closer)]),
+    "many addresses": Buffer.concat([asking, field(providing, empty(100_000, 2))]),
+    "a long address": Buffer.concat([asking, long]),
+    "two megabytes": Buffer.concat([asking, field(3, Buffer.alloc(2 ** 21))]),
+  };
+  for (const [what, bytes] of Object.entries(shapes)) assert.equal(await say(framed(bytes)), false, what);
+  assert.equal(await say(framed(Buffer.concat([asking, empty(10_000, closer)]))), true);
+});

@@ -5,7 +5,7 @@ import { generateKeyPair } from "@libp2p/crypto/keys";
 import { RPC } from "@libp2p/gossipsub/message";
 import { peerIdFromPrivateKey } from "@libp2p/peer-id";
 import { MAX_RPC_SIZE } from "#node/network/pubsub/limits.ts";
-import { lengthPrefixed, splitRpc } from "#node/network/pubsub/message.ts";
+import { lengthPrefixed, requireBounded, splitRpc } from "#node/network/pubsub/message.ts";
 import { heapUsed } from "#test/support/heap.ts";
 import { follow, joined, startNode, startStranger, take, textsOf } from "./support.ts";
 
@@ -57,6 +57,27 @@ test("bytes that are no RPC reset the stream", async (t) => {
   const closed = once(stream, "close");
   stream.send(lengthPrefixed(Buffer.alloc(100, 0xff)));
   await closed;
+});
+
+test("an RPC of more fields than any peer sends resets its stream before it is decoded", async (t) => {
+  const a = await startNode(t);
+  const { stream, open } = await startStranger(t, a);
+  const empty = (count: number, tag: number) => Buffer.alloc(count * 2, Buffer.from([tag, 0]));
+  const within = (tag: number, bytes: Uint8Array) => Buffer.concat([Buffer.of(tag), lengthPrefixed(bytes)]);
+  const shapes = {
+    "empty authors": within(0x12, empty(100_000, 0x0a)),
+    "ids of messages": within(0x1a, within(0x0a, empty(100_000, 0x12))),
+    "lists of ids": within(0x1a, empty(100_000, 0x0a)),
+  };
+  let next = stream;
+  for (const [what, bytes] of Object.entries(shapes)) {
+    const closed = once(next, "close");
+    next.send(lengthPrefixed(bytes));
+    await closed;
+    assert.throws(() => requireBounded(bytes), /more than 65536 fields/, what);
+    next = await open();
+  }
+  requireBounded(within(0x1a, within(0x0a, empty(5000, 0x12))));
 });
 
 test("a peer that floods a topic is slowed down, and messages of others arrive meanwhile", async (t) => {

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { isUtf8 } from "node:buffer";
 import { test } from "node:test";
-import { validUtf8 } from "#node/util/go/text.ts";
+import { goJson, quotedJson, validUtf8 } from "#node/util/go/text.ts";
 
 /** As Go does it: the longest character at each place, and U+FFFD for a byte that begins none. */
 function slowly(bytes: Buffer): string {
@@ -26,6 +26,17 @@ test("each byte that is part of no character becomes U+FFFD, and no other", () =
           assert.equal(String(Buffer.from(validUtf8(bytes))), slowly(bytes), bytes.toString("hex"));
         }
       }
+    }
+  }
+});
+
+test("JSON of bytes that are no UTF-8 escapes each of them, and all else as in other texts", () => {
+  const letters = ["a", '"', "\\", "\n", "\b", "\0", "\x7f", "<&>", "\u2028", "\u2029", "é", "\ufffd", "😀"];
+  for (const one of letters) {
+    for (const other of letters) {
+      const bytes = Buffer.concat([Buffer.from(one), Buffer.of(0xff), Buffer.from(other), Buffer.of(0xe2, 0x80)]);
+      const parts = [one, other].map((text) => goJson(text).slice(1, -1));
+      assert.equal(quotedJson(bytes), `"${parts[0]}\\ufffd${parts[1]}\\ufffd\\ufffd"`);
     }
   }
 });

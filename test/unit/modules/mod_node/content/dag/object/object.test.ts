@@ -10,6 +10,7 @@ import { nodeReader } from "#node/content/dag/reader.ts";
 import { encodePb, parsePb } from "#node/formats/dag_pb/dag_pb.ts";
 import { BlockService } from "#node/storage/blockstore/block_service.ts";
 import { memoryBlocks } from "#node/storage/blockstore/memory.ts";
+import { atOnce } from "#node/util/async/steps.ts";
 
 const cid = "QmZULkCELmmk5XNfCgTnCyFgAVxBRBXyDHGGMVoLFLiXEN";
 const text = (bytes: Uint8Array | undefined) => Buffer.from(bytes ?? []).toString();
@@ -151,17 +152,17 @@ test("objects are read from JSON and XML alike", () => {
   const json = `{"data":"a\\u0008b","LINKS":[{"Name":"n","Hash":"${cid}","Size":5}]} junk`;
   const xml = `<?xml version="1.0"?><!DOCTYPE x [<!-- y -->]><any:thing a='1'>${L}<Data>a<b>no</b>&lt;&#x42;<![CDATA[<&]]></Data></any:thing> junk`;
   for (const [draft, data] of [
-    [readObjectJson(Buffer.from(json)), "a\bb"],
-    [readObjectXml(Buffer.from(xml)), "a<B<&"],
+    [atOnce(readObjectJson(Buffer.from(json))), "a\bb"],
+    [atOnce(readObjectXml(Buffer.from(xml))), "a<B<&"],
   ] as const) {
-    const node = objectOf(draft, "text");
+    const node = atOnce(objectOf(draft, "text"));
     assert.equal(text(node.data), data);
     assert.deepEqual(
       node.links.map(({ name, size, cid: target }) => [name, size, String(target)]),
       [["n", 5, cid]],
     );
   }
-  assert.equal(text(objectOf({ data: Buffer.from("aGk="), links: [] }, "base64").data), "hi");
+  assert.equal(text(atOnce(objectOf({ data: Buffer.from("aGk="), links: [] }, "base64")).data), "hi");
 });
 
 /** As the reference says them; where it says nothing, what is missing is said. */
@@ -200,24 +201,28 @@ const badXml: Readonly<Record<string, string>> = {
 
 test("what is no object is told as the reference tells it", () => {
   for (const [given, message] of Object.entries(badJson)) {
-    assert.throws(() => objectOf(readObjectJson(Buffer.from(given)), "text"), { name: "NodeError", message }, given);
+    assert.throws(
+      () => atOnce(objectOf(atOnce(readObjectJson(Buffer.from(given))), "text")),
+      { name: "NodeError", message },
+      given,
+    );
   }
   for (const [given, message] of Object.entries(badXml)) {
     const line = given.includes("\n") ? 2 : 1;
     const whole = `XML syntax error on line ${line}: ${message}`;
-    assert.throws(() => readObjectXml(Buffer.from(given)), { name: "NodeError", message: whole }, given);
+    assert.throws(() => atOnce(readObjectXml(Buffer.from(given))), { name: "NodeError", message: whole }, given);
   }
-  assert.throws(() => readObjectXml(Buffer.from("<N><Links><Size>-1</Size></Links></N>")), {
+  assert.throws(() => atOnce(readObjectXml(Buffer.from("<N><Links><Size>-1</Size></Links></N>"))), {
     message: 'strconv.ParseUint: parsing "-1": invalid syntax',
   });
-  assert.throws(() => objectOf({ data: new Uint8Array(), links: [] }, "nope"), {
+  assert.throws(() => atOnce(objectOf({ data: new Uint8Array(), links: [] }, "nope")), {
     message: "unknown data field encoding",
   });
 });
 
 test("depth of XML costs neither stack nor time", () => {
   const deep = `${"<a>".repeat(200_000)}${"</a>".repeat(200_000)}`;
-  assert.deepEqual(readObjectXml(Buffer.from(deep)), { data: new Uint8Array(), links: [] });
+  assert.deepEqual(atOnce(readObjectXml(Buffer.from(deep))), { data: new Uint8Array(), links: [] });
 });
 
 /** As the reference says them. */

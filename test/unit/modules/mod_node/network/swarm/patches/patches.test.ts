@@ -7,7 +7,7 @@ import { type TestContext, test } from "node:test";
 import type { AutoNATComponents } from "@libp2p/autonat";
 import type { GossipSub } from "@libp2p/gossipsub";
 import type { MessageStream, PeerStore, Stream } from "@libp2p/interface";
-import * as responses from "#node/network/kad/patches/limit_responses.ts";
+import * as messages from "#node/network/kad/patches/limit_messages.ts";
 import * as routingTable from "#node/network/kad/patches/routing_table.ts";
 import * as gossipsub from "#node/network/pubsub/patches/gossipsub.ts";
 import * as authors from "#node/network/pubsub/patches/name_authors.ts";
@@ -25,7 +25,7 @@ import { blockOf } from "#test/unit/modules/mod_node/network/bitswap/support.ts"
 import { connect, startNode } from "#test/unit/modules/mod_node/network/pubsub/support.ts";
 
 const modules = [
-  responses,
+  messages,
   routingTable,
   gossipsub,
   authors,
@@ -82,10 +82,10 @@ async function socketOf(t: TestContext): Promise<Socket> {
 
 const cases: readonly Case[] = [
   {
-    patch: responses.patch,
+    patch: messages.patch,
     apply(notices) {
       const network = { safeDispatchEvent: () => true };
-      responses.limitResponses({ network }, notices);
+      messages.limitMessages({ network }, notices);
       assert.deepEqual(Object.keys(network), ["safeDispatchEvent"]);
     },
   },
