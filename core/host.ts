@@ -2,6 +2,7 @@ import type { Socket } from "node:net";
 import { inspect, isDeepStrictEqual } from "node:util";
 import type { Config, UnknownName } from "./config/index.ts";
 import { EventBus } from "./events.ts";
+import { ConfigWatch } from "./host/config_watch.ts";
 import { type ModuleChange, Operating } from "./host/operating.ts";
 import { assemble, certificateOptions, type HostParts } from "./host/parts.ts";
 import { Queue } from "./host/queue.ts";
@@ -40,6 +41,13 @@ class ModuleHost implements Host {
     isAudited: () => this.#listens(),
     announce: (event, data) => this.#announce(event, data),
     change: (kind, name, host, progress) => this.#change(kind, name, host, progress),
+    plan: () => this.plan(),
+    apply: (progress) => this.#reconfigure((parts, options) => applyConfig(parts, options, progress)),
+  });
+
+  readonly #watch = new ConfigWatch({
+    apply: () => this.apply({ by: "file watch" }),
+    failed: (text, ...values) => this.log.error(text, ...values),
   });
 
   constructor(options: HostOptions) {
@@ -97,8 +105,8 @@ class ModuleHost implements Host {
     return this.#reconfigure(planConfig);
   }
 
-  apply(): Promise<ConfigPlan> {
-    return this.#reconfigure(applyConfig);
+  async apply({ by = "program" }: { readonly by?: string } = {}): Promise<ConfigPlan> {
+    return (await this.#operating.apply({ by }).work) as ConfigPlan;
   }
 
   modules(): ModuleState[] {
@@ -178,6 +186,7 @@ class ModuleHost implements Host {
     this.state = "running";
     if (!this.#listens()) return;
     await modules.ready();
+    await this.#watchConfig();
     this.#announce("server-started", {});
   }
 
@@ -196,6 +205,7 @@ class ModuleHost implements Host {
     }
     const { config, modules, ports, certificates } = this.#running;
     this.state = "stopping";
+    this.#watch.close();
     const deadline = new Deadline(timeout ?? seconds(config, "stop_timeout", 15));
     if (hasServed) this.#announce("server-stopping", {});
     ports.close();
@@ -210,10 +220,12 @@ class ModuleHost implements Host {
     this.#log.close();
   }
 
-  #reconfigure(how: typeof planConfig | typeof applyConfig): Promise<ConfigPlan> {
-    return this.#queue.add(() => {
-      if (this.state !== "running")
-        throw new Error(`The configuration can be changed while the host runs; it is ${this.state}`);
+  #reconfigure(how: (parts: HostParts, options: ApplyOptions) => Promise<ConfigPlan>): Promise<ConfigPlan> {
+    return this.#queue.add(async () => {
+      if (this.state !== "running") {
+        const reason = `it can be changed while the host runs; it is ${this.state}`;
+        throw new ModhostError("CHANGE_REFUSED", { what: "another configuration", reason });
+      }
       const options: ApplyOptions = {
         read: () => readAgain(this.#options),
         isSecure: this.#isSecure(),
@@ -225,8 +237,15 @@ class ModuleHost implements Host {
         announce: (event, data) => this.#announce(event, data),
         log: this.#log,
       };
-      return how(this.#parts(), options, unheard);
+      const plan = await how(this.#parts(), options);
+      await this.#watchConfig();
+      return plan;
     });
+  }
+
+  async #watchConfig(): Promise<void> {
+    const { config } = this.#parts();
+    await this.#watch.follow(config.value("config_watch") === true && this.#listens() ? config.file : undefined);
   }
 
   #configureLog(config: Config): void {
@@ -270,5 +289,3 @@ class ModuleHost implements Host {
     return this.#running;
   }
 }
-
-const unheard = { step: () => undefined, inForce: () => undefined };

@@ -45,7 +45,7 @@ export const run: Command = {
 /** Applies what has changed in the configuration, and tells what that was, or why there was nothing. */
 async function reload(host: Host, output: Output): Promise<void> {
   try {
-    const plan = await host.apply();
+    const plan = await host.apply({ by: "signal SIGHUP" });
     const lines = planLines(plan);
     output.show({ event: "reloaded", plan }, () =>
       lines.length === 0

@@ -4,8 +4,8 @@ import type { HttpModule } from "../http/index.ts";
 import { AuditFile } from "../operations/audit.ts";
 import type { Asked, Progress } from "../operations/change.ts";
 import { Changes, type Made } from "../operations/changes.ts";
-import { changeText, type ModuleChange, type ServerDeps } from "../operations/server.ts";
-import type { Change, ServerStatus } from "../types.ts";
+import { applyText, changeText, type ModuleChange, type ServerDeps } from "../operations/server.ts";
+import type { Change, ConfigPlan, ServerStatus } from "../types.ts";
 import { packageVersion } from "../util/package.ts";
 import type { HostParts } from "./parts.ts";
 import { attempt } from "./reading.ts";
@@ -20,6 +20,9 @@ export interface OperatingDeps {
   announce(event: string, data: unknown): void;
   /** Makes a change when it is its turn. */
   change(kind: ModuleChange, name: string, host: string | undefined, progress: Progress): Promise<void>;
+  plan(): Promise<ConfigPlan>;
+  /** Puts a changed configuration in force when it is its turn. */
+  apply(progress: Progress): Promise<ConfigPlan>;
 }
 
 export type { ModuleChange };
@@ -42,6 +45,14 @@ export class Operating implements ServerDeps {
     return this.changes.make({ ...asker, what: changeText(kind, name, host) }, (progress) =>
       this.#deps.change(kind, name, host, progress),
     );
+  }
+
+  plan(): Promise<ConfigPlan> {
+    return this.#deps.plan();
+  }
+
+  apply(asker: Omit<Asked, "what">): Made {
+    return this.changes.make({ ...asker, what: applyText }, (progress) => this.#deps.apply(progress));
   }
 
   stop(timeout: number | undefined, asker: Omit<Asked, "what">): Change {
@@ -89,6 +100,7 @@ export class Operating implements ServerDeps {
       ...unknown.map(({ path, nearest }) => {
         return `Nothing reads the option ${path}${nearest === undefined ? "" : `: is ${nearest} meant?`}`;
       }),
+      ...(this.#deps.parts()?.waiting ?? []).map((name) => `Another value of ${name} waits for the next start`),
       ...(this.#audit?.isFailing === true ? ["Changes are not recorded: the audit file cannot be written"] : []),
     ];
   }

@@ -21,6 +21,8 @@ import type { HostOptions } from "./types.ts";
 export interface HostParts {
   /** Another one once a change of the configuration is made. */
   config: Config;
+  /** Options whose new values wait for the next start. */
+  waiting: readonly string[];
   readonly modules: Modules;
   readonly catalog: Catalog;
   readonly ports: Ports;
@@ -81,7 +83,7 @@ export function assemble({ options, config, bus, log, isRunning, announce, opera
     announce,
     hangUp: (name) => ports.hangUp(name),
   });
-  const parts: HostParts = { config, modules, catalog, ports, certificates };
+  const parts: HostParts = { config, waiting: [], modules, catalog, ports, certificates };
   return parts;
 }
 

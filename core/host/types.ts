@@ -62,10 +62,10 @@ export interface Host extends AsyncDisposable {
   plan(): Promise<ConfigPlan>;
   /**
    * Puts a changed configuration in force, as a whole: modules that it does not concern go on, with all their connections.
-   * When any part of it fails, nothing has changed.
+   * When any part of it fails, nothing has changed. `by` is who wants it, for the record.
    * @throws {ModhostError} what `plan` throws; CONFIG_NOT_APPLIED naming the step that failed
    */
-  apply(): Promise<ConfigPlan>;
+  apply(options?: { readonly by?: string }): Promise<ConfigPlan>;
   /** How the host is, as `modhost status` shows it. Known from `start` on. */
   status(): ServerStatus;
   /** State of every module, of failed ones too. */

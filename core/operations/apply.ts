@@ -8,6 +8,7 @@ import type { CertificatesOptions } from "../tls/index.ts";
 import type { ConfigPlan } from "../types.ts";
 import { ModhostError, reasonOf } from "../util/errors.ts";
 import type { Log } from "../util/log.ts";
+import type { Progress } from "./change.ts";
 import { type Plan, planOf } from "./plan.ts";
 import { planLines } from "./plan_text.ts";
 
@@ -15,6 +16,8 @@ import { planLines } from "./plan_text.ts";
 export interface ApplyDeps {
   /** What is in force; set when it is another one. */
   config: Config;
+  /** Options whose new values wait for the next start. */
+  waiting: readonly string[];
   readonly modules: Modules;
   readonly catalog: Catalog;
   readonly ports: Ports;
@@ -35,12 +38,6 @@ export interface ApplyOptions {
   warn(unknown: readonly UnknownName[]): void;
   announce(event: string, data: unknown): void;
   readonly log: Log;
-}
-
-/** Hears how far a change has come. */
-interface Progress {
-  step(what: string): void;
-  inForce(): void;
 }
 
 /** A configuration that was read and found good, and the plan of it. */
@@ -68,6 +65,7 @@ export async function planConfig(parts: ApplyDeps, options: ApplyOptions): Promi
 export async function applyConfig(parts: ApplyDeps, options: ApplyOptions, progress: Progress): Promise<ConfigPlan> {
   const prepared = await prepare(parts, options);
   const { plan, next, steps, changed } = prepared;
+  progress.planned(plan);
   const former = parts.config;
   const undo: (() => unknown)[] = [prepared.forget];
   let doing = "planning";
@@ -105,6 +103,7 @@ export async function applyConfig(parts: ApplyDeps, options: ApplyOptions, progr
     transition.commit();
     finish = async () => {
       ports.commit();
+      parts.waiting = plan.waiting;
       options.configureLog(next);
       options.announce("config-changed", { options: changed });
       progress.inForce();

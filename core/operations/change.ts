@@ -1,6 +1,6 @@
 /** The record of a change while it is being made. */
 import { readFile } from "node:fs/promises";
-import type { Change, ChangeError, ChangeStep, SourcePlace } from "../types.ts";
+import type { Change, ChangeError, ChangeStep, ConfigPlan, SourcePlace } from "../types.ts";
 import { type ErrorCode, ModhostError, reasonOf } from "../util/errors.ts";
 
 /** What is asked for, and by whom. */
@@ -16,11 +16,17 @@ export interface Progress {
   step(what: string): void;
   /** The change is in force, and can fail no more: what leaves still finishes its requests. */
   inForce(): void;
+  /** This is what a changed configuration makes of the host. */
+  planned(plan: ConfigPlan): void;
 }
 
 /** Nothing was tried: the request itself does not fit. */
 const refusals: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
   "CHANGE_REFUSED",
+  "CONFIG_FIXED",
+  "CONFIG_INVALID",
+  "CONFIG_NOT_FOUND",
+  "CONFIG_UNREADABLE",
   "MODULE_ALREADY_LOADED",
   "MODULE_DISABLED",
   "MODULE_NOT_FOUND",
@@ -41,6 +47,7 @@ export class OpenChange {
   readonly #head: Pick<Change, "id" | "at" | "by" | "what"> & { readonly via?: string };
   readonly #began = performance.now();
   readonly #steps: ChangeStep[] = [];
+  #plan: ConfigPlan | undefined;
 
   constructor({ what, by, via }: Asked) {
     const other = via === undefined || via === by ? {} : { via };
@@ -51,14 +58,23 @@ export class OpenChange {
     this.#steps.push({ what, ms: Math.round(performance.now() - this.#began) });
   }
 
+  planned(plan: ConfigPlan): void {
+    this.#plan = plan;
+  }
+
+  get #parts(): Omit<Change, "result"> {
+    const plan = this.#plan === undefined ? {} : { plan: this.#plan };
+    return { ...this.#head, steps: [...this.#steps], ...plan };
+  }
+
   done(): Change {
-    return { ...this.#head, steps: [...this.#steps], result: "done" };
+    return { ...this.#parts, result: "done" };
   }
 
   /** `mask`: takes secrets out of texts. */
   async failed(error: unknown, mask: (text: string) => string): Promise<Change> {
     const isRefused = ModhostError.is(error) && refusals.has(error.code);
-    const record = { ...this.#head, steps: [...this.#steps], error: await errorOf(error, mask) };
+    const record = { ...this.#parts, error: await errorOf(error, mask) };
     return { ...record, result: isRefused ? "refused" : "failed" };
   }
 }

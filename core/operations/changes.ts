@@ -38,7 +38,11 @@ export class Changes {
   make(asked: Asked, work: (progress: Progress) => Promise<unknown>): Made {
     const change = new OpenChange(asked);
     const { promise: inForce, resolve } = Promise.withResolvers<Change>();
-    const progress = { step: (what: string) => change.step(what), inForce: () => resolve(change.done()) };
+    const progress: Progress = {
+      step: (what) => change.step(what),
+      inForce: () => resolve(change.done()),
+      planned: (plan) => change.planned(plan),
+    };
     const done = Promise.try(work, progress);
     const record = async (ended: Change | Promise<Change>) => {
       const whole = await ended;

@@ -1,6 +1,6 @@
 /** What `module.server` gives to one module. */
 import type { Asker } from "../module/module_context.ts";
-import type { Change, ModuleState, Server, ServerStatus } from "../types.ts";
+import type { Change, ConfigPlan, ModuleState, Server, ServerStatus } from "../types.ts";
 import { ModhostError } from "../util/errors.ts";
 import type { Asked } from "./change.ts";
 import type { Changes, Made } from "./changes.ts";
@@ -11,6 +11,9 @@ export interface ServerDeps {
   status(): ServerStatus;
   modules(): readonly ModuleState[];
   change(kind: ModuleChange, name: string, host: string | undefined, asker: Omit<Asked, "what">): Made;
+  /** @throws {ModhostError} what is wrong with the new configuration */
+  plan(): Promise<ConfigPlan>;
+  apply(asker: Omit<Asked, "what">): Made;
   stop(timeout: number | undefined, asker: Omit<Asked, "what">): Change;
 }
 
@@ -22,15 +25,22 @@ export function changeText(kind: ModuleChange, name: string, host: string | unde
   return `${kind} ${name}${host === undefined ? "" : ` on ${host}`}`;
 }
 
+/** As the record says it. */
+export const applyText = "apply the configuration";
+
 export function serverFor(asker: Asker, deps: ServerDeps): Server {
   const own = `module ${asker.name}`;
   const asking = (by = own) => ({ by, via: by === own ? undefined : asker.name });
+  /** What may not be done for a module that is being waited for. */
+  const refused = (what: string) => {
+    const { occupied } = asker;
+    return occupied === undefined ? undefined : new ModhostError("CHANGE_REFUSED", { what, reason: occupied });
+  };
   const change = (kind: ModuleChange): Server["load"] => {
     return (name, { host, by } = {}) => {
-      const { occupied } = asker;
-      if (occupied === undefined) return deps.change(kind, name, host, asking(by)).inForce;
       const what = changeText(kind, name, host);
-      const refusal = new ModhostError("CHANGE_REFUSED", { what, reason: occupied });
+      const refusal = refused(what);
+      if (refusal === undefined) return deps.change(kind, name, host, asking(by)).inForce;
       return deps.changes.make({ what, ...asking(by) }, () => Promise.reject(refusal)).inForce;
     };
   };
@@ -40,6 +50,16 @@ export function serverFor(asker: Asker, deps: ServerDeps): Server {
     load: change("load"),
     unload: change("unload"),
     reload: change("reload"),
+    plan: async () => {
+      const refusal = refused("a plan");
+      if (refusal !== undefined) throw refusal;
+      return deps.plan();
+    },
+    apply: ({ by } = {}) => {
+      const refusal = refused(applyText);
+      if (refusal === undefined) return deps.apply(asking(by)).inForce;
+      return deps.changes.make({ what: applyText, ...asking(by) }, () => Promise.reject(refusal)).inForce;
+    },
     stop: async ({ timeout, by } = {}) => deps.stop(timeout, asking(by)),
     changes: () => deps.changes.recent(),
   };

@@ -1,4 +1,5 @@
 /** What operates a running server: `module.server`, and the record of each change. */
+import type { ConfigPlan } from "./plan.ts";
 import type { ListeningPort, ModuleState } from "./state.ts";
 
 /**
@@ -21,6 +22,13 @@ export interface Server {
   unload(name: string, options?: ChangeOptions): Promise<Change>;
   /** Loads a module anew beside itself and exchanges both in one step; when that fails, the old one goes on. */
   reload(name: string, options?: ChangeOptions): Promise<Change>;
+  /**
+   * What a changed configuration makes of the server: its file and the environment are read again, and nothing is changed.
+   * Rejects with what is wrong with the new configuration.
+   */
+  plan(): Promise<ConfigPlan>;
+  /** Puts a changed configuration in force, as a whole or not at all; its record has the plan. */
+  apply(options?: Pick<ChangeOptions, "by">): Promise<Change>;
   /** Begins to stop the server, as a signal does: requests in flight are finished first, the caller's too. */
   stop(options?: StopOptions): Promise<Change>;
   /** The latest changes, the oldest first; the audit file has those before them. */
@@ -57,6 +65,8 @@ export interface Change {
   readonly what: string;
   /** What was done, in order; of one that is in force but not over, what was done until then. */
   readonly steps: readonly ChangeStep[];
+  /** Of a change of the configuration: what differed. */
+  readonly plan?: ConfigPlan;
   /** `refused`: nothing was tried; `failed`: it was tried, and what was there before goes on. */
   readonly result: "done" | "refused" | "failed";
   readonly error?: ChangeError;

@@ -1,0 +1,80 @@
+/** A config file that is watched: applied when it has changed and is still, read again when it is half-written. */
+import assert from "node:assert/strict";
+import { rename, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { describe, test } from "node:test";
+import { setTimeout as sleep } from "node:timers/promises";
+import type { Change, Module } from "#core/types.ts";
+import { type Reconfigured, reconfigured } from "./reconfigured.ts";
+
+const module = {
+  name: "http_shown",
+  options: { shown: { type: "string" as const, describe: "For a test." } },
+  load(module: Module) {
+    module.depends("http");
+    const shown = module.get_option_string("shown");
+    module.provides("http", { route: { "GET /": () => shown ?? "nothing" } });
+  },
+};
+
+async function until(holds: () => boolean | Promise<boolean>): Promise<void> {
+  while (!(await holds())) await sleep(20);
+}
+
+const shows = (server: Reconfigured, text: string) => until(async () => (await server.get("/shown")) === text);
+const path = (server: Reconfigured) => join(server.folder, "modhost.config.json");
+
+describe("a config file that is watched", { concurrency: 3, timeout: 60_000 }, () => {
+  test("is applied when it is written, and when another file takes its place", async () => {
+    const changes: Change[] = [];
+    const hearing = {
+      name: "hearing",
+      load: (module: Module) => module.hook("server-changed", (change: Change) => void changes.push(change)),
+    };
+    await using server = await reconfigured({ config_watch: true, shown: "one" }, [module, hearing]);
+    await server.write({ config_watch: true, shown: "two" });
+    await shows(server, "two");
+    const values = { modules_enabled: ["http"], http_ports: [0], https_ports: [], http_interfaces: ["127.0.0.1"] };
+    const fresh = join(server.folder, "fresh");
+    await writeFile(fresh, JSON.stringify({ ...values, config_watch: true, shown: "three" }));
+    await rename(fresh, path(server));
+    await shows(server, "three");
+    await until(() => changes.length >= 2);
+    assert.deepEqual(new Set(changes.map(({ by }) => by)), new Set(["file watch"]));
+    assert.deepEqual(
+      changes[0]?.plan?.options.map(({ name }) => name),
+      ["shown"],
+    );
+  });
+
+  test("is read again while it is half-written or empty, and nothing has changed until it is whole", async () => {
+    await using server = await reconfigured({ config_watch: true, shown: "one" }, [module]);
+    await writeFile(path(server), "");
+    await sleep(600);
+    await writeFile(path(server), '{ "modules_enabled": [');
+    await sleep(600);
+    assert.equal(await server.get("/shown"), "one");
+    assert.doesNotMatch(server.log(), /not applied/);
+    await server.write({ config_watch: true, shown: "whole" });
+    await shows(server, "whole");
+  });
+
+  test("changes nothing when it is wrong, which the log says once", async () => {
+    await using server = await reconfigured({ config_watch: true, shown: "one" }, [module]);
+    await server.write({ config_watch: true, shown: 1 });
+    await until(() => server.log().includes("not applied"));
+    assert.equal(await server.get("/shown"), "one");
+    assert.equal(server.log().match(/The changed configuration is not applied/g)?.length, 1);
+  });
+
+  test("is watched no more when it says so", async () => {
+    await using server = await reconfigured({ config_watch: true, shown: "one" }, [module]);
+    await server.write({ config_watch: false, shown: "two" });
+    await shows(server, "two");
+    await server.write({ config_watch: false, shown: "three" });
+    await sleep(700);
+    assert.equal(await server.get("/shown"), "two");
+    await server.host.apply();
+    assert.equal(await server.get("/shown"), "three");
+  });
+});
