@@ -10,15 +10,17 @@ import { jsonDiff } from "./json_diff.ts";
 /** Text output of a value: strings without quotes, everything else as indented JSON. */
 const shown = (found: unknown) => `${typeof found === "string" ? found.replace(/^\n+|\n+$/g, "") : printJson(found)}\n`;
 
-/** Bytes. */
-const MAX_DOCUMENT = 1024 * 1024;
+/** Bytes of a document; one of a node with a thousand peers to keep takes a tenth. It is read and compared in one go. */
+const MAX_DOCUMENT = 256 * 1024;
 
 async function textOf({ body }: FileEntry): Promise<string> {
   const pieces: Uint8Array[] = [];
   let length = 0;
   for await (const piece of body) {
     length += piece.length;
-    if (length > MAX_DOCUMENT) throw new NodeError("failed to decode file as config");
+    if (length > MAX_DOCUMENT) {
+      throw new NodeError(`failed to decode file as config: it is longer than ${MAX_DOCUMENT} bytes`);
+    }
     pieces.push(piece);
   }
   return Buffer.concat(pieces).toString("utf8");

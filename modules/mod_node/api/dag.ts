@@ -7,7 +7,7 @@ import { inSession } from "../content/dag/reader.ts";
 import { parseCid } from "../formats/cid/text.ts";
 import { member } from "../formats/dag_cbor/value.ts";
 import { nodeJsonSteps, valueInSteps, valueJsonSteps } from "../formats/ipld/data_model.ts";
-import { decodeValue, encodeValue } from "../formats/ipld/js_codecs.ts";
+import { decodeValueSteps, encodeValue } from "../formats/ipld/js_codecs.ts";
 import type { LowLevelNode } from "../low_level_node.ts";
 import { readBlockBody } from "../storage/blockstore/make_block.ts";
 import { mapConcurrent } from "../util/async/map_concurrent.ts";
@@ -112,7 +112,7 @@ export function dagApi(node: LowLevelNode): DagApi {
   return {
     async get(given, { path, localResolve, ...options } = {}) {
       const how = reading(options);
-      const load = async (cid: CID) => decodeValue(cid, await node.blocks.get(cid, how));
+      const load = async (cid: CID) => inSlices(decodeValueSteps(cid, await node.blocks.get(cid, how)));
       const cid = typeof given === "string" ? parseCid(given) : given;
       if (path === undefined) return { value: await load(cid), remainderPath: "" };
       let last: DagGetResult | undefined;

@@ -9,14 +9,34 @@ const letters64 = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz012345678
 
 interface Scheme {
   readonly name: "base32" | "base64";
-  readonly alphabet: string;
+  /** Of each ASCII character; NO_DIGIT for others. */
+  readonly values: Uint8Array;
   readonly bits: number;
   /** Lengths of a last group that encode bytes; other last groups are ignored. */
   readonly groups: readonly number[];
 }
 
-const base32 = (alphabet: string): Scheme => ({ name: "base32", alphabet, bits: 5, groups: [0, 2, 4, 5, 7] });
-const base64 = (rest: string): Scheme => ({ name: "base64", alphabet: letters64 + rest, bits: 6, groups: [0, 2, 3] });
+const NO_DIGIT = 255;
+
+function valuesOf(...alphabets: readonly string[]): Uint8Array {
+  const values = new Uint8Array(128).fill(NO_DIGIT);
+  for (const alphabet of alphabets)
+    for (const [value, letter] of Buffer.from(alphabet).entries()) values[letter] = value;
+  return values;
+}
+
+const base32 = (alphabet: string): Scheme => ({
+  name: "base32",
+  values: valuesOf(alphabet, alphabet.toUpperCase()),
+  bits: 5,
+  groups: [0, 2, 4, 5, 7],
+});
+const base64 = (rest: string): Scheme => ({
+  name: "base64",
+  values: valuesOf(letters64 + rest),
+  bits: 6,
+  groups: [0, 2, 3],
+});
 
 const schemes: ReadonlyMap<string, Scheme> = new Map([
   ...["b", "B", "c", "C"].map((prefix) => [prefix, base32(letters32)] as const),
@@ -47,26 +67,27 @@ export function decodeMultibase(base: Base, text: string): Uint8Array {
   }
 }
 
-function decodeLeniently(text: string, { name, alphabet, bits, groups }: Scheme): Uint8Array {
+function decodeLeniently(text: string, { name, values, bits, groups }: Scheme): Uint8Array {
   const group = name === "base32" ? 8 : 4;
   const last = text.length % group;
   const illegal = (at: number) => new NodeError(`illegal ${name} data at input byte ${at}`);
   if (name === "base64" && !groups.includes(last)) throw illegal(text.length - last);
   const used = groups.includes(last) ? text.length : text.length - last;
-  const bytes: number[] = [];
+  const bytes = new Uint8Array((used * bits) >> 3);
+  let length = 0;
   let held = 0;
   let count = 0;
-  for (const [at, letter] of [...text].entries()) {
-    const value = alphabet.indexOf(name === "base32" ? letter.toLowerCase() : letter);
-    if (value < 0) throw illegal(at);
+  for (let at = 0; at < text.length; at += 1) {
+    const value = values[text.charCodeAt(at)] ?? NO_DIGIT;
+    if (value === NO_DIGIT) throw illegal(at);
     if (at >= used) continue;
     held = ((held << bits) | value) & 0xffff;
     count += bits;
     if (count < 8) continue;
     count -= 8;
-    bytes.push((held >> count) & 0xff);
+    bytes[length++] = (held >> count) & 0xff;
   }
-  return Uint8Array.from(bytes);
+  return bytes;
 }
 
 /** The last digits are the last byte; the first byte may have fewer. */

@@ -8,6 +8,8 @@ export type CborToken = "map" | "list" | "close" | "text" | "bytes" | "int" | "f
 
 /** Bytes of the longest text or byte string. */
 const MAX_STRING = 33_554_432;
+/** Pieces of one text or byte string; the reference takes any number. */
+const MAX_PIECES = 65_536;
 const MAX_INT = 2n ** 63n;
 /** Maximum nesting; the reference is limited by its memory. */
 const MAX_DEPTH = 1_000_000;
@@ -165,8 +167,11 @@ export class CborReader {
         const got = `${first & 0xe0}, byte: ${first}`;
         throw new NodeError(`cbor: expect bytes or string major type in indefinite string/bytes; got: ${got}`);
       }
+      // Empty pieces say nothing, and views of them would cost more than the rest.
+      if (first === major) continue;
       const piece = this.#string(first, "indefinite string/bytes");
-      if (piece.length > 0) pieces.push(piece);
+      if (pieces.length === MAX_PIECES) throw new NodeError(`cbor: a string in more than ${MAX_PIECES} pieces`);
+      pieces.push(piece);
     }
     this.canonical = false;
     this.bytes = Buffer.concat(pieces);

@@ -63,27 +63,38 @@ export function* visitCborSteps(bytes: Uint8Array, visitor: CborVisitor): Steps<
   return { length: reader.at, canonical };
 }
 
-/** The keys of one map. A set is made only when they are not sorted. */
+/** The keys of one map: those in order, and from the first one on that is not, a set of the rest. */
 class Keys {
-  readonly #keys: Uint8Array[] = [];
-  #seen: Set<string> | undefined;
+  readonly #sorted: Uint8Array[] = [];
+  #rest: Set<string> | undefined;
 
   get ordered(): boolean {
-    return this.#seen === undefined;
+    return this.#rest === undefined;
   }
 
   add(key: Uint8Array): void {
-    const last = this.#keys.at(-1);
-    if (this.#seen === undefined && last !== undefined && compareKeys(last, key) >= 0) {
-      this.#seen = new Set(this.#keys.map(binary));
-    }
-    if (this.#seen === undefined) {
-      this.#keys.push(key);
+    const last = this.#sorted.at(-1);
+    if (this.#rest === undefined && (last === undefined || compareKeys(last, key) < 0)) {
+      this.#sorted.push(key);
       return;
     }
+    this.#rest ??= new Set();
     const text = binary(key);
-    if (this.#seen.has(text)) throw new NodeError(`repeated key ${quote(Buffer.from(key).toString())}`);
-    this.#seen.add(text);
+    if (this.#rest.has(text) || this.#isAmongSorted(key)) {
+      throw new NodeError(`repeated key ${quote(Buffer.from(key).toString())}`);
+    }
+    this.#rest.add(text);
+  }
+
+  #isAmongSorted(key: Uint8Array): boolean {
+    for (let from = 0, to = this.#sorted.length; from < to; ) {
+      const middle = (from + to) >> 1;
+      const order = compareKeys(this.#sorted[middle] as Uint8Array, key);
+      if (order === 0) return true;
+      if (order < 0) from = middle + 1;
+      else to = middle;
+    }
+    return false;
   }
 }
 

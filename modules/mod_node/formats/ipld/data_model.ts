@@ -1,6 +1,6 @@
 /** Blocks whose codec holds values of the "IPLD Data Model", and nodes as JSON. */
 import type { CID } from "multiformats/cid";
-import { atOnce, type Steps } from "../../util/async/steps.ts";
+import { atOnce, ITEMS_PER_STEP, type Steps, TextCollector } from "../../util/async/steps.ts";
 import { NodeError } from "../../util/errors.ts";
 import { GoText, goJson, JsonText } from "../../util/go/text.ts";
 import { dagCbor, dagJson, dagPb, raw } from "../cid/codecs.ts";
@@ -49,13 +49,19 @@ export function* nodeJsonSteps(cid: CID, bytes: Uint8Array): Steps<JsonText> {
   if (value !== undefined) return yield* valueJsonSteps(value);
   if (cid.code === raw) return new JsonText(goJson(new GoText(bytes)));
   if (cid.code !== dagPb) throw new NodeError(`unrecognized object type: ${cid.code}`);
+  return new JsonText(yield* pbJsonSteps(bytes));
+}
+
+function* pbJsonSteps(bytes: Uint8Array): Steps<string> {
   const { data, links } = decodePb(bytes);
-  return new JsonText(
-    goJson({
-      data: data === undefined ? null : Buffer.from(data).toString("base64"),
-      links: links.map(({ name, size, cid: target }) => ({ Name: name, Size: size, Cid: { "/": target.toString() } })),
-    }),
-  );
+  const parts = new TextCollector();
+  parts.push('{"data":', goJson(data === undefined ? null : Buffer.from(data).toString("base64")), ',"links":[');
+  for (const [at, { name, size, cid: target }] of links.entries()) {
+    if (at % ITEMS_PER_STEP === 0) yield;
+    parts.push(at === 0 ? "" : ",", goJson({ Name: name, Size: size, Cid: { "/": target.toString() } }));
+  }
+  parts.push("]}");
+  return parts.text;
 }
 
 /** A part of a node in the same form. @throws NodeError */

@@ -1,20 +1,33 @@
 /** From values of callers to the bytes of a codec, and back: the codecs that the client libraries bring along. */
 import type { CID } from "multiformats/cid";
 import * as json from "multiformats/codecs/json";
+import type { Steps } from "../../util/async/steps.ts";
 import { NodeError } from "../../util/errors.ts";
 import { dagCbor, dagJson, dagPb, raw } from "../cid/codecs.ts";
-import { decodeCbor, encodeCbor } from "../dag_cbor/value.ts";
-import { readDagJson } from "../dag_json/read.ts";
+import { decodeCborSteps, encodeCbor, type Value } from "../dag_cbor/value.ts";
+import { readDagJsonSteps } from "../dag_json/read.ts";
 import { writeDagJson } from "../dag_json/write.ts";
 import { decodeDagPb, encodeDagPb } from "../dag_pb/pb_object.ts";
-import { fromJs, toJs } from "./js_values.ts";
+import { fromJs, toJsSteps } from "./js_values.ts";
 
 interface JsCodec {
   readonly name: string;
   readonly code: number;
   readonly encode: (value: unknown) => Uint8Array;
-  readonly decode: (bytes: Uint8Array) => unknown;
+  readonly decode: (bytes: Uint8Array) => Steps<unknown>;
 }
+
+/** In one step. */
+const once = (decode: (bytes: Uint8Array) => unknown) =>
+  function* (bytes: Uint8Array): Steps<unknown> {
+    yield;
+    return decode(bytes);
+  };
+
+const inSteps = (read: (bytes: Uint8Array) => Steps<Value>) =>
+  function* (bytes: Uint8Array): Steps<unknown> {
+    return yield* toJsSteps(yield* read(bytes));
+  };
 
 function requireBytes(value: unknown): Uint8Array {
   if (value instanceof Uint8Array) return value;
@@ -25,22 +38,22 @@ function requireBytes(value: unknown): Uint8Array {
 const same = (bytes: Uint8Array) => bytes;
 
 const codecs: readonly JsCodec[] = [
-  { name: "dag-pb", code: dagPb, encode: encodeDagPb, decode: decodeDagPb },
+  { name: "dag-pb", code: dagPb, encode: encodeDagPb, decode: once(decodeDagPb) },
   {
     name: "dag-cbor",
     code: dagCbor,
     encode: (value) => encodeCbor(fromJs(value)),
-    decode: (bytes) => toJs(decodeCbor(bytes)),
+    decode: inSteps(decodeCborSteps),
   },
   {
     name: "dag-json",
     code: dagJson,
     encode: (value) => writeDagJson(fromJs(value)),
-    decode: (bytes) => toJs(readDagJson(bytes)),
+    decode: inSteps(readDagJsonSteps),
   },
-  { name: json.name, code: json.code, encode: json.encode, decode: json.decode },
-  { name: "raw", code: raw, encode: requireBytes, decode: same },
-  { name: "identity", code: 0, encode: requireBytes, decode: same },
+  { name: json.name, code: json.code, encode: json.encode, decode: once(json.decode) },
+  { name: "raw", code: raw, encode: requireBytes, decode: once(same) },
+  { name: "identity", code: 0, encode: requireBytes, decode: once(same) },
 ];
 
 const found = (codec: JsCodec | undefined, wanted: string | number): JsCodec => {
@@ -55,8 +68,8 @@ export const encodeValue = (name: string, value: unknown): Uint8Array =>
     name,
   ).encode(value);
 
-/** @throws NodeError for a codec that has none, and for bytes that are none of it */
-export const decodeValue = ({ code }: CID, bytes: Uint8Array): unknown =>
+/** In steps. @throws NodeError for a codec that has none, and for bytes that are none of it */
+export const decodeValueSteps = ({ code }: CID, bytes: Uint8Array): Steps<unknown> =>
   found(
     codecs.find((codec) => codec.code === code),
     code,

@@ -3,8 +3,9 @@
  * strings, maps are objects.
  */
 import { CID } from "multiformats/cid";
+import { atOnce, type Steps } from "../../util/async/steps.ts";
 import { NodeError } from "../../util/errors.ts";
-import { type Scalar, type Value, ValueBuilder, visitValue } from "../dag_cbor/value.ts";
+import { type Scalar, type Value, ValueBuilder, visitValueSteps } from "../dag_cbor/value.ts";
 import { binary } from "../dag_cbor/visit.ts";
 
 const textOf = (latin1: string): string => Buffer.from(latin1, "latin1").toString();
@@ -12,7 +13,10 @@ const textOf = (latin1: string): string => Buffer.from(latin1, "latin1").toStrin
 type Container = unknown[] | Record<string, unknown>;
 
 /** A value for callers. Without recursion: it may be as deep as it wants. */
-export function toJs(value: Value): unknown {
+export const toJs = (value: Value): unknown => atOnce(toJsSteps(value));
+
+/** In steps, as `toJs`. */
+export function* toJsSteps(value: Value): Steps<unknown> {
   let root: unknown;
   const open: Container[] = [];
   let key = "";
@@ -23,7 +27,7 @@ export function toJs(value: Value): unknown {
     // Not assigned: a key may be `__proto__`.
     else Object.defineProperty(parent, key, { value: each, enumerable: true, configurable: true, writable: true });
   };
-  visitValue(value, () => 0, {
+  yield* visitValueSteps(value, () => 0, {
     enter(container) {
       const made = container instanceof Map ? {} : [];
       add(made);

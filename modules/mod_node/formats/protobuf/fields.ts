@@ -104,6 +104,7 @@ export class FieldReader {
   }
 
   #take(length: number): Uint8Array {
+    if (length === 0) return empty;
     if (length >= 2 ** 63) throw new NodeError("proto: negative length found during unmarshaling");
     const end = this.#at + length;
     if (end > this.#bytes.length) throw new NodeError("unexpected EOF");

@@ -82,6 +82,8 @@ export interface Message {
  * Of each list in a message. Wantlist entries beyond are dropped and counted; other lists make the message malformed.
  */
 const MAX_LISTED = 16 * 1024;
+/** Wantlist entries beyond that are dropped; a message with more than fit with their CIDs is malformed. */
+const MAX_DROPPED = 8 * MAX_LISTED;
 
 /** A message received: its parts are views of its bytes. */
 export interface DecodedMessage extends Message {
@@ -119,7 +121,10 @@ function decodeWantlist(
     if (reader.field === WANTLIST.full) list.full = reader.number !== 0;
     else if (reader.field !== WANTLIST.entries) continue;
     else if (entries.length < MAX_LISTED) entries.push(decodeEntry(reader.bytes));
-    else list.droppedEntries += 1;
+    else {
+      list.droppedEntries += 1;
+      if (list.droppedEntries > MAX_DROPPED) throw new NodeError("a message of too many wants");
+    }
   }
 }
 

@@ -27,8 +27,16 @@ export function sorted(value: unknown): unknown {
   return Object.fromEntries(keysOf(value).map((key) => [key, sorted(value[key])]));
 }
 
-const keysOf = (value: JsonObject): string[] =>
-  Object.keys(value).sort((one, other) => Buffer.compare(Buffer.from(one), Buffer.from(other)));
+const keysOf = (value: JsonObject): string[] => Object.keys(value).sort(bytewise);
+
+/** As their UTF-8 bytes compare. Nearly all keys are ASCII, whose order is that of their characters. */
+function bytewise(one: string, other: string): number {
+  if (isAscii(one) && isAscii(other)) return one < other ? -1 : one > other ? 1 : 0;
+  return Buffer.compare(Buffer.from(one), Buffer.from(other));
+}
+
+// biome-ignore lint/suspicious/noControlCharactersInRegex: they are ASCII
+const isAscii = (text: string): boolean => /^[\x00-\x7f]*$/.test(text);
 
 /** Indented by two spaces, without a newline at the end. `order`: keys as they are, or sorted bytewise. */
 export function printJson(value: unknown, order: "kept" | "sorted" = "sorted", indent = ""): string {

@@ -35,11 +35,18 @@ const { rawJSON: rawJson } = JSON as unknown as { rawJSON(text: string): unknown
 
 const unsafe = /[<>&\u2028\u2029]|\\[\\bf]/g;
 
-const escaped = (found: string): string => {
-  if (found === "\\\\") return found;
-  const code = found === "\\b" ? 8 : found === "\\f" ? 12 : found.charCodeAt(0);
-  return `\\u${code.toString(16).padStart(4, "0")}`;
+const goEscapes: Readonly<Record<string, string>> = {
+  "<": "\\u003c",
+  ">": "\\u003e",
+  "&": "\\u0026",
+  "\u2028": "\\u2028",
+  "\u2029": "\\u2029",
+  "\\\\": "\\\\",
+  "\\b": "\\u0008",
+  "\\f": "\\u000c",
 };
+
+const escaped = (found: string): string => goEscapes[found] as string;
 
 /**
  * Compact JSON as Go writes it: `<`, `>`, `&` and line separators are escaped, control characters by number except

@@ -2,15 +2,20 @@
 import { RPC } from "@libp2p/gossipsub/message";
 import { peerIdFromMultihash } from "@libp2p/peer-id";
 import { multiaddr } from "@multiformats/multiaddr";
-import { create } from "multiformats/hashes/digest";
+import { create, decode as decodeMultihash } from "multiformats/hashes/digest";
 import { parsePeerId } from "#node/formats/peer_id.ts";
+import { FieldReader } from "#node/formats/protobuf/fields.ts";
 import { copyCid, keyOfCid } from "#node/network/bitswap/keys.ts";
 import { decodeMessage, MAX_MESSAGE_SIZE } from "#node/network/bitswap/message.ts";
 import { checkRecord } from "#node/network/ipns_record/check.ts";
 import { encodeRecord, MAX_RECORD_SIZE } from "#node/network/ipns_record/record.ts";
+import {
+  MAX_MESSAGE_SIZE as MAX_MESSAGE_SIZE_OF_KAD,
+  requireBounded as requireBoundedKad,
+} from "#node/network/kad/message_bounds.ts";
 import { MAX_RPC_SIZE } from "#node/network/pubsub/limits.ts";
-import { lengthPrefixed, splitRpc } from "#node/network/pubsub/message.ts";
-import { type Make, MIB, type Target, target } from "../target.ts";
+import { lengthPrefixed, requireBounded as requireBoundedRpc, splitRpc } from "#node/network/pubsub/message.ts";
+import { KIB, type Make, MIB, type Target, target } from "../target.ts";
 
 const filled = (size: number, ...pattern: number[]): Uint8Array =>
   Uint8Array.from(
@@ -79,7 +84,54 @@ const rpcs: Readonly<Record<string, Make<Uint8Array>>> = {
   control: (size) => field(3, filled(size, 0x0a, 0)),
   "ids of messages": (size) => field(3, field(1, filled(size, 0x12, 0))),
   "peers of a prune": (size) => field(3, field(4, filled(size, 0x12, 0))),
+  "lists of ids": (size) => field(3, many(size, field(1, filled(10_000, 0x12, 0)))),
+  authors: (size) => field(2, filled(size, 0x0a, 0)),
+  "as many fields as may be": (size) => field(3, field(1, filled(Math.min(size, 120_000), 0x12, 0))),
 };
+
+/** As the router does it: its own bounds come on top. */
+function readRpc(bytes: Uint8Array): void {
+  requireBoundedRpc(bytes);
+  RPC.decode(bytes);
+}
+
+const peer = (size: number, addresses: Uint8Array): Uint8Array =>
+  many(size, field(8, Buffer.concat([field(1, cid.subarray(0, 34)), addresses])));
+const address = Uint8Array.of(4, 127, 0, 0, 1, 6, 0, 1);
+
+/** Of the DHT. */
+const kad: Readonly<Record<string, Make<Uint8Array>>> = {
+  "empty peers": (size) => filled(size, 0x42, 0),
+  "empty addresses": (size) => field(8, filled(size, 0x12, 0)),
+  "peers with empty addresses": (size) => many(size, field(9, filled(256, 0x12, 0))),
+  "peers with an address": (size) => peer(Math.min(size, 900_000), field(2, address)),
+  "peers with addresses": (size) => peer(Math.min(size, 300_000), many(400, field(2, address))),
+  "a long address": (size) => peer(1, field(2, many(size, address))),
+  "an address as long as may be": (size) => peer(1, field(2, many(Math.min(size, 250_000), address))),
+  "a key in pieces": (size) => filled(size, 0x52, 0),
+  "a record in pieces": (size) => field(3, filled(size, 0x0a, 0)),
+};
+
+/** As the library does it once it has the bytes, but for its own objects around them. */
+function readKad(bytes: Uint8Array): void {
+  requireBoundedKad(bytes);
+  const reader = new FieldReader(bytes);
+  while (reader.next()) if (reader.field === 8 || reader.field === 9) readPeer(reader.bytes);
+}
+
+function readPeer(bytes: Uint8Array): void {
+  const reader = new FieldReader(bytes);
+  while (reader.next()) {
+    if (reader.field === 1 && reader.bytes.length > 0) peerIdFromMultihash(decodeMultihash(reader.bytes));
+    else if (reader.field === 2) multiaddr(reader.bytes);
+  }
+}
+
+/** Messages that this node has, sent to a peer that asks for many. */
+function ownMessages(size: number): Uint8Array {
+  const message = field(2, Buffer.concat([field(1, cid), field(2, cid), field(4, Uint8Array.of(0x61)), field(5, cid)]));
+  return lengthPrefixed(many(size, message));
+}
 
 const multihash =
   (code: number): Make<Uint8Array> =>
@@ -89,8 +141,10 @@ const multihash =
 export const messageTargets: readonly Target[] = [
   target("bitswap messages", MAX_MESSAGE_SIZE, bitswap, readBitswap),
   target("IPNS records", MAX_RECORD_SIZE, records, (bytes) => checkRecord(name, bytes)),
-  target("pubsub messages", MAX_RPC_SIZE, rpcs, (bytes) => [RPC.decode(bytes), splitRpc(lengthPrefixed(bytes))]),
-  target("peer ids in messages", 4 * MIB, { sha256: multihash(0x12), identity: multihash(0) }, (digest) => {
+  target("pubsub messages", MAX_RPC_SIZE, rpcs, readRpc),
+  target("pubsub messages to be split", MAX_RPC_SIZE, { messages: ownMessages }, splitRpc),
+  target("messages of the DHT", MAX_MESSAGE_SIZE_OF_KAD, kad, readKad),
+  target("peer ids in messages", MIB, { sha256: multihash(0x12), identity: multihash(0) }, (digest) => {
     for (const code of [0x12, 0]) {
       try {
         String(peerIdFromMultihash(create(code, digest)));
@@ -99,7 +153,7 @@ export const messageTargets: readonly Target[] = [
   }),
   target(
     "addresses in messages",
-    4 * MIB,
+    256 * KIB,
     { "a peer id": multihash(0x12), many: (size) => filled(size, 4, 127, 0, 0, 1, 6, 0, 1) },
     (bytes) => {
       const address = bytes[0] === 4 ? bytes : Buffer.concat([Buffer.of(0xa5, 3), Buffer.from(lengthPrefixed(bytes))]);

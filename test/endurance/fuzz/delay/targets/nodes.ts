@@ -4,13 +4,13 @@ import { identity } from "multiformats/hashes/identity";
 import { readHeader } from "#node/content/car/header.ts";
 import { encodedObject } from "#node/content/dag/object/input.ts";
 import { unixfsNode } from "#node/content/unixfs/node.ts";
-import { canonicalCborSteps, decodeCbor, decodeCborSteps } from "#node/formats/dag_cbor/value.ts";
+import { canonicalCborSteps, decodeCborSteps } from "#node/formats/dag_cbor/value.ts";
 import { readPbJson } from "#node/formats/dag_json/dag_pb_json.ts";
 import { readDagJsonSteps, readJsonSteps } from "#node/formats/dag_json/read.ts";
 import { writeDagJsonSteps } from "#node/formats/dag_json/write.ts";
 import { decodePb, encodePb } from "#node/formats/dag_pb/dag_pb.ts";
-import { nodeJson, nodeJsonSteps } from "#node/formats/ipld/data_model.ts";
-import { toJs } from "#node/formats/ipld/js_values.ts";
+import { nodeJsonSteps } from "#node/formats/ipld/data_model.ts";
+import { decodeValueSteps } from "#node/formats/ipld/js_codecs.ts";
 import { linksOf, linksWithTurns } from "#node/formats/ipld/links.ts";
 import { encodeUnixfs } from "#node/formats/unixfs/format.ts";
 import { inSlices } from "#node/util/async/steps.ts";
@@ -47,6 +47,8 @@ export const cbor: Readonly<Record<string, Make<Uint8Array>>> = {
   "a text in pieces": (size) => bytes(0x7f, filled(size, 0x60), 0xff),
   "sorted keys": (size) => mapOf(size, (at) => at),
   "unsorted keys": (size) => mapOf(size, (at, count) => count - at),
+  "one key out of order": (size) => mapOf(size, (at, count) => (at === count - 1 ? 0 : at + 1)),
+  "texts in short pieces": (size) => bytes(0x7f, filled(Math.floor(Math.min(size, 130_000) / 2) * 2, 0x61, 0x61), 0xff),
   "long keys": (size) => {
     const count = Math.max(1, Math.floor(size / 1010));
     const keys = Array.from({ length: count }, (_, at) =>
@@ -207,7 +209,7 @@ export const nodeTargets: readonly Target[] = [
   target("dag-cbor as dag-json", BLOCK, cbor, async (block) =>
     inSlices(writeDagJsonSteps(await inSlices(decodeCborSteps(block)))),
   ),
-  target("dag-cbor as plain values", BLOCK, cbor, (block) => toJs(decodeCbor(block))),
+  target("dag-cbor as plain values", BLOCK, cbor, (block) => inSlices(decodeValueSteps(cidOf(0x71), block))),
   target("dag-json", BLOCK, json, (block) => inSlices(readDagJsonSteps(block))),
   target("links of dag-json", BLOCK, json, (block) => linksWithTurns(cidOf(0x0129), block)),
   target("JSON of dag/put", BLOCK, json, (block) => inSlices(readJsonSteps(block))),
@@ -219,7 +221,7 @@ export const nodeTargets: readonly Target[] = [
   target("objects in XML", BLOCK, xml, (block) => encodedObject(oneOf(block), "xml", "text")),
   target("dag-pb", BLOCK, pb, decodePb),
   target("links of dag-pb", BLOCK, pb, (block) => linksOf(cid, block)),
-  target("dag-pb as JSON", BLOCK, pb, (block) => nodeJson(cid, block)),
+  target("dag-pb as JSON", BLOCK, pb, (block) => inSlices(nodeJsonSteps(cid, block))),
   target("UnixFS", BLOCK, pb, (block) => unixfsNode(cid, block)),
   target("headers of archives", BLOCK, { ...cbor, roots: (size) => rootsOf(size) }, readHeader),
 ];

@@ -12,7 +12,7 @@ import { parseDnslink } from "#node/network/ipns/dnslink.ts";
 import { parseMultiaddr } from "#node/network/swarm/multiaddr.ts";
 import { parseDuration } from "#node/util/go/duration.ts";
 import { quote } from "#node/util/go/text.ts";
-import { HEAD, type Make, MIB, repeated, type Target, target } from "../target.ts";
+import { HEAD, KIB, type Make, MIB, repeated, type Target, target } from "../target.ts";
 
 /** Of each way to encode one base: the others of its kind go the same way. */
 const kinds = ["0", "f", "b", "C", "k", "z", "Z", "M", "u"];
@@ -101,7 +101,7 @@ export const textTargets: readonly Target[] = [
   target("addresses", EVERYTHING, addresses, parseMultiaddr),
   target(
     "addresses as bytes",
-    MIB,
+    256 * KIB,
     {
       "a long peer id": (size) => Uint8Array.from([0xa5, 0x03, ...varint(size), ...new Uint8Array(size).fill(0x12)]),
       protocols: (size) =>

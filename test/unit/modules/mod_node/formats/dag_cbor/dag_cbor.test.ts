@@ -112,6 +112,9 @@ const refused: Readonly<Record<string, string>> = {
   bf6161ff: "unexpected break; expected value in indefinite-length map",
   a26161016161: 'repeated key "a"',
   a3616201616102616103: 'repeated key "a"',
+  a4616101616201616301616202: 'repeated key "b"',
+  a4616101616301616202616303: 'repeated key "c"',
+  [`7f${"6161".repeat(65_537)}ff`]: "cbor: a string in more than 65536 pieces",
   "3bffffffffffffffff": "cbor: negative integer out of rage of int64 type",
 };
 
@@ -120,6 +123,11 @@ test("what is no CBOR is told as the reference tells it", () => {
     assert.throws(() => canonicalCbor(unhex(given)), { name: "NodeError", message }, given);
     assert.throws(() => cborLinks(unhex(given)), { name: "NodeError", message }, given);
   }
+});
+
+test("a text may come in any number of empty pieces", () => {
+  const pieces = Buffer.concat([unhex("7f"), Buffer.alloc(1_000_000, 0x60), unhex("6161ff")]);
+  assert.equal(hex(canonicalCbor(pieces)), "6161");
 });
 
 test("every cut of a node is refused", () => {

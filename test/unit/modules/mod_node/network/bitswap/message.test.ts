@@ -84,6 +84,9 @@ suite("messages", () => {
     assert.ok(droppedEntries > 0);
     const presences = Buffer.concat(Array.from({ length: 20_000 }, () => Buffer.from("2200", "hex")));
     assert.throws(() => decodeMessage(presences), /too many parts/);
+    const wantlist = Buffer.concat([entries, entries, entries, entries, entries, entries, entries, entries]);
+    const length = Buffer.from("0a80c413", "hex");
+    assert.throws(() => decodeMessage(Buffer.concat([length, wantlist])), /too many wants/);
   });
 });
 

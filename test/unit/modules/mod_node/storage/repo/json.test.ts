@@ -64,6 +64,9 @@ test("documents are printed with two blanks, keys in the order of their bytes, a
   assert.equal(printJson(document), expected.join("\n"));
   assert.equal(printJson({ b: 1, a: 2 }, "kept"), '{\n  "b": 1,\n  "a": 2\n}');
   assert.deepEqual(Object.keys(sorted({ b: 1, a: 2 }) as object), ["a", "b"]);
+  const keys = ["a", "Z", "", "é", "\uffff", "😀", "ab"];
+  const bytewise = keys.toSorted((one, other) => Buffer.compare(Buffer.from(one), Buffer.from(other)));
+  assert.deepEqual(Object.keys(sorted(Object.fromEntries(keys.map((key) => [key, 1]))) as object), bytewise);
 });
 
 test("paths lead into objects only, and make those that are missing", () => {
