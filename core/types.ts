@@ -17,4 +17,5 @@ export type * from "./types/routes.ts";
 export type * from "./types/server.ts";
 export type * from "./types/sse.ts";
 export type * from "./types/state.ts";
+export type * from "./types/traces.ts";
 export type * from "./types/websocket.ts";

@@ -1,7 +1,7 @@
 import type { ServerResponse } from "node:http";
 import { constants, Http2ServerRequest, type Http2ServerResponse } from "node:http2";
 import type { Context } from "koa";
-import type { DefaultHeaders, HttpErrorEvent, HttpEvent, HttpFinishedEvent, Module } from "../types.ts";
+import type { DefaultHeaders, HttpErrorEvent, HttpEvent, HttpFinishedEvent, Module, RequestTrace } from "../types.ts";
 import { ModhostError, reasonOf } from "../util/errors.ts";
 import { withoutUnsendable } from "../util/header_fields.ts";
 import { stackOf } from "../util/stack.ts";
@@ -22,6 +22,7 @@ import type { Candidate, Mount, Route } from "./route.ts";
 import type { Resolution } from "./routes.ts";
 import { Sending } from "./sending.ts";
 import type { HttpEnvironment, HttpSettings } from "./settings.ts";
+import { endTrace } from "./tracing.ts";
 import { answerUnrouted } from "./unrouted.ts";
 
 /** Up to so many unread bytes of a body are read and dropped, so that the connection can be used again. */
@@ -47,6 +48,8 @@ export class Exchange implements HttpEvent, LayeredExchange {
   gone = false;
   /** Tells the middleware before the apps that the handlers are done, though nothing was put into the context. */
   settled: (() => void) | undefined = undefined;
+  /** While somebody traces it. */
+  trace: RequestTrace | undefined = undefined;
   /** Set when it is over: the whole answer was handed to the system. */
   #complete = false;
   readonly #head: HeadFacts;
@@ -190,6 +193,7 @@ export class Exchange implements HttpEvent, LayeredExchange {
 
   /** Logs what made the request fail, under the module that answers it. */
   report(thrown: unknown): void {
+    if (this.trace !== undefined) this.trace.error = thrown;
     const log = (this.#blamed ?? this.#mount?.owner)?.log ?? this.service.environment.log;
     const { id, method, url } = this.request;
     log.error("request %s %s %s failed: %s", id, method, url.raw_path, stackOf(thrown));
@@ -345,7 +349,15 @@ export class Exchange implements HttpEvent, LayeredExchange {
     if (response.on_destroy !== undefined) this.#destroyed(response.on_destroy);
     this.#mount?.leave(this);
     this.settled?.();
-    this.announce(response.raw.headersSent ? response.raw.statusCode : 0, this.#complete);
+    const status = response.raw.headersSent ? response.raw.statusCode : 0;
+    this.announce(status, this.#complete);
+    if (this.trace === undefined) return;
+    endTrace(this.trace, {
+      module: this.#mount?.owner.name,
+      route: this.#route?.key,
+      status,
+      complete: this.#complete,
+    });
   }
 
   /** Announces `http-finished`, once, if any hook listens. */

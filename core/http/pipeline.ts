@@ -9,7 +9,8 @@ import { type Application, compose } from "./koa.ts";
 import { answerThrough } from "./layered_answer.ts";
 import type { NodeRequest, NodeResponse } from "./node_messages.ts";
 import { parseTarget, type Target } from "./paths.ts";
-import type { RouteTable } from "./routes.ts";
+import type { Resolution, RouteTable } from "./routes.ts";
+import { isTraced, traced } from "./tracing.ts";
 import { type Handover, websocketMethod } from "./upgrade.ts";
 import { WebSocketExchange } from "./websocket_exchange.ts";
 
@@ -96,9 +97,13 @@ function dispatch(service: PipelineService): Step {
     const resolution = service.table.resolve(host, method, target.rawPath);
     const facts = [service, context, head, target, resolution?.path ?? target.rawPath, host] as const;
     const exchange = handover === undefined ? new Exchange(...facts) : new WebSocketExchange(handover, ...facts);
-    if (resolution === undefined) exchange.refuse(400, "Invalid path");
-    else if (resolution.chain !== undefined) return answerThrough(resolution.chain, exchange, resolution);
-    else exchange.begin(resolution);
-    return done;
+    return isTraced() ? traced(exchange, () => answerBy(resolution, exchange)) : answerBy(resolution, exchange);
   };
+}
+
+function answerBy(resolution: Resolution | undefined, exchange: Exchange): Promise<void> {
+  if (resolution === undefined) exchange.refuse(400, "Invalid path");
+  else if (resolution.chain !== undefined) return answerThrough(resolution.chain, exchange, resolution);
+  else exchange.begin(resolution);
+  return done;
 }

@@ -6,6 +6,8 @@ import { ModhostError } from "../util/errors.ts";
 export interface ClientFacts {
   readonly ip: string;
   readonly secure: boolean;
+  /** A trusted proxy sent the request. */
+  readonly isProxied: boolean;
 }
 
 /** Reads forwarding headers, and only those that a trusted peer sent: nobody else can forge an address. */
@@ -43,9 +45,10 @@ export class TrustedProxies {
     const { address, trusted } = this.#peer(peer);
     let ip = address;
     let secure = encrypted;
-    if (!trusted) return { ip, secure };
+    if (!trusted) return { ip, secure, isProxied: false };
     const { x_forwarded_for: addresses, x_forwarded_proto: protocol, forwarded } = headers;
-    if (addresses === undefined && protocol === undefined && forwarded === undefined) return { ip, secure };
+    if (addresses === undefined && protocol === undefined && forwarded === undefined)
+      return { ip, secure, isProxied: true };
     const hops = this.#legacy ? legacyHops(addresses, protocol) : forwardedHops(forwarded);
     for (const hop of hops.reverse()) {
       if (hop.proto !== undefined) secure = hop.proto === "https";
@@ -54,7 +57,7 @@ export class TrustedProxies {
       ip = next;
       if (!this.trusts(next)) break;
     }
-    return { ip, secure };
+    return { ip, secure, isProxied: true };
   }
 
   /** Peers come back with each request of a connection: what was found of them is kept, within bounds. */

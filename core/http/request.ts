@@ -26,6 +26,8 @@ const idPrefix = Math.floor(Math.random() * 36 ** 5)
   .toString(36)
   .padStart(5, "0");
 let idCounter = 0;
+/** Ids that proxies give: UUIDs, hexadecimal numbers, base64, and what stands in URLs. */
+const givenIdPattern = /^[\w.~:/+=@-]{1,128}$/;
 
 /** What a request needs of the service that it came to. */
 export interface RequestService {
@@ -143,7 +145,17 @@ export class Request implements HttpRequest {
   }
 
   get id(): string {
-    return (this.#id ??= `${idPrefix}-${(++idCounter).toString(36)}`);
+    return (this.#id ??= this.#givenId() ?? `${idPrefix}-${(++idCounter).toString(36)}`);
+  }
+
+  get from_proxy(): boolean {
+    return this.#facts.isProxied;
+  }
+
+  /** That of a trusted proxy: anybody else could make two requests look like one, or write into logs. */
+  #givenId(): string | undefined {
+    const { x_request_id: given } = this.headers;
+    return given !== undefined && this.from_proxy && givenIdPattern.test(given) ? given : undefined;
   }
 
   get httpversion(): string {

@@ -1,8 +1,13 @@
 /** One call of `request`: an exchange, and as many more as there are redirects to follow. */
+import { channel } from "node:diagnostics_channel";
+import type { ClientTrace } from "../types.ts";
 import { RequestError, type RequestFailure } from "./client_errors.ts";
 import { type Answer, collect, discard, Exchange, type Limits } from "./client_exchange.ts";
 import type { Pools } from "./client_pools.ts";
 import { type Outgoing, type RequestFields, type RequestOptions, redirected } from "./client_request.ts";
+
+/** Tells of requests before they are sent. */
+const client = channel("modhost:client");
 
 /** Options of one request with its limits all set. */
 export type CallOptions = RequestOptions & Limits;
@@ -62,6 +67,7 @@ export class Call {
     const { follow = 0 } = this.#options;
     for (let followed = 0; ; followed++) {
       if (this.#failure !== undefined) throw this.#failure;
+      if (client.hasSubscribers) this.#outgoing = told(this.#outgoing);
       this.#exchange = new Exchange(this.#pools.of(this.#options), this.#outgoing, this.#options);
       const answer = await this.#exchange.answer;
       const next = follow > 0 ? redirected(this.#outgoing, answer.code, answer.headers.location) : undefined;
@@ -83,4 +89,12 @@ export class Call {
 /** Neither the client's certificate nor the name that was meant for one server is for another. */
 function withoutIdentity({ cert: _cert, key: _key, servername: _name, ...options }: CallOptions): CallOptions {
   return options;
+}
+
+/** The request with the headers that whoever listens has added. */
+function told(outgoing: Outgoing): Outgoing {
+  const { method, url, fields } = outgoing;
+  const trace: ClientTrace = { method, url, headers: { ...fields } };
+  client.publish(trace);
+  return { ...outgoing, fields: trace.headers };
 }

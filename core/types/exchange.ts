@@ -60,8 +60,13 @@ export interface HttpRequest {
   readonly secure: boolean;
   /** The client's address; behind trusted proxies the one they report. */
   readonly ip: string;
-  /** Short and unique in this process; also in the log. */
+  /**
+   * Short and unique in this process, or the `X-Request-Id` that one of `trusted_proxies` sent; also in the log, in error
+   * pages and in traces.
+   */
   readonly id: string;
+  /** One of `trusted_proxies` sent the request: its headers can be believed. */
+  readonly from_proxy: boolean;
   /** `1.0`, `1.1` or `2.0`. */
   readonly httpversion: string;
   /** The virtual host that serves the request; "*" when `hosts` is not set. */

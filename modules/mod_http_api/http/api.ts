@@ -11,6 +11,7 @@ import type { Operator } from "../rpc/operator.ts";
 import { find, loggable, type Parsed, parse, Refusal } from "../rpc/parse_call.ts";
 import type { Table } from "../rpc/table.ts";
 import { type GateSettings, pass, type Visit, visit } from "./admission.ts";
+import { commandTrace } from "./command_trace.ts";
 import { copiedHeaders } from "./cors.ts";
 import type { CommandFigures } from "./figures.ts";
 import { plain, respond, serverHeaders } from "./respond.ts";
@@ -111,6 +112,7 @@ export class Api {
     const ended = log.begin(path, args, shown);
     const counted = figures.begin(path);
     const call = new TypedCall(parsed, run, headers, { table, log, node, operator });
+    const trace = commandTrace(path);
     const running = {
       call,
       encoder,
@@ -119,16 +121,19 @@ export class Api {
       eager: isCommand(entry) && entry.eager === true,
       failed: (thrown: unknown) => {
         counted.failed();
+        trace?.failed(thrown);
         const known = thrown instanceof NodeError || ModhostError.is(thrown);
         if (!known && !run.signal.aborted) fault(path, thrown);
       },
       over: () => {
         ended();
         counted.over();
+        trace?.over();
         run.over();
       },
     };
-    return respond(running, () => (isCommand(entry) ? entry.run(call) : undefined));
+    const answer = () => respond(running, () => (isCommand(entry) ? entry.run(call) : undefined));
+    return trace === undefined ? answer() : trace.run(answer);
   }
 }
 

@@ -1,10 +1,11 @@
 import { mkdtempSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { coreOptions } from "#core/config/index.ts";
 import { createHost } from "#core/index.ts";
 import { report } from "./report.ts";
 
-// The default modules, their request log on as they come, and 150 apps of one route.
+// The default modules, their request log on as they come, and 150 apps of one route. With FIGURES, all figures too.
 const host = createHost({
   config: {
     data_path: mkdtempSync(join(tmpdir(), "modhost-bench-")),
@@ -13,6 +14,9 @@ const host = createHost({
     http_interfaces: ["127.0.0.1"],
     http_log: process.env.LOGGER !== "off",
     log_format: "json",
+    ...(process.env.FIGURES === "on" && {
+      modules_enabled: [...coreOptions.modules_enabled.default, "http_openmetrics"],
+    }),
   },
   modules: Array.from({ length: 150 }, (_, index) => ({
     name: `app${index}`,

@@ -2,7 +2,9 @@
  * The block service: the block store of this machine, and on top of it identity CIDs, the versions and codecs of
  * blocks, the check of hash functions, and the network.
  */
+import { tracingChannel } from "node:diagnostics_channel";
 import type { CID } from "multiformats/cid";
+import type { BlockTrace } from "../../../../core/types.ts";
 import { identity, matches, requireAllowed } from "../../formats/cid/hashes.ts";
 import { failure, NodeError } from "../../util/errors.ts";
 import { BufferPool } from "./buffer_pool.ts";
@@ -22,6 +24,9 @@ export interface ServicePutOptions extends PutOptions {
   /** The network does not learn of the blocks from this call: nothing is announced. */
   readonly offline?: boolean | undefined;
 }
+
+/** Tells of blocks that are fetched. */
+const fetches = tracingChannel<BlockTrace>("modhost:block");
 
 /** Where blocks come from that are not on this machine: bitswap, while the node is online. */
 export interface BlockSource {
@@ -125,7 +130,8 @@ export class BlockService {
 
   async #fetch(source: BlockSource, cid: CID, signal?: AbortSignal, buffers?: BufferPool): Promise<Uint8Array> {
     try {
-      const bytes = await source.fetch(cid, signal, buffers);
+      const fetch = () => source.fetch(cid, signal, buffers);
+      const bytes = await (fetches.hasSubscribers ? fetches.tracePromise(fetch, { cid, error: undefined }) : fetch());
       this.reads.fetched += 1;
       return bytes;
     } catch (error) {

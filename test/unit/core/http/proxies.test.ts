@@ -9,7 +9,11 @@ describe("trusted proxies", () => {
 
   test("a direct client's address is its own, whatever it sends", () => {
     const forged = headers({ x_forwarded_for: "1.2.3.4", x_forwarded_proto: "https" });
-    assert.deepEqual(proxies.client("203.0.113.7", false, forged), { ip: "203.0.113.7", secure: false });
+    assert.deepEqual(proxies.client("203.0.113.7", false, forged), {
+      ip: "203.0.113.7",
+      secure: false,
+      isProxied: false,
+    });
   });
 
   test("behind a trusted proxy the last address that is not trusted counts", () => {
@@ -42,7 +46,7 @@ describe("trusted proxies", () => {
       forwarded: 'for=6.6.6.6, for="[2001:db8::9]:80";proto=https',
       x_forwarded_for: "9.9.9.9",
     });
-    assert.deepEqual(modern.client("127.0.0.1", false, fields), { ip: "2001:db8::9", secure: true });
+    assert.deepEqual(modern.client("127.0.0.1", false, fields), { ip: "2001:db8::9", secure: true, isProxied: true });
   });
 
   test("an entry that is no address or range is refused by name", () => {
