@@ -37,6 +37,8 @@ class ModuleHost implements Host {
   readonly #end = Promise.withResolvers<void>();
   readonly #operating = new Operating({
     host: this,
+    bus: this.#bus,
+    log: () => this.#log,
     parts: () => this.#running,
     isAudited: () => this.#listens(),
     announce: (event, data) => this.#announce(event, data),

@@ -1,11 +1,13 @@
 /** A running host as it is operated: its changes and their record, and what it tells of itself. */
 import { join } from "node:path";
+import type { EventBus } from "../events.ts";
 import type { HttpModule } from "../http/index.ts";
 import { AuditFile } from "../operations/audit.ts";
 import type { Asked, Progress } from "../operations/change.ts";
 import { Changes, type Made } from "../operations/changes.ts";
 import { applyText, changeText, type ModuleChange, type ServerDeps } from "../operations/server.ts";
-import type { Change, ConfigPlan, ServerStatus } from "../types.ts";
+import type { Change, ConfigPlan, LogLine, ServerStatus } from "../types.ts";
+import type { Log } from "../util/log.ts";
 import { packageVersion } from "../util/package.ts";
 import type { HostParts } from "./parts.ts";
 import { attempt } from "./reading.ts";
@@ -13,6 +15,8 @@ import type { Host } from "./types.ts";
 
 export interface OperatingDeps {
   readonly host: Host;
+  readonly bus: EventBus;
+  log(): Log;
   /** Undefined before the configuration is read. */
   parts(): HostParts | undefined;
   /** Changes are written to the audit file. */
@@ -83,6 +87,14 @@ export class Operating implements ServerDeps {
       requests: isServing ? host.exports<HttpModule>("http").active() : [],
       warnings: this.#warnings(),
     };
+  }
+
+  follow(event: string, hear: (data: never) => void, owner: string): () => void {
+    return this.#deps.bus.add(event, hear, 0, "*", owner);
+  }
+
+  followLog(hear: (line: LogLine) => void): () => void {
+    return this.#deps.log().follow(hear);
   }
 
   /** Waits until all changes that are over are on disk. */

@@ -25,7 +25,7 @@ export type { HttpModule } from "./module.ts";
 export { AppMount } from "./mount.ts";
 export { readParts } from "./multipart.ts";
 export { preferredType } from "./negotiate.ts";
-export { type OriginPolicy, originPolicy } from "./origins.ts";
+export { isSameOrigin, type OriginPolicy, originPolicy } from "./origins.ts";
 export { patchNotices } from "./patches/notices.ts";
 export { encodePath } from "./paths.ts";
 export { providerFaults, providerHints } from "./provider_fields.ts";

@@ -32,3 +32,11 @@ function normalized(origin: string): string {
   const url = URL.parse(origin);
   return url !== null && isWebScheme(url.protocol.slice(0, -1)) ? url.origin : origin;
 }
+
+/** Does a request come from a page of this very origin, or from no page at all? `authority`: the host that it names. */
+export function isSameOrigin(
+  request: { readonly headers: RequestHeaders; readonly secure: boolean },
+  authority: string | undefined,
+): boolean {
+  return mayConnect(undefined, request, authority);
+}

@@ -29,6 +29,8 @@ export interface Asker {
   readonly name: string;
   /** Why none can be made for it now: the code that asks is being waited for. */
   readonly occupied: string | undefined;
+  /** What is undone when it is unloaded, unless it is forgotten before. */
+  hold(kind: string, label: string, release: () => unknown): { forget(): void };
 }
 
 /** What the host gives to each module instance. */

@@ -1,6 +1,6 @@
 /** What `module.server` gives to one module. */
 import type { Asker } from "../module/module_context.ts";
-import type { Change, ConfigPlan, ModuleState, Server, ServerStatus } from "../types.ts";
+import type { Change, ConfigPlan, LogLine, ModuleState, Server, ServerStatus } from "../types.ts";
 import { ModhostError } from "../util/errors.ts";
 import type { Asked } from "./change.ts";
 import type { Changes, Made } from "./changes.ts";
@@ -15,6 +15,9 @@ export interface ServerDeps {
   plan(): Promise<ConfigPlan>;
   apply(asker: Omit<Asked, "what">): Made;
   stop(timeout: number | undefined, asker: Omit<Asked, "what">): Change;
+  /** Gives a function that ends it, as the next one does. */
+  follow(event: string, hear: (data: never) => void, owner: string): () => void;
+  followLog(hear: (line: LogLine) => void): () => void;
 }
 
 /** What is done to modules. */
@@ -62,5 +65,16 @@ export function serverFor(asker: Asker, deps: ServerDeps): Server {
     },
     stop: async ({ timeout, by } = {}) => deps.stop(timeout, asking(by)),
     changes: () => deps.changes.recent(),
+    follow: (event, hear) => held(asker, `follower of ${event}`, deps.follow(event, hear, asker.name)),
+    follow_log: (hear) => held(asker, "follower of the log", deps.followLog(hear)),
+  };
+}
+
+/** Ends with the module that asked for it, if nobody ends it before. */
+function held(asker: Asker, label: string, end: () => void): () => void {
+  const { forget } = asker.hold("follower", label, end);
+  return () => {
+    forget();
+    end();
   };
 }

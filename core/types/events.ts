@@ -1,7 +1,7 @@
 /** The events of the host and its bundled modules. */
 import type { ResponseHeaders } from "./answer.ts";
+import type { Change } from "./change.ts";
 import type { HttpRequest, HttpResponse } from "./exchange.ts";
-import type { Change } from "./server.ts";
 
 /** The events of the host and its bundled modules, with what their hooks are given. */
 export interface HostEvents extends FiredEvents, AnnouncedEvents {}

@@ -1,4 +1,6 @@
 /** What operates a running server: `module.server`, and the record of each change. */
+import type { Change } from "./change.ts";
+import type { AnnouncedEvents } from "./events.ts";
 import type { ConfigPlan } from "./plan.ts";
 import type { ListeningPort, ModuleState } from "./state.ts";
 
@@ -33,6 +35,25 @@ export interface Server {
   stop(options?: StopOptions): Promise<Change>;
   /** The latest changes, the oldest first; the audit file has those before them. */
   changes(): readonly Change[];
+  /**
+   * Hears an event of the server, until the function that this gives is called or the module is unloaded. Unlike a hook
+   * it costs nothing while nobody follows.
+   */
+  follow<E extends keyof AnnouncedEvents>(event: E, hear: (data: AnnouncedEvents[E]) => void): () => void;
+  /** Hears the lines of the log, as they are written; not those that are written while a line is being heard. */
+  follow_log(hear: (line: LogLine) => void): () => void;
+}
+
+/** A line of the log, without the values of secret options. */
+export interface LogLine {
+  readonly level: "debug" | "info" | "warn" | "error";
+  /** ISO 8601. */
+  readonly time: string;
+  /** The module that wrote it; undefined for the host itself. */
+  readonly module?: string;
+  /** The module's host, unless it is of the whole server. */
+  readonly host?: string;
+  readonly msg: string;
 }
 
 /** Where a change is made, and for whom. */
@@ -49,52 +70,6 @@ export interface StopOptions {
   readonly timeout?: number | undefined;
   /** Who asks, for the record. Default: the module. */
   readonly by?: string | undefined;
-}
-
-/** The record of a change, as it is announced and written to the audit file. */
-export interface Change {
-  /** Unique, also across restarts; later ones sort after earlier ones. */
-  readonly id: string;
-  /** When it was asked for: ISO 8601. */
-  readonly at: string;
-  /** Who asked: `socket uid 1000`, `signal SIGTERM`, `module NAME`, `program` for code that embeds the host. */
-  readonly by: string;
-  /** The module through which it was asked for, where `by` is somebody else. */
-  readonly via?: string;
-  /** What was asked for: `reload http_notes`. */
-  readonly what: string;
-  /** What was done, in order; of one that is in force but not over, what was done until then. */
-  readonly steps: readonly ChangeStep[];
-  /** Of a change of the configuration: what differed. */
-  readonly plan?: ConfigPlan;
-  /** `refused`: nothing was tried; `failed`: it was tried, and what was there before goes on. */
-  readonly result: "done" | "refused" | "failed";
-  readonly error?: ChangeError;
-}
-
-/** A part of a change that was done. */
-export interface ChangeStep {
-  readonly what: string;
-  /** Milliseconds since the change began. */
-  readonly ms: number;
-}
-
-/** Why a change has come to nothing. */
-export interface ChangeError {
-  /** A code of `docs/reference/errors.md`; none for other errors. */
-  readonly code?: string;
-  readonly message: string;
-  /** The place in a module's own code, where the error tells one. */
-  readonly place?: SourcePlace;
-}
-
-/** A line of a file. */
-export interface SourcePlace {
-  readonly file: string;
-  /** From 1. */
-  readonly line: number;
-  /** The line itself, where the file can be read. */
-  readonly text?: string;
 }
 
 /** How the server is: what `modhost status` shows. */

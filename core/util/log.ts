@@ -1,6 +1,6 @@
 import { format } from "node:util";
 import { type DestinationStream, type Logger, pino, stdTimeFunctions } from "pino";
-import type { LogLevel, ModuleLog } from "../types.ts";
+import type { LogLevel, LogLine, ModuleLog } from "../types.ts";
 import { LineSink, type SinkOptions } from "./line_sink.ts";
 import { printable } from "./text.ts";
 
@@ -31,6 +31,8 @@ export interface Log {
   mask(change: (text: string) => string): void;
   /** Another level or format from now on, for all that write. */
   configure(settings: Pick<LogSettings, "level" | "format">): void;
+  /** Tells each line that is written, until the function that this gives is called. */
+  follow(hear: (line: LogLine) => void): () => void;
   /** Closes the file, when the destination is one. */
   close(): void;
 }
@@ -51,6 +53,7 @@ export function createLog(settings: LogSettings = {}): Log {
   const raw: LogStream = { write: (line) => isClosed || sink.write(line) };
   const pretty = prettyStream(raw, terminal && !process.env.NO_COLOR);
   let stream = raw;
+  const followers = new Followers();
   const current: Current = { least: 0, masked: (text) => text };
   const configure = ({ level = "info", format: form = "auto" }: Pick<LogSettings, "level" | "format">) => {
     current.least = level === "silent" ? levels.length : levels.indexOf(level);
@@ -65,7 +68,12 @@ export function createLog(settings: LogSettings = {}): Log {
       timestamp: stdTimeFunctions.isoTime,
       formatters: { level: (label) => ({ level: label }) },
     },
-    { write: (line: string) => stream.write(line) } as DestinationStream,
+    {
+      write(line: string) {
+        stream.write(line);
+        followers.tell(line);
+      },
+    } as DestinationStream,
   );
   return {
     host: voice(root, current),
@@ -74,11 +82,36 @@ export function createLog(settings: LogSettings = {}): Log {
       current.masked = change;
     },
     configure,
+    follow: (hear) => followers.add(hear),
     close() {
       isClosed = true;
       sink.end?.();
     },
   };
+}
+
+/** Those who hear the lines of a log. */
+class Followers {
+  readonly #all = new Set<{ readonly hear: (line: LogLine) => void }>();
+  #isTelling = false;
+
+  add(hear: (line: LogLine) => void): () => void {
+    const follower = { hear };
+    this.#all.add(follower);
+    return () => void this.#all.delete(follower);
+  }
+
+  /** What a follower itself writes meanwhile is told to nobody: there would be no end of it. */
+  tell(line: string): void {
+    if (this.#all.size === 0 || this.#isTelling) return;
+    this.#isTelling = true;
+    try {
+      const value = JSON.parse(line) as LogLine;
+      for (const { hear } of this.#all) hear(value);
+    } finally {
+      this.#isTelling = false;
+    }
+  }
 }
 
 /** What can be changed while there are loggers. */

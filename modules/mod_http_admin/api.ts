@@ -4,6 +4,7 @@ import { json, reasonOf } from "../../core/index.ts";
 import type { Change, Handler, HttpEvent, Module, ResponseFields, RouteTable } from "../../core/types.ts";
 import type { Authorize } from "./door.ts";
 import { AdminError, errors } from "./errors.ts";
+import type { Streams } from "./events.ts";
 import { readInput } from "./input.ts";
 import type { AnyOperation } from "./operations/operation.ts";
 
@@ -11,6 +12,7 @@ export interface ApiDeps {
   readonly module: Module;
   readonly operations: readonly AnyOperation[];
   readonly authorize: Authorize;
+  readonly streams: Streams;
 }
 
 interface Match {
@@ -42,7 +44,7 @@ async function answer(deps: ApiDeps, event: HttpEvent, path: string): Promise<Re
 }
 
 async function called(deps: ApiDeps, event: HttpEvent, path: string): Promise<ResponseFields | undefined> {
-  const { module, authorize, operations } = deps;
+  const { module, authorize, operations, streams } = deps;
   const { request } = event;
   const { by, scopes } = await authorize(request);
   const found = find(operations, request.method, path);
@@ -50,7 +52,7 @@ async function called(deps: ApiDeps, event: HttpEvent, path: string): Promise<Re
   if (!scopes.has(operation.scope))
     throw new AdminError("forbidden", `${operation.name} needs the scope ${operation.scope}`);
   const input = await readInput(operation, segments, request);
-  const value = await operation.run({ input, by, server: module.server, module, event });
+  const value = await operation.run({ input, by, server: module.server, module, event, streams });
   if (operation.isRaw === true) return value as ResponseFields | undefined;
   const status_code = operation.isChange === true ? statusOf[(value as Change).result] : 200;
   return json(value, { status_code, headers });
@@ -62,12 +64,13 @@ function refusal({ code, message, headers: more }: AdminError): ResponseFields {
 
 /** @throws {AdminError} not_found, method_not_allowed */
 function find(operations: readonly AnyOperation[], asked: string, path: string): Match {
-  const method = asked === "HEAD" ? "GET" : asked;
   const there = operations.flatMap((operation) => {
     const segments = segmentsOf(operation.path, path);
     return segments === undefined ? [] : [{ operation, segments }];
   });
-  const match = there.find(({ operation }) => operation.method === method);
+  const match = there.find(({ operation: { method, isRaw } }) => {
+    return method === asked || (asked === "HEAD" && method === "GET" && isRaw !== true);
+  });
   if (match !== undefined) return match;
   if (there.length === 0)
     throw new AdminError("not_found", `There is no operation at ${path}: /admin/api/openapi.json lists all`);

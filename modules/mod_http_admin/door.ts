@@ -1,6 +1,19 @@
-/** Who may call. */
-import type { HttpRequest } from "../../core/types.ts";
+/** Who may call: through the socket, from this machine, or with a token. */
+import {
+  findToken,
+  isForwarded,
+  isLocalName,
+  isLoopback,
+  isSameOrigin,
+  type KnownToken,
+  readAuthorization,
+  readTokens,
+  requestedHost,
+} from "../../core/http/index.ts";
+import type { HttpRequest, Module } from "../../core/types.ts";
+import { AdminError } from "./errors.ts";
 import type { Scope } from "./operations/operation.ts";
+import { userBehind } from "./peer.ts";
 
 /** A caller that is let in. */
 export interface Visitor {
@@ -12,8 +25,85 @@ export interface Visitor {
 /** @throws {AdminError} unauthorized, forbidden */
 export type Authorize = (request: HttpRequest) => Visitor | Promise<Visitor>;
 
+const everything: ReadonlySet<Scope> = new Set<Scope>(["read", "admin"]);
+
 /** Through the socket comes only who may open its file: the user of this process, and root. */
 export const throughSocket: Authorize = () => ({
   by: `socket uid ${process.getuid?.() ?? "unknown"}`,
-  scopes: new Set<Scope>(["read", "admin"]),
+  scopes: everything,
 });
+
+/** A token of the option `admin_tokens`. */
+interface AdminToken extends KnownToken {
+  readonly name: string | undefined;
+  readonly scopes: ReadonlySet<Scope>;
+}
+
+/** Callers of the ports of the server. @throws {ModhostError} OPTION_INVALID */
+export function throughPorts(module: Module): Authorize {
+  const tokens = tokensOf(module.get_option<unknown>("admin_tokens"));
+  const hosts = new Set((module.get_option_array("admin_hosts") ?? []).map((name) => name.toLowerCase()));
+  const local = module.get_option_string("admin_local") ?? "same_user";
+  return (request) => {
+    assertOwnPage(request);
+    if (request.headers.authorization !== undefined) return withToken(request, tokens);
+    return fromHere(request, hosts, local);
+  };
+}
+
+/** Pages of other origins get no answer, whatever they have: neither what they would read nor what they would do. */
+function assertOwnPage(request: HttpRequest): void {
+  const { url, headers, method } = request;
+  const { sec_fetch_site: site = "none" } = headers;
+  const isOwn = site === "none" || site === "same-origin";
+  if (!isOwn || !isSameOrigin(request, url.host ?? headers.host))
+    throw new AdminError("forbidden", "Pages of other origins may not call the Admin API");
+  if (method === "GET" || method === "HEAD") return;
+  // A form can be sent by any page, before anybody asks whether it may; with these a browser asks first.
+  const isJson = /^application\/json\s*(?:;|$)/i.test(headers.content_type ?? "");
+  if (!isJson && headers.x_modhost_admin === undefined) {
+    const remedy = "send Content-Type: application/json, or the header X-Modhost-Admin: 1";
+    throw new AdminError("forbidden", `What changes something must not look like a form: ${remedy}`);
+  }
+}
+
+function withToken({ headers }: HttpRequest, tokens: readonly AdminToken[]): Visitor {
+  const { scheme, credentials } = readAuthorization(headers.authorization) ?? {};
+  const texts = scheme === "bearer" && credentials !== undefined ? [credentials] : [];
+  const token = findToken(texts, tokens);
+  if (token !== undefined) return { by: `token ${token.name ?? "without a name"}`, scopes: token.scopes };
+  const remedy = "send Authorization: Bearer TOKEN with one of the option admin_tokens";
+  throw new AdminError("unauthorized", `That is no token of the Admin API: ${remedy}`, { www_authenticate: "Bearer" });
+}
+
+async function fromHere(request: HttpRequest, hosts: ReadonlySet<string>, local: string): Promise<Visitor> {
+  const refuse = (why: string) => new AdminError("forbidden", `${why}, see the option admin_tokens`);
+  if (!isLoopback(request.ip) || !isLoopback(request.conn.ip())) throw refuse("Calls from other machines need a token");
+  if (isForwarded(request)) throw refuse("Calls through a proxy need a token");
+  const host = requestedHost(request);
+  if (host === undefined || !(isLocalName(host) || hosts.has(host))) {
+    const names = "localhost and the names of the option admin_hosts";
+    throw new AdminError("forbidden", `Without a token the Admin API answers at ${names}, not at ${host ?? "no name"}`);
+  }
+  if (local === "none") throw refuse("Calls from this machine need a token, too");
+  if (local === "any_user") return { by: "this machine", scopes: everything };
+  const user = await userBehind(request.conn);
+  if (user === undefined)
+    throw refuse("Which user of this machine calls cannot be told: call the admin socket, or with a token");
+  if (user !== 0 && user !== process.getuid?.())
+    throw refuse(`User ${user} of this machine is not the one that the server runs as: call with a token`);
+  return { by: `loopback uid ${user}`, scopes: everything };
+}
+
+function tokensOf(option: unknown): AdminToken[] {
+  return readTokens(option, {
+    name: "admin_tokens",
+    example: '{ name: "deploy", scopes: ["read", "admin"] }',
+    read: ({ name, scopes = [...everything], ...others }) => {
+      const isKnown = Array.isArray(scopes) && scopes.every((scope) => everything.has(scope as Scope));
+      if (!isKnown || Object.keys(others).length > 0 || !["string", "undefined"].includes(typeof name))
+        return undefined;
+      return { name: name as string | undefined, scopes: new Set(scopes as Scope[]) };
+    },
+  });
+}

@@ -9,7 +9,7 @@ export const httpOperations = [
     path: "/routes",
     scope: "read",
     help: "Every route that is served, host by host",
-    answer: { type: "array", items: { $ref: "Route" } },
+    answer: { type: "array", items: { $ref: "#/components/schemas/Route" } },
     run: ({ module }) => module.depends<HttpModule>("http").routes(),
   }),
   defineOperation({

@@ -1,10 +1,26 @@
 /** Every operation of the Admin API. */
+import { openApi } from "../openapi.ts";
+import { eventOperations } from "./events.ts";
 import { httpOperations } from "./http.ts";
 import { moduleOperations } from "./modules.ts";
-import type { AnyOperation } from "./operation.ts";
+import { type AnyOperation, defineOperation } from "./operation.ts";
 import { serverOperations } from "./server.ts";
 
-export const operations: readonly AnyOperation[] = [...serverOperations, ...moduleOperations, ...httpOperations];
+export const operations: readonly AnyOperation[] = [
+  ...serverOperations,
+  ...moduleOperations,
+  ...httpOperations,
+  ...eventOperations,
+  defineOperation({
+    name: "openapi",
+    method: "GET",
+    path: "/openapi.json",
+    scope: "read",
+    help: "This table as an OpenAPI document",
+    answer: { type: "object" },
+    run: ({ server }) => openApi(operations, server.status().version),
+  }),
+];
 
 /** @throws Error for a name that is in no table */
 export function operationOf(name: string): AnyOperation {

@@ -11,7 +11,7 @@ export const moduleOperations = [
     path: "/modules",
     scope: "read",
     help: "State of every module, of failed ones too",
-    answer: { type: "array", items: { $ref: "ModuleState" } },
+    answer: { type: "array", items: { $ref: "#/components/schemas/ModuleState" } },
     run: ({ server }) => server.modules(),
   }),
   defineChange({

@@ -1,5 +1,7 @@
 /** What an operation of the Admin API declares: routes, OpenAPI, the page of the API and commands come from it. */
+
 import type { Change, HttpEvent, Module, Server } from "../../../core/types.ts";
+import type { Streams } from "../events.ts";
 
 /** A value that a caller gives. */
 export interface Field {
@@ -27,6 +29,7 @@ export interface Call<F extends Fields = Fields> {
   /** The module of the Admin API. */
   readonly module: Module;
   readonly event: HttpEvent;
+  readonly streams: Streams;
 }
 
 /** `read` looks, `admin` changes. */

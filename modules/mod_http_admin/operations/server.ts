@@ -41,7 +41,7 @@ export const serverOperations = [
     path: "/changes",
     scope: "read",
     help: "The latest changes of the server, the oldest first",
-    answer: { type: "array", items: { $ref: "Change" } },
+    answer: { type: "array", items: { $ref: "#/components/schemas/Change" } },
     run: ({ server }) => server.changes(),
   }),
 ];

@@ -21,6 +21,7 @@ const titles: Readonly<Record<string, string>> = {
   websocket: "Websockets",
   sse: "Server-sent events",
   server: "Operating the server",
+  change: "Changes of the server",
   state: "What a server tells",
 };
 

@@ -1,0 +1,48 @@
+/** The record of a change of a running server. */
+import type { ConfigPlan } from "./plan.ts";
+
+/** The record of a change, as it is announced and written to the audit file. */
+export interface Change {
+  /** Unique, also across restarts; later ones sort after earlier ones. */
+  readonly id: string;
+  /** When it was asked for: ISO 8601. */
+  readonly at: string;
+  /** Who asked: `socket uid 1000`, `signal SIGTERM`, `module NAME`, `program` for code that embeds the host. */
+  readonly by: string;
+  /** The module through which it was asked for, where `by` is somebody else. */
+  readonly via?: string;
+  /** What was asked for: `reload http_notes`. */
+  readonly what: string;
+  /** What was done, in order; of one that is in force but not over, what was done until then. */
+  readonly steps: readonly ChangeStep[];
+  /** Of a change of the configuration: what differed. */
+  readonly plan?: ConfigPlan;
+  /** `refused`: nothing was tried; `failed`: it was tried, and what was there before goes on. */
+  readonly result: "done" | "refused" | "failed";
+  readonly error?: ChangeError;
+}
+
+/** A part of a change that was done. */
+export interface ChangeStep {
+  readonly what: string;
+  /** Milliseconds since the change began. */
+  readonly ms: number;
+}
+
+/** Why a change has come to nothing. */
+export interface ChangeError {
+  /** A code of `docs/reference/errors.md`; none for other errors. */
+  readonly code?: string;
+  readonly message: string;
+  /** The place in a module's own code, where the error tells one. */
+  readonly place?: SourcePlace;
+}
+
+/** A line of a file. */
+export interface SourcePlace {
+  readonly file: string;
+  /** From 1. */
+  readonly line: number;
+  /** The line itself, where the file can be read. */
+  readonly text?: string;
+}

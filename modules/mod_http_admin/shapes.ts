@@ -1,0 +1,120 @@
+/** JSON Schemas of what the Admin API answers. */
+type Schema = Readonly<Record<string, unknown>>;
+
+const text = { type: "string" };
+const number = { type: "number" };
+const integer = { type: "integer" };
+const time = { type: "string", format: "date-time" };
+const list = (items: Schema): Schema => ({ type: "array", items });
+const ref = (name: string): Schema => ({ $ref: `#/components/schemas/${name}` });
+
+function object(fields: Readonly<Record<string, Schema>>, optional: readonly string[] = []): Schema {
+  const required = Object.keys(fields).filter((name) => !optional.includes(name));
+  return { type: "object", properties: fields, required };
+}
+
+export const shapes: Readonly<Record<string, Schema>> = {
+  Change: object(
+    {
+      id: text,
+      at: time,
+      by: text,
+      via: text,
+      what: text,
+      steps: list(object({ what: text, ms: integer })),
+      plan: ref("ConfigPlan"),
+      result: { enum: ["done", "refused", "failed"] },
+      error: ref("ChangeError"),
+    },
+    ["via", "plan", "error"],
+  ),
+  ChangeError: object({ code: text, message: text, place: object({ file: text, line: integer, text }, ["text"]) }, [
+    "code",
+    "place",
+  ]),
+  Error: object({ error: object({ code: text, message: text }) }),
+  ModuleState: object(
+    {
+      name: text,
+      host: text,
+      status: { enum: ["loading", "loaded", "failed", "unloading"] },
+      file: text,
+      note: text,
+      depends: list(text),
+      holds: { type: "object", additionalProperties: integer },
+    },
+    ["file", "note"],
+  ),
+  ListeningPort: object({ service: text, scheme: text, address: text, port: integer }, ["scheme"]),
+  ServerStatus: object(
+    {
+      version: text,
+      pid: integer,
+      started: time,
+      phase: { enum: ["new", "starting", "running", "stopping", "stopped"] },
+      config: text,
+      data_path: text,
+      addresses: list(ref("ListeningPort")),
+      modules: list(ref("ModuleState")),
+      connections: integer,
+      requests: list(text),
+      warnings: list(text),
+    },
+    ["config"],
+  ),
+  Route: object({ method: text, path: text, host: text, app: text, module: text, kind: text }),
+  Explanation: object(
+    {
+      method: text,
+      path: text,
+      host: text,
+      middleware: list({ type: "object" }),
+      candidates: list({ type: "object" }),
+      status: integer,
+      reason: text,
+    },
+    ["path", "host"],
+  ),
+  LogLine: object({ level: text, time, module: text, host: text, msg: text }, ["module", "host"]),
+  FinishedRequest: object(
+    {
+      id: text,
+      method: text,
+      path: text,
+      host: text,
+      ip: text,
+      app: text,
+      status: integer,
+      bytes: integer,
+      duration: number,
+      complete: { type: "boolean" },
+    },
+    ["app"],
+  ),
+  Event: {
+    description: "By the type of the event",
+    oneOf: ["LogLine", "FinishedRequest", "Figures", "Change"].map(ref),
+  },
+  ConfigPlan: object(
+    {
+      config: text,
+      isEmpty: { type: "boolean" },
+      options: list({ type: "object" }),
+      hosts: object({ added: list(text), removed: list(text) }),
+      modules: list({ type: "object" }),
+      ports: list({ type: "object" }),
+      waiting: list(text),
+    },
+    ["config"],
+  ),
+  Figures: object({
+    time,
+    cpu: number,
+    event_loop: number,
+    rss: integer,
+    heap: integer,
+    connections: integer,
+    requests: integer,
+    modules: integer,
+  }),
+};
