@@ -11,5 +11,5 @@ export type NodeResponse = ServerResponse | Http2ServerResponse;
  */
 export function isAbandoned(response: NodeResponse): boolean {
   if (response.writableEnded) return false;
-  return "stream" in response ? response.stream.destroyed : response.socket?.destroyed === true;
+  return "stream" in response ? response.stream.closed : response.socket?.writable === false;
 }

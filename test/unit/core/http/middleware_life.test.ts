@@ -64,16 +64,21 @@ describe("clients of middleware", () => {
       await Promise.all([closed, asked]);
     });
 
-  for (const name of transports)
-    test(`that left just before it answers them over ${name} are no error`, async () => {
+  /** Both are so for a moment before anybody is told that the request is over. */
+  const states = {
+    closed: (request: NodeRequest) =>
+      "stream" in request ? request.stream.close(constants.NGHTTP2_CANCEL) : request.socket.destroy(),
+    "no longer writable": (request: NodeRequest) =>
+      "stream" in request ? request.stream.close(constants.NGHTTP2_NO_ERROR) : request.socket.end(),
+  };
+  const cases = transports.flatMap((name) => Object.entries(states).map(([state, leave]) => ({ name, state, leave })));
+  for (const { name, state, leave } of cases)
+    test(`whose connection is ${state} when it answers them over ${name} are no error`, async () => {
       await using left = await startHost({
         modules: {
           mod_late: serving({
             middleware(context) {
-              const { req } = context as Context & { readonly req: NodeRequest };
-              // Both are so for a moment before anybody is told that the request is over.
-              if ("stream" in req) req.stream.close(constants.NGHTTP2_CANCEL);
-              else req.socket.destroy();
+              leave(context.req as NodeRequest);
               context.body = new PassThrough();
             },
           }),
@@ -82,6 +87,31 @@ describe("clients of middleware", () => {
       const there = left.client(name);
       await there.request("/late").catch(() => undefined);
       there.close();
+      await left.stop();
+      assert.doesNotMatch(left.log(), /failed|PREMATURE/);
+    });
+
+  for (const tls of [false, true])
+    test(`that have ended their side before it answers them are no error${tls ? " under TLS" : ""}`, async () => {
+      const asked = new PassThrough();
+      await using left = await startHost({
+        modules: {
+          mod_late: serving({
+            async middleware(context) {
+              const ended = once(context.req.socket, "end");
+              asked.emit("asked");
+              await ended;
+              context.body = new PassThrough();
+            },
+          }),
+        },
+      });
+      const isAsked = once(asked, "asked");
+      using connection = await RawConnection.open(tls ? left.https : left.http, { tls });
+      connection.write("GET /late HTTP/1.1\r\nHost: x\r\n\r\n");
+      await isAsked;
+      connection.socket.end();
+      await connection.end();
       await left.stop();
       assert.doesNotMatch(left.log(), /failed|PREMATURE/);
     });
