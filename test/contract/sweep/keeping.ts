@@ -125,7 +125,7 @@ const keeping: Sweep = {
   "urlstore/add": {
     "<url>": { call: "urlstore/add?arg={web}", shows: /"Key":"baf/, otherwise: missingArgument("url") },
     trickle: {
-      call: "urlstore/add?arg={web}&trickle=true",
+      call: "urlstore/add?arg={web}long&trickle=true",
       after: ["object/stat?arg={Key}"],
       shows: /"NumLinks":(?!1,|2,)/,
     },

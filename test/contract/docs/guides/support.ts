@@ -1,8 +1,10 @@
 /** The modules that a guide shows: code blocks whose first line names their file. */
+import { spawnSync } from "node:child_process";
+import { mkdtempSync, realpathSync, rmSync, writeFileSync } from "node:fs";
 import { mkdir, readFile, writeFile } from "node:fs/promises";
-import { dirname, join } from "node:path";
+import { tmpdir } from "node:os";
+import { dirname, join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
-import ts from "typescript";
 
 export const project = fileURLToPath(new URL("../../../..", import.meta.url));
 
@@ -33,10 +35,35 @@ export async function writeFiles(folder: string, files: readonly ShownFile[]): P
 
 /** What the compiler has to say about files outside of the project, one line each; nothing when all is well. */
 export function typeErrors(files: readonly string[]): string[] {
-  const { config } = ts.readConfigFile(join(project, "tsconfig.json"), ts.sys.readFile);
-  const { options } = ts.convertCompilerOptionsFromJson(config.compilerOptions, project);
-  const program = ts.createProgram(files, {
-    ...options,
+  const folder = mkdtempSync(join(tmpdir(), "modhost-types-"));
+  try {
+    writeFileSync(join(folder, "tsconfig.json"), JSON.stringify({ ...settings, files }));
+    const compiler = join(project, "node_modules/typescript-native/bin/tsc");
+    const { status, stdout, stderr } = spawnSync(process.execPath, [compiler, "-p", folder, "--pretty", "false"], {
+      cwd: folder,
+      encoding: "utf8",
+    });
+    // A message may go on in lines that are indented.
+    const told = Array.from(
+      stdout.matchAll(/^(\S.*?)\((\d+),\d+\): error \w+: (.*(?:\n\s.*)*)/gm),
+      ([, ...parts]) => parts,
+    );
+    // Without a file it speaks of its settings.
+    if ((status !== 0 && told.length === 0) || /^error /m.test(stdout))
+      throw new Error(`the compiler ended with ${status}: ${stdout}${stderr}`);
+    const wanted = new Set(files.map((file) => realpathSync(file)));
+    return told
+      .map(([path = "", ...rest]) => [realpathSync(resolve(folder, path)), ...rest] as const)
+      .filter(([path]) => wanted.has(path))
+      .map(([path, line, message]) => `${path}:${line}: ${message}`);
+  } finally {
+    rmSync(folder, { recursive: true });
+  }
+}
+
+const settings = {
+  extends: join(project, "tsconfig.json"),
+  compilerOptions: {
     // Variables that a guide leaves to its reader are no errors.
     noUnusedLocals: false,
     noUnusedParameters: false,
@@ -51,14 +78,6 @@ export function typeErrors(files: readonly string[]): string[] {
       koa: [join(project, "node_modules/@types/koa")],
       "@koa/router": [join(project, "node_modules/@koa/router")],
     },
-  });
-  const wanted = new Set(files);
-  return program
-    .getSourceFiles()
-    .filter(({ fileName }) => wanted.has(fileName))
-    .flatMap((file) => [...program.getSyntacticDiagnostics(file), ...program.getSemanticDiagnostics(file)])
-    .map(({ file, start = 0, messageText }) => {
-      const line = file === undefined ? 0 : file.getLineAndCharacterOfPosition(start).line + 1;
-      return `${file?.fileName}:${line}: ${ts.flattenDiagnosticMessageText(messageText, "\n")}`;
-    });
-}
+  },
+  include: [],
+};

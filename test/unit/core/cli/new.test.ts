@@ -14,7 +14,7 @@ interface Made {
 }
 
 async function make(program: Program, ...args: string[]): Promise<Made & { paths: string[] }> {
-  const { code, stdout, stderr } = await program.run(["new", ...args]);
+  const { code, stdout, stderr } = await program.call(["new", ...args]);
   assert.equal(code, 0, stderr);
   const made: Made = JSON.parse(stdout);
   return { ...made, paths: made.files.map((file) => file.slice(program.folder.length + 1)) };
@@ -79,7 +79,7 @@ describe("modhost new NAME", () => {
 
   test("tells people what it made and what to do then", async () => {
     await using program = await Program.in({});
-    const { stdout } = await program.run(["new", "hello", "--no-json"]);
+    const { stdout } = await program.call(["new", "hello", "--no-json"]);
     assert.match(stdout, /^The module hello is made:\n {2}mod_hello\/package\.json\n/);
     assert.match(stdout, /\nNext:\n(.*\n)* {2}npm start\n$/);
   });
@@ -109,7 +109,7 @@ describe("modhost new NAME --in FOLDER", () => {
   test("in a CommonJS package --js makes a .mjs file, and TypeScript is refused", async () => {
     await using program = await Program.in({ "package.json": '{ "type": "commonjs" }' });
     assert.deepEqual((await make(program, "hello", "--in", "plugins", "--js")).paths, ["plugins/mod_hello.mjs"]);
-    const { code, stderr } = await program.run(["new", "other", "--in", "plugins"]);
+    const { code, stderr } = await program.call(["new", "other", "--in", "plugins"]);
     assert.equal(code, 2);
     assert.match(stderr, /set "type": "module" in .*package\.json, or add --js/);
   });
@@ -127,7 +127,7 @@ describe("modhost new refuses", () => {
   ] as const) {
     test(`new ${args.join(" ")}`, async () => {
       await using program = await Program.in({});
-      const { code, stderr, stdout } = await program.run(["new", ...args]);
+      const { code, stderr, stdout } = await program.call(["new", ...args]);
       assert.deepEqual([code, stdout], [2, ""]);
       assert.match(stderr, message);
     });
@@ -136,7 +136,7 @@ describe("modhost new refuses", () => {
   test("to write over a folder or a module that is there", async () => {
     await using program = await Program.in({ "mod_taken/own.txt": "mine", "plugins/mod_hello.cjs": "mine" });
     for (const args of [["taken"], ["taken", "--in", "."], ["hello", "--in", "plugins"]]) {
-      const { code, stderr } = await program.run(["new", ...args]);
+      const { code, stderr } = await program.call(["new", ...args]);
       assert.equal(code, 2);
       assert.match(stderr, /is there already: choose another name, or remove it/);
     }
