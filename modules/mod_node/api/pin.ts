@@ -128,7 +128,7 @@ async function* addAll(node: LowLevelNode, source: PinSource, { progress, ...opt
       await node.pins.add(cid, recursive ? "recursive" : "direct", { ...how, progress: count });
     } catch (error) {
       if (!(error instanceof NodeError)) throw error;
-      throw new NodeError(`pin: ${error.message}`, { cause: error });
+      throw new NodeError(`pin: ${error.message}`, { kind: error.kind, cause: error });
     }
     if (how.offline !== true) node.announce([cid]);
     before += own;

@@ -30,8 +30,22 @@ export interface PinOptions extends FetchOptions {
 
 /** Prefix of the keys of pins. */
 export const pinPrefix = (mode: PinMode) => `pins/${mode}/`;
-/** Key of a pin; its value is the name of its owner, empty when it has none. */
-export const pinKey = (mode: PinMode, cid: CID) => pinPrefix(mode) + cid;
+/** Characters of the longest CID that can be pinned: the CID is part of a key of the metadata store. */
+const MAX_PINNED = 1900;
+
+const canBePinned = (cid: CID): boolean => cid.toString().length <= MAX_PINNED;
+
+/**
+ * Key of a pin; its value is the name of its owner, empty when it has none.
+ *
+ * @throws NodeError for a CID that is too long, as only those are that hold much of what they name
+ */
+export function pinKey(mode: PinMode, cid: CID): string {
+  if (canBePinned(cid)) return pinPrefix(mode) + cid;
+  const text = `a CID of ${cid.toString().length} characters cannot be pinned, at most ${MAX_PINNED}`;
+  throw new NodeError(`${text}: add with a smaller inline-limit, or with pin=false`, { kind: "client" });
+}
+
 const empty = new Uint8Array();
 
 /** A CID has one pin mode at a time. */
@@ -62,6 +76,7 @@ export class Pins {
   }
 
   async mode(cid: CID): Promise<PinMode | undefined> {
+    if (!canBePinned(cid)) return undefined;
     if (await this.#metadata.has(pinKey("recursive", cid))) return "recursive";
     return (await this.#metadata.has(pinKey("direct", cid))) ? "direct" : undefined;
   }
@@ -157,6 +172,7 @@ export class Pins {
 
   /** @throws NodeError when it is not pinned in that mode */
   async remove(cid: CID, recursive: boolean): Promise<void> {
+    if (!canBePinned(cid)) throw new NodeError("not pinned or pinned indirectly");
     await this.#metadata.transaction((writer) => {
       if (!writer.has(pinKey("recursive", cid))) {
         if (!writer.delete(pinKey("direct", cid))) throw new NodeError("not pinned or pinned indirectly");

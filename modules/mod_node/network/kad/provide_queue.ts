@@ -5,6 +5,7 @@
 import { CID } from "multiformats/cid";
 import * as Digest from "multiformats/hashes/digest";
 import { raw } from "../../formats/cid/codecs.ts";
+import { identity } from "../../formats/cid/hashes.ts";
 import { makeCid } from "../../formats/cid/make.ts";
 import type { MetadataStore } from "../../storage/metadata/store.ts";
 import { WriteBehind } from "../../storage/metadata/write_behind.ts";
@@ -83,7 +84,8 @@ export class ProvideQueue {
   add(cids: readonly CID[]): void {
     for (const cid of cids) {
       const key = keyOf(cid);
-      if (this.#roots.has(key)) continue;
+      // Whoever has such a CID has its block.
+      if (this.#roots.has(key) || cid.multihash.code === identity.code) continue;
       if (this.#roots.size >= MAX_ROOTS) {
         this.#drop();
         continue;

@@ -108,3 +108,14 @@ test("the headers of the configuration are on the answers", async () => {
   assert.equal(answer.headers.get("x-mine"), "a");
   await answer.arrayBuffer();
 });
+
+test("secrets of callers are told to who asks config for them, as in Kubo, and left out of config/show", async () => {
+  await using own = await startRpc();
+  const all = { AuthSecret: "bearer:everything", AllowedPaths: ["/api/v0"] };
+  await own.value(`config?arg=API.Authorizations.all&arg=${encodeURIComponent(JSON.stringify(all))}&json=true`);
+  const { Value } = await own.value<{ Value: { Authorizations: unknown } }>("config?arg=API");
+  assert.deepEqual(Value.Authorizations, { all });
+  assert.equal((await own.value("config?arg=API.Authorizations.all.AuthSecret")).Value, all.AuthSecret);
+  const { API } = await own.value<{ API: { Authorizations: unknown } }>("config/show");
+  assert.deepEqual(API.Authorizations, {});
+});

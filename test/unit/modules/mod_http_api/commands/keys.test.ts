@@ -83,7 +83,12 @@ test("failures are the reference's", async () => {
 test("rotating keeps the old identity as a key, and the new one counts from the next start on", async () => {
   await using own = await startRpc();
   const { ID } = await own.value("id");
-  assert.deepEqual(await own.call("key/rotate?oldkey=old&type=rsa"), { status: 200, text: "", lines: [] });
+  const rotated = await fetch(`http://127.0.0.1:${own.http}/api/v0/key/rotate?oldkey=old&type=rsa`, {
+    method: "POST",
+    headers: { connection: "close" },
+  });
+  const told = [rotated.status, rotated.headers.get("content-type"), await rotated.text()];
+  assert.deepEqual(told, [200, "text/plain", ""]);
   assert.equal((await own.value("id")).ID, ID);
   const { Keys } = await own.value<{ Keys: { Name: string; Id: string }[] }>("key/list?ipns-base=b58mh");
   assert.deepEqual(

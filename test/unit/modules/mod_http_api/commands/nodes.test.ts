@@ -264,6 +264,9 @@ test("archives of files are kept as trees, and given again", async () => {
   const added = JSON.parse((await call("tar/add", tree)).text);
   assert.deepEqual(Object.keys(added), ["Name", "Hash", "Size"]);
   assert.equal(added.Name, "x.tar");
+  const direct = async (format: string) => (await call(`refs?arg=${added.Hash}${format}`)).text;
+  assert.match(await direct(""), /"Ref":"Qm/);
+  assert.equal(await direct("&format="), await direct(""), "an empty format is none");
   const names = (await call(`refs?arg=${added.Hash}&recursive=true&format=<linkname>`)).lines.map(
     (line) => JSON.parse(line).Ref,
   );

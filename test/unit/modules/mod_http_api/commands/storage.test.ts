@@ -41,6 +41,33 @@ test("a missing piece is told in the trailer, and at once when the answer would 
   assert.deepEqual([behind.status, behind.lines()[0].Message], [500, "failed to fetch all nodes"]);
 });
 
+test("a file within its CID is added, read and used, but no pin takes a CID of any length", async () => {
+  const tree = { f: { file: { repeat: { text: "0123456789", count: 300 } } } };
+  const { f: short = "" } = await add({ f: text("x".repeat(1000)) }, "inline=true&inline-limit=1100&cid-version=1");
+  assert.equal((await call(`pin/ls?arg=${short}`)).status, 200);
+  const query = "inline=true&inline-limit=1000000&cid-version=1";
+  const refused = await call(`add?${query}`, tree);
+  assert.equal(refused.status, 400);
+  const told =
+    /^a CID of 4\d{3} characters cannot be pinned, at most 1900: add with a smaller inline-limit, or with pin=false$/;
+  assert.match(refused.lines()[0].Message, told);
+  const { f: long = "" } = await add(tree, `${query}&pin=false`);
+  assert.equal((await call(`cat?arg=${long}`)).text.length, 3000);
+  const pinned = await call(`pin/add?arg=${long}`);
+  assert.equal(pinned.status, 400);
+  assert.match(pinned.lines()[0].Message, /cannot be pinned, at most 1900/);
+  for (const [path, message] of [
+    [`pin/rm?arg=${long}`, "not pinned or pinned indirectly"],
+    [`pin/ls?arg=${long}`, `path '${long}' is not pinned`],
+  ] as const) {
+    const { status, lines } = await call(path);
+    assert.deepEqual([status, lines()[0].Message], [500, message]);
+  }
+  assert.equal((await call(`files/cp?arg=/ipfs/${long}&arg=/long`)).status, 200);
+  assert.equal((await call("files/read?arg=/long")).text.length, 3000);
+  assert.equal((await call("files/rm?arg=/long")).status, 200);
+});
+
 test("a body that is cut off adds what came, and says so at the end", async () => {
   const { body } = multipart({ f: text("all of this") });
   const cut = { type: multipartType, body: body.subarray(0, body.length - 40) };

@@ -180,6 +180,16 @@ test("a root that is among the new blocks is provided as a root, by its multihas
   await announcements.stop();
 });
 
+test("a CID that holds its block is not provided", async () => {
+  const { state, parts, metadata } = world();
+  const announcements = new ProvideQueue(parts);
+  state.peers = 1;
+  announcements.add([CID.createV1(raw.code, create(0, Buffer.alloc(5000)))]);
+  assert.equal(announcements.size, 0);
+  await announcements.stop();
+  assert.deepEqual(await Array.fromAsync(metadata.range({ prefix: "routing/" })), []);
+});
+
 test("new blocks take a bounded place in memory, and none without a peer or after a restart", async () => {
   const { state, parts, metadata } = world();
   const announcements = new ProvideQueue(parts);
