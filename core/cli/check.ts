@@ -3,10 +3,12 @@ import { format } from "node:util";
 import type { Config } from "../config/index.ts";
 import type { Host } from "../host.ts";
 import { Certificates, type CertificatesOptions, type TlsLog } from "../tls/index.ts";
-import type { LogLevel, ModuleState } from "../types.ts";
+import type { ConfigPlan, LogLevel, ModuleState } from "../types.ts";
 import { ModhostError, reasonOf } from "../util/errors.ts";
+import { planText } from "./admin/change.ts";
+import { adminSocket, NoServerError, RefusedError, send, socketOption } from "./admin/client.ts";
 import { valueWarnings } from "./check_values.ts";
-import type { Command } from "./command.ts";
+import type { Command, CommandContext } from "./command.ts";
 import { filesArgument, hostOptions, httpOf, type Logged, labelOf, withHost } from "./hosted.ts";
 import { columns, type Output } from "./output.ts";
 
@@ -18,15 +20,29 @@ interface Report {
   readonly problems: readonly string[];
   /** What is suspicious, but stops nothing. */
   readonly warnings: readonly string[];
+  /** What the server that runs on this configuration would change; none where none runs. */
+  readonly plan?: ConfigPlan;
 }
+
+/** With --exit-code: the configuration is valid, and the server that runs on it has another one in force. */
+const CHANGES_WAIT = 4;
 
 export const check: Command = {
   name: "check",
   arguments: filesArgument,
   help: "Check the configuration, its paths and ports, and list the modules that would be loaded",
+  options: {
+    "exit-code": { type: "boolean", help: "Exit with 4 when the configuration is valid and not in force" },
+    ...socketOption,
+  },
+  about: [
+    "When a server runs on the config file, it is asked what modhost reload would change, and that is shown, too. The exit",
+    "code is 0 when the configuration is valid, and 1 when it is not.",
+  ].join("\n"),
   async run(context) {
-    const { output, cwd } = context;
-    const report = await withHost(hostOptions(context, context.args), reportOf).catch(failed);
+    const { output, cwd, options } = context;
+    const found = await withHost(hostOptions(context, context.args), reportOf).catch(failed);
+    const report = { ...found, ...(await runningPlan(context, found)) };
     output.show(report, () => {
       const line = (style: "red" | "yellow", label: string) => (text: string) =>
         `${output.paint(style, label)}  ${text}`;
@@ -42,11 +58,33 @@ export const check: Command = {
         ...report.warnings.map(line("yellow", "warning")),
         ...report.problems.map(line("red", "problem")),
         verdict(report, output),
+        ...(report.plan === undefined ? [] : ["", planVerdict(report.plan), ...planText(report.plan)]),
       ].join("\n");
     });
-    return report.ok ? 0 : 1;
+    if (!report.ok) return 1;
+    return options["exit-code"] === true && report.plan?.isEmpty === false ? CHANGES_WAIT : 0;
   },
 };
+
+const planVerdict = ({ isEmpty }: ConfigPlan) =>
+  isEmpty ? "The server that runs has it in force." : "The server that runs would change by modhost reload:";
+
+/** What the server that runs on the same file makes of it. */
+async function runningPlan(context: CommandContext, { ok, config }: Report): Promise<Partial<Report>> {
+  const { modules, configPath } = hostOptions(context, context.args);
+  if (!ok || modules !== undefined || config === undefined) return {};
+  const { socket: named } = context.options;
+  try {
+    const socket = await adminSocket({ ...context, configPath }, named);
+    const { value } = await send<ConfigPlan>(socket, "GET", "/plan");
+    return value.config === config ? { plan: value } : {};
+  } catch (error) {
+    if (error instanceof RefusedError) return { ok: false, problems: [`the server that runs: ${error.message}`] };
+    // Nobody runs where there is not even a folder for it.
+    if (named === undefined || error instanceof NoServerError) return {};
+    throw error;
+  }
+}
 
 function verdict({ problems, warnings, modules }: Report, output: Output): string {
   const counted = (count: number, noun: string) => `${count} ${noun}${count === 1 ? "" : "s"}`;

@@ -1,3 +1,4 @@
+import type { ServerResponse } from "node:http";
 import { constants, Http2ServerRequest, type Http2ServerResponse } from "node:http2";
 import type { Context } from "koa";
 import type { DefaultHeaders, HttpErrorEvent, HttpEvent, HttpFinishedEvent, Module, RequestTrace } from "../types.ts";
@@ -150,6 +151,8 @@ export class Exchange implements HttpEvent, LayeredExchange {
     response.dropAnswerHeaders();
     response.status_code = status;
     response.status = undefined;
+    // A head that could not be written has left its phrase: the page would be a `500 OK`.
+    if (!this.http2) (response.raw as ServerResponse).statusMessage = "";
     response.body = undefined;
     response.trailers = undefined;
     const event: HttpErrorEvent = { code: status, message, error, request: this.request, response };

@@ -4,7 +4,7 @@ import { piecesOf } from "../util/body_stream.ts";
 import { wireFields, wireName } from "../util/header_fields.ts";
 import { contains_token } from "../util/url.ts";
 import { bodyRemedy, kindOf } from "./answer_fault.ts";
-import { addDefault, type DefaultHeaders, isNamed } from "./default_headers.ts";
+import { addDefault, type DefaultHeaders, isNamed, namedValue } from "./default_headers.ts";
 import { EventBody } from "./event_body.ts";
 import type { NodeResponse } from "./node_messages.ts";
 import { collectHeaders, countWrites, pourHeaders } from "./raw_response.ts";
@@ -242,8 +242,9 @@ export class Response implements HttpResponse {
     const fields = wireFields(this.headers, this.#exchange.http2);
     const length = this.headers.content_length;
     if (length !== undefined) fields.push("Content-Length", String(length));
-    const trailing = length === undefined && this.#exchange.canTrail ? this.#trailerNames() : [];
-    if (trailing.length > 0) fields.push("Trailer", trailing.join(", "));
+    const mayTrail = length === undefined && this.#exchange.canTrail;
+    const announced = mayTrail ? this.#trailerNames() : [];
+    if (announced.length > 0) fields.push("Trailer", announced.join(", "));
     this.#writeHead(fields);
     if (this.is_head_request || bodiless(this.status_code)) {
       discard(source);
@@ -254,7 +255,7 @@ export class Response implements HttpResponse {
     pump(this.#exchange, source, length === undefined ? undefined : Number(length))
       .then(() => {
         if (this.#exchange.gone) return;
-        if (trailing.length > 0) this.#addTrailers();
+        if (announced.length > 0 && this.trailers !== undefined) this.#addTrailers();
         this.#exchange.end();
       })
       .catch((error: unknown) => this.#exchange.fail(error));
@@ -281,10 +282,13 @@ export class Response implements HttpResponse {
     if (socket !== null) process.nextTick(() => socket.uncork());
   }
 
+  /** Those of the trailers themselves, and those of a header `Trailer`, which means nothing where none can follow. */
   #trailerNames(): string[] {
-    const { trailers } = this;
-    if (trailers === undefined) return [];
-    return (typeof trailers === "function" ? (this.trailer_names ?? []) : Object.keys(trailers)).map(wireName);
+    const { trailers, trailer_names } = this;
+    const own = typeof trailers === "function" ? (trailer_names ?? []) : Object.keys(trailers ?? {});
+    const header = String(namedValue(this.headers, "Trailer") ?? "").split(",");
+    const named = header.map((name) => name.trim()).filter((name) => name !== "");
+    return [...new Set([...own, ...named].map(wireName))];
   }
 
   #addTrailers(): void {

@@ -47,8 +47,8 @@ function wireValue(name: string, value: unknown): string {
 /** Fields that HTTP/2 forbids: they belong to one HTTP/1.1 connection. */
 const connectionFields = new Set(["Connection", "Keep-Alive", "Proxy-Connection", "Upgrade"]);
 
-/** Fields that say how long the body is: the service's own matter. */
-const framingFields = new Set(["Content-Length", "Transfer-Encoding"]);
+/** Fields that say how long the body is and what follows it: the service's own matter. */
+const framingFields = new Set(["Content-Length", "Transfer-Encoding", "Trailer"]);
 
 /**
  * Header fields as a flat list of names and values in wire form, without those that frame the body.

@@ -1,5 +1,6 @@
 /** How commands show what came of a change. */
-import type { Change } from "../../types.ts";
+import { planLines } from "../../operations/plan_text.ts";
+import type { Change, ConfigPlan } from "../../types.ts";
 import type { CommandContext } from "../command.ts";
 import { NO_SERVER, NoServerError } from "./client.ts";
 
@@ -8,10 +9,17 @@ export function showChange({ output }: Pick<CommandContext, "output">, change: C
   const isDone = change.result === "done";
   output.show(change, () => {
     const verdict = `${change.what}: ${change.result}`;
-    if (isDone) return `${output.paint("green", verdict)}${took(change)}`;
-    return [output.paint("red", verdict), ...errorLines(change)].join("\n");
+    const lines = planText(change.plan);
+    if (isDone) return [`${output.paint("green", verdict)}${took(change)}`, ...lines].join("\n");
+    return [output.paint("red", verdict), ...errorLines(change), ...lines].join("\n");
   });
   return isDone ? 0 : 1;
+}
+
+/** What differs, a line for each thing; nothing for a change of something else. */
+export function planText(plan: ConfigPlan | undefined): string[] {
+  if (plan === undefined) return [];
+  return plan.isEmpty ? ["  Nothing differs."] : planLines(plan).map((line) => `  ${line}`);
 }
 
 function took({ steps }: Change): string {

@@ -119,6 +119,12 @@ export function parseCall(command: RpcCommand, words: readonly string[]): Call {
   return { command, options: given.options, ...divide(command, positionals) };
 }
 
+/** Flags of this program, which stand before `rpc`, as the options that a call has in their place. */
+const ownForms = new Map([
+  ["json", "encoding=json"],
+  ["no-json", "encoding=text"],
+]);
+
 /** The options of a call as they are found among its words. */
 class GivenOptions {
   readonly options = new Map<string, string[]>();
@@ -136,7 +142,7 @@ class GivenOptions {
     if (option !== undefined) return option;
     const dashes = (each: string) => `${each.length === 1 ? "-" : "--"}${each}`;
     const like = name.length === 1 ? undefined : nearest(name, [...this.#known.keys()]);
-    const near = name === "json" ? "encoding=json" : like;
+    const near = ownForms.get(name) ?? like;
     const hint = near === undefined ? "" : `: did you mean ${dashes(near)}?`;
     throw new UsageError(`${this.#title} has no option ${dashes(name)}${hint}`);
   }

@@ -5,6 +5,7 @@ import { makeRequest } from "./grammar.ts";
 import { fuzzNode } from "./node/fuzz.ts";
 import { kinds } from "./node/kinds.ts";
 import { Random } from "./random.ts";
+import { fuzzReaders } from "./readers/readers.ts";
 
 test("two seconds of damaged requests do no harm", async (context) => {
   const seed = Date.now() % 2 ** 31;
@@ -21,6 +22,14 @@ test("four seconds of odd calls leave the node as it was", async (context) => {
   const { failures, rounds } = await fuzzNode({ seconds: 4, seed });
   assert.deepEqual(failures, [], `seed ${seed}`);
   assert.deepEqual(Object.keys(rounds).sort(), Object.keys(kinds).sort());
+});
+
+test("a second of damaged inputs are read or refused, and what is read and written reads again", async (context) => {
+  const seed = Date.now() % 2 ** 31;
+  context.diagnostic(`seed ${seed}`);
+  const { failures, taken, refused } = await fuzzReaders({ seconds: 1, seed });
+  assert.deepEqual(failures, [], `seed ${seed}`);
+  assert.ok(taken > 20 && refused > 20, `${taken} were read, ${refused} refused`);
 });
 
 test("a seed repeats its requests", () => {

@@ -1,5 +1,5 @@
 /**
- * `npm run test:fuzz -- --seconds 60 [--what host|node|delay] [--seed N] [--from N] [--count N]`: prints a summary for
+ * `npm run test:fuzz -- --seconds 60 [--what host|node|readers|delay] [--seed N] [--from N] [--count N]`: prints a summary for
  * each, and what held the event loop longest; exits 1 on a failure.
  */
 import { parseArgs } from "node:util";
@@ -7,8 +7,10 @@ import { targets as readers, worstOf } from "./delay/delay.ts";
 import { MAX_TURN_MS } from "./delay/meter.ts";
 import { type FuzzOptions, fuzz, type WorstTurn } from "./fuzz.ts";
 import { fuzzNode } from "./node/fuzz.ts";
+import { fuzzReaders } from "./readers/readers.ts";
 
-const usage = "npm run test:fuzz -- [--seconds 60] [--what host|node|delay] [--seed N] [--from EXCHANGE] [--count N]";
+const usage =
+  "npm run test:fuzz -- [--seconds 60] [--what host|node|readers|delay] [--seed N] [--from EXCHANGE] [--count N]";
 
 /** Prints what was done; gives what went wrong. */
 const targets: Readonly<Record<string, (options: FuzzOptions) => Promise<readonly string[]>>> = {
@@ -24,6 +26,12 @@ const targets: Readonly<Record<string, (options: FuzzOptions) => Promise<readonl
     if (failures.length === 0)
       console.log("node: no crash, no hang, no defect told, what was taken reads as it was sent");
     return [...failures, ...judged("node", worst)];
+  },
+  async readers(options) {
+    const { taken, refused, failures } = await fuzzReaders(options);
+    console.log(`readers: ${taken + refused} damaged inputs: ${taken} read, ${refused} refused`);
+    if (failures.length === 0) console.log("readers: no defect, and what was read and written reads as it was written");
+    return failures;
   },
   async delay() {
     const failures: string[] = [];

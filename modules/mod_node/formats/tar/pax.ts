@@ -31,7 +31,7 @@ export function readRecords(text: string): Map<string, string> {
     const blank = text.indexOf(" ", at);
     const digits = blank < 0 ? "" : text.slice(at, blank);
     const end = at + (/^\d{1,9}$/.test(digits) ? Number(digits) : 0);
-    if (end <= blank + 1 || end > text.length || text[end - 1] !== "\n") throw invalidHeader();
+    if (blank < 0 || end <= blank + 1 || end > text.length || text[end - 1] !== "\n") throw invalidHeader();
     const record = text.slice(blank + 1, end - 1);
     const equals = record.indexOf("=");
     const key = record.slice(0, Math.max(equals, 0));

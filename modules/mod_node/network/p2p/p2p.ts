@@ -4,6 +4,7 @@ import type { Connection, Libp2p, Stream } from "@libp2p/interface";
 import type { Multiaddr } from "@multiformats/multiaddr";
 import { NodeError } from "../../util/errors.ts";
 import type { NodeLog } from "../../util/log.ts";
+import { addressText } from "../swarm/multiaddr.ts";
 import type { NamedPeer } from "../swarm/resolve_peers.ts";
 import { allowBuffering, pause, resume } from "../swarm/stream_backpressure.ts";
 import type { Swarm } from "../swarm/swarm.ts";
@@ -93,7 +94,7 @@ export class P2p {
     const listener = {
       protocol,
       listen: `/p2p/${this.#libp2p.peerId}`,
-      target: target.toString(),
+      target: addressText(target),
       close: () => void this.#libp2p.unhandle(protocol).catch(() => {}),
     };
     this.#listeners.set(protocol, listener);
@@ -123,10 +124,10 @@ export class P2p {
       local = await listenAt(address, (socket) => void this.#dialPeer(socket, protocol, peer, target));
     } catch (error) {
       if (error instanceof NodeError) throw error;
-      throw new NodeError(`listen ${address}: ${(error as Error).message}`, { cause: error });
+      throw new NodeError(`listen ${addressText(address)}: ${(error as Error).message}`, { cause: error });
     }
     this.#requireOpen(local);
-    this.#forwards.add({ protocol, listen: local.address.toString(), target, close: local.close });
+    this.#forwards.add({ protocol, listen: addressText(local.address), target, close: local.close });
   }
 
   /** Local listeners, then those for streams of peers. */
@@ -136,7 +137,7 @@ export class P2p {
 
   /** Closes listeners, and returns their number; open streams go on. */
   close({ protocol, listen, target }: ListenerFilter): number {
-    const [here, there] = [listen?.toString(), target?.toString()];
+    const [here, there] = [listen && addressText(listen), target && addressText(target)];
     const matches = (each: ListenerInfo) =>
       (protocol === undefined || each.protocol === protocol) &&
       (here === undefined || each.listen === here) &&
@@ -183,7 +184,7 @@ export class P2p {
       return;
     }
     if (reportPeer) socket.write(`${remotePeer}\n`);
-    await this.#splice(stream, socket, { protocol, origin: `/p2p/${remotePeer}`, target: target.toString() });
+    await this.#splice(stream, socket, { protocol, origin: `/p2p/${remotePeer}`, target: addressText(target) });
   }
 
   async #dialPeer(socket: Socket, protocol: string, { id, addresses }: NamedPeer, target: string): Promise<void> {

@@ -2,6 +2,7 @@
 import { isIPv4, isIPv6 } from "node:net";
 import {
   CODE_P2P,
+  CODE_UNIX,
   type Component,
   type Multiaddr,
   multiaddr,
@@ -98,6 +99,8 @@ const checks: Readonly<Record<string, (value: string) => string>> = {
     if (!isIPv6(value) || value.includes("%")) throw new Error(`failed to parse ip6 addr: ${value}`);
     return value;
   },
+  // A path as it is: nothing in it is escaped.
+  unix: (value) => value,
   tcp: port,
   udp: port,
   dccp: port,
@@ -111,6 +114,15 @@ const checks: Readonly<Record<string, (value: string) => string>> = {
     }
   },
 };
+
+/** As go-ipfs writes it: the path of a socket with its slashes. What it gives is read by `parseMultiaddr` as the same. */
+export function addressText(address: Multiaddr): string {
+  const parts = address.getComponents();
+  const at = parts.findIndex(({ code }) => code === CODE_UNIX);
+  if (at < 0) return address.toString();
+  const before = at === 0 ? "" : multiaddr(parts.slice(0, at)).toString();
+  return `${before}/unix${parts[at]?.value}`;
+}
 
 /** Whether it ends in the id of a peer. */
 export const namesPeer = (address: Multiaddr): boolean => address.getComponents().at(-1)?.code === CODE_P2P;

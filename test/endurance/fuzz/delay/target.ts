@@ -5,6 +5,10 @@ export interface Target {
   readonly most: number;
   /** Names of the shapes of its inputs. */
   readonly shapes: readonly string[];
+  /** An input of that shape and about that many bytes. */
+  make(shape: string, size: number): unknown;
+  /** What it throws says that the input is refused. */
+  read(input: unknown): unknown;
   /** Reads an input of that shape and about that many bytes, which is made here already. */
   prepare(shape: string, size: number): () => unknown;
 }
@@ -17,12 +21,15 @@ export function target<T>(
   inputs: Readonly<Record<string, Make<T>>>,
   read: (input: T) => unknown,
 ): Target {
+  const make = (shape: string, size: number) => (inputs[shape] as Make<T>)(size);
   return {
     name,
     most,
     shapes: Object.keys(inputs),
+    make,
+    read: (input) => read(input as T),
     prepare(shape, size) {
-      const input = (inputs[shape] as Make<T>)(size);
+      const input = make(shape, size);
       return () => read(input);
     },
   };

@@ -111,6 +111,7 @@ describe("rpc: words", () => {
     [["--offline"], /No command is named\n/],
     [["pin", "--offline"], /No command is named behind pin\n/],
     [["--json", "version"], /version has no option --json: did you mean --encoding=json\?/],
+    [["repo", "stat", "--no-json"], /repo stat has no option --no-json: did you mean --encoding=text\?/],
     [["pin", "lss"], /no command pin lss: did you mean pin ls\?/],
     [["ls", "--heders", hello], /ls has no option --heders: did you mean --headers\?/],
     [["ls", "-Z"], /ls has no option -Z/],

@@ -141,34 +141,6 @@ describe("answers", () => {
     socket.destroy();
   });
 
-  test("trailers follow a streamed and a whole body, and are announced", async () => {
-    let lines = 0;
-    await using host = await TestService.start({
-      route: {
-        "GET /object": (event) => {
-          event.response.trailers = { x_checksum: "abc" };
-          return "whole";
-        },
-        "GET /function": (event) => {
-          event.response.trailer_names = ["X-Lines"];
-          event.response.trailers = () => ({ x_lines: lines });
-          return Readable.from(
-            (async function* () {
-              for (; lines < 3; lines += 1) yield "line\n";
-            })(),
-          );
-        },
-      },
-    });
-    const whole = await fetchRaw(host.url("/app/object"));
-    assert.deepEqual(
-      [whole.body, whole.response.headers.trailer, whole.response.trailers["x-checksum"]],
-      ["whole", "X-Checksum", "abc"],
-    );
-    const streamed = await fetchRaw(host.url("/app/function"));
-    assert.deepEqual([streamed.response.headers.trailer, streamed.response.trailers["x-lines"]], ["X-Lines", "3"]);
-  });
-
   test("a stream that fails breaks the connection, so that nobody takes the part for the whole", async () => {
     await using host = await TestService.start({
       route: {

@@ -30,7 +30,7 @@ const length32 = (major: number, length: number): Uint8Array => {
 };
 
 /** Values of dag-cbor, by what there is much of. */
-const cbor: Readonly<Record<string, Make<Uint8Array>>> = {
+export const cbor: Readonly<Record<string, Make<Uint8Array>>> = {
   integers: (size) => bytes(length32(4, size), new Uint8Array(size)),
   "large integers": (size) =>
     bytes(
@@ -149,7 +149,7 @@ const xml: Readonly<Record<string, Make<Uint8Array>>> = {
 };
 
 const link = (name: string) => ({ name, size: 1, cid });
-const pb: Readonly<Record<string, Make<Uint8Array>>> = {
+export const pb: Readonly<Record<string, Make<Uint8Array>>> = {
   links: (size) => encodePb({ data: undefined, links: Array.from({ length: size / 46 }, () => link("")) }),
   "named links": (size) =>
     encodePb({

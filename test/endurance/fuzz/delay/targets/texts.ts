@@ -21,7 +21,7 @@ const kinds = ["0", "f", "b", "C", "k", "z", "Z", "M", "u"];
 const digits = (prefix: string) => (prefix === "0" ? "10" : "2a");
 
 /** Digits, zeros, padding and what is no digit, behind the prefix. */
-const encoded: Readonly<Record<string, Make<string>>> = Object.fromEntries(
+export const encoded: Readonly<Record<string, Make<string>>> = Object.fromEntries(
   bases
     .filter(({ prefix }) => kinds.includes(prefix))
     .flatMap(({ name, prefix }): (readonly [string, Make<string>])[] => [
@@ -32,7 +32,7 @@ const encoded: Readonly<Record<string, Make<string>>> = Object.fromEntries(
     ]),
 );
 
-const bytesOfCid = (size: number): Uint8Array => {
+export const bytesOfCid = (size: number): Uint8Array => {
   const { bytes } = identity.digest(new Uint8Array(size).fill(0xa5));
   const cid = new Uint8Array(bytes.length + 2);
   cid.set([1, 0x55]);
@@ -40,7 +40,7 @@ const bytesOfCid = (size: number): Uint8Array => {
   return cid;
 };
 
-const path: Readonly<Record<string, Make<string>>> = {
+export const path: Readonly<Record<string, Make<string>>> = {
   slashes: (size) => `/ipfs/QmUNLLsPACCz1vLxQVkXqqLX5R1X345qqfHbsf67hvA3Nn${repeated("/", size)}x`,
   "many components": (size) => `/ipfs/QmUNLLsPACCz1vLxQVkXqqLX5R1X345qqfHbsf67hvA3Nn${repeated("/a", size)}`,
   "up and down": (size) => `/ipfs/QmUNLLsPACCz1vLxQVkXqqLX5R1X345qqfHbsf67hvA3Nn${repeated("/a/..", size)}`,
@@ -49,7 +49,7 @@ const path: Readonly<Record<string, Make<string>>> = {
   "a long CID": (size) => `/ipfs/k${repeated("2a", size)}`,
 };
 
-const addresses: Readonly<Record<string, Make<string>>> = {
+export const addresses: Readonly<Record<string, Make<string>>> = {
   slashes: (size) => `/ip4/127.0.0.1${repeated("/", size)}x`,
   protocols: (size) => repeated("/quic", size),
   addresses: (size) => repeated("/ip4/127.0.0.1/tcp/1", size),

@@ -122,6 +122,8 @@ test("hostile headers end in a sentence", async () => {
   await assert.rejects(after(entry("x", "5 a=\n junk")), bad);
   await assert.rejects(after(entry("x", "99 a=b\n")), bad);
   await assert.rejects(after(entry("x", "0 a=b\n")), bad);
+  // Without a blank behind the last line: once read for ever.
+  await assert.rejects(after(entry("x", "6 a=b\n\0\0")), bad);
   await assert.rejects(after(entry("x", "11 size=-x\n")), bad);
   await assert.rejects(after(entry("x", "12 size=-99\n")), bad);
   await assert.rejects(after(entry("x", "25 size=9999999999999999\n")), bad);

@@ -1,8 +1,11 @@
 import assert from "node:assert/strict";
 import { createHash, randomBytes } from "node:crypto";
 import { once } from "node:events";
+import { mkdtemp, rm } from "node:fs/promises";
 import { createServer as createHttpServer, get } from "node:http";
 import { type AddressInfo, connect, createServer, type Server, type Socket } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { type TestContext, test } from "node:test";
 import type { Stream } from "@libp2p/interface";
 import { parsePeerId } from "#node/formats/peer_id.ts";
@@ -365,3 +368,16 @@ async function waitFor(isSo: () => boolean): Promise<void> {
   while (!isSo() && performance.now() < end) await new Promise((resolve) => setTimeout(resolve, 10));
   assert.ok(isSo());
 }
+
+test("a local socket is listed, and closed, by the path that it was given", async (t) => {
+  const { a, peerB } = await pair(t);
+  const folder = await mkdtemp(join(tmpdir(), "modhost-p2p-"));
+  t.after(() => rm(folder, { recursive: true }));
+  const text = `/unix${folder}/a b.sock`;
+  await a.forward("/x/test", parseMultiaddr(text), { id: peerB.swarm.id, addresses: [] }, plain);
+  assert.deepEqual(
+    a.list().map(({ listen }) => listen),
+    [text],
+  );
+  assert.equal(a.close({ listen: parseMultiaddr(text) }), 1);
+});

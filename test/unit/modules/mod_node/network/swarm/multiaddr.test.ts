@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { byPeer, parseMultiaddr, splitPeer, transportOf } from "#node/network/swarm/multiaddr.ts";
+import { addressText, byPeer, parseMultiaddr, splitPeer, transportOf } from "#node/network/swarm/multiaddr.ts";
 
 const id = "12D3KooWGC6TvWhfapngX6wvJHMYvKpDMXPb3ZnCZ6dMoaMtimQ5";
 
@@ -15,6 +15,15 @@ test("addresses are normalized", () => {
     "/ip4/1.2.3.4/tcp/4/p2p-circuit": "/ip4/1.2.3.4/tcp/4/p2p-circuit",
   };
   for (const [text, form] of Object.entries(forms)) assert.equal(parseMultiaddr(text).toString(), form);
+});
+
+test("the path of a socket is written as it was read, as go-ipfs does", () => {
+  for (const text of ["/unix/tmp/a.sock", "/unix//tmp/a", "/unix/%2Ftmp%2Fa", "/unix/tmp/a b", "/ip4/1.2.3.4/unix/a"]) {
+    const address = parseMultiaddr(text);
+    assert.equal(addressText(address), text);
+    assert.equal(address.getComponents().at(-1)?.value, text.replace(/^.*?\/unix/, ""));
+  }
+  assert.equal(addressText(parseMultiaddr("/ip4/1.2.3.4/tcp/1")), "/ip4/1.2.3.4/tcp/1");
 });
 
 test("invalid addresses are refused in the words of go-ipfs", () => {

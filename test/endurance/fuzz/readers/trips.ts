@@ -1,0 +1,101 @@
+/** What was read and is written reads again, and is then written the same. */
+import assert from "node:assert/strict";
+import * as dagCbor from "@ipld/dag-cbor";
+import * as dagJson from "@ipld/dag-json";
+import type { CID } from "multiformats/cid";
+import { parsePath } from "#node/content/resolver/path.ts";
+import { castCid, cidText, parseCid } from "#node/formats/cid/text.ts";
+import { decodeCbor, encodeCbor, type Value } from "#node/formats/dag_cbor/value.ts";
+import { readDagJson } from "#node/formats/dag_json/read.ts";
+import { writeDagJson } from "#node/formats/dag_json/write.ts";
+import { decodePb, encodePb } from "#node/formats/dag_pb/dag_pb.ts";
+import { parsePeerId } from "#node/formats/peer_id.ts";
+import { decodeUnixfs, encodeUnixfs } from "#node/formats/unixfs/format.ts";
+import { addressText, parseMultiaddr } from "#node/network/swarm/multiaddr.ts";
+import { parseTree, printTree } from "#node/storage/repo/json_tree.ts";
+import { KIB, type Make, type Target, target } from "#test/endurance/fuzz/delay/target.ts";
+import { cbor, json, pb } from "#test/endurance/fuzz/delay/targets/nodes.ts";
+import { addresses, bytesOfCid, encoded, path } from "#test/endurance/fuzz/delay/targets/texts.ts";
+import { record } from "#test/endurance/fuzz/node/material.ts";
+import { Random } from "#test/endurance/fuzz/random.ts";
+
+/** Reads, writes, reads and writes. What the first reading throws says that the input is refused. */
+function thereAndBack<I extends string | Uint8Array, V>(read: (input: I) => V, write: (value: V) => I) {
+  return (input: I): void => {
+    const written = write(read(input));
+    assert.deepEqual(again(read, write, written), written);
+  };
+}
+
+function again<I extends string | Uint8Array, V>(read: (input: I) => V, write: (value: V) => I, written: I): I {
+  try {
+    return write(read(written));
+  } catch (error) {
+    const shown = typeof written === "string" ? JSON.stringify(written) : Buffer.from(written).toString("hex");
+    return assert.fail(`what was written does not read again: ${shown.slice(0, 2000)}: ${error}`);
+  }
+}
+
+/** The sizes choose among values, too. */
+const values =
+  (encode: (value: unknown) => Uint8Array): Make<Uint8Array> =>
+  (size) =>
+    encode(record(new Random(size)));
+
+const cids: Readonly<Record<string, Make<string>>> = {
+  ...encoded,
+  v0: () => "QmUNLLsPACCz1vLxQVkXqqLX5R1X345qqfHbsf67hvA3Nn",
+  v1: () => "bafybeiczsscdsbs7ffqz55asqdf3smv6klcw3gofszvwlyarci47bgf354",
+};
+const peers: Readonly<Record<string, Make<string>>> = {
+  ...cids,
+  ed25519: () => "12D3KooWKnDdG3iXw9eTFijk3EWSunZcFi54Zka4wmtqtt6rPxc8",
+};
+const configurations: Readonly<Record<string, Make<string>>> = Object.fromEntries(
+  Object.entries(json).map(([shape, make]) => [shape, (size) => Buffer.from(make(size)).toString("latin1")]),
+);
+const names: Readonly<Record<string, Make<string>>> = {
+  ...path,
+  names: (size) => `/ipns/${"a".repeat(size % 70)}/b/../c`,
+  escapes: (size) => `/ipfs/${cids.v1?.(0)}/${"%2f%zz".repeat(size % 9)}`,
+};
+const places: Readonly<Record<string, Make<string>>> = {
+  ...addresses,
+  relayed: () => `/ip6/::1/tcp/4001/ws/p2p/${peers.ed25519?.(0)}/p2p-circuit/dns4/a.b/udp/1/quic-v1`,
+};
+
+export const trips: readonly Target[] = [
+  target(
+    "dag-cbor, there and back",
+    KIB,
+    { ...cbor, values: values(dagCbor.encode) },
+    thereAndBack<Uint8Array, Value>(decodeCbor, encodeCbor),
+  ),
+  target(
+    "dag-json, there and back",
+    KIB,
+    { ...json, values: values(dagJson.encode) },
+    thereAndBack(readDagJson, writeDagJson),
+  ),
+  target("dag-pb, there and back", KIB, pb, thereAndBack(decodePb, encodePb)),
+  target("UnixFS, there and back", KIB, pb, (block) => {
+    const { data } = decodePb(block);
+    if (data !== undefined) thereAndBack(decodeUnixfs, encodeUnixfs)(data);
+  }),
+  target("CIDs as text, there and back", KIB, cids, thereAndBack(parseCid, cidText)),
+  target(
+    "CIDs as bytes, there and back",
+    KIB,
+    { identity: bytesOfCid, v0: () => parseCid(cids.v0?.(0) as string).bytes },
+    thereAndBack<Uint8Array, CID>(castCid, ({ bytes }) => bytes),
+  ),
+  target("peer ids, there and back", KIB, peers, thereAndBack(parsePeerId, String)),
+  target(
+    "paths, there and back",
+    KIB,
+    names,
+    thereAndBack(parsePath, ({ text }) => text),
+  ),
+  target("addresses, there and back", KIB, places, thereAndBack(parseMultiaddr, addressText)),
+  target("configurations, there and back", KIB, configurations, thereAndBack(parseTree, printTree)),
+];

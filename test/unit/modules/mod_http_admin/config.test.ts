@@ -1,0 +1,40 @@
+/** Another configuration by commands: what `check` shows beforehand, and what `reload` without a name puts in force. */
+import assert from "node:assert/strict";
+import { describe, test } from "node:test";
+import type { Change } from "#core/types.ts";
+import { ran } from "#test/unit/core/cli/called.ts";
+import { reconfigured } from "#test/unit/core/operations/reconfigured.ts";
+
+const base = { modules_enabled: ["http", "http_admin"] };
+
+describe("commands for the configuration of a running server", () => {
+  test("check shows what waits, and tells it by its exit code; reload puts it in force", async () => {
+    await using server = await reconfigured(base);
+    const run = (...words: string[]) => ran(server.folder, words);
+    const before = await run("check", "--exit-code", "--no-json");
+    assert.equal(before.code, 0, before.stdout);
+    assert.match(before.stdout, /The server that runs has it in force/);
+
+    await server.write({ ...base, log_level: "warn" });
+    const waiting = await run("check", "--exit-code", "--no-json");
+    assert.equal(waiting.code, 4);
+    assert.match(waiting.stdout, /would change by modhost reload:\n {2}log_level: "info" -> "warn"\n/);
+    assert.equal((await run("check", "--json")).code, 0);
+
+    const reloaded = await run("reload", "--no-json");
+    assert.match(reloaded.stdout, /^apply the configuration: done \(\d+ ms\)\n {2}log_level: "info" -> "warn"\n$/);
+    assert.equal((await run("check", "--exit-code")).code, 0);
+    assert.match((await run("reload", "--no-json")).stdout, /Nothing differs/);
+  });
+
+  test("reload of a file that is wrong says what is, and changes nothing", async () => {
+    await using server = await reconfigured(base);
+    await server.write({ ...base, log_level: "loud" });
+    const { code, stdout } = await ran(server.folder, ["reload", "--json"]);
+    const change = JSON.parse(stdout) as Change;
+    assert.deepEqual([code, change.result, change.error?.code], [1, "refused", "CONFIG_INVALID"]);
+    assert.match(change.error?.message ?? "", /log_level is "loud", but it must be one of debug, info, warn, error/);
+    assert.equal((await ran(server.folder, ["check", "--exit-code"])).code, 1);
+    assert.equal((await ran(server.folder, ["reload", "--host", "a.test"])).code, 2);
+  });
+});
