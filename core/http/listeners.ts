@@ -52,11 +52,11 @@ export class Listeners {
     this.#settings = settings;
     const limits = {
       maxHeaderSize: settings.maxHeaderSize,
-      headersTimeout: settings.headTimeout * 1000,
-      keepAliveTimeout: settings.idleTimeout * 1000,
+      headersTimeout: milliseconds(settings.headTimeout),
+      keepAliveTimeout: milliseconds(settings.idleTimeout),
       // Progress is measured instead: an upload may take as long as it moves.
       requestTimeout: 0,
-      connectionsCheckingInterval: Math.max(50, Math.min(5000, (settings.headTimeout * 1000) / 4)),
+      connectionsCheckingInterval: Math.max(50, Math.min(5000, milliseconds(settings.headTimeout / 4))),
       // The host answers these itself, with its error page.
       requireHostHeader: false,
       // A connection can be handed over when all requests before this one have been answered.
@@ -72,7 +72,7 @@ export class Listeners {
         ...limits,
         allowHTTP1: true,
         minVersion: "TLSv1.2",
-        handshakeTimeout: settings.headTimeout * 1000,
+        handshakeTimeout: milliseconds(settings.headTimeout),
         settings: { maxConcurrentStreams: settings.maxStreams, maxHeaderListSize: settings.maxHeaderSize },
         // A client that opens and resets more streams than this loses its session (rapid reset).
         streamResetBurst: 1000,
@@ -275,6 +275,9 @@ export class Listeners {
     answer?.emit("close");
   }
 }
+
+/** Whole ones: Node takes no others. */
+const milliseconds = (seconds: number) => Math.ceil(seconds * 1000);
 
 const bytesOf = (socket: Socket) => () => socket.bytesRead;
 

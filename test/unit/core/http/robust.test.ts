@@ -258,3 +258,9 @@ describe("what careless handlers, hooks and clients cannot do", () => {
     assert.match(answer, /^HTTP\/1\.1 503 .*Connection: close/s);
   });
 });
+
+test("timeouts are any number of seconds", async () => {
+  const timeouts = { headTimeout: 1.2345, idleTimeout: 0.12345, progressTimeout: 1.00001 };
+  await using service = await TestService.start({ route: { "GET /": () => "here" } }, timeouts);
+  assert.equal(await (await fetch(service.url("/app"))).text(), "here");
+});
