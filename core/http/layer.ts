@@ -40,8 +40,8 @@ export class MiddlewareLayer {
   readonly owner: Module;
   readonly order: number;
   readonly apps: ReadonlySet<string> | undefined;
-  /** Its place in the order of loading. */
-  readonly sequence = ++made;
+  /** Its place among those of the same order: that of its loading, unless it is given. */
+  readonly sequence: number;
   readonly #composed: Run;
   readonly #inFlight = new InFlight();
   #requests = 0;
@@ -50,7 +50,8 @@ export class MiddlewareLayer {
   #time = 0;
 
   /** @throws {ModhostError} HTTP_MIDDLEWARE_INVALID */
-  constructor({ name, middleware, order = 0, apps }: HttpMiddleware, owner: Module) {
+  constructor({ name, middleware, order = 0, apps }: HttpMiddleware, owner: Module, sequence = ++made) {
+    this.sequence = sequence;
     const invalid = (reason: string) => new ModhostError("HTTP_MIDDLEWARE_INVALID", { module: owner.name, reason });
     const list = [middleware].flat();
     if (list.length === 0 || list.some((one) => typeof one !== "function")) {

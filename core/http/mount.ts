@@ -11,13 +11,13 @@ let mounted = 0;
 export class AppMount implements Mount {
   readonly name: string;
   readonly host: string;
-  readonly base: string;
+  base: string;
   readonly owner: Module;
   readonly provider: HttpProvider | MiddlewareProvider;
-  readonly cors: CorsPolicy | undefined;
-  readonly defaults: DefaultHeaders | undefined;
-  readonly origins: OriginPolicy | undefined;
-  readonly routes: AppRoutes;
+  cors: CorsPolicy | undefined;
+  defaults: DefaultHeaders | undefined;
+  origins: OriginPolicy | undefined;
+  routes: AppRoutes;
   readonly sequence = ++mounted;
   retired = false;
   closeCode = 1001;
@@ -33,6 +33,19 @@ export class AppMount implements Mount {
     this.cors = place.cors;
     this.defaults = place.defaults;
     this.origins = place.origins;
+    this.routes = new AppRoutes(this);
+  }
+
+  /**
+   * Goes by other options from now on: what is being answered goes on, and a table that is built from now on has the new
+   * place.
+   */
+  move({ base, cors, defaults, origins }: Pick<MountPlace, "base" | "cors" | "defaults" | "origins">): void {
+    this.cors = cors;
+    this.defaults = defaults;
+    this.origins = origins;
+    if (base === this.base) return;
+    this.base = base;
     this.routes = new AppRoutes(this);
   }
 

@@ -31,10 +31,10 @@ const MAX_PRESSED_TIME = 1000;
  * judged.
  */
 export class ProgressWatch {
-  readonly #timeout: number;
-  readonly #bytes: number;
-  readonly #maxHeld: number;
-  readonly #interval: number;
+  #timeout = 0;
+  #bytes = 0;
+  #maxHeld = 0;
+  #interval = 0;
   readonly #flows = new Map<Flow, Mark>();
   readonly #queue: ((turn: number) => void)[] = [];
   #timer: NodeJS.Timeout | undefined;
@@ -47,10 +47,19 @@ export class ProgressWatch {
   #turn = 0;
 
   constructor(timeout: number, bytes: number, maxHeld = Number.POSITIVE_INFINITY) {
+    this.configure(timeout, bytes, maxHeld);
+  }
+
+  /** Other limits from now on, for what is being watched, too. */
+  configure(timeout: number, bytes: number, maxHeld: number): void {
+    const isRunning = this.#timer !== undefined;
+    if (isRunning) this.#pause();
     this.#timeout = timeout * 1000;
     this.#bytes = bytes;
     this.#maxHeld = maxHeld;
     this.#interval = Math.max(20, Math.min(MAX_PRESSED_TIME, this.#timeout / 4));
+    if (isRunning) this.#run();
+    this.#admit();
   }
 
   add(flow: Flow): void {
@@ -103,6 +112,13 @@ export class ProgressWatch {
     if (this.#timer !== undefined) return;
     this.#ticked = performance.now();
     this.#timer = setInterval(() => this.#tick(), this.#interval).unref();
+  }
+
+  /** The timer begins anew with the next `#run`, and no time is lost. */
+  #pause(): void {
+    this.#clock = this.#now();
+    clearInterval(this.#timer);
+    this.#timer = undefined;
   }
 
   #now(): number {

@@ -4,7 +4,7 @@ import { badHost, VirtualHosts } from "./hosts.ts";
 import { namesOf } from "./in_flight.ts";
 import { hostApplication } from "./koa.ts";
 import { inOrder, type LayerInfo, type MiddlewareLayer } from "./layer.ts";
-import { Listeners, type TlsSource } from "./listeners.ts";
+import { Listeners, type Receiver, type TlsSource } from "./listeners.ts";
 import type { AppMount } from "./mount.ts";
 import type { NodeRequest, NodeResponse } from "./node_messages.ts";
 import { decodePath, parseTarget } from "./paths.ts";
@@ -32,6 +32,9 @@ export interface Explanation {
   readonly reason: string;
 }
 
+/** Settings that a connection has for its life. */
+const connectionLimits = ["maxHeaderSize", "headTimeout", "idleTimeout", "maxStreams"] as const;
+
 type Handle = (request: NodeRequest, response: NodeResponse) => void;
 
 /** Requests whose clients wait to be asked for the body. */
@@ -55,14 +58,18 @@ export class HttpService implements PipelineService {
   readonly settings: HttpSettings;
   readonly environment: HttpEnvironment;
   readonly watch: ProgressWatch;
-  readonly proxies: TrustedProxies;
-  readonly listeners: Listeners;
+  proxies: TrustedProxies;
+  /** Takes connections; those before it serve the ones that they have. */
+  listeners: Listeners;
   /** The application whose contexts the requests have. */
   readonly koa: Koa;
   /** No further request is taken on a connection once its current one is answered. */
   stopping = false;
-  readonly hosts: VirtualHosts;
+  hosts: VirtualHosts;
   readonly #handle: Handle;
+  readonly #receiver: Receiver;
+  #tls: TlsSource | undefined;
+  readonly #formerListeners = new Set<Listeners>();
   /** Serves what still comes on the connections of this one. */
   #successor: HttpService | undefined;
   readonly #predecessors = new Set<HttpService>();
@@ -73,7 +80,7 @@ export class HttpService implements PipelineService {
   /** Undefined while apps have changed since it was built. */
   #built: RouteTable | undefined;
 
-  /** `koa`: the application whose contexts requests have, where it is that of another service. */
+  /** `settings` is kept, and changed by `configure`. `koa`: the application whose contexts requests have, where it is that of another service. */
   constructor(settings: HttpSettings, environment: HttpEnvironment, tls: TlsSource | undefined, koa?: Koa) {
     this.koa = koa ?? hostApplication();
     this.settings = settings;
@@ -84,7 +91,8 @@ export class HttpService implements PipelineService {
     this.#handle = pipeline(this);
     const current = () => this.#successor ?? this;
     const serve = (request: NodeRequest, response: NodeResponse) => current().#handle(request, response);
-    this.listeners = new Listeners(settings, environment, tls, {
+    this.#tls = tls;
+    this.#receiver = {
       serve,
       serveExpecting(request, response) {
         expecting.add(request);
@@ -95,7 +103,34 @@ export class HttpService implements PipelineService {
         handovers.set(request, handover);
         serve(request, handover.response);
       },
+    };
+    this.listeners = new Listeners({ ...settings }, environment, tls, this.#receiver);
+  }
+
+  /**
+   * Other settings from now on. Limits of connections hold for those that come: the ones that are open keep theirs. `tls`:
+   * new connections get its certificates.
+   */
+  configure(settings: HttpSettings, tls?: TlsSource): void {
+    const isOther = connectionLimits.some((name) => settings[name] !== this.settings[name]);
+    Object.assign(this.settings, settings);
+    this.watch.configure(settings.progressTimeout, settings.progressBytes, settings.maxUnsent);
+    this.proxies = new TrustedProxies(settings.trustedProxies, settings.legacyForwarded);
+    this.hosts = new VirtualHosts(settings.hosts, settings.defaultHost);
+    if (!isOther && tls === undefined) return;
+    const former = this.listeners;
+    this.#tls = tls ?? this.#tls;
+    // Its own copy: what is open keeps its limits.
+    this.listeners = new Listeners({ ...settings }, this.environment, this.#tls, this.#receiver);
+    this.#formerListeners.add(former);
+    former.whenEmpty(() => {
+      this.#formerListeners.delete(former);
+      void former.close(0);
     });
+  }
+
+  get #allListeners(): Listeners[] {
+    return [this.listeners, ...this.#formerListeners];
   }
 
   /**
@@ -180,10 +215,15 @@ export class HttpService implements PipelineService {
     for (const service of [former, ...former.#predecessors]) {
       service.#successor = this;
       this.#predecessors.add(service);
-      service.listeners.whenEmpty(() => {
-        this.#predecessors.delete(service);
-        void service.listeners.close(0);
-      });
+      const listeners = service.#allListeners;
+      let left = listeners.length;
+      for (const each of listeners) {
+        each.whenEmpty(() => {
+          left -= 1;
+          if (left === 0) this.#predecessors.delete(service);
+          void each.close(0);
+        });
+      }
     }
     former.#predecessors.clear();
   }
@@ -221,7 +261,7 @@ export class HttpService implements PipelineService {
   /** Closes idle connections now, and each other one after its current request. */
   stop(): void {
     this.stopping = true;
-    for (const { listeners } of [this, ...this.#predecessors]) listeners.closeIdle();
+    for (const listeners of this.#everyListeners()) listeners.closeIdle();
   }
 
   /** As `stop`, and resolves when all connections are closed; the rest is cut after `grace` seconds. */
@@ -234,6 +274,11 @@ export class HttpService implements PipelineService {
       if (left.length === 0) return;
       this.environment.log.warn("Cut off, since they had not ended after %d s: %s", grace, namesOf(left));
     };
-    await Promise.all([this, ...this.#predecessors].map(({ listeners }) => listeners.close(grace, cutting)));
+    await Promise.all(this.#everyListeners().map((listeners) => listeners.close(grace, cutting)));
+  }
+
+  /** Those of the services whose connections this one serves, too. */
+  #everyListeners(): Listeners[] {
+    return [this, ...this.#predecessors].flatMap((service) => service.#allListeners);
   }
 }

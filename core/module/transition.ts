@@ -93,8 +93,8 @@ export class Transition {
 
   async undo(): Promise<void> {
     const { instances, unload, forgetFailure } = this.#deps;
+    for (const instance of instances.live()) instance.config = this.#former;
     for (const instance of this.#told.reverse()) {
-      instance.config = this.#former;
       await instance.tell(this.#steps.tell.get(instance.key) ?? []).catch((error: unknown) => {
         instance.fault("running module.changed", error);
       });
@@ -137,10 +137,12 @@ export class Transition {
   }
 
   async #tell(): Promise<void> {
-    for (const instance of this.#deps.instances.live()) {
+    const stay = this.#deps.instances.live().filter(({ key }) => !this.#built.has(key));
+    // Whoever is told reads options for those that have given it something, too.
+    for (const instance of stay) instance.config = this.#next;
+    for (const instance of stay) {
       const options = this.#steps.tell.get(instance.key);
-      if (options === undefined || this.#built.has(instance.key)) continue;
-      instance.config = this.#next;
+      if (options === undefined) continue;
       this.#told.push(instance);
       await instance.tell(options);
     }

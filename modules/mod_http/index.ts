@@ -37,11 +37,23 @@ export default function http(module: Module): HttpModule {
   const settings = settingsOf(module);
   const service = new HttpService(settings, environmentOf(module), module.tls_options());
   for (const notice of patchNotices()) module.log.warn("%s", notice);
-  const grace = module.get_option_period("unload_grace") ?? 10;
+  const grace = () => module.get_option_period("unload_grace") ?? 10;
 
-  const watchMiddleware = handleProviders(module, service, grace);
-  module.load = async () => {
-    for (const each of await configuredMiddleware(module, service.koa)) module.provides("http-middleware", each);
+  const { watchMiddleware, relocate, configured } = handleProviders(module, service, grace);
+  const layersOf = async () => {
+    const list = await configuredMiddleware(module, service.koa);
+    // Before those of modules with the same order, also when they come later.
+    return list.map((each, at) => new MiddlewareLayer(each, module, at - list.length));
+  };
+  module.load = async () => configured(await layersOf());
+  module.changed = async (names) => {
+    // What can fail goes first: nothing has changed then.
+    const next = settingsOf(module);
+    const layers = names.includes("http_middleware") ? await layersOf() : undefined;
+    const commit = relocate();
+    service.configure(next, names.some((name) => tlsOptions.has(name)) ? module.tls_options() : undefined);
+    commit();
+    if (layers !== undefined) configured(layers);
   };
 
   module.provides("metrics", httpFigures(service));
@@ -71,7 +83,7 @@ export default function http(module: Module): HttpModule {
   module.add_item("http-service", { service });
   // Begun with the stop, it is over when the time for requests in flight is.
   let closing: Promise<void> | undefined;
-  const close = () => (closing ??= service.close(grace));
+  const close = () => (closing ??= service.close(grace()));
   module.hook("server-stopping", () => void close());
   module.unload = close;
 
@@ -86,15 +98,28 @@ export default function http(module: Module): HttpModule {
   };
 }
 
+/** Options whose change gives new connections other certificates. */
+const tlsOptions: ReadonlySet<string> = new Set(["certificates", "https_ports", "hosts"]);
+
+interface Providers {
+  readonly watchMiddleware: HttpModule["watchMiddleware"];
+  /** Reads the options of all apps anew; the returned function puts them in force. */
+  relocate(): () => void;
+  /** Takes the place of the middleware of the configuration. */
+  configured(layers: readonly MiddlewareLayer[]): void;
+}
+
 /** Mounts what modules provide, and puts their middleware before it, for as long as it is there. */
-function handleProviders(module: Module, service: HttpService, grace: number): HttpModule["watchMiddleware"] {
+function handleProviders(module: Module, service: HttpService, grace: () => number): Providers {
+  let own: readonly MiddlewareLayer[] = [];
   const mounts = new Map<OwnedItem, AppMount>();
   const layers = new Map<OwnedItem, MiddlewareLayer>();
   const watching = new Set<Parameters<HttpModule["watchMiddleware"]>[0]>();
-  const remount = () => service.mount([...mounts.values()], [...layers.values()]);
+  const every = () => [...own, ...layers.values()];
+  const remount = () => service.mount([...mounts.values()], every());
   const remountAll = () => {
     remount();
-    for (const mount of watching) mount([...layers.values()]);
+    for (const mount of watching) mount(every());
   };
   module.handle_items(
     "http-middleware-provider",
@@ -106,7 +131,7 @@ function handleProviders(module: Module, service: HttpService, grace: number): H
       const layer = layers.get(item);
       layers.delete(item);
       remountAll();
-      return layer?.retire(grace);
+      return layer?.retire(grace());
     },
   );
   module.handle_items(
@@ -121,13 +146,28 @@ function handleProviders(module: Module, service: HttpService, grace: number): H
       remount();
       // The next instance of a module that is reloaded has its place already.
       const isReplaced = mounts.keys().some(({ owner }) => isSuccessor(owner, item.owner));
-      return mount?.retire(grace, isReplaced ? SERVICE_RESTART : GOING_AWAY);
+      return mount?.retire(grace(), isReplaced ? SERVICE_RESTART : GOING_AWAY);
     },
   );
-  return (mount) => {
-    watching.add(mount);
-    mount([...layers.values()]);
-    return () => void watching.delete(mount);
+  return {
+    watchMiddleware(mount) {
+      watching.add(mount);
+      mount(every());
+      return () => void watching.delete(mount);
+    },
+    relocate() {
+      const places = [...mounts].map(([item, mount]) => [mount, placeOf(item as OwnedItem<Provider>)] as const);
+      return () => {
+        for (const [mount, place] of places) mount.move(place);
+        remount();
+      };
+    },
+    configured(next) {
+      const former = own;
+      own = next;
+      remountAll();
+      for (const layer of former) void layer.retire(grace());
+    },
   };
 }
 
@@ -189,19 +229,21 @@ function mountOf({ item: provider, owner }: OwnedItem<Provider>): AppMount {
   for (const hint of hints) owner.log.warn("%s", hint);
   if (provider.name !== undefined)
     owner.log.warn("names its app %s itself: the module's name is preferred", provider.name);
+  return new AppMount({ owner, provider, host: owner.host, ...placeOf({ item: provider, owner }) });
+}
+
+/** What the options of its module's host say of an app. */
+function placeOf({ item: provider, owner }: OwnedItem<Provider>) {
   const name = provider.name ?? appName(owner.name);
   const paths = owner.get_option_object("http_paths") ?? {};
   const cors = corsOf(name, provider, owner);
-  return new AppMount({
+  return {
     name,
-    owner,
-    provider,
-    host: owner.host,
     base: basePath(name, owner.host, paths[name] ?? provider.default_path),
     cors,
     defaults: defaultHeadersOf(owner, { name, own: provider.default_headers }),
     origins: originsOf(provider, cors, owner),
-  });
+  };
 }
 
 /**
