@@ -36,11 +36,12 @@ const targets: Readonly<Record<string, (options: FuzzOptions) => Promise<readonl
   async delay() {
     const failures: string[] = [];
     for (const reader of readers) {
-      const { target, shape, size, ms } = await worstOf(reader);
+      const { target, shape, size, ms, atOnce } = await worstOf(reader);
       const line = `${target}: ${ms.toFixed(1)} ms of CPU time in one turn, for ${size} bytes of ${shape}`;
       // On a busy machine, work takes about twice its CPU time: cores share their caches, and threads a core.
-      if (ms > 2 * MAX_TURN_MS) failures.push(line);
-      else console.log(`delay: ${line}${ms > MAX_TURN_MS ? `, more than ${MAX_TURN_MS}` : ""}`);
+      const more = ms > MAX_TURN_MS ? `, more than ${MAX_TURN_MS}` : "";
+      if (ms > 2 * MAX_TURN_MS && atOnce === undefined) failures.push(line);
+      else console.log(`delay: ${line}${more}${more && atOnce ? `: ${atOnce}` : ""}`);
     }
     return failures;
   },

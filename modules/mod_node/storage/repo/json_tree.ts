@@ -17,8 +17,8 @@ interface Entry {
   readonly value: JsonTree;
 }
 
-/** Levels of nesting. */
-const MAX_DEPTH = 1000;
+/** Levels of nesting: each is two blanks more in front of every line. */
+const MAX_DEPTH = 64;
 const emptyObject: JsonTree = { kind: "object", entries: [] };
 
 /** @throws NodeError whose message is the bare reason */

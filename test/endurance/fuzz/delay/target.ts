@@ -5,6 +5,8 @@ export interface Target {
   readonly most: number;
   /** Names of the shapes of its inputs. */
   readonly shapes: readonly string[];
+  /** Why it may take longer than others in one piece. */
+  readonly atOnce: string | undefined;
   /** An input of that shape and about that many bytes. */
   make(shape: string, size: number): unknown;
   /** What it throws says that the input is refused. */
@@ -20,12 +22,14 @@ export function target<T>(
   most: number,
   inputs: Readonly<Record<string, Make<T>>>,
   read: (input: T) => unknown,
+  atOnce?: string,
 ): Target {
   const make = (shape: string, size: number) => (inputs[shape] as Make<T>)(size);
   return {
     name,
     most,
     shapes: Object.keys(inputs),
+    atOnce,
     make,
     read: (input) => read(input as T),
     prepare(shape, size) {

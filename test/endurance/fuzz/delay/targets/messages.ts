@@ -29,7 +29,11 @@ function field(number: number, content: Uint8Array): Uint8Array {
 
 const cid = Uint8Array.from([0x12, 0x20, ...new Uint8Array(32)]);
 const entry = field(1, field(1, cid));
-const many = (size: number, piece: Uint8Array): Uint8Array => filled(size, ...piece);
+function many(size: number, piece: Uint8Array): Uint8Array {
+  const whole = new Uint8Array(Math.max(1, Math.floor(size / piece.length)) * piece.length);
+  for (let at = 0; at < whole.length; at += piece.length) whole.set(piece, at);
+  return whole;
+}
 
 const bitswap: Readonly<Record<string, Make<Uint8Array>>> = {
   wants: (size) => field(1, many(size, entry)),
@@ -105,9 +109,9 @@ const kad: Readonly<Record<string, Make<Uint8Array>>> = {
   "empty addresses": (size) => field(8, filled(size, 0x12, 0)),
   "peers with empty addresses": (size) => many(size, field(9, filled(256, 0x12, 0))),
   "peers with an address": (size) => peer(Math.min(size, 900_000), field(2, address)),
-  "peers with addresses": (size) => peer(Math.min(size, 300_000), many(400, field(2, address))),
+  "peers with addresses": (size) => peer(Math.min(size, 220_000), many(400, field(2, address))),
   "a long address": (size) => peer(1, field(2, many(size, address))),
-  "an address as long as may be": (size) => peer(1, field(2, many(Math.min(size, 250_000), address))),
+  "an address as long as may be": (size) => peer(1, field(2, many(Math.min(size, 190_000), address))),
   "a key in pieces": (size) => filled(size, 0x52, 0),
   "a record in pieces": (size) => field(3, filled(size, 0x0a, 0)),
 };
@@ -153,7 +157,7 @@ export const messageTargets: readonly Target[] = [
   }),
   target(
     "addresses in messages",
-    256 * KIB,
+    192 * KIB,
     { "a peer id": multihash(0x12), many: (size) => filled(size, 4, 127, 0, 0, 1, 6, 0, 1) },
     (bytes) => {
       const address = bytes[0] === 4 ? bytes : Buffer.concat([Buffer.of(0xa5, 3), Buffer.from(lengthPrefixed(bytes))]);

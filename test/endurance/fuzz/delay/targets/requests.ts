@@ -24,7 +24,7 @@ import { readTar } from "#node/formats/tar/read.ts";
 import { getAt, parseJson, printJson, setAt } from "#node/storage/repo/json.ts";
 import { parseTree, printTree } from "#node/storage/repo/json_tree.ts";
 import { goJson } from "#node/util/go/text.ts";
-import { HEAD, KIB, type Make, MIB, numbered, repeated, type Target, target, utf8 } from "../target.ts";
+import { BLOCK, HEAD, KIB, type Make, MIB, numbered, repeated, type Target, target, utf8 } from "../target.ts";
 import { json } from "./nodes.ts";
 
 const values: Readonly<Record<string, Make<string>>> = {
@@ -237,7 +237,13 @@ export const requestTargets: readonly Target[] = [
     headerTable(Array.from({ length: size }, (_, at) => (at % 2 === 0 ? "cookie" : "b"))),
   ),
   target("parameters of parts", HEAD, values, (text) => [parseParameters(text), parseMediaType(text), pathOf(text)]),
-  target("forms", 10 * MIB, queries, formdecode),
+  target(
+    "forms",
+    10 * MIB,
+    queries,
+    formdecode,
+    "formdecode gives its result at once: http_max_content_size is its bound",
+  ),
   target("text for pages and logs", HEAD, values, (text) => [escape_html(text), printable(text)]),
   target("queries of the RPC", HEAD, queries, call),
   target("values of options", HEAD, values, (text) => {
@@ -257,6 +263,6 @@ export const requestTargets: readonly Target[] = [
     { dots: (size) => repeated("a.", size), "one key": (size) => repeated("a", size) },
     (path) => [getAt({}, path), setAt({}, path, 1)],
   ),
-  target("answers as JSON", 4 * MIB, listed, goJson),
-  target("answers as XML", 4 * MIB, listed, (value) => toXml(value, "any")),
+  target("answers as JSON", BLOCK, listed, goJson),
+  target("answers as XML", BLOCK, listed, (value) => toXml(value, "any")),
 ];

@@ -4,6 +4,7 @@ import { createRequire } from "node:module";
 import { test } from "node:test";
 import { peerIdFromMultihash } from "@libp2p/peer-id";
 import { multiaddr } from "@multiformats/multiaddr";
+import { base32, base32upper } from "multiformats/bases/base32";
 import { base58btc } from "multiformats/bases/base58";
 import { create } from "multiformats/hashes/digest";
 import { BaseX, MAX_BASE_X_BYTES } from "#node/formats/cid/base_x.ts";
@@ -87,4 +88,13 @@ test("the library has these ways, and the bounds, for ids and addresses in messa
   assert.throws(() => String(peerIdFromMultihash(create(0x12, bytes))), RangeError);
   const address = Uint8Array.of(0xa5, 0x03, (bytes.length & 0x7f) | 0x80, bytes.length >> 7, ...bytes);
   assert.throws(() => String(multiaddr(address)), RangeError);
+});
+
+test("long bytes have the same text in base32 as in its upper case", () => {
+  for (let length = 1020; length < 1035; length += 1) {
+    const bytes = Uint8Array.from({ length }, (_, at) => (at * 151 + length) & 255);
+    const text = base32.encode(bytes);
+    assert.equal(text.toUpperCase(), base32upper.encode(bytes));
+    assert.deepEqual(base32.decode(text), bytes);
+  }
 });

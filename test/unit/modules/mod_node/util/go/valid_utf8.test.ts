@@ -40,3 +40,12 @@ test("JSON of bytes that are no UTF-8 escapes each of them, and all else as in o
     }
   }
 });
+
+test("long texts are escaped as short ones are", () => {
+  const letters = ["a", '"', "\\", "\n", "\b", "\f", "\\b", "\0", "<&>", "\u2028", "\u2029", "\u20ac", "é", "😀"];
+  const pieces = Array.from({ length: 40_000 }, (_, at) => letters[(at * 31 + (at >> 5)) % letters.length] as string);
+  const text = pieces.join("");
+  assert.ok(goJson(text).length > 100_000);
+  assert.equal(goJson(text), `"${pieces.map((piece) => goJson(piece).slice(1, -1)).join("")}"`);
+  assert.equal(goJson({ a: pieces }), `{"a":[${pieces.map((piece) => goJson(piece)).join(",")}]}`);
+});
