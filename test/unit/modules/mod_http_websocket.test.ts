@@ -241,7 +241,8 @@ describe("modules that leave", () => {
     stuck.ws.pause();
     const began = performance.now();
     await host.host.unload("chat");
-    assert.ok(performance.now() - began < 3000);
+    // The closing handshake would have a minute.
+    assert.ok(performance.now() - began < 50_000);
     await deaf.end();
     stuck.ws.resume();
     assert.equal((await stuck.closed).code, 1006);

@@ -58,9 +58,10 @@ describe("request bodies", () => {
   });
 
   test("an endless sender is cut off after its answer", async () => {
-    await using host = await TestService.start(echo, { maxContentSize: 1000 });
+    // Nothing else ends it.
+    const patient = { headTimeout: 600, progressTimeout: 600, idleTimeout: 600 };
+    await using host = await TestService.start(echo, { maxContentSize: 1000, ...patient });
     const size = 64 * 1024 * 1024;
-    const began = performance.now();
     const sent = await new Promise<number>((resolve) => {
       const socket = connect({ port: host.port, host: "127.0.0.1" });
       socket.on("error", () => undefined).on("close", () => resolve(socket.bytesWritten));
@@ -68,7 +69,6 @@ describe("request bodies", () => {
       socket.write(Buffer.alloc(size));
     });
     assert.ok(sent > 0);
-    assert.ok(performance.now() - began < 6000);
   });
 
   test("an unread body of a route that does not exist does not become the next request", async () => {

@@ -311,15 +311,16 @@ describe("a slow reader of an event stream", () => {
 
 for (const name of transports) {
   test(`an unload ends event streams at once and in order over ${name}`, async () => {
-    await using running = await startHost({ modules: { mod_sse: serving(provider) } });
+    const modules = { mod_sse: serving(provider) };
+    await using running = await startHost({ modules, config: { unload_grace: 60 } });
     const answer = await open(running, name, "/sse/endless");
     await take(answer.blocks, 1);
     const listed = await open(running, name, "/sse/open");
     const ended = once(told, "ended");
     const before = performance.now();
     await Promise.all([running.host.unload("sse"), ended]);
-    // unload_grace is 10 seconds.
-    assert.ok(performance.now() - before < 5000);
+    // What does not end by itself has a minute.
+    assert.ok(performance.now() - before < 50_000);
     for await (const block of answer.blocks) assert.equal(block.length, 2);
     assert.equal((await listed.blocks.next()).done, true);
     assert.equal(streams.size, 0);
