@@ -145,6 +145,13 @@ class ModuleHost implements Host {
     else owner.fault("doing what nobody waits for", error);
   }
 
+  contain(error: unknown): boolean {
+    this.report(error);
+    const owner = this.#running?.modules.errorOwner(error);
+    const reason = `it threw what nobody caught: ${reasonOf(error)}`;
+    return this.state === "running" && owner !== undefined && this.#parts().quarantine.take(owner, reason);
+  }
+
   fire(event: string, data?: unknown): unknown {
     return this.#bus.fire(event, data);
   }
@@ -164,6 +171,7 @@ class ModuleHost implements Host {
       log: this.#log,
       isRunning: () => this.state === "running" && this.#listens(),
       announce: (event, data) => this.#announce(event, data),
+      enqueue: (operation) => this.#enqueue("quarantine", operation),
       operating: this.#operating,
     });
     this.#running = running;
@@ -186,6 +194,7 @@ class ModuleHost implements Host {
     if (this.#listens() && this.state === "starting") await ports.open();
     if (this.state !== "starting") return;
     this.state = "running";
+    running.quarantine.start();
     if (!this.#listens()) return;
     await modules.ready();
     await this.#watchConfig();
@@ -205,9 +214,10 @@ class ModuleHost implements Host {
       this.#log.close();
       return;
     }
-    const { config, modules, ports, certificates } = this.#running;
+    const { config, modules, ports, certificates, quarantine } = this.#running;
     this.state = "stopping";
     this.#watch.close();
+    quarantine.stop();
     const deadline = new Deadline(timeout ?? seconds(config, "stop_timeout", 15));
     if (hasServed) this.#announce("server-stopping", {});
     ports.close();
@@ -262,15 +272,20 @@ class ModuleHost implements Host {
 
   /** When it is its turn. */
   #change(kind: ModuleChange, name: string, host: string | undefined, progress: Progress): Promise<void> {
-    return this.#queue.add(() => {
-      const { modules, catalog } = this.#parts();
-      if (this.state !== "running") {
-        const reason = `modules can be changed while the host runs; it is ${this.state}`;
-        throw new ModhostError("CHANGE_REFUSED", { what: `${kind} ${name}`, reason });
-      }
+    return this.#enqueue(`${kind} ${name}`, async () => {
+      const { modules, catalog, quarantine } = this.#parts();
       if (host !== undefined) catalog.assertHost(host);
-      if (kind === "load") return modules.load(entryFrom(folderOf(this.#options), name), host);
-      return modules[kind](moduleName(name), host, progress);
+      if (kind === "load") await modules.load(entryFrom(folderOf(this.#options), name), host);
+      else await modules[kind](moduleName(name), host, progress);
+      quarantine.forget(moduleName(name));
+    });
+  }
+
+  #enqueue(what: string, operation: () => Promise<void>): Promise<void> {
+    return this.#queue.add(() => {
+      if (this.state === "running") return operation();
+      const reason = `modules can be changed while the host runs; it is ${this.state}`;
+      throw new ModhostError("CHANGE_REFUSED", { what, reason });
     });
   }
 

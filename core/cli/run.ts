@@ -33,6 +33,7 @@ export const run: Command = {
       stop: () => host.stop(),
       ended: host.ended,
       report: (error) => host.report(error),
+      contain: (error) => host.contain(error),
       exiting: (error) => host.log.error("The process ends without a drain: %s", stackOf(error)),
     };
     return serve(service, {

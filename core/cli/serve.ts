@@ -14,6 +14,8 @@ export interface Service {
   readonly ended: Promise<void>;
   /** Logs an error that nobody caught. */
   report(error: unknown): void;
+  /** The same for an exception; true when the service can go on all the same. */
+  contain?(error: unknown): boolean;
   /** Logs that some code ends the process by itself; the stack of the error says which. */
   exiting?(error: Error): void;
 }
@@ -39,8 +41,8 @@ export function outliveReaders(...streams: NodeJS.WritableStream[]): void {
 }
 
 /**
- * Runs a service until SIGINT, SIGTERM or SIGHUP, itself, or an exception that nobody caught ends it, and gives the exit
- * code: 0, or 1 after such an exception, since nobody knows what it left undone. A rejected promise that nobody handles is
+ * Runs a service until SIGINT, SIGTERM or SIGHUP, itself, or an exception that nobody caught and that it cannot contain
+ * ends it, and gives the exit code: 0, or 1 after such an exception, since nobody knows what it left undone. A rejected promise that nobody handles is
  * logged.
  *
  * @throws what the start fails with
@@ -68,7 +70,8 @@ export async function serve(
   }
   process.on("unhandledRejection", (reason) => service.report(reason));
   process.on("uncaughtException", (error) => {
-    service.report(error);
+    if (service.contain?.(error) === true) return;
+    if (service.contain === undefined) service.report(error);
     code = 1;
     end();
   });

@@ -106,6 +106,57 @@ export const coreOptions = {
     applies: "live",
     describe: "How long a module that is being unloaded or replaced may take to finish its requests.",
   },
+  quarantine_failures: {
+    type: "integer",
+    default: 20,
+    min: 0,
+    per_host: false,
+    describe:
+      "A module that fails so often within quarantine_window is taken out, and its apps answer 503 until it is tried again. Requests count when at least half of them fail. 0: nothing is taken out.",
+  },
+  quarantine_window: {
+    type: "period",
+    default: 60,
+    min: 0.1,
+    max: 86_400,
+    unit: "seconds",
+    per_host: false,
+    describe: "The time within which failures of a module are counted.",
+  },
+  quarantine_pause: {
+    type: "period",
+    default: 5,
+    min: 0.05,
+    max: 86_400,
+    unit: "seconds",
+    per_host: false,
+    describe: "How long a module stays in quarantine the first time; each time that follows takes twice as long.",
+  },
+  quarantine_max_pause: {
+    type: "period",
+    default: 600,
+    min: 0.05,
+    max: 86_400,
+    unit: "seconds",
+    per_host: false,
+    describe: "The longest time that a module stays in quarantine before it is tried again.",
+  },
+  quarantine_loop_share: {
+    type: "number",
+    default: 0.5,
+    min: 0,
+    max: 1,
+    per_host: false,
+    describe:
+      "A module that holds the event loop for more than this share of 10 seconds, in pieces of more than 50 ms each, is taken out. 0: it is not.",
+  },
+  quarantine_exempt: {
+    type: "strings",
+    default: ["http", "node"],
+    per_host: false,
+    describe:
+      "Modules that are never taken out, whatever they do, as is what they depend on: those without which nothing is served.",
+  },
   stop_timeout: {
     type: "period",
     default: 15,

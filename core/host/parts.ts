@@ -4,11 +4,14 @@ import type { Config } from "../config/index.ts";
 import type { EventBus } from "../events.ts";
 import { inlineModules } from "../inline_modules.ts";
 import { Catalog } from "../module/catalog.ts";
+import type { Instance } from "../module/instance.ts";
 import { Items } from "../module/items.ts";
 import { Modules } from "../module/lifecycle.ts";
+import { moduleName } from "../module/locate.ts";
 import type { ModuleContext } from "../module/module_context.ts";
 import { SharedTables } from "../module/shared.ts";
 import { Timers } from "../module/timers.ts";
+import { Quarantine, type QuarantineRules } from "../operations/quarantine.ts";
 import { type ServerDeps, serverFor } from "../operations/server.ts";
 import { Ports } from "../ports.ts";
 import { Certificates, type CertificatesOptions } from "../tls/index.ts";
@@ -27,6 +30,7 @@ export interface HostParts {
   readonly catalog: Catalog;
   readonly ports: Ports;
   readonly certificates: Certificates;
+  readonly quarantine: Quarantine;
 }
 
 /** What the parts need of the host. */
@@ -38,12 +42,15 @@ export interface HostPartsDeps {
   /** The ports are open: `module.ready` is called after a load. */
   isRunning(): boolean;
   announce(event: string, data: unknown): void;
+  /** Runs a change of the running host, after those before it. */
+  enqueue(operation: () => Promise<void>): Promise<void>;
   /** What modules operate the host by. */
   readonly operating: ServerDeps;
 }
 
 /** Nothing is loaded, opened or read yet. */
-export function assemble({ options, config, bus, log, isRunning, announce, operating }: HostPartsDeps): HostParts {
+export function assemble(deps: HostPartsDeps): HostParts {
+  const { options, config, bus, log, isRunning, announce, enqueue, operating } = deps;
   const loadTimeout = () => seconds(parts.config, "load_timeout", 30);
   const given = inlineModules(options.modules ?? [], folderOf(options), config.directory);
   const catalog = new Catalog(config, given, loadTimeout);
@@ -72,6 +79,7 @@ export function assemble({ options, config, bus, log, isRunning, announce, opera
     states: () => modules.states(),
     tls: () => (certificates.isReady ? certificates.options() : closedTls),
     serves: options.listen !== false,
+    failed: (owner, step, error) => quarantine.failed(owner as Instance, step, error),
     server: (asker) => serverFor(asker, operating),
   };
   const modules = new Modules({
@@ -83,8 +91,28 @@ export function assemble({ options, config, bus, log, isRunning, announce, opera
     announce,
     hangUp: (name) => ports.hangUp(name),
   });
-  const parts: HostParts = { config, waiting: [], modules, catalog, ports, certificates };
+  const quarantine = new Quarantine({
+    rules: () => rulesOf(parts.config),
+    modules: modules.quarantined,
+    change: (what, operation) =>
+      operating.changes.make({ what, by: "quarantine" }, ({ inForce }) => enqueue(operation).then(inForce)).work,
+    warn: ({ name, host }, text) => log.of(name, host).warn("%s", parts.config.mask(text)),
+    announce: (event) => announce("module-quarantined", { ...event, reason: parts.config.mask(event.reason) }),
+  });
+  const parts: HostParts = { config, waiting: [], modules, catalog, ports, certificates, quarantine };
   return parts;
+}
+
+/** What the configuration says of modules that keep failing. */
+function rulesOf(config: Config): QuarantineRules {
+  return {
+    failures: seconds(config, "quarantine_failures", 20),
+    window: seconds(config, "quarantine_window", 60),
+    pause: seconds(config, "quarantine_pause", 5),
+    maxPause: seconds(config, "quarantine_max_pause", 600),
+    loopShare: seconds(config, "quarantine_loop_share", 0.5),
+    exempt: new Set((attempt(() => config.value("quarantine_exempt")) as string[] | undefined)?.map(moduleName)),
+  };
 }
 
 /** What the configuration says of certificates. */

@@ -92,6 +92,11 @@ export interface Host extends AsyncDisposable {
    * `unhandledRejection` and `uncaughtException`, on which the host itself never listens.
    */
   report(error: unknown): void;
+  /**
+   * As `report`, for an exception after which nobody knows what was left undone: the module whose code it comes from is
+   * taken out at once. False when it is nobody's, or of a module that is never taken out: the process better ends.
+   */
+  contain(error: unknown): boolean;
   /** Fires an event to the hooks of the modules; the first answer is returned. */
   fire(event: string, data?: unknown): unknown;
 }

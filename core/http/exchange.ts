@@ -5,6 +5,7 @@ import type { DefaultHeaders, HttpErrorEvent, HttpEvent, HttpFinishedEvent, Modu
 import { ModhostError, reasonOf } from "../util/errors.ts";
 import { withoutUnsendable } from "../util/header_fields.ts";
 import { stackOf } from "../util/stack.ts";
+import { usageOf } from "../util/usage.ts";
 import { advise, untypedAdvice } from "./advice.ts";
 import { answer } from "./answer.ts";
 import { addCorsHeaders } from "./cors.ts";
@@ -194,7 +195,9 @@ export class Exchange implements HttpEvent, LayeredExchange {
   /** Logs what made the request fail, under the module that answers it. */
   report(thrown: unknown): void {
     if (this.trace !== undefined) this.trace.error = thrown;
-    const log = (this.#blamed ?? this.#mount?.owner)?.log ?? this.service.environment.log;
+    const owner = this.#blamed ?? this.#mount?.owner;
+    if (owner !== undefined) usageOf(owner).requestFailed(thrown);
+    const log = owner?.log ?? this.service.environment.log;
     const { id, method, url } = this.request;
     log.error("request %s %s %s failed: %s", id, method, url.raw_path, stackOf(thrown));
   }
@@ -285,14 +288,16 @@ export class Exchange implements HttpEvent, LayeredExchange {
       // 301 would turn other methods into GET, and lose the body.
       return answer(this, this.request.method === "GET" || this.request.method === "HEAD" ? 301 : 308);
     }
-    const from = this.service.environment.hasHooks("http-finished") ? performance.now() : undefined;
+    const { usage } = route.mount;
+    const outer = usage.enter();
+    const begun = performance.now();
     try {
       return answer(this, this.ask(route, argument));
     } catch (thrown) {
       this.fail(thrown);
       return true;
     } finally {
-      if (from !== undefined) this.#busy += performance.now() - from;
+      this.#busy += usage.leave(outer, begun);
     }
   }
 

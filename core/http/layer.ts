@@ -2,6 +2,7 @@
 import type { Context } from "koa";
 import type { HttpMiddleware, Module } from "../types.ts";
 import { ModhostError } from "../util/errors.ts";
+import { type Usage, usageOf } from "../util/usage.ts";
 import { InFlight } from "./in_flight.ts";
 import { compose, eventOf, type Run } from "./koa.ts";
 import { composeAll } from "./middleware.ts";
@@ -42,6 +43,7 @@ export class MiddlewareLayer {
   readonly apps: ReadonlySet<string> | undefined;
   /** Its place among those of the same order: that of its loading, unless it is given. */
   readonly sequence: number;
+  readonly #usage: Usage;
   readonly #composed: Run;
   readonly #inFlight = new InFlight();
   #requests = 0;
@@ -63,6 +65,7 @@ export class MiddlewareLayer {
     }
     this.name = name ?? (list.map((one) => one.name).find((text) => text !== "") || owner.name);
     this.owner = owner;
+    this.#usage = usageOf(owner);
     this.order = order;
     this.apps = apps && new Set(apps);
     this.#composed = composeAll(list);
@@ -89,6 +92,7 @@ export class MiddlewareLayer {
     let hasPassed = false;
     let isOwnFault = true;
     this.#inFlight.enter(request);
+    this.#usage.requests += 1;
     try {
       await this.#composed(context, async () => {
         hasPassed = true;

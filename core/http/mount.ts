@@ -1,4 +1,5 @@
 import type { DefaultHeaders, HttpProvider, MiddlewareProvider, Module } from "../types.ts";
+import { type Usage, usageOf } from "../util/usage.ts";
 import { AppRoutes } from "./app_routes.ts";
 import type { CorsPolicy } from "./cors.ts";
 import { InFlight } from "./in_flight.ts";
@@ -19,6 +20,7 @@ export class AppMount implements Mount {
   origins: OriginPolicy | undefined;
   routes: AppRoutes;
   readonly sequence = ++mounted;
+  readonly usage: Usage;
   retired = false;
   closeCode = 1001;
   readonly #inFlight = new InFlight();
@@ -29,6 +31,7 @@ export class AppMount implements Mount {
     this.host = place.host;
     this.base = place.base;
     this.owner = place.owner;
+    this.usage = usageOf(place.owner);
     this.provider = place.provider;
     this.cors = place.cors;
     this.defaults = place.defaults;
@@ -55,6 +58,7 @@ export class AppMount implements Mount {
   }
 
   enter(request: ActiveRequest): void {
+    this.usage.requests += 1;
     this.#inFlight.enter(request);
   }
 

@@ -1,5 +1,6 @@
 /** What the route table is made of: apps at their places, their routes, and what is found for a request. */
 import type { DefaultHeaders, Handler, HandlerResult, HttpProvider, MiddlewareProvider, Module } from "../types.ts";
+import type { Usage } from "../util/usage.ts";
 import type { CorsPolicy } from "./cors.ts";
 import type { OriginPolicy } from "./origins.ts";
 
@@ -37,6 +38,8 @@ export interface Mount extends MountPlace {
   readonly retired: boolean;
   /** What its websockets are closed with then. */
   readonly closeCode: number;
+  /** Of the module that it belongs to. */
+  readonly usage: Usage;
   /** A request reaches one of its handlers; `leave` is called once it is over. */
   enter(request: ActiveRequest): void;
   leave(request: ActiveRequest): void;

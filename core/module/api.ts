@@ -15,6 +15,7 @@ import type {
   Timer,
 } from "../types.ts";
 import { ModhostError, reasonOf } from "../util/errors.ts";
+import { account, type Usage } from "../util/usage.ts";
 import type { ModuleCode } from "./code.ts";
 import { eventHint, optionHint } from "./hints.ts";
 import { importNamed } from "./imports.ts";
@@ -34,6 +35,7 @@ export interface ModuleOwner extends Dependent {
   readonly reloading: boolean | undefined;
   /** Keys of the instances it depends on. */
   readonly depends: Set<string>;
+  readonly usage: Usage;
   /** Kinds that it has called `provides` with. */
   readonly provided: Set<string>;
   missing: string | undefined;
@@ -76,6 +78,7 @@ export class ModuleApi implements Module {
     this.#instance = instance;
     this.#context = context;
     this.#host = host;
+    account(this, instance.usage);
     this.#options = new OptionReader(
       () => instance.config,
       () => this.host,
@@ -154,8 +157,26 @@ export class ModuleApi implements Module {
     if (typeof handler !== "function") throw new TypeError(`The hook of ${event} must be a function`);
     const hint = eventHint(event);
     if (hint !== undefined) this.#instance.advise(hint);
-    const activate = () => this.#context.bus.add(event, handler, priority, this.host, this.name);
+    const counted = this.#counted(`running a hook of ${event}`, handler as (data: unknown) => unknown);
+    const activate = () => this.#context.bus.add(event, counted, priority, this.host, this.name);
     this.#instance.add({ kind: "hook", label: `hook ${event}`, activate });
+  }
+
+  /** The same function, whose failures and time are the module's. */
+  #counted(step: string, run: (data: unknown) => unknown): EventHandler {
+    const { usage } = this.#instance;
+    const measured = timed(usage, run);
+    const failed = (error: unknown) => usage.fault(step, error);
+    return (data: unknown) => {
+      try {
+        const answer = measured(data);
+        if (answer instanceof Promise) answer.catch(failed);
+        return answer;
+      } catch (error) {
+        failed(error);
+        throw error;
+      }
+    };
   }
 
   fire_event(event: string, data?: unknown, host = "*"): unknown {
@@ -176,7 +197,7 @@ export class ModuleApi implements Module {
   add_timer<A extends unknown[]>(delay: number, run: (now: number, ...values: A) => unknown, ...values: A): Timer {
     const { timers } = this.#context;
     const timer = timers.create(delay, {
-      run: (now) => run(now, ...values),
+      run: timed(this.#instance.usage, (now: number) => run(now, ...values)),
       fault: (error) => this.#instance.fault("running a timer", error),
       ended: () => entry.forget(),
     });
@@ -325,4 +346,17 @@ export class ModuleApi implements Module {
 
 function limits(min: number | undefined, max: number | undefined): Partial<OptionDeclaration> {
   return { ...(min === undefined ? {} : { min }), ...(max === undefined ? {} : { max }) };
+}
+
+/** The same function, whose time on the event loop is counted. */
+function timed<A, R>(usage: Usage, run: (argument: A) => R): (argument: A) => R {
+  return (argument) => {
+    const outer = usage.enter();
+    const begun = performance.now();
+    try {
+      return run(argument);
+    } finally {
+      usage.leave(outer, begun);
+    }
+  };
 }

@@ -33,6 +33,7 @@ const events: readonly string[] = Object.keys({
   "module-loaded": true,
   "module-unloaded": true,
   "module-reloaded": true,
+  "module-quarantined": true,
   "server-changed": true,
   "config-changed": true,
 } satisfies Record<keyof HostEvents, true>);

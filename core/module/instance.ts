@@ -1,7 +1,8 @@
 import { type Config, variableOf } from "../config/index.ts";
-import type { ModuleState } from "../types.ts";
+import type { Module, ModuleState } from "../types.ts";
 import { ModhostError, reasonOf } from "../util/errors.ts";
 import { stackOf } from "../util/stack.ts";
+import { Usage } from "../util/usage.ts";
 import { ModuleApi, type ModuleOwner } from "./api.ts";
 import type { ModuleCode } from "./code.ts";
 import { failure } from "./code.ts";
@@ -64,6 +65,8 @@ export class Instance implements ModuleOwner {
   /** While loading: the instances that are made with it, which it gets from `module.depends`. */
   group: Group | undefined;
   readonly module: ModuleApi;
+  /** What its code costs, and how often it fails. */
+  readonly usage: Usage;
   /** Kinds that it has called `provides` with. */
   readonly provided = new Set<string>();
   /** What its author was told, or will be once the load has succeeded. */
@@ -90,6 +93,8 @@ export class Instance implements ModuleOwner {
     this.group = options.group;
     this.#context = context;
     this.#ledger = new Ledger((label, error) => this.#unfinished(`undoing ${label}`, error));
+    this.usage = new Usage(host === "*" ? this.name : this.key);
+    this.usage.failed = (step, error) => context.failed(this, step, error);
     this.module = new ModuleApi(this, context);
     this.#advice = new Set(code.hints);
     this.#ownFields = new Set(Object.keys(this.module));
@@ -97,6 +102,11 @@ export class Instance implements ModuleOwner {
 
   get key(): string {
     return keyOf(this.name, this.host);
+  }
+
+  /** Is this its module object, or one of those for single hosts? */
+  owns(owner: Module): boolean {
+    return owner === this.module || this.#views.some((view) => view === owner);
   }
 
   /**
@@ -298,6 +308,7 @@ export class Instance implements ModuleOwner {
   fault(step: string, error: unknown): void {
     this.module.log.error("%s", failure(this.code.source, step, error).message);
     this.module.log.debug("%s", stackOf(error));
+    this.usage.fault(step, error);
   }
 
   #unfinished(step: string, error: unknown): void {

@@ -57,6 +57,11 @@ export class Items {
     };
   }
 
+  /** Those of a kind that are there now. */
+  of(kind: string): OwnedItem[] {
+    return [...(this.#kinds.get(kind)?.items ?? [])];
+  }
+
   /** True when somebody takes items of the kind. */
   isReceived(kind: string): boolean {
     return (this.#kinds.get(kind)?.receivers.size ?? 0) > 0;

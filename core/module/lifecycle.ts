@@ -1,31 +1,19 @@
 import type { Config } from "../config/index.ts";
 import type { ModuleState } from "../types.ts";
 import { ModhostError, reasonOf } from "../util/errors.ts";
-import type { Catalog } from "./catalog.ts";
 import type { ModuleCode } from "./code.ts";
+import { commitAll } from "./commit.ts";
 import { Deadline } from "./deadline.ts";
 import { Failures } from "./failures.ts";
 import { inOrder, withDependants } from "./graph.ts";
 import { Instance, type InstanceFacts, type InstanceOptions, keyOf } from "./instance.ts";
 import { cycle, Instances } from "./instances.ts";
 import { moduleName } from "./locate.ts";
-import type { Dependency, Dependent, ModuleContext } from "./module_context.ts";
+import type { Dependency, Dependent } from "./module_context.ts";
+import type { ModulesDeps } from "./modules_deps.ts";
 import { isPartOf, labelOf, newOperation, type Operation, type OperationProgress, unheard } from "./operation.ts";
+import { Quarantined } from "./quarantined.ts";
 import { Transition, type TransitionSteps } from "./transition.ts";
-
-export interface ModulesDeps {
-  readonly context: ModuleContext;
-  readonly catalog: Catalog;
-  /** Seconds for which a module that leaves may finish its requests. */
-  grace(): number;
-  /** Waits for ports that modules have asked for; fails when one cannot be opened. */
-  settle(): Promise<void>;
-  /** The ports are open: `module.ready` is called after a load. */
-  isRunning(): boolean;
-  announce(event: string, data: unknown): void;
-  /** The module is unloaded: ends the connections that its services have left. */
-  hangUp(name: string): void;
-}
 
 /**
  * All modules of a host: loads them with their dependencies first, reloads them beside the running ones, unloads them
@@ -35,6 +23,8 @@ export class Modules {
   readonly #deps: ModulesDeps;
   readonly #instances = new Instances();
   readonly #failures: Failures;
+  /** What is out, and why. */
+  readonly quarantined: Quarantined;
   /** Loaded into the running host: their ports are not awaited yet, nor are they told that these are open. */
   #unfinishedLoads: Instance[] = [];
   #isStopping = false;
@@ -44,6 +34,14 @@ export class Modules {
   constructor(deps: ModulesDeps) {
     this.#deps = deps;
     this.#failures = new Failures(deps.context.log);
+    this.quarantined = new Quarantined({
+      items: deps.context.items,
+      instances: this.#instances,
+      unload: (leaving, withdrawn) => this.#unloadAll(leaving, undefined, { ...unheard, inForce: withdrawn }),
+      load: (name, host, operation) => this.#ensureLoaded(name, host, operation),
+      finishLoads: () => this.#finishLoads(),
+      forgetFailure: (name, host) => void this.#failures.forget(name, host),
+    });
   }
 
   // ---------------------------------------------------------------------------------------------------- questions
@@ -51,7 +49,7 @@ export class Modules {
   /** Notes are without the values of secret options, which an error of a module may quote. */
   states(): ModuleState[] {
     const { config } = this.#deps.context;
-    return [...this.#instances.states(), ...this.#failures.states()].map(({ note, ...state }) => {
+    return [...this.#instances.states(), ...this.#out()].map(({ note, ...state }) => {
       return { ...state, note: note === undefined ? undefined : config.mask(note) };
     });
   }
@@ -82,7 +80,11 @@ export class Modules {
   /** What a plan of a change has to know of those that are loaded, and of those that are not. */
   facts(): { live: InstanceFacts[]; failed: ModuleState[]; asked: ReadonlySet<string> } {
     const live = this.#instances.live().map((instance) => instance.facts());
-    return { live, failed: this.#failures.states(), asked: this.#asked };
+    return { live, failed: this.#out(), asked: this.#asked };
+  }
+
+  #out(): ModuleState[] {
+    return [...this.quarantined.states(), ...this.#failures.states()];
   }
 
   /** The file of a module's code that runs; undefined where none does, or it has none. */
@@ -127,6 +129,7 @@ export class Modules {
     if (missing.length === 0) throw new ModhostError("MODULE_ALREADY_LOADED", { name });
     catalog.learn(entry);
     this.#asked.add(name);
+    await this.quarantined.readmitAll(name, host);
     const operation = newOperation();
     try {
       for (const at of missing) await this.#ensureLoaded(name, at, operation);
@@ -140,7 +143,7 @@ export class Modules {
    * @throws {ModhostError} MODULE_NOT_LOADED
    */
   async unload(name: string, host?: string, progress = unheard): Promise<void> {
-    const failed = this.#failures.forget(name, host);
+    const failed = [this.#failures.forget(name, host), this.quarantined.drop(name, host)].includes(true);
     const found = this.#instances.of(name, host);
     this.#asked.delete(name);
     if (found.length === 0 && !failed) throw new ModhostError("MODULE_NOT_LOADED", { name });
@@ -155,7 +158,9 @@ export class Modules {
    */
   async reload(name: string, host?: string, progress = unheard): Promise<void> {
     const found = this.#instances.of(name, host);
+    const isBack = await this.quarantined.readmitAll(name, host);
     if (found.length === 0) {
+      if (isBack) return;
       if (!this.#failures.forget(name, host)) throw new ModhostError("MODULE_NOT_LOADED", { name });
       return this.load(name, host);
     }
@@ -169,7 +174,7 @@ export class Modules {
   /** Many changes as one, for another configuration: nothing has happened yet. */
   transition(steps: TransitionSteps, configs: { former: Config; next: Config }): Transition {
     const { catalog, isRunning, announce } = this.#deps;
-    const operation = newOperation();
+    const operation = newOperation({ lifts: this.quarantined.keys() });
     return new Transition(steps, configs, {
       instances: this.#instances,
       catalog,
@@ -182,7 +187,10 @@ export class Modules {
         return this.#close(leaving, waits, new Deadline(Number.POSITIVE_INFINITY));
       },
       unload: (leaving) => this.#unloadAll(leaving),
-      forgetFailure: (name) => void this.#failures.forget(name),
+      forgetFailure: (name) => {
+        this.#failures.forget(name);
+        this.quarantined.drop(name);
+      },
       isRunning,
       announce,
     });
@@ -196,6 +204,7 @@ export class Modules {
   /** Lets requests in flight end while all modules are still there to serve them; no new ones reach any. */
   async drain(deadline: Deadline): Promise<void> {
     this.#isStopping = true;
+    this.quarantined.clear();
     const waits = this.#lastFirst().flatMap((instance) => instance.withdraw("item"));
     await deadline.within(this.#deps.grace()).wait(Promise.all(waits));
   }
@@ -267,6 +276,7 @@ export class Modules {
     if (live !== undefined) return live;
     if (this.#deps.catalog.isDisabled(name, host)) throw new ModhostError("MODULE_DISABLED", { name });
     this.#instances.expect(name);
+    this.quarantined.assertIn(name, host, operation);
     const at = operation.chain.indexOf(name);
     if (at >= 0) throw cycle([...operation.chain.slice(at), name]);
     const earlier = operation.failed.get(keyOf(name, host)) ?? operation.failed.get(keyOf(name, "*"));
@@ -297,6 +307,7 @@ export class Modules {
       await instance.abandon();
       throw error;
     }
+    this.quarantined.lift(instance.key);
     this.#instances.add(instance);
     if (this.#deps.isRunning()) this.#unfinishedLoads.push(instance);
     this.#failures.forget(name, place === "*" ? undefined : instance.host);
@@ -351,16 +362,7 @@ export class Modules {
   /** Brings instances to life in one synchronous step: all, or none. */
   #commit(instances: readonly Instance[]): void {
     if (this.#isStopping) throw new Error("The host is stopping");
-    const done: Instance[] = [];
-    try {
-      for (const instance of instances) {
-        instance.commit();
-        done.push(instance);
-      }
-    } catch (error) {
-      for (const instance of done.reverse()) instance.withdraw();
-      throw error;
-    }
+    commitAll(instances);
   }
 
   /** Unloads instances that are in order, dependants first. */

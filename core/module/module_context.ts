@@ -51,6 +51,8 @@ export interface ModuleContext {
   tls(): ReturnType<Certificates["options"]>;
   /** The host opens ports. */
   readonly serves: boolean;
+  /** Hears of each failure of a module's own code, after it is counted. */
+  failed(owner: Dependency, step: string, error: unknown): void;
   /** What `module.server` is for an instance. */
   server(asker: Asker): Server;
 }

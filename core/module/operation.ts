@@ -16,10 +16,12 @@ export interface Operation {
   readonly chain: readonly string[];
   /** What has failed already: it is not tried again, nor reported twice. */
   readonly failed: Map<string, unknown>;
+  /** What it may bring back from quarantine: `name@host`. */
+  readonly lifts: ReadonlySet<string>;
 }
 
 export function newOperation(begun: Partial<Operation> = {}): Operation {
-  return { chain: [], failed: new Map(), ...begun };
+  return { chain: [], failed: new Map(), lifts: new Set(), ...begun };
 }
 
 /** Is the module part of the cycle that the error tells of? */

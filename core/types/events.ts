@@ -30,6 +30,8 @@ export interface AnnouncedEvents {
   "module-unloaded": ModuleEvent;
   /** A new instance has taken the place of a former one; the two events above do not come. */
   "module-reloaded": ModuleEvent;
+  /** A module that kept failing was taken out; `module-unloaded` has come before. */
+  "module-quarantined": QuarantineEvent;
   /** A change of the server is over, done or not: whoever asked for it, by whatever way. */
   "server-changed": Change;
   /** A changed configuration is in force. */
@@ -40,6 +42,13 @@ export interface AnnouncedEvents {
 export interface ModuleEvent {
   readonly module: string;
   readonly host: string;
+}
+
+/** A module that was taken out. */
+export interface QuarantineEvent extends ModuleEvent {
+  readonly reason: string;
+  /** When it is tried again, seconds since 1970. */
+  readonly next_try: number;
 }
 
 /** `config-changed`: the names of the options that have another value now. */

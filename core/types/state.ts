@@ -13,13 +13,15 @@ export interface ModuleState {
   readonly name: string;
   /** "*" for the whole server. */
   readonly host: string;
-  readonly status: "loading" | "loaded" | "failed" | "unloading";
+  readonly status: "loading" | "loaded" | "failed" | "unloading" | "quarantined";
   /** Undefined for a module that was given as a value. */
   readonly file: string | undefined;
-  /** From `set_status`, or the failure. */
+  /** From `set_status`, or the failure, or why it is in quarantine. */
   readonly note: string | undefined;
   /** Modules that it depends on. */
   readonly depends: readonly string[];
   /** What it has added, by kind: hooks, items, timers, ... */
   readonly holds: Readonly<Record<string, number>>;
+  /** Of a module in quarantine, seconds since 1970: since when, and when it is tried again (undefined while it is). */
+  readonly quarantine?: { readonly since: number; readonly next_try: number | undefined };
 }

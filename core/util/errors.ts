@@ -37,6 +37,9 @@ export const errorTable = {
   },
   MODULE_FAILED: { message: "The module {name} failed while {step}: {reason}" },
   MODULE_DEPENDENCY: { message: "The module {name} needs {dependency}, which is not loaded: {reason}" },
+  MODULE_QUARANTINED: {
+    message: "The module {name} is in quarantine, since it kept failing: reload it when that is mended",
+  },
   MODULE_UNLOADED: { message: "The module {name} has been unloaded, so its module object can no longer be used" },
   UNKNOWN_HOST: { message: "There is no host {host} in the option hosts" },
   OPTION_INVALID: { message: "Option {name} is {value}, but {allowed}" },

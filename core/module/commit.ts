@@ -1,0 +1,15 @@
+import type { Instance } from "./instance.ts";
+
+/** Brings instances to life in one synchronous step: all, or none. */
+export function commitAll(instances: readonly Instance[]): void {
+  const done: Instance[] = [];
+  try {
+    for (const instance of instances) {
+      instance.commit();
+      done.push(instance);
+    }
+  } catch (error) {
+    for (const instance of done.reverse()) instance.withdraw();
+    throw error;
+  }
+}

@@ -1,0 +1,248 @@
+/** Modules that keep failing are taken out, and tried again after pauses that grow. */
+import type { Instance } from "../module/instance.ts";
+import { keyOf } from "../module/instance.ts";
+import { labelOf } from "../module/operation.ts";
+import type { QuarantineNote } from "../module/quarantined.ts";
+import type { QuarantineEvent } from "../types.ts";
+import { reasonOf } from "../util/errors.ts";
+
+/** What the options say; times in seconds. */
+export interface QuarantineRules {
+  /** Failures within the window; 0: nothing is taken out. */
+  readonly failures: number;
+  readonly window: number;
+  readonly pause: number;
+  readonly maxPause: number;
+  /** Of the event loop, in long pieces; 0: it does not count. */
+  readonly loopShare: number;
+  readonly exempt: ReadonlySet<string>;
+}
+
+/** The modules of a host, as far as they are taken out and come back. */
+export interface QuarantineModules {
+  live(): readonly Instance[];
+  /** The instance and all that depend on it. */
+  leavingWith(instance: Instance): readonly Instance[];
+  takeOut(instance: Instance, note: QuarantineNote): Promise<boolean>;
+  /** Loads what was taken out with this one. Fails when that one fails. */
+  readmit(root: string): Promise<void>;
+  /** All that is out because of one. */
+  with(root: string): readonly unknown[];
+  renote(root: string, note: QuarantineNote): void;
+}
+
+export interface QuarantineDeps {
+  rules(): QuarantineRules;
+  readonly modules: QuarantineModules;
+  /** Makes a change of the running host, after those before it; `what` is for the record. */
+  change(what: string, operation: () => Promise<void>): Promise<unknown>;
+  /** A warning under the name of a module. */
+  warn(instance: { readonly name: string; readonly host: string }, text: string): void;
+  announce(event: QuarantineEvent): void;
+  /** From 0 to 1; default: by chance. */
+  random?(): number;
+  /** Milliseconds for which this thread has had a processor; default: as the system says. */
+  cpu?(): number;
+}
+
+/** An account of an instance at a moment. */
+interface Sample {
+  readonly at: number;
+  readonly requests: number;
+  readonly failedRequests: number;
+  readonly faults: number;
+  readonly blocked: number;
+  /** Milliseconds for which the thread had a processor. */
+  readonly cpu: number;
+}
+
+/** What is remembered of a module that was out. */
+interface Past {
+  /** How often it was taken out without a good time between. */
+  times: number;
+  /** Seconds of the pause that it had last. */
+  pause: number;
+  since: number;
+  reason: string;
+  /** When it came back, milliseconds; undefined while it is out. */
+  back: number | undefined;
+  timer: NodeJS.Timeout | undefined;
+}
+
+/** The share of the event loop is that of so many seconds. */
+const LOOP_WINDOW = 10;
+/** Pauses are up to a fifth longer or shorter, so that modules that fell together do not rise together. */
+const JITTER = 0.2;
+/** Accounts are looked at so often within a window. */
+const LOOKS = 10;
+
+export class Quarantine {
+  readonly #deps: QuarantineDeps;
+  readonly #samples = new WeakMap<Instance, Sample[]>();
+  readonly #past = new Map<string, Past>();
+  /** Instances that are about to be taken out. */
+  readonly #leaving = new WeakSet<Instance>();
+  /** Of those that are exempt it is told once in a while, not at each failure. */
+  readonly #told = new WeakSet<Instance>();
+  #looking: NodeJS.Timeout | undefined;
+  #stopped = false;
+
+  constructor(deps: QuarantineDeps) {
+    this.#deps = deps;
+  }
+
+  /** Looks at the accounts from now on. */
+  start(): void {
+    const { failures, window } = this.#deps.rules();
+    if (failures === 0) return;
+    this.#looking = setInterval(() => this.look(), (Math.min(window, LOOP_WINDOW) / LOOKS) * 1000).unref();
+  }
+
+  /** Nothing is taken out or tried again any more. */
+  stop(): void {
+    this.#stopped = true;
+    clearInterval(this.#looking);
+    for (const { timer } of this.#past.values()) clearTimeout(timer);
+  }
+
+  /** Remembers the accounts of now, and takes out who held the loop for too long. */
+  look(now = performance.now()): void {
+    const { loopShare, window } = this.#deps.rules();
+    const milliseconds = (this.#deps.cpu ?? threadTime)();
+    for (const instance of this.#deps.modules.live()) {
+      const { requests, failedRequests, faults, blocked } = instance.usage;
+      const sample = { at: now, requests, failedRequests, faults, blocked, cpu: milliseconds };
+      const samples = this.#samples.get(instance) ?? [];
+      samples.push(sample);
+      const oldest = now - Math.max(window, LOOP_WINDOW) * 1000;
+      while (samples.length > 1 && (samples[1] as Sample).at <= oldest) samples.shift();
+      this.#samples.set(instance, samples);
+      const before = sampleAt(samples, now - LOOP_WINDOW * 1000);
+      // On a busy machine a piece takes long because others run meanwhile: that is not its fault.
+      const held = Math.min(blocked - before.blocked, milliseconds - before.cpu);
+      const share = held / (LOOP_WINDOW * 1000);
+      if (loopShare === 0 || share <= loopShare) continue;
+      const percent = Math.round(share * 100);
+      this.take(instance, `it held the event loop for ${percent} % of ${LOOP_WINDOW} s, in pieces of over 50 ms`);
+    }
+  }
+
+  /** A module has failed once more: takes it out when that is too often. */
+  failed(instance: Instance, step: string, error: unknown): void {
+    const { failures, window } = this.#deps.rules();
+    if (failures === 0 || this.#stopped) return;
+    const { usage } = instance;
+    const before = sampleAt(this.#samples.get(instance) ?? [], performance.now() - window * 1000);
+    const requests = usage.requests - before.requests;
+    const failed = usage.failedRequests - before.failedRequests;
+    const count = usage.faults - before.faults + (failed * 2 >= requests ? failed : 0);
+    // One that comes back has to get ready.
+    const isRelapse = step === "running module.ready" && this.#past.has(instance.key);
+    if (count < failures && !isRelapse) return;
+    const times = isRelapse ? "it did not get ready" : `it failed ${count} times within ${window} s`;
+    this.take(instance, `${times}, the last time ${step}: ${reasonOf(error)}`);
+  }
+
+  /** Takes out an instance, with those that depend on it. False where it stays: it is exempt, or nothing is taken out. */
+  take(instance: Instance, reason: string): boolean {
+    const { modules, warn } = this.#deps;
+    const rules = this.#deps.rules();
+    if (rules.failures === 0 || this.#stopped || !modules.live().includes(instance)) return false;
+    if (this.#leaving.has(instance)) return true;
+    const exempt = modules.leavingWith(instance).find(({ name }) => rules.exempt.has(name));
+    if (exempt !== undefined) {
+      if (this.#told.has(instance)) return false;
+      this.#told.add(instance);
+      setTimeout(() => this.#told.delete(instance), rules.window * 1000).unref();
+      const why = exempt === instance ? "it is in quarantine_exempt" : `${exempt.name}, in quarantine_exempt, needs it`;
+      warn(instance, `stays, though ${reason}: ${why}`);
+      return false;
+    }
+    this.#leaving.add(instance);
+    void this.#deps
+      .change(`quarantine ${labelOf(instance)}`, () => this.#takeNow(instance, reason))
+      .catch(() => undefined);
+    return true;
+  }
+
+  /** An operator has taken the matter up: what was is forgotten. */
+  forget(name: string): void {
+    for (const [key, { timer }] of this.#past) {
+      if (!key.startsWith(keyOf(name, ""))) continue;
+      clearTimeout(timer);
+      this.#past.delete(key);
+    }
+  }
+
+  async #takeNow(instance: Instance, reason: string): Promise<void> {
+    const { key, name, host } = instance;
+    const past = this.#next(key, reason);
+    const note = this.#note(past);
+    if (!(await this.#deps.modules.takeOut(instance, note))) {
+      this.#past.delete(key);
+      return;
+    }
+    this.#deps.warn(instance, `is in quarantine for ${past.pause.toFixed(1)} s: ${reason}`);
+    this.#deps.announce({ module: name, host, reason, next_try: note.nextTry as number });
+    this.#wait(key, labelOf(instance), past);
+  }
+
+  /** The pause that follows the last one, or the first after a time without failures. */
+  #next(key: string, reason: string): Past {
+    const { pause, maxPause, window } = this.#deps.rules();
+    const former = this.#past.get(key);
+    const since = Date.now() / 1000;
+    const well = former?.back === undefined ? 0 : (performance.now() - former.back) / 1000;
+    const times = former === undefined || well > Math.max(window, former.pause) ? 0 : former.times + 1;
+    const random = this.#deps.random?.() ?? Math.random();
+    const jitter = 1 + JITTER * (2 * random - 1);
+    const long = Math.min(maxPause, pause * 2 ** times * jitter);
+    const begun = former?.back === undefined ? (former?.since ?? since) : since;
+    const past: Past = { times, pause: long, since: begun, reason, back: undefined, timer: undefined };
+    this.#past.set(key, past);
+    return past;
+  }
+
+  #note({ reason, since, pause }: Past): QuarantineNote {
+    return { reason, since, nextTry: Date.now() / 1000 + pause };
+  }
+
+  #wait(key: string, label: string, past: Past): void {
+    if (this.#stopped) return;
+    past.timer = setTimeout(() => {
+      void this.#deps.change(`readmit ${label}`, () => this.#try(key, label)).catch(() => undefined);
+    }, past.pause * 1000).unref();
+  }
+
+  async #try(key: string, label: string): Promise<void> {
+    const { modules } = this.#deps;
+    const past = this.#past.get(key);
+    if (past === undefined || past.back !== undefined || modules.with(key).length === 0) return;
+    modules.renote(key, { reason: past.reason, since: past.since, nextTry: undefined });
+    // Its ready may fail before this returns.
+    past.back = performance.now();
+    try {
+      await modules.readmit(key);
+    } catch (error) {
+      past.back = undefined;
+      const next = this.#next(key, reasonOf(error));
+      modules.renote(key, this.#note(next));
+      this.#wait(key, label, next);
+      throw error;
+    }
+  }
+}
+
+function threadTime(): number {
+  const { user, system } = process.threadCpuUsage();
+  return (user + system) / 1000;
+}
+
+const nothing: Sample = { at: 0, requests: 0, failedRequests: 0, faults: 0, blocked: 0, cpu: 0 };
+
+/** The first account that is not older than a moment; an empty one for who came later. */
+function sampleAt(samples: readonly Sample[], moment: number): Sample {
+  const first = samples[0];
+  if (first === undefined || first.at > moment) return { ...nothing, cpu: first?.cpu ?? 0 };
+  return samples.find(({ at }) => at >= moment) ?? (samples.at(-1) as Sample);
+}

@@ -1,0 +1,156 @@
+/** When a module is taken out, and for how long: the rules by themselves. */
+import assert from "node:assert/strict";
+import { describe, test } from "node:test";
+import type { Instance } from "#core/module/instance.ts";
+import type { QuarantineNote } from "#core/module/quarantined.ts";
+import { Quarantine, type QuarantineDeps, type QuarantineRules } from "#core/operations/quarantine.ts";
+import { Usage } from "#core/util/usage.ts";
+
+const rules: QuarantineRules = {
+  failures: 3,
+  window: 60,
+  pause: 4,
+  maxPause: 20,
+  loopShare: 0.5,
+  exempt: new Set(["http"]),
+};
+
+function setUp(own: Partial<QuarantineRules> = {}, random = 0.5) {
+  const instance = { key: "shop@*", name: "shop", host: "*", usage: new Usage("shop") } as Instance;
+  const live = [instance];
+  const notes: QuarantineNote[] = [];
+  let cpu = 0;
+  let work: Promise<void> = Promise.resolve();
+  const deps: QuarantineDeps = {
+    rules: () => ({ ...rules, ...own }),
+    modules: {
+      live: () => live,
+      leavingWith: () => [instance],
+      takeOut: async (_instance, note) => {
+        notes.push(note);
+        return true;
+      },
+      readmit: async () => undefined,
+      with: () => [],
+      renote: () => undefined,
+    },
+    change: (_what, operation) => (work = work.then(operation)),
+    warn: () => undefined,
+    announce: () => undefined,
+    random: () => random,
+    cpu: () => cpu,
+  };
+  const quarantine = new Quarantine(deps);
+  instance.usage.failed = (step, error) => quarantine.failed(instance, step, error);
+  return {
+    quarantine,
+    usage: instance.usage,
+    notes,
+    settled: () => work,
+    spend: (milliseconds: number) => (cpu += milliseconds),
+    instance,
+    live,
+  };
+}
+
+const pauseOf = ({ nextTry = 0, since }: QuarantineNote) => nextTry - since;
+
+describe("the share of the event loop", () => {
+  for (const [what, blocked, cpu, isOut] of [
+    ["over the bound takes a module out", 6000, 7000, true],
+    ["below the bound does not", 4000, 7000, false],
+    ["counts only as far as the thread had a processor", 9000, 4000, false],
+  ] as const) {
+    test(what, async () => {
+      const { quarantine, usage, notes, settled, spend } = setUp();
+      quarantine.look(100_000);
+      usage.blocked += blocked;
+      spend(cpu);
+      quarantine.look(110_000);
+      await settled();
+      assert.equal(notes.length, isOut ? 1 : 0);
+      if (isOut) assert.match(notes[0]?.reason ?? "", /held the event loop for 60 % of 10 s/);
+      quarantine.stop();
+    });
+  }
+
+  test("of long ago is forgotten", async () => {
+    const { quarantine, usage, notes, settled, spend } = setUp();
+    for (let second = 0; second < 60; second += 1) {
+      quarantine.look(100_000 + second * 1000);
+      usage.blocked += 400;
+      spend(1000);
+    }
+    await settled();
+    assert.equal(notes.length, 0);
+    quarantine.stop();
+  });
+
+  test("does not count when the option is 0", async () => {
+    const { quarantine, usage, notes, settled, spend } = setUp({ loopShare: 0 });
+    quarantine.look(100_000);
+    usage.blocked += 10_000;
+    spend(10_000);
+    quarantine.look(110_000);
+    await settled();
+    assert.equal(notes.length, 0);
+  });
+});
+
+describe("the pauses", () => {
+  test("double each time, up to the bound", async () => {
+    const { quarantine, live, instance, notes, settled } = setUp();
+    for (let time = 0; time < 5; time += 1) {
+      live[0] = { ...instance, key: instance.key } as Instance;
+      quarantine.take(live[0], "it fails");
+      await settled();
+    }
+    quarantine.stop();
+    assert.deepEqual(
+      notes.map(({ nextTry = 0 }) => Math.round(nextTry - Date.now() / 1000)),
+      [4, 8, 16, 20, 20],
+    );
+  });
+
+  test("have a jitter of a fifth, and never exceed the bound", async () => {
+    for (const [random, expected] of [
+      [0, 3.2],
+      [0.5, 4],
+      [1, 4.8],
+    ] as const) {
+      const { quarantine, instance, notes, settled } = setUp({}, random);
+      quarantine.take(instance, "it fails");
+      await settled();
+      quarantine.stop();
+      assert.ok(Math.abs(pauseOf(notes[0] as QuarantineNote) - expected) < 0.5);
+    }
+    const { quarantine, instance, notes, settled } = setUp({ pause: 100 }, 1);
+    quarantine.take(instance, "it fails");
+    await settled();
+    quarantine.stop();
+    assert.ok(pauseOf(notes[0] as QuarantineNote) < 20.5);
+  });
+});
+
+describe("failures", () => {
+  test("of long ago are forgotten", async () => {
+    const { quarantine, usage, notes, settled } = setUp({ window: 1 });
+    const now = performance.now();
+    usage.fault("running a timer", new Error("one"));
+    usage.fault("running a timer", new Error("two"));
+    quarantine.look(now - 900);
+    usage.fault("running a timer", new Error("three"));
+    await settled();
+    assert.equal(notes.length, 1);
+    quarantine.stop();
+    const later = setUp({ window: 1 });
+    later.usage.fault("running a timer", new Error("one"));
+    later.usage.fault("running a timer", new Error("two"));
+    later.quarantine.look(performance.now() - 1100);
+    later.quarantine.look(performance.now() - 1050);
+    later.usage.fault("running a timer", new Error("three"));
+    await later.settled();
+    assert.equal(later.notes.length, 0);
+    later.quarantine.stop();
+  });
+});
