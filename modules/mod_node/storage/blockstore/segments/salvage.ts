@@ -4,6 +4,7 @@
  * tells where the data ends.
  */
 import { setImmediate as nextTurn } from "node:timers/promises";
+import { varint } from "multiformats";
 import { hashCoded } from "../../../formats/cid/hashes.ts";
 import type { SegmentFile } from "./files.ts";
 import { cidOf, isRecord, MAX_HEAD, readSection, type Section, varints } from "./format.ts";
@@ -22,8 +23,8 @@ export type Salvaged =
       /** Offset behind the section. */
       readonly end: number;
       /**
-       * The section begins where the one before it ends. Otherwise it may lie inside of a damaged block that holds an
-       * archive itself, so what it says of other blocks must not be believed.
+       * Nothing before it is damaged. Otherwise it may lie inside of a damaged block that holds an archive itself, so what
+       * it says of other blocks must not be believed.
        */
       readonly certain: boolean;
       /** Its length was wrong in the file. */
@@ -38,6 +39,8 @@ const MIN_RECORD = 8;
 const MIN_DIGEST = 20;
 /** Bytes of the varint before a CID. */
 const MAX_PREFIX = 5;
+/** Bytes of the first look at what may be a section. */
+const FIRST_LOOK = 16;
 /**
  * Bytes that may be hashed to check what looks like a section, in all and for each byte that was searched: a block may
  * have been made to look like thousands of long ones. What is not found then is set aside with the rest.
@@ -61,17 +64,20 @@ export async function* salvage(file: SegmentFile, from: number, end: number): As
     }
     if (at >= end) return;
     const search = new Search(file, at, end);
-    // A section of the right length with a wrong byte in it ends where the next one begins.
+    // A section of the right length with a wrong byte in it ends where the next one begins. So may one of a wrong length,
+    // in the middle of its data.
     const follows = bad !== undefined && reader.at < end && (await search.isValidAt(reader.at));
     const next = follows ? reader.at : await search.next();
-    const mended = follows ? undefined : await search.withLengthUpTo(next);
-    if (mended !== undefined) yield { found: mended, end: next, certain, mended: true };
-    else {
+    const mended = follows ? await search.withAnotherLength() : await search.withLengthUpTo(next);
+    if (mended !== undefined) {
+      at = mended.offset + mended.length;
+      yield { found: mended, end: at, certain, mended: true };
+    } else {
       const reason = reader.damage ?? "its bytes are not those of its CID";
       yield { damage: { from: at, to: next, reason } };
-      certain &&= follows;
+      certain = false;
+      at = next;
     }
-    at = next;
   }
 }
 
@@ -117,16 +123,41 @@ class Search {
   async withLengthUpTo(next: number): Promise<FoundSection | undefined> {
     const head = await this.#read(this.#from, Math.min(MAX_HEAD, next - this.#from));
     for (let prefix = 1; prefix <= MAX_PREFIX; prefix += 1) {
-      const length = varints([next - this.#from - prefix]);
-      const section = plausible(Buffer.concat([length, head.subarray(prefix)]), 0);
-      if (section === undefined) continue;
-      const offset = next - section.length;
-      const headLength = offset - this.#from;
-      const data = await this.#read(offset, section.length);
-      const found = { ...section, headLength, offset, data };
-      if (await isIntact(found)) return found;
+      const found = await this.#withLength(head.subarray(prefix), next, prefix);
+      if (found !== undefined) return found;
     }
     return undefined;
+  }
+
+  /** The bad section, when it is valid with another bit in its length, and another section or the end is behind it. */
+  async withAnotherLength(): Promise<FoundSection | undefined> {
+    const head = Buffer.from(await this.#read(this.#from, MAX_HEAD));
+    for (let bit = 0; bit < MAX_PREFIX * 8; bit += 1) {
+      const changed = Buffer.from(head.subarray(0, MAX_PREFIX));
+      const at = bit >> 3;
+      changed[at] = (changed[at] as number) ^ (1 << (bit & 7));
+      const prefix = changed.findIndex((byte) => byte < 0x80) + 1;
+      if (prefix <= at || (prefix > 1 && changed[prefix - 1] === 0)) continue;
+      const end = this.#from + prefix + varint.decode(changed)[0];
+      if (end > this.#end || !(await this.#mayEndAt(end))) continue;
+      const found = await this.#withLength(head.subarray(prefix), end, prefix);
+      if (found !== undefined) return found;
+    }
+    return undefined;
+  }
+
+  async #mayEndAt(at: number): Promise<boolean> {
+    return at === this.#end || startsLikeSection(await this.#read(at, FIRST_LOOK), 0);
+  }
+
+  /** The bad section with the data up to `end`; `rest` is its head from the CID on. */
+  async #withLength(rest: Uint8Array, end: number, prefix: number): Promise<FoundSection | undefined> {
+    const section = plausible(Buffer.concat([varints([end - this.#from - prefix]), rest]), 0);
+    if (section === undefined) return undefined;
+    const offset = end - section.length;
+    const data = await this.#read(offset, section.length);
+    const found = { ...section, headLength: offset - this.#from, offset, data };
+    return (await isIntact(found)) ? found : undefined;
   }
 
   #mayHash({ length }: Section, at: number): boolean {

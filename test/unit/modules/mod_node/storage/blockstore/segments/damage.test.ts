@@ -3,7 +3,7 @@ import { readdir, readFile, rm, stat, truncate, writeFile } from "node:fs/promis
 import { join } from "node:path";
 import { test } from "node:test";
 import type { SegmentFs } from "#node/storage/blockstore/segments/files.ts";
-import { readSection, recordSections, segmentHeader } from "#node/storage/blockstore/segments/format.ts";
+import { readSection, recordSections, sectionHead, segmentHeader } from "#node/storage/blockstore/segments/format.ts";
 import {
   openSegmentStore,
   type SegmentStore,
@@ -203,6 +203,26 @@ test("a damaged block that holds an archive removes no other block", async () =>
   await edited(at, (bytes) => void bytes.fill(0xff, place.start, place.start + 20));
   await rm(join(at, "index"), { recursive: true });
   expectHeld(await opened(at), [...victims, sample(50)], "all but the trap");
+});
+
+test("a wrong bit in the length of a block that holds an archive removes no other block from a sealed segment", async () => {
+  const victims = samples(3, 200);
+  const tombstones = recordSections(victims.map(({ cid }) => ({ multihash: cid.multihash.bytes, forms: [] })));
+  const forged = Buffer.concat(tombstones.map(({ bytes }) => bytes));
+  // A whole section: without the bit of 1024, the length of the trap ends where the forged ones begin.
+  const { cid, bytes } = await rawBlock(noise(1024 - forged.length - 38, 3));
+  const archive = Buffer.concat([forged, sectionHead(cid.bytes, bytes.length), bytes]);
+  assert.equal(archive.length, 1024);
+  const trap = await rawBlock(Buffer.concat([noise(2 * 1024, 1), archive]));
+  const others = samples(30, 300, 100);
+  const at = await made([...victims, trap, ...others], { segmentBytes: 6000 });
+  const place = sectionsOf(await readFile(car(at)))[3] as Place;
+  await edited(at, (file) => {
+    assert.equal((file[place.start + 1] as number) & 8, 8);
+    file[place.start + 1] = (file[place.start + 1] as number) ^ 8;
+  });
+  await rm(join(at, "index"), { recursive: true });
+  expectHeld(await opened(at), [...victims, trap, ...others], "nothing is lost: its CID tells where the trap ends");
 });
 
 /** Counts the bytes that are read. */
