@@ -99,6 +99,11 @@ export class Exchange implements HttpEvent, LayeredExchange {
     if (this.#route?.kind !== "middleware") this.advise(untypedAdvice);
   }
 
+  /** The connection speaks another protocol now. */
+  protected get switched(): boolean {
+    return false;
+  }
+
   /** May trailers follow the body? */
   get canTrail(): boolean {
     return this.request.method !== "HEAD" && this.request.httpversion !== "1.0";
@@ -357,12 +362,8 @@ export class Exchange implements HttpEvent, LayeredExchange {
     const status = response.raw.headersSent ? response.raw.statusCode : 0;
     this.announce(status, this.#complete);
     if (this.trace === undefined) return;
-    endTrace(this.trace, {
-      module: this.#mount?.owner.name,
-      route: this.#route?.key,
-      status,
-      complete: this.#complete,
-    });
+    const end = this.switched ? { status: 101, complete: true } : { status, complete: this.#complete };
+    endTrace(this.trace, { module: this.#mount?.owner.name, route: this.#route?.key, ...end });
   }
 
   /** Announces `http-finished`, once, if any hook listens. */

@@ -40,6 +40,10 @@ export class WebSocketExchange extends Exchange implements WebSocketEvent {
     super.begin({ ...resolution, cors: undefined });
   }
 
+  protected override get switched(): boolean {
+    return this.#connection !== undefined;
+  }
+
   accept({ protocol }: WebSocketAccept = {}): Connection {
     const { request, response, service, mount } = this;
     const invalid = (reason: string) => new ModhostError("WEBSOCKET_INVALID", { id: request.id, reason });

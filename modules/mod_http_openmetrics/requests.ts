@@ -2,43 +2,47 @@
 import { createFigures } from "../../core/index.ts";
 import type { HttpFinishedEvent, MetricDeclarations, MetricSeries, MetricsProvider, Module } from "../../core/types.ts";
 
-const place = ["module", "route"] as const;
+/** As many as there are routes, and as many again for those that came and went with reloads. */
+const MAX_SERIES = 10_000;
+
+const place = { labels: ["module", "route"], max_series: MAX_SERIES } as const;
 
 export const requestMetrics = {
   modhost_http_requests_total: {
     kind: "counter",
     help: "Requests that are over, by the class of their status; none where the client left before one was sent.",
-    labels: [...place, "class"],
+    ...place,
+    labels: [...place.labels, "class"],
   },
   modhost_http_requests_incomplete_total: {
     kind: "counter",
     help: "Requests whose client did not receive the whole answer.",
-    labels: place,
+    ...place,
   },
   modhost_http_request_duration_seconds: {
     kind: "histogram",
     unit: "seconds",
     help: "Time from the parsed head of a request to the end of its answer.",
-    labels: place,
+    ...place,
     buckets: [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30],
   },
   modhost_http_request_bytes_total: {
     kind: "counter",
     unit: "bytes",
     help: "Bytes of request bodies that were read.",
-    labels: place,
+    ...place,
   },
   modhost_http_response_bytes_total: {
     kind: "counter",
     unit: "bytes",
     help: "Bytes of answer bodies that were written.",
-    labels: place,
+    ...place,
   },
   modhost_http_handler_seconds_total: {
     kind: "counter",
     unit: "seconds",
     help: "Time for which handlers kept the event loop, each up to its first await.",
-    labels: place,
+    ...place,
   },
 } as const satisfies MetricDeclarations;
 

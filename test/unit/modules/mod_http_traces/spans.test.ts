@@ -53,6 +53,10 @@ const host = withHost({
             };
             return "inner";
           },
+          "WS /talk": (event) => {
+            const connection = event.accept();
+            void connection.send("hello");
+          },
           "GET /fails": () => {
             throw new Error("on purpose");
           },
@@ -119,6 +123,15 @@ describe("an OpenTelemetry SDK", () => {
     await get("/nowhere");
     const [unrouted] = await spans(1);
     assert.deepEqual([unrouted?.name, unrouted?.attributes["http.response.status_code"]], ["GET", 404]);
+  });
+
+  test("a websocket is one span, from its handshake to its end", async () => {
+    const socket = new WebSocket(`ws://127.0.0.1:${host().http}/shop/talk`);
+    await new Promise((resolve) => socket.addEventListener("message", resolve));
+    assert.equal(exporter.getFinishedSpans().length, 0);
+    socket.close();
+    const [span] = await spans(1);
+    assert.deepEqual([span?.name, span?.attributes["http.response.status_code"]], ["WS /shop/talk", 101]);
   });
 
   test("a command is a span below its request, and a block that it fetches one below the command", async () => {
