@@ -2,6 +2,13 @@ import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { exampleNames } from "#test/contract/docs/examples/support.ts";
 import { churn } from "./churn.ts";
+import { changeConfig } from "./config_changes.ts";
+
+test("ten changes of the configuration under requests: none fails, and streams and websockets go on", async () => {
+  const report = await changeConfig({ changes: 10 });
+  assert.deepEqual(report.failures, []);
+  assert.deepEqual([report.applied, report.refused, report.echoed], [9, 1, 18]);
+});
 
 const cycles = 5;
 

@@ -1,4 +1,7 @@
 /**
+ * `npm run test:churn-modules -- --config-changes 200`: the configuration is changed so many times while clients use the
+ * server, with a stream and a websocket open; nothing else is run then.
+ *
  * `npm run test:churn-modules -- [--cycles 200] [--example NAME]`: every example module is loaded, reloaded and unloaded so
  * many times while clients use it. Prints what was answered and what became of the heap, exits 1 on a failure.
  *
@@ -11,9 +14,14 @@ import { parseArgs } from "node:util";
 import { exampleNames } from "#test/contract/docs/examples/support.ts";
 import { heapUsed } from "#test/support/heap.ts";
 import { type ChurnReport, churn, codeFile, type Form } from "./churn.ts";
+import { changeConfig } from "./config_changes.ts";
 
 const { values } = parseArgs({
-  options: { cycles: { type: "string", default: "200" }, example: { type: "string", multiple: true } },
+  options: {
+    cycles: { type: "string", default: "200" },
+    example: { type: "string", multiple: true },
+    "config-changes": { type: "string" },
+  },
 });
 const cycles = Number(values.cycles);
 if (!Number.isInteger(cycles) || cycles < 2) throw new RangeError("--cycles takes a whole number from 2");
@@ -25,6 +33,8 @@ const forms = { value: "code evaluated once", file: "code read anew" } as const;
 
 const megabytes = (bytes: number) => `${(bytes / 1024 / 1024).toFixed(1)} MB`;
 const kilobytes = (bytes: number) => `${(bytes / 1024).toFixed(1)} KB`;
+
+if (values["config-changes"] !== undefined) process.exit(await runConfigChanges(Number(values["config-changes"])));
 
 let failed = 0;
 for (const example of exampleNames.filter((name) => values.example?.includes(name) ?? true)) {
@@ -66,6 +76,22 @@ function print(report: ChurnReport): void {
     `  heap ${megabytes(heap.get(settled) ?? 0)} after ${settled} cycles, ${megabytes(heap.get(cycles) ?? 0)} after ` +
       `${cycles}: ${kilobytes(each)} a cycle${perEvaluation}; ${survivors} of ${instances} instances in memory`,
   );
+}
+
+async function runConfigChanges(changes: number): Promise<number> {
+  if (!Number.isInteger(changes) || changes < 5) throw new RangeError("--config-changes takes a whole number from 5");
+  const { applied, refused, answered, duringChange, echoed, failures, times, grown } = await changeConfig({ changes });
+  const problems = [...failures];
+  if (grown > tolerance) problems.push(`the heap grew by ${megabytes(grown)}`);
+  const at = (share: number) => `${(times[Math.floor((times.length - 1) * share)] ?? 0).toFixed(0)} ms`;
+  console.log(`${applied} changes of the configuration, and ${refused} wrong ones that changed nothing`);
+  console.log(
+    `  ${answered} requests, ${duringChange} of them during a change; ${echoed} messages and pieces came through`,
+  );
+  console.log(`  a change took ${at(0.5)} (median), ${at(0.99)} (p99); the heap grew by ${megabytes(grown)}`);
+  for (const problem of problems.slice(0, 10)) console.log(`  FAILED ${problem}`);
+  console.log(problems.length === 0 ? "no request failed" : `${problems.length} failures`);
+  return problems.length === 0 ? 0 : 1;
 }
 
 /** Bytes of heap that one evaluation of the file costs, without any host. */
