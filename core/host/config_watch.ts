@@ -28,6 +28,8 @@ export class ConfigWatch {
   #seen = "";
   #retries = 0;
   #isApplying = false;
+  /** Something has happened while the file was looked at. */
+  #isMissed = false;
 
   constructor(deps: ConfigWatchDeps) {
     this.#deps = deps;
@@ -59,6 +61,7 @@ export class ConfigWatch {
   }
 
   #look(delay: number): void {
+    if (this.#isApplying) this.#isMissed = true;
     if (this.#timer !== undefined || this.#isApplying) return;
     this.#timer = setTimeout(() => {
       this.#timer = undefined;
@@ -70,12 +73,14 @@ export class ConfigWatch {
     const file = this.#file;
     if (file === undefined) return;
     this.#isApplying = true;
+    this.#isMissed = false;
     let delay: number | undefined;
     try {
       delay = await this.#step(file);
     } finally {
       this.#isApplying = false;
     }
+    if (this.#isMissed) delay ??= STILL_MS;
     if (this.#file === file && delay !== undefined) this.#look(delay);
   }
 

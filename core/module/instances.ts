@@ -9,6 +9,7 @@ export class Instances {
   /** In the order of loading. */
   readonly #live = new Map<string, Instance>();
   readonly #loading = new Set<Instance>();
+  #leaving: ReadonlySet<string> = new Set();
   /** Names of all that was ever asked for, whatever became of it. */
   readonly #known = new Set<string>();
   /** By module: steps of its unloading that did not come to their end. */
@@ -38,6 +39,11 @@ export class Instances {
     this.#live.delete(key);
   }
 
+  /** These are about to go: nobody who is loaded now gets them. */
+  leave(keys: ReadonlySet<string>): void {
+    this.#leaving = keys;
+  }
+
   /** Steps of its unloading did not come to their end. */
   keep({ name, unfinished }: Instance): void {
     this.#unfinished.set(name, new Set([...(this.#unfinished.get(name) ?? []), ...unfinished]));
@@ -56,7 +62,7 @@ export class Instances {
 
   /** The instance of the host, else that of the whole server. */
   find(name: string, host: string): Instance | undefined {
-    return this.#live.get(keyOf(name, host)) ?? this.#live.get(keyOf(name, "*"));
+    return this.#staying(keyOf(name, host)) ?? this.#staying(keyOf(name, "*"));
   }
 
   /**
@@ -66,11 +72,15 @@ export class Instances {
   dependencyOf({ name: asking, host, phase, group }: Dependent, name: string): Dependency | undefined {
     const together = phase === "loading" ? group : undefined;
     for (const key of new Set([keyOf(name, host), keyOf(name, "*")])) {
-      const found = together?.has(key) ? together.get(key) : this.#live.get(key);
+      const found = together?.has(key) ? together.get(key) : this.#staying(key);
       if (found !== undefined) return found;
       if (together?.has(key)) throw cycle([asking, name, asking]);
     }
     return undefined;
+  }
+
+  #staying(key: string): Instance | undefined {
+    return this.#leaving.has(key) ? undefined : this.#live.get(key);
   }
 
   /** Those of a module: of all hosts, or of the one and the whole server. */

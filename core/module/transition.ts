@@ -63,6 +63,7 @@ export class Transition {
 
   /** @throws {ModhostError} MODULE_FAILED, PORT_*, ...: `undo` is due then */
   async prepare(): Promise<void> {
+    this.#deps.instances.leave(this.#steps.unload);
     await this.#load();
     await this.#build();
     // What runs anew may depend on what was not loaded before.
@@ -89,10 +90,12 @@ export class Transition {
     }
     const leaving = instances.live().filter(({ key }) => this.#steps.unload.has(key));
     if (leaving.length > 0) await unload(inOrder(leaving).reverse());
+    instances.leave(new Set());
   }
 
   async undo(): Promise<void> {
     const { instances, unload, forgetFailure } = this.#deps;
+    instances.leave(new Set());
     for (const instance of instances.live()) instance.config = this.#former;
     for (const instance of this.#told.reverse()) {
       await instance.tell(this.#steps.tell.get(instance.key) ?? []).catch((error: unknown) => {

@@ -50,7 +50,7 @@ export function planOf(facts: PlanFacts): Plan {
   const exchanged = withDependants(became, kept);
   const told = became.filter(({ instance, told }) => told.length > 0 && !exchanged.has(instance.key));
   const steps: ModuleStep[] = [
-    ...load.map(({ name, host }) => step("load", { name, host }, [reasonToLoad(name, facts)])),
+    ...load.map(({ name, host }) => step("load", { name, host }, [reasonToLoad({ name, host }, facts)])),
     ...[...exchanged].map(([key, because]) => step("exchange", kept.get(key) as InstanceFacts, because)),
     ...told.map(({ instance, told: because }) => step("tell", instance, because)),
     ...unload.map((instance) => step("unload", instance, [reasonToGo(instance, facts)])),
@@ -191,8 +191,11 @@ function loadsOf({ live, wanted }: PlanFacts, kept: ReadonlyMap<string, Instance
   });
 }
 
-function reasonToLoad(name: string, { live }: PlanFacts): string {
-  return live.some((instance) => instance.name === name) ? "hosts" : "modules_enabled";
+function reasonToLoad({ name, host }: Wanted, { live }: PlanFacts): string {
+  const same = live.filter((instance) => instance.name === name);
+  if (same.length === 0) return "modules_enabled";
+  // It would lose its place to a dependency that is disabled, and cannot be loaded without it.
+  return same.some((instance) => instance.host === host) ? "it depends on what is in modules_disabled" : "hosts";
 }
 
 function reasonToGo({ name, host }: InstanceFacts, { isDisabled, next, wanted }: PlanFacts): string {

@@ -197,6 +197,34 @@ describe("a changed configuration", { concurrency: 4 }, () => {
     );
   });
 
+  test("moves modules between the whole server and its hosts", async () => {
+    const one = counted("http_one", ["one_text"]);
+    await using server = await reconfigured({ one_text: "all" }, [one.module]);
+    const instances = () => server.host.modules().map(({ name, host }) => `${name}@${host}`);
+    await server.apply({ one_text: "all", hosts: { "a.test": { one_text: "a" }, "b.test": {} } });
+    assert.deepEqual(instances().sort(), ["http@*", "http_one@a.test", "http_one@b.test"]);
+    assert.equal(await server.get("/one", { host: "a.test" }), '["a"]');
+    assert.equal(await server.get("/one", { host: "b.test" }), '["all"]');
+    await server.apply({ one_text: "all" });
+    assert.deepEqual(instances().sort(), ["http@*", "http_one@*"]);
+    assert.equal(await server.get("/one"), '["all"]');
+  });
+
+  test("is refused when it disables what a wanted module depends on", async () => {
+    const files = {
+      "mod_http_new.mjs": `export default (module) => { module.depends("base"); module.depends("http"); module.provides("http", { route: { "GET /": () => "new" } }); };`,
+      "mod_base.mjs": "export default () => undefined;",
+    };
+    const values = { plugin_paths: ["."], modules_enabled: ["http", "http_new"] };
+    await using server = await reconfigured(values, [], files);
+    await assert.rejects(server.apply({ ...values, modules_disabled: ["base"] }), /http_new needs base/);
+    assert.equal(await server.get("/new"), "new");
+    assert.equal(
+      server.host.modules().every(({ status }) => status === "loaded"),
+      true,
+    );
+  });
+
   test("tells no secret, neither the old one nor the new one", async () => {
     const module = {
       name: "http_safe",

@@ -1,0 +1,226 @@
+/** Plans from facts alone: what differs, whom it concerns, and what becomes of the modules. */
+import assert from "node:assert/strict";
+import { describe, test } from "node:test";
+import { Config } from "#core/config/index.ts";
+import type { InstanceFacts } from "#core/module/instance.ts";
+import { type PlanFacts, planOf } from "#core/operations/plan.ts";
+import { planLines } from "#core/operations/plan_text.ts";
+import { placeDifference, placesOf } from "#core/places.ts";
+import type { OptionDeclarations } from "#core/types.ts";
+
+const declared: OptionDeclarations = {
+  plain: { type: "string", describe: "Read when a module loads." },
+  seconds: { type: "period", default: 5, describe: "A period." },
+  live: { type: "string", applies: "live", describe: "Heard of." },
+  later: { type: "string", applies: "start", describe: "For the next start." },
+  word: { type: "string", secret: true, describe: "A secret." },
+};
+
+const config = (written: Record<string, unknown>, environment: Record<string, string> = {}) => {
+  const made = new Config({ written, directory: "/", environment: new Map(Object.entries(environment)) });
+  made.declare(declared, "owner");
+  return made;
+};
+
+interface Made {
+  readonly host?: string;
+  readonly reads?: Record<string, string[]>;
+  readonly depends?: string[];
+  readonly isTold?: boolean;
+  readonly isGlobal?: boolean;
+  readonly views?: string[];
+}
+
+function instance(name: string, { host = "*", reads = {}, depends = [], views, ...rest }: Made = {}): InstanceFacts {
+  return {
+    key: `${name}@${host}`,
+    name,
+    host,
+    depends: new Set(depends),
+    isGlobal: false,
+    isTold: false,
+    reads: new Map(Object.entries(reads).map(([option, hosts]) => [option, new Set(hosts)])),
+    views,
+    ...rest,
+  };
+}
+
+/** The plan of two configurations, where every module of `wanted` is enabled on every host. */
+function plan(former: Config, next: Config, live: InstanceFacts[], facts: Partial<PlanFacts> = {}) {
+  const names = [...new Set(live.map(({ name }) => name))];
+  const hostsOf = (one: Config) => (one.hosts().length === 0 ? ["*"] : one.hosts());
+  const wanted = (one: Config) => hostsOf(one).flatMap((host) => names.map((name) => ({ name, host })));
+  return planOf({
+    former,
+    next,
+    live,
+    failed: [],
+    asked: new Set(),
+    wanted: { former: wanted(former), next: wanted(next) },
+    moved: new Set(),
+    isDisabled: () => false,
+    ports: [],
+    ...facts,
+  });
+}
+
+const actions = ({ plan }: ReturnType<typeof planOf>) =>
+  plan.modules.map(({ action, module, host, because }) => `${action} ${module}@${host}: ${because.join(", ")}`);
+
+describe("a plan", () => {
+  test("is empty where nothing differs, however it is written", () => {
+    const live = [instance("one", { reads: { seconds: ["*"] } })];
+    const found = plan(config({ seconds: "1m", plain: null }), config({ seconds: 60 }), live);
+    assert.deepEqual([found.plan.isEmpty, found.plan.options, planLines(found.plan)], [true, [], []]);
+    assert.equal(plan(config({ seconds: 5 }), config({}), live).plan.isEmpty, true);
+  });
+
+  test("exchanges who has read what differs, and who depends on them", () => {
+    const live = [
+      instance("base", { reads: { plain: ["*"] } }),
+      instance("upper", { depends: ["base@*"] }),
+      instance("top", { depends: ["upper@*"] }),
+      instance("other", { reads: { seconds: ["*"] } }),
+    ];
+    const found = plan(config({ plain: "a" }), config({ plain: "b" }), live);
+    assert.deepEqual(actions(found), [
+      "exchange base@*: plain",
+      "exchange upper@*: it depends on base",
+      "exchange top@*: it depends on upper",
+    ]);
+    assert.deepEqual(planLines(found.plan)[0], 'plain: "a" -> "b", read by base');
+  });
+
+  test("counts an option that nobody declares, and one of the environment", () => {
+    const live = [instance("one", { reads: { free: ["*"] } }), instance("two", { reads: { plain: ["*"] } })];
+    const found = plan(config({ free: { a: 1 } }, { plain: "x" }), config({ free: { a: 2 } }, { plain: "y" }), live);
+    assert.deepEqual(actions(found), ["exchange one@*: free", "exchange two@*: plain"]);
+  });
+
+  test("lists what nobody has read, and touches nobody for it", () => {
+    const found = plan(config({}), config({ plain: "new" }), [instance("one")]);
+    assert.deepEqual([found.plan.isEmpty, actions(found)], [false, []]);
+    assert.deepEqual(planLines(found.plan), ['plain: not set -> "new"']);
+  });
+
+  test("tells a live option to its owner and to others that can hear, and exchanges readers that cannot", () => {
+    const live = [
+      instance("owner", { isTold: true }),
+      instance("hears", { isTold: true, reads: { live: ["*"] } }),
+      instance("deaf", { reads: { live: ["*"] } }),
+      instance("both", { isTold: true, reads: { live: ["*"], plain: ["*"] } }),
+    ];
+    const found = plan(config({}), config({ live: "x", plain: "y" }), live);
+    assert.deepEqual(actions(found), [
+      "exchange deaf@*: live",
+      "exchange both@*: plain",
+      "tell owner@*: live",
+      "tell hears@*: live",
+    ]);
+    assert.deepEqual(actions(plan(config({}), config({ live: "x" }), [instance("owner")])), []);
+  });
+
+  test("leaves for the next start what is declared so", () => {
+    const live = [instance("one", { reads: { later: ["*"] } })];
+    const found = plan(config({ later: "a" }), config({ later: "b" }), live);
+    assert.deepEqual([actions(found), found.plan.waiting, found.changed], [[], ["later"], []]);
+    assert.match(planLines(found.plan)[0] ?? "", /\(at the next start\)/);
+  });
+
+  test("concerns of a virtual host's value the instance of that host alone", () => {
+    const hosts = (values: Record<string, unknown>) => ({ "a.test": values, "b.test": {} });
+    const live = ["a.test", "b.test"].map((host) => instance("one", { host, reads: { plain: [host] } }));
+    const former = config({ plain: "s", hosts: hosts({ plain: "own" }) });
+    const own = plan(former, config({ plain: "s", hosts: hosts({ plain: "other" }) }), live);
+    assert.deepEqual(actions(own), ["exchange one@a.test: plain"]);
+    assert.deepEqual(
+      own.plan.options.map(({ host }) => host),
+      ["a.test"],
+    );
+    const server = plan(former, config({ plain: "t", hosts: hosts({ plain: "own" }) }), live);
+    assert.deepEqual(actions(server), ["exchange one@b.test: plain"]);
+    const gone = plan(former, config({ plain: "s", hosts: hosts({}) }), live);
+    assert.deepEqual(actions(gone), ["exchange one@a.test: plain"]);
+  });
+
+  test("of another list of hosts moves modules that belong to one, and keeps global ones", () => {
+    const live = [instance("global", { isGlobal: true, isTold: true, reads: { hosts: ["*"] } }), instance("one")];
+    const found = plan(config({}), config({ hosts: { "a.test": {} } }), live);
+    assert.deepEqual(actions(found), ["load one@a.test: hosts", "tell global@*: hosts", "unload one@*: hosts"]);
+    assert.deepEqual(found.plan.hosts, { added: ["a.test"], removed: [] });
+  });
+
+  test("exchanges a global module with other hosts below it", () => {
+    const live = [instance("global", { isGlobal: true, views: ["a.test"] })];
+    const found = plan(config({ hosts: { "a.test": {} } }), config({ hosts: { "a.test": {}, "b.test": {} } }), live);
+    assert.deepEqual(actions(found), ["exchange global@*: hosts"]);
+  });
+
+  test("keeps what is depended on or was loaded by command, and unloads the rest of what is wanted no more", () => {
+    const live = [
+      instance("base"),
+      instance("leaf"),
+      instance("user", { depends: ["base@*"] }),
+      instance("gone", { depends: ["leaf@*"] }),
+      instance("asked"),
+    ];
+    const wanted = {
+      former: ["user", "gone"].map((name) => ({ name, host: "*" })),
+      next: [{ name: "user", host: "*" }],
+    };
+    const found = plan(config({}), config({}), live, { wanted, asked: new Set(["asked"]) });
+    assert.deepEqual(actions(found), ["unload leaf@*: nothing depends on it", "unload gone@*: modules_enabled"]);
+  });
+
+  test("unloads what is disabled, and what depends on it", () => {
+    const live = [instance("base"), instance("user", { depends: ["base@*"] })];
+    const both = ["base", "user"].map((name) => ({ name, host: "*" }));
+    const isDisabled = (name: string) => name === "base";
+    const wanted = { former: both, next: [] };
+    const found = plan(config({}), config({}), live, { wanted, isDisabled });
+    assert.deepEqual(actions(found), ["unload base@*: modules_disabled", "unload user@*: modules_enabled"]);
+    // One that is wanted all the same is loaded again, which is refused: it needs what is disabled.
+    const refused = plan(config({}), config({}), live, { wanted: { former: both, next: both.slice(1) }, isDisabled });
+    assert.match(actions(refused)[0] ?? "", /load user@\*: it depends on what is in modules_disabled/);
+  });
+
+  test("tries what had failed again, when anything differs, and forgets it when it is wanted no more", () => {
+    const failed = [{ name: "broken", host: "*" }];
+    const wanted = { former: [{ name: "broken", host: "*" }], next: [{ name: "broken", host: "*" }] };
+    assert.deepEqual(plan(config({}), config({}), [], { failed, wanted }).steps.retry, []);
+    assert.deepEqual(plan(config({}), config({ plain: "x" }), [], { failed, wanted }).steps.retry, wanted.next);
+    const gone = plan(config({}), config({}), [], { failed, wanted: { former: wanted.former, next: [] } });
+    assert.deepEqual(gone.steps.forget, ["broken"]);
+  });
+
+  test("exchanges a module whose file is another one", () => {
+    const found = plan(config({}), config({}), [instance("one")], { moved: new Set(["one"]) });
+    assert.deepEqual([actions(found), [...found.steps.moved]], [["exchange one@*: its file is another one"], ["one"]]);
+  });
+
+  test("names no secret", () => {
+    const found = plan(config({ word: "old-word" }), config({ word: "new-word", plain: "new-word" }), [
+      instance("one"),
+    ]);
+    assert.doesNotMatch(JSON.stringify(found.plan), /old-word|new-word/);
+  });
+});
+
+describe("the places of ports", () => {
+  const places = (ports: number[], interfaces: string[]) => placesOf({ ports, interfaces });
+  const text = ({ address, port }: { address: string; port: number }) => `${address}:${port}`;
+
+  for (const [name, before, after, opened, closed] of [
+    ["another port", places([80], ["a"]), places([81], ["a"]), ["a:81"], ["a:80"]],
+    ["one port more", places([80], ["a"]), places([80, 81], ["a"]), ["a:81"], []],
+    ["another address", places([80], ["a"]), places([80], ["b"]), ["b:80"], ["a:80"]],
+    ["none any more", places([80], ["a", "b"]), places([], ["a", "b"]), [], ["a:80", "b:80"]],
+    ["a second one of the system's choice", places([0], ["a"]), places([0, 0], ["a"]), ["a:0"], []],
+    ["another order", places([80, 81], ["a"]), places([81, 80], ["a"]), [], []],
+  ] as const) {
+    test(`differ by ${name}`, () => {
+      const found = placeDifference(before, after, before);
+      assert.deepEqual([found.opened.map(text), found.closed.map(text)], [opened, closed]);
+    });
+  }
+});
