@@ -22,6 +22,7 @@ const titles: Readonly<Record<string, string>> = {
   sse: "Server-sent events",
   server: "Operating the server",
   change: "Changes of the server",
+  plan: "What a changed configuration makes of the server",
   state: "What a server tells",
 };
 

@@ -1,10 +1,14 @@
 import assert from "node:assert/strict";
+import { once } from "node:events";
 import { existsSync } from "node:fs";
-import { stat } from "node:fs/promises";
+import { chown, mkdtemp, rename, rm, stat } from "node:fs/promises";
+import { createServer } from "node:net";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, test } from "node:test";
 import { createTestHost } from "#core/testing/index.ts";
 import type { Change, ServerStatus } from "#core/types.ts";
+import { ran } from "#test/unit/core/cli/called.ts";
 import { pluginHost } from "#test/unit/core/module/support.ts";
 import { adminHost, callAt } from "./support.ts";
 
@@ -26,6 +30,37 @@ describe("the admin socket", () => {
     assert.match(version, /^\d/);
     await running.stop();
     assert.equal(existsSync(running.socket), false);
+  });
+
+  test("takes the place of one that a server left behind which was killed", async (t) => {
+    const folder = await mkdtemp(join(tmpdir(), "modhost-left-"));
+    t.after(() => rm(folder, { recursive: true, force: true }));
+    const path = join(folder, "admin.sock");
+    const killed = createServer().listen(path);
+    await once(killed, "listening");
+    // Closing takes its own file away alone, as an end by a signal does not.
+    await rename(path, `${path}.kept`);
+    await new Promise((resolve) => killed.close(resolve));
+    await rename(`${path}.kept`, path);
+    await assert.rejects(callAt(path, "GET", "/status"), { code: "ECONNREFUSED" });
+    const refused = await ran(folder, ["status", "--socket", path]);
+    assert.deepEqual(
+      [refused.code, refused.stderr],
+      [3, `modhost: No server runs here: nobody listens at ${path} any more\n`],
+    );
+    const running = await createTestHost({ config: { modules_enabled: ["http_admin"], admin_socket: path } });
+    t.after(() => running.stop());
+    assert.equal((await callAt(path, "GET", "/status")).status, 200);
+    assert.equal((await stat(path)).mode & 0o777, 0o600);
+  });
+
+  const isRoot = process.getuid?.() === 0;
+  test("that another user has put there is not spoken to", { skip: !isRoot }, async (t) => {
+    const running = await adminHost(t);
+    await chown(running.socket, 65_534, 65_534);
+    const { code, stderr } = await ran(running.folder, ["status", "--socket", running.socket]);
+    assert.equal(code, 3);
+    assert.match(stderr, /is no socket of this user's server: uid 65534 has made it/);
   });
 
   test("leaves one that lives alone, and says so", async (t) => {
