@@ -3,9 +3,16 @@ import type { ActiveRequest } from "./route.ts";
 /** Requests are named up to this number, the others counted. */
 const MAX_NAMED = 10;
 
-/** `GET /a (3 s), GET /b (1 s) and 2 more`. */
-export function namesOf(requests: Iterable<ActiveRequest>): string {
-  const all = [...requests];
+const cutOff = new WeakSet<ActiveRequest>();
+
+/**
+ * Names requests that are to be cut off: `GET /a (3 s), GET /b (1 s) and 2 more`; undefined when there are none but those
+ * that were named before, by whoever ends the same request.
+ */
+export function namesOfCut(requests: Iterable<ActiveRequest>): string | undefined {
+  const all = [...requests].filter((request) => !cutOff.has(request));
+  if (all.length === 0) return undefined;
+  for (const request of all) cutOff.add(request);
   const named = all.slice(0, MAX_NAMED).map((request) => request.describe());
   return named.join(", ") + (all.length > named.length ? ` and ${all.length - named.length} more` : "");
 }
@@ -35,7 +42,8 @@ export class InFlight {
     if (this.#active.size === 0) return;
     await new Promise<void>((resolve) => {
       const timer = setTimeout(() => {
-        if (this.#active.size > 0) cutting(namesOf(this.#active));
+        const names = namesOfCut(this.#active);
+        if (names !== undefined) cutting(names);
         for (const request of [...this.#active]) request.cut();
         resolve();
       }, grace * 1000);

@@ -1,7 +1,7 @@
 import type { IncomingMessage } from "node:http";
 import type Koa from "koa";
 import { badHost, VirtualHosts } from "./hosts.ts";
-import { namesOf } from "./in_flight.ts";
+import { namesOfCut } from "./in_flight.ts";
 import { hostApplication } from "./koa.ts";
 import { inOrder, type LayerInfo, type MiddlewareLayer } from "./layer.ts";
 import { Listeners, type Receiver, type TlsSource } from "./listeners.ts";
@@ -270,9 +270,9 @@ export class HttpService implements PipelineService {
     if (this.#successor !== undefined) return;
     this.stop();
     const cutting = () => {
-      const left = [...this.#leaving, ...this.#mounts].flatMap(({ active }) => [...active]);
-      if (left.length === 0) return;
-      this.environment.log.warn("Cut off, since they had not ended after %d s: %s", grace, namesOf(left));
+      const names = namesOfCut([...this.#leaving, ...this.#mounts].flatMap(({ active }) => [...active]));
+      if (names === undefined) return;
+      this.environment.log.warn("Cut off, since they had not ended after %d s: %s", grace, names);
     };
     await Promise.all(this.#everyListeners().map((listeners) => listeners.close(grace, cutting)));
   }

@@ -14,6 +14,8 @@ const { values } = parseArgs({
     burners: { type: "string", default: "20" },
   },
 });
+// What it has started ends with it.
+for (const signal of ["SIGINT", "SIGTERM"] as const) process.once(signal, () => process.exit(1));
 const { calls, failures, stops } = await stalls({
   clients: Number(values.clients),
   rounds: Number(values.rounds),

@@ -37,6 +37,10 @@ export async function stalls(settings: StallSettings): Promise<StallOutcome> {
   const { clients, rounds, files, timers, longest, burners, random, report = () => undefined } = settings;
   const folder = await mkdtemp(join(tmpdir(), "modhost-stalls-"));
   const children = new Set<ChildProcess>();
+  const endAll = () => {
+    for (const child of children) child.kill("SIGKILL");
+  };
+  process.once("exit", endAll);
   const start = (args: readonly string[], env: NodeJS.ProcessEnv = {}) => {
     const { NODE_OPTIONS: _, ...inherited } = process.env;
     const stdio = ["ignore", "pipe", "inherit"] as const;
@@ -94,7 +98,8 @@ export async function stalls(settings: StallSettings): Promise<StallOutcome> {
     return { calls, failures, stops };
   } finally {
     isOver = true;
-    for (const child of children) child.kill("SIGKILL");
+    endAll();
+    process.removeListener("exit", endAll);
     await rm(folder, { recursive: true, force: true });
   }
 }

@@ -4,6 +4,7 @@ import { request as httpRequest } from "node:http";
 import { connect } from "node:net";
 import { Readable } from "node:stream";
 import { describe, test } from "node:test";
+import { format } from "node:util";
 import type { HttpErrorEvent, HttpEvent } from "#core/types.ts";
 import { TestService } from "#test/support/service.ts";
 
@@ -263,4 +264,25 @@ test("timeouts are any number of seconds", async () => {
   const timeouts = { headTimeout: 1.2345, idleTimeout: 0.12345, progressTimeout: 1.00001 };
   await using service = await TestService.start({ route: { "GET /": () => "here" } }, timeouts);
   assert.equal(await (await fetch(service.url("/app"))).text(), "here");
+});
+
+test("a request that outlives the grace is named once, whoever cuts it", async () => {
+  for (const first of ["app", "service"]) {
+    const begun = Promise.withResolvers<void>();
+    const never = () => {
+      begun.resolve();
+      return new Promise<string>(() => undefined);
+    };
+    await using running = await TestService.start({ route: { "GET /never": never } });
+    const told: string[] = [];
+    Object.assign(running.service.environment.log, {
+      warn: (text: string, ...args: unknown[]) => told.push(format(text, ...args)),
+    });
+    const asked = fetch(running.url("/app/never")).catch(() => undefined);
+    await begun.promise;
+    const ends = [() => running.mount.retire(0.05), () => running.service.close(0.05)];
+    await Promise.all((first === "app" ? ends : ends.reverse()).map((end) => end()));
+    await asked;
+    assert.match(told.join("\n"), /^Cut off, since they had not ended after 0\.05 s: GET \/app\/never \(\d+ s\)$/);
+  }
 });
