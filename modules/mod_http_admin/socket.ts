@@ -1,11 +1,15 @@
 /** The Unix socket of the Admin API: a service of its own, without the virtual hosts and middleware of the server. */
+import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { AppMount, environmentOf, type HttpModule, HttpService } from "../../core/http/index.ts";
 import type { Module, RouteTable } from "../../core/types.ts";
 
 export function openSocket(module: Module, route: RouteTable): void {
   const { settings, koa } = module.depends<HttpModule>("http");
-  const path = module.get_option_path("admin_socket") ?? join(module.data_path(), "admin.sock");
+  const own = module.get_option_path("admin_socket");
+  const path = own ?? join(module.data_path(), "admin.sock");
+  // A first start has no data folder yet. One that cannot be made is told of where the socket cannot be.
+  if (own === undefined && module.serves()) makeFolder(module.data_path());
   const service = new HttpService(
     { ...settings, hosts: [], defaultHost: undefined, trustedProxies: [] },
     environmentOf(module),
@@ -32,4 +36,10 @@ export function openSocket(module: Module, route: RouteTable): void {
   const close = () => (closing ??= service.close(grace));
   module.hook("server-stopping", () => void close());
   module.on_release("connections of the admin socket", close, "listener");
+}
+
+function makeFolder(path: string): void {
+  try {
+    mkdirSync(path, { recursive: true });
+  } catch {}
 }

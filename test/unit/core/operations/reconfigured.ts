@@ -1,5 +1,5 @@
 /** A host with a config file that tests write anew. */
-import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { get } from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -28,7 +28,6 @@ export async function reconfigured(
   const configPath = join(folder, "modhost.config.json");
   const common = { modules_enabled: ["http"], http_ports: [0], https_ports: [], http_interfaces: ["127.0.0.1"] };
   const write = (changed: Record<string, unknown>) => writeFile(configPath, JSON.stringify({ ...common, ...changed }));
-  await mkdir(join(folder, "data"));
   for (const [name, text] of Object.entries(files)) await writeFile(join(folder, name), text);
   await write(values);
   let log = "";
