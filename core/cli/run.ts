@@ -28,16 +28,24 @@ export const run: Command = {
       await host.start();
       if (host.state === "running") announce(host, context.output);
     };
+    let by: string | undefined;
     const service: Service = {
       start,
-      stop: () => host.stop(),
+      stop() {
+        // Who ends a running server is on record; without a signal it was an exception that nobody caught.
+        const asked = by ?? (host.state === "running" ? "uncaught exception" : undefined);
+        return host.stop(asked === undefined ? {} : { by: asked });
+      },
       ended: host.ended,
       report: (error) => host.report(error),
       contain: (error) => host.contain(error),
       exiting: (error) => host.log.error("The process ends without a drain: %s", stackOf(error)),
     };
     return serve(service, {
-      interrupted: (signal) => announceStop(host, context.output, signal),
+      interrupted(signal) {
+        by = `signal ${signal}`;
+        announceStop(host, context.output, signal);
+      },
       reload: () => void reload(host, context.output),
     });
   },

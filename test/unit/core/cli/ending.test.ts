@@ -1,7 +1,10 @@
 /** How the program ends, and what it says of that. */
 import assert from "node:assert/strict";
+import { readFile } from "node:fs/promises";
+import { join } from "node:path";
 import { describe, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
+import type { Change } from "#core/types.ts";
 import { Program } from "./spawned.ts";
 
 const mod = `export default function slow(module) {
@@ -29,7 +32,7 @@ async function serving(env: NodeJS.ProcessEnv = {}) {
     ...env,
   });
   const url = running.started.apps.find(({ name }) => name === "slow")?.urls[0]?.replace(/\/$/, "") ?? "";
-  return { ...running, url, [Symbol.asyncDispose]: () => program[Symbol.asyncDispose]() };
+  return { ...running, folder: program.folder, url, [Symbol.asyncDispose]: () => program[Symbol.asyncDispose]() };
 }
 
 /** A handler has been called that does not answer yet. */
@@ -57,6 +60,9 @@ describe("the end of a server", { concurrency: 2 }, () => {
       const stopping = events(stdout).find(({ event }) => event === "stopping");
       assert.equal(stopping?.signal, signal);
       assert.match(stopping?.requests?.join() ?? "", /^GET \/slow\/held \(\d+ s\)/);
+      const [line, ...more] = (await readFile(join(running.folder, "data/audit.jsonl"), "utf8")).trimEnd().split("\n");
+      const { what, by } = JSON.parse(line ?? "") as Change;
+      assert.deepEqual([what, by, more], ["stop", `signal ${signal}`, []]);
     });
   }
 
