@@ -5,6 +5,7 @@ import { spawn } from "node:child_process";
 import { existsSync, readFileSync } from "node:fs";
 import * as inspector from "node:inspector";
 import * as nodeModule from "node:module";
+import { isIPv6 } from "node:net";
 import { dirname, join } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
 
@@ -28,6 +29,23 @@ const flags = (fromSource ? ["--conditions=source"] : []).concat(
 /** Options of Node that open an inspector: of `modhost run`, they are meant for the process that runs the modules. */
 const isInspection = (word) => /^--inspect(-brk|-wait)?(=|$)/.test(word);
 
+/** With the brackets that Node wants around an IPv6 address. */
+function asNodeTakesIt(option) {
+  const value = option.split("=")[1];
+  return value !== undefined && isIPv6(value) ? option.replace(value, `[${value}]`) : option;
+}
+
+/** The host of the address that an inspector is to listen at; undefined where Node chooses. */
+const hostOf = (option) => (/^[^=]+=(?!\d+$)(\[[^\]]*\]|[^:]+)/.exec(option) || [])[1];
+const isLocal = (host) => /^(localhost|127\.[\d.]+|\[::1\])$/i.test(host);
+
+function warnOfInspection(options) {
+  for (const host of options.map(hostOf)) {
+    if (host === undefined || isLocal(host)) continue;
+    console.error(`modhost: a debugger listens on ${host}: whoever reaches it there can run any code as this user`);
+  }
+}
+
 /** The words of the command line, and those among them that are meant for Node. */
 function split(words) {
   const end = words.indexOf("--");
@@ -36,7 +54,7 @@ function split(words) {
   // These read every word behind their name themselves.
   if (command === "rpc" || command === "node") return { words, inspection: [] };
   const rest = own.filter((word) => !isInspection(word));
-  return { words: rest.concat(words.slice(own.length)), inspection: own.filter(isInspection) };
+  return { words: rest.concat(words.slice(own.length)), inspection: own.filter(isInspection).map(asNodeTakesIt) };
 }
 
 function isEnough(version) {
@@ -112,6 +130,7 @@ if (executable === undefined) {
 } else {
   // Its port is for the process that takes over, which is given the same options.
   if (inspector.url() !== undefined) inspector.close();
+  warnOfInspection(inspection);
   const given = isNewEnough ? process.execArgv : process.execArgv.filter(isInspection);
   hand(executable, given.concat(flags, inspection, [fileURLToPath(import.meta.url)], words));
 }

@@ -130,6 +130,24 @@ describe("the launcher", () => {
     });
   }
 
+  test("an inspector that others can reach is warned of, and an IPv6 address needs no brackets", async () => {
+    const folder = await tree({ ...nodePackage("24.9.0"), "node_modules/node/bin/node": "#!/bin/sh\necho $@\n" });
+    for (const [asked, given, host] of [
+      ["--inspect=::", "--inspect=[::]", "[::]"],
+      ["--inspect-brk=0.0.0.0:9300", "--inspect-brk=0.0.0.0:9300", "0.0.0.0"],
+      ["--inspect=[2001:db8::1]:9300", "--inspect=[2001:db8::1]:9300", "[2001:db8::1]"],
+      ["--inspect=::1", "--inspect=[::1]"],
+      ["--inspect=127.0.0.1:9300", "--inspect=127.0.0.1:9300"],
+      ["--inspect=9300", "--inspect=9300"],
+      ["--inspect", "--inspect"],
+    ] as const) {
+      const { stdout, stderr } = await ended(launch(folder, ["--import", oldNode], "run", asked));
+      assert.ok(stdout.split(" ").includes(given), stdout);
+      const warning = `modhost: a debugger listens on ${host}: whoever reaches it there can run any code as this user\n`;
+      assert.equal(stderr, host === undefined ? "" : warning);
+    }
+  });
+
   test("words of commands that read their own are handed on as they are", async () => {
     const folder = await tree({ "core/cli/main.ts": reporting });
     const { stdout } = await ended(launch(folder, [], "rpc", "add", "--inspect"));
