@@ -46,9 +46,12 @@ export class Operating implements ServerDeps {
   }
 
   change(kind: ModuleChange, name: string, host: string | undefined, asker: Omit<Asked, "what">): Made {
-    return this.changes.make({ ...asker, what: changeText(kind, name, host) }, (progress) =>
+    const made = this.changes.make({ ...asker, what: changeText(kind, name, host) }, (progress) =>
       this.#deps.change(kind, name, host, progress),
     );
+    // A program hears of it by itself, and may well expect it.
+    if (asker.by !== "program") void made.inForce.then((change) => this.#tell(change));
+    return made;
   }
 
   plan(): Promise<ConfigPlan> {
@@ -115,6 +118,12 @@ export class Operating implements ServerDeps {
       ...(this.#deps.parts()?.waiting ?? []).map((name) => `Another value of ${name} waits for the next start`),
       ...(this.#audit?.isFailing === true ? ["Changes are not recorded: the audit file cannot be written"] : []),
     ];
+  }
+
+  #tell({ what, by, result, error }: Change): void {
+    const { log } = this.#deps.host;
+    if (result === "done") log.info("%s, asked for by %s: done", what, by);
+    else log.warn("%s, asked for by %s: %s: %s", what, by, result, error?.message);
   }
 
   #over(change: Change): void {

@@ -39,6 +39,8 @@ describe("module.server", { timeout: 20_000 }, () => {
     const { own, change } = await acted(running);
     assert.deepEqual([own, change.what, change.by, change.result], [1, "reload http_self", "module http_self", "done"]);
     assert.equal(await (await running.fetch("/self")).text(), "2");
+    const said = running.logged("info").map(({ msg }) => msg);
+    assert.ok(said.includes("reload http_self, asked for by module http_self: done"), said.join("\n"));
   });
 
   test("a handler unloads its own module: it answers, and then the module is gone", async (t) => {
