@@ -151,7 +151,8 @@ export class Ports {
       const before = placesOf(this.#endpoints(provider));
       const found = placeDifference(before, placesOf(this.#endpoints(provider, next)), asked);
       const isSame = found.opened.length === 0 && found.closed.length === 0;
-      return isSame ? [] : [{ service: service.name, ...found }];
+      const bound = found.closed.map((place) => boundPort(service.servers.find((open) => open.place === place)));
+      return isSame ? [] : [{ service: service.name, ...found, bound }];
     });
   }
 
@@ -363,6 +364,11 @@ function current({ providers }: Service): Provider | undefined {
 function close(service: Service): void {
   for (const { server } of service.servers) server.close();
   service.servers = [];
+}
+
+function boundPort(open: Open | undefined): number {
+  const address = open?.server.address();
+  return typeof address === "object" ? (address?.port ?? 0) : 0;
 }
 
 /** Resolves when the address is free; connections go on. */

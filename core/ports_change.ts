@@ -13,6 +13,8 @@ export interface Open {
 /** What a change of the configuration opens and closes, of one service. */
 export interface PortsDifference extends PlaceDifference {
   readonly service: string;
+  /** The ports of `closed`, as they are bound. */
+  readonly bound: readonly number[];
 }
 
 /** A change of the ports whose new ones are open, and whose old ones are, too. */

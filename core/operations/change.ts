@@ -27,6 +27,7 @@ const refusals: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
   "CONFIG_INVALID",
   "CONFIG_NOT_FOUND",
   "CONFIG_UNREADABLE",
+  "OPTION_INVALID",
   "MODULE_ALREADY_LOADED",
   "MODULE_DISABLED",
   "MODULE_NOT_FOUND",

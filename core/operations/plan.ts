@@ -57,9 +57,14 @@ export function planOf(facts: PlanFacts): Plan {
   ];
   const changed = [...new Set(all.filter(({ applies }) => applies !== "start").map(({ name }) => name))];
   const waiting = [...new Set(found.filter(({ applies }) => applies === "start").map(({ name }) => name))];
-  const ports = facts.ports.flatMap(({ service, opened, closed }) => [
+  const ports = facts.ports.flatMap(({ service, opened, closed, bound }) => [
     ...opened.map(({ address, port }) => ({ action: "open" as const, service, address, port })),
-    ...closed.map(({ address, port }) => ({ action: "close" as const, service, address, port })),
+    ...closed.map(({ address, port }, at) => ({
+      action: "close" as const,
+      service,
+      address,
+      port: bound[at] ?? port,
+    })),
   ]);
   const isEmpty = all.length === 0 && steps.length === 0 && ports.length === 0;
   const failed = facts.failed.filter(({ name }) => !load.some((wanted) => wanted.name === name));

@@ -153,7 +153,7 @@ describe("a changed configuration", { concurrency: 4 }, () => {
       plan.ports.map(({ action, port }) => [action, port]),
       [
         ["open", port],
-        ["close", 0],
+        ["close", first],
       ],
     );
     assert.equal(server.port(), port);
