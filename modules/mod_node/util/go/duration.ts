@@ -49,7 +49,11 @@ export function formatDuration(milliseconds: number): string {
   const small = smallUnits.find(([, size]) => nanoseconds < size * 1000);
   if (small !== undefined) return `${sign}${nanoseconds / small[1]}${small[0]}`;
   const minutes = Math.floor(nanoseconds / 6e10);
-  const seconds = Math.round(nanoseconds - minutes * 6e10) / 1e9;
+  const rest = Math.round(nanoseconds - minutes * 6e10);
+  const fraction = String(rest % 1e9)
+    .padStart(9, "0")
+    .replace(/0+$/, "");
+  const seconds = `${Math.floor(rest / 1e9)}${fraction && `.${fraction}`}`;
   const hours = Math.floor(minutes / 60);
   const whole = hours > 0 ? `${hours}h${minutes % 60}m` : minutes > 0 ? `${minutes}m` : "";
   return `${sign}${whole}${seconds}s`;

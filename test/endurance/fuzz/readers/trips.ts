@@ -11,9 +11,14 @@ import { writeDagJson } from "#node/formats/dag_json/write.ts";
 import { decodePb, encodePb } from "#node/formats/dag_pb/dag_pb.ts";
 import { parsePeerId } from "#node/formats/peer_id.ts";
 import { decodeUnixfs, encodeUnixfs } from "#node/formats/unixfs/format.ts";
+import { encodeMessage } from "#node/network/bitswap/encode_message.ts";
+import { decodeMessage, type Message } from "#node/network/bitswap/message.ts";
+import { decodeRecord, encodeRecord, type IpnsRecord } from "#node/network/ipns_record/record.ts";
 import { addressText, parseMultiaddr } from "#node/network/swarm/multiaddr.ts";
 import { parseTree, printTree } from "#node/storage/repo/json_tree.ts";
+import { formatDuration, parseDuration } from "#node/util/go/duration.ts";
 import { KIB, type Make, type Target, target } from "#test/endurance/fuzz/delay/target.ts";
+import { bitswap, records } from "#test/endurance/fuzz/delay/targets/messages.ts";
 import { cbor, json, pb } from "#test/endurance/fuzz/delay/targets/nodes.ts";
 import { addresses, bytesOfCid, encoded, path } from "#test/endurance/fuzz/delay/targets/texts.ts";
 import { record } from "#test/endurance/fuzz/node/material.ts";
@@ -27,7 +32,7 @@ function thereAndBack<I extends string | Uint8Array, V>(read: (input: I) => V, w
   };
 }
 
-function again<I extends string | Uint8Array, V>(read: (input: I) => V, write: (value: V) => I, written: I): I {
+function again<I extends string | Uint8Array, V, W>(read: (input: I) => V, write: (value: V) => W, written: I): W {
   try {
     return write(read(written));
   } catch (error) {
@@ -64,6 +69,20 @@ const places: Readonly<Record<string, Make<string>>> = {
   relayed: () => `/ip6/::1/tcp/4001/ws/p2p/${peers.ed25519?.(0)}/p2p-circuit/dns4/a.b/udp/1/quic-v1`,
 };
 
+/** Without the length before it. What waits to be sent is counted by whoever sends: no message is passed on. */
+function bitswapBytes(message: Message): Uint8Array {
+  const bytes = Buffer.concat(encodeMessage({ ...message, pendingBytes: 0 }));
+  return new Uint8Array(bytes.subarray(bytes.findIndex((byte) => byte < 0x80) + 1));
+}
+
+/** To a nanosecond, as far as a number of milliseconds tells it. */
+function durationTrip(text: string): void {
+  const value = parseDuration(text);
+  const written = formatDuration(value);
+  const isNear = Math.abs(again(parseDuration, (read) => read, written) - value) <= 2e-6 + Math.abs(value) * 1e-15;
+  assert.ok(isNear, `${value} ms is written ${written}`);
+}
+
 export const trips: readonly Target[] = [
   target(
     "dag-cbor, there and back",
@@ -97,5 +116,27 @@ export const trips: readonly Target[] = [
     thereAndBack(parsePath, ({ text }) => text),
   ),
   target("addresses, there and back", KIB, places, thereAndBack(parseMultiaddr, addressText)),
+  target(
+    "IPNS records, there and back",
+    KIB,
+    records,
+    thereAndBack<Uint8Array, IpnsRecord>(decodeRecord, encodeRecord),
+  ),
+  target(
+    "bitswap messages, there and back",
+    KIB,
+    bitswap,
+    thereAndBack<Uint8Array, Message>(decodeMessage, bitswapBytes),
+  ),
+  target(
+    "durations, there and back",
+    KIB,
+    {
+      fraction: (size) => `${size}.${size}s`,
+      parts: (size) => `-${size}h${size}m${size}ms${size}us${size}ns`,
+      long: (size) => `${"1".repeat(size % 20)}h`,
+    },
+    durationTrip,
+  ),
   target("configurations, there and back", KIB, configurations, thereAndBack(parseTree, printTree)),
 ];

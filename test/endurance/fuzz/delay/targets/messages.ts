@@ -35,7 +35,7 @@ function many(size: number, piece: Uint8Array): Uint8Array {
   return whole;
 }
 
-const bitswap: Readonly<Record<string, Make<Uint8Array>>> = {
+export const bitswap: Readonly<Record<string, Make<Uint8Array>>> = {
   wants: (size) => field(1, many(size, entry)),
   wantlists: (size) => many(size, field(1, entry)),
   "empty wants": (size) => field(1, filled(size, 0x0a, 0)),
@@ -72,7 +72,7 @@ const record = (change: object): Uint8Array =>
     ...change,
   });
 
-const records: Readonly<Record<string, Make<Uint8Array>>> = {
+export const records: Readonly<Record<string, Make<Uint8Array>>> = {
   value: (size) => record({ value: new Uint8Array(size) }),
   validity: (size) => record({ validity: "1".repeat(size) }),
   data: (size) => record({ data: filled(size, 0x81), signatureV2: new Uint8Array(64) }),

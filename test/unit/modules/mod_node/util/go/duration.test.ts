@@ -9,6 +9,7 @@ test("durations are printed as Go prints them", () => {
     "60m": "1h0m0s",
     "1h1.5s": "1h0m1.5s",
     "36h": "36h0m0s",
+    "2h2m22ns": "2h2m0.000000022s",
     "1500ms": "1.5s",
     "999ms": "999ms",
     "1.5ms": "1.5ms",
