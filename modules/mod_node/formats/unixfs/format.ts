@@ -61,16 +61,19 @@ function readSizes(reader: FieldReader, into: number[]): void {
 function readPacked(bytes: Uint8Array, from: number, into: number[]): number {
   let value = 0;
   let scale = 1;
-  let at = from;
-  for (;;) {
-    const byte = bytes[at++];
+  for (let read = 0; read < 10; read += 1) {
+    const byte = bytes[from + read];
     if (byte === undefined) throw new NodeError("unexpected EOF");
     value += (byte & 0x7f) * scale;
+    // The tenth byte holds the last bit of the 64.
+    if (read === 9 && byte > 1) break;
+    if (byte < 0x80) {
+      into.push(value);
+      return from + read + 1;
+    }
     scale *= 128;
-    if (byte < 0x80) break;
   }
-  into.push(value);
-  return at;
+  throw new NodeError("proto: integer overflow");
 }
 
 const numberLength = (value: number | undefined): number => (value === undefined ? 0 : 1 + varintLength(value));
