@@ -99,6 +99,11 @@ export class Config {
     this.#secrets = undefined;
   }
 
+  /** What it was made from: for a copy of it in another thread. */
+  sources(): ConfigSources {
+    return { written: this.#server, environment: this.#environment, file: this.file, directory: this.directory };
+  }
+
   declarations(): ReadonlyMap<string, OptionDeclaration & { owner: string }> {
     return this.#declarations;
   }

@@ -106,6 +106,29 @@ export const coreOptions = {
     applies: "live",
     describe: "How long a module that is being unloaded or replaced may take to finish its requests.",
   },
+  modules_isolated: {
+    type: "strings",
+    default: [],
+    per_host: false,
+    describe:
+      "Modules that run in worker threads of their own: an endless loop, a leak or a process.exit ends only that worker, which is started again.",
+  },
+  isolated_heap: {
+    type: "size",
+    default: "256MiB",
+    min: 16 * 1024 * 1024,
+    per_host: false,
+    describe: "Memory that the worker of an isolated module may use, on its heap and as much again beside it.",
+  },
+  isolated_timeout: {
+    type: "period",
+    default: 10,
+    min: 0.2,
+    max: 86_400,
+    unit: "seconds",
+    per_host: false,
+    describe: "A worker of an isolated module that gives no sign of life for so long is ended, and started again.",
+  },
   quarantine_failures: {
     type: "integer",
     default: 20,

@@ -18,6 +18,7 @@ import { Certificates, type CertificatesOptions } from "../tls/index.ts";
 import type { NetProvider, OwnedItem } from "../types.ts";
 import { reasonOf } from "../util/errors.ts";
 import type { Log } from "../util/log.ts";
+import { type IsolationDeps, isolatedCode } from "../worker/isolated.ts";
 import { attempt, folderOf, seconds } from "./reading.ts";
 import type { HostOptions } from "./types.ts";
 
@@ -53,7 +54,7 @@ export function assemble(deps: HostPartsDeps): HostParts {
   const { options, config, bus, log, isRunning, announce, enqueue, operating } = deps;
   const loadTimeout = () => seconds(parts.config, "load_timeout", 30);
   const given = inlineModules(options.modules ?? [], folderOf(options), config.directory);
-  const catalog = new Catalog(config, given, loadTimeout);
+  const catalog = new Catalog(config, given, loadTimeout, (source) => isolatedCode(source, isolation));
   const ports = new Ports(config);
   const certificates = new Certificates({ ...certificateOptions(config), log: log.host });
   const items = new Items();
@@ -81,6 +82,16 @@ export function assemble(deps: HostPartsDeps): HostParts {
     serves: options.listen !== false,
     failed: (owner, step, error) => quarantine.failed(owner as Instance, step, error),
     server: (asker) => serverFor(asker, operating),
+  };
+  const isolation: IsolationDeps = {
+    config: () => parts.config,
+    hostsOf: (name) => catalog.hostsOf(name),
+    listening: () => ports.listening(),
+    states: () => modules.states(),
+    serves: options.listen !== false,
+    loadTimeout,
+    grace: () => seconds(parts.config, "unload_grace", 10),
+    ended: (owner, reason) => void quarantine.take(owner as Instance, reason, { isDead: true }),
   };
   const modules = new Modules({
     context,

@@ -90,7 +90,10 @@ export class HttpService implements PipelineService {
     this.hosts = new VirtualHosts(settings.hosts, settings.defaultHost);
     this.#handle = pipeline(this);
     const current = () => this.#successor ?? this;
-    const serve = (request: NodeRequest, response: NodeResponse) => current().#handle(request, response);
+    const serve = (request: NodeRequest, response: NodeResponse) => {
+      environment.arrived?.(request as IncomingMessage);
+      current().#handle(request, response);
+    };
     this.#tls = tls;
     this.#receiver = {
       serve,

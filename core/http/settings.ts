@@ -1,3 +1,4 @@
+import type { IncomingMessage } from "node:http";
 import type { DefaultHeaders, Module } from "../types.ts";
 
 /** What the HTTP service is told by its configuration; times in seconds, sizes in bytes. */
@@ -47,6 +48,8 @@ export interface HttpEnvironment {
   /** Tells every hook of a host; one that fails stops nothing. */
   announce(event: string, data: unknown, host: string): void;
   hasHooks(event: string): boolean;
+  /** Sees each request before anything is read of it. */
+  arrived?(request: IncomingMessage): void;
   log: {
     info(format: string, ...values: unknown[]): void;
     warn(format: string, ...values: unknown[]): void;

@@ -22,6 +22,7 @@ export class WebSocketExchange extends Exchange implements WebSocketEvent {
   protocols: readonly string[] = [];
   readonly #handover: Handover;
   #connection: Connection | undefined;
+  #tunnel: Socket | undefined;
 
   constructor(handover: Handover, ...facts: ConstructorParameters<typeof Exchange>) {
     super(...facts);
@@ -82,6 +83,25 @@ export class WebSocketExchange extends Exchange implements WebSocketEvent {
     return connection;
   }
 
+  /**
+   * Gives the connection to somebody who speaks with the client from here on, the 101 included, with what has come on it
+   * already; the exchange lasts as long as it does.
+   */
+  tunnel(): { readonly socket: Socket; readonly head: Buffer } {
+    const { response } = this;
+    const taken = this.#handover.take();
+    this.#handover.detach();
+    response.sink = undefined;
+    response.reclaim();
+    response.answered = true;
+    response.status_code = 101;
+    this.#tunnel = taken.socket;
+    this.settled?.();
+    this.announce(101, true);
+    taken.socket.once("close", () => this.over());
+    return taken;
+  }
+
   /** What is thrown after `accept` cannot be answered any more: it ends the connection. */
   override fail(...[thrown, ...more]: Parameters<Exchange["fail"]>): void {
     const connection = this.#connection;
@@ -105,7 +125,8 @@ export class WebSocketExchange extends Exchange implements WebSocketEvent {
   }
 
   override cut(): void {
-    if (this.#connection === undefined) super.cut();
+    if (this.#tunnel !== undefined) this.#tunnel.destroy();
+    else if (this.#connection === undefined) super.cut();
     else this.#connection.cut(moduleLeft);
   }
 

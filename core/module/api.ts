@@ -129,8 +129,14 @@ export class ModuleApi implements Module {
 
   add_item(kind: string, item: object): void {
     if (typeof item !== "object" || item === null) throw new TypeError(`An item of kind ${kind} must be an object`);
+    this.#context.admit?.("item", kind);
     const owned: OwnedItem = { item, owner: this };
-    this.#instance.add({ kind: "item", label: `item ${kind}`, activate: () => this.#context.items.add(kind, owned) });
+    this.#instance.add({
+      kind: "item",
+      label: `item ${kind}`,
+      item: owned,
+      activate: () => this.#context.items.add(kind, owned),
+    });
   }
 
   handle_items<Kind extends string>(
@@ -138,6 +144,7 @@ export class ModuleApi implements Module {
     added: (item: OwnedItem<ItemOf<Kind>>) => void,
     removed: (item: OwnedItem<ItemOf<Kind>>) => unknown,
   ): void {
+    this.#context.admit?.("receiver", kind);
     const fault = (error: unknown) => this.#instance.fault(`handling items of kind ${kind}`, error);
     const handlers = { added, removed, fault } as Parameters<ModuleContext["items"]["handle"]>[1];
     const activate = () => this.#context.items.handle(kind, handlers, this.name);
@@ -155,6 +162,7 @@ export class ModuleApi implements Module {
 
   hook(event: string, handler: EventHandler, priority = 0): void {
     if (typeof handler !== "function") throw new TypeError(`The hook of ${event} must be a function`);
+    this.#context.admit?.("hook", event);
     const hint = eventHint(event);
     if (hint !== undefined) this.#instance.advise(hint);
     const counted = this.#counted(`running a hook of ${event}`, handler as (data: unknown) => unknown);

@@ -1,3 +1,4 @@
+import { readFileSync } from "node:fs";
 import { resolve } from "node:path";
 import type { Config } from "../config/index.ts";
 import { ModhostError } from "../util/errors.ts";
@@ -14,15 +15,23 @@ export interface Wanted {
 export class Catalog {
   #config: Config;
   readonly #loadTimeout: () => number;
+  /** Evaluates a module in a worker. */
+  readonly #isolated: (source: ModuleSource) => Promise<ModuleCode>;
   /** Modules that were handed to the host, by value or by path. */
   readonly #given = new Map<string, ModuleSource>();
   /** Spelling of names in the configuration: "@scope/modhost-mod-x" for x. */
   readonly #spelling = new Map<string, string>();
   readonly #codes = new Map<string, ModuleCode>();
 
-  constructor(config: Config, given: readonly ModuleSource[], loadTimeout: () => number) {
+  constructor(
+    config: Config,
+    given: readonly ModuleSource[],
+    loadTimeout: () => number,
+    isolated?: (source: ModuleSource) => Promise<ModuleCode>,
+  ) {
     this.#config = config;
     this.#loadTimeout = loadTimeout;
+    this.#isolated = isolated ?? ((source) => readCode(source, loadTimeout()));
     for (const source of given) this.#given.set(source.name, source);
   }
 
@@ -87,7 +96,13 @@ export class Catalog {
 
   /** Evaluates the module's file as it is on disk now. */
   fresh(name: string): Promise<ModuleCode> {
-    return readCode(this.locate(name), this.#loadTimeout());
+    const source = this.locate(name);
+    return this.#isolates(source) ? this.#isolated(source) : readCode(source, this.#loadTimeout());
+  }
+
+  #isolates({ name, file }: ModuleSource): boolean {
+    if (this.#list("modules_isolated", "*").some((entry) => moduleName(entry) === name)) return true;
+    return file !== undefined && declaresIsolation(file);
   }
 
   /** From now on this is the code of its module. */
@@ -139,5 +154,16 @@ export class Catalog {
   #list(option: string, host: string): string[] {
     const server = (this.#config.value(option) ?? []) as string[];
     return host === "*" ? server : [...new Set([...server, ...((this.#config.value(option, host) ?? []) as string[])])];
+  }
+}
+
+/** Whether a file says that its module is isolated: its text is read, since its code is not to run in this thread. */
+function declaresIsolation(file: string): boolean {
+  try {
+    return /^\s*(?:export const isolated\s*=|exports\.isolated\s*=|isolated:)\s*true\b/m.test(
+      readFileSync(file, "utf8"),
+    );
+  } catch {
+    return false;
   }
 }

@@ -1,17 +1,30 @@
 import { relative } from "node:path";
-import type { ModuleDefinition, ModuleFunction, OptionDeclarations } from "../types.ts";
+import type { Module, ModuleDefinition, ModuleFunction, OptionDeclarations } from "../types.ts";
 import { ModhostError, reasonOf } from "../util/errors.ts";
 import { withoutVersions } from "../util/stack.ts";
 import { syntaxErrorLine } from "../util/syntax.ts";
+import type { Usage } from "../util/usage.ts";
 import { Deadline } from "./deadline.ts";
 import { importFresh } from "./fresh_import.ts";
 import { declarationHints, exportHints } from "./hints.ts";
+import type { Effect, Entry } from "./ledger.ts";
 import type { ModuleSource } from "./locate.ts";
+
+/** The instance that code runs for, as far as the host's own code uses it. */
+export interface InstanceOwner {
+  readonly host: string;
+  readonly reloading: boolean | undefined;
+  readonly usage: Usage;
+  note: string | undefined;
+  add(effect: Effect): Entry;
+  advise(text: string): void;
+  fault(step: string, error: unknown): void;
+}
 
 /** The evaluated code of a module: what instances are made from. */
 export interface ModuleCode {
   readonly source: ModuleSource;
-  readonly load: ModuleFunction;
+  readonly load: (module: Module, owner: InstanceOwner) => unknown;
   readonly options: OptionDeclarations;
   readonly depends: readonly string[];
   readonly global: boolean;

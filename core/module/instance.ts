@@ -1,5 +1,5 @@
 import { type Config, variableOf } from "../config/index.ts";
-import type { Module, ModuleState } from "../types.ts";
+import type { Module, ModuleState, OwnedItem } from "../types.ts";
 import { ModhostError, reasonOf } from "../util/errors.ts";
 import { stackOf } from "../util/stack.ts";
 import { Usage } from "../util/usage.ts";
@@ -104,6 +104,11 @@ export class Instance implements ModuleOwner {
     return keyOf(this.name, this.host);
   }
 
+  /** What it has added of a kind, live or not. */
+  itemsOf(kind: string): OwnedItem[] {
+    return this.#ledger.items(`item ${kind}`);
+  }
+
   /** Is this its module object, or one of those for single hosts? */
   owns(owner: Module): boolean {
     return owner === this.module || this.#views.some((view) => view === owner);
@@ -119,7 +124,7 @@ export class Instance implements ModuleOwner {
     let step = "running its default function";
     try {
       this.#requireOptions();
-      this.exports = await limit(() => this.code.load(module));
+      this.exports = await limit(() => this.code.load(module, this));
       step = "running module.load";
       await limit(() => module.load?.());
       for (const host of module.add_host !== undefined && this.host === "*" ? hosts() : []) {

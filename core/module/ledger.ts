@@ -1,3 +1,5 @@
+import type { OwnedItem } from "../types.ts";
+
 /** Undoes one effect; called once. It may return a promise for what takes time. */
 export type Release = () => unknown;
 
@@ -6,6 +8,8 @@ export interface Effect {
   /** Counted by kind in ModuleState.holds: "hook", "item", "timer", ... */
   readonly kind: string;
   readonly label: string;
+  /** Of an item: itself. */
+  readonly item?: OwnedItem;
   /** Does it; throws when it cannot be done. */
   activate(): Release;
 }
@@ -83,6 +87,13 @@ export class Ledger {
       if (!(result instanceof Promise) || (await wait(result))) continue;
       this.#report(held.effect.label, new Error("it took too long; going on without it"));
     }
+  }
+
+  /** Items with a label, active or not. */
+  items(label: string): OwnedItem[] {
+    return this.#held.flatMap(({ effect }) =>
+      effect.label === label && effect.item !== undefined ? [effect.item] : [],
+    );
   }
 
   /** Number of effects by kind. */

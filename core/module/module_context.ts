@@ -51,6 +51,8 @@ export interface ModuleContext {
   tls(): ReturnType<Certificates["options"]>;
   /** The host opens ports. */
   readonly serves: boolean;
+  /** Refuses what cannot be done where the module runs: a hook of an event, an item or a receiver of a kind. */
+  admit?(what: "hook" | "item" | "receiver", name: string): void;
   /** Hears of each failure of a module's own code, after it is counted. */
   failed(owner: Dependency, step: string, error: unknown): void;
   /** What `module.server` is for an instance. */

@@ -73,6 +73,8 @@ interface Past {
 const LOOP_WINDOW = 10;
 /** Pauses are up to a fifth longer or shorter, so that modules that fell together do not rise together. */
 const JITTER = 0.2;
+/** Seconds before the worker of an isolated module is started again, the first time. */
+const RESTART_PAUSE = 0.1;
 /** Accounts are looked at so often within a window. */
 const LOOKS = 10;
 
@@ -143,14 +145,15 @@ export class Quarantine {
     this.take(instance, `${times}, the last time ${step}: ${reasonOf(error)}`);
   }
 
-  /** Takes out an instance, with those that depend on it. False where it stays: it is exempt, or nothing is taken out. */
-  take(instance: Instance, reason: string): boolean {
+  /** Takes out an instance, with those that depend on it; one that has ended by itself at any rate. False where it stays: it is exempt, or nothing is taken out. */
+  take(instance: Instance, reason: string, { isDead = false } = {}): boolean {
     const { modules, warn } = this.#deps;
     const rules = this.#deps.rules();
-    if (rules.failures === 0 || this.#stopped || !modules.live().includes(instance)) return false;
+    if (this.#stopped || !modules.live().includes(instance)) return false;
+    if (rules.failures === 0 && !isDead) return false;
     if (this.#leaving.has(instance)) return true;
     const exempt = modules.leavingWith(instance).find(({ name }) => rules.exempt.has(name));
-    if (exempt !== undefined) {
+    if (exempt !== undefined && !isDead) {
       if (this.#told.has(instance)) return false;
       this.#told.add(instance);
       setTimeout(() => this.#told.delete(instance), rules.window * 1000).unref();
@@ -160,7 +163,7 @@ export class Quarantine {
     }
     this.#leaving.add(instance);
     void this.#deps
-      .change(`quarantine ${labelOf(instance)}`, () => this.#takeNow(instance, reason))
+      .change(`quarantine ${labelOf(instance)}`, () => this.#takeNow(instance, reason, isDead))
       .catch(() => undefined);
     return true;
   }
@@ -174,9 +177,9 @@ export class Quarantine {
     }
   }
 
-  async #takeNow(instance: Instance, reason: string): Promise<void> {
+  async #takeNow(instance: Instance, reason: string, isDead: boolean): Promise<void> {
     const { key, name, host } = instance;
-    const past = this.#next(key, reason);
+    const past = this.#next(key, reason, isDead);
     const note = this.#note(past);
     if (!(await this.#deps.modules.takeOut(instance, note))) {
       this.#past.delete(key);
@@ -188,7 +191,7 @@ export class Quarantine {
   }
 
   /** The pause that follows the last one, or the first after a time without failures. */
-  #next(key: string, reason: string): Past {
+  #next(key: string, reason: string, isDead = false): Past {
     const { pause, maxPause, window } = this.#deps.rules();
     const former = this.#past.get(key);
     const since = Date.now() / 1000;
@@ -196,7 +199,9 @@ export class Quarantine {
     const times = former === undefined || well > Math.max(window, former.pause) ? 0 : former.times + 1;
     const random = this.#deps.random?.() ?? Math.random();
     const jitter = 1 + JITTER * (2 * random - 1);
-    const long = Math.min(maxPause, pause * 2 ** times * jitter);
+    // What has ended is started again at once, the first time.
+    const long =
+      isDead && times === 0 ? Math.min(RESTART_PAUSE, pause) : Math.min(maxPause, pause * 2 ** times * jitter);
     const begun = former?.back === undefined ? (former?.since ?? since) : since;
     const past: Past = { times, pause: long, since: begun, reason, back: undefined, timer: undefined };
     this.#past.set(key, past);

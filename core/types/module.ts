@@ -25,6 +25,8 @@ export interface ModuleDefinition<D extends OptionDeclarations = OptionDeclarati
   readonly depends?: readonly string[];
   /** True: loaded once for the whole server instead of once for each of `hosts`. */
   readonly global?: boolean;
+  /** True: each instance runs in a worker thread of its own, and so does the code of the file. */
+  readonly isolated?: boolean;
 }
 
 /** What `module.provides` takes, by kind. `K` are the keys of the routes. */

@@ -40,6 +40,8 @@ export const errorTable = {
   MODULE_QUARANTINED: {
     message: "The module {name} is in quarantine, since it kept failing: reload it when that is mended",
   },
+  ISOLATED: { message: "An isolated module cannot {what}: {remedy}" },
+  ISOLATED_ENDED: { status: 503, message: "The isolated module {name} is not there: {reason}" },
   MODULE_UNLOADED: { message: "The module {name} has been unloaded, so its module object can no longer be used" },
   UNKNOWN_HOST: { message: "There is no host {host} in the option hosts" },
   OPTION_INVALID: { message: "Option {name} is {value}, but {allowed}" },

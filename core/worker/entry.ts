@@ -1,0 +1,100 @@
+/** The program of a worker: runs one instance of an isolated module, and does what the host asks of it. */
+import { parentPort, workerData } from "node:worker_threads";
+import { type ModuleCode, readCode } from "../module/code.ts";
+import { Deadline } from "../module/deadline.ts";
+import { installHooks } from "../module/fresh_import.ts";
+import { Instance } from "../module/instance.ts";
+import type { HttpProvider, OwnedItem } from "../types.ts";
+import { Channel, type Port, sentError } from "./channel.ts";
+import { environmentFor, logTo } from "./environment.ts";
+import { callAt, shapeOf } from "./exports.ts";
+import { WorkerHttp } from "./http.ts";
+import type { Described, Loaded, ProvidedApp, Serving, WorkerCode, WorkerTask } from "./messages.ts";
+
+const { source, loadTimeout } = workerData as WorkerCode;
+installHooks();
+
+const channel: Channel = new Channel(parentPort as unknown as Port, {
+  ping: () => process.memoryUsage().external,
+  describe,
+  load,
+  serve: (serving: Serving) => http.serve(serving),
+  commit: () => instance().commit(),
+  ready: () => instance().ready(),
+  save: () => instance().module.save?.(),
+  restore: (saved: unknown) => instance().module.restore?.(saved),
+  async leave(closeCode: number) {
+    const left = http.leave(closeCode);
+    await Promise.all([left, ...instance().withdraw()]);
+  },
+  unload: (seconds: number) => instance().close(new Deadline(seconds)),
+  call: (path: readonly string[], values: readonly unknown[]) => callAt(instance().exports, path, values),
+  hear: (event: string, data: unknown) => hear(event, data),
+});
+const log = logTo((lines) => channel.call("log", lines));
+const http = new WorkerHttp(log.host);
+let code: ModuleCode | undefined;
+let made: Instance | undefined;
+let hear: (event: string, data: unknown) => void = () => undefined;
+const stray = (error: unknown) => {
+  if (made !== undefined) made.fault("doing what nobody waits for", error);
+};
+process.on("unhandledRejection", stray);
+process.on("uncaughtException", stray);
+
+function instance(): Instance {
+  return made as Instance;
+}
+
+function fault(step: string, error: unknown): void {
+  channel.tell("fault", step, sentError(error));
+}
+
+async function describe(): Promise<Described> {
+  code = await readCode(source, loadTimeout);
+  const { options, depends, global, hints } = code;
+  return { options, depends, global, hints };
+}
+
+async function load(task: WorkerTask): Promise<Loaded> {
+  code ??= await readCode(source, loadTimeout);
+  const events = new Set<string>();
+  const hooked = (event: string) => {
+    if (events.has(event)) return;
+    events.add(event);
+    if (made?.phase === "loaded") channel.tell("listen", event);
+  };
+  const { context, bus } = environmentFor(task, { channel, log, http, hooked });
+  hear = (event, data) => bus.hear(event, data, (error) => fault(`running a hook of ${event}`, error));
+  const failed = (_owner: unknown, step: string, error: unknown) => fault(step, error);
+  const own = new Instance(code, task.host, { ...context, failed }, { reloading: task.reloading });
+  made = own;
+  const { module } = own;
+  const setStatus = module.set_status.bind(module);
+  Object.defineProperty(module, "set_status", {
+    value: (...status: Parameters<typeof setStatus>) => {
+      setStatus(...status);
+      channel.tell("note", own.note);
+    },
+  });
+  await own.run(() => task.hosts);
+  const fields = ["save", "restore"] as const;
+  return {
+    exports: shapeOf(own.exports),
+    global: own.host === "*",
+    apps: own.itemsOf("http-provider").map((item) => appOf(item as OwnedItem<HttpProvider>)),
+    events: [...events],
+    has: fields.filter((name) => module[name] !== undefined),
+  };
+}
+
+function appOf({ item, owner }: OwnedItem<HttpProvider>): ProvidedApp {
+  const { name, default_path, priority, cors, default_headers, websocket, route, middleware } = item;
+  const place = Object.entries({ name, default_path, priority, cors, default_headers, websocket });
+  return {
+    host: owner.host,
+    keys: Object.entries(route ?? {}).flatMap(([key, value]) => (value === undefined ? [] : [key])),
+    hasMiddleware: middleware !== undefined,
+    place: Object.fromEntries(place.filter(([, value]) => value !== undefined)),
+  };
+}

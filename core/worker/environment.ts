@@ -1,0 +1,173 @@
+/** What an isolated module is given by its worker: the same module object, as far as its calls can cross a thread. */
+import { format } from "node:util";
+import { Config } from "../config/index.ts";
+import { EventBus } from "../events.ts";
+import { Items } from "../module/items.ts";
+import type { Release } from "../module/ledger.ts";
+import type { ModuleContext } from "../module/module_context.ts";
+import { SharedTables } from "../module/shared.ts";
+import { Timers } from "../module/timers.ts";
+import type { HttpProvider, LogLevel, ModuleLog, OwnedItem } from "../types.ts";
+import { ModhostError } from "../util/errors.ts";
+import type { Log } from "../util/log.ts";
+import type { Channel } from "./channel.ts";
+import { mirrorOf, type Shape } from "./exports.ts";
+import type { WorkerHttp } from "./http.ts";
+import type { WorkerTask } from "./messages.ts";
+
+/** Lines of the log that the host has not taken yet; more are counted, and left out. */
+const MAX_LINES_AHEAD = 500;
+
+/** Events whose data are requests, or that want an answer at once. */
+const INNER_EVENTS: ReadonlySet<string> = new Set(["http-error", "http-finished", "directory-index"]);
+
+const refuse = (what: string, remedy: string) => new ModhostError("ISOLATED", { what, remedy });
+
+/** Events of the other threads; those of this module go through the host, too. */
+class WorkerBus extends EventBus {
+  readonly #tell: (name: string, ...values: unknown[]) => void;
+
+  constructor(tell: (name: string, ...values: unknown[]) => void) {
+    super();
+    this.#tell = tell;
+  }
+
+  override fire(event: string): unknown {
+    throw refuse(`fire ${event}, which waits for an answer`, "announce it with module.announce_event");
+  }
+
+  override announce(event: string, data: unknown, _failed: (error: unknown) => void, host?: string): void {
+    this.#tell("announce", event, data, host);
+  }
+
+  /** An event of the host has come. */
+  hear(event: string, data: unknown, failed: (error: unknown) => void): void {
+    super.announce(event, data, failed);
+  }
+}
+
+/** Items of the kinds that can cross. */
+class WorkerItems extends Items {
+  readonly #http: WorkerHttp;
+
+  constructor(http: WorkerHttp) {
+    super();
+    this.#http = http;
+  }
+
+  override add(kind: string, item: OwnedItem): Release {
+    return kind === "http-provider" ? this.#http.add(item as OwnedItem<HttpProvider>) : super.add(kind, item);
+  }
+
+  override isReceived(): boolean {
+    return true;
+  }
+}
+
+class WorkerTables extends SharedTables {
+  override use(): never {
+    throw refuse(
+      "share tables",
+      "give others functions: what the module's function returns can be called across threads",
+    );
+  }
+}
+
+export interface WorkerEnvironment {
+  readonly context: ModuleContext;
+  readonly bus: WorkerBus;
+}
+
+/** `hooked` hears of each event that the module wants to hear. */
+export function environmentFor(
+  task: WorkerTask,
+  { channel, log, http, hooked }: { channel: Channel; log: Log; http: WorkerHttp; hooked(event: string): void },
+): WorkerEnvironment {
+  const config = new Config(task.config);
+  for (const [owner, declarations] of Object.entries(task.declarations)) config.declare(declarations, owner);
+  const bus = new WorkerBus((name, ...values) => channel.tell(name, ...values));
+  const found = new Map<string, unknown>();
+  const given = (name: string, shape: Shape) => {
+    if (!found.has(name))
+      found.set(
+        name,
+        mirrorOf(shape, (path, values) => channel.call("depend", name, path, values)),
+      );
+    return found.get(name);
+  };
+  const context: ModuleContext = {
+    bus,
+    items: new WorkerItems(http),
+    shared: new WorkerTables(),
+    timers: new Timers(),
+    log,
+    config,
+    loadTimeout: task.loadTimeout,
+    find(name) {
+      // It is the host that serves, and the worker has no more of it than a place for routes.
+      if (name === "http") return { key: "http@*", exports: {} };
+      const shape = task.depends[name];
+      if (shape !== undefined) return { key: `${name}@*`, exports: given(name, shape) };
+      throw refuse(`depend on ${name}`, `name it where the module is declared: export const depends = ["${name}"]`);
+    },
+    listening: () => task.listening,
+    states: () => task.states,
+    tls: () => {
+      throw refuse("have the certificates", "serve TLS in a module that is not isolated");
+    },
+    serves: task.serves,
+    admit(what, name) {
+      if (what === "receiver") throw refuse(`handle items of kind ${name}`, "they live in other threads");
+      if (what === "hook" && INNER_EVENTS.has(name))
+        throw refuse(`hook ${name}`, "hook it in a module that is not isolated");
+      if (what === "hook") hooked(name);
+      if (what === "hook" || name === "http-provider") return;
+      const act = name.endsWith("-provider") ? `provide ${name.slice(0, -9)}` : `add items of kind ${name}`;
+      throw refuse(act, "only apps of HTTP can be provided from a worker");
+    },
+    failed: () => undefined,
+    server: () => {
+      throw refuse("operate the server", "do so in a module that is not isolated");
+    },
+  };
+  return { context, bus };
+}
+
+/** A log whose lines go to the host, no faster than it takes them. */
+export function logTo(send: (lines: readonly (readonly [LogLevel, string])[]) => Promise<unknown>): Log {
+  let lines: [LogLevel, string][] = [];
+  let left = 0;
+  let isSending = false;
+  const flush = async () => {
+    if (isSending) return;
+    isSending = true;
+    // What is written in one go crosses as one.
+    await Promise.resolve();
+    while (lines.length > 0) {
+      const batch = lines;
+      lines = [];
+      if (left > 0) batch.push(["warn", `${left} more lines of the log are left out`]);
+      left = 0;
+      await send(batch).catch(() => undefined);
+    }
+    isSending = false;
+  };
+  const write = (level: LogLevel, text: string, ...values: unknown[]) => {
+    if (lines.length >= MAX_LINES_AHEAD) left += 1;
+    else lines.push([level, format(text, ...values)]);
+    void flush();
+  };
+  const voice = Object.assign((level: LogLevel, text: string, ...values: unknown[]) => write(level, text, ...values), {
+    debug: (text: string, ...values: unknown[]) => write("debug", text, ...values),
+    info: (text: string, ...values: unknown[]) => write("info", text, ...values),
+    warn: (text: string, ...values: unknown[]) => write("warn", text, ...values),
+    error: (text: string, ...values: unknown[]) => write("error", text, ...values),
+  }) as ModuleLog;
+  return {
+    host: voice,
+    of: () => voice,
+    mask: () => undefined,
+    configure: () => undefined,
+    close: () => undefined,
+  } as unknown as Log;
+}

@@ -1,0 +1,73 @@
+/** What a module gives to those that depend on it, across a thread: functions become asynchronous, values are copied. */
+
+/** How deep objects are looked into. */
+const MAX_DEPTH = 4;
+
+/** The form of exports: a value, the place of a function, or an object of such. */
+export type Shape =
+  | { readonly kind: "value"; readonly value: unknown }
+  | { readonly kind: "function"; readonly path: readonly string[] }
+  | { readonly kind: "object"; readonly fields: Readonly<Record<string, Shape>> };
+
+/**
+ * The form of what a module exports.
+ * @throws {TypeError} naming what can be neither called nor copied across a thread
+ */
+export function shapeOf(value: unknown, path: readonly string[] = []): Shape {
+  if (typeof value === "function") return { kind: "function", path };
+  const fields = typeof value === "object" && value !== null && path.length < MAX_DEPTH ? fieldsOf(value) : [];
+  if (fields.some(([, field]) => typeof field === "function" || typeof field === "object")) {
+    return {
+      kind: "object",
+      fields: Object.fromEntries(fields.map(([name, one]) => [name, shapeOf(one, [...path, name])])),
+    };
+  }
+  try {
+    structuredClone(value);
+  } catch {
+    const place = path.length === 0 ? "what it returns" : path.join(".");
+    throw new TypeError(`${place} can neither be copied to another thread nor be called from there`);
+  }
+  return { kind: "value", value };
+}
+
+/** What those on the other side get: `call` reaches the functions. */
+export function mirrorOf(
+  shape: Shape,
+  call: (path: readonly string[], values: unknown[]) => Promise<unknown>,
+): unknown {
+  if (shape.kind === "value") return shape.value;
+  if (shape.kind === "function") return (...values: unknown[]) => call(shape.path, values);
+  return Object.fromEntries(Object.entries(shape.fields).map(([name, field]) => [name, mirrorOf(field, call)]));
+}
+
+/** Calls a function of what a module exports. */
+export function callAt(exported: unknown, path: readonly string[], values: readonly unknown[]): unknown {
+  let owner: unknown;
+  let found = exported;
+  for (const name of path) {
+    owner = found;
+    found = (found as Record<string, unknown>)[name];
+  }
+  return (found as (...values: readonly unknown[]) => unknown).apply(owner, [...values]);
+}
+
+/** Own fields, and the methods of a class. */
+function fieldsOf(value: object): [string, unknown][] {
+  if (
+    ArrayBuffer.isView(value) ||
+    Array.isArray(value) ||
+    value instanceof Map ||
+    value instanceof Set ||
+    value instanceof Date
+  )
+    return [];
+  const found = new Map<string, unknown>(Object.entries(value));
+  const methods = Object.getPrototypeOf(value) as object | null;
+  if (methods === null || methods === Object.prototype) return [...found];
+  for (const name of Object.getOwnPropertyNames(methods)) {
+    const method = Object.getOwnPropertyDescriptor(methods, name)?.value as unknown;
+    if (name !== "constructor" && typeof method === "function" && !found.has(name)) found.set(name, method);
+  }
+  return [...found];
+}

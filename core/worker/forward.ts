@@ -1,0 +1,203 @@
+/** Requests of an isolated module's apps: handed to its worker, and answered with what comes from there. */
+import { Agent, type ClientRequest, type IncomingMessage, request as openRequest } from "node:http";
+import type { Socket } from "node:net";
+import { pipeline } from "node:stream";
+import type { TLSSocket } from "node:tls";
+import type { Exchange } from "../http/exchange.ts";
+import type { WebSocketExchange } from "../http/websocket_exchange.ts";
+import { STATUS_CODES } from "../util/node_http.ts";
+import { INNER_FIELDS, PASSED_FIELD, PEER_FIELD, REFUSED_FIELD } from "./messages.ts";
+
+/** Fields that are of one connection. */
+const ofConnection: ReadonlySet<string> = new Set([
+  "connection",
+  "keep-alive",
+  "proxy-connection",
+  "upgrade",
+  "expect",
+]);
+/** Of an answer, what the host writes itself. */
+const ofHost: ReadonlySet<string> = new Set([...ofConnection, "transfer-encoding", "trailer", "date", ...INNER_FIELDS]);
+
+export interface ForwarderDeps {
+  /** The socket of the worker. */
+  readonly path: string;
+  readonly token: string;
+  /** The module is about to leave: websockets are to be closed with this code. */
+  leaving(closeCode: number): void;
+}
+
+export class Forwarder {
+  readonly #deps: ForwarderDeps;
+  readonly #agent = new Agent({ keepAlive: true, maxFreeSockets: 64 });
+  /** The worker has been asked for these; another of its routes would ask it again. */
+  readonly #asked = new WeakSet<Exchange>();
+
+  constructor(deps: ForwarderDeps) {
+    this.#deps = deps;
+  }
+
+  /** Closes the connections to the worker. */
+  close(): void {
+    this.#agent.destroy();
+  }
+
+  /** The handler of a route. Gives nothing when no handler of the module answers. */
+  readonly handle = async (exchange: Exchange): Promise<unknown> => {
+    if (this.#asked.has(exchange)) return undefined;
+    this.#asked.add(exchange);
+    const { request } = exchange;
+    const outgoing = this.#open(exchange, false);
+    const answered = answerTo(outgoing);
+    request.leaving.addEventListener("abort", () => this.#deps.leaving(exchange.mount?.closeCode ?? 1001), {
+      once: true,
+    });
+    request.signal.addEventListener("abort", () => outgoing.destroy(), { once: true });
+    if (exchange.hasBody || request.buffered !== undefined) {
+      // The answer tells what became of a body that could not be sent.
+      pipeline(request.body_stream, outgoing, () => undefined);
+    } else outgoing.end();
+    let incoming: IncomingMessage;
+    try {
+      incoming = await answered;
+    } catch {
+      if (!exchange.gone) refuseLater(exchange);
+      return true;
+    }
+    return answerWith(exchange, incoming);
+  };
+
+  /** The handler of a websocket's route: once the worker accepts, the two connections are one. */
+  readonly upgrade = async (exchange: WebSocketExchange): Promise<unknown> => {
+    const outgoing = this.#open(exchange, true);
+    const upgraded = new Promise<{ answer: IncomingMessage; inner: Socket; head: Buffer }>((resolve) => {
+      outgoing.once("upgrade", (answer, inner, head) => resolve({ answer, inner: inner as Socket, head }));
+    });
+    exchange.request.leaving.addEventListener("abort", () => this.#deps.leaving(exchange.mount?.closeCode ?? 1001), {
+      once: true,
+    });
+    exchange.request.signal.addEventListener("abort", () => outgoing.destroy(), { once: true });
+    const answered = answerTo(outgoing);
+    outgoing.end();
+    try {
+      const first = await Promise.race([upgraded, answered]);
+      if (!("inner" in first)) return answerWith(exchange, first);
+      if (exchange.gone) {
+        first.inner.destroy();
+        return true;
+      }
+      const { socket, head } = exchange.tunnel();
+      const { rawHeaders } = first.answer;
+      const lines = ["HTTP/1.1 101 Switching Protocols"];
+      for (let at = 0; at < rawHeaders.length; at += 2) lines.push(`${rawHeaders[at]}: ${rawHeaders[at + 1]}`);
+      socket.write(`${lines.join("\r\n")}\r\n\r\n`);
+      if (first.head.length > 0) socket.write(first.head);
+      if (head.length > 0) first.inner.write(head);
+      join(socket, first.inner);
+    } catch {
+      if (!exchange.gone) refuseLater(exchange);
+    }
+    return true;
+  };
+
+  #open(exchange: Exchange, isUpgrade: boolean): ClientRequest {
+    const { raw } = exchange.request;
+    const { socket } = raw;
+    const { remoteAddress, remotePort, localPort, localAddress } = socket;
+    const peer = {
+      remoteAddress,
+      remotePort,
+      localPort,
+      localAddress,
+      encrypted: (socket as TLSSocket).encrypted === true,
+    };
+    const headers: string[] = [PEER_FIELD, JSON.stringify({ token: this.#deps.token, peer })];
+    let isFramed = false;
+    let hasHost = false;
+    for (let at = 0; at < raw.rawHeaders.length; at += 2) {
+      const name = raw.rawHeaders[at] as string;
+      const lower = name.toLowerCase();
+      if (lower.startsWith(":")) continue;
+      if (lower !== "expect" || !isUpgrade) if (ofConnection.has(lower) || INNER_FIELDS.has(lower)) continue;
+      if (lower === "content-length" || lower === "transfer-encoding") isFramed = true;
+      if (lower === "host") hasHost = true;
+      headers.push(name, raw.rawHeaders[at + 1] as string);
+    }
+    if (!hasHost) headers.push("Host", exchange.request.headers.host ?? "localhost");
+    if (exchange.hasBody && !isFramed) headers.push("Transfer-Encoding", "chunked");
+    if (isUpgrade) headers.push("Connection", "Upgrade", "Upgrade", "websocket");
+    return openRequest({
+      socketPath: this.#deps.path,
+      agent: isUpgrade ? false : this.#agent,
+      method: raw.method as string,
+      path: raw.url as string,
+      headers: headers as never,
+      setHost: false,
+    });
+  }
+}
+
+/** What comes on one goes out on the other, no faster than that takes it; both end together. */
+function join(one: Socket, other: Socket): void {
+  for (const [from, to] of [
+    [one, other],
+    [other, one],
+  ] as const) {
+    from.on("error", () => undefined);
+    from.once("close", () => to.destroy());
+    from.pipe(to);
+  }
+}
+
+function answerTo(outgoing: ClientRequest): Promise<IncomingMessage> {
+  return new Promise((resolve, reject) => {
+    outgoing.once("response", resolve);
+    outgoing.on("error", reject);
+  });
+}
+
+/** The worker ended before it had answered. */
+function refuseLater(exchange: Exchange): void {
+  exchange.response.headers.retry_after = "1";
+  exchange.refuse(503);
+}
+
+function answerWith(exchange: Exchange, incoming: IncomingMessage): unknown {
+  const { response } = exchange;
+  const { rawHeaders, headers, statusCode = 502, statusMessage } = incoming;
+  if (headers[PASSED_FIELD] !== undefined) {
+    incoming.resume();
+    return undefined;
+  }
+  const refused = headers[REFUSED_FIELD];
+  const fields: Record<string, string[]> = {};
+  for (let at = 0; at < rawHeaders.length; at += 2) {
+    const name = (rawHeaders[at] as string).toLowerCase();
+    if (ofHost.has(name)) continue;
+    if (refused !== undefined && (name === "content-length" || name === "content-type")) continue;
+    (fields[name.replaceAll("-", "_")] ??= []).push(rawHeaders[at + 1] as string);
+  }
+  for (const [name, values] of Object.entries(fields)) {
+    response.headers[name] = values.length === 1 ? (values[0] as string) : values;
+  }
+  if (refused !== undefined) {
+    incoming.resume();
+    exchange.refuse(statusCode, decodeURIComponent(String(refused)) || undefined);
+    return true;
+  }
+  response.status_code = statusCode;
+  if (statusMessage !== undefined && statusMessage !== STATUS_CODES[statusCode]) response.status = statusMessage;
+  const { trailer } = headers;
+  if (trailer !== undefined) {
+    response.trailer_names = trailer.split(",").map((name) => name.trim());
+    response.trailers = () => trailersOf(incoming);
+  }
+  return response.send(incoming);
+}
+
+function trailersOf({ rawTrailers }: IncomingMessage): Record<string, string> {
+  const trailers: Record<string, string> = {};
+  for (let at = 0; at < rawTrailers.length; at += 2)
+    trailers[rawTrailers[at] as string] = rawTrailers[at + 1] as string;
+  return trailers;
+}

@@ -1,0 +1,126 @@
+/** Serves the apps of an isolated module inside its worker: requests come from the host over a socket of the system. */
+import { createServer, type Server, type Socket } from "node:net";
+import { AppMount, appName, basePath, type HttpEnvironment, HttpService, originPolicy } from "../http/index.ts";
+import type { HttpErrorEvent, HttpProvider, Module, OwnedItem } from "../types.ts";
+import { PASSED_FIELD, PEER_FIELD, REFUSED_FIELD, type Serving } from "./messages.ts";
+
+/** The host keeps these bounds towards the clients. */
+const UNLIMITED = 86_400;
+
+type Item = OwnedItem<HttpProvider>;
+
+export class WorkerHttp {
+  readonly #mounts = new Map<Item, AppMount>();
+  readonly #log: HttpEnvironment["log"];
+  #service: HttpService | undefined;
+  #server: Server | undefined;
+  #grace = 10;
+
+  constructor(log: HttpEnvironment["log"]) {
+    this.#log = log;
+  }
+
+  /** The app is there; what is returned takes it away. */
+  add(item: Item): () => Promise<void> {
+    this.#mounts.set(item, mountOf(item, item.item));
+    this.#remount();
+    return () => this.#remove(item);
+  }
+
+  items(): Item[] {
+    return [...this.#mounts.keys()];
+  }
+
+  /** Listens from now on. */
+  async serve({ path, token, settings, grace }: Serving): Promise<void> {
+    this.#grace = grace;
+    const bounds = {
+      headTimeout: UNLIMITED,
+      progressTimeout: UNLIMITED,
+      progressBytes: 0,
+      idleTimeout: UNLIMITED,
+      maxUnsent: Number.MAX_SAFE_INTEGER,
+      defaultHeaders: undefined,
+    };
+    const service = new HttpService({ ...settings, ...bounds }, this.#environment(token), undefined);
+    this.#service = service;
+    this.#remount();
+    this.#server = createServer({ allowHalfOpen: true }, (socket) => service.listeners.connect(socket));
+    await new Promise<void>((resolve, reject) => this.#server?.once("error", reject).listen(path, resolve));
+  }
+
+  /** Tells the requests and websockets of all apps that they are to end, and waits for them. */
+  async leave(closeCode: number): Promise<void> {
+    await Promise.all([...this.#mounts.values()].map((mount) => mount.retire(this.#grace, closeCode)));
+  }
+
+  #remove(item: Item): Promise<void> {
+    const mount = this.#mounts.get(item);
+    this.#mounts.delete(item);
+    this.#remount();
+    return mount?.retire(this.#grace) ?? Promise.resolve();
+  }
+
+  #remount(): void {
+    const apps = [...this.#mounts];
+    // What no handler of the module answers is for the host.
+    const rest = apps.map(([item]) => mountOf(item, { ...item.item, middleware: pass, route: {} }));
+    this.#service?.mount([...apps.map(([, mount]) => mount), ...rest]);
+  }
+
+  #environment(token: string): HttpEnvironment {
+    return {
+      // Pages of errors are made by the host, where the hooks for them are.
+      fire: (event, data) => {
+        if (event !== "http-error") return undefined;
+        const { response, message } = data as HttpErrorEvent;
+        response.headers[REFUSED_FIELD] = encodeURIComponent(message ?? "");
+        return " ";
+      },
+      announce: () => undefined,
+      hasHooks: (event) => event === "http-error",
+      log: this.#log,
+      arrived: (request) => admit(request, token),
+    };
+  }
+}
+
+const pass = (context: { status: number; body: unknown; set(field: string, value: string): void }) => {
+  context.status = 404;
+  context.set(PASSED_FIELD, "1");
+  context.body = " ";
+};
+
+function mountOf({ owner }: Item, provider: object): AppMount {
+  const { name = appName(owner.name), default_path } = provider as HttpProvider;
+  const paths = (owner as Module).get_option_object("http_paths") ?? {};
+  return new AppMount({
+    name,
+    owner,
+    provider: provider as HttpProvider,
+    host: owner.host,
+    base: basePath(name, owner.host, paths[name] ?? default_path),
+    cors: undefined,
+    // The host has checked the origin.
+    origins: originPolicy(["*"], undefined, undefined),
+  });
+}
+
+/** Takes from a request what the host says of its client, and ends the connection of whoever is not the host. */
+function admit(
+  request: { rawHeaders: string[]; headers: Record<string, unknown>; socket: Socket },
+  token: string,
+): void {
+  const { rawHeaders, headers, socket } = request;
+  const at = rawHeaders.findIndex((name, index) => index % 2 === 0 && name === PEER_FIELD);
+  const facts = at < 0 ? {} : (JSON.parse(rawHeaders[at + 1] as string) as { token?: string; peer?: object });
+  if (at >= 0) rawHeaders.splice(at, 2);
+  delete headers[PEER_FIELD];
+  if (facts.token !== token) {
+    socket.destroy();
+    return;
+  }
+  for (const [name, value] of Object.entries(facts.peer ?? {})) {
+    Object.defineProperty(socket, name, { value, configurable: true, writable: true });
+  }
+}

@@ -1,0 +1,193 @@
+/** Modules that run in worker threads: what the host holds of them. */
+import { randomBytes } from "node:crypto";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import type { Exchange } from "../http/exchange.ts";
+import type { HttpModule } from "../http/index.ts";
+import type { WebSocketExchange } from "../http/websocket_exchange.ts";
+import type { InstanceOwner, ModuleCode } from "../module/code.ts";
+import type { ModuleSource } from "../module/locate.ts";
+import type { HttpProvider, LogLevel, Module } from "../types.ts";
+import { ModhostError } from "../util/errors.ts";
+import { type Channel, receivedError, type SentError } from "./channel.ts";
+import { callAt, mirrorOf, type Shape, shapeOf } from "./exports.ts";
+import { Forwarder } from "./forward.ts";
+import type { Described, Loaded, ProvidedApp, Serving } from "./messages.ts";
+import { heapOf, type IsolationDeps, taskOf, WorkerThread } from "./thread.ts";
+
+export type { IsolationDeps } from "./thread.ts";
+
+/** A worker that has evaluated a file waits so long for an instance to run. */
+const MAX_SPARE_MS = 10_000;
+/**
+ * Evaluates a module's file in a worker, and gives code that runs each of its instances in a worker of its own.
+ * @throws what the evaluation throws
+ */
+export async function isolatedCode(source: ModuleSource, deps: IsolationDeps): Promise<ModuleCode> {
+  const { file } = source;
+  if (file === undefined) {
+    const remedy = "write it into a file: only a file can be loaded in a worker";
+    throw new ModhostError("ISOLATED", { what: `be a value (${source.name})`, remedy });
+  }
+  const whole = { ...source, file };
+  const described = new WorkerThread(whole, deps);
+  const code = await described.describe();
+  // The first instance runs where the file was evaluated.
+  let spare: WorkerThread | undefined = described;
+  const unused = setTimeout(() => {
+    spare?.end();
+    spare = undefined;
+  }, MAX_SPARE_MS).unref();
+  const load = (module: Module, owner: InstanceOwner) => {
+    clearTimeout(unused);
+    const thread = spare?.isAlive ? spare : new WorkerThread(whole, deps);
+    spare = undefined;
+    return new Isolated({ code, thread, module, owner, deps, name: source.name }).load();
+  };
+  return { source, load, ...code };
+}
+
+interface IsolatedParts {
+  readonly name: string;
+  readonly code: Described;
+  readonly thread: WorkerThread;
+  readonly module: Module;
+  readonly owner: InstanceOwner;
+  readonly deps: IsolationDeps;
+}
+
+/** One instance of an isolated module. */
+class Isolated {
+  readonly #parts: IsolatedParts;
+  readonly #module: Module;
+  readonly #owner: InstanceOwner;
+  readonly #folder = mkdtempSync(join(tmpdir(), "modhost-worker-"));
+  readonly #token = randomBytes(16).toString("hex");
+  readonly #path = process.platform === "win32" ? `\\\\.\\pipe\\modhost-${this.#token}` : join(this.#folder, "http");
+  readonly #forwarder: Forwarder;
+  readonly #dependencies = new Map<string, unknown>();
+  #closeCode = 1001;
+  #isLeaving = false;
+  #isEnding = false;
+
+  constructor(parts: IsolatedParts) {
+    this.#parts = parts;
+    this.#module = parts.module;
+    this.#owner = parts.owner;
+    this.#forwarder = new Forwarder({
+      path: this.#path,
+      token: this.#token,
+      leaving: (closeCode) => {
+        this.#closeCode = closeCode;
+        void this.#leave();
+      },
+    });
+  }
+
+  /** Runs the code in a worker, and declares here what it has declared there. Gives what dependents get. */
+  async load(): Promise<unknown> {
+    const module = this.#module;
+    module.on_release("worker", () => this.#end(), "worker");
+    const depends: Record<string, Shape> = {};
+    for (const name of this.#parts.code.depends) {
+      const exported = module.depends(name);
+      this.#dependencies.set(name, exported);
+      if (name !== "http") depends[name] = shapeOf(exported);
+    }
+    const { thread, deps } = this.#parts;
+    const { channel } = thread;
+    thread.serve(this.#handlers(), (reason) => this.#ended(reason));
+    const { host, reloading = false } = this.#owner;
+    const loaded = (await channel.call("load", taskOf(this.#parts.name, deps, { host, reloading, depends }))) as Loaded;
+    if (loaded.global && module.host !== "*") module.set_global();
+    if (loaded.apps.length > 0) {
+      const { settings } = module.depends<HttpModule>("http");
+      const serving: Serving = { path: this.#path, token: this.#token, settings: { ...settings }, grace: deps.grace() };
+      await channel.call("serve", serving);
+    }
+    // Undone before the rest: the worker's requests end while the host waits for them.
+    this.#owner.add({
+      kind: "item",
+      label: "worker",
+      activate: () => {
+        void channel.call("commit").catch((error: unknown) => this.#owner.fault("adding what it provides", error));
+        thread.watch(this.#module.get_option_period("isolated_timeout") ?? 10, heapOf(deps));
+        return () => this.#leave();
+      },
+    });
+    for (const event of loaded.events) this.#listen(event);
+    for (const app of loaded.apps.filter(({ host }) => host === module.host)) this.#provide(module, app);
+    if (loaded.apps.some(({ host }) => host !== module.host)) {
+      module.add_host = (view) => {
+        for (const app of loaded.apps.filter(({ host }) => host === view.host)) this.#provide(view, app);
+      };
+    }
+    module.ready = () => channel.call("ready");
+    if (loaded.has.includes("save")) module.save = () => channel.call("save");
+    if (loaded.has.includes("restore")) module.restore = (saved) => channel.call("restore", saved);
+    module.unload = () => (thread.isAlive ? channel.call("unload", deps.grace() + 1) : undefined);
+    return mirrorOf(loaded.exports, (path, values) => channel.call("call", path, values));
+  }
+
+  /** What the worker may ask. */
+  #handlers(): ConstructorParameters<typeof Channel>[1] {
+    const module = this.#module;
+    return {
+      log: (lines: readonly (readonly [LogLevel, string])[]) => {
+        for (const [level, text] of lines) module.log(level, "%s", text);
+      },
+      fault: (step: string, error: SentError) => this.#owner.usage.fault(step, receivedError(error)),
+      note: (text: string | undefined) => {
+        this.#owner.note = text;
+      },
+      announce: (event: string, data: unknown, to: string | undefined) => module.announce_event(event, data, to),
+      listen: (event: string) => this.#listen(event),
+      depend: (name: string, path: readonly string[], values: readonly unknown[]) =>
+        callAt(this.#dependencies.get(name), path, values),
+    };
+  }
+
+  #ended(reason: string): void {
+    this.#forwarder.close();
+    rmSync(this.#folder, { recursive: true, force: true });
+    if (!this.#isEnding) this.#parts.deps.ended(this.#owner, reason);
+  }
+
+  #listen(event: string): void {
+    this.#module.hook(event, (data: unknown) => {
+      try {
+        this.#parts.thread.channel.tell("hear", event, data);
+      } catch (error) {
+        this.#owner.advise(
+          `cannot hear ${event} in its worker: ${error instanceof Error ? error.message : String(error)}`,
+        );
+      }
+    });
+  }
+
+  #provide(module: Module, { keys, hasMiddleware, place }: ProvidedApp): void {
+    const route: Record<string, unknown> = {};
+    const { handle, upgrade } = this.#forwarder;
+    for (const key of keys) {
+      route[key] = /^WS\b/.test(key)
+        ? (event: WebSocketExchange) => upgrade(event)
+        : (event: Exchange) => handle(event);
+    }
+    const middleware = (context: { state: { event: Exchange } }) => handle(context.state.event);
+    const provider = { ...place, streaming_uploads: true, route, ...(hasMiddleware ? { middleware } : {}) };
+    module.provides("http", provider as unknown as HttpProvider);
+  }
+
+  async #leave(): Promise<void> {
+    if (this.#isLeaving) return;
+    this.#isLeaving = true;
+    await this.#parts.thread.channel.call("leave", this.#closeCode).catch(() => undefined);
+  }
+
+  async #end(): Promise<void> {
+    this.#isEnding = true;
+    await this.#parts.thread.end();
+    rmSync(this.#folder, { recursive: true, force: true });
+  }
+}
