@@ -13,6 +13,7 @@ import { endSlowly, endsSlowly, isEnding } from "./lingering.ts";
 import type { NodeRequest, NodeResponse } from "./node_messages.ts";
 import { takeConnection, watchHeads } from "./patches/node/connections.ts";
 import { currentAnswers } from "./patches/node/current_answer.ts";
+import { letGoOfReading } from "./patches/node/reading.ts";
 import type { HttpEnvironment, HttpSettings } from "./settings.ts";
 import { Turns } from "./turns.ts";
 import { Handover } from "./upgrade.ts";
@@ -250,6 +251,9 @@ export class Listeners {
   }
 
   async #tell(status: number, error: Error, socket: Socket): Promise<void> {
+    // Nothing that comes while the page is made begins a request.
+    letGoOfReading(socket, () => undefined);
+    socket.pause();
     const response = { status_code: status, headers: {} as ResponseHeaders };
     const event: HttpErrorEvent = { code: status, message: undefined, error, request: undefined, response };
     let body: string | Uint8Array;

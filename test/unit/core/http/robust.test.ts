@@ -286,3 +286,33 @@ test("a request that outlives the grace is named once, whoever cuts it", async (
     assert.match(told.join("\n"), /^Cut off, since they had not ended after 0\.05 s: GET \/app\/never \(\d+ s\)$/);
   }
 });
+
+test("a request that is completed while the page of its refusal is made does not mix its answer with that", async () => {
+  const told = Promise.withResolvers<void>();
+  const made = Promise.withResolvers<void>();
+  let isServed = false;
+  const slow = async function* () {
+    isServed = true;
+    yield "first";
+    await made.promise;
+    yield "last";
+  };
+  await using host = await TestService.start({ route: { "GET /slow": () => slow() } }, { headTimeout: 0.2 });
+  host.hook("http-error", async () => {
+    told.resolve();
+    await made.promise;
+    return "too late";
+  });
+  const socket = connect({ port: host.port, host: "127.0.0.1" });
+  let received = "";
+  const ended = new Promise((over) => socket.on("close", over));
+  socket.on("error", () => undefined).on("data", (piece) => void (received += piece));
+  socket.write("GET /app/slow HTTP/1.1\r\nHost: a\r\n");
+  await told.promise;
+  socket.write("\r\n");
+  for (let turn = 0; turn < 50 && !isServed; turn += 1) await new Promise((next) => setTimeout(next, 2));
+  made.resolve();
+  await ended;
+  assert.match(received, /^HTTP\/1.1 408 [\s\S]*too late$/);
+  assert.equal(received.split("HTTP/1.1").length, 2);
+});
