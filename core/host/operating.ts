@@ -109,9 +109,13 @@ export class Operating implements ServerDeps {
   #warnings(): string[] {
     const { host } = this.#deps;
     const failed = host.modules().filter(({ status }) => status === "failed");
+    const troubled = host.modules().filter(({ status, note_level }) => {
+      return status === "loaded" && (note_level === "warn" || note_level === "error");
+    });
     const unknown = attempt(() => host.config.unknownNames()) ?? [];
     return [
       ...failed.map(({ name, note }) => `The module ${name} is not loaded: ${note ?? "it has failed"}`),
+      ...troubled.map(({ name, note }) => `The module ${name}: ${note}`),
       ...unknown.map(({ path, nearest }) => {
         return `Nothing reads the option ${path}${nearest === undefined ? "" : `: is ${nearest} meant?`}`;
       }),

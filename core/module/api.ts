@@ -40,6 +40,7 @@ export interface ModuleOwner extends Dependent {
   readonly provided: Set<string>;
   missing: string | undefined;
   note: string | undefined;
+  noteLevel: "info" | "warn" | "error" | undefined;
   add(effect: Effect): Entry;
   hold(kind: string, label: string, release: Release): Entry;
   advise(text: string): void;
@@ -236,6 +237,7 @@ export class ModuleApi implements Module {
   set_status(level: "info" | "warn" | "error", text: string): void {
     this.#instance.assertLive();
     this.#instance.note = text;
+    this.#instance.noteLevel = level;
     this.log(level, "%s", text);
   }
 

@@ -60,6 +60,8 @@ export class Instance implements ModuleOwner {
   /** The first module it asked for that is not loaded: this attempt is undone, whatever became of it. */
   missing: string | undefined;
   note: string | undefined;
+  /** Of a note from `set_status`. */
+  noteLevel: ModuleState["note_level"] | undefined;
   /** Steps of the unload that failed or took too long, as far as it has come. */
   readonly unfinished: string[] = [];
   /** While loading: the instances that are made with it, which it gets from `module.depends`. */
@@ -341,6 +343,7 @@ export class Instance implements ModuleOwner {
       status: this.phase === "gone" ? "unloading" : this.phase,
       file: this.code.source.file,
       note: this.note,
+      ...(this.noteLevel === undefined ? {} : { note_level: this.noteLevel }),
       depends: [...this.depends].map((key) => key.slice(0, key.lastIndexOf("@"))),
       holds: this.#ledger.counts(),
     };

@@ -18,6 +18,8 @@ export interface ModuleState {
   readonly file: string | undefined;
   /** From `set_status`, or the failure, or why it is in quarantine. */
   readonly note: string | undefined;
+  /** Of a note from `set_status`: how grave it is. */
+  readonly note_level?: "info" | "warn" | "error";
   /** Modules that it depends on. */
   readonly depends: readonly string[];
   /** What it has added, by kind: hooks, items, timers, ... */

@@ -40,10 +40,11 @@ export const shapes: Readonly<Record<string, Schema>> = {
       status: { enum: ["loading", "loaded", "failed", "unloading"] },
       file: text,
       note: text,
+      note_level: { enum: ["info", "warn", "error"] },
       depends: list(text),
       holds: { type: "object", additionalProperties: integer },
     },
-    ["file", "note"],
+    ["file", "note", "note_level"],
   ),
   ListeningPort: object({ service: text, scheme: text, address: text, port: integer }, ["scheme"]),
   ServerStatus: object(

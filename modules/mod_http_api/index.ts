@@ -42,7 +42,7 @@ export default function load(module: ApiModule, { required = false, trusted = fa
   const own = ownToken();
   const withOwn = [...tokens, own.known];
   const requireToken = !trusted && module.get_option_boolean("api_require_token") === true;
-  const authorizations = trusted ? () => undefined : readOnce(module, node);
+  const authorizations = trusted ? () => undefined : knownAuthorizations(module, node);
   const isGuarded = () => requireToken || authorizations() !== undefined;
   const figures = commandFigures();
   module.provides("metrics", figures.provider);
@@ -105,15 +105,16 @@ function sentHeaders({ log }: ApiModule, node: NodeModule): () => ConfiguredHead
   };
 }
 
-/** `API.Authorizations` as it is when the node is first open: changes take effect at the next start. */
-function readOnce({ log }: ApiModule, node: NodeModule): () => readonly Authorization[] | undefined {
-  let read: { readonly authorizations: readonly Authorization[] | undefined } | undefined;
+/** `API.Authorizations` as they are now; worked out anew after each change. */
+function knownAuthorizations({ log }: ApiModule, node: NodeModule): () => readonly Authorization[] | undefined {
+  let read: { readonly from: unknown; readonly known: readonly Authorization[] | undefined } | undefined;
   return () => {
-    if (read === undefined && node.isOpen) {
-      const entries = node.lowLevel.repo.config.value("API.Authorizations");
-      read = { authorizations: authorizationsFrom(entries, (sentence) => log.warn("%s", sentence)) };
+    if (!node.isOpen) return read?.known;
+    const from = node.lowLevel.repo.config.value("API.Authorizations");
+    if (read === undefined || read.from !== from) {
+      read = { from, known: authorizationsFrom(from, (sentence) => log.warn("%s", sentence)) };
     }
-    return read?.authorizations;
+    return read.known;
   };
 }
 

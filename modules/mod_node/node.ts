@@ -84,7 +84,11 @@ export class LocalNode implements LowLevelNode {
       this.wholeBlocks.onStored = (stored) => this.blocks.onStored?.(stored);
       this.wholeBlocks.onNew = (cids) => this.blocks.onNew?.(cids);
     }
-    this.blocks.hashOnRead = repo.config.value("Datastore.HashOnRead");
+    const checkReads = () => {
+      this.blocks.hashOnRead = repo.config.value("Datastore.HashOnRead");
+    };
+    checkReads();
+    repo.config.follow(["Datastore.HashOnRead"], checkReads);
     this.metadata = metadata;
     this.pins = new Pins(this.blocks, metadata, this.lock);
     const sharded = () => repo.config.value("Experimental.ShardingEnabled");

@@ -22,8 +22,21 @@ export const print: Presenter = async (session, call) => {
     progress?.show(done);
   }
   progress?.clear();
+  tellWaiting(session, answer);
   checkEnd(answer);
 };
+
+/** Which keys of the node's configuration are written and not in force, as the answers of `config` tell it. */
+function tellWaiting({ context }: Session, { headers }: Answered): void {
+  const waiting = headers["x-modhost-config-waits"];
+  if (typeof waiting !== "string") return;
+  const keys = waiting.matchAll(/([\w.]+)(?:;reason="((?:[^"\\]|\\.)*)")?/g);
+  for (const [, key, reason] of keys) {
+    const why =
+      reason === undefined ? "waits for the next start" : `is not in force: ${reason.replace(/\\(.)/g, "$1")}`;
+    context.stderr.write(`modhost: ${key} ${printable(why)}\n`);
+  }
+}
 
 /** What the server says is to come. */
 export function lengthOf({ headers }: Answered): number | undefined {

@@ -27,7 +27,7 @@ const list = defineCommand({
 export const commands = {
   bootstrap: list,
   "bootstrap/add": defineCommand({
-    help: "Adds bootstrap peers; they are used from the next start on.",
+    help: "Adds bootstrap peers, which are dialled from now on where there are too few.",
     example: { arg: "<peer>" },
     arguments: peers("The peers to add, as `<multiaddr>/p2p/<peer ID>`; needed without `default`."),
     options: {

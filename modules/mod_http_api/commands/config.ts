@@ -38,8 +38,9 @@ export const commands = {
       json: { type: "bool", help: "Parse the value as JSON." },
     },
     returns: value(fields("ConfigField", { Key: "string", Value: "any" })),
-    async run({ node, arguments: { key, value: text }, options: { bool, json } }) {
+    async run({ node, arguments: { key, value: text }, options: { bool, json }, tellWaiting }) {
       if (text !== undefined) await node.config.set(key, text, { bool, json });
+      tellWaiting(node.config.waiting());
       return { Key: key, Value: await node.config.get(key) };
     },
     text: ({ Value }, { arguments: { value: text } }) => (text === undefined ? shown(Value) : ""),
@@ -47,21 +48,28 @@ export const commands = {
   "config/show": defineCommand({
     help: "Shows the configuration without its secrets.",
     returns: value(map("any")),
-    run: ({ node }) => node.config.getAll(),
+    run({ node, tellWaiting }) {
+      tellWaiting(node.config.waiting());
+      return node.config.getAll();
+    },
     text: shown,
   }),
   "config/replace": defineCommand({
     help: "Replaces the configuration, but keeps its secrets.",
     file: { name: "file", required: true, help: "The new configuration." },
     returns: nothing,
-    async run({ node, files }) {
+    async run({ node, files, tellWaiting }) {
       await node.config.replace(await textOf(await files.one()));
+      tellWaiting(node.config.waiting());
     },
   }),
   "config/edit": defineCommand({
     help: "Opens the configuration in an editor on the host's terminal.",
     returns: nothing,
-    run: ({ node, operator, signal }) => node.config.edit(editorOf(operator, node.config.path, signal)),
+    async run({ node, operator, signal, tellWaiting }) {
+      await node.config.edit(editorOf(operator, node.config.path, signal));
+      tellWaiting(node.config.waiting());
+    },
   }),
   "config/profile": defineGroup({ help: "Apply profiles to the configuration." }),
   "config/profile/apply": defineCommand({
@@ -69,8 +77,9 @@ export const commands = {
     arguments: [{ name: "profile", required: true, help: "Name of the profile." }],
     options: { "dry-run": { type: "bool", help: "Only show what would change." } },
     returns: value(fields("ConfigUpdateOutput", { OldCfg: map("any"), NewCfg: map("any") })),
-    async run({ node, arguments: { profile }, options: { "dry-run": dryRun } }) {
+    async run({ node, arguments: { profile }, options: { "dry-run": dryRun }, tellWaiting }) {
       const { original, updated } = await node.config.profiles.apply(profile, { dryRun });
+      tellWaiting(node.config.waiting());
       return { OldCfg: original, NewCfg: updated };
     },
     text: ({ OldCfg, NewCfg }) => jsonDiff(OldCfg, NewCfg),

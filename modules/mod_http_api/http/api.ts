@@ -1,6 +1,6 @@
 /** The RPC API: handles one HTTP request from authorization to response. */
 
-import { cidWriter, failure, type Node, NodeError, parseDuration } from "modhost/node";
+import { cidWriter, failure, type Node, NodeError, parseDuration, type WaitingKey } from "modhost/node";
 import { readParts } from "../../../core/http/index.ts";
 import { ModhostError } from "../../../core/index.ts";
 import type { HttpEvent, MultipartPart, ResponseFields, ResponseHeaders } from "../../../core/types.ts";
@@ -12,6 +12,7 @@ import { find, loggable, type Parsed, parse, Refusal } from "../rpc/parse_call.t
 import type { Table } from "../rpc/table.ts";
 import { type GateSettings, pass, type Visit, visit } from "./admission.ts";
 import { commandTrace } from "./command_trace.ts";
+import { waitingList } from "./config_waits.ts";
 import { copiedHeaders } from "./cors.ts";
 import type { CommandFigures } from "./figures.ts";
 import { plain, respond, serverHeaders } from "./respond.ts";
@@ -250,5 +251,9 @@ class TypedCall implements AnyCall {
 
   readonly announce = (length: number) => {
     this.#headers.x_content_length = String(length);
+  };
+
+  readonly tellWaiting = (keys: readonly WaitingKey[]) => {
+    if (keys.length > 0) this.#headers.x_modhost_config_waits = waitingList(keys);
   };
 }

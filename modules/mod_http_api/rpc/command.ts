@@ -19,7 +19,7 @@
  * `returns` determines the types: `run` returns values of that shape, and `text` receives them.
  */
 
-import { type CidForm, type ConfigPath, goJson, type Node } from "modhost/node";
+import { type CidForm, type ConfigPath, goJson, type Node, type WaitingKey } from "modhost/node";
 import type { CID } from "multiformats/cid";
 import type { CommandLog } from "./command_log.ts";
 import type { Operator } from "./operator.ts";
@@ -216,6 +216,8 @@ export interface Call<A, O> {
   cidText(level?: "upgraded" | "kept"): (cid: CID) => string;
   /** Sets X-Content-Length like the `length` of `bytes`, but keeps it on the response even if `run` fails afterwards. */
   announce(length: number): void;
+  /** Sets X-Modhost-Config-Waits, on the response of a failed `run` too: what is configured and not in force. */
+  tellWaiting(keys: readonly WaitingKey[]): void;
 }
 
 export type AnyCall = Call<Readonly<Record<string, unknown>>, Readonly<Record<string, unknown>>>;

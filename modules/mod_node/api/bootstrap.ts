@@ -1,4 +1,4 @@
-/** The list of bootstrap peers. Changes take effect at the next start. */
+/** The list of bootstrap peers. Changes take effect at once. */
 
 import type { LowLevelNode } from "../low_level_node.ts";
 import {

@@ -1,7 +1,8 @@
 /** The configuration of the node. */
 
 import type { LowLevelNode } from "../low_level_node.ts";
-import { JsonText } from "../storage/repo/config.ts";
+import { JsonText } from "../storage/repo/config_document.ts";
+import type { WaitingKey } from "../storage/repo/in_force.ts";
 import { profiles } from "../storage/repo/profiles.ts";
 import { NodeError } from "../util/errors.ts";
 import type { CallOptions } from "./common.ts";
@@ -46,7 +47,8 @@ export interface ConfigApi {
   /** The whole configuration, without secrets. */
   getAll(options?: CallOptions): Promise<ConfigDocument>;
   /**
-   * Sets a value; most take effect at the next start.
+   * Sets a value. It resolves when the value is written and, for keys that apply live, in force; `waiting` tells of those
+   * that are not.
    *
    * @throws NodeError for a value of the wrong type, and for secrets
    */
@@ -55,6 +57,14 @@ export interface ConfigApi {
   replace(document: ConfigDocument | string, options?: CallOptions): Promise<void>;
   /** Lets `editor` edit a copy of the file (with its secrets), and takes the result over if it is valid. */
   edit(editor: (file: string) => Promise<void>, options?: CallOptions): Promise<void>;
+  /**
+   * Reads the file again and puts in force what others have changed.
+   *
+   * @throws NodeError when the file is no configuration: what was in force stays so
+   */
+  reread(options?: CallOptions): Promise<void>;
+  /** What is written and not in force: it waits for the next start or, with a reason, could not be applied. */
+  waiting(): readonly WaitingKey[];
   readonly profiles: ConfigProfilesApi;
 }
 
@@ -80,6 +90,10 @@ export function configApi({ repo: { config } }: LowLevelNode): ConfigApi {
     },
     replace: (document) => config.replace(typeof document === "string" ? document : JSON.stringify(document)),
     edit: (editor) => config.edit(editor),
+    async reread() {
+      await config.reread();
+    },
+    waiting: () => config.waiting,
     profiles: {
       async apply(profile, { dryRun } = {}) {
         const { before, after } = await config.applyProfile(profile, { dryRun: dryRun === true });

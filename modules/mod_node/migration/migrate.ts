@@ -5,7 +5,7 @@ import { Namespace } from "../content/mfs/namespace.ts";
 import { BlockService } from "../storage/blockstore/block_service.ts";
 import { moveReferences } from "../storage/filestore/move.ts";
 import { syncFolder, writeAtomically } from "../storage/repo/atomic_file.ts";
-import { changedTo, readConfig } from "../storage/repo/config.ts";
+import { changedTo, readConfig } from "../storage/repo/config_document.ts";
 import { resolveStorePaths, type StoreKind, storePaths } from "../storage/repo/datastore.ts";
 import { defaultSpec, flatfsSpec } from "../storage/repo/defaults.ts";
 import { type JsonObject, setAt } from "../storage/repo/json.ts";

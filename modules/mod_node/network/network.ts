@@ -9,6 +9,7 @@ import type { Repo } from "../storage/repo/repo.ts";
 import { settledWithin } from "../util/async/settled_within.ts";
 import type { NodeLog } from "../util/log.ts";
 import { Bitswap } from "./bitswap/bitswap.ts";
+import { NetworkConfig } from "./follow_config.ts";
 import { fetchService } from "./ipns/fetch_protocol.ts";
 import type { Names } from "./ipns/names.ts";
 import { Routing } from "./kad/routing.ts";
@@ -60,6 +61,16 @@ export interface Network {
  * @throws NodeError for an invalid configuration
  */
 export async function openNetwork(node: NetworkDeps): Promise<Network> {
+  const live = new NetworkConfig(node.repo.config, node.log);
+  try {
+    return await openWith(node, live);
+  } catch (error) {
+    live.end();
+    throw error;
+  }
+}
+
+async function openWith(node: NetworkDeps, live: NetworkConfig): Promise<Network> {
   const { repo, blocks, metadata, pins, names, namesOverPubsub, log, onNotice } = node;
   const namesOverFetch = node.pubsub && namesOverPubsub;
   const patches = new PatchNotices((sentence) => {
@@ -85,6 +96,7 @@ export async function openNetwork(node: NetworkDeps): Promise<Network> {
   const router = routerOf(libp2p);
   const pubsub = router && new Pubsub({ libp2p, router, log, patches });
   const close = once(async () => {
+    live.end();
     blocks.onNew = undefined;
     const stops = [
       () => pubsub?.stop(),
@@ -109,6 +121,7 @@ export async function openNetwork(node: NetworkDeps): Promise<Network> {
     if (pubsub !== undefined)
       pubsub.discovery = new Discovery({ routing, swarm, connectedSubscribers: (topic) => pubsub.peers(topic).length });
     await names.goOnline({ libp2p, routing, pubsub });
+    await live.begin({ swarm, routing, names });
   } catch (error) {
     await close();
     throw error;

@@ -9,7 +9,7 @@ export interface LRUOptions<K, V> {
 
 /** Up to a number of values by key, in the order of their last use. */
 export class LRU<K, V> {
-  readonly #maxEntries: number;
+  #maxEntries: number;
   readonly #options: LRUOptions<K, V>;
   readonly #entries = new Map<K, V>();
 
@@ -53,13 +53,21 @@ export class LRU<K, V> {
     return this.#entries.delete(key);
   }
 
-  #evict(): void {
+  /** Takes another size from now on, and evicts what is beyond it. */
+  resize(most: number): void {
+    this.#maxEntries = most;
+    while (this.#entries.size > most && this.#evict());
+  }
+
+  /** False when every entry is exempt. */
+  #evict(): boolean {
     const { isExempt: stays, onEvict: forgotten } = this.#options;
     for (const [key, value] of this.#entries) {
       if (stays?.(key)) continue;
       this.#entries.delete(key);
       forgotten?.(key, value);
-      return;
+      return true;
     }
+    return false;
   }
 }

@@ -16,8 +16,16 @@ export function nodeConfigPage(): string {
 
 const introduction = `The file \`config\` in the folder of the repo (\`node_repo\`) is one JSON object with these keys. It is the only truth for the
 node: \`node_profile\` is looked at once, when the repo is made. The command \`config\` reads and writes values by their dotted
-path, \`config/show\` and \`config/replace\` the whole; a value is in the file when the answer is sent. Most of them are looked
-at when the node starts.
+path, \`config/show\` and \`config/replace\` the whole; a value is in the file, and in force where it
+applies live, when the answer is sent.
+
+"Applies" tells when a changed value is in force. \`live\`: at once, whoever changes it: a command, an editor (the file is watched; \`modhost
+reload\` looks at it, too), a profile. \`start\`: from the next start of the node on. \`none\`: this node does not use it. What is in the file
+and not in force is named in the header \`X-Modhost-Config-Waits\` of the answers of \`config\`, \`config/show\`, \`config/replace\`,
+\`config/edit\` and \`config/profile/apply\`, which have the reference's bodies; on the error output of \`modhost rpc config\`; and in \`modhost status\`.
+A live value that cannot be applied, such as an address that is taken, is written all the same: the former one stays in force, the
+header has the reason (\`Addresses.Swarm;reason="…"\`), and the next change or \`modhost reload\` tries it again. A file that is no
+configuration, edited by hand, changes nothing but a warning in the log.
 
 "New repo" is what the file has when it is made without a profile; where nothing stands there the key is left out until it is
 set. Unknown keys at the top are kept, unknown keys inside a known section are dropped with the next change. \`flag\` is null, true
@@ -25,7 +33,8 @@ or false; \`priority\` is null, false or a positive number, lower first; \`strin
 \`1h30m\`; \`size\` is text such as \`10GB\`.`;
 
 const laterIntroduction = `Later versions of the reference (Kubo) have other keys for what version 0.9 sets elsewhere. Where a config has one of these,
-it counts at the start of the node, and not what it stands for; null says nothing. Besides, \`auto\` in \`Bootstrap\` and in
+it counts, and not what it stands for, and applies as that does; null says nothing. Those for a choice of who starts the node wait
+for the next start. Besides, \`auto\` in \`Bootstrap\` and in
 \`DNS.Resolvers\` stands for what is built in, and \`API.Authorizations\` is honoured ([how](../../modules/mod_http_api/README.md#apiauthorizations)).
 All other keys of later versions are kept, without effect.`;
 
@@ -52,11 +61,11 @@ separated by commas).`;
 const longest = 80;
 
 function keysTable(keys: readonly [path: string, key: ConfigKey][]): string {
-  const rows = keys.map(([path, { kind, init, help }]) => {
+  const rows = keys.map(([path, { applies, kind, init, help }]) => {
     const value = init === undefined ? "" : JSON.stringify(init);
-    return [code(path), kind.name, value.length > longest ? "see the file" : code(value), help];
+    return [code(path), kind.name, value.length > longest ? "see the file" : code(value), applies, help];
   });
-  return table(["Key", "Type", "New repo", "Meaning"], rows);
+  return table(["Key", "Type", "New repo", "Applies", "Meaning"], rows);
 }
 
 function profilesTable(): string {

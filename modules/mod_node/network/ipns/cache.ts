@@ -31,6 +31,12 @@ export class NameCache {
     else this.#entries.delete(name);
   }
 
+  /** Drops the least recently used names beyond the new size. @throws NodeError for a negative one */
+  resize(size: number): void {
+    if (size < 0) throw new NodeError("cannot specify negative resolve cache size");
+    this.#entries.resize(size);
+  }
+
   delete(name: string): void {
     this.#entries.delete(name);
   }

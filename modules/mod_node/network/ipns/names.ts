@@ -114,6 +114,12 @@ export class Names {
     republisher.start();
   }
 
+  /** Goes by `Ipns` of the configuration as it is now. @throws NodeError for an invalid value: the former stay */
+  renew(): void {
+    this.#online?.republisher.renew();
+    this.#online?.cache.resize(this.#repo.config.value("Ipns.ResolveCacheSize") || DEFAULT_CACHE_SIZE);
+  }
+
   async goOffline(): Promise<void> {
     const online = this.#online;
     this.#online = undefined;

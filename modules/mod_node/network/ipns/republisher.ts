@@ -31,10 +31,24 @@ const RETRY_AFTER_MS = 5 * MINUTE_MS;
 /** Milliseconds between two rounds at any period. */
 const MIN_DELAY_MS = 1000;
 
+/** Milliseconds. */
+interface Settings {
+  readonly period: number;
+  readonly lifetime: number;
+}
+
+function settingsOf({ config, anyPeriod }: Pick<RepublisherDeps, "config" | "anyPeriod">): Settings {
+  const period = durationOf("RepublishPeriod", config.value("Ipns.RepublishPeriod") || DEFAULT_PERIOD);
+  const lifetime = durationOf("RecordLifetime", config.value("Ipns.RecordLifetime") || DEFAULT_LIFETIME);
+  if (!anyPeriod && (period < MINUTE_MS || period > 24 * HOUR_MS)) {
+    throw new NodeError(`config setting IPNS.RepublishPeriod is not between 1min and 1day: ${formatDuration(period)}`);
+  }
+  return { period, lifetime };
+}
+
 export class Republisher {
   readonly #deps: RepublisherDeps;
-  readonly #period: number;
-  readonly #lifetime: number;
+  #settings: Settings;
   readonly #stop = new AbortController();
   #timer: NodeJS.Timeout | undefined;
   #round: Promise<void> | undefined;
@@ -42,18 +56,20 @@ export class Republisher {
   /** @throws NodeError for an invalid configuration */
   constructor(deps: RepublisherDeps) {
     this.#deps = deps;
-    const { config } = deps;
-    this.#period = durationOf("RepublishPeriod", config.value("Ipns.RepublishPeriod") || DEFAULT_PERIOD);
-    this.#lifetime = durationOf("RecordLifetime", config.value("Ipns.RecordLifetime") || DEFAULT_LIFETIME);
-    if (!deps.anyPeriod && (this.#period < MINUTE_MS || this.#period > 24 * HOUR_MS)) {
-      throw new NodeError(
-        `config setting IPNS.RepublishPeriod is not between 1min and 1day: ${formatDuration(this.#period)}`,
-      );
-    }
+    this.#settings = settingsOf(deps);
   }
 
   start(): void {
-    this.#schedule(Math.min(FIRST_ROUND_AFTER_MS, this.#period));
+    this.#schedule(Math.min(FIRST_ROUND_AFTER_MS, this.#settings.period));
+  }
+
+  /** Goes by the configuration as it is now. @throws NodeError for an invalid one: the former stays */
+  renew(): void {
+    const { period } = this.#settings;
+    this.#settings = settingsOf(this.#deps);
+    if (this.#settings.period === period || this.#timer === undefined) return;
+    clearTimeout(this.#timer);
+    if (this.#round === undefined) this.start();
   }
 
   async stop(): Promise<void> {
@@ -65,7 +81,9 @@ export class Republisher {
   #schedule(milliseconds: number): void {
     this.#timer = setTimeout(
       () => {
-        this.#round = this.#run();
+        this.#round = this.#run().finally(() => {
+          this.#round = undefined;
+        });
       },
       Math.max(milliseconds, MIN_DELAY_MS),
     ).unref();
@@ -73,7 +91,7 @@ export class Republisher {
 
   async #run(): Promise<void> {
     const isComplete = await this.round(this.#stop.signal);
-    if (!this.#stop.signal.aborted) this.#schedule(isComplete ? this.#period : RETRY_AFTER_MS);
+    if (!this.#stop.signal.aborted) this.#schedule(isComplete ? this.#settings.period : RETRY_AFTER_MS);
   }
 
   /** Publishes all names one after the other; true when none failed. Never rejects. */
@@ -106,7 +124,7 @@ export class Republisher {
   /** The last record with a later end. */
   #renewed(key: Key, last: PublishedRecord | undefined): Promise<Uint8Array> {
     if (last === undefined) throw new NodeError("its record is gone");
-    const [end, least] = [parseTimestamp(last.record.validity) ?? 0n, timestampAfter(this.#lifetime)];
+    const [end, least] = [parseTimestamp(last.record.validity) ?? 0n, timestampAfter(this.#settings.lifetime)];
     return signRecord(key, { ...last.record, validity: formatTimestamp(end > least ? end : least) });
   }
 

@@ -16,7 +16,7 @@ export interface ProvideQueueDeps {
   readonly metadata: MetadataStore;
   readonly log: NodeLog;
   /** CIDs that are provided at a time. */
-  readonly workers: number;
+  readonly workers: () => number;
   /** A routing table has peers. */
   readonly ready: () => boolean;
   readonly provide: (cid: CID, signal: AbortSignal) => Promise<void>;
@@ -124,7 +124,7 @@ export class ProvideQueue {
   /** Provides what waits, if that is possible; to be called when a peer enters a routing table. */
   run(): void {
     if (this.#stop.signal.aborted || !this.#deps.ready()) return;
-    const workers = this.#rootCalm.isCalm ? this.#deps.workers : 1;
+    const workers = this.#rootCalm.isCalm ? this.#deps.workers() : 1;
     for (const [key, cid] of this.#roots) {
       if (this.#busy.size >= workers) return;
       if (!this.#busy.has(key)) void this.#work(key, cid);
@@ -137,7 +137,7 @@ export class ProvideQueue {
   }
 
   #workersForBlocks(): number {
-    if (this.#blockCalm.isCalm) return Math.max(1, this.#deps.workers - ROOT_WORKERS);
+    if (this.#blockCalm.isCalm) return Math.max(1, this.#deps.workers() - ROOT_WORKERS);
     return this.#blockCalm.disturbedFor() < MAX_WAIT_MS ? 0 : 1;
   }
 

@@ -15,8 +15,8 @@ export interface ReproviderDeps {
   readonly pins: Pins;
   readonly metadata: MetadataStore;
   readonly log: NodeLog;
-  /** CIDs that are provided at a time. */
-  readonly workers: number;
+  /** CIDs that are provided at a time, as it is when a run begins. */
+  readonly workers: () => number;
   /** A routing table has peers. */
   readonly ready: () => boolean;
   readonly provide: (cid: CID, signal: AbortSignal) => Promise<void>;
@@ -55,6 +55,19 @@ const strategies: Readonly<Record<string, Strategy>> = {
   roots: ({ pins }) => pinned(pins),
 };
 
+interface Settings {
+  /** Milliseconds; not positive for never. */
+  readonly interval: number;
+  readonly strategy: Strategy;
+}
+
+function settingsOf(config: Pick<Repo["config"], "value">): Settings {
+  const name = config.value("Reprovider.Strategy") || "all";
+  const strategy = Object.hasOwn(strategies, name) ? strategies[name] : undefined;
+  if (strategy === undefined) throw new NodeError(`unknown reprovider strategy '${name}'`);
+  return { strategy, interval: parseDuration(config.value("Reprovider.Interval") || DEFAULT_INTERVAL) };
+}
+
 async function* pinned(pins: Pins): AsyncGenerator<CID, void, undefined> {
   yield* pins.list("recursive");
   yield* pins.list("direct");
@@ -63,24 +76,19 @@ async function* pinned(pins: Pins): AsyncGenerator<CID, void, undefined> {
 /** Runs a minute after the start, then after each interval, which is counted across restarts. */
 export class Reprovider {
   readonly #deps: ReproviderDeps;
-  readonly #interval: number;
-  readonly #strategy: Strategy;
+  #settings: Settings;
   readonly #stop = new AbortController();
   #timer: NodeJS.Timeout | undefined;
   #running = false;
+  #isStarted = false;
   /** A run is due, and the routing tables were empty. */
   #due = false;
   #last: LastReprovide = { provided: 0, durationMs: 0 };
 
   /** @throws NodeError for an invalid interval or an unknown strategy */
   constructor(deps: ReproviderDeps) {
-    const { config } = deps.repo;
-    const name = config.value("Reprovider.Strategy") || "all";
-    const strategy = Object.hasOwn(strategies, name) ? strategies[name] : undefined;
-    if (strategy === undefined) throw new NodeError(`unknown reprovider strategy '${name}'`);
     this.#deps = deps;
-    this.#strategy = strategy;
-    this.#interval = parseDuration(config.value("Reprovider.Interval") || DEFAULT_INTERVAL);
+    this.#settings = settingsOf(deps.repo.config);
   }
 
   get last(): LastReprovide {
@@ -88,10 +96,31 @@ export class Reprovider {
   }
 
   async start(): Promise<void> {
-    if (this.#interval <= 0) return;
+    this.#isStarted = true;
+    const { interval } = this.#settings;
+    if (interval <= 0) return;
     const last = Number(Buffer.from((await this.#deps.metadata.get(LAST_KEY)) ?? []).toString());
-    const first = Math.min(FIRST_RUN_AFTER_MS, this.#interval);
-    this.#schedule(Math.max(first, last + this.#interval - Date.now()));
+    const first = Math.min(FIRST_RUN_AFTER_MS, interval);
+    this.#schedule(Math.max(first, last + interval - Date.now()));
+  }
+
+  /**
+   * Goes by the configuration as it is now; a run in progress goes on as it began.
+   *
+   * @throws NodeError for an invalid interval or an unknown strategy: the former ones stay
+   */
+  async renew(): Promise<void> {
+    this.#settings = settingsOf(this.#deps.repo.config);
+    clearTimeout(this.#timer);
+    this.#due = false;
+    if (this.#isStarted) await this.start();
+  }
+
+  /** No further run by itself. */
+  pause(): void {
+    this.#isStarted = false;
+    this.#due = false;
+    clearTimeout(this.#timer);
   }
 
   stop(): void {
@@ -125,7 +154,8 @@ export class Reprovider {
   }
 
   #schedule(milliseconds: number): void {
-    if (this.#stop.signal.aborted) return;
+    if (this.#stop.signal.aborted || !this.#isStarted) return;
+    clearTimeout(this.#timer);
     this.#timer = setTimeout(() => void this.#runScheduled(), Math.min(milliseconds, MAX_TIMER_MS)).unref();
   }
 
@@ -137,13 +167,15 @@ export class Reprovider {
         if (!this.#stop.signal.aborted) log.write("reprovider.simple", "warn", error.message);
       });
     }
-    if (ready()) this.#schedule(this.#interval);
+    const { interval } = this.#settings;
+    if (interval <= 0 || !this.#isStarted) return;
+    if (ready()) this.#schedule(interval);
     else this.#due = true;
   }
 
   /** Resolves with the number of CIDs provided. One that fails is left to the next run. */
   async #provideAll(signal: AbortSignal): Promise<number> {
-    const keys = this.#strategy(this.#deps, signal)[Symbol.asyncIterator]();
+    const keys = this.#settings.strategy(this.#deps, signal)[Symbol.asyncIterator]();
     let provided = 0;
     const work = async () => {
       for (;;) {
@@ -158,7 +190,7 @@ export class Reprovider {
       }
     };
     try {
-      await Promise.all(Array.from({ length: this.#deps.workers }, work));
+      await Promise.all(Array.from({ length: this.#deps.workers() }, work));
     } finally {
       await keys.return?.();
     }

@@ -59,7 +59,8 @@ export class Routing {
   readonly #provideQueue: ProvideQueue;
   readonly #reprovider: Reprovider;
   /** Nothing is provided without a command (`Experimental.StrategicProviding`). */
-  readonly #manualOnly: boolean;
+  #manualOnly: boolean;
+  readonly #config: Repo["config"];
   readonly #stat = { total: 0, milliseconds: 0 };
 
   /** @throws NodeError for an invalid configuration */
@@ -68,11 +69,12 @@ export class Routing {
     const [wan, lan] = [dhtOf(libp2p, "wan"), dhtOf(libp2p, "lan")];
     this.#libp2p = libp2p;
     this.#dht = wan && lan && { wan, lan };
+    this.#config = config;
     this.#manualOnly = config.value("Experimental.StrategicProviding");
     const providing = {
       metadata,
       log,
-      workers: config.value("Experimental.AcceleratedDHTClient") ? ACCELERATED_WORKERS : WORKERS,
+      workers: () => (config.value("Experimental.AcceleratedDHTClient") ? ACCELERATED_WORKERS : WORKERS),
       ready: () => this.#dht !== undefined && queries.activeDht(this.#dht).size > 0,
       provide: (cid: CID, signal: AbortSignal) => this.#provideOne(cid, signal),
     };
@@ -82,9 +84,27 @@ export class Routing {
 
   async start(): Promise<void> {
     if (this.#dht === undefined || this.#manualOnly) return;
-    for (const table of [this.#dht.wan, this.#dht.lan]) table.onFirstPeer = () => this.#onFirstPeer();
+    await this.#startProviding(this.#dht);
+  }
+
+  async #startProviding(dht: queries.DualDht): Promise<void> {
+    for (const table of [dht.wan, dht.lan]) table.onFirstPeer = () => this.#onFirstPeer();
     await this.#provideQueue.start();
     await this.#reprovider.start();
+  }
+
+  /** Goes by `Experimental.StrategicProviding` as it is now. */
+  async renewProviding(): Promise<void> {
+    const before = this.#manualOnly;
+    this.#manualOnly = this.#config.value("Experimental.StrategicProviding");
+    if (this.#dht === undefined || before === this.#manualOnly) return;
+    if (this.#manualOnly) this.#reprovider.pause();
+    else await this.#startProviding(this.#dht);
+  }
+
+  /** Goes by `Reprovider` as it is now. @throws NodeError for an invalid value */
+  renewReprovider(): Promise<void> {
+    return this.#reprovider.renew();
   }
 
   async stop(): Promise<void> {
@@ -93,6 +113,7 @@ export class Routing {
   }
 
   #onFirstPeer(): void {
+    if (this.#manualOnly) return;
     this.#provideQueue.run();
     this.#reprovider.runIfDue();
   }

@@ -1,4 +1,4 @@
-/** The list `Bootstrap` of the configuration. Changes are used from the next start. */
+/** The list `Bootstrap` of the configuration. Who changes it has the swarm go by it. */
 
 import type { ConfigFile } from "../../storage/repo/config.ts";
 import { bootstrapPeers } from "../../storage/repo/defaults.ts";

@@ -56,13 +56,16 @@ export class ConnectionTrimmer {
     this.#host.removeEventListener("connection:open", this.#opened);
   }
 
-  readonly #opened = (): void => {
+  readonly #opened = (): void => this.trimIfNeeded();
+
+  /** Closes connections now if there are too many, but for those that are new or protected. */
+  trimIfNeeded(): void {
     if (this.#running || this.#host.getConnections().length <= this.#limits.high) return;
     this.#running = true;
     void this.#trim().finally(() => {
       this.#running = false;
     });
-  };
+  }
 
   async #trim(): Promise<void> {
     const { low, graceMs } = this.#limits;

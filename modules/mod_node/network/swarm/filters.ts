@@ -56,6 +56,14 @@ export class Filters {
     if (this.#masks.delete(textOf(parseMask(text)))) this.#rebuild();
   }
 
+  /** @throws NodeError for a text that is no range: then the former ones stay */
+  replace(texts: readonly string[]): void {
+    const masks = texts.map(parseMask);
+    this.#masks.clear();
+    for (const mask of masks) this.#masks.set(textOf(mask), mask);
+    this.#rebuild();
+  }
+
   clear(): void {
     this.#masks.clear();
     this.#rebuild();

@@ -57,6 +57,8 @@ export interface Host {
   listening(): readonly Multiaddr[];
   /** Announces every address that is listened on, whether or not a peer has confirmed that it can be reached. */
   announceAll(): void;
+  /** Connections beyond a multiple of these limits are refused from now on. */
+  limitConnections(limits: ConnectionLimits | undefined): void;
   /** Nothing is announced or stored any more: to be called before libp2p stops. */
   stopBackgroundUpdates(): void;
 }
@@ -113,7 +115,7 @@ export async function createHost(deps: HostDeps): Promise<Host> {
   });
   // The service factories have run.
   const { ping, components, bandwidth } = captured as Captured & Required<Pick<Captured, "ping" | "components">>;
-  const { addressManager, registrar, transportManager } = components;
+  const { addressManager, registrar, transportManager, connectionManager } = components;
   copyMiddlewareLists(registrar, patches);
   limitStoredAddresses(libp2p.peerStore, patches);
   limitAutoNat(libp2p, config);
@@ -139,11 +141,15 @@ export async function createHost(deps: HostDeps): Promise<Host> {
         addressManager.confirmObservedAddr(address, { type: "transport", ttl: YEAR_MS });
       }
     },
+    limitConnections: (changed) => connectionManager.setMaxConnections(maxConnectionsOf(changed)),
     stopBackgroundUpdates() {
       for (const stop of stopping) if (stop !== false) stop();
     },
   };
 }
+
+const maxConnectionsOf = (limits: ConnectionLimits | undefined): number =>
+  limits === undefined ? Number.MAX_SAFE_INTEGER : Math.max(1, limits.high * MAX_CONNECTIONS_FACTOR);
 
 /** How connections are made, secured, limited and counted. */
 function connectionOptions(deps: HostDeps, captured: Captured): Libp2pOptions {
@@ -163,7 +169,7 @@ function connectionOptions(deps: HostDeps, captured: Captured): Libp2pOptions {
       denyInboundConnection: ({ remoteAddr }) => filters.blocks(remoteAddr),
     },
     connectionManager: {
-      maxConnections: limits === undefined ? Number.MAX_SAFE_INTEGER : limits.high * MAX_CONNECTIONS_FACTOR,
+      maxConnections: maxConnectionsOf(limits),
       inboundConnectionThreshold: MAX_INBOUND_PER_SECOND,
       maxIncomingPendingConnections: MAX_INBOUND_PENDING,
       maxDialQueueLength: MAX_QUEUED_DIALS,

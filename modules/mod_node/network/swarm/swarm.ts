@@ -1,7 +1,7 @@
 /** The swarm: connections to peers, their addresses, and which addresses may be dialled. */
 import type { Connection, Peer } from "@libp2p/interface";
 import type { Libp2p, ServiceFactoryMap } from "libp2p";
-import { type PeerId, parsePeerId } from "../../formats/peer_id.ts";
+import type { PeerId } from "../../formats/peer_id.ts";
 import type { MetadataStore } from "../../storage/metadata/store.ts";
 import type { PublicKey } from "../../storage/repo/identity.ts";
 import type { Repo } from "../../storage/repo/repo.ts";
@@ -11,17 +11,15 @@ import { NodeError } from "../../util/errors.ts";
 import type { NodeLog } from "../../util/log.ts";
 import { autoNatProtocol } from "./autonat.ts";
 import type { Bandwidth } from "./bandwidth.ts";
-import { bootstrapAddresses } from "./bootstrap_list.ts";
-import { Bootstrapper } from "./bootstrapper.ts";
-import { ConnectionTrimmer, connectionLimits } from "./connection_limits.ts";
+import { connectionLimits } from "./connection_limits.ts";
 import { dialError } from "./dial_error.ts";
 import { Filters } from "./filters.ts";
 import { createHost, type Host } from "./host.ts";
 import { IdentifyWaiter } from "./identify_waiter.ts";
-import { byPeer, type Multiaddr, type PeerAddress, parseMultiaddr, transportOf, withPeer } from "./multiaddr.ts";
+import { Keepers, type KeepersDeps } from "./keepers.ts";
+import { byPeer, type Multiaddr, type PeerAddress, transportOf, withPeer } from "./multiaddr.ts";
 import { PatchNotices } from "./patches/notices.ts";
 import { PeerDatastore, peerKey } from "./peer_datastore.ts";
-import { Peering } from "./peering.ts";
 import type { PingService } from "./ping.ts";
 
 export interface SwarmDeps {
@@ -104,11 +102,12 @@ export class Swarm {
   readonly filters: Filters;
   /** Set by the network; without it only peers whose addresses are known can be dialled. */
   findPeer: FindPeer | undefined;
+  /** What dials and closes connections by itself. */
+  readonly keepers: Keepers;
   readonly #host: Host;
   readonly #datastore: PeerDatastore;
   readonly #deps: SwarmDeps;
   readonly #identify: IdentifyWaiter;
-  readonly #dialers: readonly { start(): void; stop(): void }[];
 
   constructor(deps: SwarmDeps, host: Host, datastore: PeerDatastore, filters: Filters) {
     const { libp2p, ping, bandwidth } = host;
@@ -122,16 +121,15 @@ export class Swarm {
     this.#datastore = datastore;
     this.#deps = deps;
     this.#identify = new IdentifyWaiter(libp2p);
-    const peering = new Peering(libp2p, peeringPeers(config.value("Peering.Peers") ?? []), log, {
-      find: (id, signal) => this.findAddresses(id, signal),
-    });
-    const limits = connectionLimits(config);
-    this.#dialers = [
-      peering,
-      new Bootstrapper(libp2p, bootstrapAddresses(config), log),
-      ...(limits === undefined ? [] : [new ConnectionTrimmer(libp2p, limits, (id) => peering.protects(id))]),
-    ];
+    const find: KeepersDeps["find"] = (id, signal) => this.findAddresses(id, signal);
+    this.keepers = new Keepers({ libp2p, config, log, find });
     libp2p.addEventListener("transport:listening", () => host.announceAll());
+  }
+
+  /** Goes by `Swarm.ConnMgr` as it is now. @throws NodeError for an invalid value */
+  renewLimits(): void {
+    this.keepers.renewLimits();
+    this.#host.limitConnections(connectionLimits(this.#deps.repo.config));
   }
 
   get id(): PeerId {
@@ -143,7 +141,7 @@ export class Swarm {
     await this.libp2p.start();
     if (this.#deps.repo.config.value("AutoNAT.ServiceMode") === "disabled") await this.libp2p.unhandle(autoNatProtocol);
     this.#reportListenFailures();
-    for (const keeper of this.#dialers) keeper.start();
+    this.keepers.start();
   }
 
   #reportListenFailures(): void {
@@ -155,7 +153,7 @@ export class Swarm {
 
   /** Resolves within seconds, whatever peers do. */
   async stop(): Promise<void> {
-    for (const keeper of this.#dialers) keeper.stop();
+    this.keepers.stop();
     this.#host.stopBackgroundUpdates();
     await settledWithin(STOP_TIMEOUT_MS, Promise.resolve(this.libp2p.stop()));
     await this.#datastore.close();
@@ -310,13 +308,6 @@ export class Swarm {
 
 /** The address of a connection without the id, which distinguishes the connections of a peer. */
 export const connectionAddress = ({ remoteAddr }: Connection): string => transportOf(remoteAddr).toString();
-
-function peeringPeers(peers: readonly { readonly ID: string; readonly Addrs: readonly string[] }[]) {
-  return peers.map(({ ID, Addrs }) => ({
-    id: parsePeerId(ID),
-    addresses: Addrs.map((text) => transportOf(parseMultiaddr(text))),
-  }));
-}
 
 function unique(addresses: readonly Multiaddr[]): readonly Multiaddr[] {
   return [...new Map(addresses.map((address) => [address.toString(), address])).values()];

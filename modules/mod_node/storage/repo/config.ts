@@ -2,22 +2,24 @@
 import { readFile, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { NodeError } from "../../util/errors.ts";
-import { quote } from "../../util/go/text.ts";
 import { uniqueName, writeAtomically } from "./atomic_file.ts";
+import {
+  type Current,
+  changedAt,
+  changedTo,
+  decodeReplacement,
+  identityOf,
+  JsonText,
+  readConfig,
+  readCurrent,
+  requireStart,
+  shownAt,
+} from "./config_document.ts";
 import { requireSendableHeaders } from "./header_fault.ts";
 import { type IdentityConfig, readIdentity } from "./identity.ts";
-import { getAt, isObject, type JsonObject, parseJson, setAt, sorted } from "./json.ts";
-import {
-  applyChange,
-  type JsonTree,
-  parseTree,
-  plainOf,
-  printTree,
-  setIn,
-  settle,
-  takeUnknown,
-  treeOf,
-} from "./json_tree.ts";
+import { type ApplyConfig, type ConfigApplied, ConfigInForce, type WaitingKey } from "./in_force.ts";
+import { type JsonObject, setAt, sorted } from "./json.ts";
+import { type JsonTree, plainOf, printTree, takeUnknown, treeOf } from "./json_tree.ts";
 import { type LaterSettings, laterSettings } from "./later_keys.ts";
 import { applyProfile, profileNamed } from "./profiles.ts";
 import { type ConfigPath, type ConfigValue, type Document, decodeConfig, valueAt } from "./schema.ts";
@@ -38,35 +40,35 @@ export type ConfigOverrides = { readonly [P in ConfigPath]?: ConfigValue<P> };
 
 export class ConfigFile {
   readonly path: string;
-  /** What the config said at the start of choices that version 0.9 leaves to whoever starts the node. */
-  readonly switches: Omit<LaterSettings, "overrides">;
   readonly #folder: string;
   readonly #overrides: ConfigOverrides;
+  readonly #inForce: ConfigInForce;
   #typed: Document;
+  #later: LaterSettings;
+  /** The file as it was last read or written by this process. */
+  #text: string;
   /** Ends when the last change has ended. */
   #queue: Promise<unknown> = Promise.resolve();
 
-  private constructor(
-    folder: string,
-    path: string,
-    typed: Document,
-    overrides: ConfigOverrides,
-    switches: ConfigFile["switches"],
-  ) {
-    this.switches = switches;
+  private constructor(folder: string, text: string, overrides: ConfigOverrides) {
+    const { document, typed } = readConfig(text);
+    this.path = join(folder, "config");
     this.#folder = folder;
-    this.path = path;
-    this.#typed = typed;
     this.#overrides = overrides;
+    this.#text = text;
+    this.#typed = typed;
+    this.#later = laterSettings(document);
+    this.#inForce = new ConfigInForce(
+      (path) => this.value(path),
+      (path) => this.#later.names.get(path) ?? path,
+    );
   }
 
   /** @throws NodeError that names the file, when it is not a configuration */
   static async open(folder: string, overrides: ConfigOverrides = {}): Promise<ConfigFile> {
     const path = join(folder, "config");
     try {
-      const { document, typed } = await readCurrent(path);
-      const { overrides: later, ...switches } = laterSettings(document);
-      return new ConfigFile(folder, path, typed, { ...later, ...overrides }, switches);
+      return new ConfigFile(folder, await readFile(path, "utf8"), overrides);
     } catch (error) {
       if (!(error instanceof NodeError)) throw error;
       throw new NodeError(`${error.message}: mend ${path}, or put back a copy of it`, { cause: error });
@@ -78,10 +80,49 @@ export class ConfigFile {
     return writeAtomically(join(folder, "config"), printTree(tree), fileMode);
   }
 
-  /** A value as this process has last read or written it. Most values are read only when the node starts. */
+  /** What the config says of choices that version 0.9 leaves to whoever starts the node. */
+  get switches(): Pick<LaterSettings, "pubsub" | "namesOverPubsub"> {
+    return this.#later;
+  }
+
+  /** A value as this process has last read or written it; a key of a later version goes before the older one. */
   value<P extends ConfigPath>(path: P): ConfigValue<P> {
-    const { [path]: override } = this.#overrides;
-    return override === undefined ? valueAt(this.#typed, path) : override;
+    const override = this.#overrides[path] ?? this.#later.overrides[path];
+    return override === undefined ? valueAt(this.#typed, path) : (override as ConfigValue<P>);
+  }
+
+  /** Hands changes of any of these keys to `apply`, until the function that this gives is called. */
+  follow(paths: readonly ConfigPath[], apply: ApplyConfig): () => void {
+    return this.#inForce.follow(paths, apply);
+  }
+
+  /** Tells of each change when it is over, until the function that this gives is called. */
+  listen(hear: (change: ConfigApplied) => void): () => void {
+    return this.#inForce.listen(hear);
+  }
+
+  /** Values that are in the file and not in force. */
+  get waiting(): readonly WaitingKey[] {
+    return this.#inForce.waiting;
+  }
+
+  /** These values have just been read by those who use them: they are in force. */
+  take(isTaken: (path: ConfigPath) => boolean): void {
+    this.#inForce.take(isTaken);
+  }
+
+  /**
+   * Reads the file again, which others may have changed, and puts in force what is new; what could not be applied
+   * before is tried again.
+   *
+   * @throws NodeError when it is no configuration: what was in force stays so
+   */
+  reread(): Promise<ConfigApplied> {
+    return this.#queued(async () => {
+      const text = await readFile(this.path, "utf8");
+      if (text !== this.#text) this.#take(readConfig(text), text);
+      return this.#inForce.apply();
+    });
   }
 
   /** The value of the file at a dotted path. @throws NodeError as the command `config` */
@@ -196,146 +237,31 @@ export class ConfigFile {
     await writeAtomically(join(this.#folder, name), await readFile(this.path), fileMode);
   }
 
-  async #write({ tree, typed }: Current): Promise<void> {
+  async #write({ tree, document, typed }: Current): Promise<void> {
     requireSendableHeaders(typed, this.#typed);
-    await writeAtomically(this.path, printTree(tree), fileMode);
+    const text = printTree(tree);
+    // Before it is written: what is refused here would not be read at the next start.
+    const later = laterSettings(document);
+    await writeAtomically(this.path, text, fileMode);
     this.#typed = typed;
+    this.#later = later;
+    this.#text = text;
+    await this.#inForce.apply();
+  }
+
+  #take({ document, typed }: Current, text: string): void {
+    this.#later = laterSettings(document);
+    this.#typed = typed;
+    this.#text = text;
   }
 
   #change<T>(change: (current: Current) => Promise<T>): Promise<T> {
-    const done = this.#queue.then(async () => change(await readCurrent(this.path)));
+    return this.#queued(async () => change(await readCurrent(this.path)));
+  }
+
+  #queued<T>(work: () => Promise<T>): Promise<T> {
+    const done = this.#queue.then(work);
     this.#queue = done.catch(() => undefined);
     return done;
-  }
-}
-
-/** JSON as text, for a value that is kept in that form. */
-export class JsonText {
-  readonly tree: JsonTree;
-
-  /** @throws NodeError whose message is the bare reason */
-  constructor(text: string) {
-    this.tree = parseTree(text);
-  }
-}
-
-/** A document: as it stands in the file, as plain values, and its known keys. */
-export interface Current {
-  readonly tree: JsonTree;
-  readonly document: JsonObject;
-  readonly typed: Document;
-}
-
-async function readCurrent(path: string): Promise<Current> {
-  return readConfig(await readFile(path, "utf8"));
-}
-
-/** @throws NodeError when the text is no configuration */
-export function readConfig(text: string): Current {
-  const document = parseDocument(text);
-  return { tree: parseTree(text), document, typed: decodeConfig(document) };
-}
-
-/** The same document with other known values: all else in it stays as it is. */
-export function changedTo({ tree, typed: before }: Current, typed: Document): Current {
-  const changed = applyChange(tree, before, typed);
-  return { tree: changed, document: plainOf(changed) as JsonObject, typed };
-}
-
-const identityOf = (typed: Document) => ({
-  PeerID: valueAt(typed, "Identity.PeerID"),
-  PrivKey: valueAt(typed, privateKeyPath) ?? "",
-});
-
-/** The text of a configuration. @throws NodeError when it is none */
-function parseDocument(text: string): JsonObject {
-  let document: unknown;
-  try {
-    document = parseJson(text);
-  } catch (error) {
-    const reason = text.trim() === "" ? "EOF" : (error as Error).message;
-    throw new NodeError(`failure to decode config: ${reason}`, { cause: error });
-  }
-  // What is not an object is refused with the text of the decoder.
-  return isObject(document) ? document : decodeConfig(document);
-}
-
-function shownAt(document: JsonObject, path: string): unknown {
-  try {
-    return sorted(getAt(document, path));
-  } catch (error) {
-    throw new NodeError(`failed to get config value: ${quote((error as Error).message)}`);
-  }
-}
-
-function changedAt(current: Current, path: string, value: JsonTree): Current {
-  const { document, tree } = current;
-  let typed: Document;
-  try {
-    // What is no object on the way is refused here.
-    typed = decodeConfig(setAt(document, path, plainOf(value)));
-  } catch (error) {
-    throw new NodeError(`failed to set config value: ${(error as Error).message} (maybe use --json?)`);
-  }
-  requireKnown(document, typed, path);
-  const names = path.split(".");
-  const known = names.reduce<unknown>(
-    (found, name) => (isObject(found) && Object.hasOwn(found, name) ? found[name] : undefined),
-    typed,
-  );
-  const changed = setIn(tree, names, known === undefined ? value : settle(value, known));
-  return { tree: changed, document: plainOf(changed) as JsonObject, typed };
-}
-
-/**
- * In a section that this node knows, it makes no keys that it does not know; those that are there may be changed.
- *
- * @throws NodeError as the reference, which drops such a key and then does not find it
- */
-function requireKnown(document: JsonObject, typed: Document, path: string): void {
-  const names = path.split(".");
-  let [here, known]: unknown[] = [document, typed];
-  for (const [at, name] of names.entries()) {
-    if (!isObject(known)) return;
-    const isThere = isObject(here) && Object.hasOwn(here, name);
-    if (!Object.hasOwn(known, name)) {
-      if (at > 0 && !isThere) shownAt(typed, path);
-      return;
-    }
-    here = isThere ? (here as JsonObject)[name] : undefined;
-    known = known[name];
-  }
-}
-
-function decodeReplacement(text: string): { tree: JsonTree; typed: Document } {
-  try {
-    const tree = parseTree(text);
-    return { tree, typed: decodeConfig(plainOf(tree)) };
-  } catch (error) {
-    throw new NodeError("failed to decode file as config", { cause: error });
-  }
-}
-
-/** @throws NodeError that names what is missing */
-function requireStart(before: Document, after: Document): void {
-  const refuse = (reason: string) =>
-    new NodeError(
-      `this config was not taken, as the node would not start with it: ${reason}. ` +
-        "Take the output of config/show, and change that",
-    );
-  try {
-    readIdentity(identityOf(after));
-  } catch (error) {
-    // One that cannot be read now, either, is not made worse.
-    if (valueAt(after, "Identity.PeerID") !== valueAt(before, "Identity.PeerID"))
-      throw refuse((error as Error).message);
-  }
-  const spec = valueAt(after, "Datastore.Spec");
-  if (JSON.stringify(sorted(spec)) !== JSON.stringify(sorted(valueAt(before, "Datastore.Spec")))) {
-    throw refuse(
-      spec === null
-        ? "Datastore.Spec is missing"
-        : "another Datastore.Spec needs another repo: see `modhost node migrate`",
-    );
   }
 }

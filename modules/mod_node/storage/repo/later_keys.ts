@@ -12,6 +12,8 @@ export interface LaterSettings {
   readonly overrides: { readonly [P in ConfigPath]?: ConfigValue<P> };
   readonly pubsub: boolean | undefined;
   readonly namesOverPubsub: boolean | undefined;
+  /** The later key that sets a key of version 0.9. */
+  readonly names: ReadonlyMap<ConfigPath, string>;
 }
 
 interface LaterKey {
@@ -91,14 +93,17 @@ export const laterKeys: Readonly<Record<string, LaterKey>> = {
 /** @throws NodeError that names a key whose value is of another kind */
 export function laterSettings(document: JsonObject): LaterSettings {
   const found: Record<string, unknown> = {};
+  const names = new Map<ConfigPath, string>();
   for (const [path, { kind, instead, meaning = (value: unknown) => value }] of Object.entries(laterKeys)) {
     const written = valueAt(document, path.split("."));
     if (written === undefined || written === null) continue;
     const value = meaning(decoded(kind, path, written) as never);
-    if (value !== undefined) found[instead] = value;
+    if (value === undefined) continue;
+    found[instead] = value;
+    names.set(instead as ConfigPath, path);
   }
   const { pubsub, namesOverPubsub, ...overrides } = found as Record<string, never>;
-  return { overrides, pubsub, namesOverPubsub };
+  return { overrides, pubsub, namesOverPubsub, names };
 }
 
 function decoded(kind: Kind, path: string, value: unknown): unknown {

@@ -27,16 +27,25 @@ import {
   type ValueOf,
 } from "./value_kinds.ts";
 
+/**
+ * When a changed value takes effect: `live`, as soon as it is written; at the next `start` of the node; or `none`, as this
+ * node does not use it.
+ */
+export type Applies = "live" | "start" | "none";
+
 export interface ConfigKey<T = unknown> {
   readonly kind: Kind<T>;
+  readonly applies: Applies;
   /** The value in a new repo; undefined: the key is left out there, and whenever it is zero. */
   readonly init: T | undefined;
   /** One or two sentences. */
   readonly help: string;
 }
 
-const key = <T>(kind: Kind<T>, init: T | undefined, help: string): ConfigKey<T> => ({ kind, init, help });
-const experiment = (help: string) => key(bool, false, help);
+const key = <T>(applies: Applies, kind: Kind<T>, init: T | undefined, help: string): ConfigKey<T> => {
+  return { applies, kind, init, help };
+};
+const experiment = (applies: Applies, help: string) => key(applies, bool, false, help);
 
 const texts = list(text);
 const headers = map(texts);
@@ -81,58 +90,70 @@ const remoteService = struct<RemoteService & JsonObject>("RemotePinningService",
 
 /** In the order of a new document. */
 export const configKeys = {
-  "Identity.PeerID": key(text, "", "Peer id of the node; it must fit the key."),
+  "Identity.PeerID": key("start", text, "", "Peer id of the node; it must fit the key."),
   "Identity.PrivKey": key(
+    "start",
     text,
     undefined,
     "Private key, its protobuf in base64. The API neither shows nor changes it.",
   ),
   "Datastore.StorageMax": key(
+    "live",
     sizeText,
     "10GB",
     "Size at which garbage is collected where the node does so by itself; no limit.",
   ),
-  "Datastore.StorageGCWatermark": key(int64, 90, "Percent of StorageMax from which garbage is collected; 0 is 90."),
-  "Datastore.GCPeriod": key(durationText, "1h", "How often the size is looked at."),
-  "Datastore.Type": key(text, undefined, "Of former versions: a repo with it is not opened."),
-  "Datastore.Path": key(text, undefined, "Of former versions: a repo with it is not opened."),
-  "Datastore.NoSync": key(bool, undefined, "Of former versions, without effect."),
-  "Datastore.Params": key(anything, undefined, "Of former versions, without effect."),
+  "Datastore.StorageGCWatermark": key(
+    "live",
+    int64,
+    90,
+    "Percent of StorageMax from which garbage is collected; 0 is 90.",
+  ),
+  "Datastore.GCPeriod": key("live", durationText, "1h", "How often the size is looked at."),
+  "Datastore.Type": key("start", text, undefined, "Of former versions: a repo with it is not opened."),
+  "Datastore.Path": key("start", text, undefined, "Of former versions: a repo with it is not opened."),
+  "Datastore.NoSync": key("none", bool, undefined, "Of former versions, without effect."),
+  "Datastore.Params": key("none", anything, undefined, "Of former versions, without effect."),
   "Datastore.Spec": key(
+    "start",
     map(anything, "object"),
     defaultSpec,
     "Where blocks and metadata are kept; it must agree with the file `datastore_spec`.",
   ),
-  "Datastore.HashOnRead": key(bool, false, "Check every block that is read against its CID."),
-  "Datastore.BloomFilterSize": key(int, 0, "Read and kept; the block store has an index of its own."),
-  "Addresses.Swarm": key(texts, defaultAddresses.Swarm, "Addresses on which the node listens for peers."),
-  "Addresses.Announce": key(texts, [], "If there are any, exactly these are announced."),
+  "Datastore.HashOnRead": key("live", bool, false, "Check every block that is read against its CID."),
+  "Datastore.BloomFilterSize": key("none", int, 0, "Read and kept; the block store has an index of its own."),
+  "Addresses.Swarm": key("start", texts, defaultAddresses.Swarm, "Addresses on which the node listens for peers."),
+  "Addresses.Announce": key("start", texts, [], "If there are any, exactly these are announced."),
   "Addresses.NoAnnounce": key(
+    "start",
     texts,
     [],
     "Addresses, and masks such as `/ip4/10.0.0.0/ipcidr/8`, that are never announced.",
   ),
-  "Addresses.API": key(strings, defaultAddresses.API, "Where the RPC API listens."),
+  "Addresses.API": key("start", strings, defaultAddresses.API, "Where the RPC API listens."),
   "Addresses.Gateway": key(
+    "start",
     strings,
     defaultAddresses.Gateway,
     "Where the read-only commands listen; empty for nowhere.",
   ),
-  "Mounts.IPFS": key(text, "/ipfs", "Default of `mount`."),
-  "Mounts.IPNS": key(text, "/ipns", "Default of `mount`."),
-  "Mounts.FuseAllowOther": key(bool, false, "Mount with `allow_other`."),
-  "Discovery.MDNS.Enabled": key(bool, true, "Find peers on the local network."),
-  "Discovery.MDNS.Interval": key(int, 10, "Seconds between two looks; 0 is 5."),
-  "Routing.Type": key(text, "dht", "`dht`, `dhtclient`, `dhtserver` or `none`; empty is `dht`."),
+  "Mounts.IPFS": key("live", text, "/ipfs", "Default of `mount`."),
+  "Mounts.IPNS": key("live", text, "/ipns", "Default of `mount`."),
+  "Mounts.FuseAllowOther": key("live", bool, false, "Mount with `allow_other`."),
+  "Discovery.MDNS.Enabled": key("start", bool, true, "Find peers on the local network."),
+  "Discovery.MDNS.Interval": key("start", int, 10, "Seconds between two looks; 0 is 5."),
+  "Routing.Type": key("start", text, "dht", "`dht`, `dhtclient`, `dhtserver` or `none`; empty is `dht`."),
   "Ipns.RepublishPeriod": key(
+    "live",
     durationText,
     "",
     "How often names are published anew, from 1m to 24h, or any time with `DEBUG=1`; empty is 4h.",
   ),
-  "Ipns.RecordLifetime": key(durationText, "", "Lifetime of records that are published anew; empty is 24h."),
-  "Ipns.ResolveCacheSize": key(int, 128, "Names that are remembered; 0 is 128."),
-  Bootstrap: key(texts, bootstrapPeers, "Peers that are dialled at the start."),
+  "Ipns.RecordLifetime": key("live", durationText, "", "Lifetime of records that are published anew; empty is 24h."),
+  "Ipns.ResolveCacheSize": key("live", int, 128, "Names that are remembered; 0 is 128."),
+  Bootstrap: key("live", texts, bootstrapPeers, "Peers that are dialled at the start."),
   "Gateway.HTTPHeaders": key(
+    "none",
     headers,
     {
       "Access-Control-Allow-Headers": ["X-Requested-With", "Range", "User-Agent"],
@@ -141,94 +162,126 @@ export const configKeys = {
     },
     "Headers of the gateway's answers.",
   ),
-  "Gateway.RootRedirect": key(text, "", "Where `/` of the gateway leads."),
-  "Gateway.Writable": key(bool, false, "A gateway that takes uploads."),
-  "Gateway.PathPrefixes": key(texts, [], "Values allowed in X-Ipfs-Path-Prefix (deprecated)."),
-  "Gateway.APICommands": key(texts, [], "Not used."),
-  "Gateway.NoFetch": key(bool, false, "Serve what is on this machine only."),
-  "Gateway.NoDNSLink": key(bool, false, "Do not look for a DNSLink of the Host header."),
-  "Gateway.PublicGateways": key(map(gateway), null, "Host name to `{Paths, UseSubdomains, NoDNSLink}`, or to null."),
+  "Gateway.RootRedirect": key("none", text, "", "Where `/` of the gateway leads."),
+  "Gateway.Writable": key("none", bool, false, "A gateway that takes uploads."),
+  "Gateway.PathPrefixes": key("none", texts, [], "Values allowed in X-Ipfs-Path-Prefix (deprecated)."),
+  "Gateway.APICommands": key("none", texts, [], "Not used."),
+  "Gateway.NoFetch": key("none", bool, false, "Serve what is on this machine only."),
+  "Gateway.NoDNSLink": key("none", bool, false, "Do not look for a DNSLink of the Host header."),
+  "Gateway.PublicGateways": key(
+    "none",
+    map(gateway),
+    null,
+    "Host name to `{Paths, UseSubdomains, NoDNSLink}`, or to null.",
+  ),
   "API.HTTPHeaders": key(
+    "live",
     headers,
     {},
     "Headers of the RPC API's answers. Access-Control-Allow-Origin, -Methods and -Credentials steer CORS.",
   ),
   "API.Authorizations": key(
+    "live",
     map(authScope),
     undefined,
-    "Name to `{AuthSecret, AllowedPaths}`: secrets without which the RPC API answers nobody, as Kubo has them; read at the start.",
+    "Name to `{AuthSecret, AllowedPaths}`: secrets without which the RPC API answers nobody, as Kubo has them.",
   ),
-  "Swarm.AddrFilters": key(texts, null, "Masks of addresses that are neither dialled nor let in."),
-  "Swarm.DisableBandwidthMetrics": key(bool, false, "Do not count bytes; `stats/bw` fails then."),
-  "Swarm.DisableNatPortMap": key(bool, false, "Do not ask the router for a port."),
-  "Swarm.DisableRelay": key(bool, undefined, "Deprecated; `Swarm.Transports.Network.Relay` goes before it."),
-  "Swarm.EnableRelayHop": key(bool, false, "Be a relay for others."),
-  "Swarm.EnableAutoRelay": key(bool, false, "Be reached through a relay that is found among the peers."),
-  "Swarm.Transports.Network.QUIC": key(flag, undefined, "QUIC; on by default, off in a private network."),
-  "Swarm.Transports.Network.TCP": key(flag, undefined, "TCP; on by default."),
-  "Swarm.Transports.Network.Websocket": key(flag, undefined, "WebSockets; on by default."),
-  "Swarm.Transports.Network.Relay": key(flag, undefined, "Connections through relays; on by default."),
-  "Swarm.Transports.Security.TLS": key(priority, undefined, "300 by default."),
-  "Swarm.Transports.Security.SECIO": key(priority, undefined, "No longer there; a value is logged."),
+  "Swarm.AddrFilters": key("live", texts, null, "Masks of addresses that are neither dialled nor let in."),
+  "Swarm.DisableBandwidthMetrics": key("start", bool, false, "Do not count bytes; `stats/bw` fails then."),
+  "Swarm.DisableNatPortMap": key("start", bool, false, "Do not ask the router for a port."),
+  "Swarm.DisableRelay": key("start", bool, undefined, "Deprecated; `Swarm.Transports.Network.Relay` goes before it."),
+  "Swarm.EnableRelayHop": key("start", bool, false, "Be a relay for others."),
+  "Swarm.EnableAutoRelay": key("start", bool, false, "Be reached through a relay that is found among the peers."),
+  "Swarm.Transports.Network.QUIC": key("start", flag, undefined, "QUIC; on by default, off in a private network."),
+  "Swarm.Transports.Network.TCP": key("start", flag, undefined, "TCP; on by default."),
+  "Swarm.Transports.Network.Websocket": key("start", flag, undefined, "WebSockets; on by default."),
+  "Swarm.Transports.Network.Relay": key("start", flag, undefined, "Connections through relays; on by default."),
+  "Swarm.Transports.Security.TLS": key("start", priority, undefined, "300 by default."),
+  "Swarm.Transports.Security.SECIO": key("none", priority, undefined, "No longer there; a value is logged."),
   "Swarm.Transports.Security.Noise": key(
+    "start",
     priority,
     undefined,
     "100 by default: nodes of version 0.9 do not accept this node's TLS.",
   ),
-  "Swarm.Transports.Multiplexers.Yamux": key(priority, undefined, "100 by default."),
-  "Swarm.Transports.Multiplexers.Mplex": key(priority, undefined, "200 by default."),
-  "Swarm.ConnMgr.Type": key(text, "basic", "`basic`, or `none` for no limit; empty is basic with built-in numbers."),
-  "Swarm.ConnMgr.LowWater": key(int, 600, "Connections that are left when some are closed."),
-  "Swarm.ConnMgr.HighWater": key(int, 900, "Connections from which on some are closed."),
-  "Swarm.ConnMgr.GracePeriod": key(durationText, "20s", "How long a new connection is spared."),
+  "Swarm.Transports.Multiplexers.Yamux": key("start", priority, undefined, "100 by default."),
+  "Swarm.Transports.Multiplexers.Mplex": key("start", priority, undefined, "200 by default."),
+  "Swarm.ConnMgr.Type": key(
+    "live",
+    text,
+    "basic",
+    "`basic`, or `none` for no limit; empty is basic with built-in numbers.",
+  ),
+  "Swarm.ConnMgr.LowWater": key("live", int, 600, "Connections that are left when some are closed."),
+  "Swarm.ConnMgr.HighWater": key("live", int, 900, "Connections from which on some are closed."),
+  "Swarm.ConnMgr.GracePeriod": key("live", durationText, "20s", "How long a new connection is spared."),
   "AutoNAT.ServiceMode": key(
+    "start",
     natMode,
     undefined,
     "`enabled` or `disabled`: tell others whether they can be reached. Enabled by default.",
   ),
   "AutoNAT.Throttle": key(
+    "start",
     throttle,
     undefined,
     "`{GlobalLimit, PeerLimit, Interval}`: how many others are told; 0 is no limit.",
   ),
-  "Pubsub.Router": key(text, "", "`gossipsub` (default) or `floodsub`."),
+  "Pubsub.Router": key("start", text, "", "`gossipsub` (default) or `floodsub`."),
   "Pubsub.DisableSigning": key(
+    "start",
     bool,
     false,
     "Messages without signatures: none is added, and what carries one is dropped.",
   ),
-  "Peering.Peers": key(list(peerAddresses), null, "Peers to which a connection is kept, `{ID, Addrs}`."),
+  "Peering.Peers": key("live", list(peerAddresses), null, "Peers to which a connection is kept, `{ID, Addrs}`."),
   "DNS.Resolvers": key(
+    "live",
     map(text),
     {},
     "Domain with a dot at its end to the `https://` URL of its resolver, or to nothing for the system's.",
   ),
-  "Migration.DownloadSources": key(texts, [], "Read and kept, without effect."),
-  "Migration.Keep": key(text, "", "Read and kept, without effect."),
-  "Provider.Strategy": key(text, "", "Not used."),
+  "Migration.DownloadSources": key("none", texts, [], "Read and kept, without effect."),
+  "Migration.Keep": key("none", text, "", "Read and kept, without effect."),
+  "Provider.Strategy": key("none", text, "", "Not used."),
   "Reprovider.Interval": key(
+    "live",
     durationText,
     "12h",
     "How often it is announced what is here; empty is 12h, `0` is never.",
   ),
-  "Reprovider.Strategy": key(text, "all", "`all`, `pinned` or `roots`; empty is all."),
+  "Reprovider.Strategy": key("live", text, "all", "`all`, `pinned` or `roots`; empty is all."),
   "Experimental.FilestoreEnabled": experiment(
+    "start",
     "Blocks that stay in the files they come from; looked at when the node starts.",
   ),
   "Experimental.UrlstoreEnabled": experiment(
+    "start",
     "Blocks that stay at the URL they come from; looked at when the node starts.",
   ),
-  "Experimental.ShardingEnabled": experiment("Spread every directory over many blocks."),
-  "Experimental.GraphsyncEnabled": experiment("Read and kept, without effect."),
-  "Experimental.Libp2pStreamMounting": experiment("The commands `p2p/*`; looked at on each call."),
-  "Experimental.P2pHttpProxy": experiment("A proxy to the HTTP services of peers on the gateway."),
-  "Experimental.StrategicProviding": experiment("Announce nothing unless told to."),
-  "Experimental.AcceleratedDHTClient": experiment("Announce in batches; `stats/provide` tells about it."),
-  "Plugins.Plugins": key(map(plugin), null, "Read and kept, without effect."),
-  "Pinning.RemoteServices": key(map(remoteService), {}, "Pinning services by name. The API never shows their keys."),
+  "Experimental.ShardingEnabled": experiment("live", "Spread every directory over many blocks."),
+  "Experimental.GraphsyncEnabled": experiment("none", "Read and kept, without effect."),
+  "Experimental.Libp2pStreamMounting": experiment("live", "The commands `p2p/*`; looked at on each call."),
+  "Experimental.P2pHttpProxy": experiment("none", "A proxy to the HTTP services of peers on the gateway."),
+  "Experimental.StrategicProviding": experiment("live", "Announce nothing unless told to."),
+  "Experimental.AcceleratedDHTClient": experiment("live", "Announce in batches; `stats/provide` tells about it."),
+  "Plugins.Plugins": key("none", map(plugin), null, "Read and kept, without effect."),
+  "Pinning.RemoteServices": key(
+    "live",
+    map(remoteService),
+    {},
+    "Pinning services by name. The API never shows their keys.",
+  ),
 } as const satisfies Readonly<Record<string, ConfigKey>>;
 
 export type ConfigPath = keyof typeof configKeys;
+
+/** Sections that the network reads when it is opened. */
+const NETWORK = /^(Addresses\.(Swarm|Announce|NoAnnounce)|AutoNAT|Discovery|Pubsub|Routing|Swarm)\b/;
+
+/** Whether a key is read when the network is opened. */
+export const isOfNetwork = (path: ConfigPath): boolean => NETWORK.test(path);
+
 export type ConfigValue<P extends ConfigPath> = ValueOf<(typeof configKeys)[P]["kind"]>;
 
 /** A whole document with every known key. */

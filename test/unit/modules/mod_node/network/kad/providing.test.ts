@@ -36,7 +36,7 @@ function world(metadata = memoryMetadata()) {
   const parts = {
     metadata,
     log: new NodeLog(),
-    workers: 2,
+    workers: () => 2,
     ready: () => state.peers > 0,
     async provide(cid: CID, signal: AbortSignal) {
       state.under += 1;
@@ -66,7 +66,7 @@ test("queued CIDs wait for a peer, and so many are provided at a time", async (c
   announcements.run();
   await turns(60);
   assert.deepEqual(state.announced.toSorted(), cids.map(String).toSorted());
-  assert.deepEqual([state.most, announcements.size], [parts.workers, 0]);
+  assert.deepEqual([state.most, announcements.size], [parts.workers(), 0]);
   await announcements.stop();
 });
 
@@ -83,7 +83,7 @@ test("while CIDs keep coming, one is provided at a time", async (context) => {
     assert.equal(state.under, 1);
   }
   await clock.pass(200);
-  assert.equal(state.under, parts.workers);
+  assert.equal(state.under, parts.workers());
   gate.resolve();
   await turns(60);
   assert.equal(state.announced.length, 5);
@@ -128,7 +128,7 @@ test("a CID is provided again when all peers left meanwhile", async () => {
 test("new blocks are provided once no more of them come, with two workers left to roots", async (context) => {
   const clock = clockOf(context);
   const { state, parts } = world();
-  const announcements = new ProvideQueue({ ...parts, workers: 4 });
+  const announcements = new ProvideQueue({ ...parts, workers: () => 4 });
   state.peers = 1;
   const blocks = await Promise.all(["a", "b", "c", "d", "e"].map(cidOf));
   for (const cid of blocks) {

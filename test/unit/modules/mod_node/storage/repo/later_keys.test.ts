@@ -49,7 +49,7 @@ describe("keys of later versions", () => {
   });
 
   test("null, nothing, and values of 0.9 say nothing", () => {
-    const nothing = { overrides: {}, pubsub: undefined, namesOverPubsub: undefined };
+    const nothing = { overrides: {}, pubsub: undefined, namesOverPubsub: undefined, names: new Map() };
     assert.deepEqual(laterSettings({}), nothing);
     assert.deepEqual(laterSettings({ Pubsub: { Enabled: null }, Routing: { Type: "none" }, Provide: null }), nothing);
   });

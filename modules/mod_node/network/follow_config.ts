@@ -1,0 +1,78 @@
+/** Has an open network go by the configuration as it changes. What is not here is read at its use. */
+import type { Repo } from "../storage/repo/repo.ts";
+import { type ConfigPath, isOfNetwork } from "../storage/repo/schema.ts";
+import type { NodeLog } from "../util/log.ts";
+import type { Names } from "./ipns/names.ts";
+import type { Routing } from "./kad/routing.ts";
+import type { Swarm } from "./swarm/swarm.ts";
+
+/** The parts of the network that change with the configuration. */
+export interface LiveParts {
+  readonly config: Repo["config"];
+  readonly swarm: Swarm;
+  readonly routing: Routing;
+  readonly names: Names;
+}
+
+interface Rule {
+  readonly paths: readonly ConfigPath[];
+  /** Throws or rejects when it cannot: then what was in force stays so. */
+  readonly apply: (parts: LiveParts) => unknown;
+}
+
+export const rules: readonly Rule[] = [
+  {
+    paths: ["Swarm.AddrFilters"],
+    apply: ({ config, swarm }) => swarm.filters.replace(config.value("Swarm.AddrFilters") ?? []),
+  },
+  { paths: ["Peering.Peers"], apply: ({ swarm }) => swarm.keepers.renewPeering() },
+  { paths: ["Bootstrap"], apply: ({ swarm }) => swarm.keepers.renewBootstrap() },
+  {
+    paths: ["Swarm.ConnMgr.Type", "Swarm.ConnMgr.LowWater", "Swarm.ConnMgr.HighWater", "Swarm.ConnMgr.GracePeriod"],
+    apply: ({ swarm }) => swarm.renewLimits(),
+  },
+  { paths: ["Reprovider.Interval", "Reprovider.Strategy"], apply: ({ routing }) => routing.renewReprovider() },
+  { paths: ["Experimental.StrategicProviding"], apply: ({ routing }) => routing.renewProviding() },
+  {
+    paths: ["Ipns.RepublishPeriod", "Ipns.RecordLifetime", "Ipns.ResolveCacheSize"],
+    apply: ({ names }) => names.renew(),
+  },
+];
+
+/** To be made before the network reads its configuration, so that no change is missed while it opens. */
+export class NetworkConfig {
+  readonly #config: Repo["config"];
+  readonly #log: NodeLog;
+  readonly #missed = new Set<Rule>();
+  readonly #ends: readonly (() => void)[];
+  #parts: LiveParts | undefined;
+
+  constructor(config: Repo["config"], log: NodeLog) {
+    this.#config = config;
+    this.#log = log;
+    this.#config.take(isOfNetwork);
+    this.#ends = rules.map((rule) =>
+      config.follow(rule.paths, () => {
+        if (this.#parts !== undefined) return rule.apply(this.#parts);
+        this.#missed.add(rule);
+      }),
+    );
+  }
+
+  /** The network is open and goes by each change from now on. */
+  async begin(parts: Omit<LiveParts, "config">): Promise<void> {
+    const whole = { ...parts, config: this.#config };
+    for (const rule of this.#missed) {
+      try {
+        await rule.apply(whole);
+      } catch (error) {
+        this.#log.write("core", "error", `${rule.paths.join(", ")}: ${(error as Error).message}`);
+      }
+    }
+    this.#parts = whole;
+  }
+
+  end(): void {
+    for (const end of this.#ends) end();
+  }
+}

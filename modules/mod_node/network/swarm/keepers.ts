@@ -1,0 +1,95 @@
+/** What dials and closes connections by itself, as the configuration says, and goes on saying while it runs. */
+import type { Libp2p } from "@libp2p/interface";
+import { type PeerId, parsePeerId } from "../../formats/peer_id.ts";
+import type { ConfigFile } from "../../storage/repo/config.ts";
+import type { NodeLog } from "../../util/log.ts";
+import { bootstrapAddresses } from "./bootstrap_list.ts";
+import { Bootstrapper } from "./bootstrapper.ts";
+import { ConnectionTrimmer, connectionLimits } from "./connection_limits.ts";
+import { type Multiaddr, parseMultiaddr, transportOf } from "./multiaddr.ts";
+import { Peering } from "./peering.ts";
+
+export interface KeepersDeps {
+  readonly libp2p: Libp2p;
+  readonly config: Pick<ConfigFile, "value" | "update">;
+  readonly log: NodeLog;
+  /** Asks routing where a peer is. */
+  readonly find: (id: PeerId, signal: AbortSignal) => Promise<readonly Multiaddr[]>;
+}
+
+interface Keeper {
+  start(): void;
+  stop(): void;
+}
+
+export class Keepers {
+  readonly #deps: KeepersDeps;
+  #peering: Peering;
+  #bootstrapper: Bootstrapper;
+  #trimmer: ConnectionTrimmer | undefined;
+  #isRunning = false;
+
+  /** @throws NodeError for an invalid configuration */
+  constructor(deps: KeepersDeps) {
+    this.#deps = deps;
+    this.#peering = this.#makePeering();
+    this.#bootstrapper = this.#makeBootstrapper();
+    this.#trimmer = this.#makeTrimmer();
+  }
+
+  start(): void {
+    this.#isRunning = true;
+    for (const keeper of this.#all()) keeper.start();
+  }
+
+  stop(): void {
+    this.#isRunning = false;
+    for (const keeper of this.#all()) keeper.stop();
+  }
+
+  /** Goes by `Peering.Peers` as it is now; connections that are open stay. @throws NodeError for an invalid entry */
+  renewPeering(): void {
+    this.#peering = this.#renewed(this.#peering, this.#makePeering());
+  }
+
+  /** Goes by `Bootstrap` as it is now, and dials if there are too few peers. @throws NodeError for an invalid entry */
+  renewBootstrap(): void {
+    this.#bootstrapper = this.#renewed(this.#bootstrapper, this.#makeBootstrapper());
+  }
+
+  /** Goes by `Swarm.ConnMgr` as it is now, and closes connections if there are too many. @throws NodeError */
+  renewLimits(): void {
+    this.#trimmer = this.#renewed(this.#trimmer, this.#makeTrimmer());
+    this.#trimmer?.trimIfNeeded();
+  }
+
+  #renewed<K extends Keeper | undefined>(former: Keeper | undefined, next: K): K {
+    former?.stop();
+    if (this.#isRunning) next?.start();
+    return next;
+  }
+
+  #all(): readonly Keeper[] {
+    return [this.#peering, this.#bootstrapper, ...(this.#trimmer === undefined ? [] : [this.#trimmer])];
+  }
+
+  #makePeering(): Peering {
+    const { libp2p, config, log, find } = this.#deps;
+    const peers = (config.value("Peering.Peers") ?? []).map(({ ID, Addrs }) => ({
+      id: parsePeerId(ID),
+      addresses: Addrs.map((text) => transportOf(parseMultiaddr(text))),
+    }));
+    return new Peering(libp2p, peers, log, { find });
+  }
+
+  #makeBootstrapper(): Bootstrapper {
+    const { libp2p, config, log } = this.#deps;
+    return new Bootstrapper(libp2p, bootstrapAddresses(config), log);
+  }
+
+  #makeTrimmer(): ConnectionTrimmer | undefined {
+    const { libp2p, config } = this.#deps;
+    const limits = connectionLimits(config);
+    return limits && new ConnectionTrimmer(libp2p, limits, (id) => this.#peering.protects(id));
+  }
+}

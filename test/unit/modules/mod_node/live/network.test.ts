@@ -1,0 +1,137 @@
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+import { CID } from "multiformats/cid";
+import { sha256 } from "multiformats/hashes/sha2";
+import { raw } from "#node/formats/cid/codecs.ts";
+import type { LowLevelNode } from "#node/low_level_node.ts";
+import type { ConfigPath } from "#node/storage/repo/schema.ts";
+import { add, known, meet, type RoutingNode, startNode, until } from "../network/kad/support.ts";
+import { change } from "./support.ts";
+
+let a: RoutingNode;
+let b: RoutingNode;
+before(async () => {
+  [a, b] = await Promise.all([startNode(), startNode()]);
+});
+after(() => Promise.all([a?.[Symbol.asyncDispose](), b?.[Symbol.asyncDispose]()]));
+
+const addressesOf = ({ network: { swarm } }: RoutingNode) => swarm.listenAddresses();
+const connected = () => a.network.swarm.connections(b.id).length > 0;
+const rawCid = async (bytes: Uint8Array) => CID.createV1(raw, await sha256.digest(bytes));
+const disconnect = async () => {
+  if (connected()) await a.network.swarm.disconnect(b.id, undefined);
+  await until(() => !connected());
+};
+const set = async (key: ConfigPath, value: unknown, node: LowLevelNode = a.node) =>
+  assert.deepEqual(await change(node, key, value), []);
+
+test("a bootstrap peer that is added is dialled at once", async () => {
+  await set("Bootstrap", [`${addressesOf(b)[0]}/p2p/${b.id}`]);
+  await until(connected);
+  await set("Bootstrap", []);
+  await disconnect();
+});
+
+test("a peer of Peering.Peers is dialled and protected from the change on, and no longer after the next", async () => {
+  await set("Peering.Peers", [{ ID: b.id.toString(), Addrs: addressesOf(b).map(String) }]);
+  await until(connected);
+  await set("Swarm.ConnMgr.GracePeriod", "0s");
+  await set("Swarm.ConnMgr.LowWater", 0);
+  await set("Swarm.ConnMgr.HighWater", 0);
+  assert.ok(connected(), "it is protected");
+  await set("Peering.Peers", []);
+  await set("Swarm.ConnMgr.HighWater", 0);
+  // The limit holds as soon as it is set again.
+  await set("Swarm.ConnMgr.LowWater", 1);
+  await set("Swarm.ConnMgr.LowWater", 0);
+  await until(() => !connected());
+});
+
+const reset: readonly (readonly [ConfigPath, unknown])[] = [
+  ["Swarm.ConnMgr.LowWater", 600],
+  ["Swarm.ConnMgr.HighWater", 900],
+  ["Swarm.ConnMgr.GracePeriod", "20s"],
+];
+
+test("without a limit no connection is closed, and connections in their grace period stay", async () => {
+  await set("Swarm.ConnMgr.Type", "none");
+  await a.network.swarm.connect(b.id, addressesOf(b));
+  await set("Swarm.ConnMgr.GracePeriod", "1h");
+  await set("Swarm.ConnMgr.Type", "basic");
+  assert.ok(connected(), "it is new");
+  await set("Swarm.ConnMgr.GracePeriod", "0s");
+  await until(() => !connected());
+  for (const [key, value] of reset) await set(key, value);
+});
+
+test("a limit that cannot be read is written, waits with the reason, and the former one goes on", async () => {
+  const waiting = await change(a.node, "Swarm.ConnMgr.Type", "odd");
+  assert.deepEqual(waiting, [{ key: "Swarm.ConnMgr.Type", reason: 'unrecognized ConnMgr.Type: "odd"' }]);
+  await set("Swarm.ConnMgr.Type", "basic");
+});
+
+test("an address filter holds from the change on, and is gone with it", async () => {
+  await set("Swarm.AddrFilters", ["/ip4/127.0.0.0/ipcidr/8"]);
+  await assert.rejects(a.network.swarm.connect(b.id, addressesOf(b)));
+  assert.deepEqual(a.network.swarm.filters.list(), ["/ip4/127.0.0.0/ipcidr/8"]);
+  const [waiting] = await change(a.node, "Swarm.AddrFilters", ["nonsense"]);
+  assert.deepEqual(waiting, { key: "Swarm.AddrFilters", reason: "invalid multiaddr-filter format" });
+  assert.deepEqual(a.network.swarm.filters.list(), ["/ip4/127.0.0.0/ipcidr/8"]);
+  await set("Swarm.AddrFilters", []);
+  await a.network.swarm.connect(b.id, addressesOf(b));
+});
+
+test("what is announced again follows Reprovider.Strategy, and an unknown one changes nothing", async () => {
+  await meet(a, b);
+  await until(() => known(a) > 0);
+  await add(a, "pinned");
+  const loose = [1, 2, 3].map((seed) => Buffer.from(`loose ${seed}`));
+  await a.node.blocks.put(await Promise.all(loose.map(async (bytes) => ({ cid: await rawCid(bytes), bytes }))));
+  const provided = async () => {
+    await a.routing.reprovide(AbortSignal.timeout(60_000));
+    return a.routing.provideStat.lastReprovide.provided;
+  };
+  await set("Reprovider.Strategy", "roots");
+  const roots = await provided();
+  assert.equal(roots, (await Array.fromAsync(a.node.pins.list("recursive"))).length);
+  await set("Reprovider.Strategy", "all");
+  const all = await provided();
+  assert.equal(all > roots, true);
+  const [waiting] = await change(a.node, "Reprovider.Strategy", "odd");
+  assert.equal(waiting?.reason, "unknown reprovider strategy 'odd'");
+  assert.equal(await provided(), all);
+  await set("Reprovider.Strategy", "roots");
+});
+
+test("a shorter Reprovider.Interval is due at once, and none at 0", async () => {
+  const ran = a.routing.provideStat.total;
+  await set("Reprovider.Interval", "1ms");
+  await until(() => a.routing.provideStat.total > ran);
+  await set("Reprovider.Interval", "0");
+  const [waiting] = await change(a.node, "Reprovider.Interval", "often");
+  assert.match(waiting?.reason ?? "", /invalid duration/);
+  await set("Reprovider.Interval", "12h");
+});
+
+test("with Experimental.StrategicProviding nothing is announced unless told to", async () => {
+  await set("Experimental.StrategicProviding", true);
+  const before = a.routing.provideStat.total;
+  a.node.announce([await add(a, "quiet")]);
+  await a.routing.reprovide(AbortSignal.timeout(60_000));
+  assert.equal(a.routing.provideStat.total, before);
+  assert.equal(a.routing.queued, 0);
+  await set("Experimental.StrategicProviding", false);
+  a.node.announce([await add(a, "loud")]);
+  await until(() => a.routing.provideStat.total > before);
+});
+
+test("names are remembered up to Ipns.ResolveCacheSize, live for Ipns.RecordLifetime, and a period out of bounds waits", async () => {
+  const { names, keys } = a.node;
+  assert.ok(names && keys);
+  await set("Ipns.ResolveCacheSize", 1);
+  await set("Ipns.RecordLifetime", "48h");
+  await set("Ipns.RepublishPeriod", "1h");
+  const [waiting] = await change(a.node, "Ipns.RepublishPeriod", "1s");
+  assert.equal(waiting?.reason, "config setting IPNS.RepublishPeriod is not between 1min and 1day: 1s");
+  await set("Ipns.RepublishPeriod", "");
+});

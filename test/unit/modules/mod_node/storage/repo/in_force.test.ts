@@ -1,0 +1,107 @@
+import assert from "node:assert/strict";
+import { rename, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { test } from "node:test";
+import { setTimeout as pause } from "node:timers/promises";
+import { ConfigFile } from "#node/storage/repo/config.ts";
+import { watchConfig } from "#node/storage/repo/config_watch.ts";
+import { laterKeys } from "#node/storage/repo/later_keys.ts";
+import { configKeys } from "#node/storage/repo/schema.ts";
+import { amend, documentIn, newConfig } from "./support.ts";
+
+async function until(condition: () => boolean): Promise<void> {
+  const signal = AbortSignal.timeout(60_000);
+  while (!condition()) await pause(10, undefined, { signal });
+}
+
+test("every key tells when it applies", () => {
+  for (const [path, { applies }] of Object.entries(configKeys))
+    assert.ok(["live", "start", "none"].includes(applies), path);
+  for (const { instead } of Object.values(laterKeys))
+    assert.ok(instead in configKeys || ["pubsub", "namesOverPubsub"].includes(instead), instead);
+});
+
+test("whoever follows keys is handed their changes, one after the other, before the call is answered", async (t) => {
+  const { config } = await newConfig(t);
+  const heard: string[] = [];
+  const end = config.follow(["Bootstrap", "Datastore.GCPeriod"], async (changed) => {
+    heard.push(`begin ${[...changed]}`);
+    await pause(5);
+    heard.push(`end ${[...changed]}`);
+  });
+  await Promise.all([config.set("Bootstrap", () => ["a"]), config.set("Datastore.GCPeriod", () => "2h")]);
+  assert.deepEqual(heard, ["begin Bootstrap", "end Bootstrap", "begin Datastore.GCPeriod", "end Datastore.GCPeriod"]);
+  await config.set("Bootstrap", () => ["a"]);
+  await config.set("Datastore.StorageMax", () => "1GB");
+  assert.equal(heard.length, 4);
+  end();
+  await config.set("Bootstrap", () => ["b"]);
+  assert.equal(heard.length, 4);
+});
+
+test("what cannot be applied is written, waits with the reason, and is tried again", async (t) => {
+  const { config, folder } = await newConfig(t);
+  let isTaken = true;
+  const applied: string[][] = [];
+  config.listen((change) => void applied.push([...change.applied]));
+  config.follow(["Bootstrap"], () => {
+    if (isTaken) throw new Error("it cannot be");
+  });
+  await config.set("Bootstrap", () => ["a"]);
+  assert.deepEqual((await documentIn(folder)).Bootstrap, ["a"]);
+  assert.deepEqual(config.waiting, [{ key: "Bootstrap", reason: "it cannot be" }]);
+  isTaken = false;
+  assert.deepEqual((await config.reread()).applied, ["Bootstrap"]);
+  assert.deepEqual(config.waiting, []);
+  assert.deepEqual(applied, [[], ["Bootstrap"]]);
+});
+
+test("a value that waits and is put back waits no longer", async (t) => {
+  const { config } = await newConfig(t);
+  const before = config.value("Identity.PeerID");
+  await amend(config.path.replace(/config$/, ""), { Identity: { PeerID: "another", PrivKey: "x" } });
+  await config.reread();
+  assert.deepEqual(
+    config.waiting.map(({ key }) => key),
+    ["Identity.PeerID", "Identity.PrivKey"],
+  );
+  await amend(config.path.replace(/config$/, ""), { Identity: { PeerID: before, PrivKey: "the private key" } });
+  await config.reread();
+  assert.deepEqual(config.waiting, []);
+});
+
+test("a key of a later version is named where it waits", async (t) => {
+  const { config, folder } = await newConfig(t);
+  config.follow(["Reprovider.Strategy"], () => {
+    throw new Error("unknown");
+  });
+  await amend(folder, { Provide: { Strategy: "odd" } });
+  await config.reread();
+  assert.deepEqual(config.waiting, [{ key: "Provide.Strategy", reason: "unknown" }]);
+});
+
+test("a file that is edited by hand, or replaced, is put in force; one that is half written is not", async (t) => {
+  const { config, folder } = await newConfig(t);
+  const warnings: string[] = [];
+  t.after(watchConfig(config, (sentence) => warnings.push(sentence)));
+  await amend(folder, { Bootstrap: ["one"] });
+  await until(() => config.value("Bootstrap")?.[0] === "one");
+  const document = { ...(await documentIn(folder)), Bootstrap: ["two"] };
+  await writeFile(join(folder, "draft"), JSON.stringify(document));
+  await rename(join(folder, "draft"), config.path);
+  await until(() => config.value("Bootstrap")?.[0] === "two");
+  await writeFile(config.path, JSON.stringify(document).slice(0, 100));
+  await until(() => warnings.length > 0);
+  assert.match(warnings[0] ?? "", /config was changed and is not taken, what was in force stays so: failure to decode/);
+  assert.equal(config.value("Bootstrap")?.[0], "two");
+  await writeFile(config.path, JSON.stringify({ ...document, Bootstrap: ["three"] }));
+  await until(() => config.value("Bootstrap")?.[0] === "three");
+});
+
+test("what was written and not applied when a process was killed is what the next one starts with", async (t) => {
+  const { config, folder } = await newConfig(t);
+  config.follow(["Bootstrap"], () => new Promise(() => undefined));
+  void config.set("Bootstrap", () => ["written"]);
+  await until(() => config.value("Bootstrap")?.[0] === "written");
+  assert.deepEqual((await ConfigFile.open(folder)).value("Bootstrap"), ["written"]);
+});
