@@ -7,6 +7,7 @@ import type { Command } from "./command.ts";
 import { filesArgument, hostOptions, httpOf, labelOf } from "./hosted.ts";
 import { columns, type Output } from "./output.ts";
 import { type Service, serve } from "./serve.ts";
+import { watchLoop } from "./watchdog.ts";
 
 const MAX_SHOWN_REQUESTS = 10;
 
@@ -26,6 +27,8 @@ export const run: Command = {
     const host = createHost(hostOptions(context, context.args));
     const start = async () => {
       await host.start();
+      const seconds = Number(host.config.value("loop_watchdog"));
+      if (seconds > 0) watchLoop({ seconds, exits: host.config.value("loop_watchdog_exit") === true });
       if (host.state === "running") announce(host, context.output);
     };
     let by: string | undefined;

@@ -106,6 +106,22 @@ export const coreOptions = {
     applies: "live",
     describe: "How long a module that is being unloaded or replaced may take to finish its requests.",
   },
+  loop_watchdog: {
+    type: "period",
+    default: 5,
+    min: 0,
+    max: 86_400,
+    unit: "seconds",
+    per_host: false,
+    describe:
+      "When the event loop stands still for so long, modhost run writes to standard error which module's code holds it. 0: nobody watches.",
+  },
+  loop_watchdog_exit: {
+    type: "boolean",
+    default: false,
+    per_host: false,
+    describe: "The process is killed then, so that the supervisor starts it again.",
+  },
   modules_isolated: {
     type: "strings",
     default: [],

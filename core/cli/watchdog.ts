@@ -1,0 +1,37 @@
+/** Watches the event loop from another thread: says which module holds it up, where that module can no longer say so. */
+import { Worker } from "node:worker_threads";
+import { onNumbered, runningNow } from "../util/usage.ts";
+
+export interface WatchdogOptions {
+  /** The loop may stand still for so many seconds. */
+  readonly seconds: number;
+  /** True: the process is ended then, so that whoever supervises it starts it again. */
+  readonly exits: boolean;
+}
+
+/** What the thread is started with: a beat that the loop counts up, and the number of the module whose code runs. */
+export interface WatchdogTask extends WatchdogOptions {
+  readonly beat: Int32Array;
+  readonly running: Int32Array;
+}
+
+const program = new URL(
+  import.meta.url.endsWith(".ts") ? "./watchdog_thread.ts" : "./watchdog_thread.js",
+  import.meta.url,
+);
+
+/** Gives what ends it. */
+export function watchLoop(options: WatchdogOptions): () => void {
+  const beat = new Int32Array(new SharedArrayBuffer(4));
+  const workerData: WatchdogTask = { ...options, beat, running: runningNow };
+  const worker = new Worker(program, { workerData, name: "watchdog" });
+  worker.unref();
+  worker.on("error", () => undefined);
+  onNumbered((number, name) => worker.postMessage([number, name]));
+  const timer = setInterval(() => Atomics.add(beat, 0, 1), (options.seconds / 4) * 1000).unref();
+  return () => {
+    clearInterval(timer);
+    onNumbered(() => undefined);
+    void worker.terminate();
+  };
+}
