@@ -2,6 +2,7 @@ import type { Socket } from "node:net";
 import { inspect, isDeepStrictEqual } from "node:util";
 import type { Config, UnknownName } from "./config/index.ts";
 import { EventBus } from "./events.ts";
+import { CertificateUpkeep } from "./host/certificate_upkeep.ts";
 import { ConfigWatch } from "./host/config_watch.ts";
 import { type ModuleChange, Operating } from "./host/operating.ts";
 import { assemble, certificateOptions, type HostParts } from "./host/parts.ts";
@@ -35,6 +36,7 @@ class ModuleHost implements Host {
   readonly #queue = new Queue();
   #stopping: Promise<void> | undefined;
   readonly #end = Promise.withResolvers<void>();
+  #upkeep: CertificateUpkeep | undefined;
   readonly #operating = new Operating({
     host: this,
     bus: this.#bus,
@@ -195,6 +197,7 @@ class ModuleHost implements Host {
     if (this.state !== "starting") return;
     this.state = "running";
     running.quarantine.start();
+    this.#keepCertificates(running);
     if (!this.#listens()) return;
     await modules.ready();
     await this.#watchConfig();
@@ -217,6 +220,7 @@ class ModuleHost implements Host {
     const { config, modules, ports, certificates, quarantine } = this.#running;
     this.state = "stopping";
     this.#watch.close();
+    this.#upkeep?.stop();
     quarantine.stop();
     const deadline = new Deadline(timeout ?? seconds(config, "stop_timeout", 15));
     if (hasServed) this.#announce("server-stopping", {});
@@ -250,9 +254,22 @@ class ModuleHost implements Host {
         log: this.#log,
       };
       const plan = await how(this.#parts(), options);
+      this.#upkeep?.follow();
       await this.#watchConfig();
       return plan;
     });
+  }
+
+  #keepCertificates({ certificates }: HostParts): void {
+    if (!this.#isSecure()) return;
+    this.#upkeep = new CertificateUpkeep({
+      certificates,
+      changes: this.#operating.changes,
+      enqueue: (operation) => this.#enqueue("certificates", operation),
+      announce: (event, data) => this.#announce(event, data),
+      log: this.log,
+    });
+    this.#upkeep.follow();
   }
 
   async #watchConfig(): Promise<void> {

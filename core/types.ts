@@ -4,6 +4,7 @@
  * `docs/reference/contract.md` states it.
  */
 export type * from "./types/answer.ts";
+export type * from "./types/certificate.ts";
 export type * from "./types/change.ts";
 export type * from "./types/events.ts";
 export type * from "./types/exchange.ts";

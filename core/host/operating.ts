@@ -6,7 +6,8 @@ import { AuditFile } from "../operations/audit.ts";
 import type { Asked, Progress } from "../operations/change.ts";
 import { Changes, type Made } from "../operations/changes.ts";
 import { applyText, changeText, type ModuleChange, type ServerDeps } from "../operations/server.ts";
-import type { Change, ConfigPlan, LogLine, ServerStatus } from "../types.ts";
+import { threshold } from "../tls/expiry.ts";
+import type { CertificateState, Change, ConfigPlan, LogLine, ServerStatus } from "../types.ts";
 import type { Log } from "../util/log.ts";
 import { packageVersion } from "../util/package.ts";
 import type { HostParts } from "./parts.ts";
@@ -73,6 +74,10 @@ export class Operating implements ServerDeps {
     return this.#deps.host.modules();
   }
 
+  certificates(): readonly CertificateState[] {
+    return this.#deps.parts()?.certificates.states() ?? [];
+  }
+
   status(): ServerStatus {
     const { host } = this.#deps;
     const { config } = host;
@@ -86,6 +91,7 @@ export class Operating implements ServerDeps {
       data_path: dataPath(host),
       addresses: host.listening(),
       modules: host.modules(),
+      certificates: this.certificates(),
       connections: host.connections(),
       requests: isServing ? host.exports<HttpModule>("http").active() : [],
       warnings: this.#warnings(),
@@ -119,6 +125,7 @@ export class Operating implements ServerDeps {
       ...unknown.map(({ path, nearest }) => {
         return `Nothing reads the option ${path}${nearest === undefined ? "" : `: is ${nearest} meant?`}`;
       }),
+      ...expiring(this.#deps.parts()?.certificates),
       ...(this.#deps.parts()?.waiting ?? []).map((name) => `Another value of ${name} waits for the next start`),
       ...(this.#audit?.isFailing === true ? ["Changes are not recorded: the audit file cannot be written"] : []),
     ];
@@ -139,6 +146,17 @@ export class Operating implements ServerDeps {
     );
     this.#audit.append(change);
   }
+}
+
+function expiring(certificates: HostParts["certificates"] | undefined): string[] {
+  const now = Date.now();
+  return [...(certificates?.validity() ?? [])].flatMap(([name, certificate]) => {
+    const reached = threshold(certificate, now);
+    if (reached === undefined) return [];
+    return [
+      `The certificate for ${name} ${reached === 0 ? "has expired" : "expires"} on ${certificate.validTo.toISOString()}`,
+    ];
+  });
 }
 
 function dataPath({ config }: Host): string {

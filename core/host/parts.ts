@@ -78,7 +78,7 @@ export function assemble(deps: HostPartsDeps): HostParts {
     find: (name, asking) => modules.dependencyOf(asking, name),
     listening: () => ports.listening(),
     states: () => modules.states(),
-    tls: () => (certificates.isReady ? certificates.options() : closedTls),
+    tls: () => certificates.options(),
     serves: options.listen !== false,
     failed: (owner, step, error) => quarantine.failed(owner as Instance, step, error),
     server: (asker) => serverFor(asker, operating),
@@ -135,8 +135,3 @@ export function certificateOptions(config: Config): Omit<CertificatesOptions, "l
     hosts: config.hosts(),
   };
 }
-
-/** For hosts without TLS. */
-const closedTls: ReturnType<Certificates["options"]> = {
-  SNICallback: (_name, answer) => answer(new Error("This host serves nothing over TLS")),
-};

@@ -90,6 +90,12 @@ export class Listeners {
     }
   }
 
+  /** Other certificates for new connections of clients that name no host. False where nothing is served over TLS. */
+  secure(tls: TlsSource): boolean {
+    this.#secure?.setSecureContext(tls);
+    return this.#secure !== undefined;
+  }
+
   /** Takes over a connection that speaks HTTP/1. */
   connect(socket: Socket): void {
     this.counts.plain += 1;

@@ -120,9 +120,9 @@ export class HttpService implements PipelineService {
     this.watch.configure(settings.progressTimeout, settings.progressBytes, settings.maxUnsent);
     this.proxies = new TrustedProxies(settings.trustedProxies, settings.legacyForwarded);
     this.hosts = new VirtualHosts(settings.hosts, settings.defaultHost);
-    if (!isOther && tls === undefined) return;
+    const isSecured = tls === undefined || this.secure(tls);
+    if (!isOther && isSecured) return;
     const former = this.listeners;
-    this.#tls = tls ?? this.#tls;
     // Its own copy: what is open keeps its limits.
     this.listeners = new Listeners({ ...settings }, this.environment, this.#tls, this.#receiver);
     this.#formerListeners.add(former);
@@ -130,6 +130,12 @@ export class HttpService implements PipelineService {
       this.#formerListeners.delete(former);
       void former.close(0);
     });
+  }
+
+  /** New connections get these certificates; false where the listeners speak no TLS, and those made next do. */
+  secure(tls: TlsSource): boolean {
+    this.#tls = tls;
+    return this.listeners.secure(tls);
   }
 
   get #allListeners(): Listeners[] {

@@ -36,6 +36,7 @@ const events: readonly string[] = Object.keys({
   "module-quarantined": true,
   "server-changed": true,
   "config-changed": true,
+  "certificates-changed": true,
 } satisfies Record<keyof HostEvents, true>);
 
 /** Other names for what a module file exports. */

@@ -5,7 +5,7 @@ import type { Catalog } from "../module/catalog.ts";
 import type { Modules } from "../module/lifecycle.ts";
 import type { Ports } from "../ports.ts";
 import type { CertificatesOptions } from "../tls/index.ts";
-import type { ConfigPlan } from "../types.ts";
+import type { CertificateState, ConfigPlan } from "../types.ts";
 import { ModhostError, reasonOf } from "../util/errors.ts";
 import type { Log } from "../util/log.ts";
 import type { Progress } from "./change.ts";
@@ -22,6 +22,8 @@ export interface ApplyDeps {
   readonly catalog: Catalog;
   readonly ports: Ports;
   readonly certificates: {
+    compare(certificates: CertificatesOptions["certificates"]): Promise<{ readonly changed: readonly string[] }>;
+    states(): readonly Pick<CertificateState, "name" | "fingerprint">[];
     configure(options: Omit<CertificatesOptions, "log">, how: { selfSigned?: boolean }): Promise<() => void>;
   };
 }
@@ -74,6 +76,7 @@ export async function applyConfig(parts: ApplyDeps, options: ApplyOptions, progr
     doing = what;
   };
   try {
+    const before = parts.certificates.states();
     // Those that are made now may speak of the new secrets.
     options.log.mask((text) => next.mask(text));
     parts.config = next;
@@ -87,6 +90,7 @@ export async function applyConfig(parts: ApplyDeps, options: ApplyOptions, progr
       undo.push(await parts.certificates.configure(options.certificateOptions(next), { selfSigned }));
       progress.step("certificates read");
     }
+    const others = changedNames(before, parts.certificates.states());
     begin("opening the ports");
     const ports = await parts.ports.change(next);
     undo.push(() => ports.undo());
@@ -106,6 +110,7 @@ export async function applyConfig(parts: ApplyDeps, options: ApplyOptions, progr
       parts.waiting = plan.waiting;
       options.configureLog(next);
       options.announce("config-changed", { options: changed });
+      if (others.length > 0) options.announce("certificates-changed", { names: others });
       progress.inForce();
       for (const line of planLines(plan)) options.log.host.info("Configuration: %s", line);
       await transition.finish();
@@ -127,7 +132,7 @@ export async function applyConfig(parts: ApplyDeps, options: ApplyOptions, progr
 
 /** Reads and checks; until `forget`, the catalog goes by the new configuration. */
 async function prepare(
-  { config: former, modules, catalog, ports }: ApplyDeps,
+  { config: former, modules, catalog, ports, certificates }: ApplyDeps,
   options: ApplyOptions,
 ): Promise<Prepared> {
   const next = await options.read();
@@ -148,6 +153,10 @@ async function prepare(
         .map(({ name }) => name)
         .filter((name) => modules.fileOf(name) !== undefined && isMoved(name, modules, catalog)),
     );
+    const served = new Set(certificates.states().map(({ name }) => name));
+    const { changed } = options.isSecure
+      ? await certificates.compare(options.certificateOptions(next).certificates)
+      : { changed: [] };
     const planned = planOf({
       former,
       next,
@@ -158,6 +167,7 @@ async function prepare(
       moved,
       isDisabled: (name, host) => catalog.isDisabled(name, host),
       ports: ports.difference(next),
+      certificates: changed.filter((name) => served.has(name)),
     });
     for (const name of planned.plan.waiting) next.hold(name, former);
     return { ...planned, next, forget };
@@ -165,6 +175,14 @@ async function prepare(
     forget();
     throw error;
   }
+}
+
+type Served = readonly Pick<CertificateState, "name" | "fingerprint">[];
+
+/** Names that have another certificate, or one at last. */
+function changedNames(former: Served, next: Served): string[] {
+  const known = new Map(former.map(({ name, fingerprint }) => [name, fingerprint]));
+  return next.filter(({ name, fingerprint }) => known.get(name) !== fingerprint).map(({ name }) => name);
 }
 
 /** The module's file is another one, by the new configuration; one that is not found any more stays. */

@@ -23,6 +23,8 @@ export interface PlanFacts {
   readonly moved: ReadonlySet<string>;
   isDisabled(name: string, host: string): boolean;
   readonly ports: readonly PortsDifference[];
+  /** Names that have a certificate, and are to have another one. */
+  readonly certificates: readonly string[];
 }
 
 /** A plan for people, and the same for what carries it out. */
@@ -66,7 +68,8 @@ export function planOf(facts: PlanFacts): Plan {
       port: bound[at] ?? port,
     })),
   ]);
-  const isEmpty = all.length === 0 && steps.length === 0 && ports.length === 0;
+  const { certificates } = facts;
+  const isEmpty = [all, steps, ports, certificates].every(({ length }) => length === 0);
   const failed = facts.failed.filter(({ name }) => !load.some((wanted) => wanted.name === name));
   const isWanted = (name: string) => facts.wanted.next.some((wanted) => wanted.name === name);
   return {
@@ -83,6 +86,7 @@ export function planOf(facts: PlanFacts): Plan {
       hosts,
       modules: steps,
       ports,
+      certificates,
       waiting,
     },
     steps: {

@@ -2,12 +2,13 @@
 import type { ConfigPlan, ModuleStep, OptionChange, PortStep } from "../types.ts";
 
 /** Nothing when nothing differs. */
-export function planLines({ options, hosts, modules, ports }: ConfigPlan): string[] {
+export function planLines({ options, hosts, modules, ports, certificates }: ConfigPlan): string[] {
   return [
     ...options.map(optionLine),
     ...hosts.added.map((host) => `host ${host} is added`),
     ...hosts.removed.map((host) => `host ${host} is removed`),
     ...ports.map(portLine),
+    ...certificates.map((name) => `another certificate for ${name}`),
     ...modules.map(moduleLine),
   ];
 }

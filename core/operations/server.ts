@@ -1,6 +1,6 @@
 /** What `module.server` gives to one module. */
 import type { Asker } from "../module/module_context.ts";
-import type { Change, ConfigPlan, LogLine, ModuleState, Server, ServerStatus } from "../types.ts";
+import type { CertificateState, Change, ConfigPlan, LogLine, ModuleState, Server, ServerStatus } from "../types.ts";
 import { ModhostError } from "../util/errors.ts";
 import type { Asked } from "./change.ts";
 import type { Changes, Made } from "./changes.ts";
@@ -10,6 +10,7 @@ export interface ServerDeps {
   readonly changes: Changes;
   status(): ServerStatus;
   modules(): readonly ModuleState[];
+  certificates(): readonly CertificateState[];
   change(kind: ModuleChange, name: string, host: string | undefined, asker: Omit<Asked, "what">): Made;
   /** @throws {ModhostError} what is wrong with the new configuration */
   plan(): Promise<ConfigPlan>;
@@ -50,6 +51,7 @@ export function serverFor(asker: Asker, deps: ServerDeps): Server {
   return {
     status: () => deps.status(),
     modules: () => deps.modules(),
+    certificates: () => deps.certificates(),
     load: change("load"),
     unload: change("unload"),
     reload: change("reload"),

@@ -1,21 +1,29 @@
 import { createPrivateKey, X509Certificate } from "node:crypto";
-import { mkdir, open, readFile, rename } from "node:fs/promises";
+import { mkdir, readFile } from "node:fs/promises";
 import { hostname } from "node:os";
 import { join } from "node:path";
-import { createSecureContext, type SecureContext, type TlsOptions } from "node:tls";
+import type { TlsOptions } from "node:tls";
 import { domainToASCII } from "node:url";
-import { ModhostError, reasonOf } from "../util/errors.ts";
+import type { CertificateState } from "../types.ts";
+import {
+  asciiName,
+  type CertificateFiles,
+  everyName,
+  invalid,
+  type Loaded,
+  loadedPair,
+  oldestVersion,
+  readPair,
+  writeWhole,
+} from "./pair.ts";
 import type { PemPair } from "./self_signed.ts";
+
+export type { CertificateFiles } from "./pair.ts";
 
 /** What is asked of a logger here. */
 export interface TlsLog {
   info(format: string, ...values: unknown[]): void;
   warn(format: string, ...values: unknown[]): void;
-}
-
-export interface CertificateFiles {
-  readonly certificate: string;
-  readonly key: string;
 }
 
 export interface CertificatesOptions {
@@ -28,14 +36,19 @@ export interface CertificatesOptions {
   readonly log: TlsLog;
 }
 
-interface Loaded extends PemPair {
-  readonly context: SecureContext;
+/** What the files have become since they were read. */
+export interface Refreshed {
+  /** Names with another certificate. */
+  readonly changed: readonly string[];
+  /** Names whose files cannot be used: what they had before is kept. */
+  readonly failed: readonly { readonly name: string; readonly error: unknown }[];
+}
+
+interface Read extends Refreshed {
+  readonly loaded: Map<string, Loaded>;
 }
 
 type SniCallback = NonNullable<TlsOptions["SNICallback"]>;
-
-const oldestVersion = "TLSv1.2";
-const everyName = "*";
 
 /** The self-signed certificate is made anew this long before it expires, milliseconds. */
 const RENEWAL_TIME = 30 * 86_400_000;
@@ -47,6 +60,7 @@ const RENEWAL_TIME = 30 * 86_400_000;
 export class Certificates {
   #options: CertificatesOptions;
   #loaded: ReadonlyMap<string, Loaded> = new Map();
+  #makesSelfSigned = true;
 
   constructor(options: CertificatesOptions) {
     this.#options = options;
@@ -57,8 +71,11 @@ export class Certificates {
    * @throws {ModhostError} TLS_INVALID naming the host and the file
    */
   async prepare({ selfSigned = true } = {}): Promise<void> {
-    const loaded = await this.#readConfigured();
+    const { loaded, failed } = await this.#readConfigured();
+    for (const { error } of failed) throw error;
+    this.#warn(loaded.values());
     if (!loaded.has(everyName) && selfSigned) loaded.set(everyName, await this.#selfSigned());
+    this.#makesSelfSigned = selfSigned;
     this.#loaded = loaded;
   }
 
@@ -67,16 +84,41 @@ export class Certificates {
    * @throws {ModhostError} TLS_INVALID
    */
   async verify(): Promise<void> {
-    await this.#readConfigured();
+    const { loaded, failed } = await this.#readConfigured();
+    for (const { error } of failed) throw error;
+    this.#warn(loaded.values());
   }
 
   /**
-   * Reads the files again. New connections get the new certificates; when one is wrong all former ones stay.
-   * A listener's own `cert` and `key` (for clients that name no host) follow by `setSecureContext(options())`.
+   * Reads the files again; when one is wrong all former certificates stay.
    * @throws {ModhostError} TLS_INVALID
    */
   reload(): Promise<void> {
-    return this.prepare();
+    return this.prepare({ selfSigned: this.#makesSelfSigned });
+  }
+
+  /** What `refresh` would find; changes nothing. */
+  async compare(certificates = this.#options.certificates): Promise<Refreshed> {
+    const { changed, failed } = await this.#readConfigured(certificates);
+    return { changed, failed };
+  }
+
+  /**
+   * Reads the files again, each name for itself: what is wrong with one keeps no other from its new certificate. New
+   * connections get the new ones; a listener's own `cert` and `key`, for clients that name no host, follow by
+   * `setSecureContext(options())`. A self-signed certificate that is about to expire is made anew.
+   */
+  async refresh(): Promise<Refreshed> {
+    const { loaded, failed, changed } = await this.#readConfigured();
+    this.#warn(changed.map((name) => loaded.get(name) as Loaded));
+    const names = [...changed];
+    if (!loaded.has(everyName) && this.#makesSelfSigned) {
+      const own = await this.#selfSigned();
+      if (own.fingerprint !== this.#loaded.get(everyName)?.fingerprint) names.push(everyName);
+      loaded.set(everyName, own);
+    }
+    this.#loaded = loaded;
+    return { changed: names, failed };
   }
 
   /**
@@ -85,10 +127,11 @@ export class Certificates {
    * @throws {ModhostError} TLS_INVALID
    */
   async configure(options: Omit<CertificatesOptions, "log">, how: { selfSigned?: boolean } = {}): Promise<() => void> {
-    const [former, loaded] = [this.#options, this.#loaded];
+    const [former, loaded, makes] = [this.#options, this.#loaded, this.#makesSelfSigned];
     const restore = () => {
       this.#options = former;
       this.#loaded = loaded;
+      this.#makesSelfSigned = makes;
     };
     this.#options = { ...options, log: former.log };
     try {
@@ -105,12 +148,14 @@ export class Certificates {
     return this.#loaded.has(everyName);
   }
 
-  /** What a TLS listener needs; valid while `isReady`. ALPN is the listener's own matter. */
+  /**
+   * What a TLS listener needs; `cert` and `key` are there while `isReady`. The callback gives what is current whenever it
+   * is called. ALPN is the listener's own matter.
+   */
   options(): TlsOptions & { SNICallback: SniCallback } {
-    const { certificate, key } = this.#choose("");
+    const own = this.#loaded.get(everyName);
     return {
-      cert: certificate,
-      key,
+      ...(own === undefined ? {} : { cert: own.certificate, key: own.key }),
       minVersion: oldestVersion,
       SNICallback: (name, answer) => {
         try {
@@ -122,9 +167,36 @@ export class Certificates {
     };
   }
 
+  /** All that are served, by name. */
+  states(): CertificateState[] {
+    return [...this.#loaded].map(([name, { source, validTo, fingerprint }]) => {
+      return { name, source, expires: validTo.toISOString(), fingerprint };
+    });
+  }
+
+  /** How long each is valid, by name. */
+  validity(): ReadonlyMap<string, Pick<Loaded, "validFrom" | "validTo" | "fingerprint">> {
+    return this.#loaded;
+  }
+
+  /** The self-signed one is to be made anew, which `refresh` does. */
+  isSelfSignedEnding(now = Date.now()): boolean {
+    const own = this.#loaded.get(everyName);
+    return own?.source === "self-signed" && own.validTo.getTime() <= now + RENEWAL_TIME;
+  }
+
+  /** Files of the configured certificates and keys. */
+  files(): string[] {
+    return Object.values(this.#options.certificates ?? {}).flatMap(({ certificate, key }) => [certificate, key]);
+  }
+
   /** Forgets keys and certificates; connections that are open go on. */
   close(): void {
     this.#loaded = new Map();
+  }
+
+  #warn(pairs: Iterable<Loaded>): void {
+    for (const { warnings } of pairs) for (const warning of warnings) this.#options.log.warn(...warning);
   }
 
   #choose(name: string): Loaded {
@@ -135,34 +207,24 @@ export class Certificates {
     return found;
   }
 
-  async #readConfigured(): Promise<Map<string, Loaded>> {
+  async #readConfigured(certificates = this.#options.certificates): Promise<Read> {
     const loaded = new Map<string, Loaded>();
-    for (const [name, files] of Object.entries(this.#options.certificates ?? {})) {
-      loaded.set(asciiName(name), await this.#configured(name, files));
+    const changed: string[] = [];
+    const failed: { name: string; error: unknown }[] = [];
+    for (const [host, files] of Object.entries(certificates ?? {})) {
+      const name = asciiName(host);
+      const former = this.#loaded.get(name);
+      const own = former?.source === "file" ? former : undefined;
+      try {
+        const pair = await readPair(host, files, own);
+        loaded.set(name, pair);
+        if (pair !== own) changed.push(name);
+      } catch (error) {
+        failed.push({ name, error });
+        if (own !== undefined) loaded.set(name, own);
+      }
     }
-    return loaded;
-  }
-
-  async #configured(host: string, files: CertificateFiles): Promise<Loaded> {
-    const [certificate, key] = await Promise.all([readPem(host, files.certificate), readPem(host, files.key)]);
-    const parsed = attempt(host, files.certificate, () => new X509Certificate(certificate));
-    const privateKey = attempt(host, files.key, () => createPrivateKey(key));
-    if (!parsed.checkPrivateKey(privateKey)) {
-      throw invalid(host, `the key in ${files.key} does not belong to the certificate in ${files.certificate}`);
-    }
-    const context = attempt(host, files.certificate, () => secureContext({ certificate, key }));
-    if (parsed.validToDate.getTime() < Date.now()) {
-      this.#options.log.warn("the certificate for %s in %s expired on %s", host, files.certificate, parsed.validTo);
-    }
-    const sample = asciiName(host).replace(/^\*/, "any");
-    if (host !== everyName && parsed.checkHost(sample) === undefined) {
-      this.#options.log.warn(
-        "the certificate in %s does not cover %s: browsers will refuse it",
-        files.certificate,
-        host,
-      );
-    }
-    return { certificate, key, context };
+    return { loaded, changed, failed };
   }
 
   async #selfSigned(): Promise<Loaded> {
@@ -170,7 +232,7 @@ export class Certificates {
     const files = { certificate: join(directory, "self-signed.crt"), key: join(directory, "self-signed.key") };
     const names = this.#options.hosts.map((host) => host.replace(/^\[(.*)\]$/, "$1"));
     const kept = await readKept(files, names);
-    if (kept !== undefined) return { ...kept, context: secureContext(kept) };
+    if (kept !== undefined) return loadedPair(kept, "self-signed");
     const machine = domainToASCII(hostname());
     const local = ["localhost", "127.0.0.1", "::1", ...(machine === "" ? [] : [machine])];
     // Most starts make no certificate, and the library that does is slow to load.
@@ -180,7 +242,7 @@ export class Certificates {
     await writeWhole(files.key, pair.key, 0o600);
     await writeWhole(files.certificate, pair.certificate, 0o644);
     log.info("made a self-signed certificate: %s", files.certificate);
-    return { ...pair, context: secureContext(pair) };
+    return loadedPair(pair, "self-signed");
   }
 }
 
@@ -198,45 +260,4 @@ async function readKept(files: CertificateFiles, names: readonly string[]): Prom
   } catch {
     return undefined;
   }
-}
-
-/** A reader sees the old file or the new one, never a part; the mode holds from the first byte on. */
-async function writeWhole(path: string, content: string, mode: number): Promise<void> {
-  const partial = `${path}.${process.pid}.new`;
-  const file = await open(partial, "w", mode);
-  try {
-    await file.writeFile(content);
-    await file.sync();
-  } finally {
-    await file.close();
-  }
-  await rename(partial, path);
-}
-
-async function readPem(host: string, path: string): Promise<string> {
-  try {
-    return await readFile(path, "utf8");
-  } catch (error) {
-    throw invalid(host, `${path} cannot be read: ${reasonOf(error)}`);
-  }
-}
-
-function attempt<T>(host: string, path: string, make: () => T): T {
-  try {
-    return make();
-  } catch (error) {
-    throw invalid(host, `${path} is not a usable PEM file: ${reasonOf(error)}`);
-  }
-}
-
-function secureContext({ certificate, key }: PemPair): SecureContext {
-  return createSecureContext({ cert: certificate, key, minVersion: oldestVersion });
-}
-
-function invalid(host: string, reason: string): ModhostError {
-  return new ModhostError("TLS_INVALID", { host, reason });
-}
-
-function asciiName(name: string): string {
-  return name === everyName ? name : name.replace(/^(\*\.)?(.*)$/, (_, star = "", rest) => star + domainToASCII(rest));
 }

@@ -1,5 +1,6 @@
 /** The events of the host and its bundled modules. */
 import type { ResponseHeaders } from "./answer.ts";
+import type { CertificatesChangedEvent } from "./certificate.ts";
 import type { Change } from "./change.ts";
 import type { HttpRequest, HttpResponse } from "./exchange.ts";
 
@@ -36,6 +37,11 @@ export interface AnnouncedEvents {
   "server-changed": Change;
   /** A changed configuration is in force. */
   "config-changed": ConfigChangedEvent;
+  /**
+   * Other certificates are served: new ones in the same files, or of another configuration. Connections that are open go
+   * on. A listener of your own gives them to clients that name no host by `setSecureContext(module.tls_options())`.
+   */
+  "certificates-changed": CertificatesChangedEvent;
 }
 
 /** An instance of a module: its name, and its host ("*" for the whole server). */

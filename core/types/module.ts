@@ -157,8 +157,9 @@ export interface ModuleObject {
   /** The folder in which this server keeps its data. */
   data_path(): string;
   /**
-   * Certificates of the server: what a TLS listener needs, kept current. There are none where `https_ports` is empty and
-   * `certificates` names none of "*".
+   * Certificates of the server: what a TLS listener needs. There are none where `https_ports` is empty and `certificates`
+   * names none of "*". The callback always gives current ones; `cert` and `key`, for clients that name no host, are those
+   * of now: `module.hook("certificates-changed", () => listener.setSecureContext(module.tls_options()))`.
    */
   tls_options(): TlsOptions & { SNICallback: NonNullable<TlsOptions["SNICallback"]> };
   /** Host names of the option `hosts`; empty when any host is served. */

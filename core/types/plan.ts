@@ -10,6 +10,8 @@ export interface ConfigPlan {
   readonly hosts: { readonly added: readonly string[]; readonly removed: readonly string[] };
   readonly modules: readonly ModuleStep[];
   readonly ports: readonly PortStep[];
+  /** Names whose certificates are others now, in the same files or in those of another configuration. */
+  readonly certificates: readonly string[];
   /** Names of options whose new values wait for the next start. */
   readonly waiting: readonly string[];
 }

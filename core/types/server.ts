@@ -1,4 +1,5 @@
 /** What operates a running server: `module.server`, and the record of each change. */
+import type { CertificateState } from "./certificate.ts";
 import type { Change } from "./change.ts";
 import type { AnnouncedEvents } from "./events.ts";
 import type { ConfigPlan } from "./plan.ts";
@@ -18,6 +19,8 @@ export interface Server {
   status(): ServerStatus;
   /** State of every module, of failed ones too. */
   modules(): readonly ModuleState[];
+  /** The certificates that are served, with their ends. */
+  certificates(): readonly CertificateState[];
   /** Loads a module by name or path: on all hosts, unless one is named. */
   load(name: string, options?: ChangeOptions): Promise<Change>;
   /** Unloads a module, after those that depend on it. */
@@ -84,6 +87,8 @@ export interface ServerStatus {
   readonly data_path: string;
   readonly addresses: readonly ListeningPort[];
   readonly modules: readonly ModuleState[];
+  /** Those that are served over TLS. */
+  readonly certificates: readonly CertificateState[];
   /** Open connections that came in through ports. */
   readonly connections: number;
   /** Requests that are being answered, the oldest first, such as `GET /path (3 s)`; empty without the module http. */

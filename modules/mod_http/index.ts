@@ -56,6 +56,7 @@ export default function http(module: Module): HttpModule {
     if (layers !== undefined) configured(layers);
   };
 
+  module.hook("certificates-changed", () => void service.secure(module.tls_options()));
   module.provides("metrics", httpFigures(service));
   module.provides("net", {
     name: "http",

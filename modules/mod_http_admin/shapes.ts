@@ -46,6 +46,12 @@ export const shapes: Readonly<Record<string, Schema>> = {
     },
     ["file", "note", "note_level"],
   ),
+  CertificateState: object({
+    name: text,
+    source: { enum: ["file", "self-signed", "acme"] },
+    expires: time,
+    fingerprint: text,
+  }),
   ListeningPort: object({ service: text, scheme: text, address: text, port: integer }, ["scheme"]),
   ServerStatus: object(
     {
@@ -57,6 +63,7 @@ export const shapes: Readonly<Record<string, Schema>> = {
       data_path: text,
       addresses: list(ref("ListeningPort")),
       modules: list(ref("ModuleState")),
+      certificates: list(ref("CertificateState")),
       connections: integer,
       requests: list(text),
       warnings: list(text),
@@ -104,6 +111,7 @@ export const shapes: Readonly<Record<string, Schema>> = {
       hosts: object({ added: list(text), removed: list(text) }),
       modules: list({ type: "object" }),
       ports: list({ type: "object" }),
+      certificates: list(text),
       waiting: list(text),
     },
     ["config"],

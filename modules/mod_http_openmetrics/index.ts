@@ -2,6 +2,7 @@
 import { packageVersion } from "../../core/index.ts";
 import type { Handler, Module, RouteTable } from "../../core/types.ts";
 import { accessOf } from "./access.ts";
+import { certificateFigures } from "./certificates.ts";
 import { contentTypes, expose, type Family, formatFor } from "./exposition.ts";
 import { moduleFigures } from "./modules.ts";
 import { options } from "./options.ts";
@@ -32,6 +33,7 @@ export default function load(module: Module): OpenMetrics {
     (item) => registry.remove(item),
   );
   module.provides("metrics", modules.provider);
+  module.provides("metrics", certificateFigures(module));
   module.provides("metrics", countRequests(module));
   module.provides("metrics", processFigures(module, packageVersion()));
   module.provides("metrics", gcFigures(module));

@@ -10,7 +10,7 @@ export const command = commandOf(operationOf("status"), { show });
 
 function show({ output }: CommandContext, status: ServerStatus): number {
   output.show(status, () => {
-    const { modules, addresses, requests, warnings } = status;
+    const { modules, addresses, certificates, requests, warnings } = status;
     const failed = modules.filter((module) => module.status === "failed");
     const ports = addresses.map(({ service, address, port }) => {
       return `${service} on ${address.includes(":") ? `[${address}]` : address}:${port}`;
@@ -22,6 +22,7 @@ function show({ output }: CommandContext, status: ServerStatus): number {
       ["config", status.config ?? "none"],
       ["data", status.data_path],
       ["ports", ports.join(", ") || "none"],
+      ...(certificates.length === 0 ? [] : [["certificates", certificates.map(untilText).join(", ")]]),
       ["modules", `${modules.length - failed.length} loaded${failed.length === 0 ? "" : `, ${failed.length} failed`}`],
       ["connections", String(status.connections)],
       ["requests", String(requests.length)],
@@ -34,4 +35,8 @@ function show({ output }: CommandContext, status: ServerStatus): number {
     ].join("\n");
   });
   return 0;
+}
+
+function untilText({ name, expires }: ServerStatus["certificates"][number]): string {
+  return `${name} until ${expires.slice(0, 10)}`;
 }

@@ -60,6 +60,7 @@ function plan(former: Config, next: Config, live: InstanceFacts[], facts: Partia
     moved: new Set(),
     isDisabled: () => false,
     ports: [],
+    certificates: [],
     ...facts,
   });
 }

@@ -8,11 +8,21 @@ import { metricFaults } from "#core/index.ts";
 import type { MetricDeclarations } from "#core/types.ts";
 import { httpMetrics } from "#modules/mod_http/metrics.ts";
 import { commandMetrics } from "#modules/mod_http_api/http/figures.ts";
+import { certificateMetrics } from "#modules/mod_http_openmetrics/certificates.ts";
 import { moduleMetrics } from "#modules/mod_http_openmetrics/modules.ts";
 import { gcMetrics, processMetrics } from "#modules/mod_http_openmetrics/process.ts";
 import { requestMetrics } from "#modules/mod_http_openmetrics/requests.ts";
 
-const rooms = { httpMetrics, commandMetrics, moduleMetrics, gcMetrics, processMetrics, requestMetrics, nodeMetrics };
+const rooms = {
+  httpMetrics,
+  certificateMetrics,
+  commandMetrics,
+  moduleMetrics,
+  gcMetrics,
+  processMetrics,
+  requestMetrics,
+  nodeMetrics,
+};
 const declared: MetricDeclarations = Object.assign({}, ...Object.values(rooms));
 /** Those that Prometheus itself gives to each series. */
 const scraped = ["instance", "job", "le"];

@@ -1,0 +1,81 @@
+/** Keeps the certificates of a running host current: new files are served, and the end of each is warned of. */
+import type { Changes } from "../operations/changes.ts";
+import { ExpiryWarnings } from "../tls/expiry.ts";
+import type { Certificates } from "../tls/index.ts";
+import { CertificateWatch } from "../tls/watch.ts";
+import { reasonOf } from "../util/errors.ts";
+
+/** How often the ends of certificates are looked at, milliseconds. */
+const EXPIRY_MS = 3_600_000;
+
+export interface CertificateUpkeepDeps {
+  readonly certificates: Certificates;
+  readonly changes: Changes;
+  /** Makes a change when it is its turn. */
+  enqueue(operation: () => Promise<void>): Promise<void>;
+  announce(event: string, data: unknown): void;
+  readonly log: { info(text: string, ...values: unknown[]): void; warn(text: string, ...values: unknown[]): void };
+}
+
+export class CertificateUpkeep {
+  readonly #deps: CertificateUpkeepDeps;
+  readonly #watch: CertificateWatch;
+  readonly #warnings: ExpiryWarnings;
+  #timer: NodeJS.Timeout | undefined;
+  #followed = "";
+
+  constructor(deps: CertificateUpkeepDeps) {
+    const { certificates, log } = deps;
+    this.#deps = deps;
+    const warn = (text: string, ...values: unknown[]) => log.warn(text, ...values);
+    this.#warnings = new ExpiryWarnings(warn);
+    this.#watch = new CertificateWatch({
+      look: () => certificates.compare(),
+      swap: (names) => this.#refresh("file watch", names),
+      warn,
+    });
+  }
+
+  /** From now on, and after each change of the configuration. */
+  follow(): void {
+    const files = this.#deps.certificates.files();
+    if (this.#followed !== files.join("\n")) this.#watch.follow(files);
+    this.#followed = files.join("\n");
+    this.#timer ??= setInterval(() => void this.#hourly(), EXPIRY_MS).unref();
+    this.#warnings.look(this.#deps.certificates.validity());
+  }
+
+  stop(): void {
+    this.#watch.close();
+    clearInterval(this.#timer);
+  }
+
+  async #refresh(by: string, names: readonly string[]): Promise<void> {
+    const { certificates, changes, enqueue, announce, log } = this.#deps;
+    const what = `serve other certificates for ${names.join(", ")}`;
+    await changes.make({ what, by }, (progress) =>
+      enqueue(async () => {
+        const { changed } = await certificates.refresh();
+        for (const name of changed) progress.step(`another certificate for ${name}`);
+        if (changed.length === 0) return;
+        announce("certificates-changed", { names: changed });
+        progress.inForce();
+        for (const { name, expires } of certificates.states()) {
+          if (changed.includes(name)) log.info("Another certificate is served for %s, until %s", name, expires);
+        }
+        this.#warnings.look(certificates.validity());
+      }),
+    ).work;
+  }
+
+  async #hourly(): Promise<void> {
+    const { certificates, log } = this.#deps;
+    try {
+      const own = certificates.states().find(({ source }) => source === "self-signed");
+      if (own !== undefined && certificates.isSelfSignedEnding()) await this.#refresh("host", [own.name]);
+      this.#warnings.look(certificates.validity());
+    } catch (error) {
+      log.warn("Looking at the ends of certificates: %s", reasonOf(error));
+    }
+  }
+}

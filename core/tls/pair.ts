@@ -1,0 +1,108 @@
+/** A certificate with its key: read from files, checked, and written. */
+import { createPrivateKey, X509Certificate } from "node:crypto";
+import { open, readFile, rename } from "node:fs/promises";
+import { createSecureContext, type SecureContext } from "node:tls";
+import { domainToASCII } from "node:url";
+import type { CertificateState } from "../types.ts";
+import { ModhostError, reasonOf } from "../util/errors.ts";
+import type { PemPair } from "./self_signed.ts";
+
+export interface CertificateFiles {
+  readonly certificate: string;
+  readonly key: string;
+}
+
+/** A pair that can be served. */
+export interface Loaded extends PemPair {
+  readonly context: SecureContext;
+  readonly source: CertificateState["source"];
+  readonly validFrom: Date;
+  readonly validTo: Date;
+  readonly fingerprint: string;
+  /** What an operator should know of it. */
+  readonly warnings: readonly (readonly [format: string, ...values: unknown[]])[];
+}
+
+export const oldestVersion = "TLSv1.2";
+export const everyName = "*";
+
+/**
+ * Reads the pair of a host.
+ * @param former gives it back when the files have not changed
+ * @throws {ModhostError} TLS_INVALID naming the host and the file
+ */
+export async function readPair(
+  host: string,
+  files: CertificateFiles,
+  former?: Loaded,
+  source: Loaded["source"] = "file",
+): Promise<Loaded> {
+  const [certificate, key] = await Promise.all([readPem(host, files.certificate), readPem(host, files.key)]);
+  if (former?.certificate === certificate && former.key === key) return former;
+  const parsed = attempt(host, files.certificate, () => new X509Certificate(certificate));
+  const privateKey = attempt(host, files.key, () => createPrivateKey(key));
+  if (!parsed.checkPrivateKey(privateKey)) {
+    throw invalid(host, `the key in ${files.key} does not belong to the certificate in ${files.certificate}`);
+  }
+  const loaded = attempt(host, files.certificate, () => loadedPair({ certificate, key }, source, parsed));
+  return { ...loaded, warnings: warningsOf(host, files, parsed) };
+}
+
+export function loadedPair(
+  { certificate, key }: PemPair,
+  source: Loaded["source"],
+  parsed = new X509Certificate(certificate),
+): Loaded {
+  const { validFromDate: validFrom, validToDate: validTo, fingerprint256: fingerprint } = parsed;
+  const context = createSecureContext({ cert: certificate, key, minVersion: oldestVersion });
+  return { certificate, key, context, source, validFrom, validTo, fingerprint, warnings: [] };
+}
+
+/** A reader sees the old file or the new one, never a part; the mode holds from the first byte on. */
+export async function writeWhole(path: string, content: string, mode: number): Promise<void> {
+  const partial = `${path}.${process.pid}.new`;
+  const file = await open(partial, "w", mode);
+  try {
+    await file.writeFile(content);
+    await file.sync();
+  } finally {
+    await file.close();
+  }
+  await rename(partial, path);
+}
+
+export function invalid(host: string, reason: string): ModhostError {
+  return new ModhostError("TLS_INVALID", { host, reason });
+}
+
+export function asciiName(name: string): string {
+  return name === everyName ? name : name.replace(/^(\*\.)?(.*)$/, (_, star = "", rest) => star + domainToASCII(rest));
+}
+
+function warningsOf(host: string, files: CertificateFiles, parsed: X509Certificate): Loaded["warnings"] {
+  const warnings: (readonly [string, ...unknown[]])[] = [];
+  if (parsed.validToDate.getTime() < Date.now()) {
+    warnings.push(["the certificate for %s in %s expired on %s", host, files.certificate, parsed.validTo]);
+  }
+  const sample = asciiName(host).replace(/^\*/, "any");
+  if (host !== everyName && parsed.checkHost(sample) === undefined) {
+    warnings.push(["the certificate in %s does not cover %s: browsers will refuse it", files.certificate, host]);
+  }
+  return warnings;
+}
+
+async function readPem(host: string, path: string): Promise<string> {
+  try {
+    return await readFile(path, "utf8");
+  } catch (error) {
+    throw invalid(host, `${path} cannot be read: ${reasonOf(error)}`);
+  }
+}
+
+function attempt<T>(host: string, path: string, make: () => T): T {
+  try {
+    return make();
+  } catch (error) {
+    throw invalid(host, `${path} is not a usable PEM file: ${reasonOf(error)}`);
+  }
+}
