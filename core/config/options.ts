@@ -151,7 +151,15 @@ export const coreOptions = {
     min: 0,
     per_host: false,
     describe:
-      "A module that fails so often within quarantine_window is taken out, and its apps answer 503 until it is tried again. Requests count when at least half of them fail. 0: nothing is taken out.",
+      "A module that fails so often within quarantine_window is taken out, and its apps answer 503 until it is tried again: timers, hooks, event handlers and promises that nobody waits for. 0: nothing is taken out.",
+  },
+  quarantine_failed_requests: {
+    type: "integer",
+    default: 1000,
+    min: 0,
+    per_host: false,
+    describe:
+      "So many requests of a module that end in an unexpected error within quarantine_window, at least half of all its requests, take it out as well. 0: requests do not count.",
   },
   quarantine_window: {
     type: "period",
@@ -191,7 +199,7 @@ export const coreOptions = {
   },
   quarantine_exempt: {
     type: "strings",
-    default: ["http", "node"],
+    default: ["http", "node", "http_api"],
     per_host: false,
     describe:
       "Modules that are never taken out, whatever they do, as is what they depend on: those without which nothing is served.",

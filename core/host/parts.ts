@@ -118,6 +118,7 @@ export function assemble(deps: HostPartsDeps): HostParts {
 function rulesOf(config: Config): QuarantineRules {
   return {
     failures: seconds(config, "quarantine_failures", 20),
+    failedRequests: seconds(config, "quarantine_failed_requests", 1000),
     window: seconds(config, "quarantine_window", 60),
     pause: seconds(config, "quarantine_pause", 5),
     maxPause: seconds(config, "quarantine_max_pause", 600),

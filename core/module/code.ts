@@ -94,7 +94,8 @@ function codeOf(source: ModuleSource, exported: object, written = exported): Mod
     throw refuse("depends must be a list of module names");
   }
   const hints = [...exportHints(written), ...declarationHints(options)];
-  return { source, load, options, depends, global: global === true, hints };
+  // Its function is given the module object and nothing else.
+  return { source, load: (module) => load(module), options, depends, global: global === true, hints };
 }
 
 function pick(from: object): Partial<ModuleDefinition> {

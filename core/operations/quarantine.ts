@@ -8,8 +8,10 @@ import { reasonOf } from "../util/errors.ts";
 
 /** What the options say; times in seconds. */
 export interface QuarantineRules {
-  /** Failures within the window; 0: nothing is taken out. */
+  /** Failures within the window that are none of requests; 0: nothing is taken out. */
   readonly failures: number;
+  /** Failed requests within the window, when they are at least half of all; 0: they do not count. */
+  readonly failedRequests: number;
   readonly window: number;
   readonly pause: number;
   readonly maxPause: number;
@@ -131,18 +133,20 @@ export class Quarantine {
 
   /** A module has failed once more: takes it out when that is too often. */
   failed(instance: Instance, step: string, error: unknown): void {
-    const { failures, window } = this.#deps.rules();
+    const { failures, failedRequests, window } = this.#deps.rules();
     if (failures === 0 || this.#stopped) return;
     const { usage } = instance;
     const before = sampleAt(this.#samples.get(instance) ?? [], performance.now() - window * 1000);
     const requests = usage.requests - before.requests;
     const failed = usage.failedRequests - before.failedRequests;
-    const count = usage.faults - before.faults + (failed * 2 >= requests ? failed : 0);
+    const faults = usage.faults - before.faults;
     // One that comes back has to get ready.
     const isRelapse = step === "running module.ready" && this.#past.has(instance.key);
-    if (count < failures && !isRelapse) return;
-    const times = isRelapse ? "it did not get ready" : `it failed ${count} times within ${window} s`;
-    this.take(instance, `${times}, the last time ${step}: ${reasonOf(error)}`);
+    const answersFail = failedRequests > 0 && failed >= failedRequests && failed * 2 >= requests;
+    if (faults < failures && !answersFail && !isRelapse) return;
+    const times = faults < failures ? `${failed} of its ${requests} requests failed` : `it failed ${faults} times`;
+    const what = isRelapse ? "it did not get ready" : `${times} within ${window} s`;
+    this.take(instance, `${what}, the last time ${step}: ${reasonOf(error)}`);
   }
 
   /** Takes out an instance, with those that depend on it; one that has ended by itself at any rate. False where it stays: it is exempt, or nothing is taken out. */

@@ -97,9 +97,10 @@ describe("run", () => {
     ["/throw", "in order"],
     ["/hang", "within stop_timeout"],
   ]) {
-    test(`logs an exception that nobody catches, stops ${how}, and exits with 1`, async () => {
+    test(`where nothing is taken out, logs an exception that nobody catches, stops ${how}, and exits with 1`, async () => {
       await using program = await Program.in({ "mod_astray.js": module });
-      const { started, ended } = await program.serve(["mod_astray.js"], { MODHOST_STOP_TIMEOUT: "0.3" });
+      const variables = { MODHOST_STOP_TIMEOUT: "0.3", MODHOST_QUARANTINE_FAILURES: "0" };
+      const { started, ended } = await program.serve(["mod_astray.js"], variables);
       const url = started.apps.find(({ name }) => name === "astray")?.urls[0];
       assert.equal(await (await fetch(url + (path ?? ""))).text(), "soon");
       const { code, stderr } = await ended;

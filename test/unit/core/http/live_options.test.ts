@@ -25,7 +25,10 @@ function echo() {
           await more.promise;
           yield "second";
         },
-        "GET /more": () => (more.resolve(), "sent"),
+        "GET /more": () => {
+          more.resolve();
+          return "sent";
+        },
         "WS /ws": async (event) => {
           const socket = event.accept();
           for await (const message of socket) await socket.send(message);

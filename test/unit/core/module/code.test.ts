@@ -25,6 +25,11 @@ describe("what a module file may export", () => {
     assert.deepEqual(host.modules().find(({ name }) => name === "object")?.depends, ["common"]);
   });
 
+  test("its function is given the module object and nothing else", async (t) => {
+    const { host } = await pluginHost(t, { "mod_greedy.ts": "export default (...given) => given.length;" });
+    assert.equal(host.exports("greedy"), 1);
+  });
+
   test("anything else is refused, saying what to export", async (t) => {
     const running = await pluginHost(t, {
       "mod_none.ts": "export const x = 1;",

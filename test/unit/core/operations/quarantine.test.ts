@@ -7,7 +7,7 @@ import type { Module } from "#core/types.ts";
 import { HttpError } from "#core/util/errors.ts";
 import { hostOf, logged, pluginHost, stateOf } from "../module/support.ts";
 
-const config = { quarantine_failures: 3, quarantine_window: 30, quarantine_pause: 60 };
+const config = { quarantine_failures: 3, quarantine_failed_requests: 3, quarantine_window: 30, quarantine_pause: 60 };
 
 async function until(holds: () => boolean): Promise<void> {
   while (!holds()) await sleep(5);
@@ -56,7 +56,10 @@ describe("a module whose handlers keep throwing", () => {
     assert.equal((await running.inject("/sound")).body, "sound");
     assert.equal(running.host.fire("ask"), undefined);
     const state = stateOf(running, "fragile");
-    assert.match(state?.note ?? "", /failed 3 times within 30 s, the last time answering a request: a secret/);
+    assert.match(
+      state?.note ?? "",
+      /3 of its 3 requests failed within 30 s, the last time answering a request: a secret/,
+    );
     assert.ok((state?.quarantine?.next_try ?? 0) > (state?.quarantine?.since ?? 0) + 40);
     assert.deepEqual(state?.holds, {});
     assert.match(

@@ -8,6 +8,7 @@ import { Usage } from "#core/util/usage.ts";
 
 const rules: QuarantineRules = {
   failures: 3,
+  failedRequests: 3,
   window: 60,
   pause: 4,
   maxPause: 20,

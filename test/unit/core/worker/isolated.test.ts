@@ -90,7 +90,6 @@ async function body(running: TestHost, path: string): Promise<string> {
 }
 
 describe("an isolated module", () => {
-  // biome-ignore lint/complexity/noExcessiveLinesPerFunction: one worker for many questions, since a start costs
   test("answers as any other does", { timeout: 20_000 }, async (t) => {
     const running = await pluginHost(t, { ...files, "mod_user.js": user }, config);
     assert.equal(stateOf(running, "shop")?.note, undefined);
