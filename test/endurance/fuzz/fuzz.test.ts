@@ -1,5 +1,7 @@
 import assert from "node:assert/strict";
+import { execFile } from "node:child_process";
 import { test } from "node:test";
+import { promisify } from "node:util";
 import { fuzz } from "./fuzz.ts";
 import { makeRequest } from "./grammar.ts";
 import { fuzzNode } from "./node/fuzz.ts";
@@ -30,6 +32,16 @@ test("a second of damaged inputs are read or refused, and what is read and writt
   const { failures, taken, refused } = await fuzzReaders({ seconds: 1, seed });
   assert.deepEqual(failures, [], `seed ${seed}`);
   assert.ok(taken > 20 && refused > 20, `${taken} were read, ${refused} refused`);
+});
+
+test("an input that is read for ever ends the run, which names it", async () => {
+  const watchdog = new URL("readers/watchdog.ts", import.meta.url);
+  const program = `import { Watchdog } from ${JSON.stringify(watchdog.href)};
+    new Watchdog(0.2).mark(77);
+    setTimeout(() => { for (;;); }, 50);`;
+  const args = ["--conditions=source", "--input-type=module", "--eval", program];
+  const ended = promisify(execFile)(process.execPath, args, { timeout: 60_000 });
+  await assert.rejects(ended, { signal: "SIGKILL", stdout: "FAILED readers: input 77 is read for more than 0.2 s\n" });
 });
 
 test("a seed repeats its requests", () => {

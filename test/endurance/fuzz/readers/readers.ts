@@ -5,6 +5,7 @@ import type { FuzzOptions } from "#test/endurance/fuzz/fuzz.ts";
 import { damaged } from "#test/endurance/fuzz/node/material.ts";
 import { Random } from "#test/endurance/fuzz/random.ts";
 import { trips } from "./trips.ts";
+import { Watchdog } from "./watchdog.ts";
 
 export interface ReadersSummary {
   readonly seed: number;
@@ -34,6 +35,7 @@ export async function fuzzReaders({
   const crash = (error: unknown) =>
     failures.push(`uncaught near input ${number}: ${error instanceof Error ? error.stack : error}`);
   process.on("uncaughtException", crash).on("unhandledRejection", crash);
+  const watchdog = new Watchdog();
   const deadline = performance.now() + seconds * 1000;
   try {
     for (; number < from + count && failures.length < enoughFailures; number += 1) {
@@ -41,6 +43,7 @@ export async function fuzzReaders({
         await new Promise(setImmediate);
         if (performance.now() >= deadline) break;
       }
+      watchdog.mark(number);
       const random = new Random(seed + number);
       const target = random.pick(targets);
       const input = inputOf(target, random);
@@ -55,6 +58,7 @@ export async function fuzzReaders({
     }
     await new Promise(setImmediate);
   } finally {
+    await watchdog.stop();
     process.removeListener("uncaughtException", crash).removeListener("unhandledRejection", crash);
   }
   return { seed, taken, refused, failures };
