@@ -16,7 +16,7 @@ test("an exception that nobody catches takes out the module whose code threw it;
   const { started, kill, ended } = await program.serve(["mod_astray.js", "mod_hello.ts"], variables);
   const urlOf = (app: string) => started.apps.find(({ name }) => name === app)?.urls[0] ?? "";
   const url = urlOf("astray");
-  assert.equal(await (await fetch(`${url}throw`)).text(), "soon");
+  assert.equal(await (await fetch(`${url}/throw`)).text(), "soon");
   let status = 0;
   for (let tries = 0; tries < 600 && status !== 503; tries += 1) {
     if (tries > 0) await delay(50);
