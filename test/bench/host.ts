@@ -16,6 +16,10 @@ export async function benchHost({ rounds = 7, requests = 15_000 } = {}): Promise
       LOGGER: "off",
       FIGURES: "on",
     }),
+    await Subject.start("modhost, an isolated module, log off", "modhost.ts", "/apart/hello", {
+      LOGGER: "off",
+      ISOLATED: "on",
+    }),
     await Subject.start("modhost, 150 apps, all defaults", "modhost.ts", "/app149/hello"),
   ];
   const cpu = new Map(subjects.map((subject) => [subject, [] as number[]]));

@@ -1,11 +1,13 @@
 import { mkdtempSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { fileURLToPath } from "node:url";
 import { coreOptions } from "#core/config/index.ts";
 import { createHost } from "#core/index.ts";
+import type { InlineModule } from "#core/inline_modules.ts";
 import { report } from "./report.ts";
 
-// The default modules, their request log on as they come, and 150 apps of one route. With FIGURES, all figures too.
+// The default modules, their request log on as they come, and 150 apps of one route. With FIGURES, all figures too; with ISOLATED, one more app in a worker.
 const host = createHost({
   config: {
     data_path: mkdtempSync(join(tmpdir(), "modhost-bench-")),
@@ -18,20 +20,23 @@ const host = createHost({
       modules_enabled: [...coreOptions.modules_enabled.default, "http_openmetrics"],
     }),
   },
-  modules: Array.from({ length: 150 }, (_, index) => ({
-    name: `app${index}`,
-    load: (module) => {
-      module.depends("http");
-      module.provides("http", {
-        route: {
-          "GET /hello": (event) => {
-            event.response.headers.content_type = "text/plain; charset=utf-8";
-            return "hello";
+  modules: [
+    ...(process.env.ISOLATED === "on" ? [fileURLToPath(new URL("mod_apart.ts", import.meta.url))] : []),
+    ...(Array.from({ length: 150 }, (_, index) => ({
+      name: `app${index}`,
+      load: (module) => {
+        module.depends("http");
+        module.provides("http", {
+          route: {
+            "GET /hello": (event) => {
+              event.response.headers.content_type = "text/plain; charset=utf-8";
+              return "hello";
+            },
           },
-        },
-      });
-    },
-  })),
+        });
+      },
+    })) satisfies InlineModule[]),
+  ],
 });
 await host.start();
 report(host.listening()[0]?.port ?? 0);

@@ -95,6 +95,13 @@ describe("loading", () => {
     assert.equal(logged(running, "error").length, 1);
   });
 
+  test("its function is called with the module alone, so that further parameters keep their defaults", async (t) => {
+    const given: unknown[] = [];
+    const load = (...values: unknown[]) => void given.push(values.length);
+    await hostOf(t, { plain: { name: "plain", load } });
+    assert.deepEqual(given, [1]);
+  });
+
   test("a module that is loaded into a running server is ready at once", async (t) => {
     const seen: string[] = [];
     const running = await hostOf(t, {
