@@ -149,7 +149,10 @@ test("a record that is put on one node is got from another, the best of all", as
   const took = ofType(put.events, "value").map(({ id }) => String(id));
   assert.deepEqual([...took].sort(), [b.id.toString(), c.id.toString()].sort());
   const got = await outcome(c.routing.get(first.key, soon()));
-  assert.deepEqual(got.events.at(-1), { type: eventTypes.value, value: first.bytes });
+  // Whoever answers first: its own store, or a peer.
+  const best = got.events.at(-1);
+  assert.equal(best?.type, eventTypes.value);
+  assert.equal(Buffer.compare(best?.value as Uint8Array, first.bytes), 0);
   for (const { responses } of ofType(got.events, "peerResponse")) assert.equal(responses, undefined);
   const second = await record("/ipfs/second", 2n, Promise.resolve(first.made));
   await b.routing.putQuietly(second.key, second.bytes, soon());
