@@ -4,6 +4,7 @@ import type { Config, UnknownName } from "./config/index.ts";
 import { EventBus } from "./events.ts";
 import { CertificateUpkeep } from "./host/certificate_upkeep.ts";
 import { ConfigWatch } from "./host/config_watch.ts";
+import { ModuleWatch } from "./host/module_watch.ts";
 import { type ModuleChange, Operating } from "./host/operating.ts";
 import { assemble, certificateOptions, type HostParts } from "./host/parts.ts";
 import { Queue } from "./host/queue.ts";
@@ -53,6 +54,8 @@ class ModuleHost implements Host {
     apply: () => this.apply({ by: "file watch" }),
     failed: (text, ...values) => this.log.error(text, ...values),
   });
+
+  #moduleWatch: ModuleWatch | undefined;
 
   constructor(options: HostOptions) {
     this.#options = options;
@@ -202,6 +205,20 @@ class ModuleHost implements Host {
     await modules.ready();
     await this.#watchConfig();
     this.#announce("server-started", {});
+    this.#watchModules(running);
+  }
+
+  #watchModules(parts: HostParts): void {
+    const { watch } = this.#options;
+    if (watch === undefined) return;
+    this.#moduleWatch = new ModuleWatch({
+      parts,
+      bus: this.#bus,
+      reload: (name) => this.#operating.change("reload", name, undefined, { by: "file watch" }).inForce,
+      shown: watch,
+      failed: (text, ...values) => this.log.error(text, ...values),
+    });
+    void this.#moduleWatch.start().catch((error: unknown) => this.report(error));
   }
 
   #warn(unknown: readonly UnknownName[]): void {
@@ -221,6 +238,7 @@ class ModuleHost implements Host {
     this.state = "stopping";
     this.#watch.close();
     this.#upkeep?.stop();
+    this.#moduleWatch?.close();
     quarantine.stop();
     const deadline = new Deadline(timeout ?? seconds(config, "stop_timeout", 15));
     if (hasServed) this.#announce("server-stopping", {});
@@ -274,7 +292,8 @@ class ModuleHost implements Host {
 
   async #watchConfig(): Promise<void> {
     const { config } = this.#parts();
-    await this.#watch.follow(config.value("config_watch") === true && this.#listens() ? config.file : undefined);
+    const isWatched = config.value("config_watch") === true || this.#options.watch !== undefined;
+    await this.#watch.follow(isWatched && this.#listens() ? config.file : undefined);
   }
 
   #configureLog(config: Config): void {

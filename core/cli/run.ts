@@ -1,8 +1,10 @@
 import { createHost, type Host } from "../host.ts";
 import { planLines } from "../operations/plan_text.ts";
+import type { Change } from "../types.ts";
 import { ModhostError, reasonOf } from "../util/errors.ts";
 import { stackOf } from "../util/stack.ts";
 import { appAddresses, portText } from "./addresses.ts";
+import { changeText } from "./admin/change.ts";
 import type { Command } from "./command.ts";
 import { filesArgument, hostOptions, httpOf, labelOf } from "./hosted.ts";
 import { columns, type Output } from "./output.ts";
@@ -16,6 +18,10 @@ export const run: Command = {
   arguments: filesArgument,
   help: "Start the server: with what the configuration names, or just these modules and folders of web pages",
   options: {
+    watch: {
+      type: "boolean",
+      help: "Reload modules when their files are saved, and apply a changed config file; failures are shown here, and in the browser",
+    },
     inspect: {
       type: "string",
       value: "[HOST:PORT]",
@@ -24,7 +30,12 @@ export const run: Command = {
     "inspect-brk": { type: "string", value: "[HOST:PORT]", help: "The same, and wait for it before anything runs" },
   },
   async run(context) {
-    const host = createHost(hostOptions(context, context.args));
+    const { output } = context;
+    const watch = (change: Change) => output.show({ event: "changed", change }, () => changeText(output, change));
+    const host = createHost({
+      ...hostOptions(context, context.args),
+      ...(context.options.watch === true ? { watch } : {}),
+    });
     const start = async () => {
       await host.start();
       const seconds = Number(host.config.value("loop_watchdog"));

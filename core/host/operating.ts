@@ -50,8 +50,8 @@ export class Operating implements ServerDeps {
     const made = this.changes.make({ ...asker, what: changeText(kind, name, host) }, (progress) =>
       this.#deps.change(kind, name, host, progress),
     );
-    // A program hears of it by itself, and may well expect it.
-    if (asker.by !== "program") void made.inForce.then((change) => this.#tell(change));
+    // A program hears of it by itself, and may well expect it; so does who watches.
+    if (asker.by !== "program" && asker.by !== "file watch") void made.inForce.then((change) => this.#tell(change));
     return made;
   }
 

@@ -32,6 +32,7 @@ export interface HostParts {
   readonly ports: Ports;
   readonly certificates: Certificates;
   readonly quarantine: Quarantine;
+  readonly items: Items;
 }
 
 /** What the parts need of the host. */
@@ -110,7 +111,7 @@ export function assemble(deps: HostPartsDeps): HostParts {
     warn: ({ name, host }, text) => log.of(name, host).warn("%s", parts.config.mask(text)),
     announce: (event) => announce("module-quarantined", { ...event, reason: parts.config.mask(event.reason) }),
   });
-  const parts: HostParts = { config, waiting: [], modules, catalog, ports, certificates, quarantine };
+  const parts: HostParts = { config, waiting: [], modules, catalog, ports, certificates, quarantine, items };
   return parts;
 }
 

@@ -3,7 +3,7 @@ import type { Socket } from "node:net";
 import type { Config } from "../config/index.ts";
 import type { InlineModule } from "../inline_modules.ts";
 import type { Clock } from "../module/clock.ts";
-import type { ConfigPlan, ListeningPort, ModuleLog, ModuleState, ServerStatus } from "../types.ts";
+import type { Change, ConfigPlan, ListeningPort, ModuleLog, ModuleState, ServerStatus } from "../types.ts";
 import type { LogSettings } from "../util/log.ts";
 
 export interface HostOptions {
@@ -24,6 +24,12 @@ export interface HostOptions {
   readonly tls?: boolean;
   /** Over the options log_level and log_format; false: nothing is written. */
   readonly log?: LogSettings | false;
+  /**
+   * Watches the files of modules, and the config file: a module is reloaded when one of its files is saved. Hears what came
+   * of each reload. While it watches, navigations of browsers of this machine to an app whose reload has failed are
+   * answered with the failure and its source line. Modules that come with the host, and installed packages, are not watched.
+   */
+  readonly watch?: (reload: Change) => void;
   /** What `module.add_timer` and `module.now` go by, and nothing else; default: the time of the system. */
   readonly clock?: Clock;
 }

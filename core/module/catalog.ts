@@ -11,6 +11,9 @@ export interface Wanted {
   readonly host: string;
 }
 
+/** Evaluations of a module whose files are remembered, beside the latest. */
+const MAX_ATTEMPTS = 4;
+
 /** Which modules there are and which are wanted: names to sources, sources to evaluated code. */
 export class Catalog {
   #config: Config;
@@ -22,6 +25,8 @@ export class Catalog {
   /** Spelling of names in the configuration: "@scope/modhost-mod-x" for x. */
   readonly #spelling = new Map<string, string>();
   readonly #codes = new Map<string, ModuleCode>();
+  /** Files of the latest evaluations of each module: of the last one that went well, and of those since. */
+  readonly #files = new Map<string, Set<string>[]>();
 
   constructor(
     config: Config,
@@ -95,14 +100,24 @@ export class Catalog {
   }
 
   /** Evaluates the module's file as it is on disk now. */
-  fresh(name: string): Promise<ModuleCode> {
+  async fresh(name: string): Promise<ModuleCode> {
+    const files = new Set<string>();
+    this.#files.set(name, [...(this.#files.get(name) ?? []).slice(-MAX_ATTEMPTS), files]);
     const source = this.locate(name);
-    return this.#isolates(source) ? this.#isolated(source) : readCode(source, this.#loadTimeout());
+    const isolates = this.#isolates(source);
+    const code = await (isolates ? this.#isolated(source) : readCode(source, this.#loadTimeout(), files));
+    this.#files.set(name, [files, new Set(code.files)]);
+    return code;
   }
 
   #isolates({ name, file }: ModuleSource): boolean {
     if (this.#list("modules_isolated", "*").some((entry) => moduleName(entry) === name)) return true;
     return file !== undefined && declaresIsolation(file);
+  }
+
+  /** The files that a module consists of, of those too of its latest evaluations that failed. */
+  filesOf(name: string): ReadonlySet<string> {
+    return new Set(this.#files.get(name)?.flatMap((files) => [...files]));
   }
 
   /** From now on this is the code of its module. */

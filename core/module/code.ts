@@ -1,4 +1,5 @@
 import { relative } from "node:path";
+import { fileURLToPath } from "node:url";
 import type { Module, ModuleDefinition, ModuleFunction, OptionDeclarations } from "../types.ts";
 import { ModhostError, reasonOf } from "../util/errors.ts";
 import { withoutVersions } from "../util/stack.ts";
@@ -30,6 +31,8 @@ export interface ModuleCode {
   readonly global: boolean;
   /** For its author: names that mean nothing here, next to one that does. */
   readonly hints: readonly string[];
+  /** What it consists of, where another thread has evaluated it. */
+  readonly files?: readonly string[];
 }
 
 /** Files that are compiled once more to find which one cannot be. */
@@ -44,18 +47,25 @@ interface Place {
 const remedy = "export a default function taking the module, or defineModule({ load })";
 
 /**
- * Evaluates a module's file as it is now, for at most `loadTimeout` seconds.
+ * Evaluates a module's file as it is now, for at most `loadTimeout` seconds. `files` gets the paths of all that it
+ * consists of, as they are found: also later, by an `import()`.
  * @throws {ModhostError} MODULE_FAILED with file and line, MODULE_INVALID
  */
-export async function readCode(source: ModuleSource, loadTimeout: number): Promise<ModuleCode> {
+export async function readCode(
+  source: ModuleSource,
+  loadTimeout: number,
+  files = new Set<string>(),
+): Promise<ModuleCode> {
   const { file, name, definition } = source;
   if (file === undefined) return codeOf(source, definition ?? {});
   let exported: Record<string, unknown>;
-  const files = new Set([file]);
+  files.add(file);
   try {
     const imported = importFresh({ ...source, file }, (part) => files.add(part));
     exported = await new Deadline(loadTimeout).result(imported, "load_timeout");
   } catch (error) {
+    const missing = missingFile(error);
+    if (missing !== undefined) files.add(missing);
     throw failure(source, "being imported", error, placeIn(source, error) ?? (await syntaxPlace(files, error)));
   }
   const main = exported.default;
@@ -124,6 +134,12 @@ function placeIn({ file, directory }: ModuleSource, error: unknown): Place | und
       return { file: path, line: Number(line) };
   }
   return undefined;
+}
+
+/** The file that an import names, and that does not exist. */
+function missingFile(error: unknown): string | undefined {
+  if (!(error instanceof Error) || !("url" in error) || typeof error.url !== "string") return undefined;
+  return URL.canParse(error.url) && error.url.startsWith("file:") ? fileURLToPath(error.url) : undefined;
 }
 
 /** The stack of what cannot be parsed names no line of it: the latest file that was found is asked first. */

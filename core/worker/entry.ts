@@ -51,9 +51,10 @@ function fault(step: string, error: unknown): void {
 }
 
 async function describe(): Promise<Described> {
-  code = await readCode(source, loadTimeout);
+  const files = new Set<string>();
+  code = await readCode(source, loadTimeout, files);
   const { options, depends, global, hints } = code;
-  return { options, depends, global, hints };
+  return { options, depends, global, hints, files: [...files] };
 }
 
 async function load(task: WorkerTask): Promise<Loaded> {

@@ -37,6 +37,7 @@ export interface Described {
   readonly depends: readonly string[];
   readonly global: boolean;
   readonly hints: readonly string[];
+  readonly files: readonly string[];
 }
 
 /** An app of an isolated module, as the host sees it. */

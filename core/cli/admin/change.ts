@@ -2,18 +2,21 @@
 import { planLines } from "../../operations/plan_text.ts";
 import type { Change, ConfigPlan } from "../../types.ts";
 import type { CommandContext } from "../command.ts";
+import type { Output } from "../output.ts";
 import { NO_SERVER, NoServerError } from "./client.ts";
 
 /** Shows a change; gives the exit code: 0 done, 1 refused or failed. */
 export function showChange({ output }: Pick<CommandContext, "output">, change: Change): number {
-  const isDone = change.result === "done";
-  output.show(change, () => {
-    const verdict = `${change.what}: ${change.result}`;
-    const lines = planText(change.plan);
-    if (isDone) return [`${output.paint("green", verdict)}${took(change)}`, ...lines].join("\n");
-    return [output.paint("red", verdict), ...errorLines(change), ...lines].join("\n");
-  });
-  return isDone ? 0 : 1;
+  output.show(change, () => changeText(output, change));
+  return change.result === "done" ? 0 : 1;
+}
+
+/** A change for people. */
+export function changeText(output: Output, change: Change): string {
+  const verdict = `${change.what}: ${change.result}`;
+  const lines = planText(change.plan);
+  if (change.result === "done") return [`${output.paint("green", verdict)}${took(change)}`, ...lines].join("\n");
+  return [output.paint("red", verdict), ...errorLines(change), ...lines].join("\n");
 }
 
 /** What differs, a line for each thing; nothing for a change of something else. */

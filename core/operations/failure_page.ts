@@ -1,0 +1,52 @@
+/** The page that browsers of this machine get in place of an app whose reload failed, while its files are watched. */
+import type { IncomingMessage } from "node:http";
+import { isLoopback } from "../http/local_caller.ts";
+import type { Change } from "../types.ts";
+import { escape_html, html_page } from "../util/text.ts";
+
+/** The parts of a request that tell a browser. */
+type Asked = {
+  readonly headers: IncomingMessage["headers"];
+  readonly socket: { readonly remoteAddress?: string | undefined };
+};
+
+/** Headers of proxies: what comes through one may be from anywhere. */
+const forwarding = ["forwarded", "via", "x-forwarded-for", "x-forwarded-host", "x-real-ip"];
+
+const style = `
+:root { --text: #1d2126; --soft: #667080; --line: #e3e6ea; --page: #fff; --bad: #b3261e; }
+@media (prefers-color-scheme: dark) { :root { --text: #e4e7eb; --soft: #97a1ae; --line: #2b3139; --page: #14171b; --bad: #ff8a80; } }
+body { margin: 0; background: var(--page); color: var(--text); font: 16px/1.5 system-ui, sans-serif; }
+main { max-width: 52rem; margin: 0 auto; padding: 10vh 1.5rem 3rem; overflow-wrap: anywhere; }
+h1 { margin: 0 0 .75rem; font-size: 1.375rem; font-weight: 600; color: var(--bad); }
+pre { padding: .75rem 1rem; border: 1px solid var(--line); border-radius: .375rem; overflow-x: auto; font-size: .875rem; }
+pre b { color: var(--soft); font-weight: 400; }
+footer { margin-top: 1.5rem; padding-top: .75rem; border-top: 1px solid var(--line); color: var(--soft); font-size: .875rem; }
+`;
+
+/** A browser of this machine goes to a page: sources are shown to nobody else. */
+export function showsFailures({ headers, socket }: Asked): boolean {
+  if (headers.accept?.includes("text/html") !== true) return false;
+  const mode = headers["sec-fetch-mode"];
+  if (mode !== undefined && mode !== "navigate") return false;
+  return (
+    isLoopback(socket.remoteAddress?.replace(/^::ffff:/, "") ?? "") && forwarding.every((name) => !(name in headers))
+  );
+}
+
+/** Why changes have failed, each with its file, line and source line. The page asks again by itself. */
+export function failurePage(changes: readonly Change[]): string {
+  const body = changes.flatMap(({ what, error }) => {
+    const { message = "", place } = error ?? {};
+    const source = place?.text === undefined ? "" : `\n\n<b>${place.line} |</b> ${escape_html(place.text)}`;
+    const where = place === undefined ? "" : `<b>${escape_html(place.file)}:${place.line}</b>`;
+    return [
+      `<h1>${escape_html(what)} has failed</h1>`,
+      `<p>${escape_html(message)}</p>`,
+      ...(place === undefined ? [] : [`<pre>${where}${source}</pre>`]),
+    ];
+  });
+  const note = "Requests of other programs are answered by what ran before. Save the file again when it is mended.";
+  const page = html_page({ title: "Failed to reload", style, body: [...body, `<footer>${note}</footer>`].join("\n") });
+  return page.replace("</head>", '<meta http-equiv="refresh" content="1">\n</head>');
+}
