@@ -8,7 +8,7 @@ const upper = ["mount", "migration"];
 const inWings = (names) => `^modules/mod_node/(${names.join("|")})/`;
 
 /** The same of the host: these do not know each other's neighbours above. */
-const protocols = ["config", "tls", "net", "http", "metrics"];
+const protocols = ["config", "tls", "net", "http", "metrics", "tokens"];
 
 module.exports = {
   forbidden: [
@@ -71,7 +71,7 @@ module.exports = {
     ...protocols.map((name) => ({
       name: `${name}-knows-no-neighbour`,
       comment:
-        "config, tls, net, http and metrics share core/util/ alone: only host.ts, host/ and module/ join them with each other and with modules.",
+        "config, tls, net, http, metrics and tokens share core/util/ alone: only host.ts, host/ and module/ join them with each other and with modules.",
       severity: "error",
       from: { path: `^core/${name}/` },
       to: { path: `^core/(?!${name}/|util/|types)` },

@@ -234,7 +234,7 @@ class ModuleHost implements Host {
       this.#log.close();
       return;
     }
-    const { config, modules, ports, certificates, quarantine } = this.#running;
+    const { config, modules, ports, certificates, quarantine, tokens } = this.#running;
     this.state = "stopping";
     this.#watch.close();
     this.#upkeep?.stop();
@@ -249,6 +249,7 @@ class ModuleHost implements Host {
     await modules.stop(deadline);
     ports.destroy();
     certificates.close();
+    await tokens.close();
     await this.#operating.close();
     this.state = "stopped";
     this.#log.close();

@@ -1,6 +1,7 @@
 /** What the commands that bundled modules bring have of the program: they alone import it. */
 export { errorLines, showChange, withServer } from "./admin/change.ts";
 export { type AdminAnswer, adminSocket, NoServerError, send, socketOption } from "./admin/client.ts";
+export { withTokenFile } from "./admin/tokens.ts";
 export { type Command, type CommandContext, type CommandOption, UsageError } from "./command.ts";
 export { commandHelp, type HelpSection } from "./help.ts";
 export { columns } from "./output.ts";

@@ -70,6 +70,12 @@ export class Operating implements ServerDeps {
     return change;
   }
 
+  readonly tokens: ServerDeps["tokens"] = {
+    list: () => this.#tokens.list(),
+    create: (wanted, by) => this.#tokens.create(wanted, by),
+    revoke: (nameOrId) => this.#tokens.revoke(nameOrId),
+  };
+
   modules(): ServerStatus["modules"] {
     return this.#deps.host.modules();
   }
@@ -110,6 +116,12 @@ export class Operating implements ServerDeps {
   async close(): Promise<void> {
     await this.changes.settled();
     await this.#audit?.close();
+  }
+
+  get #tokens(): HostParts["tokens"] {
+    const parts = this.#deps.parts();
+    if (parts === undefined) throw new Error("The host has not been started: call start() first");
+    return parts.tokens;
   }
 
   #warnings(): string[] {

@@ -15,6 +15,7 @@ import { Quarantine, type QuarantineRules } from "../operations/quarantine.ts";
 import { type ServerDeps, serverFor } from "../operations/server.ts";
 import { Ports } from "../ports.ts";
 import { Certificates, type CertificatesOptions } from "../tls/index.ts";
+import { TokenStore } from "../tokens/index.ts";
 import type { NetProvider, OwnedItem } from "../types.ts";
 import { reasonOf } from "../util/errors.ts";
 import type { Log } from "../util/log.ts";
@@ -33,6 +34,7 @@ export interface HostParts {
   readonly certificates: Certificates;
   readonly quarantine: Quarantine;
   readonly items: Items;
+  readonly tokens: TokenStore;
 }
 
 /** What the parts need of the host. */
@@ -64,7 +66,9 @@ export function assemble(deps: HostPartsDeps): HostParts {
     removed: (item) => ports.remove(item as OwnedItem<NetProvider>),
     fault: (error) => log.host.error("%s", reasonOf(error)),
   });
+  const tokens = new TokenStore({ path: () => join(dataFolder(parts.config), "tokens.json"), log: log.host });
   const context: ModuleContext = {
+    tokens,
     bus,
     items,
     shared: new SharedTables(),
@@ -111,7 +115,7 @@ export function assemble(deps: HostPartsDeps): HostParts {
     warn: ({ name, host }, text) => log.of(name, host).warn("%s", parts.config.mask(text)),
     announce: (event) => announce("module-quarantined", { ...event, reason: parts.config.mask(event.reason) }),
   });
-  const parts: HostParts = { config, waiting: [], modules, catalog, ports, certificates, quarantine, items };
+  const parts: HostParts = { config, waiting: [], modules, catalog, ports, certificates, quarantine, items, tokens };
   return parts;
 }
 
@@ -128,11 +132,14 @@ function rulesOf(config: Config): QuarantineRules {
   };
 }
 
+function dataFolder(config: Config): string {
+  return String(attempt(() => config.value("data_path")) ?? config.directory);
+}
+
 /** What the configuration says of certificates. */
 export function certificateOptions(config: Config): Omit<CertificatesOptions, "log"> {
-  const data = attempt(() => config.value("data_path")) ?? config.directory;
   return {
-    directory: join(String(data), "certs"),
+    directory: join(dataFolder(config), "certs"),
     certificates: attempt(() => config.value("certificates")) as never,
     hosts: config.hosts(),
   };

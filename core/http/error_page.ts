@@ -1,5 +1,6 @@
-import type { HttpErrorEvent } from "../types.ts";
+import type { HttpErrorEvent, ResponseHeaders } from "../types.ts";
 import { reasonOf } from "../util/errors.ts";
+import { withoutUnsendable } from "../util/header_fields.ts";
 import { plainPage } from "./failure.ts";
 import type { HttpEnvironment } from "./settings.ts";
 
@@ -21,5 +22,31 @@ export function errorPage(environment: HttpEnvironment, event: HttpErrorEvent, h
     return page instanceof Promise ? page.then(taken, failed) : taken(page);
   } catch (error) {
     return failed(error);
+  }
+}
+
+/** An exchange whose answer is an error page. */
+interface Paged {
+  readonly service: { readonly environment: HttpEnvironment };
+  readonly request: { readonly id: string };
+  readonly response: { headers: ResponseHeaders; write(page: Page): void };
+  readonly http2: boolean;
+  readonly gone: boolean;
+}
+
+/** Sends the page, without headers that cannot be sent. */
+export function sendPage({ service, request, response, http2, gone }: Paged, page: Page, event: HttpErrorEvent): void {
+  if (gone) return;
+  const { log } = service.environment;
+  // What failed once may well be answered the next time.
+  if (event.code >= 500) response.headers.cache_control = "no-store";
+  for (const error of withoutUnsendable(response.headers, http2))
+    log.error("The page of request %s goes out without a header: %s", request.id, error.message);
+  try {
+    response.write(page);
+  } catch (error) {
+    log.error("The page of request %s cannot be sent: %s", request.id, reasonOf(error));
+    response.headers = {};
+    response.write(plainPage(response, event));
   }
 }

@@ -3,15 +3,15 @@ import { constants, Http2ServerRequest, type Http2ServerResponse } from "node:ht
 import type { Context } from "koa";
 import type { DefaultHeaders, HttpErrorEvent, HttpEvent, HttpFinishedEvent, Module, RequestTrace } from "../types.ts";
 import { ModhostError, reasonOf } from "../util/errors.ts";
-import { withoutUnsendable } from "../util/header_fields.ts";
 import { stackOf } from "../util/stack.ts";
+import type { CountingToken, TokenUse } from "../util/token_use.ts";
 import { usageOf } from "../util/usage.ts";
 import { advise, untypedAdvice } from "./advice.ts";
 import { answer } from "./answer.ts";
 import { addCorsHeaders } from "./cors.ts";
 import { endAnswer } from "./ending.ts";
-import { errorPage } from "./error_page.ts";
-import { classify, type Failure, plainPage } from "./failure.ts";
+import { errorPage, sendPage } from "./error_page.ts";
+import { classify, type Failure } from "./failure.ts";
 import type { HeadFacts } from "./head.ts";
 import { bindContext } from "./koa.ts";
 import type { LayeredExchange } from "./layered_answer.ts";
@@ -23,6 +23,7 @@ import type { Candidate, Mount, Route } from "./route.ts";
 import type { Resolution } from "./routes.ts";
 import { Sending } from "./sending.ts";
 import type { HttpEnvironment, HttpSettings } from "./settings.ts";
+import { isAdmitted } from "./token_check.ts";
 import { endTrace } from "./tracing.ts";
 import { answerUnrouted } from "./unrouted.ts";
 
@@ -40,7 +41,7 @@ export interface ExchangeService extends RequestService {
 }
 
 /** One request and its answer: runs the handlers, and knows when it is over. The event of spec 2. */
-export class Exchange implements HttpEvent, LayeredExchange {
+export class Exchange implements HttpEvent, LayeredExchange, TokenUse {
   readonly service: ExchangeService;
   readonly request: Request;
   readonly response: Response;
@@ -63,6 +64,7 @@ export class Exchange implements HttpEvent, LayeredExchange {
   /** Of middleware that failed. */
   #blamed: Module | undefined;
   #sending: Sending | undefined;
+  #token: CountingToken | undefined;
   #announced = false;
   /** Milliseconds in handlers, up to their first await; kept while somebody listens to `http-finished`. */
   #busy = 0;
@@ -136,6 +138,7 @@ export class Exchange implements HttpEvent, LayeredExchange {
         continue;
       }
       this.#enter(mount);
+      if (mount.need !== undefined && !isAdmitted(this, mount.need)) return;
       if (this.hasBody && !this.#leavesBody(candidate.route)) return;
       this.#next += 1;
       if (this.#call(candidate)) return;
@@ -163,8 +166,8 @@ export class Exchange implements HttpEvent, LayeredExchange {
     response.trailers = undefined;
     const event: HttpErrorEvent = { code: status, message, error, request: this.request, response };
     const page = errorPage(this.service.environment, event, this.request.host);
-    if (page instanceof Promise) page.then((text) => this.#page(text, event));
-    else this.#page(page, event);
+    if (page instanceof Promise) page.then((text) => sendPage(this, text, event));
+    else sendPage(this, page, event);
   }
 
   /** Answers what was thrown, rejected or found impossible on the way; the cause goes to the log. */
@@ -222,6 +225,24 @@ export class Exchange implements HttpEvent, LayeredExchange {
     return `${this.request.method} ${this.request.url.raw_path} (${seconds} s)`;
   }
 
+  /** Its token counts what it moves, until it is over. */
+  bear(token: CountingToken): void {
+    this.#token = token;
+    if (!this.gone) token.begin(this);
+  }
+
+  get received(): number {
+    return this.request.received;
+  }
+
+  get sent(): number {
+    return this.response.bytes;
+  }
+
+  revoke(): void {
+    this.cut();
+  }
+
   /** Ends the connection (or the HTTP/2 stream) at once: the client sees that the answer is not complete. */
   cut(): void {
     const { raw } = this.response;
@@ -261,26 +282,6 @@ export class Exchange implements HttpEvent, LayeredExchange {
 
   entered(): void {
     this.#sending?.entered();
-  }
-
-  #page(page: string | Uint8Array, event: HttpErrorEvent): void {
-    const { response, request } = this;
-    if (this.gone) return;
-    // What failed once may well be answered the next time.
-    if (event.code >= 500) response.headers.cache_control = "no-store";
-    for (const error of withoutUnsendable(response.headers, this.http2))
-      this.service.environment.log.error(
-        "The page of request %s goes out without a header: %s",
-        request.id,
-        error.message,
-      );
-    try {
-      response.write(page);
-    } catch (error) {
-      this.service.environment.log.error("The page of request %s cannot be sent: %s", request.id, reasonOf(error));
-      response.headers = {};
-      response.write(plainPage(response, event));
-    }
   }
 
   /** True when the candidate has answered or will; false to go on with the next. */
@@ -358,6 +359,7 @@ export class Exchange implements HttpEvent, LayeredExchange {
     if (!this.#complete) request.abort();
     if (response.on_destroy !== undefined) this.#destroyed(response.on_destroy);
     this.#mount?.leave(this);
+    this.#token?.end(this);
     this.settled?.();
     const status = response.raw.headersSent ? response.raw.statusCode : 0;
     this.announce(status, this.#complete);

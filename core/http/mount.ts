@@ -1,10 +1,11 @@
-import type { DefaultHeaders, HttpProvider, MiddlewareProvider, Module } from "../types.ts";
+import type { DefaultHeaders, HttpProvider, MiddlewareProvider, Module, TokenNeed } from "../types.ts";
 import { type Usage, usageOf } from "../util/usage.ts";
 import { AppRoutes } from "./app_routes.ts";
 import type { CorsPolicy } from "./cors.ts";
 import { InFlight } from "./in_flight.ts";
 import type { OriginPolicy } from "./origins.ts";
 import type { ActiveRequest, Mount, MountPlace } from "./route.ts";
+import { needOf } from "./token_check.ts";
 
 let mounted = 0;
 
@@ -20,6 +21,7 @@ export class AppMount implements Mount {
   origins: OriginPolicy | undefined;
   routes: AppRoutes;
   readonly sequence = ++mounted;
+  readonly need: TokenNeed | undefined;
   readonly usage: Usage;
   retired = false;
   closeCode = 1001;
@@ -33,6 +35,7 @@ export class AppMount implements Mount {
     this.owner = place.owner;
     this.usage = usageOf(place.owner);
     this.provider = place.provider;
+    this.need = needOf(place.provider.auth, place.name);
     this.cors = place.cors;
     this.defaults = place.defaults;
     this.origins = place.origins;

@@ -8,6 +8,14 @@ const isText = (value: unknown) => typeof value === "string";
 const isFlag = (value: unknown) => typeof value === "boolean";
 const isTable = (value: unknown) => typeof value === "object" && value !== null && !Array.isArray(value);
 const isAny = () => true;
+const isAuth = (value: unknown) => {
+  if (value === "token") return true;
+  if (!isTable(value)) return false;
+  const { scope, ...others } = value as Record<string, unknown>;
+  return (
+    Object.keys(others).length === 0 && (scope === undefined || (isText(scope) && /^[\w.-]+$/.test(scope as string)))
+  );
+};
 
 const appFields = {
   route: [isTable, 'a table of routes, { "GET /": handler }'],
@@ -17,6 +25,7 @@ const appFields = {
   default_path: [isText, 'a path, such as "/" or "/shop"'],
   streaming_uploads: [isFlag, "true or false"],
   priority: [Number.isFinite, "a number"],
+  auth: [isAuth, '"token", or { scope: "name" }'],
   cors: [isTable, "an object: { enabled: true, origins: [...] }"],
   default_headers: [isTable, 'an object: { content_type: "text/plain; charset=utf-8" }'],
   websocket: [isTable, "an object: { origins, protocols, max_message_bytes, compression }"],

@@ -8,8 +8,10 @@ import type {
   JsonLimits,
   MultipartLimits,
   MultipartPart,
+  PresentedToken,
   RequestHeaders,
 } from "../types.ts";
+import type { CountingToken, TokenBearer } from "../util/token_use.ts";
 import { IncomingBody } from "./body.ts";
 import { headerTable } from "./head.ts";
 import { MAX_JSON_BYTES, parseJson } from "./json_body.ts";
@@ -45,16 +47,19 @@ export interface RequestPlace {
   readonly gone: boolean;
   /** The request has a body that nobody has read. */
   readonly hasBody: boolean;
+  /** The request was let in with a token. */
+  bear(token: CountingToken): void;
 }
 
 /** The request as a handler sees it (contract, part 2); costly fields are worked out when they are asked for. */
-export class Request implements HttpRequest {
+export class Request implements HttpRequest, TokenBearer {
   readonly raw: NodeRequest;
   readonly method: string;
   readonly path: string;
   readonly host: string;
   /** Set once a buffered body is complete. */
   buffered: Buffer | undefined;
+  token: PresentedToken | undefined = undefined;
   /** Koa's context of the request. */
   readonly context: Context;
   readonly #exchange: RequestPlace;
@@ -168,6 +173,11 @@ export class Request implements HttpRequest {
       if (this.#exchange.gone) this.abort();
     }
     return this.#abort.signal;
+  }
+
+  bear(token: CountingToken): void {
+    this.token = token;
+    this.#exchange.bear(token);
   }
 
   /** Tells the handler that nobody waits for the answer any more. */

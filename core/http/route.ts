@@ -1,5 +1,13 @@
 /** What the route table is made of: apps at their places, their routes, and what is found for a request. */
-import type { DefaultHeaders, Handler, HandlerResult, HttpProvider, MiddlewareProvider, Module } from "../types.ts";
+import type {
+  DefaultHeaders,
+  Handler,
+  HandlerResult,
+  HttpProvider,
+  MiddlewareProvider,
+  Module,
+  TokenNeed,
+} from "../types.ts";
 import type { Usage } from "../util/usage.ts";
 import type { CorsPolicy } from "./cors.ts";
 import type { OriginPolicy } from "./origins.ts";
@@ -38,6 +46,8 @@ export interface Mount extends MountPlace {
   readonly retired: boolean;
   /** What its websockets are closed with then. */
   readonly closeCode: number;
+  /** The scope that a request must have a token with; undefined where none is asked for. */
+  readonly need: TokenNeed | undefined;
   /** Of the module that it belongs to. */
   readonly usage: Usage;
   /** A request reaches one of its handlers; `leave` is called once it is over. */

@@ -1,5 +1,5 @@
 import type { IncomingMessage } from "node:http";
-import type { DefaultHeaders, Module } from "../types.ts";
+import type { DefaultHeaders, Module, Tokens } from "../types.ts";
 
 /** What the HTTP service is told by its configuration; times in seconds, sizes in bytes. */
 export interface HttpSettings {
@@ -50,6 +50,8 @@ export interface HttpEnvironment {
   hasHooks(event: string): boolean;
   /** Sees each request before anything is read of it. */
   arrived?(request: IncomingMessage): void;
+  /** Of the server, for apps that ask for them. */
+  readonly tokens?: Tokens | undefined;
   log: {
     info(format: string, ...values: unknown[]): void;
     warn(format: string, ...values: unknown[]): void;
@@ -64,6 +66,7 @@ export function environmentOf(module: Module): HttpEnvironment {
     fire: (event, data, host) => module.fire_event(event, data, host),
     announce: (event, data, host) => module.announce_event(event, data, host),
     hasHooks: (event) => module.has_hooks(event),
+    tokens: module.tokens,
     log: module.log,
   };
 }

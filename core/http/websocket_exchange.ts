@@ -17,12 +17,17 @@ const gone = () => new ModhostError("WEBSOCKET_CLOSED", { reason: "the client ha
 /** Messages shorter than this are not compressed. */
 const MIN_COMPRESSED_BYTES = 1024;
 
+/** Close code of a websocket whose token was revoked, has expired or is over its quota. */
+const POLICY_VIOLATION = 1008;
+
 /** A websocket handshake. It can be answered like any request; once a handler accepts, it lasts as long as the connection. */
 export class WebSocketExchange extends Exchange implements WebSocketEvent {
   protocols: readonly string[] = [];
   readonly #handover: Handover;
   #connection: Connection | undefined;
   #tunnel: Socket | undefined;
+  /** Bytes of the connection before the websocket was. */
+  #before = { read: 0, written: 0 };
 
   constructor(handover: Handover, ...facts: ConstructorParameters<typeof Exchange>) {
     super(...facts);
@@ -68,6 +73,7 @@ export class WebSocketExchange extends Exchange implements WebSocketEvent {
       closeTimeout: limits.closeTimeout * 1000,
     });
     response.answered = true;
+    this.#before = { read: socket.bytesRead, written: socket.bytesWritten };
     response.status_code = 101;
     const connection = new Connection(ws, socket, limits, service.watch);
     this.#connection = connection;
@@ -96,6 +102,7 @@ export class WebSocketExchange extends Exchange implements WebSocketEvent {
     response.answered = true;
     response.status_code = 101;
     this.#tunnel = taken.socket;
+    this.#before = { read: taken.socket.bytesRead, written: taken.socket.bytesWritten };
     this.settled?.();
     this.announce(101, true);
     taken.socket.once("close", () => this.over());
@@ -128,6 +135,19 @@ export class WebSocketExchange extends Exchange implements WebSocketEvent {
     if (this.#tunnel !== undefined) this.#tunnel.destroy();
     else if (this.#connection === undefined) super.cut();
     else this.#connection.cut(moduleLeft);
+  }
+
+  override get received(): number {
+    return !this.switched ? super.received : this.request.raw.socket.bytesRead - this.#before.read;
+  }
+
+  override get sent(): number {
+    return !this.switched ? super.sent : this.request.raw.socket.bytesWritten - this.#before.written;
+  }
+
+  override revoke(): void {
+    if (this.#connection === undefined) super.revoke();
+    else void this.#connection.close(POLICY_VIOLATION, "the token is no longer good");
   }
 
   protected override ask(route: Route, argument: string | undefined): unknown {

@@ -13,6 +13,7 @@ import type {
   OwnedItem,
   Server,
   Timer,
+  Tokens,
 } from "../types.ts";
 import { ModhostError, reasonOf } from "../util/errors.ts";
 import { account, type Usage } from "../util/usage.ts";
@@ -346,6 +347,10 @@ export class ModuleApi implements Module {
   get server(): Server {
     this.#server ??= this.#context.server(this.#instance);
     return this.#server;
+  }
+
+  get tokens(): Tokens {
+    return this.#context.tokens;
   }
 
   stop_server(): void {

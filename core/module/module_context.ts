@@ -1,7 +1,7 @@
 import type { Config } from "../config/index.ts";
 import type { EventBus } from "../events.ts";
 import type { Certificates } from "../tls/index.ts";
-import type { ListeningPort, ModuleState, Server } from "../types.ts";
+import type { ListeningPort, ModuleState, Server, Tokens } from "../types.ts";
 import type { Log } from "../util/log.ts";
 import type { Items } from "./items.ts";
 import type { SharedTables } from "./shared.ts";
@@ -49,6 +49,7 @@ export interface ModuleContext {
   listening(): readonly ListeningPort[];
   states(): readonly ModuleState[];
   tls(): ReturnType<Certificates["options"]>;
+  readonly tokens: Tokens;
   /** The host opens ports. */
   readonly serves: boolean;
   /** Refuses what cannot be done where the module runs: a hook of an event, an item or a receiver of a kind. */

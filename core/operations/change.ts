@@ -32,6 +32,9 @@ const refusals: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
   "MODULE_DISABLED",
   "MODULE_NOT_FOUND",
   "MODULE_NOT_LOADED",
+  "TOKEN_EXISTS",
+  "TOKEN_INVALID",
+  "TOKEN_UNKNOWN",
   "UNKNOWN_HOST",
 ]);
 

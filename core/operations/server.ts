@@ -4,6 +4,7 @@ import type { CertificateState, Change, ConfigPlan, LogLine, ModuleState, Server
 import { ModhostError } from "../util/errors.ts";
 import type { Asked } from "./change.ts";
 import type { Changes, Made } from "./changes.ts";
+import { type TokensDeps, tokenChanges } from "./token_changes.ts";
 
 /** The host, as far as modules operate it. */
 export interface ServerDeps {
@@ -16,6 +17,7 @@ export interface ServerDeps {
   plan(): Promise<ConfigPlan>;
   apply(asker: Omit<Asked, "what">): Made;
   stop(timeout: number | undefined, asker: Omit<Asked, "what">): Change;
+  readonly tokens: TokensDeps;
   /** Gives a function that ends it, as the next one does. */
   follow(event: string, hear: (data: never) => void, owner: string): () => void;
   followLog(hear: (line: LogLine) => void): () => void;
@@ -66,6 +68,7 @@ export function serverFor(asker: Asker, deps: ServerDeps): Server {
       return deps.changes.make({ what: applyText, ...asking(by) }, () => Promise.reject(refusal)).inForce;
     },
     stop: async ({ timeout, by } = {}) => deps.stop(timeout, asking(by)),
+    tokens: tokenChanges(deps.tokens, deps.changes, asking),
     changes: () => deps.changes.recent(),
     follow: (event, hear) => held(asker, `follower of ${event}`, deps.follow(event, hear, asker.name)),
     follow_log: (hear) => held(asker, "follower of the log", deps.followLog(hear)),

@@ -4,6 +4,7 @@ import type { Http2ServerRequest, Http2ServerResponse } from "node:http2";
 import type { Socket } from "node:net";
 import type { Readable } from "node:stream";
 import type { ResponseFields, ResponseHeaders } from "./answer.ts";
+import type { PresentedToken } from "./presented_token.ts";
 
 /** What every handler is called with. */
 export interface HttpEvent {
@@ -65,6 +66,8 @@ export interface HttpRequest {
    * pages and in traces.
    */
   readonly id: string;
+  /** The token that let it in, where one was asked for: `request.token?.name`. */
+  readonly token: PresentedToken | undefined;
   /** One of `trusted_proxies` sent the request: its headers can be believed. */
   readonly from_proxy: boolean;
   /** `1.0`, `1.1` or `2.0`. */

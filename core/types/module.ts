@@ -9,6 +9,7 @@ import type { DeclaredOptionGetters, OptionDeclarations, OptionGetters } from ".
 import type { HttpProvider, MiddlewareProvider } from "./provider.ts";
 import type { Server } from "./server.ts";
 import type { ListeningPort, ModuleState } from "./state.ts";
+import type { Tokens } from "./tokens.ts";
 
 export type { EventHandler };
 
@@ -172,6 +173,11 @@ export interface ModuleObject {
   serves(): boolean;
   /** The running server: for modules that operate it. */
   readonly server: Server;
+  /**
+   * The tokens of the server, for modules that check them by themselves; apps say `auth: "token"` instead. They are made by
+   * `module.server.tokens`.
+   */
+  readonly tokens: Tokens;
   /** Asks the server to stop, as a signal does: requests in flight are finished first, this one too. */
   stop_server(): void;
 }

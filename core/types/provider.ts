@@ -39,6 +39,11 @@ interface AppSettings {
   readonly streaming_uploads?: boolean;
   /** Priority among routes of other apps that match equally well. Default 0. */
   readonly priority?: number;
+  /**
+   * Requests need a token of the server, in `Authorization: Bearer`: one with the scope `app:NAME`, where the name is the
+   * app's, or `scope`. Without one they are answered 401, with a token that lacks the scope 403, before any handler is called.
+   */
+  readonly auth?: "token" | { readonly scope?: string };
   readonly cors?: CorsSettings;
   /** Headers for answers of this app that lack them; the option `http_default_headers` goes before it for the app. */
   readonly default_headers?: DefaultHeaders;

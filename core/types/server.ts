@@ -4,6 +4,7 @@ import type { Change } from "./change.ts";
 import type { AnnouncedEvents } from "./events.ts";
 import type { ConfigPlan } from "./plan.ts";
 import type { ListeningPort, ModuleState } from "./state.ts";
+import type { ServerTokens } from "./tokens.ts";
 
 /**
  * `module.server`: the running server, for modules that operate it. Changes are made one after the other, whoever asks:
@@ -36,6 +37,8 @@ export interface Server {
   apply(options?: Pick<ChangeOptions, "by">): Promise<Change>;
   /** Begins to stop the server, as a signal does: requests in flight are finished first, the caller's too. */
   stop(options?: StopOptions): Promise<Change>;
+  /** Makes and revokes tokens: changes like the others, but for their answer. */
+  readonly tokens: ServerTokens;
   /** The latest changes, the oldest first; the audit file has those before them. */
   changes(): readonly Change[];
   /**

@@ -51,6 +51,11 @@ export const errorTable = {
   },
   // Changes of a running host
   CHANGE_REFUSED: { message: "{what} is refused: {reason}" },
+  // Tokens
+  TOKEN_INVALID: { message: "The {field} of a token cannot be {value}: it must be {allowed}" },
+  TOKEN_EXISTS: { message: "There is a token {name}: revoke it first, or take another name" },
+  TOKEN_UNKNOWN: { message: "There is no token {name}: modhost token list shows all" },
+  TOKENS_UNREADABLE: { message: "The file of tokens {path} cannot be read: {reason}" },
   // Routes
   PROVIDER_INVALID: {
     message: 'App {app}: provides("http") takes { route: { "GET /": handler } }, or middleware: {reason}',

@@ -90,8 +90,8 @@ async function load(task: WorkerTask): Promise<Loaded> {
 }
 
 function appOf({ item, owner }: OwnedItem<HttpProvider>): ProvidedApp {
-  const { name, default_path, priority, cors, default_headers, websocket, route, middleware } = item;
-  const place = Object.entries({ name, default_path, priority, cors, default_headers, websocket });
+  const { name, default_path, priority, auth, cors, default_headers, websocket, route, middleware } = item;
+  const place = Object.entries({ name, default_path, priority, auth, cors, default_headers, websocket });
   return {
     host: owner.host,
     keys: Object.entries(route ?? {}).flatMap(([key, value]) => (value === undefined ? [] : [key])),

@@ -73,6 +73,10 @@ class WorkerTables extends SharedTables {
   }
 }
 
+function noTokens(): never {
+  throw refuse("check tokens", 'ask for them where apps are provided: auth: "token"');
+}
+
 export interface WorkerEnvironment {
   readonly context: ModuleContext;
   readonly bus: WorkerBus;
@@ -126,6 +130,7 @@ export function environmentFor(
       throw refuse(act, "only apps of HTTP can be provided from a worker");
     },
     failed: () => undefined,
+    tokens: { identify: noTokens, authorize: noTokens, lacks: noTokens },
     server: () => {
       throw refuse("operate the server", "do so in a module that is not isolated");
     },

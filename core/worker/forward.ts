@@ -6,7 +6,7 @@ import type { TLSSocket } from "node:tls";
 import type { Exchange } from "../http/exchange.ts";
 import type { WebSocketExchange } from "../http/websocket_exchange.ts";
 import { STATUS_CODES } from "../util/node_http.ts";
-import { INNER_FIELDS, PASSED_FIELD, PEER_FIELD, REFUSED_FIELD } from "./messages.ts";
+import { type Bearer, INNER_FIELDS, PASSED_FIELD, PEER_FIELD, REFUSED_FIELD } from "./messages.ts";
 
 /** Fields that are of one connection. */
 const ofConnection: ReadonlySet<string> = new Set([
@@ -111,7 +111,8 @@ export class Forwarder {
       localAddress,
       encrypted: (socket as TLSSocket).encrypted === true,
     };
-    const headers: string[] = [PEER_FIELD, JSON.stringify({ token: this.#deps.token, peer })];
+    const facts = { token: this.#deps.token, peer, bearer: bearerOf(exchange) };
+    const headers: string[] = [PEER_FIELD, inAscii(JSON.stringify(facts))];
     let isFramed = false;
     let hasHost = false;
     for (let at = 0; at < raw.rawHeaders.length; at += 2) {
@@ -135,6 +136,16 @@ export class Forwarder {
       setHost: false,
     });
   }
+}
+
+/** What a handler may know of the token that let the request in. */
+function bearerOf({ request: { token } }: Exchange): Bearer | undefined {
+  return token && { id: token.id, name: token.name, scopes: token.scopes };
+}
+
+/** JSON for a header. */
+function inAscii(text: string): string {
+  return text.replace(/[^ -~]/g, (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, "0")}`);
 }
 
 /** What comes on one goes out on the other, no faster than that takes it; both end together. */

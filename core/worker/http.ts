@@ -1,8 +1,10 @@
 /** Serves the apps of an isolated module inside its worker: requests come from the host over a socket of the system. */
 import { createServer, type Server, type Socket } from "node:net";
 import { AppMount, appName, basePath, type HttpEnvironment, HttpService, originPolicy } from "../http/index.ts";
-import type { HttpErrorEvent, HttpProvider, Module, OwnedItem } from "../types.ts";
-import { PASSED_FIELD, PEER_FIELD, REFUSED_FIELD, type Serving } from "./messages.ts";
+import { heldElsewhere } from "../tokens/index.ts";
+import type { HttpErrorEvent, HttpProvider, Module, OwnedItem, TokenRefusal, Tokens } from "../types.ts";
+import type { TokenBearer } from "../util/token_use.ts";
+import { type Bearer, PASSED_FIELD, PEER_FIELD, REFUSED_FIELD, type Serving } from "./messages.ts";
 
 /** The host keeps these bounds towards the clients. */
 const UNLIMITED = 86_400;
@@ -81,9 +83,27 @@ export class WorkerHttp {
       hasHooks: (event) => event === "http-error",
       log: this.#log,
       arrived: (request) => admit(request, token),
+      tokens: checkedTokens,
     };
   }
 }
+
+const bearers = new WeakMap<object, Bearer>();
+
+/** The host has asked for the token: here it is told whose it is. */
+const checkedTokens: Tokens = {
+  identify(request) {
+    const bearer = bearers.get(request.raw);
+    if (bearer === undefined) return undefined;
+    const token = heldElsewhere(bearer);
+    (request as unknown as TokenBearer).bear(token);
+    return token;
+  },
+  authorize: (request) => checkedTokens.identify(request) ?? unchecked,
+  lacks: () => unchecked,
+};
+
+const unchecked: TokenRefusal = { status: 401, message: "The host has let nobody in", headers: {} };
 
 const pass = (context: { status: number; body: unknown; set(field: string, value: string): void }) => {
   context.status = 404;
@@ -113,13 +133,21 @@ function admit(
 ): void {
   const { rawHeaders, headers, socket } = request;
   const at = rawHeaders.findIndex((name, index) => index % 2 === 0 && name === PEER_FIELD);
-  const facts = at < 0 ? {} : (JSON.parse(rawHeaders[at + 1] as string) as { token?: string; peer?: object });
+  const facts =
+    at < 0
+      ? {}
+      : (JSON.parse(rawHeaders[at + 1] as string) as {
+          token?: string;
+          peer?: object;
+          bearer?: Bearer;
+        });
   if (at >= 0) rawHeaders.splice(at, 2);
   delete headers[PEER_FIELD];
   if (facts.token !== token) {
     socket.destroy();
     return;
   }
+  if (facts.bearer !== undefined) bearers.set(request, facts.bearer);
   for (const [name, value] of Object.entries(facts.peer ?? {})) {
     Object.defineProperty(socket, name, { value, configurable: true, writable: true });
   }

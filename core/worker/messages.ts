@@ -1,6 +1,6 @@
 import type { ConfigSources } from "../config/index.ts";
 import type { HttpSettings } from "../http/index.ts";
-import type { HttpProvider, ListeningPort, ModuleState, OptionDeclarations } from "../types.ts";
+import type { HttpProvider, ListeningPort, ModuleState, OptionDeclarations, PresentedToken } from "../types.ts";
 import type { Shape } from "./exports.ts";
 
 /** What a worker is started with: the file that it evaluates first. */
@@ -40,12 +40,18 @@ export interface Described {
   readonly files: readonly string[];
 }
 
+/** The token that let a request in: the host has checked it, and counts what is done with it. */
+export type Bearer = Pick<PresentedToken, "id" | "name" | "scopes">;
+
 /** An app of an isolated module, as the host sees it. */
 export interface ProvidedApp {
   readonly host: string;
   readonly keys: readonly string[];
   readonly hasMiddleware: boolean;
-  readonly place: Pick<HttpProvider, "name" | "default_path" | "priority" | "cors" | "default_headers" | "websocket">;
+  readonly place: Pick<
+    HttpProvider,
+    "name" | "default_path" | "priority" | "auth" | "cors" | "default_headers" | "websocket"
+  >;
 }
 
 /** What a module has declared once its code has run. */

@@ -10,8 +10,8 @@ import {
   readTokens,
   requestedHost,
 } from "../../core/http/index.ts";
-import type { HttpRequest, Module } from "../../core/types.ts";
-import { AdminError } from "./errors.ts";
+import type { HttpRequest, Module, TokenRefusal } from "../../core/types.ts";
+import { AdminError, type AdminErrorCode } from "./errors.ts";
 import type { Scope } from "./operations/operation.ts";
 import { userBehind } from "./peer.ts";
 
@@ -46,7 +46,7 @@ export function throughPorts(module: Module): Authorize {
   const local = module.get_option_string("admin_local") ?? "same_user";
   return (request) => {
     assertOwnPage(request);
-    if (request.headers.authorization !== undefined) return withToken(request, tokens);
+    if (request.headers.authorization !== undefined) return ofServer(module, request) ?? withToken(request, tokens);
     return fromHere(request, hosts, local);
   };
 }
@@ -67,12 +67,31 @@ function assertOwnPage(request: HttpRequest): void {
   }
 }
 
+/** A token of the server; undefined where the request has none. @throws {AdminError} */
+function ofServer({ tokens }: Module, request: HttpRequest): Visitor | undefined {
+  const found = tokens.identify(request);
+  if (found === undefined) return undefined;
+  if ("status" in found) throw refusalOf(found);
+  const scopes = [...everything].filter((access) => found.allows({ kind: "admin", access }));
+  if (scopes.length === 0) throw refusalOf(tokens.lacks(found, { kind: "admin", access: "read" }));
+  return { by: `token ${found.name}`, scopes: new Set(scopes) };
+}
+
+const codes = { 401: "unauthorized", 403: "forbidden", 429: "over_limit" } as const satisfies Record<
+  TokenRefusal["status"],
+  AdminErrorCode
+>;
+
+function refusalOf({ status, message, headers }: TokenRefusal): AdminError {
+  return new AdminError(codes[status], message, headers);
+}
+
 function withToken({ headers }: HttpRequest, tokens: readonly AdminToken[]): Visitor {
   const { scheme, credentials } = readAuthorization(headers.authorization) ?? {};
   const texts = scheme === "bearer" && credentials !== undefined ? [credentials] : [];
   const token = findToken(texts, tokens);
   if (token !== undefined) return { by: `token ${token.name ?? "without a name"}`, scopes: token.scopes };
-  const remedy = "send Authorization: Bearer TOKEN with one of the option admin_tokens";
+  const remedy = "send Authorization: Bearer TOKEN, with one that modhost token new has made";
   throw new AdminError("unauthorized", `That is no token of the Admin API: ${remedy}`, { www_authenticate: "Bearer" });
 }
 

@@ -3,12 +3,15 @@ import type { ResponseFields } from "../../core/types.ts";
 
 export const errors = {
   invalid: { status: 400, help: "A field is missing, unknown or has a wrong value" },
-  unauthorized: { status: 401, help: "The token is not known" },
+  unauthorized: { status: 401, help: "The token is not known, was revoked or has expired" },
   forbidden: { status: 403, help: "This caller may not, or the page that calls" },
   not_found: { status: 404, help: "There is no such operation" },
   method_not_allowed: { status: 405, help: "The operation has another method" },
+  unknown_token: { status: 404, help: "There is no such token" },
+  exists: { status: 409, help: "There is a token of that name" },
   too_large: { status: 413, help: "The body is larger than 64 KiB" },
   unsupported: { status: 415, help: "The body is no JSON" },
+  over_limit: { status: 429, help: "The token is over its rate or quota" },
   failed: { status: 500, help: "The server failed; its log has more" },
   busy: { status: 503, help: "As much as can be is under way already" },
 } as const satisfies Record<string, { readonly status: number; readonly help: string }>;

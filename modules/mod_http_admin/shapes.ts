@@ -52,6 +52,27 @@ export const shapes: Readonly<Record<string, Schema>> = {
     expires: time,
     fingerprint: text,
   }),
+  Token: object(
+    {
+      id: text,
+      name: text,
+      scopes: list(text),
+      created: time,
+      by: text,
+      expires: time,
+      is_expired: { type: "boolean" },
+      rate: text,
+      burst: integer,
+      bytes_in: text,
+      bytes_out: text,
+      last_used: time,
+      requests: integer,
+      received: integer,
+      sent: integer,
+    },
+    ["expires", "rate", "burst", "bytes_in", "bytes_out", "last_used"],
+  ),
+  MadeToken: object({ token: ref("Token"), secret: text }),
   ListeningPort: object({ service: text, scheme: text, address: text, port: integer }, ["scheme"]),
   ServerStatus: object(
     {

@@ -5,12 +5,14 @@ import { httpOperations } from "./http.ts";
 import { moduleOperations } from "./modules.ts";
 import { type AnyOperation, defineOperation } from "./operation.ts";
 import { serverOperations } from "./server.ts";
+import { tokenOperations } from "./tokens.ts";
 
 export const operations: readonly AnyOperation[] = [
   ...serverOperations,
   ...moduleOperations,
   ...httpOperations,
   ...eventOperations,
+  ...tokenOperations,
   defineOperation({
     name: "openapi",
     method: "GET",

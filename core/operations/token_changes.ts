@@ -1,0 +1,36 @@
+/** Making and revoking tokens, as changes that are recorded. */
+import type { MadeToken, NewToken, ServerTokens, TokenInfo } from "../types.ts";
+import type { Asked } from "./change.ts";
+import type { Changes } from "./changes.ts";
+
+/** What is asked of the tokens themselves. */
+export interface TokensDeps {
+  list(): readonly TokenInfo[];
+  create(wanted: NewToken, by: string): Promise<MadeToken>;
+  revoke(nameOrId: string): Promise<TokenInfo>;
+}
+
+export function tokenChanges(
+  tokens: TokensDeps,
+  changes: Changes,
+  asking: (by: string | undefined) => Omit<Asked, "what">,
+): ServerTokens {
+  return {
+    list: () => tokens.list(),
+    create: (wanted, { by } = {}) => {
+      const what = `make the token ${shown(wanted.name)} (${[wanted.scopes].flat().map(shown).join(", ")})`;
+      const asked = { what, ...asking(by) };
+      return changes.make(asked, () => tokens.create(wanted, asked.by)).work as Promise<MadeToken>;
+    },
+    revoke: (nameOrId, { by } = {}) => {
+      const asked = { what: `revoke the token ${shown(nameOrId)}`, ...asking(by) };
+      return changes.make(asked, () => tokens.revoke(nameOrId)).work as Promise<TokenInfo>;
+    },
+  };
+}
+
+/** What a caller gives, within bounds; a secret that stands where a name belongs is not recorded. */
+function shown(text: unknown): string {
+  const given = String(text);
+  return given.startsWith("mht_") ? "mht_..." : given.slice(0, 100);
+}

@@ -1,0 +1,124 @@
+/** The file of tokens: digests and terms, no secret. */
+import {
+  closeSync,
+  fsyncSync,
+  mkdirSync,
+  openSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  writeSync,
+} from "node:fs";
+import { dirname } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import type { NewToken } from "../types.ts";
+import { ModhostError, reasonOf } from "../util/errors.ts";
+import { digestOf, idOf, makeSecret, withoutSecrets } from "./secret.ts";
+import { normalized, type StoredToken } from "./spec.ts";
+
+const MAX_FILE_BYTES = 8 * 1024 * 1024;
+/** A lock that is older was left by a process that has ended: whoever has it writes a small file. */
+const MAX_LOCK_AGE = 10_000;
+const LOCK_RETRY = 20;
+
+/**
+ * The entries of the file, as they stand there; none where there is no file.
+ * @throws {ModhostError} TOKENS_UNREADABLE
+ */
+export function readTokenFile(path: string): readonly StoredToken[] {
+  let text: string;
+  try {
+    const { size } = statSync(path);
+    if (size > MAX_FILE_BYTES) throw new Error(`it has more than ${MAX_FILE_BYTES} bytes`);
+    text = readFileSync(path, "utf8");
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === "ENOENT") return [];
+    throw new ModhostError("TOKENS_UNREADABLE", { path, reason: reasonOf(error) });
+  }
+  try {
+    const { version, tokens } = JSON.parse(text) as { version?: unknown; tokens?: unknown };
+    const isTable = Array.isArray(tokens) && tokens.every((token) => typeof token === "object" && token !== null);
+    if (version === 1 && isTable) return tokens as StoredToken[];
+  } catch {
+    // The parser's message would quote the file.
+  }
+  throw new ModhostError("TOKENS_UNREADABLE", { path, reason: 'it is not {"version": 1, "tokens": [...]}' });
+}
+
+/** Adds a token to the file. @throws {ModhostError} TOKEN_INVALID, TOKEN_EXISTS, TOKENS_UNREADABLE */
+export async function addToken(
+  path: string,
+  wanted: NewToken,
+  by: string,
+): Promise<{ readonly token: StoredToken; readonly secret: string }> {
+  const now = Date.now();
+  const terms = normalized(wanted, now);
+  const { id, secret } = makeSecret();
+  const sha256 = digestOf(secret).toString("hex");
+  const token: StoredToken = { id, ...terms, sha256, created: new Date(now).toISOString(), by };
+  await edit(path, (tokens) => {
+    if (tokens.some(({ name }) => name === token.name)) throw new ModhostError("TOKEN_EXISTS", { name: token.name });
+    return [...tokens, token];
+  });
+  return { token, secret };
+}
+
+/** Takes a token out of the file, by name, id or secret. @throws {ModhostError} TOKEN_UNKNOWN, TOKENS_UNREADABLE */
+export async function removeToken(path: string, nameOrId: string): Promise<StoredToken> {
+  const asked = idOf(nameOrId) ?? nameOrId;
+  let removed: StoredToken | undefined;
+  await edit(path, (tokens) => {
+    // A name may be what another token's id is: names go first.
+    removed = tokens.find(({ name }) => name === asked) ?? tokens.find(({ id }) => id === asked);
+    if (removed === undefined) throw new ModhostError("TOKEN_UNKNOWN", { name: withoutSecrets(nameOrId) });
+    return tokens.filter((token) => token !== removed);
+  });
+  return removed as unknown as StoredToken;
+}
+
+/** Other processes may edit the file, too: it is read and written under a lock. */
+async function edit(path: string, change: (tokens: readonly StoredToken[]) => readonly StoredToken[]): Promise<void> {
+  mkdirSync(dirname(path), { recursive: true });
+  const lock = `${path}.lock`;
+  await acquire(lock);
+  try {
+    const tokens = change(readTokenFile(path));
+    writeWhole(path, `${JSON.stringify({ version: 1, tokens }, undefined, 2)}\n`);
+  } finally {
+    rmSync(lock, { force: true });
+  }
+}
+
+async function acquire(lock: string): Promise<void> {
+  for (;;) {
+    try {
+      closeSync(openSync(lock, "wx", 0o600));
+      return;
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code !== "EEXIST") throw error;
+    }
+    const { mtimeMs = Date.now() } = statSync(lock, { throwIfNoEntry: false }) ?? {};
+    if (Date.now() - mtimeMs > MAX_LOCK_AGE) rmSync(lock, { force: true });
+    else await sleep(LOCK_RETRY);
+  }
+}
+
+/** The whole file or the former one, whenever the process or the machine ends; for its owner alone. */
+export function writeWhole(path: string, text: string): void {
+  const partial = `${path}.${process.pid}.new`;
+  const file = openSync(partial, "w", 0o600);
+  try {
+    writeSync(file, text);
+    fsyncSync(file);
+  } finally {
+    closeSync(file);
+  }
+  renameSync(partial, path);
+  const folder = openSync(dirname(path), "r");
+  try {
+    fsyncSync(folder);
+  } finally {
+    closeSync(folder);
+  }
+}

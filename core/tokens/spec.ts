@@ -1,0 +1,114 @@
+/** What a token is made from, checked: its name, scopes, expiry, rate and quotas. */
+import type { NewToken } from "../types.ts";
+import { ModhostError } from "../util/errors.ts";
+import { parseScope, type Scope, scopeForms } from "./scopes.ts";
+import { withoutSecrets } from "./secret.ts";
+
+/** A token as `tokens.json` has it. */
+export interface StoredToken extends NewToken {
+  readonly id: string;
+  /** SHA-256 of the secret, hexadecimal. */
+  readonly sha256: string;
+  readonly created: string;
+  readonly by: string;
+}
+
+/** What the texts of a token mean. */
+export interface TokenTerms {
+  readonly scopes: readonly Scope[];
+  /** Milliseconds since 1970; Infinity without an end. */
+  readonly expires: number;
+  readonly rate: Rate | undefined;
+  readonly received: Quota | undefined;
+  readonly sent: Quota | undefined;
+}
+
+export interface Rate {
+  readonly perSecond: number;
+  readonly burst: number;
+}
+
+export interface Quota {
+  readonly bytes: number;
+  /** Counted anew each day (UTC), or never. */
+  readonly daily: boolean;
+}
+
+const namePattern = /^(?!mht_)[A-Za-z0-9][\w.@-]{0,63}$/;
+const MAX_SCOPES = 100;
+const MAX_SCOPE_LENGTH = 1024;
+
+const seconds = { s: 1, m: 60, h: 3600, d: 86_400, w: 604_800 } as const;
+
+/**
+ * A token as it is kept, with its end as a time.
+ * @throws {ModhostError} TOKEN_INVALID naming the field and what it may be
+ */
+export function normalized(wanted: NewToken, now: number): NewToken {
+  const expires = wanted.expires === undefined ? undefined : new Date(endOf(wanted.expires, now)).toISOString();
+  const token = { ...wanted, expires };
+  const { expires: end } = termsOf(token);
+  if (end <= now) throw invalid("expires", wanted.expires, "a time to come");
+  return token;
+}
+
+/** @throws {ModhostError} TOKEN_INVALID */
+export function termsOf(token: NewToken): TokenTerms {
+  const { name, scopes, expires, rate, burst, bytes_in, bytes_out } = token;
+  if (typeof name !== "string" || !namePattern.test(name))
+    throw invalid("name", name, "letters, digits and . _ @ -, at most 64, a letter or digit first");
+  if (!Array.isArray(scopes) || scopes.length === 0 || scopes.length > MAX_SCOPES)
+    throw invalid("scopes", scopes, `a list of 1 to ${MAX_SCOPES} scopes: ${forms}`);
+  if (burst !== undefined && rate === undefined) throw invalid("burst", burst, "given together with a rate");
+  return {
+    scopes: scopes.map(scopeOf),
+    expires: expires === undefined ? Number.POSITIVE_INFINITY : timeOf(expires),
+    rate: rate === undefined ? undefined : rateOf(rate, burst),
+    received: bytes_in === undefined ? undefined : quotaOf("bytes_in", bytes_in),
+    sent: bytes_out === undefined ? undefined : quotaOf("bytes_out", bytes_out),
+  };
+}
+
+const forms = scopeForms.map(({ form }) => form).join(", ");
+
+function scopeOf(text: unknown): Scope {
+  const scope = typeof text === "string" && text.length <= MAX_SCOPE_LENGTH ? parseScope(text) : undefined;
+  if (scope === undefined) throw invalid("scopes", text, `one of ${forms}`);
+  return scope;
+}
+
+function timeOf(text: string): number {
+  const time = typeof text === "string" && /^\d{4}-\d\d-\d\d(T|$)/.test(text) ? Date.parse(text) : Number.NaN;
+  if (Number.isNaN(time)) throw invalid("expires", text, 'a time such as "30d", "12h" or "2030-01-31T12:00:00Z"');
+  return time;
+}
+
+/** A time to come, or one in so long from now. */
+function endOf(text: string, now: number): number {
+  const [, amount, unit] = /^(\d{1,6})(s|m|h|d|w)$/.exec(text) ?? [];
+  if (amount === undefined) return timeOf(text);
+  return now + Number(amount) * seconds[unit as keyof typeof seconds] * 1000;
+}
+
+function rateOf(text: string, burst: number | undefined): Rate {
+  const [, amount, unit] = /^(\d{1,9})\/(s|m|h)$/.exec(text) ?? [];
+  if (Number(amount ?? 0) === 0) throw invalid("rate", text, 'requests in a time, such as "10/s", "600/m" or "5000/h"');
+  const perSecond = Number(amount) / seconds[unit as "s" | "m" | "h"];
+  if (burst !== undefined && !(Number.isSafeInteger(burst) && burst >= 1))
+    throw invalid("burst", burst, "a whole number of requests, at least 1");
+  return { perSecond, burst: burst ?? Math.max(1, Math.ceil(perSecond)) };
+}
+
+function quotaOf(field: string, text: string): Quota {
+  const [, amount, prefix = "", binary, day] = /^(\d{1,12}) ?(?:([kmgt])(i)?)?b?(\/day)?$/i.exec(text) ?? [];
+  const base = binary === undefined ? 1000 : 1024;
+  const bytes = Number(amount) * base ** " kmgt".indexOf(prefix === "" ? " " : prefix.toLowerCase());
+  if (amount === undefined || !Number.isSafeInteger(bytes))
+    throw invalid(field, text, 'a size such as "10GB", or "500MiB/day"');
+  return { bytes, daily: day !== undefined };
+}
+
+function invalid(field: string, value: unknown, allowed: string): ModhostError {
+  const shown = withoutSecrets(JSON.stringify(value) ?? "not set").slice(0, 100);
+  return new ModhostError("TOKEN_INVALID", { field, value: shown, allowed });
+}

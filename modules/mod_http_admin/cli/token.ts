@@ -1,0 +1,146 @@
+import {
+  adminSocket,
+  type Command,
+  type CommandContext,
+  columns,
+  NoServerError,
+  socketOption,
+  UsageError,
+  withTokenFile,
+} from "../../../core/cli/index.ts";
+import type { MadeToken, NewToken, ServerTokens, TokenInfo } from "../../../core/types.ts";
+import { operationOf } from "../operations/index.ts";
+import { callOperation } from "./commands/from_table.ts";
+
+/** Options of `new`, by the field of the operation. */
+const terms = {
+  expires: "expires",
+  rate: "rate",
+  burst: "burst",
+  bytes_in: "bytes-in",
+  bytes_out: "bytes-out",
+} as const;
+
+const create = operationOf("token_new");
+const helpOf = (field: keyof typeof terms) => create.input?.[field]?.describe ?? "";
+
+export const command: Command = {
+  name: "token",
+  help: "Make, list and revoke tokens",
+  arguments: "new NAME SCOPE... | list | revoke NAME",
+  options: {
+    expires: { type: "string", value: "TIME", help: helpOf("expires") },
+    rate: { type: "string", value: "RATE", help: helpOf("rate") },
+    burst: { type: "string", value: "N", help: helpOf("burst") },
+    "bytes-in": { type: "string", value: "SIZE", help: helpOf("bytes_in") },
+    "bytes-out": { type: "string", value: "SIZE", help: helpOf("bytes_out") },
+    ...socketOption,
+  },
+  about: [
+    "new prints the secret of the token, this once: only its digest is kept. revoke takes a name or an id; what is open with",
+    "the token is cut, and the next request is refused. Scopes: rpc:GROUP, rpc:GROUP:read, rpc:GROUP:write, mfs:/DIR,",
+    "mfs:read:/DIR, app:NAME, admin:read, admin, metrics, and * for everything. Where no server runs, the file tokens.json in",
+    "its data folder is edited, and the standard error says so.",
+  ].join("\n"),
+  async run(context) {
+    const [verb, ...words] = context.args;
+    switch (verb) {
+      case "new":
+        return made(context, wantedBy(context, words));
+      case "revoke":
+        return revoked(context, words);
+      case "list":
+        return listed(context, words);
+      default:
+        throw new UsageError("token takes new, list or revoke, such as modhost token new ci rpc:add");
+    }
+  },
+};
+
+function wantedBy({ options }: CommandContext, [name, ...given]: readonly string[]): NewToken {
+  const scopes = given.flatMap((word) => word.split(",")).filter((scope) => scope !== "");
+  if (name === undefined || scopes.length === 0)
+    throw new UsageError("token new needs a name and scopes, such as modhost token new ci rpc:add rpc:pin:read");
+  const limits = Object.entries(terms).flatMap(([field, option]) => {
+    const value = options[option];
+    if (value === undefined) return [];
+    if (field === "burst" && !/^\d+$/.test(String(value))) throw new UsageError(`--burst takes a number, not ${value}`);
+    return [[field, field === "burst" ? Number(value) : value]];
+  });
+  return { name, scopes, ...Object.fromEntries(limits) };
+}
+
+async function made(context: CommandContext, wanted: NewToken): Promise<number> {
+  const answer = await tokensFor(context, (tokens) => tokens.create(wanted));
+  context.output.show(answer, () =>
+    [answer.secret, "", detail(answer.token), "", "This is the only time that the secret is shown."].join("\n"),
+  );
+  return 0;
+}
+
+async function revoked(context: CommandContext, [name, ...more]: readonly string[]): Promise<number> {
+  if (name === undefined || more.length > 0) throw new UsageError("token revoke needs the name or id of one token");
+  const token = await tokensFor(context, (tokens) => tokens.revoke(name));
+  context.output.show(token, () => `The token ${token.name} (${token.id}) is revoked`);
+  return 0;
+}
+
+async function listed(context: CommandContext, words: readonly string[]): Promise<number> {
+  if (words.length > 0) throw new UsageError("token list takes no arguments");
+  const tokens = await tokensFor(context, async (all) => all.list());
+  const now = ({ is_expired, expires }: TokenInfo) => (is_expired ? "expired" : (expires ?? "never"));
+  context.output.show(tokens, () => {
+    if (tokens.length === 0) return "There are no tokens: modhost token new makes one.";
+    const rows = tokens.map((token) => [
+      ...[token.name, token.id, now(token), token.last_used ?? "never", String(token.requests)],
+      token.scopes.join(" "),
+    ]);
+    return columns([["NAME", "ID", "EXPIRES", "LAST USED", "REQUESTS", "SCOPES"], ...rows]);
+  });
+  return 0;
+}
+
+function detail({ name, id, scopes, expires, rate, burst, bytes_in, bytes_out }: TokenInfo): string {
+  const rows = {
+    name,
+    id,
+    scopes: scopes.join(" "),
+    expires,
+    rate,
+    burst,
+    "bytes in": bytes_in,
+    "bytes out": bytes_out,
+  };
+  return columns(
+    Object.entries(rows).flatMap(([title, value]) => (value === undefined ? [] : [[title, String(value)]])),
+    "  ",
+  );
+}
+
+/** Through the server that runs, or on the file where none does. */
+async function tokensFor<T>(context: CommandContext, use: (tokens: Server) => Promise<T>): Promise<T> {
+  const socket = await adminSocket(context, context.options.socket);
+  try {
+    return await use(through(socket));
+  } catch (error) {
+    if (!(error instanceof NoServerError) || context.options.socket !== undefined) throw error;
+    return withTokenFile(context, (tokens, path) => {
+      context.stderr.write(`modhost: no server runs here, so this is the file ${path}\n`);
+      return use({ ...tokens, list: async () => tokens.list() });
+    });
+  }
+}
+
+interface Server extends Pick<ServerTokens, "create" | "revoke"> {
+  list(): Promise<readonly TokenInfo[]>;
+}
+
+function through(socket: string): Server {
+  const call = async <T>(name: string, fields: Readonly<Record<string, unknown>> = {}) =>
+    (await callOperation<T>(socket, operationOf(name), fields)).value;
+  return {
+    list: () => call<TokenInfo[]>("tokens"),
+    create: ({ scopes, ...others }) => call<MadeToken>("token_new", { ...others, scopes: scopes.join(",") }),
+    revoke: (name) => call<TokenInfo>("token_revoke", { name }),
+  };
+}

@@ -1,0 +1,271 @@
+import assert from "node:assert/strict";
+import { createHash } from "node:crypto";
+import { mkdtemp, readFile, rm, stat, utimes, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { describe, type TestContext, test } from "node:test";
+import { addToken, removeToken, TokenStore } from "#core/tokens/index.ts";
+import type { HttpRequest, MadeToken, NewToken, PresentedToken, TokenNeed, TokenRefusal } from "#core/types.ts";
+import type { CountingToken, TokenUse } from "#core/util/token_use.ts";
+
+const START = Date.UTC(2030, 0, 1, 12);
+
+/** A request that bears a token, and counts as under way until it ends. */
+class TestRequest implements TokenUse {
+  readonly headers: Record<string, string>;
+  token: CountingToken | undefined = undefined;
+  received = 0;
+  sent = 0;
+  revoked = false;
+
+  constructor(authorization?: string, headers: Record<string, string> = {}) {
+    this.headers = { ...headers, ...(authorization === undefined ? {} : { authorization }) };
+  }
+
+  bear(token: CountingToken) {
+    this.token = token;
+    token.begin(this);
+  }
+
+  revoke() {
+    this.revoked = true;
+    this.end();
+  }
+
+  end() {
+    this.token?.end(this);
+  }
+}
+
+async function opened(t: TestContext) {
+  const folder = await mkdtemp(join(tmpdir(), "modhost-tokens-"));
+  const path = join(folder, "tokens.json");
+  const clock = { now: Date.now() };
+  const errors: string[] = [];
+  const open = () => {
+    const log = { error: (_format: string, ...values: unknown[]) => errors.push(values.join(" ")) };
+    const store = new TokenStore({ path: () => path, log, now: () => clock.now });
+    t.after(() => store.close());
+    return store;
+  };
+  t.after(() => rm(folder, { recursive: true, force: true }));
+  const store = open();
+  const make = (wanted: Partial<NewToken> = {}): Promise<MadeToken> =>
+    store.create({ name: "ci", scopes: ["*"], ...wanted }, "test");
+  return { folder, path, clock, errors, store, open, make };
+}
+
+const needed: TokenNeed = { kind: "metrics" };
+
+function asked(
+  store: TokenStore,
+  secret: string,
+  need: TokenNeed = needed,
+  request = new TestRequest(`Bearer ${secret}`),
+) {
+  const found: PresentedToken | TokenRefusal = store.authorize(request as unknown as HttpRequest, need);
+  return "status" in found ? found.status : 200;
+}
+
+describe("tokens", () => {
+  test("are kept as digests, in a file for its owner alone, and shown once", async (t) => {
+    const { store, path, make } = await opened(t);
+    const { secret, token } = await make({ name: "deploy", scopes: ["rpc:pin:read", "metrics"] });
+    assert.match(secret, /^mht_[a-z0-9]{10}_[A-Za-z0-9]{32}$/);
+    const text = await readFile(path, "utf8");
+    assert.ok(!text.includes(secret) && !text.includes(secret.slice(-32)));
+    assert.ok(text.includes(createHash("sha256").update(secret).digest("hex")));
+    assert.equal((await stat(path)).mode & 0o777, 0o600);
+    assert.ok(!JSON.stringify(store.list()).includes(secret.slice(-32)));
+    assert.deepEqual(
+      store.list().map(({ name, scopes }) => [name, scopes]),
+      [["deploy", token.scopes]],
+    );
+    assert.equal(asked(store, secret), 200);
+  });
+
+  test("that are forged, truncated, of another case or of another token are refused alike", async (t) => {
+    const { store, make } = await opened(t);
+    const { secret } = await make();
+    const { secret: other } = await make({ name: "other" });
+    const refusals = new Set<string>();
+    for (const forged of [
+      secret.slice(0, -1),
+      `${secret}x`,
+      secret.toUpperCase(),
+      secret.toLowerCase(),
+      `${secret.slice(0, 15)}${other.slice(15)}`,
+      `mht_aaaaaaaaaa_${secret.slice(-32)}`,
+      "mht_",
+      "mht___proto___x",
+      `${secret}, Bearer ${secret}`,
+      `${secret} `.repeat(2).trim(),
+      `x${secret}`,
+    ]) {
+      const request = new TestRequest(`Bearer ${forged}`);
+      const found = store.authorize(request as unknown as HttpRequest, needed) as TokenRefusal;
+      assert.equal(found.status, 401, forged);
+      refusals.add(`${found.message} ${found.headers.www_authenticate}`);
+      assert.equal(request.token, undefined);
+    }
+    assert.equal(refusals.size, 1, "nobody learns how near a guess was");
+    assert.equal(asked(store, secret), 200);
+    assert.equal(asked(store, secret, needed, new TestRequest(`bEaReR ${secret}`)), 200);
+  });
+
+  test("are asked for by 401, and basic credentials count where they may", async (t) => {
+    const { store, make } = await opened(t);
+    const { secret } = await make();
+    const found = store.authorize(new TestRequest() as unknown as HttpRequest, needed) as TokenRefusal;
+    assert.deepEqual([found.status, found.headers.www_authenticate], [401, 'Bearer realm="modhost"']);
+    const basic = `Basic ${Buffer.from(`any:${secret}`).toString("base64")}`;
+    assert.equal(asked(store, "", needed, new TestRequest(basic)), 401);
+    const request = new TestRequest(basic) as unknown as HttpRequest;
+    assert.ok("name" in store.authorize(request, needed, { basic: true }));
+    assert.equal(store.identify(new TestRequest("Bearer something-else") as unknown as HttpRequest), undefined);
+  });
+
+  test("end when they expire, and say so", async (t) => {
+    const { store, clock, make } = await opened(t);
+    const { secret, token } = await make({ expires: "1h" });
+    assert.equal(Date.parse(token.expires as string) > Date.now(), true);
+    assert.equal(asked(store, secret), 200);
+    clock.now += 3_700_000;
+    const late = store.authorize(new TestRequest(`Bearer ${secret}`) as unknown as HttpRequest, needed) as TokenRefusal;
+    assert.equal(late.status, 401);
+    assert.match(late.message, /has expired/);
+    assert.equal(store.list()[0]?.is_expired, true);
+  });
+
+  test("that are revoked are refused at once, whoever revoked them, and their open requests are cut", async (t) => {
+    const { store, path, make } = await opened(t);
+    const { secret } = await make();
+    const open = new TestRequest(`Bearer ${secret}`);
+    assert.equal(asked(store, secret, needed, open), 200);
+    await store.revoke("ci");
+    assert.deepEqual([asked(store, secret), open.revoked], [401, true]);
+    const { secret: second, token } = await make();
+    assert.equal(asked(store, second), 200);
+    await removeToken(path, token.id);
+    store.list();
+    assert.equal(asked(store, second), 401, "by another process");
+    const { secret: third } = await make();
+    await store.revoke(third);
+    assert.equal(asked(store, third), 401, "by the secret itself, which leaked");
+    await assert.rejects(store.revoke(third), (error: Error) => !error.message.includes(third.slice(-32)));
+  });
+
+  test("made and revoked at the same time by several are all kept", async (t) => {
+    const { path, store } = await opened(t);
+    const names = Array.from({ length: 12 }, (_, at) => `token${at}`);
+    await Promise.all(names.map((name) => addToken(path, { name, scopes: ["metrics"] }, "test")));
+    await Promise.all(names.slice(0, 4).map((name) => removeToken(path, name)));
+    assert.deepEqual(
+      store
+        .list()
+        .map(({ name }) => name)
+        .sort(),
+      names.slice(4).sort(),
+    );
+    await assert.rejects(addToken(path, { name: "token5", scopes: ["metrics"] }, "test"), /There is a token token5/);
+  });
+
+  test("a lock that a killed process left holds nobody up for long", async (t) => {
+    const { path, make } = await opened(t);
+    await writeFile(`${path}.lock`, "");
+    await utimes(`${path}.lock`, 1, 1);
+    await make();
+  });
+
+  test("a damaged file lets nobody in, is not overwritten, and says what it is", async (t) => {
+    const { store, path, make, errors } = await opened(t);
+    const { secret } = await make();
+    await writeFile(path, `{"tokens": "${secret}"`);
+    assert.throws(() => store.list(), /cannot be read/);
+    await assert.rejects(make({ name: "other" }), /cannot be read/);
+    assert.match(await readFile(path, "utf8"), /^\{"tokens"/);
+    assert.equal(asked(store, secret), 401);
+    assert.ok(!errors.join().includes(secret));
+  });
+
+  test("are limited in their rate, and say when to come again", async (t) => {
+    const { store, clock, make } = await opened(t);
+    const { secret } = await make({ rate: "30/m", burst: 3 });
+    assert.deepEqual(
+      [1, 2, 3, 4].map(() => asked(store, secret)),
+      [200, 200, 200, 429],
+    );
+    const found = store.authorize(
+      new TestRequest(`Bearer ${secret}`) as unknown as HttpRequest,
+      needed,
+    ) as TokenRefusal;
+    assert.deepEqual([found.status, found.headers.retry_after], [429, "2"]);
+    clock.now += 2000;
+    assert.deepEqual([asked(store, secret), asked(store, secret)], [200, 429]);
+  });
+
+  test("are limited in their bytes, a day or in total, also while an answer is sent", async (t) => {
+    const { store, clock, make } = await opened(t);
+    clock.now = START;
+    const { secret } = await make({ bytes_out: "1kB/day", bytes_in: "10kB" });
+    const first = new TestRequest(`Bearer ${secret}`);
+    assert.equal(asked(store, secret, needed, first), 200);
+    first.sent = 1200;
+    const found = store.authorize(
+      new TestRequest(`Bearer ${secret}`) as unknown as HttpRequest,
+      needed,
+    ) as TokenRefusal;
+    assert.deepEqual([found.status, found.headers.retry_after], [429, String(12 * 3600)]);
+    assert.match(found.message, /bytes_out.*1kB\/day/);
+    first.end();
+    clock.now += 12 * 3_600_000;
+    const large = new TestRequest(`Bearer ${secret}`, { content_length: "10001" });
+    assert.equal(asked(store, secret, needed, large), 403);
+    const whole = new TestRequest(`Bearer ${secret}`, { content_length: "10000" });
+    assert.equal(asked(store, secret, needed, whole), 200);
+    whole.received = 10_000;
+    whole.end();
+    assert.equal(asked(store, secret), 403, "in total: no time helps");
+  });
+
+  test("what was used of them is kept over a restart", async (t) => {
+    const { store, open, make } = await opened(t);
+    const { secret } = await make({ bytes_in: "10kB" });
+    const request = new TestRequest(`Bearer ${secret}`);
+    assert.equal(asked(store, secret, needed, request), 200);
+    request.received = 9000;
+    request.sent = 7;
+    request.end();
+    await store.close();
+    const again = open();
+    const [{ requests, received, sent, last_used } = assert.fail()] = again.list();
+    assert.deepEqual([requests, received, sent], [1, 9000, 7]);
+    assert.match(last_used as string, /:00\.000Z$/);
+    assert.equal(asked(again, secret, needed, new TestRequest(`Bearer ${secret}`, { content_length: "2000" })), 403);
+  });
+
+  for (const [field, wrong] of [
+    ["name", { name: "a b" }],
+    ["name", { name: "" }],
+    ["name", { name: "mht_x" }],
+    ["scopes", { scopes: [] }],
+    ["scopes", { scopes: ["rpc"] }],
+    ["scopes", { scopes: ["rpc:pin:delete"] }],
+    ["scopes", { scopes: ["mfs:team"] }],
+    ["scopes", { scopes: ["mfs:/a/../b"] }],
+    ["scopes", { scopes: ["mfs:/ipfs/x"] }],
+    ["scopes", { scopes: ["admin:write"] }],
+    ["expires", { expires: "tomorrow" }],
+    ["expires", { expires: "2001-01-01" }],
+    ["rate", { rate: "10" }],
+    ["rate", { rate: "0/s" }],
+    ["burst", { burst: 3 }],
+    ["burst", { rate: "1/s", burst: 0 }],
+    ["bytes_in", { bytes_in: "much" }],
+  ] as const) {
+    test(`a wrong ${field} is named, with what it may be: ${JSON.stringify(wrong)}`, async (t) => {
+      const { make } = await opened(t);
+      await assert.rejects(make(wrong), new RegExp(`The ${field} of a token cannot be .*: it must be `));
+    });
+  }
+});
