@@ -59,6 +59,8 @@ async function start(setup: HostSetup, folder: string): Promise<TestHost> {
     https_interfaces: ["127.0.0.1"],
     data_path: join(folder, "data"),
     http_log: false,
+    // A busy machine takes its time: only tests of this option have a shorter one.
+    load_timeout: 300,
     ...(setup.plugins === undefined ? {} : { plugin_paths: [join(folder, "plugins")] }),
     ...resolved(setup.config, folder),
   };
