@@ -8,10 +8,16 @@ import { ModhostError } from "./util/errors.ts";
 /** What the address of a Unix socket has room for, less the byte that ends it. */
 const MAX_SOCKET_PATH_BYTES = process.platform === "linux" ? 107 : 103;
 
+/**
+ * As many connections as the system lets wait until they are taken (`somaxconn`). Of a crowd that exceeds it, some would be
+ * reset: with Node's own 511 that happens on a busy machine.
+ */
+const MAX_WAITING_CONNECTIONS = 65_535;
+
 export function listen(server: Server, place: ListenOptions): Promise<void> {
   const { promise, resolve, reject } = Promise.withResolvers<void>();
   server.once("error", reject);
-  server.listen({ ...place, exclusive: true }, () => {
+  server.listen({ backlog: MAX_WAITING_CONNECTIONS, ...place, exclusive: true }, () => {
     server.off("error", reject);
     resolve();
   });
