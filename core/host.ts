@@ -1,4 +1,5 @@
 import type { Socket } from "node:net";
+import { setTimeout as sleep } from "node:timers/promises";
 import { inspect, isDeepStrictEqual } from "node:util";
 import type { Config, UnknownName } from "./config/index.ts";
 import { EventBus } from "./events.ts";
@@ -240,6 +241,10 @@ class ModuleHost implements Host {
     this.#upkeep?.stop();
     this.#moduleWatch?.close();
     quarantine.stop();
+    if (hasServed) this.#announce("server-leaving", {});
+    const delay = hasServed ? seconds(config, "stop_delay", 0) : 0;
+    // Everything is served meanwhile: balancers have to notice first.
+    if (delay > 0) await sleep(delay * 1000);
     const deadline = new Deadline(timeout ?? seconds(config, "stop_timeout", 15));
     if (hasServed) this.#announce("server-stopping", {});
     ports.close();

@@ -9,9 +9,8 @@ import type { Command } from "./command.ts";
 import { filesArgument, hostOptions, httpOf, labelOf } from "./hosted.ts";
 import { columns, type Output } from "./output.ts";
 import { type Service, serve } from "./serve.ts";
+import { announceStop, type StopProgress } from "./stopping.ts";
 import { watchLoop } from "./watchdog.ts";
-
-const MAX_SHOWN_REQUESTS = 10;
 
 export const run: Command = {
   name: "run",
@@ -43,12 +42,13 @@ export const run: Command = {
       if (host.state === "running") announce(host, context.output);
     };
     let by: string | undefined;
+    let progress: StopProgress | undefined;
     const service: Service = {
       start,
       stop() {
         // Who ends a running server is on record; without a signal it was an exception that nobody caught.
         const asked = by ?? (host.state === "running" ? "uncaught exception" : undefined);
-        return host.stop(asked === undefined ? {} : { by: asked });
+        return host.stop(asked === undefined ? {} : { by: asked }).finally(() => progress?.ended());
       },
       ended: host.ended,
       report: (error) => host.report(error),
@@ -58,7 +58,7 @@ export const run: Command = {
     return serve(service, {
       interrupted(signal) {
         by = `signal ${signal}`;
-        announceStop(host, context.output, signal);
+        progress = announceStop(host, context.output, signal);
       },
       reload: () => void reload(host, context.output),
     });
@@ -81,23 +81,6 @@ async function reload(host: Host, output: Output): Promise<void> {
     const code = ModhostError.is(error) ? error.code : undefined;
     if (output.json) output.show({ event: "refused", code }, () => "");
   }
-}
-
-/** Tells what the end has to wait for. */
-function announceStop(host: Host, output: Output, signal: string): void {
-  if (host.state !== "running") return;
-  const requests = httpOf(host)?.active() ?? [];
-  const grace = Number(host.config.value("unload_grace") ?? 10);
-  output.show({ event: "stopping", signal, grace, requests }, () => {
-    if (requests.length === 0) return "\nStopping.";
-    const shown = requests.slice(0, MAX_SHOWN_REQUESTS).map((request) => `  ${request}`);
-    const more = requests.length - shown.length;
-    return [
-      `\nStopping, at most ${grace} s after requests that are being answered; Ctrl+C again ends them at once:`,
-      ...shown,
-      ...(more > 0 ? [`  and ${more} more`] : []),
-    ].join("\n");
-  });
 }
 
 /** Tells what is served where. */

@@ -213,6 +213,16 @@ export const coreOptions = {
     applies: "live",
     describe: "How long the server may take to finish its requests when it is stopped.",
   },
+  stop_delay: {
+    type: "period",
+    default: 0,
+    max: 86_400,
+    unit: "seconds",
+    per_host: false,
+    applies: "live",
+    describe:
+      "How long a server that is to stop still takes connections, while `/health/ready` answers 503: what balancers need to send their requests elsewhere. stop_timeout begins afterwards.",
+  },
   config_watch: {
     type: "boolean",
     default: false,

@@ -248,7 +248,8 @@ export class HttpService implements PipelineService {
 
   /** What is being answered, the oldest first. */
   active(): string[] {
-    return this.#mounts.flatMap(({ active }) => [...active].map((request) => request.describe()));
+    const mounts = [...this.#leaving, ...this.#mounts];
+    return mounts.flatMap(({ active }) => [...active].map((request) => request.describe()));
   }
 
   figures(): ServiceFigures {

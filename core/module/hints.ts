@@ -28,6 +28,7 @@ const events: readonly string[] = Object.keys({
   "directory-index": true,
   "http-finished": true,
   "server-started": true,
+  "server-leaving": true,
   "server-stopping": true,
   "server-stopped": true,
   "module-loaded": true,

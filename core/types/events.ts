@@ -21,6 +21,8 @@ export interface AnnouncedEvents {
   "http-finished": HttpFinishedEvent;
   /** All modules are loaded and all ports open. */
   "server-started": object;
+  /** The server is to stop: `stop_delay` begins, for which everything is still served. */
+  "server-leaving": object;
   /** Requests are still answered, but no new connections are taken. */
   "server-stopping": object;
   /** Requests are over; modules are still loaded. */

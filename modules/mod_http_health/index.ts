@@ -16,8 +16,8 @@ export default function load(module: Module): void {
     configured = new Set(module.modules().map(({ name }) => name));
     state = "ready";
   };
-  // Fired before connections are drained, so that no new work is sent here meanwhile.
-  module.hook("server-stopping", () => {
+  // Fired while connections are still taken, so that balancers send no new work here.
+  module.hook("server-leaving", () => {
     state = "stopping";
   });
 

@@ -28,7 +28,7 @@ function leave() {
 async function serving(env: NodeJS.ProcessEnv = {}) {
   const program = await Program.in({ "mod_slow.mjs": mod });
   const running = await program.serve(["run", "./mod_slow.mjs"], {
-    MODHOST_MODULES_ENABLED: "http",
+    MODHOST_MODULES_ENABLED: "http,http_health",
     ...env,
   });
   const url = running.started.apps.find(({ name }) => name === "slow")?.urls[0]?.replace(/\/$/, "") ?? "";
@@ -65,6 +65,29 @@ describe("the end of a server", { concurrency: 2 }, () => {
       assert.deepEqual([what, by, more], ["stop", `signal ${signal}`, []]);
     });
   }
+
+  test("with stop_delay everything is served on while it is not ready, and what is waited for is told again", async () => {
+    await using running = await serving({ MODHOST_STOP_DELAY: "0.4", MODHOST_UNLOAD_GRACE: "3.2" });
+    const never = fetch(`${running.url}/never`).catch((error: Error) => error.message);
+    await untilBegun(running.url);
+    const health = `${new URL(running.url).origin}/health/ready`;
+    running.kill("SIGTERM");
+    // On new connections.
+    const ready = async () => (await fetch(health, { headers: { Connection: "close" } })).status;
+    while ((await ready()) === 200);
+    assert.equal(await ready(), 503);
+    const answer = await fetch(`${running.url}/`, { headers: { Connection: "close" } });
+    assert.deepEqual([answer.status, await answer.text()], [200, "served"]);
+    const { stdout, code } = await running.ended;
+    assert.equal(code, 0);
+    assert.equal(await never, "fetch failed");
+    const told = events(stdout).filter(({ event }) => event !== "started");
+    assert.deepEqual(
+      told.map(({ event }) => event),
+      ["stopping", "waiting", "stopped"],
+    );
+    assert.match(told[1]?.requests?.join() ?? "", /^GET \/slow\/never/);
+  });
 
   test("what has not ended in its time is cut, and named in the log", async () => {
     await using running = await serving({ MODHOST_UNLOAD_GRACE: "0.2" });

@@ -35,7 +35,7 @@ describe("health", () => {
     assert.deepEqual(await ready(), [503, { ready: false, state: "starting", failed: [] }]);
     module.ready?.();
     assert.deepEqual(await ready(), [200, { ready: true, state: "ready", failed: [] }]);
-    server.bus.fire("server-stopping", {});
+    server.bus.fire("server-leaving", {});
     assert.deepEqual(await ready(), [503, { ready: false, state: "stopping", failed: [] }]);
     module.ready?.();
     assert.equal((await ready())[0], 503);

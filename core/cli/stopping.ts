@@ -1,0 +1,64 @@
+/** What `modhost run` tells while it stops: what is waited for, again and again, and how long it took. */
+import type { Host } from "../host.ts";
+import type { HttpModule } from "../http/index.ts";
+import type { Output } from "./output.ts";
+
+const MAX_SHOWN_REQUESTS = 10;
+
+/** What is still waited for is told so often, milliseconds. */
+const REPEAT_MS = 3000;
+
+/** A stop that is being told of. */
+export interface StopProgress {
+  /** It is over. */
+  ended(): void;
+}
+
+/** Tells what the end has to wait for, until it is over. Undefined for a host that does not run. */
+export function announceStop(host: Host, output: Output, signal: string): StopProgress | undefined {
+  if (host.state !== "running") return undefined;
+  const begun = performance.now();
+  const requests = active(host);
+  const grace = Number(host.config.value("unload_grace") ?? 10);
+  const delay = Number(host.config.value("stop_delay") ?? 0);
+  output.show({ event: "stopping", signal, delay, grace, requests }, () => {
+    const lines = [
+      ...(delay > 0 ? [`\nNot ready any more; everything is served for another ${delay} s, then:`] : []),
+      requests.length === 0
+        ? "\nStopping."
+        : `\nStopping, at most ${grace} s after requests that are being answered; Ctrl+C again ends them at once:`,
+    ];
+    return [...lines, ...listed(requests)].join("\n");
+  });
+  const seconds = () => Math.round((performance.now() - begun) / 1000);
+  const repeating = setInterval(() => {
+    const left = active(host);
+    const connections = host.connections();
+    if (left.length === 0 && connections === 0) return;
+    output.show({ event: "waiting", seconds: seconds(), requests: left, connections }, () =>
+      [`Stopping for ${seconds()} s: ${left.length} requests, ${connections} connections`, ...listed(left)].join("\n"),
+    );
+  }, REPEAT_MS);
+  return {
+    ended() {
+      clearInterval(repeating);
+      output.show({ event: "stopped", seconds: seconds() }, () => `Stopped after ${seconds()} s.`);
+    },
+  };
+}
+
+function listed(requests: readonly string[]): string[] {
+  const more = requests.length - MAX_SHOWN_REQUESTS;
+  return [
+    ...requests.slice(0, MAX_SHOWN_REQUESTS).map((request) => `  ${request}`),
+    ...(more > 0 ? [`  and ${more} more`] : []),
+  ];
+}
+
+function active(host: Host): string[] {
+  try {
+    return host.exports<HttpModule>("http").active();
+  } catch {
+    return []; // It is not loaded, or not any more.
+  }
+}
