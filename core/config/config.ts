@@ -64,8 +64,8 @@ export class Config {
   #asked = new Set<string>();
   /** Options whose values stay what they were, by name: as written, and where. */
   readonly #held = new Map<string, Found>();
-  /** Secrets of the configurations before this one. */
-  #formerSecrets: ReadonlySet<string> = new Set();
+  /** Secrets of the configurations before this one, and of those that were refused. */
+  #otherSecrets: ReadonlySet<string> = new Set();
   /** Found when they are asked for, anew after each declaration. */
   #secrets: RegExp | undefined;
 
@@ -152,7 +152,12 @@ export class Config {
   follow(former: Config): void {
     for (const [name, declaration] of former.#declarations) this.#declarations.set(name, declaration);
     for (const name of former.#asked) this.#asked.add(name);
-    this.#formerSecrets = new Set([...former.#formerSecrets, ...former.#secretTexts()]);
+    this.hideSecretsOf(former);
+  }
+
+  /** The secrets of another configuration are left out of texts, too. */
+  hideSecretsOf(other: Config): void {
+    this.#otherSecrets = new Set([...this.#otherSecrets, ...other.#otherSecrets, ...other.#secretTexts()]);
     this.#secrets = undefined;
   }
 
@@ -190,7 +195,7 @@ export class Config {
   }
 
   #findSecrets(): RegExp {
-    const texts = [...new Set([...this.#secretTexts(), ...this.#formerSecrets].flatMap(spellings))];
+    const texts = [...new Set([...this.#secretTexts(), ...this.#otherSecrets].flatMap(spellings))];
     // The longest first: one may begin with another. Without any, nothing matches.
     const patterns = texts.sort((one, other) => other.length - one.length).map((text) => RegExp.escape(text));
     return new RegExp(patterns.join("|") || "(?!)", "g");

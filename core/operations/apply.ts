@@ -124,6 +124,7 @@ export async function applyConfig(parts: ApplyDeps, options: ApplyOptions, progr
         options.log.host.error("Going back to the former configuration: %s", reasonOf(failure));
       }
     }
+    former.hideSecretsOf(next);
     throw new ModhostError("CONFIG_NOT_APPLIED", { step: doing, reason: reasonOf(error) }, { cause: error });
   }
   await finish();
@@ -173,6 +174,8 @@ async function prepare(
     return { ...planned, next, forget };
   } catch (error) {
     forget();
+    // The error may quote them.
+    former.hideSecretsOf(next);
     throw error;
   }
 }

@@ -1,7 +1,9 @@
 /** A changed configuration while the host runs: only what it concerns is touched, and what fails changes nothing. */
 import assert from "node:assert/strict";
 import { once } from "node:events";
+import { readFile } from "node:fs/promises";
 import { createServer } from "node:net";
+import { join } from "node:path";
 import { describe, test } from "node:test";
 import type { Module } from "#core/types.ts";
 import { reconfigured } from "./reconfigured.ts";
@@ -236,5 +238,23 @@ describe("a changed configuration", { concurrency: 4 }, () => {
     assert.deepEqual([plan.options[0]?.from, plan.options[0]?.to], ["(secret)", "(secret)"]);
     server.host.log.info("first-secret second-secret");
     assert.doesNotMatch(server.log(), /-secret/);
+  });
+
+  test("that fails tells no secret of its own", async () => {
+    const module = {
+      name: "http_safe",
+      options: { safe_word: { type: "string" as const, secret: true, describe: "For a test." } },
+      load(module: Module) {
+        const word = module.get_option("safe_word");
+        if (word !== "first-secret") throw new Error(`${word} is not what I know`);
+      },
+    };
+    await using server = await reconfigured({ safe_word: "first-secret" }, [module]);
+    await assert.rejects(server.apply({ safe_word: "second-secret" }), { code: "CONFIG_NOT_APPLIED" });
+    server.host.log.info("second-secret");
+    await server.host.stop({ timeout: 2 });
+    const audit = await readFile(join(server.host.status().data_path, "audit.jsonl"), "utf8");
+    assert.match(audit, /\(secret\) is not what I know/);
+    assert.doesNotMatch(audit + server.log(), /-secret/);
   });
 });
