@@ -31,6 +31,35 @@ export const rules: readonly Rule[] = [
     paths: ["Swarm.ConnMgr.Type", "Swarm.ConnMgr.LowWater", "Swarm.ConnMgr.HighWater", "Swarm.ConnMgr.GracePeriod"],
     apply: ({ swarm }) => swarm.renewLimits(),
   },
+  {
+    paths: [
+      "Addresses.Swarm",
+      "Swarm.EnableAutoRelay",
+      "Swarm.DisableRelay",
+      "Swarm.Transports.Network.QUIC",
+      "Swarm.Transports.Network.TCP",
+      "Swarm.Transports.Network.Websocket",
+      "Swarm.Transports.Network.Relay",
+    ],
+    apply: ({ swarm }) => swarm.live.renewListening(),
+  },
+  { paths: ["Addresses.Announce", "Addresses.NoAnnounce"], apply: ({ swarm }) => swarm.live.renewAnnounced() },
+  {
+    paths: [
+      "Swarm.Transports.Security.TLS",
+      "Swarm.Transports.Security.Noise",
+      "Swarm.Transports.Multiplexers.Yamux",
+      "Swarm.Transports.Multiplexers.Mplex",
+    ],
+    apply: ({ swarm }) => swarm.live.renewUpgraders(),
+  },
+  { paths: ["Swarm.EnableRelayHop"], apply: ({ swarm }) => swarm.live.renewRelay() },
+  { paths: ["Swarm.DisableNatPortMap"], apply: ({ swarm }) => swarm.live.renewPortMapping() },
+  {
+    paths: ["Discovery.MDNS.Enabled", "Discovery.MDNS.Interval"],
+    apply: ({ swarm }) => swarm.live.renewLocalDiscovery(),
+  },
+  { paths: ["AutoNAT.ServiceMode", "AutoNAT.Throttle"], apply: ({ swarm }) => swarm.live.renewAutoNat() },
   { paths: ["Reprovider.Interval", "Reprovider.Strategy"], apply: ({ routing }) => routing.renewReprovider() },
   { paths: ["Experimental.StrategicProviding"], apply: ({ routing }) => routing.renewProviding() },
   {

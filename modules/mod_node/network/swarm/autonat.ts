@@ -1,5 +1,6 @@
 /** How often peers may ask AutoNAT whether they can be reached (`AutoNAT.Throttle`). */
-import type { Libp2p, StreamMiddleware } from "@libp2p/interface";
+import type { AutoNATComponents } from "@libp2p/autonat";
+import type { Libp2p, StreamHandler, StreamHandlerOptions, StreamMiddleware } from "@libp2p/interface";
 import type { ConfigFile } from "../../storage/repo/config.ts";
 import { isObject } from "../../storage/repo/json.ts";
 import { parseDuration } from "../../util/go/duration.ts";
@@ -27,10 +28,40 @@ function throttleOf(config: Pick<ConfigFile, "value">): ThrottleLimits {
   };
 }
 
-/** Has requests beyond the limits reset. */
-export function limitAutoNat(libp2p: Pick<Libp2p, "use">, config: Pick<ConfigFile, "value">): void {
-  if (config.value("AutoNAT.ServiceMode") === "disabled") return;
-  libp2p.use(autoNatProtocol, throttle(throttleOf(config)));
+/** Tells others whether they can be reached, as the configuration says, also after it has changed. */
+export class AutoNatService {
+  readonly #registrar: AutoNATComponents["registrar"];
+  readonly #config: Pick<ConfigFile, "value">;
+  #limit: StreamMiddleware;
+  /** While nobody is answered: how it was. */
+  #former: { readonly handler: StreamHandler; readonly options: StreamHandlerOptions } | undefined;
+
+  /** @throws NodeError for an invalid interval */
+  constructor(
+    libp2p: Pick<Libp2p, "use">,
+    registrar: AutoNATComponents["registrar"],
+    config: Pick<ConfigFile, "value">,
+  ) {
+    this.#registrar = registrar;
+    this.#config = config;
+    this.#limit = throttle(throttleOf(config));
+    // Requests beyond the limits are reset.
+    libp2p.use(autoNatProtocol, (stream, connection, next) => this.#limit(stream, connection, next));
+  }
+
+  /** To be called when libp2p has started, and after a change. @throws NodeError for an invalid interval */
+  async renew(): Promise<void> {
+    this.#limit = throttle(throttleOf(this.#config));
+    const isOn = this.#config.value("AutoNAT.ServiceMode") !== "disabled";
+    const former = this.#former;
+    if (!isOn && former === undefined) {
+      this.#former = this.#registrar.getHandler(autoNatProtocol);
+      await this.#registrar.unhandle(autoNatProtocol);
+    } else if (isOn && former !== undefined) {
+      this.#former = undefined;
+      await this.#registrar.handle(autoNatProtocol, former.handler, former.options);
+    }
+  }
 }
 
 export function throttle({ all, peer, interval }: ThrottleLimits, now: () => number = Date.now): StreamMiddleware {

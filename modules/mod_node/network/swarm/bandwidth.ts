@@ -102,6 +102,7 @@ const register = () => ({ ...metric, observe: ignored });
 
 /** The metrics of libp2p, of which only those of streams are kept. */
 export class Bandwidth implements Metrics {
+  readonly #isOn: () => boolean;
   readonly #all = new Traffic();
   /** Of connected peers, and of those that a stream was opened with last. */
   readonly #peers = new LRU<string, Traffic>(MAX_PEERS, { isExempt: (peer) => this.#open.has(peer) });
@@ -109,7 +110,9 @@ export class Bandwidth implements Metrics {
   /** Open connections by peer. */
   readonly #open = new Map<string, Set<Connection>>();
 
-  constructor(events: TypedEventTarget<Libp2pEvents>) {
+  /** @param isOn whether streams that are opened now are counted */
+  constructor(events: TypedEventTarget<Libp2pEvents>, isOn: () => boolean = () => true) {
+    this.#isOn = isOn;
     events.addEventListener("connection:open", ({ detail }) => {
       const peer = detail.remotePeer.toString();
       const all = this.#open.get(peer) ?? new Set();
@@ -141,6 +144,7 @@ export class Bandwidth implements Metrics {
 
   /** Counts what passes through `send`, and what the stream delivers in `message` events. */
   trackProtocolStream(stream: Stream): void {
+    if (!this.#isOn()) return;
     const counted = [this.#all, this.#protocols.get(stream.protocol) ?? begin(this.#protocols, stream.protocol)];
     const peer = this.#peerOf(stream);
     if (peer !== undefined) counted.push(this.#peers.get(peer) ?? begin(this.#peers, peer));

@@ -1,21 +1,18 @@
 /** Makes libp2p as the configuration says. */
-import { type AutoNATComponents, autoNAT } from "@libp2p/autonat";
-import { circuitRelayServer } from "@libp2p/circuit-relay-v2";
-import { dcutr } from "@libp2p/dcutr";
+import { autoNAT } from "@libp2p/autonat";
 import { identify, identifyPush } from "@libp2p/identify";
-import { FaultTolerance } from "@libp2p/interface";
-import { mdns } from "@libp2p/mdns";
+import { FaultTolerance, type Transport } from "@libp2p/interface";
 import type { PingComponents } from "@libp2p/ping";
 import { preSharedKey } from "@libp2p/pnet";
-import { uPnPNAT } from "@libp2p/upnp-nat";
 import { createLibp2p, type Libp2p, type Libp2pOptions, type ServiceFactoryMap } from "libp2p";
 import type { Repo } from "../../storage/repo/repo.ts";
-import { limitAutoNat } from "./autonat.ts";
 import { Bandwidth } from "./bandwidth.ts";
 import type { ConnectionLimits } from "./connection_limits.ts";
-import { addressMatcher, type Filters } from "./filters.ts";
-import { listenAddresses, recordListenFailures } from "./listen_addresses.ts";
-import { type Multiaddr, transportOf } from "./multiaddr.ts";
+import type { Filters } from "./filters.ts";
+import { listenAddresses, recordListening } from "./listen_addresses.ts";
+import type { ListenRecord } from "./listening.ts";
+import { Announced, type HostComponents, LiveHost, relayEnabledIn } from "./live_host.ts";
+import type { Multiaddr } from "./multiaddr.ts";
 import { forceNewDials } from "./patches/autonat/force_new_dials.ts";
 import { canStopPush, stopPush } from "./patches/identify/stop_push.ts";
 import { copyMiddlewareLists } from "./patches/libp2p/copy_middleware.ts";
@@ -49,6 +46,8 @@ export interface Host {
   readonly bandwidth: Bandwidth | undefined;
   /** Connections through relays are dialled and accepted. */
   readonly relayEnabled: boolean;
+  /** What changes with the configuration. */
+  readonly live: LiveHost;
   /** Configured addresses that are not listened on, each with the reason. */
   readonly listenFailures: Map<string, string>;
   /** Addresses are configured, and none is listened on. */
@@ -74,10 +73,6 @@ const MAX_INBOUND_PENDING = 1024;
 const MAX_CONNECTIONS_FACTOR = 4;
 /** Dials in the queue, those that somebody asked for first. The library's 500 can be filled by a few forged answers. */
 const MAX_QUEUED_DIALS = 8192;
-/**
- * Who is a relay chose to be one: as in go-ipfs its relayed data are not limited. The library allows 15 reservations.
- */
-const RELAY_OPTIONS = { reservations: { maxReservations: 128, applyDefaultLimit: false } };
 /** Milliseconds that a peer may take to say who it is, as one on a busy machine does. The library gives it five seconds. */
 const IDENTIFY_TIMEOUT_MS = 30_000;
 const YEAR_MS = 365 * 24 * 3600 * 1000;
@@ -86,7 +81,7 @@ const YEAR_MS = 365 * 24 * 3600 * 1000;
 interface Captured {
   ping?: PingService;
   bandwidth?: Bandwidth;
-  components?: AutoNATComponents;
+  components?: HostComponents;
 }
 
 /** libp2p, not started yet. @throws NodeError for an invalid configuration */
@@ -94,8 +89,10 @@ export async function createHost(deps: HostDeps): Promise<Host> {
   const { repo, patches } = deps;
   const { config } = repo;
   const psk = await readSwarmKey(repo.path);
-  const relayEnabled = config.value("Swarm.Transports.Network.Relay") ?? !config.value("Swarm.DisableRelay");
-  const listenFailures = new Map<string, string>();
+  const record: ListenRecord = { opened: new Map(), failures: new Map() };
+  const { failures: listenFailures } = record;
+  const transports = new Map<string, Transport>();
+  const announced = new Announced(config.value("Addresses.NoAnnounce") ?? []);
   const quic = await quicTransport(config, psk !== undefined);
   const listen = listenAddresses(config, quic.missing, listenFailures);
   const captured: Captured = {};
@@ -105,20 +102,24 @@ export async function createHost(deps: HostDeps): Promise<Host> {
     addresses: {
       listen: listen.map(String),
       announce: [...(config.value("Addresses.Announce") ?? [])],
-      announceFilter: announceFilter(config.value("Addresses.NoAnnounce") ?? []),
+      announceFilter: announced.filter,
     },
-    transports: transportsOf(config, relayEnabled, quic.make).map(
-      (make) => (components: TransportComponents) => recordListenFailures(make(components), listenFailures),
+    transports: [...transportsOf(config, relayEnabledIn(config), quic.make)].map(
+      ([name, make]) =>
+        (components: TransportComponents) => {
+          const transport = recordListening(make(components), record);
+          transports.set(name, transport);
+          return transport;
+        },
     ),
     ...(psk === undefined ? {} : { connectionProtector: preSharedKey({ psk: encodeSwarmKey(psk) }) }),
-    services: servicesOf(deps, relayEnabled, captured),
+    services: servicesOf(deps, captured),
   });
   // The service factories have run.
   const { ping, components, bandwidth } = captured as Captured & Required<Pick<Captured, "ping" | "components">>;
   const { addressManager, registrar, transportManager, connectionManager } = components;
   copyMiddlewareLists(registrar, patches);
   limitStoredAddresses(libp2p.peerStore, patches);
-  limitAutoNat(libp2p, config);
   const stopping = [
     canStopAddressUpdates(addressManager, patches) && (() => stopAddressUpdates(addressManager)),
     canStopPush(libp2p.services.identifyPush, patches) && (() => stopPush(libp2p.services.identifyPush)),
@@ -128,13 +129,30 @@ export async function createHost(deps: HostDeps): Promise<Host> {
       listenFailures.set(String(address), "no enabled transport handles it");
     }
   }
+  const live = new LiveHost({
+    ...deps,
+    libp2p,
+    components,
+    config,
+    isPrivate: psk !== undefined,
+    listen,
+    record,
+    transports,
+    prepare: (transport) => recordListening(transport, record),
+    announced,
+  });
   return {
     libp2p,
     ping,
-    bandwidth,
-    relayEnabled,
+    get bandwidth() {
+      return config.value("Swarm.DisableBandwidthMetrics") ? undefined : bandwidth;
+    },
+    get relayEnabled() {
+      return relayEnabledIn(config);
+    },
+    live,
     listenFailures,
-    listensNowhere: () => listenFailures.size > 0 && listen.every((address) => listenFailures.has(String(address))),
+    listensNowhere: () => listenFailures.size > 0 && record.opened.size === 0 && listen.length > 0,
     listening: () => transportManager.getAddrs(),
     announceAll() {
       for (const address of transportManager.getAddrs()) {
@@ -177,43 +195,20 @@ function connectionOptions(deps: HostDeps, captured: Captured): Libp2pOptions {
     // It would open a stream for a ping on each connection every few seconds; multiplexers notice dead connections.
     connectionMonitor: { enabled: false },
     peerStore: { maxAddressAge: 24 * 3600 * 1000, maxPeerAge: 7 * 24 * 3600 * 1000 },
-    ...(config.value("Swarm.DisableBandwidthMetrics")
-      ? {}
-      : { metrics: ({ events }) => (captured.bandwidth = new Bandwidth(events)) }),
+    metrics: ({ events }) =>
+      (captured.bandwidth = new Bandwidth(events, () => !config.value("Swarm.DisableBandwidthMetrics"))),
   };
 }
 
-function servicesOf(deps: HostDeps, relayEnabled: boolean, captured: Captured) {
-  const { config } = deps.repo;
+function servicesOf(deps: HostDeps, captured: Captured) {
   return {
     identify: identify({ timeout: IDENTIFY_TIMEOUT_MS }),
     identifyPush: identifyPush({ timeout: IDENTIFY_TIMEOUT_MS }),
     ping: (components: PingComponents) => (captured.ping = new PingService(components)),
-    autoNAT: (components: AutoNATComponents) => {
+    autoNAT: (components: HostComponents) => {
       captured.components = components;
       return autoNAT()(forceNewDials(components, deps.patches));
     },
-    ...(relayEnabled ? { dcutr: dcutr() } : {}),
-    ...(config.value("Swarm.EnableRelayHop") ? { relay: circuitRelayServer(RELAY_OPTIONS) } : {}),
-    ...(config.value("Swarm.DisableNatPortMap") ? {} : { portMapping: uPnPNAT() }),
-    ...(config.value("Discovery.MDNS.Enabled") ? { mdns: localDiscovery(deps) } : {}),
     ...deps.services,
-  };
-}
-
-/** @throws NodeError for an entry that is no address */
-function announceFilter(hidden: readonly string[]): (addresses: Multiaddr[]) => Multiaddr[] {
-  const isHidden = addressMatcher(hidden);
-  return (addresses) => addresses.filter((address) => !isHidden(transportOf(address)));
-}
-
-const DEFAULT_MDNS_INTERVAL_SECONDS = 5;
-
-function localDiscovery({ repo: { config }, onDiscovered }: HostDeps) {
-  const seconds = config.value("Discovery.MDNS.Interval") || DEFAULT_MDNS_INTERVAL_SECONDS;
-  return (components: Parameters<ReturnType<typeof mdns>>[0]) => {
-    const discovery = mdns({ interval: seconds * 1000 })(components);
-    discovery.addEventListener("peer", ({ detail }) => onDiscovered(detail));
-    return discovery;
   };
 }

@@ -3,6 +3,7 @@ import type { Transport } from "@libp2p/interface";
 import type { ConfigFile } from "../../storage/repo/config.ts";
 import { NodeError } from "../../util/errors.ts";
 import { withAddressInErrors } from "./dial_error.ts";
+import type { ListenRecord } from "./listening.ts";
 import { type Multiaddr, parseMultiaddr } from "./multiaddr.ts";
 
 /**
@@ -36,8 +37,8 @@ export function listenAddresses(
   });
 }
 
-/** Has a transport record the addresses that it cannot listen on: libp2p goes on without telling. */
-export function recordListenFailures(transport: Transport, failures: Map<string, string>): Transport {
+/** Has a transport record what it listens on, and what it cannot listen on: libp2p goes on without telling. */
+export function recordListening(transport: Transport, { opened, failures }: ListenRecord): Transport {
   const { createListener } = transport;
   transport.createListener = (options) => {
     const listener = createListener.call(transport, options);
@@ -45,6 +46,7 @@ export function recordListenFailures(transport: Transport, failures: Map<string,
     listener.listen = async (address) => {
       try {
         await listen.call(listener, address);
+        opened.set(String(address), listener);
       } catch (error) {
         failures.set(String(address), (error as Error).message);
         throw error;

@@ -9,7 +9,6 @@ import { agentVersion } from "../../util/agent_version.ts";
 import { settledWithin } from "../../util/async/settled_within.ts";
 import { NodeError } from "../../util/errors.ts";
 import type { NodeLog } from "../../util/log.ts";
-import { autoNatProtocol } from "./autonat.ts";
 import type { Bandwidth } from "./bandwidth.ts";
 import { connectionLimits } from "./connection_limits.ts";
 import { dialError } from "./dial_error.ts";
@@ -17,6 +16,7 @@ import { Filters } from "./filters.ts";
 import { createHost, type Host } from "./host.ts";
 import { IdentifyWaiter } from "./identify_waiter.ts";
 import { Keepers, type KeepersDeps } from "./keepers.ts";
+import type { LiveHost } from "./live_host.ts";
 import { byPeer, type Multiaddr, type PeerAddress, transportOf, withPeer } from "./multiaddr.ts";
 import { PatchNotices } from "./patches/notices.ts";
 import { PeerDatastore, peerKey } from "./peer_datastore.ts";
@@ -96,8 +96,6 @@ function filtersOf(texts: readonly string[]): Filters {
 export class Swarm {
   readonly libp2p: Libp2p;
   readonly ping: PingService;
-  /** Undefined with `Swarm.DisableBandwidthMetrics`. */
-  readonly bandwidth: Bandwidth | undefined;
   /** Address ranges that are neither dialled nor accepted. */
   readonly filters: Filters;
   /** Set by the network; without it only peers whose addresses are known can be dialled. */
@@ -110,12 +108,11 @@ export class Swarm {
   readonly #identify: IdentifyWaiter;
 
   constructor(deps: SwarmDeps, host: Host, datastore: PeerDatastore, filters: Filters) {
-    const { libp2p, ping, bandwidth } = host;
+    const { libp2p, ping } = host;
     const { log, repo } = deps;
     const { config } = repo;
     this.libp2p = libp2p;
     this.ping = ping;
-    this.bandwidth = bandwidth;
     this.filters = filters;
     this.#host = host;
     this.#datastore = datastore;
@@ -139,7 +136,7 @@ export class Swarm {
   /** Listens, and starts to dial bootstrap and peering peers. */
   async start(): Promise<void> {
     await this.libp2p.start();
-    if (this.#deps.repo.config.value("AutoNAT.ServiceMode") === "disabled") await this.libp2p.unhandle(autoNatProtocol);
+    await this.#host.live.start();
     this.#reportListenFailures();
     this.keepers.start();
   }
@@ -155,13 +152,26 @@ export class Swarm {
   async stop(): Promise<void> {
     this.keepers.stop();
     this.#host.stopBackgroundUpdates();
-    await settledWithin(STOP_TIMEOUT_MS, Promise.resolve(this.libp2p.stop()));
+    await settledWithin(
+      STOP_TIMEOUT_MS,
+      this.#host.live.stop().then(() => this.libp2p.stop()),
+    );
     await this.#datastore.close();
   }
 
   /** Every interface address that is listened on, sorted. */
   listenAddresses(): readonly Multiaddr[] {
     return sorted(this.#host.listening().map(transportOf));
+  }
+
+  /** What of libp2p changes with the configuration. */
+  get live(): LiveHost {
+    return this.#host.live;
+  }
+
+  /** Undefined with `Swarm.DisableBandwidthMetrics`. */
+  get bandwidth(): Bandwidth | undefined {
+    return this.#host.bandwidth;
   }
 
   /** Connections through relays are dialled and accepted. */

@@ -18,7 +18,7 @@ type Config = Pick<ConfigFile, "value">;
 
 export type TransportComponents = Parameters<ReturnType<typeof circuitRelayTransport>>[0] &
   Parameters<ReturnType<typeof webSockets>>[0];
-type MakeTransport = (components: TransportComponents) => Transport;
+export type MakeTransport = (components: TransportComponents) => Transport;
 
 /**
  * Bytes that a socket buffers before the sender has to wait. With Node's own bound every frame would be waited for, and
@@ -26,13 +26,18 @@ type MakeTransport = (components: TransportComponents) => Transport;
  */
 const SOCKET_OPTIONS: TCPSocketOptions & { readonly highWaterMark: number } = { highWaterMark: 512 * 1024 };
 
-export function transportsOf(config: Config, relayEnabled: boolean, quic: MakeTransport | undefined): MakeTransport[] {
-  const transports: MakeTransport[] = [];
+/** By their names in the configuration. */
+export function transportsOf(
+  config: Config,
+  relayEnabled: boolean,
+  quic: MakeTransport | undefined,
+): ReadonlyMap<string, MakeTransport> {
+  const transports = new Map<string, MakeTransport>();
   if (config.value("Swarm.Transports.Network.TCP") !== false)
-    transports.push(tcp({ dialOpts: SOCKET_OPTIONS, listenOpts: SOCKET_OPTIONS }));
-  if (config.value("Swarm.Transports.Network.Websocket") !== false) transports.push(webSockets());
-  if (quic !== undefined) transports.push(quic);
-  if (relayEnabled) transports.push(circuitRelayTransport());
+    transports.set("TCP", tcp({ dialOpts: SOCKET_OPTIONS, listenOpts: SOCKET_OPTIONS }));
+  if (config.value("Swarm.Transports.Network.Websocket") !== false) transports.set("Websocket", webSockets());
+  if (quic !== undefined) transports.set("QUIC", quic);
+  if (relayEnabled) transports.set("Relay", circuitRelayTransport());
   return transports;
 }
 

@@ -160,7 +160,8 @@ test("the configuration says whether blocks are checked when they are read", asy
   const first = await openNode({ repo });
   await first.repo.config.set("Datastore.HashOnRead", () => true);
   await first.repo.config.set("Datastore.StorageMax", () => "");
-  assert.equal(first.blocks.hashOnRead, false);
+  assert.equal(first.blocks.hashOnRead, true);
+  assert.equal((await first.stat()).storageMax, undefined);
   await first.close();
   const second = await openNode({ repo });
   assert.equal(second.blocks.hashOnRead, true);

@@ -14,6 +14,8 @@ import * as authors from "#node/network/pubsub/patches/name_authors.ts";
 import * as autonat from "#node/network/swarm/patches/autonat/force_new_dials.ts";
 import * as identify from "#node/network/swarm/patches/identify/stop_push.ts";
 import * as middleware from "#node/network/swarm/patches/libp2p/copy_middleware.ts";
+import * as announced from "#node/network/swarm/patches/libp2p/replace_announced.ts";
+import * as upgraders from "#node/network/swarm/patches/libp2p/replace_upgraders.ts";
 import * as addresses from "#node/network/swarm/patches/libp2p/stop_address_updates.ts";
 import * as mplex from "#node/network/swarm/patches/mplex/mplex_factory.ts";
 import * as noise from "#node/network/swarm/patches/noise/frame_decoder.ts";
@@ -33,6 +35,8 @@ const modules = [
   identify,
   middleware,
   addresses,
+  announced,
+  upgraders,
   mplex,
   noise,
   peerStore,

@@ -1,0 +1,195 @@
+/** What of libp2p changes with the configuration while it runs. */
+import type { AutoNATComponents } from "@libp2p/autonat";
+import { type CircuitRelayServerComponents, circuitRelayServer } from "@libp2p/circuit-relay-v2";
+import { type DCUtRServiceComponents, dcutr } from "@libp2p/dcutr";
+import { start, stop, type Transport } from "@libp2p/interface";
+import { mdns } from "@libp2p/mdns";
+import { type UPnPNATComponents, uPnPNAT } from "@libp2p/upnp-nat";
+import type { Libp2p } from "libp2p";
+import type { ConfigFile } from "../../storage/repo/config.ts";
+import { NodeError } from "../../util/errors.ts";
+import { AutoNatService } from "./autonat.ts";
+import { addressMatcher } from "./filters.ts";
+import { listenAddresses } from "./listen_addresses.ts";
+import { Listening, type ListenRecord } from "./listening.ts";
+import { type Multiaddr, parseMultiaddr, transportOf } from "./multiaddr.ts";
+import { replaceAnnounced } from "./patches/libp2p/replace_announced.ts";
+import { replaceUpgraders } from "./patches/libp2p/replace_upgraders.ts";
+import type { PatchNotices } from "./patches/notices.ts";
+import { Switch } from "./switch.ts";
+import { encryptersOf, muxersOf, quicTransport, type TransportComponents, transportsOf } from "./transports.ts";
+
+/** What libp2p makes its services with. */
+export type HostComponents = AutoNATComponents &
+  TransportComponents &
+  CircuitRelayServerComponents &
+  DCUtRServiceComponents &
+  UPnPNATComponents;
+
+/** What is announced of the addresses that are listened on: read by libp2p, changed with the configuration. */
+export class Announced {
+  #isHidden: (address: Multiaddr) => boolean;
+
+  /** @throws NodeError for an entry that is no address */
+  constructor(hidden: readonly string[]) {
+    this.#isHidden = addressMatcher(hidden);
+  }
+
+  /** @throws NodeError for an entry that is no address: the former ones stay */
+  hide(hidden: readonly string[]): void {
+    this.#isHidden = addressMatcher(hidden);
+  }
+
+  readonly filter = (addresses: Multiaddr[]): Multiaddr[] =>
+    addresses.filter((address) => !this.#isHidden(transportOf(address)));
+}
+
+export interface LiveHostDeps {
+  readonly libp2p: Libp2p;
+  readonly components: HostComponents;
+  readonly config: Pick<ConfigFile, "value">;
+  readonly isPrivate: boolean;
+  readonly listen: readonly Multiaddr[];
+  readonly record: ListenRecord;
+  /** By their names in the configuration. */
+  readonly transports: Map<string, Transport>;
+  /** Has a transport report to the record. */
+  readonly prepare: (transport: Transport) => Transport;
+  readonly announced: Announced;
+  readonly patches: PatchNotices;
+  readonly onDiscovered: (peer: { readonly id: Libp2p["peerId"]; readonly multiaddrs: Multiaddr[] }) => void;
+}
+
+/**
+ * Who is a relay chose to be one: as in go-ipfs its relayed data are not limited. The library allows 15 reservations.
+ */
+const RELAY_OPTIONS = { reservations: { maxReservations: 128, applyDefaultLimit: false } };
+const DEFAULT_MDNS_INTERVAL_SECONDS = 5;
+
+export const relayEnabledIn = (config: Pick<ConfigFile, "value">): boolean =>
+  config.value("Swarm.Transports.Network.Relay") ?? !config.value("Swarm.DisableRelay");
+
+export class LiveHost {
+  readonly #deps: LiveHostDeps;
+  readonly #listening: Listening;
+  readonly #autoNat: AutoNatService;
+  readonly #relay: Switch;
+  readonly #dcutr: Switch;
+  readonly #portMapping: Switch;
+  readonly #mdns: Switch;
+
+  constructor(deps: LiveHostDeps) {
+    const { components, record, listen, libp2p, config } = deps;
+    const { transportManager } = components;
+    this.#deps = deps;
+    this.#listening = new Listening(
+      {
+        record,
+        listen: (addresses) => transportManager.listen(addresses),
+        hasTransport: (address) => transportManager.listenTransportForMultiaddr(address) !== undefined,
+      },
+      listen,
+    );
+    this.#autoNat = new AutoNatService(libp2p, components.registrar, config);
+    this.#relay = new Switch(() => circuitRelayServer(RELAY_OPTIONS)(components));
+    this.#dcutr = new Switch(() => dcutr()(components) as object);
+    this.#portMapping = new Switch(() => uPnPNAT()(components) as object);
+    this.#mdns = new Switch(() => this.#localDiscovery());
+  }
+
+  /** When libp2p has started. */
+  async start(): Promise<void> {
+    await this.#autoNat.renew();
+    await Promise.all([this.renewRelay(), this.renewPortMapping(), this.renewLocalDiscovery()]);
+  }
+
+  /** Before libp2p stops. */
+  async stop(): Promise<void> {
+    const all = [this.#relay, this.#dcutr, this.#portMapping, this.#mdns];
+    await Promise.allSettled(all.map((each) => each.set(false)));
+  }
+
+  /** `AutoNAT`. @throws NodeError for an invalid interval */
+  renewAutoNat(): Promise<void> {
+    return this.#autoNat.renew();
+  }
+
+  /** `Swarm.EnableRelayHop`, and what goes with relays. */
+  async renewRelay(): Promise<void> {
+    const { config } = this.#deps;
+    await this.#dcutr.set(relayEnabledIn(config));
+    await this.#relay.set(config.value("Swarm.EnableRelayHop"));
+  }
+
+  /** `Swarm.DisableNatPortMap` */
+  renewPortMapping(): Promise<void> {
+    return this.#portMapping.set(!this.#deps.config.value("Swarm.DisableNatPortMap"));
+  }
+
+  /** `Discovery.MDNS` */
+  renewLocalDiscovery(): Promise<void> {
+    return this.#mdns.set(this.#deps.config.value("Discovery.MDNS.Enabled"), { anew: true });
+  }
+
+  /** `Addresses.Announce` and `NoAnnounce`. @throws NodeError for an entry that is no address: the former ones stay */
+  renewAnnounced(): void {
+    const { config, announced, components, patches } = this.#deps;
+    const addresses = (config.value("Addresses.Announce") ?? []).map((text) => String(parseMultiaddr(text)));
+    announced.hide(config.value("Addresses.NoAnnounce") ?? []);
+    if (!replaceAnnounced(components.addressManager, addresses, patches)) throw waitsForStart();
+  }
+
+  /** `Swarm.Transports.Security` and `Multiplexers`: new connections go by them. */
+  renewUpgraders(): void {
+    const { config, components, patches } = this.#deps;
+    const encrypters = encryptersOf(config, patches).map((make) => make(components));
+    const muxers = muxersOf(config, patches).map((make) => make());
+    if (!replaceUpgraders(components.upgrader, encrypters, muxers, patches)) throw waitsForStart();
+  }
+
+  /**
+   * `Swarm.Transports.Network`, `Addresses.Swarm` and `Swarm.EnableAutoRelay`.
+   *
+   * @throws NodeError for a configuration that is invalid, or addresses that cannot be listened on
+   */
+  async renewListening(): Promise<void> {
+    const { config, isPrivate, record, transports, prepare, components } = this.#deps;
+    const { transportManager } = components;
+    const quic = await quicTransport(config, isPrivate);
+    const listen = listenAddresses(config, quic.missing, record.failures);
+    const wanted = transportsOf(config, relayEnabledIn(config), quic.make);
+    for (const [name, transport] of [...transports]) {
+      if (wanted.has(name)) continue;
+      transports.delete(name);
+      await transportManager.remove(transport[Symbol.toStringTag]);
+      await stop(transport);
+      for (const [address, listener] of record.opened) {
+        if (listener.getAddrs().length === 0) record.opened.delete(address);
+      }
+    }
+    for (const [name, make] of wanted) {
+      if (transports.has(name)) continue;
+      const transport = prepare(make(components));
+      transports.set(name, transport);
+      transportManager.add(transport);
+      await start(transport);
+    }
+    await this.#listening.change(listen);
+    await this.renewRelay();
+    replaceAnnounced(
+      components.addressManager,
+      this.#deps.config.value("Addresses.Announce") ?? [],
+      this.#deps.patches,
+    );
+  }
+
+  #localDiscovery(): object {
+    const { config, components, onDiscovered } = this.#deps;
+    const seconds = config.value("Discovery.MDNS.Interval") || DEFAULT_MDNS_INTERVAL_SECONDS;
+    const discovery = mdns({ interval: seconds * 1000 })(components);
+    discovery.addEventListener("peer", ({ detail }) => onDiscovered(detail));
+    return discovery;
+  }
+}
+
+const waitsForStart = () => new NodeError("it counts from the next start on");

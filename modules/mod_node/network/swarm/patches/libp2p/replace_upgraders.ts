@@ -1,0 +1,39 @@
+/**
+ * Has new connections be secured and multiplexed by others from now on. The library takes encrypters and multiplexers
+ * when it is made; it shows the maps that it goes by, in the order of preference.
+ */
+import type { ConnectionEncrypter, StreamMuxerFactory } from "@libp2p/interface";
+import type { Patch, PatchNotices } from "../notices.ts";
+
+export const patch: Patch = {
+  library: "libp2p",
+  version: "3.3.11",
+  without: "a change of Swarm.Transports.Security or Multiplexers counts from the next start on",
+};
+
+interface Upgrader {
+  getConnectionEncrypters(): Map<string, ConnectionEncrypter>;
+  getStreamMuxers(): Map<string, StreamMuxerFactory>;
+}
+
+/** False when it cannot. */
+export function replaceUpgraders(
+  upgrader: object,
+  encrypters: readonly ConnectionEncrypter[],
+  muxers: readonly StreamMuxerFactory[],
+  notices: PatchNotices,
+): boolean {
+  const { getConnectionEncrypters, getStreamMuxers } = upgrader as Partial<Upgrader>;
+  const [known, knownMuxers] = [getConnectionEncrypters?.call(upgrader), getStreamMuxers?.call(upgrader)];
+  const isMap = (found: unknown) => (found instanceof Map ? found : undefined);
+  const parts = {
+    "upgrader.getConnectionEncrypters": isMap(known),
+    "upgrader.getStreamMuxers": isMap(knownMuxers),
+  };
+  if (!notices.isApplicable(patch, parts)) return false;
+  known?.clear();
+  for (const encrypter of encrypters) known?.set(encrypter.protocol, encrypter);
+  knownMuxers?.clear();
+  for (const muxer of muxers) knownMuxers?.set(muxer.protocol, muxer);
+  return true;
+}
