@@ -1,10 +1,11 @@
 import { createServer, type Server, type Socket } from "node:net";
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { type Config, convert, variableOf } from "./config/index.ts";
+import { changeEndpoints } from "./endpoints_change.ts";
 import { addressErrors, codeOf, lacksAddress, listen, listenAt, placeText, refusals } from "./listen.ts";
 import { type Place, placeDifference, placesOf } from "./places.ts";
 import { changePorts, type Open, type PortsChange, type PortsDifference } from "./ports_change.ts";
-import type { ListeningPort, NetProvider, OptionType, OwnedItem } from "./types.ts";
+import type { ListeningPort, NetEndpoint, NetProvider, OptionType, OwnedItem } from "./types.ts";
 import { ModhostError, reasonOf } from "./util/errors.ts";
 
 type Provider = OwnedItem<NetProvider>;
@@ -32,6 +33,8 @@ export class Ports {
   #config: Config;
   readonly #services = new Map<string, Service>();
   readonly #sockets = new Map<Socket, Accepted>();
+  /** Endpoints that providers have named since they were added. */
+  readonly #named = new WeakMap<Provider, readonly NetEndpoint[]>();
   readonly #opening = new Set<Promise<void>>();
   /** Failures for the caller of `settle`; without one they are logged. */
   #failures: unknown[] | undefined;
@@ -54,6 +57,7 @@ export class Ports {
     if (service === undefined) this.#services.set(name, (service = { name, providers: new Set(), servers: [] }));
     this.#endpoints(provider.item);
     service.providers.add(provider);
+    provider.item.endpoints_change?.((endpoints) => this.#changeEndpoints(provider, endpoints));
     if (this.#isOpen && service.providers.size === 1) this.#open(service);
   }
 
@@ -254,22 +258,42 @@ export class Ports {
 
   /** @throws {ModhostError} ENDPOINT_UNAVAILABLE for one that is required */
   async #listenBeside(service: Service): Promise<void> {
-    const { item, owner } = current(service) ?? {};
-    for (const endpoint of item?.endpoints ?? []) {
-      const server = this.#server(service);
+    const provider = current(service);
+    const { item, owner } = provider ?? {};
+    const named = provider && this.#named.get(provider);
+    for (const endpoint of named ?? item?.endpoints ?? []) {
       try {
-        await listenAt(server, endpoint);
+        await this.#listenEndpoint(service, endpoint);
       } catch (error) {
         const details = { place: placeText(endpoint), reason: reasonOf(error), service: service.name, endpoint };
         if (endpoint.required === true) throw new ModhostError("ENDPOINT_UNAVAILABLE", details, { cause: error });
         if (endpoint.failed !== undefined) endpoint.failed(details.reason);
         else owner?.log.warn("%s is not listened on: %s", details.place, details.reason);
-        continue;
       }
-      const bound = server.address();
-      if (!this.#take(service, server)) return;
-      endpoint.listening?.(bound !== null && typeof bound === "object" ? bound.port : undefined);
     }
+  }
+
+  async #listenEndpoint(service: Service, endpoint: NetEndpoint): Promise<void> {
+    const server = this.#server(service);
+    await listenAt(server, endpoint);
+    const bound = server.address();
+    if (!this.#take(service, server, undefined, endpoint)) return;
+    endpoint.listening?.(bound !== null && typeof bound === "object" ? bound.port : undefined);
+  }
+
+  /** Other endpoints of a provider whose service listens; before that they are those that it begins with. */
+  async #changeEndpoints(provider: Provider, endpoints: readonly NetEndpoint[]): Promise<void> {
+    const service = this.#services.get(provider.item.name);
+    if (service === undefined) return;
+    await Promise.all(this.#opening);
+    if (this.#isOpen && current(service) === provider) {
+      await changeEndpoints(endpoints, {
+        open: () => service.servers,
+        listen: (endpoint) => this.#listenEndpoint(service, endpoint),
+        shut: (open) => shut(service, open),
+      });
+    }
+    this.#named.set(provider, endpoints);
   }
 
   #server(service: Service): Server {
@@ -277,11 +301,11 @@ export class Ports {
   }
 
   /** Keeps what listens now; false when the host has been stopped, or the service has gone, meanwhile. */
-  #take(service: Service, server: Server, place?: Place): boolean {
+  #take(service: Service, server: Server, place?: Place, endpoint?: NetEndpoint): boolean {
     const owner = current(service)?.owner;
     server.on("error", (error) => owner?.log.error("%s: %s", service.name, reasonOf(error)));
     const isWanted = this.#isOpen && service.providers.size > 0;
-    if (isWanted) service.servers.push({ server, place });
+    if (isWanted) service.servers.push({ server, place, endpoint });
     else server.close();
     return isWanted;
   }

@@ -2,12 +2,15 @@
 import type { Server } from "node:net";
 import { codeOf } from "./listen.ts";
 import type { Place, PlaceDifference } from "./places.ts";
+import type { NetEndpoint } from "./types.ts";
 import { ModhostError } from "./util/errors.ts";
 
 /** A socket that listens, and the place that the options asked for; undefined for further endpoints. */
 export interface Open {
   readonly server: Server;
   readonly place: Place | undefined;
+  /** Of a further endpoint. */
+  readonly endpoint?: NetEndpoint | undefined;
 }
 
 /** What a change of the configuration opens and closes, of one service. */

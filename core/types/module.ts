@@ -207,6 +207,11 @@ export interface NetProvider {
   readonly default_interfaces?: readonly string[];
   /** Further places to listen on, beside what the options say. */
   readonly endpoints?: readonly NetEndpoint[];
+  /**
+   * Called when the provider is added, with what gives it other endpoints later: new ones open before old ones close, and
+   * connections go on. That rejects when one cannot be opened: all is as it was then.
+   */
+  readonly endpoints_change?: (change: (endpoints: readonly NetEndpoint[]) => Promise<void>) => void;
   /** Shown when the program prints its addresses: "http" or "https" make the entry a URL. */
   readonly scheme?: string;
   /** The peer may close its sending side and still read. */

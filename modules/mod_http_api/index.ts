@@ -67,14 +67,23 @@ export default function load(module: ApiModule, { required = false, trusted = fa
     fault: (command, thrown) =>
       module.log.error("command %s failed: %s", command, thrown instanceof Error ? thrown.stack : String(thrown)),
   };
-  if (module.serves()) listening = openListeners(module as Module, node.lowLevel.repo, api, required);
+  let isReady = false;
+  /** Where command lines find the API, and the token of the repo's owner where callers need one. */
+  const announce = () => {
+    const address = addressOf(module.listening()) ?? listening.api.map(reachable)[0];
+    return isReady ? node.lowLevel.repo.announceApi(address, isGuarded() ? own.secret : undefined) : undefined;
+  };
+  if (module.serves()) {
+    const { repo } = node.lowLevel;
+    listening = openListeners(module as Module, repo, api, { required, changed: announce });
+    module.on_release("the token of the config", repo.config.follow(["API.Authorizations"], announce));
+  }
 
   module.ready = () => {
-    const { repo } = node.lowLevel;
     // Whatever is wrong with them is told at the start, and not with the first answer.
     api.headers();
-    const address = addressOf(module.listening()) ?? listening.api.map(reachable)[0];
-    return repo.announceApi(address, isGuarded() ? own.secret : undefined);
+    isReady = true;
+    return announce();
   };
   module.hook("server-stopping", () => (node.isOpen ? node.lowLevel.repo.announceApi(undefined) : undefined));
   mountApi(module as Module, api);

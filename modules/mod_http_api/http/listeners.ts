@@ -19,10 +19,14 @@ import { plain } from "./respond.ts";
 const noContent =
   "Content paths are not served here: ask for them with /api/v0/cat, /api/v0/get or /api/v0/ls, or load a gateway module.";
 
+type Section = "Addresses.API" | "Addresses.Gateway";
+
 interface Door {
   readonly name: string;
-  readonly endpoints: readonly NetEndpoint[];
+  readonly section: Section;
   readonly settings: ApiSettings;
+  /** Of Unix sockets. */
+  readonly isLocal: boolean;
   /** Pages of other modules stand beside the API here. */
   readonly hasPages?: boolean;
 }
@@ -42,58 +46,119 @@ export interface Listening {
 /**
  * Opens the listeners for `Addresses.Gateway` and for the entries of `Addresses.API` that the host does not already
  * serve: the first entry stands for the host's own ports, if it has any. An address that cannot be opened causes a
- * warning, or an error if `required` is set.
+ * warning, or an error if `required` is set. When the configuration changes, so do the listeners; `changed` is called
+ * then. One that cannot be opened later leaves all as it was.
  */
-export function openListeners(module: Module, { config }: Repo, settings: ApiSettings, required = false): Listening {
-  const own = ownEndpoints(module);
-  const isOwn = (endpoint: NetEndpoint) =>
-    "port" in endpoint &&
-    endpoint.port !== 0 &&
-    own.some(({ address, port }) => port === endpoint.port && address === endpoint.address);
-  const endpoints = (key: "Addresses.API" | "Addresses.Gateway", open: (string | undefined)[]) => {
-    return (address: string, at: number): NetEndpoint | readonly [] => {
-      const endpoint = endpointOf(address);
-      if (endpoint === undefined) module.log.warn("%s: %s is neither a TCP port nor a Unix socket", key, address);
-      const listening = (port: number | undefined) => {
-        open[at] = port === undefined ? address : withPort(address, port);
-      };
-      return endpoint === undefined ? [] : { ...endpoint, required, listening };
-    };
-  };
-  const opened: Record<keyof Listening, (string | undefined)[]> = { api: [], gateway: [] };
-  const further = addressList(config.value("Addresses.API"))
-    .slice(own.length > 0 ? 1 : 0)
-    .flatMap(endpoints("Addresses.API", opened.api));
-  const gateway = addressList(config.value("Addresses.Gateway")).flatMap(
-    endpoints("Addresses.Gateway", opened.gateway),
-  );
+export function openListeners(
+  module: Module,
+  { config }: Repo,
+  settings: ApiSettings,
+  { required = false, changed }: { readonly required?: boolean; readonly changed?: () => unknown } = {},
+): Listening {
   const readOnly = withFields(settings, {
     handler: "gateway",
     table: settings.table.readOnly(),
     methods: ["POST", "HEAD", "GET"],
   });
+  const [api, gateway] = ["Addresses.API", "Addresses.Gateway"] as const;
   const doors: Door[] = [
-    {
-      name: "http_api_further",
-      endpoints: further.filter((each) => "port" in each && !isOwn(each)),
-      settings,
-      hasPages: true,
-    },
-    { name: "http_api_gateway", endpoints: gateway.filter((each) => "port" in each), settings: readOnly },
-    { name: "http_api_socket", endpoints: further.filter((each) => "path" in each), settings: local(settings) },
-    { name: "http_api_gateway_socket", endpoints: gateway.filter((each) => "path" in each), settings: local(readOnly) },
+    { name: "http_api_further", section: api, settings, isLocal: false, hasPages: true },
+    { name: "http_api_gateway", section: gateway, settings: readOnly, isLocal: false },
+    { name: "http_api_socket", section: api, settings: local(settings), isLocal: true },
+    { name: "http_api_gateway_socket", section: gateway, settings: local(readOnly), isLocal: true },
   ];
-  for (const door of doors) if (door.endpoints.length > 0) open(module, door);
-  const known = (addresses: readonly (string | undefined)[]) => addresses.filter((each) => each !== undefined);
+  const addresses = new ConfiguredAddresses(module, config, required);
+  const open = new Map<Door, ChangeEndpoints>();
+  const openDoor = (door: Door, endpoints: readonly NetEndpoint[]) =>
+    openAt(module, door, endpoints, (change) => void open.set(door, change));
+  for (const section of [api, gateway]) {
+    const own = doors.filter((door) => door.section === section);
+    for (const door of own) {
+      const endpoints = addresses.endpoints(door);
+      if (endpoints.length > 0) openDoor(door, endpoints);
+    }
+    const renew = async () => {
+      for (const door of own) {
+        const endpoints = addresses.endpoints(door);
+        if (!open.has(door) && endpoints.length > 0) openDoor(door, []);
+        await open.get(door)?.(endpoints);
+      }
+      addresses.take(section);
+      await changed?.();
+    };
+    module.on_release(`listeners of ${section}`, config.follow([section], renew));
+  }
   return {
     get api() {
-      return known(opened.api);
+      return addresses.listening(api);
     },
     get gateway() {
-      return known(opened.gateway);
+      return addresses.listening(gateway);
     },
   };
 }
+
+/** The addresses of the configuration, and which of them are listened on. */
+class ConfiguredAddresses {
+  readonly #module: Module;
+  readonly #config: Repo["config"];
+  readonly #required: boolean;
+  readonly #own: readonly { readonly address: string; readonly port: number }[];
+  /** As they were when they were last opened. */
+  readonly #asked = new Map<Section, readonly string[]>();
+  /** With the ports actually bound, by section and address. */
+  readonly #bound = new Map<string, string>();
+
+  constructor(module: Module, config: Repo["config"], required: boolean) {
+    this.#module = module;
+    this.#config = config;
+    this.#required = required;
+    this.#own = ownEndpoints(module);
+    this.take("Addresses.API");
+    this.take("Addresses.Gateway");
+  }
+
+  /** The listeners are those of the configuration as it is now. */
+  take(section: Section): void {
+    const listed = this.#listed(section);
+    this.#asked.set(section, listed);
+    for (const address of listed) {
+      if (endpointOf(address) === undefined)
+        this.#module.log.warn("%s: %s is neither a TCP port nor a Unix socket", section, address);
+    }
+  }
+
+  listening(section: Section): readonly string[] {
+    return (this.#asked.get(section) ?? []).flatMap((address) => this.#bound.get(`${section} ${address}`) ?? []);
+  }
+
+  endpoints({ section, isLocal }: Door): readonly NetEndpoint[] {
+    return this.#listed(section)
+      .flatMap((address) => this.#endpoint(section, address))
+      .filter((endpoint) => "path" in endpoint === isLocal && !(section === "Addresses.API" && this.#isOwn(endpoint)));
+  }
+
+  #listed(section: Section): readonly string[] {
+    const all = addressList(this.#config.value(section));
+    return section === "Addresses.API" && this.#own.length > 0 ? all.slice(1) : all;
+  }
+
+  #endpoint(section: Section, address: string): NetEndpoint | readonly [] {
+    const endpoint = endpointOf(address);
+    if (endpoint === undefined) return [];
+    const listening = (port: number | undefined) => {
+      this.#bound.set(`${section} ${address}`, port === undefined ? address : withPort(address, port));
+    };
+    return { ...endpoint, required: this.#required, listening };
+  }
+
+  #isOwn(endpoint: NetEndpoint): boolean {
+    if (!("port" in endpoint) || endpoint.port === 0) return false;
+    return this.#own.some(({ address, port }) => port === endpoint.port && address === endpoint.address);
+  }
+}
+
+type ChangeEndpoints = (endpoints: readonly NetEndpoint[]) => Promise<void>;
 
 const local = (settings: ApiSettings): ApiSettings => withFields(settings, { isLocal: true });
 
@@ -101,7 +166,12 @@ const local = (settings: ApiSettings): ApiSettings => withFields(settings, { isL
 const withFields = (settings: ApiSettings, fields: Partial<ApiSettings>): ApiSettings =>
   Object.assign(Object.create(settings), fields);
 
-function open(module: Module, { name, endpoints, settings, hasPages = false }: Door): void {
+function openAt(
+  module: Module,
+  { name, settings, hasPages = false }: Door,
+  endpoints: readonly NetEndpoint[],
+  endpoints_change: (change: ChangeEndpoints) => void,
+): void {
   const grace = module.get_option_period("unload_grace") ?? 10;
   const { settings: limits, koa, watchMiddleware } = module.depends<HttpModule>("http");
   // These listeners have no virtual hosts: the access checks look at the host name.
@@ -149,6 +219,7 @@ function open(module: Module, { name, endpoints, settings, hasPages = false }: D
     name,
     default_ports: [],
     endpoints,
+    endpoints_change,
     half_open: true,
     onconnect: (socket) => service.listeners.connect(socket),
   });

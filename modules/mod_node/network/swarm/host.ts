@@ -104,14 +104,9 @@ export async function createHost(deps: HostDeps): Promise<Host> {
       announce: [...(config.value("Addresses.Announce") ?? [])],
       announceFilter: announced.filter,
     },
-    transports: [...transportsOf(config, relayEnabledIn(config), quic.make)].map(
-      ([name, make]) =>
-        (components: TransportComponents) => {
-          const transport = recordListening(make(components), record);
-          transports.set(name, transport);
-          return transport;
-        },
-    ),
+    transports: [...transportsOf(config, relayEnabledIn(config), quic.make)].map(([name, make]) => {
+      return (components: TransportComponents) => kept(transports, name, recordListening(make(components), record));
+    }),
     ...(psk === undefined ? {} : { connectionProtector: preSharedKey({ psk: encodeSwarmKey(psk) }) }),
     services: servicesOf(deps, captured),
   });
@@ -124,11 +119,6 @@ export async function createHost(deps: HostDeps): Promise<Host> {
     canStopAddressUpdates(addressManager, patches) && (() => stopAddressUpdates(addressManager)),
     canStopPush(libp2p.services.identifyPush, patches) && (() => stopPush(libp2p.services.identifyPush)),
   ];
-  for (const address of listen) {
-    if (transportManager.listenTransportForMultiaddr(address) === undefined) {
-      listenFailures.set(String(address), "no enabled transport handles it");
-    }
-  }
   const live = new LiveHost({
     ...deps,
     libp2p,
@@ -164,6 +154,11 @@ export async function createHost(deps: HostDeps): Promise<Host> {
       for (const stop of stopping) if (stop !== false) stop();
     },
   };
+}
+
+function kept<T>(all: Map<string, T>, name: string, one: T): T {
+  all.set(name, one);
+  return one;
 }
 
 const maxConnectionsOf = (limits: ConnectionLimits | undefined): number =>

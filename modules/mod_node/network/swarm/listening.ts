@@ -27,6 +27,7 @@ export class Listening {
   constructor(deps: ListeningDeps, asked: readonly Multiaddr[]) {
     this.#deps = deps;
     this.#asked = new Set(asked.map(String));
+    this.#noteUnheard(asked);
   }
 
   /**
@@ -61,9 +62,16 @@ export class Listening {
   async #open(addresses: readonly Multiaddr[]): Promise<void> {
     const { record, hasTransport, listen } = this.#deps;
     for (const address of addresses) record.failures.delete(String(address));
-    const [possible, impossible] = [addresses.filter(hasTransport), addresses.filter((each) => !hasTransport(each))];
-    for (const address of impossible) record.failures.set(String(address), "no enabled transport handles it");
+    this.#noteUnheard(addresses);
+    const possible = addresses.filter(hasTransport);
     if (possible.length > 0) await listen(possible);
+  }
+
+  #noteUnheard(addresses: readonly Multiaddr[]): void {
+    const { record, hasTransport } = this.#deps;
+    for (const address of addresses) {
+      if (!hasTransport(address)) record.failures.set(String(address), "no enabled transport handles it");
+    }
   }
 
   /** Returns those that were open. */

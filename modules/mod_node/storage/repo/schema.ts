@@ -130,9 +130,9 @@ export const configKeys = {
     [],
     "Addresses, and masks such as `/ip4/10.0.0.0/ipcidr/8`, that are never announced.",
   ),
-  "Addresses.API": key("start", strings, defaultAddresses.API, "Where the RPC API listens."),
+  "Addresses.API": key("live", strings, defaultAddresses.API, "Where the RPC API listens."),
   "Addresses.Gateway": key(
-    "start",
+    "live",
     strings,
     defaultAddresses.Gateway,
     "Where the read-only commands listen; empty for nowhere.",
