@@ -53,6 +53,7 @@ export default function load(module: ApiModule, { required = false, trusted = fa
     get tokens() {
       return isGuarded() ? withOwn : tokens;
     },
+    serverTokens: module.tokens,
     requireToken,
     get authorizations() {
       return authorizations();

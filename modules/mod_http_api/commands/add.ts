@@ -79,6 +79,7 @@ function leaf(entry: Entry): AddEntry {
 
 export const commands = {
   add: defineCommand({
+    effect: "write",
     help: "Adds files and directories.",
     file: { name: "path", required: true, many: true, help: "The files and directories." },
     options,

@@ -8,6 +8,7 @@ import { human, orNull, texts, verbose, wireNames } from "./shapes.ts";
 const MAX_PROVIDES = 256;
 
 export const stat = defineCommand({
+  effect: "read",
   help: "Shows statistics and the wantlist of the block exchange.",
   options: { verbose: verbose("Print the peers, too."), human },
   returns: value(
@@ -53,6 +54,7 @@ export const stat = defineCommand({
 export const commands = {
   bitswap: defineGroup({ help: "Inspect the block exchange (bitswap)." }),
   "bitswap/ledger": defineCommand({
+    effect: "read",
     help: "Shows what was exchanged with a peer.",
     arguments: [{ name: "peer", required: true, help: "The peer's ID, in base58." }],
     returns: value(
@@ -67,12 +69,14 @@ export const commands = {
       `Bytes sent:\t${Sent}\nBytes received:\t${Recv}\n\n`,
   }),
   "bitswap/reprovide": defineCommand({
+    effect: "write",
     help: "Announces the stored blocks to the routing system again.",
     returns: nothing,
     run: ({ node, signal }) => node.bitswap.reprovide({ signal }),
   }),
   "bitswap/stat": stat,
   "bitswap/wantlist": defineCommand({
+    effect: "read",
     help: "Lists the wanted blocks.",
     options: {
       peer: { type: "string", aliases: ["p"], help: "The peer whose wantlist is shown; by default this node's own." },

@@ -15,6 +15,7 @@ async function* tapped(body: AsyncIterable<Uint8Array>, see: (piece: Uint8Array)
 export const commands = {
   block: defineGroup({ help: "Work with single blocks." }),
   "block/get": defineCommand({
+    effect: "read",
     help: "Returns the bytes of a block.",
     readOnly: true,
     arguments: key,
@@ -26,6 +27,7 @@ export const commands = {
     },
   }),
   "block/put": defineCommand({
+    effect: "write",
     help: "Stores bytes as a block.",
     file: { name: "data", required: true, many: true, help: "The bytes: each file is a block." },
     options: {
@@ -53,6 +55,7 @@ export const commands = {
     text: ({ Key }) => `${Key}\n`,
   }),
   "block/rm": defineCommand({
+    effect: "write",
     help: "Removes blocks that are not pinned.",
     arguments: [{ name: "hash", required: true, variadic: true, help: "The blocks, by CID or path." }],
     options: {
@@ -68,6 +71,7 @@ export const commands = {
     text: ({ Hash, Error: fault }) => (fault === undefined ? `removed ${Hash}\n` : `cannot remove ${Hash}: ${fault}\n`),
   }),
   "block/stat": defineCommand({
+    effect: "read",
     help: "Shows the size of a block.",
     readOnly: true,
     arguments: key,

@@ -18,6 +18,7 @@ const peers = (help: string) =>
   [{ name: "peer", variadic: true, stdin: "lines", help }] as const satisfies readonly Argument[];
 
 const list = defineCommand({
+  effect: "read",
   help: "Lists the bootstrap peers.",
   returns,
   run: async ({ node }) => shown(await node.bootstrap.list()),
@@ -27,6 +28,7 @@ const list = defineCommand({
 export const commands = {
   bootstrap: list,
   "bootstrap/add": defineCommand({
+    effect: "write",
     help: "Adds bootstrap peers, which are dialled from now on where there are too few.",
     example: { arg: "<peer>" },
     arguments: peers("The peers to add, as `<multiaddr>/p2p/<peer ID>`; needed without `default`."),
@@ -44,6 +46,7 @@ export const commands = {
     text: lines("added "),
   }),
   "bootstrap/add/default": defineCommand({
+    effect: "write",
     help: "Adds the default peers to the list.",
     returns,
     run: async ({ node }) => shown(await node.bootstrap.reset()),
@@ -51,6 +54,7 @@ export const commands = {
   }),
   "bootstrap/list": list,
   "bootstrap/rm": defineCommand({
+    effect: "write",
     help: "Removes bootstrap peers.",
     arguments: peers("The peers to remove, as `<multiaddr>/p2p/<peer ID>`; `/p2p/<peer ID>` for all addresses of one."),
     options: {
@@ -61,6 +65,7 @@ export const commands = {
     text: lines("removed "),
   }),
   "bootstrap/rm/all": defineCommand({
+    effect: "write",
     help: "Empties the list.",
     returns,
     run: async ({ node }) => shown(await node.bootstrap.clear()),

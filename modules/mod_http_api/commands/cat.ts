@@ -3,6 +3,7 @@ import { bytes, type Commands, defineCommand, raw } from "../rpc/command.ts";
 
 export const commands = {
   cat: defineCommand({
+    effect: "read",
     help: "Returns the contents of files.",
     readOnly: true,
     arguments: [{ name: "ipfs-path", required: true, variadic: true, stdin: "lines", help: "The files." }],

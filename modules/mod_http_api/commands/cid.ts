@@ -39,6 +39,7 @@ const byLetter = (one: CodeAndName, other: CodeAndName): number => {
 export const commands = {
   cid: defineGroup({ help: "Convert CIDs, and list what they are made of." }),
   "cid/base32": defineCommand({
+    effect: "read",
     help: "Converts CIDs to version 1 in base32.",
     arguments: cids,
     returns: formatted,
@@ -46,6 +47,7 @@ export const commands = {
     text: formattedText,
   }),
   "cid/bases": defineCommand({
+    effect: "read",
     help: "Lists the multibase encodings.",
     options: { prefix: { type: "bool", help: "Also print the prefix letters." }, numeric },
     returns: listed,
@@ -61,6 +63,7 @@ export const commands = {
         .join(""),
   }),
   "cid/codecs": defineCommand({
+    effect: "read",
     help: "Lists the content codecs.",
     options: { numeric },
     returns: listed,
@@ -68,6 +71,7 @@ export const commands = {
     text: (list, { options }) => numbered(list, options.numeric === true),
   }),
   "cid/format": defineCommand({
+    effect: "read",
     help: "Converts CIDs to another version, codec, multibase or format.",
     arguments: cids,
     options: {
@@ -81,6 +85,7 @@ export const commands = {
     text: formattedText,
   }),
   "cid/hashes": defineCommand({
+    effect: "read",
     help: "Lists the hash functions.",
     options: { numeric },
     returns: listed,

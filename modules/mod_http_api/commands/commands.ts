@@ -5,6 +5,7 @@ import { fields } from "../rpc/shape.ts";
 
 export const commands = {
   commands: defineCommand({
+    effect: "read",
     help: "Lists all commands.",
     readOnly: true,
     options: { flags: { type: "bool", aliases: ["f"], help: "Also list the options of each command." } },

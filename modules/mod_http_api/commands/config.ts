@@ -28,6 +28,7 @@ async function textOf({ body }: FileEntry): Promise<string> {
 
 export const commands = {
   config: defineCommand({
+    effect: "write",
     help: "Reads and writes values of the configuration.",
     arguments: [
       { name: "key", required: true, help: "Dotted path of the value, such as Addresses.API." },
@@ -46,6 +47,7 @@ export const commands = {
     text: ({ Value }, { arguments: { value: text } }) => (text === undefined ? shown(Value) : ""),
   }),
   "config/show": defineCommand({
+    effect: "read",
     help: "Shows the configuration without its secrets.",
     returns: value(map("any")),
     run({ node, tellWaiting }) {
@@ -55,6 +57,7 @@ export const commands = {
     text: shown,
   }),
   "config/replace": defineCommand({
+    effect: "write",
     help: "Replaces the configuration, but keeps its secrets.",
     file: { name: "file", required: true, help: "The new configuration." },
     returns: nothing,
@@ -64,6 +67,7 @@ export const commands = {
     },
   }),
   "config/edit": defineCommand({
+    effect: "write",
     help: "Opens the configuration in an editor on the host's terminal.",
     returns: nothing,
     async run({ node, operator, signal, tellWaiting }) {
@@ -73,6 +77,7 @@ export const commands = {
   }),
   "config/profile": defineGroup({ help: "Apply profiles to the configuration." }),
   "config/profile/apply": defineCommand({
+    effect: "write",
     help: "Applies a profile, after saving a copy of the configuration.",
     arguments: [{ name: "profile", required: true, help: "Name of the profile." }],
     options: { "dry-run": { type: "bool", help: "Only show what would change." } },

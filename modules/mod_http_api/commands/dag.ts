@@ -14,6 +14,7 @@ async function* bodies(files: AsyncIterable<FileEntry>, of: "body" | "passing") 
 export const commands = {
   dag: defineGroup({ help: "Work with nodes of any codec." }),
   "dag/export": defineCommand({
+    effect: "read",
     help: "Streams a DAG as a CAR file.",
     readOnly: true,
     arguments: root,
@@ -26,6 +27,7 @@ export const commands = {
     },
   }),
   "dag/get": defineCommand({
+    effect: "read",
     help: "Returns a node as JSON.",
     readOnly: true,
     arguments: ref,
@@ -35,6 +37,7 @@ export const commands = {
     },
   }),
   "dag/import": defineCommand({
+    effect: "write",
     help: "Stores the blocks of CAR files, and pins their roots.",
     options: {
       silent: { type: "bool", help: "Print nothing." },
@@ -55,6 +58,7 @@ export const commands = {
     },
   }),
   "dag/put": defineCommand({
+    effect: "write",
     help: "Stores nodes.",
     options: {
       format: {
@@ -84,6 +88,7 @@ export const commands = {
     text: ({ Cid }, call) => `${call.cidText("kept")(Cid)}\n`,
   }),
   "dag/resolve": defineCommand({
+    effect: "read",
     help: "Resolves a path to the CID of a node and the rest of the path within it.",
     readOnly: true,
     arguments: ref,
@@ -98,6 +103,7 @@ export const commands = {
     },
   }),
   "dag/stat": defineCommand({
+    effect: "read",
     help: "Counts the distinct blocks of a DAG and their total size.",
     readOnly: true,
     arguments: root,

@@ -79,6 +79,7 @@ const printing =
 export const commands = {
   dht: defineGroup({ help: "Query the routing system." }),
   "dht/findpeer": defineCommand({
+    effect: "read",
     help: "Finds the addresses of a peer.",
     arguments: several("peerID", "The peer's ID; further ones are not looked at."),
     options,
@@ -87,6 +88,7 @@ export const commands = {
     text: printing({ [eventTypes.finalPeer]: printAddresses }),
   }),
   "dht/findprovs": defineCommand({
+    effect: "read",
     help: "Finds peers that provide a block.",
     arguments: several("key", "CID of the block; further ones are not looked at."),
     options: {
@@ -99,6 +101,7 @@ export const commands = {
     text: printing({ [eventTypes.provider]: printProvider }),
   }),
   "dht/get": defineCommand({
+    effect: "read",
     help: "Returns the best record for a key.",
     arguments: several("key", "The key, `/ipns/<name>` or `/pk/<peer ID>`; further ones are not looked at."),
     options,
@@ -107,6 +110,7 @@ export const commands = {
     text: printing({ [eventTypes.value]: printRecord }),
   }),
   "dht/provide": defineCommand({
+    effect: "write",
     help: "Announces that this node provides blocks.",
     arguments: [{ name: "key", required: true, variadic: true, stdin: "lines", help: "CIDs of the blocks." }],
     options: {
@@ -119,6 +123,7 @@ export const commands = {
     text: printing({}),
   }),
   "dht/put": defineCommand({
+    effect: "write",
     help: "Stores a record for a key.",
     arguments: [{ name: "key", required: true, help: "The key, `/ipns/<name>` or `/pk/<peer ID>`." }],
     options,
@@ -129,6 +134,7 @@ export const commands = {
     text: printing({ [eventTypes.value]: printId }),
   }),
   "dht/query": defineCommand({
+    effect: "read",
     help: "Finds the peers that are nearest to an ID.",
     arguments: several("peerID", "The ID; further ones are not looked at."),
     options,

@@ -40,6 +40,7 @@ function cells(shown: ValueOf<typeof entry>, verbose: boolean, now: number): str
 export const commands = {
   diag: defineGroup({ help: "Show running commands and the system." }),
   "diag/cmds": defineCommand({
+    effect: "read",
     help: "Lists running commands and those that ran recently.",
     options: { verbose: { type: "bool", aliases: ["v"], help: "Also print ids, arguments and options." } },
     returns: value([entry]),
@@ -66,6 +67,7 @@ export const commands = {
     },
   }),
   "diag/cmds/clear": defineCommand({
+    effect: "write",
     help: "Removes finished commands from the list.",
     returns: nothing,
     run({ log }) {
@@ -73,6 +75,7 @@ export const commands = {
     },
   }),
   "diag/cmds/set-time": defineCommand({
+    effect: "write",
     help: "Sets how long finished commands stay in the list.",
     arguments: [{ name: "time", required: true, help: "A duration, such as 30s or 2h45m." }],
     returns: nothing,
@@ -81,6 +84,7 @@ export const commands = {
     },
   }),
   "diag/sys": defineCommand({
+    effect: "read",
     help: "Shows information about the system.",
     returns: value("any"),
     run: ({ node }) => node.diag.sys(),

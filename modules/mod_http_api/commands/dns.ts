@@ -4,6 +4,7 @@ import { resolvedPath } from "./shapes.ts";
 
 export const commands = {
   dns: defineCommand({
+    effect: "read",
     help: "Resolves the DNSLink record of a domain.",
     readOnly: true,
     arguments: [{ name: "domain-name", required: true, stdin: "first", help: "The domain." }],

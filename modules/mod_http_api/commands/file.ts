@@ -19,6 +19,7 @@ const mapValues = <T, U>(record: Readonly<Record<string, T>>, map: (value: T) =>
 export const commands = {
   file: defineGroup({ help: "Older names of commands on files." }),
   "file/ls": defineCommand({
+    effect: "read",
     help: "Lists directories; use `ls` instead.",
     deprecated: true,
     arguments: [{ name: "ipfs-path", required: true, variadic: true, stdin: "lines", help: "What to list." }],

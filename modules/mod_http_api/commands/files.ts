@@ -10,6 +10,7 @@ import {
   defineCommand,
   defineGroup,
   Listing,
+  type MfsUse,
   nothing,
   raw,
   value,
@@ -24,10 +25,17 @@ const group = defineGroup({
   },
 });
 
-const path = [{ name: "path", required: true, help: "The path in the namespace." }] as const;
-const pathOrRoot = [{ name: "path", default: "/", help: "The path in the namespace." }] as const;
-const dest = { name: "dest", required: true, help: "The destination; a directory if it ends in a slash." } as const;
-const source = (help: string) => ({ name: "source", required: true, help }) as const satisfies Argument;
+const help = "The path in the namespace.";
+const path = <U extends MfsUse>(mfs: U) => [{ name: "path", required: true, mfs, help }] as const;
+const pathOrRoot = <U extends MfsUse>(mfs: U) => [{ name: "path", default: "/", mfs, help }] as const;
+const dest = {
+  name: "dest",
+  required: true,
+  mfs: "into",
+  help: "The destination; a directory if it ends in a slash.",
+} as const;
+const source = <U extends MfsUse>(mfs: U, help: string) =>
+  ({ name: "source", required: true, mfs, help }) as const satisfies Argument;
 
 const statFormat = "<hash>\nSize: <size>\nCumulativeSize: <cumulsize>\nChildBlocks: <childs>\nType: <type>";
 
@@ -90,24 +98,27 @@ async function* listed(entries: AsyncIterable<FilesLsEntry>, write: (cid: CID) =
 export const commands = {
   files: group,
   "files/chcid": defineCommand({
+    effect: "write",
     group,
     help: "Changes the CID version or hash function of a directory, which also applies to what is created in it later.",
-    arguments: pathOrRoot,
+    arguments: pathOrRoot("change"),
     options: cidOptions,
     returns: nothing,
     run: (call) => call.node.files.chcid(call.arguments.path, changing(call)),
   }),
   "files/cp": defineCommand({
+    effect: "write",
     group,
     help: "Adds a file or directory to the namespace; its blocks are not copied.",
-    arguments: [source("What: a path such as `/ipfs/<cid>`, or one of the namespace."), dest],
+    arguments: [source("copy", "What: a path such as `/ipfs/<cid>`, or one of the namespace."), dest],
     returns: nothing,
     run: (call) => call.node.files.cp(call.arguments.source, call.arguments.dest, changing(call)),
   }),
   "files/flush": defineCommand({
+    effect: "write",
     group,
     help: "Flushes all changes below a path to the root.",
-    arguments: pathOrRoot,
+    arguments: pathOrRoot("make"),
     returns: value(fields("flushRes", { Cid: "string" })),
     async run({ node, arguments: { path }, signal, offline, cidText }) {
       const write = cidText();
@@ -116,9 +127,10 @@ export const commands = {
     text: ({ Cid }) => `${Cid}\n`,
   }),
   "files/ls": defineCommand({
+    effect: "read",
     group,
     help: "Lists a directory.",
-    arguments: pathOrRoot,
+    arguments: pathOrRoot("look"),
     options: {
       long: { type: "bool", aliases: ["l"], help: "Also list size, type and hash." },
       U: { type: "bool", help: "Do not sort the entries." },
@@ -141,9 +153,10 @@ export const commands = {
     },
   }),
   "files/mkdir": defineCommand({
+    effect: "write",
     group,
     help: "Creates a directory.",
-    arguments: path,
+    arguments: path("make"),
     options: {
       parents: {
         type: "bool",
@@ -156,16 +169,18 @@ export const commands = {
     run: (call) => call.node.files.mkdir(call.arguments.path, { ...changing(call), parents: call.options.parents }),
   }),
   "files/mv": defineCommand({
+    effect: "write",
     group,
     help: "Moves a file or directory.",
-    arguments: [source("What to move."), dest],
+    arguments: [source("change", "What to move."), dest],
     returns: nothing,
     run: (call) => call.node.files.mv(call.arguments.source, call.arguments.dest, changing(call)),
   }),
   "files/read": defineCommand({
+    effect: "read",
     group,
     help: "Returns the bytes of a file.",
-    arguments: path,
+    arguments: path("look"),
     options: {
       offset: { type: "int64", aliases: ["o"], help: "Offset of the first byte." },
       count: { type: "int64", aliases: ["n"], help: "Maximum number of bytes to return." },
@@ -178,10 +193,17 @@ export const commands = {
     },
   }),
   "files/rm": defineCommand({
+    effect: "write",
     group,
     help: "Removes a file, or a directory with `recursive`.",
     arguments: [
-      { name: "path", required: true, variadic: true, help: "What to remove; further arguments are ignored." },
+      {
+        name: "path",
+        required: true,
+        variadic: true,
+        mfs: "change",
+        help: "What to remove; further arguments are ignored.",
+      },
     ],
     options: {
       recursive: { type: "bool", aliases: ["r"], help: "Remove directories with their contents." },
@@ -194,9 +216,12 @@ export const commands = {
     },
   }),
   "files/stat": defineCommand({
+    effect: "read",
     group,
     help: "Shows information about a file or directory.",
-    arguments: [{ name: "path", required: true, help: "A path in the namespace, or a path such as `/ipfs/<cid>`." }],
+    arguments: [
+      { name: "path", required: true, mfs: "look", help: "A path in the namespace, or a path such as `/ipfs/<cid>`." },
+    ],
     options: {
       format: {
         type: "string",
@@ -246,9 +271,10 @@ export const commands = {
     },
   }),
   "files/write": defineCommand({
+    effect: "write",
     group,
     help: "Writes into a file.",
-    arguments: path,
+    arguments: path("change"),
     options: {
       offset: { type: "int64", aliases: ["o"], help: "Offset of the first byte." },
       create: { type: "bool", aliases: ["e"], help: "Create the file if it does not exist." },

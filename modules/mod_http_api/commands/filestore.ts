@@ -50,6 +50,7 @@ export const commands = {
     experimental: true,
   }),
   "filestore/dups": defineCommand({
+    effect: "read",
     help: "Lists filestore blocks that the block store also has.",
     needs: "Experimental.FilestoreEnabled",
     returns: stream(refItem),
@@ -60,6 +61,7 @@ export const commands = {
     text: ({ Ref }) => `${Ref}\n`,
   }),
   "filestore/ls": defineCommand({
+    effect: "read",
     help: "Lists blocks and the files that hold their bytes.",
     needs: "Experimental.FilestoreEnabled",
     arguments: some,
@@ -70,6 +72,7 @@ export const commands = {
     text: (line, call) => `${line.ErrorMsg === "" ? longText(line, call) : line.ErrorMsg}\n`,
   }),
   "filestore/verify": defineCommand({
+    effect: "read",
     help: "Checks blocks against the files that hold their bytes.",
     needs: "Experimental.FilestoreEnabled",
     arguments: some,

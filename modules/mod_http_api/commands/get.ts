@@ -3,6 +3,7 @@ import { bytes, type Commands, defineCommand, raw } from "../rpc/command.ts";
 
 export const commands = {
   get: defineCommand({
+    effect: "read",
     help: "Returns a file or directory as a tar archive.",
     readOnly: true,
     arguments: [{ name: "ipfs-path", required: true, stdin: "first", help: "The file or directory." }],

@@ -31,6 +31,7 @@ function formatted(format: string, id: ValueOf<typeof output>): string {
 
 export const commands = {
   id: defineCommand({
+    effect: "read",
     help: "Shows the id, public key, addresses and protocols of this node or of another peer.",
     arguments: [{ name: "peerid", help: "Id of another peer." }],
     options: {

@@ -39,6 +39,7 @@ function listText({ Keys }: ValueOf<typeof keyList>, ids: boolean): string {
 export const commands = {
   key: defineGroup({ help: "Manage the keys that sign names." }),
   "key/export": defineCommand({
+    effect: "write",
     help: "Exports a key.",
     arguments: [name("name", "The key.")],
     options: { output: { type: "string", aliases: ["o"], help: "File to write to; has no effect on the response." } },
@@ -49,6 +50,7 @@ export const commands = {
     },
   }),
   "key/gen": defineCommand({
+    effect: "write",
     help: "Creates a key.",
     arguments: [name("name", "Its name.")],
     options: { ...made, "ipns-base": nameBase },
@@ -59,6 +61,7 @@ export const commands = {
     text: ({ Id }) => `${Id}\n`,
   }),
   "key/import": defineCommand({
+    effect: "write",
     help: "Imports a key.",
     arguments: [name("name", "The name that it gets.")],
     options: { "ipns-base": nameBase },
@@ -70,6 +73,7 @@ export const commands = {
     text: ({ Id }) => `${Id}\n`,
   }),
   "key/list": defineCommand({
+    effect: "read",
     help: "Lists the keys.",
     options: { l: long, "ipns-base": nameBase },
     returns: keys,
@@ -79,6 +83,7 @@ export const commands = {
     text: (listed, { options }) => listText(listed, options.l === true),
   }),
   "key/rename": defineCommand({
+    effect: "write",
     help: "Renames a key.",
     arguments: [name("name", "The name that it has."), name("newName", "The name that it gets.")],
     options: {
@@ -93,6 +98,7 @@ export const commands = {
     text: ({ Now, Id, Overwrite }) => `Key ${Id} renamed to ${printable(Now)}${Overwrite ? " with overwriting" : ""}\n`,
   }),
   "key/rm": defineCommand({
+    effect: "write",
     help: "Removes keys.",
     arguments: [{ name: "name", required: true, variadic: true, stdin: "first", help: "The keys." }],
     options: { l: long, "ipns-base": nameBase },
@@ -105,6 +111,7 @@ export const commands = {
     text: (listed, { options }) => listText(listed, options.l === true),
   }),
   "key/rotate": defineCommand({
+    effect: "write",
     help: "Replaces the identity of the node from its next start on, and keeps the current one as a key.",
     options: {
       oldkey: { type: "string", aliases: ["o"], help: "Name under which the current identity is kept." },

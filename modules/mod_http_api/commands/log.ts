@@ -17,6 +17,7 @@ async function* tail({ node, log, signal }: AnyCall): AsyncGenerator<Uint8Array>
 export const commands = {
   log: defineGroup({ help: "Work with the node's log." }),
   "log/level": defineCommand({
+    effect: "write",
     help: "Sets the lowest level that is logged.",
     arguments: [
       { name: "subsystem", required: true, help: "Subsystem, as listed by `log/ls`; `all` for all of them." },
@@ -29,11 +30,13 @@ export const commands = {
     text: ({ Message }) => Message,
   }),
   "log/ls": defineCommand({
+    effect: "read",
     help: "Lists the logging subsystems.",
     ...strings,
     run: async ({ node }) => ({ Strings: await node.log.ls() }),
   }),
   "log/tail": defineCommand({
+    effect: "read",
     help: "Prints new log entries, one JSON object per line.",
     returns: raw,
     run: (call) => bytes(tail(call)),

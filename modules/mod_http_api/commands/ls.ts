@@ -81,6 +81,7 @@ function rows({ Hash, Links }: LsObject, { headings, sizes, titled }: Table): st
 
 export const commands = {
   ls: defineCommand({
+    effect: "read",
     help: "Lists directories, and the links of other nodes.",
     readOnly: true,
     arguments: [{ name: "ipfs-path", required: true, variadic: true, stdin: "lines", help: "What to list." }],

@@ -11,6 +11,7 @@ const place = (what: string, ...aliases: readonly string[]) =>
 
 export const commands = {
   mount: defineCommand({
+    effect: "write",
     help: "Mounts the node as folders of this machine.",
     options: { "ipfs-path": place("contents", "f", "store-path"), "ipns-path": place("names", "n", "name-path") },
     returns: value(

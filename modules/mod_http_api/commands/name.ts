@@ -11,6 +11,7 @@ async function* paths(found: AsyncIterable<string>): AsyncGenerator<ValueOf<type
 export const commands = {
   name: defineGroup({ help: "Publish and resolve names." }),
   "name/publish": defineCommand({
+    effect: "write",
     help: "Publishes a path under a name.",
     about: `A node that is connected to nobody, as a new one is, answers \`failed to find any peer in table\`; the name stands for the new
 path here all the same. With \`allow-offline=true\` that is no failure, as in later versions of the reference; nor is it one that the
@@ -41,6 +42,7 @@ node was started without a network. With \`offline=true\` beside it, the node do
   }),
   "name/pubsub": defineGroup({ help: "Manage names over pubsub." }),
   "name/pubsub/cancel": defineCommand({
+    effect: "write",
     help: "Ends the subscription to a name.",
     arguments: [{ name: "name", required: true, help: "The name." }],
     returns: value(fields("ipnsPubsubCancel", { Canceled: "bool" })),
@@ -48,12 +50,14 @@ node was started without a network. With \`offline=true\` beside it, the node do
     text: ({ Canceled }) => (Canceled ? "canceled\n" : "no subscription\n"),
   }),
   "name/pubsub/state": defineCommand({
+    effect: "read",
     help: "Shows whether names over pubsub are enabled.",
     returns: value(fields("ipnsPubsubState", { Enabled: "bool" })),
     run: async ({ node }) => wireNames(await node.name.pubsub.state()),
     text: ({ Enabled }) => (Enabled ? "enabled\n" : "disabled\n"),
   }),
   "name/pubsub/subs": defineCommand({
+    effect: "read",
     help: "Lists the subscribed names.",
     options: { "ipns-base": nameBase },
     ...strings,
@@ -62,6 +66,7 @@ node was started without a network. With \`offline=true\` beside it, the node do
     },
   }),
   "name/resolve": defineCommand({
+    effect: "read",
     help: "Resolves a name.",
     readOnly: true,
     arguments: [{ name: "name", help: "The name; by default the node's own." }],

@@ -56,6 +56,7 @@ const shapeOf = ({ cid, links }: StoredObject, write: WriteCid = String): Hashed
 
 const patchData = (help: string, change: (data: ByteSource) => ObjectEdit): Command =>
   defineCommand({
+    effect: "write",
     help,
     deprecated: true,
     arguments: [root],
@@ -73,6 +74,7 @@ const changeTypes = { added: 0, removed: 1, changed: 2 } as const;
 export const commands = {
   object: defineGroup({ help: "Work with dag-pb nodes; use `dag` and `files` instead.", deprecated: true }),
   "object/data": defineCommand({
+    effect: "read",
     help: "Returns the data of a node.",
     readOnly: true,
     deprecated: true,
@@ -83,6 +85,7 @@ export const commands = {
     },
   }),
   "object/diff": defineCommand({
+    effect: "read",
     help: "Shows the links in which two DAGs differ.",
     arguments: [
       { name: "obj_a", required: true, help: "The first object." },
@@ -116,6 +119,7 @@ export const commands = {
     },
   }),
   "object/get": defineCommand({
+    effect: "read",
     help: "Returns a node with its links and data.",
     readOnly: true,
     deprecated: true,
@@ -141,6 +145,7 @@ export const commands = {
     },
   }),
   "object/links": defineCommand({
+    effect: "read",
     help: "Lists the links of a node.",
     readOnly: true,
     deprecated: true,
@@ -158,6 +163,7 @@ export const commands = {
     },
   }),
   "object/new": defineCommand({
+    effect: "write",
     help: "Creates a node from a template.",
     deprecated: true,
     arguments: [{ name: "template", help: "`unixfs-dir` for an empty directory; by default an empty node." }],
@@ -171,6 +177,7 @@ export const commands = {
   }),
   "object/patch": defineGroup({ help: "Create a changed copy of a node.", deprecated: true }),
   "object/patch/add-link": defineCommand({
+    effect: "write",
     help: "Adds or replaces a link.",
     deprecated: true,
     arguments: [
@@ -187,6 +194,7 @@ export const commands = {
   }),
   "object/patch/append-data": patchData("Appends to the data.", (data) => ({ appendData: data })),
   "object/patch/rm-link": defineCommand({
+    effect: "write",
     help: "Removes a link.",
     deprecated: true,
     arguments: [root, link("Name of the link, or a path.")],
@@ -198,6 +206,7 @@ export const commands = {
   }),
   "object/patch/set-data": patchData("Replaces the data.", (data) => ({ setData: data })),
   "object/put": defineCommand({
+    effect: "write",
     help: "Stores a node.",
     deprecated: true,
     options: {
@@ -216,6 +225,7 @@ export const commands = {
     text: ({ Hash }, { options: { quiet } }) => (quiet === true ? `${Hash}\n` : `added ${Hash}\n`),
   }),
   "object/stat": defineCommand({
+    effect: "read",
     help: "Shows the sizes of a node.",
     readOnly: true,
     deprecated: true,

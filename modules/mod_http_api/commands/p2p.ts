@@ -30,6 +30,7 @@ const table = (rows: readonly (readonly string[])[], heading: readonly string[],
 export const commands = {
   p2p: defineGroup({ help: "Forward local connections through streams to peers.", experimental: true }),
   "p2p/close": defineCommand({
+    effect: "write",
     help: "Stops listeners and returns their number; one of the options is required.",
     needs,
     example: { all: "true" },
@@ -49,6 +50,7 @@ export const commands = {
     text: (closed) => `Closed ${closed} stream(s)\n`,
   }),
   "p2p/forward": defineCommand({
+    effect: "write",
     help: "Listens on a local address and forwards connections to a peer.",
     needs,
     arguments: [
@@ -64,6 +66,7 @@ export const commands = {
     },
   }),
   "p2p/listen": defineCommand({
+    effect: "write",
     help: "Accepts streams from peers and forwards them to a local address.",
     needs,
     arguments: [protocol, argument("target-address", "Where to connect to, a multiaddress.")],
@@ -78,6 +81,7 @@ export const commands = {
     },
   }),
   "p2p/ls": defineCommand({
+    effect: "read",
     help: "Lists the listeners.",
     needs,
     options: { headers },
@@ -96,6 +100,7 @@ export const commands = {
   }),
   "p2p/stream": defineGroup({ help: "Manage the open streams.", experimental: true }),
   "p2p/stream/close": defineCommand({
+    effect: "write",
     help: "Closes streams.",
     needs,
     example: { all: "true" },
@@ -105,6 +110,7 @@ export const commands = {
     run: ({ node, arguments: { id }, options }) => node.p2p.stream.close(id, options),
   }),
   "p2p/stream/ls": defineCommand({
+    effect: "read",
     help: "Lists the streams.",
     needs,
     options: { headers },

@@ -94,6 +94,7 @@ const badNode = fields("BadNode", { Cid: "string", Err: "string" });
 export const commands = {
   pin: defineGroup({ help: "Protect objects from garbage collection." }),
   "pin/add": defineCommand({
+    effect: "write",
     help: "Pins objects and fetches missing blocks.",
     arguments: paths,
     options: {
@@ -110,6 +111,7 @@ export const commands = {
       Pins.map((cid) => `pinned ${cid} ${options.recursive ? "recursively" : "directly"}\n`).join(""),
   }),
   "pin/ls": defineCommand({
+    effect: "read",
     help: "Lists pins.",
     arguments: [{ name: "ipfs-path", variadic: true, help: "Objects to look up; by default all pins are listed." }],
     options: {
@@ -147,6 +149,7 @@ export const commands = {
     },
   }),
   "pin/rm": defineCommand({
+    effect: "write",
     help: "Removes pins.",
     arguments: paths,
     options: {
@@ -163,6 +166,7 @@ export const commands = {
     text: ({ Pins }) => Pins.map((cid) => `unpinned ${cid}\n`).join(""),
   }),
   "pin/update": defineCommand({
+    effect: "write",
     help: "Replaces a recursive pin by another; blocks that both share are not checked again.",
     arguments: [
       { name: "from-path", required: true, help: "The pinned object." },
@@ -177,6 +181,7 @@ export const commands = {
     text: ({ Pins: [from, to] }) => `updated ${from} to ${to}\n`,
   }),
   "pin/verify": defineCommand({
+    effect: "read",
     help: "Checks that all blocks of recursive pins are stored.",
     options: {
       verbose: { type: "bool", help: "Also list intact pins." },

@@ -52,6 +52,7 @@ const cells = ({ Service, ApiEndpoint, Stat }: ValueOf<typeof details>): readonl
 export const remoteCommands = {
   "pin/remote": defineGroup({ help: "Pin at remote pinning services." }),
   "pin/remote/add": defineCommand({
+    effect: "write",
     help: "Pins an object at a service.",
     example: { service: "<service>" },
     arguments: [{ name: "ipfs-path", required: true, help: "What to pin." }],
@@ -73,6 +74,7 @@ export const remoteCommands = {
     },
   }),
   "pin/remote/ls": defineCommand({
+    effect: "read",
     help: "Lists the pins at a service.",
     example: { service: "<service>" },
     options: chosen,
@@ -84,6 +86,7 @@ export const remoteCommands = {
     text: ({ Cid, Status, Name }) => `${Cid}\t${Status}\t${printable(Name)}\n`,
   }),
   "pin/remote/rm": defineCommand({
+    effect: "write",
     help: "Removes pins at a service.",
     example: { service: "<service>", cid: "<cid>" },
     options: { ...chosen, force: { type: "bool", default: false, help: "Allow removing more than one pin." } },
@@ -95,6 +98,7 @@ export const remoteCommands = {
   }),
   "pin/remote/service": defineGroup({ help: "Manage the list of services." }),
   "pin/remote/service/add": defineCommand({
+    effect: "write",
     help: "Adds a service.",
     arguments: [
       serviceName,
@@ -105,6 +109,7 @@ export const remoteCommands = {
     run: ({ node, arguments: { service, endpoint, key } }) => node.pin.remote.service.add(service, { endpoint, key }),
   }),
   "pin/remote/service/ls": defineCommand({
+    effect: "read",
     help: "Lists the services.",
     options: { stat: { type: "bool", default: false, help: "Also ask each service for its number of pins." } },
     returns: value(fields("PinServicesList", { RemoteServices: [details] })),
@@ -121,6 +126,7 @@ export const remoteCommands = {
     text: ({ RemoteServices }) => columns(RemoteServices.map(cells), 0),
   }),
   "pin/remote/service/rm": defineCommand({
+    effect: "write",
     help: "Removes a service.",
     arguments: [serviceName],
     returns: nothing,

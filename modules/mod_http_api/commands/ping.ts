@@ -5,6 +5,7 @@ import { wireNames } from "./shapes.ts";
 
 export const commands = {
   ping: defineCommand({
+    effect: "read",
     help: "Sends echo requests to a peer.",
     arguments: [
       {

@@ -62,7 +62,7 @@ const discover = {
   help: "Look for other subscribers, which is now always done.",
 } as const satisfies Option;
 
-const publish = { help: "Publishes messages.", returns: nothing } as const;
+const publish = { effect: "write", help: "Publishes messages.", returns: nothing } as const;
 
 /** The encoding of 0.9: plain topics, bytes in base64, messages in the query or one per line of the body. */
 export const plain: Wire = {
@@ -140,12 +140,14 @@ export function commandsIn(wire: Wire): Commands {
   return {
     pubsub: defineGroup({ help: "Publish messages and subscribe to them.", experimental: true, about }),
     "pubsub/ls": defineCommand({
+      effect: "read",
       help: "Lists the topics subscribed to.",
       returns: strings.returns,
       run: async ({ node }) => ({ Strings: orNull((await node.pubsub.ls()).map(wire.shownTopic)) }),
       text: ({ Strings: topics }) => lines((topics ?? []).map((topic) => printable(wire.topic(Buffer.from(topic))))),
     }),
     "pubsub/peers": defineCommand({
+      effect: "read",
       help: "Lists the peers of a topic.",
       arguments: [{ name: "topic", bytes: true, help: "Only peers that subscribe to this topic." }],
       ...strings,
@@ -155,6 +157,7 @@ export function commandsIn(wire: Wire): Commands {
     }),
     "pubsub/pub": wire.pub,
     "pubsub/sub": defineCommand({
+      effect: "read",
       help: "Subscribes to a topic and streams its messages.",
       arguments: [topicArgument],
       options: { discover },

@@ -12,6 +12,7 @@ function lineOf({ Ref, Err }: ValueOf<typeof refItem>): string {
 
 export const commands = {
   refs: defineCommand({
+    effect: "read",
     help: "Lists the links of nodes.",
     readOnly: true,
     arguments: [{ name: "ipfs-path", required: true, variadic: true, stdin: "lines", help: "The nodes." }],
@@ -30,6 +31,7 @@ export const commands = {
     text: lineOf,
   }),
   "refs/local": defineCommand({
+    effect: "read",
     help: "Lists all blocks that are stored here.",
     returns: stream(refItem),
     async *run({ node, signal }) {

@@ -9,6 +9,7 @@ import { human } from "./shapes.ts";
 const sizes = fields("SizeStat", { RepoSize: "uint64", StorageMax: "uint64" });
 
 const stat = defineCommand({
+  effect: "read",
   help: "Shows the size of the repo.",
   options: {
     "size-only": { type: "bool", aliases: ["s"], help: "Only RepoSize and StorageMax." },
@@ -46,6 +47,7 @@ export const commands = {
   "repo/stat": stat,
   "stats/repo": stat,
   "repo/version": defineCommand({
+    effect: "read",
     help: "Shows the version of the repo.",
     options: { quiet: { type: "bool", aliases: ["q"], help: "Print less." } },
     returns: value(fields("RepoVersion", { Version: "string" })),
@@ -54,6 +56,7 @@ export const commands = {
       options.quiet === true ? `fs-repo@${Version}\n` : `ipfs repo version fs-repo@${Version}\n`,
   }),
   "repo/fsck": defineCommand({
+    effect: "write",
     help: "Removes lock files that dead processes left behind.",
     returns: value(fields("MessageOutput", { Message: "string" })),
     async run({ node }) {
@@ -63,6 +66,7 @@ export const commands = {
     text: ({ Message }) => Message,
   }),
   "repo/gc": defineCommand({
+    effect: "write",
     help: "Removes all blocks that are not pinned or otherwise in use.",
     options: {
       "stream-errors": { type: "bool", help: "Report errors among the results." },
@@ -80,6 +84,7 @@ export const commands = {
     },
   }),
   "repo/verify": defineCommand({
+    effect: "read",
     help: "Reads every block and checks it against its CID.",
     returns: stream(fields("VerifyProgress", { Msg: "string", Progress: "int" })),
     async *run({ node, signal }) {

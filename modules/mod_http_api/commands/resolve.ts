@@ -4,6 +4,7 @@ import { resolvedPath } from "./shapes.ts";
 
 export const commands = {
   resolve: defineCommand({
+    effect: "read",
     help: "Resolves a name or path.",
     readOnly: true,
     arguments: [{ name: "name", required: true, stdin: "first", help: "The path." }],

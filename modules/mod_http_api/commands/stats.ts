@@ -67,6 +67,7 @@ export const commands = {
   stats: defineGroup({ help: "Show statistics of the node." }),
   "stats/bitswap": stat,
   "stats/bw": defineCommand({
+    effect: "read",
     help: "Shows the bandwidth used.",
     options: {
       peer: { type: "string", aliases: ["p"], help: "Only traffic with this peer." },
@@ -87,6 +88,7 @@ export const commands = {
     },
   }),
   "stats/dht": defineCommand({
+    effect: "read",
     help: "Lists the tables of the routing system.",
     arguments: [
       {
@@ -104,6 +106,7 @@ export const commands = {
     text: (shown) => columns([...rowsOf(shown)], 4, 2),
   }),
   "stats/provide": defineCommand({
+    effect: "read",
     help: "Shows statistics of announcements to the routing system.",
     needs: "Experimental.AcceleratedDHTClient",
     returns: stream(

@@ -41,6 +41,7 @@ function peerLine({ Addr, Peer, Latency, Direction, Streams }: ShownPeer): strin
 export const commands = {
   swarm: defineGroup({ help: "Manage the connections to peers." }),
   "swarm/addrs": defineCommand({
+    effect: "read",
     help: "Lists the known addresses of all known peers.",
     returns: value(fields("addrMap", { Addrs: map(["string"]) })),
     async run({ node }) {
@@ -54,17 +55,20 @@ export const commands = {
         .join(""),
   }),
   "swarm/addrs/listen": defineCommand({
+    effect: "read",
     help: "Lists the addresses that the node listens on.",
     ...strings,
     run: async ({ node }) => ({ Strings: orNull(texts(await node.swarm.listenAddrs())) }),
   }),
   "swarm/addrs/local": defineCommand({
+    effect: "read",
     help: "Lists the addresses that the node announces.",
     options: { id: flag("Append the peer ID.") },
     ...strings,
     run: async ({ node, options }) => ({ Strings: orNull(texts(await node.swarm.localAddrs(options))) }),
   }),
   "swarm/connect": defineCommand({
+    effect: "write",
     help: "Connects to peers.",
     arguments: addresses("The peers, as `<multiaddr>/p2p/<peer ID>`."),
     ...strings,
@@ -73,6 +77,7 @@ export const commands = {
     }),
   }),
   "swarm/disconnect": defineCommand({
+    effect: "write",
     help: "Closes the connections to peers.",
     arguments: addresses("The peers, as `<multiaddr>/p2p/<peer ID>`, or `/p2p/<peer ID>`."),
     ...strings,
@@ -81,23 +86,27 @@ export const commands = {
     },
   }),
   "swarm/filters": defineCommand({
+    effect: "read",
     help: "Lists the address filters.",
     ...strings,
     run: async ({ node }) => ({ Strings: orNull(await node.swarm.filters.list()) }),
   }),
   "swarm/filters/add": defineCommand({
+    effect: "write",
     help: "Adds address filters.",
     arguments: addresses("The ranges, such as `/ip4/192.168.0.0/ipcidr/16`."),
     ...strings,
     run: async ({ node, arguments: { address } }) => ({ Strings: await node.swarm.filters.add(address) }),
   }),
   "swarm/filters/rm": defineCommand({
+    effect: "write",
     help: "Removes address filters.",
     arguments: addresses("The ranges; `all` for all of them."),
     ...strings,
     run: async ({ node, arguments: { address } }) => ({ Strings: await node.swarm.filters.rm(address) }),
   }),
   "swarm/peers": defineCommand({
+    effect: "read",
     help: "Lists the open connections.",
     options: {
       verbose: verbose("Tell all there is to tell."),

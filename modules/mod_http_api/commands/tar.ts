@@ -5,6 +5,7 @@ import { addedItem } from "./shapes.ts";
 export const commands = {
   tar: defineGroup({ help: "Store tar archives." }),
   "tar/add": defineCommand({
+    effect: "write",
     help: "Adds a tar archive, entry by entry.",
     file: { name: "file", required: true, help: "The archive." },
     returns: value(addedItem),
@@ -17,6 +18,7 @@ export const commands = {
     text: ({ Hash }) => `${Hash}\n`,
   }),
   "tar/cat": defineCommand({
+    effect: "read",
     help: "Returns an archive that was added by `tar/add`.",
     arguments: [{ name: "path", required: true, stdin: "first", help: "The archive." }],
     returns: raw,

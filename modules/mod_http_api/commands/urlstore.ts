@@ -5,6 +5,7 @@ import { blockStat } from "./shapes.ts";
 export const commands = {
   urlstore: defineGroup({ help: "Add content by URL without storing its bytes.", experimental: true }),
   "urlstore/add": defineCommand({
+    effect: "write",
     help: "Adds the content of a URL without storing its bytes, which are fetched again when they are read.",
     needs: "Experimental.UrlstoreEnabled",
     arguments: [{ name: "url", required: true, help: "The URL." }],

@@ -5,6 +5,7 @@ import { fields } from "../rpc/shape.ts";
 
 export const commands = {
   version: defineCommand({
+    effect: "read",
     help: "Shows the version of the node.",
     readOnly: true,
     options: {
@@ -37,6 +38,7 @@ export const commands = {
     },
   }),
   "version/deps": defineCommand({
+    effect: "read",
     help: "Lists the installed packages, this one first.",
     returns: stream(fields("Dependency", { Path: "string", Version: "string", ReplacedBy: "string", Sum: "string" })),
     async *run({ node }) {

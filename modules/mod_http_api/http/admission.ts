@@ -2,7 +2,15 @@
 
 import { apiVersion } from "modhost/node";
 import { encodePath, isForwarded, isLocalName, isLoopback, requestedHost } from "../../../core/http/index.ts";
-import type { HttpRequest, ResponseFields, ResponseHeaders } from "../../../core/types.ts";
+import type {
+  HttpRequest,
+  PresentedToken,
+  ResponseFields,
+  ResponseHeaders,
+  TokenNeed,
+  TokenRefusal,
+  Tokens,
+} from "../../../core/types.ts";
 import { type Authorization, authorizedBy, opens } from "./authorizations.ts";
 import { type ConfiguredHeaders, Cors } from "./cors.ts";
 import { plain } from "./respond.ts";
@@ -10,6 +18,8 @@ import { permits, presented, type Token } from "./tokens.ts";
 
 export interface GateSettings {
   readonly tokens: readonly Token[];
+  /** The tokens of the server. */
+  readonly serverTokens?: Tokens | undefined;
   /** Local callers need a token as well (option `api_require_token`). */
   readonly requireToken?: boolean;
   /** `API.Authorizations` as it was at the start; if there are any, every call must present one of them or a token. */
@@ -30,6 +40,8 @@ export interface Visit {
   readonly path: string;
   /** What the Authorization header of the request is; "wrong" if tokens are configured and it is none of them. */
   readonly caller: Token | Authorization | "wrong" | undefined;
+  /** The token of the server that the request presents, or why that is not good; undefined where it presents none. */
+  readonly held: PresentedToken | TokenRefusal | undefined;
   /** Path components after the API prefix; undefined for a path outside it. */
   readonly components: readonly string[] | undefined;
   /** Methods that are handled at this endpoint. */
@@ -43,6 +55,7 @@ const steps: readonly Step[] = [
   cleanPath,
   versionMatches,
   wholePrefix,
+  tokenGood,
   authorized,
   preflight,
   mayCall,
@@ -69,7 +82,10 @@ export function visit(
   const cors = new Cors(request, settings.headers(), { authorized: settings.tokens.length > 0, methods });
   const path = decoded(request.url.raw_path);
   const components = rest?.split("/");
-  return { request, settings, path, caller: callerOf(request, settings), components, methods, cors };
+  const caller = callerOf(request, settings);
+  // One of the options goes on, whatever it looks like.
+  const held = typeof caller === "object" ? undefined : settings.serverTokens?.identify(request, { basic: true });
+  return { request, settings, path, caller, held, components, methods, cors };
 }
 
 function callerOf(
@@ -130,9 +146,21 @@ function versionMatches({ request, components }: Visit): ResponseFields | undefi
 const denied =
   "Kubo RPC Access Denied: Please provide a valid authorization token as defined in the API.Authorizations configuration.";
 
+/** A token that is no longer good lets nobody in, wherever it is presented. */
+function tokenGood({ held, cors }: Visit): ResponseFields | undefined {
+  return held !== undefined && "status" in held ? refusalAnswer(held, cors) : undefined;
+}
+
+/** A refusal in the form of the API. */
+export function refusalAnswer({ status, message, headers }: TokenRefusal, cors: Cors): ResponseFields {
+  return plain(status, message, { ...cors.headers(), ...headers });
+}
+
+const anyCommand: TokenNeed = { kind: "rpc-any" };
+
 /** Where the config has API.Authorizations, nobody learns anything without a secret, not even by a preflight. */
-function authorized({ settings, caller, path }: Visit): ResponseFields | undefined {
-  if (settings.authorizations === undefined) return undefined;
+function authorized({ settings, caller, held, path }: Visit): ResponseFields | undefined {
+  if (settings.authorizations === undefined || held !== undefined) return undefined;
   if (typeof caller !== "object") return plain(403, denied);
   return isAuthorization(caller) && !opens(caller, path) ? plain(403, denied) : undefined;
 }
@@ -143,7 +171,11 @@ function preflight({ request, cors }: Visit): ResponseFields | undefined {
 }
 
 /** Requires a local caller or a secret and, over TCP, a known Host name as protection against DNS rebinding. */
-function mayCall({ request, settings, caller, path, cors }: Visit): ResponseFields | undefined {
+function mayCall({ request, settings, caller, held, path, cors }: Visit): ResponseFields | undefined {
+  if (held !== undefined) {
+    const isFor = "status" in held || held.allows(anyCommand);
+    return isFor ? undefined : refusalAnswer((settings.serverTokens as Tokens).lacks(held, anyCommand), cors);
+  }
   const refuse = (why: string) => plain(403, `403 - Forbidden: ${why}`, cors.headers());
   if (caller === "wrong") return refuse("that token is not one of the option api_tokens");
   if (caller !== undefined) {

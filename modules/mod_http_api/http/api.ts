@@ -3,19 +3,28 @@
 import { cidWriter, failure, type Node, NodeError, parseDuration, type WaitingKey } from "modhost/node";
 import { readParts } from "../../../core/http/index.ts";
 import { ModhostError } from "../../../core/index.ts";
-import type { HttpEvent, MultipartPart, ResponseFields, ResponseHeaders } from "../../../core/types.ts";
+import type {
+  HttpEvent,
+  MultipartPart,
+  PresentedToken,
+  ResponseFields,
+  ResponseHeaders,
+  TokenNeed,
+  Tokens,
+} from "../../../core/types.ts";
 import { type AnyCall, isCommand } from "../rpc/command.ts";
 import type { CommandLog } from "../rpc/command_log.ts";
 import { encoderOf } from "../rpc/encodings.ts";
 import type { Operator } from "../rpc/operator.ts";
 import { find, loggable, type Parsed, parse, Refusal } from "../rpc/parse_call.ts";
 import type { Table } from "../rpc/table.ts";
-import { type GateSettings, pass, type Visit, visit } from "./admission.ts";
+import { type GateSettings, pass, refusalAnswer, type Visit, visit } from "./admission.ts";
 import { commandTrace } from "./command_trace.ts";
 import { waitingList } from "./config_waits.ts";
-import { copiedHeaders } from "./cors.ts";
+import { type Cors, copiedHeaders } from "./cors.ts";
 import type { CommandFigures } from "./figures.ts";
 import { plain, respond, serverHeaders } from "./respond.ts";
+import { closedPath, opened } from "./token_scopes.ts";
 
 export interface ApiSettings extends GateSettings {
   readonly table: Table;
@@ -70,12 +79,15 @@ export class Api {
     return pass(visitor) ?? { status_code: 200, headers, body: text() };
   }
 
-  async #call(event: HttpEvent, { components = [], cors }: Visit): Promise<ResponseFields> {
+  async #call(event: HttpEvent, { components = [], cors, held }: Visit): Promise<ResponseFields> {
     const { table } = this.#settings;
     const { request } = event;
     const headers = cors.headers();
     const found = find(table, components);
     if (found === undefined) return plain(404, "404 page not found", headers);
+    const token = held as PresentedToken | undefined;
+    const open = token === undefined ? "open" : opened(token, found);
+    if (typeof open === "object") return this.#lacking(token, open.lacks, cors);
     const run = new Run(event);
     const type = request.headers.content_type ?? "";
     try {
@@ -84,12 +96,19 @@ export class Api {
         return run.parts(type);
       };
       const parsed = await parse(found, request.url.query ?? "", { type, parts });
-      return await this.#run(run, parsed, headers);
+      const closed = open === "paths" && token !== undefined ? closedPath(token, parsed) : undefined;
+      if (closed === undefined) return await this.#run(run, parsed, headers);
+      run.over();
+      return this.#lacking(token, closed, cors);
     } catch (error) {
       run.over();
       if (error instanceof Refusal) return plain(400, error.message, headers);
       throw error;
     }
+  }
+
+  #lacking(token: PresentedToken | undefined, need: TokenNeed, cors: Cors): ResponseFields {
+    return refusalAnswer((this.#settings.serverTokens as Tokens).lacks(token as PresentedToken, need), cors);
   }
 
   #run(run: Run, parsed: Parsed, base: ResponseHeaders): Promise<ResponseFields> | ResponseFields {

@@ -44,6 +44,8 @@ export interface Argument {
   readonly bytes?: boolean;
   /** Its values are kept out of `diag/cmds` and of every log. */
   readonly secret?: boolean;
+  /** Its values are paths of the mutable namespace: a command that has such arguments touches nothing else. */
+  readonly mfs?: MfsUse;
 }
 
 /** `int` and `uint` are 32 bits wide. `list` is a string flag that may be repeated. */
@@ -228,7 +230,21 @@ export interface Encoding<V> {
   readonly encode: (value: V) => string | Uint8Array;
 }
 
+/**
+ * `read`: looks, which may fetch and keep what is looked at. `write`: changes what the node has, is told or does for
+ * others, ends it, runs a program, or hands out a private key. Tokens can be for one of both.
+ */
+export type Effect = "read" | "write";
+
+/**
+ * What is done with a path of the mutable namespace (MFS), for tokens of one of its directories. `look` and `make` may be
+ * the directory itself; `change` lies below it; `into` does, too, or is the directory with a slash at its end; `copy` is
+ * read, and may be a path such as `/ipfs/<cid>`.
+ */
+export type MfsUse = "look" | "make" | "change" | "into" | "copy";
+
 interface Traits {
+  readonly effect: Effect;
   /** One sentence. */
   readonly help: string;
   /** Further text for the reference page. */

@@ -52,6 +52,9 @@ true. Options that may be repeated (\`list\`) are given once for each value. Fil
 body: the file name of a part is its path, with \`/\` written as \`%2F\`; parts of the type \`application/x-directory\` are folders,
 of \`application/symlink\` links. Where an argument may come from the body, each line of the first part is one value.
 
+The effect of a command is for the scopes of [tokens](../../guides/operate.md#tokens): \`read\` looks, which may fetch and keep what is
+looked at; \`write\` changes what the node has, is told or does for others, ends it, runs a program, or hands out a private key.
+
 A running host describes all of it, as OpenAPI 3.1, at \`GET /api/openapi.json\`.`;
 
 const answers = `## Answers
@@ -86,10 +89,11 @@ function commandsBelow(node: TableNode): Documented[] {
 
 function commandTable(name: string, commands: readonly Documented[]): string {
   return rows(
-    ["Command", ""],
+    ["Command", "", "Effect"],
     commands.map(({ path, command }) => [
       `[${code(path)}](${name}.md#${anchor(path)})`,
       `${command.help}${marks(command)}`,
+      command.effect,
     ]),
   );
 }

@@ -44,24 +44,28 @@ const nested = fields({ All: [item], By: map(item) });
 
 export const commands = [
   defineCommand({
+    effect: "read",
     help,
     returns: value(nested),
     run: async () => ({ All: [{ Name: "a", Size: 1, Link: cid }], By: {} }),
     text: ({ All }) => All.map(({ Name, Size = 0, Link }) => `${Name} ${Size.toFixed()} ${Link?.toV1()}`).join("\n"),
   }),
   defineCommand({
+    effect: "read",
     help,
     returns: value(item),
     // @ts-expect-error: a name is text
     run: () => ({ Name: 1, Link: null }),
   }),
   defineCommand({
+    effect: "read",
     help,
     returns: value(item),
     // @ts-expect-error: a link is null where there is none
     run: async () => ({ Name: "a" }),
   }),
   defineCommand({
+    effect: "read",
     help,
     returns: value(item),
     run: () => ({ Name: "a", Link: null }),
@@ -69,6 +73,7 @@ export const commands = [
     text: ({ Hash }) => Hash,
   }),
   defineCommand({
+    effect: "read",
     help,
     returns: stream(item),
     async *run() {
@@ -78,12 +83,14 @@ export const commands = [
     encodings: { own: { type: "text/plain", encode: ({ Name }) => Name } },
   }),
   defineCommand({
+    effect: "read",
     help,
     returns: stream(item),
     // @ts-expect-error: a stream is no single value
     run: () => ({ Name: "a", Link: cid }),
   }),
   defineCommand({
+    effect: "read",
     help,
     returns: stream(item),
     // @ts-expect-error: links are CIDs, not their JSON
@@ -92,26 +99,30 @@ export const commands = [
     },
   }),
   defineCommand({
+    effect: "read",
     help,
     returns: value(item),
     // @ts-expect-error: the whole of it is no item
     run: () => new Counted("Items", items()),
   }),
-  defineCommand({ help, returns: raw, run: async () => bytes(new Uint8Array()) }),
+  defineCommand({ effect: "read", help, returns: raw, run: async () => bytes(new Uint8Array()) }),
   defineCommand({
+    effect: "read",
     help,
     returns: raw,
     // @ts-expect-error: bytes are given as such
     run: () => "text",
   }),
-  defineCommand({ help, returns: nothing, async run() {} }),
+  defineCommand({ effect: "read", help, returns: nothing, async run() {} }),
   defineCommand({
+    effect: "read",
     help,
     returns: nothing,
     // @ts-expect-error: nobody would hear of it
     run: () => 1,
   }),
   defineCommand({
+    effect: "read",
     help,
     group: defineGroup({ help, options: { flush: { type: "bool", default: true, help } } }),
     arguments: [{ name: "path", required: true, variadic: true, help }],

@@ -41,7 +41,7 @@ const required = (name: string, more: Partial<Argument> = {}): Argument => ({
 const path = required("ipfs-path", { variadic: true, stdin: "lines" });
 const group = () => defineGroup({ help: "A group." });
 const command = (args: readonly Argument[], run: () => unknown = () => undefined) =>
-  defineCommand({ help: "Stands in.", arguments: args, returns: value("any"), run });
+  defineCommand({ effect: "read", help: "Stands in.", arguments: args, returns: value("any"), run });
 
 const reasons: Readonly<Record<string, string>> = {
   "": "path does not begin with '/'",
@@ -65,6 +65,7 @@ const named = { name: "ipfs-path", required: true, variadic: true, stdin: "lines
 
 const stand: Commands = {
   "version/deps": defineCommand({
+    effect: "read",
     help: "Dependencies.",
     returns: stream("any"),
     async *run() {
@@ -73,6 +74,7 @@ const stand: Commands = {
   }),
   files,
   "files/mkdir": defineCommand({
+    effect: "read",
     help: "Makes a directory.",
     group: files,
     arguments: [{ name: "path", required: true, help: "Path." }],
@@ -88,6 +90,7 @@ const stand: Commands = {
   "key/rename": command([required("name"), required("newName")]),
   dht: group(),
   "dht/findprovs": defineCommand({
+    effect: "read",
     help: "Finds providers.",
     arguments: [{ name: "key", required: true, variadic: true, help: "Key." }],
     options: { "num-providers": { type: "int", aliases: ["n"], default: 20, help: "How many." } },
@@ -96,6 +99,7 @@ const stand: Commands = {
   }),
   repo: group(),
   "repo/version": defineCommand({
+    effect: "read",
     help: "Version of the repo.",
     options: { quiet: { type: "bool", aliases: ["q"], help: "Only the number." } },
     returns: value(fields("RepoVersion", { Version: "string" })),
@@ -104,12 +108,14 @@ const stand: Commands = {
       options.quiet === true ? `fs-repo@${Version}\n` : `ipfs repo version fs-repo@${Version}\n`,
   }),
   ls: defineCommand({
+    effect: "read",
     help: "Lists.",
     arguments: [named],
     returns: nothing,
     run: ({ arguments: args }) => refuse(args["ipfs-path"][0] ?? ""),
   }),
   refs: defineCommand({
+    effect: "read",
     help: "Links.",
     arguments: [named],
     options: { "max-depth": { type: "int", default: -1, help: "Depth." } },
@@ -120,6 +126,7 @@ const stand: Commands = {
     },
   }),
   cat: defineCommand({
+    effect: "read",
     help: "Reads.",
     arguments: [path],
     options: { offset: { type: "int64", aliases: ["o"], help: "Offset." } },
@@ -127,6 +134,7 @@ const stand: Commands = {
     run: () => bytes((async function* () {})()),
   }),
   add: defineCommand({
+    effect: "read",
     help: "Adds.",
     file: { name: "path", required: true, many: true, help: "Files." },
     returns: stream("any"),
@@ -136,6 +144,7 @@ const stand: Commands = {
   }),
   block: group(),
   "block/get": defineCommand({
+    effect: "read",
     help: "Waits for a block.",
     arguments: [{ name: "key", required: true, stdin: "first", help: "Key." }],
     returns: raw,
@@ -147,12 +156,14 @@ const stand: Commands = {
   }),
   bitswap: group(),
   "bitswap/wantlist": defineCommand({
+    effect: "read",
     help: "Wants.",
     returns: value("any"),
     run: () => ({ Keys: Array(wanted).fill({}) }),
   }),
   pubsub: group(),
   "pubsub/sub": defineCommand({
+    effect: "read",
     help: "Subscribes.",
     arguments: [{ name: "topic", required: true, help: "Topic." }],
     returns: stream("any"),
@@ -161,6 +172,7 @@ const stand: Commands = {
   }),
   log: group(),
   "log/tail": defineCommand({
+    effect: "read",
     help: "Tails.",
     returns: raw,
     run: ({ signal }) => bytes(silence(signal)),

@@ -5,10 +5,16 @@ import { tokensFrom } from "#modules/mod_http_api/http/tokens.ts";
 import { type Commands, defineCommand, value } from "#modules/mod_http_api/rpc/command.ts";
 import { type ApiHost, type Asked, ask, startApi } from "../support.ts";
 
-const command = defineCommand({ help: "x", returns: value("string"), run: () => "in" });
+const command = defineCommand({ effect: "read", help: "x", returns: value("string"), run: () => "in" });
 const commands: Commands = {
   version: command,
-  ls: defineCommand({ help: "x", arguments: [{ name: "p", help: "x" }], returns: value("string"), run: () => "in" }),
+  ls: defineCommand({
+    effect: "read",
+    help: "x",
+    arguments: [{ name: "p", help: "x" }],
+    returns: value("string"),
+    run: () => "in",
+  }),
 };
 
 let configured: ConfiguredHeaders = {};

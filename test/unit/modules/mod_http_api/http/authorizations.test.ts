@@ -5,7 +5,7 @@ import { tokensFrom } from "#modules/mod_http_api/http/tokens.ts";
 import { type Commands, defineCommand, value } from "#modules/mod_http_api/rpc/command.ts";
 import { type ApiHost, ask, startApi } from "../support.ts";
 
-const command = defineCommand({ help: "x", returns: value("string"), run: () => "in" });
+const command = defineCommand({ effect: "read", help: "x", returns: value("string"), run: () => "in" });
 const group = { help: "x", options: {} };
 const commands: Commands = {
   version: command,

@@ -44,10 +44,10 @@ const texts = {
   names: { type: "string", help: "Names." },
   fail: { type: "string", help: "Text of a failure." },
 } as const;
-
+const looks = { effect: "read", help: "Help." } as const;
 const commands: Commands = {
   one: defineCommand({
-    help: "One value.",
+    ...looks,
     options: texts,
     returns: value(item),
     run({ options, announce }) {
@@ -58,42 +58,42 @@ const commands: Commands = {
     text: ({ Name, Size }) => `${Name} ${Size}\n`,
   }),
   told: defineCommand({
-    help: "What it is told.",
+    ...looks,
     arguments: [{ name: "what", required: true, stdin: "first", help: "A text." }],
     returns: value(item),
     run: ({ arguments: { what } }) => cid(what),
   }),
   client: defineCommand({
-    help: "The client's fault.",
+    ...looks,
     returns: nothing,
     run() {
       throw new NodeError("one or the other", { kind: "client" });
     },
   }),
   broken: defineCommand({
-    help: "A fault of the program.",
+    ...looks,
     returns: nothing,
     run() {
       throw new TypeError("broken");
     },
   }),
   many: defineCommand({
-    help: "Many values.",
+    ...looks,
     options: texts,
     returns: stream(item),
     run: ({ options }) => items(options.names, options.fail),
     text: ({ Name }, _call, previous) => `${previous === undefined ? "first" : previous.Name}>${Name}\n`,
   }),
-  untold: defineCommand({ help: "No text form.", returns: value(item), run: () => cid("x") }),
-  bare: defineCommand({ help: "Text.", returns: value("string"), run: () => "plain" }),
+  untold: defineCommand({ ...looks, returns: value(item), run: () => cid("x") }),
+  bare: defineCommand({ ...looks, returns: value("string"), run: () => "plain" }),
   big: defineCommand({
-    help: "Large.",
+    ...looks,
     returns: value("any"),
     run: () => ({ Big: 2n ** 63n, Far: 1e21, Text: "<a&b>\u2028" }),
   }),
-  mapped: defineCommand({ help: "A map.", returns: value(map("string")), run: () => ({ a: "b" }) }),
+  mapped: defineCommand({ ...looks, returns: value(map("string")), run: () => ({ a: "b" }) }),
   raw: defineCommand({
-    help: "Bytes.",
+    ...looks,
     options: { ...texts, size: { type: "int", help: "Bytes." } },
     returns: raw,
     run({ options: { size = 0, fail } }) {
@@ -107,27 +107,27 @@ const commands: Commands = {
       return bytes(content(), size > 0 ? { length: size } : {});
     },
   }),
-  none: defineCommand({ help: "Nothing.", returns: nothing, run: () => undefined }),
+  none: defineCommand({ ...looks, returns: nothing, run: () => undefined }),
   own: defineCommand({
-    help: "An encoding of its own.",
+    ...looks,
     returns: value("string"),
     run: () => "x",
     encodings: { protobuf: { type: "application/protobuf", encode: (text) => Buffer.from(`p:${text}`) } },
   }),
   wait: defineCommand({
-    help: "Waits.",
+    ...looks,
     options: { first: { type: "string", help: "A value before." } },
     returns: stream(item),
     run: ({ signal, options }) => untilAborted(signal, options.first),
   }),
   tail: defineCommand({
-    help: "Waits with its headers out.",
+    ...looks,
     returns: stream(item),
     eager: true,
     run: ({ signal }) => untilAborted(signal),
   }),
   upload: defineCommand({
-    help: "Sizes of files, each as it is complete.",
+    ...looks,
     file: { name: "path", required: true, many: true, help: "Files." },
     returns: stream(item),
     async *run({ files }) {
@@ -139,7 +139,7 @@ const commands: Commands = {
     },
   }),
   unread: defineCommand({
-    help: "Does not read its file.",
+    ...looks,
     file: { name: "path", required: true, help: "File." },
     returns: nothing,
     run() {

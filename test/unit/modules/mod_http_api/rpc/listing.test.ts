@@ -26,6 +26,7 @@ const files = defineGroup({
 });
 const commands: Commands = {
   add: defineCommand({
+    effect: "read",
     help: "Adds | files.",
     options: {
       chunker: { type: "string", aliases: ["s"], default: "size-262144", help: "Chunks." },
@@ -38,6 +39,7 @@ const commands: Commands = {
   }),
   files,
   "files/read": defineCommand({
+    effect: "read",
     help: "Reads.",
     group: files,
     deprecated: true,
@@ -49,12 +51,13 @@ const commands: Commands = {
     run,
   }),
   none: defineCommand({
+    effect: "read",
     help: "Nothing.",
     arguments: [{ name: "x", required: true, help: "X." }],
     returns: nothing,
     run,
   }),
-  one: defineCommand({ help: "One.", returns: value("string"), run }),
+  one: defineCommand({ effect: "read", help: "One.", returns: value("string"), run }),
 };
 const small = new Table([commands]);
 
@@ -169,7 +172,7 @@ test("the reference pages name every command, argument and flag", () => {
   const pages = rpcPages(small);
   assert.deepEqual([...pages.keys()], ["README.md", "files.md", "single.md"]);
   const index = pages.get("README.md") ?? "";
-  assert.match(index, /\| \[`files\/read`\]\(files\.md#filesread\) \| Reads\. Deprecated\. \|\n/);
+  assert.match(index, /\| \[`files\/read`\]\(files\.md#filesread\) \| Reads\. Deprecated\. \| read \|\n/);
   assert.match(index, /\| \[`add`\]\(single\.md#add\) \| Adds \\\| files\. \|\n/);
   const single = pages.get("single.md") ?? "";
   assert.match(single, /\| `chunker`, `s` \| string \| `size-262144` \| Chunks\. \|/);

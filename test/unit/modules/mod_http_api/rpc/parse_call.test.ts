@@ -15,6 +15,7 @@ const path = { name: "ipfs-path", required: true, variadic: true, help: "Paths."
 
 const commands: Commands = {
   cat: defineCommand({
+    effect: "read",
     help: "Reads.",
     arguments: [{ ...path, stdin: "lines" }],
     options: {
@@ -31,15 +32,23 @@ const commands: Commands = {
     run,
   }),
   get: defineCommand({
+    effect: "read",
     help: "Gets.",
     arguments: [{ name: "ipfs-path", required: true, stdin: "first", help: "Path." }],
     returns: nothing,
     run,
   }),
-  version: defineCommand({ help: "Version.", returns: nothing, run }),
-  "version/deps": defineCommand({ help: "Dependencies.", returns: nothing, run }),
-  template: defineCommand({ help: "New.", arguments: [{ name: "template", help: "One." }], returns: nothing, run }),
+  version: defineCommand({ effect: "read", help: "Version.", returns: nothing, run }),
+  "version/deps": defineCommand({ effect: "read", help: "Dependencies.", returns: nothing, run }),
+  template: defineCommand({
+    effect: "read",
+    help: "New.",
+    arguments: [{ name: "template", help: "One." }],
+    returns: nothing,
+    run,
+  }),
   shift: defineCommand({
+    effect: "read",
     help: "An optional argument before a required one.",
     arguments: [
       { name: "maybe", help: "Optional." },
@@ -49,6 +58,7 @@ const commands: Commands = {
     run,
   }),
   publish: defineCommand({
+    effect: "read",
     help: "Publishes.",
     arguments: [
       { name: "topic", required: true, help: "Topic." },
@@ -58,6 +68,7 @@ const commands: Commands = {
     run,
   }),
   service: defineCommand({
+    effect: "read",
     help: "Adds a service.",
     arguments: [
       { name: "service", required: true, help: "Name." },
@@ -69,6 +80,7 @@ const commands: Commands = {
   }),
   files: group,
   "files/write": defineCommand({
+    effect: "read",
     help: "Writes.",
     group,
     arguments: [{ name: "path", required: true, help: "Path." }],
@@ -297,7 +309,7 @@ test("secrets are not kept", async () => {
 });
 
 describe("a declaration that cannot be meant", () => {
-  const command = (more: object) => defineCommand({ help: "x", returns: nothing, run, ...more });
+  const command = (more: object) => defineCommand({ effect: "read", help: "x", returns: nothing, run, ...more });
   const wrong: [string, readonly Commands[], RegExp][] = [
     ["twice", [{ a: command({}) }, { a: command({}) }], /a is declared twice/],
     ["without a group above", [{ "a/b": command({}) }], /a\/b has no group/],
