@@ -205,6 +205,7 @@ class ModuleHost implements Host {
     if (!this.#listens()) return;
     await modules.ready();
     await this.#watchConfig();
+    if (!this.#isRunning()) return;
     this.#announce("server-started", {});
     this.#watchModules(running);
   }
@@ -278,7 +279,7 @@ class ModuleHost implements Host {
         log: this.#log,
       };
       const plan = await how(this.#parts(), options);
-      this.#upkeep?.follow();
+      if (this.#isRunning()) this.#upkeep?.follow();
       await this.#watchConfig();
       return plan;
     });
@@ -299,7 +300,8 @@ class ModuleHost implements Host {
   async #watchConfig(): Promise<void> {
     const { config } = this.#parts();
     const isWatched = config.value("config_watch") === true || this.#options.watch !== undefined;
-    await this.#watch.follow(isWatched && this.#listens() ? config.file : undefined);
+    // A stop may have come meanwhile, and has closed what was watched then.
+    await this.#watch.follow(isWatched && this.#isRunning() && this.#listens() ? config.file : undefined);
   }
 
   #configureLog(config: Config): void {
@@ -333,6 +335,11 @@ class ModuleHost implements Host {
 
   #announce(event: string, data: unknown): void {
     this.#bus.announce(event, data, (error) => this.log.error("A hook of %s failed: %s", event, reasonOf(error)));
+  }
+
+  /** Asked after a pause, in which a stop may have come. */
+  #isRunning(): boolean {
+    return this.state === "running";
   }
 
   #listens(): boolean {

@@ -1,6 +1,8 @@
 /** A config file that is watched: applied when it has changed and is still, read again when it is half-written. */
 import assert from "node:assert/strict";
+import fs from "node:fs";
 import { rename, writeFile } from "node:fs/promises";
+import { syncBuiltinESMExports } from "node:module";
 import { join } from "node:path";
 import { describe, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -76,5 +78,28 @@ describe("a config file that is watched", { concurrency: 3, timeout: 60_000 }, (
     assert.equal(await server.get("/shown"), "two");
     await server.host.apply();
     assert.equal(await server.get("/shown"), "three");
+  });
+
+  test("is not watched by a host that was stopped while its modules got ready", async (t) => {
+    const watched = t.mock.method(fs, "watch");
+    syncBuiltinESMExports();
+    t.after(() => syncBuiltinESMExports());
+    const [begun, gate] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+    const slow = {
+      name: "slow",
+      load(module: Module) {
+        module.ready = () => {
+          begun.resolve();
+          return gate.promise;
+        };
+      },
+    };
+    const starting = reconfigured({ config_watch: true, stop_timeout: 0.1 }, [slow], {}, (host) => {
+      void begun.promise.then(() => host.stop()).then(() => gate.resolve());
+    });
+    await using server = await starting;
+    await server.host.ended;
+    const ours = watched.mock.calls.filter(({ arguments: [path] }) => path === server.folder);
+    assert.deepEqual(ours, []);
   });
 });

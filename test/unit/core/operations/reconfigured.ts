@@ -23,6 +23,8 @@ export async function reconfigured(
   values: Record<string, unknown>,
   modules: readonly InlineModule[] = [],
   files: Readonly<Record<string, string>> = {},
+  /** Called before the host is started. */
+  made: (host: Host) => void = () => undefined,
 ): Promise<Reconfigured> {
   const folder = await mkdtemp(join(tmpdir(), "modhost-reconfigured-"));
   const configPath = join(folder, "modhost.config.json");
@@ -37,6 +39,7 @@ export async function reconfigured(
     await host.stop({ timeout: 2 });
     await rm(folder, { recursive: true, force: true });
   };
+  made(host);
   try {
     await host.start();
   } catch (error) {
