@@ -1,6 +1,13 @@
 /** The modules of the server: their states, what they hold, and how often they came and went. */
 import { createFigures } from "../../core/index.ts";
-import type { MetricDeclarations, MetricSample, MetricsProvider, Module, ModuleEvent } from "../../core/types.ts";
+import type {
+  MetricDeclarations,
+  MetricSample,
+  MetricsProvider,
+  Module,
+  ModuleEvent,
+  ModuleState,
+} from "../../core/types.ts";
 
 export const moduleMetrics = {
   modhost_modules: {
@@ -30,7 +37,14 @@ export const moduleMetrics = {
   },
 } as const satisfies MetricDeclarations;
 
-const statuses = ["loading", "loaded", "failed", "unloading"];
+/** A state that is none of these does not compile. */
+const statuses = Object.keys({
+  loading: 0,
+  loaded: 0,
+  failed: 0,
+  quarantined: 0,
+  unloading: 0,
+} satisfies Record<ModuleState["status"], 0>);
 
 /** Figures of the modules; `failed` counts a module that did not give its own. */
 export function moduleFigures(module: Module): { provider: MetricsProvider; failed(module: string): void } {

@@ -15,6 +15,7 @@ const host = withHost({
     modules_enabled: ["http", "http_openmetrics"],
     openmetrics_tokens: [secret],
     openmetrics_timeout: 0.2,
+    quarantine_failures: 1,
   },
   modules: {
     mod_shop: serving({
@@ -32,6 +33,11 @@ const host = withHost({
       module.provides("metrics", figures);
       figures.add("orders_total", 3, "paid");
       return figures;
+    },
+    mod_fragile: (module: Module) => {
+      module.hook("break", () => {
+        throw new Error("broken");
+      });
     },
     mod_faulty: (module: Module) => {
       module.provides("metrics", {
@@ -170,6 +176,12 @@ describe("figures of a host", () => {
     assert.equal(families.has("orders_total"), false);
     assert.equal(sampleOf(families, "modhost_module_changes_total", { module: "orders", change: "unload" }), 1);
     assert.deepEqual(host().host.residue("orders"), []);
+  });
+
+  test("a module in quarantine is down, and counted as such", async () => {
+    host().host.fire("break");
+    const families = await scrapeUntil((read) => sampleOf(read, "modhost_modules", { status: "quarantined" }) === 1);
+    assert.equal(sampleOf(families, "modhost_module_up", { module: "fragile" }), 0);
   });
 
   test("a module that fails to give its figures is left out, told of once and counted; the others are there", async () => {
