@@ -321,7 +321,7 @@ class ModuleHost implements Host {
       if (host !== undefined) catalog.assertHost(host);
       if (kind === "load") await modules.load(entryFrom(folderOf(this.#options), name), host);
       else await modules[kind](moduleName(name), host, progress);
-      quarantine.forget(moduleName(name));
+      quarantine.forget(moduleName(name), host);
     });
   }
 

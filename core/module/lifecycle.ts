@@ -179,6 +179,11 @@ export class Modules {
       instances: this.#instances,
       catalog,
       load: (name, host) => this.#ensureLoaded(name, host, operation),
+      retry: (name, host) =>
+        this.#ensureLoaded(name, host, operation).catch(() => {
+          if (this.quarantined.has(name, host)) this.#failures.forget(name, host);
+        }),
+      remember: () => this.quarantined.remember(),
       finishLoads: () => this.#finishLoads(),
       build: (code, place, options) => this.#build(code, place, options),
       commit: (instances) => this.#commit(instances),

@@ -93,6 +93,19 @@ export class Quarantined {
     }
   }
 
+  /** Remembers who is out. What this gives takes out again whoever has come back since, and forgets who came after. */
+  remember(): () => Promise<void> {
+    const known = new Set(this.keys());
+    const roots = [...this.#entries.values()].filter(({ key, root }) => key === root);
+    return async () => {
+      for (const { key, note } of roots) {
+        const back = this.live().find((instance) => instance.key === key);
+        if (back !== undefined) await this.takeOut(back, note);
+      }
+      for (const key of this.keys()) if (!known.has(key)) this.lift(key);
+    };
+  }
+
   /** Brings back a module, with all that is out for the same reason; true when there was any. */
   async readmitAll(name: string, host?: string): Promise<boolean> {
     const roots = this.#rootsOf(name, host);
@@ -112,8 +125,13 @@ export class Quarantined {
    * @throws {ModhostError} MODULE_QUARANTINED
    */
   assertIn(name: string, host: string, { lifts }: Operation): void {
-    const isOut = [keyOf(name, host), keyOf(name, "*")].some((key) => this.#entries.has(key) && !lifts.has(key));
+    const isOut = placesOf(name, host).some((key) => this.#entries.has(key) && !lifts.has(key));
     if (isOut) throw new ModhostError("MODULE_QUARANTINED", { name });
+  }
+
+  /** Is it out, on the host or on the whole server? */
+  has(name: string, host: string): boolean {
+    return placesOf(name, host).some((key) => this.#entries.has(key));
   }
 
   /** `name@host` of all that are out. */
@@ -184,6 +202,10 @@ export class Quarantined {
       return { name, host, status: "quarantined", file, note: reason, depends, holds: {}, quarantine };
     });
   }
+}
+
+function placesOf(name: string, host: string): string[] {
+  return [keyOf(name, host), keyOf(name, "*")];
 }
 
 /** Stands at the place of an app, with its routes: each answers 503, and says when to come again. */

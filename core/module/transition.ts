@@ -27,6 +27,10 @@ export interface TransitionDeps {
   readonly instances: Instances;
   readonly catalog: Catalog;
   load(name: string, host: string): Promise<unknown>;
+  /** Loads what had failed, or was in quarantine; it stays so when it fails. */
+  retry(name: string, host: string): Promise<unknown>;
+  /** What this gives takes out again what has come back from quarantine since. */
+  remember(): () => Promise<void>;
   /** Their ports are open, and they are told so. */
   finishLoads(): Promise<void>;
   build(code: ModuleCode, place: Instance, options: InstanceOptions & { saved: { value: unknown } }): Promise<Instance>;
@@ -49,6 +53,7 @@ export class Transition {
   readonly #former: Config;
   readonly #next: Config;
   readonly #before: ReadonlySet<string>;
+  readonly #takeOutAgain: () => Promise<void>;
   #old: Instance[] = [];
   #built = new Map<string, Instance | undefined>();
   #told: Instance[] = [];
@@ -58,6 +63,7 @@ export class Transition {
     this.#deps = deps;
     this.#former = configs.former;
     this.#next = configs.next;
+    this.#takeOutAgain = deps.remember();
     this.#before = new Set(deps.instances.live().map(({ key }) => key));
   }
 
@@ -103,16 +109,17 @@ export class Transition {
       });
     }
     for (const instance of this.#fresh().reverse()) await instance.abandon();
+    await this.#takeOutAgain();
     const loaded = instances.live().filter(({ key }) => !this.#before.has(key));
     if (loaded.length > 0) await unload(inOrder(loaded).reverse());
     for (const { name } of this.#steps.load) forgetFailure(name);
   }
 
   async #load(): Promise<void> {
-    const { load, finishLoads } = this.#deps;
+    const { load, retry, finishLoads } = this.#deps;
     try {
       for (const { name, host } of this.#steps.load) await load(name, host);
-      for (const { name, host } of this.#steps.retry) await load(name, host).catch(() => undefined);
+      for (const { name, host } of this.#steps.retry) await retry(name, host);
     } finally {
       await finishLoads();
     }

@@ -172,17 +172,24 @@ export class Quarantine {
     return true;
   }
 
-  /** An operator has taken the matter up: what was is forgotten. */
-  forget(name: string): void {
-    for (const [key, { timer }] of this.#past) {
-      if (!key.startsWith(keyOf(name, ""))) continue;
-      clearTimeout(timer);
-      this.#past.delete(key);
+  /** An operator has taken the matter up: what was is forgotten, for all hosts or for one. */
+  forget(name: string, host?: string): void {
+    for (const key of [...this.#past.keys()]) {
+      const isMeant =
+        host === undefined ? key.startsWith(keyOf(name, "")) : [host, "*"].some((at) => key === keyOf(name, at));
+      if (isMeant) this.#forget(key);
     }
+  }
+
+  #forget(key: string): void {
+    clearTimeout(this.#past.get(key)?.timer);
+    this.#past.delete(key);
   }
 
   async #takeNow(instance: Instance, reason: string, isDead: boolean): Promise<void> {
     const { key, name, host } = instance;
+    // Something else has brought it back: an operator, with a module that depends on it, or another configuration.
+    if (this.#past.get(key)?.back === undefined) this.#forget(key);
     const past = this.#next(key, reason, isDead);
     const note = this.#note(past);
     if (!(await this.#deps.modules.takeOut(instance, note))) {

@@ -5,8 +5,9 @@ import { readFile } from "node:fs/promises";
 import { createServer } from "node:net";
 import { join } from "node:path";
 import { describe, test } from "node:test";
+import { setImmediate } from "node:timers/promises";
 import type { Module } from "#core/types.ts";
-import { reconfigured } from "./reconfigured.ts";
+import { type Reconfigured, reconfigured } from "./reconfigured.ts";
 
 /** How often a module was loaded, and what it has read. */
 function counted(name: string, options: string[], extra: Partial<Record<"changed", boolean>> = {}) {
@@ -256,5 +257,59 @@ describe("a changed configuration", { concurrency: 4 }, () => {
     const audit = await readFile(join(server.host.status().data_path, "audit.jsonl"), "utf8");
     assert.match(audit, /\(secret\) is not what I know/);
     assert.doesNotMatch(audit + server.log(), /-secret/);
+  });
+
+  describe("while a module is in quarantine", () => {
+    /** Fails while it runs, so that it is taken out at once; and while it is loaded, by the option. */
+    const fragile = {
+      name: "http_fragile",
+      options: { fragile_fails: { type: "boolean" as const, describe: "For a test." } },
+      load(module: Module) {
+        if (module.get_option("fragile_fails") === true) throw new Error("not like this");
+        module.depends("http");
+        module.hook("break", () => {
+          throw new Error("broken");
+        });
+        module.provides("http", { route: { "GET /": () => "well" } });
+      },
+    };
+    const picky = {
+      name: "http_picky",
+      options: { picky: { type: "string" as const, describe: "For a test." } },
+      load(module: Module) {
+        if (module.get_option("picky") === "wrong") throw new Error("not like this");
+      },
+    };
+    const rules = { quarantine_failures: 1, quarantine_pause: 60 };
+    const broken = async () => {
+      const server = await reconfigured({ ...rules, picky: "right" }, [fragile, picky]);
+      assert.throws(() => server.host.fire("break"));
+      while (states(server)[0] !== "quarantined") await setImmediate();
+      return server;
+    };
+    const states = ({ host }: Reconfigured) =>
+      host.modules().flatMap(({ name, status }) => (name === "http_fragile" ? [status] : []));
+
+    test("tries it again", async () => {
+      await using server = await broken();
+      await server.apply({ ...rules, picky: "other" });
+      assert.deepEqual(states(server), ["loaded"]);
+      assert.equal(await server.get("/fragile"), "well");
+    });
+
+    test("leaves it there, and lists it once, when it fails again", async () => {
+      await using server = await broken();
+      await server.apply({ ...rules, picky: "other", fragile_fails: true });
+      assert.deepEqual(states(server), ["quarantined"]);
+    });
+
+    test("leaves it there when another module refuses", async () => {
+      await using server = await broken();
+      await assert.rejects(server.apply({ ...rules, picky: "wrong" }), { code: "CONFIG_NOT_APPLIED" });
+      assert.deepEqual(states(server), ["quarantined"]);
+      assert.match(await server.get("/fragile"), /503/);
+      await server.host.reload("http_fragile");
+      assert.equal(await server.get("/fragile"), "well");
+    });
   });
 });

@@ -20,6 +20,7 @@ function setUp(own: Partial<QuarantineRules> = {}, random = 0.5) {
   const instance = { key: "shop@*", name: "shop", host: "*", usage: new Usage("shop") } as Instance;
   const live = [instance];
   const notes: QuarantineNote[] = [];
+  const readmitted: string[] = [];
   let cpu = 0;
   let work: Promise<void> = Promise.resolve();
   const deps: QuarantineDeps = {
@@ -31,8 +32,8 @@ function setUp(own: Partial<QuarantineRules> = {}, random = 0.5) {
         notes.push(note);
         return true;
       },
-      readmit: async () => undefined,
-      with: () => [],
+      readmit: async (root) => void readmitted.push(root),
+      with: () => (notes.length > 0 ? [instance] : []),
       renote: () => undefined,
     },
     change: (_what, operation) => (work = work.then(operation)),
@@ -47,6 +48,7 @@ function setUp(own: Partial<QuarantineRules> = {}, random = 0.5) {
     quarantine,
     usage: instance.usage,
     notes,
+    readmitted,
     settled: () => work,
     spend: (milliseconds: number) => (cpu += milliseconds),
     instance,
@@ -99,18 +101,54 @@ describe("the share of the event loop", () => {
 });
 
 describe("the pauses", () => {
-  test("double each time, up to the bound", async () => {
+  const inSeconds = ({ nextTry = 0 }: QuarantineNote) => Math.round(nextTry - Date.now() / 1000);
+
+  test("double each time, up to the bound", async (t) => {
+    t.mock.timers.enable({ apis: ["setTimeout"] });
     const { quarantine, live, instance, notes, settled } = setUp();
     for (let time = 0; time < 5; time += 1) {
       live[0] = { ...instance, key: instance.key } as Instance;
       quarantine.take(live[0], "it fails");
       await settled();
+      // It is tried again.
+      t.mock.timers.tick(25_000);
+      await settled();
     }
     quarantine.stop();
-    assert.deepEqual(
-      notes.map(({ nextTry = 0 }) => Math.round(nextTry - Date.now() / 1000)),
-      [4, 8, 16, 20, 20],
-    );
+    assert.deepEqual(notes.map(inSeconds), [4, 8, 16, 20, 20]);
+  });
+
+  test("begin anew when something else has brought it back", async (t) => {
+    t.mock.timers.enable({ apis: ["setTimeout"] });
+    const { quarantine, live, instance, notes, settled } = setUp();
+    for (let time = 0; time < 3; time += 1) {
+      live[0] = { ...instance, key: instance.key } as Instance;
+      quarantine.take(live[0], "it fails");
+      await settled();
+    }
+    assert.deepEqual(notes.map(inSeconds), [4, 4, 4]);
+    quarantine.stop();
+  });
+
+  test("of one host go on when an operator has reloaded the module on another", async (t) => {
+    for (const [host, tries] of [
+      ["b.example", 1],
+      ["*", 1],
+      ["a.example", 0],
+      [undefined, 0],
+    ] as const) {
+      t.mock.timers.enable({ apis: ["setTimeout"] });
+      const { quarantine, live, instance, settled, readmitted } = setUp();
+      live[0] = { ...instance, key: "shop@a.example", host: "a.example" } as Instance;
+      quarantine.take(live[0], "it fails");
+      await settled();
+      quarantine.forget("shop", host);
+      t.mock.timers.tick(25_000);
+      await settled();
+      assert.deepEqual(readmitted, tries === 1 ? ["shop@a.example"] : [], `reloaded on ${host ?? "all hosts"}`);
+      quarantine.stop();
+      t.mock.timers.reset();
+    }
   });
 
   test("have a jitter of a fifth, and never exceed the bound", async () => {
