@@ -179,7 +179,7 @@ describe("figures of a host", () => {
   });
 
   test("a module in quarantine is down, and counted as such", async () => {
-    host().host.fire("break");
+    assert.throws(() => host().host.fire("break"));
     const families = await scrapeUntil((read) => sampleOf(read, "modhost_modules", { status: "quarantined" }) === 1);
     assert.equal(sampleOf(families, "modhost_module_up", { module: "fragile" }), 0);
   });
