@@ -29,6 +29,7 @@ const query = fieldOf("query");
 const app = fieldOf("app");
 const agent = fieldOf("agent");
 const referer = fieldOf("referer");
+const token = fieldOf("token");
 
 /**
  * One line in the form that the host's log (pino) has. Written out here, since this runs for every request and going
@@ -53,7 +54,7 @@ export function jsonLine(
     `{"level":"${level}"${timeField()},"id":"${request.id}","ip":${quote(request.ip)},"method":"${request.method}"` +
     `${host(headers.host)}${path(shown.path)}${query(shown.query)}` +
     `,"status":${event.status},"bytes":${event.bytes},"ms":${Math.round(event.duration * 100) / 100}` +
-    `${app(event.app)}${agent(shown.agent)}${referer(shown.referer)}${complete}}\n`
+    `${app(event.app)}${token(request.token?.name)}${agent(shown.agent)}${referer(shown.referer)}${complete}}\n`
   );
 }
 

@@ -11,9 +11,11 @@ import {
   requestedHost,
 } from "../../core/http/index.ts";
 import { ModhostError } from "../../core/index.ts";
-import type { HttpRequest, Module } from "../../core/types.ts";
+import type { HttpRequest, Module, TokenRefusal } from "../../core/types.ts";
 
-export type Access = (request: HttpRequest) => string | undefined;
+export type Access = (request: HttpRequest) => TokenRefusal | undefined;
+
+const forbidden = (message: string): TokenRefusal => ({ status: 403, message, headers: {} });
 
 /**
  * Tells why a request is refused; undefined where it may read. By the options: a token opens to everybody, an address to
@@ -30,21 +32,30 @@ export function accessOf(module: Module): Access {
     read: (fields) => (Object.keys(fields).length === 0 ? {} : undefined),
   });
   return (request) => {
+    const held = module.tokens.identify(request);
+    if (held !== undefined) {
+      const need = { kind: "metrics" } as const;
+      return "status" in held ? held : held.allows(need) ? undefined : module.tokens.lacks(held, need);
+    }
     const presented = readAuthorization(request.headers.authorization);
     if (presented?.scheme === "bearer") {
       return findToken([presented.credentials], tokens) === undefined
-        ? "that token is not one of the option openmetrics_tokens"
+        ? forbidden("that token is not one of the option openmetrics_tokens")
         : undefined;
     }
     if (!addresses(request.ip)) {
-      return "the figures are for the addresses of the option openmetrics_allow_ips, and for tokens of openmetrics_tokens";
+      return forbidden(
+        "the figures are for the addresses of the option openmetrics_allow_ips, and for tokens with the scope metrics",
+      );
     }
     if (isLoopback(request.ip) && isForwarded(request)) {
-      return "through a proxy the figures need a token, see the option openmetrics_tokens";
+      return forbidden("through a proxy the figures need a token with the scope metrics");
     }
     const host = requestedHost(request);
     if (host !== undefined && isIP(host) === 0 && !isLocalName(host) && !hosts.has(host)) {
-      return "without a token the figures are given at localhost, at addresses, and at the names of the option openmetrics_hosts";
+      return forbidden(
+        "without a token the figures are given at localhost, at addresses, and at the names of the option openmetrics_hosts",
+      );
     }
     return undefined;
   };

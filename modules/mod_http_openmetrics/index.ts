@@ -44,7 +44,12 @@ export default function load(module: Module): OpenMetrics {
     const refusal = mayRead(request);
     if (refusal !== undefined) {
       headers.content_type = "text/plain; charset=utf-8";
-      return { status_code: 403, body: `403 Forbidden: ${refusal}\n` };
+      const { status, message } = refusal;
+      return {
+        status_code: status,
+        headers: refusal.headers,
+        body: `${status}${status === 403 ? " Forbidden" : ""}: ${message}\n`,
+      };
     }
     const format = formatFor(request.headers.accept);
     headers.content_type = contentTypes[format];

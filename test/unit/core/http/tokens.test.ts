@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { once } from "node:events";
+import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, type TestContext, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -7,13 +8,14 @@ import { WebSocket } from "ws";
 import { createTestHost } from "#core/testing/index.ts";
 import type { MadeToken, Module, NewToken, ServerTokens } from "#core/types.ts";
 import { callAt } from "#test/unit/modules/mod_http_admin/support.ts";
-import { pluginHost } from "../module/support.ts";
+import { folderOf, pluginHost } from "../module/support.ts";
 
 /** A server with apps that ask for tokens, and a way to make some. */
-async function served(t: TestContext) {
+async function served(t: TestContext, config: Record<string, unknown> = {}) {
   let tokens: ServerTokens | undefined;
   const called: string[] = [];
   const running = await createTestHost({
+    config: { modules_enabled: ["http_log"], ...config },
     modules: [
       function mod_http_chat(module: Module) {
         module.depends("http");
@@ -62,6 +64,23 @@ async function served(t: TestContext) {
 }
 
 describe("an app that asks for tokens", () => {
+  test("is logged with the name of the token, and never with its secret", async (t) => {
+    const file = join(await folderOf(t, {}), "requests.log");
+    const { running, ask, secretOf } = await served(t, { http_log: true, http_log_file: file });
+    const secret = await secretOf();
+    await ask("/chat", secret);
+    await ask("/chat", `${secret}x`);
+    await ask("/chat");
+    await running.unload("http_log");
+    const lines = await readFile(file, "utf8");
+    const names = lines
+      .trim()
+      .split("\n")
+      .map((line) => JSON.parse(line).token as unknown);
+    assert.deepEqual(names, ["anna", undefined, undefined]);
+    assert.ok(!lines.includes(secret.slice(-32)));
+  });
+
   test("is called with a token of its scope, and knows its name", async (t) => {
     const { ask, secretOf } = await served(t);
     const secret = await secretOf();

@@ -1,11 +1,16 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { HttpRequest, Module } from "#core/types.ts";
+import { createTestHost } from "#core/testing/index.ts";
+import type { HttpRequest, Module, ServerTokens } from "#core/types.ts";
 import { accessOf } from "#modules/mod_http_openmetrics/access.ts";
 
 function accessWith(given: Record<string, unknown>) {
   const get = (name: string) => given[name];
-  return accessOf({ get_option: get, get_option_array: get } as unknown as Module);
+  return accessOf({
+    get_option: get,
+    get_option_array: get,
+    tokens: { identify: () => undefined },
+  } as unknown as Module);
 }
 
 const request = (ip: string, headers: Record<string, string> = {}) =>
@@ -18,15 +23,15 @@ test("addresses and ranges that may read, and names under which they ask", () =>
   });
   assert.equal(mayRead(request("10.1.2.3")), undefined);
   assert.equal(mayRead(request("fd00::7")), undefined);
-  assert.match(mayRead(request("10.2.0.1")) ?? "", /openmetrics_allow_ips/);
+  assert.match(mayRead(request("10.2.0.1"))?.message ?? "", /openmetrics_allow_ips/);
   assert.match(
-    mayRead(request("127.0.0.1")) ?? "",
+    mayRead(request("127.0.0.1"))?.message ?? "",
     /openmetrics_allow_ips/,
     "where the option leaves this machine out",
   );
   assert.equal(mayRead(request("10.1.2.3", { host: "metrics.internal:5280" })), undefined);
-  assert.match(mayRead(request("10.1.2.3", { host: "attacker.example" })) ?? "", /openmetrics_hosts/);
-  assert.match(mayRead(request("10.1.2.3", { authorization: "Bearer any" })) ?? "", /openmetrics_tokens/);
+  assert.match(mayRead(request("10.1.2.3", { host: "attacker.example" }))?.message ?? "", /openmetrics_hosts/);
+  assert.match(mayRead(request("10.1.2.3", { authorization: "Bearer any" }))?.message ?? "", /openmetrics_tokens/);
 });
 
 test("wrong values are named, tokens are not shown", () => {
@@ -37,4 +42,35 @@ test("wrong values are named, tokens are not shown", () => {
     code: "OPTION_INVALID",
     message: /openmetrics_tokens is \*\*\*/,
   });
+});
+
+test("a token with the scope metrics may read from everywhere; others are refused as they are everywhere", async (t) => {
+  let tokens: ServerTokens | undefined;
+  const running = await createTestHost({
+    config: { modules_enabled: ["http_openmetrics"] },
+    modules: [
+      function mod_make(module: Module) {
+        tokens = module.server.tokens;
+      },
+    ],
+  });
+  t.after(() => running.stop());
+  const ask = async (secret: string) =>
+    running.inject({
+      path: "/metrics",
+      headers: { Authorization: `Bearer ${secret}`, Host: "far.example" },
+      remote_address: "192.0.2.7",
+    });
+  const make = async (name: string, scopes: string[]) => (await tokens?.create({ name, scopes }))?.secret ?? "";
+  const secret = await make("prometheus", ["metrics"]);
+  const read = await ask(secret);
+  assert.equal(read.status, 200);
+  assert.match(read.body, /modhost_/);
+  const other = await ask(await make("other", ["rpc:*", "app:*", "admin"]));
+  assert.equal(other.status, 403);
+  assert.match(other.body, /The token other lacks the scope metrics/);
+  await tokens?.revoke("prometheus");
+  const gone = await ask(secret);
+  assert.equal(gone.status, 401);
+  assert.match(String(gone.headers["www-authenticate"]), /invalid_token/);
 });

@@ -214,11 +214,11 @@ describe("figures of a host", () => {
       403,
       "without a token the figures are given at localhost, at addresses, and at the names of the option openmetrics_hosts",
     ]);
-    const forwarded = "through a proxy the figures need a token, see the option openmetrics_tokens";
+    const forwarded = "through a proxy the figures need a token with the scope metrics";
     assert.deepEqual(await ask({ host: "localhost", "x-real-ip": "192.0.2.1" }), [403, forwarded]);
     assert.deepEqual(await ask({ host: "localhost", "x-forwarded-for": "192.0.2.1" }), [
       403,
-      "the figures are for the addresses of the option openmetrics_allow_ips, and for tokens of openmetrics_tokens",
+      "the figures are for the addresses of the option openmetrics_allow_ips, and for tokens with the scope metrics",
     ]);
     const wrong = "that token is not one of the option openmetrics_tokens";
     assert.deepEqual(await ask({ host: "localhost", authorization: "Bearer no" }), [403, wrong]);
