@@ -239,7 +239,7 @@ class ModuleHost implements Host {
     const { config, modules, ports, certificates, quarantine, tokens } = this.#running;
     this.state = "stopping";
     this.#watch.close();
-    this.#upkeep?.stop();
+    const kept = this.#upkeep?.stop();
     this.#moduleWatch?.close();
     quarantine.stop();
     if (hasServed) this.#announce("server-leaving", {});
@@ -249,7 +249,7 @@ class ModuleHost implements Host {
     const deadline = new Deadline(timeout ?? seconds(config, "stop_timeout", 15));
     if (hasServed) this.#announce("server-stopping", {});
     ports.close();
-    await deadline.wait(this.#queue.settled());
+    await deadline.wait(Promise.all([kept, this.#queue.settled()]));
     await modules.drain(deadline);
     if (hasServed) this.#announce("server-stopped", {});
     await modules.stop(deadline);
@@ -292,6 +292,7 @@ class ModuleHost implements Host {
       changes: this.#operating.changes,
       enqueue: (operation) => this.#enqueue("certificates", operation),
       announce: (event, data) => this.#announce(event, data),
+      hook: (event, handler) => this.#bus.add(event, handler),
       log: this.log,
     });
     this.#upkeep.follow();

@@ -70,6 +70,66 @@ export const coreOptions = {
     describe:
       'TLS certificates by host name; "*.example.org" and "*" are wildcards. Other names get a self-signed certificate.',
   },
+  acme_hosts: {
+    type: "strings",
+    default: [],
+    per_host: false,
+    example: ["www.example.org"],
+    applies: "live",
+    describe:
+      "Host names that get a certificate each from an authority, by ACME, and new ones before they expire. What `certificates` has for a name goes first.",
+  },
+  acme_agree: {
+    type: "boolean",
+    default: false,
+    per_host: false,
+    applies: "live",
+    describe: "You agree to the terms of the authority of `acme_directory`: nothing is ordered without it.",
+  },
+  acme_directory: {
+    type: "url",
+    default: "https://acme-v02.api.letsencrypt.org/directory",
+    per_host: false,
+    applies: "live",
+    describe: "Directory of the authority that `acme_hosts` get their certificates from.",
+  },
+  acme_email: {
+    type: "string",
+    per_host: false,
+    example: "admin@example.org",
+    applies: "live",
+    describe: "Address that the authority may write to.",
+  },
+  acme_challenge: {
+    type: "enum",
+    values: ["http-01", "tls-alpn-01"],
+    default: "http-01",
+    per_host: false,
+    applies: "live",
+    describe:
+      "How the authority is shown that a name belongs to this server: it asks at port 80 (http-01) or at port 443 (tls-alpn-01).",
+  },
+  acme_ca_file: {
+    type: "path",
+    per_host: false,
+    must_exist: true,
+    applies: "live",
+    describe:
+      "PEM file of the certificates that the authority's own server is trusted by, for an authority of your own.",
+  },
+  acme_eab_id: {
+    type: "string",
+    per_host: false,
+    applies: "live",
+    describe: "Key identifier of your account with the authority, for one that wants it (external account binding).",
+  },
+  acme_eab_key: {
+    type: "string",
+    per_host: false,
+    secret: true,
+    applies: "live",
+    describe: "The key to `acme_eab_id`, in base64url.",
+  },
   log_level: {
     type: "enum",
     values: ["debug", "info", "warn", "error"],

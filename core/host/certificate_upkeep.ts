@@ -1,8 +1,11 @@
 /** Keeps the certificates of a running host current: new files are served, and the end of each is warned of. */
 import type { Changes } from "../operations/changes.ts";
+import { Challenges } from "../tls/acme/challenges.ts";
+import { AcmeKeeper } from "../tls/acme/index.ts";
 import { ExpiryWarnings } from "../tls/expiry.ts";
 import type { Certificates } from "../tls/index.ts";
 import { CertificateWatch } from "../tls/watch.ts";
+import type { AcmeChallengeEvent, TlsConnectionEvent } from "../types.ts";
 import { reasonOf } from "../util/errors.ts";
 
 /** How often the ends of certificates are looked at, milliseconds. */
@@ -14,6 +17,8 @@ export interface CertificateUpkeepDeps {
   /** Makes a change when it is its turn. */
   enqueue(operation: () => Promise<void>): Promise<void>;
   announce(event: string, data: unknown): void;
+  /** Gives a function that ends it. */
+  hook(event: string, handler: (data: never) => unknown): () => void;
   readonly log: { info(text: string, ...values: unknown[]): void; warn(text: string, ...values: unknown[]): void };
 }
 
@@ -21,6 +26,9 @@ export class CertificateUpkeep {
   readonly #deps: CertificateUpkeepDeps;
   readonly #watch: CertificateWatch;
   readonly #warnings: ExpiryWarnings;
+  readonly #challenges = new Challenges();
+  readonly #acme: AcmeKeeper;
+  #unhook: (() => void)[] = [];
   #timer: NodeJS.Timeout | undefined;
   #followed = "";
 
@@ -34,6 +42,11 @@ export class CertificateUpkeep {
       swap: (names) => this.#refresh("file watch", names),
       warn,
     });
+    this.#acme = new AcmeKeeper({
+      challenges: this.#challenges,
+      renewed: (name) => this.#refresh("acme", [name]),
+      log,
+    });
   }
 
   /** From now on, and after each change of the configuration. */
@@ -41,13 +54,32 @@ export class CertificateUpkeep {
     const files = this.#deps.certificates.files();
     if (this.#followed !== files.join("\n")) this.#watch.follow(files);
     this.#followed = files.join("\n");
+    const { acme } = this.#deps.certificates;
+    if (acme !== undefined && this.#unhook.length === 0) this.#answerAuthorities();
+    this.#acme.follow(acme);
     this.#timer ??= setInterval(() => void this.#hourly(), EXPIRY_MS).unref();
     this.#warnings.look(this.#deps.certificates.validity());
   }
 
-  stop(): void {
+  /** Resolves when nothing of it is under way. */
+  stop(): Promise<void> {
     this.#watch.close();
     clearInterval(this.#timer);
+    for (const unhook of this.#unhook) unhook();
+    return this.#acme.stop();
+  }
+
+  #answerAuthorities(): void {
+    const { hook } = this.#deps;
+    const challenges = this.#challenges;
+    this.#unhook = [
+      hook("acme-challenge", ({ token }: AcmeChallengeEvent) => challenges.answer(token)),
+      hook("tls-connection", ({ socket, serve }: TlsConnectionEvent) => {
+        if (!challenges.takesConnections) return undefined;
+        challenges.take(socket, serve);
+        return true;
+      }),
+    ];
   }
 
   async #refresh(by: string, names: readonly string[]): Promise<void> {

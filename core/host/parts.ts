@@ -20,6 +20,7 @@ import type { NetProvider, OwnedItem } from "../types.ts";
 import { reasonOf } from "../util/errors.ts";
 import type { Log } from "../util/log.ts";
 import { type IsolationDeps, isolatedCode } from "../worker/isolated.ts";
+import { acmeSettings } from "./acme_settings.ts";
 import { attempt, folderOf, seconds } from "./reading.ts";
 import type { HostOptions } from "./types.ts";
 
@@ -136,11 +137,16 @@ function dataFolder(config: Config): string {
   return String(attempt(() => config.value("data_path")) ?? config.directory);
 }
 
-/** What the configuration says of certificates. */
+/**
+ * What the configuration says of certificates.
+ * @throws {ModhostError} OPTION_INVALID for a name that no certificate is issued for
+ */
 export function certificateOptions(config: Config): Omit<CertificatesOptions, "log"> {
+  const directory = join(dataFolder(config), "certs");
   return {
-    directory: join(dataFolder(config), "certs"),
+    directory,
     certificates: attempt(() => config.value("certificates")) as never,
     hosts: config.hosts(),
+    acme: acmeSettings(config, join(directory, "acme")),
   };
 }

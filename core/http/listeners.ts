@@ -107,7 +107,11 @@ export class Listeners {
   connectSecure(socket: Socket): void {
     this.counts.secure += 1;
     this.#track(socket);
-    this.#secure?.emit("connection", socket);
+    const serve = () => void this.#secure?.emit("connection", socket);
+    const environment = this.#environment;
+    const isTaken =
+      environment.hasHooks("tls-connection") && environment.fire("tls-connection", { socket, serve }, "*") === true;
+    if (!isTaken) serve();
   }
 
   /** Closes connections without a request; HTTP/2 ones end when their last request is answered. */

@@ -36,6 +36,8 @@ export interface PipelineService extends ExchangeService {
 /** Every step answers through the service, or hands on. */
 const done = Promise.resolve();
 const versions: ReadonlySet<string> = new Set(["1.0", "1.1"]);
+/** RFC 8555, 8.3. */
+const PROOFS = "/.well-known/acme-challenge/";
 const nowhere: Target = { rawPath: "/", query: undefined, scheme: undefined, authority: undefined };
 
 /**
@@ -75,6 +77,7 @@ function admit(service: PipelineService): Step {
       new Exchange(service, context, head, nowhere, "*", "*").response.send();
       return done;
     }
+    if (target.rawPath.startsWith(PROOFS) && proves(service, context, head, target)) return done;
     const authority = target.authority ?? head.authority;
     const host = service.hosts.choose(authority);
     const isMissing = head.authority === undefined && raw.httpVersion === "1.1";
@@ -85,6 +88,21 @@ function admit(service: PipelineService): Step {
     context.state.admitted = { head, target, host };
     return next();
   };
+}
+
+/**
+ * Answers a certificate authority, whatever host it asks and before any app or middleware. False for a token that nobody
+ * knows: an app may serve proofs of its own.
+ */
+function proves(service: PipelineService, context: Context, head: HeadFacts, target: Target): boolean {
+  const { environment } = service;
+  const { method } = context.req;
+  if ((method !== "GET" && method !== "HEAD") || !environment.hasHooks("acme-challenge")) return false;
+  const proof = environment.fire("acme-challenge", { token: target.rawPath.slice(PROOFS.length) }, "*");
+  if (typeof proof !== "string") return false;
+  const { response } = new Exchange(service, context, head, target, target.rawPath, "*");
+  response.headers.content_type = "application/octet-stream";
+  return response.send(proof);
 }
 
 /** Finds the routes of the request, and lets their handlers answer. */

@@ -26,6 +26,8 @@ const kinds = ["http", "http-middleware", "net", "metrics"];
 const events: readonly string[] = Object.keys({
   "http-error": true,
   "directory-index": true,
+  "acme-challenge": true,
+  "tls-connection": true,
   "http-finished": true,
   "server-started": true,
   "server-leaving": true,

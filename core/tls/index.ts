@@ -5,6 +5,8 @@ import { join } from "node:path";
 import type { TlsOptions } from "node:tls";
 import { domainToASCII } from "node:url";
 import type { CertificateState } from "../types.ts";
+import { filesOf } from "./acme/files.ts";
+import type { AcmeSettings } from "./acme/index.ts";
 import {
   asciiName,
   type CertificateFiles,
@@ -33,6 +35,8 @@ export interface CertificatesOptions {
   readonly certificates: Readonly<Record<string, CertificateFiles>> | undefined;
   /** Names that the self-signed certificate covers beside those of this machine. */
   readonly hosts: readonly string[];
+  /** Names that get theirs from an authority. */
+  readonly acme?: AcmeSettings | undefined;
   readonly log: TlsLog;
 }
 
@@ -55,7 +59,8 @@ const RENEWAL_TIME = 30 * 86_400_000;
 
 /**
  * The certificates of the server. A client gets the one configured for the name it asks for (SNI), else the one of the
- * wildcard above that name, else the one of "*", else a self-signed one, made at first start and kept.
+ * wildcard above that name, else the one of "*", else a self-signed one, made at first start and kept. Names without a
+ * configured one may have theirs from an authority.
  */
 export class Certificates {
   #options: CertificatesOptions;
@@ -185,6 +190,11 @@ export class Certificates {
     return own?.source === "self-signed" && own.validTo.getTime() <= now + RENEWAL_TIME;
   }
 
+  /** What is ordered from an authority; undefined where nothing is. */
+  get acme(): AcmeSettings | undefined {
+    return this.#options.acme;
+  }
+
   /** Files of the configured certificates and keys. */
   files(): string[] {
     return Object.values(this.#options.certificates ?? {}).flatMap(({ certificate, key }) => [certificate, key]);
@@ -223,6 +233,16 @@ export class Certificates {
         failed.push({ name, error });
         if (own !== undefined) loaded.set(name, own);
       }
+    }
+    const { hosts, folder = "" } = this.#options.acme ?? { hosts: [] };
+    for (const name of hosts) {
+      if (loaded.has(name)) continue;
+      const former = this.#loaded.get(name);
+      const own = former?.source === "acme" ? former : undefined;
+      // One that is not there yet, or is damaged, is being ordered.
+      const pair = await readPair(name, filesOf(folder, name), own, "acme").catch(() => own);
+      if (pair !== undefined) loaded.set(name, pair);
+      if (pair !== undefined && pair !== own) changed.push(name);
     }
     return { loaded, changed, failed };
   }

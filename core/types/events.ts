@@ -1,4 +1,5 @@
 /** The events of the host and its bundled modules. */
+import type { Socket } from "node:net";
 import type { ResponseHeaders } from "./answer.ts";
 import type { CertificatesChangedEvent } from "./certificate.ts";
 import type { Change } from "./change.ts";
@@ -13,6 +14,10 @@ export interface FiredEvents {
   "http-error": HttpErrorEvent;
   /** A folder without index file is to be shown; the answer is the listing. */
   "directory-index": DirectoryIndexEvent;
+  /** A certificate authority asks for a proof, whatever the host; the answer is its text. Without one the path is routed as any. */
+  "acme-challenge": AcmeChallengeEvent;
+  /** A connection is about to begin with TLS; `true` takes it over. */
+  "tls-connection": TlsConnectionEvent;
 }
 
 /** Told to every hook; answers are ignored. */
@@ -62,6 +67,18 @@ export interface QuarantineEvent extends ModuleEvent {
 /** `config-changed`: the names of the options that have another value now. */
 export interface ConfigChangedEvent {
   readonly options: readonly string[];
+}
+
+/** `acme-challenge`: a request for `/.well-known/acme-challenge/<token>` (RFC 8555, 8.3). */
+export interface AcmeChallengeEvent {
+  readonly token: string;
+}
+
+/** `tls-connection`: a connection of which nothing was read. */
+export interface TlsConnectionEvent {
+  readonly socket: Socket;
+  /** Serves it as any other; what was read of it is unshifted before. */
+  serve(): void;
 }
 
 /** `http-error`: the first hook that returns text (or bytes) makes the page; it may set `response.headers`. */

@@ -1,0 +1,40 @@
+/** What the configuration says of certificates by ACME. */
+import { isIP } from "node:net";
+import type { Config } from "../config/index.ts";
+import type { AcmeSettings } from "../tls/acme/index.ts";
+import { asciiName } from "../tls/pair.ts";
+import { ModhostError } from "../util/errors.ts";
+import { attempt } from "./reading.ts";
+
+/**
+ * Undefined where no host is to have a certificate by ACME.
+ * @throws {ModhostError} OPTION_INVALID for a name that none is issued for
+ */
+export function acmeSettings(config: Config, folder: string): AcmeSettings | undefined {
+  const value = (name: string) => attempt(() => config.value(name));
+  const text = (name: string) => value(name) as string | undefined;
+  const written = (value("acme_hosts") ?? []) as string[];
+  if (written.length === 0) return undefined;
+  const hosts = [...new Set(written.map((name) => asciiName(name.toLowerCase())))];
+  const wrong = hosts.find((name) => !isIssuable(name));
+  if (wrong !== undefined) {
+    const allowed = "it must be a public host name, without wildcards: those are proved by DNS alone";
+    throw new ModhostError("OPTION_INVALID", { name: "acme_hosts", value: JSON.stringify(wrong), allowed });
+  }
+  const [id, key] = [text("acme_eab_id"), text("acme_eab_key")];
+  return {
+    directory: text("acme_directory") ?? "",
+    email: text("acme_email"),
+    agree: value("acme_agree") === true,
+    hosts,
+    challenge: value("acme_challenge") === "tls-alpn-01" ? "tls-alpn-01" : "http-01",
+    caFile: text("acme_ca_file"),
+    eab: id === undefined || key === undefined ? undefined : { id, key },
+    folder,
+  };
+}
+
+/** Names of files are made of them, too. */
+function isIssuable(name: string): boolean {
+  return isIP(name) === 0 && /^(?:[a-z0-9](?:[a-z0-9-]*[a-z0-9])?\.)+[a-z0-9-]+$/.test(name);
+}
