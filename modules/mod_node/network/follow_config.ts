@@ -4,6 +4,7 @@ import { type ConfigPath, isOfNetwork } from "../storage/repo/schema.ts";
 import type { NodeLog } from "../util/log.ts";
 import type { Names } from "./ipns/names.ts";
 import type { Routing } from "./kad/routing.ts";
+import { renewRouting } from "./kad/services.ts";
 import type { Swarm } from "./swarm/swarm.ts";
 
 /** The parts of the network that change with the configuration. */
@@ -61,6 +62,7 @@ export const rules: readonly Rule[] = [
   },
   { paths: ["AutoNAT.ServiceMode", "AutoNAT.Throttle"], apply: ({ swarm }) => swarm.live.renewAutoNat() },
   { paths: ["Reprovider.Interval", "Reprovider.Strategy"], apply: ({ routing }) => routing.renewReprovider() },
+  { paths: ["Routing.Type"], apply: ({ config, swarm }) => renewRouting(swarm.libp2p, config) },
   { paths: ["Experimental.StrategicProviding"], apply: ({ routing }) => routing.renewProviding() },
   {
     paths: ["Ipns.RepublishPeriod", "Ipns.RecordLifetime", "Ipns.ResolveCacheSize"],

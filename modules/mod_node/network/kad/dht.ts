@@ -5,7 +5,7 @@ import type { CID } from "multiformats/cid";
 import type { PeerId } from "../../formats/peer_id.ts";
 import { LRU } from "../../util/lru.ts";
 import { eventTypes, NO_PEERS_TEXT, type QueryKind, queryError, type RoutingEvents, translate } from "./events.ts";
-import { createKademlia, type DhtName, type DhtOptions } from "./kademlia.ts";
+import { createKademlia, type DhtMode, type DhtName, type DhtOptions } from "./kademlia.ts";
 import type { RoutingTableView } from "./patches/routing_table.ts";
 import type { RecordStore } from "./record_store.ts";
 import { isValid } from "./validators.ts";
@@ -43,6 +43,8 @@ export class Dht implements Startable {
   readonly #table: RoutingTableView;
   readonly #records: RecordStore;
   readonly #self: PeerId;
+  readonly #isReachable: () => boolean;
+  #mode: DhtMode;
   readonly #connections: (peer: PeerId) => readonly Connection[];
   readonly #answers = new LRU<string, LastAnswer>(MAX_REMEMBERED_ANSWERS);
   readonly #stop = new AbortController();
@@ -52,8 +54,13 @@ export class Dht implements Startable {
 
   constructor(components: KadDHTComponents, options: DhtOptions) {
     const { name, records } = options;
-    const { peerId, connectionManager } = components;
-    const { dht, table } = createKademlia(components, options);
+    const { peerId, connectionManager, events } = components;
+    const { dht, table, isReachable } = createKademlia(components, options);
+    this.#mode = options.mode;
+    this.#isReachable = isReachable;
+    events.addEventListener("self:peer:update", () => {
+      if (this.#mode === "auto") void this.#settleMode().catch(() => undefined);
+    });
     this.name = name;
     this.#records = records;
     this.#self = peerId;
@@ -68,6 +75,17 @@ export class Dht implements Startable {
   async start(): Promise<void> {
     this.#records.start();
     await this.#dht.start();
+  }
+
+  /** Answers queries of others from now on, or does not. */
+  async setMode(mode: DhtMode): Promise<void> {
+    this.#mode = mode;
+    await this.#settleMode();
+  }
+
+  async #settleMode(): Promise<void> {
+    const auto = this.#isReachable() ? "server" : "client";
+    await this.#dht.setMode(this.#mode === "auto" ? auto : this.#mode);
   }
 
   async stop(): Promise<void> {

@@ -39,6 +39,8 @@ const NEVER_MS = 2 ** 31 - 1;
 export interface Kademlia {
   readonly dht: KadDHT & Startable & PeerDiscovery;
   readonly table: RoutingTableView;
+  /** The node has an address that all peers of this DHT can dial. */
+  isReachable(): boolean;
 }
 
 export function createKademlia(components: KadDHTComponents, options: DhtOptions): Kademlia {
@@ -57,7 +59,8 @@ export function createKademlia(components: KadDHTComponents, options: DhtOptions
     validators,
     selectors,
     reprovide: { interval: NEVER_MS, threshold: 0, validity: Number.MAX_SAFE_INTEGER },
-    ...(mode === "auto" ? {} : { clientMode: mode === "client" }),
+    // The library's own `auto` could not be left again.
+    clientMode: mode !== "server",
   });
   const dht = make({
     peerId,
@@ -74,7 +77,8 @@ export function createKademlia(components: KadDHTComponents, options: DhtOptions
     datastore: new RecordDatastore(records, peerStore),
   }) as Kademlia["dht"];
   limitMessages(dht, patches);
-  return { dht, table: routingTableOf(dht, components, patches) };
+  const isReachable = () => own().some((address) => !address.toString().includes("/p2p-circuit"));
+  return { dht, table: routingTableOf(dht, components, patches), isReachable };
 }
 
 /**

@@ -75,7 +75,7 @@ export class Routing {
       metadata,
       log,
       workers: () => (config.value("Experimental.AcceleratedDHTClient") ? ACCELERATED_WORKERS : WORKERS),
-      ready: () => this.#dht !== undefined && queries.activeDht(this.#dht).size > 0,
+      ready: () => !this.#manualOnly && this.#dht !== undefined && queries.activeDht(this.#dht).size > 0,
       provide: (cid: CID, signal: AbortSignal) => this.#provideOne(cid, signal),
     };
     this.#provideQueue = new ProvideQueue(providing);

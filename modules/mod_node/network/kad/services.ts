@@ -45,6 +45,22 @@ export function routingServices({
   return { [serviceOf("wan")]: make("wan"), [serviceOf("lan")]: make("lan") };
 }
 
+/**
+ * Has the DHTs go by `Routing.Type` as it is now.
+ *
+ * @throws NodeError for an unknown type, and for one that needs a DHT where there is none, or none where there is one
+ */
+export async function renewRouting(libp2p: Pick<Libp2p, "services">, config: Pick<Repo["config"], "value">) {
+  const type = config.value("Routing.Type");
+  if (!Object.hasOwn(modes, type)) throw new NodeError(`unrecognized routing option: ${type}`);
+  const mode = modes[type];
+  const [wan, lan] = [dhtOf(libp2p, "wan"), dhtOf(libp2p, "lan")];
+  if ((mode === undefined) !== (wan === undefined)) throw new NodeError("to and from none it counts at the next start");
+  if (mode === undefined) return;
+  await wan?.setMode(mode.wan);
+  await lan?.setMode(mode.lan);
+}
+
 /** Undefined with `Routing.Type` "none". */
 export function dhtOf({ services }: Pick<Libp2p, "services">, name: DhtName): Dht | undefined {
   const service = (services as Readonly<Record<string, unknown>>)[serviceOf(name)];

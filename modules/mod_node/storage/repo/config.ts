@@ -45,6 +45,7 @@ export class ConfigFile {
   readonly #inForce: ConfigInForce;
   #typed: Document;
   #later: LaterSettings;
+  readonly #started: LaterSettings;
   /** The file as it was last read or written by this process. */
   #text: string;
   /** Ends when the last change has ended. */
@@ -58,9 +59,11 @@ export class ConfigFile {
     this.#text = text;
     this.#typed = typed;
     this.#later = laterSettings(document);
+    this.#started = this.#later;
     this.#inForce = new ConfigInForce(
       (path) => this.value(path),
       (path) => this.#later.names.get(path) ?? path,
+      () => this.#waitingSwitches(),
     );
   }
 
@@ -104,6 +107,15 @@ export class ConfigFile {
   /** Values that are in the file and not in force. */
   get waiting(): readonly WaitingKey[] {
     return this.#inForce.waiting;
+  }
+
+  /** What waits of the choices of whoever starts the node, by the keys of later versions. */
+  #waitingSwitches(): readonly string[] {
+    const { pubsub, namesOverPubsub } = this.#later;
+    return [
+      ...(pubsub === this.#started.pubsub ? [] : ["Pubsub.Enabled"]),
+      ...(namesOverPubsub === this.#started.namesOverPubsub ? [] : ["Ipns.UsePubsub"]),
+    ];
   }
 
   /** These values have just been read by those who use them: they are in force. */

@@ -33,6 +33,7 @@ const used = (Object.keys(configKeys) as ConfigPath[]).filter((path) => configKe
 
 export class ConfigInForce {
   readonly #value: (path: ConfigPath) => unknown;
+  readonly #further: () => readonly string[];
   readonly #nameOf: (path: ConfigPath) => string;
   /** As JSON, by path. */
   readonly #inForce = new Map<ConfigPath, string>();
@@ -42,8 +43,13 @@ export class ConfigInForce {
   #told = "[]";
   readonly #listeners = new Set<(change: ConfigApplied) => void>();
 
-  /** @param value as the file has it now @param nameOf the key by which the file says it */
-  constructor(value: (path: ConfigPath) => unknown, nameOf: (path: ConfigPath) => string) {
+  /** @param value as the file has it now @param nameOf the key by which the file says it @param further keys that wait for the next start, besides */
+  constructor(
+    value: (path: ConfigPath) => unknown,
+    nameOf: (path: ConfigPath) => string,
+    further: () => readonly string[] = () => [],
+  ) {
+    this.#further = further;
     this.#value = value;
     this.#nameOf = nameOf;
     this.take(() => true);
@@ -71,9 +77,10 @@ export class ConfigInForce {
   }
 
   get waiting(): readonly WaitingKey[] {
-    return used
+    const known = used
       .filter((path) => this.#written(path) !== this.#inForce.get(path))
       .map((path) => ({ key: this.#nameOf(path), reason: this.#reasons.get(path) }));
+    return [...known, ...this.#further().map((key) => ({ key, reason: undefined }))];
   }
 
   /** Puts in force what can be now; what failed before is tried again. Not to be called before the last call is over. */

@@ -142,7 +142,12 @@ export const configKeys = {
   "Mounts.FuseAllowOther": key("live", bool, false, "Mount with `allow_other`."),
   "Discovery.MDNS.Enabled": key("live", bool, true, "Find peers on the local network."),
   "Discovery.MDNS.Interval": key("live", int, 10, "Seconds between two looks; 0 is 5."),
-  "Routing.Type": key("start", text, "dht", "`dht`, `dhtclient`, `dhtserver` or `none`; empty is `dht`."),
+  "Routing.Type": key(
+    "live",
+    text,
+    "dht",
+    "`dht`, `dhtclient`, `dhtserver` or `none`; empty is `dht`. To and from `none` it counts from the next start.",
+  ),
   "Ipns.RepublishPeriod": key(
     "live",
     durationText,

@@ -4,6 +4,7 @@ import { CID } from "multiformats/cid";
 import { sha256 } from "multiformats/hashes/sha2";
 import { raw } from "#node/formats/cid/codecs.ts";
 import type { LowLevelNode } from "#node/low_level_node.ts";
+import { NameCache } from "#node/network/ipns/cache.ts";
 import type { ConfigPath } from "#node/storage/repo/schema.ts";
 import { add, known, meet, type RoutingNode, startNode, until } from "../network/kad/support.ts";
 import { change } from "./support.ts";
@@ -125,13 +126,37 @@ test("with Experimental.StrategicProviding nothing is announced unless told to",
   await until(() => a.routing.provideStat.total > before);
 });
 
-test("names are remembered up to Ipns.ResolveCacheSize, live for Ipns.RecordLifetime, and a period out of bounds waits", async () => {
-  const { names, keys } = a.node;
-  assert.ok(names && keys);
+test("as many names are remembered as Ipns.ResolveCacheSize says", async () => {
+  const cache = new NameCache(2);
+  cache.set("one", "/ipfs/1", 60_000);
+  cache.set("two", "/ipfs/2", 60_000);
+  cache.resize(1);
+  assert.deepEqual([cache.get("one"), cache.get("two")], [undefined, "/ipfs/2"]);
   await set("Ipns.ResolveCacheSize", 1);
+  const [waiting] = await change(a.node, "Ipns.ResolveCacheSize", -1);
+  assert.equal(waiting?.reason, "cannot specify negative resolve cache size");
+  await set("Ipns.ResolveCacheSize", 128);
+});
+
+test("names are published again by Ipns.RepublishPeriod and Ipns.RecordLifetime, and a period out of bounds waits", async () => {
   await set("Ipns.RecordLifetime", "48h");
   await set("Ipns.RepublishPeriod", "1h");
   const [waiting] = await change(a.node, "Ipns.RepublishPeriod", "1s");
   assert.equal(waiting?.reason, "config setting IPNS.RepublishPeriod is not between 1min and 1day: 1s");
   await set("Ipns.RepublishPeriod", "");
+});
+
+test("the node answers queries of others as Routing.Type says, and none waits", async () => {
+  const speaks = () => a.network.libp2p.getProtocols().includes("/ipfs/lan/kad/1.0.0");
+  assert.equal(speaks(), true);
+  await set("Routing.Type", "dhtclient");
+  assert.equal(speaks(), false);
+  await set("Routing.Type", "dhtserver");
+  assert.deepEqual([speaks(), a.network.libp2p.getProtocols().includes("/ipfs/kad/1.0.0")], [true, true]);
+  await set("Routing.Type", "dht");
+  assert.deepEqual([speaks(), a.network.libp2p.getProtocols().includes("/ipfs/kad/1.0.0")], [true, false]);
+  assert.deepEqual(await change(a.node, "Routing.Type", "none"), [
+    { key: "Routing.Type", reason: "to and from none it counts at the next start" },
+  ]);
+  await set("Routing.Type", "dht");
 });

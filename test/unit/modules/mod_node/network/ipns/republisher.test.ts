@@ -125,3 +125,20 @@ test("invalid periods are refused", async (t) => {
     message: 'failure to parse config setting IPNS.RecordLifetime: time: unknown unit "d" in duration "1d"',
   });
 });
+
+test("a changed lifetime is that of the next round, and one that cannot be read leaves the former", async (t) => {
+  const settings: Record<string, string> = { "Ipns.RecordLifetime": "200h" };
+  const { republisher, published, fresh } = await start(t, settings);
+  const hours = async () => {
+    await republisher.round(never);
+    const end = parseTimestamp((await published.get(fresh.id))?.record.validity as string) as bigint;
+    return Number((end - timestampAfter(0)) / BigInt(hour) / 1_000_000n);
+  };
+  assert.equal(Math.abs((await hours()) - 200) <= 1, true);
+  settings["Ipns.RecordLifetime"] = "300h";
+  republisher.renew();
+  assert.equal(Math.abs((await hours()) - 300) <= 1, true);
+  settings["Ipns.RecordLifetime"] = "for ever";
+  assert.throws(() => republisher.renew(), /failure to parse config setting IPNS.RecordLifetime/);
+  assert.equal(Math.abs((await hours()) - 300) <= 1, true);
+});

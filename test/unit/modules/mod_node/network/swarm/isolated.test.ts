@@ -37,6 +37,7 @@ test("a port is mapped at the gateway, unless that is off, and announced once a 
     sockets: ["udp 239.255.255.250:1900"],
     unproven: false,
     proven: true,
+    joined: true,
     asked: ["search", "GetExternalIPAddress", "AddAnyPortMapping PORT", "DeletePortMapping"],
   });
 });

@@ -30,8 +30,16 @@ for (let meeting = 0; meeting < 10 && !isProven(); meeting++) {
   await open.swarm.disconnect(world.swarm.id, undefined).catch(() => undefined);
 }
 const proven = isProven();
+// It is told to while it runs.
+const searches = () => gateway.asked.filter((action) => action === "search").length;
+const before = searches();
+await shy.repo.config.set("Swarm.DisableNatPortMap", () => false);
+await shy.swarm.live.renewPortMapping();
+const joined = await until(() => searches() > before, 20_000);
+await shy.repo.config.set("Swarm.DisableNatPortMap", () => true);
+await shy.swarm.live.renewPortMapping();
 const port = String(open.swarm.listenAddresses()[0]).split("/").at(-1);
 await Promise.all([shy, open, world].map((peer) => peer.stop()));
 const asked = [...new Set(gateway.asked)].map((action) => action.replace(port as string, "PORT"));
 await gateway[Symbol.asyncDispose]();
-console.log(JSON.stringify({ sockets, unproven, proven, asked }));
+console.log(JSON.stringify({ sockets, unproven, proven, joined, asked }));
