@@ -17,6 +17,7 @@ export const scopeForms = [
   { form: "app:NAME", help: "apps that ask for tokens by this name; app:* all of them" },
   { form: "admin:read", help: "what the Admin API shows" },
   { form: "admin", help: "the whole Admin API" },
+  { form: "pinning:USER", help: "the pins of this user of the pinning service" },
   { form: "metrics", help: "the figures for Prometheus" },
   { form: "*", help: "everything" },
 ] as const;
@@ -27,10 +28,12 @@ export type Scope =
   | { readonly kind: "mfs"; readonly directory: readonly string[]; readonly readOnly: boolean }
   | { readonly kind: "app"; readonly name: string }
   | { readonly kind: "admin"; readonly access: "read" | "admin" }
-  | { readonly kind: "metrics" };
+  | { readonly kind: "metrics" }
+  | { readonly kind: "pinning"; readonly user: string };
 
 const rpcPattern = /^rpc:(\*|[a-z0-9-]+(?:\/[a-z0-9-]+)*)(?::(read|write))?$/;
 const mfsPattern = /^mfs:(read:)?(\/.*)$/s;
+const pinningPattern = /^pinning:([\w.@-]+)$/;
 const appPattern = /^app:(\*|[\w.-]+)$/;
 
 /** Namespaces of content, which are no directories of the MFS. */
@@ -53,6 +56,8 @@ export function parseScope(text: string): Scope | undefined {
   }
   const app = appPattern.exec(text);
   if (app !== null) return { kind: "app", name: app[1] as string };
+  const pinning = pinningPattern.exec(text);
+  if (pinning !== null) return { kind: "pinning", user: pinning[1] as string };
   const mfs = mfsPattern.exec(text);
   const directory = mfs === null ? undefined : componentsOf(mfs[2] as string);
   if (directory === undefined || contentRoots.has(directory[0])) return undefined;
@@ -74,7 +79,8 @@ export function covers(scope: Scope, need: TokenNeed): boolean {
     case "admin":
       return scope.kind === "admin" && (scope.access === "admin" || need.access === "read");
     case "metrics":
-      return scope.kind === "metrics";
+    case "pinning":
+      return scope.kind === need.kind;
   }
 }
 
@@ -93,6 +99,8 @@ export function scopeFor(need: TokenNeed): string {
       return need.access === "read" ? "admin:read" : "admin";
     case "metrics":
       return "metrics";
+    case "pinning":
+      return "pinning:USER";
   }
 }
 

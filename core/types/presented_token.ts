@@ -9,6 +9,8 @@ export type TokenNeed =
   | { readonly kind: "app"; readonly name: string }
   | { readonly kind: "admin"; readonly access: "read" | "admin" }
   | { readonly kind: "metrics" }
+  /** The pins of some user of the pinning service: the scope says whose. */
+  | { readonly kind: "pinning" }
   /** A command of the RPC, such as `pin/add`. */
   | { readonly kind: "rpc"; readonly command: string; readonly effect: TokenEffect }
   /** Any command of the RPC at all. */

@@ -1,15 +1,26 @@
 /** Routes of the pinning service API: `/pins` and `/pins/<requestid>`, relative to the app. */
 import type { Node } from "modhost/node";
-import type { Handler, HttpEvent, ModuleLog, ResponseFields, RouteTable } from "../../core/types.ts";
-import { ApiFailure, failureAnswer, json } from "./failure.ts";
+import type {
+  Handler,
+  HttpEvent,
+  HttpRequest,
+  ModuleLog,
+  ResponseFields,
+  RouteTable,
+  TokenRefusal,
+  Tokens,
+} from "../../core/types.ts";
+import { ApiFailure, failureAnswer, json, refusalAnswer } from "./failure.ts";
 import { readFilter } from "./filter.ts";
 import { readWish } from "./pin_object.ts";
 import type { PinRequest } from "./pin_request.ts";
 import type { Requests } from "./requests.ts";
-import { type Users, userBy } from "./users.ts";
+import { type Users, userBy, userOf } from "./users.ts";
 
 export interface ApiParts {
   readonly users: Users;
+  /** Of the server. */
+  readonly tokens: Tokens;
   readonly log: ModuleLog;
   readonly node: Node;
   readonly requests: () => Requests;
@@ -27,12 +38,13 @@ interface Call {
 const MAX_DELEGATES = 20;
 
 export function pinningRoutes(parts: ApiParts): RouteTable {
-  const { users, log } = parts;
+  const { log } = parts;
   const answered =
     (run: (call: Call) => Promise<ResponseFields>): Handler =>
     async (event, rest = "") => {
       try {
-        const user = userBy(event.request.headers.authorization, users);
+        const user = callerOf(parts, event.request);
+        if (typeof user === "object") return refusalAnswer(user);
         if (user === undefined) throw new ApiFailure("UNAUTHORIZED", "The access token is missing or not known");
         return await run({ event, user, id: rest });
       } catch (error) {
@@ -88,6 +100,15 @@ export function pinningRoutes(parts: ApiParts): RouteTable {
     "POST /*": nothing,
     "DELETE /*": nothing,
   };
+}
+
+/** The user who calls; undefined for a token that is not known. */
+function callerOf({ users, tokens }: ApiParts, request: HttpRequest): string | TokenRefusal | undefined {
+  const own = userBy(request.headers.authorization, users);
+  const held = own === undefined ? tokens.identify(request) : undefined;
+  if (held === undefined) return own;
+  if ("status" in held) return held;
+  return held.allows({ kind: "pinning" }) ? userOf(held) : tokens.lacks(held, { kind: "pinning" });
 }
 
 const missing = (id: string | undefined) => new ApiFailure("NOT_FOUND", `There is no pin request ${id}`);

@@ -1,5 +1,5 @@
 /** Error responses of the pinning service API. */
-import type { ResponseFields } from "../../core/types.ts";
+import type { ResponseFields, TokenRefusal } from "../../core/types.ts";
 
 const statuses = { BAD_REQUEST: 400, UNAUTHORIZED: 401, NOT_FOUND: 404, INTERNAL_SERVER_ERROR: 500 } as const;
 
@@ -18,6 +18,17 @@ export const badRequest = (details: string) => new ApiFailure("BAD_REQUEST", det
 export function failureAnswer({ reason, message: details }: ApiFailure): ResponseFields {
   const answer = json(statuses[reason], { error: { reason, details } });
   return reason === "UNAUTHORIZED" ? { ...answer, headers: { ...answer.headers, www_authenticate: "Bearer" } } : answer;
+}
+
+const reasons = { 401: "UNAUTHORIZED", 403: "FORBIDDEN", 429: "TOO_MANY_REQUESTS" } as const satisfies Record<
+  TokenRefusal["status"],
+  string
+>;
+
+/** A token of the server that is not let in. */
+export function refusalAnswer({ status, message, headers }: TokenRefusal): ResponseFields {
+  const answer = json(status, { error: { reason: reasons[status], details: message } });
+  return { ...answer, headers: { ...answer.headers, ...headers } };
 }
 
 export function json(status_code: number, value: object): ResponseFields {

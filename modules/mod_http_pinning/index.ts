@@ -30,13 +30,15 @@ export default function load(module: Module<typeof options>): void {
   };
 
   module.ready = () => {
-    if (users.length === 0) log.warn("nobody can pin here: the option pinning_tokens is not set");
+    if (users.length === 0)
+      log.warn("nobody can pin here without a token of the server: the option pinning_tokens is not set");
     service().work.start();
   };
   module.unload = () => opened?.work.stop();
   module.provides("http", {
     route: pinningRoutes({
       users,
+      tokens: module.tokens,
       log,
       node,
       requests: () => service().requests,

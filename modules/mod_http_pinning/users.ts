@@ -1,5 +1,7 @@
 /** Maps tokens to users. */
+
 import { findToken, type KnownToken, readAuthorization, readTokens } from "../../core/http/index.ts";
+import type { PresentedToken } from "../../core/types.ts";
 
 /** The user of tokens that name none. */
 const unnamed = "";
@@ -15,6 +17,11 @@ export function usersFrom(option: unknown): Users {
     read: ({ user = unnamed, ...others }) =>
       typeof user === "string" && Object.keys(others).length === 0 ? { user } : undefined,
   });
+}
+
+/** Whose pins a token of the server is for; one for everything has those of tokens that name no user. */
+export function userOf({ scopes }: PresentedToken): string {
+  return scopes.find((scope) => scope.startsWith("pinning:"))?.slice("pinning:".length) ?? unnamed;
 }
 
 /** The user of the bearer token in an Authorization header; undefined if there is none or it is not known. */

@@ -23,6 +23,7 @@ describe("a scope", () => {
       ["app:*", { kind: "app", name: "chat" }],
       ["admin", { kind: "admin", access: "admin" }],
       ["metrics", { kind: "metrics" }],
+      ["pinning:anna", { kind: "pinning" }],
     ];
     for (const [scope] of needs) {
       for (const [own, need] of needs) assert.equal(opens(scope, need), scope === own, `${scope} for ${own}`);
