@@ -15,12 +15,13 @@ export function acmeSettings(config: Config, folder: string): AcmeSettings | und
   const text = (name: string) => value(name) as string | undefined;
   const written = (value("acme_hosts") ?? []) as string[];
   if (written.length === 0) return undefined;
-  const hosts = [...new Set(written.map((name) => asciiName(name.toLowerCase())))];
-  const wrong = hosts.find((name) => !isIssuable(name));
+  const ascii = (name: string) => asciiName(name.toLowerCase());
+  const wrong = written.find((name) => !isIssuable(ascii(name)));
   if (wrong !== undefined) {
     const allowed = "it must be a public host name, without wildcards: those are proved by DNS alone";
     throw new ModhostError("OPTION_INVALID", { name: "acme_hosts", value: JSON.stringify(wrong), allowed });
   }
+  const hosts = [...new Set(written.map(ascii))];
   const [id, key] = [text("acme_eab_id"), text("acme_eab_key")];
   return {
     directory: text("acme_directory") ?? "",

@@ -31,6 +31,7 @@ export class CertificateUpkeep {
   #unhook: (() => void)[] = [];
   #timer: NodeJS.Timeout | undefined;
   #followed = "";
+  #isStopped = false;
 
   constructor(deps: CertificateUpkeepDeps) {
     const { certificates, log } = deps;
@@ -51,6 +52,8 @@ export class CertificateUpkeep {
 
   /** From now on, and after each change of the configuration. */
   follow(): void {
+    // A change of the configuration may end after the stop has begun.
+    if (this.#isStopped) return;
     const files = this.#deps.certificates.files();
     if (this.#followed !== files.join("\n")) this.#watch.follow(files);
     this.#followed = files.join("\n");
@@ -63,6 +66,7 @@ export class CertificateUpkeep {
 
   /** Resolves when nothing of it is under way. */
   stop(): Promise<void> {
+    this.#isStopped = true;
     this.#watch.close();
     clearInterval(this.#timer);
     for (const unhook of this.#unhook) unhook();
