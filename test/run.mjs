@@ -2,14 +2,17 @@
  * Runs the tests: `node test/run.mjs [FILE|FOLDER...] [--name TEXT] [--times] [OPTION...]`. Without files it takes every
  * `test/**` file that ends in `.test.ts`.
  *
+ * Of folders, and without files, small files share processes: see `support/together.mjs`. A file that is named has its own.
+ *
  * `--name TEXT` runs the tests whose names hold this text, and loads only the files in which it stands. `--times` ends
- * with how long each file took. Other options are handed to Node's runner (`--test-only`, ...).
+ * with how long each file took, in a process of its own. Other options are handed to Node's runner (`--test-only`, ...).
  */
 import { spawn } from "node:child_process";
 import { readdirSync, readFileSync, statSync } from "node:fs";
 import { availableParallelism } from "node:os";
 import { join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
+import { isSociable, together } from "./support/together.mjs";
 
 if (Number.parseInt(process.versions.node, 10) < 24) {
   console.error(`The tests need Node 24, this is ${process.versions.node}: start them with npm run test:unit`);
@@ -19,6 +22,9 @@ if (Number.parseInt(process.versions.node, 10) < 24) {
 const root = fileURLToPath(new URL("..", import.meta.url));
 const { named, name, times, options } = parse(process.argv.slice(2));
 const files = withName(named.length > 0 ? named.flatMap(testFiles) : testFiles("test"));
+const mayShare = name === undefined && !times;
+const [shared, alone] = partition(files, (file) => mayShare && !named.includes(file) && isSociable(read(file)));
+const groups = together(shared.map((file) => resolve(root, file)));
 
 const reporter = process.stdout.isTTY ? "spec" : support("reporter.mjs");
 const runner = spawn(
@@ -35,7 +41,9 @@ const runner = spawn(
     ...(times ? reportTo(support("times.mjs")) : []),
     ...(name === undefined ? [] : [`--test-name-pattern=${RegExp.escape(name)}`]),
     ...options,
-    ...files,
+    // The longest first.
+    ...groups.files,
+    ...alone,
   ],
   {
     cwd: root,
@@ -47,6 +55,7 @@ const runner = spawn(
 );
 for (const signal of ["SIGINT", "SIGTERM"]) process.on(signal, () => runner.kill(signal));
 runner.on("exit", (code, signal) => {
+  groups.remove();
   process.exitCode = signal === null ? (code ?? 1) : 1;
 });
 
@@ -75,8 +84,16 @@ function testFiles(path) {
 /** The files that hold the name that was asked for; all of them when it is put together while they run. */
 function withName(all) {
   if (name === undefined) return all;
-  const holding = all.filter((file) => readFileSync(resolve(root, file), "utf8").includes(name));
+  const holding = all.filter((file) => read(file).includes(name));
   return holding.length > 0 ? holding : all;
+}
+
+function read(file) {
+  return readFileSync(resolve(root, file), "utf8");
+}
+
+function partition(all, isFirst) {
+  return [all.filter(isFirst), all.filter((each) => !isFirst(each))];
 }
 
 function support(file) {
