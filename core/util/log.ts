@@ -1,6 +1,7 @@
 import { format } from "node:util";
 import { type DestinationStream, type Logger, pino, stdTimeFunctions } from "pino";
 import type { LogLevel, LogLine, ModuleLog } from "../types.ts";
+import { reasonOf } from "./errors.ts";
 import { LineSink, type SinkOptions } from "./line_sink.ts";
 import { printable } from "./text.ts";
 
@@ -53,7 +54,9 @@ export function createLog(settings: LogSettings = {}): Log {
   const raw: LogStream = { write: (line) => isClosed || sink.write(line) };
   const pretty = prettyStream(raw, terminal && !process.env.NO_COLOR);
   let stream = raw;
-  const followers = new Followers();
+  const followers = new Followers((error) =>
+    root.error(current.masked(`A follower of the log failed, and hears no more: ${reasonOf(error)}`)),
+  );
   const current: Current = { least: 0, masked: (text) => text };
   const configure = ({ level = "info", format: form = "auto" }: Pick<LogSettings, "level" | "format">) => {
     current.least = level === "silent" ? levels.length : levels.indexOf(level);
@@ -93,7 +96,12 @@ export function createLog(settings: LogSettings = {}): Log {
 /** Those who hear the lines of a log. */
 class Followers {
   readonly #all = new Set<{ readonly hear: (line: LogLine) => void }>();
+  readonly #failed: (error: unknown) => void;
   #isTelling = false;
+
+  constructor(failed: (error: unknown) => void) {
+    this.#failed = failed;
+  }
 
   add(hear: (line: LogLine) => void): () => void {
     const follower = { hear };
@@ -101,13 +109,23 @@ class Followers {
     return () => void this.#all.delete(follower);
   }
 
-  /** What a follower itself writes meanwhile is told to nobody: there would be no end of it. */
+  /**
+   * What a follower itself writes meanwhile is told to nobody: there would be no end of it. One that fails hears no more,
+   * and whoever has written the line notices nothing.
+   */
   tell(line: string): void {
     if (this.#all.size === 0 || this.#isTelling) return;
     this.#isTelling = true;
     try {
       const value = JSON.parse(line) as LogLine;
-      for (const { hear } of this.#all) hear(value);
+      for (const follower of this.#all) {
+        try {
+          follower.hear(value);
+        } catch (error) {
+          this.#all.delete(follower);
+          this.#failed(error);
+        }
+      }
     } finally {
       this.#isTelling = false;
     }

@@ -75,3 +75,18 @@ test("a destination may be a file, whose folder is made", async (t) => {
   log.close();
   assert.equal((JSON.parse(await readFile(file, "utf8")) as { msg: string }).msg, "kept");
 });
+
+test("a follower that fails hears no more, and whoever writes a line notices nothing", () => {
+  const written: string[] = [];
+  const log = createLog({ destination: { write: (line) => void written.push(line) }, format: "json" });
+  const heard: string[] = [];
+  log.follow(() => {
+    throw new Error("out of order");
+  });
+  log.follow(({ msg }) => void heard.push(msg));
+  log.host.info("one");
+  log.host.info("two");
+  assert.deepEqual(heard, ["one", "two"]);
+  const messages = written.map((line) => (JSON.parse(line) as { msg: string }).msg);
+  assert.deepEqual(messages, ["one", "A follower of the log failed, and hears no more: out of order", "two"]);
+});
