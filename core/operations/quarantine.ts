@@ -95,10 +95,9 @@ export class Quarantine {
     this.#deps = deps;
   }
 
-  /** Looks at the accounts from now on. */
+  /** Looks at the accounts from now on; also while nothing is taken out, since the options may change. */
   start(): void {
-    const { failures, window } = this.#deps.rules();
-    if (failures === 0) return;
+    const { window } = this.#deps.rules();
     this.#looking = setInterval(() => this.look(), (Math.min(window, LOOP_WINDOW) / LOOKS) * 1000).unref();
   }
 

@@ -1,6 +1,7 @@
 /** When a module is taken out, and for how long: the rules by themselves. */
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
+import { setTimeout as sleep } from "node:timers/promises";
 import type { Instance } from "#core/module/instance.ts";
 import type { QuarantineNote } from "#core/module/quarantined.ts";
 import { Quarantine, type QuarantineDeps, type QuarantineRules } from "#core/operations/quarantine.ts";
@@ -191,5 +192,19 @@ describe("failures", () => {
     await later.settled();
     assert.equal(later.notes.length, 0);
     later.quarantine.stop();
+  });
+
+  test("of the time before quarantine was turned on do not count", async () => {
+    const own = { failures: 0, window: 0.1 };
+    const { quarantine, usage, notes, settled } = setUp(own);
+    quarantine.start();
+    usage.fault("running a timer", new Error("one"));
+    usage.fault("running a timer", new Error("two"));
+    await sleep(300);
+    own.failures = 3;
+    usage.fault("running a timer", new Error("three"));
+    await settled();
+    quarantine.stop();
+    assert.equal(notes.length, 0);
   });
 });
