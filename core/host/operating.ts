@@ -11,7 +11,7 @@ import type { CertificateState, Change, ConfigPlan, LogLine, ServerStatus } from
 import type { Log } from "../util/log.ts";
 import { packageVersion } from "../util/package.ts";
 import type { HostParts } from "./parts.ts";
-import { attempt } from "./reading.ts";
+import { attempt, dataFolder } from "./reading.ts";
 import type { Host } from "./types.ts";
 
 export interface OperatingDeps {
@@ -94,7 +94,7 @@ export class Operating implements ServerDeps {
       started: this.#started,
       phase: host.state,
       config: config.file,
-      data_path: dataPath(host),
+      data_path: dataFolder(host.config),
       addresses: host.listening(),
       modules: host.modules(),
       certificates: this.certificates(),
@@ -153,7 +153,7 @@ export class Operating implements ServerDeps {
     const { host } = this.#deps;
     this.#deps.announce("server-changed", change);
     if (!this.#deps.isAudited() || this.#deps.parts() === undefined) return;
-    this.#audit ??= new AuditFile(join(dataPath(host), "audit.jsonl"), (reason) =>
+    this.#audit ??= new AuditFile(join(dataFolder(host.config), "audit.jsonl"), (reason) =>
       host.log.error("Changes are not recorded, as the audit file cannot be written: %s", reason),
     );
     this.#audit.append(change);
@@ -169,8 +169,4 @@ function expiring(certificates: HostParts["certificates"] | undefined): string[]
       `The certificate for ${name} ${reached === 0 ? "has expired" : "expires"} on ${certificate.validTo.toISOString()}`,
     ];
   });
-}
-
-function dataPath({ config }: Host): string {
-  return String(attempt(() => config.value("data_path")) ?? config.directory);
 }

@@ -21,7 +21,7 @@ import { reasonOf } from "../util/errors.ts";
 import type { Log } from "../util/log.ts";
 import { type IsolationDeps, isolatedCode } from "../worker/isolated.ts";
 import { acmeSettings } from "./acme_settings.ts";
-import { attempt, folderOf, seconds } from "./reading.ts";
+import { attempt, dataFolder, folderOf, seconds } from "./reading.ts";
 import type { HostOptions } from "./types.ts";
 
 export interface HostParts {
@@ -131,10 +131,6 @@ function rulesOf(config: Config): QuarantineRules {
     loopShare: seconds(config, "quarantine_loop_share", 0.5),
     exempt: new Set((attempt(() => config.value("quarantine_exempt")) as string[] | undefined)?.map(moduleName)),
   };
-}
-
-function dataFolder(config: Config): string {
-  return String(attempt(() => config.value("data_path")) ?? config.directory);
 }
 
 /**

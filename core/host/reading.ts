@@ -48,6 +48,11 @@ export async function readAgain(options: HostOptions): Promise<Config> {
   return readConfig(options);
 }
 
+/** Where the host keeps what it writes; the folder of the config file where the option is wrong, which its check reports. */
+export function dataFolder(config: Config): string {
+  return String(attempt(() => config.value("data_path")) ?? config.directory);
+}
+
 /** A period of the configuration, seconds; `fallback` where it is wrong, which its check reports. */
 export function seconds(config: Config, option: string, fallback: number): number {
   return Number(attempt(() => config.value(option)) ?? fallback);

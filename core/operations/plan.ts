@@ -2,6 +2,7 @@
 import type { Config } from "../config/index.ts";
 import type { Wanted } from "../module/catalog.ts";
 import { type InstanceFacts, keyOf } from "../module/instance.ts";
+import { labelOf } from "../module/operation.ts";
 import type { TransitionSteps } from "../module/transition.ts";
 import type { PortsDifference } from "../ports_change.ts";
 import type { ConfigPlan, ModuleState, ModuleStep } from "../types.ts";
@@ -221,8 +222,4 @@ function step(
   because: readonly string[],
 ): ModuleStep {
   return { action, module: name, host, because };
-}
-
-function labelOf({ name, host }: { name: string; host: string }): string {
-  return host === "*" ? name : `${name} on ${host}`;
 }
