@@ -30,6 +30,13 @@ export interface Receiver {
   serveUpgrade(request: IncomingMessage, handover: Handover): void;
 }
 
+/** Connections taken over so far, and requests refused since they could not be parsed. */
+interface ListenerCounts {
+  plain: number;
+  secure: number;
+  malformed: number;
+}
+
 /** Node's HTTP servers. They open no ports: connections are handed to them. Malformed requests get an error page. */
 export class Listeners {
   readonly #environment: HttpEnvironment;
@@ -45,10 +52,17 @@ export class Listeners {
   readonly #settings: Pick<HttpSettings, "headTimeout" | "idleTimeout">;
   readonly #sessions = new Set<ServerHttp2Session>();
   #onEmpty: (() => void)[] = [];
-  /** Connections taken over so far, and requests refused since they could not be parsed. */
-  readonly counts = { plain: 0, secure: 0, malformed: 0 };
+  readonly counts: ListenerCounts;
 
-  constructor(settings: HttpSettings, environment: HttpEnvironment, tls: TlsSource | undefined, receiver: Receiver) {
+  /** `counts`: those of the listeners before these, which go on. */
+  constructor(
+    settings: HttpSettings,
+    environment: HttpEnvironment,
+    tls: TlsSource | undefined,
+    receiver: Receiver,
+    counts: ListenerCounts = { plain: 0, secure: 0, malformed: 0 },
+  ) {
+    this.counts = counts;
     this.#environment = environment;
     this.#settings = settings;
     const limits = {

@@ -124,7 +124,7 @@ export class HttpService implements PipelineService {
     if (!isOther && isSecured) return;
     const former = this.listeners;
     // Its own copy: what is open keeps its limits.
-    this.listeners = new Listeners({ ...settings }, this.environment, this.#tls, this.#receiver);
+    this.listeners = new Listeners({ ...settings }, this.environment, this.#tls, this.#receiver, former.counts);
     this.#formerListeners.add(former);
     former.whenEmpty(() => {
       this.#formerListeners.delete(former);
@@ -255,8 +255,8 @@ export class HttpService implements PipelineService {
   figures(): ServiceFigures {
     const connections = { open: 0, plain: 0, secure: 0 };
     let malformed = 0;
+    for (const { open } of this.#everyListeners()) connections.open += open;
     for (const { listeners } of [this, ...this.#predecessors]) {
-      connections.open += listeners.open;
       connections.plain += listeners.counts.plain;
       connections.secure += listeners.counts.secure;
       malformed += listeners.counts.malformed;

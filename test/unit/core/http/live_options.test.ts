@@ -89,6 +89,27 @@ describe("an option of HTTP that changes", { concurrency: 4 }, () => {
     kept.destroy();
   });
 
+  test("leaves the figures of connections as they are: open ones stay open, and none is forgotten", async () => {
+    const values = { modules_enabled: ["http", "http_openmetrics"] };
+    await using server = await reconfigured(values, [echo().module]);
+    const kept = connect(server.port(), "127.0.0.1");
+    assert.match(await answer(kept, "GET /echo/ HTTP/1.1\r\nHost: a\r\n\r\n"), /load 1/);
+    const figures = async () => {
+      const asked = await fetch(`http://127.0.0.1:${server.port()}/metrics`, { headers: { connection: "close" } });
+      const text = await asked.text();
+      const lines = text.split("\n");
+      const value = (name: string) =>
+        Number(lines.find((line) => line.startsWith(`modhost_http_${name} `))?.split(" ")[1]);
+      return { open: value("open_connections"), all: value('connections_total{scheme="http"}') };
+    };
+    const before = await figures();
+    await server.apply({ ...values, http_idle_timeout: 50 });
+    const after = await figures();
+    assert.ok(after.all > before.all, `${before.all} connections before, ${after.all} after`);
+    assert.ok(after.open >= 2, `${after.open} are open: the one that was, and the one that asks`);
+    kept.destroy();
+  });
+
   test("is refused by HTTP itself when it is wrong, and everything stays", async () => {
     const app = echo();
     const hosts = { "a.test": {}, "b.test": {} };
