@@ -113,9 +113,17 @@ test("secrets of callers are told to who asks config for them, as in Kubo, and l
   await using own = await startRpc();
   const all = { AuthSecret: "bearer:everything", AllowedPaths: ["/api/v0"] };
   await own.value(`config?arg=API.Authorizations.all&arg=${encodeURIComponent(JSON.stringify(all))}&json=true`);
-  const { Value } = await own.value<{ Value: { Authorizations: unknown } }>("config?arg=API");
+  const value = async <T>(path: string): Promise<T> => {
+    const headers = { authorization: "Bearer everything" };
+    const answer = await fetch(`http://127.0.0.1:${own.http}/api/v0/${path}`, { method: "POST", headers });
+    return (await answer.json()) as T;
+  };
+  // They are asked for from the next call on.
+  assert.equal((await own.call("config?arg=API")).status, 403);
+  const { Value } = await value<{ Value: { Authorizations: unknown } }>("config?arg=API");
   assert.deepEqual(Value.Authorizations, { all });
-  assert.equal((await own.value("config?arg=API.Authorizations.all.AuthSecret")).Value, all.AuthSecret);
-  const { API } = await own.value<{ API: { Authorizations: unknown } }>("config/show");
+  const secret = await value<{ Value: unknown }>("config?arg=API.Authorizations.all.AuthSecret");
+  assert.equal(secret.Value, all.AuthSecret);
+  const { API } = await value<{ API: { Authorizations: unknown } }>("config/show");
   assert.deepEqual(API.Authorizations, {});
 });
