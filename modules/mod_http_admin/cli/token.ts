@@ -39,7 +39,7 @@ export const command: Command = {
   about: [
     "new prints the secret of the token, this once: only its digest is kept. revoke takes a name or an id; what is open with",
     "the token is cut, and the next request is refused. Scopes: rpc:GROUP, rpc:GROUP:read, rpc:GROUP:write, mfs:/DIR,",
-    "mfs:read:/DIR, app:NAME, admin:read, admin, metrics, and * for everything. Where no server runs, the file tokens.json in",
+    "mfs:read:/DIR, app:NAME, pinning:USER, admin:read, admin, metrics, and * for everything. Where no server runs, the file tokens.json in",
     "its data folder is edited, and the standard error says so.",
   ].join("\n"),
   async run(context) {

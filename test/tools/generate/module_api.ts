@@ -24,6 +24,8 @@ const titles: Readonly<Record<string, string>> = {
   change: "Changes of the server",
   plan: "What a changed configuration makes of the server",
   state: "What a server tells",
+  presented_token: "The token of a request",
+  tokens: "Tokens of the server",
 };
 
 /** What the table of the page of events is made from; they have no headings there. */

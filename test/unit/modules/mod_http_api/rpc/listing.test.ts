@@ -173,7 +173,7 @@ test("the reference pages name every command, argument and flag", () => {
   assert.deepEqual([...pages.keys()], ["README.md", "files.md", "single.md"]);
   const index = pages.get("README.md") ?? "";
   assert.match(index, /\| \[`files\/read`\]\(files\.md#filesread\) \| Reads\. Deprecated\. \| read \|\n/);
-  assert.match(index, /\| \[`add`\]\(single\.md#add\) \| Adds \\\| files\. \|\n/);
+  assert.match(index, /\| \[`add`\]\(single\.md#add\) \| Adds \\\| files\. \| read \|\n/);
   const single = pages.get("single.md") ?? "";
   assert.match(single, /\| `chunker`, `s` \| string \| `size-262144` \| Chunks\. \|/);
   assert.match(single, /Limit\. Experimental\./);
