@@ -197,7 +197,8 @@ class ModuleHost implements Host {
     const wrong = modules.wrongOption();
     if (wrong !== undefined) throw wrong;
     this.#warn(config.unknownNames());
-    if (this.#listens() && this.state === "starting") await ports.open();
+    const unused = this.#listens() && this.state === "starting" ? await ports.open() : [];
+    for (const line of unused) this.log.warn("%s", line);
     if (this.state !== "starting") return;
     this.state = "running";
     running.quarantine.start();
@@ -249,7 +250,7 @@ class ModuleHost implements Host {
     const deadline = new Deadline(timeout ?? seconds(config, "stop_timeout", 15));
     if (hasServed) this.#announce("server-stopping", {});
     ports.close();
-    await deadline.wait(Promise.all([kept, this.#queue.settled()]));
+    await deadline.wait(Promise.all([kept, ports.heard(), this.#queue.settled()]));
     await modules.drain(deadline);
     if (hasServed) this.#announce("server-stopped", {});
     await modules.stop(deadline);

@@ -14,7 +14,7 @@ const MAX_SOCKET_PATH_BYTES = process.platform === "linux" ? 107 : 103;
  */
 const MAX_WAITING_CONNECTIONS = 65_535;
 
-export function listen(server: Server, place: ListenOptions): Promise<void> {
+export function listen(server: Server, place: ListenOptions | { readonly fd: number }): Promise<void> {
   const { promise, resolve, reject } = Promise.withResolvers<void>();
   server.once("error", reject);
   server.listen({ backlog: MAX_WAITING_CONNECTIONS, ...place, exclusive: true }, () => {

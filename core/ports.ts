@@ -1,9 +1,12 @@
 import { createServer, type Server, type Socket } from "node:net";
 import { setImmediate as nextTurn } from "node:timers/promises";
-import { type Config, convert, variableOf } from "./config/index.ts";
+import { type Config, convert } from "./config/index.ts";
 import { changeEndpoints } from "./endpoints_change.ts";
-import { addressErrors, codeOf, lacksAddress, listen, listenAt, placeText, refusals } from "./listen.ts";
+import { firstBytes } from "./first_bytes.ts";
+import { Inherited, type InheritedSocket } from "./inherited.ts";
+import { codeOf, lacksAddress, listen, listenAt, placeText, refusals } from "./listen.ts";
 import { type Place, placeDifference, placesOf } from "./places.ts";
+import { portFailure } from "./port_failure.ts";
 import { changePorts, type Open, type PortsChange, type PortsDifference } from "./ports_change.ts";
 import type { ListeningPort, NetEndpoint, NetProvider, OptionType, OwnedItem } from "./types.ts";
 import { ModhostError, reasonOf } from "./util/errors.ts";
@@ -39,9 +42,11 @@ export class Ports {
   /** Failures for the caller of `settle`; without one they are logged. */
   #failures: unknown[] | undefined;
   #isOpen = false;
+  readonly #inherited: Inherited;
 
-  constructor(config: Config) {
+  constructor(config: Config, inherited: readonly InheritedSocket[] = []) {
     this.#config = config;
+    this.#inherited = new Inherited(inherited);
   }
 
   /**
@@ -75,6 +80,8 @@ export class Ports {
    * PORT_TAKEN or PORT_FORBIDDEN for each that cannot be opened.
    */
   async *refused(): AsyncGenerator<ModhostError, void, undefined> {
+    // Of those that were inherited it is not known yet where they listen.
+    if (this.#inherited.isUsed) return;
     for (const [option, { type }] of this.#config.declarations()) {
       const name = /^(.+)_ports$/.exec(option)?.[1];
       if (name === undefined || type !== "ports") continue;
@@ -91,14 +98,21 @@ export class Ports {
   }
 
   /**
-   * Opens the ports of all providers.
+   * Opens the ports of all providers; sockets that were inherited take the place of those that they fit. Gives a line for
+   * each that fits none.
    * @throws {ModhostError} PORT_TAKEN, PORT_FORBIDDEN, PORT_UNAVAILABLE
    */
-  open(): Promise<void> {
+  async open(): Promise<string[]> {
+    const faults = this.#inherited.isUsed ? await this.#inherited.adopt() : [];
     this.#isOpen = true;
     this.#failures = [];
     for (const service of this.#services.values()) this.#open(service);
-    return this.settle();
+    try {
+      await this.settle();
+    } finally {
+      faults.push(...this.#inherited.close());
+    }
+    return faults;
   }
 
   /** Waits for ports that are being opened; fails with the first that could not be. */
@@ -197,6 +211,11 @@ export class Ports {
     for (const service of this.#services.values()) close(service);
   }
 
+  /** Waits for the first bytes of connections that were accepted, for a moment. */
+  heard(): Promise<void> {
+    return firstBytes(this.#sockets);
+  }
+
   /** Cuts the connections that are left. */
   destroy(): void {
     for (const socket of this.#sockets.keys()) socket.destroy();
@@ -230,6 +249,9 @@ export class Ports {
   async #listenAll(service: Service): Promise<void> {
     const provider = current(service)?.item;
     if (provider === undefined) return;
+    const named = this.#inherited.named(service.name, (socket) => this.#connect(service, socket, true));
+    for (const server of named) this.#take(service, server);
+    if (named.length > 0) return;
     const places = placesOf(this.#endpoints(provider));
     for (const asked of new Set(places.map(({ group }) => group))) {
       const skipped: unknown[] = [];
@@ -311,6 +333,8 @@ export class Ports {
   }
 
   async #listen(service: Service, place: Place, port = this.#portOf(service, place)): Promise<Open> {
+    const inherited = this.#inherited.bound(place, (socket) => this.#connect(service, socket, true));
+    if (inherited !== undefined && this.#take(service, inherited, place)) return { server: inherited, place };
     const server = this.#server(service);
     const { address, port: asked } = place;
     const candidates = address === "*" ? ["::", "0.0.0.0"] : [address];
@@ -367,17 +391,7 @@ export class Ports {
   }
 
   #failure({ name }: Pick<Service, "name">, address: string, port: number, error: unknown): ModhostError {
-    const option = `${name}_ports`;
-    const example = `${variableOf(option)}=${port + (port < 64_000 ? 1000 : -1000)}`;
-    const details = { port, address, option, example, reason: reasonOf(error) };
-    const code = codeOf(error);
-    const own = this.listening().find((open) => open.port === port && open.service !== name);
-    if (code === "EADDRINUSE" && own === undefined) return new ModhostError("PORT_TAKEN", details, { cause: error });
-    if (code === "EACCES") return new ModhostError("PORT_FORBIDDEN", details, { cause: error });
-    const reason = own === undefined ? details.reason : `${own.service}_ports has it too`;
-    // The port is not the trouble of an address that this machine does not have.
-    const wrong = addressErrors.has(code) ? `${name}_interfaces` : option;
-    return new ModhostError("PORT_UNAVAILABLE", { ...details, option: wrong, reason }, { cause: error });
+    return portFailure({ service: name, address, port }, error, this.listening());
   }
 }
 

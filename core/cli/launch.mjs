@@ -85,13 +85,19 @@ function endWithParent() {
   process.channel.unref();
 }
 
+/** Listening sockets that systemd has given to this process: Node lets go of them when it is replaced, but a child gets them. */
+const sockets = Array.from(
+  { length: Number(process.env.LISTEN_PID) === process.pid ? Number(process.env.LISTEN_FDS) || 0 : 0 },
+  (_, at) => 3 + at,
+);
+
 /** Replaces this process where Node can, else runs a child and ends as it does. */
 function hand(executable, args) {
-  if (typeof process.execve === "function" && process.platform !== "win32") {
+  if (typeof process.execve === "function" && process.platform !== "win32" && sockets.length === 0) {
     process.execve(executable, [executable].concat(args), process.env);
   }
   const env = Object.assign({}, process.env, { [launched]: "1" });
-  const child = spawn(executable, args, { stdio: ["inherit", "inherit", "inherit", "ipc"], env });
+  const child = spawn(executable, args, { stdio: ["inherit", "inherit", "inherit"].concat(sockets, "ipc"), env });
   const signals = ["SIGINT", "SIGTERM", "SIGHUP"];
   const forward = (signal) => child.kill(signal);
   for (const signal of signals) process.on(signal, forward);

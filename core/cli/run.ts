@@ -6,6 +6,7 @@ import { stackOf } from "../util/stack.ts";
 import { appAddresses, portText } from "./addresses.ts";
 import { changeText } from "./admin/change.ts";
 import type { Command } from "./command.ts";
+import { inheritedSockets } from "./handover/activation.ts";
 import { filesArgument, hostOptions, httpOf, labelOf } from "./hosted.ts";
 import { columns, type Output } from "./output.ts";
 import { type Service, serve } from "./serve.ts";
@@ -33,6 +34,7 @@ export const run: Command = {
     const watch = (change: Change) => output.show({ event: "changed", change }, () => changeText(output, change));
     const host = createHost({
       ...hostOptions(context, context.args),
+      sockets: inheritedSockets(context.env),
       ...(context.options.watch === true ? { watch } : {}),
     });
     const start = async () => {

@@ -59,7 +59,7 @@ export function assemble(deps: HostPartsDeps): HostParts {
   const loadTimeout = () => seconds(parts.config, "load_timeout", 30);
   const given = inlineModules(options.modules ?? [], folderOf(options), config.directory);
   const catalog = new Catalog(config, given, loadTimeout, (source) => isolatedCode(source, isolation));
-  const ports = new Ports(config);
+  const ports = new Ports(config, options.sockets);
   const certificates = new Certificates({ ...certificateOptions(config), log: log.host });
   const items = new Items();
   items.handle("net-provider", {

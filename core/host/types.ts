@@ -1,6 +1,7 @@
 /** The public face of a host, and what it is made from. */
 import type { Socket } from "node:net";
 import type { Config } from "../config/index.ts";
+import type { InheritedSocket } from "../inherited.ts";
 import type { InlineModule } from "../inline_modules.ts";
 import type { Clock } from "../module/clock.ts";
 import type { Change, ConfigPlan, ListeningPort, ModuleLog, ModuleState, ServerStatus } from "../types.ts";
@@ -20,6 +21,8 @@ export interface HostOptions {
   readonly modules?: readonly InlineModule[];
   /** False: everything is loaded and no port is opened. Default true. */
   readonly listen?: boolean;
+  /** Listening sockets that the process was started with, such as those of systemd. */
+  readonly sockets?: readonly InheritedSocket[];
   /** False: no certificate is read or made, and nothing is served over TLS. Default true. */
   readonly tls?: boolean;
   /** Over the options log_level and log_format; false: nothing is written. */
