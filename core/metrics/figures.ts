@@ -73,10 +73,9 @@ class Metric {
     const { labels: names = [], max_series = MAX_SERIES } = this.declaration;
     const isFull = this.#series.size >= max_series && names.length > 0;
     const values = names.map((_, at) => (isFull ? OTHER : String(labels[at] ?? "")));
-    if (isFull) {
-      const rest = this.#series.get(keyOf(values));
-      if (rest !== undefined) return rest;
-    }
+    // Those of what takes the rest, and those that were given without their last labels.
+    const same = this.#series.get(keyOf(values));
+    if (same !== undefined) return same;
     const series = new Series(this.declaration, values);
     this.#series.set(keyOf(values), series);
     return series;

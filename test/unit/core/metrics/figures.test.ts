@@ -60,4 +60,11 @@ describe("figures", () => {
     assert.throws(() => createFigures(wrong), { code: "METRICS_INVALID" });
     assert.throws(() => createFigures({ a: { kind: "gauge", help: "x" } }).set("b" as "a", 1), TypeError);
   });
+
+  test("labels that are left out are empty, and count on in one series", () => {
+    const figures = createFigures({ seen_total: { kind: "counter", help: "x", labels: ["a", "b"] } });
+    figures.add("seen_total", 1, "one");
+    figures.add("seen_total", 1, "one");
+    assert.deepEqual([...figures.collect()], [{ name: "seen_total", labels: { a: "one", b: "" }, value: 2 }]);
+  });
 });
