@@ -173,6 +173,7 @@ export const coreOptions = {
     max: 86_400,
     unit: "seconds",
     per_host: false,
+    applies: "start",
     describe:
       "When the event loop stands still for so long, modhost run writes to standard error which module's code holds it. 0: nobody watches.",
   },
@@ -180,6 +181,7 @@ export const coreOptions = {
     type: "boolean",
     default: false,
     per_host: false,
+    applies: "start",
     describe: "The process is killed then, so that the supervisor starts it again.",
   },
   modules_isolated: {

@@ -25,6 +25,8 @@ export class Catalog {
   /** Spelling of names in the configuration: "@scope/modhost-mod-x" for x. */
   readonly #spelling = new Map<string, string>();
   readonly #codes = new Map<string, ModuleCode>();
+  /** Codes that run in workers of their own, and those of them whose files say so. */
+  readonly #inWorkers = new WeakMap<ModuleCode, { readonly isDeclared: boolean }>();
   /** Files of the latest evaluations of each module: of the last one that went well, and of those since. */
   readonly #files = new Map<string, Set<string>[]>();
 
@@ -104,15 +106,22 @@ export class Catalog {
     const files = new Set<string>();
     this.#files.set(name, [...(this.#files.get(name) ?? []).slice(-MAX_ATTEMPTS), files]);
     const source = this.locate(name);
-    const isolates = this.#isolates(source);
-    const code = await (isolates ? this.#isolated(source) : readCode(source, this.#loadTimeout(), files));
+    const isDeclared = source.file !== undefined && declaresIsolation(source.file);
+    const isIsolated = isDeclared || this.#isListed(name);
+    const code = await (isIsolated ? this.#isolated(source) : readCode(source, this.#loadTimeout(), files));
+    if (isIsolated) this.#inWorkers.set(code, { isDeclared });
     this.#files.set(name, [files, new Set(code.files)]);
     return code;
   }
 
-  #isolates({ name, file }: ModuleSource): boolean {
-    if (this.#list("modules_isolated", "*").some((entry) => moduleName(entry) === name)) return true;
-    return file !== undefined && declaresIsolation(file);
+  /** The code runs where the option modules_isolated wants it: in a worker, or in this thread. */
+  isInPlace(code: ModuleCode): boolean {
+    const inWorker = this.#inWorkers.get(code);
+    return inWorker?.isDeclared === true || this.#isListed(code.source.name) === (inWorker !== undefined);
+  }
+
+  #isListed(name: string): boolean {
+    return this.#list("modules_isolated", "*").some((entry) => moduleName(entry) === name);
   }
 
   /** The files that a module consists of, of those too of its latest evaluations that failed. */

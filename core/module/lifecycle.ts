@@ -87,9 +87,9 @@ export class Modules {
     return [...this.quarantined.states(), ...this.#failures.states()];
   }
 
-  /** The file of a module's code that runs; undefined where none does, or it has none. */
-  fileOf(name: string): string | undefined {
-    return this.#instances.of(name)[0]?.code.source.file;
+  /** The code of a module that runs; undefined where none does. */
+  codeOf(name: string): ModuleCode | undefined {
+    return this.#instances.of(name)[0]?.code;
   }
 
   // --------------------------------------------------------------------------------------------------- operations

@@ -16,7 +16,7 @@ export interface TransitionSteps {
   readonly unload: ReadonlySet<string>;
   /** Names of options that have changed, by who hears of them. */
   readonly tell: ReadonlyMap<string, readonly string[]>;
-  /** Modules whose files are others now: their code is evaluated. */
+  /** Modules whose code is evaluated anew: its file is another one, or it runs in another thread. */
   readonly moved: ReadonlySet<string>;
   /** Modules that had failed, and are wanted no more. */
   readonly forget: readonly string[];

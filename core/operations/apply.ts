@@ -2,6 +2,7 @@
 import { isDeepStrictEqual } from "node:util";
 import type { Config, UnknownName } from "../config/index.ts";
 import type { Catalog } from "../module/catalog.ts";
+import type { ModuleCode } from "../module/code.ts";
 import type { Modules } from "../module/lifecycle.ts";
 import type { Ports } from "../ports.ts";
 import type { CertificatesOptions } from "../tls/index.ts";
@@ -149,11 +150,11 @@ async function prepare(
       if (catalog.adopted(name) === undefined && !known.has(name)) await catalog.code(name);
     }
     next.check();
-    const moved = new Set(
-      live
-        .map(({ name }) => name)
-        .filter((name) => modules.fileOf(name) !== undefined && isMoved(name, modules, catalog)),
-    );
+    const moved = new Map<string, string>();
+    for (const { name } of live) {
+      const reason = reasonToMove(modules.codeOf(name), catalog);
+      if (reason !== undefined) moved.set(name, reason);
+    }
     const served = new Set(certificates.states().map(({ name }) => name));
     const { changed } = options.isSecure
       ? await certificates.compare(options.certificateOptions(next).certificates)
@@ -188,11 +189,13 @@ function changedNames(former: Served, next: Served): string[] {
   return next.filter(({ name, fingerprint }) => known.get(name) !== fingerprint).map(({ name }) => name);
 }
 
-/** The module's file is another one, by the new configuration; one that is not found any more stays. */
-function isMoved(name: string, modules: Modules, catalog: Catalog): boolean {
+/** Why the module's code is evaluated anew, by the new configuration; one that is not found any more stays. */
+function reasonToMove(code: ModuleCode | undefined, catalog: Catalog): string | undefined {
+  if (code?.source.file === undefined) return undefined;
+  if (!catalog.isInPlace(code)) return "modules_isolated";
   try {
-    return catalog.locate(name).file !== modules.fileOf(name);
+    return catalog.locate(code.source.name).file === code.source.file ? undefined : "its file is another one";
   } catch {
-    return false;
+    return undefined;
   }
 }

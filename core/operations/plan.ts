@@ -20,8 +20,8 @@ export interface PlanFacts {
   readonly asked: ReadonlySet<string>;
   /** What each configuration wants, host by host. */
   readonly wanted: { readonly former: readonly Wanted[]; readonly next: readonly Wanted[] };
-  /** Modules whose files are others now. */
-  readonly moved: ReadonlySet<string>;
+  /** Modules whose code is evaluated anew, and why. */
+  readonly moved: ReadonlyMap<string, string>;
   isDisabled(name: string, host: string): boolean;
   readonly ports: readonly PortsDifference[];
   /** Names that have a certificate, and are to have another one. */
@@ -96,7 +96,9 @@ export function planOf(facts: PlanFacts): Plan {
       exchange: new Set([...exchanged.keys()]),
       unload: new Set(unload.map(({ key }) => key)),
       tell: new Map(told.map(({ instance, told: options }) => [instance.key, options])),
-      moved: new Set([...facts.moved].filter((name) => [...kept.values()].some((instance) => instance.name === name))),
+      moved: new Set(
+        [...facts.moved.keys()].filter((name) => [...kept.values()].some((instance) => instance.name === name)),
+      ),
       forget: failed.map(({ name }) => name).filter((name) => !isWanted(name)),
     },
     changed,
@@ -137,7 +139,8 @@ function effectOn(
     if (applies === "live" && instance.isTold) told.add(name);
     else if (!isOwn) exchange.add(name);
   }
-  if (moved.has(instance.name)) exchange.add("its file is another one");
+  const reason = moved.get(instance.name);
+  if (reason !== undefined) exchange.add(reason);
   if (instance.views !== undefined) {
     const after = next
       .hosts()

@@ -259,6 +259,26 @@ describe("a changed configuration", { concurrency: 4 }, () => {
     assert.doesNotMatch(audit + server.log(), /-secret/);
   });
 
+  test("moves a module into a worker and back by modules_isolated", async () => {
+    const files = {
+      "mod_http_moved.mjs": `
+        import { isMainThread } from "node:worker_threads";
+        export const depends = ["http"];
+        export default (module) => module.provides("http", { route: { "GET /": () => String(isMainThread) } });`,
+    };
+    const values = { plugin_paths: ["."], modules_enabled: ["http", "http_moved"] };
+    await using server = await reconfigured(values, [], files);
+    assert.equal(await server.get("/moved"), "true");
+    const plan = await server.apply({ ...values, modules_isolated: ["http_moved"] });
+    assert.deepEqual(plan.modules, [
+      { action: "exchange", module: "http_moved", host: "*", because: ["modules_isolated"] },
+    ]);
+    assert.equal(await server.get("/moved"), "false");
+    assert.equal((await server.host.plan()).isEmpty, true);
+    await server.apply(values);
+    assert.equal(await server.get("/moved"), "true");
+  });
+
   describe("while a module is in quarantine", () => {
     /** Fails while it runs, so that it is taken out at once; and while it is loaded, by the option. */
     const fragile = {

@@ -57,7 +57,7 @@ function plan(former: Config, next: Config, live: InstanceFacts[], facts: Partia
     failed: [],
     asked: new Set(),
     wanted: { former: wanted(former), next: wanted(next) },
-    moved: new Set(),
+    moved: new Map(),
     isDisabled: () => false,
     ports: [],
     certificates: [],
@@ -195,7 +195,9 @@ describe("a plan", () => {
   });
 
   test("exchanges a module whose file is another one", () => {
-    const found = plan(config({}), config({}), [instance("one")], { moved: new Set(["one"]) });
+    const found = plan(config({}), config({}), [instance("one")], {
+      moved: new Map([["one", "its file is another one"]]),
+    });
     assert.deepEqual([actions(found), [...found.steps.moved]], [["exchange one@*: its file is another one"], ["one"]]);
   });
 
