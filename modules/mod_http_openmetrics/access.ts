@@ -4,7 +4,6 @@ import {
   findToken,
   isForwarded,
   isLocalName,
-  isLoopback,
   type KnownToken,
   readAuthorization,
   readTokens,
@@ -19,7 +18,7 @@ const forbidden = (message: string): TokenRefusal => ({ status: 403, message, he
 
 /**
  * Tells why a request is refused; undefined where it may read. By the options: a token opens to everybody, an address to
- * whoever asks from there, by no proxy. A caller of this machine may be a browser that was led here: it has to name the
+ * whoever asks from there, and through no proxy. A caller of this machine may be a browser that was led here: it has to name the
  * host as no foreign page can.
  * @throws {ModhostError} OPTION_INVALID
  */
@@ -48,7 +47,7 @@ export function accessOf(module: Module): Access {
         "the figures are for the addresses of the option openmetrics_allow_ips, and for tokens with the scope metrics",
       );
     }
-    if (isLoopback(request.ip) && isForwarded(request)) {
+    if (isForwarded(request)) {
       return forbidden("through a proxy the figures need a token with the scope metrics");
     }
     const host = requestedHost(request);

@@ -31,6 +31,11 @@ test("addresses and ranges that may read, and names under which they ask", () =>
   );
   assert.equal(mayRead(request("10.1.2.3", { host: "metrics.internal:5280" })), undefined);
   assert.match(mayRead(request("10.1.2.3", { host: "attacker.example" }))?.message ?? "", /openmetrics_hosts/);
+  assert.match(
+    mayRead(request("10.1.2.3", { x_forwarded_for: "192.0.2.1" }))?.message ?? "",
+    /through a proxy/,
+    "whoever asks a proxy of the network",
+  );
   assert.match(mayRead(request("10.1.2.3", { authorization: "Bearer any" }))?.message ?? "", /openmetrics_tokens/);
 });
 
