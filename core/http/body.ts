@@ -132,7 +132,8 @@ export class IncomingBody {
       this.#received += chunk.length;
       queue.push(chunk);
       queued += chunk.length;
-      if (queued >= MAX_QUEUED_BYTES) request.pause();
+      // What is taken in after the answer has a bound of its own, and nobody may wait for it any more.
+      if (queued >= MAX_QUEUED_BYTES && !this.#lingering) request.pause();
       wake?.();
     };
     const onEnd = finish("complete");

@@ -23,6 +23,9 @@ import { type ClientFacts, plainAddress } from "./proxies.ts";
 
 const empty = Buffer.alloc(0);
 
+/** Ids of requests that come from another thread of this server, where they have one. By Node's own message. */
+export const idsElsewhere = new WeakMap<object, string>();
+
 /** A prefix that tells this process from others, and a counter. */
 const idPrefix = Math.floor(Math.random() * 36 ** 5)
   .toString(36)
@@ -159,6 +162,8 @@ export class Request implements HttpRequest, TokenBearer {
 
   /** That of a trusted proxy: anybody else could make two requests look like one, or write into logs. */
   #givenId(): string | undefined {
+    const elsewhere = idsElsewhere.get(this.raw);
+    if (elsewhere !== undefined) return elsewhere;
     const { x_request_id: given } = this.headers;
     return given !== undefined && this.from_proxy && givenIdPattern.test(given) ? given : undefined;
   }

@@ -111,6 +111,15 @@ export class Catalog {
     const code = await (isIsolated ? this.#isolated(source) : readCode(source, this.#loadTimeout(), files));
     if (isIsolated) this.#inWorkers.set(code, { isDeclared });
     this.#files.set(name, [files, new Set(code.files)]);
+    if (code.isolated && !isIsolated) {
+      const where = source.file === undefined ? "only a file can be loaded in a worker" : "its file does not show it";
+      const remedy = "write `export const isolated = true` on a line of its own, or name it in modules_isolated";
+      throw new ModhostError("MODULE_INVALID", {
+        file: source.file ?? name,
+        reason: `it is to be isolated, but ${where}: ${source.file === undefined ? "leave isolated out" : remedy}`,
+        name,
+      });
+    }
     return code;
   }
 
@@ -181,12 +190,14 @@ export class Catalog {
   }
 }
 
+/** `export const isolated = true`, the same of CommonJS, and a field on its own line or on that of `defineModule({`. */
+const isolation =
+  /^\s*(?:export const isolated\s*=|exports\.isolated\s*=|(?:(?:export default|module\.exports\s*=)\s*(?:\w+\()?\{.*[{,\s])?isolated:)\s*true\b/m;
+
 /** Whether a file says that its module is isolated: its text is read, since its code is not to run in this thread. */
 function declaresIsolation(file: string): boolean {
   try {
-    return /^\s*(?:export const isolated\s*=|exports\.isolated\s*=|isolated:)\s*true\b/m.test(
-      readFileSync(file, "utf8"),
-    );
+    return isolation.test(readFileSync(file, "utf8"));
   } catch {
     return false;
   }

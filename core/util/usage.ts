@@ -7,6 +7,9 @@ const LONG_PIECE_MS = 50;
 /** Holds the number of the module whose code runs now, 0 for none: another thread reads it while this one is held up. */
 export const runningNow = new Int32Array(new SharedArrayBuffer(4));
 
+/** What a module was doing when a request of its failed. */
+export const REQUEST_STEP = "answering a request";
+
 const numbers = new Map<string, number>();
 let named: (number: number, name: string) => void = () => undefined;
 
@@ -69,7 +72,7 @@ export class Usage {
   requestFailed(error: unknown): void {
     if (!isFault(error)) return;
     this.failedRequests += 1;
-    this.failed?.("answering a request", error);
+    this.failed?.(REQUEST_STEP, error);
   }
 
   fault(step: string, error: unknown): void {

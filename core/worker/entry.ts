@@ -6,9 +6,10 @@ import { installHooks } from "../module/fresh_import.ts";
 import { Instance } from "../module/instance.ts";
 import type { HttpProvider, OwnedItem } from "../types.ts";
 import { Channel, type Port, sentError } from "./channel.ts";
-import { environmentFor, logTo } from "./environment.ts";
+import { environmentFor } from "./environment.ts";
 import { callAt, shapeOf } from "./exports.ts";
 import { WorkerHttp } from "./http.ts";
+import { logTo } from "./log.ts";
 import type { Described, Loaded, ProvidedApp, Serving, WorkerCode, WorkerTask } from "./messages.ts";
 
 const { source, loadTimeout } = workerData as WorkerCode;
@@ -32,7 +33,11 @@ const channel: Channel = new Channel(parentPort as unknown as Port, {
   hear: (event: string, data: unknown) => hear(event, data),
 });
 const log = logTo((lines) => channel.call("log", lines));
-const http = new WorkerHttp(log.host);
+/** Apps that the host knows of from what `load` gave. */
+const told = new WeakSet<OwnedItem>();
+const http = new WorkerHttp(log, (item) => {
+  if (!told.has(item)) channel.tell("provide", appOf(item));
+});
 let code: ModuleCode | undefined;
 let made: Instance | undefined;
 let hear: (event: string, data: unknown) => void = () => undefined;
@@ -80,10 +85,13 @@ async function load(task: WorkerTask): Promise<Loaded> {
   });
   await own.run(() => task.hosts);
   const fields = ["save", "restore"] as const;
+  const apps = own.itemsOf("http-provider") as OwnedItem<HttpProvider>[];
+  for (const app of apps) told.add(app);
   return {
     exports: shapeOf(own.exports),
     global: own.host === "*",
-    apps: own.itemsOf("http-provider").map((item) => appOf(item as OwnedItem<HttpProvider>)),
+    serves: http.isAsked || apps.length > 0,
+    apps: apps.map(appOf),
     events: [...events],
     has: fields.filter((name) => module[name] !== undefined),
   };
@@ -94,7 +102,7 @@ function appOf({ item, owner }: OwnedItem<HttpProvider>): ProvidedApp {
   const place = Object.entries({ name, default_path, priority, auth, cors, default_headers, websocket });
   return {
     host: owner.host,
-    keys: Object.entries(route ?? {}).flatMap(([key, value]) => (value === undefined ? [] : [key])),
+    keys: route && Object.entries(route).flatMap(([key, value]) => (value === undefined ? [] : [key])),
     hasMiddleware: middleware !== undefined,
     place: Object.fromEntries(place.filter(([, value]) => value !== undefined)),
   };

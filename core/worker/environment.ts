@@ -1,5 +1,4 @@
 /** What an isolated module is given by its worker: the same module object, as far as its calls can cross a thread. */
-import { format } from "node:util";
 import { Config } from "../config/index.ts";
 import { EventBus } from "../events.ts";
 import { Items } from "../module/items.ts";
@@ -7,16 +6,13 @@ import type { Release } from "../module/ledger.ts";
 import type { ModuleContext } from "../module/module_context.ts";
 import { SharedTables } from "../module/shared.ts";
 import { Timers } from "../module/timers.ts";
-import type { HttpProvider, LogLevel, ModuleLog, OwnedItem } from "../types.ts";
+import type { HttpProvider, OwnedItem } from "../types.ts";
 import { ModhostError } from "../util/errors.ts";
 import type { Log } from "../util/log.ts";
 import type { Channel } from "./channel.ts";
 import { mirrorOf, type Shape } from "./exports.ts";
 import type { WorkerHttp } from "./http.ts";
 import type { WorkerTask } from "./messages.ts";
-
-/** Lines of the log that the host has not taken yet; more are counted, and left out. */
-const MAX_LINES_AHEAD = 500;
 
 /** Events whose data are requests, or that want an answer at once. */
 const INNER_EVENTS: ReadonlySet<string> = new Set(["http-error", "http-finished", "directory-index"]);
@@ -109,7 +105,10 @@ export function environmentFor(
     loadTimeout: task.loadTimeout,
     find(name) {
       // It is the host that serves, and the worker has no more of it than a place for routes.
-      if (name === "http") return { key: "http@*", exports: {} };
+      if (name === "http") {
+        http.isAsked = true;
+        return { key: "http@*", exports: {} };
+      }
       const shape = task.depends[name];
       if (shape !== undefined) return { key: `${name}@*`, exports: given(name, shape) };
       throw refuse(`depend on ${name}`, `name it where the module is declared: export const depends = ["${name}"]`);
@@ -136,43 +135,4 @@ export function environmentFor(
     },
   };
   return { context, bus };
-}
-
-/** A log whose lines go to the host, no faster than it takes them. */
-export function logTo(send: (lines: readonly (readonly [LogLevel, string])[]) => Promise<unknown>): Log {
-  let lines: [LogLevel, string][] = [];
-  let left = 0;
-  let isSending = false;
-  const flush = async () => {
-    if (isSending) return;
-    isSending = true;
-    // What is written in one go crosses as one.
-    await Promise.resolve();
-    while (lines.length > 0) {
-      const batch = lines;
-      lines = [];
-      if (left > 0) batch.push(["warn", `${left} more lines of the log are left out`]);
-      left = 0;
-      await send(batch).catch(() => undefined);
-    }
-    isSending = false;
-  };
-  const write = (level: LogLevel, text: string, ...values: unknown[]) => {
-    if (lines.length >= MAX_LINES_AHEAD) left += 1;
-    else lines.push([level, format(text, ...values)]);
-    void flush();
-  };
-  const voice = Object.assign((level: LogLevel, text: string, ...values: unknown[]) => write(level, text, ...values), {
-    debug: (text: string, ...values: unknown[]) => write("debug", text, ...values),
-    info: (text: string, ...values: unknown[]) => write("info", text, ...values),
-    warn: (text: string, ...values: unknown[]) => write("warn", text, ...values),
-    error: (text: string, ...values: unknown[]) => write("error", text, ...values),
-  }) as ModuleLog;
-  return {
-    host: voice,
-    of: () => voice,
-    mask: () => undefined,
-    configure: () => undefined,
-    close: () => undefined,
-  } as unknown as Log;
 }

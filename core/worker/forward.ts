@@ -6,7 +6,16 @@ import type { TLSSocket } from "node:tls";
 import type { Exchange } from "../http/exchange.ts";
 import type { WebSocketExchange } from "../http/websocket_exchange.ts";
 import { STATUS_CODES } from "../util/node_http.ts";
-import { type Bearer, INNER_FIELDS, PASSED_FIELD, PEER_FIELD, REFUSED_FIELD } from "./messages.ts";
+import { receivedError } from "./channel.ts";
+import {
+  type Bearer,
+  INNER_FIELDS,
+  inAscii,
+  PASSED_FIELD,
+  PEER_FIELD,
+  REFUSED_FIELD,
+  type Refusal,
+} from "./messages.ts";
 
 /** Fields that are of one connection. */
 const ofConnection: ReadonlySet<string> = new Set([
@@ -25,6 +34,8 @@ export interface ForwarderDeps {
   readonly token: string;
   /** The module is about to leave: websockets are to be closed with this code. */
   leaving(closeCode: number): void;
+  /** Whether the worker lives: known once it has answered, or has ended. */
+  lives(): Promise<boolean>;
 }
 
 export class Forwarder {
@@ -61,7 +72,7 @@ export class Forwarder {
     try {
       incoming = await answered;
     } catch {
-      if (!exchange.gone) refuseLater(exchange);
+      await this.#unanswered(exchange);
       return true;
     }
     return answerWith(exchange, incoming);
@@ -95,10 +106,18 @@ export class Forwarder {
       if (head.length > 0) first.inner.write(head);
       join(socket, first.inner);
     } catch {
-      if (!exchange.gone) refuseLater(exchange);
+      await this.#unanswered(exchange);
     }
     return true;
   };
+
+  /** The connection ended without an answer: with its worker, or because a handler closed it. */
+  async #unanswered(exchange: Exchange): Promise<void> {
+    const lives = await this.#deps.lives();
+    if (exchange.gone) return;
+    if (lives) exchange.cut();
+    else refuseLater(exchange);
+  }
 
   #open(exchange: Exchange, isUpgrade: boolean): ClientRequest {
     const { raw } = exchange.request;
@@ -111,8 +130,8 @@ export class Forwarder {
       localAddress,
       encrypted: (socket as TLSSocket).encrypted === true,
     };
-    const facts = { token: this.#deps.token, peer, bearer: bearerOf(exchange) };
-    const headers: string[] = [PEER_FIELD, inAscii(JSON.stringify(facts))];
+    const facts = { token: this.#deps.token, id: exchange.request.id, peer, bearer: bearerOf(exchange) };
+    const headers: string[] = [PEER_FIELD, inAscii(facts)];
     let isFramed = false;
     let hasHost = false;
     for (let at = 0; at < raw.rawHeaders.length; at += 2) {
@@ -131,7 +150,8 @@ export class Forwarder {
       socketPath: this.#deps.path,
       agent: isUpgrade ? false : this.#agent,
       method: raw.method as string,
-      path: raw.url as string,
+      // Around middleware `raw.url` begins at the base of the app.
+      path: exchange.request.context.originalUrl,
       headers: headers as never,
       setHost: false,
     });
@@ -141,11 +161,6 @@ export class Forwarder {
 /** What a handler may know of the token that let the request in. */
 function bearerOf({ request: { token } }: Exchange): Bearer | undefined {
   return token && { id: token.id, name: token.name, scopes: token.scopes };
-}
-
-/** JSON for a header. */
-function inAscii(text: string): string {
-  return text.replace(/[^ -~]/g, (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, "0")}`);
 }
 
 /** What comes on one goes out on the other, no faster than that takes it; both end together. */
@@ -193,7 +208,8 @@ function answerWith(exchange: Exchange, incoming: IncomingMessage): unknown {
   }
   if (refused !== undefined) {
     incoming.resume();
-    exchange.refuse(statusCode, decodeURIComponent(String(refused)) || undefined);
+    const { message, error } = JSON.parse(String(refused)) as Refusal;
+    exchange.refuse(statusCode, message, error && receivedError(error));
     return true;
   }
   response.status_code = statusCode;

@@ -1,10 +1,25 @@
 /** Serves the apps of an isolated module inside its worker: requests come from the host over a socket of the system. */
 import { createServer, type Server, type Socket } from "node:net";
 import { AppMount, appName, basePath, type HttpEnvironment, HttpService, originPolicy } from "../http/index.ts";
+import { idsElsewhere } from "../http/request.ts";
 import { heldElsewhere } from "../tokens/index.ts";
 import type { HttpErrorEvent, HttpProvider, Module, OwnedItem, TokenRefusal, Tokens } from "../types.ts";
 import type { TokenBearer } from "../util/token_use.ts";
-import { type Bearer, PASSED_FIELD, PEER_FIELD, REFUSED_FIELD, type Serving } from "./messages.ts";
+import { sentError } from "./channel.ts";
+import type { WorkerLog } from "./log.ts";
+import {
+  type Bearer,
+  inAscii,
+  PASSED_FIELD,
+  PEER_FIELD,
+  REFUSED_FIELD,
+  type Refusal,
+  type RequestFacts,
+  type Serving,
+} from "./messages.ts";
+
+/** Letters of an error's message and stack, each, that go to the host: they go in a header. */
+const MAX_TOLD = 1000;
 
 /** The host keeps these bounds towards the clients. */
 const UNLIMITED = 86_400;
@@ -13,19 +28,25 @@ type Item = OwnedItem<HttpProvider>;
 
 export class WorkerHttp {
   readonly #mounts = new Map<Item, AppMount>();
-  readonly #log: HttpEnvironment["log"];
+  readonly #log: WorkerLog;
+  readonly #added: (item: Item) => void;
   #service: HttpService | undefined;
   #server: Server | undefined;
   #grace = 10;
+  /** The module depends on `http`. */
+  isAsked = false;
 
-  constructor(log: HttpEnvironment["log"]) {
+  /** `added` hears of each app that is there. */
+  constructor(log: WorkerLog, added: (item: Item) => void) {
     this.#log = log;
+    this.#added = added;
   }
 
   /** The app is there; what is returned takes it away. */
   add(item: Item): () => Promise<void> {
     this.#mounts.set(item, mountOf(item, item.item));
     this.#remount();
+    this.#added(item);
     return () => this.#remove(item);
   }
 
@@ -75,13 +96,14 @@ export class WorkerHttp {
       // Pages of errors are made by the host, where the hooks for them are.
       fire: (event, data) => {
         if (event !== "http-error") return undefined;
-        const { response, message } = data as HttpErrorEvent;
-        response.headers[REFUSED_FIELD] = encodeURIComponent(message ?? "");
-        return " ";
+        const { response, message, error } = data as HttpErrorEvent;
+        response.headers[REFUSED_FIELD] = inAscii(refusalOf(message, error));
+        // Who has the page finds in the log what it is about.
+        return error === undefined ? " " : this.#log.taken().then(() => " ");
       },
       announce: () => undefined,
       hasHooks: (event) => event === "http-error",
-      log: this.#log,
+      log: this.#log.host,
       arrived: (request) => admit(request, token),
       tokens: checkedTokens,
     };
@@ -126,6 +148,13 @@ function mountOf({ owner }: Item, provider: object): AppMount {
   });
 }
 
+function refusalOf(message: string | undefined, thrown: unknown): Refusal {
+  if (thrown === undefined) return { message, error: undefined };
+  const error = sentError(thrown);
+  const clipped = { message: error.message.slice(0, MAX_TOLD), stack: error.stack?.slice(0, MAX_TOLD) };
+  return { message: message?.slice(0, MAX_TOLD), error: { ...error, ...clipped } };
+}
+
 /** Takes from a request what the host says of its client, and ends the connection of whoever is not the host. */
 function admit(
   request: { rawHeaders: string[]; headers: Record<string, unknown>; socket: Socket },
@@ -133,20 +162,14 @@ function admit(
 ): void {
   const { rawHeaders, headers, socket } = request;
   const at = rawHeaders.findIndex((name, index) => index % 2 === 0 && name === PEER_FIELD);
-  const facts =
-    at < 0
-      ? {}
-      : (JSON.parse(rawHeaders[at + 1] as string) as {
-          token?: string;
-          peer?: object;
-          bearer?: Bearer;
-        });
+  const facts: Partial<RequestFacts> = at < 0 ? {} : JSON.parse(rawHeaders[at + 1] as string);
   if (at >= 0) rawHeaders.splice(at, 2);
   delete headers[PEER_FIELD];
   if (facts.token !== token) {
     socket.destroy();
     return;
   }
+  if (facts.id !== undefined) idsElsewhere.set(request, facts.id);
   if (facts.bearer !== undefined) bearers.set(request, facts.bearer);
   for (const [name, value] of Object.entries(facts.peer ?? {})) {
     Object.defineProperty(socket, name, { value, configurable: true, writable: true });

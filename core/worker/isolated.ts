@@ -10,6 +10,7 @@ import type { InstanceOwner, ModuleCode } from "../module/code.ts";
 import type { ModuleSource } from "../module/locate.ts";
 import type { HttpProvider, LogLevel, Module } from "../types.ts";
 import { ModhostError } from "../util/errors.ts";
+import { REQUEST_STEP } from "../util/usage.ts";
 import { type Channel, receivedError, type SentError } from "./channel.ts";
 import { callAt, mirrorOf, type Shape, shapeOf } from "./exports.ts";
 import { Forwarder } from "./forward.ts";
@@ -82,6 +83,11 @@ class Isolated {
         this.#closeCode = closeCode;
         void this.#leave();
       },
+      lives: () =>
+        parts.thread.channel.call("ping").then(
+          () => true,
+          () => false,
+        ),
     });
   }
 
@@ -101,7 +107,7 @@ class Isolated {
     const { host, reloading = false } = this.#owner;
     const loaded = (await channel.call("load", taskOf(this.#parts.name, deps, { host, reloading, depends }))) as Loaded;
     if (loaded.global && module.host !== "*") module.set_global();
-    if (loaded.apps.length > 0) {
+    if (loaded.serves) {
       const { settings } = module.depends<HttpModule>("http");
       const serving: Serving = { path: this.#path, token: this.#token, settings: { ...settings }, grace: deps.grace() };
       await channel.call("serve", serving);
@@ -130,6 +136,19 @@ class Isolated {
     return mirrorOf(loaded.exports, (path, values) => channel.call("call", path, values));
   }
 
+  /** An app that the module provides once it is loaded. */
+  #provideLate(app: ProvidedApp): void {
+    try {
+      if (app.host !== this.#module.host) {
+        const what = `provide an app of the host ${app.host} after it is loaded`;
+        throw new ModhostError("ISOLATED", { what, remedy: "provide it in the module's function, or in add_host" });
+      }
+      this.#provide(this.#module, app);
+    } catch (error) {
+      this.#owner.fault("adding what it provides", error);
+    }
+  }
+
   /** What the worker may ask. */
   #handlers(): ConstructorParameters<typeof Channel>[1] {
     const module = this.#module;
@@ -137,7 +156,12 @@ class Isolated {
       log: (lines: readonly (readonly [LogLevel, string])[]) => {
         for (const [level, text] of lines) module.log(level, "%s", text);
       },
-      fault: (step: string, error: SentError) => this.#owner.usage.fault(step, receivedError(error)),
+      fault: (step: string, error: SentError) => {
+        const { usage } = this.#owner;
+        if (step === REQUEST_STEP) usage.requestFailed(receivedError(error));
+        else usage.fault(step, receivedError(error));
+      },
+      provide: (app: ProvidedApp) => this.#provideLate(app),
       note: (text: string | undefined) => {
         this.#owner.note = text;
       },
@@ -167,15 +191,20 @@ class Isolated {
   }
 
   #provide(module: Module, { keys, hasMiddleware, place }: ProvidedApp): void {
-    const route: Record<string, unknown> = {};
+    const route: Record<string, unknown> | undefined = keys && {};
     const { handle, upgrade } = this.#forwarder;
-    for (const key of keys) {
-      route[key] = /^WS\b/.test(key)
+    for (const key of keys ?? []) {
+      (route as Record<string, unknown>)[key] = /^WS\b/.test(key)
         ? (event: WebSocketExchange) => upgrade(event)
         : (event: Exchange) => handle(event);
     }
     const middleware = (context: { state: { event: Exchange } }) => handle(context.state.event);
-    const provider = { ...place, streaming_uploads: true, route, ...(hasMiddleware ? { middleware } : {}) };
+    const provider = {
+      ...place,
+      streaming_uploads: true,
+      ...(route && { route }),
+      ...(hasMiddleware ? { middleware } : {}),
+    };
     module.provides("http", provider as unknown as HttpProvider);
   }
 

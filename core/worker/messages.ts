@@ -1,6 +1,7 @@
 import type { ConfigSources } from "../config/index.ts";
 import type { HttpSettings } from "../http/index.ts";
 import type { HttpProvider, ListeningPort, ModuleState, OptionDeclarations, PresentedToken } from "../types.ts";
+import type { SentError } from "./channel.ts";
 import type { Shape } from "./exports.ts";
 
 /** What a worker is started with: the file that it evaluates first. */
@@ -46,7 +47,8 @@ export type Bearer = Pick<PresentedToken, "id" | "name" | "scopes">;
 /** An app of an isolated module, as the host sees it. */
 export interface ProvidedApp {
   readonly host: string;
-  readonly keys: readonly string[];
+  /** Undefined without a table of routes. */
+  readonly keys: readonly string[] | undefined;
   readonly hasMiddleware: boolean;
   readonly place: Pick<
     HttpProvider,
@@ -58,6 +60,8 @@ export interface ProvidedApp {
 export interface Loaded {
   readonly exports: Shape;
   readonly global: boolean;
+  /** It depends on `http`, and may provide apps now or later. */
+  readonly serves: boolean;
   readonly apps: readonly ProvidedApp[];
   /** Events that it wants to hear. */
   readonly events: readonly string[];
@@ -72,6 +76,29 @@ export interface Serving {
   readonly token: string;
   readonly settings: HttpSettings;
   readonly grace: number;
+}
+
+/** What the worker is told of a request: JSON in PEER_FIELD. */
+export interface RequestFacts {
+  readonly token: string;
+  readonly id: string;
+  /** Of the client's connection. */
+  readonly peer: Readonly<Record<string, unknown>>;
+  readonly bearer: Bearer | undefined;
+}
+
+/** Why a worker answers with an error page, which the host makes: JSON in REFUSED_FIELD. */
+export interface Refusal {
+  readonly message: string | undefined;
+  readonly error: SentError | undefined;
+}
+
+/** JSON for a header. */
+export function inAscii(value: RequestFacts | Refusal): string {
+  return JSON.stringify(value).replace(
+    /[^ -~]/g,
+    (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, "0")}`,
+  );
 }
 
 /** Header fields between the host and a worker; clients cannot set them, nor see them. */

@@ -5,6 +5,7 @@ import { join } from "node:path";
 import { after, before } from "node:test";
 import { createHost, type Host } from "#core/index.ts";
 import type { HttpProvider, MiddlewareProvider, ModuleFunction } from "#core/types.ts";
+import { isKept, placeOfSetup, type SetupPlace, writeModules } from "./isolated_modules.ts";
 import { Client, type Ports } from "./transports.ts";
 
 type FromFolder<T> = T | ((folder: string) => T);
@@ -16,6 +17,8 @@ export interface HostSetup {
   readonly config?: FromFolder<Record<string, unknown>>;
   /** Modules of the test, by the name that their file would have. */
   readonly modules?: FromFolder<Record<string, ModuleFunction>>;
+  /** Of these, modules that need the main thread, also where the others are isolated. */
+  readonly inMain?: readonly string[];
   /** JavaScript sources by module name, found through `plugin_paths`. */
   readonly plugins?: Readonly<Record<string, string>>;
   /** False: load everything and open no port. */
@@ -35,8 +38,8 @@ export interface TestHost extends Ports, AsyncDisposable {
 const resolved = <T>(value: FromFolder<T> | undefined, folder: string): T | undefined =>
   typeof value === "function" ? (value as (folder: string) => T)(folder) : value;
 
-/** Starts a host; whoever calls it stops it (`await using`, or `stop`). */
-export async function startHost(setup: HostSetup): Promise<TestHost> {
+/** Starts a host; with a place, its modules run in workers that find them there. Whoever calls it stops it (`await using`, or `stop`). */
+export async function startHost(setup: HostSetup, isolated?: SetupPlace): Promise<TestHost> {
   const folder = await mkdtemp(join(tmpdir(), "modhost-test-"));
   try {
     await setup.prepare?.(folder);
@@ -44,14 +47,14 @@ export async function startHost(setup: HostSetup): Promise<TestHost> {
       await mkdir(join(folder, "plugins"), { recursive: true });
       await writeFile(join(folder, "plugins", `${name}.js`), source);
     }
-    return await start(setup, folder);
+    return await start(setup, folder, isolated);
   } catch (error) {
     await rm(folder, { recursive: true, force: true });
     throw error;
   }
 }
 
-async function start(setup: HostSetup, folder: string): Promise<TestHost> {
+async function start(setup: HostSetup, folder: string, isolated: SetupPlace | undefined): Promise<TestHost> {
   const config: Record<string, unknown> = {
     http_ports: [0],
     https_ports: [0],
@@ -66,11 +69,17 @@ async function start(setup: HostSetup, folder: string): Promise<TestHost> {
   };
   for (const name of Object.keys(config)) if (config[name] === undefined) delete config[name];
   const modules = resolved(setup.modules, folder) ?? {};
+  const inWorkers = isolated === undefined ? [] : Object.keys(modules).filter((name) => !setup.inMain?.includes(name));
+  if (inWorkers.length > 0) config.modules_isolated = inWorkers;
+  const files = isolated === undefined ? [] : await writeModules(isolated, inWorkers, folder);
+  const given = Object.keys(modules).map((name) => {
+    return files[inWorkers.indexOf(name)] ?? { name, load: modules[name] as ModuleFunction };
+  });
   let logged = "";
   const host = createHost({
     config,
     cwd: folder,
-    modules: Object.entries(modules).map(([name, load]) => ({ name, load })),
+    modules: given,
     listen: setup.listen ?? true,
     log: { destination: { write: (line: string) => void (logged += line) } },
   });
@@ -102,8 +111,9 @@ async function start(setup: HostSetup, folder: string): Promise<TestHost> {
 /** One host for all tests of a file or suite: started before them, stopped after; the function gives it to a test. */
 export function withHost(setup: HostSetup): () => TestHost {
   let running: TestHost | undefined;
+  const isolated = isKept(setup) ? undefined : placeOfSetup();
   before(async () => {
-    running = await startHost(setup);
+    running = await startHost(setup, isolated);
   });
   after(() => running?.stop());
   return () => {

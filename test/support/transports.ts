@@ -5,6 +5,7 @@ import http from "node:http";
 import http2 from "node:http2";
 import https from "node:https";
 import { test } from "node:test";
+import { isolatedTransports, leftOut } from "./isolated_modules.ts";
 
 /** Nothing on the loopback takes this long; an exchange that does has hung. */
 const patience = 10_000;
@@ -163,7 +164,9 @@ export class Client {
   }
 }
 
-export const transports: readonly Client["name"][] = ["HTTP/1.1", "HTTPS/1.1", "HTTP/2"];
+const all = ["HTTP/1.1", "HTTPS/1.1", "HTTP/2"] as const;
+
+export const transports: readonly Client["name"][] = all.filter((name) => isolatedTransports?.includes(name) ?? true);
 
 /**
  * Declares one test for each transport, titled `<title> over <transport>`. `host` is read when the test runs, so it
@@ -174,7 +177,9 @@ export function overEach<H extends { client(name: Client["name"]): Client }>(
   title: string,
   run: (client: Client, host: H) => Promise<void>,
 ): void {
-  for (const name of transports) test(`${title} over ${name}`, () => run(host().client(name), host()));
+  if (leftOut(title) !== undefined) return;
+  const how = isolatedTransports === undefined ? "" : ", isolated";
+  for (const name of transports) test(`${title} over ${name}${how}`, () => run(host().client(name), host()));
 }
 
 function reply(status: number, raw: readonly string[], bytes: Buffer, trailers: Reply["trailers"]): Reply {

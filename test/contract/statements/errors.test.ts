@@ -68,6 +68,7 @@ overEach(host, "D56 a request head over http_max_header_size is refused, by a 43
 describe("with a module that replaces the page", () => {
   const events: HttpErrorEvent[] = [];
   const replaced = withHost({
+    inMain: ["mod_http_own_page"],
     modules: {
       mod_http_err: failing,
       mod_http_own_page(module: Module) {

@@ -1,0 +1,153 @@
+/** Isolated modules: how they are declared, what they provide once they are loaded, and bodies that are larger than their memory. */
+import assert from "node:assert/strict";
+import { request } from "node:http";
+import { test } from "node:test";
+import { setTimeout as sleep } from "node:timers/promises";
+import type { TestHost } from "#core/testing/index.ts";
+import { logged, pluginHost, stateOf } from "../module/support.ts";
+
+const config = { isolated_timeout: 60, isolated_heap: "64MiB" };
+const where = 'String((await import("node:worker_threads")).isMainThread)';
+const app = `(module) => { module.depends("http"); module.provides("http", { route: { GET: async () => ${where} } }); }`;
+
+async function body(running: TestHost, path: string): Promise<string> {
+  const answer = await running.inject(path);
+  assert.equal(answer.status, 200, `${path}: ${answer.status} ${answer.body}`);
+  return answer.body;
+}
+
+test("a module that says in one line that it is isolated is; one that says so where nobody sees it is refused", {
+  timeout: 60_000,
+}, async (t) => {
+  const sources = {
+    "mod_line.js": `import { defineModule } from "modhost";\nexport default defineModule({ isolated: true, load: ${app} });`,
+    "mod_plain.js": `export default { depends: ["http"], isolated: true, load: ${app} };`,
+    "mod_hidden.js": `const yes = true;\nexport const isolated = yes;\nexport default ${app};`,
+  };
+  const running = await pluginHost(t, sources, config);
+  assert.equal(await body(running, "/line"), "false");
+  assert.equal(await body(running, "/plain"), "false");
+  assert.equal(stateOf(running, "hidden")?.status, "failed");
+  assert.match(stateOf(running, "hidden")?.note ?? "", /export const isolated = true/);
+});
+
+test("what an isolated module provides once it is loaded is served, and gone with it", {
+  timeout: 60_000,
+}, async (t) => {
+  const source = `export const isolated = true;
+    export default (module) => {
+      module.depends("http");
+      module.hook("open", ({ name }) => module.provides("http", { name, route: { GET: ({ request }) => name + " " + request.id } }));
+    };`;
+  const running = await pluginHost(t, { "mod_late.js": source }, config);
+  assert.equal((await running.inject("/shop")).status, 404);
+  running.host.fire("open", { name: "shop" });
+  while ((await running.inject("/shop")).status !== 200) await sleep(5);
+  running.host.fire("open", { name: "stall" });
+  while ((await running.inject("/stall")).status !== 200) await sleep(5);
+  assert.match(await body(running, "/shop"), /^shop /);
+  await running.unload("late");
+  assert.equal((await running.inject("/shop")).status, 404);
+  assert.deepEqual(running.host.residue("late"), []);
+});
+
+test("the id of a request is the same in the worker as in the host", { timeout: 60_000 }, async (t) => {
+  const sources = {
+    "mod_shop.js":
+      'export const isolated = true;\nexport default (module) => { module.depends("http"); module.provides("http", { route: { GET: ({ request }) => request.id } }); };',
+    "mod_tell.js":
+      'export default (module) => module.hook("http-finished", ({ request }) => module.log.info("id %s", request.id));',
+  };
+  const running = await pluginHost(t, sources, config);
+  const id = await body(running, "/shop");
+  assert.notEqual(await body(running, "/shop"), id);
+  while (!logged(running, "info").some(({ msg }) => msg === `id ${id}`)) await sleep(5);
+});
+
+test("Koa middleware of an isolated app is asked for all of its paths, and passes on what it does not answer", {
+  timeout: 60_000,
+}, async (t) => {
+  const source = `export const isolated = true;
+    export default (module) => {
+      module.depends("http");
+      module.provides("http", {
+        route: { "GET /own": () => "route" },
+        middleware: [
+          async (context, next) => { context.set("x-by", "middleware"); await next(); },
+          async (context, next) => {
+            if (context.path === "/pass") return next();
+            let bytes = 0;
+            for await (const piece of context.req) bytes += piece.length;
+            context.body = { path: context.path, method: context.method, bytes };
+          },
+        ],
+      });
+    };`;
+  const running = await pluginHost(t, { "mod_koa.js": source }, config);
+  assert.equal(await body(running, "/koa/own"), "route");
+  const answer = await running.inject({ method: "PUT", path: "/koa/some/where", body: "12345" });
+  assert.equal(answer.status, 200, answer.body);
+  assert.deepEqual(JSON.parse(answer.body), { path: "/some/where", method: "PUT", bytes: 5 });
+  assert.equal(answer.headers["x-by"], "middleware");
+  assert.equal((await running.inject("/koa/pass")).status, 404);
+});
+
+test("an upload of 256 MiB goes through an isolated module whose memory is far less, no faster than it reads", {
+  timeout: 120_000,
+}, async (t) => {
+  const source = `export const isolated = true;
+    let read = 0;
+    let go;
+    const asked = new Promise((resolve) => { go = resolve; });
+    export default (module) => {
+      module.depends("http");
+      module.provides("http", {
+        streaming_uploads: true,
+        route: {
+          "GET /go": () => { go(); return "gone on"; },
+          "GET /read": () => String(read),
+          "POST /sum": async ({ request }) => {
+            for await (const piece of request.body_stream) {
+              read += piece.length;
+              if (read > 1_000_000) await asked;
+            }
+            return String(read);
+          },
+        },
+      });
+    };`;
+  const running = await pluginHost(t, { "mod_big.js": source }, { ...config, http_max_content_size: 1000 });
+  const piece = Buffer.alloc(2 ** 20, "x");
+  const pieces = 256;
+  let written = 0;
+  const before = process.memoryUsage().external;
+  let most = 0;
+  const answered = new Promise<string>((resolve, reject) => {
+    const upload = request(running.url("/big/sum"), { method: "POST" }, async (answer) => {
+      resolve(Buffer.concat(await Array.fromAsync(answer)).toString());
+    });
+    upload.on("error", reject);
+    const write = () => {
+      while (written < pieces) {
+        written += 1;
+        most = Math.max(most, process.memoryUsage().external - before);
+        if (!upload.write(piece)) {
+          upload.once("drain", write);
+          return;
+        }
+      }
+      upload.end();
+    };
+    write();
+  });
+  while (Number(await body(running, "/big/read")) < 1_000_000) await sleep(10);
+  for (let last = -1; last !== written; await sleep(100)) last = written;
+  assert.ok(written < 32, `${written} MiB were taken of a handler that reads one`);
+  await body(running, "/big/go");
+  assert.equal(await answered, String(pieces * piece.length));
+  assert.ok(most < 128 * 2 ** 20, `${most} bytes were held`);
+  assert.equal(
+    logged(running, "warn").find(({ msg }) => /worker ended/.test(msg)),
+    undefined,
+  );
+});
