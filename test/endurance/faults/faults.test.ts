@@ -1,7 +1,10 @@
 /** The short form of `npm run test:faults`: nobody's requests fail because of another module. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { setTimeout as sleep } from "node:timers/promises";
+import { createTestHost } from "#core/testing/index.ts";
 import { type Fault, misbehave } from "./faults.ts";
+import { folderOfFiles } from "./files.ts";
 
 for (const [fault, isolated] of [
   ["throws", false],
@@ -16,3 +19,44 @@ for (const [fault, isolated] of [
     assert.ok(statuses.size > 0);
   });
 }
+
+test("a module whose every request holds the event loop is taken out by its share, and the others stay", {
+  timeout: 240_000,
+}, async () => {
+  const app = (handler: string) =>
+    `export const depends = ["http"]; export default (module) => module.provides("http", { route: { GET: () => { ${handler} } } });`;
+  await using folder = await folderOfFiles({
+    // Its own time: on a busy machine it is held up itself.
+    "mod_hog.js": app(
+      "const end = process.threadCpuUsage().user + 300_000; while (process.threadCpuUsage().user < end); return 'held';",
+    ),
+    "mod_sound.js": app("return 'sound';"),
+  });
+  const config = {
+    plugin_paths: [folder.path],
+    plugin_autoload: true,
+    // A tenth of what it may hold: enough to see on a machine that gives it a tenth of a processor.
+    quarantine_loop_share: 0.05,
+    quarantine_pause: 3600,
+    log_level: "warn",
+  };
+  await using running = await createTestHost({ config });
+  const open = new Set<Promise<void>>();
+  let isOut = false;
+  while (!isOut) {
+    const poke = async () => {
+      const { status } = await running.fetch("/hog");
+      isOut ||= status === 503;
+    };
+    const one = poke().finally(() => open.delete(one));
+    open.add(one);
+    // Requests come while others wait, but no more than it will ever answer.
+    if (open.size > 3) await Promise.race(open);
+    else await sleep(20);
+  }
+  await Promise.all(open);
+  const state = running.host.modules().find(({ name }) => name === "hog");
+  assert.equal(state?.status, "quarantined");
+  assert.match(state.note ?? "", /held the event loop for \d+ % of 10 s/);
+  assert.equal(await (await running.fetch("/sound")).text(), "sound");
+});
